@@ -16,6 +16,7 @@ test: setup-test ## Install what the tests need (apt, cargo; says so), run all t
 
 check: lint ## The inner loop: lint, and the unit tests
 	@cargo nextest run --workspace --locked -E 'kind(lib) + kind(bin)' --status-level fail
+	@cargo nextest run --manifest-path ring/Cargo.toml --target-dir $(or $(CARGO_TARGET_DIR),target) --locked -E 'kind(lib)' --status-level fail
 
 lint: setup-check ## Formatting, lints, docs, dependencies
 	@scripts/lint.sh

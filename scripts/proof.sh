@@ -7,10 +7,10 @@ PATH=$PATH:${XDG_CACHE_HOME:-$HOME/.cache}/throng/bin
 
 # Tests that `make test` leaves out: what else covers them stands in docs/testing.md.
 long() { cargo nextest run --workspace --locked --run-ignored only -E 'test(/(^|::)long::/)'; }
-miri() { scripts/ring-miri.sh; }
-sanitizers() { scripts/ring-sanitizers.sh; }
-ring() { bench/ring-proof.sh; }
-soak() { bench/ring-soak.sh; }
+miri() { ring/scripts/miri.sh; }
+sanitizers() { ring/scripts/sanitizers.sh; }
+ring() { ring/scripts/proof.sh; }
+soak() { ring/scripts/soak.sh; }
 lab() { make lab; }
 
 for step in "${@:-long miri sanitizers ring soak lab}"; do

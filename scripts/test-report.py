@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The last lines of `make test`: seconds by test file against the budget, and everything that is not a plain pass.
 
-    scripts/test-report.py JUNIT [--again JUNIT] [--failed-to FILE] [--more FILE] [--said FILE] [--wall SECONDS] [--stolen RATIO]
+    scripts/test-report.py JUNIT... [--again JUNIT] [--failed-to FILE] [--more FILE] [--said FILE] [--wall SECONDS] [--stolen RATIO]
 
 Reads what cargo-nextest wrote (JUnit XML). Tests print these words (crates/sim/src/outcome.rs):
   NOT TESTED: reason   the machine spoiled the measurement, twice: the test ends there, and counts neither way
@@ -60,7 +60,7 @@ def named(test):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("junit")
+    parser.add_argument("junit", nargs="+")
     parser.add_argument("--again")
     parser.add_argument("--failed-to")
     parser.add_argument("--more")
@@ -69,7 +69,7 @@ def main():
     parser.add_argument("--stolen", type=float)
     options = parser.parse_args()
 
-    tests = list(tests_of(options.junit))
+    tests = [test for path in options.junit for test in tests_of(path)]
     not_tested = [test for test in tests if test.failure and reasons(test, "NOT TESTED")]
     failed = [test for test in tests if test.failure and test not in not_tested]
     if options.failed_to:
@@ -101,7 +101,7 @@ def main():
            [f"{named(t)}: {why}" for t in tests if t not in not_tested for why in reasons(t, "REPEATED")])
     listed("Not tested:", [f"{named(t)}: {why}" for t in not_tested for why in reasons(t, "NOT TESTED")])
     listed("FLAKY (failed, and passed when repeated):", [named(test) for test in flaky])
-    listed("Failed:", re.findall("FAILED: (scripts.*)", by_scripts) + [named(test) for test in failed])
+    listed("Failed:", re.findall("FAILED: (ring/.*)", by_scripts) + [named(test) for test in failed])
 
     in_binary = collections.Counter(test.binary for test in tests)
     missing = collections.Counter(test.binary for test in not_tested)

@@ -2,7 +2,7 @@
 
 use crate::args::Check;
 use crate::exit::Exit;
-use crate::{CliError, media, print, run, scenario};
+use crate::{CliError, media, print, scenario, session};
 
 pub(crate) fn check(command: &Check) -> Result<Exit, CliError> {
     let scenario = scenario::read(&command.file, &scenario::parse_sets(&command.set)?)?;
@@ -18,7 +18,7 @@ pub(crate) fn check(command: &Check) -> Result<Exit, CliError> {
         let (codec, seconds) = (clip.codec().name(), clip.duration_s());
         print(&format!("plays       {}: {codec}, {seconds:.1} s, {rate}{left_out}\n", file.path));
     }
-    for warning in run::warnings(&plan) {
+    for warning in session::warnings(&plan) {
         print(&format!("warning: {warning}\n"));
     }
     Ok(Exit::Met)

@@ -1,4 +1,4 @@
-//! How throng ends, as a number that scripts can rely on.
+//! How throng ends: exit codes that scripts can rely on, and errors that carry one.
 
 use std::process::ExitCode;
 
@@ -12,11 +12,11 @@ pub(crate) enum Exit {
     Missed = 1,
     /// The command line or the scenario is wrong; nothing was sent.
     Usage = 2,
-    /// The target could not be reached by anybody, or is not allowed.
+    /// No participant reached the target, or the target is not allowed.
     Target = 3,
     /// The generator itself was the limit, or something of ours failed: the figures say nothing about the server.
     Invalid = 4,
-    /// Real browsers among the crowd saw something else than it did: its figures are not to be relied on.
+    /// Browsers among the crowd saw something else than the crowd did, so its figures are not reliable.
     Disputed = 5,
     /// Ended early by a person or a signal; what was measured is kept.
     Interrupted = 130,
@@ -38,6 +38,34 @@ Exit codes:
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
         ExitCode::from(exit as u8)
+    }
+}
+
+/// Why a command could not do its work, with the exit code that says so.
+#[derive(Debug)]
+pub(crate) struct CliError {
+    pub(crate) exit: Exit,
+    pub(crate) error: anyhow::Error,
+}
+
+impl CliError {
+    pub(crate) fn new(exit: Exit, error: impl Into<anyhow::Error>) -> Self {
+        Self { exit, error: error.into() }
+    }
+
+    /// The command line or the scenario is wrong.
+    pub(crate) fn usage(message: impl std::fmt::Display) -> Self {
+        Self { exit: Exit::Usage, error: anyhow::anyhow!("{message}") }
+    }
+
+    /// The target cannot be reached, or does not allow the load.
+    pub(crate) fn target(message: impl std::fmt::Display) -> Self {
+        Self { exit: Exit::Target, error: anyhow::anyhow!("{message}") }
+    }
+
+    /// Something of ours failed.
+    pub(crate) fn invalid(error: impl Into<anyhow::Error>) -> Self {
+        Self::new(Exit::Invalid, error)
     }
 }
 

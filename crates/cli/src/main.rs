@@ -1,4 +1,4 @@
-//! The `throng` command: flags in, exit code out; the wiring between the rooms.
+//! The `throng` command: flags in, exit code out; the wiring between the crates.
 
 mod args;
 mod calibrate;
@@ -21,7 +21,10 @@ mod report;
 mod ring;
 mod rolling_objectives;
 mod run;
+mod run_id;
 mod scenario;
+mod secrets;
+mod session;
 mod stage;
 mod store_writer;
 mod tap;
@@ -31,11 +34,11 @@ mod watchers;
 use std::process::ExitCode;
 
 use clap::Parser;
-use throng_observation::untrusted;
 
 use crate::args::{Arguments, Command, Format};
+pub(crate) use crate::exit::CliError;
 use crate::exit::Exit;
-pub(crate) use crate::messages::{say, say_lines};
+pub(crate) use crate::messages::{print, print_json, say, say_lines};
 
 fn main() -> ExitCode {
     let arguments = match Arguments::try_parse_from(oven_rtc_tester::translate(std::env::args())) {
@@ -71,35 +74,6 @@ fn main() -> ExitCode {
         stop.exit
     })
     .into()
-}
-
-/// Why a command ended before its work was done, with the exit code that says so.
-#[derive(Debug)]
-pub(crate) struct CliError {
-    pub(crate) exit: Exit,
-    pub(crate) error: anyhow::Error,
-}
-
-impl CliError {
-    pub(crate) fn new(exit: Exit, error: impl Into<anyhow::Error>) -> Self {
-        Self { exit, error: error.into() }
-    }
-
-    pub(crate) fn usage(message: impl std::fmt::Display) -> Self {
-        Self { exit: Exit::Usage, error: anyhow::anyhow!("{message}") }
-    }
-}
-
-/// Prints a result on the output stream; a reader that went away is not an error. The last gate before a terminal: what
-/// would do something to it is written out.
-pub(crate) fn print(text: &str) {
-    use std::io::Write;
-    let _ = std::io::stdout().lock().write_all(untrusted::lines(text).as_bytes());
-}
-
-/// Prints JSON: what a terminal would act on stands as escapes, which read as the same value.
-pub(crate) fn print_json(text: &str) {
-    print(&untrusted::json(text));
 }
 
 /// Logs are for finding faults in throng itself: `RUST_LOG=throng=debug`.

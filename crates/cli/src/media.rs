@@ -1,4 +1,4 @@
-//! Media files of a scenario: read once, packetised once, shared by all who play them.
+//! Media files of a scenario: read once, packetised once, shared by all participants that send them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use throng_scenario::{Action, MediaFile, Plan, Role};
 
 use crate::CliError;
 
-/// Every file that somebody of the plan plays.
+/// The files of a plan.
 pub(crate) type Clips = BTreeMap<MediaFile, Arc<Clip>>;
 
 /// Reads the files that the plan names.
@@ -83,7 +83,7 @@ fn screens(cohort: &str, role: &Role, clips: &Clips) -> Result<(), CliError> {
     }
 }
 
-/// Between its turns a participant sends the silence of Opus (DTX), which other codecs have no packet for.
+/// Between its turns a participant sends Opus DTX (silence), for which other codecs have no packet.
 fn silence(cohort: &str, role: &Role, plan: &Plan, clips: &Clips) -> Result<(), CliError> {
     let file = role.publish.as_ref().and_then(|publish| publish.audio_file.as_ref());
     let codec = file.and_then(|file| clips.get(file)).map(|clip| clip.codec());

@@ -1,33 +1,42 @@
-//! What is said to the person beside the result: on the error stream, so that `--json` keeps the output to itself, and not
-//! into the middle of a screen.
+//! Results on standard output, and messages on standard error. While a full-screen view has the terminal, messages wait.
+//! Both are escaped, so that text of others does nothing to the terminal.
 
 use std::io::Write;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use throng_observation::untrusted;
 
-/// What waits for the screen to go, while there is one.
+/// Messages that wait for the end of the full-screen view, while there is one.
 static HELD: Mutex<Option<Vec<String>>> = Mutex::new(None);
 
 fn held() -> MutexGuard<'static, Option<Vec<String>>> {
     HELD.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Says a line, at once or when the screen has gone. It stays one line and does nothing to the terminal, whoever wrote
-/// what it quotes.
+/// Prints a result. A closed pipe is not an error.
+pub(crate) fn print(text: &str) {
+    let _ = std::io::stdout().lock().write_all(untrusted::lines(text).as_bytes());
+}
+
+/// Prints JSON. Control characters become JSON escapes, which have the same value.
+pub(crate) fn print_json(text: &str) {
+    print(&untrusted::json(text));
+}
+
+/// Prints a message of one line, now or after the full-screen view. Line ends in quoted text are escaped.
 pub(crate) fn say(text: &str) {
     say_lines(&untrusted::line(text));
 }
 
-/// Says a text of ours that may have several lines; what it quotes of others must be one line already.
+/// Prints a message of several lines. Text of others in it must be escaped to one line already.
 pub(crate) fn say_lines(text: &str) {
     match &mut *held() {
         Some(lines) => lines.push(text.to_owned()),
-        None => print(text),
+        None => print_message(text),
     }
 }
 
-/// What a log of ours is written through.
+/// Where tracing writes its log: standard error, escaped.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LogWriter;
 
@@ -42,22 +51,22 @@ impl Write for LogWriter {
     }
 }
 
-/// A screen takes the terminal: what is said from here on waits.
+/// Lets messages wait, because a full-screen view takes the terminal.
 pub(crate) fn hold_messages() {
     held().get_or_insert_default();
 }
 
-/// The screen has gone: says what waited.
+/// Prints the messages that waited.
 pub(crate) fn flush_messages() {
-    released().iter().for_each(|line| print(line));
+    released().iter().for_each(|line| print_message(line));
 }
 
 fn released() -> Vec<String> {
     held().take().unwrap_or_default()
 }
 
-#[expect(clippy::print_stderr, reason = "the one place that talks to the person beside the result")]
-fn print(text: &str) {
+#[expect(clippy::print_stderr, reason = "the one place that writes messages")]
+fn print_message(text: &str) {
     eprintln!("{}", untrusted::lines(text));
 }
 

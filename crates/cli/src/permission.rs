@@ -1,4 +1,4 @@
-//! Whom this run may send to, asked before anything is sent and again while it goes on.
+//! The consent guard: which addresses a run may send to, checked before anything is sent and again during the run.
 
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
@@ -9,51 +9,52 @@ use throng_engine::{Consent, ConsentCheck, TlsOptions};
 use throng_observation::run::ClockError;
 use throng_observation::units;
 use throng_scenario::{
-    AddressPolicy, Caps, ConsentProof, ConsentSecret, ExpectedLoad, PermitReason, Plan, Refusal, Secret,
-    TokenSource,
+    AddressPolicy, Caps, ConsentProof, ConsentSecret, ExpectedLoad, PermitReason, Plan, Refusal,
 };
 
 use crate::exit::Exit;
 use crate::watchers::{Agents, Agreement};
-use crate::{CliError, say};
+use crate::{CliError, say, secrets};
 
 mod proof;
 use proof::{ProofRequest, ProvenAddress};
 
-/// A clock that serves both ends of a measurement is read at both: what is left is the reading itself.
+/// Error of a delay whose both ends were read from one clock: that of the two readings.
 const SAME_CLOCK_ERROR_US: u64 = 100;
 
 /// How often a published proof is fetched again.
 const PROOF_INTERVAL: Duration = Duration::from_secs(60);
 
-/// How often it is asked whether an agent is still there.
+/// How often the presence of an agent is checked.
 const PRESENCE_INTERVAL: Duration = Duration::from_millis(500);
 
-/// How many addresses of one name are asked for a proof: whoever has a name may point it at many that are not his, and
-/// none of those should hear of it.
+/// How many addresses of one name are asked for a proof. A name may point at many addresses of other owners, who should
+/// receive no requests because of it.
 const ADDRESSES_ASKED_MAX: usize = 8;
 
-/// The consent guard's verdict on a plan.
+/// What the consent guard allows to a plan.
 pub(crate) struct Permission {
-    reach: Arc<AddressPolicy>,
-    asked: Vec<ProvenAddress>,
-    question: Option<ProofRequest>,
+    policy: Arc<AddressPolicy>,
+    proven: Vec<ProvenAddress>,
+    request: Option<ProofRequest>,
     agreements: Vec<Agreement>,
     caps: Caps,
     server: SocketAddr,
     is_own_host: bool,
 }
 
-/// How much a plan asks of its target.
+/// The load that a plan puts on its target.
 #[derive(Clone)]
 struct Demand {
     expected: ExpectedLoad,
     duration: Duration,
 }
 
-/// Judges every address of the target. An agent that agrees to load there opens its own address, within its limits and as
-/// long as it runs, wherever that address is: also where no consent was needed, its owner can end the run by it. A public
-/// address that gives out no proof is left alone, whatever another address of its name gives out.
+/// Judges every address of the target.
+///
+/// An agent that agrees to load opens its own address, within its limits and as long as it runs. That holds wherever the
+/// address is: where no consent was needed, its owner can still end the run by it. A public address without a proof gets no
+/// load, whatever proof another address of the same name has.
 pub(crate) fn permission(
     plan: &Plan,
     consent_secret: Option<&str>,
@@ -63,19 +64,19 @@ pub(crate) fn permission(
     let (host, port) = plan.target.host_and_port();
     let addresses = resolve(&host, port)?;
     let own = throng_engine::preflight::own_addresses();
-    let mut reach = AddressPolicy::new(own, plan.target.allow.iter().copied());
+    let mut policy = AddressPolicy::new(own, plan.target.allow.iter().copied());
     let covers = |agreement: &Agreement| addresses.iter().any(|address| agreement.covers(*address, port));
     let agreements: Vec<Agreement> = agents.agreements().into_iter().filter(covers).collect();
     let demand = Demand { expected: plan.expected, duration: plan.duration };
-    let (mut asked, mut question, mut caps) = (Vec::new(), None, plan.caps.clone());
+    let (mut proven, mut request, mut caps) = (Vec::new(), None, plan.caps.clone());
     for agreement in &agreements {
-        reach.prove_by_agent(&agreement.proof);
+        policy.prove_by_agent(&agreement.proof);
         caps = caps.lowered_by(&agreement.proof.caps);
-        demand.within(&agreement.proof.caps).map_err(|why| CliError::new(Exit::Target, anyhow!(why)))?;
+        demand.within(&agreement.proof.caps).map_err(CliError::target)?;
     }
     let mut unproven = Vec::new();
     for address in &addresses {
-        match reach.permits(*address) {
+        match policy.permits(*address) {
             Ok(_) => {}
             Err(refusal @ Refusal::PublicNotProven(_)) => unproven.push(refusal),
             Err(refusal) => return Err(CliError::new(Exit::Target, refused(refusal, port, agents))),
@@ -84,57 +85,63 @@ pub(crate) fn permission(
     if let Some(refusal) = unproven.first() {
         let secret = consent_secret.ok_or_else(|| {
             let refused = refused(*refusal, port, agents);
-            CliError::new(
-                Exit::Target,
-                anyhow!("{refused}; give the secret of that proof with --consent-secret"),
-            )
+            CliError::target(format!("{refused}; give the secret of that proof with --consent-secret"))
         })?;
-        let asking = ProofRequest::new(&plan.target, self::consent_secret(secret)?, tls.clone(), demand);
-        for (refusal, answer) in unproven.iter().zip(ask(&asking, &unproven)) {
-            match answer {
-                Ok((again, proof)) => {
-                    caps = caps.lowered_by(&proof.caps);
-                    reach.prove(&proof, again.address);
-                    asked.push(again);
-                }
-                Err(why) if unproven.len() == 1 && addresses.len() == 1 => {
-                    return Err(CliError::new(Exit::Target, anyhow!("{refusal}; {why}")));
-                }
-                Err(why) => say(&format!("warning: {} is left alone: {why}", refusal.address())),
-            }
-        }
-        caps = caps.lowered_by(&asking.ask_name().map_err(|why| CliError::new(Exit::Target, anyhow!(why)))?);
-        asking.demand.within(&caps).map_err(|why| CliError::new(Exit::Target, anyhow!(why)))?;
-        question = Some(asking);
+        let asked = ProofRequest::new(&plan.target, self::consent_secret(secret)?, tls.clone(), demand);
+        proven = prove(&asked, &unproven, addresses.len() == 1, &mut policy, &mut caps)?;
+        request = Some(asked);
     }
     let permits: Vec<(IpAddr, PermitReason)> =
-        addresses.iter().filter_map(|address| Some((*address, reach.permits(*address).ok()?))).collect();
+        addresses.iter().filter_map(|address| Some((*address, policy.permits(*address).ok()?))).collect();
     let Some((first, _)) = permits.first() else {
         let none = unproven.first().map_or_else(|| "it has no address".to_owned(), ToString::to_string);
-        return Err(CliError::new(Exit::Target, anyhow!("{host}: no address agreed to load: {none}")));
+        return Err(CliError::target(format!("{host}: no address agreed to load: {none}")));
     };
     let is_own_host =
         permits.iter().all(|(_, permit)| matches!(permit, PermitReason::Loopback | PermitReason::OwnAddress));
     let server = SocketAddr::new(*first, port);
-    Ok(Permission { reach: Arc::new(reach), asked, question, agreements, caps, server, is_own_host })
+    Ok(Permission { policy: Arc::new(policy), proven, request, agreements, caps, server, is_own_host })
 }
 
-/// What an address said when it was asked.
-type Answer = Result<(ProvenAddress, ConsentProof), String>;
+/// Asks addresses for their proofs. Each proof opens its address and lowers `caps`; an address without one gets no load,
+/// which is an error where it is the only one.
+fn prove(
+    request: &ProofRequest,
+    unproven: &[Refusal],
+    is_only_address: bool,
+    policy: &mut AddressPolicy,
+    caps: &mut Caps,
+) -> Result<Vec<ProvenAddress>, CliError> {
+    let mut proven = Vec::new();
+    for (refusal, answer) in unproven.iter().zip(ask(request, unproven)) {
+        match answer {
+            Ok((address, proof)) => {
+                *caps = caps.lowered_by(&proof.caps);
+                policy.prove(&proof, address.address);
+                proven.push(address);
+            }
+            Err(why) if is_only_address => return Err(CliError::target(format!("{refusal}; {why}"))),
+            Err(why) => say(&format!("warning: {} is left alone: {why}", refusal.address())),
+        }
+    }
+    *caps = caps.lowered_by(&request.ask_name().map_err(CliError::target)?);
+    request.demand.within(caps).map_err(CliError::target)?;
+    Ok(proven)
+}
 
-/// Asks all addresses at once, so that those that do not answer cost one wait together.
-fn ask(question: &ProofRequest, unproven: &[Refusal]) -> Vec<Answer> {
+/// Asks all addresses at once, so that those that do not answer cost one timeout together.
+fn ask(request: &ProofRequest, unproven: &[Refusal]) -> Vec<Result<(ProvenAddress, ConsentProof), String>> {
     std::thread::scope(|scope| {
         let addresses = unproven.iter().take(ADDRESSES_ASKED_MAX).map(|refusal| refusal.address());
-        let asked: Vec<_> = addresses.map(|address| scope.spawn(move || question.ask(address))).collect();
-        let fault = |_| Err("a fault of this throng: its thread died".to_owned());
+        let asked: Vec<_> = addresses.map(|address| scope.spawn(move || request.ask(address))).collect();
+        let fault = |_| Err("a fault of throng: the thread that asked it died".to_owned());
         let answers = asked.into_iter().map(|asked| asked.join().unwrap_or_else(fault));
         let too_many = || Err(format!("only {ADDRESSES_ASKED_MAX} addresses of a name are asked"));
         answers.chain(std::iter::repeat_with(too_many)).take(unproven.len()).collect()
     })
 }
 
-/// A refusal, with what the agents that might have agreed say.
+/// A refusal, with the reasons why no agent's agreement lifts it.
 fn refused(refusal: Refusal, port: u16, agents: &Agents) -> anyhow::Error {
     let complaints: Vec<&str> = agents.complaints().collect();
     let elsewhere = agents.agreements().into_iter().filter_map(|agreement| {
@@ -145,16 +152,16 @@ fn refused(refusal: Refusal, port: u16, agents: &Agents) -> anyhow::Error {
 }
 
 impl Permission {
-    /// The guard itself, for sockets and candidates.
-    pub(crate) fn reach(&self) -> Arc<dyn Fn(IpAddr) -> bool + Send + Sync> {
-        let reach = self.reach.clone();
-        Arc::new(move |address| reach.permits(address).is_ok())
+    /// Which addresses sockets and ICE candidates may have.
+    pub(crate) fn address_filter(&self) -> Arc<dyn Fn(IpAddr) -> bool + Send + Sync> {
+        let policy = self.policy.clone();
+        Arc::new(move |address| policy.permits(address).is_ok())
     }
 
-    /// The same guard for what is asked beside the target: a refusal is a sentence.
+    /// The same check for endpoints beside the target; a refusal is a sentence.
     pub(crate) fn address_check(&self) -> Arc<dyn Fn(IpAddr) -> Result<(), String> + Send + Sync> {
-        let reach = self.reach.clone();
-        Arc::new(move |address| reach.permits(address).map(drop).map_err(|refusal| refusal.to_string()))
+        let policy = self.policy.clone();
+        Arc::new(move |address| policy.permits(address).map(drop).map_err(|refusal| refusal.to_string()))
     }
 
     /// The target's signalling address, as resolved.
@@ -164,17 +171,17 @@ impl Permission {
 
     /// What the engine asks again during the run: each address, the name, and the agents.
     pub(crate) fn consents(&self) -> Vec<Consent> {
-        let published = self.asked.iter().cloned().map(|asked| {
+        let published = self.proven.iter().cloned().map(|address| {
             let (caps, demand) =
-                (self.caps.clone(), self.question.as_ref().map(|asking| asking.demand.clone()));
+                (self.caps.clone(), self.request.as_ref().map(|request| request.demand.clone()));
             let check: ConsentCheck = Arc::new(move || {
-                let (_, proof) = asked.clone().again()?;
+                let (_, proof) = address.clone().fetch_proof()?;
                 demand.iter().try_for_each(|demand| demand.within(&caps.lowered_by(&proof.caps)))
             });
             Consent { check, interval: PROOF_INTERVAL }
         });
-        let named = self.question.iter().cloned().map(|question| {
-            let check: ConsentCheck = Arc::new(move || question.demand.within(&question.ask_name()?));
+        let named = self.request.iter().cloned().map(|request| {
+            let check: ConsentCheck = Arc::new(move || request.demand.within(&request.ask_name()?));
             Consent { check, interval: PROOF_INTERVAL }
         });
         let present = self.agreements.iter().cloned().map(|agreement| {
@@ -184,11 +191,11 @@ impl Permission {
         published.chain(named).chain(present).collect()
     }
 
-    /// The same guard for where a server may lead a browser, which asks as any page would: this machine only where the target
-    /// is on it too, because its other services have not agreed to be asked from without.
+    /// The same check for addresses that a server leads a browser to. This machine's own are allowed only where the target is
+    /// on it too: its other services have not agreed to requests that a server chooses.
     pub(crate) fn browser_address_check(&self) -> Arc<dyn Fn(IpAddr) -> Result<(), String> + Send + Sync> {
-        let (reach, is_own_host) = (self.reach.clone(), self.is_own_host);
-        Arc::new(move |address| match reach.permits(address) {
+        let (policy, is_own_host) = (self.policy.clone(), self.is_own_host);
+        Arc::new(move |address| match policy.permits(address) {
             Ok(PermitReason::Loopback | PermitReason::OwnAddress) if !is_own_host => {
                 Err(format!("{address} is this machine, and the target is not on it"))
             }
@@ -197,12 +204,12 @@ impl Permission {
         })
     }
 
-    /// The rate that must not be exceeded, received and sent together.
+    /// The highest rate that is allowed, received and sent together.
     pub(crate) fn mbit_per_s_max(&self) -> Option<f64> {
         self.caps.mbit_per_s
     }
 
-    /// How far absolute delays of this target's media may be off.
+    /// The error bound of absolute (one-way) delays of this target's media.
     pub(crate) fn clock_error(&self) -> ClockError {
         if self.is_own_host {
             ClockError {
@@ -229,11 +236,11 @@ fn resolve(host: &str, port: u16) -> Result<Vec<IpAddr>, CliError> {
     (bare, port)
         .to_socket_addrs()
         .map(each_once)
-        .map_err(|error| CliError::new(Exit::Target, anyhow!("cannot resolve {host}: {error}")))
+        .map_err(|error| CliError::target(format!("cannot resolve {host}: {error}")))
 }
 
 impl Demand {
-    /// The owner's limits hold for the plan as it stands; it is not bent to fit.
+    /// Whether the load is within `caps`. A plan that is not is refused, never reduced.
     fn within(&self, caps: &Caps) -> Result<(), String> {
         let (expected, duration) = (&self.expected, self.duration);
         let mbit_per_s = expected.server_in_mbit_per_s + expected.server_out_mbit_per_s;
@@ -256,24 +263,6 @@ impl Demand {
 
 /// Reads the secret of a consent proof, given as itself, `env:NAME` or `file:PATH`.
 fn consent_secret(text: &str) -> Result<ConsentSecret, CliError> {
-    let digits = secret(text)?;
+    let digits = secrets::secret(text)?;
     digits.expose().trim().parse().map_err(|error| CliError::usage(format!("--consent-secret: {error}")))
-}
-
-/// Reads a token given as itself, `env:NAME` or `file:PATH`.
-pub(crate) fn secret(text: &str) -> Result<Secret, CliError> {
-    token(&TokenSource::parse(text))
-}
-
-/// Reads the token that a scenario names.
-pub(crate) fn token(source: &TokenSource) -> Result<Secret, CliError> {
-    match source {
-        TokenSource::Inline(secret) => Ok(secret.clone()),
-        TokenSource::Environment(name) => std::env::var(name)
-            .map(Secret::new)
-            .map_err(|_| CliError::usage(format!("the token is to come from ${name}, which is not set"))),
-        TokenSource::File(path) => std::fs::read_to_string(path)
-            .map(|text| Secret::new(text.trim()))
-            .map_err(|error| CliError::usage(format!("the token is to come from {path}: {error}"))),
-    }
 }

@@ -6,61 +6,42 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use throng_observation::host::{Change, Profile, ProfileMethod, SelfTime, compare};
 use throng_report::{html, profile as words};
-use throng_scenario::units;
-use throng_watch::profiler::{self, Options, ProfilerError};
+use throng_watch::profiler::{self, Cost, Options, ProfilerError, RunningProfile};
 
 use crate::args;
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
 use crate::{CliError, print, print_json, say};
 
-/// The longest that is sampled at a time: stacks are kept until the end.
-const LONGEST: Duration = Duration::from_secs(3_600);
+/// The longest sampling time; all stacks are kept in memory until its end.
+const DURATION_MAX: Duration = Duration::from_secs(3_600);
 
-/// What `--json` prints.
+/// The output of `--json`.
 #[derive(Debug, Serialize)]
-struct Answer<'a> {
+struct Output<'a> {
     profile: &'a Profile,
     self_time: SelfTime,
-    /// Against the profile of `--against`.
+    /// The changes against the profile of `--against`.
     changes: Option<Vec<Change>>,
     sampling_cpu_ms: f64,
     naming_cpu_ms: f64,
 }
 
-/// What is read of it again.
+/// The part of that output that `--against` reads.
 #[derive(Debug, Deserialize)]
-struct Earlier {
+struct EarlierOutput {
     profile: Profile,
 }
 
 pub(crate) fn profile(command: &args::Profile) -> Result<Exit, CliError> {
-    let duration =
-        units::duration(&command.duration).map_err(|error| CliError::usage(format!("--for: {error}")))?;
-    if duration.is_zero() || duration > LONGEST {
-        return Err(CliError::usage("--for: at least some time, and at most 1h"));
+    let duration = args::duration("--for", &command.duration)?;
+    if duration.is_zero() || duration > DURATION_MAX {
+        return Err(CliError::usage("--for: more than 0s, and at most 1h"));
     }
     let earlier = command.against.as_deref().map(read).transpose()?;
     let pids = processes(command)?;
-    let options = Options {
-        moment: command.moment.clone().unwrap_or_default(),
-        frequency_hz: command.hz,
-        method: command.method.map(|method| match method {
-            args::ProfileMethod::Clock => ProfileMethod::CpuClock,
-            args::ProfileMethod::State => ProfileMethod::ThreadState,
-        }),
-        children: !command.no_children,
-        unwind: !command.no_unwind,
-        ..Options::default()
-    };
-    let interrupt = Interrupt::listen().map_err(|error| CliError::new(Exit::Invalid, error))?;
-    let sampling = profiler::start(&pids, options).map_err(|error| {
-        let exit = match error {
-            ProfilerError::NoProcess(_) | ProfilerError::Frequency(_) => Exit::Usage,
-            ProfilerError::NotAllowed(_) | ProfilerError::Start(_) => Exit::Invalid,
-        };
-        CliError::new(exit, error)
-    })?;
+    let interrupt = Interrupt::listen().map_err(CliError::invalid)?;
+    let sampling = start(command, &pids)?;
     if !command.json {
         let numbers = pids.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
         say(&format!("sampling {numbers} for {}", command.duration));
@@ -80,41 +61,72 @@ pub(crate) fn profile(command: &args::Profile) -> Result<Exit, CliError> {
         write(path, &html::profile_page(&title, &profiles))?;
     }
     if command.json {
-        let milliseconds = |time: Duration| time.as_secs_f64() * 1e3;
-        let answer = Answer {
-            profile: &profile,
-            self_time: SelfTime::of(&profile),
-            changes,
-            sampling_cpu_ms: milliseconds(cost.sampling_cpu),
-            naming_cpu_ms: milliseconds(cost.naming_cpu),
-        };
-        let json = serde_json::to_string(&answer).map_err(|error| CliError::new(Exit::Invalid, error))?;
-        print_json(&format!("{json}\n"));
+        print_as_json(&profile, changes, &cost)?;
     } else {
-        print(&words::text(&profile));
-        if let Some(changes) = &changes {
-            print(&format!("\nwhat changed:\n{}", words::changes(changes)));
-        }
-        let seconds = profile.duration_us as f64 / 1e6;
-        print(&format!(
-            "\nsampling itself took {:.2} % of a core, finding the names {:.0} ms\n",
-            100.0 * cost.sampling_cpu.as_secs_f64() / seconds.max(0.001),
-            cost.naming_cpu.as_secs_f64() * 1e3,
-        ));
-        if let Some(path) = &command.output {
-            print(&format!("page  {}\n", path.display()));
-        }
+        print_as_text(command, &profile, changes.as_deref(), &cost);
     }
     Ok(if interrupt.is_set() { Exit::Interrupted } else { Exit::Met })
 }
 
-/// The processes that are named, by number or name.
+/// Starts to sample as the flags say.
+fn start(command: &args::Profile, pids: &[u32]) -> Result<RunningProfile, CliError> {
+    let options = Options {
+        moment: command.moment.clone().unwrap_or_default(),
+        frequency_hz: command.hz,
+        method: command.method.map(|method| match method {
+            args::ProfileMethod::Clock => ProfileMethod::CpuClock,
+            args::ProfileMethod::State => ProfileMethod::ThreadState,
+        }),
+        children: !command.no_children,
+        unwind: !command.no_unwind,
+        ..Options::default()
+    };
+    profiler::start(pids, options).map_err(|error| {
+        let exit = match error {
+            ProfilerError::NoProcess(_) | ProfilerError::Frequency(_) => Exit::Usage,
+            ProfilerError::NotAllowed(_) | ProfilerError::Start(_) => Exit::Invalid,
+        };
+        CliError::new(exit, error)
+    })
+}
+
+fn print_as_json(profile: &Profile, changes: Option<Vec<Change>>, cost: &Cost) -> Result<(), CliError> {
+    let milliseconds = |time: Duration| time.as_secs_f64() * 1e3;
+    let output = Output {
+        profile,
+        self_time: SelfTime::of(profile),
+        changes,
+        sampling_cpu_ms: milliseconds(cost.sampling_cpu),
+        naming_cpu_ms: milliseconds(cost.naming_cpu),
+    };
+    let json = serde_json::to_string(&output).map_err(CliError::invalid)?;
+    print_json(&format!("{json}\n"));
+    Ok(())
+}
+
+fn print_as_text(command: &args::Profile, profile: &Profile, changes: Option<&[Change]>, cost: &Cost) {
+    print(&words::text(profile));
+    if let Some(changes) = changes {
+        print(&format!("\nwhat changed:\n{}", words::changes(changes)));
+    }
+    let seconds = profile.duration_us as f64 / 1e6;
+    print(&format!(
+        "\nsampling itself took {:.2} % of a core, finding the names {:.0} ms\n",
+        100.0 * cost.sampling_cpu.as_secs_f64() / seconds.max(0.001),
+        cost.naming_cpu.as_secs_f64() * 1e3,
+    ));
+    if let Some(path) = &command.output {
+        print(&format!("page  {}\n", path.display()));
+    }
+}
+
+/// The processes that the flags name, by PID or name.
 fn processes(command: &args::Profile) -> Result<Vec<u32>, CliError> {
     let mut pids = command.pid.clone();
     for name in &command.process {
         let found = profiler::processes_named(name);
         if found.is_empty() {
-            return Err(CliError::usage(format!("--process: no process is called `{name}`")));
+            return Err(CliError::usage(format!("--process: there is no process `{name}`")));
         }
         pids.extend(found);
     }
@@ -135,7 +147,7 @@ fn read(path: &Path) -> Result<Profile, CliError> {
     let refuse =
         |error: &dyn std::fmt::Display| CliError::usage(format!("--against {}: {error}", path.display()));
     let text = std::fs::read_to_string(path).map_err(|error| refuse(&error))?;
-    let earlier: Earlier = serde_json::from_str(&text)
+    let earlier: EarlierOutput = serde_json::from_str(&text)
         .map_err(|error| refuse(&format!("{error}; it takes what `throng profile --json` printed")))?;
     Ok(earlier.profile)
 }

@@ -1,4 +1,4 @@
-//! From files and flags to a scenario: both make the same one.
+//! Scenarios from files and from flags.
 
 use std::path::Path;
 
@@ -34,7 +34,7 @@ pub(crate) fn of_flags(command: &View) -> Result<(Scenario, Common), CliError> {
     Ok((scenario, common.clone()))
 }
 
-/// The scenario of `throng find`, with `more` laid over it.
+/// The scenario of `throng find`, with the overrides `more`.
 pub(crate) fn of_find(command: &Find, more: &[Override]) -> Result<Scenario, CliError> {
     let mut over = overrides(&command.common)?;
     over.extend_from_slice(more);
@@ -45,12 +45,11 @@ pub(crate) fn of_find(command: &Find, more: &[Override]) -> Result<Scenario, Cli
     Scenario::from_flags(&form).map_err(|error| CliError::usage(problems("the command line", &error)))
 }
 
-/// `forever` is longer than anybody waits: a person ends the run.
+/// `forever` is a year: a person ends the run.
 fn duration(text: &str) -> String {
     if text == "forever" { FOREVER.into() } else { text.into() }
 }
 
-/// A year.
 const FOREVER: &str = "8760h";
 
 /// Reads a scenario file.
@@ -75,7 +74,7 @@ fn overrides(common: &Common) -> Result<Vec<Override>, CliError> {
         set: parse_sets(&common.set)?,
         ..ScenarioFlags::default()
     };
-    // A quick form always names a URL and a size; laid over a file only what was said on the command line counts.
+    // These flags always have a URL and a size; over a file only those of `--set` count.
     Ok(form
         .overrides()
         .into_iter()

@@ -1,5 +1,5 @@
-//! Carries rows from the collector to the run folder on a thread of its own, one transaction a second, so that a slow
-//! disk never holds up the run and a crash loses at most the last second.
+//! Writes rows from the collector into the run folder, on a thread of its own and in one transaction a second: a slow disk
+//! does not block the run, and a crash loses at most the last second.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::thread::JoinHandle;
@@ -9,14 +9,14 @@ use throng_observation::RunTime;
 use throng_observation::run::{Ending, Row};
 use throng_store::{RunWriter, StoreError};
 
-/// How often rows become durable.
+/// How often rows are committed.
 const COMMIT_EVERY: Duration = Duration::from_secs(1);
 
 /// The thread that writes.
 pub(crate) struct StoreWriter(JoinHandle<RunWriter>);
 
 impl StoreWriter {
-    /// Writes what comes from `rows` until its sender is gone; `observe` is shown it on the way.
+    /// Writes the rows from `rows` until all senders are gone; `observe` sees each row first.
     pub(crate) fn start(
         mut writer: RunWriter,
         rows: Receiver<Row>,
@@ -56,7 +56,7 @@ impl StoreWriter {
     }
 }
 
-/// Says once that the disk does not take what it is given; the writer keeps trying.
+/// Prints once that rows cannot be written; the writer keeps trying.
 #[derive(Default)]
 struct WriteErrors {
     said: bool,

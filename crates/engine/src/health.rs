@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use throng_observation::host::CpuTimes;
 use throng_observation::limits::{HOST_DROP_RATIO_MAX, Limit};
 use throng_observation::run::GeneratorRow;
 
@@ -32,17 +33,6 @@ fn sentence(limit: Limit, row: &GeneratorRow) -> String {
 #[must_use]
 pub fn parse_schedstat(text: &str) -> Option<u64> {
     text.split_ascii_whitespace().nth(1)?.parse().ok()
-}
-
-/// Steal and total jiffies of all CPUs: the first line of `/proc/stat` (user nice system idle iowait irq softirq steal;
-/// guest times are within user).
-#[must_use]
-pub fn parse_steal(text: &str) -> Option<(u64, u64)> {
-    let line = text.lines().find_map(|line| line.strip_prefix("cpu "))?;
-    let fields: Vec<u64> =
-        line.split_ascii_whitespace().take(8).map_while(|field| field.parse().ok()).collect();
-    let steal = *fields.get(7)?;
-    Some((steal, fields.iter().fold(0, |sum, field| sum.saturating_add(*field))))
 }
 
 /// A `Name:   123 kB` line of `/proc/self/status` or `/proc/meminfo`, in bytes.
@@ -130,7 +120,7 @@ impl std::ops::AddAssign for HostLosses {
 #[derive(Debug)]
 pub(crate) struct Machine {
     cpu: Duration,
-    steal: Option<(u64, u64)>,
+    cpu_times: Option<CpuTimes>,
     losses: HostLosses,
     memory_bytes: Option<u64>,
 }
@@ -143,18 +133,14 @@ impl Machine {
             .find_map(|path| std::fs::read_to_string(path).ok()?.trim().parse::<u64>().ok());
         let memory_bytes =
             parse_kb(&meminfo, "MemTotal").map(|total| group.map_or(total, |group| group.min(total)));
-        Self { cpu: process_cpu(), steal: steal(), losses: HostLosses::so_far(), memory_bytes }
+        Self { cpu: process_cpu(), cpu_times: cpu_times(), losses: HostLosses::so_far(), memory_bytes }
     }
 
     /// The process's row of `second`, which has just ended, and the host's losses since the last call.
     pub(crate) fn measure(&mut self, second: i64) -> (GeneratorRow, HostLosses) {
-        let (cpu, steal) = (process_cpu(), steal());
-        let steal_ratio = match (self.steal, steal) {
-            (Some((stolen, all)), Some((stolen_now, all_now))) if all_now > all => {
-                stolen_now.saturating_sub(stolen) as f64 / (all_now - all) as f64
-            }
-            _ => 0.0,
-        };
+        let (cpu, cpu_times) = (process_cpu(), cpu_times());
+        let steal_ratio =
+            cpu_times.zip(self.cpu_times).map_or(0.0, |(now, before)| now.steal_ratio_since(&before));
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         let row = GeneratorRow {
             second,
@@ -165,7 +151,7 @@ impl Machine {
             steal_ratio,
             ..GeneratorRow::default()
         };
-        (self.cpu, self.steal) = (cpu, steal);
+        (self.cpu, self.cpu_times) = (cpu, cpu_times);
         let before = std::mem::replace(&mut self.losses, HostLosses::so_far());
         (row, self.losses.since(before))
     }
@@ -181,8 +167,8 @@ fn process_cpu() -> Duration {
     Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
-fn steal() -> Option<(u64, u64)> {
-    parse_steal(&std::fs::read_to_string("/proc/stat").ok()?)
+fn cpu_times() -> Option<CpuTimes> {
+    CpuTimes::of_all_cores(&std::fs::read_to_string("/proc/stat").ok()?)
 }
 
 #[cfg(test)]
@@ -192,7 +178,6 @@ mod tests {
     #[test]
     fn proc_files_are_read_and_rubbish_is_not() {
         assert_eq!(parse_schedstat("1234 5678 9\n"), Some(5678));
-        assert_eq!(parse_steal("cpu  10 0 20 60 5 1 2 2 99 0\ncpu0 1 2 3\n"), Some((2, 100)));
         assert_eq!(parse_kb("VmPeak:\t 9 kB\nVmRSS:\t  1024 kB\n", "VmRSS"), Some(1 << 20));
         assert_eq!(parse_softnet("0000000a 00000001 0\n00000010 00000002 0\n"), Some((26, 3)));
         let snmp = "Ip: Forwarding\nIp: 1\nUdp: InDatagrams NoPorts InErrors OutDatagrams RcvbufErrors SndbufErrors\n\
@@ -205,7 +190,6 @@ mod tests {
         }
         for rubbish in ["", "x", "cpu ", "cpu x", "VmRSS", "VmRSS: x kB"] {
             assert_eq!((parse_schedstat(rubbish), parse_kb(rubbish, "VmRSS")), (None, None), "{rubbish}");
-            assert_eq!(parse_steal(rubbish), None, "{rubbish}");
         }
     }
 

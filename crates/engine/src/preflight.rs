@@ -3,9 +3,7 @@
 use std::net::IpAddr;
 
 use rustix::process::{Resource, getrlimit, setrlimit};
-
-/// Descriptors besides those of participants: standard streams, epoll sets, the run's database, DNS.
-const DESCRIPTORS_SLACK: u64 = 64;
+use throng_scenario::OWN_DESCRIPTORS;
 
 /// What a run needs at its largest crowd.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,9 +80,9 @@ pub enum Warning {
 pub fn check(needs: &Needs, limits: &Limits) -> Vec<Warning> {
     let mut warnings = Vec::new();
     let each = needs.descriptors_each.max(1);
-    let needed = needs.participants.saturating_mul(each).saturating_add(DESCRIPTORS_SLACK);
+    let needed = needs.participants.saturating_mul(each).saturating_add(OWN_DESCRIPTORS);
     if needed > limits.descriptors {
-        let fits = limits.descriptors.saturating_sub(DESCRIPTORS_SLACK) / each;
+        let fits = limits.descriptors.saturating_sub(OWN_DESCRIPTORS) / each;
         let (limit, participants) = (limits.descriptors, needs.participants);
         warnings.push(Warning::Descriptors { needed, limit, fits, participants });
     }

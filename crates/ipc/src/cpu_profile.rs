@@ -106,7 +106,7 @@ impl FunctionKind {
             Self::Masking
         } else if is(&COPYING) {
             Self::Copying
-        } else if is(&["frame::fill", "frame::check_body", "frame::advance", "adler32"]) {
+        } else if is(&["ipc::frame::fill", "ipc::frame::check_body", "ipc::frame::advance", "adler32"]) {
             Self::Payload
         } else {
             Self::Other

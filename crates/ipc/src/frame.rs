@@ -5,7 +5,7 @@
 //! due_ns u64. Tail: sequence XOR seed, u64. The Python consumer reads the same layout (`consumer.py`).
 
 /// Bytes of the head.
-pub(crate) const HEAD_BYTES: usize = 40;
+pub(crate) const HEADER_BYTES: usize = 40;
 /// Bytes of the tail.
 pub(crate) const TAIL_BYTES: usize = 8;
 
@@ -62,7 +62,7 @@ pub(crate) enum FrameError {
 impl FrameHeader {
     /// Writes head and tail into `frame`; nothing when it is too short for them.
     pub(crate) fn write(&self, frame: &mut [u8]) {
-        let Some((head, rest)) = frame.split_first_chunk_mut::<HEAD_BYTES>() else { return };
+        let Some((head, rest)) = frame.split_first_chunk_mut::<HEADER_BYTES>() else { return };
         let Some((_, tail)) = rest.split_last_chunk_mut::<TAIL_BYTES>() else { return };
         head[0..4].copy_from_slice(&MAGIC.to_le_bytes());
         head[4] = self.kind as u8;
@@ -79,7 +79,7 @@ impl FrameHeader {
     /// Reads the head of `frame` and holds it against the tail.
     pub(crate) fn read(frame: &[u8]) -> Result<Self, FrameError> {
         let short = FrameError::Short(frame.len());
-        let Some((head, rest)) = frame.split_first_chunk::<HEAD_BYTES>() else { return Err(short) };
+        let Some((head, rest)) = frame.split_first_chunk::<HEADER_BYTES>() else { return Err(short) };
         let Some((_, tail)) = rest.split_last_chunk::<TAIL_BYTES>() else { return Err(short) };
         let word =
             |at: usize| head.get(at..at + 8).and_then(|b| b.try_into().ok()).map_or(0, u64::from_le_bytes);
@@ -92,7 +92,7 @@ impl FrameHeader {
         if head[0..4] != MAGIC.to_le_bytes() {
             return Err(FrameError::Head);
         }
-        let mark = Self {
+        let header = Self {
             kind,
             producer: head[5],
             sequence: word(8),
@@ -100,13 +100,13 @@ impl FrameHeader {
             seed: word(24),
             due_ns: word(32),
         };
-        if mark.bytes != frame.len() as u64 {
-            return Err(FrameError::Length { said: mark.bytes, came: frame.len() });
+        if header.bytes != frame.len() as u64 {
+            return Err(FrameError::Length { said: header.bytes, came: frame.len() });
         }
-        if u64::from_le_bytes(*tail) != mark.sequence ^ mark.seed {
-            return Err(FrameError::Tail(mark.sequence));
+        if u64::from_le_bytes(*tail) != header.sequence ^ header.seed {
+            return Err(FrameError::Tail(header.sequence));
         }
-        Ok(mark)
+        Ok(header)
     }
 }
 
@@ -118,11 +118,11 @@ pub(crate) fn seed(producer: u8, slot: u64) -> u64 {
 /// The part of a frame between head and tail; empty when there is none.
 pub(crate) fn body_mut(frame: &mut [u8]) -> &mut [u8] {
     let end = frame.len().saturating_sub(TAIL_BYTES);
-    frame.get_mut(HEAD_BYTES..end).unwrap_or_default()
+    frame.get_mut(HEADER_BYTES..end).unwrap_or_default()
 }
 
 fn body(frame: &[u8]) -> &[u8] {
-    frame.get(HEAD_BYTES..frame.len().saturating_sub(TAIL_BYTES)).unwrap_or_default()
+    frame.get(HEADER_BYTES..frame.len().saturating_sub(TAIL_BYTES)).unwrap_or_default()
 }
 
 /// Fills a body: a write of every byte, as fast as memory takes it.
@@ -151,10 +151,10 @@ pub(crate) fn refill(body: &mut [u8], seed: u64, range: std::ops::Range<usize>) 
     }
 }
 
-/// Reads every byte of a frame once and holds it against what `mark` says was sent.
-pub(crate) fn check_body(frame: &[u8], mark: &FrameHeader) -> Result<(), FrameError> {
+/// Reads every byte of a frame once and holds it against what `header` says was sent.
+pub(crate) fn check_body(frame: &[u8], header: &FrameHeader) -> Result<(), FrameError> {
     let body = body(frame);
-    let mut words = words(mark.seed);
+    let mut words = words(header.seed);
     let mut wrong = [0u64; LANES];
     let (blocks, rest) = body.as_chunks::<BLOCK_BYTES>();
     for block in blocks {
@@ -166,13 +166,13 @@ pub(crate) fn check_body(frame: &[u8], mark: &FrameHeader) -> Result<(), FrameEr
     }
     let mut rest = rest.iter().zip(words.iter().flat_map(|w| w.to_le_bytes()));
     let is_right = wrong.iter().all(|lane| *lane == 0) && rest.all(|(came, sent)| *came == sent);
-    if is_right { Ok(()) } else { Err(FrameError::Body(first_wrong(body, mark.seed))) }
+    if is_right { Ok(()) } else { Err(FrameError::Body(first_wrong(body, header.seed))) }
 }
 
 /// Where a body first differs: only looked for when it is known that it does.
 fn first_wrong(body: &[u8], seed: u64) -> usize {
     let sent = |at: usize| seed.wrapping_add(STEP.wrapping_mul(at as u64 / 8)).to_le_bytes()[at % 8];
-    HEAD_BYTES + body.iter().enumerate().position(|(at, came)| *came != sent(at)).unwrap_or(0)
+    HEADER_BYTES + body.iter().enumerate().position(|(at, came)| *came != sent(at)).unwrap_or(0)
 }
 
 fn words(seed: u64) -> [u64; LANES] {
@@ -190,7 +190,7 @@ mod tests {
     use super::*;
 
     fn frame(bytes: usize) -> (Vec<u8>, FrameHeader) {
-        let mark = FrameHeader {
+        let header = FrameHeader {
             kind: Kind::Measured,
             producer: 2,
             sequence: 77,
@@ -199,31 +199,31 @@ mod tests {
             due_ns: 123_456_789,
         };
         let mut frame = vec![0; bytes];
-        fill(body_mut(&mut frame), mark.seed);
-        mark.write(&mut frame);
-        (frame, mark)
+        fill(body_mut(&mut frame), header.seed);
+        header.write(&mut frame);
+        (frame, header)
     }
 
     #[test]
     fn a_frame_of_any_length_is_the_one_that_was_sent() {
         for bytes in (48..400).chain([4096, 65_537]) {
-            let (frame, mark) = frame(bytes);
-            assert_eq!(FrameHeader::read(&frame), Ok(mark), "{bytes}");
-            assert_eq!(check_body(&frame, &mark), Ok(()), "{bytes}");
+            let (frame, header) = frame(bytes);
+            assert_eq!(FrameHeader::read(&frame), Ok(header), "{bytes}");
+            assert_eq!(check_body(&frame, &header), Ok(()), "{bytes}");
         }
     }
 
     #[test]
     fn every_changed_byte_is_found() {
-        let (frame, mark) = frame(300);
+        let (frame, header) = frame(300);
         for at in 0..frame.len() {
             let mut changed = frame.clone();
             changed[at] ^= 0x10;
             match FrameHeader::read(&changed) {
-                Err(_) => assert!(!(HEAD_BYTES..300 - TAIL_BYTES).contains(&at), "{at}"),
+                Err(_) => assert!(!(HEADER_BYTES..300 - TAIL_BYTES).contains(&at), "{at}"),
                 // Head fields that only the harness can judge: producer, the zeros, and when it was due.
-                Ok(read) if at < HEAD_BYTES => {
-                    assert!((5..8).contains(&at) || at >= 32 || read != mark, "{at}");
+                Ok(read) if at < HEADER_BYTES => {
+                    assert!((5..8).contains(&at) || at >= 32 || read != header, "{at}");
                 }
                 Ok(read) => assert_eq!(check_body(&changed, &read), Err(FrameError::Body(at))),
             }
@@ -233,25 +233,25 @@ mod tests {
     #[test]
     fn what_is_no_frame_says_so() {
         let (frame, _) = frame(300);
-        for (bytes, damage) in [
+        for (bytes, error) in [
             (&frame[..0], FrameError::Short(0)),
             (&frame[..47], FrameError::Short(47)),
             (&frame[..299], FrameError::Length { said: 300, came: 299 }),
             (&frame[100..], FrameError::Head),
         ] {
-            assert_eq!(FrameHeader::read(bytes), Err(damage));
+            assert_eq!(FrameHeader::read(bytes), Err(error));
         }
     }
 
     #[test]
     fn a_slot_is_whole_again_after_a_shorter_frame() {
-        let (whole, mark) = frame(300);
+        let (whole, header) = frame(300);
         let mut slot = whole.clone();
-        let mut short = mark;
+        let mut short = header;
         short.bytes = 101;
         short.write(&mut slot[..101]);
-        refill(body_mut(&mut slot), mark.seed, 101 - TAIL_BYTES - HEAD_BYTES..101 - HEAD_BYTES);
-        mark.write(&mut slot);
+        refill(body_mut(&mut slot), header.seed, 101 - TAIL_BYTES - HEADER_BYTES..101 - HEADER_BYTES);
+        header.write(&mut slot);
         assert_eq!(slot, whole);
     }
 }

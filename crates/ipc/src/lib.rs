@@ -16,15 +16,13 @@ mod role;
 pub use role::run_role;
 
 mod plan;
-pub use plan::{Launcher, Plan, ReadMode};
+pub use plan::{Assumptions, Launcher, Plan, ReadMode};
 
 mod harness;
 pub use harness::measure;
 
 mod result;
-pub use result::{
-    Assumptions, IPC_VERSION, IpcReport, Latency, Measured, Outcome, Row, SystemCalls, json_schema,
-};
+pub use result::{IPC_VERSION, IpcReport, Latency, Measured, Outcome, Row, SystemCalls, json_schema};
 
 mod cpu_profile;
 pub use cpu_profile::{CpuProfile, FunctionShare};

@@ -7,7 +7,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Assumptions, Transport, Workload};
+use crate::{Transport, Workload};
 
 /// What the consumer does with a frame that it was given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -39,6 +39,17 @@ pub struct Plan {
     pub python: Option<PathBuf>,
     /// What the money is counted with.
     pub assumptions: Assumptions,
+}
+
+/// What money is counted with: `cpu_s_per_gb * frame_bytes_mean / 1e9 * fps * streams * 8760 h * price`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Assumptions {
+    /// What a core costs an hour, in whatever currency.
+    pub price_core_hour: f64,
+    /// Streams that run the whole year.
+    pub streams: u32,
+    /// Frames a second of a stream.
+    pub fps: f64,
 }
 
 /// How this program starts itself again as a role.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use throng_observation::untrusted;
 
 use crate::role::{LatencyNs, SideReport};
-use crate::{CpuProfile, Plan, ReadMode, Transport, cost};
+use crate::{Assumptions, CpuProfile, Plan, ReadMode, Transport, cost};
 
 /// The version of `ipc.json`'s shape. Keys are only ever added within a version.
 pub const IPC_VERSION: u32 = 1;
@@ -63,17 +63,6 @@ pub struct WorkloadSummary {
     pub duration_s: f64,
     /// Rounds of which each row is the median.
     pub rounds: u32,
-}
-
-/// What money is counted with: `cpu_s_per_gb * frame_bytes_mean / 1e9 * fps * streams * 8760 h * price`.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Assumptions {
-    /// What a core costs an hour, in whatever currency.
-    pub price_core_hour: f64,
-    /// Streams that run the whole year.
-    pub streams: u32,
-    /// Frames a second of a stream.
-    pub fps: f64,
 }
 
 /// One transport.

@@ -4,10 +4,10 @@ use std::num::NonZeroU32;
 
 use serde::{Deserialize, Serialize};
 
-use crate::frame::{HEAD_BYTES, TAIL_BYTES};
+use crate::frame::{HEADER_BYTES, TAIL_BYTES};
 
 /// The smallest frame: the marks at its edges must fit.
-pub const FRAME_BYTES_MIN: u32 = (HEAD_BYTES + TAIL_BYTES) as u32;
+pub const FRAME_BYTES_MIN: u32 = (HEADER_BYTES + TAIL_BYTES) as u32;
 
 /// The largest frame: 8K video of three planes with 16 bit is 199 MB; a producer keeps six frames in memory.
 pub const FRAME_BYTES_MAX: u32 = 200 << 20;

@@ -19,12 +19,12 @@ use url::{Host, Url};
 use crate::participant::Participant;
 use crate::signalling::janus::SubscriberMode;
 use crate::signalling::room::{RoomSignalling, Subscriptions};
-use crate::signalling::{RunMark, Signalling, janus, livekit, ome, whep, whip};
+use crate::signalling::{RelayServer, RunMark, Signalling, janus, livekit, ome, whep, whip};
 use crate::webrtc::member::{Member, MemberOptions};
 use crate::webrtc::sender::Ladder;
 use crate::webrtc::session::MediaToSend;
-use crate::webrtc::viewer::{MayReach, StepTimeouts, Viewer, ViewerOptions};
-use crate::webrtc::{Behaviour, Outgoing, Weights};
+use crate::webrtc::viewer::Viewer;
+use crate::webrtc::{Behaviour, MayReach, Outgoing, ParticipantOptions, StepTimeouts, Weights};
 
 /// Everything that the participants of one target share.
 #[derive(Clone)]
@@ -56,6 +56,8 @@ pub struct TargetFactory {
     pub ice_transport_policy: IceTransportPolicy,
     /// Whom participants ask for their address as it is seen from outside.
     pub stun: Option<StunServer>,
+    /// The TURN server that participants use, with its password as read from where the scenario says.
+    pub turn: Option<RelayServer>,
 }
 
 /// What the participants of a conference share.
@@ -121,8 +123,8 @@ impl TargetFactory {
         }
     }
 
-    fn viewer_options(&self, number: u32) -> ViewerOptions {
-        ViewerOptions {
+    fn options(&self, number: u32) -> ParticipantOptions {
+        ParticipantOptions {
             may_reach: Arc::clone(&self.may_reach),
             clock: self.clock,
             toward: self.server.or_else(|| named_address(self.endpoint.url())),
@@ -132,6 +134,7 @@ impl TargetFactory {
             is_tapped: self.tapped.holds(number),
             relay_only: self.ice_transport_policy == IceTransportPolicy::Relay,
             stun: self.stun.clone(),
+            turn: self.turn.clone(),
         }
     }
 
@@ -142,20 +145,13 @@ impl TargetFactory {
         role: &Role,
         signalling: impl FnOnce(Subscriptions) -> Box<dyn RoomSignalling>,
     ) -> Box<dyn Participant> {
-        let viewer = self.viewer_options(number);
         let behaviour = self.behaviour(number, joins_at, role);
         let subscriptions = behaviour.subscriptions();
         let options = MemberOptions {
-            may_reach: viewer.may_reach,
-            clock: viewer.clock,
-            toward: viewer.toward,
-            seed: viewer.seed,
-            timeouts: viewer.timeouts,
+            participant: self.options(number),
             outgoing: outgoing(role, number, &self.conference.clips),
             behaviour,
-            is_tapped: viewer.is_tapped,
             layers: role.layers.clone(),
-            stun: viewer.stun,
         };
         Box::new(Member::new(signalling(subscriptions), options))
     }
@@ -223,12 +219,13 @@ impl TargetFactory {
     }
 
     fn viewer(&self, number: u32, signalling: Box<dyn Signalling>) -> Box<dyn Participant> {
-        Box::new(Viewer::new(signalling, self.viewer_options(number)))
+        Box::new(Viewer::new(signalling, self.options(number)))
     }
 
     fn ome(&self, url: &Url) -> Box<dyn Signalling> {
         let mut url = url.clone();
         if self.ice_transport_policy == IceTransportPolicy::Relay
+            && self.turn.is_none()
             && !url.query_pairs().any(|(key, _)| key == "transport")
         {
             // Without it the server does not announce its relay.
@@ -433,7 +430,7 @@ mod tests {
             ),
             (Endpoint::Whep { url: url("http://10.0.0.1/whep") }, false),
         ] {
-            let casting = TargetFactory {
+            let factory = TargetFactory {
                 endpoint,
                 token: Some("t".into()),
                 api_key: None,
@@ -447,8 +444,9 @@ mod tests {
                 mark: RunMark::default(),
                 ice_transport_policy: IceTransportPolicy::default(),
                 stun: None,
+                turn: None,
             };
-            let mut viewer = casting.participant(4, Duration::ZERO, &Role::default());
+            let mut viewer = factory.participant(4, Duration::ZERO, &Role::default());
             viewer.handle(now, Input::Start { intended_at: now });
             let mut opened = Vec::new();
             loop {

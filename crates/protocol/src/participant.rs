@@ -17,7 +17,7 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
-use throng_observation::{Observation, Outcome, units};
+use throng_observation::{Observation, Outcome, Phase, units};
 use url::Url;
 
 use crate::excerpt;
@@ -113,6 +113,21 @@ pub enum Input<'a> {
     },
 }
 
+impl Input<'_> {
+    /// The channel that it concerns.
+    #[must_use]
+    pub fn channel(&self) -> Option<Channel> {
+        match self {
+            Self::Opened { channel, .. }
+            | Self::Datagram { channel, .. }
+            | Self::Bytes { channel, .. }
+            | Self::Message { channel, .. }
+            | Self::Closed { channel, .. } => Some(*channel),
+            Self::Start { .. } | Self::Fetched { .. } | Self::Timeout | Self::Leave { .. } => None,
+        }
+    }
+}
+
 /// What a participant wants.
 #[derive(Debug)]
 pub enum Output {
@@ -194,6 +209,16 @@ impl Opening {
     #[must_use]
     pub fn addresses(&self) -> Vec<SocketAddr> {
         if self.locals.is_empty() { self.local.into_iter().collect() } else { self.locals.clone() }
+    }
+
+    /// The phases of joining that it took.
+    pub(crate) fn phases(&self) -> impl Iterator<Item = Observation> + use<> {
+        let moments = [
+            (Phase::Resolved, self.resolved_at),
+            (Phase::Connected, self.connected_at),
+            (Phase::Secured, self.secured_at),
+        ];
+        moments.into_iter().filter_map(|(phase, at)| Some(Observation::Reached(phase, at?)))
     }
 }
 

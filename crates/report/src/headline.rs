@@ -5,7 +5,7 @@ use throng_observation::units::{bit_rate, percent};
 
 use crate::canary::CanaryJudgement;
 use crate::capacity;
-use crate::role_counts::{self, RoleCounts};
+use crate::role_counts::{self, RoleCounts, is_send_only};
 use crate::sent::Sent;
 use crate::summary::{Media, Participants, RunOutcome, Summary};
 
@@ -172,12 +172,6 @@ fn missing(name: &str, media: &Media) -> Option<String> {
         }
         (never, _) => Some(format!("; {name} never came on {never} of {} tracks", media.tracks)),
     }
-}
-
-/// Whether the crowd was of publishers alone.
-pub(crate) fn is_send_only(summary: &Summary) -> bool {
-    let is_there = |media: &Media| media.tracks > 0 || media.packets_received > 0;
-    summary.sent.is_some() && !is_there(&summary.video) && !is_there(&summary.audio)
 }
 
 /// Of packets, so many are asked for again on a path that loses nothing to speak of.

@@ -91,12 +91,7 @@ mod tests {
                 (stretch(sums.second), sums.cohort, sums.kind) == (stretch(row.second), row.cohort, row.kind)
             };
             let sums = left.series.iter_mut().find(of).unwrap();
-            sums.relative_delay_us.merge(&row.relative_delay_us);
-            sums.absolute_delay.merge(&row.absolute_delay);
-            sums.jitter_us.merge(&row.jitter_us);
-            sums.fps_milli.merge(&row.fps_milli);
-            sums.loss_ppm.merge(&row.loss_ppm);
-            sums.oven_rtc_tester_delay_us.merge(&row.oven_rtc_tester_delay_us);
+            sums.add_samples(row);
         }
         for tracks in run.tracks.chunk_by(|a, b| a.participant == b.participant) {
             shown.tracks(tracks.to_vec(), &mut left);

@@ -8,7 +8,7 @@ use throng_observation::run::{Ending, EventRow, ParticipantRow, RunData};
 use throng_observation::{Distribution, Goal, MediaKind, MediaPath, Outcome, Phase};
 use throng_scenario::Objective;
 
-use crate::figures::{CONNECTED, Figures, KindFigures, PLAYING, never_received};
+use crate::figures::{CONNECTED, Figures, KindFigures, PLAYING};
 use crate::summary::{
     ClockSummary, FailureExample, Media, Participants, PhaseTime, RunOutcome, SUMMARY_VERSION, Summary,
 };
@@ -34,7 +34,7 @@ pub fn summarise(run: &RunData, objectives: &[Objective], warm_up: Duration) -> 
         headline: String::new(),
         partial: !partial_reasons.is_empty(),
         partial_reasons,
-        ending: ending_key(run.ending).into(),
+        ending: run.ending.key().into(),
         target: run.info.target.clone(),
         started_at_unix_us: run.info.started_at_unix_us,
         duration_s: figures.duration_s,
@@ -115,15 +115,6 @@ impl Crowd {
             connected_max: by_second.values().map(|(connected, _)| *connected).max().unwrap_or(0),
             connected_seconds: by_second.values().map(|(connected, _)| *connected).sum(),
         }
-    }
-}
-
-fn ending_key(ending: Ending) -> &'static str {
-    match ending {
-        Ending::Unfinished => "unfinished",
-        Ending::Complete => "complete",
-        Ending::Interrupted => "interrupted",
-        Ending::Aborted => "aborted",
     }
 }
 
@@ -231,10 +222,10 @@ fn media(run: &RunData, kind: MediaKind, figures: &KindFigures) -> Media {
     Media {
         tracks: tracks.len() as u64 + aggregated.tracks,
         codecs: codecs.into_iter().map(str::to_owned).collect(),
-        tracks_missing: tracks.iter().filter(|track| never_received(&track.counters)).count() as u64
+        tracks_missing: tracks.iter().filter(|track| track.counters.never_received()).count() as u64
             + aggregated.never_received,
         missing_ratio: c.missing_ratio(),
-        loss_ratio: figures.loss_ratio(),
+        loss_ratio: figures.counters.loss_ratio(),
         loss_ratio_p95: at(&figures.loss_ppm, 0.95, 1e6),
         fps_p50: at(&figures.fps_milli, 0.50, 1e3),
         fps_p5: at(&figures.fps_milli, 0.05, 1e3),
@@ -254,7 +245,7 @@ fn media(run: &RunData, kind: MediaKind, figures: &KindFigures) -> Media {
         jitter_ms_p50: at(&figures.jitter_us, 0.50, 1e3),
         jitter_ms_p95: at(&figures.jitter_us, 0.95, 1e3),
         jitter_ms_p99: at(&figures.jitter_us, 0.99, 1e3),
-        freeze_ratio: if kind == MediaKind::Video { figures.freeze_ratio() } else { None },
+        freeze_ratio: if kind == MediaKind::Video { figures.counters.freeze_ratio() } else { None },
         freeze_count: c.freeze_count,
         received_bps: c.wire_bytes as f64 * 8.0 / figures.seconds.max(1) as f64,
         track_bps: (c.active_us > 0).then(|| c.payload_bytes as f64 * 8e6 / c.active_us as f64),
@@ -294,7 +285,11 @@ mod tests {
         let documented: serde_json::Value =
             serde_json::from_str(include_str!("../../../docs/summary.schema.json")).unwrap();
         let code = json_schema();
-        assert_eq!(documented, code, "write this into docs/summary.schema.json:\n{code:#}");
+        if std::env::var_os("THRONG_WRITE_DOCS").is_some() {
+            let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/summary.schema.json");
+            std::fs::write(file, format!("{code:#}\n")).unwrap();
+        }
+        assert_eq!(documented, code, "write it anew: THRONG_WRITE_DOCS=1 cargo test -p throng-report schema");
     }
 
     #[test]

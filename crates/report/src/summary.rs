@@ -12,6 +12,8 @@ use crate::canary::CanarySummary;
 use crate::conference::Conference;
 use crate::decoded::Decoded;
 use crate::sent::{LayerSwitches, Sent};
+use crate::server::WatchedHost;
+use crate::survival::TimeTo;
 
 /// The version of `summary.json`'s shape. Keys are only ever added within a version.
 pub const SUMMARY_VERSION: u32 = 1;
@@ -325,28 +327,6 @@ pub struct Media {
     pub oven_rtc_tester_delay_ms_max: Option<f64>,
 }
 
-/// Time from the intended join to a phase, over all intended participants.
-///
-/// Kaplan–Meier: who failed stays in the denominator for ever, who left (or whom the run's end met) on the way counts
-/// for as long as he waited. A percentile is `null` when it lies among those who never got there.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct TimeTo {
-    /// Participants who got there.
-    pub reached: u64,
-    /// Participants who failed before.
-    pub failed: u64,
-    /// Participants who left, or whom the run's end met, on the way.
-    pub censored: u64,
-    /// Median, milliseconds.
-    pub ms_p50: Option<f64>,
-    /// 95th percentile.
-    pub ms_p95: Option<f64>,
-    /// 99th percentile.
-    pub ms_p99: Option<f64>,
-    /// Slowest who got there.
-    pub ms_max: Option<f64>,
-}
-
 /// One phase of a join: how long it took those who passed it, from the phase before.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PhaseTime {
@@ -389,133 +369,6 @@ pub struct Generator {
     pub rows_lost: u64,
     /// The worst second's share of CPU time stolen by the hypervisor.
     pub steal_ratio_max: Option<f64>,
-}
-
-/// A watched host over the run. Shares of CPU time are of one core: 1 is a whole core.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct WatchedHost {
-    /// Its name: the scenario's, else the host name.
-    pub name: String,
-    /// Online CPUs.
-    pub cpus: Option<f64>,
-    /// CPU of the whole host, cores: median over the run.
-    pub cpu_p50: Option<f64>,
-    /// The most of the same in any second.
-    pub cpu_max: Option<f64>,
-    /// The watched processes, by what they used; at most 20.
-    pub processes: Vec<WatchedProcess>,
-    /// Threads seen over the run.
-    pub threads: u64,
-    /// CPU time of the threads together ÷ that of their processes: near 1 when no thread was missed.
-    pub threads_cpu_ratio: Option<f64>,
-    /// The thread that used most CPU over the run.
-    pub hottest_thread: Option<HottestThread>,
-    /// Largest resident memory of a process, bytes.
-    pub rss_bytes_max: Option<f64>,
-    /// Network interfaces that carried anything, the busiest first.
-    pub network: Vec<NetworkInterface>,
-    /// Packets dropped by interfaces, queueing disciplines and the kernel's backlog, over the run.
-    pub nic_drops: Option<u64>,
-    /// Datagrams dropped because a socket's receive buffer was full.
-    pub udp_receive_buffer_errors: Option<u64>,
-    /// Datagrams not sent because a socket's send buffer was full.
-    pub udp_send_buffer_errors: Option<u64>,
-    /// TCP segments sent again.
-    pub tcp_segments_retransmitted: Option<u64>,
-    /// Connections dropped because a listen queue was full.
-    pub tcp_listen_overflows: Option<u64>,
-    /// Most open file descriptors of a process.
-    pub open_fds_max: Option<f64>,
-    /// Their limit.
-    pub open_fds_limit: Option<f64>,
-    /// The longest mean time of disk requests, milliseconds.
-    pub disk_await_ms_max: Option<f64>,
-    /// Most cores idle in any second while a task waited for I/O.
-    pub iowait_max: Option<f64>,
-    /// Most cores wanted in any second and not given by the hypervisor.
-    pub steal_max: Option<f64>,
-    /// Largest share of the periods of its quota in which the control group was held back.
-    pub throttled_ratio_max: Option<f64>,
-    /// Largest share of time that some task waited for a CPU (PSI).
-    pub pressure_cpu_max: Option<f64>,
-    /// The same for memory.
-    pub pressure_memory_max: Option<f64>,
-    /// The same for block I/O.
-    pub pressure_io_max: Option<f64>,
-    /// Log lines by pattern.
-    pub log_lines: BTreeMap<String, u64>,
-    /// Share of what the interfaces sent that no access log tells of.
-    pub unaccounted_tx_ratio: Option<f64>,
-    /// The moments of which there is a profile.
-    pub profiles: Vec<String>,
-    /// For how much of the run it was seen, seconds.
-    pub watched_s: f64,
-    /// What the watcher itself cost, of one core.
-    pub watcher_cpu_ratio: Option<f64>,
-    /// The watcher's peak resident memory, bytes.
-    pub watcher_rss_bytes: Option<u64>,
-    /// How far its times may be off the run's, milliseconds.
-    pub clock_error_ms: Option<f64>,
-    /// What could not be seen and why; at most 20.
-    pub unreadable: Vec<String>,
-}
-
-/// A watched process. CPU is in cores.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct WatchedProcess {
-    /// Its name.
-    pub name: String,
-    /// Its number.
-    pub pid: u32,
-    /// CPU time, seconds.
-    pub cpu_s: f64,
-    /// Median over the time it lived.
-    pub cpu_p50: f64,
-    /// The most in any second.
-    pub cpu_max: f64,
-    /// Largest resident memory, bytes.
-    pub rss_bytes_max: Option<f64>,
-}
-
-/// The thread that used most CPU. A thread cannot use more than 1.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct HottestThread {
-    /// Its name.
-    pub name: String,
-    /// Its process.
-    pub process: String,
-    /// Its number.
-    pub tid: u32,
-    /// Median share of one core over the time it lived.
-    pub cpu_p50: f64,
-    /// The most in any second.
-    pub cpu_max: f64,
-    /// 95th percentile of the share of time that it was ready and waited for a CPU.
-    pub run_queue_wait_p95: Option<f64>,
-    /// What it does, where a knowledge pack says so.
-    pub meaning: Option<String>,
-    /// Which setting changes it, or what else helps.
-    pub help: Option<String>,
-}
-
-/// A network interface, bits per second as it counts them.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct NetworkInterface {
-    /// Its name.
-    pub name: String,
-    /// Most sent in any second.
-    pub tx_bps_max: f64,
-    /// Most sent in any reading: 100 ms, where nothing made the watcher read less often.
-    #[serde(default)]
-    pub tx_bps_peak: Option<f64>,
-    /// Mean sent.
-    pub tx_bps_mean: f64,
-    /// Most received in any second.
-    pub rx_bps_max: f64,
-    /// Mean received.
-    pub rx_bps_mean: f64,
-    /// Its speed, where one is known.
-    pub line_rate_bps: Option<f64>,
 }
 
 /// One example of a kind of failure.

@@ -1,4 +1,4 @@
-//! Commands that the watcher starts because they are to be watched, and ends with everything they started.
+//! Target commands: the watcher starts them and, at the end, terminates their whole process groups.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -10,74 +10,74 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, kill_process_group, waitid};
 use throng_observation::host::HostEventKind;
 
-use crate::local::WatchError;
+use crate::config::WatchError;
 use crate::logs::{Drain, Output};
 use crate::sampler::meter::Sink;
 use crate::target::Target;
 
-/// How long a command may take to end after it was asked to.
+/// Time between SIGTERM and SIGKILL.
 const COMMAND_ENDS_WITHIN: Duration = Duration::from_secs(5);
-/// How long the last words of a command that has ended are waited for: what it left behind may hold its output open.
+/// How long to wait for the last output of a command that has ended: processes it left behind may hold the pipe open.
 const LAST_WORDS_WITHIN: Duration = Duration::from_secs(1);
-/// How many of its last lines are told where it ended with a fault.
+/// How many last lines are shown when a command fails.
 const LAST_LINES_MAX: usize = 3;
 
-/// The commands among the targets, by the targets' places. They end when the last clone goes.
+/// The target commands, by the index of their target. They end when the last clone is dropped.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Commands(Arc<Vec<(usize, Started)>>);
+pub(crate) struct Commands(Arc<Vec<(usize, StartedCommand)>>);
 
 impl Commands {
     pub(crate) fn start(targets: &[Target]) -> Result<Self, WatchError> {
-        let mut started: Vec<(usize, Started)> = Vec::new();
+        let mut started: Vec<(usize, StartedCommand)> = Vec::new();
         for (place, target) in targets.iter().enumerate() {
             if let Target::Command(words) = target {
                 let program = words.first().and_then(|word| word.rsplit('/').next()).unwrap_or_default();
                 let before = started.iter().filter(|(_, other)| other.program == program).count();
-                started.push((place, Started::start(words, program, before)?));
+                started.push((place, StartedCommand::start(words, program, before)?));
             }
         }
         Ok(Self(Arc::new(started)))
     }
 
-    /// What they write: standard output and error of each.
+    /// Standard output and error of each command.
     pub(crate) fn outputs(&self) -> Vec<Output> {
         let drains = self.0.iter().flat_map(|(_, started)| &started.outputs);
         drains.map(|drain| drain.output().clone()).collect()
     }
 
-    /// The process group of the target at this place.
+    /// The process group of the target with this index.
     pub(crate) fn group(&self, place: usize) -> Option<u32> {
         self.0.iter().find(|(target, _)| *target == place).map(|(_, started)| started.child.id())
     }
 
-    /// Says of each command once how it ended; `told` are the places of those that were said.
-    pub(crate) fn tell_ends(&self, out: &Sink, told: &mut Vec<usize>) {
+    /// Writes one event for each command that has ended; `reported` lists the targets already reported.
+    pub(crate) fn report_exits(&self, sink: &Sink, reported: &mut Vec<usize>) {
         for (place, command) in self.0.iter() {
-            if !told.contains(place)
+            if !reported.contains(place)
                 && let Some(how) = command.how_it_ended()
             {
-                told.push(*place);
-                out.event(Instant::now(), HostEventKind::ProcessEnded, how);
+                reported.push(*place);
+                sink.event(Instant::now(), HostEventKind::ProcessEnded, how);
             }
         }
     }
 }
 
-/// A command that was started in a process group of its own; the whole group ends when this is dropped.
+/// A command in a process group of its own; dropping it ends the whole group.
 #[derive(Debug)]
-struct Started {
+struct StartedCommand {
     name: String,
-    /// The file name of it.
+    /// File name of the program.
     program: String,
     child: Child,
-    /// Standard error and output, in this order. They are read whoever wants them: a full pipe would halt the server.
+    /// Standard error and output, in this order. They are always drained: a full pipe would block the server.
     outputs: Vec<Drain>,
-    /// When it was first seen that it is over.
-    over_at: OnceLock<Instant>,
+    /// When its end was first noticed.
+    ended_at: OnceLock<Instant>,
 }
 
-impl Started {
-    /// Starts it; `before` are the commands of the same program that were started before.
+impl StartedCommand {
+    /// Starts a command; `before` counts the earlier commands of the same program.
     fn start(words: &[String], program: &str, before: usize) -> Result<Self, WatchError> {
         let fail = |error| WatchError::Start { command: words.join(" "), error };
         let (name, arguments) = words
@@ -88,7 +88,7 @@ impl Started {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = command.spawn().map_err(fail)?;
         let (name, program) = (name.clone(), program.to_owned());
-        let mut started = Self { name, program, child, outputs: Vec::new(), over_at: OnceLock::new() };
+        let mut started = Self { name, program, child, outputs: Vec::new(), ended_at: OnceLock::new() };
         let stderr = started.child.stderr.take().map(|pipe| ("stderr", OwnedFd::from(pipe)));
         let stdout = started.child.stdout.take().map(|pipe| ("stdout", OwnedFd::from(pipe)));
         for (stream, pipe) in stderr.into_iter().chain(stdout) {
@@ -99,13 +99,13 @@ impl Started {
         Ok(started)
     }
 
-    /// A sentence on how it ended, if it has; with its last words where that was a fault.
+    /// How it ended, as a sentence, if it has; with its last lines if it failed.
     fn how_it_ended(&self) -> Option<String> {
         let status = self.status()?;
         let is_fault = status.exit_status() != Some(0);
-        let over_at = self.over_at.get_or_init(Instant::now);
+        let ended_at = self.ended_at.get_or_init(Instant::now);
         let is_read = self.outputs.iter().all(|drain| drain.output().is_over());
-        if is_fault && !is_read && over_at.elapsed() < LAST_WORDS_WITHIN {
+        if is_fault && !is_read && ended_at.elapsed() < LAST_WORDS_WITHIN {
             return None;
         }
         let how = match (status.exit_status(), status.terminating_signal()) {
@@ -113,21 +113,21 @@ impl Started {
             (None, Some(signal)) => format!("by signal {signal}"),
             (None, None) => "for no known reason".into(),
         };
-        let mut told = format!("the command {} (PID {}) ended {how}", self.name, self.child.id());
+        let mut text = format!("the command {} (PID {}) ended {how}", self.name, self.child.id());
         if let Some((stream, last)) = self.last_lines().filter(|_| is_fault) {
-            told += &format!("; the last on its {stream}: {}", last.join(" / "));
+            text += &format!("; the last on its {stream}: {}", last.join(" / "));
         }
-        Some(told)
+        Some(text)
     }
 
-    /// What it wrote last, on standard error if it wrote there.
+    /// Its last lines, of standard error if it wrote there.
     fn last_lines(&self) -> Option<(&'static str, Vec<String>)> {
         let of_streams = ["stderr", "stdout"].into_iter().zip(&self.outputs);
         let mut lines = of_streams.map(|(name, drain)| (name, drain.output().last_lines(LAST_LINES_MAX)));
         lines.find(|(_, lines)| !lines.is_empty())
     }
 
-    /// How it ended, if it has. It is left to be waited for, so that its PID, which names the group, stays its own.
+    /// Its exit status, if it has ended. It is not reaped here, so that its PID, which names the group, is not reused.
     fn status(&self) -> Option<WaitIdStatus> {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         waitid(WaitId::Pid(self.pid()?), options).ok().flatten()
@@ -144,9 +144,9 @@ impl Started {
     }
 }
 
-impl Drop for Started {
+impl Drop for StartedCommand {
     fn drop(&mut self) {
-        // Also when the command itself is over: what it left behind in its group ends as well.
+        // Even if the command itself has ended: processes that it left in its group end too.
         self.signal(Signal::TERM);
         let until = Instant::now() + COMMAND_ENDS_WITHIN;
         while self.status().is_none() && Instant::now() < until {

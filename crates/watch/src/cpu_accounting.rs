@@ -1,4 +1,4 @@
-//! What watching a host costs: the CPU time of every thread that works for it, on the host's account.
+//! The cost of monitoring a host: the CPU time of every thread that works for it.
 
 use std::collections::HashMap;
 use std::marker::PhantomData;
@@ -8,16 +8,16 @@ use std::time::Duration;
 use rustix::time::{ClockId, clock_gettime};
 use throng_observation::host::HostId;
 
-/// What a thread works for.
+/// What a thread's CPU time is spent on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Purpose {
-    /// Counters, logs, endpoints: goes on as long as watching does, and is what a budget bounds.
+    /// Counters, logs, endpoints: continuous, and bounded by the budget.
     Reading,
-    /// A profile: asked for at a moment and over soon. Reading less often would not make it cheaper.
+    /// A profile: requested once and soon over. Lower sampling rates would not make it cheaper.
     Profile,
 }
 
-/// CPU time that watching took so far.
+/// CPU time that monitoring has used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CpuUsage {
     pub(crate) reading: Duration,
@@ -37,14 +37,14 @@ impl CpuUsage {
     }
 }
 
-/// The accounts of all hosts of a run.
+/// CPU time by host and purpose.
 #[derive(Debug, Default)]
-pub(crate) struct CpuAccounts(Mutex<Open>);
+pub(crate) struct CpuAccounts(Mutex<Charges>);
 
 #[derive(Debug, Default)]
-struct Open {
+struct Charges {
     threads: Vec<ChargedThread>,
-    /// Of threads that have ended.
+    /// Totals of threads that have ended.
     ended: HashMap<(HostId, Purpose), Duration>,
 }
 
@@ -55,31 +55,31 @@ struct ChargedThread {
     began: Duration,
 }
 
-/// Charges the thread that made it, until it is dropped there.
+/// Charges the thread that created it until it is dropped there.
 #[derive(Debug)]
 pub(crate) struct ChargeGuard {
     accounts: Arc<CpuAccounts>,
     clock: libc::clockid_t,
-    /// It ends on the thread whose time it takes.
+    /// Not `Send`: it must be dropped on the charged thread.
     _here: PhantomData<*const ()>,
 }
 
 impl CpuAccounts {
-    /// Charges what the calling thread takes from now on.
+    /// Charges the calling thread's CPU time from now on.
     pub(crate) fn charge(self: Arc<Self>, host: HostId, purpose: Purpose) -> Option<ChargeGuard> {
-        let clock = own_clock()?;
+        let clock = thread_clock()?;
         let began = thread_cpu();
-        self.open().threads.push(ChargedThread { account: (host, purpose), clock, began });
+        self.state().threads.push(ChargedThread { account: (host, purpose), clock, began });
         Some(ChargeGuard { accounts: self, clock, _here: PhantomData })
     }
 
-    /// What watching `host` took so far.
-    pub(crate) fn spent(&self, host: HostId) -> CpuUsage {
-        let open = self.open();
+    /// CPU time used for `host` so far.
+    pub(crate) fn usage(&self, host: HostId) -> CpuUsage {
+        let charges = self.state();
         let sum = |purpose| {
             let account = (host, purpose);
-            let ended = open.ended.get(&account).copied().unwrap_or_default();
-            let running = open.threads.iter().filter(|thread| thread.account == account);
+            let ended = charges.ended.get(&account).copied().unwrap_or_default();
+            let running = charges.threads.iter().filter(|thread| thread.account == account);
             let taken = |thread: &ChargedThread| {
                 read_clock(thread.clock).unwrap_or_default().saturating_sub(thread.began)
             };
@@ -88,43 +88,47 @@ impl CpuAccounts {
         CpuUsage { reading: sum(Purpose::Reading), profiles: sum(Purpose::Profile) }
     }
 
-    fn open(&self) -> MutexGuard<'_, Open> {
+    fn state(&self) -> MutexGuard<'_, Charges> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for ChargeGuard {
     fn drop(&mut self) {
-        let mut open = self.accounts.open();
-        if let Some(place) = open.threads.iter().rposition(|thread| thread.clock == self.clock) {
-            let thread = open.threads.swap_remove(place);
+        let mut charges = self.accounts.state();
+        if let Some(place) = charges.threads.iter().rposition(|thread| thread.clock == self.clock) {
+            let thread = charges.threads.swap_remove(place);
             let taken = thread_cpu().saturating_sub(thread.began);
-            *open.ended.entry(thread.account).or_default() += taken;
+            *charges.ended.entry(thread.account).or_default() += taken;
         }
     }
 }
 
 /// CPU time of the calling thread.
-fn thread_cpu() -> Duration {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
+pub(crate) fn thread_cpu() -> Duration {
+    clock(ClockId::ThreadCPUTime)
 }
 
 /// CPU time of all threads of this process.
 pub(crate) fn process_cpu() -> Duration {
-    let time = clock_gettime(ClockId::ProcessCPUTime);
+    clock(ClockId::ProcessCPUTime)
+}
+
+/// The time of one of the kernel's clocks.
+pub(crate) fn clock(id: ClockId) -> Duration {
+    let time = clock_gettime(id);
     Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
-/// The calling thread's CPU clock, by which other threads can read it.
-fn own_clock() -> Option<libc::clockid_t> {
+/// The calling thread's CPU clock, which other threads can read.
+fn thread_clock() -> Option<libc::clockid_t> {
     let mut clock = 0;
     // SAFETY: the thread is the calling one, and the pointer is to a local that outlives the call.
     let error = unsafe { libc::pthread_getcpuclockid(libc::pthread_self(), &raw mut clock) };
     (error == 0).then_some(clock)
 }
 
-/// Any CPU clock; `None` once its thread or process is gone.
+/// Reads a CPU clock; `None` once its thread or process is gone.
 pub(crate) fn read_clock(clock: libc::clockid_t) -> Option<Duration> {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the pointer is to a local that outlives the call.
@@ -161,19 +165,19 @@ mod tests {
             let _ = ended.recv();
         });
         is_burnt.recv().unwrap();
-        let running = accounts.spent(HostId(7));
+        let running = accounts.usage(HostId(7));
         assert!((ms(60)..ms(85)).contains(&running.reading), "{running:?}");
         drop(end);
         thread.join().unwrap();
-        let after = accounts.spent(HostId(7));
+        let after = accounts.usage(HostId(7));
         assert!((running.reading..ms(85)).contains(&after.reading), "{after:?} after {running:?}");
 
         let here = accounts.clone().charge(HostId(7), Purpose::Profile);
         burn(ms(20));
-        let with_profile = accounts.spent(HostId(7));
+        let with_profile = accounts.usage(HostId(7));
         assert_eq!(with_profile.reading, after.reading);
         assert!(with_profile.profiles >= ms(20) && with_profile.all() >= ms(80), "{with_profile:?}");
-        assert_eq!(accounts.spent(HostId(0)), CpuUsage::default());
+        assert_eq!(accounts.usage(HostId(0)), CpuUsage::default());
         drop(here);
     }
 }

@@ -1,15 +1,19 @@
-//! What a media server's host does while the crowd is in: counters of the machine, its processes and threads,
-//! profiles, logs and endpoints, as rows of the run.
+//! Monitors a media server's host during a run: counters of the machine, its processes and threads, profiles, logs and
+//! metrics endpoints. Everything becomes rows of the run.
 
 mod target;
 pub use target::{Target, TargetError};
 
+mod background;
 mod cpu_accounting;
 mod rows;
 pub use rows::{RowReceiver, RowSender, rows};
 
+mod config;
+pub use config::{WatchConfig, WatchError, WatchedProcess};
+
 mod local;
-pub use local::{LocalHost, LocalWatch, WatchConfig, WatchError, WatchedProcess, WatchedProcesses};
+pub use local::{LocalHost, LocalWatch, WatchedProcesses};
 
 pub mod remote;
 
@@ -29,4 +33,4 @@ pub mod packs;
 pub mod scrape;
 
 mod sources;
-pub use sources::{ReaderConfig, SourceConfig, SourceReaders, SourceWatch, endpoint};
+pub use sources::{SourceConfig, SourceWatch, endpoint};

@@ -1,15 +1,14 @@
-//! Watching the host that this process runs on.
+//! Monitoring the host that this process runs on.
 
-use std::io;
 use std::sync::PoisonError;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use throng_observation::host::{HostEventKind, HostId};
-use throng_observation::units;
 
+use crate::background::BackgroundThread;
 use crate::commands::Commands;
+use crate::config::{WatchConfig, WatchError, WatchedProcess};
 use crate::discovery::Finder;
 use crate::logs::Output;
 use crate::rows::RowSender;
@@ -18,77 +17,10 @@ use crate::sampler::meter::Sink;
 use crate::sampler::{Sampler, Settings, SharedProcesses};
 use crate::target::Target;
 
-/// How a host is watched.
-#[derive(Clone, Debug)]
-pub struct WatchConfig {
-    /// Its name for people; `None`: the host's own.
-    pub name: Option<String>,
-    /// Whose processes and threads are read; none: the machine alone.
-    pub targets: Vec<Target>,
-    /// How often everything is read.
-    pub period: Duration,
-    /// How often the machine's main figures and the hot threads are read in between; `None`: not.
-    pub fast_period: Option<Duration>,
-    /// How many threads are hot.
-    pub hot_threads: usize,
-    /// The share of one core that watching may cost before it reads less often.
-    pub cpu_ratio_max: f64,
-    /// Whether this process does nothing but watch this host, so that all its CPU time is the cost.
-    pub is_exclusive: bool,
-}
-
-impl Default for WatchConfig {
-    /// Everything each second, 64 threads and the machine's main figures each 100 ms, 2 % of a core.
-    fn default() -> Self {
-        Self {
-            name: None,
-            targets: Vec::new(),
-            period: Duration::from_secs(1),
-            fast_period: Some(Duration::from_millis(100)),
-            hot_threads: 64,
-            cpu_ratio_max: 0.02,
-            is_exclusive: false,
-        }
-    }
-}
-
-/// Why watching could not begin.
-#[derive(Debug, thiserror::Error)]
-pub enum WatchError {
-    /// A command to be watched could not be started.
-    #[error("cannot start `{command}`: {error}")]
-    Start {
-        /// Its program.
-        command: String,
-        /// Why.
-        error: io::Error,
-    },
-    /// A PID to be watched is not there; it is not waited for.
-    #[error("there is no process with PID {0}")]
-    NoProcess(u32),
-    /// A period of zero, or shorter than can be kept.
-    #[error("a watcher cannot read every {}; 10 ms is the least", every(.0))]
-    Period(Duration),
-    /// The machine did not give a thread, or has no `/proc`.
-    #[error("cannot watch this host: {0}")]
-    Host(#[from] io::Error),
-}
-
-/// A process that is watched at the moment.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WatchedProcess {
-    /// Its PID as this process sees it.
-    pub pid: u32,
-    /// The kernel's name of it.
-    pub name: String,
-    /// For which of [`WatchConfig::targets`].
-    pub target: usize,
-}
-
-/// The shortest period that is accepted.
+/// The shortest interval that is accepted.
 const PERIOD_MIN: Duration = Duration::from_millis(10);
 
-/// This host, ready to be watched: commands are started, nothing is read yet.
+/// This host, ready to be monitored: target commands run, nothing is read yet.
 #[derive(Debug)]
 pub struct LocalHost {
     config: WatchConfig,
@@ -97,16 +29,16 @@ pub struct LocalHost {
 }
 
 impl LocalHost {
-    /// Starts the commands among the targets and gets ready to watch. The processes of other targets may come later.
+    /// Starts the target commands. The processes of other targets may appear later.
     ///
     /// # Errors
-    /// When a command cannot be started, or a PID is not there.
+    /// When a command cannot be started, or a PID does not exist.
     pub fn open(config: WatchConfig) -> Result<Self, WatchError> {
         let commands = Commands::start(&config.targets)?;
         Self::open_with(config, &commands)
     }
 
-    /// As [`Self::open`], with commands that run already; they go on until the last who knows them is gone.
+    /// As [`Self::open`], with commands that already run; they end when the last handle is dropped.
     pub(crate) fn open_with(config: WatchConfig, commands: &Commands) -> Result<Self, WatchError> {
         let periods = [Some(config.period), config.fast_period];
         if let Some(period) = periods.into_iter().flatten().find(|period| *period < PERIOD_MIN) {
@@ -126,14 +58,14 @@ impl LocalHost {
         Ok(Self { config, finder, commands: commands.clone() })
     }
 
-    /// Begins to read on a thread of its own. Rows are of `host`, their times count from `zero`.
+    /// Starts reading on a thread of its own. Rows carry the id `host` and times relative to `zero`.
     ///
     /// # Errors
-    /// When the machine gives no thread.
+    /// When the system refuses a thread.
     pub fn begin(self, host: HostId, zero: Instant, rows: RowSender) -> Result<LocalWatch, WatchError> {
         let Self { config, finder, commands } = self;
-        let shown = SharedProcesses::default();
-        let out = Sink { rows, host, zero, netns: None };
+        let processes = SharedProcesses::default();
+        let sink = Sink { rows, host, zero, netns: None };
         let name = config.name.unwrap_or_else(host_name);
         let pace =
             Pace { slow: config.period, fast: config.fast_period.filter(|fast| *fast < config.period) };
@@ -145,45 +77,45 @@ impl LocalHost {
             is_exclusive: config.is_exclusive,
         };
         let (stop, stopped) = mpsc::channel::<()>();
-        let (its_out, its_shown) = (out.clone(), shown.clone());
-        let mut told = Vec::new();
-        let its_commands = commands.clone();
-        let thread = std::thread::Builder::new().name("watch".into()).spawn(move || {
-            let mut sampler = Sampler::new(settings, its_out.clone(), finder, its_shown);
+        let (its_sink, its_processes, its_commands) = (sink.clone(), processes.clone(), commands.clone());
+        let mut reported = Vec::new();
+        let thread = BackgroundThread::spawn("watch", move || {
+            let mut sampler = Sampler::new(settings, its_sink.clone(), finder, its_processes);
             sampler.run(|wait| {
-                its_commands.tell_ends(&its_out, &mut told);
+                its_commands.report_exits(&its_sink, &mut reported);
                 !matches!(stopped.recv_timeout(wait), Err(RecvTimeoutError::Timeout))
             });
         })?;
-        Ok(LocalWatch { out, shown, stop: Some(stop), thread: Some(thread), commands: Some(commands) })
+        Ok(LocalWatch { sink, processes, _stop: stop, _thread: thread, commands })
     }
 }
 
-/// A host that is being watched. Dropping it ends that, and the commands that were started for it.
+/// The handle of a monitored host. Dropping it ends monitoring and the target commands.
 #[derive(Debug)]
 pub struct LocalWatch {
-    out: Sink,
-    shown: SharedProcesses,
-    stop: Option<Sender<()>>,
-    thread: Option<JoinHandle<()>>,
-    commands: Option<Commands>,
+    sink: Sink,
+    processes: SharedProcesses,
+    // Dropped in this order: the thread ends when the sender is gone.
+    _stop: Sender<()>,
+    _thread: BackgroundThread,
+    commands: Commands,
 }
 
-/// Tells which processes are watched at the moment, and what those write that were started for it; good on any thread.
+/// The currently watched processes, and the outputs of the target commands; usable on any thread.
 #[derive(Clone, Debug, Default)]
 pub struct WatchedProcesses {
-    shown: SharedProcesses,
+    processes: SharedProcesses,
     outputs: Vec<Output>,
 }
 
 impl WatchedProcesses {
-    /// Those of this moment.
+    /// The current processes.
     #[must_use]
     pub fn now(&self) -> Vec<WatchedProcess> {
-        self.shown.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.processes.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Standard output and error of the commands that were started because they are to be watched.
+    /// Standard output and error of the target commands.
     #[must_use]
     pub fn outputs(&self) -> &[Output] {
         &self.outputs
@@ -191,49 +123,30 @@ impl WatchedProcesses {
 }
 
 impl LocalWatch {
-    /// The processes watched at the moment.
+    /// The currently watched processes.
     #[must_use]
     pub fn processes(&self) -> Vec<WatchedProcess> {
         self.watched_processes().now()
     }
 
-    /// Something by which others can ask [`Self::processes`].
+    /// A handle for [`Self::processes`] that can be used on any thread.
     #[must_use]
     pub fn watched_processes(&self) -> WatchedProcesses {
-        let outputs = self.commands.as_ref().map(Commands::outputs).unwrap_or_default();
-        WatchedProcesses { shown: self.shown.clone(), outputs }
+        WatchedProcesses { processes: self.processes.clone(), outputs: self.commands.outputs() }
     }
 
-    /// Writes a mark of the run among the host's happenings.
+    /// Writes a mark of the run among the host's events.
     pub fn mark(&self, text: &str) {
-        self.out.event(Instant::now(), HostEventKind::Mark, text);
+        self.sink.event(Instant::now(), HostEventKind::Mark, text);
     }
 
-    /// Ends watching, and the commands.
-    pub fn stop(mut self) {
-        self.end();
-    }
-
-    fn end(&mut self) {
-        self.stop = None;
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-        self.commands = None;
-    }
-}
-
-impl Drop for LocalWatch {
-    fn drop(&mut self) {
-        self.end();
+    /// Ends monitoring and the target commands.
+    pub fn stop(self) {
+        drop(self);
     }
 }
 
 /// This host's name.
 pub(crate) fn host_name() -> String {
     std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_owned()
-}
-
-fn every(period: &Duration) -> String {
-    units::duration(*period)
 }

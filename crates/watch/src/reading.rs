@@ -1,5 +1,5 @@
-//! From what a reader of logs or endpoints saw to rows of the run: gives series their numbers, leaves repeats out,
-//! bounds how many series there are.
+//! Converts readings of logs and endpoints to rows: assigns series ids, omits repeated values, and bounds the number of
+//! series.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -11,76 +11,66 @@ use throng_observation::host::{
 };
 
 use crate::cpu_accounting::{ChargeGuard, Purpose};
-use crate::rows::RowSender;
+use crate::rows::{RowSender, run_time};
 
-/// What a reader of a log or an endpoint saw.
+/// A reading of a log or an endpoint.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reading {
     /// A value of a series.
     Value(SeriesValue),
-    /// Something that happened.
+    /// An event.
     Event(HostEventKind, String),
 }
 
 impl Reading {
-    /// Something that could not be read: what, why and what to do about it.
-    pub fn cannot(detail: impl Into<String>) -> Self {
+    /// A value of a series with labels.
+    pub fn value(metric: impl Into<String>, unit: Unit, labels: &[(&str, &str)], value: f64) -> Self {
+        let labels = labels.iter().map(|(name, label)| ((*name).to_owned(), (*label).to_owned())).collect();
+        Self::Value(SeriesValue { metric: metric.into(), unit, labels, value })
+    }
+
+    /// An event for something that cannot be read: what, why, and how to fix it.
+    pub fn unreadable(detail: impl Into<String>) -> Self {
         Self::Event(HostEventKind::Unreadable, detail.into())
     }
 }
 
-/// A value of a series.
+/// A value of a series at a moment.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SeriesValue {
-    /// What is measured.
+    /// Name of the metric.
     pub metric: String,
-    /// What it is counted in.
+    /// Unit of the value.
     pub unit: Unit,
-    /// Of whom.
+    /// Labels of the series.
     pub labels: BTreeMap<String, String>,
-    /// The value, in the unit; NaN ends the series.
+    /// The value in that unit; NaN ends the series.
     pub value: f64,
 }
 
-impl SeriesValue {
-    /// A value with labels.
-    pub fn new(metric: impl Into<String>, unit: Unit, labels: &[(&str, &str)], value: f64) -> Self {
-        let labels = labels.iter().map(|(name, label)| ((*name).to_owned(), (*label).to_owned())).collect();
-        Self { metric: metric.into(), unit, labels, value }
-    }
-}
-
-/// The time of the run, asked by readers. It must not go backwards.
+/// Returns the run's time. It must be monotonic.
 pub type Clock = Arc<dyn Fn() -> RunTime + Send + Sync>;
 
 /// The clock of a run whose first intended join is at `zero`.
 #[must_use]
 pub fn clock_from(zero: Instant) -> Clock {
-    Arc::new(move || {
-        let now = Instant::now();
-        let before = zero.saturating_duration_since(now);
-        RunTime(
-            RunTime::after_start(now.saturating_duration_since(zero))
-                .0
-                .saturating_sub(RunTime::after_start(before).0),
-        )
-    })
+    Arc::new(move || run_time(zero, Instant::now()))
 }
 
-/// How many series one reader may make in a run: what a server's labels can cost us is bounded. Values of further ones
-/// count as dropped rows.
+/// Maximum number of series of one reader in a run, so that a server's labels have a bounded cost. Values of further
+/// series count as dropped rows.
 pub(crate) const SERIES_MAX: usize = 4_000;
 
-/// A value that stays is written again after this long, so that a reader of the rows sees that it is still known.
+/// An unchanged value is written again after this long, to show that it is still being read.
 const REPEAT_AFTER: Duration = Duration::from_secs(60);
 
-/// One reader's way to the run.
+/// Writes one reader's readings to the run's queue.
 #[derive(Debug)]
 pub struct ReadingWriter {
     host: HostId,
     rows: RowSender,
     series: HashMap<(String, BTreeMap<String, String>), Known>,
-    said_that_series_are_many: bool,
+    reported_too_many: bool,
 }
 
 #[derive(Debug)]
@@ -91,21 +81,21 @@ struct Known {
 }
 
 impl ReadingWriter {
-    /// A way to the run for a reader on `host`.
+    /// A writer for a reader on `host`.
     #[must_use]
     pub fn new(host: HostId, rows: RowSender) -> Self {
-        Self { host, rows, series: HashMap::new(), said_that_series_are_many: false }
+        Self { host, rows, series: HashMap::new(), reported_too_many: false }
     }
 
-    /// Puts what the calling thread takes of a CPU on the host's account, until the answer is dropped.
+    /// Charges the calling thread's CPU time to the host until the guard is dropped.
     pub(crate) fn charge(&self) -> Option<ChargeGuard> {
         self.rows.charge(self.host, Purpose::Reading)
     }
 
-    /// Writes what was seen at a moment.
-    pub fn write(&mut self, at: RunTime, seen: impl IntoIterator<Item = Reading>) {
-        for seen in seen {
-            match seen {
+    /// Writes readings taken at one moment.
+    pub fn write(&mut self, at: RunTime, readings: impl IntoIterator<Item = Reading>) {
+        for reading in readings {
+            match reading {
                 Reading::Value(value) => self.value(at, value),
                 Reading::Event(kind, detail) => {
                     self.rows.send(HostRow::Event(HostEvent { host: self.host, at, kind, detail }));
@@ -114,16 +104,16 @@ impl ReadingWriter {
         }
     }
 
-    /// Ends every series: nothing more is known of them.
+    /// Ends every series with NaN.
     pub fn end(&mut self, at: RunTime) {
-        let known = self.series.values_mut().filter(|known| known.announced);
-        let live = known.filter(|known| known.last.is_some_and(|(_, value)| !value.is_nan()));
-        let ids: Vec<_> = live.map(|known| known.id).collect();
-        for series in ids {
-            self.rows.send(HostRow::Sample(HostSample { series, at, value: f64::NAN }));
+        for known in self.series.values_mut() {
+            if known.announced && known.last.is_some_and(|(_, value)| !value.is_nan()) {
+                let (series, value) = (known.id, f64::NAN);
+                self.rows.send(HostRow::Sample(HostSample { series, at, value }));
+            }
+            // The receiver may forget an ended series: should it go on, it is announced again.
+            (known.last, known.announced) = (None, false);
         }
-        // Who takes the rows may forget a series that has ended: should it go on, it is announced again.
-        self.series.values_mut().for_each(|known| (known.last, known.announced) = (None, false));
     }
 
     fn value(&mut self, at: RunTime, value: SeriesValue) {
@@ -135,44 +125,30 @@ impl ReadingWriter {
             }
             if self.series.len() >= SERIES_MAX {
                 self.rows.count_dropped(1);
-                self.say_that_series_are_many(at);
+                self.report_too_many(at);
                 return;
             }
             let id = self.rows.new_series();
             self.series.insert(key.clone(), Known { id, announced: false, last: None });
         }
-        let Some(known) = self.series.get(&key) else { return };
-        let (id, announced, last) = (known.id, known.announced, known.last);
-        if last.is_some_and(|(since, last)| repeats(last, value) && fresh(since, at)) {
+        let Some(known) = self.series.get_mut(&key) else { return };
+        let is_fresh = known.last.is_some_and(|(since, last)| repeats(last, value) && fresh(since, at));
+        if is_fresh || (value.is_nan() && !known.announced) {
             return;
         }
-        if value.is_nan() && !announced {
-            return;
-        }
-        // Without its series a sample says nothing: it waits for the next moment.
-        let series = || HostSeries {
-            id,
-            host: self.host,
-            metric: key.0.clone(),
-            unit,
-            labels: key.1.clone(),
-            limit: None,
+        // A sample needs its announced series; without it, retry at the next moment.
+        let (id, (metric, labels)) = (known.id, key);
+        known.announced = known.announced || {
+            let series = HostSeries { id, host: self.host, metric, unit, labels, limit: None };
+            self.rows.send(HostRow::Series(series))
         };
-        let announced = announced || {
-            let row = HostRow::Series(series());
-            self.rows.send(row)
-        };
-        let sent = announced && self.rows.send(HostRow::Sample(HostSample { series: id, at, value }));
-        if let Some(known) = self.series.get_mut(&key) {
-            known.announced = announced;
-            if sent {
-                known.last = Some((at, value));
-            }
+        if known.announced && self.rows.send(HostRow::Sample(HostSample { series: id, at, value })) {
+            known.last = Some((at, value));
         }
     }
 
-    fn say_that_series_are_many(&mut self, at: RunTime) {
-        if !std::mem::replace(&mut self.said_that_series_are_many, true) {
+    fn report_too_many(&mut self, at: RunTime) {
+        if !std::mem::replace(&mut self.reported_too_many, true) {
             let detail = format!(
                 "more than {SERIES_MAX} series from one reader: further ones are not kept; allow fewer metrics or deny \
                  those with many labels"
@@ -207,7 +183,7 @@ mod tests {
     }
 
     fn value(value: f64) -> Reading {
-        Reading::Value(SeriesValue::new("log.lines", Unit::PerSecond, &[("pattern", "any")], value))
+        Reading::value("log.lines", Unit::PerSecond, &[("pattern", "any")], value)
     }
 
     fn samples(receiver: &RowReceiver) -> Vec<f64> {
@@ -283,7 +259,7 @@ mod tests {
         for index in 0..SERIES_MAX + 5 {
             let labels = [("room", index.to_string())];
             let labels: Vec<_> = labels.iter().map(|(name, label)| (*name, label.as_str())).collect();
-            rows.write(second(0), [Reading::Value(SeriesValue::new("x", Unit::Count, &labels, 1.0))]);
+            rows.write(second(0), [Reading::value("x", Unit::Count, &labels, 1.0)]);
         }
         assert_eq!(sender.dropped(), 5);
         let events = receiver.try_iter().filter(|row| matches!(row, HostRow::Event(_))).count();

@@ -1,23 +1,32 @@
-//! The way of rows from every watcher of a run to its sink: one bounded queue; what it does not take is counted.
+//! The queue of rows from all watchers of a run: bounded; rows that do not fit are counted.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc::{self, Receiver, RecvError, RecvTimeoutError, Sender, TryRecvError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use throng_observation::RunTime;
 use throng_observation::host::{HostId, HostRow, SeriesId};
 
 use crate::cpu_accounting::{ChargeGuard, CpuAccounts, CpuUsage, Purpose};
 
-/// Puts rows into the queue of a run. Its clones share the numbers of series, so all parts of all watchers of a run
-/// use clones of one.
+/// The run's time of a moment; `zero` is the moment of the first intended join.
+pub(crate) fn run_time(zero: Instant, moment: Instant) -> RunTime {
+    match moment.checked_duration_since(zero) {
+        Some(after) => RunTime::after_start(after),
+        None => RunTime(-RunTime::after_start(zero.duration_since(moment)).0),
+    }
+}
+
+/// The sending end of a run's queue. Clones share the counter of series ids, so all parts of all watchers of a run use
+/// clones of one sender.
 #[derive(Clone, Debug)]
 pub struct RowSender {
     queue: Sender<HostRow>,
     shared: Arc<Shared>,
 }
 
-/// The end of the queue at which rows are taken.
+/// The receiving end of a run's queue.
 #[derive(Debug)]
 pub struct RowReceiver {
     queue: Receiver<HostRow>,
@@ -30,13 +39,13 @@ struct Shared {
     waiting: AtomicUsize,
     next_series: AtomicU32,
     dropped: AtomicU64,
-    /// Set when nobody takes rows any more.
+    /// Set when the receiver is dropped.
     is_closed: AtomicBool,
     accounts: Arc<CpuAccounts>,
 }
 
-/// A queue for `capacity` rows. It takes memory for those that wait: a bounded channel of the standard library has all its
-/// room laid out and written to from the start, which for minutes of rows is more than all else that a watcher needs.
+/// A queue for `capacity` rows, which uses memory only for queued rows: a bounded channel of the standard library
+/// allocates its whole capacity up front, which for minutes of rows exceeds everything else that a watcher needs.
 #[must_use]
 pub fn rows(capacity: usize) -> (RowSender, RowReceiver) {
     let (sender, receiver) = mpsc::channel();
@@ -45,14 +54,14 @@ pub fn rows(capacity: usize) -> (RowSender, RowReceiver) {
 }
 
 impl RowSender {
-    /// A number that no other series of the run has.
+    /// A series id that is unique in the run.
     #[must_use]
     pub fn new_series(&self) -> SeriesId {
         SeriesId(self.shared.next_series.fetch_add(1, Relaxed))
     }
 
-    /// Puts a row into the queue; never waits. `false` when the queue was full: the row is lost and counted. Who sends
-    /// a series must send it again then, before its samples.
+    /// Queues a row; never blocks. `false` means that the queue was full: the row is dropped and counted. The
+    /// announcement of a series must then be sent again before its samples.
     pub fn send(&self, row: HostRow) -> bool {
         if self.shared.waiting.fetch_add(1, Relaxed) < self.shared.capacity && self.queue.send(row).is_ok() {
             return true;
@@ -62,28 +71,28 @@ impl RowSender {
         false
     }
 
-    /// How many rows were lost so far.
+    /// Number of rows dropped so far.
     #[must_use]
     pub fn dropped(&self) -> u64 {
         self.shared.dropped.load(Relaxed)
     }
 
-    /// Counts rows that were lost elsewhere on their way, such as at a remote watcher.
+    /// Adds rows that were dropped elsewhere, such as at a remote watcher.
     pub fn count_dropped(&self, rows: u64) {
         self.shared.dropped.fetch_add(rows, Relaxed);
     }
 
-    /// Puts what the calling thread takes of a CPU on the account of `host`, until the answer is dropped.
+    /// Charges the calling thread's CPU time to `host` until the guard is dropped.
     pub(crate) fn charge(&self, host: HostId, purpose: Purpose) -> Option<ChargeGuard> {
         self.shared.accounts.clone().charge(host, purpose)
     }
 
-    /// What the threads that work for `host` took of a CPU so far.
-    pub(crate) fn spent(&self, host: HostId) -> CpuUsage {
-        self.shared.accounts.spent(host)
+    /// CPU time used so far by the threads that work for `host`.
+    pub(crate) fn cpu_usage(&self, host: HostId) -> CpuUsage {
+        self.shared.accounts.usage(host)
     }
 
-    /// Whether the receiver has gone, so that further reading is in vain.
+    /// Whether the receiver is gone, so that further reading is useless.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.shared.is_closed.load(Relaxed)
@@ -91,31 +100,31 @@ impl RowSender {
 }
 
 impl RowReceiver {
-    /// The next row; waits for it.
+    /// The next row; blocks until there is one.
     ///
     /// # Errors
-    /// When the queue is empty and all senders are gone.
+    /// When the queue is empty and all senders are dropped.
     pub fn recv(&self) -> Result<HostRow, RecvError> {
         self.queue.recv().inspect(|_| self.taken())
     }
 
-    /// The next row; waits for it no longer than `timeout`.
+    /// The next row; blocks at most for `timeout`.
     ///
     /// # Errors
-    /// When none came in time, or all senders are gone.
+    /// When none arrived in time, or all senders are dropped.
     pub fn recv_timeout(&self, timeout: Duration) -> Result<HostRow, RecvTimeoutError> {
         self.queue.recv_timeout(timeout).inspect(|_| self.taken())
     }
 
-    /// The next row, if one waits.
+    /// The next row, if there is one.
     ///
     /// # Errors
-    /// When none waits.
+    /// When the queue is empty.
     pub fn try_recv(&self) -> Result<HostRow, TryRecvError> {
         self.queue.try_recv().inspect(|_| self.taken())
     }
 
-    /// The rows that wait.
+    /// The rows that are queued now.
     pub fn try_iter(&self) -> impl Iterator<Item = HostRow> + '_ {
         std::iter::from_fn(|| self.try_recv().ok())
     }
@@ -125,7 +134,7 @@ impl RowReceiver {
     }
 }
 
-/// All rows until the last sender is gone.
+/// All rows until the last sender is dropped.
 impl Iterator for RowReceiver {
     type Item = HostRow;
 
@@ -143,8 +152,7 @@ impl Drop for RowReceiver {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use throng_observation::RunTime;
-    use throng_observation::host::{HostEvent, HostEventKind, HostId};
+    use throng_observation::host::{HostEvent, HostEventKind};
 
     #[test]
     fn a_full_queue_loses_rows_and_counts_them() {

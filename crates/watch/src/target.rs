@@ -1,27 +1,27 @@
-//! What is to be watched, as a person names it.
+//! What to monitor, as users write it.
 
 use std::fmt;
 use std::path::PathBuf;
 
-/// What is to be watched. Descendants of a watched process are watched as well, unless [`Target::Pid`] names one alone.
+/// What to monitor. Descendants of a watched process are watched too, except for [`Target::Pid`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Target {
-    /// Every process of this name: the kernel's (at most 15 bytes), or the program's or script's file name. Followed
-    /// when it restarts.
+    /// Every process of this name: the kernel's (`comm`, at most 15 bytes), or the file name of the program or script.
+    /// Followed across restarts.
     Process(String),
-    /// The processes of a systemd unit; `.service` may be left out. Followed when it restarts.
+    /// The processes of a systemd unit; `.service` is optional. Followed across restarts.
     Unit(String),
-    /// The processes of a control group and of those below it, by its path below the hierarchy's root.
+    /// The processes of a control group and its descendants, by its path below the hierarchy's root.
     Cgroup(String),
-    /// One process, not followed.
+    /// One process; not followed.
     Pid(u32),
-    /// Who listens on this TCP port, or is bound to this UDP port, in any network namespace. Followed.
+    /// The process that listens on this TCP port, or is bound to this UDP port, in any network namespace. Followed.
     Port(u16),
-    /// A command that the watcher starts, and ends when it stops: program and arguments.
+    /// A command (program and arguments) that the watcher starts, and ends when it stops.
     Command(Vec<String>),
 }
 
-/// Why a text names nothing to watch.
+/// Why a text is not a target.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("cannot watch `{text}`: {why}")]
 pub struct TargetError {
@@ -31,15 +31,15 @@ pub struct TargetError {
     pub why: &'static str,
 }
 
-/// Longer names are no process, unit or path.
+/// Maximum length of a name, unit or path.
 const NAME_BYTES_MAX: usize = 4096;
 
 impl Target {
-    /// Reads the target of a `kind` (`process`, `unit`, `cgroup`, `pid`, `port`) from its text. A command is made from
-    /// its words instead.
+    /// Parses the target of a `kind` (`process`, `unit`, `cgroup`, `pid`, `port`). A command is made from its words
+    /// instead.
     ///
     /// # Errors
-    /// When the kind is not known, or the text is not of it.
+    /// When the kind is unknown, or the text does not fit it.
     pub fn parse(kind: &str, text: &str) -> Result<Self, TargetError> {
         let fail = |why| Err(TargetError { text: text.chars().take(80).collect(), why });
         if text.is_empty() || text.len() > NAME_BYTES_MAX || text.contains('\0') {
@@ -66,7 +66,7 @@ impl Target {
         }
     }
 
-    /// Whether processes that come later may be meant as well.
+    /// Whether processes that start later may match as well.
     #[must_use]
     pub fn is_followed(&self) -> bool {
         !matches!(self, Self::Pid(_) | Self::Command(_))

@@ -1,6 +1,8 @@
-//! How much of this machine's CPU time was used meanwhile: a browser on a full machine says nothing about the server.
+//! CPU usage of this machine: a browser on a full machine says nothing about the server.
 
-/// CPU time of all CPUs so far, jiffies.
+use throng_watch::proc::cpu_stat::{self, Line};
+
+/// CPU time of all CPUs since boot, ticks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct HostCpu {
     used: u64,
@@ -8,20 +10,20 @@ pub(super) struct HostCpu {
 }
 
 impl HostCpu {
-    /// That of now; `None` where `/proc/stat` does not say.
+    /// The current counters; `None` where `/proc/stat` has none.
     pub(super) fn now() -> Option<Self> {
-        Self::parse(&std::fs::read_to_string("/proc/stat").ok()?)
+        Self::parse(&std::fs::read("/proc/stat").ok()?)
     }
 
-    /// The first line of `/proc/stat`: user nice system idle iowait irq softirq steal, then guest times that are part of
-    /// the first two (proc_stat(5)). What is stolen cannot be had and counts as used; work of low priority (nice) gives way
-    /// and does not.
-    fn parse(text: &str) -> Option<Self> {
-        let line = text.lines().next()?.strip_prefix("cpu ")?;
-        let fields: Vec<u64> = line.split_whitespace().map_while(|field| field.parse().ok()).collect();
-        let [user, nice, system, idle, iowait, irq, softirq, steal] = *fields.first_chunk::<8>()?;
-        let used = user + system + irq + softirq + steal;
-        Some(Self { used, all: used + nice + idle + iowait })
+    /// Steal counts as used, because this machine cannot have that time. Work of low priority (nice) does not, because it
+    /// gives way. Guest times are part of user and nice.
+    fn parse(text: &[u8]) -> Option<Self> {
+        let times = cpu_stat::parse(text).find_map(|line| match line {
+            Line::All(times) => Some(times),
+            _ => None,
+        })?;
+        let used = times.user + times.system + times.irq + times.softirq + times.steal;
+        Some(Self { used, all: used + times.nice + times.idle + times.iowait })
     }
 
     /// The share that was used since `before`; `None` when no time has passed.
@@ -37,12 +39,12 @@ mod tests {
 
     #[test]
     fn idle_time_and_work_of_low_priority_leave_room() {
-        let before = HostCpu::parse("cpu  100 50 20 800 30 0 0 0 0 0\ncpu0 …").unwrap();
-        let after = HostCpu::parse("cpu  150 80 30 890 30 5 5 10 0 0\n").unwrap();
+        let before = HostCpu::parse(b"cpu  100 50 20 800 30 0 0 0 0 0\ncpu0 1").unwrap();
+        let after = HostCpu::parse(b"cpu  150 80 30 890 30 5 5 10 0 0\n").unwrap();
         assert_eq!(after.ratio_since(before), Some(0.4), "80 of 200");
         assert_eq!(before.ratio_since(before), None);
         for broken in ["", "cpu  1 2 3", "cpu0 1 2 3 4 5 6 7 8", "cpu  a b c d e f g h"] {
-            assert_eq!(HostCpu::parse(broken), None, "{broken}");
+            assert_eq!(HostCpu::parse(broken.as_bytes()), None, "{broken}");
         }
     }
 }

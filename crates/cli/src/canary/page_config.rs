@@ -1,4 +1,4 @@
-//! What a browser is told to join, and what its network stack is let near.
+//! The configuration of the page (what to join, as whom) and of the browser's network stack.
 
 use std::net::SocketAddr;
 use std::time::Instant;
@@ -10,16 +10,16 @@ use throng_observation::canary::BrowserId;
 use throng_protocol::signalling::livekit::{Access, Key};
 use throng_scenario::{Endpoint, JanusId, Plan, Secret};
 
-use crate::permission::token;
-use crate::{CliError, run};
+use crate::secrets::{api_secret, token_text};
+use crate::{CliError, run_id};
 
-/// A camera where nobody of the crowd has one to be like.
+/// The camera where no participant of the crowd sends video.
 const USUAL_CAMERA: Rung = Rung::P240;
 
-/// The words for the page: which protocol, where, as whom, with which camera.
+/// The configuration of the page: protocol, URL, name, token, camera.
 pub(super) fn page_config(plan: &Plan, browser: BrowserId, clock: WallClock) -> Result<Value, CliError> {
     let target = &plan.target;
-    let token = target.token.as_ref().map(token).transpose()?.map(|token| token.expose().to_owned());
+    let token = token_text(target.token.as_ref())?;
     let id = |id: &JanusId| match id {
         JanusId::Number(number) => json!(number),
         JanusId::Text(text) => json!(text),
@@ -28,7 +28,7 @@ pub(super) fn page_config(plan: &Plan, browser: BrowserId, clock: WallClock) -> 
     let mut config = json!({
         "url": endpoint.url().as_str(),
         "token": token,
-        "name": run::mark().put(&browser.name()),
+        "name": run_id::mark().put(&browser.name()),
         "camera": camera(plan),
     });
     let (protocol, more) = match &endpoint {
@@ -54,7 +54,7 @@ pub(super) fn page_config(plan: &Plan, browser: BrowserId, clock: WallClock) -> 
     Ok(config)
 }
 
-/// The picture of the first cohort that sends one: who sees everybody sees like from like.
+/// The video of the first cohort that sends any, so that browsers and crowd send alike.
 fn camera(plan: &Plan) -> Value {
     let sizes = plan.roles.iter().filter_map(|role| role.publish.as_ref());
     let size = sizes.filter_map(|publish| publish.video.as_ref().or(publish.simulcast.last())).next();
@@ -73,13 +73,13 @@ fn livekit_token(
     room: &str,
     clock: WallClock,
 ) -> Result<Option<String>, CliError> {
-    let api = plan.target.api_key.as_ref().map(run::api_secret).transpose()?;
+    let api = plan.target.api_key.as_ref().map(api_secret).transpose()?;
     Ok(api.map(|api| {
         let key = Key {
             name: api.key,
             secret: api.secret.expose().to_owned(),
             room: room.to_owned(),
-            identity: run::mark().put(&browser.name()),
+            identity: run_id::mark().put(&browser.name()),
             can_publish: true,
             can_subscribe: true,
             clock,
@@ -88,16 +88,16 @@ fn livekit_token(
     }))
 }
 
-/// Flags that leave the browser's network stack one way out, the proxy, which it asks by name: it looks nothing up itself,
-/// and also asks for what is on loopback. The page is no part of the server's site, so the rules of origins, which a viewer
-/// of the crowd does not have either, are off.
+/// Flags that route all connections of the browser through the proxy, by name and including loopback, and turn its own name
+/// resolution off. The page is not part of the server's site, so same-origin rules, which the crowd's viewers do not have
+/// either, are off.
 pub(super) fn browser_flags(plan: &Plan, proxy: SocketAddr) -> Vec<String> {
     let mut flags = vec![
         format!("--proxy-server=socks5://{proxy}"),
         "--proxy-bypass-list=<-loopback>".into(),
-        // Should it not ask the proxy for something, it finds nothing.
+        // A connection that does not use the proxy finds no address.
         format!("--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE {}", proxy.ip()),
-        // Over UDP it would pass by.
+        // QUIC would bypass the proxy.
         "--disable-quic".into(),
         "--disable-web-security".into(),
     ];
@@ -131,7 +131,7 @@ mod tests {
         );
         let crowd = "publish = { video = \"360p\" }";
         let room = told(&plan("url = \"janus+ws://127.0.0.1:8188/videoroom/9?pin=42\"", crowd));
-        let name = json!(run::mark().put("canary-1"));
+        let name = json!(run_id::mark().put("canary-1"));
         assert_eq!((&room["id"], &room["pin"], &room["name"]), (&json!(9), &json!("42"), &name));
         assert_eq!((&room["camera"]["height"], &room["camera"]["fps"]), (&json!(360), &json!(30)));
         let livekit = "url = \"livekit+ws://127.0.0.1:7880/demo\"\napi_key = \"k\"\napi_secret = \"s\"";

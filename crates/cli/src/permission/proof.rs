@@ -1,7 +1,7 @@
-//! Asks the owner of a public target for consent: where a proof may lie, and what it says.
+//! Fetches the consent proof of a public target's owner from each of the target's addresses.
 //!
-//! A name proves nothing of the addresses that it points to, because whoever has a name may point it at anybody. So each
-//! address is asked itself; what DNS says beside it can only take away.
+//! A name proves nothing about the addresses that it points to, because its owner can point it at any address. So each
+//! address is asked itself; a proof in DNS can only lower the limits.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -15,7 +15,7 @@ use throng_scenario::{Caps, ConsentProof, ConsentSecret, Target};
 
 use super::Demand;
 
-/// What a proof has to be for, and how it is asked for.
+/// What a proof must cover, and how it is fetched.
 #[derive(Clone)]
 pub(super) struct ProofRequest {
     host: String,
@@ -26,15 +26,15 @@ pub(super) struct ProofRequest {
     pub(super) demand: Demand,
 }
 
-/// What has to be asked again of one public address.
+/// A public address that gave a proof, and where, so that it can be fetched again.
 #[derive(Clone)]
 pub(super) struct ProvenAddress {
-    question: ProofRequest,
+    request: ProofRequest,
     pub(super) address: IpAddr,
     places: Vec<ProofLocation>,
 }
 
-/// Where on an address a proof may lie: `http(s)://AUTHORITY/.well-known/throng-consent`.
+/// Where on an address a proof may be published: `http(s)://AUTHORITY/.well-known/throng-consent`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct ProofLocation {
     secure: bool,
@@ -49,8 +49,8 @@ impl fmt::Display for ProofLocation {
 }
 
 impl ProofLocation {
-    /// Where it is looked for, in this order: at the signalling port; at the web server of the host, because where
-    /// signalling is a WebSocket no file can lie.
+    /// The locations in the order in which they are tried: the signalling port, then the host's web server, because a
+    /// WebSocket server publishes no files.
     fn all(host: &str, port: u16, is_secure: bool) -> Vec<Self> {
         let host = bare(host);
         let name = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
@@ -71,21 +71,21 @@ impl ProofRequest {
         Self { host, port, is_secure, secret, tls, demand }
     }
 
-    /// Fetches the proof from the first place of `address` that has a valid one, and keeps to that place: what its owner
-    /// takes away there is withdrawn.
+    /// Fetches the proof from the first location of `address` that has a valid one. Only that location counts from then
+    /// on: removing the file there withdraws the consent.
     pub(super) fn ask(&self, address: IpAddr) -> Result<(ProvenAddress, ConsentProof), String> {
         let places = ProofLocation::all(&self.host, self.port, self.is_secure);
-        ProvenAddress { question: self.clone(), address, places }.again()
+        ProvenAddress { request: self.clone(), address, places }.fetch_proof()
     }
 
-    /// What DNS says of the name beside its addresses: nothing where it has no record, else the limits of the first record
-    /// that is a valid proof. A name whose records are all for others does not agree.
+    /// The limits that DNS sets for the name: none where it has no TXT record, else those of the first record that is a valid
+    /// proof. A name all of whose records are proofs for others does not agree.
     pub(super) fn ask_name(&self) -> Result<Caps, String> {
         if bare(&self.host).parse::<IpAddr>().is_ok() {
             return Ok(Caps::NONE);
         }
         let name = format!("{DNS_LABEL}.{}", self.host);
-        // No record and no answer are one: the addresses themselves have agreed.
+        // No answer counts as no record: the addresses themselves have agreed.
         let records = fetch_txt(&name).unwrap_or_default();
         if records.is_empty() {
             return Ok(Caps::NONE);
@@ -93,7 +93,7 @@ impl ProofRequest {
         self.valid(&format!("TXT {name}"), records).map(|proof| proof.caps)
     }
 
-    /// The first of `texts` that is the proof.
+    /// The first of `texts` that is a valid proof for this run.
     fn valid(&self, place: &str, texts: Vec<String>) -> Result<ConsentProof, String> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         let mut why = format!("{place}: nothing there");
@@ -110,8 +110,8 @@ impl ProofRequest {
 }
 
 impl ProvenAddress {
-    /// Asks again, at the place where the proof was.
-    pub(super) fn again(mut self) -> Result<(Self, ConsentProof), String> {
+    /// Fetches the proof again, from where it was.
+    pub(super) fn fetch_proof(mut self) -> Result<(Self, ConsentProof), String> {
         let mut complaints = Vec::new();
         for place in std::mem::take(&mut self.places) {
             match self.proof_at(&place) {
@@ -127,10 +127,10 @@ impl ProvenAddress {
     }
 
     fn proof_at(&self, place: &ProofLocation) -> Result<ConsentProof, String> {
-        let ProofRequest { tls, .. } = &self.question;
+        let ProofRequest { tls, .. } = &self.request;
         let told = |error: ConsentError| untrusted::line(&error.to_string()).into_owned();
         let text = fetch_file(place.secure, &place.authority, self.address, tls).map_err(told)?;
-        self.question.valid(&place.to_string(), vec![text])
+        self.request.valid(&place.to_string(), vec![text])
     }
 }
 
@@ -190,7 +190,7 @@ mod tests {
         port
     }
 
-    fn question() -> ProofRequest {
+    fn request() -> ProofRequest {
         let expected = ExpectedLoad {
             users: 1,
             joins_per_s: 1,
@@ -209,11 +209,7 @@ mod tests {
     }
 
     fn asked(address: IpAddr, ports: &[u16]) -> ProvenAddress {
-        ProvenAddress {
-            question: question(),
-            address,
-            places: ports.iter().map(|port| file(*port)).collect(),
-        }
+        ProvenAddress { request: request(), address, places: ports.iter().map(|port| file(*port)).collect() }
     }
 
     fn now() -> u64 {
@@ -275,11 +271,11 @@ mod tests {
         let other = answers(proof("media.invalid:3333"), always());
         let web = answers(proof("media.invalid:8188"), Arc::clone(&there));
         let second = answers(proof("media.invalid:8188"), always());
-        let (asked, proof) = asked(HERE, &[websocket_only(), other, web, second]).again().unwrap();
+        let (asked, proof) = asked(HERE, &[websocket_only(), other, web, second]).fetch_proof().unwrap();
         assert_eq!((proof.caps.users, asked.places.as_slice()), (Some(7), &[file(web)][..]));
-        assert_eq!(asked.clone().again().unwrap().1, proof);
+        assert_eq!(asked.clone().fetch_proof().unwrap().1, proof);
         there.store(false, Ordering::SeqCst);
-        let why = asked.again().err().unwrap();
+        let why = asked.fetch_proof().err().unwrap();
         let (web, second) = (format!(":{web}/"), format!(":{second}/"));
         assert!(why.contains(&web) && why.contains("404") && !why.contains(&second), "{why}");
     }
@@ -287,18 +283,18 @@ mod tests {
     #[test]
     fn a_proof_at_one_address_of_a_name_opens_no_other() {
         let web = answers(proof("media.invalid:8188"), always());
-        assert!(asked(HERE, &[web]).again().is_ok());
-        let why = asked(ELSEWHERE, &[web]).again().err().unwrap();
+        assert!(asked(HERE, &[web]).fetch_proof().is_ok());
+        let why = asked(ELSEWHERE, &[web]).fetch_proof().err().unwrap();
         assert!(why.contains("127.0.0.77 gives out no consent proof"), "{why}");
     }
 
     #[test]
     fn who_fetched_a_proof_cannot_use_it_and_one_with_a_token_is_none() {
         let theirs = answers(proof_of("media.invalid:8188", &ConsentSecret::new([1; 32])), always());
-        let why = asked(HERE, &[theirs]).again().err().unwrap();
+        let why = asked(HERE, &[theirs]).fetch_proof().err().unwrap();
         assert!(why.contains("made out to `lab`") && why.contains("another tester's"), "{why}");
         let old = "token = 0123456789abcdef\ntarget = media.invalid:8188\nexpires = 2026-12-31\n";
-        let why = asked(HERE, &[answers(old.into(), always())]).again().err().unwrap();
+        let why = asked(HERE, &[answers(old.into(), always())]).fetch_proof().err().unwrap();
         assert!(why.contains("throng consent HOST:PORT") && !why.contains("0123456789abcdef"), "{why}");
     }
 
@@ -306,7 +302,7 @@ mod tests {
     fn where_no_proof_is_found_each_place_that_was_tried_is_named_with_what_it_said() {
         let (deaf, missing) = (websocket_only(), answers(String::new(), Arc::new(AtomicBool::new(false))));
         let other = answers(proof("elsewhere.example.org:8188"), always());
-        let why = asked(HERE, &[deaf, missing, other]).again().err().unwrap();
+        let why = asked(HERE, &[deaf, missing, other]).fetch_proof().err().unwrap();
         for (port, said) in [(deaf, "http://"), (missing, "404"), (other, "elsewhere.example.org:8188")] {
             let place = format!("media.invalid:{port}/");
             let told = why.split("; ").any(|one| one.contains(&place) && one.contains(said));
@@ -316,12 +312,12 @@ mod tests {
 
     #[test]
     fn records_of_a_name_can_only_take_away() {
-        let valid = |texts: &[String]| question().valid("TXT", texts.to_vec()).map(|proof| proof.caps.users);
+        let valid = |texts: &[String]| request().valid("TXT", texts.to_vec()).map(|proof| proof.caps.users);
         let (ours, theirs) =
             (proof("media.invalid:8188"), proof_of("media.invalid:8188", &ConsentSecret::new([1; 32])));
         assert_eq!(valid(&[theirs.clone(), ours.replace('\n', ";")]), Ok(Some(7)));
         assert!(valid(&[theirs]).is_err());
-        let address = ProofRequest { host: "192.0.2.7".into(), ..question() };
+        let address = ProofRequest { host: "192.0.2.7".into(), ..request() };
         assert_eq!(address.ask_name(), Ok(Caps::NONE), "an address has no name to ask for");
     }
 }

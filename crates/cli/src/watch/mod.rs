@@ -1,4 +1,4 @@
-//! `throng watch`: what a server's host does, for a person, into a file, or as the agent that a run elsewhere asks.
+//! `throng watch`: watches a server's host, on the terminal, into a file, or as the agent of runs on other machines.
 
 mod agent;
 pub(crate) mod arguments;
@@ -33,14 +33,14 @@ const COMMIT_EVERY: Duration = Duration::from_secs(1);
 
 /// Watches this host.
 pub(crate) fn watch(command: &Watch) -> Result<Exit, CliError> {
-    let interrupt = Interrupt::listen().map_err(|error| CliError::new(Exit::Invalid, error))?;
+    let interrupt = Interrupt::listen().map_err(CliError::invalid)?;
     match command.listen {
         Some(listen) => agent::serve(command, listen, &interrupt),
         None => here(command, &interrupt),
     }
 }
 
-/// For a person, and into a file when one is named.
+/// On the terminal, and into a file if one is named.
 fn here(command: &Watch, interrupt: &Interrupt) -> Result<Exit, CliError> {
     let lasts = command.duration()?;
     let local = LocalHost::open(command.config()?).map_err(|error| CliError::new(Exit::Target, error))?;
@@ -48,8 +48,7 @@ fn here(command: &Watch, interrupt: &Interrupt) -> Result<Exit, CliError> {
     let zero = Instant::now();
     let mut file = command.output.as_deref().map(File::create).transpose()?;
     let mut view = View::new(command.plain, command.quiet, &command.title());
-    let watching =
-        local.begin(HostId(0), zero, rows.clone()).map_err(|error| CliError::new(Exit::Invalid, error))?;
+    let watching = local.begin(HostId(0), zero, rows.clone()).map_err(CliError::invalid)?;
 
     let sources = command.sources()?;
     let source_watch =
@@ -60,7 +59,7 @@ fn here(command: &Watch, interrupt: &Interrupt) -> Result<Exit, CliError> {
     let mut is_over = false;
     while !is_over {
         std::thread::sleep(SHOW_EVERY);
-        if let Some(more) = source_watch.news() {
+        if let Some(more) = source_watch.changed_packs() {
             packs = serde_json::to_string(&more).unwrap_or_default();
         }
         is_over = interrupt.is_set() || lasts.is_some_and(|lasts| zero.elapsed() >= lasts);
@@ -76,7 +75,7 @@ fn here(command: &Watch, interrupt: &Interrupt) -> Result<Exit, CliError> {
     file.finish(zero, &rows)
 }
 
-/// Takes what has come; what is known of the server goes among the facts of the host.
+/// Takes the received rows. The server's knowledge packs become a fact of the host.
 fn take(received: &RowReceiver, packs: &str, figures: &mut Figures, mut file: Option<&mut File<'_>>) {
     for mut row in received.try_iter() {
         if let HostRow::Info(info) = &mut row {
@@ -121,9 +120,7 @@ impl<'a> File<'a> {
     fn finish(self, zero: Instant, rows: &RowSender) -> Result<Exit, CliError> {
         let lost = self.writer.rows_lost() + rows.dropped();
         let ended_at = RunTime::after_start(zero.elapsed());
-        self.writer
-            .finish(Ending::Complete, ended_at)
-            .map_err(|error| CliError::new(Exit::Invalid, error))?;
+        self.writer.finish(Ending::Complete, ended_at).map_err(CliError::invalid)?;
         say(&format!("written to {}", self.path.display()));
         if lost > 0 {
             say(&format!("{lost} rows came too fast and are missing from it"));

@@ -1,4 +1,4 @@
-//! The full-screen view of a watched host: CPU, the hottest threads, what goes wrong, the watcher's own cost.
+//! The full-screen view of a watched host: CPU, the hottest threads, errors and limits, the watcher's own cost.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use super::figures::{Figure, Figures};
 const BAD: Color = Color::Red;
 const QUIET: Color = Color::DarkGray;
 const ACCENT: Color = Color::Cyan;
-/// A thread above this share of its core is near its end.
+/// The share of its core from which a thread is shown as full.
 const FULL: f64 = 0.9;
 
 pub(super) fn draw(frame: &mut Frame<'_>, title: &str, figures: &Figures, at: Duration) {
@@ -80,12 +80,12 @@ fn sum(figures: Vec<&Figure>) -> f64 {
     figures.into_iter().map(|figure| figure.now).filter(|now| !now.is_nan()).sum()
 }
 
-/// A rate of all disks: of those made of others, each byte counts once.
+/// A rate of all disks. Of stacked devices each byte counts once.
 fn of_disks(figures: &Figures, metric: &str) -> f64 {
     sum(lowest(figures.of(metric).collect(), |disk| is_stacked_disk(disk.label("device"))))
 }
 
-/// A rate of the interfaces of the server's own namespace, without the loopback unless that carries most.
+/// A rate of the interfaces of the server's own namespace, without the loopback unless it carries most.
 fn of_interfaces(figures: &Figures, metric: &str) -> f64 {
     let own = figures.of(metric).filter(|nic| nic.label("netns").is_empty());
     let (local, others): (Vec<_>, Vec<_>) = own.partition(|nic| nic.label("interface") == "lo");
@@ -134,7 +134,7 @@ fn draw_wrong(frame: &mut Frame<'_>, area: Rect, figures: &Figures) {
     let bad = errors.chain(figures.near_limits()).map(|text| Line::styled(text, Style::new().fg(BAD)));
     let events = figures.events.iter().rev().map(|event| Line::from(untrusted::line(&event.detail)));
     let lines: Vec<_> = bad.chain(events).take(area.height as usize).collect();
-    frame.render_widget(Paragraph::new(lines).block(titled("Errors, limits, happenings")), area);
+    frame.render_widget(Paragraph::new(lines).block(titled("Errors, limits, events")), area);
 }
 
 fn draw_own(frame: &mut Frame<'_>, area: Rect, figures: &Figures) {

@@ -1,4 +1,4 @@
-//! Carries rows of watchers on to the store, and looks at them as they pass.
+//! Forwards rows of watchers to the store, and keeps the current figures of their hosts.
 
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,7 +11,7 @@ use throng_watch::RowReceiver;
 
 use crate::live_hosts::{LiveHosts, ServerFigures};
 
-/// The thread that carries rows on to the store.
+/// The thread that forwards rows.
 pub(super) struct RowForwarder {
     now: Arc<Mutex<LiveHosts>>,
     thread: JoinHandle<()>,
@@ -25,8 +25,7 @@ impl RowForwarder {
         let thread = std::thread::Builder::new().name("watch-rows".into()).spawn(move || {
             for row in received {
                 let more = its_now.lock().unwrap_or_else(PoisonError::into_inner).take(&row);
-                // A store that is slow holds up this thread; the queue before it fills, and what finds no room there is
-                // counted.
+                // A slow store blocks this thread. Then the queue before it fills, and rows that find no room are counted.
                 for row in std::iter::once(row).chain(more) {
                     if run_rows.send(Row::Host(row)).is_err() {
                         return;
@@ -37,17 +36,17 @@ impl RowForwarder {
         Ok(Self { now, thread })
     }
 
-    /// Keeps what is known of a host's server with it; the row that says so, if the host is known already.
+    /// Stores the packs of a host's server as JSON; the row with them, if the host is known already.
     pub(super) fn know(&self, host: HostId, packs: String) -> Option<HostRow> {
         self.now.lock().unwrap_or_else(PoisonError::into_inner).know(host, packs)
     }
 
-    /// What the hosts do at the moment.
+    /// The current figures of the hosts.
     pub(super) fn figures(&self) -> Vec<ServerFigures> {
         self.now.lock().unwrap_or_else(PoisonError::into_inner).figures()
     }
 
-    /// How long nothing was heard of a host; `None` when nothing ever was.
+    /// The time since the last row of a host; `None` before the first.
     pub(super) fn silent_for(&self, host: HostId) -> Option<Duration> {
         self.now.lock().unwrap_or_else(PoisonError::into_inner).silent_for(host)
     }

@@ -251,7 +251,7 @@ fn conferences_side_by_side_have_rooms_of_their_own() {
     let summary = ran.summary();
     assert_eq!(figure(&summary, "participants.playing"), 9.0, "{ran}");
     for kind in ["video", "audio"] {
-        for what in ["expected", "playing", "seen"] {
+        for what in ["expected", "playing", "received"] {
             assert_eq!(figure(&summary, &format!("conference.{kind}.{what}")), 18.0, "{kind} {what}: {ran}");
         }
     }

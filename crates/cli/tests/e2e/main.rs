@@ -28,6 +28,7 @@ mod page;
 mod profile;
 mod proxy;
 mod rate;
+mod relay;
 mod remote_watch;
 mod stage;
 mod stopped;

@@ -3,6 +3,8 @@
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use throng_sim::chromium::Chromium;
 use throng_sim::namespace::Namespace;
 use throng_sim::requires_root;
@@ -73,21 +75,7 @@ fn keep_screenshot(browser: &mut Chromium, name: &str) {
         )
         .unwrap();
     std::fs::create_dir_all(&folder).unwrap();
-    let bytes = decode_base64(picture["data"].as_str().unwrap_or_default());
+    let bytes = STANDARD.decode(picture["data"].as_str().unwrap_or_default()).unwrap();
     assert!(bytes.starts_with(b"\x89PNG"), "not a picture");
     std::fs::write(folder.join(format!("{name}.png")), bytes).unwrap();
-}
-
-fn decode_base64(text: &str) -> Vec<u8> {
-    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let sextets: Vec<u32> = text
-        .bytes()
-        .filter_map(|byte| ALPHABET.iter().position(|a| *a == byte).map(|at| at as u32))
-        .collect();
-    let mut bytes = Vec::with_capacity(sextets.len() * 3 / 4);
-    for group in sextets.chunks(4) {
-        let bits = group.iter().fold(0, |bits, sextet| bits << 6 | sextet) << (6 * (4 - group.len()));
-        bytes.extend(bits.to_be_bytes()[1..].iter().take(group.len() * 6 / 8));
-    }
-    bytes
 }

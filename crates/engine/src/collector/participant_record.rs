@@ -437,7 +437,7 @@ impl ParticipantRecord {
 
 /// Packets lost ÷ packets expected; 0 without any.
 pub(super) fn loss_ratio(counters: &TrackCounters) -> f64 {
-    counters.loss_ratio().unwrap_or(0.0)
+    counters.packet_loss_ratio().unwrap_or(0.0)
 }
 
 /// Decodable frames per second of the time in which frames were due.

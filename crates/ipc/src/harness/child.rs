@@ -5,12 +5,12 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::RawFd;
 use std::os::unix::process::CommandExt;
 use std::process::{ChildStdin, Command, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::role::{RoleCommand, RoleMessage, SystemCalls, Task};
-use crate::transport::{Doing, TransportError, gstreamer};
+use crate::transport::{IoContext, TransportError, gstreamer};
 
 /// The longest line that a role may say.
 const LINE_BYTES_MAX: u64 = 64 << 10;
@@ -71,25 +71,10 @@ impl Child {
                 Ok(())
             });
         }
-        let mut process = command.spawn().doing("starting a process")?;
+        let mut process = command.spawn().context("starting a process")?;
         let (to, said) = sync_channel(16);
         if let Some(stdout) = process.stdout.take() {
-            std::thread::spawn(move || {
-                let mut lines = BufReader::new(stdout);
-                loop {
-                    let mut line = String::new();
-                    let read = lines.by_ref().take(LINE_BYTES_MAX).read_line(&mut line);
-                    if !matches!(read, Ok(1..)) {
-                        return;
-                    }
-                    // What is no answer (a library that prints) is passed over.
-                    if let Ok(said) = serde_json::from_str(&line)
-                        && to.send(said).is_err()
-                    {
-                        return;
-                    }
-                }
-            });
+            std::thread::spawn(move || read_messages(stdout, &to));
         }
         let stderr = Arc::new(Mutex::new(VecDeque::new()));
         if let Some(from) = process.stderr.take() {
@@ -105,7 +90,7 @@ impl Child {
         match told {
             // It is gone already; what waits for its answer says how it ended and its last words.
             Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(child),
-            told => told.doing("telling a process its task").map(|()| child),
+            told => told.context("telling a process its task").map(|()| child),
         }
     }
 
@@ -220,6 +205,23 @@ impl Drop for Child {
             let _ = self.process.kill();
             let _ = self.process.wait();
             gstreamer::clean_after(self.process.id());
+        }
+    }
+}
+
+fn read_messages(stdout: impl Read, to: &SyncSender<RoleMessage>) {
+    let mut lines = BufReader::new(stdout);
+    loop {
+        let mut line = String::new();
+        let read = lines.by_ref().take(LINE_BYTES_MAX).read_line(&mut line);
+        if !matches!(read, Ok(1..)) {
+            return;
+        }
+        // Other output, such as what a library prints, is skipped.
+        if let Ok(message) = serde_json::from_str(&line)
+            && to.send(message).is_err()
+        {
+            return;
         }
     }
 }

@@ -5,10 +5,10 @@ use crate::ReadMode;
 use crate::frame::{FrameHeader, Kind, check_body};
 use crate::transport::{self, Received, Receiver, TransportError};
 
-pub(super) fn run(task: &Task, stage: &mut ParentChannel) -> Result<(), TransportError> {
+pub(super) fn run(task: &Task, parent: &mut ParentChannel) -> Result<(), TransportError> {
     let window = Window::new(task.inspect);
     let mut receivers = transport::receivers(&task.side)?;
-    stage.say(&RoleMessage::Ready { address: None })?;
+    parent.say(&RoleMessage::Ready { address: None })?;
     // One receiver for all producers, or one for each: then each has a thread that waits for it.
     let ends = if receivers.len() == 1 { task.side.producers } else { 1 };
     let tallies = if let [receiver] = &mut receivers[..] {
@@ -19,7 +19,7 @@ pub(super) fn run(task: &Task, stage: &mut ParentChannel) -> Result<(), Transpor
                 .iter_mut()
                 .map(|receiver| scope.spawn(|| drain(&mut **receiver, ends, task, &window)))
                 .collect();
-            let died = || TransportError::Library { doing: "receiving", reason: "a thread died".into() };
+            let died = || TransportError::Library { operation: "receiving", reason: "a thread died".into() };
             threads
                 .into_iter()
                 .map(|thread| thread.join().unwrap_or_else(|_| Err(died())))
@@ -29,8 +29,8 @@ pub(super) fn run(task: &Task, stage: &mut ParentChannel) -> Result<(), Transpor
     let mut report = SideReport::default();
     window.end(&mut report);
     merge(&tallies, &mut report)?;
-    stage.say(&RoleMessage::Done(report))?;
-    stage.end();
+    parent.say(&RoleMessage::Done(report))?;
+    parent.end();
     Ok(())
 }
 
@@ -88,7 +88,7 @@ fn drain(
         }
         if received == Received::Closed {
             return Err(TransportError::Library {
-                doing: "receiving",
+                operation: "receiving",
                 reason: {
                     let next: Vec<String> = tally.next.iter().map(u64::to_string).collect();
                     format!("the producers' side closed, where frame {} was next", next.join(", "))
@@ -101,35 +101,35 @@ fn drain(
 
 impl Tally {
     fn take(&mut self, frame: &[u8], reading: ReadMode, window: &Window) -> Result<(), TransportError> {
-        let damaged = |reason: String, mark: Option<&FrameHeader>| TransportError::Frame {
-            producer: mark.map_or(0, |mark| mark.producer),
-            sequence: mark.map_or(0, |mark| mark.sequence),
+        let damaged = |reason: String, header: Option<&FrameHeader>| TransportError::Frame {
+            producer: header.map_or(0, |header| header.producer),
+            sequence: header.map_or(0, |header| header.sequence),
             reason,
         };
-        let mark = FrameHeader::read(frame).map_err(|damage| damaged(damage.to_string(), None))?;
-        if mark.kind == Kind::Measured {
+        let header = FrameHeader::read(frame).map_err(|error| damaged(error.to_string(), None))?;
+        if header.kind == Kind::Measured {
             if self.frames == 0 {
                 window.begin();
                 self.first_ns = now_ns();
             }
             self.frames += 1;
-            self.bytes += mark.bytes;
-            if mark.due_ns != 0 {
-                self.latency.saturating_record(now_ns().saturating_sub(mark.due_ns).max(1));
+            self.bytes += header.bytes;
+            if header.due_ns != 0 {
+                self.latency.saturating_record(now_ns().saturating_sub(header.due_ns).max(1));
             }
         }
-        let Some(next) = self.next.get_mut(usize::from(mark.producer)) else {
-            return Err(damaged("there is no such producer".into(), Some(&mark)));
+        let Some(next) = self.next.get_mut(usize::from(header.producer)) else {
+            return Err(damaged("there is no such producer".into(), Some(&header)));
         };
-        if mark.sequence != *next {
-            return Err(damaged(format!("frame {next} should have come"), Some(&mark)));
+        if header.sequence != *next {
+            return Err(damaged(format!("frame {next} should have come"), Some(&header)));
         }
         *next += 1;
-        if mark.kind == Kind::End {
+        if header.kind == Kind::End {
             self.last_ns = now_ns();
             self.ended += 1;
         } else if reading == ReadMode::All {
-            check_body(frame, &mark).map_err(|damage| damaged(damage.to_string(), Some(&mark)))?;
+            check_body(frame, &header).map_err(|error| damaged(error.to_string(), Some(&header)))?;
         }
         Ok(())
     }
@@ -141,10 +141,10 @@ mod tests {
     use crate::frame::{body_mut, fill, seed};
 
     fn frame(kind: Kind, producer: u8, sequence: u64) -> Vec<u8> {
-        let mark = FrameHeader { kind, producer, sequence, bytes: 100, seed: seed(producer, 0), due_ns: 1 };
+        let header = FrameHeader { kind, producer, sequence, bytes: 100, seed: seed(producer, 0), due_ns: 1 };
         let mut frame = vec![0; 100];
-        fill(body_mut(&mut frame), mark.seed);
-        mark.write(&mut frame);
+        fill(body_mut(&mut frame), header.seed);
+        header.write(&mut frame);
         frame
     }
 

@@ -130,22 +130,24 @@ impl LatencyNs {
 
 /// Room for latencies of up to a minute with three digits; longer ones count as a minute.
 fn latencies() -> Result<hdrhistogram::Histogram<u64>, TransportError> {
-    hdrhistogram::Histogram::new_with_bounds(1, 60_000_000_000, 3)
-        .map_err(|error| TransportError::Library { doing: "making a histogram", reason: error.to_string() })
+    hdrhistogram::Histogram::new_with_bounds(1, 60_000_000_000, 3).map_err(|error| TransportError::Library {
+        operation: "making a histogram",
+        reason: error.to_string(),
+    })
 }
 
 /// Plays the role that stdin tells; returns when it is over. The answer is whether it went well.
 #[must_use]
 pub fn run_role() -> bool {
-    let mut stage = ParentChannel { orders: std::io::stdin().lock(), said: std::io::stdout() };
-    let played = stage.task().and_then(|task| match task.part {
-        RoleKind::Producer => producer::run(&task, &mut stage),
-        RoleKind::Consumer => consumer::run(&task, &mut stage),
-        RoleKind::Baseline => baseline::run(&task, &mut stage),
+    let mut parent = ParentChannel { orders: std::io::stdin().lock(), said: std::io::stdout() };
+    let played = parent.task().and_then(|task| match task.part {
+        RoleKind::Producer => producer::run(&task, &mut parent),
+        RoleKind::Consumer => consumer::run(&task, &mut parent),
+        RoleKind::Baseline => baseline::run(&task, &mut parent),
     });
     let Err(error) = played else { return true };
     let missing = matches!(error, TransportError::Missing(_));
-    let _ = stage.say(&RoleMessage::Failed { missing, reason: error.to_string() });
+    let _ = parent.say(&RoleMessage::Failed { missing, reason: error.to_string() });
     false
 }
 
@@ -161,7 +163,7 @@ impl ParentChannel {
     }
 
     fn say(&mut self, said: &RoleMessage) -> Result<(), TransportError> {
-        let broken = |reason: String| TransportError::Library { doing: "answering", reason };
+        let broken = |reason: String| TransportError::Library { operation: "answering", reason };
         let mut line = serde_json::to_vec(said).map_err(|error| broken(error.to_string()))?;
         line.push(b'\n');
         self.said.write_all(&line).and_then(|()| self.said.flush()).map_err(|error| broken(error.to_string()))
@@ -172,7 +174,7 @@ impl ParentChannel {
         match self.read()? {
             RoleCommand::Go { start_ns } => Ok(start_ns),
             RoleCommand::End => {
-                Err(TransportError::Library { doing: "waiting for the start", reason: "ended".into() })
+                Err(TransportError::Library { operation: "waiting for the start", reason: "ended".into() })
             }
         }
     }
@@ -184,7 +186,7 @@ impl ParentChannel {
     }
 
     fn read<T: for<'de> Deserialize<'de>>(&mut self) -> Result<T, TransportError> {
-        let broken = |reason: String| TransportError::Library { doing: "reading an order", reason };
+        let broken = |reason: String| TransportError::Library { operation: "reading an order", reason };
         let mut line = String::new();
         self.orders.read_line(&mut line).map_err(|error| broken(error.to_string()))?;
         serde_json::from_str(&line).map_err(|error| broken(error.to_string()))

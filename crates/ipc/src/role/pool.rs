@@ -1,7 +1,7 @@
 //! The frames that a producer sends, kept in memory: enough of them that large ones come from memory and not from a
 //! cache, as those of a decoder do.
 
-use crate::frame::{self, FrameHeader, HEAD_BYTES, TAIL_BYTES};
+use crate::frame::{self, FrameHeader, HEADER_BYTES, TAIL_BYTES};
 use crate::transport::{Transport, splice_slots};
 
 /// More than the last level cache of most machines.
@@ -54,20 +54,20 @@ impl Pool {
     }
 
     /// The frame of that slot, marked.
-    pub(super) fn frame(&mut self, slot: usize, mark: &FrameHeader) -> &[u8] {
-        let bytes = mark.bytes as usize;
+    pub(super) fn frame(&mut self, slot: usize, header: &FrameHeader) -> &[u8] {
+        let bytes = header.bytes as usize;
         let last = self.lengths.get(slot).copied().unwrap_or(bytes);
         if bytes != last {
             let stride = self.stride;
             let body = frame::body_mut(self.slot_mut(slot, stride));
-            let end = last.saturating_sub(HEAD_BYTES);
-            frame::refill(body, mark.seed, end.saturating_sub(TAIL_BYTES)..end);
+            let end = last.saturating_sub(HEADER_BYTES);
+            frame::refill(body, header.seed, end.saturating_sub(TAIL_BYTES)..end);
             if let Some(length) = self.lengths.get_mut(slot) {
                 *length = bytes;
             }
         }
         let frame = self.slot_mut(slot, bytes);
-        mark.write(frame);
+        header.write(frame);
         frame
     }
 }
@@ -84,7 +84,7 @@ mod tests {
             [5000, 48, 49, 5000, 100, 60, 4999, 5000, 3000, 64, 5000].into_iter().enumerate()
         {
             let (slot, seed) = pool.place(sequence as u64);
-            let mark = FrameHeader {
+            let header = FrameHeader {
                 kind: Kind::Measured,
                 producer: 1,
                 sequence: sequence as u64,
@@ -92,9 +92,9 @@ mod tests {
                 seed,
                 due_ns: 0,
             };
-            let frame = pool.frame(slot, &mark);
-            assert_eq!(FrameHeader::read(frame), Ok(mark));
-            assert_eq!(frame::check_body(frame, &mark), Ok(()), "{sequence}");
+            let frame = pool.frame(slot, &header);
+            assert_eq!(FrameHeader::read(frame), Ok(header));
+            assert_eq!(frame::check_body(frame, &header), Ok(()), "{sequence}");
         }
     }
 

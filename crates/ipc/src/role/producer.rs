@@ -21,12 +21,12 @@ pub(super) fn stamped_every(mean_bytes: f64) -> u64 {
     if mean_bytes < SMALL_FRAME_BYTES { STAMPED_OF_SMALL } else { 1 }
 }
 
-pub(super) fn run(task: &Task, stage: &mut ParentChannel) -> Result<(), TransportError> {
+pub(super) fn run(task: &Task, parent: &mut ParentChannel) -> Result<(), TransportError> {
     let window = Window::new(task.inspect);
     let side = &task.side;
     if side.slots.saturating_mul(side.frame_bytes_max) > POOL_BYTES_MAX {
         return Err(TransportError::Library {
-            doing: "keeping its frames in memory",
+            operation: "keeping its frames in memory",
             reason: format!("{} of up to {} bytes are too much", side.slots, side.frame_bytes_max),
         });
     }
@@ -34,18 +34,18 @@ pub(super) fn run(task: &Task, stage: &mut ParentChannel) -> Result<(), Transpor
     let mut sender = transport::sender(side)?;
     // A timer that fires 50 us late, as the kernel's default allows, would be part of every latency.
     let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
-    stage.say(&RoleMessage::Ready { address: None })?;
-    let start_ns = stage.go()?;
+    parent.say(&RoleMessage::Ready { address: None })?;
+    let start_ns = parent.go()?;
     let mut run =
         Run { task, pool: &mut pool, sender: &mut *sender, window: &window, sequence: 0, kind: Kind::WarmUp };
     let mut report = match task.fps {
-        Some(fps) => run.offer(fps, start_ns, stage)?,
-        None => run.flood(start_ns, stage)?,
+        Some(fps) => run.offer(fps, start_ns, parent)?,
+        None => run.flood(start_ns, parent)?,
     };
     window.end(&mut report);
     run.send(Kind::End, FRAME_BYTES_MIN as usize, now_ns())?;
-    stage.say(&RoleMessage::Done(report))?;
-    stage.end();
+    parent.say(&RoleMessage::Done(report))?;
+    parent.end();
     Ok(())
 }
 
@@ -64,7 +64,7 @@ impl Run<'_> {
         &mut self,
         fps: f64,
         start_ns: u64,
-        stage: &mut ParentChannel,
+        parent: &mut ParentChannel,
     ) -> Result<SideReport, TransportError> {
         let side = &self.task.side;
         let interval_ns = 1e9 / fps;
@@ -88,7 +88,7 @@ impl Run<'_> {
                 break;
             }
             let kind = if due_ns < measured_ns { Kind::WarmUp } else { Kind::Measured };
-            self.enter(kind, &mut report, stage)?;
+            self.enter(kind, &mut report, parent)?;
             self.count(&mut report, &mut late, now_ns.saturating_sub(due_ns));
             self.send(self.kind, self.next_bytes(), due_ns)?;
             report.last_ns = now_ns;
@@ -98,7 +98,7 @@ impl Run<'_> {
     }
 
     /// Frames as fast as the transport takes them.
-    fn flood(&mut self, start_ns: u64, stage: &mut ParentChannel) -> Result<SideReport, TransportError> {
+    fn flood(&mut self, start_ns: u64, parent: &mut ParentChannel) -> Result<SideReport, TransportError> {
         let stamped_every = stamped_every(self.task.sizes.mean_bytes());
         let measured_ns = start_ns + self.task.warm_up_ns;
         let end_ns = measured_ns + self.task.measured_ns;
@@ -113,7 +113,7 @@ impl Run<'_> {
                 }
                 report.last_ns = due_ns;
                 let kind = if due_ns < measured_ns { Kind::WarmUp } else { Kind::Measured };
-                self.enter(kind, &mut report, stage)?;
+                self.enter(kind, &mut report, parent)?;
             }
             let bytes = self.next_bytes();
             if self.kind == Kind::Measured {
@@ -138,10 +138,10 @@ impl Run<'_> {
         &mut self,
         kind: Kind,
         report: &mut SideReport,
-        stage: &mut ParentChannel,
+        parent: &mut ParentChannel,
     ) -> Result<(), TransportError> {
         if kind == Kind::Measured && self.kind == Kind::WarmUp {
-            stage.say(&RoleMessage::Measuring)?;
+            parent.say(&RoleMessage::Measuring)?;
             self.kind = kind;
             report.first_ns = now_ns();
             self.window.begin();
@@ -156,9 +156,10 @@ impl Run<'_> {
     fn send(&mut self, kind: Kind, bytes: usize, due_ns: u64) -> Result<(), TransportError> {
         let (slot, seed) = self.pool.place(self.sequence);
         let producer = self.task.side.producer;
-        let mark = FrameHeader { kind, producer, sequence: self.sequence, bytes: bytes as u64, seed, due_ns };
-        let bytes = self.pool.frame(slot, &mark);
-        self.sender.send(&Outgoing { mark, bytes, slot })?;
+        let header =
+            FrameHeader { kind, producer, sequence: self.sequence, bytes: bytes as u64, seed, due_ns };
+        let bytes = self.pool.frame(slot, &header);
+        self.sender.send(&Outgoing { header, bytes, slot })?;
         self.sequence += 1;
         Ok(())
     }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::ptr::{NonNull, null_mut};
 use std::time::{Duration, Instant};
 
-use super::{Doing, End, Outgoing, Received, Receiver, Sender, Side, TransportError, Wiring};
+use super::{End, IoContext, Outgoing, Received, Receiver, Sender, Side, TransportError, Wiring};
 
 /// How long a consumer waits for the producer's socket.
 const SOCKET_WAIT: Duration = Duration::from_secs(10);
@@ -25,7 +25,7 @@ pub(super) fn wire(wiring: &mut Wiring) -> Result<(), TransportError> {
         // What is missing is said before any process is started for it.
         Library::open()?;
         wiring.folder =
-            Some(tempfile::Builder::new().prefix("throng-ipc-").tempdir().doing("making a folder")?);
+            Some(tempfile::Builder::new().prefix("throng-ipc-").tempdir().context("making a folder")?);
     }
     let folder = wiring.folder.as_ref().map(|folder| folder.path().to_owned()).unwrap_or_default();
     let socket = folder.join(format!("shm-{}", wiring.producers.len())).to_string_lossy().into_owned();
@@ -49,8 +49,8 @@ pub(crate) fn clean_after(pid: u32) {
     }
 }
 
-fn failed(doing: &'static str, reason: impl Into<String>) -> TransportError {
-    TransportError::Library { doing, reason: reason.into() }
+fn failed(operation: &'static str, reason: impl Into<String>) -> TransportError {
+    TransportError::Library { operation, reason: reason.into() }
 }
 
 type Object = NonNull<c_void>;

@@ -37,7 +37,7 @@ pub(super) fn wire(wiring: &mut Wiring) -> Result<(), TransportError> {
 }
 
 fn failed(error: impl core::fmt::Display) -> TransportError {
-    TransportError::Library { doing: "using iceoryx2", reason: error.to_string() }
+    TransportError::Library { operation: "using iceoryx2", reason: error.to_string() }
 }
 
 fn node() -> Result<Node<Service>, TransportError> {

@@ -34,18 +34,18 @@ pub enum TransportError {
     #[error("{0}")]
     Missing(String),
     /// A system call failed.
-    #[error("{doing}: {error}")]
+    #[error("{operation}: {error}")]
     System {
         /// What it was for.
-        doing: &'static str,
+        operation: &'static str,
         /// What the system said.
         error: io::Error,
     },
     /// What it is built on said no.
-    #[error("{doing}: {reason}")]
+    #[error("{operation}: {reason}")]
     Library {
         /// What it was for.
-        doing: &'static str,
+        operation: &'static str,
         /// What the library said.
         reason: String,
     },
@@ -70,19 +70,19 @@ pub enum TransportError {
 }
 
 /// Says what an `io::Result` was for.
-pub(crate) trait Doing<T> {
-    fn doing(self, doing: &'static str) -> Result<T, TransportError>;
+pub(crate) trait IoContext<T> {
+    fn context(self, operation: &'static str) -> Result<T, TransportError>;
 }
 
-impl<T, E: Into<io::Error>> Doing<T> for Result<T, E> {
-    fn doing(self, doing: &'static str) -> Result<T, TransportError> {
-        self.map_err(|error| TransportError::System { doing, error: error.into() })
+impl<T, E: Into<io::Error>> IoContext<T> for Result<T, E> {
+    fn context(self, operation: &'static str) -> Result<T, TransportError> {
+        self.map_err(|error| TransportError::System { operation, error: error.into() })
     }
 }
 
 /// A frame to be sent.
 pub(crate) struct Outgoing<'a> {
-    pub(crate) mark: FrameHeader,
+    pub(crate) header: FrameHeader,
     /// The frame as it lies in the producer's memory, marked.
     pub(crate) bytes: &'a [u8],
     /// Which slot of the producer's pool it lies in; a slot is used again when all others were.
@@ -135,7 +135,7 @@ pub(crate) struct Side {
 impl Side {
     fn end(&self) -> Result<&End, TransportError> {
         self.ends.first().ok_or(TransportError::Library {
-            doing: "opening the transport",
+            operation: "opening the transport",
             reason: "the role was given nothing to open".into(),
         })
     }
@@ -146,7 +146,7 @@ impl End {
     fn take_fd(&self) -> Result<OwnedFd, TransportError> {
         use std::os::fd::FromRawFd;
         let fd = self.fd.filter(|fd| *fd > 2).ok_or(TransportError::Library {
-            doing: "opening the transport",
+            operation: "opening the transport",
             reason: "the role was given no descriptor".into(),
         })?;
         // SAFETY: the process was started with this descriptor for this use, and nothing else in it knows the number.
@@ -155,7 +155,7 @@ impl End {
 
     fn address(&self) -> Result<&str, TransportError> {
         self.address.as_deref().ok_or(TransportError::Library {
-            doing: "opening the transport",
+            operation: "opening the transport",
             reason: "the role was given no address".into(),
         })
     }
@@ -252,7 +252,10 @@ pub(crate) fn receivers(side: &Side) -> Result<Vec<Box<dyn Receiver>>, Transport
 }
 
 fn no_peer() -> TransportError {
-    TransportError::Library { doing: "opening the transport", reason: "this role has no such side".into() }
+    TransportError::Library {
+        operation: "opening the transport",
+        reason: "this role has no such side".into(),
+    }
 }
 
 #[cfg(feature = "iceoryx2")]

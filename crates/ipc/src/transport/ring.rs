@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use throng_ring::{Consumer, Event, FrameInfo, Policy, Producer, RingError, RingOptions};
 
-use super::{Doing, Outgoing, Received, Receiver, Sender, Side, Transport, TransportError, Wiring};
+use super::{IoContext, Outgoing, Received, Receiver, Sender, Side, Transport, TransportError, Wiring};
 use crate::frame::{body_mut, fill};
 
 /// Frames that a ring has room for at least, one to write and one to read: more would only be more memory to go through.
@@ -31,13 +31,13 @@ pub(super) fn wire(wiring: &mut Wiring) -> Result<(), TransportError> {
     use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
     let (producer, consumer) =
         socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
-            .doing("making a hand-over socket")?;
+            .context("making a hand-over socket")?;
     wiring.pair(producer, consumer);
     Ok(())
 }
 
-fn failed(doing: &'static str) -> impl FnOnce(RingError) -> TransportError {
-    move |error| TransportError::Library { doing, reason: error.to_string() }
+fn failed(operation: &'static str) -> impl FnOnce(RingError) -> TransportError {
+    move |error| TransportError::Library { operation, reason: error.to_string() }
 }
 
 pub(super) struct Writer {
@@ -55,13 +55,13 @@ impl Writer {
 
 impl Sender for Writer {
     fn send(&mut self, frame: &Outgoing<'_>) -> Result<(), TransportError> {
-        let info = FrameInfo { timestamp_ns: frame.mark.due_ns, ..FrameInfo::default() };
+        let info = FrameInfo { timestamp_ns: frame.header.due_ns, ..FrameInfo::default() };
         let is_sent = if self.in_place {
             match self.producer.claim(frame.bytes.len(), &info).map_err(failed("claiming room"))? {
                 Some(mut claim) => {
                     let bytes = claim.bytes_mut();
-                    fill(body_mut(bytes), frame.mark.seed);
-                    frame.mark.write(bytes);
+                    fill(body_mut(bytes), frame.header.seed);
+                    frame.header.write(bytes);
                     claim.commit().map_err(failed("committing a frame"))?;
                     true
                 }
@@ -70,8 +70,10 @@ impl Sender for Writer {
         } else {
             self.producer.send(frame.bytes, &info).map_err(failed("sending a frame"))?
         };
-        let late =
-            || TransportError::Library { doing: "sending a frame", reason: "the ring stayed full".into() };
+        let late = || TransportError::Library {
+            operation: "sending a frame",
+            reason: "the ring stayed full".into(),
+        };
         is_sent.then_some(()).ok_or_else(late)
     }
 }

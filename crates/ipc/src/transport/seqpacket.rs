@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 
-use super::{Doing, End, Outgoing, Received, Receiver, Sender, Side, TransportError, Wiring};
+use super::{End, IoContext, Outgoing, Received, Receiver, Sender, Side, TransportError, Wiring};
 
 /// Bytes of a frame in one packet: with the length before them they fit the smallest default buffer (212,992 bytes).
 const PACKET_BYTES: usize = 128 << 10;
@@ -15,7 +15,7 @@ const PACKET_BYTES: usize = 128 << 10;
 pub(super) fn pair(wiring: &mut Wiring) -> Result<(), TransportError> {
     let (producer, consumer) =
         rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
-            .doing("making a pair of seqpacket sockets")?;
+            .context("making a pair of seqpacket sockets")?;
     wiring.pair(producer, consumer);
     Ok(())
 }
@@ -35,7 +35,7 @@ impl Sender for Writer {
         for packet in frame.bytes.chunks(PACKET_BYTES) {
             let parts = [IoSlice::new(prefix), IoSlice::new(packet)];
             // A record goes whole or not at all.
-            rustix::io::retry_on_intr(|| rustix::io::writev(&self.0, &parts)).doing("sending a packet")?;
+            rustix::io::retry_on_intr(|| rustix::io::writev(&self.0, &parts)).context("sending a packet")?;
             prefix = &[];
         }
         Ok(())
@@ -59,7 +59,7 @@ impl Reader {
                 Ok(0) | Err(Errno::CONNRESET) => return Ok(None),
                 Ok(bytes) => return Ok(Some(bytes)),
                 Err(Errno::INTR) => {}
-                Err(error) => return Err(error).doing("receiving a packet"),
+                Err(error) => return Err(error).context("receiving a packet"),
             }
         }
     }
@@ -67,7 +67,7 @@ impl Reader {
 
 impl Receiver for Reader {
     fn receive(&mut self, take: &mut dyn FnMut(&[u8])) -> Result<Received, TransportError> {
-        let broken = |reason: String| TransportError::Library { doing: "receiving a packet", reason };
+        let broken = |reason: String| TransportError::Library { operation: "receiving a packet", reason };
         let mut frame = std::mem::take(&mut self.frame);
         let mut length = [0; 8];
         let first = self.record(&mut [IoSliceMut::new(&mut length), IoSliceMut::new(&mut frame)])?;

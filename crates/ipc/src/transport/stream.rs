@@ -7,7 +7,7 @@ use std::net::{TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 
-use super::{Doing, End, Outgoing, Received, Receiver, Sender, Side, TransportError, Wiring};
+use super::{End, IoContext, Outgoing, Received, Receiver, Sender, Side, TransportError, Wiring};
 
 /// Small frames come many to a read; of a large frame at most so much is copied once more, out of this buffer.
 const BUFFER_BYTES: usize = 16 << 10;
@@ -16,33 +16,33 @@ const BUFFER_BYTES: usize = 16 << 10;
 pub(super) const PIPE_BYTES: usize = 1 << 20;
 
 pub(super) fn tcp(wiring: &mut Wiring) -> Result<(), TransportError> {
-    let listener = TcpListener::bind("127.0.0.1:0").doing("listening on loopback")?;
-    let address = listener.local_addr().doing("listening on loopback")?;
-    let producer = TcpStream::connect(address).doing("connecting over loopback")?;
-    let from = producer.local_addr().doing("connecting over loopback")?;
+    let listener = TcpListener::bind("127.0.0.1:0").context("listening on loopback")?;
+    let address = listener.local_addr().context("listening on loopback")?;
+    let producer = TcpStream::connect(address).context("connecting over loopback")?;
+    let from = producer.local_addr().context("connecting over loopback")?;
     let consumer = loop {
         // Somebody else on this machine may be quicker at the port.
-        let (stream, peer) = listener.accept().doing("accepting over loopback")?;
+        let (stream, peer) = listener.accept().context("accepting over loopback")?;
         if peer == from {
             break stream;
         }
     };
     for stream in [&producer, &consumer] {
-        stream.set_nodelay(true).doing("setting TCP_NODELAY")?;
+        stream.set_nodelay(true).context("setting TCP_NODELAY")?;
     }
     wiring.pair(producer.into(), consumer.into());
     Ok(())
 }
 
 pub(super) fn unix(wiring: &mut Wiring) -> Result<(), TransportError> {
-    let (producer, consumer) = UnixStream::pair().doing("making a Unix socket pair")?;
+    let (producer, consumer) = UnixStream::pair().context("making a Unix socket pair")?;
     wiring.pair(producer.into(), consumer.into());
     Ok(())
 }
 
 pub(super) fn pipe(wiring: &mut Wiring) -> Result<(), TransportError> {
     use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
-    let (consumer, producer) = pipe_with(PipeFlags::CLOEXEC).doing("making a pipe")?;
+    let (consumer, producer) = pipe_with(PipeFlags::CLOEXEC).context("making a pipe")?;
     // A user beyond the quota for pipes keeps the 64 KiB that the pipe has: slower, and still right.
     let _ = fcntl_setpipe_size(&producer, PIPE_BYTES);
     wiring.pair(producer, consumer);
@@ -66,11 +66,12 @@ impl Sender for Writer {
         while !parts.is_empty() {
             match self.0.write_vectored(parts) {
                 Ok(0) => {
-                    return Err(std::io::Error::from(std::io::ErrorKind::WriteZero)).doing("writing a frame");
+                    return Err(std::io::Error::from(std::io::ErrorKind::WriteZero))
+                        .context("writing a frame");
                 }
                 Ok(written) => IoSlice::advance_slices(&mut parts, written),
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error).doing("writing a frame"),
+                Err(error) => return Err(error).context("writing a frame"),
             }
         }
         Ok(())
@@ -98,17 +99,17 @@ impl Receiver for Reader {
         let mut length = [0; 8];
         match self.from.read_exact(&mut length) {
             Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => return Ok(Received::Closed),
-            result => result.doing("reading a frame's length")?,
+            result => result.context("reading a frame's length")?,
         }
         let length = u64::from_le_bytes(length);
         let most = self.frame.len();
         let frame = usize::try_from(length).ok().and_then(|length| self.frame.get_mut(..length)).ok_or_else(
             || TransportError::Library {
-                doing: "reading a frame",
+                operation: "reading a frame",
                 reason: format!("its length says {length} bytes, the largest frame has {most}"),
             },
         )?;
-        self.from.read_exact(frame).doing("reading a frame")?;
+        self.from.read_exact(frame).context("reading a frame")?;
         take(frame);
         Ok(Received::Frame)
     }

@@ -7,7 +7,7 @@ use rustix::io::Errno;
 use rustix::param::page_size;
 use rustix::pipe::{IoSliceRaw, SpliceFlags};
 
-use super::{Doing, Outgoing, Sender, Side, TransportError, stream};
+use super::{IoContext, Outgoing, Sender, Side, TransportError, stream};
 
 /// Slots that a pool needs so that none is written while the pipe still holds it: a pipe holds as many pieces as it
 /// has pages, and a frame is at least one piece.
@@ -34,7 +34,7 @@ impl Splicer {
             match unsafe { rustix::pipe::vmsplice(&self.pipe, &part, SpliceFlags::empty()) } {
                 Ok(spliced) => bytes = bytes.get(spliced..).unwrap_or_default(),
                 Err(Errno::INTR) => {}
-                Err(error) => return Err(error).doing("splicing a frame into the pipe"),
+                Err(error) => return Err(error).context("splicing a frame into the pipe"),
             }
         }
         Ok(())

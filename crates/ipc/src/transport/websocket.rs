@@ -8,7 +8,7 @@ use tungstenite::protocol::frame::coding::{Data, OpCode};
 use tungstenite::protocol::{Role, WebSocketConfig};
 use tungstenite::{Bytes, Message, WebSocket};
 
-use super::{Doing, End, Outgoing, Received, Receiver, Sender, Side, Transport, TransportError};
+use super::{End, IoContext, Outgoing, Received, Receiver, Sender, Side, Transport, TransportError};
 
 /// What Chromium cuts messages at: the capacity of the data pipe between its renderer and its network process.
 const FRAGMENT_BYTES: usize = 131_072;
@@ -18,8 +18,8 @@ fn config(frame_bytes_max: usize) -> WebSocketConfig {
     WebSocketConfig::default().max_message_size(most).max_frame_size(most)
 }
 
-fn failed(doing: &'static str, error: impl std::fmt::Display) -> TransportError {
-    TransportError::Library { doing, reason: error.to_string() }
+fn failed(operation: &'static str, error: impl std::fmt::Display) -> TransportError {
+    TransportError::Library { operation, reason: error.to_string() }
 }
 
 /// The browser's side.
@@ -35,8 +35,8 @@ impl Client {
         let socket = match side.transport {
             Transport::WebsocketPython => {
                 let address = end.address()?;
-                let stream = TcpStream::connect(address).doing("connecting to the Python consumer")?;
-                stream.set_nodelay(true).doing("setting TCP_NODELAY")?;
+                let stream = TcpStream::connect(address).context("connecting to the Python consumer")?;
+                stream.set_nodelay(true).context("setting TCP_NODELAY")?;
                 let url = format!("ws://{address}/");
                 let (socket, _) = tungstenite::client::client_with_config(url, stream, config)
                     .map_err(|error| failed("shaking hands with the Python consumer", error))?;

@@ -1,43 +1,10 @@
 //! A compound RTCP packet, taken apart: one bad packet never hides the good ones before it.
 
-use super::frame::{self, Frame};
+use super::frame::{self, Frame, RtcpError};
 use super::{
     Application, Bye, ExtendedReport, FullIntraRequest, Nack, PictureLoss, ReceiverReport, Remb,
     SenderReport, SourceDescription, TransportFeedback,
 };
-
-/// Why an RTCP packet could not be read. Offsets count from the start of the compound.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum RtcpError {
-    /// The packet is longer than what is left of the compound.
-    #[error("RTCP packet at offset {offset} needs {needed} bytes, {available} are left")]
-    Truncated {
-        /// Where the packet begins.
-        offset: usize,
-        /// Bytes that it says it has.
-        needed: usize,
-        /// Bytes that are left.
-        available: usize,
-    },
-    /// The version is not 2.
-    #[error("RTCP packet at offset {offset} has version {version}, not 2")]
-    Version {
-        /// Where the packet begins.
-        offset: usize,
-        /// The version it has.
-        version: u8,
-    },
-    /// The packet's frame is good and its body is not what its type asks for.
-    #[error("RTCP packet of type {packet_type} at offset {offset}: bad {what}")]
-    Malformed {
-        /// Where the packet begins.
-        offset: usize,
-        /// Its packet type (200 SR … 207 XR).
-        packet_type: u8,
-        /// Which part of it is bad.
-        what: &'static str,
-    },
-}
 
 /// One RTCP packet, borrowed from its compound.
 #[derive(Clone, Copy, Debug)]

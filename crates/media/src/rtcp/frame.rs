@@ -1,6 +1,5 @@
 //! The frame around every RTCP packet (RFC 3550 section 6.4.1): version, padding, count, type and length in words.
 
-use super::compound::RtcpError;
 use crate::octets::chunk_at;
 
 pub(super) const SENDER_REPORT: u8 = 200;
@@ -11,6 +10,39 @@ pub(super) const APPLICATION: u8 = 204;
 pub(super) const TRANSPORT_FEEDBACK: u8 = 205;
 pub(super) const PAYLOAD_FEEDBACK: u8 = 206;
 pub(super) const EXTENDED_REPORT: u8 = 207;
+
+/// Why an RTCP packet could not be read. Offsets count from the start of the compound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RtcpError {
+    /// The packet is longer than what is left of the compound.
+    #[error("RTCP packet at offset {offset} needs {needed} bytes, {available} are left")]
+    Truncated {
+        /// Where the packet begins.
+        offset: usize,
+        /// Bytes that it says it has.
+        needed: usize,
+        /// Bytes that are left.
+        available: usize,
+    },
+    /// The version is not 2.
+    #[error("RTCP packet at offset {offset} has version {version}, not 2")]
+    Version {
+        /// Where the packet begins.
+        offset: usize,
+        /// The version it has.
+        version: u8,
+    },
+    /// The packet's frame is good and its body is not what its type asks for.
+    #[error("RTCP packet of type {packet_type} at offset {offset}: bad {what}")]
+    Malformed {
+        /// Where the packet begins.
+        offset: usize,
+        /// Its packet type (200 SR … 207 XR).
+        packet_type: u8,
+        /// Which part of it is bad.
+        what: &'static str,
+    },
+}
 
 /// One packet of a compound, its body not yet read.
 #[derive(Clone, Copy, Debug)]

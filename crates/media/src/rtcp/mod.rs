@@ -13,9 +13,10 @@
 //! ```
 
 mod compound;
-pub use compound::{Compound, Rtcp, RtcpError};
+pub use compound::{Compound, Rtcp};
 
 mod frame;
+pub use frame::RtcpError;
 
 mod report;
 pub use report::{ReceiverReport, ReportBlock, SenderInfo, SenderReport};

@@ -2,7 +2,6 @@
 
 use throng_observation::{Codec, MediaKind};
 
-use super::player::PlayedFrame;
 use crate::mark::{MARK_UUID, Mark};
 
 /// Longest RTP payload that is made. With header, extensions and tag it stays below the 1,200 bytes that every path is
@@ -92,6 +91,27 @@ struct Frame {
     is_base: bool,
 }
 
+/// A frame as one sender sends it at one time: enough to write its packets, first or as a retransmission. Small, so that
+/// a sender can remember what it sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlayedFrame {
+    /// Index of the frame in the loop.
+    pub(super) index: u32,
+    pub(super) number: u32,
+    /// TL0PICIDX of VP8 and VP9.
+    pub(super) base_layer_index: u8,
+    /// RTP timestamp, counted from 0 at the start.
+    pub timestamp: u32,
+}
+
+impl PlayedFrame {
+    /// Its number since the start, wrapping at 2^32.
+    #[must_use]
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+}
+
 impl Clip {
     /// What it is coded with.
     #[must_use]
@@ -158,36 +178,36 @@ impl Clip {
         self.ticks
     }
 
-    /// When the frame at `place` is due within the loop, units of the clock.
-    pub(super) fn at(&self, place: usize) -> u64 {
-        self.frames.get(place).map_or(0, |frame| frame.at)
+    /// When frame `index` is due within the loop, units of the clock.
+    pub(super) fn at(&self, index: usize) -> u64 {
+        self.frames.get(index).map_or(0, |frame| frame.at)
     }
 
-    pub(super) fn is_base(&self, place: usize) -> bool {
-        self.frames.get(place).is_none_or(|frame| frame.is_base)
+    pub(super) fn is_base(&self, index: usize) -> bool {
+        self.frames.get(index).is_none_or(|frame| frame.is_base)
     }
 
-    /// The first key frame at or after `place`, going round the loop.
-    pub(super) fn key_frame_from(&self, place: usize) -> usize {
-        let is_key = |place: &usize| self.frames.get(*place).is_some_and(|frame| frame.is_key);
-        (place..self.frames.len()).chain(0..place).find(is_key).unwrap_or(0)
+    /// The first key frame at or after frame `index`, going round the loop.
+    pub(super) fn key_frame_from(&self, index: usize) -> usize {
+        let is_key = |index: &usize| self.frames.get(*index).is_some_and(|frame| frame.is_key);
+        (index..self.frames.len()).chain(0..index).find(is_key).unwrap_or(0)
     }
 
     /// The first frame due at or after `ticks` within the loop.
-    pub(super) fn place_at(&self, ticks: u64) -> usize {
+    pub(super) fn index_at(&self, ticks: u64) -> usize {
         self.frames.partition_point(|frame| frame.at < ticks) % self.frames.len().max(1)
     }
 
     /// Whether a viewer can begin with this frame.
     #[must_use]
     pub fn is_key(&self, frame: &PlayedFrame) -> bool {
-        self.frames.get(frame.place()).is_some_and(|frame| frame.is_key)
+        self.frames.get(frame.index as usize).is_some_and(|frame| frame.is_key)
     }
 
     /// How many packets the frame has; at least one.
     #[must_use]
     pub fn packet_count(&self, frame: &PlayedFrame) -> usize {
-        self.frames.get(frame.place()).map_or(0, |frame| usize::from(frame.packets))
+        self.frames.get(frame.index as usize).map_or(0, |frame| usize::from(frame.packets))
     }
 
     /// Length of one of the frame's payloads, bytes; 0 for a packet that it does not have.
@@ -219,7 +239,7 @@ impl Clip {
     }
 
     fn packet(&self, frame: &PlayedFrame, packet: usize) -> Option<&Packet> {
-        let of = self.frames.get(frame.place())?;
+        let of = self.frames.get(frame.index as usize)?;
         (packet < usize::from(of.packets)).then(|| self.packets.get(of.first_packet as usize + packet))?
     }
 }
@@ -279,7 +299,7 @@ impl Patch {
             }
         }
         if let Some(index) = self.base_layer_index.and_then(|at| payload.get_mut(usize::from(at))) {
-            *index = frame.base_layer_index();
+            *index = frame.base_layer_index;
         }
         if let Some(at) = self.mark.map(usize::from)
             && let Some(numbers) = payload.get_mut(at..at + Mark::NUMBERS_LEN)

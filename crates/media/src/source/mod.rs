@@ -6,7 +6,7 @@
 //! having been kept.
 
 mod clip;
-pub use clip::{Clip, ClipError, PAYLOAD_MAX};
+pub use clip::{Clip, ClipError, PAYLOAD_MAX, PlayedFrame};
 
 mod frame_files;
 
@@ -18,7 +18,7 @@ mod packet_files;
 mod reorder;
 
 mod player;
-pub use player::{PlayedFrame, Player};
+pub use player::Player;
 
 #[cfg(test)]
 mod mutation_tests;

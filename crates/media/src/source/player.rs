@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::Clip;
+use super::clip::{Clip, PlayedFrame};
 
 /// A key frame that would be due so soon after one that was asked for is not played again.
 const BACK_MIN: Duration = Duration::from_millis(100);
@@ -12,7 +12,7 @@ const BACK_MIN: Duration = Duration::from_millis(100);
 #[derive(Clone, Debug)]
 pub struct Player {
     clip: Arc<Clip>,
-    place: usize,
+    index: usize,
     /// The key frame that was played early, and when it is due in the loop itself.
     back: Option<(u64, usize)>,
     /// Units of the clock from the start to the next frame.
@@ -23,40 +23,13 @@ pub struct Player {
     base_layer_index: u8,
 }
 
-/// A frame as one sender sends it at one time: enough to write its packets, now or again. Small, so that a sender can
-/// remember what it sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PlayedFrame {
-    place: u32,
-    number: u32,
-    base_layer_index: u8,
-    /// RTP timestamp, counted from 0 at the start.
-    pub timestamp: u32,
-}
-
-impl PlayedFrame {
-    pub(super) fn place(&self) -> usize {
-        self.place as usize
-    }
-
-    /// Its number since the start, wrapping at 2^32.
-    #[must_use]
-    pub fn number(&self) -> u32 {
-        self.number
-    }
-
-    pub(super) fn base_layer_index(&self) -> u8 {
-        self.base_layer_index
-    }
-}
-
 impl Player {
     /// A player at the start of `clip`.
     #[must_use]
     pub fn new(clip: Arc<Clip>) -> Self {
         Self {
             clip,
-            place: 0,
+            index: 0,
             back: None,
             ticks: 0,
             next_due: Duration::ZERO,
@@ -70,8 +43,8 @@ impl Player {
     #[must_use]
     pub fn starting_at(clip: Arc<Clip>, offset: Duration) -> Self {
         let ticks = ticks(offset, clip.clock_rate()) % clip.ticks();
-        let place = clip.key_frame_from(clip.place_at(ticks));
-        Self { place, ..Self::new(clip) }
+        let index = clip.key_frame_from(clip.index_at(ticks));
+        Self { index, ..Self::new(clip) }
     }
 
     /// What it plays.
@@ -88,7 +61,7 @@ impl Player {
 
     /// The next frame; the one after it becomes due.
     pub fn advance(&mut self) -> PlayedFrame {
-        if self.clip.is_base(self.place) {
+        if self.clip.is_base(self.index) {
             self.base_layer_index = self.base_layer_index.wrapping_add(1);
         }
         let frame = self.skip_to_next();
@@ -102,21 +75,21 @@ impl Player {
     }
 
     fn skip_to_next(&mut self) -> PlayedFrame {
-        if let Some((_, place)) = self.back.take_if(|(due, _)| *due <= self.ticks) {
-            self.place = place;
+        if let Some((_, index)) = self.back.take_if(|(due, _)| *due <= self.ticks) {
+            self.index = index;
         }
         let frame = PlayedFrame {
-            place: self.place as u32,
+            index: self.index as u32,
             number: self.number,
             base_layer_index: self.base_layer_index,
             timestamp: self.ticks as u32,
         };
-        let (at, next) = (self.clip.at(self.place), self.place + 1);
+        let (at, next) = (self.clip.at(self.index), self.index + 1);
         let step = if next < self.clip.frame_count() {
-            self.place = next;
+            self.index = next;
             self.clip.at(next).saturating_sub(at)
         } else {
-            self.place = 0;
+            self.index = 0;
             self.clip.ticks().saturating_sub(at)
         };
         self.ticks += step.max(1);
@@ -129,20 +102,20 @@ impl Player {
     /// run away from their sound, and senders who are all asked at once do not have their key frames at one moment ever
     /// after.
     pub fn request_key_frame(&mut self) {
-        let key = self.clip.key_frame_from(self.place);
-        let round = if key < self.place { self.clip.ticks() } else { 0 };
-        let early = (self.clip.at(key) + round).saturating_sub(self.clip.at(self.place));
+        let key = self.clip.key_frame_from(self.index);
+        let round = if key < self.index { self.clip.ticks() } else { 0 };
+        let early = (self.clip.at(key) + round).saturating_sub(self.clip.at(self.index));
         if self.back.is_none() && early >= ticks(BACK_MIN, self.clip.clock_rate()) {
             self.back = Some((self.ticks + early, key));
         }
-        self.place = key;
+        self.index = key;
     }
 
     /// Goes on with another clip of the same codec, from the key frame nearest after the same place of its loop.
     pub fn switch_to(&mut self, clip: Arc<Clip>) {
-        let (at, from, to) = (self.clip.at(self.place), self.clip.ticks(), clip.ticks());
+        let (at, from, to) = (self.clip.at(self.index), self.clip.ticks(), clip.ticks());
         let ticks = (u128::from(at) * u128::from(to) / u128::from(from.max(1))) as u64;
-        self.place = clip.key_frame_from(clip.place_at(ticks));
+        self.index = clip.key_frame_from(clip.index_at(ticks));
         self.back = None;
         self.clip = clip;
         self.next_due = time(self.ticks, self.clip.clock_rate());
@@ -226,10 +199,10 @@ mod tests {
             assert!(!is_asked || clip.is_key(&other), "{turn}");
             let is_away = (25..40).contains(&turn) || (87..100).contains(&turn);
             if turn < 139 {
-                assert_eq!(own.place() == other.place(), !is_away, "{turn}");
+                assert_eq!(own.index == other.index, !is_away, "{turn}");
             }
         }
-        assert_eq!(asked.place, (player.place + 1) % 60);
+        assert_eq!(asked.index, (player.index + 1) % 60);
     }
 
     #[test]
@@ -261,7 +234,7 @@ mod tests {
             let mut player = Player::starting_at(Arc::clone(&clip), Duration::from_millis(ms));
             let frame = player.advance();
             assert!(clip.is_key(&frame) && frame.timestamp == 0, "{ms}");
-            assert_eq!(frame.place() == 3, second_key, "{ms}");
+            assert_eq!(frame.index == 3, second_key, "{ms}");
         }
     }
 }

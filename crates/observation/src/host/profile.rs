@@ -3,10 +3,11 @@ use crate::RunTime;
 use serde::{Deserialize, Serialize};
 
 /// How stacks were sampled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ProfileMethod {
     /// `perf_event_open` with the software clock `cpu-clock`: samples of what runs.
+    #[default]
     CpuClock,
     /// Thread state, `wchan` and `syscall` of `/proc`: what threads wait in, without any right.
     ThreadState,
@@ -37,7 +38,7 @@ pub struct Stack {
 }
 
 /// Stacks sampled over a while.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Profile {
     /// On which host.
     pub host: HostId,
@@ -57,6 +58,6 @@ pub struct Profile {
     pub stacks: Vec<Stack>,
     /// Samples that the kernel or the reader had to drop.
     pub samples_lost: u64,
-    /// What was not possible and which right is missing; empty when all was.
+    /// What was not possible, and which permission is missing; empty when all was.
     pub limits: Vec<String>,
 }

@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use throng_observation::{Failure, Layer, MediaKind, RefusedDestination};
 
+use super::RelayServer;
 use crate::participant::{ChannelError, FetchId, Message, Open, Opening, Request, Response, Why};
 
 /// A peer connection of the participant; the adapter numbers them.
@@ -116,6 +117,10 @@ pub enum RoomInput<'a> {
     Offer(PeerId, String),
     /// Our answer to [`RoomOutput::RemoteOffer`].
     Answer(PeerId, String),
+    /// A candidate of ours, as an `a=candidate` value without the `a=`, found after offer or answer went out.
+    Candidate(PeerId, &'a str),
+    /// No more candidates of ours follow.
+    CandidatesDone(PeerId),
     /// A peer connection is up.
     Connected(PeerId),
     /// A peer connection failed; the adapter gives up what belongs to it.
@@ -169,6 +174,8 @@ pub enum RoomOutput {
     Muted(MediaKind, bool),
     /// A peer connection is no longer needed.
     ClosePeer(PeerId),
+    /// A TURN server that the server wants us to use, with its credentials.
+    Relay(RelayServer),
     /// The server named a place outside what is allowed; nothing was sent there.
     Refused(RefusedDestination, SocketAddr),
     /// A message that breaks the protocol and could be ignored.

@@ -37,6 +37,8 @@ impl RoomSignalling for Whip {
             }
             RoomInput::Offer(PeerId::PUBLISHER, sdp) => SignalInput::Offer(sdp),
             RoomInput::Fetched(id, result) => SignalInput::Fetched(id, result),
+            RoomInput::Candidate(PeerId::PUBLISHER, line) => SignalInput::Candidate(line),
+            RoomInput::CandidatesDone(PeerId::PUBLISHER) => SignalInput::CandidatesDone,
             RoomInput::Connected(PeerId::PUBLISHER) => SignalInput::Connected,
             RoomInput::Timeout => SignalInput::Timeout,
             RoomInput::Leave { .. } => SignalInput::Leave,
@@ -47,6 +49,8 @@ impl RoomSignalling for Whip {
             | RoomInput::Closed(_)
             | RoomInput::Offer(..)
             | RoomInput::Answer(..)
+            | RoomInput::Candidate(..)
+            | RoomInput::CandidatesDone(_)
             | RoomInput::Connected(_)
             | RoomInput::Lost(_)
             | RoomInput::Subscribe(_)
@@ -79,8 +83,9 @@ impl RoomSignalling for Whip {
                 SignalOutput::Open(open) => RoomOutput::Open(open),
                 SignalOutput::Signal(message) => RoomOutput::Signal(message),
                 SignalOutput::Close => RoomOutput::Close,
-                // A publisher sends from one address, without relays; only players are offered.
-                SignalOutput::Relay(_) | SignalOutput::RemoteOffer(_) => continue,
+                SignalOutput::Relay(relay) => RoomOutput::Relay(relay),
+                // Only players are offered.
+                SignalOutput::RemoteOffer(_) => continue,
             });
         }
     }

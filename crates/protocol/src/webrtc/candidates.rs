@@ -2,9 +2,9 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
+use super::options::MayReach;
 use super::sdp::Description;
 use super::session::RemoteCandidate;
-use super::viewer::MayReach;
 use crate::participant::Open;
 
 /// TEST-NET-1 (RFC 5737): nothing is sent there, it only names the default route.

@@ -1,43 +1,50 @@
-//! One peer connection of a participant that has several: from a description to media that flows, in one direction or
-//! both. It opens one socket and knows nothing of signalling.
+//! One peer connection: from a description to media that flows, in one direction or both. It knows no signalling. Its
+//! transports are a UDP socket and, where there is one, a TURN relay.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use throng_media::quality::WallClock;
 use throng_media::rtp::{PacketKind, classify};
-use throng_observation::{
-    Failure, FailureReason, IceState, Layer, MediaKind, MediaPath, Observation, TrackId,
-};
+use throng_observation::{Failure, FailureReason, IceState, Layer, MediaPath, Observation};
 
+use self::relay::RelayState;
+use self::tracks::sent;
 use super::local_addresses::LocalAddresses;
-use super::receiver::{Receiver, next_second};
-use super::reflexive::{Gathering, WAITS_FOR};
+use super::options::ParticipantOptions;
+use super::receiver::Receiver;
+use super::reflexive::Gathering;
 use super::sender::{Ladder, Sender};
 use super::session::{MediaToSend, Negotiated, Session, SessionError, SessionOutput};
-use super::viewer::{MayReach, StepTimeouts};
-use crate::participant::{Open, Transmit, Why};
+use crate::participant::{Channel, Input, Open, Output, Transmit};
 use crate::signalling::room::RoomStream;
 
+mod deadlines;
+
 mod negotiation;
+
+mod relay;
+
+mod tracks;
 
 /// Candidates that come before there is a session to take them; more are not kept.
 const EARLY_CANDIDATES_MAX: usize = 64;
 
-/// What all connections of a participant share.
-#[derive(Clone)]
-pub(super) struct Shared {
-    pub(super) may_reach: MayReach,
-    pub(super) clock: WallClock,
-    pub(super) timeouts: StepTimeouts,
+/// What a connection is made for.
+pub(super) struct ConnectionConfig {
+    /// The number of its participant's connections that it has; its channels follow from it.
+    pub(super) number: u16,
+    pub(super) options: Arc<ParticipantOptions>,
+    /// Seed of what is random in it.
     pub(super) seed: u64,
     /// When the participant began: intervals end on whole seconds after it.
     pub(super) joined_at: Instant,
-    /// Coded frames are told too.
-    pub(super) is_tapped: bool,
-    /// The STUN server to ask.
-    pub(super) stun: Option<SocketAddr>,
+    /// Tracks are numbered from here.
+    pub(super) first_track: u16,
+    /// A room's signalling says who sends what on it, and when. Otherwise whatever was negotiated is to come, and a
+    /// connection without media fails.
+    pub(super) in_room: bool,
 }
 
 /// A track that is to be sent.
@@ -53,43 +60,76 @@ pub struct Outgoing {
     pub adapts: bool,
 }
 
-/// What a connection wants or tells.
+/// What a connection wants or reports.
 #[derive(Debug)]
 pub(super) enum ConnectionOutput {
-    /// Open its socket.
-    Open(Open),
-    /// Send a datagram.
-    Send(Transmit),
+    /// For the driver: open, send on or close one of its channels.
+    Driver(Output),
     /// Our offer, with the candidates that we have.
     Offer(String),
     /// Our answer, likewise.
     Answer(String),
+    /// A candidate of ours that was found after the description.
+    Candidate(String),
+    /// No more candidates of ours follow.
+    CandidatesDone,
     /// Offer and answer are exchanged.
     Negotiated,
     /// ICE works.
     IceConnected,
     /// The keys are there; media may flow, this way.
     Connected(MediaPath),
-    /// Something was seen.
+    /// Something was observed.
     Observed(Observation),
-    /// It cannot be, or no longer.
+    /// It cannot be, or no longer. It is closed.
     Failed(Failure),
+}
+
+/// A channel of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Socket {
+    /// The UDP socket of ICE, DTLS and media.
+    Media = 1,
+    /// To the TURN server.
+    Relay = 2,
+}
+
+impl Socket {
+    /// The channel of this socket of a participant's connection.
+    pub(super) fn channel(self, connection: u16) -> Channel {
+        Channel(connection.saturating_mul(2).saturating_add(self as u16))
+    }
+
+    /// Of which connection, and which of its sockets, a channel is; `None` for signalling's.
+    pub(super) fn of(channel: Channel) -> Option<(u16, Self)> {
+        let at = channel.0.checked_sub(1)?;
+        Some((at / 2, if at % 2 == 0 { Self::Media } else { Self::Relay }))
+    }
 }
 
 /// A peer connection.
 pub(super) struct Connection {
-    shared: Shared,
-    first_track: u16,
+    config: ConnectionConfig,
+    /// The signalling server's address, once known.
+    server: Option<SocketAddr>,
     outgoing: Vec<Outgoing>,
     /// Who sends what, by media section.
     streams: Vec<RoomStream>,
     /// The layer that was asked for last.
     wanted_layer: Option<Layer>,
-    /// Nothing is expected to arrive but control.
-    sends_only: bool,
     state: State,
-    /// Where our packets go, and from which address of ours: as authentic packets or DTLS come.
-    remote: Option<Route>,
+    transport: Transport,
+    /// Signalling knows that no more candidates of ours come.
+    candidates_done: bool,
+    /// Where our packets go, and how: as authentic packets or DTLS come.
+    remote: Option<(Via, SocketAddr)>,
+}
+
+/// What datagrams leave by.
+struct Transport {
+    /// The connection's number.
+    number: u16,
+    relay: RelayState,
     outputs: VecDeque<ConnectionOutput>,
 }
 
@@ -111,6 +151,7 @@ enum State {
         peer: Box<Peer>,
         receiver: Box<Receiver>,
         sender: Option<Box<Sender>>,
+        since: Instant,
         next_interval_at: Instant,
     },
     Over,
@@ -128,23 +169,18 @@ enum Step {
     Dtls,
 }
 
-/// The way to the peer.
+/// How datagrams travel between us and the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Route {
-    /// Which address of ours, where the socket has several.
-    local: Option<IpAddr>,
-    remote: SocketAddr,
-}
-
-impl Route {
-    fn send(self, bytes: Vec<u8>) -> ConnectionOutput {
-        ConnectionOutput::Send(Transmit { to: self.remote, from: self.local, bytes })
-    }
+enum Via {
+    /// Over the media socket, from the address named when it has several.
+    Socket(Option<IpAddr>),
+    /// Through the relay.
+    Relay,
 }
 
 struct Peer {
     session: Session,
-    local_addresses: LocalAddresses,
+    addresses: LocalAddresses,
     negotiated: Option<Negotiated>,
     timeout_at: Instant,
     /// The session is to be told the time at once: a new pair has checks to send, and the deadline that the session gave
@@ -157,109 +193,122 @@ impl Peer {
     fn due_at(&self) -> Instant {
         self.check_at.unwrap_or(self.timeout_at)
     }
+
+    /// The local candidate to which a datagram came; through the relay, `relayed`.
+    fn received_at(&self, via: Via, relayed: Option<SocketAddr>) -> Option<SocketAddr> {
+        match via {
+            Via::Socket(local) => self.addresses.received_at(local),
+            Via::Relay => relayed,
+        }
+    }
+
+    /// How a datagram from `source`, a local candidate, leaves.
+    fn leaves_from(&self, source: SocketAddr) -> Via {
+        if self.addresses.has(source) { Via::Socket(self.addresses.leaves_from(source)) } else { Via::Relay }
+    }
+}
+
+impl Transport {
+    /// Sends a datagram to the peer.
+    fn send(&mut self, now: Instant, (via, to): (Via, SocketAddr), bytes: Vec<u8>) {
+        match via {
+            Via::Socket(from) => self.send_on(Socket::Media, Transmit { to, from, bytes }),
+            Via::Relay => {
+                // Until the relay lets the peer through, ICE repeats what is dropped here.
+                if let Some((server, bytes)) = self.relay.wrap(now, to, &bytes) {
+                    self.send_on(Socket::Relay, Transmit { to: server, from: None, bytes });
+                }
+            }
+        }
+    }
+
+    fn send_on(&mut self, socket: Socket, transmit: Transmit) {
+        self.drive(Output::Send(socket.channel(self.number), transmit));
+    }
+
+    fn open(&mut self, socket: Socket, open: Open) {
+        self.drive(Output::Open(socket.channel(self.number), open));
+    }
+
+    fn close_relay(&mut self) {
+        self.drive(Output::Close(Socket::Relay.channel(self.number)));
+    }
+
+    fn drive(&mut self, output: Output) {
+        self.outputs.push_back(ConnectionOutput::Driver(output));
+    }
 }
 
 impl Connection {
-    /// A connection that sends `outgoing`, or receives when that is empty. Tracks are numbered from `first_track`.
-    pub(super) fn new(shared: Shared, outgoing: Vec<Outgoing>, first_track: u16) -> Self {
-        let sends_only = !outgoing.is_empty();
-        let (remote, outputs) = (None, VecDeque::new());
+    /// A connection that sends `outgoing`, or receives when that is empty.
+    pub(super) fn new(config: ConnectionConfig, outgoing: Vec<Outgoing>) -> Self {
+        let transport =
+            Transport { number: config.number, relay: RelayState::default(), outputs: VecDeque::new() };
         Self {
-            shared,
-            first_track,
+            server: config.options.toward,
+            config,
             outgoing,
             streams: Vec::new(),
             wanted_layer: None,
-            sends_only,
             state: State::Idle,
-            remote,
-            outputs,
+            transport,
+            candidates_done: false,
+            remote: None,
         }
+    }
+
+    /// The participant began at `now`.
+    pub(super) fn begin(&mut self, now: Instant) {
+        self.config.joined_at = now;
+    }
+
+    /// Signalling's connection leads to this address.
+    pub(super) fn set_server(&mut self, server: Option<SocketAddr>) {
+        self.server = server.or(self.server);
     }
 
     pub(super) fn poll_output(&mut self) -> Option<ConnectionOutput> {
-        self.outputs.pop_front()
+        self.transport.outputs.pop_front()
     }
 
     pub(super) fn has_output(&self) -> bool {
-        !self.outputs.is_empty()
+        !self.transport.outputs.is_empty()
     }
 
-    /// What the peer sends on it from here on.
-    pub(super) fn streams(&mut self, now: Instant, streams: Vec<RoomStream>) {
-        let before = std::mem::replace(&mut self.streams, streams);
-        let State::Playing { receiver, .. } = &mut self.state else { return };
-        receiver.sent_in(&self.streams, &before, now);
-        let known: Vec<_> = receiver.track_ids().collect();
-        for track in &known {
-            let sender = |streams: &[RoomStream], mid: &str| {
-                streams.iter().find(|stream| stream.mid == mid).and_then(|stream| stream.from.clone())
-            };
-            let Some(mid) = receiver.mid_of(*track) else { continue };
-            let (was, is) = (sender(&before, mid), sender(&self.streams, mid));
-            if was != is {
-                receiver.sender_changed(*track, was.is_some(), is.is_some(), now);
-            }
-        }
-        // What the sender before did is told as theirs.
-        self.outputs.extend(receiver.take_observed().map(ConnectionOutput::Observed));
-        known.into_iter().for_each(|track| self.tell_whose(track));
-    }
-
-    /// It speaks from here on, or is silent.
-    pub(super) fn set_talking(&mut self, is_talking: bool) {
-        if let State::Playing { sender: Some(sender), .. } = &mut self.state {
-            sender.set_talking(is_talking);
-        }
-    }
-
-    /// It sends a kind no more, or again.
-    pub(super) fn set_muted(&mut self, kind: MediaKind, is_muted: bool) {
-        if let State::Playing { sender: Some(sender), .. } = &mut self.state {
-            sender.set_muted(kind, is_muted);
-        }
-    }
-
-    /// Its picture is another from here on.
-    pub(super) fn show(&mut self, ladder: &Ladder) {
-        if let State::Playing { sender: Some(sender), .. } = &mut self.state {
-            sender.show(ladder);
-        }
-    }
-
-    /// Says whose a track is.
-    fn tell_whose(&mut self, track: TrackId) {
-        let State::Playing { receiver, .. } = &mut self.state else { return };
-        let Some(mid) = receiver.mid_of(track) else { return };
-        let stream = self.streams.iter().find(|stream| stream.mid == mid);
-        let from = stream.and_then(|stream| stream.from.clone());
-        if let Some(stream) = stream {
-            receiver.layers_of(track, &stream.layers, stream.tells_layers);
-        }
-        self.observe(Observation::TrackFrom { track, from });
-    }
-
-    /// Another layer was asked for of what it receives.
-    pub(super) fn layer_asked(&mut self, now: Instant, layer: Layer) {
-        self.wanted_layer = Some(layer);
-        if let State::Playing { receiver, .. } = &mut self.state {
-            receiver.layer_asked(now, layer);
-        }
-    }
-
-    /// The server forwards another layer of what a section brings.
-    pub(super) fn layer_sent(&mut self, now: Instant, mid: &str, layer: Layer) {
-        if let State::Playing { receiver, .. } = &mut self.state {
-            receiver.layer_sent(now, mid, layer);
-        }
-    }
-
-    fn is_playing(&self) -> bool {
+    /// Media keys are known, and the connection goes on.
+    pub(super) fn is_playing(&self) -> bool {
         matches!(self.state, State::Playing { .. })
     }
 
     pub(super) fn is_over(&self) -> bool {
         matches!(self.state, State::Over)
+    }
+
+    fn sends_only(&self) -> bool {
+        !self.outgoing.is_empty()
+    }
+
+    /// Takes in what came on one of its channels. `true` when it was media: then no deadlines moved but those of media.
+    #[inline]
+    pub(super) fn handle(&mut self, now: Instant, socket: Socket, input: Input<'_>) -> bool {
+        match (socket, input) {
+            (Socket::Media, Input::Datagram { source, local, arrived_at, bytes, .. }) => {
+                return self.datagram(now, (Via::Socket(local), None), source, arrived_at, bytes);
+            }
+            (Socket::Relay, Input::Datagram { source, arrived_at, bytes, .. }) => {
+                self.relay_datagram(now, source, arrived_at, bytes);
+            }
+            (Socket::Relay, Input::Bytes { bytes, .. }) => self.relay_bytes(now, bytes),
+            (Socket::Media, Input::Opened { opening, .. }) => self.media_opened(now, opening.addresses()),
+            (Socket::Relay, Input::Opened { opening, .. }) => self.relay_opened(now, &opening),
+            (Socket::Media, Input::Closed { why, .. }) => {
+                let failure = Failure::from(why);
+                self.fail(now, failure.reason, &format!("media socket: {}", failure.detail));
+            }
+            (Socket::Relay, Input::Closed { why, .. }) => self.relay_closed(now, &why.to_string()),
+            _ => {}
+        }
+        false
     }
 
     fn drain(&mut self, now: Instant) {
@@ -270,18 +319,18 @@ impl Connection {
             match peer.session.poll_output() {
                 Ok(SessionOutput::Timeout(at)) => return peer.timeout_at = at,
                 Ok(SessionOutput::Transmit { source, to, bytes }) => {
-                    let way = Route { local: peer.local_addresses.leaves_from(source), remote: to };
+                    let via = peer.leaves_from(source);
                     if classify(&bytes) == PacketKind::Dtls {
-                        self.remote = Some(way);
+                        self.remote = Some((via, to));
                     }
-                    self.outputs.push_back(way.send(bytes));
+                    self.transport.send(now, (via, to), bytes);
                 }
                 Ok(SessionOutput::Ice(state)) => self.ice_changed(now, state),
                 Ok(SessionOutput::Connected(keys)) => self.play(now, &keys),
                 Ok(SessionOutput::ClosedByPeer) => {
-                    return self.fail(FailureReason::MediaLost, "the server closed DTLS");
+                    return self.fail(now, FailureReason::MediaLost, "the server closed DTLS");
                 }
-                Err(error) => return self.fail_session(&error),
+                Err(error) => return self.fail_session(now, &error),
             }
         }
     }
@@ -290,8 +339,8 @@ impl Connection {
         self.observe(Observation::Ice(state));
         match &mut self.state {
             State::Connecting { by, step, .. } if state == IceState::Connected && *step != Step::Dtls => {
-                (*by, *step) = (now + self.shared.timeouts.dtls, Step::Dtls);
-                self.outputs.push_back(ConnectionOutput::IceConnected);
+                (*by, *step) = (now + self.config.options.timeouts.dtls, Step::Dtls);
+                self.transport.outputs.push_back(ConnectionOutput::IceConnected);
             }
             State::Playing { peer, .. } => {
                 peer.consent_lost_at = (state == IceState::Disconnected).then_some(now);
@@ -300,35 +349,35 @@ impl Connection {
         }
     }
 
-    /// Takes in a datagram; the media path of every packet.
-    pub(super) fn datagram(
+    /// Takes in a datagram that `source` sent to us, to the address `relayed` if by a relay; the media path of every packet.
+    #[inline]
+    fn datagram(
         &mut self,
         now: Instant,
-        (source, local): (SocketAddr, Option<IpAddr>),
+        (via, relayed): (Via, Option<SocketAddr>),
+        source: SocketAddr,
         arrived_at: Instant,
         bytes: &mut [u8],
-    ) {
-        let way = Route { local, remote: source };
+    ) -> bool {
         // Nearly each comes from where the one before came from.
-        let is_known = self.remote == Some(way);
+        let is_known = self.remote == Some((via, source));
         match (classify(bytes), &mut self.state) {
             (PacketKind::Rtp | PacketKind::Rtcp, State::Playing { peer, .. })
                 if !is_known && !peer.session.is_from_peer(source) =>
             {
                 if let Some(detail) = peer.session.drop_unknown_source(source) {
-                    self.observe(Observation::ProtocolAnomaly { place: "source", detail });
+                    self.anomaly("source", detail);
                 }
             }
             (PacketKind::Rtp, State::Playing { receiver, peer, .. }) => {
+                // What a relay adds is not counted: it is no rate that the media server chose.
                 let ip_udp_bytes = if source.is_ipv4() { 28 } else { 48 };
                 if receiver.rtp(arrived_at, ip_udp_bytes, bytes) && !is_known {
-                    self.remote = Some(way);
-                    peer.local_addresses
-                        .received_at(local)
-                        .into_iter()
-                        .for_each(|own| peer.session.media_at(own));
+                    self.remote = Some((via, source));
+                    let local = peer.received_at(via, relayed);
+                    local.into_iter().for_each(|local| peer.session.media_at(local));
                 }
-                if self.shared.is_tapped && receiver.has_observed() {
+                if self.config.options.is_tapped && receiver.has_observed() {
                     self.take_observed(); // frames are worth little when they come late
                 }
             }
@@ -341,175 +390,83 @@ impl Connection {
             (
                 PacketKind::Stun | PacketKind::Dtls,
                 State::Connecting { peer, .. } | State::Playing { peer, .. },
-            ) if (self.shared.may_reach)(source.ip()) => {
-                let Some(own) = peer.local_addresses.received_at(local) else { return };
-                match peer.session.datagram(now, source, own, bytes) {
+            ) if (self.config.options.may_reach)(source.ip()) => {
+                let Some(local) = peer.received_at(via, relayed) else { return false };
+                match peer.session.datagram(now, source, local, bytes) {
                     Ok(()) => self.drain(now),
-                    Err(error) => self.fail_session(&error),
+                    Err(error) => self.fail_session(now, &error),
                 }
+                return false;
             }
             (PacketKind::Stun, State::Opening { gathering: Some(gathering), .. }) => {
-                gathering.datagram(source, local, bytes);
-                self.gather(now);
+                if let Via::Socket(local) = via {
+                    gathering.datagram(source, local, bytes);
+                    self.gather(now);
+                }
+                return false;
             }
-            // Media before the keys, strangers, and what is of no protocol.
+            // Media before the keys, other sources, and what is of no protocol.
             _ => {}
         }
+        true
     }
 
     /// See [`crate::participant::Participant::prefetch`].
     pub(super) fn prefetch(&self) -> u64 {
         match &self.state {
             State::Playing { sender: Some(sender), .. } => sender.prefetch(),
-            State::Playing { receiver, .. } => receiver.prefetch(),
+            State::Playing { receiver, .. } => receiver.prefetch() ^ u64::from(self.remote.is_some()),
             _ => 0,
         }
     }
 
-    /// Does what is due.
-    pub(super) fn tick(&mut self, now: Instant) {
-        self.gather(now);
-        if let State::Connecting { peer, .. } | State::Playing { peer, .. } = &mut self.state
-            && now >= peer.due_at()
-        {
-            peer.check_at = None;
-            match peer.session.timeout(now) {
-                Ok(()) => self.drain(now),
-                Err(error) => self.fail_session(&error),
-            }
-        }
-        self.tick_media(now);
-        if let Some((at, reason, what)) = self.own_deadline()
-            && now >= at
-        {
-            let detail = match &self.state {
-                State::Connecting { peer, .. } | State::Playing { peer, .. } => peer.session.explain(what),
-                _ => what.to_owned(),
-            };
-            self.fail(reason, &detail);
-        }
-    }
-
-    fn tick_media(&mut self, now: Instant) {
-        let State::Playing { receiver, sender, next_interval_at, .. } = &mut self.state else { return };
-        if let Some(sender) = sender {
-            if now >= *next_interval_at {
-                *next_interval_at = next_second(*next_interval_at, now);
-                self.outputs.extend(sent(sender, now));
-            }
-            sender.timeout(now);
-            while let Some((bytes, way)) = self.remote.and_then(|way| Some((sender.poll_packet(now)?, way))) {
-                self.outputs.push_back(way.send(bytes));
-            }
-        } else if now >= receiver.next_timeout() {
-            while let Some((bytes, way)) = receiver.poll_feedback(now).zip(self.remote) {
-                self.outputs.push_back(way.send(bytes));
-            }
-            receiver.timeout(now);
-        }
-        self.take_observed();
-    }
-
-    fn take_observed(&mut self) {
-        let State::Playing { receiver, .. } = &mut self.state else { return };
-        if !receiver.has_observed() {
-            return;
-        }
-        let observed: Vec<_> = receiver.take_observed().collect();
-        for observation in observed {
-            let opened = match &observation {
-                Observation::TrackOpened { track, .. } => Some(*track),
-                _ => None,
-            };
-            self.observe(observation);
-            if let Some(track) = opened {
-                self.tell_whose(track);
-            }
-        }
-    }
-
-    /// Until when it waits for what, and what it means when that does not come.
-    fn own_deadline(&self) -> Option<(Instant, FailureReason, Why)> {
-        let timeouts = &self.shared.timeouts;
-        match &self.state {
-            State::Idle | State::Over => None,
-            State::Opening { by, .. } => {
-                Some((*by, FailureReason::Generator, "the media socket did not open"))
-            }
-            State::Connecting { by, step, .. } => Some(match step {
-                Step::Answer => (*by, FailureReason::SignallingTimeout, "no answer to our offer in time"),
-                Step::Ice => (*by, FailureReason::Ice, "no candidate pair worked in time"),
-                Step::Dtls => (*by, FailureReason::Dtls, "no DTLS handshake in time"),
-            }),
-            State::Playing { peer, .. } => {
-                let lost = peer.consent_lost_at?;
-                Some((lost + timeouts.consent, FailureReason::MediaLost, "ICE consent was lost"))
-            }
-        }
-    }
-
-    /// The next moment to call [`Self::tick`], and why.
-    pub(super) fn next_deadline(&self) -> Option<(Instant, Why)> {
-        let own = self.own_deadline().map(|(at, _, why)| (at, why));
-        let (session, media) = match &self.state {
-            State::Opening { gathering: Some(gathering), .. } => {
-                (gathering.next_timeout().map(|at| (at, WAITS_FOR)), None)
-            }
-            State::Connecting { peer, .. } => (Some((peer.due_at(), "ICE and DTLS")), None),
-            State::Playing { peer, receiver, sender, next_interval_at } => {
-                let media = match sender {
-                    Some(sender) => {
-                        let own = sender.next_timeout();
-                        if *next_interval_at < own.0 { (*next_interval_at, "interval over") } else { own }
-                    }
-                    None => (receiver.next_timeout(), "reports and meters"),
-                };
-                (Some((peer.due_at(), "ICE and DTLS")), Some(media))
-            }
-            _ => (None, None),
-        };
-        [own, session, media].into_iter().flatten().min_by_key(|(at, _)| *at)
-    }
-
-    /// Says goodbye and is over.
+    /// Says goodbye to the peer, gives the relay back, and is over.
     pub(super) fn close(&mut self, now: Instant) {
-        let state = std::mem::replace(&mut self.state, State::Over);
-        let mut peer = match state {
+        match std::mem::replace(&mut self.state, State::Over) {
             State::Playing { peer, mut receiver, sender, .. } => {
                 let goodbye = match sender {
                     Some(mut sender) => {
-                        self.outputs.extend(sent(&mut sender, now));
+                        self.transport.outputs.extend(sent(&mut sender, now));
                         sender.goodbye()
                     }
                     None => receiver.goodbye(),
                 };
-                if let Some((bytes, way)) = goodbye.zip(self.remote) {
-                    self.outputs.push_back(way.send(bytes));
+                if let Some((bytes, remote)) = goodbye.zip(self.remote) {
+                    self.transport.send(now, remote, bytes);
                 }
                 receiver.finish(now);
-                self.outputs.extend(receiver.take_observed().map(ConnectionOutput::Observed));
-                peer
+                self.transport.outputs.extend(receiver.take_observed().map(ConnectionOutput::Observed));
+                self.close_session(now, *peer);
             }
-            State::Connecting { peer, .. } => peer,
-            _ => return,
-        };
+            State::Connecting { peer, .. } => self.close_session(now, *peer),
+            _ => {}
+        }
+        self.leave_relay(now);
+    }
+
+    fn close_session(&mut self, now: Instant, mut peer: Peer) {
         peer.session.close();
         while let Ok(SessionOutput::Transmit { source, to, bytes }) = peer.session.poll_output() {
-            let way = Route { local: peer.local_addresses.leaves_from(source), remote: to };
-            self.outputs.push_back(way.send(bytes));
+            self.transport.send(now, (peer.leaves_from(source), to), bytes);
         }
     }
 
     fn observe(&mut self, observation: Observation) {
-        self.outputs.push_back(ConnectionOutput::Observed(observation));
+        self.transport.outputs.push_back(ConnectionOutput::Observed(observation));
     }
 
-    fn fail(&mut self, reason: FailureReason, detail: &str) {
-        self.state = State::Over;
-        self.outputs.push_back(ConnectionOutput::Failed(Failure::new(reason, detail)));
+    fn anomaly(&mut self, place: &'static str, detail: impl Into<String>) {
+        self.observe(Observation::ProtocolAnomaly { place, detail: detail.into() });
     }
 
-    fn fail_session(&mut self, error: &SessionError) {
+    fn fail(&mut self, now: Instant, reason: FailureReason, detail: &str) {
+        if !self.is_over() {
+            self.close(now);
+            self.transport.outputs.push_back(ConnectionOutput::Failed(Failure::new(reason, detail)));
+        }
+    }
+
+    fn fail_session(&mut self, now: Instant, error: &SessionError) {
         let reason = match error {
             SessionError::Crypto(_) => FailureReason::Generator,
             SessionError::Sdp(_) | SessionError::Candidate(_) | SessionError::Order(_) => {
@@ -518,12 +475,6 @@ impl Connection {
             SessionError::Transport(_) if self.is_playing() => FailureReason::MediaLost,
             SessionError::Transport(_) => FailureReason::Dtls,
         };
-        self.fail(reason, &error.to_string());
+        self.fail(now, reason, &error.to_string());
     }
-}
-
-/// What the sender's streams did since this was last asked.
-fn sent(sender: &mut Sender, now: Instant) -> impl Iterator<Item = ConnectionOutput> + use<> {
-    let intervals = sender.take_intervals(0, now).into_iter();
-    intervals.map(|interval| ConnectionOutput::Observed(Observation::Sent(Box::new(interval))))
 }

@@ -4,22 +4,24 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::ops::Bound;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use throng_media::quality::WallClock;
 use throng_observation::{Failure, FailureReason, Observation, Outcome, Phase};
-use throng_scenario::{LayerRequest, StunServer};
+use throng_scenario::LayerRequest;
 
 use super::behaviour::{Behaviour, BehaviourState, Change};
-use super::connection::{Connection, ConnectionOutput, Outgoing, Shared};
-use super::viewer::{MayReach, StepTimeouts};
-use crate::participant::{Channel, Input, Opening, Output, Participant, Why};
-use crate::signalling::SIGNALLING;
+use super::connection::{Connection, ConnectionConfig, ConnectionOutput, Outgoing, Socket};
+use super::options::ParticipantOptions;
+use crate::participant::{Input, Opening, Output, Participant, Why};
 use crate::signalling::room::{PeerId, RoomInput, RoomOutput, RoomSignalling};
+use crate::signalling::{RelayServer, SIGNALLING};
 
 /// More peer connections than this one participant does not make, whatever the server says.
 const PEERS_MAX: usize = 1_024;
-/// So long waits who waits for nothing.
+/// TURN servers that are remembered for connections to come.
+const RELAYS_MAX: usize = 8;
+/// Longer than any run.
 const NEVER: Duration = Duration::from_secs(10 * 365 * 86_400);
 /// A server that throws somebody out, ends a room or shuts down closes DTLS at once, and says why on another way: so long is
 /// waited for its word before lost media is the reason.
@@ -30,31 +32,21 @@ const TRACKS_EACH: u16 = 8;
 /// How a member takes part.
 #[derive(Clone)]
 pub struct MemberOptions {
-    /// The consent guard's judgement of candidates.
-    pub may_reach: MayReach,
-    /// One reading of both clocks, the same for all participants of a run.
-    pub clock: WallClock,
-    /// An address of the server, when known beforehand; it chooses the interface to use.
-    pub toward: Option<SocketAddr>,
-    /// Seed of what is random.
-    pub seed: u64,
-    /// How long each step may take.
-    pub timeouts: StepTimeouts,
+    /// How it connects.
+    pub participant: ParticipantOptions,
     /// What it sends; empty for one who only receives.
     pub outgoing: Vec<Outgoing>,
     /// How it behaves.
     pub behaviour: Behaviour,
-    /// It tells the coded frames that it receives.
-    pub is_tapped: bool,
     /// Which layer of what it receives it asks for, and when after its join.
     pub layers: Vec<LayerRequest>,
-    /// Whom each of its connections asks for its address as it is seen from outside.
-    pub stun: Option<StunServer>,
 }
 
 /// A participant of a conference.
 pub struct Member {
-    options: MemberOptions,
+    options: Arc<ParticipantOptions>,
+    outgoing: Vec<Outgoing>,
+    layers: Vec<LayerRequest>,
     signalling: Box<dyn RoomSignalling>,
     behaviour: BehaviourState,
     state: State,
@@ -62,6 +54,8 @@ pub struct Member {
     /// The signalling server's address, once connected.
     server: Option<SocketAddr>,
     peers: BTreeMap<PeerId, Connection>,
+    /// The TURN servers that signalling announced.
+    relays: Vec<RelayServer>,
     /// How many of the wishes for layers were told.
     wishes_told: usize,
     /// Phases that were reached; each counts once, by whichever connection comes first.
@@ -88,27 +82,21 @@ enum State {
     Over,
 }
 
-/// The channel of a peer connection's socket.
-fn channel(peer: PeerId) -> Channel {
-    Channel(peer.0.saturating_add(1))
-}
-
-fn peer(channel: Channel) -> Option<PeerId> {
-    channel.0.checked_sub(1).map(PeerId)
-}
-
 impl Member {
     /// A member who joins by `signalling`.
     #[must_use]
     pub fn new(signalling: Box<dyn RoomSignalling>, options: MemberOptions) -> Self {
         Self {
-            behaviour: BehaviourState::new(options.behaviour.clone()),
-            options,
+            options: Arc::new(options.participant),
+            outgoing: options.outgoing,
+            behaviour: BehaviourState::new(options.behaviour),
+            layers: options.layers,
             signalling,
             state: State::Idle,
             started_at: None,
             server: None,
             peers: BTreeMap::new(),
+            relays: Vec::new(),
             wishes_told: 0,
             reached: Vec::new(),
             outputs: VecDeque::new(),
@@ -150,16 +138,14 @@ impl Member {
                 }
             }
             RoomOutput::WantOffer(id) => {
-                let signalling = self.server.or(self.options.toward);
                 if let Some(connection) = self.connection(now, id) {
-                    connection.offer(now, signalling);
+                    connection.offer(now);
                 }
                 self.drain(now, id);
             }
             RoomOutput::RemoteOffer(id, sdp) => {
-                let signalling = self.server.or(self.options.toward);
                 if let Some(connection) = self.connection(now, id) {
-                    connection.remote_offer(now, sdp, signalling);
+                    connection.remote_offer(now, sdp);
                 }
                 self.drain(now, id);
             }
@@ -195,6 +181,7 @@ impl Member {
                 self.behave(now);
             }
             RoomOutput::ClosePeer(id) => self.close_peer(now, id),
+            RoomOutput::Relay(relay) => self.relay_announced(now, relay),
             RoomOutput::Refused(what, place) => self.observe(Observation::Refused(what, place)),
             RoomOutput::Anomaly(detail) => self.anomaly("signalling", detail),
             RoomOutput::Failed(failure) => {
@@ -211,14 +198,14 @@ impl Member {
 
     /// When the next wish for a layer is to be told.
     fn next_wish_at(&self) -> Option<Instant> {
-        let wish = self.options.layers.get(self.wishes_told)?;
+        let wish = self.layers.get(self.wishes_told)?;
         self.started_at?.checked_add(wish.after).filter(|_| matches!(self.state, State::Present))
     }
 
     /// Tells the wishes that are due.
     fn wish(&mut self, now: Instant) {
         while self.next_wish_at().is_some_and(|at| now >= at) {
-            let Some(wish) = self.options.layers.get(self.wishes_told).copied() else { return };
+            let Some(wish) = self.layers.get(self.wishes_told).copied() else { return };
             self.wishes_told += 1;
             self.peers.values_mut().for_each(|connection| connection.layer_asked(now, wish.layer));
             self.tell(now, RoomInput::Layer(wish.layer));
@@ -249,16 +236,21 @@ impl Member {
 
     fn reached(&mut self, opening: &Opening) {
         self.server = opening.remote.or(self.server);
-        let moments = [
-            (Phase::Resolved, opening.resolved_at),
-            (Phase::Connected, opening.connected_at),
-            (Phase::Secured, opening.secured_at),
-        ];
-        for (phase, at) in moments {
-            if let Some(at) = at {
-                self.observe(Observation::Reached(phase, at));
-            }
+        opening.phases().for_each(|phase| self.observe(phase));
+    }
+
+    /// Signalling announces a TURN server for all connections.
+    fn relay_announced(&mut self, now: Instant, relay: RelayServer) {
+        if self.relays.len() >= RELAYS_MAX {
+            return;
         }
+        for id in self.peers.keys().copied().collect::<Vec<_>>() {
+            if let Some(connection) = self.peers.get_mut(&id) {
+                connection.relay_announced(relay.clone());
+            }
+            self.drain(now, id);
+        }
+        self.relays.push(relay);
     }
 
     /// The connection of that number, made if it is not there.
@@ -268,19 +260,18 @@ impl Member {
                 self.anomaly("signalling", format!("more than {PEERS_MAX} peer connections"));
                 return None;
             }
-            let options = &self.options;
-            let host = self.server.or(options.toward).map(|place| place.ip());
-            let shared = Shared {
-                may_reach: options.may_reach.clone(),
-                clock: options.clock,
-                timeouts: options.timeouts,
-                seed: options.seed ^ u64::from(id.0).wrapping_mul(0x9e37_79b9_7f4a_7c15),
+            let config = ConnectionConfig {
+                number: id.0,
+                options: Arc::clone(&self.options),
+                seed: self.options.seed ^ u64::from(id.0).wrapping_mul(0x9e37_79b9_7f4a_7c15),
                 joined_at: self.started_at.unwrap_or(now),
-                is_tapped: options.is_tapped,
-                stun: options.stun.as_ref().and_then(|stun| stun.address(host)),
+                first_track: (id.0.max(1) - 1).saturating_mul(TRACKS_EACH),
+                in_room: true,
             };
-            let outgoing = if id == PeerId::PUBLISHER { options.outgoing.clone() } else { Vec::new() };
-            let connection = Connection::new(shared, outgoing, (id.0.max(1) - 1).saturating_mul(TRACKS_EACH));
+            let outgoing = if id == PeerId::PUBLISHER { self.outgoing.clone() } else { Vec::new() };
+            let mut connection = Connection::new(config, outgoing);
+            connection.set_server(self.server);
+            self.relays.iter().for_each(|relay| connection.relay_announced(relay.clone()));
             self.peers.insert(id, connection);
         }
         self.peers.get_mut(&id)
@@ -289,12 +280,11 @@ impl Member {
     fn drain(&mut self, now: Instant, id: PeerId) {
         while let Some(output) = self.peers.get_mut(&id).and_then(Connection::poll_output) {
             match output {
-                ConnectionOutput::Open(open) => self.outputs.push_back(Output::Open(channel(id), open)),
-                ConnectionOutput::Send(transmit) => {
-                    self.outputs.push_back(Output::Send(channel(id), transmit));
-                }
+                ConnectionOutput::Driver(output) => self.outputs.push_back(output),
                 ConnectionOutput::Offer(sdp) => self.tell(now, RoomInput::Offer(id, sdp)),
                 ConnectionOutput::Answer(sdp) => self.tell(now, RoomInput::Answer(id, sdp)),
+                ConnectionOutput::Candidate(line) => self.tell(now, RoomInput::Candidate(id, &line)),
+                ConnectionOutput::CandidatesDone => self.tell(now, RoomInput::CandidatesDone(id)),
                 ConnectionOutput::Negotiated => self.observe(Observation::Reached(Phase::Negotiated, now)),
                 ConnectionOutput::IceConnected => {
                     self.observe(Observation::Reached(Phase::IceConnected, now));
@@ -336,7 +326,7 @@ impl Member {
             return self.part(now, Outcome::Failed(failure), false);
         }
         self.anomaly("connection", failure.to_string());
-        self.outputs.push_back(Output::Close(channel(id)));
+        self.outputs.push_back(Output::Close(Socket::Media.channel(id.0)));
         self.peers.remove(&id);
         self.tell(now, RoomInput::Lost(id));
     }
@@ -346,7 +336,7 @@ impl Member {
         connection.close(now);
         self.drain(now, id);
         if self.peers.remove(&id).is_some() {
-            self.outputs.push_back(Output::Close(channel(id)));
+            self.outputs.push_back(Output::Close(Socket::Media.channel(id.0)));
         }
     }
 
@@ -450,16 +440,17 @@ impl Participant for Member {
         if matches!(self.state, State::Over) {
             return;
         }
-        match input {
-            Input::Datagram { channel, source, local, arrived_at, bytes } => {
-                let Some(id) = peer(channel) else { return };
-                if let Some(connection) = self.peers.get_mut(&id) {
-                    connection.datagram(now, (source, local), arrived_at, bytes);
-                    if connection.has_output() {
-                        self.drain(now, id);
-                    }
+        if let Some((number, socket)) = input.channel().and_then(Socket::of) {
+            let id = PeerId(number);
+            if let Some(connection) = self.peers.get_mut(&id) {
+                connection.handle(now, socket, input);
+                if connection.has_output() {
+                    self.drain(now, id);
                 }
             }
+            return;
+        }
+        match input {
             Input::Start { intended_at } => {
                 self.started_at = Some(now);
                 self.behaviour.begin(intended_at);
@@ -471,22 +462,8 @@ impl Participant for Member {
                 self.reached(&opening);
                 self.tell(now, RoomInput::Opened(&opening));
             }
-            Input::Opened { channel, opening } => {
-                let Some(id) = peer(channel) else { return };
-                if let Some(connection) = self.peers.get_mut(&id) {
-                    connection.opened(now, opening.addresses());
-                }
-                self.drain(now, id);
-            }
             Input::Message { channel: SIGNALLING, message } => self.tell(now, RoomInput::Message(&message)),
             Input::Closed { channel: SIGNALLING, why } => self.tell(now, RoomInput::Closed(why)),
-            Input::Closed { channel, why } => {
-                if let Some(id) = peer(channel).filter(|id| self.peers.contains_key(id)) {
-                    let failure = Failure::from(why);
-                    let failure = Failure::new(failure.reason, format!("media socket: {}", failure.detail));
-                    self.connection_failed(now, id, failure);
-                }
-            }
             Input::Fetched { fetch, result } => {
                 let result = match &result {
                     Ok(response) => Ok(response),
@@ -496,7 +473,11 @@ impl Participant for Member {
             }
             Input::Timeout => self.tick(now),
             Input::Leave { others_follow } => self.leave(now, others_follow),
-            Input::Bytes { .. } | Input::Message { .. } => {}
+            Input::Opened { .. }
+            | Input::Datagram { .. }
+            | Input::Bytes { .. }
+            | Input::Message { .. }
+            | Input::Closed { .. } => {}
         }
     }
 

@@ -14,9 +14,9 @@ use throng_scenario::{Action, ScriptStep, StunServer, SubscribePolicy};
 use super::behaviour::Behaviour;
 use super::connection::Outgoing;
 use super::member::{Member, MemberOptions};
+use super::options::{ParticipantOptions, StepTimeouts};
 use super::reflexive::tests::{OUTSIDE, STUN, answer};
 use super::session::{MediaToSend, RemoteCandidate, Session, SessionOutput};
-use super::viewer::StepTimeouts;
 use crate::participant::{Channel, Input, Message, Opening, Output, Participant, Why};
 use crate::signalling::room::{PeerId, RoomInput, RoomOutput, RoomSignalling};
 
@@ -86,11 +86,17 @@ impl World {
     fn connected_by(script: Vec<ScriptStep>, stun: Option<StunServer>) -> Self {
         let now = Instant::now() + Duration::from_secs(1);
         let options = MemberOptions {
-            may_reach: Arc::new(|ip| ip.to_string().starts_with("10.")),
-            clock: WallClock { at: now, unix_ns: 1_700_000_000_000_000_000 },
-            toward: Some(address(SERVER)),
-            seed: 3,
-            timeouts: StepTimeouts::default(),
+            participant: ParticipantOptions {
+                may_reach: Arc::new(|ip| ip.to_string().starts_with("10.")),
+                clock: WallClock { at: now, unix_ns: 1_700_000_000_000_000_000 },
+                toward: Some(address(SERVER)),
+                seed: 3,
+                timeouts: StepTimeouts::default(),
+                is_tapped: false,
+                relay_only: false,
+                stun,
+                turn: None,
+            },
             outgoing: vec![Outgoing {
                 media: MediaToSend { kind: MediaKind::Video, rids: Vec::new() },
                 ladders: vec![card::picture(Rung::P144, Codec::Vp8).unwrap().into()],
@@ -108,9 +114,7 @@ impl World {
                 script,
                 pictures: Vec::new(),
             },
-            is_tapped: false,
             layers: Vec::new(),
-            stun,
         };
         let room = Room::default();
         let member = Member::new(Box::new(room.clone()), options);

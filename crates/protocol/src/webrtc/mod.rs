@@ -1,6 +1,9 @@
 //! WebRTC: a viewer that negotiates, connects, receives and reports as a browser does. str0m does ICE, DTLS and SDP;
 //! the media path (SRTP, feedback, meters) is ours, because it runs for every packet of every viewer.
 
+mod options;
+pub use options::{MayReach, ParticipantOptions, StepTimeouts};
+
 pub mod viewer;
 
 pub mod session;

@@ -10,7 +10,7 @@ use throng_scenario::{Role, SubscribePolicy};
 use super::roles;
 
 /// UDP and IPv4 headers of a packet that was sent, bytes; what is received is counted with them.
-const HEADERS_BYTES: u64 = 28;
+const HEADERS_BYTES: u64 = throng_observation::units::udp_header_bytes(true) as u64;
 /// Seconds over which rates are compared: a second alone has too many or too few key frames in it.
 const WINDOW: usize = 5;
 /// Seconds after somebody came, left or failed that are not held against what was due: who has just come is still

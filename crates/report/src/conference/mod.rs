@@ -8,8 +8,6 @@ use throng_observation::run::{ParticipantId, ParticipantRow, RunData, TrackRow};
 use throng_observation::{MediaKind, RunTime};
 use throng_scenario::{Role, Scenario, SubscribePolicy};
 
-use crate::figures::{freeze_ratio, loss_ratio};
-
 mod flow;
 mod planned;
 mod stay;
@@ -68,7 +66,7 @@ impl Cell<'_> {
     }
 
     pub(crate) fn loss_ratio(&self) -> Option<f64> {
-        loss_ratio(&self.track?.counters)
+        self.track?.counters.loss_ratio()
     }
 
     /// The 95th percentile of delay: from capture to arrival where that is known, else above the stream's own floor.
@@ -79,7 +77,7 @@ impl Cell<'_> {
     }
 
     pub(crate) fn freeze_ratio(&self) -> Option<f64> {
-        freeze_ratio(&self.track?.counters)
+        self.track?.counters.freeze_ratio()
     }
 
     pub(crate) fn freeze_count(&self) -> u64 {

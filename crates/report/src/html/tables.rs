@@ -8,7 +8,6 @@ use throng_observation::units::{bit_rate, bytes, duration_ms, percent};
 use throng_observation::{MediaKind, TrackCounters};
 
 use super::markup::{AFTER_THE_END, NEVER, escape, table};
-use crate::figures::loss_ratio;
 use crate::role_counts::RoleCounts;
 use crate::summary::{Media, Summary};
 
@@ -174,7 +173,7 @@ pub(crate) fn trouble(track: &TrackRow) -> Option<f64> {
     let frozen = track.counters.freeze_us as f64 / track.counters.active_us.max(1) as f64;
     let delay_ms = track.relative_delay_us.quantile(0.95).unwrap_or(0) as f64 / 1e3;
     // One scale: 1 % of loss, 1 % frozen and 100 ms of delay weigh the same.
-    let bad = loss_ratio(&track.counters).unwrap_or(1.0) * 100.0 + frozen * 100.0 + delay_ms / 100.0;
+    let bad = track.counters.loss_ratio().unwrap_or(1.0) * 100.0 + frozen * 100.0 + delay_ms / 100.0;
     is_troubled(track).then_some(bad)
 }
 
@@ -221,7 +220,7 @@ fn worst_row(track: &TrackRow) -> Vec<String> {
     vec![
         track.participant.0.to_string(),
         format!("{} {}", track.kind.key(), track.codec.name()),
-        loss_ratio(c).map_or_else(|| "–".into(), percent),
+        c.loss_ratio().map_or_else(|| "–".into(), percent),
         c.packets_lost.max(0).to_string(),
         track.relative_delay_us.quantile(0.95).map_or_else(|| "–".into(), |us| duration_ms(us as f64 / 1e3)),
         track

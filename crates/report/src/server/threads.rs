@@ -39,9 +39,9 @@ pub(crate) struct Threads<'a>(pub(crate) Vec<Thread<'a>>);
 impl<'a> Threads<'a> {
     pub(crate) fn of(host: &Host<'a>) -> Self {
         let waits: BTreeMap<(&str, &str), MeasuredSeries<'a>> =
-            host.metric(THREAD_RUN_QUEUE_WAIT.name).iter().map(|wait| (key(wait), *wait)).collect();
+            host.metric(THREAD_RUN_QUEUE_WAIT).iter().map(|wait| (key(wait), *wait)).collect();
         let thread = |cpu: &MeasuredSeries<'a>| Thread::of(*cpu, waits.get(&key(cpu)).copied(), host.window);
-        let mut threads: Vec<_> = host.metric(THREAD_CPU.name).iter().filter_map(thread).collect();
+        let mut threads: Vec<_> = host.metric(THREAD_CPU).iter().filter_map(thread).collect();
         threads.sort_by(|a, b| b.cpu_s.total_cmp(&a.cpu_s));
         Self(threads)
     }

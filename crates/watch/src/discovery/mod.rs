@@ -1,4 +1,4 @@
-//! Who is meant: finds the processes of the targets, their descendants, and those that come later.
+//! Process discovery: finds the processes of the targets and their descendants, also those that start later.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -14,23 +14,23 @@ use crate::sampler::threads::DirBuffer;
 use crate::target::Target;
 
 mod port;
-pub(crate) use port::sockets as sockets_of;
+pub(crate) use port::socket_inodes;
 
-/// Processes that are kept in mind; on a machine with more, those beyond are looked at in every pass.
+/// Processes that are remembered; on a machine with more, the others are examined in every pass.
 const KNOWN_MAX: usize = 65_536;
-/// A process may become another program soon after it was forked.
-const SETTLES: Duration = Duration::from_secs(4);
-/// In so many passes each settled process is looked at once more: daemons may take another name late.
-const LOOK_PASSES: u32 = 16;
-/// How often it is asked who holds a port, while nobody is known to.
+/// A process may exec another program soon after its fork.
+const SETTLE_TIME: Duration = Duration::from_secs(4);
+/// Older processes are examined once in this many passes: daemons may change their name late.
+const RECHECK_PASSES: u32 = 16;
+/// How often to search for a port's process while none is known.
 const PORT_EVERY: Duration = Duration::from_secs(2);
 
-/// A process that is meant.
+/// A process that matches a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TargetProcess {
     pub(crate) pid: u32,
     pub(crate) with_descendants: bool,
-    /// Which target, by its place.
+    /// Index of the target.
     pub(crate) target: usize,
 }
 
@@ -41,18 +41,18 @@ pub(crate) struct Finder {
     /// The process group of each target that is a command, once started.
     groups: Vec<Option<u32>>,
     proc: File,
-    known: HashMap<u32, Known>,
+    known: HashMap<u32, KnownProcess>,
     pass: u32,
     ports_at: Option<Instant>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Known {
+struct KnownProcess {
     since: Instant,
     pass: u32,
 }
 
-/// What a process is judged by.
+/// The properties by which a process is matched.
 struct Candidate<'a> {
     pid: u32,
     name: &'a [u8],
@@ -71,20 +71,20 @@ impl Finder {
         &self.targets
     }
 
-    /// Tells which process group a command was started in.
+    /// Sets the process group of a started command.
     pub(crate) fn started(&mut self, target: usize, group: u32) {
         if let Some(place) = self.groups.get_mut(target) {
             *place = Some(group);
         }
     }
 
-    /// Looks at a process anew: it became another program.
+    /// Forgets a process, so that it is examined again: it has executed another program.
     pub(crate) fn forget(&mut self, pid: u32) {
         self.known.remove(&pid);
     }
 
-    /// The processes that are meant and not `watched` yet. `watched` tells of a process whether it is watched, and if
-    /// so, for which target and whether its descendants are as well; `is_served` tells which targets have a process.
+    /// The processes that match and are not watched yet. `watched` returns a watched process's target and whether its
+    /// descendants are watched too; `is_served` tells whether a target has a process.
     pub(crate) fn find(
         &mut self,
         reader: &mut Reader,
@@ -94,7 +94,7 @@ impl Finder {
     ) -> io::Result<Vec<TargetProcess>> {
         self.pass = self.pass.wrapping_add(1);
         if self.targets.iter().all(|target| matches!(target, Target::Pid(_))) {
-            return Ok(self.numbered(reader, &watched));
+            return Ok(self.find_pids(reader, &watched));
         }
         seek(&self.proc, SeekFrom::Start(0))?;
         let mut found: Vec<TargetProcess> = Vec::new();
@@ -106,14 +106,14 @@ impl Finder {
             if watched(pid).is_some() || !is_due(&mut self.known, pid, self.pass, now) {
                 continue;
             }
-            // A process found in this very pass may be the parent: PIDs come in ascending order.
+            // A process found in this very pass may be the parent: PIDs are listed in ascending order.
             let of_parent = |parent| {
                 let new = || {
                     found.iter().find(|new| new.pid == parent).map(|new| (new.target, new.with_descendants))
                 };
                 watched(parent).or_else(new)
             };
-            if let Some(new) = judge(&self.targets, &self.groups, reader, pid, of_parent) {
+            if let Some(new) = match_process(&self.targets, &self.groups, reader, pid, of_parent) {
                 found.push(new);
             }
         }
@@ -123,8 +123,8 @@ impl Finder {
         Ok(found)
     }
 
-    /// Where all targets are numbers, nobody else need be looked at.
-    fn numbered(
+    /// Where all targets are PIDs, no other process needs to be examined.
+    fn find_pids(
         &self,
         reader: &mut Reader,
         watched: &impl Fn(u32) -> Option<(usize, bool)>,
@@ -135,7 +135,7 @@ impl Finder {
         });
         let new = numbers.filter(|pid| watched(*pid).is_none());
         let mut found: Vec<_> =
-            new.filter_map(|pid| judge(&self.targets, &self.groups, reader, pid, |_| None)).collect();
+            new.filter_map(|pid| match_process(&self.targets, &self.groups, reader, pid, |_| None)).collect();
         found.dedup();
         found
     }
@@ -168,18 +168,20 @@ impl Finder {
     }
 }
 
-/// Whether a process is to be looked at in this pass.
-fn is_due(known: &mut HashMap<u32, Known>, pid: u32, pass: u32, now: Instant) -> bool {
+/// Whether to examine a process in this pass.
+fn is_due(known: &mut HashMap<u32, KnownProcess>, pid: u32, pass: u32, now: Instant) -> bool {
     if known.len() >= KNOWN_MAX && !known.contains_key(&pid) {
         return true;
     }
     let is_new = !known.contains_key(&pid);
-    let entry = known.entry(pid).or_insert(Known { since: now, pass });
+    let entry = known.entry(pid).or_insert(KnownProcess { since: now, pass });
     entry.pass = pass;
-    is_new || now.duration_since(entry.since) < SETTLES || pid.wrapping_add(pass).is_multiple_of(LOOK_PASSES)
+    is_new
+        || now.duration_since(entry.since) < SETTLE_TIME
+        || pid.wrapping_add(pass).is_multiple_of(RECHECK_PASSES)
 }
 
-fn judge(
+fn match_process(
     targets: &[Target],
     groups: &[Option<u32>],
     reader: &mut Reader,
@@ -203,15 +205,20 @@ fn judge(
     let place = targets
         .iter()
         .zip(groups)
-        .position(|(target, group)| is_meant(target, *group, &candidate, reader))?;
+        .position(|(target, group)| matches_target(target, *group, &candidate, reader))?;
     let with_descendants = !matches!(targets.get(place)?, Target::Pid(_));
     Some(TargetProcess { pid, with_descendants, target: place })
 }
 
-fn is_meant(target: &Target, group: Option<u32>, candidate: &Candidate<'_>, reader: &mut Reader) -> bool {
+fn matches_target(
+    target: &Target,
+    group: Option<u32>,
+    candidate: &Candidate<'_>,
+    reader: &mut Reader,
+) -> bool {
     let pid = candidate.pid;
     match target {
-        // Who watches is not meant by its own name.
+        // The watcher itself does not match by name.
         Target::Process(name) => pid != std::process::id() && is_named(name, candidate, reader),
         Target::Pid(wanted) => *wanted == pid,
         Target::Unit(unit) => {
@@ -229,7 +236,7 @@ fn is_meant(target: &Target, group: Option<u32>, candidate: &Candidate<'_>, read
     }
 }
 
-/// By the kernel's name, which is cut at 15 bytes, or by the file name of the program or of the script it runs.
+/// Matches the kernel's name, which is cut at 15 bytes, or the file name of the program or of the script it runs.
 fn is_named(wanted: &str, candidate: &Candidate<'_>, reader: &mut Reader) -> bool {
     if wanted.as_bytes() == candidate.name {
         return true;
@@ -238,7 +245,7 @@ fn is_named(wanted: &str, candidate: &Candidate<'_>, reader: &mut Reader) -> boo
     let mut words = command_line.split(|byte| *byte == 0);
     let file_name = |word: &[u8]| word.rsplit(|byte| *byte == b'/').next() == Some(wanted.as_bytes());
     let is_program = words.next().is_some_and(file_name);
-    // An interpreter's first word that is no option is its script.
+    // The first argument of an interpreter that is not an option is its script.
     is_program || {
         let script = words.find(|word| !word.starts_with(b"-"));
         script.is_some_and(|word| word.contains(&b'/') && file_name(word)) && is_interpreter(candidate.name)
@@ -255,7 +262,7 @@ fn in_groups(reader: &mut Reader, pid: u32, is_it: impl Fn(&str) -> bool) -> boo
     cgroup::parse(text).any(|membership| is_it(membership.path))
 }
 
-/// The command line of a process, for a person; its name where there is none.
+/// The command line of a process, for display.
 pub(crate) fn command_line(reader: &mut Reader, pid: u32) -> Option<String> {
     let text = reader.path(&format!("/proc/{pid}/cmdline")).ok()?;
     let words: Vec<_> = text.split(|byte| *byte == 0).take(12).map(scan::text).collect();

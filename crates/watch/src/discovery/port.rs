@@ -1,4 +1,4 @@
-//! Who holds a port: the sockets bound to it, in every network namespace, and the processes that have them open.
+//! Finds the processes that hold a port: by the sockets bound to it, in every network namespace.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::ffi::OsStrExt;
@@ -8,14 +8,15 @@ use crate::proc::net_sockets::{self, TCP_LISTEN};
 use crate::proc::scan;
 use crate::sampler::files::Reader;
 
-/// Processes beyond this are not searched.
+/// Maximum number of processes that are searched.
 const PROCESSES_MAX: usize = 65_536;
 
-/// The processes that listen on TCP `port` or are bound to UDP `port`. Those of other users show only to root.
+/// The processes that listen on TCP `port` or are bound to UDP `port`. Processes of other users are visible only to
+/// root.
 pub(crate) fn holders(reader: &mut Reader, port: u16) -> Vec<u32> {
     let mut by_namespace: BTreeMap<Vec<u8>, Vec<u32>> = BTreeMap::new();
     for pid in processes() {
-        // Where the link may not be read, neither may the descriptors.
+        // If the link may not be read, the descriptors may not either.
         if let Ok(link) = std::fs::read_link(format!("/proc/{pid}/ns/net")) {
             by_namespace.entry(link.as_os_str().as_bytes().to_vec()).or_default().push(pid);
         }
@@ -30,14 +31,14 @@ pub(crate) fn holders(reader: &mut Reader, port: u16) -> Vec<u32> {
     holders
 }
 
-/// Every process there is.
+/// All processes.
 fn processes() -> Vec<u32> {
     let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
     let names = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
     names.take(PROCESSES_MAX).collect()
 }
 
-/// The inodes of the sockets bound to `port` in the namespace of `pid`; `None` when it has gone.
+/// The inodes of the sockets bound to `port` in the namespace of `pid`; `None` when the process has ended.
 fn bound(reader: &mut Reader, pid: u32, port: u16) -> Option<BTreeSet<u64>> {
     let mut inodes = BTreeSet::new();
     let mut is_there = false;
@@ -52,13 +53,13 @@ fn bound(reader: &mut Reader, pid: u32, port: u16) -> Option<BTreeSet<u64>> {
     is_there.then_some(inodes)
 }
 
-/// Whether a process has a socket open that `is_wanted`.
+/// Whether a process has an open socket for which `is_wanted` holds.
 fn holds(pid: u32, is_wanted: impl Fn(u64) -> bool) -> bool {
-    sockets(pid).any(is_wanted)
+    socket_inodes(pid).any(is_wanted)
 }
 
-/// The inodes of the sockets that a process has open; none when they may not be seen.
-pub(crate) fn sockets(pid: u32) -> impl Iterator<Item = u64> {
+/// The inodes of a process's open sockets; empty when they may not be read.
+pub(crate) fn socket_inodes(pid: u32) -> impl Iterator<Item = u64> {
     let entries = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten();
     entries.filter_map(|entry| socket_inode(&std::fs::read_link(entry.ok()?.path()).ok()?))
 }

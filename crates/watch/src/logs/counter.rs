@@ -1,4 +1,4 @@
-//! Counts the lines of one log by pattern and second.
+//! Counts the lines of one log by pattern, each second.
 
 use std::sync::Arc;
 
@@ -7,19 +7,19 @@ use throng_observation::host::{HostEventKind, Unit};
 
 use super::lines::{Line, Lines};
 use super::patterns::Patterns;
-use super::redact::shown;
-use crate::reading::{Reading, SeriesValue};
+use super::redact::redacted;
+use crate::reading::Reading;
 
-/// How many lines of a second are searched for patterns. What is beyond is counted, not searched: a server that
-/// writes a hundred thousand lines a second must not make its observer the busiest program of the host.
+/// Maximum number of lines searched for patterns in a second; further lines are only counted. A server that writes a
+/// hundred thousand lines a second must not make its monitor the busiest program of the host.
 pub const SEARCHED_LINES_MAX: u64 = 20_000;
 
 /// Counts the lines of one log.
 ///
-/// Series, with labels `log` and `pattern`: `log.lines` (a second) by pattern, of which `any` counts all lines and
-/// `binary` those that are no text; `log.lines_unsearched` (a second), lines beyond [`SEARCHED_LINES_MAX`];
+/// Series, with labels `log` and `pattern`: `log.lines` (a second) by pattern, where `any` counts all lines and
+/// `binary` those with NUL bytes; `log.lines_unsearched` (a second), lines beyond [`SEARCHED_LINES_MAX`];
 /// `log.lines_cut` (a second), lines longer than [`LINE_BYTES_MAX`](super::LINE_BYTES_MAX); and each value that a
-/// pattern reads, the last of a second counting. The first line of each pattern is an event.
+/// pattern extracts, where the last of a second counts. The first line of each pattern is an event.
 #[derive(Debug)]
 pub struct LineCounter {
     log: String,
@@ -27,9 +27,10 @@ pub struct LineCounter {
     lines: Lines,
     second: Counts,
     since: RunTime,
-    /// By pattern: its first line was told.
-    told: Vec<bool>,
-    /// By series of `log.lines`, patterns first: a zero is written only after something else.
+    /// By pattern: whether its first line has been reported.
+    reported: Vec<bool>,
+    /// By series of `log.lines`, patterns first: whether it has been written, because a series does not start with
+    /// zero.
     live: Vec<bool>,
 }
 
@@ -40,7 +41,7 @@ struct Counts {
     cut: u64,
     unsearched: u64,
     by_pattern: Vec<u64>,
-    /// By pattern and value: the last.
+    /// By pattern and value: the last number.
     values: Vec<Vec<Option<f64>>>,
     first: Vec<(usize, String)>,
 }
@@ -56,7 +57,7 @@ impl Counts {
 }
 
 impl LineCounter {
-    /// A counter of the log called `log`, from now on.
+    /// A counter for the log named `log`, starting now.
     #[must_use]
     pub fn new(log: impl Into<String>, patterns: Arc<Patterns>, now: RunTime) -> Self {
         let count = patterns.all().len();
@@ -65,26 +66,26 @@ impl LineCounter {
             second: Counts::of(&patterns),
             lines: Lines::default(),
             since: now,
-            told: vec![false; count],
+            reported: vec![false; count],
             live: vec![false; count + OTHERS],
             patterns,
         }
     }
 
-    /// Takes the next bytes of the log.
+    /// Processes the next bytes of the log.
     pub fn read(&mut self, bytes: &[u8]) {
-        let Self { lines, patterns, second, told, .. } = self;
-        lines.push(bytes, |line| second.count(line, patterns, told));
+        let Self { lines, patterns, second, reported, .. } = self;
+        lines.push(bytes, |line| second.count(line, patterns, reported));
     }
 
-    /// The log was replaced or has ended: what it holds without a line's end is a line.
+    /// Ends the log or its current file: an incomplete line counts as a line.
     pub fn finish(&mut self) {
-        let Self { lines, patterns, second, told, .. } = self;
-        lines.finish(|line| second.count(line, patterns, told));
+        let Self { lines, patterns, second, reported, .. } = self;
+        lines.finish(|line| second.count(line, patterns, reported));
     }
 
-    /// Looks for other patterns from here on. What was counted of a pattern that is among them too goes on.
-    pub fn look_for(&mut self, patterns: Arc<Patterns>) {
+    /// Replaces the patterns. Counts of patterns that are in both sets continue.
+    pub fn set_patterns(&mut self, patterns: Arc<Patterns>) {
         let mut new = Self::new(std::mem::take(&mut self.log), patterns, self.since);
         std::mem::swap(&mut new.lines, &mut self.lines);
         let Counts { any, binary, cut, unsearched, by_pattern, first, .. } = &mut self.second;
@@ -96,7 +97,7 @@ impl LineCounter {
                 continue;
             };
             carry(by_pattern, old, &mut new.second.by_pattern, place);
-            carry(&mut self.told, old, &mut new.told, place);
+            carry(&mut self.reported, old, &mut new.reported, place);
             carry(&mut self.live, old, &mut new.live, place);
             let its = first.iter_mut().filter(|(index, _)| *index == old);
             new.second.first.extend(its.map(|(_, line)| (place, std::mem::take(line))));
@@ -107,7 +108,7 @@ impl LineCounter {
         *self = new;
     }
 
-    /// What was counted since the last time. To be called about once a second; rates are over the time that passed.
+    /// The counts since the last call, as rates over the time that passed. Call it about once a second.
     pub fn tick(&mut self, now: RunTime) -> Vec<Reading> {
         let seconds = now.millis_since(self.since) / 1e3;
         if seconds <= 0.0 {
@@ -115,11 +116,11 @@ impl LineCounter {
         }
         self.since = now;
         let counts = std::mem::replace(&mut self.second, Counts::of(&self.patterns));
-        let mut seen = Vec::new();
+        let mut readings = Vec::new();
         for (index, line) in counts.first {
             let Some(pattern) = self.patterns.all().get(index) else { continue };
             let detail = format!("{} ({}): {line}", pattern.id, pattern.meaning.trim_end_matches('.'));
-            seen.push(Reading::Event(HostEventKind::LogLine, detail));
+            readings.push(Reading::Event(HostEventKind::LogLine, detail));
         }
         let names = self.patterns.all().iter().map(|pattern| ("log.lines", Some(pattern.id.as_str())));
         let others = [
@@ -134,30 +135,23 @@ impl LineCounter {
             if count > 0 || *live {
                 let mut labels = vec![("log", self.log.as_str())];
                 labels.extend(pattern.map(|pattern| ("pattern", pattern)));
-                seen.push(Reading::Value(SeriesValue::new(
-                    metric,
-                    Unit::PerSecond,
-                    &labels,
-                    count as f64 / seconds,
-                )));
+                readings.push(Reading::value(metric, Unit::PerSecond, &labels, count as f64 / seconds));
                 *live = true;
             }
         }
         for (pattern, values) in self.patterns.all().iter().zip(counts.values) {
             let read = pattern.values.iter().zip(values).filter_map(|(of, value)| Some((of, value?)));
             let labels = [("log", self.log.as_str())];
-            seen.extend(
-                read.map(|(of, value)| Reading::Value(SeriesValue::new(&of.metric, of.unit, &labels, value))),
-            );
+            readings.extend(read.map(|(of, value)| Reading::value(&of.metric, of.unit, &labels, value)));
         }
-        seen
+        readings
     }
 }
 
-/// Series of lines that are not of a pattern.
+/// Number of series that do not belong to a pattern.
 const OTHERS: usize = 4;
 
-/// Moves what stands at one place to another.
+/// Moves an element to an index of another slice.
 fn carry<T: Default>(from: &mut [T], old: usize, to: &mut [T], place: usize) {
     if let (Some(from), Some(to)) = (from.get_mut(old), to.get_mut(place)) {
         *to = std::mem::take(from);
@@ -165,7 +159,7 @@ fn carry<T: Default>(from: &mut [T], old: usize, to: &mut [T], place: usize) {
 }
 
 impl Counts {
-    fn count(&mut self, line: Line<'_>, patterns: &Patterns, told: &mut [bool]) {
+    fn count(&mut self, line: Line<'_>, patterns: &Patterns, reported: &mut [bool]) {
         self.any += 1;
         self.cut += u64::from(line.cut);
         if line.bytes.contains(&0) {
@@ -180,9 +174,9 @@ impl Counts {
             if let Some(count) = self.by_pattern.get_mut(index) {
                 *count += 1;
             }
-            if let Some(told) = told.get_mut(index).filter(|told| !**told) {
-                *told = true;
-                self.first.push((index, shown(line.bytes)));
+            if let Some(reported) = reported.get_mut(index).filter(|reported| !**reported) {
+                *reported = true;
+                self.first.push((index, redacted(line.bytes)));
             }
             let (Some(pattern), Some(values)) = (patterns.all().get(index), self.values.get_mut(index))
             else {
@@ -209,24 +203,25 @@ mod tests {
         LineCounter::new("log", Arc::new(patterns), RunTime(0))
     }
 
-    /// The values of a tick by metric and pattern.
-    fn values(seen: &[Reading]) -> Vec<(String, f64)> {
-        let value = |seen: &Reading| match seen {
+    /// A tick's values by metric and pattern.
+    fn values(readings: &[Reading]) -> Vec<(String, f64)> {
+        let value = |readings: &Reading| match readings {
             Reading::Value(value) => {
                 let pattern = value.labels.get("pattern").map(|p| format!("[{p}]")).unwrap_or_default();
                 Some((format!("{}{pattern}", value.metric), value.value))
             }
             Reading::Event(..) => None,
         };
-        seen.iter().filter_map(value).collect()
+        readings.iter().filter_map(value).collect()
     }
 
-    fn value_of(seen: &[Reading], name: &str) -> Option<f64> {
-        values(seen).into_iter().find(|(known, _)| known == name).map(|(_, value)| value)
+    fn value_of(readings: &[Reading], name: &str) -> Option<f64> {
+        values(readings).into_iter().find(|(known, _)| known == name).map(|(_, value)| value)
     }
 
-    fn events(seen: &[Reading]) -> Vec<&str> {
-        seen.iter()
+    fn events(readings: &[Reading]) -> Vec<&str> {
+        readings
+            .iter()
             .filter_map(|s| if let Reading::Event(_, detail) = s { Some(detail.as_str()) } else { None })
             .collect()
     }
@@ -237,13 +232,13 @@ mod tests {
         for _ in 0..30 {
             counter.read(b"[WARN] [8239821] Discarding too old outgoing packet (age=6597865us)\n");
         }
-        let seen = counter.tick(RunTime(2_000_000));
-        assert_eq!(value_of(&seen, "log.lines[old_packet_discarded]"), Some(15.0));
-        assert_eq!(value_of(&seen, "log.lines[any]"), Some(15.0));
-        let events = events(&seen);
+        let readings = counter.tick(RunTime(2_000_000));
+        assert_eq!(value_of(&readings, "log.lines[old_packet_discarded]"), Some(15.0));
+        assert_eq!(value_of(&readings, "log.lines[any]"), Some(15.0));
+        let events = events(&readings);
         assert_eq!(events.len(), 1);
         assert!(events[0].contains("Discarding too old outgoing packet (age=6597865us)"), "{}", events[0]);
-        // From then on only numbers; and quiet is said once, by zero.
+        // After that only numbers; the end is one zero.
         counter.read(b"[WARN] [8239821] Discarding too old outgoing packet (age=1us)\n");
         assert!(self::events(&counter.tick(RunTime(3_000_000))).is_empty());
         assert_eq!(value_of(&counter.tick(RunTime(4_000_000)), "log.lines[old_packet_discarded]"), Some(0.0));
@@ -254,9 +249,9 @@ mod tests {
         let mut counter = counter("ffmpeg");
         counter.read(b"frame=  120 fps= 30 q=28.0 size=     512kB time=00:00:04.00 bitrate=1048.6kbits/s speed=1.01x\r");
         counter.read(b"frame=  150 fps= 27 q=28.0 size=     640kB time=00:00:05.00 bitrate=1048.6kbits/s speed=0.892x    \r");
-        let seen = counter.tick(RunTime(1_000_000));
-        assert_eq!(value_of(&seen, "ffmpeg.speed"), Some(0.892));
-        assert_eq!(value_of(&seen, "ffmpeg.fps"), Some(27.0));
+        let readings = counter.tick(RunTime(1_000_000));
+        assert_eq!(value_of(&readings, "ffmpeg.speed"), Some(0.892));
+        assert_eq!(value_of(&readings, "ffmpeg.fps"), Some(27.0));
     }
 
     #[test]
@@ -266,10 +261,10 @@ mod tests {
         for _ in 0..5 {
             counter.read(&burst);
         }
-        let seen = counter.tick(RunTime(1_000_000));
-        assert_eq!(value_of(&seen, "log.lines[any]"), Some(50_000.0));
-        assert_eq!(value_of(&seen, "log.lines_unsearched"), Some(50_000.0 - SEARCHED_LINES_MAX as f64));
-        assert_eq!(value_of(&seen, "log.lines[too_many_open_files]"), Some(SEARCHED_LINES_MAX as f64));
+        let readings = counter.tick(RunTime(1_000_000));
+        assert_eq!(value_of(&readings, "log.lines[any]"), Some(50_000.0));
+        assert_eq!(value_of(&readings, "log.lines_unsearched"), Some(50_000.0 - SEARCHED_LINES_MAX as f64));
+        assert_eq!(value_of(&readings, "log.lines[too_many_open_files]"), Some(SEARCHED_LINES_MAX as f64));
     }
 
     #[test]
@@ -280,29 +275,29 @@ mod tests {
         noise.extend(b"\n");
         counter.read(&noise);
         counter.read(b"\xff\xfe Too many open files \xff\n");
-        let seen = counter.tick(RunTime(1_000_000));
-        assert!(value_of(&seen, "log.lines[binary]").unwrap() > 0.0);
-        assert_eq!(value_of(&seen, "log.lines[too_many_open_files]"), Some(1.0));
+        let readings = counter.tick(RunTime(1_000_000));
+        assert!(value_of(&readings, "log.lines[binary]").unwrap() > 0.0);
+        assert_eq!(value_of(&readings, "log.lines[too_many_open_files]"), Some(1.0));
     }
 
     #[test]
     fn other_patterns_go_on_where_those_before_were() {
         let mut counter = counter("generic");
         counter.read(b"Too many open files\nDiscarding too old outgo");
-        let seen = counter.tick(RunTime(1_000_000));
-        assert_eq!(events(&seen).len(), 1);
+        let readings = counter.tick(RunTime(1_000_000));
+        assert_eq!(events(&readings).len(), 1);
         counter.read(b"");
-        counter.look_for(self::counter("janus").patterns);
+        counter.set_patterns(self::counter("janus").patterns);
         counter.read(b"ing packet (age=1us)\nToo many open files\n");
-        let seen = counter.tick(RunTime(2_000_000));
-        assert_eq!(value_of(&seen, "log.lines[old_packet_discarded]"), Some(1.0), "a line begun before");
-        assert_eq!(value_of(&seen, "log.lines[too_many_open_files]"), Some(1.0));
-        assert_eq!(events(&seen).len(), 1, "the first line of a pattern is told once: {seen:?}");
+        let readings = counter.tick(RunTime(2_000_000));
+        assert_eq!(value_of(&readings, "log.lines[old_packet_discarded]"), Some(1.0), "a line begun before");
+        assert_eq!(value_of(&readings, "log.lines[too_many_open_files]"), Some(1.0));
+        assert_eq!(events(&readings).len(), 1, "the first line of a pattern is told once: {readings:?}");
         counter.read(b"Too many open files\n");
-        counter.look_for(self::counter("ffmpeg").patterns);
-        let seen = counter.tick(RunTime(3_000_000));
-        assert_eq!(value_of(&seen, "log.lines[too_many_open_files]"), Some(1.0), "counted before");
-        assert_eq!(value_of(&seen, "log.lines[any]"), Some(1.0));
+        counter.set_patterns(self::counter("ffmpeg").patterns);
+        let readings = counter.tick(RunTime(3_000_000));
+        assert_eq!(value_of(&readings, "log.lines[too_many_open_files]"), Some(1.0), "counted before");
+        assert_eq!(value_of(&readings, "log.lines[any]"), Some(1.0));
     }
 
     #[test]

@@ -1,45 +1,45 @@
-//! Follows a file as it grows: it may come late, be renamed away and made anew, be cut short, or vanish.
+//! Follows a growing file that may appear late, be rotated, be truncated, or vanish.
 
 use std::fs::File;
 use std::io::ErrorKind;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// How many bytes of a file are read at a time; what is more waits for the next time.
+/// Maximum number of bytes read in one go; the rest is read the next time.
 const READ_BYTES_MAX: usize = 4 << 20;
-/// A file that runs this far ahead is followed from nearer its end: the reader never holds more than a part of it, and
-/// old lines are worth less than knowing what happens.
+/// When the reader falls this far behind, it skips to near the end of the file: memory stays bounded, and current lines
+/// are worth more than old ones.
 const BEHIND_BYTES_MAX: u64 = 64 << 20;
 
-/// What a file gives, in order.
+/// A part of a file's content, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Chunk<'a> {
     /// Its next bytes.
     Bytes(&'a [u8]),
-    /// The file was replaced or cut, or part of it was skipped: a line that was begun before will not be ended by what
-    /// follows.
+    /// The file was replaced or truncated, or part of it was skipped: what follows does not complete an unfinished
+    /// line.
     Gap,
 }
 
-/// What following a file came to.
+/// The result of one read.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// The file was replaced or cut.
+    /// The file was replaced or truncated.
     pub ended: bool,
-    /// Bytes that were skipped because the file grew faster than it could be read.
+    /// Bytes skipped because the file grew faster than it could be read.
     pub skipped_bytes: u64,
-    /// What is in the way, once for each new reason.
+    /// Why the file cannot be read; set once for each new reason.
     pub trouble: Option<String>,
-    /// The file can be read again after trouble.
+    /// The file can be read again after an error.
     pub recovered: bool,
 }
 
-/// Follows one file by its name.
+/// Follows one file by name.
 #[derive(Debug)]
 pub struct FileTail {
     path: PathBuf,
     file: Option<Open>,
-    /// Whether a file that is there at first is read from its end: its past is not the run's.
+    /// Whether an existing file is read from its end: its old content does not belong to the run.
     skip_past: bool,
     trouble: Option<String>,
     buffer: Vec<u8>,
@@ -53,19 +53,19 @@ struct Open {
 }
 
 impl FileTail {
-    /// Follows the file of this name from its end, or from its beginning where it does not exist yet.
+    /// Follows the file from its end, or from its beginning if it does not exist yet.
     #[must_use]
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into(), file: None, skip_past: true, trouble: None, buffer: vec![0; 64 * 1024] }
     }
 
-    /// The file's name.
+    /// The file's path.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Reads what has been written since the last time.
+    /// Reads what has been written since the last call.
     pub fn read(&mut self, mut each: impl FnMut(Chunk<'_>)) -> Progress {
         let mut progress = Progress::default();
         let mut budget = READ_BYTES_MAX;
@@ -79,7 +79,7 @@ impl FileTail {
                 self.trouble = Some(reason);
             }
         }
-        // Whatever is made from here on was written during the run.
+        // Files created from here on were written during the run.
         self.skip_past = false;
         progress
     }
@@ -90,7 +90,8 @@ impl FileTail {
         progress: &mut Progress,
         each: &mut impl FnMut(Chunk<'_>),
     ) -> Result<(), String> {
-        // The old file is read to its end before the new one: a rotated log goes on growing until the server is told.
+        // Read the old file to its end before the new one: the server writes to a rotated log until it is told to
+        // reopen it.
         self.read_open(budget, progress, each)?;
         let there = std::fs::metadata(&self.path);
         let replaced = match (&there, &self.file) {
@@ -113,7 +114,7 @@ impl FileTail {
     }
 
     fn open(&self) -> Result<Open, String> {
-        // Not waiting at a named pipe, whose opening blocks until somebody writes.
+        // Non-blocking, because opening a named pipe blocks until somebody writes.
         let not_blocking = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
         let file = std::fs::OpenOptions::new()
             .read(true)
@@ -147,7 +148,7 @@ impl FileTail {
         let Some(open) = &mut self.file else { return Ok(()) };
         let size = open.file.metadata().map_or(open.offset, |about| about.len());
         if size < open.offset {
-            // Cut short in place (logrotate's copytruncate): what follows is new.
+            // Truncated in place (logrotate's copytruncate): everything is new.
             open.offset = 0;
             progress.ended = true;
             each(Chunk::Gap);

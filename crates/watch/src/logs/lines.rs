@@ -1,28 +1,28 @@
-//! Bytes to lines, whatever the bytes are: a line is kept up to a bound, and nothing of it is lost silently.
+//! Splits bytes into lines of bounded length; a longer line is marked as cut.
 
-/// How much of a line is kept; the rest is read over.
+/// Maximum number of bytes kept of a line.
 pub const LINE_BYTES_MAX: usize = 8 * 1024;
 
-/// A line without its end.
+/// A line without its terminator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Line<'a> {
     /// Its bytes, at most [`LINE_BYTES_MAX`].
     pub bytes: &'a [u8],
-    /// It was longer.
+    /// Whether the line was longer.
     pub cut: bool,
 }
 
-/// Cuts a stream of bytes into lines. Both `\n` and `\r` end a line (ffmpeg rewrites its progress in place); empty
+/// Splits a stream of bytes into lines. Both `\n` and `\r` end a line (ffmpeg rewrites its progress in place); empty
 /// lines are left out.
 #[derive(Debug, Default)]
 pub struct Lines {
-    /// The beginning of a line whose end has not come; at most [`LINE_BYTES_MAX`].
+    /// The beginning of an incomplete line; at most [`LINE_BYTES_MAX`].
     begun: Vec<u8>,
     cut: bool,
 }
 
 impl Lines {
-    /// Takes the next bytes and tells each line that they end.
+    /// Processes the next bytes and passes on each line that they complete.
     pub fn push(&mut self, mut bytes: &[u8], mut each: impl FnMut(Line<'_>)) {
         while let Some(end) = bytes.iter().position(|byte| matches!(byte, b'\n' | b'\r')) {
             let (line, rest) = bytes.split_at(end);
@@ -40,7 +40,7 @@ impl Lines {
         self.keep(bytes);
     }
 
-    /// Tells the last line where it has no end: the stream is over, or the file was replaced.
+    /// Passes on an incomplete last line: the stream has ended, or the file was replaced.
     pub fn finish(&mut self, mut each: impl FnMut(Line<'_>)) {
         if !self.begun.is_empty() {
             each(Line { bytes: &self.begun, cut: self.cut });

@@ -1,5 +1,5 @@
-//! Server logs while the crowd is in: lines counted by pattern, values that stand in them, and requests and bytes by
-//! group of URIs from access logs. The counting is told the time and handed bytes; [`Tail`] reads files, outputs and journals.
+//! Server logs: lines counted by pattern, values read from lines, and requests and bytes by URI group from access logs.
+//! The counting gets bytes and the time from outside; [`Tail`] reads files, outputs and journals.
 
 pub mod access;
 mod counter;
@@ -16,6 +16,6 @@ pub use file::{Chunk, FileTail, Progress};
 pub use lines::{LINE_BYTES_MAX, Line, Lines};
 pub use output::{Drain, Output};
 pub use patterns::{PATTERNS_MAX, PatternError, Patterns};
-pub use redact::shown;
+pub use redact::redacted;
 pub use source::{LogSource, SourceError};
 pub use tail::{LogKind, Tail};

@@ -1,26 +1,27 @@
-//! What a program that throng started writes: read all the time, so that the program never waits for its observer, and
-//! kept for a while, for whoever counts its lines and for the words said when it ends.
+//! The output of a program that throng started: drained continuously, so that the program never blocks, and buffered
+//! for pattern counters and for the message at the program's end.
 
 use std::collections::VecDeque;
 use std::fs::File;
-use std::io;
-use std::os::fd::OwnedFd;
+use std::io::{self, Read};
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::redact::shown;
-use super::source::{ReadOutcome, read_within};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-/// What is kept of an output. A reader that falls further behind skips.
+use super::redact::redacted;
+use crate::background::BackgroundThread;
+
+/// Size of the buffer, bytes. A reader that falls further behind skips.
 const KEPT_BYTES_MAX: usize = 1 << 20;
-/// How often it is asked whether the reading is to end.
-const LOOK_EVERY: Duration = Duration::from_millis(200);
-/// What was written this soon after the start belongs to whoever begins to count then: a program is started a little
-/// before it is known by which patterns. Later, only what comes is the run's.
+/// How often to check for the end of reading.
+const POLL_EVERY: Duration = Duration::from_millis(200);
+/// Readers that attach this soon after the start get the output from its beginning: a program is started shortly before
+/// its packs are known. Readers that attach later get only new output.
 const EARLY: Duration = Duration::from_secs(10);
-/// Where the last lines are looked for.
+/// How far from the end the last lines are searched, bytes.
 const LAST_BYTES: usize = 4 * 1024;
 
 /// A program's standard output or error.
@@ -31,94 +32,135 @@ pub struct Output(Arc<Shared>);
 struct Shared {
     name: String,
     started_at: Instant,
-    written: Mutex<Written>,
+    buffered: Mutex<Buffered>,
     more: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct Written {
+struct Buffered {
     kept: VecDeque<u8>,
-    /// How many bytes came before those that are kept.
-    forgotten: u64,
+    /// Number of bytes before those that are buffered.
+    dropped: u64,
     is_over: bool,
 }
 
 impl Output {
     fn new(name: String) -> Self {
-        let (started_at, written, more) = (Instant::now(), Mutex::default(), Condvar::new());
-        Self(Arc::new(Shared { name, started_at, written, more }))
+        let (started_at, buffered, more) = (Instant::now(), Mutex::default(), Condvar::new());
+        Self(Arc::new(Shared { name, started_at, buffered, more }))
     }
 
-    /// What it is called in labels.
+    /// Its name in labels.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.0.name
     }
 
-    /// Whether nobody can write to it any more.
+    /// Whether all writers have closed it.
     #[must_use]
     pub fn is_over(&self) -> bool {
-        self.written().is_over
+        self.buffered().is_over
     }
 
-    /// Its last lines, at most so many, as they may be shown.
+    /// Its last lines, at most `lines_max`, shortened and redacted for display.
     #[must_use]
     pub fn last_lines(&self, lines_max: usize) -> Vec<String> {
-        let written = self.written();
-        let skipped = written.kept.len().saturating_sub(LAST_BYTES);
-        let last: Vec<u8> = written.kept.iter().skip(skipped).copied().collect();
-        drop(written);
-        let lines = last.split(|byte| matches!(byte, b'\n' | b'\r')).map(shown);
+        let buffered = self.buffered();
+        let skipped = buffered.kept.len().saturating_sub(LAST_BYTES);
+        let last: Vec<u8> = buffered.kept.iter().skip(skipped).copied().collect();
+        drop(buffered);
+        let lines = last.split(|byte| matches!(byte, b'\n' | b'\r')).map(redacted);
         let mut lines: Vec<String> = lines.filter(|line| !line.is_empty()).collect();
         lines.split_off(lines.len().saturating_sub(lines_max))
     }
 
-    fn written(&self) -> MutexGuard<'_, Written> {
-        self.0.written.lock().unwrap_or_else(PoisonError::into_inner)
+    fn buffered(&self) -> MutexGuard<'_, Buffered> {
+        self.0.buffered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn add(&self, bytes: &[u8]) {
-        let mut written = self.written();
-        let over = (written.kept.len() + bytes.len()).saturating_sub(KEPT_BYTES_MAX);
-        let over = over.min(written.kept.len());
-        written.kept.drain(..over);
-        written.forgotten += over as u64;
-        written.kept.extend(bytes);
-        drop(written);
+        let mut buffered = self.buffered();
+        let over = (buffered.kept.len() + bytes.len()).saturating_sub(KEPT_BYTES_MAX);
+        let over = over.min(buffered.kept.len());
+        buffered.kept.drain(..over);
+        buffered.dropped += over as u64;
+        buffered.kept.extend(bytes);
+        drop(buffered);
         self.0.more.notify_all();
     }
 
     fn end(&self) {
-        self.written().is_over = true;
+        self.buffered().is_over = true;
         self.0.more.notify_all();
     }
 }
 
-/// Reads an output until it is over, or this is dropped.
+/// The result of waiting for bytes.
+pub(super) enum ReadOutcome {
+    /// Bytes were read.
+    Read(usize),
+    /// None arrived in time.
+    TimedOut,
+    /// The stream has ended.
+    Ended,
+}
+
+/// Waits up to `timeout` for bytes and reads at most the buffer's size.
+pub(super) fn read_within(
+    from: &mut (impl AsFd + Read),
+    buffer: &mut [u8],
+    timeout: Duration,
+) -> ReadOutcome {
+    let timeout = Timespec { tv_sec: 0, tv_nsec: i64::from(timeout.subsec_nanos()) };
+    let ready = {
+        let mut fds = [PollFd::new(from, PollFlags::IN)];
+        poll(&mut fds, Some(&timeout))
+    };
+    match ready {
+        Ok(0) => ReadOutcome::TimedOut,
+        Ok(_) => match from.read(buffer) {
+            Ok(0) => ReadOutcome::Ended,
+            Ok(count) => ReadOutcome::Read(count),
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    std::io::ErrorKind::Interrupted | std::io::ErrorKind::WouldBlock
+                ) =>
+            {
+                ReadOutcome::TimedOut
+            }
+            Err(_) => ReadOutcome::Ended,
+        },
+        Err(rustix::io::Errno::INTR) => ReadOutcome::TimedOut,
+        Err(_) => ReadOutcome::Ended,
+    }
+}
+
+/// Drains an output until it ends, or until this is dropped.
 #[derive(Debug)]
 pub struct Drain {
     output: Output,
     stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
+    _thread: BackgroundThread,
 }
 
 impl Drain {
-    /// Reads from a pipe's reading end from now on. `name` is what the output is called in labels.
+    /// Starts draining a pipe. `name` is the output's name in labels.
     ///
     /// # Errors
-    /// When no thread can be made.
+    /// When the system refuses a thread.
     pub fn start(name: impl Into<String>, pipe: OwnedFd) -> io::Result<Self> {
         let output = Output::new(name.into());
         let stop = Arc::new(AtomicBool::new(false));
         let (its_output, its_stop) = (output.clone(), stop.clone());
-        let thread = std::thread::Builder::new().name("watch-output".into()).spawn(move || {
+        let thread = BackgroundThread::spawn("watch-output", move || {
             drain(File::from(pipe), &its_output, &its_stop);
             its_output.end();
         })?;
-        Ok(Self { output, stop, thread: Some(thread) })
+        Ok(Self { output, stop, _thread: thread })
     }
 
-    /// What is read.
+    /// The buffered output.
     #[must_use]
     pub fn output(&self) -> &Output {
         &self.output
@@ -128,9 +170,6 @@ impl Drain {
 impl Drop for Drain {
     fn drop(&mut self) {
         self.stop.store(true, Relaxed);
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
     }
 }
 
@@ -138,15 +177,15 @@ fn drain(mut pipe: File, output: &Output, stop: &AtomicBool) {
     let mut buffer = vec![0; 64 * 1024];
     let mut stopped_at: Option<Instant> = None;
     loop {
-        // What was written before the stop is read; a writer that never pauses must not keep the reader from its end.
-        if stopped_at.is_some_and(|at| at.elapsed() > LOOK_EVERY) {
+        // What was written before the stop is still read, but a writer that never pauses must not delay the end.
+        if stopped_at.is_some_and(|at| at.elapsed() > POLL_EVERY) {
             return;
         }
         if stop.load(Relaxed) {
             stopped_at.get_or_insert_with(Instant::now);
         }
-        let patience = if stopped_at.is_some() { Duration::ZERO } else { LOOK_EVERY };
-        match read_within(&mut pipe, &mut buffer, patience) {
+        let timeout = if stopped_at.is_some() { Duration::ZERO } else { POLL_EVERY };
+        match read_within(&mut pipe, &mut buffer, timeout) {
             ReadOutcome::Read(count) => output.add(buffer.get(..count).unwrap_or_default()),
             ReadOutcome::TimedOut if stopped_at.is_some() => return,
             ReadOutcome::TimedOut => {}
@@ -155,7 +194,7 @@ fn drain(mut pipe: File, output: &Output, stop: &AtomicBool) {
     }
 }
 
-/// One reader's place in an output.
+/// One reader's position in an output.
 #[derive(Debug)]
 pub(super) struct OutputReader {
     output: Output,
@@ -163,34 +202,34 @@ pub(super) struct OutputReader {
 }
 
 impl OutputReader {
-    /// From the beginning of an output that is young, else from its end.
+    /// Starts at the beginning of an output younger than [`EARLY`], else at its end.
     pub(super) fn new(output: Output) -> Self {
-        let written = output.written();
-        let is_young = output.0.started_at.elapsed() < EARLY;
-        let at = if is_young { 0 } else { written.forgotten + written.kept.len() as u64 };
-        drop(written);
+        let buffered = output.buffered();
+        let is_early = output.0.started_at.elapsed() < EARLY;
+        let at = if is_early { 0 } else { buffered.dropped + buffered.kept.len() as u64 };
+        drop(buffered);
         Self { output, at }
     }
 
-    /// Waits for bytes up to `patience` and takes what there is, at most the buffer; with how many bytes had to be skipped
-    /// before them.
-    pub(super) fn read_within(&mut self, buffer: &mut [u8], patience: Duration) -> (ReadOutcome, u64) {
-        let written = self.output.written();
-        let is_idle = |written: &mut Written| {
-            !written.is_over && written.forgotten + written.kept.len() as u64 <= self.at
+    /// Waits up to `timeout` for bytes and reads at most the buffer's size. Also returns how many bytes had to be
+    /// skipped before them.
+    pub(super) fn read_within(&mut self, buffer: &mut [u8], timeout: Duration) -> (ReadOutcome, u64) {
+        let buffered = self.output.buffered();
+        let is_idle = |buffered: &mut Buffered| {
+            !buffered.is_over && buffered.dropped + buffered.kept.len() as u64 <= self.at
         };
-        let waited = self.output.0.more.wait_timeout_while(written, patience, is_idle);
-        let (written, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        let skipped = written.forgotten.saturating_sub(self.at);
+        let waited = self.output.0.more.wait_timeout_while(buffered, timeout, is_idle);
+        let (buffered, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        let skipped = buffered.dropped.saturating_sub(self.at);
         self.at += skipped;
-        let from = usize::try_from(self.at - written.forgotten).unwrap_or(usize::MAX).min(written.kept.len());
-        let count = buffer.len().min(written.kept.len() - from);
-        for (to, byte) in buffer.iter_mut().zip(written.kept.range(from..)) {
+        let from = usize::try_from(self.at - buffered.dropped).unwrap_or(usize::MAX).min(buffered.kept.len());
+        let count = buffer.len().min(buffered.kept.len() - from);
+        for (to, byte) in buffer.iter_mut().zip(buffered.kept.range(from..)) {
             *to = *byte;
         }
         self.at += count as u64;
         let waited = match count {
-            0 if written.is_over => ReadOutcome::Ended,
+            0 if buffered.is_over => ReadOutcome::Ended,
             0 => ReadOutcome::TimedOut,
             _ => ReadOutcome::Read(count),
         };
@@ -235,7 +274,7 @@ mod tests {
         let block = vec![b'x'; 64 * 1024];
         let blocks = 5 * KEPT_BYTES_MAX / block.len();
         (0..blocks).for_each(|_| output.add(&block));
-        assert!(output.written().kept.capacity() <= 2 * KEPT_BYTES_MAX);
+        assert!(output.buffered().kept.capacity() <= 2 * KEPT_BYTES_MAX);
         let (text, skipped) = read(&mut reader);
         assert_eq!((text.unwrap().len(), skipped), (KEPT_BYTES_MAX, 4 * KEPT_BYTES_MAX as u64));
     }
@@ -255,7 +294,7 @@ mod tests {
         let drain = Drain::start("x", reader.into()).unwrap();
         let flood = std::thread::spawn(move || {
             use std::io::Write;
-            // Until the reading end is gone.
+            // Until the reading end is closed.
             while writer.write_all(&[b'x'; 4096]).is_ok() {}
         });
         let output = drain.output().clone();

@@ -1,34 +1,33 @@
-//! What is looked for in a log, compiled: all patterns of a line are found in one pass, in linear time.
+//! Compiled log patterns: one pass over a line finds all that match, in linear time.
 
 use regex::bytes::{Regex, RegexSet, RegexSetBuilder};
-use throng_observation::host::Unit;
-use throng_observation::pack::LogPattern;
+use throng_observation::pack::{LogPattern, LogValue};
 
 use crate::packs::{REGEX_BYTES_MAX, compile};
 
-/// How many patterns one log may be searched for.
+/// Maximum number of patterns for one log.
 pub const PATTERNS_MAX: usize = 200;
 
-/// Names of [series](super::LineCounter) that are not of a pattern.
+/// Names of [series](super::LineCounter) that are not patterns.
 const RESERVED: &[&str] = &["any", "binary"];
 
-/// Why patterns cannot be used.
+/// Why patterns do not compile.
 #[derive(Debug, thiserror::Error)]
 pub enum PatternError {
-    /// One of them is wrong.
+    /// One pattern is invalid.
     #[error("log pattern `{id}`: {reason}")]
     Pattern {
-        /// Which.
+        /// Id of the pattern.
         id: String,
-        /// What is wrong and what to do about it.
+        /// What is wrong and how to fix it.
         reason: String,
     },
-    /// They are too many, or too large together.
+    /// There are too many patterns, or they are too large together.
     #[error("{0}")]
     TooMany(String),
 }
 
-/// What is looked for in a log. The first of two patterns with the same id counts.
+/// A compiled set of patterns. Of two patterns with the same id the first counts.
 #[derive(Debug, Default)]
 pub struct Patterns {
     set: RegexSet,
@@ -40,24 +39,16 @@ pub struct Patterns {
 pub(super) struct Compiled {
     pub(super) id: String,
     pub(super) meaning: String,
-    pub(super) values: Vec<ValueOf>,
-    /// Only patterns with values need to know where their groups are.
+    pub(super) values: Vec<LogValue>,
+    /// The expression with its groups; only patterns with values need it.
     groups: Option<Regex>,
 }
 
-/// A value that a pattern reads.
-#[derive(Debug)]
-pub(super) struct ValueOf {
-    group: String,
-    pub(super) metric: String,
-    pub(super) unit: Unit,
-}
-
 impl Patterns {
-    /// Compiles patterns, those of the user first.
+    /// Compiles patterns; the user's come first.
     ///
     /// # Errors
-    /// With the pattern that is wrong.
+    /// With the invalid pattern.
     pub fn new<'a>(patterns: impl IntoIterator<Item = &'a LogPattern>) -> Result<Self, PatternError> {
         let mut compiled: Vec<Compiled> = Vec::new();
         let mut sources = Vec::new();
@@ -87,7 +78,7 @@ impl Patterns {
         self.set.matches(line).into_iter().collect::<Vec<_>>().into_iter()
     }
 
-    /// All, by index.
+    /// All patterns by index.
     pub(super) fn all(&self) -> &[Compiled] {
         &self.patterns
     }
@@ -105,20 +96,15 @@ impl Compiled {
                 return Err(wrong(format!("no group `{0}`: write `(?<{0}>…)` in it", value.group)));
             }
         }
-        let value_of = |value: &throng_observation::pack::LogValue| ValueOf {
-            group: value.group.clone(),
-            metric: value.metric.clone(),
-            unit: value.unit,
-        };
         Ok(Self {
             id: pattern.id.clone(),
             meaning: pattern.meaning.clone(),
-            values: pattern.values.iter().map(value_of).collect(),
+            values: pattern.values.clone(),
             groups: (!pattern.values.is_empty()).then_some(regex),
         })
     }
 
-    /// The numbers in a line that matched, each with its index in [`Self::values`].
+    /// The numbers in a matching line, each with its index in [`Self::values`].
     pub(super) fn numbers<'a>(&'a self, line: &'a [u8]) -> impl Iterator<Item = (usize, f64)> + 'a {
         let captures = self.groups.as_ref().and_then(|regex| regex.captures(line));
         let values = self.values.iter().enumerate();

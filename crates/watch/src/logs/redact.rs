@@ -1,13 +1,13 @@
-//! A log line as it may stand in a report: short, printable, and without the secrets that servers write into logs.
+//! Redacts log lines for display: short, printable, and without the secrets that servers write into logs.
 
 use std::sync::LazyLock;
 
 use regex::Regex;
 
-/// The longest line that is shown, characters.
+/// Maximum length of a displayed line, characters.
 const SHOWN_CHARACTERS_MAX: usize = 300;
 
-/// Names after which a secret stands, whatever separates them: `token=`, `"password":"`, `Authorization: Bearer `.
+/// Names that precede a secret: `token=`, `"password":"`, `Authorization: Bearer `.
 static NAMED: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(
         r#"(?i)\b([a-z_-]*(?:token|secret|passw(?:or)?d|passwd|api[_-]?key|apikey|access[_-]?key|signature|credential|cookie|stream[_-]?key|sid|pin)["']?\s*[=:]\s*["']?|authorization["']?\s*[=:]\s*["']?(?:bearer|basic)?\s*|\bbearer\s+)[^\s"'&,;}\]]+"#,
@@ -15,21 +15,20 @@ static NAMED: LazyLock<Option<Regex>> = LazyLock::new(|| {
     .ok()
 });
 
-/// What is a secret by its look: a JSON Web Token, a long run of hexadecimal or base64 digits, user and password in
-/// a URL.
+/// Patterns of secrets: a JSON Web Token, a long run of hexadecimal digits, user and password in a URL.
 static SHAPED: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"eyJ[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*){0,2}|://[^/\s:@]+:[^/\s@]+@|\b[0-9a-fA-F]{32,}\b")
         .ok()
 });
 
-/// A log line for a report: at most 300 characters, control characters as spaces, secrets as `…`.
+/// A log line for display: at most 300 characters, control characters as spaces, secrets as `…`.
 #[must_use]
-pub fn shown(line: &[u8]) -> String {
-    // A secret may straddle the cut, so that more than what is shown is looked at.
+pub fn redacted(line: &[u8]) -> String {
+    // A secret may straddle the cut, so more than the displayed part is searched.
     let looked_at = line.get(..4 * SHOWN_CHARACTERS_MAX).unwrap_or(line);
     let text = String::from_utf8_lossy(looked_at);
     let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    // Without the expressions (they are constant and tested) a line would be shown as it is: show none rather.
+    // The expressions are constant and tested; without them nothing is shown, because the line would not be redacted.
     let (Some(named), Some(shaped)) = (NAMED.as_ref(), SHAPED.as_ref()) else { return String::new() };
     let text = named.replace_all(&text, "$1…");
     let text = shaped.replace_all(&text, "…");
@@ -64,14 +63,14 @@ mod tests {
             ),
         ];
         for (line, expect) in cases {
-            assert_eq!(shown(line.as_bytes()), expect);
+            assert_eq!(redacted(line.as_bytes()), expect);
         }
     }
 
     #[test]
     fn any_bytes_become_a_short_printable_line() {
         let noise: Vec<u8> = (0..5_000u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
-        let line = shown(&noise);
+        let line = redacted(&noise);
         assert!(line.chars().count() <= SHOWN_CHARACTERS_MAX + 1);
         assert!(!line.chars().any(char::is_control));
     }
@@ -79,6 +78,6 @@ mod tests {
     #[test]
     fn a_secret_at_the_cut_is_not_shown_in_part() {
         let line = format!("{} token={}", "x".repeat(SHOWN_CHARACTERS_MAX - 12), "s".repeat(600));
-        assert!(!shown(line.as_bytes()).contains("ss"));
+        assert!(!redacted(line.as_bytes()).contains("ss"));
     }
 }

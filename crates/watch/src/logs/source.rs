@@ -1,19 +1,15 @@
-//! Where log lines come from: a file, the output of a program that throng started, the journal of a unit.
+//! The sources of log lines: a file, the output of a started program, or the journal of a unit.
 
 use std::io::Read;
-use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
-use std::time::Duration;
-
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::Output;
 
-/// How a watched program's words reach us.
+/// Where a log is read from.
 #[derive(Debug)]
 pub enum LogSource {
-    /// A file, followed by name.
+    /// A file, followed by its name.
     File(PathBuf),
     /// Standard output or standard error of a program.
     Output(Output),
@@ -21,7 +17,7 @@ pub enum LogSource {
     Journal {
         /// The unit.
         unit: String,
-        /// The program; `journalctl` unless it stands elsewhere.
+        /// The program to run, usually `journalctl`.
         program: PathBuf,
     },
 }
@@ -33,59 +29,18 @@ impl LogSource {
     }
 }
 
-/// Why a source cannot be read.
+/// Why a source cannot be followed.
 #[derive(Debug, thiserror::Error)]
 pub enum SourceError {
-    /// A unit's name that is none.
+    /// The name is not a valid unit name.
     #[error("`{0}` is no name of a systemd unit")]
     Unit(String),
-    /// The thread that reads cannot be started.
+    /// The system refused a thread.
     #[error("no thread to read the log: {0}")]
     Thread(#[from] std::io::Error),
 }
 
-/// What waiting for bytes came to.
-pub(super) enum ReadOutcome {
-    /// Some came and were read.
-    Read(usize),
-    /// None came in time.
-    TimedOut,
-    /// None will come.
-    Ended,
-}
-
-/// Waits for bytes up to `patience` and reads what there is, at most the buffer.
-pub(super) fn read_within(
-    from: &mut (impl AsFd + Read),
-    buffer: &mut [u8],
-    patience: Duration,
-) -> ReadOutcome {
-    let timeout = Timespec { tv_sec: 0, tv_nsec: i64::from(patience.subsec_nanos()) };
-    let ready = {
-        let mut fds = [PollFd::new(from, PollFlags::IN)];
-        poll(&mut fds, Some(&timeout))
-    };
-    match ready {
-        Ok(0) => ReadOutcome::TimedOut,
-        Ok(_) => match from.read(buffer) {
-            Ok(0) => ReadOutcome::Ended,
-            Ok(count) => ReadOutcome::Read(count),
-            Err(error)
-                if matches!(
-                    error.kind(),
-                    std::io::ErrorKind::Interrupted | std::io::ErrorKind::WouldBlock
-                ) =>
-            {
-                ReadOutcome::TimedOut
-            }
-            Err(_) => ReadOutcome::Ended,
-        },
-        Err(rustix::io::Errno::INTR) => ReadOutcome::TimedOut,
-        Err(_) => ReadOutcome::Ended,
-    }
-}
-
-/// A running `journalctl`; it ends when dropped.
+/// A running `journalctl`; dropping it ends it.
 #[derive(Debug)]
 pub(super) struct Journal {
     child: Child,
@@ -94,7 +49,7 @@ pub(super) struct Journal {
 }
 
 impl Journal {
-    /// Follows the journal of `unit` from now on.
+    /// Follows the journal of `unit`, starting now.
     pub(super) fn start(program: &PathBuf, unit: &str) -> Result<Self, String> {
         let mut command = Command::new(program);
         command
@@ -112,14 +67,14 @@ impl Journal {
         Ok(Self { child, lines, complaints })
     }
 
-    /// Ends it and tells what it said of why.
+    /// Ends it and returns what it wrote to standard error.
     pub(super) fn end(mut self) -> String {
         let _ = self.child.kill();
         let mut said = Vec::new();
         if let Some(complaints) = self.complaints.take() {
             let _ = complaints.take(4_096).read_to_end(&mut said);
         }
-        super::shown(&said)
+        super::redacted(&said)
     }
 }
 
@@ -130,7 +85,7 @@ impl Drop for Journal {
     }
 }
 
-/// Whether `unit` can be a unit's name (systemd.unit(5)): nothing that a program could take for an option or a path.
+/// Whether `unit` is a valid unit name (systemd.unit(5)), which no program can take for an option or a path.
 pub(super) fn is_unit(unit: &str) -> bool {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || b":-_.@\\".contains(&byte);
     !unit.is_empty() && unit.len() <= 255 && !unit.starts_with('-') && unit.bytes().all(fits)

@@ -1,43 +1,43 @@
-//! Reads the logs of a host while the run goes on: a thread a log.
+//! Reads the logs of a host during the run: one thread for each log.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use throng_observation::host::{HostEventKind, Unit};
 
 use super::access::{AccessCounter, UriGroups};
-use super::output::OutputReader;
-use super::source::{Journal, ReadOutcome, is_unit, read_within};
+use super::output::{OutputReader, ReadOutcome, read_within};
+use super::source::{Journal, is_unit};
 use super::{Chunk, FileTail, LineCounter, LogSource, Patterns, SourceError};
-use crate::reading::{Clock, Reading, ReadingWriter, SeriesValue};
+use crate::background::BackgroundThread;
+use crate::reading::{Clock, Reading, ReadingWriter};
 
-/// How often a file is looked at, and how long an output is waited for.
-const LOOK_EVERY: Duration = Duration::from_millis(200);
-/// How often counts are written.
+/// How often a file is polled, and how long to wait for an output.
+const POLL_EVERY: Duration = Duration::from_millis(200);
+/// How often the counts are written.
 const WRITE_EVERY: Duration = Duration::from_secs(1);
-/// How long after its end the journal is asked for again, at first and at last.
-const JOURNAL_AGAIN_AFTER: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
+/// Delay before `journalctl` is restarted after its end: initial and maximum.
+const JOURNAL_RETRY_AFTER: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
 
-/// What is read from a log.
+/// The kind of a log.
 #[derive(Clone, Debug)]
 pub enum LogKind {
-    /// Lines are counted by pattern.
+    /// A log whose lines are counted by pattern.
     Lines(Arc<Patterns>),
-    /// Requests and bytes are counted by group of URIs.
+    /// An access log, whose requests and bytes are counted by URI group.
     Access(Arc<UriGroups>),
 }
 
-/// The readers of a host's logs; they end when it is dropped.
+/// The readers of a host's logs; dropping it ends them.
 #[derive(Debug, Default)]
 pub struct Tail {
     stop: Arc<AtomicBool>,
-    readers: Vec<(JoinHandle<()>, Next)>,
+    readers: Vec<(BackgroundThread, Next)>,
 }
 
-/// What a reader is to count by from its next second on.
+/// The patterns and groups that a reader applies from its next second on.
 type Next = Arc<Mutex<Option<(Arc<Patterns>, Arc<UriGroups>)>>>;
 
 impl Tail {
@@ -47,11 +47,11 @@ impl Tail {
         Self::default()
     }
 
-    /// Reads one more log from now on. `log` names it in labels; `rows` is this reader's own way to the run.
+    /// Starts reading another log. `log` names it in labels; `rows` is the reader's own writer.
     ///
     /// # Errors
-    /// When a unit's name is none, or no thread can be made. A log that cannot be read is no error: it is said in the
-    /// run, and tried again.
+    /// When a unit's name is invalid, or the system refuses a thread. A log that cannot be read is not an error: that
+    /// is an event of the run, and the log is tried again.
     pub fn follow(
         &mut self,
         log: impl Into<String>,
@@ -81,52 +81,44 @@ impl Tail {
             skipped_bytes: 0,
             skipped_before: false,
         };
-        // From the moment this returns, the file's lines count.
+        // Lines written after this returns are counted.
         let stop = self.stop.clone();
-        let thread = std::thread::Builder::new().name("watch-log".into());
-        let thread = match source {
+        let work: Box<dyn FnOnce() + Send> = match source {
             LogSource::File(path) => {
                 let mut file = FileTail::new(path);
                 let mut writer = writer;
-                writer.look(&mut file);
-                thread.spawn(move || follow_file(file, writer, &stop))?
+                writer.poll(&mut file);
+                Box::new(move || follow_file(file, writer, &stop))
             }
             LogSource::Output(output) => {
                 let output = OutputReader::new(output);
-                thread.spawn(move || follow_output(output, writer, &stop))?
+                Box::new(move || follow_output(output, writer, &stop))
             }
             LogSource::Journal { unit, program } => {
-                thread.spawn(move || follow_journal(&program, &unit, writer, &stop))?
+                Box::new(move || follow_journal(&program, &unit, writer, &stop))
             }
         };
-        self.readers.push((thread, next));
+        self.readers.push((BackgroundThread::spawn("watch-log", work)?, next));
         Ok(())
     }
 
-    /// Counts by these from the next second on, without losing a line.
-    pub fn count_by(&self, patterns: &Arc<Patterns>, groups: &Arc<UriGroups>) {
+    /// Replaces patterns and groups from the next second on, without losing a line.
+    pub fn set_rules(&self, patterns: &Arc<Patterns>, groups: &Arc<UriGroups>) {
         for (_, next) in &self.readers {
             let both = (patterns.clone(), groups.clone());
             *next.lock().unwrap_or_else(PoisonError::into_inner) = Some(both);
         }
     }
 
-    /// Ends all readers, when what is there has been read and written. Dropping it does the same.
-    pub fn stop(mut self) {
-        self.end();
-    }
-
-    fn end(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        for (thread, _) in self.readers.drain(..) {
-            let _ = thread.join();
-        }
+    /// Stops all readers after they have read and written what is already there. Dropping it does the same.
+    pub fn stop(self) {
+        drop(self);
     }
 }
 
 impl Drop for Tail {
     fn drop(&mut self) {
-        self.end();
+        self.stop.store(true, Ordering::Relaxed);
     }
 }
 
@@ -159,7 +151,7 @@ impl Counter {
     }
 }
 
-/// A counter and its way to the run.
+/// A counter and the writer of its rows.
 struct Writer {
     log: String,
     counter: Counter,
@@ -172,23 +164,23 @@ struct Writer {
 }
 
 impl Writer {
-    fn look(&mut self, file: &mut FileTail) {
+    fn poll(&mut self, file: &mut FileTail) {
         let counter = &mut self.counter;
         let progress = file.read(|piece| match piece {
             Chunk::Bytes(bytes) => counter.read(bytes),
-            // What was begun before is a line of its own, not the beginning of what comes next.
+            // An unfinished line is a line of its own, not the beginning of what follows.
             Chunk::Gap => counter.finish(),
         });
         self.skipped_bytes += progress.skipped_bytes;
         if let Some(trouble) = progress.trouble {
-            self.say(HostEventKind::Unreadable, format!("the log {}: {trouble}", self.log));
+            self.event(HostEventKind::Unreadable, format!("the log {}: {trouble}", self.log));
         }
         if progress.recovered {
-            self.say(HostEventKind::Watcher, format!("the log {} can be read again", self.log));
+            self.event(HostEventKind::Watcher, format!("the log {} can be read again", self.log));
         }
     }
 
-    fn say(&mut self, kind: HostEventKind, detail: String) {
+    fn event(&mut self, kind: HostEventKind, detail: String) {
         let now = (self.clock)();
         self.rows.write(now, [Reading::Event(kind, detail)]);
     }
@@ -201,8 +193,8 @@ impl Writer {
         let next = self.next.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some((patterns, groups)) = next {
             match &mut self.counter {
-                Counter::Lines(counter) => counter.look_for(patterns),
-                Counter::Access(counter) => counter.group_by(groups),
+                Counter::Lines(counter) => counter.set_patterns(patterns),
+                Counter::Access(counter) => counter.set_groups(groups),
             }
         }
     }
@@ -211,22 +203,17 @@ impl Writer {
         let seconds = self.last.elapsed().as_secs_f64().max(1e-3);
         self.last = Instant::now();
         let now = (self.clock)();
-        let mut seen = self.counter.tick(now);
+        let mut readings = self.counter.tick(now);
         if self.skipped_bytes > 0 || self.skipped_before {
             let rate = self.skipped_bytes as f64 / seconds;
             let labels = [("log", self.log.as_str())];
-            seen.push(Reading::Value(SeriesValue::new(
-                "log.bytes_skipped",
-                Unit::BytesPerSecond,
-                &labels,
-                rate,
-            )));
+            readings.push(Reading::value("log.bytes_skipped", Unit::BytesPerSecond, &labels, rate));
             (self.skipped_before, self.skipped_bytes) = (true, 0);
         }
-        self.rows.write(now, seen);
+        self.rows.write(now, readings);
     }
 
-    /// What is left is written, and nothing more is known from then on.
+    /// Writes what is left and ends the series.
     fn end(mut self) {
         self.counter.finish();
         self.write();
@@ -238,14 +225,14 @@ impl Writer {
 fn follow_file(mut file: FileTail, mut writer: Writer, stop: &AtomicBool) {
     let _cost = writer.rows.charge();
     loop {
-        // Asked before reading: what was written before the stop is read.
+        // Checked before reading, so that everything written before the stop is read.
         let last = stop.load(Ordering::Relaxed);
-        writer.look(&mut file);
+        writer.poll(&mut file);
         if last {
             break;
         }
         writer.write_when_due();
-        std::thread::park_timeout(LOOK_EVERY);
+        std::thread::park_timeout(POLL_EVERY);
     }
     writer.end();
 }
@@ -260,7 +247,7 @@ fn follow_output(mut output: OutputReader, mut writer: Writer, stop: &AtomicBool
             stopped_at.get_or_insert_with(Instant::now);
         }
         let (waited, skipped) =
-            output.read_within(&mut buffer, if last { Duration::ZERO } else { LOOK_EVERY });
+            output.read_within(&mut buffer, if last { Duration::ZERO } else { POLL_EVERY });
         if skipped > 0 {
             writer.counter.finish();
             writer.skipped_bytes += skipped;
@@ -272,15 +259,15 @@ fn follow_output(mut output: OutputReader, mut writer: Writer, stop: &AtomicBool
             ReadOutcome::Ended => break,
         }
         writer.write_when_due();
-        // A writer that never pauses must not keep the reader from its end.
-        if stopped_at.is_some_and(|at| at.elapsed() >= LOOK_EVERY) {
+        // A writer that never pauses must not delay the reader's end.
+        if stopped_at.is_some_and(|at| at.elapsed() >= POLL_EVERY) {
             break;
         }
     }
-    // The last words of a program are of a whole second, like all others: a rate over an instant says nothing.
+    // Complete the last second: a rate over an instant is meaningless.
     writer.counter.finish();
     while writer.last.elapsed() < WRITE_EVERY && !stop.load(Ordering::Relaxed) {
-        std::thread::park_timeout(LOOK_EVERY);
+        std::thread::park_timeout(POLL_EVERY);
     }
     writer.end();
 }
@@ -288,15 +275,15 @@ fn follow_output(mut output: OutputReader, mut writer: Writer, stop: &AtomicBool
 fn follow_journal(program: &PathBuf, unit: &str, mut writer: Writer, stop: &AtomicBool) {
     let _cost = writer.rows.charge();
     let mut buffer = vec![0; 64 * 1024];
-    let mut again_after = JOURNAL_AGAIN_AFTER.0;
+    let mut retry_after = JOURNAL_RETRY_AFTER.0;
     let mut said = String::new();
     while !stop.load(Ordering::Relaxed) {
         let reason = match Journal::start(program, unit) {
             Ok(mut journal) => {
                 while !stop.load(Ordering::Relaxed) {
-                    match read_within(&mut journal.lines, &mut buffer, LOOK_EVERY) {
+                    match read_within(&mut journal.lines, &mut buffer, POLL_EVERY) {
                         ReadOutcome::Read(count) => {
-                            again_after = JOURNAL_AGAIN_AFTER.0;
+                            retry_after = JOURNAL_RETRY_AFTER.0;
                             writer.counter.read(buffer.get(..count).unwrap_or_default());
                         }
                         ReadOutcome::TimedOut => {}
@@ -312,15 +299,15 @@ fn follow_journal(program: &PathBuf, unit: &str, mut writer: Writer, stop: &Atom
             Err(reason) => reason,
         };
         if reason != said {
-            writer.say(HostEventKind::Unreadable, reason.clone());
+            writer.event(HostEventKind::Unreadable, reason.clone());
             said = reason;
         }
-        let waits_until = Instant::now() + again_after;
+        let waits_until = Instant::now() + retry_after;
         while Instant::now() < waits_until && !stop.load(Ordering::Relaxed) {
-            std::thread::park_timeout(LOOK_EVERY);
+            std::thread::park_timeout(POLL_EVERY);
             writer.write_when_due();
         }
-        again_after = (again_after * 2).min(JOURNAL_AGAIN_AFTER.1);
+        retry_after = (retry_after * 2).min(JOURNAL_RETRY_AFTER.1);
     }
     writer.end();
 }
@@ -333,7 +320,7 @@ mod tests {
     use throng_observation::host::{HostId, HostRow};
     use throng_observation::pack::LogPattern;
 
-    /// The patterns that were found when the log had `before`, then `change`, looked at in between.
+    /// The patterns found in a log that contains `before` and then undergoes `change`, polled in between.
     fn found(before: &str, change: impl Fn(&std::path::Path)) -> Vec<String> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log");
@@ -358,11 +345,11 @@ mod tests {
             skipped_before: false,
         };
         let mut file = FileTail::new(&path);
-        writer.look(&mut file);
+        writer.poll(&mut file);
         std::fs::OpenOptions::new().append(true).open(&path).unwrap().write_all(before.as_bytes()).unwrap();
-        writer.look(&mut file);
+        writer.poll(&mut file);
         change(&path);
-        writer.look(&mut file);
+        writer.poll(&mut file);
         std::thread::sleep(Duration::from_millis(2));
         writer.write();
         drop(writer);

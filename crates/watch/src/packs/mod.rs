@@ -1,5 +1,5 @@
-//! Knowledge packs: what is known of each server, read from TOML. Those that throng brings along are part of the
-//! program; a folder of the user's own is added to them and replaces those of the same name.
+//! Knowledge packs: TOML files that describe servers. The built-in ones are part of the program; packs in a folder of
+//! the user's are added, and replace those of the same name.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use serde::Deserialize;
 use throng_observation::pack::{Pack, THREAD_NAME_BYTES_MAX};
 use toml::Spanned;
 
-/// The packs that throng brings along, by name; the general ones last.
+/// The built-in packs by name; the general ones last.
 const BUILT_IN: &[(&str, &str)] = &[
     ("caddy", include_str!("../../packs/caddy.toml")),
     ("coturn", include_str!("../../packs/coturn.toml")),
@@ -25,20 +25,20 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("generic", include_str!("../../packs/generic.toml")),
 ];
 
-/// The longest pack file that is read.
+/// Maximum size of a pack file, bytes.
 pub const PACK_BYTES_MAX: u64 = 256 * 1024;
-/// The most packs that are taken from a folder.
+/// Maximum number of packs in a folder.
 pub const PACKS_MAX: usize = 100;
-/// The most rules of one kind in a pack.
+/// Maximum number of rules of one kind in a pack.
 pub const RULES_MAX: usize = 200;
-/// The largest program that one regular expression may become, bytes.
+/// Maximum size of a compiled regular expression, bytes.
 pub(crate) const REGEX_BYTES_MAX: usize = 1 << 20;
 
-/// What is wrong with a pack, with the place.
+/// What is wrong with a pack, and where.
 #[derive(Debug, thiserror::Error)]
 pub enum PackError {
-    /// The text is no pack: not TOML, a field unknown or missing, a value of the wrong kind. The reason names line and
-    /// column and shows the line.
+    /// The text is not a pack: it is not TOML, or a field is unknown, missing or of the wrong type. The reason names
+    /// line and column and shows the line.
     #[error("{file}: {reason}")]
     Shape {
         /// The file.
@@ -46,7 +46,7 @@ pub enum PackError {
         /// Line, column and what is wrong.
         reason: String,
     },
-    /// A rule makes no sense.
+    /// A rule is invalid.
     #[error("{file}, line {line}, column {column}: {reason}")]
     Rule {
         /// The file.
@@ -55,7 +55,7 @@ pub enum PackError {
         line: usize,
         /// Column in characters, from 1.
         column: usize,
-        /// What is wrong and what to do about it.
+        /// What is wrong and how to fix it.
         reason: String,
     },
     /// A file or folder cannot be read.
@@ -68,18 +68,18 @@ pub enum PackError {
     },
 }
 
-/// The packs that throng brings along.
+/// The built-in packs.
 #[must_use]
 pub fn built_in() -> Vec<Pack> {
-    // Not examined as those of a user are, which takes a while at every start: a test holds each to be without fault.
+    // Not validated as those of a user are, because that takes a while at every start: a test validates each of them.
     BUILT_IN.iter().filter_map(|(_, text)| toml::from_str(text).ok()).collect()
 }
 
-/// The packs that throng brings along, and those of the user's folder (`*.toml`), which replace them by name and come
-/// before them.
+/// The built-in packs and those of the user's folder (`*.toml`), which come first and replace built-in ones of the same
+/// name.
 ///
 /// # Errors
-/// With the first file that is no pack, or where the folder cannot be read.
+/// With the first invalid file, or if the folder cannot be read.
 pub fn with_folder(folder: &Path) -> Result<Vec<Pack>, PackError> {
     let mut packs = read_folder(folder)?;
     let own: Vec<String> = packs.iter().map(|pack| pack.pack.clone()).collect();
@@ -87,8 +87,8 @@ pub fn with_folder(folder: &Path) -> Result<Vec<Pack>, PackError> {
     Ok(packs)
 }
 
-/// The packs of a server: the one of that name where one is given, else those of its processes' names (of the process,
-/// of its program, of its script); those of any server after them.
+/// The packs of a server: the one with this name if given, else those that match the names of its processes (process,
+/// program or script); packs for any server (`*`) follow.
 #[must_use]
 pub fn of_server(packs: &[Pack], name: Option<&str>, processes: &[&str]) -> Vec<Pack> {
     let of_any = |pack: &&Pack| pack.processes.iter().any(|glob| glob == "*");
@@ -124,7 +124,7 @@ fn read_folder(folder: &Path) -> Result<Vec<Pack>, PackError> {
     Ok(packs)
 }
 
-/// Reads a pack; `file` is how errors call it.
+/// Parses and validates a pack; `file` is its name in errors.
 ///
 /// # Errors
 /// With the line and column of what is wrong.
@@ -134,9 +134,9 @@ pub fn parse(file: &str, text: &str) -> Result<Pack, PackError> {
         reason: error.to_string().trim_end().to_owned(),
     };
     let pack: Pack = toml::from_str(text).map_err(shape)?;
-    let places: Places = toml::from_str(text).map_err(shape)?;
-    let complaint = places.complaint();
-    match complaint {
+    let spanned: SpannedPack = toml::from_str(text).map_err(shape)?;
+    let problem = spanned.problem();
+    match problem {
         None => Ok(pack),
         Some((at, reason)) => {
             let before = text.get(..at).unwrap_or_default();
@@ -147,11 +147,11 @@ pub fn parse(file: &str, text: &str) -> Result<Pack, PackError> {
     }
 }
 
-/// The fields of a pack that can be wrong in themselves, with where they stand.
+/// The fields of a pack that need validation, with their positions.
 #[derive(Deserialize)]
-struct Places {
+struct SpannedPack {
     pack: Spanned<String>,
-    // Stored packs may lack them; a file is for people, too.
+    // Optional in stored packs, required in files.
     #[serde(rename = "title")]
     _title: String,
     #[serde(rename = "source")]
@@ -159,22 +159,22 @@ struct Places {
     #[serde(default)]
     processes: Vec<Spanned<String>>,
     #[serde(default, rename = "thread")]
-    threads: Vec<Thread>,
+    threads: Vec<ThreadRule>,
     #[serde(default, rename = "log")]
-    logs: Vec<Log>,
+    logs: Vec<LogRule>,
     #[serde(default, rename = "endpoint")]
-    endpoints: Vec<Endpoint>,
+    endpoints: Vec<EndpointRule>,
     #[serde(default, rename = "uri_group")]
-    uri_groups: Vec<UriGroup>,
+    uri_groups: Vec<UriGroupRule>,
 }
 
 #[derive(Deserialize)]
-struct Thread {
+struct ThreadRule {
     name: Spanned<String>,
 }
 
 #[derive(Deserialize)]
-struct Log {
+struct LogRule {
     id: Spanned<String>,
     pattern: Spanned<String>,
     #[serde(default, rename = "value")]
@@ -188,23 +188,23 @@ struct LogValue {
 }
 
 #[derive(Deserialize)]
-struct Endpoint {
+struct EndpointRule {
     url: Spanned<String>,
 }
 
 #[derive(Deserialize)]
-struct UriGroup {
+struct UriGroupRule {
     group: Spanned<String>,
     prefix: Option<String>,
     regex: Option<Spanned<String>>,
     status: Option<u16>,
 }
 
-/// Where, and what is wrong with it.
-type Complaint = (usize, String);
+/// Position, and what is wrong there.
+type Problem = (usize, String);
 
-impl Places {
-    fn complaint(&self) -> Option<Complaint> {
+impl SpannedPack {
+    fn problem(&self) -> Option<Problem> {
         let names = std::iter::once(&self.pack);
         let labels =
             self.logs.iter().map(|log| &log.id).chain(self.uri_groups.iter().map(|rule| &rule.group));
@@ -214,13 +214,13 @@ impl Places {
             .or_else(|| metrics.clone().find_map(bad_metric))
             .or_else(|| self.processes.iter().find_map(empty))
             .or_else(|| self.threads.iter().find_map(|thread| bad_thread_name(&thread.name)))
-            .or_else(|| self.logs.iter().find_map(Log::complaint))
-            .or_else(|| twice(self.logs.iter().map(|log| &log.id)))
+            .or_else(|| self.logs.iter().find_map(LogRule::problem))
+            .or_else(|| duplicate(self.logs.iter().map(|log| &log.id)))
             .or_else(|| self.endpoints.iter().find_map(|endpoint| bad_url(&endpoint.url)))
-            .or_else(|| self.uri_groups.iter().find_map(UriGroup::complaint))
+            .or_else(|| self.uri_groups.iter().find_map(UriGroupRule::problem))
     }
 
-    fn too_many(&self) -> Option<Complaint> {
+    fn too_many(&self) -> Option<Problem> {
         let most = [self.threads.len(), self.logs.len(), self.endpoints.len(), self.uri_groups.len()];
         let most = most.into_iter().max().unwrap_or(0);
         (most > RULES_MAX)
@@ -228,8 +228,8 @@ impl Places {
     }
 }
 
-impl Log {
-    fn complaint(&self) -> Option<Complaint> {
+impl LogRule {
+    fn problem(&self) -> Option<Problem> {
         let regex = match compile(self.pattern.get_ref()) {
             Ok(regex) => regex,
             Err(reason) => return Some((self.pattern.span().start, reason)),
@@ -246,8 +246,8 @@ impl Log {
     }
 }
 
-impl UriGroup {
-    fn complaint(&self) -> Option<Complaint> {
+impl UriGroupRule {
+    fn problem(&self) -> Option<Problem> {
         if self.prefix.is_none() && self.regex.is_none() && self.status.is_none() {
             let reason = "no condition: give `prefix`, `regex` or `status`".to_owned();
             return Some((self.group.span().start, reason));
@@ -257,7 +257,7 @@ impl UriGroup {
     }
 }
 
-/// A regular expression on bytes, of bounded size.
+/// Compiles a regular expression on bytes, of bounded size.
 pub(crate) fn compile(pattern: &str) -> Result<regex::bytes::Regex, String> {
     regex::bytes::RegexBuilder::new(pattern)
         .size_limit(REGEX_BYTES_MAX)
@@ -265,14 +265,14 @@ pub(crate) fn compile(pattern: &str) -> Result<regex::bytes::Regex, String> {
         .map_err(|error| format!("not a regular expression that can be used here: {error}"))
 }
 
-fn bad_name(name: &Spanned<String>) -> Option<Complaint> {
+fn bad_name(name: &Spanned<String>) -> Option<Problem> {
     let good = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
     let text = name.get_ref();
     let wrong = text.is_empty() || text.len() > 40 || !text.bytes().all(good);
     wrong.then(|| (name.span().start, format!("`{text}`: a name is 1 to 40 of a-z, 0-9 and _")))
 }
 
-fn bad_metric(name: &Spanned<String>) -> Option<Complaint> {
+fn bad_metric(name: &Spanned<String>) -> Option<Problem> {
     let good = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'_' | b'.');
     let text = name.get_ref();
     let wrong = text.len() > 60 || !text.contains('.') || !text.bytes().all(good);
@@ -284,11 +284,11 @@ fn bad_metric(name: &Spanned<String>) -> Option<Complaint> {
     })
 }
 
-fn empty(text: &Spanned<String>) -> Option<Complaint> {
+fn empty(text: &Spanned<String>) -> Option<Problem> {
     text.get_ref().is_empty().then(|| (text.span().start, "empty: it would match nothing".to_owned()))
 }
 
-fn bad_thread_name(name: &Spanned<String>) -> Option<Complaint> {
+fn bad_thread_name(name: &Spanned<String>) -> Option<Problem> {
     let fixed = name.get_ref().bytes().filter(|byte| *byte != b'*').count();
     if fixed > THREAD_NAME_BYTES_MAX {
         let reason = format!(
@@ -300,7 +300,7 @@ fn bad_thread_name(name: &Spanned<String>) -> Option<Complaint> {
     empty(name)
 }
 
-fn bad_url(text: &Spanned<String>) -> Option<Complaint> {
+fn bad_url(text: &Spanned<String>) -> Option<Problem> {
     let parsed = url::Url::parse(text.get_ref());
     let fits = |url: &url::Url| matches!(url.scheme(), "http" | "https" | "ws" | "wss") && url.has_host();
     match parsed {
@@ -310,7 +310,7 @@ fn bad_url(text: &Spanned<String>) -> Option<Complaint> {
     }
 }
 
-fn twice<'a>(ids: impl Iterator<Item = &'a Spanned<String>>) -> Option<Complaint> {
+fn duplicate<'a>(ids: impl Iterator<Item = &'a Spanned<String>>) -> Option<Problem> {
     let mut seen = std::collections::BTreeSet::new();
     let again = ids.into_iter().find(|id| !seen.insert(id.get_ref().as_str()))?;
     Some((

@@ -1,25 +1,26 @@
-//! Files of a control group, versions 1 and 2 (Documentation/admin-guide/cgroup-v2.rst, cgroup-v1/): CPU, quota, memory.
+//! Files of a control group, versions 1 and 2 (Documentation/admin-guide/cgroup-v2.rst, cgroup-v1/): CPU, quota,
+//! memory, I/O.
 
 use super::scan::{fields, find, lines, number};
 
-/// What a group did with its CPUs, microseconds.
+/// CPU use and throttling of a group, microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuStat {
-    /// CPU time; version 2.
+    /// CPU time; version 2 only.
     pub usage_us: Option<u64>,
-    /// The part in user space; version 2.
+    /// CPU time in user space; version 2 only.
     pub user_us: Option<u64>,
-    /// The part in the kernel; version 2.
+    /// CPU time in the kernel; version 2 only.
     pub system_us: Option<u64>,
-    /// Periods of the quota that have passed.
+    /// Number of quota periods that have passed.
     pub periods: Option<u64>,
-    /// Periods in which the group was held back.
+    /// Number of periods in which the group was throttled.
     pub throttled_periods: Option<u64>,
-    /// For how long its CPUs were held back.
+    /// Total time for which its CPUs were throttled.
     pub throttled_us: Option<u64>,
 }
 
-/// `cpu.stat` of either version.
+/// Parses `cpu.stat` of either version.
 #[must_use]
 pub fn cpu_stat(text: &[u8]) -> CpuStat {
     CpuStat {
@@ -48,7 +49,7 @@ pub fn cfs_quota(quota: &[u8], period: &[u8]) -> Option<f64> {
     (period > 0).then(|| quota as f64 / period as f64)
 }
 
-/// A file of one figure; `max`, -1 and what version 1 means by no limit (near 2^63) are `None`.
+/// Parses a file with one number; `max`, -1 and version 1's value for no limit (near 2^63) are `None`.
 #[must_use]
 pub fn level(text: &[u8]) -> Option<u64> {
     number(text.trim_ascii()).filter(|value| *value < 1 << 62)

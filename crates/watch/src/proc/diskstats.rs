@@ -2,7 +2,7 @@
 
 use super::scan::{fields, lines, next_number};
 
-/// Bytes of a sector in this file, whatever the device's own.
+/// Size of a sector in this file, whatever the device's own sector size.
 pub const SECTOR_BYTES: u64 = 512;
 
 /// The counters of a device; times in milliseconds.
@@ -21,7 +21,7 @@ pub struct Disk<'a> {
     pub ms_weighted: u64,
 }
 
-/// The devices, partitions among them.
+/// The devices, including partitions.
 pub fn parse(text: &[u8]) -> impl Iterator<Item = Disk<'_>> {
     lines(text).filter_map(disk)
 }
@@ -32,7 +32,7 @@ fn disk(line: &[u8]) -> Option<Disk<'_>> {
     let mut n = || next_number(&mut fields);
     let reads = n()?;
     let _merged = n()?;
-    // Partitions of kernels before 2.6.25 have four figures in another order; they are left out here.
+    // Kernels before 2.6.25 have only four fields for partitions; such lines are skipped.
     let (sectors_read, ms_reading, writes) = (n()?, n()?, n()?);
     let _merged = n()?;
     let (sectors_written, ms_writing) = (n()?, n()?);
@@ -50,8 +50,8 @@ fn disk(line: &[u8]) -> Option<Disk<'_>> {
     })
 }
 
-/// Whether a device of this name is a partition of another of these kinds, whose requests its disk counts as well:
-/// `sda1`, `nvme0n1p2`, `vda3`, `mmcblk0p1`. Names say it where `/sys` is out of reach.
+/// Whether the name is that of a partition, whose requests its disk counts as well: `sda1`, `nvme0n1p2`, `vda3`,
+/// `mmcblk0p1`. Derived from the name because `/sys` may be out of reach.
 #[must_use]
 pub fn is_partition(name: &[u8]) -> bool {
     let stem = name.trim_ascii_end();

@@ -1,21 +1,21 @@
-//! `/proc/P/io`: what a process read and wrote.
+//! `/proc/P/io`: bytes read and written by a process.
 
 use super::scan::find;
 
 /// Bytes since the process began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Io {
-    /// Returned by read calls.
+    /// Bytes returned by read calls.
     pub read_chars: u64,
-    /// Given to write calls.
+    /// Bytes passed to write calls.
     pub write_chars: u64,
-    /// Fetched from storage.
+    /// Bytes fetched from storage.
     pub read_bytes: u64,
-    /// Sent to storage.
+    /// Bytes sent to storage.
     pub write_bytes: u64,
 }
 
-/// The counters; `None` when one is missing.
+/// Parses the counters; `None` if one is missing.
 #[must_use]
 pub fn parse(text: &[u8]) -> Option<Io> {
     Some(Io {

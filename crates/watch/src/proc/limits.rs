@@ -2,12 +2,12 @@
 
 use super::scan::{fields, lines, number};
 
-/// Limits by name: the soft one and the hard one; `None` is unlimited.
+/// The limits: name, soft and hard limit; `None` is unlimited.
 pub fn parse(text: &[u8]) -> impl Iterator<Item = (&str, Option<u64>, Option<u64>)> {
     lines(text).filter_map(limit)
 }
 
-/// The name is padded to 25 columns and holds blanks, so the figures are found behind it.
+/// The name contains blanks and is padded to 25 columns; the numbers follow.
 fn limit(line: &[u8]) -> Option<(&str, Option<u64>, Option<u64>)> {
     let (name, figures) = line.split_at_checked(25)?;
     let name = std::str::from_utf8(name).ok()?.trim();

@@ -1,27 +1,27 @@
-//! `/proc/meminfo`: levels of memory.
+//! `/proc/meminfo`: memory use of the machine.
 
 use super::scan::{key_and_number, lines};
 
-/// Levels, bytes.
+/// Memory of the machine, bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Memory {
-    /// All of it.
+    /// Usable memory.
     pub total: u64,
-    /// Used for nothing.
+    /// Unused memory.
     pub free: u64,
-    /// Can be had without swapping; free + page cache where the kernel (before 3.14) does not estimate it.
+    /// Memory available without swapping; free + page cache on kernels before 3.14, which do not estimate it.
     pub available: u64,
     /// Page cache: `Cached` + `Buffers`.
     pub cached: u64,
-    /// Waits to be written: `Dirty` + `Writeback`.
+    /// Memory waiting to be written back: `Dirty` + `Writeback`.
     pub dirty: u64,
     /// Swap space.
     pub swap_total: u64,
-    /// Swap space that is free.
+    /// Unused swap space.
     pub swap_free: u64,
 }
 
-/// The levels; `None` when it is not such a file.
+/// Parses the file; `None` if it is not a meminfo file.
 #[must_use]
 pub fn parse(text: &[u8]) -> Option<Memory> {
     let (mut memory, mut total, mut available) = (Memory::default(), None, None);

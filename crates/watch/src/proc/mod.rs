@@ -1,5 +1,5 @@
-//! Parsers of kernel files, one file each. They take the text, not the path, so that the files of any kernel are test
-//! cases; they allocate nothing, never panic, and leave out what they cannot read.
+//! Parsers of kernel files, one module each. They take text, not paths, so that files of any kernel can be test cases;
+//! they do not allocate or panic, and skip what they cannot parse.
 
 pub mod scan;
 

@@ -1,21 +1,21 @@
-//! `/proc/P/mountinfo` (proc(5)): where control group hierarchies are mounted.
+//! `/proc/P/mountinfo` (proc(5)): the mounts of control group hierarchies.
 
 use super::scan::lines;
 
-/// A mounted hierarchy.
+/// A mounted control group hierarchy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CgroupMount<'a> {
-    /// Where; octal escapes are left as they are, and such paths are not used.
+    /// Mount point; octal escapes are not decoded, and such paths are not used.
     pub point: &'a str,
-    /// Which part of the hierarchy is mounted there; not `/` in a container.
+    /// The part of the hierarchy that is mounted; not `/` in a container.
     pub root: &'a str,
-    /// Version 2.
+    /// Whether it is version 2.
     pub is_v2: bool,
     /// The controllers of version 1 among the mount's options, separated by commas.
     pub options: &'a str,
 }
 
-/// The hierarchies.
+/// The control group mounts.
 pub fn parse(text: &[u8]) -> impl Iterator<Item = CgroupMount<'_>> {
     lines(text).filter_map(|line| {
         let (mount, filesystem) = std::str::from_utf8(line).ok()?.split_once(" - ")?;

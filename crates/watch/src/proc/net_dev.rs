@@ -1,4 +1,4 @@
-//! `/proc/net/dev`: interfaces.
+//! `/proc/net/dev`: counters of network interfaces.
 
 use super::scan::{fields, lines, next_number};
 
@@ -13,7 +13,7 @@ pub struct Direction {
     pub errors: u64,
     /// Packets dropped.
     pub dropped: u64,
-    /// Packets for which a ring had no room.
+    /// Packets dropped because a ring buffer was full.
     pub fifo: u64,
 }
 
@@ -28,13 +28,13 @@ pub struct Interface<'a> {
     pub tx: Direction,
 }
 
-/// The interfaces; the two lines of heading have no colon behind a name and fall out.
+/// The interfaces; the two heading lines have no colon after a name and are skipped.
 pub fn parse(text: &[u8]) -> impl Iterator<Item = Interface<'_>> {
     lines(text).filter_map(interface)
 }
 
 fn interface(line: &[u8]) -> Option<Interface<'_>> {
-    // The last colon, because an alias (`eth0:1`) has one in its name; old kernels put no blank behind it.
+    // The last colon, because an alias (`eth0:1`) contains one; old kernels put no blank after it.
     let colon = line.iter().rposition(|byte| *byte == b':')?;
     let name = line.get(..colon)?.trim_ascii();
     let mut fields = fields(line.get(colon + 1..)?);

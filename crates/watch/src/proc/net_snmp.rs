@@ -1,9 +1,9 @@
-//! `/proc/net/snmp`, `/proc/net/netstat` (a line of names, a line of figures, for each protocol) and `/proc/net/snmp6`
-//! (a name and a figure a line).
+//! `/proc/net/snmp` and `/proc/net/netstat` (for each protocol a line of names and a line of values), and
+//! `/proc/net/snmp6` (a name and a value on each line).
 
 use super::scan::{fields, key_and_number, lines, number};
 
-/// Every counter of the paired files: protocol, name, figure. Figures that are negative (`MaxConn -1`) are left out.
+/// All counters of the paired files: protocol, name, value. Negative values (`MaxConn -1`) are skipped.
 pub fn parse(text: &[u8]) -> impl Iterator<Item = (&[u8], &[u8], u64)> {
     let mut lines = lines(text);
     std::iter::from_fn(move || {
@@ -14,7 +14,7 @@ pub fn parse(text: &[u8]) -> impl Iterator<Item = (&[u8], &[u8], u64)> {
     .flatten()
 }
 
-/// Names and figures of one protocol; nothing when the two lines are not of the same.
+/// Names and values of one protocol; `None` if the two lines belong to different protocols.
 fn pair<'a>(
     names: &'a [u8],
     figures: &'a [u8],
@@ -28,7 +28,7 @@ fn pair<'a>(
     Some(names.zip(figures).filter_map(move |(name, figure)| Some((protocol, name, number(figure)?))))
 }
 
-/// Every counter of `snmp6`.
+/// All counters of `snmp6`.
 pub fn parse6(text: &[u8]) -> impl Iterator<Item = (&[u8], u64)> {
     lines(text).filter_map(key_and_number)
 }

@@ -1,4 +1,4 @@
-//! `/proc/net/{udp,udp6,tcp,tcp6}`: sockets, where netlink is out of reach and to find who listens on a port.
+//! `/proc/net/{udp,udp6,tcp,tcp6}`: sockets, used to find the process of a port, and where netlink is unavailable.
 
 use super::scan::{fields, hexadecimal, lines, number};
 
@@ -8,23 +8,23 @@ pub const TCP_LISTEN: u64 = 0x0a;
 /// A socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Socket {
-    /// Its local port.
+    /// Local port.
     pub port: u16,
-    /// Its peer's port; 0 when not connected.
+    /// Remote port; 0 if not connected.
     pub peer_port: u16,
-    /// TCP state; UDP uses 7 for not connected.
+    /// TCP state; UDP uses 7 for unconnected.
     pub state: u64,
-    /// Bytes that wait to be sent.
+    /// Send queue, bytes.
     pub tx_queue: u64,
-    /// Bytes that wait to be read; of a listening socket, connections that wait to be accepted.
+    /// Receive queue, bytes; of a listening socket, connections waiting to be accepted.
     pub rx_queue: u64,
-    /// By which the owner's descriptor is found.
+    /// Inode, by which the owning process is found.
     pub inode: u64,
-    /// Datagrams dropped; UDP alone, since 2.6.27.
+    /// Datagrams dropped; UDP only, since Linux 2.6.27.
     pub drops: Option<u64>,
 }
 
-/// The sockets; the heading falls out.
+/// The sockets; the heading is skipped.
 pub fn parse(text: &[u8]) -> impl Iterator<Item = Socket> {
     lines(text).filter_map(socket)
 }

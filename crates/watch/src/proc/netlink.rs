@@ -1,28 +1,29 @@
-//! Netlink answers (linux/netlink.h, rtnetlink.h, inet_diag.h): queueing disciplines and sockets. Bytes in, figures out.
+//! Netlink messages (linux/netlink.h, rtnetlink.h, inet_diag.h) for queueing disciplines and sockets: encodes requests
+//! and parses answers.
 
-/// The end of a dump.
+/// `NLMSG_DONE`: the end of a dump.
 pub const DONE: u16 = 3;
-/// An error, or an acknowledgement when its code is 0.
+/// `NLMSG_ERROR`: an error, or an acknowledgement if its code is 0.
 pub const ERROR: u16 = 2;
-/// An interface.
+/// `RTM_NEWLINK`: a network interface.
 pub const NEW_LINK: u16 = 16;
 /// A queueing discipline.
 pub const NEW_QDISC: u16 = 36;
 /// A socket.
 pub const SOCK_DIAG_BY_FAMILY: u16 = 20;
 
-/// A message: its type and what follows its header.
+/// A netlink message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message<'a> {
     /// `NLMSG_*`, or a type of the family.
     pub kind: u16,
-    /// That of the request it answers.
+    /// Sequence number of the request that it answers.
     pub sequence: u32,
-    /// Behind the header.
+    /// The bytes after the header.
     pub payload: &'a [u8],
 }
 
-/// The messages of a datagram; what is cut off falls out.
+/// The messages of a datagram; a truncated one is skipped.
 pub fn messages(datagram: &[u8]) -> impl Iterator<Item = Message<'_>> {
     const HEADER: usize = 16;
     let mut rest = datagram;
@@ -35,13 +36,13 @@ pub fn messages(datagram: &[u8]) -> impl Iterator<Item = Message<'_>> {
     })
 }
 
-/// The error code of an [`ERROR`] message, positive; 0 is none.
+/// The errno of an [`ERROR`] message, positive; 0 means no error.
 #[must_use]
 pub fn error_code(payload: &[u8]) -> i32 {
     u32_at(payload, 0).map_or(0, |code| 0_i32.wrapping_sub(code.cast_signed()))
 }
 
-/// The attributes behind a fixed part: type (without flags) and value.
+/// The attributes after the fixed part: type (without flags) and value.
 fn attributes(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     const HEADER: usize = 4;
     let mut rest = bytes;
@@ -54,7 +55,7 @@ fn attributes(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     })
 }
 
-/// An interface: its index and name.
+/// Parses an interface: index and name.
 #[must_use]
 pub fn link(payload: &[u8]) -> Option<(u32, &[u8])> {
     const NAME: u16 = 3;
@@ -66,25 +67,25 @@ pub fn link(payload: &[u8]) -> Option<(u32, &[u8])> {
 /// A queueing discipline and its counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Qdisc<'a> {
-    /// On which interface, by index.
+    /// Index of its interface.
     pub interface: u32,
     /// Its handle, such as `0x10000` for `1:`.
     pub handle: u32,
     /// `fq_codel`, `tbf`, …
     pub kind: &'a [u8],
-    /// Packets that wait.
+    /// Queued packets.
     pub packets: u32,
-    /// Bytes that wait.
+    /// Queued bytes.
     pub bytes: u32,
     /// Packets dropped.
     pub drops: u32,
-    /// Packets put back.
+    /// Packets requeued.
     pub requeues: u32,
-    /// Times a packet had to wait for the shaper.
+    /// Number of times a packet had to wait for the shaper.
     pub overlimits: u32,
 }
 
-/// A queueing discipline; `None` without its queue's counters.
+/// Parses a queueing discipline; `None` without queue statistics.
 #[must_use]
 pub fn qdisc(payload: &[u8]) -> Option<Qdisc<'_>> {
     const KIND: u16 = 1;
@@ -112,49 +113,49 @@ pub fn qdisc(payload: &[u8]) -> Option<Qdisc<'_>> {
     })
 }
 
-/// A socket as `sock_diag` shows it.
+/// A socket as reported by `sock_diag`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Socket {
     /// Local port.
     pub port: u16,
-    /// The peer's port.
+    /// Remote port.
     pub peer_port: u16,
-    /// Local address, as it lies there (IPv4 in the first four bytes).
+    /// Local address in network byte order (IPv4 in the first four bytes).
     pub address: [u8; 16],
-    /// The peer's address.
+    /// Remote address.
     pub peer_address: [u8; 16],
-    /// Bytes that wait to be read; of a listening socket, connections that wait to be accepted.
+    /// Receive queue, bytes; of a listening socket, connections waiting to be accepted.
     pub receive_queue: u32,
-    /// Bytes that wait to be sent; of a listening socket, its backlog.
+    /// Send queue, bytes; of a listening socket, its backlog.
     pub send_queue: u32,
-    /// By which its owner's descriptor is found.
+    /// Inode, by which the owning process is found.
     pub inode: u32,
-    /// Memory of what waits to be read, its limit, datagrams dropped.
+    /// Receive memory, its limit, and dropped datagrams, if requested.
     pub memory: Option<SocketMemory>,
     /// `TCP_ESTABLISHED` is 1.
     pub state: u8,
-    /// How sending goes, of a connection that was asked for it.
-    pub flow: Option<TcpInfo>,
+    /// TCP statistics, if requested.
+    pub tcp_info: Option<TcpInfo>,
 }
 
-/// What `INET_DIAG_INFO` says of sending (struct tcp_info in linux/tcp.h; the times since 4.9).
+/// Send statistics from `INET_DIAG_INFO` (struct tcp_info in linux/tcp.h; the times since Linux 4.9).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpInfo {
-    /// `tcpi_unacked`: segments sent and not acknowledged.
+    /// `tcpi_unacked`: segments sent but not acknowledged.
     pub unacked: u32,
-    /// `tcpi_notsent_bytes`: bytes written and not sent.
+    /// `tcpi_notsent_bytes`: bytes written but not sent.
     pub unsent_bytes: u32,
-    /// `tcpi_total_retrans`: segments sent again, ever.
+    /// `tcpi_total_retrans`: total segments retransmitted.
     pub retransmitted: u32,
-    /// `tcpi_busy_time`: µs in which there was something to send.
+    /// `tcpi_busy_time`: µs with data to send.
     pub busy_us: u64,
-    /// `tcpi_rwnd_limited`: µs of these in which the peer's window was full.
+    /// `tcpi_rwnd_limited`: part of these in which the peer's receive window was full.
     pub peer_limited_us: u64,
-    /// `tcpi_sndbuf_limited`: µs of these in which the send buffer held too little.
+    /// `tcpi_sndbuf_limited`: part of these in which the send buffer was the limit.
     pub buffer_limited_us: u64,
 }
 
-/// What else a dump of sockets is to tell: bits of `idiag_ext`.
+/// The extension to request in a dump of sockets: bits of `idiag_ext`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SocketDetail {
     /// `INET_DIAG_SKMEMINFO`.
@@ -170,7 +171,7 @@ pub struct SocketMemory {
     pub received: u32,
     /// `sk_rcvbuf`, bytes.
     pub receive_limit: u32,
-    /// `sk_drops`; since 4.8.
+    /// `sk_drops`; since Linux 4.8.
     pub drops: u32,
 }
 
@@ -197,11 +198,11 @@ pub fn socket(payload: &[u8]) -> Option<Socket> {
         inode: u32_at(payload, 68)?,
         memory,
         state: *payload.get(1)?,
-        flow: of(INFO).and_then(flow),
+        tcp_info: of(INFO).and_then(tcp_info),
     })
 }
 
-fn flow(info: &[u8]) -> Option<TcpInfo> {
+fn tcp_info(info: &[u8]) -> Option<TcpInfo> {
     Some(TcpInfo {
         unacked: u32_at(info, 24)?,
         retransmitted: u32_at(info, 100)?,
@@ -212,16 +213,16 @@ fn flow(info: &[u8]) -> Option<TcpInfo> {
     })
 }
 
-/// A dump of all `kind` (`RTM_GETLINK` 18, `RTM_GETQDISC` 38), whose fixed part is `fixed` zero bytes.
+/// Request for a dump of type `kind` (`RTM_GETLINK` 18, `RTM_GETQDISC` 38) with `fixed` zero bytes as its fixed part.
 #[must_use]
 pub fn dump_request(kind: u16, fixed: usize) -> Vec<u8> {
     request(kind, &vec![0; fixed])
 }
 
-/// A dump of sockets: family (2 or 10), protocol (6 or 17), a bit for each TCP state.
+/// Request for a dump of sockets: address family (2 or 10), protocol (6 or 17), and a bit for each TCP state.
 #[must_use]
-pub fn socket_request(family: u8, protocol: u8, states: u32, asked: SocketDetail) -> Vec<u8> {
-    let extensions = match asked {
+pub fn socket_request(family: u8, protocol: u8, states: u32, detail: SocketDetail) -> Vec<u8> {
+    let extensions = match detail {
         SocketDetail::Memory => 1 << 6,
         SocketDetail::TcpInfo => 1 << 1,
     };
@@ -231,7 +232,7 @@ pub fn socket_request(family: u8, protocol: u8, states: u32, asked: SocketDetail
     request(SOCK_DIAG_BY_FAMILY, &body)
 }
 
-/// The request with this number, by which its answers are known.
+/// The request with its sequence number set, by which its answers are recognised.
 #[must_use]
 pub fn numbered(request: &[u8], sequence: u32) -> Vec<u8> {
     let mut request = request.to_vec();
@@ -330,9 +331,9 @@ mod tests {
             buffer_limited_us: 1_000,
         };
         let message = |info: &[u8]| [vec![0; 72], attribute(2, info)].concat();
-        assert_eq!(socket(&message(&info)).unwrap().flow, Some(expect));
-        // Kernels before 4.9 end sooner.
-        assert_eq!(socket(&message(&info[..168])).unwrap().flow, None);
-        assert_eq!(socket(&[0; 72]).unwrap().flow, None);
+        assert_eq!(socket(&message(&info)).unwrap().tcp_info, Some(expect));
+        // Kernels before 4.9 have a shorter struct.
+        assert_eq!(socket(&message(&info[..168])).unwrap().tcp_info, None);
+        assert_eq!(socket(&[0; 72]).unwrap().tcp_info, None);
     }
 }

@@ -1,17 +1,18 @@
-//! `/proc/pressure/*` and `*.pressure` of control groups (Documentation/accounting/psi.rst): time stood still.
+//! Pressure stall information: `/proc/pressure/*` and `*.pressure` of control groups
+//! (Documentation/accounting/psi.rst).
 
 use super::scan::{fields, lines, number};
 
-/// Time since boot in which tasks stood still, microseconds. The averages of the file are not read: they lag.
+/// Time since boot in which tasks stalled, microseconds. The averages in the file are not used, because they lag.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pressure {
-    /// Some task did.
+    /// At least one task stalled.
     pub some_us: Option<u64>,
-    /// All tasks did. Missing for the CPU before 5.13.
+    /// All tasks stalled. Absent for the CPU before Linux 5.13.
     pub full_us: Option<u64>,
 }
 
-/// The totals.
+/// Parses the totals.
 #[must_use]
 pub fn parse(text: &[u8]) -> Pressure {
     let mut pressure = Pressure::default();

@@ -1,6 +1,8 @@
 //! Files as kernels of several ages and builds write them, and the same files damaged in every simple way.
 
-use super::cpu_stat::{CpuTimes, Line};
+use throng_observation::host::CpuTimes;
+
+use super::cpu_stat::Line;
 use super::*;
 
 /// Linux 6.18, two cores.

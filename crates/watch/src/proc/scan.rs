@@ -1,6 +1,6 @@
-//! What all kernel files share: lines, fields between blanks, numbers that may be missing or too long.
+//! Helpers for all kernel files: lines, blank-separated fields, and numbers that may be missing or out of range.
 
-/// The lines of a file, without their ends.
+/// The non-empty lines of a file.
 pub fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty())
 }
@@ -10,13 +10,13 @@ pub fn fields(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     line.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty())
 }
 
-/// A decimal number; `None` for anything else, and for one that does not fit.
+/// Parses a decimal number; `None` for anything else, and on overflow.
 #[must_use]
 pub fn number(field: &[u8]) -> Option<u64> {
     digits(field, 10)
 }
 
-/// A hexadecimal number without prefix.
+/// Parses a hexadecimal number without prefix.
 #[must_use]
 pub fn hexadecimal(field: &[u8]) -> Option<u64> {
     digits(field, 16)
@@ -32,12 +32,12 @@ fn digits(field: &[u8], radix: u32) -> Option<u64> {
     })
 }
 
-/// The next field as a number; `None` when it is missing or none.
+/// The next field as a number; `None` if it is missing or invalid.
 pub fn next_number<'a>(fields: &mut impl Iterator<Item = &'a [u8]>) -> Option<u64> {
     fields.next().and_then(number)
 }
 
-/// A line `key value …` or `key: value …`: the key, and the first number behind it.
+/// Parses a line `key value …` or `key: value …`: the key and the first number after it.
 #[must_use]
 pub fn key_and_number(line: &[u8]) -> Option<(&[u8], u64)> {
     let mut fields = fields(line);
@@ -46,15 +46,15 @@ pub fn key_and_number(line: &[u8]) -> Option<(&[u8], u64)> {
     Some((key, next_number(&mut fields)?))
 }
 
-/// The first number behind `key` in a file of such lines.
+/// The first number after `key` in a file of such lines.
 #[must_use]
 pub fn find(text: &[u8], key: &[u8]) -> Option<u64> {
-    // Most lines are others, and need not be taken apart.
+    // Compare the prefix first: most lines do not match.
     let mut named = lines(text).filter(|line| line.starts_with(key)).filter_map(key_and_number);
     named.find(|(name, _)| *name == key).map(|(_, value)| value)
 }
 
-/// Text for a person of bytes that should be text.
+/// Converts bytes to text for display.
 #[must_use]
 pub fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes.trim_ascii()).into_owned()

@@ -1,19 +1,19 @@
-//! `/proc/P/task/T/schedstat` (Documentation/scheduler/sched-stats.rst): time on a CPU and in its queue.
+//! `/proc/P/task/T/schedstat` (Documentation/scheduler/sched-stats.rst): CPU time and run queue wait of a thread.
 
 use super::scan::{fields, next_number};
 
-/// Times since the thread began, nanoseconds.
+/// Cumulative times of a thread, nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SchedStat {
-    /// On a CPU.
+    /// Time on a CPU.
     pub on_cpu_ns: u64,
-    /// Ready, and waiting for one.
+    /// Time runnable, waiting for a CPU.
     pub waiting_ns: u64,
-    /// How often it was put on one.
+    /// Number of time slices on a CPU.
     pub slices: u64,
 }
 
-/// The three figures; `None` when it is not such a file.
+/// Parses the three numbers; `None` if it is not a schedstat file.
 #[must_use]
 pub fn parse(text: &[u8]) -> Option<SchedStat> {
     let mut fields = fields(text);

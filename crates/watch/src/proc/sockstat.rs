@@ -2,7 +2,7 @@
 
 use super::scan::{fields, lines, number};
 
-/// Figures of both files; memory in pages.
+/// Values of both files; memory in pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SockStat {
     /// TCP sockets in use.
@@ -20,7 +20,7 @@ pub struct SockStat {
 }
 
 impl SockStat {
-    /// Adds what a file says; `sockstat6` counts further sockets and no memory.
+    /// Adds the values of a file; `sockstat6` has further sockets but no memory.
     pub fn read(&mut self, text: &[u8]) {
         for line in lines(text) {
             let mut fields = fields(line);

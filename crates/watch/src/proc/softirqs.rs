@@ -1,8 +1,8 @@
-//! `/proc/softirqs` (proc(5)): soft interrupts by kind, a column a CPU.
+//! `/proc/softirqs` (proc(5)): soft interrupts by kind, one column for each CPU.
 
 use super::scan::{fields, lines, number};
 
-/// How often each CPU took packets off its network devices: its number and the count.
+/// Number of NET_RX soft interrupts of each CPU: CPU number and count.
 pub fn net_rx(text: &[u8]) -> impl Iterator<Item = (u32, u64)> {
     let mut lines = lines(text);
     let cpus = lines.next().unwrap_or_default();
@@ -10,7 +10,7 @@ pub fn net_rx(text: &[u8]) -> impl Iterator<Item = (u32, u64)> {
         let mut fields = fields(line);
         (fields.next()? == b"NET_RX:").then_some(fields)
     });
-    // CPUs that are offline have a number and no column.
+    // Offline CPUs have no column.
     let cpus =
         fields(cpus).map(|name| number(name.strip_prefix(b"CPU")?).and_then(|n| u32::try_from(n).ok()));
     cpus.zip(counts.into_iter().flatten()).filter_map(|(cpu, count)| Some((cpu?, number(count)?)))

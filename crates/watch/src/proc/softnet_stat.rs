@@ -1,21 +1,21 @@
-//! `/proc/net/softnet_stat` (net/core/net-procfs.c): the receive side of the network stack, a line a CPU.
+//! `/proc/net/softnet_stat` (net/core/net-procfs.c): the receive side of the network stack, one line for each CPU.
 
 use super::scan::{fields, hexadecimal, lines};
 
 /// A CPU's counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SoftNet {
-    /// Which CPU: said since 5.10; before, the number of the line, which differs when a CPU is offline.
+    /// CPU number, in the file since Linux 5.10; before, the line's index, which differs if a CPU is offline.
     pub cpu: u32,
-    /// Packets handled.
+    /// Packets processed.
     pub processed: u64,
     /// Packets dropped because the backlog was full.
     pub dropped: u64,
-    /// Times it had to stop with packets left.
+    /// Number of times its budget ran out with packets left.
     pub time_squeeze: u64,
-    /// Packets dropped by the flow limit; since 3.11.
+    /// Packets dropped by the flow limit; since Linux 3.11.
     pub flow_limit: u64,
-    /// Packets in the backlog; since 5.10.
+    /// Packets in the backlog; since Linux 5.10.
     pub backlog: Option<u64>,
 }
 

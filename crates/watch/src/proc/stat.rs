@@ -1,51 +1,51 @@
-//! `/proc/P/stat` and `/proc/P/task/T/stat` (proc(5)): names, parents, states, ticks.
+//! `/proc/P/stat` and `/proc/P/task/T/stat` (proc(5)): name, parent, state and CPU ticks of a process or thread.
 
 use std::time::Duration;
 
 use super::scan::{fields, next_number, number};
 
-/// What is read of the file.
+/// The parsed fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stat<'a> {
-    /// Process or thread.
+    /// Process or thread id.
     pub id: u32,
-    /// Its name, at most 15 bytes of anything.
+    /// Its name: at most 15 arbitrary bytes.
     pub name: &'a [u8],
-    /// `R`, `S`, `D`, `Z`, `T`, …
+    /// State: `R`, `S`, `D`, `Z`, `T`, …
     pub state: u8,
-    /// Its parent process; 0 when that is in another PID namespace.
+    /// Parent process; 0 if that is in another PID namespace.
     pub parent: u32,
-    /// Its process group; 0 when that is in another PID namespace.
+    /// Process group; 0 if that is in another PID namespace.
     pub group: u32,
-    /// Faults that needed no I/O.
+    /// Page faults without I/O.
     pub faults_minor: u64,
-    /// Faults that did.
+    /// Page faults with I/O.
     pub faults_major: u64,
-    /// Ticks in user space.
+    /// CPU time in user space, ticks.
     pub user_ticks: u64,
-    /// Ticks in the kernel.
+    /// CPU time in the kernel, ticks.
     pub system_ticks: u64,
-    /// Its nice value: above 0 its user time counts as low-priority work, and it makes way for others.
+    /// Nice value; above 0 its user time is accounted as low-priority (`nice`) work.
     pub nice: i32,
-    /// Threads of the process.
+    /// Number of threads of the process.
     pub threads: u64,
-    /// When it started, ticks since boot: with the id, who it is.
+    /// Start time, ticks since boot; identifies the process together with the id.
     pub started_ticks: u64,
-    /// Ticks it waited for block I/O; 0 unless delay accounting is on.
+    /// Wait for block I/O, ticks; 0 unless delay accounting is on.
     pub blkio_ticks: u64,
-    /// Of a zombie, how it ended, in the form of waitpid(2); 0 also where the reader may not trace the process.
+    /// Exit status of a zombie as in waitpid(2); 0 also if the reader may not trace the process.
     pub exit_code: i32,
 }
 
 impl Stat<'_> {
-    /// How long it has run, `since_boot` being how long the machine has.
+    /// Its age; `since_boot` is the machine's uptime.
     #[must_use]
     pub fn age(&self, tick_seconds: f64, since_boot: Duration) -> Duration {
         let started = Duration::try_from_secs_f64(self.started_ticks as f64 * tick_seconds);
         since_boot.saturating_sub(started.unwrap_or_default())
     }
 
-    /// Of a process that has ended: how, in words; `None` where that was without a fault, or is not told.
+    /// How a process failed, in words; `None` if it ended without error, or if that is unknown.
     #[must_use]
     pub fn fault(&self) -> Option<String> {
         match (self.exit_code & 0x7f, self.exit_code >> 8 & 0xff) {
@@ -56,9 +56,9 @@ impl Stat<'_> {
     }
 }
 
-/// The figures; `None` when it is not such a file.
+/// Parses the file; `None` if it is not a stat file.
 ///
-/// The name stands in parentheses and may hold blanks, parentheses and line ends, so its end is the file's *last* `)`.
+/// The name is in parentheses and may contain blanks, parentheses and newlines, so it ends at the file's *last* `)`.
 #[must_use]
 pub fn parse(text: &[u8]) -> Option<Stat<'_>> {
     let open = text.iter().position(|byte| *byte == b'(')?;
@@ -99,7 +99,7 @@ pub fn parse(text: &[u8]) -> Option<Stat<'_>> {
     })
 }
 
-/// A number that may be below 0.
+/// Parses a signed number.
 fn signed(field: &[u8]) -> Option<i32> {
     std::str::from_utf8(field).ok()?.parse().ok()
 }

@@ -1,4 +1,4 @@
-//! `/proc/P/statm`: memory of a process in pages.
+//! `/proc/P/statm`: memory of a process, pages.
 
 use super::scan::{fields, number};
 

@@ -2,16 +2,16 @@
 
 use super::scan::find;
 
-/// Context switches of a thread since it began.
+/// Context switches of a thread since its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Switches {
-    /// It waited for something.
+    /// The thread waited for something.
     pub voluntary: u64,
-    /// It was taken off its CPU.
+    /// The thread was preempted.
     pub involuntary: u64,
 }
 
-/// The switches; `None` when the file does not have them.
+/// Parses the context switches; `None` if the file has none.
 #[must_use]
 pub fn switches(text: &[u8]) -> Option<Switches> {
     Some(Switches {
@@ -20,7 +20,7 @@ pub fn switches(text: &[u8]) -> Option<Switches> {
     })
 }
 
-/// The largest resident set so far, bytes.
+/// The peak resident set (`VmHWM`), bytes.
 #[must_use]
 pub fn peak_resident_bytes(text: &[u8]) -> Option<u64> {
     find(text, b"VmHWM").map(|kib| kib.saturating_mul(1024))

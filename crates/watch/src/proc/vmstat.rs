@@ -1,27 +1,27 @@
-//! `/proc/vmstat`: paging and reclaim.
+//! `/proc/vmstat`: paging and memory reclaim.
 
 use super::scan::{key_and_number, lines};
 
 /// Counters since boot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VmStat {
-    /// Faults that read from a disk.
+    /// Page faults that read from a disk.
     pub faults_major: u64,
     /// KiB read from block devices.
     pub page_in_kib: u64,
     /// KiB written to block devices.
     pub page_out_kib: u64,
-    /// Pages looked at by tasks that reclaimed for themselves; by zone before 4.8.
+    /// Pages scanned in direct reclaim; by zone before Linux 4.8.
     pub scan_direct: u64,
-    /// Allocations that had to reclaim; by zone since 4.10.
+    /// Allocations that stalled in direct reclaim; by zone since Linux 4.10.
     pub allocation_stalls: u64,
-    /// File pages read again soon after eviction.
+    /// File pages read again soon after their eviction.
     pub refaults_file: u64,
-    /// Processes killed; since 4.13.
+    /// Processes killed by the OOM killer; since Linux 4.13.
     pub oom_kills: u64,
 }
 
-/// The counters; what a kernel does not have is 0.
+/// Parses the counters; those that the kernel does not have are 0.
 #[must_use]
 pub fn parse(text: &[u8]) -> VmStat {
     let mut stat = VmStat::default();
@@ -31,7 +31,7 @@ pub fn parse(text: &[u8]) -> VmStat {
             b"pgpgin" => stat.page_in_kib = value,
             b"pgpgout" => stat.page_out_kib = value,
             b"oom_kill" => stat.oom_kills = value,
-            // `workingset_refault` counted file pages alone, before anonymous ones were told apart in 5.9.
+            // `workingset_refault` counted only file pages before Linux 5.9 introduced separate counters.
             b"workingset_refault_file" | b"workingset_refault" => stat.refaults_file = value,
             b"pgscan_direct_throttle" => {}
             _ if key.starts_with(b"pgscan_direct") => {

@@ -1,4 +1,4 @@
-//! Sampling by the clocks of all CPUs: reads the rings in rounds, puts the records in order, and counts.
+//! Samples by the clocks of all CPUs: reads the ring buffers periodically, orders the records, and counts stacks.
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -8,81 +8,73 @@ use throng_observation::host::{Frame, Profile, ProfileMethod, Stack};
 
 use super::perf::{Clocks, Event, Record, RingError};
 use super::processes::TrackedProcesses;
-use super::shared::{Shared, monotonic, thread_cpu};
+use super::shared::{FrameTable, Shared, monotonic, sort_by_count};
 use super::stack_counts::StackCounts;
 use super::symbols::{self, Names};
 use super::{Cost, Options};
+use crate::cpu_accounting::thread_cpu;
 
-/// How often the rings are read at least. Short-lived processes are looked at while they live, or soon after.
+/// Maximum interval between reads, so that short-lived processes are examined while they live or soon after.
 const ROUND: Duration = Duration::from_millis(100);
 
-/// The clocks, running, and the processes that are counted.
+/// The running clocks and the tracked processes.
 pub(super) struct ClockSampler {
     clocks: Clocks,
-    followed: TrackedProcesses,
+    tracked: TrackedProcesses,
     started: Duration,
 }
 
 impl ClockSampler {
-    /// Starts the clocks, then looks at the processes: what changes in between is told by records.
+    /// Starts the clocks, then reads the processes; changes in between arrive as records.
     pub(super) fn open(pids: &[u32], options: &Options) -> Result<Self, RingError> {
         let clocks = Clocks::start(&online_cpus(), options.frequency_hz, options.unwind)?;
         let started = monotonic();
-        let mut followed = TrackedProcesses::new(options.children);
+        let mut tracked = TrackedProcesses::new(options.children);
         for pid in pids {
-            followed.add(*pid);
+            tracked.add(*pid);
         }
-        Ok(Self { clocks, followed, started })
+        Ok(Self { clocks, tracked, started })
     }
 
-    /// Samples until told to end.
+    /// Samples until it is told to end.
     pub(super) fn run(mut self, shared: &Shared, options: Options) -> (Profile, Cost) {
         let cpu_before = thread_cpu();
         let mut count = Count::default();
-        // Records of one CPU may be read before earlier ones of another: a round counts only what is older than the
-        // beginning of the round before it.
+        // Records of one CPU may be read before earlier ones of another: each round processes only records older than
+        // the start of the previous round.
         let mut pending: Vec<Record> = Vec::new();
         let mut horizon_ns = 0;
-        let mut trouble = None;
+        let mut failure = None;
         while !shared.is_over() {
             if let Err(error) = self.clocks.wait(shared.wake(), ROUND) {
-                trouble = Some(format!("sampling broke off: {error}"));
+                failure = Some(format!("sampling ended early: {error}"));
                 break;
             }
             for pid in shared.to_follow() {
-                self.followed.add(pid);
+                self.tracked.add(pid);
             }
             let round_ns = nanos(monotonic());
-            count.lost += self.clocks.read(&mut pending).broken;
+            count.lost += self.clocks.read(&mut pending);
             pending.sort_by_key(|record| record.at_ns);
             let ready = pending.partition_point(|record| record.at_ns < horizon_ns);
             for record in pending.drain(..ready) {
-                count.take(&record, &mut self.followed);
+                count.take(&record, &mut self.tracked);
             }
             horizon_ns = round_ns;
         }
         self.clocks.stop();
         let duration = monotonic().saturating_sub(self.started);
-        count.lost += self.clocks.read(&mut pending).broken;
+        count.lost += self.clocks.read(&mut pending);
         pending.sort_by_key(|record| record.at_ns);
         for record in pending.drain(..) {
-            count.take(&record, &mut self.followed);
+            count.take(&record, &mut self.tracked);
         }
         let sampling_cpu = thread_cpu().saturating_sub(cpu_before);
-        let mut profile = Profile {
-            host: options.host,
-            moment: options.moment,
-            started_at: options.started_at,
-            duration_us: duration.as_micros().try_into().unwrap_or(u64::MAX),
-            frequency_hz: options.frequency_hz,
-            method: ProfileMethod::CpuClock,
-            frames: Vec::new(),
-            stacks: Vec::new(),
-            samples_lost: count.lost,
-            limits: trouble.into_iter().collect(),
-        };
+        let mut profile = options.profile(ProfileMethod::CpuClock, duration);
+        profile.samples_lost = count.lost;
+        profile.limits.extend(failure);
         if shared.is_wanted() {
-            count.finish(&mut self.followed, &mut profile);
+            count.finish(&mut self.tracked, &mut profile);
         }
         let naming_cpu = thread_cpu().saturating_sub(cpu_before).saturating_sub(sampling_cpu);
         (profile, Cost { sampling_cpu, naming_cpu })
@@ -93,50 +85,43 @@ fn nanos(time: Duration) -> u64 {
     time.as_nanos().try_into().unwrap_or(u64::MAX)
 }
 
-/// What has been seen so far.
+/// Results so far.
 #[derive(Default)]
 struct Count {
-    tally: StackCounts,
+    counts: StackCounts,
     lost: u64,
     throttled: u64,
 }
 
 impl Count {
-    fn take(&mut self, record: &Record, followed: &mut TrackedProcesses) {
+    fn take(&mut self, record: &Record, tracked: &mut TrackedProcesses) {
         match &record.event {
-            Event::Sample(sample) => self.tally.add(sample, followed),
+            Event::Sample(sample) => self.counts.add(sample, tracked),
             Event::Lost(records) => self.lost = self.lost.saturating_add(*records),
             Event::Throttled => self.throttled += 1,
-            event => followed.note(event),
+            event => tracked.note(event),
         }
     }
 
-    /// Names everything and fills the profile.
-    fn finish(self, followed: &mut TrackedProcesses, profile: &mut Profile) {
-        let StackCounts { threads, places, stacks, cut, .. } = self.tally;
-        // Files of the watched processes decide what is read here: should one break the readers, the addresses remain.
-        let named = catch_unwind(AssertUnwindSafe(|| symbols::name(&places, followed)));
+    /// Looks up all symbols and fills the profile.
+    fn finish(self, tracked: &mut TrackedProcesses, profile: &mut Profile) {
+        let StackCounts { threads, places, stacks, cut, .. } = self.counts;
+        // The symbol readers parse files of the watched processes: if a file makes them panic, the addresses remain.
+        let named = catch_unwind(AssertUnwindSafe(|| symbols::name(&places, tracked)));
         let Names { frames: of_place, limits } = named.unwrap_or_else(|_| Names {
             frames: places
                 .iter()
                 .map(|place| Frame { symbol: place.to_string(), module: String::new() })
                 .collect(),
-            limits: vec!["functions have no names: reading them broke; this is a fault of throng".to_owned()],
+            limits: vec![
+                "functions have no names: symbol lookup failed; this is a fault of throng".to_owned(),
+            ],
         });
         profile.limits.extend(limits);
-        // Many places lie in one function.
-        let mut numbers: HashMap<Frame, u32> = HashMap::new();
-        let frame_of: Vec<u32> = of_place
-            .into_iter()
-            .map(|frame| {
-                let next = numbers.len() as u32;
-                *numbers.entry(frame).or_insert(next)
-            })
-            .collect();
-        let mut frames: Vec<(u32, Frame)> =
-            numbers.into_iter().map(|(frame, number)| (number, frame)).collect();
-        frames.sort_unstable_by_key(|(number, _)| *number);
-        profile.frames = frames.into_iter().map(|(_, frame)| frame).collect();
+        // Many addresses lie in one function.
+        let mut table = FrameTable::default();
+        let frame_of: Vec<u32> = of_place.into_iter().map(|frame| table.index(frame)).collect();
+        profile.frames = table.into_frames();
 
         let mut merged: HashMap<(u32, Vec<u32>), u32> = HashMap::new();
         for ((thread, places), count) in stacks {
@@ -151,17 +136,15 @@ impl Count {
                 Some(Stack { pid, tid, thread: thread.name.to_string(), frames, count })
             })
             .collect();
-        profile.stacks.sort_unstable_by(|a, b| {
-            b.count.cmp(&a.count).then_with(|| (a.tid, &a.frames).cmp(&(b.tid, &b.frames)))
-        });
+        sort_by_count(&mut profile.stacks);
         profile.limits.extend(unnamed(profile));
-        say_limits(followed, cut, self.throttled, profile);
+        add_limits(tracked, cut, self.throttled, profile);
     }
 }
 
-/// Files in whose functions much of the time went, and which do not name them.
+/// Files without symbols in which much of the time was spent.
 fn unnamed(profile: &Profile) -> Vec<String> {
-    /// Below this the names that are missing would not change what is concluded.
+    /// Below this share missing names do not change the conclusions.
     const PERCENT_MIN: u64 = 10;
     let mut files: HashMap<&str, u64> = HashMap::new();
     let mut all = 0;
@@ -185,20 +168,20 @@ fn unnamed(profile: &Profile) -> Vec<String> {
     files.into_iter().map(say).collect()
 }
 
-fn say_limits(followed: &TrackedProcesses, cut: u64, throttled: u64, profile: &mut Profile) {
+fn add_limits(tracked: &TrackedProcesses, cut: u64, throttled: u64, profile: &mut Profile) {
     let mut say = |text: String| profile.limits.push(text);
-    if followed.unreadable > 0 {
+    if tracked.unreadable > 0 {
         say(format!(
             "the memory of {} processes could not be read, so their functions have no names: they belong to another \
              user; run as root, or give the binary CAP_SYS_PTRACE",
-            followed.unreadable
+            tracked.unreadable
         ));
     }
-    if followed.refused > 0 {
-        say(format!("{} processes were too many to follow", followed.refused));
+    if tracked.refused > 0 {
+        say(format!("{} processes were too many to follow", tracked.refused));
     }
-    if !followed.images.unreadable.is_empty() {
-        say(format!("files that could not be opened for names: {}", followed.images.unreadable.join(", ")));
+    if !tracked.images.unreadable.is_empty() {
+        say(format!("files that could not be opened for names: {}", tracked.images.unreadable.join(", ")));
     }
     if cut > 0 {
         say(format!("{cut} samples are kept without callers: there were too many different stacks"));
@@ -211,14 +194,14 @@ fn say_limits(followed: &TrackedProcesses, cut: u64, throttled: u64, profile: &m
     }
 }
 
-/// The CPUs that run.
+/// The CPUs that are online.
 fn online_cpus() -> Vec<u32> {
     let list = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
     let cpus = cpu_list(list.trim());
     if cpus.is_empty() { vec![0] } else { cpus }
 }
 
-/// Reads `0-3,8,10-11`.
+/// Parses a list like `0-3,8,10-11`.
 fn cpu_list(list: &str) -> Vec<u32> {
     const CPUS_MAX: u32 = 8_192;
     let range = |part: &str| {

@@ -1,4 +1,4 @@
-//! Where a server spends its time: stacks of its processes, sampled for a while, with the names of the functions.
+//! The profiler: samples the stacks of a server's processes for a while and names the functions.
 //!
 //! ```text
 //! clocks on all CPUs -> records -> followed processes -> tally -> names -> Profile
@@ -30,32 +30,33 @@ use clock_sampler::ClockSampler;
 use shared::{Control, Shared};
 use state_sampler::StateSampler;
 
-/// Samples a second on each CPU unless asked otherwise. Not 100: many programs do things every 10 ms, and a sampler in
-/// step with them sees always or never what they do.
+/// Default sampling frequency on each CPU. Not 100 Hz: many programs act every 10 ms, and a sampler in step with them
+/// would always or never see that.
 pub const FREQUENCY_HZ: u32 = 99;
-/// Looks a second at the state of each thread, at most.
+/// Maximum frequency of sampling thread states.
 pub const STATE_FREQUENCY_HZ: u32 = 20;
-/// The most that may be asked for; beyond it the kernel throttles.
+/// Maximum frequency; above it the kernel throttles.
 const FREQUENCY_HZ_MAX: u32 = 10_000;
 
-/// What to sample, and what to call it.
+/// Options of a profile.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// On which host this is; goes into the profile.
+    /// The host; copied into the profile.
     pub host: HostId,
-    /// What moment of the run this shows; goes into the profile.
+    /// The moment of the run; copied into the profile.
     pub moment: String,
-    /// When that is on the run's clock; goes into the profile.
+    /// The start on the run's clock; copied into the profile.
     pub started_at: RunTime,
-    /// Samples a second on each CPU, 1 to 10,000. Thread states are looked at [`STATE_FREQUENCY_HZ`] times at most.
+    /// Sampling frequency on each CPU, 1 to 10,000 Hz. Thread states are sampled at most [`STATE_FREQUENCY_HZ`] times a
+    /// second.
     pub frequency_hz: u32,
-    /// How; `None` takes the clock where it is allowed, else the states of threads.
+    /// The method; `None` means the CPU clock if permitted, else thread states.
     pub method: Option<ProfileMethod>,
-    /// Also sample the processes that the given ones start, or started before.
+    /// Whether to sample descendants of the given processes too.
     pub children: bool,
-    /// Unwind programs without frame pointers by their own tables. The kernel then copies 16 KiB of stack a sample.
+    /// Whether to unwind stacks by the programs' unwind tables. The kernel then copies 16 KiB of stack for each sample.
     pub unwind: bool,
-    /// The run on whose account for the host the profiler's own CPU time goes.
+    /// The run to which the profiler's own CPU time is charged.
     pub rows: Option<RowSender>,
 }
 
@@ -78,35 +79,48 @@ impl Options {
     fn charge(&self) -> Option<ChargeGuard> {
         self.rows.as_ref()?.charge(self.host, Purpose::Profile)
     }
+
+    /// A profile without samples.
+    fn profile(self, method: ProfileMethod, duration: Duration) -> Profile {
+        Profile {
+            host: self.host,
+            moment: self.moment,
+            started_at: self.started_at,
+            duration_us: duration.as_micros().try_into().unwrap_or(u64::MAX),
+            frequency_hz: self.frequency_hz,
+            method,
+            ..Profile::default()
+        }
+    }
 }
 
-/// Why sampling could not begin.
+/// Why a profile cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum ProfilerError {
     /// None of the processes exists.
     #[error("no process to profile: {0}")]
     NoProcess(String),
-    /// The frequency cannot be had.
+    /// The frequency is out of range.
     #[error("a frequency of {0} Hz: it must be 1 to 10000")]
     Frequency(u32),
-    /// The clocks were asked for, and are not allowed; the text says which right is missing and how to give it.
+    /// The CPU clock was requested but is not permitted; the text names the missing right and how to grant it.
     #[error("{0}")]
     NotAllowed(String),
-    /// A thread, or something like it, could not be had from the system.
+    /// The system refused a thread or another resource.
     #[error("the profiler could not start: {0}")]
     Start(#[from] std::io::Error),
 }
 
-/// What profiling cost.
+/// CPU time used by the profiler itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
-    /// CPU time of reading samples.
+    /// CPU time for reading samples.
     pub sampling_cpu: Duration,
-    /// CPU time of finding names, after the sampling.
+    /// CPU time for symbol lookup after sampling.
     pub naming_cpu: Duration,
 }
 
-/// Sampling that goes on in a thread of its own until it is stopped. Dropped, it ends without a profile.
+/// A profile that is being taken on a thread of its own. Dropping it discards the profile.
 #[derive(Debug)]
 pub struct RunningProfile {
     method: ProfileMethod,
@@ -114,12 +128,12 @@ pub struct RunningProfile {
     control: Control,
 }
 
-/// Begins to sample the processes `pids` (and their children, see [`Options::children`]).
+/// Starts sampling the processes `pids` (and their descendants, see [`Options::children`]).
 ///
 /// # Errors
-/// When none of them exists, the frequency is out of range, or the clocks were asked for by name and are not allowed.
-/// Without [`Options::method`] a missing right is no error: the states of threads are sampled, and the profile's `limits`
-/// say which right is missing.
+/// When none of them exists, the frequency is out of range, or the CPU clock was requested explicitly and is not
+/// permitted. Without [`Options::method`] a missing right is not an error: thread states are sampled, and the profile's
+/// `limits` name the missing right.
 pub fn start(pids: &[u32], options: Options) -> Result<RunningProfile, ProfilerError> {
     if !(1..=FREQUENCY_HZ_MAX).contains(&options.frequency_hz) {
         return Err(ProfilerError::Frequency(options.frequency_hz));
@@ -161,30 +175,30 @@ pub fn start(pids: &[u32], options: Options) -> Result<RunningProfile, ProfilerE
 }
 
 impl RunningProfile {
-    /// How it samples.
+    /// The sampling method in use.
     #[must_use]
     pub fn method(&self) -> ProfileMethod {
         self.method
     }
 
-    /// What is known from the start not to be possible, and which right is missing.
+    /// Limitations known at the start, with the missing rights.
     #[must_use]
     pub fn limits(&self) -> &[String] {
         &self.limits
     }
 
-    /// Also samples this process from here on.
+    /// Samples this process too from now on.
     pub fn follow(&self, pid: u32) {
         self.control.follow(pid);
     }
 
-    /// Ends sampling and finds the names: some 100 ms of CPU time, more for large programs.
+    /// Ends sampling and looks up symbols: about 100 ms of CPU time, more for large programs.
     #[must_use]
     pub fn stop(self) -> Profile {
         self.stop_with_cost().0
     }
 
-    /// As [`Self::stop`], and says what it cost.
+    /// As [`Self::stop`], and returns the cost.
     #[must_use]
     pub fn stop_with_cost(self) -> (Profile, Cost) {
         self.control.stop()

@@ -1,21 +1,21 @@
-//! Which right is missing when the kernel refuses to be sampled, and how to give it.
+//! Explains which privilege is missing when the kernel refuses profiling, and how to grant it.
 
 use std::io;
 
 use super::perf::RingError;
 
-/// What this process may do, and what the host asks of those who profile.
+/// The privileges of this process, and the host's settings for profiling.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Privileges {
-    /// `kernel.perf_event_paranoid`; `None` when it cannot be read.
+    /// `kernel.perf_event_paranoid`; `None` if it cannot be read.
     pub(crate) paranoid: Option<i32>,
     /// `kernel.perf_event_mlock_kb`.
     pub(crate) mlock_kb: Option<u64>,
-    /// Has `CAP_PERFMON` or `CAP_SYS_ADMIN`.
+    /// Whether it has `CAP_PERFMON` or `CAP_SYS_ADMIN`.
     pub(crate) may_profile: bool,
-    /// Has `CAP_SYS_PTRACE`: may read other users' processes.
+    /// Whether it has `CAP_SYS_PTRACE`, to read other users' processes.
     pub(crate) may_look_inside: bool,
-    /// Runs behind a seccomp filter, as in a container.
+    /// Whether a seccomp filter is active, as in a container.
     pub(crate) is_filtered: bool,
 }
 
@@ -25,7 +25,7 @@ const CAP_SYS_ADMIN: u32 = 21;
 const CAP_PERFMON: u32 = 38;
 
 impl Privileges {
-    /// Reads them.
+    /// Reads the privileges of this process.
     pub(crate) fn read() -> Self {
         let number = |path: &str| std::fs::read_to_string(path).ok()?.trim().parse::<i64>().ok();
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -36,7 +36,7 @@ impl Privileges {
         }
     }
 
-    /// What `/proc/self/status` says.
+    /// The privileges in `/proc/self/status`.
     fn of_status(status: &str) -> Self {
         let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
         let capabilities = field("CapEff:").and_then(|hex| u64::from_str_radix(hex, 16).ok()).unwrap_or(0);
@@ -49,7 +49,7 @@ impl Privileges {
         }
     }
 
-    /// A sentence on why the sampler could not start and what to do about it.
+    /// Why the sampler could not start and how to fix it, as a sentence.
     pub(crate) fn explain(&self, error: &RingError) -> String {
         let (RingError::Open(cause) | RingError::Map(cause)) = error;
         let help = "run as root, or give the binary the right: setcap cap_perfmon,cap_sys_ptrace,cap_syslog=ep, or \

@@ -1,5 +1,6 @@
-//! The thread that samples, and how others talk to it.
+//! The sampling thread and its control handle.
 
+use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,12 +9,12 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rustix::event::{EventfdFlags, eventfd};
-use throng_observation::RunTime;
-use throng_observation::host::{HostId, Profile, ProfileMethod};
+use throng_observation::host::{Frame, Profile, Stack};
 
 use super::Cost;
+use crate::cpu_accounting::clock;
 
-/// What the sampling thread is told.
+/// State shared with the sampling thread.
 #[derive(Debug)]
 pub(super) struct Shared {
     is_over: AtomicBool,
@@ -23,28 +24,28 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    /// Sampling is to end.
+    /// Whether sampling is to end.
     pub(super) fn is_over(&self) -> bool {
         self.is_over.load(Ordering::Acquire)
     }
 
-    /// Somebody waits for the profile.
+    /// Whether the profile is wanted, rather than discarded.
     pub(super) fn is_wanted(&self) -> bool {
         self.is_wanted.load(Ordering::Acquire)
     }
 
-    /// Processes to follow since the last call.
+    /// Processes to track that were added since the last call.
     pub(super) fn to_follow(&self) -> Vec<u32> {
         std::mem::take(&mut self.follow.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Can be read once sampling is to end.
+    /// Readable once sampling is to end.
     pub(super) fn wake(&self) -> BorrowedFd<'_> {
         self.wake.as_fd()
     }
 }
 
-/// The handle of the sampling thread.
+/// Control handle of the sampling thread.
 #[derive(Debug)]
 pub(super) struct Control {
     shared: Arc<Shared>,
@@ -52,7 +53,7 @@ pub(super) struct Control {
 }
 
 impl Control {
-    /// Runs `sampler` in a thread.
+    /// Runs `sampler` on a thread.
     pub(super) fn spawn(
         sampler: impl FnOnce(&Shared) -> (Profile, Cost) + Send + 'static,
     ) -> io::Result<Self> {
@@ -74,12 +75,15 @@ impl Control {
     pub(super) fn stop(mut self) -> (Profile, Cost) {
         self.shared.is_wanted.store(true, Ordering::Release);
         let ended = self.end();
-        ended.unwrap_or_else(|| (broken(), Cost::default()))
+        ended.unwrap_or_else(|| {
+            let limits = vec!["the profiler failed: this is a fault of throng".to_owned()];
+            (Profile { limits, ..Profile::default() }, Cost::default())
+        })
     }
 
     fn end(&mut self) -> Option<(Profile, Cost)> {
         self.shared.is_over.store(true, Ordering::Release);
-        // The thread also looks by itself, should this fail.
+        // If this fails, the thread still polls the flag.
         let _ = rustix::io::write(&self.shared.wake, &1_u64.to_ne_bytes());
         self.thread.take()?.join().ok()
     }
@@ -91,33 +95,32 @@ impl Drop for Control {
     }
 }
 
-/// What is left when the sampling thread broke: a fault of ours, which says so.
-fn broken() -> Profile {
-    Profile {
-        host: HostId::default(),
-        moment: String::new(),
-        started_at: RunTime::default(),
-        duration_us: 0,
-        frequency_hz: 0,
-        method: ProfileMethod::CpuClock,
-        frames: Vec::new(),
-        stacks: Vec::new(),
-        samples_lost: 0,
-        limits: vec!["the profiler broke off: this is a fault of throng".to_owned()],
-    }
-}
-
-/// CPU time that this thread has used.
-pub(super) fn thread_cpu() -> Duration {
-    clock(rustix::time::ClockId::ThreadCPUTime)
-}
-
-/// The clock that the kernel stamps samples with.
+/// The clock of the kernel's sample timestamps.
 pub(super) fn monotonic() -> Duration {
     clock(rustix::time::ClockId::Monotonic)
 }
 
-fn clock(id: rustix::time::ClockId) -> Duration {
-    let time = rustix::time::clock_gettime(id);
-    Duration::new(time.tv_sec.try_into().unwrap_or(0), time.tv_nsec.try_into().unwrap_or(0))
+/// Assigns indices to frames in the order of their first use.
+#[derive(Default)]
+pub(super) struct FrameTable(HashMap<Frame, u32>);
+
+impl FrameTable {
+    pub(super) fn index(&mut self, frame: Frame) -> u32 {
+        let next = self.0.len() as u32;
+        *self.0.entry(frame).or_insert(next)
+    }
+
+    /// The frames by index.
+    pub(super) fn into_frames(self) -> Vec<Frame> {
+        let mut frames: Vec<_> = self.0.into_iter().map(|(frame, index)| (index, frame)).collect();
+        frames.sort_unstable_by_key(|(index, _)| *index);
+        frames.into_iter().map(|(_, frame)| frame).collect()
+    }
+}
+
+/// Sorts stacks by count, most frequent first.
+pub(super) fn sort_by_count(stacks: &mut [Stack]) {
+    stacks.sort_unstable_by(|a, b| {
+        b.count.cmp(&a.count).then_with(|| (a.tid, &a.frames).cmp(&(b.tid, &b.frames)))
+    });
 }

@@ -1,5 +1,5 @@
-//! Samples counted by thread and stack. Addresses become places in files at once, because the process that gives them a
-//! meaning may end; names are found when sampling is over.
+//! Counts samples by thread and stack. Addresses are resolved to files and offsets at once, because the process may
+//! end; their symbols are looked up when sampling is over.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -10,21 +10,22 @@ use super::processes::TrackedProcesses;
 use super::processes::maps::Backing;
 use super::unwind::Rules;
 
-/// Different stacks kept; beyond it only the running function is (64 CPUs at 99 Hz fill this in 40 s at the soonest).
+/// Maximum number of stacks; beyond it only the innermost function is kept (64 CPUs at 99 Hz take at least 40 s to fill
+/// it).
 const STACKS_MAX: usize = 262_144;
-/// Different places kept.
+/// Maximum number of code locations.
 const PLACES_MAX: usize = 1 << 20;
 
-/// Where code was met.
+/// The location of sampled code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum CodeLocation {
-    /// At an address of the kernel.
+    /// A kernel address.
     Kernel(u64),
-    /// In a file, at an offset.
+    /// An offset in a file.
     Image { image: u32, offset: u64 },
-    /// In code without a file, at an address of a process.
+    /// An address in a process's code without a file.
     Anonymous { process: u32, address: u64 },
-    /// Where nothing is known to be.
+    /// An unknown address.
     Unknown,
 }
 
@@ -39,21 +40,21 @@ impl fmt::Display for CodeLocation {
     }
 }
 
-/// A thread, under a name it had.
+/// A thread with the name that it had.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct NamedThread {
     pub(crate) ids: Ids,
     pub(crate) name: Arc<str>,
 }
 
-/// Samples, counted.
+/// Counted samples.
 #[derive(Default)]
 pub(crate) struct StackCounts {
     pub(crate) threads: Vec<NamedThread>,
     pub(crate) places: Vec<CodeLocation>,
-    /// Thread and places, innermost first, with the count.
+    /// Sample counts by thread and stack, innermost location first.
     pub(crate) stacks: HashMap<(u32, Box<[u32]>), u32>,
-    /// Samples of which only the running function was kept.
+    /// Number of samples of which only the innermost function was kept.
     pub(crate) cut: u64,
     known_threads: HashMap<NamedThread, u32>,
     known_places: HashMap<CodeLocation, u32>,
@@ -61,10 +62,10 @@ pub(crate) struct StackCounts {
 }
 
 impl StackCounts {
-    /// Counts a sample, if it is of a process that is followed.
-    pub(crate) fn add(&mut self, sample: &Sample, followed: &mut TrackedProcesses) {
-        let Some(user) = self.user_stack(sample, followed) else { return };
-        let name = followed.thread_name(sample.ids);
+    /// Counts a sample of a tracked process; ignores others.
+    pub(crate) fn add(&mut self, sample: &Sample, tracked: &mut TrackedProcesses) {
+        let Some(user) = self.user_stack(sample, tracked) else { return };
+        let name = tracked.thread_name(sample.ids);
         let thread = self.thread(NamedThread { ids: sample.ids, name });
         let kernel = sample
             .kernel
@@ -79,7 +80,7 @@ impl StackCounts {
             places.push(self.place(place));
         }
         if jit {
-            followed.look_for_jit_map(sample.ids.pid);
+            tracked.look_for_jit_map(sample.ids.pid);
         }
         if self.stacks.len() >= STACKS_MAX && !self.stacks.contains_key(&(thread, places.as_slice().into())) {
             self.cut += 1;
@@ -88,9 +89,9 @@ impl StackCounts {
         *self.stacks.entry((thread, places.into())).or_default() += 1;
     }
 
-    /// The places of the user's side, by the unwind tables where there is a stack to unwind, else by frame pointers.
-    fn user_stack(&mut self, sample: &Sample, followed: &mut TrackedProcesses) -> Option<Vec<CodeLocation>> {
-        let (process, images) = followed.process(sample.ids.pid)?;
+    /// The user space stack: by unwind tables if the sample has a copy of the stack, else by frame pointers.
+    fn user_stack(&mut self, sample: &Sample, tracked: &mut TrackedProcesses) -> Option<Vec<CodeLocation>> {
+        let (process, images) = tracked.process(sample.ids.pid)?;
         let unwound = sample
             .stack
             .as_ref()
@@ -108,7 +109,7 @@ impl StackCounts {
             },
             None => CodeLocation::Unknown,
         };
-        // A frame pointer that is used for other things leads to places that are no code: the stack ends there.
+        // A frame pointer register used for other purposes leads to addresses that are not code: the stack ends there.
         let is_code = |(nth, place): &(usize, CodeLocation)| *nth == 0 || *place != CodeLocation::Unknown;
         Some(
             addresses
@@ -137,7 +138,7 @@ impl StackCounts {
     }
 }
 
-/// A return address lies behind its call, maybe in the next function: one less lies within.
+/// A return address follows its call and may lie in the next function; one less lies within the call.
 fn within_call(nth: usize, address: u64) -> u64 {
     if nth == 0 { address } else { address.saturating_sub(1) }
 }

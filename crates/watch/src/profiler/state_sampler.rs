@@ -1,6 +1,6 @@
-//! Sampling without any right: what state each thread is in, and where the kernel lets it wait.
+//! Samples thread states without privileges: the state of each thread, and where in the kernel it waits.
 //!
-//! It sees what the clocks cannot, threads that do not run. It cannot see which function a running thread is in.
+//! Unlike the clock it sees threads that do not run, but not the function of a running thread.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
@@ -9,52 +9,54 @@ use throng_observation::host::{Frame, Profile, ProfileMethod, Stack};
 
 use super::perf::Ids;
 use super::processes::tree;
-use super::shared::{Shared, monotonic, thread_cpu};
+use super::shared::{FrameTable, Shared, monotonic, sort_by_count};
 use super::{Cost, Options, STATE_FREQUENCY_HZ, syscalls};
+use crate::cpu_accounting::thread_cpu;
+use crate::proc::stat;
 
-/// Share of one core that looking may cost; with more threads than that allows, they take turns.
+/// CPU budget of sampling, share of one core; with more threads than that allows, they are sampled in turn.
 const CPU_SHARE_MAX: f64 = 0.02;
-/// How often processes and threads are listed again.
+/// How often processes and threads are listed.
 const LIST_EVERY: Duration = Duration::from_millis(200);
-/// Threads looked at in a round before its cost is known.
+/// Number of threads sampled in the first round, before the cost is known.
 const TURN_FIRST: usize = 32;
-/// Different threads counted.
+/// Maximum number of threads.
 const THREADS_MAX: usize = 65_536;
 
-/// What a thread was found doing.
+/// The activity of a thread in a sample.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Doing {
-    /// The letter of `/proc/PID/stat`.
+struct Activity {
+    /// State letter of `/proc/PID/stat`.
     state: char,
-    /// The kernel function it waits in, where that may be read.
+    /// Kernel function in which it waits, if that may be read.
     waits_in: Option<String>,
-    /// The system call it is in, where that may be read.
+    /// Its current system call, if that may be read.
     call: Option<libc::c_long>,
 }
 
-/// The processes that are looked at.
+/// Samples the states of processes' threads.
 pub(super) struct StateSampler {
     roots: Vec<u32>,
     children: bool,
-    /// Whose turn it is.
+    /// Threads in the order in which they are sampled.
     queue: VecDeque<Ids>,
-    seen: HashMap<Ids, Seen>,
-    /// Times a thread was looked at.
-    looks: u64,
+    samples: HashMap<Ids, ThreadSamples>,
+    /// Total number of samples.
+    total: u64,
 }
 
 #[derive(Default)]
-struct Seen {
+struct ThreadSamples {
     name: String,
-    doing: HashMap<Doing, u32>,
+    activity: HashMap<Activity, u32>,
 }
 
 impl StateSampler {
     pub(super) fn new(pids: &[u32], children: bool) -> Self {
-        Self { roots: pids.to_vec(), children, queue: VecDeque::new(), seen: HashMap::new(), looks: 0 }
+        Self { roots: pids.to_vec(), children, queue: VecDeque::new(), samples: HashMap::new(), total: 0 }
     }
 
-    /// Samples until told to end.
+    /// Samples until it is told to end.
     pub(super) fn run(mut self, shared: &Shared, options: Options, limits: Vec<String>) -> (Profile, Cost) {
         let frequency_hz = options.frequency_hz.min(STATE_FREQUENCY_HZ);
         let period = Duration::from_secs(1) / frequency_hz.max(1);
@@ -71,33 +73,24 @@ impl StateSampler {
                 listed = Some(round);
             }
             let cpu = thread_cpu();
-            let looked = self.look(turn);
+            let looked = self.sample(turn);
             let each = thread_cpu().saturating_sub(cpu).as_secs_f64() / looked.max(1) as f64;
             turn = ((period.as_secs_f64() * CPU_SHARE_MAX / each.max(1e-7)) as usize).clamp(4, THREADS_MAX);
             rounds += 1;
-            // Against the beginning: a late round does not delay those after it.
+            // Relative to the start, so that a late round does not delay later ones.
             let next = started + period * rounds;
             wait(shared, next.saturating_sub(monotonic()));
         }
         let cost = Cost { sampling_cpu: thread_cpu().saturating_sub(cpu_before), naming_cpu: Duration::ZERO };
         let duration = monotonic().saturating_sub(started);
-        let mut profile = Profile {
-            host: options.host,
-            moment: options.moment,
-            started_at: options.started_at,
-            duration_us: duration.as_micros().try_into().unwrap_or(u64::MAX),
-            frequency_hz,
-            method: ProfileMethod::ThreadState,
-            frames: Vec::new(),
-            stacks: Vec::new(),
-            samples_lost: 0,
-            limits,
-        };
+        let options = Options { frequency_hz, ..options };
+        let mut profile = options.profile(ProfileMethod::ThreadState, duration);
+        profile.limits = limits;
         self.finish(rounds, &mut profile);
         (profile, cost)
     }
 
-    /// Lists the threads there are; those that are new wait for their turn.
+    /// Lists all threads; new ones join the queue.
     fn list(&mut self) {
         let pids = if self.children { tree::with_descendants(&self.roots) } else { self.roots.clone() };
         let queued: std::collections::HashSet<Ids> = self.queue.iter().copied().collect();
@@ -111,70 +104,62 @@ impl StateSampler {
         }
     }
 
-    /// Looks at the next `turn` threads, and says at how many.
-    fn look(&mut self, turn: usize) -> usize {
+    /// Samples the next `turn` threads; returns how many.
+    fn sample(&mut self, turn: usize) -> usize {
         let turn = turn.min(self.queue.len());
         for _ in 0..turn {
             let Some(ids) = self.queue.pop_front() else { break };
-            let Some((name, doing)) = read(ids) else { continue }; // It has ended.
+            let Some((name, activity)) = read(ids) else { continue }; // It has ended.
             self.queue.push_back(ids);
-            self.looks += 1;
-            if self.seen.len() < THREADS_MAX || self.seen.contains_key(&ids) {
-                let seen = self.seen.entry(ids).or_default();
-                seen.name = name;
-                *seen.doing.entry(doing).or_default() += 1;
+            self.total += 1;
+            if self.samples.len() < THREADS_MAX || self.samples.contains_key(&ids) {
+                let samples = self.samples.entry(ids).or_default();
+                samples.name = name;
+                *samples.activity.entry(activity).or_default() += 1;
             }
         }
         turn
     }
 
     fn finish(self, rounds: u32, profile: &mut Profile) {
-        let each = self.looks as f64 / self.seen.len().max(1) as f64;
+        let each = self.total as f64 / self.samples.len().max(1) as f64;
         let seconds = profile.duration_us as f64 / 1e6;
-        if each < 0.8 * f64::from(rounds) && seconds > 0.0 && !self.seen.is_empty() {
+        if each < 0.8 * f64::from(rounds) && seconds > 0.0 && !self.samples.is_empty() {
             profile.limits.push(format!(
                 "{} threads took turns: each was looked at {:.1} times a second, so that looking stays below {:.0} % of a \
                  core",
-                self.seen.len(),
+                self.samples.len(),
                 each / seconds,
                 CPU_SHARE_MAX * 100.0
             ));
         }
-        let waits = |known: fn(&Doing) -> bool| {
+        let waits = |known: fn(&Activity) -> bool| {
             let mut waiting =
-                self.seen.values().flat_map(|s| s.doing.keys()).filter(|d| d.state != 'R').peekable();
+                self.samples.values().flat_map(|s| s.activity.keys()).filter(|d| d.state != 'R').peekable();
             waiting.peek().is_none() || waiting.any(known)
         };
-        if !waits(|doing| doing.waits_in.is_some() || doing.call.is_some()) {
+        if !waits(|activity| activity.waits_in.is_some() || activity.call.is_some()) {
             profile.limits.push(
                 "where threads wait is hidden: it may be read of one's own processes only; run as the server's user or \
                  root, or give the binary CAP_SYS_PTRACE"
                     .to_owned(),
             );
         }
-        let mut numbers: HashMap<Frame, u32> = HashMap::new();
-        for (ids, seen) in self.seen {
-            for (doing, count) in seen.doing {
-                let frames = doing.frames().into_iter().map(|frame| {
-                    let next = numbers.len() as u32;
-                    *numbers.entry(frame).or_insert(next)
-                });
-                let frames = frames.collect();
+        let mut table = FrameTable::default();
+        for (ids, samples) in self.samples {
+            for (activity, count) in samples.activity {
+                let frames = activity.frames().into_iter().map(|frame| table.index(frame)).collect();
                 let Ids { pid, tid } = ids;
-                profile.stacks.push(Stack { pid, tid, thread: seen.name.clone(), frames, count });
+                profile.stacks.push(Stack { pid, tid, thread: samples.name.clone(), frames, count });
             }
         }
-        let mut frames: Vec<_> = numbers.into_iter().map(|(frame, number)| (number, frame)).collect();
-        frames.sort_unstable_by_key(|(number, _)| *number);
-        profile.frames = frames.into_iter().map(|(_, frame)| frame).collect();
-        profile.stacks.sort_unstable_by(|a, b| {
-            b.count.cmp(&a.count).then_with(|| (a.tid, &a.frames).cmp(&(b.tid, &b.frames)))
-        });
+        profile.frames = table.into_frames();
+        sort_by_count(&mut profile.stacks);
     }
 }
 
-impl Doing {
-    /// The kernel function, the call, the state: from the innermost outwards.
+impl Activity {
+    /// Kernel function, system call, state: innermost first.
     fn frames(&self) -> Vec<Frame> {
         let state = match self.state {
             'R' => "running or ready to run",
@@ -200,34 +185,29 @@ fn wait(shared: &Shared, at_most: Duration) {
         tv_sec: at_most.as_secs().try_into().unwrap_or(0),
         tv_nsec: at_most.subsec_nanos().into(),
     };
-    // An interrupted wait is a round that comes early.
+    // An interrupted wait only makes the round start early.
     let _ = poll(&mut fds, Some(&timeout));
 }
 
-/// Name of a thread and what it does; `None` when it has ended.
-fn read(ids: Ids) -> Option<(String, Doing)> {
+/// Name and activity of a thread; `None` if it has ended.
+fn read(ids: Ids) -> Option<(String, Activity)> {
     let file = |name: &str| {
         let bytes = std::fs::read(format!("/proc/{}/task/{}/{name}", ids.pid, ids.tid)).ok()?;
         Some(String::from_utf8_lossy(&bytes).into_owned())
     };
-    let stat = file("stat")?;
-    let name = tree::name_and_parent(&stat)?.0.to_owned();
-    let state = state(&stat)?;
-    let mut doing = Doing { state, waits_in: None, call: None };
+    let text = std::fs::read(format!("/proc/{}/task/{}/stat", ids.pid, ids.tid)).ok()?;
+    let stat = stat::parse(&text)?;
+    let (name, state) = (String::from_utf8_lossy(stat.name).into_owned(), char::from(stat.state));
+    let mut activity = Activity { state, waits_in: None, call: None };
     if state != 'R' {
-        doing.waits_in =
+        activity.waits_in =
             file("wchan").map(|text| text.trim().to_owned()).filter(|f| !f.is_empty() && f != "0");
-        doing.call = file("syscall").and_then(|text| call(&text));
+        activity.call = file("syscall").and_then(|text| call(&text));
     }
-    Some((name, doing))
+    Some((name, activity))
 }
 
-/// The state letter of a line of `/proc/PID/stat`.
-fn state(stat: &str) -> Option<char> {
-    stat.get(stat.rfind(')')? + 1..)?.trim_start().chars().next()
-}
-
-/// The number of the call in `/proc/PID/syscall`; `None` while it runs, or waits outside a call (-1).
+/// The number in `/proc/PID/syscall`; `None` while the thread runs, or waits outside a system call (-1).
 fn call(text: &str) -> Option<libc::c_long> {
     text.split_ascii_whitespace().next()?.parse().ok().filter(|number| *number >= 0)
 }
@@ -237,10 +217,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn states_and_calls_are_read() {
-        assert_eq!(state("5 (a) b) S 1"), Some('S'));
-        assert_eq!(state("5 (a)"), None);
-        assert_eq!(state(""), None);
+    fn system_calls_are_read() {
         assert_eq!(call("202 0x7f 0x80 0x0 0x0 0x0 0x0 0x7ffd 0x7f12"), Some(202));
         assert_eq!(call("running"), None);
         assert_eq!(call("-1 0x7ffd 0x7f12"), None);
@@ -249,8 +226,9 @@ mod tests {
 
     #[test]
     fn a_waiting_thread_reads_from_the_kernel_outwards() {
-        let doing = Doing { state: 'S', waits_in: Some("futex_do_wait".into()), call: Some(libc::SYS_futex) };
-        let frames = doing.frames();
+        let activity =
+            Activity { state: 'S', waits_in: Some("futex_do_wait".into()), call: Some(libc::SYS_futex) };
+        let frames = activity.frames();
         let frames: Vec<_> = frames.iter().map(|f| (f.symbol.as_str(), f.module.as_str())).collect();
         let expect = [("futex_do_wait", "[kernel]"), ("futex", "[syscall]"), ("waiting", "[state]")];
         assert_eq!(frames, expect);

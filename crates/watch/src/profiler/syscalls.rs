@@ -1,6 +1,6 @@
-//! Names of the system calls that threads of servers wait in, and of the common ones besides.
+//! Names of common system calls, in particular those in which server threads wait.
 
-/// Name and number on this machine.
+/// Name and number on this architecture.
 macro_rules! table {
     ($($name:ident $number:ident,)*) => { &[$((stringify!($name), libc::$number),)*] };
 }
@@ -24,7 +24,7 @@ const NAMES: &[(&str, libc::c_long)] = table! {
     process_vm_readv SYS_process_vm_readv, copy_file_range SYS_copy_file_range, restart_syscall SYS_restart_syscall,
 };
 
-/// Calls that newer machines no longer have.
+/// Calls that newer architectures do not have.
 #[cfg(target_arch = "x86_64")]
 const OLDER: &[(&str, libc::c_long)] = table! {
     poll SYS_poll, select SYS_select, epoll_wait SYS_epoll_wait, pause SYS_pause, open SYS_open, stat SYS_stat,
@@ -33,7 +33,7 @@ const OLDER: &[(&str, libc::c_long)] = table! {
 #[cfg(not(target_arch = "x86_64"))]
 const OLDER: &[(&str, libc::c_long)] = &[];
 
-/// The name of a call; its number where it has none here.
+/// The name of a system call; its number if unknown.
 pub(super) fn name(number: libc::c_long) -> String {
     let known = NAMES.iter().chain(OLDER).find(|(_, known)| *known == number);
     known.map_or_else(|| format!("syscall {number}"), |(name, _)| (*name).to_owned())

@@ -1,4 +1,4 @@
-//! Stacks of programs that keep no frame pointers, unwound by their own tables (`.eh_frame`) from a copy of the stack.
+//! Unwinds stacks of programs without frame pointers, by their unwind tables (`.eh_frame`) and a copy of the stack.
 
 use std::collections::HashSet;
 
@@ -17,17 +17,17 @@ mod native {
 
     use super::{Backing, HashSet, Images, Memory, UserStack};
 
-    /// Frames unwound of a stack.
+    /// Maximum number of frames in a stack.
     const FRAMES_MAX: usize = 128;
 
-    /// The unwind tables of a process's memory that were needed so far.
+    /// The unwind tables of a process that were needed so far.
     #[derive(Default)]
     pub(crate) struct Unwinding {
         unwinder: UnwinderNative<Arc<[u8]>, MayAllocateDuringUnwind>,
         loaded: HashSet<u64>,
     }
 
-    /// Rules found so far, shared by all processes.
+    /// Cached unwind rules, shared by all processes.
     #[derive(Default)]
     pub(crate) struct Rules(CacheNative<MayAllocateDuringUnwind>);
 
@@ -44,7 +44,7 @@ mod native {
     }
 
     impl Unwinding {
-        /// The addresses of the stack, innermost first; those of callers lie within the call.
+        /// The addresses of the stack, innermost first; those of callers lie within the call instruction.
         pub(crate) fn unwind(
             &mut self,
             rules: &mut Rules,
@@ -63,13 +63,13 @@ mod native {
             loop {
                 let address = frame.address_for_lookup();
                 if !self.load(address, memory, images) && !addresses.is_empty() {
-                    break; // A caller that is no code: the rest would be guesses.
+                    break; // The caller is not code: the rest would be guesses.
                 }
                 addresses.push(address);
                 if addresses.len() >= FRAMES_MAX {
                     break;
                 }
-                // An error is where the copy of the stack, or what is known of the code, ends.
+                // An error means the end of the copied stack or of the unwind information.
                 let next = self.unwinder.unwind_frame(frame, &mut registers, &mut rules.0, &mut read);
                 match next.ok().flatten().and_then(FrameAddress::from_return_address) {
                     Some(caller) => frame = caller,
@@ -79,7 +79,7 @@ mod native {
             addresses
         }
 
-        /// Makes the tables of the code at `address` known; false where there is no code.
+        /// Loads the unwind tables of the code at `address`; false if there is no code.
         fn load(&mut self, address: u64, memory: &Memory, images: &mut Images) -> bool {
             let Some((start, mapping)) = memory.at(address) else { return false };
             let Backing::Image(image) = mapping.backing else { return true };
@@ -101,7 +101,7 @@ mod native {
                 info.eh_frame_hdr_svma = Some(section.addresses.clone());
                 info.eh_frame_hdr = Some(Arc::clone(&section.data));
             }
-            // Where the file's address 0 lies in memory; below it for files that state high addresses.
+            // Load address of the file's address 0; wraps for files with high addresses.
             let base = start.wrapping_sub(stated);
             self.unwinder.add_module(Module::new(String::new(), start..mapping.end, base, info));
             true
@@ -112,7 +112,7 @@ mod native {
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 pub(crate) use native::{Rules, Unwinding};
 
-/// On other machines frame pointers are all there is.
+/// On other architectures only frame pointers are used.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod absent {
     use super::{Images, Memory, UserStack};

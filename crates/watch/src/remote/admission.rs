@@ -1,6 +1,7 @@
-//! Connections that have not shown the token yet: bounded, and so that none of them can keep another out. When all places
-//! are taken, the address that has most gives up its oldest. A flood from a few addresses uses up what is for all, but not
-//! what is kept for those who come for the first time in a second, and for addresses that showed the token before.
+//! Admission control for connections that have not sent the token yet: their number and rate are bounded, and no
+//! address can lock out others. When all slots are taken, the address that holds most loses its oldest. A flood from a
+//! few addresses uses up the common rate, but not the rates reserved for new addresses and for addresses that
+//! authenticated before.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, Ipv6Addr};
@@ -9,39 +10,40 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
-/// How many there may be at a time.
+/// Maximum number of unauthenticated connections.
 pub(super) const PENDING_MAX: usize = 16;
-/// Places that addresses have among themselves which showed the token before.
-const KNOWN_PLACES_MAX: usize = 8;
-/// How many one address may send in a second. With this, who has just come keeps a place for most of a second even where
-/// all others come from the same address: time enough for TLS and a token.
-const PER_S_OF_ADDRESS_MAX: u32 = 20;
-/// How many may come in a second in all: each costs a TLS handshake.
+/// Slots reserved for addresses that authenticated before.
+const KNOWN_SLOTS_MAX: usize = 8;
+/// Maximum number of connections from one address in a second. With this limit a new connection keeps its slot for most
+/// of a second even when all others come from one address: enough for TLS and the token.
+const ADDRESS_PER_S_MAX: u32 = 20;
+/// Maximum number of connections in a second in all; each costs a TLS handshake.
 const PER_S_MAX: u32 = 60;
-/// How many more may come of addresses of which none came in that second: three that flood use up what is for all.
+/// Additional connections in a second from addresses that had none in that second; three flooding addresses use up the
+/// rest.
 const NEW_PER_S_MAX: u32 = 20;
-/// How many more may come of addresses that showed the token before.
+/// Additional connections in a second from addresses that authenticated before.
 const KNOWN_PER_S_MAX: u32 = 40;
-/// How many addresses are remembered that showed the token.
+/// How many authenticated addresses are remembered.
 const KNOWN_MAX: usize = 64;
 
-/// Those that are there.
+/// Admits connections and evicts the oldest when there are too many.
 #[derive(Clone, Debug, Default)]
 pub(super) struct AdmissionControl(Arc<Mutex<AdmissionState>>);
 
 #[derive(Debug, Default)]
 struct AdmissionState {
-    /// The oldest first.
-    places: Vec<PendingConnection>,
+    /// Oldest first.
+    slots: Vec<PendingConnection>,
     next: u64,
-    /// Who showed the token, the latest last.
+    /// Addresses that authenticated, most recent last.
     known: VecDeque<IpAddr>,
     second: Option<Instant>,
-    /// Who came how often in this second; at most as many addresses as were let in.
-    came: HashMap<IpAddr, u32>,
-    of_all: u32,
-    of_new: u32,
-    of_known: u32,
+    /// Connections of this second by address; at most as many addresses as were admitted.
+    counts: HashMap<IpAddr, u32>,
+    common: u32,
+    new: u32,
+    reserved: u32,
 }
 
 #[derive(Debug)]
@@ -49,108 +51,107 @@ struct PendingConnection {
     number: u64,
     from: IpAddr,
     is_known: bool,
-    /// Dropping it takes the place away.
-    _stay: oneshot::Sender<()>,
+    /// Dropping it evicts the connection.
+    _evict: oneshot::Sender<()>,
 }
 
-/// A place, until it is dropped.
+/// The slot of an unauthenticated connection; freed when dropped.
 #[derive(Debug)]
 pub(super) struct PendingSlot {
-    strangers: AdmissionControl,
+    admission: AdmissionControl,
     number: u64,
     from: IpAddr,
-    taken: oneshot::Receiver<()>,
+    evicted: oneshot::Receiver<()>,
 }
 
 impl AdmissionControl {
-    /// A place for a connection from `from`; `None` when too many came in this second.
+    /// A slot for a connection from `from`; `None` when too many came in this second.
     pub(super) fn admit(&self, from: IpAddr, now: Instant) -> Option<PendingSlot> {
         let from = network(from);
-        let mut there = self.there();
-        let is_known = there.known.contains(&from);
-        if !there.is_in_time(from, is_known, now) {
+        let mut state = self.state();
+        let is_known = state.known.contains(&from);
+        if !state.is_within_rate(from, is_known, now) {
             return None;
         }
-        there.make_room(is_known);
-        let number = there.next;
-        there.next += 1;
-        let (stay, taken) = oneshot::channel();
-        there.places.push(PendingConnection { number, from, is_known, _stay: stay });
-        Some(PendingSlot { strangers: self.clone(), number, from, taken })
+        state.evict_if_full(is_known);
+        let number = state.next;
+        state.next += 1;
+        let (evict, evicted) = oneshot::channel();
+        state.slots.push(PendingConnection { number, from, is_known, _evict: evict });
+        Some(PendingSlot { admission: self.clone(), number, from, evicted })
     }
 
-    fn there(&self) -> MutexGuard<'_, AdmissionState> {
+    fn state(&self) -> MutexGuard<'_, AdmissionState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl AdmissionState {
-    fn is_in_time(&mut self, from: IpAddr, is_known: bool, now: Instant) -> bool {
+    fn is_within_rate(&mut self, from: IpAddr, is_known: bool, now: Instant) -> bool {
         if self.second.is_none_or(|second| now.duration_since(second) >= Duration::from_secs(1)) {
             self.second = Some(now);
-            (self.of_all, self.of_new, self.of_known) = (0, 0, 0);
-            self.came.clear();
+            (self.common, self.new, self.reserved) = (0, 0, 0);
+            self.counts.clear();
         }
-        let came = self.came.get(&from).copied().unwrap_or(0);
-        // One address does not use up what is for all.
-        if came >= PER_S_OF_ADDRESS_MAX {
+        let earlier = self.counts.get(&from).copied().unwrap_or(0);
+        // One address cannot use up the common rate.
+        if earlier >= ADDRESS_PER_S_MAX {
             return false;
         }
         let shares = [
-            (is_known, &mut self.of_known, KNOWN_PER_S_MAX),
-            (true, &mut self.of_all, PER_S_MAX),
-            (came == 0, &mut self.of_new, NEW_PER_S_MAX),
+            (is_known, &mut self.reserved, KNOWN_PER_S_MAX),
+            (true, &mut self.common, PER_S_MAX),
+            (earlier == 0, &mut self.new, NEW_PER_S_MAX),
         ];
-        let Some((_, count, _)) =
-            shares.into_iter().find(|(is_theirs, count, max)| *is_theirs && **count < *max)
+        let Some((_, count, _)) = shares.into_iter().find(|(applies, count, max)| *applies && **count < *max)
         else {
             return false;
         };
         *count += 1;
-        self.came.insert(from, came + 1);
+        self.counts.insert(from, earlier + 1);
         true
     }
 
-    /// Where no place is left of those that are known, or of the others, the oldest of the address that has most of them
-    /// loses its own.
-    fn make_room(&mut self, is_known: bool) {
-        let alike = || self.places.iter().enumerate().filter(|(_, place)| place.is_known == is_known);
-        if alike().count() < if is_known { KNOWN_PLACES_MAX } else { PENDING_MAX } {
+    /// Evicts the oldest connection of the address that holds most slots, if all slots of its class (known addresses or
+    /// others) are taken.
+    fn evict_if_full(&mut self, is_known: bool) {
+        let same_class = || self.slots.iter().enumerate().filter(|(_, slot)| slot.is_known == is_known);
+        if same_class().count() < if is_known { KNOWN_SLOTS_MAX } else { PENDING_MAX } {
             return;
         }
-        let held = |from: IpAddr| alike().filter(|(_, other)| other.from == from).count();
-        // The first of equals is the oldest.
-        let oldest = alike().max_by_key(|(index, place)| (held(place.from), std::cmp::Reverse(*index)));
+        let held = |from: IpAddr| same_class().filter(|(_, other)| other.from == from).count();
+        // Of equal addresses, the first connection is the oldest.
+        let oldest = same_class().max_by_key(|(index, slot)| (held(slot.from), std::cmp::Reverse(*index)));
         if let Some(index) = oldest.map(|(index, _)| index) {
-            self.places.remove(index);
+            self.slots.remove(index);
         }
     }
 }
 
 impl PendingSlot {
-    /// Waits until another needs the place.
-    pub(super) async fn lost(&mut self) {
-        let _ = (&mut self.taken).await;
+    /// Waits until the slot is taken by another connection.
+    pub(super) async fn evicted(&mut self) {
+        let _ = (&mut self.evicted).await;
     }
 
-    /// The token was right: whoever comes from there next is no stranger.
+    /// The token was right: remembers the address as known.
     pub(super) fn authenticated(&self) {
-        let mut there = self.strangers.there();
-        there.known.retain(|known| *known != self.from);
-        there.known.push_back(self.from);
-        if there.known.len() > KNOWN_MAX {
-            there.known.pop_front();
+        let mut state = self.admission.state();
+        state.known.retain(|known| *known != self.from);
+        state.known.push_back(self.from);
+        if state.known.len() > KNOWN_MAX {
+            state.known.pop_front();
         }
     }
 }
 
 impl Drop for PendingSlot {
     fn drop(&mut self) {
-        self.strangers.there().places.retain(|place| place.number != self.number);
+        self.admission.state().slots.retain(|slot| slot.number != self.number);
     }
 }
 
-/// Whom an address belongs to: of IPv6 a host has 2^64.
+/// The network that counts as one address: an IPv6 host usually has a /64.
 fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(v6) => {
@@ -169,77 +170,77 @@ mod tests {
         IpAddr::from([192, 0, 2, last])
     }
 
-    fn has_lost(place: &mut PendingSlot) -> bool {
-        place.taken.try_recv() == Err(oneshot::error::TryRecvError::Closed)
+    fn is_evicted(slot: &mut PendingSlot) -> bool {
+        slot.evicted.try_recv() == Err(oneshot::error::TryRecvError::Closed)
     }
 
     #[test]
     fn who_holds_most_places_gives_up_the_oldest() {
-        let (strangers, now) = (AdmissionControl::default(), Instant::now());
-        let mut quiet = strangers.admit(address(1), now).unwrap();
-        let mut many: Vec<_> = (1..PENDING_MAX).map(|_| strangers.admit(address(2), now).unwrap()).collect();
-        let mut right = strangers.admit(address(3), now).unwrap();
-        assert!(has_lost(&mut many[0]), "the oldest of those that have most");
-        assert!(!has_lost(&mut quiet) && !has_lost(&mut right) && !has_lost(&mut many[1]));
-        assert_eq!(strangers.there().places.len(), PENDING_MAX);
+        let (admission, now) = (AdmissionControl::default(), Instant::now());
+        let mut quiet = admission.admit(address(1), now).unwrap();
+        let mut many: Vec<_> = (1..PENDING_MAX).map(|_| admission.admit(address(2), now).unwrap()).collect();
+        let mut right = admission.admit(address(3), now).unwrap();
+        assert!(is_evicted(&mut many[0]), "the oldest of those that have most");
+        assert!(!is_evicted(&mut quiet) && !is_evicted(&mut right) && !is_evicted(&mut many[1]));
+        assert_eq!(admission.state().slots.len(), PENDING_MAX);
         drop((quiet, right, many));
-        assert!(strangers.there().places.is_empty());
+        assert!(admission.state().slots.is_empty());
     }
 
     #[test]
     fn one_address_does_not_use_up_the_second_of_all() {
-        let (strangers, now) = (AdmissionControl::default(), Instant::now());
-        let admitted = |from: IpAddr, now| (0..200).filter(|_| strangers.admit(from, now).is_some()).count();
-        assert_eq!(admitted(address(2), now), PER_S_OF_ADDRESS_MAX as usize);
-        assert!(strangers.admit(address(3), now).is_some());
+        let (admission, now) = (AdmissionControl::default(), Instant::now());
+        let admitted = |from: IpAddr, now| (0..200).filter(|_| admission.admit(from, now).is_some()).count();
+        assert_eq!(admitted(address(2), now), ADDRESS_PER_S_MAX as usize);
+        assert!(admission.admit(address(3), now).is_some());
         let all: usize = (4..8).map(|last| admitted(address(last), now)).sum();
         // What is for all, and one each of the two who came when that was used up.
-        assert_eq!(all, (PER_S_MAX - PER_S_OF_ADDRESS_MAX - 1) as usize + 2);
-        assert!(strangers.admit(address(2), now + Duration::from_secs(1)).is_some());
+        assert_eq!(all, (PER_S_MAX - ADDRESS_PER_S_MAX - 1) as usize + 2);
+        assert!(admission.admit(address(2), now + Duration::from_secs(1)).is_some());
     }
 
     #[test]
     fn three_that_flood_keep_nobody_out_who_comes_for_the_first_time() {
-        let (strangers, now) = (AdmissionControl::default(), Instant::now());
+        let (admission, now) = (AdmissionControl::default(), Instant::now());
         let mut flood = Vec::new();
         for _ in 0..300 {
-            flood.extend((2..5).filter_map(|last| strangers.admit(address(last), now)));
+            flood.extend((2..5).filter_map(|last| admission.admit(address(last), now)));
         }
         assert_eq!(flood.len(), PER_S_MAX as usize);
-        let mut right = strangers.admit(address(1), now).expect("the first of its address");
-        assert!(strangers.admit(address(1), now).is_none(), "its second has to wait for the next second");
-        let new = (10..200).filter(|last| strangers.admit(address(*last), now).is_some()).count();
+        let mut right = admission.admit(address(1), now).expect("the first of its address");
+        assert!(admission.admit(address(1), now).is_none(), "its second has to wait for the next second");
+        let new = (10..200).filter(|last| admission.admit(address(*last), now).is_some()).count();
         assert_eq!(new, NEW_PER_S_MAX as usize - 1, "a flood from many addresses ends too");
         // All places are the flood's and those of the new ones, and the right one's is kept.
         let later = now + Duration::from_secs(1);
-        flood.extend((0..60).filter_map(|n| strangers.admit(address(2 + n % 3), later)));
-        assert!(!has_lost(&mut right));
+        flood.extend((0..60).filter_map(|n| admission.admit(address(2 + n % 3), later)));
+        assert!(!is_evicted(&mut right));
     }
 
     #[test]
     fn who_showed_the_token_gets_in_however_many_strangers_come() {
-        let (strangers, now) = (AdmissionControl::default(), Instant::now());
-        let known = strangers.admit(address(1), now).unwrap();
+        let (admission, now) = (AdmissionControl::default(), Instant::now());
+        let known = admission.admit(address(1), now).unwrap();
         known.authenticated();
         drop(known);
-        let _flood: Vec<_> = (2..=250).filter_map(|last| strangers.admit(address(last), now)).collect();
-        let mut right: Vec<_> = (0..4).map(|_| strangers.admit(address(1), now).unwrap()).collect();
+        let _flood: Vec<_> = (2..=250).filter_map(|last| admission.admit(address(last), now)).collect();
+        let mut right: Vec<_> = (0..4).map(|_| admission.admit(address(1), now).unwrap()).collect();
         // Strangers take no place of theirs, in whatever number they come.
         let later = now + Duration::from_secs(1);
-        let _flood: Vec<_> = (2..=250).filter_map(|last| strangers.admit(address(last), later)).collect();
-        assert!(right.iter_mut().all(|place| !has_lost(place)));
-        let strange = strangers.there().places.iter().filter(|place| !place.is_known).count();
+        let _flood: Vec<_> = (2..=250).filter_map(|last| admission.admit(address(last), later)).collect();
+        assert!(right.iter_mut().all(|slot| !is_evicted(slot)));
+        let strange = admission.state().slots.iter().filter(|slot| !slot.is_known).count();
         assert_eq!(strange, PENDING_MAX);
         for last in 0..=255_u8 {
-            let there = PendingSlot {
-                strangers: strangers.clone(),
+            let state = PendingSlot {
+                admission: admission.clone(),
                 number: 0,
                 from: address(last),
-                taken: oneshot::channel().1,
+                evicted: oneshot::channel().1,
             };
-            there.authenticated();
+            state.authenticated();
         }
-        assert_eq!(strangers.there().known.len(), KNOWN_MAX);
+        assert_eq!(admission.state().known.len(), KNOWN_MAX);
     }
 
     #[test]

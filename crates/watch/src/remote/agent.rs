@@ -1,10 +1,9 @@
-//! The agent: listens beside the server, lets in who knows the token, and gives each a session of its own.
+//! The agent: listens beside the server, authenticates clients by token, and gives each a session.
 
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use tokio::net::{TcpListener, TcpStream};
@@ -13,83 +12,73 @@ use tokio_rustls::TlsAcceptor;
 
 use super::Fingerprint;
 use super::admission::{AdmissionControl, PendingSlot};
-use super::session::{Session, refuse};
+use super::session::{AgentPolicy, Session, refuse};
 use super::tls;
-use super::wire::Consent;
+use crate::background::BackgroundThread;
 use crate::commands::Commands;
-use crate::local::{LocalHost, WatchConfig, WatchError};
-use crate::sources::SourceConfig;
+use crate::config::WatchError;
+use crate::local::LocalHost;
 
-/// What an agent does.
+/// Configuration of an agent.
 #[derive(Clone, Debug)]
 pub struct AgentConfig {
-    /// Where it listens.
+    /// The address it listens on.
     pub listen: SocketAddr,
-    /// What every client must know.
+    /// The token that every client must send.
     pub token: String,
-    /// Whether it speaks TLS; without, only on loopback.
+    /// Whether to use TLS; without it only loopback addresses are allowed.
     pub is_tls: bool,
-    /// What runs get.
+    /// What runs may get.
     pub policy: AgentPolicy,
 }
 
-/// What an agent gives to runs. They cannot change it: it is the owner's to say.
-#[derive(Clone, Debug, Default)]
-pub struct AgentPolicy {
-    /// What is watched.
-    pub watch: WatchConfig,
-    /// What is read beside the counters.
-    pub sources: SourceConfig,
-    /// What load the owner agrees to while the agent runs.
-    pub consent: Option<Consent>,
-}
-
-/// Why an agent could not start.
+/// Why an agent cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
-    /// The token could be guessed.
+    /// The token is too short to be safe.
     #[error("a token has at least {TOKEN_CHARACTERS_MIN} characters; leave it out and one is made")]
     Token,
-    /// Without TLS anybody between could read and forge.
+    /// Without TLS the traffic could be read and forged.
     #[error("{0} is not loopback: without TLS an agent listens on loopback alone")]
     Plain(SocketAddr),
-    /// The address cannot be listened on.
+    /// Binding the address failed.
     #[error("cannot listen on {0}: {1}")]
     Listen(SocketAddr, io::Error),
-    /// No certificate could be made.
+    /// Creating the certificate failed.
     #[error("cannot make a certificate: {0}")]
     Certificate(String),
-    /// What is to be watched cannot be.
+    /// The targets cannot be monitored.
     #[error(transparent)]
     Watch(#[from] WatchError),
-    /// What is to be read beside the counters cannot be.
+    /// The configured sources are invalid.
     #[error("{0}")]
     SourceConfig(String),
-    /// The machine did not give a thread or a runtime.
+    /// The system refused a thread or a runtime.
     #[error("cannot run an agent: {0}")]
     Host(#[from] io::Error),
 }
 
 const TOKEN_CHARACTERS_MIN: usize = 16;
 
-/// Runs that are served at a time; each has a sampler.
+/// Maximum number of concurrent sessions; each has its own sampler.
 const SESSIONS_MAX: usize = 4;
-/// TLS and the token together.
+/// Time limit for the TLS handshake and the token together.
 const HELLO_WITHIN: Duration = Duration::from_secs(5);
-/// Who does not know the token is answered no sooner.
+/// Delay before a wrong token is refused.
 const REFUSED_AFTER: Duration = Duration::from_millis(500);
 
-/// How long the end of an agent may take to be told.
+/// Time limit for telling the clients that the agent ends.
 const GOODBYE_WITHIN: Duration = Duration::from_secs(1);
 
-/// A running agent; it ends when dropped, and its clients see that at once.
+/// A running agent. Dropping it ends it, and its clients notice at once.
 #[derive(Debug)]
 pub struct Agent {
     address: SocketAddr,
     fingerprint: Option<Fingerprint>,
     counts: Arc<Counts>,
-    stop: watch::Sender<bool>,
-    thread: Option<JoinHandle<()>>,
+    // Dropped in this order: the thread ends when the sender is gone.
+    _stop: watch::Sender<()>,
+    thread: BackgroundThread,
 }
 
 #[derive(Debug, Default)]
@@ -98,20 +87,20 @@ struct Counts {
     refused: AtomicUsize,
 }
 
-/// What all connections share.
+/// State shared by all connections.
 struct Shared {
     config: AgentConfig,
     commands: Commands,
     tls: Option<TlsAcceptor>,
     counts: Arc<Counts>,
-    stop: watch::Receiver<bool>,
+    stop: watch::Receiver<()>,
 }
 
 impl Agent {
-    /// Starts the commands among the targets, and listens.
+    /// Starts the target commands and listens for clients.
     ///
     /// # Errors
-    /// When it cannot, or the configuration is not safe.
+    /// When that fails, or when the configuration is not safe.
     pub fn start(config: AgentConfig) -> Result<Self, AgentError> {
         if config.token.chars().count() < TOKEN_CHARACTERS_MIN {
             return Err(AgentError::Token);
@@ -127,68 +116,59 @@ impl Agent {
             (None, None)
         };
         let commands = Commands::start(&config.policy.watch.targets)?;
-        // That watching is possible is found out now, not when a run comes.
+        // Find out now whether monitoring is possible, not when the first run connects.
         drop(LocalHost::open_with(config.policy.watch.clone(), &commands)?);
         let listener = std::net::TcpListener::bind(config.listen)
             .and_then(|listener| listener.set_nonblocking(true).map(|()| listener))
             .map_err(|error| AgentError::Listen(config.listen, error))?;
         let address = listener.local_addr()?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let (stop, stopped) = watch::channel(false);
+        let (stop, stopped) = watch::channel(());
         let counts = Arc::new(Counts::default());
         let shared = Arc::new(Shared { config, commands, tls, counts: counts.clone(), stop: stopped });
-        let thread = std::thread::Builder::new().name("watch-agent".into()).spawn(move || {
+        let thread = BackgroundThread::spawn("watch-agent", move || {
             runtime.block_on(listen(listener, shared));
             runtime.shutdown_timeout(Duration::from_secs(1));
         })?;
-        Ok(Self { address, fingerprint, counts, stop, thread: Some(thread) })
+        Ok(Self { address, fingerprint, counts, _stop: stop, thread })
     }
 
-    /// Where it listens.
+    /// The address it listens on.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// By which clients know it; `None` without TLS.
+    /// The certificate's fingerprint, by which clients identify the agent; `None` without TLS.
     #[must_use]
     pub fn fingerprint(&self) -> Option<Fingerprint> {
         self.fingerprint
     }
 
-    /// Runs that are connected.
+    /// Number of connected runs.
     #[must_use]
     pub fn sessions(&self) -> usize {
         self.counts.sessions.load(Relaxed)
     }
 
-    /// Connections that were refused: a wrong token, no token in time, or too many.
+    /// Number of refused connections: a wrong token, no token in time, or too many sessions.
     #[must_use]
     pub fn refused(&self) -> usize {
         self.counts.refused.load(Relaxed)
     }
 
-    /// Whether it still runs.
+    /// Whether the agent still runs.
     #[must_use]
     pub fn is_running(&self) -> bool {
-        self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
+        self.thread.is_running()
     }
 }
 
-impl Drop for Agent {
-    fn drop(&mut self) {
-        let _ = self.stop.send(true);
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
-}
-
-/// A run's seat, until it is dropped.
+/// One of the [`SESSIONS_MAX`] sessions; freed when dropped.
 struct SessionSlot(Arc<Counts>);
 
 impl SessionSlot {
-    /// `None` when all are taken.
+    /// `None` when all sessions are in use.
     fn take(counts: &Arc<Counts>) -> Option<Self> {
         if counts.sessions.fetch_add(1, Relaxed) >= SESSIONS_MAX {
             counts.sessions.fetch_sub(1, Relaxed);
@@ -206,51 +186,51 @@ impl Drop for SessionSlot {
 
 async fn listen(listener: std::net::TcpListener, shared: Arc<Shared>) {
     let Ok(listener) = TcpListener::from_std(listener) else { return };
-    let strangers = AdmissionControl::default();
+    let admission = AdmissionControl::default();
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
             () = stopped(shared.stop.clone()) => break,
         };
         let Ok((stream, from)) = accepted else {
-            // Out of descriptors, or the peer has gone already.
+            // Out of file descriptors, or the peer has already gone.
             tokio::time::sleep(Duration::from_millis(50)).await;
             continue;
         };
-        match strangers.admit(from.ip(), Instant::now()) {
-            Some(place) => drop(tokio::spawn(meet(stream, place, shared.clone()))),
+        match admission.admit(from.ip(), Instant::now()) {
+            Some(slot) => drop(tokio::spawn(authenticate(stream, slot, shared.clone()))),
             None => {
-                // Closed without a word: a flood gets no work out of us.
+                // Close without an answer, so that a flood costs no work.
                 shared.counts.refused.fetch_add(1, Relaxed);
             }
         }
     }
-    // Those who are served are told, within a moment.
+    // Give the sessions time to tell their clients.
     let until = Instant::now() + GOODBYE_WITHIN;
     while shared.counts.sessions.load(Relaxed) > 0 && Instant::now() < until {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
 
-/// Lets a connection show the token, and serves it.
-async fn meet(stream: TcpStream, mut place: PendingSlot, shared: Arc<Shared>) {
+/// Authenticates a connection and serves it.
+async fn authenticate(stream: TcpStream, mut slot: PendingSlot, shared: Arc<Shared>) {
     let _ = stream.set_nodelay(true);
-    let known = tokio::time::timeout(HELLO_WITHIN, async {
+    let hello = tokio::time::timeout(HELLO_WITHIN, async {
         match &shared.tls {
             Some(tls) => Session::hello(Box::new(tls.accept(stream).await?), &shared.config.token).await,
             None => Session::hello(Box::new(stream), &shared.config.token).await,
         }
     });
     let refused = || shared.counts.refused.fetch_add(1, Relaxed);
-    let known = tokio::select! {
-        known = known => known,
-        // Others wait, and this one has had its time.
-        () = place.lost() => {
+    let hello = tokio::select! {
+        hello = hello => hello,
+        // A newer connection took this one's slot.
+        () = slot.evicted() => {
             refused();
             return;
         }
     };
-    let mut session = match known {
+    let mut session = match hello {
         Ok(Ok(Ok(session))) => session,
         Ok(Ok(Err((mut stream, why)))) => {
             refused();
@@ -263,8 +243,8 @@ async fn meet(stream: TcpStream, mut place: PendingSlot, shared: Arc<Shared>) {
             return;
         }
     };
-    place.authenticated();
-    drop(place);
+    slot.authenticated();
+    drop(slot);
     let Some(_slot) = SessionSlot::take(&shared.counts) else {
         refused();
         return session.refuse(&format!("{SESSIONS_MAX} runs are served already")).await;
@@ -278,6 +258,7 @@ async fn meet(stream: TcpStream, mut place: PendingSlot, shared: Arc<Shared>) {
     }
 }
 
-async fn stopped(mut stop: watch::Receiver<bool>) {
-    let _ = stop.wait_for(|stop| *stop).await;
+/// Waits until the agent's handle is dropped.
+async fn stopped(mut stop: watch::Receiver<()>) {
+    while stop.changed().await.is_ok() {}
 }

@@ -1,31 +1,31 @@
-//! How far the agent's clock is from the run's: by the round trip that says most. Half of it is the error, and what the
-//! clocks may have parted since.
+//! Estimates the offset between the agent's clock and the run's from ping round trips, as NTP does. The error bound is
+//! half the round trip plus the possible drift since.
 
 use std::collections::VecDeque;
 
-/// Round trips that are kept: at one a second, half a minute.
+/// Round trips that are kept: half a minute at one a second.
 const TRIPS_MAX: usize = 30;
 
-/// The agent's clock as seen from here.
+/// The agent's clock, relative to the run's.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AgentClock {
     trips: VecDeque<Trip>,
 }
 
-/// How far two clocks may part in a second, microseconds: quartz is good to 100 ppm, and NTP slews each a little.
+/// Assumed drift between two clocks, microseconds a second: quartz is good to 100 ppm, and NTP slews each a little.
 const DRIFT_US_PER_S: i64 = 200;
 
 #[derive(Clone, Copy, Debug)]
 struct Trip {
-    /// Ours minus the agent's, microseconds.
+    /// The run's time minus the agent's, microseconds.
     offset_us: i64,
     round_trip_us: i64,
     received_us: i64,
 }
 
 impl Trip {
-    /// How far it may be off at `now_us`: half of it, what the clocks have parted since, and the microsecond that was
-    /// rounded away.
+    /// Error bound at `now_us`, microseconds: half the round trip, the possible drift since, and one microsecond for
+    /// rounding.
     fn error_us(&self, now_us: i64) -> u64 {
         let age_us = now_us.saturating_sub(self.received_us).max(0);
         let parted_us = age_us.saturating_mul(DRIFT_US_PER_S) / 1_000_000;
@@ -38,7 +38,8 @@ impl Trip {
 }
 
 impl AgentClock {
-    /// A question left at `sent_us` and its answer, the agent's time, came at `received_us`.
+    /// Adds a round trip: the ping was sent at `sent_us`, and the answer with the agent's time arrived at
+    /// `received_us`.
     pub(crate) fn heard(&mut self, sent_us: i64, agent_us: i64, received_us: i64) {
         let round_trip_us = received_us.saturating_sub(sent_us).max(0);
         let middle = sent_us.saturating_add(round_trip_us / 2);
@@ -49,18 +50,18 @@ impl AgentClock {
         self.trips.push_back(Trip { offset_us, round_trip_us, received_us });
     }
 
-    /// The trip that says most, and how far it may be off.
+    /// The round trip with the least error bound, and that bound.
     fn best(&self) -> Option<(&Trip, u64)> {
         let now_us = self.trips.back()?.received_us;
         self.trips.iter().map(|trip| (trip, trip.error_us(now_us))).min_by_key(|(_, error_us)| *error_us)
     }
 
-    /// Our time of a moment of the agent's.
+    /// Converts the agent's time to the run's, microseconds.
     pub(crate) fn ours_us(&self, agent_us: i64) -> i64 {
         self.best().map_or(agent_us, |(trip, _)| agent_us.saturating_add(trip.offset_us))
     }
 
-    /// How far that may be off.
+    /// Error bound of [`Self::ours_us`], microseconds.
     pub(crate) fn error_us(&self) -> u64 {
         self.best().map_or(u64::MAX, |(_, error_us)| error_us)
     }

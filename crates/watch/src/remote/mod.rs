@@ -1,8 +1,8 @@
-//! Watching another host: the agent that runs beside the server there, and the run's end of the connection.
+//! Monitoring another host: the agent that runs beside the server, and the run's client for it.
 //!
-//! One TCP connection (TLS, except on loopback) carries frames: the run says who it is by a token, asks the time, and
-//! may begin to watch; the agent answers and streams rows. That the agent is there is also its owner's consent to the
-//! run, and taking it away ends the run.
+//! One TCP connection (TLS, except on loopback) carries frames. The client authenticates with a token, measures the
+//! clock offset, and may start the stream of rows; the agent answers and sends rows. A running agent can also grant the
+//! owner's consent to load; when the agent goes away, the run ends.
 
 mod admission;
 mod agent;
@@ -12,7 +12,8 @@ mod session;
 mod tls;
 mod wire;
 
-pub use agent::{Agent, AgentConfig, AgentError, AgentPolicy};
+pub use agent::{Agent, AgentConfig, AgentError};
 pub use client::{Presence, RemoteAgent, RemoteConfig, RemoteError, RemoteWatch};
+pub use session::AgentPolicy;
 pub use tls::{Fingerprint, FingerprintError};
 pub use wire::Consent;

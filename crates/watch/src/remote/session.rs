@@ -1,4 +1,4 @@
-//! One run that is served: its token was right, its rows are streamed, and only what it takes in time.
+//! The session of one authenticated run: answers its requests and streams rows as fast as the run takes them.
 
 use std::io;
 use std::sync::mpsc;
@@ -10,83 +10,94 @@ use throng_observation::pack::PACKS_FACT;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadHalf, WriteHalf};
 use tokio::time::MissedTickBehavior;
 
-use super::agent::AgentPolicy;
 use super::tls::is_same;
 use super::wire::{
-    Frame, FrameReader, NO_PROFILE, REQUEST_BYTES_MAX, Request, Response, VERSION, write_message,
+    Consent, Frame, FrameReader, NO_PROFILE, REQUEST_BYTES_MAX, Request, Response, VERSION, write_message,
     write_samples,
 };
 use crate::commands::Commands;
+use crate::config::WatchConfig;
 use crate::local::{LocalHost, LocalWatch};
 use crate::profiler::{self, Options};
 use crate::rows::{RowReceiver, RowSender, rows};
-use crate::sources::SourceWatch;
+use crate::sources::{SourceConfig, SourceWatch};
 
-/// Rows that may wait for a run: two seconds of 2,000 busy threads. A run that takes them slower loses some.
+/// Queue length for one run: two seconds of 2,000 busy threads. A slower run loses rows.
 const ROWS_WAITING_MAX: usize = 16_384;
-/// How often what waits is sent.
+/// How often queued rows are sent.
 const SEND_EVERY: Duration = Duration::from_millis(100);
-/// About how much is written at once.
+/// Approximate size of one write, bytes.
 const WRITE_BYTES: usize = 256 * 1024;
-/// A run that takes nothing for so long is gone.
+/// A run that takes no data for this long is considered gone.
 const TAKEN_WITHIN: Duration = Duration::from_secs(10);
-/// A run that says nothing for so long is gone; it should each second.
+/// A run that sends nothing for this long is considered gone; it pings once a second.
 const SILENT_MAX: Duration = Duration::from_secs(10);
-/// The longest profile.
+/// Maximum duration of a profile.
 const PROFILE_MAX: Duration = Duration::from_secs(300);
 
-/// A connection, with TLS or without.
+/// A connection with or without TLS.
 pub(super) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
 
 pub(super) type AnyStream = Box<dyn Stream>;
 
-/// A run that is served.
+/// What the host's owner lets runs have. Runs cannot change it.
+#[derive(Clone, Debug, Default)]
+pub struct AgentPolicy {
+    /// What to monitor.
+    pub watch: WatchConfig,
+    /// Logs, endpoints and other sources to read.
+    pub sources: SourceConfig,
+    /// The load that the owner consents to while the agent runs.
+    pub consent: Option<Consent>,
+}
+
+/// The session of a run.
 pub(super) struct Session {
     reader: ReadHalf<AnyStream>,
     writer: WriteHalf<AnyStream>,
     frames: FrameReader,
     zero: Instant,
     out: Vec<u8>,
-    rows: Option<Streamed>,
+    rows: Option<RowStream>,
     profiling: Option<(Option<mpsc::Sender<()>>, std::thread::JoinHandle<()>)>,
 }
 
-/// What is streamed to a run.
-struct Streamed {
+/// The stream of rows to a run.
+struct RowStream {
     watching: LocalWatch,
     sender: RowSender,
     receiver: RowReceiver,
-    known: Known,
+    sources: ServerSources,
 }
 
-/// What is known of the server, and what it tells of itself; found on a thread of its own, because processes are waited
-/// for. Reading ends when the run goes.
-struct Known {
-    found: mpsc::Receiver<SourceWatch>,
-    listened: Option<SourceWatch>,
+/// The server's packs and sources. They are started on a thread of their own because that waits for processes; they end
+/// with the session.
+struct ServerSources {
+    started: mpsc::Receiver<SourceWatch>,
+    watch: Option<SourceWatch>,
     packs: Option<String>,
     info: Option<HostInfo>,
 }
 
-impl Known {
-    fn find(policy: &AgentPolicy, streamed: (&LocalWatch, RowSender, Instant)) -> io::Result<Self> {
+impl ServerSources {
+    fn start(policy: &AgentPolicy, streamed: (&LocalWatch, RowSender, Instant)) -> io::Result<Self> {
         let (watching, sender, zero) = streamed;
         let (processes, sources, targets) =
             (watching.watched_processes(), policy.sources.clone(), policy.watch.targets.clone());
-        let (out, found) = mpsc::sync_channel(1);
+        let (out, started) = mpsc::sync_channel(1);
         std::thread::Builder::new().name("watch-sources".into()).spawn(move || {
-            let listened = sources.begin(&targets, &processes, HostId(0), zero, &sender);
-            let _ = out.send(listened);
+            let watch = sources.begin(&targets, &processes, HostId(0), zero, &sender);
+            let _ = out.send(watch);
         })?;
-        Ok(Self { found, listened: None, packs: None, info: None })
+        Ok(Self { started, watch: None, packs: None, info: None })
     }
 
-    /// The host with what is known of its server, as soon as both are there; again when more is known.
-    fn told(&mut self) -> Option<HostRow> {
-        let packs = match &self.listened {
-            Some(listened) => listened.news()?,
-            None => self.listened.insert(self.found.try_recv().ok()?).packs.clone(),
+    /// The host's facts with the packs, once both are available, and again whenever the packs change.
+    fn updated_info(&mut self) -> Option<HostRow> {
+        let packs = match &self.watch {
+            Some(watch) => watch.changed_packs()?,
+            None => self.watch.insert(self.started.try_recv().ok()?).packs.clone(),
         };
         self.packs = serde_json::to_string(&packs).ok();
         let mut info = self.info.clone()?;
@@ -94,7 +105,7 @@ impl Known {
         Some(HostRow::Info(info))
     }
 
-    /// Adds what is known to a host's facts.
+    /// Adds the packs to a host's facts.
     fn add(&mut self, info: &mut HostInfo) {
         if let Some(packs) = &self.packs {
             info.facts.insert(PACKS_FACT.into(), packs.clone());
@@ -103,8 +114,8 @@ impl Known {
     }
 }
 
-/// Says why and closes.
-pub(super) async fn refuse(to: &mut AnyStream, why: &str) {
+/// Sends the reason and closes the connection.
+pub(super) async fn refuse(to: &mut (impl AsyncWrite + Unpin), why: &str) {
     let mut out = Vec::new();
     if write_message(&mut out, &Response::Refused { why: why.to_owned() }).is_ok() {
         let _ = tokio::time::timeout(Duration::from_secs(1), to.write_all(&out)).await;
@@ -113,7 +124,7 @@ pub(super) async fn refuse(to: &mut AnyStream, why: &str) {
 }
 
 impl Session {
-    /// Waits for the token; what is not right comes back with the reason.
+    /// Waits for the token. A refused connection is returned with the reason.
     pub(super) async fn hello(
         mut stream: AnyStream,
         token: &str,
@@ -121,7 +132,7 @@ impl Session {
         let mut frames = FrameReader::new(REQUEST_BYTES_MAX);
         let why = match frames.next(&mut stream).await? {
             Frame::Message(Request::Hello { token: theirs, .. }) if !is_same(token, &theirs) => {
-                "the token is not this agent's".to_owned()
+                "the token is wrong".to_owned()
             }
             Frame::Message(Request::Hello { version, .. }) if version != VERSION => {
                 format!(
@@ -139,16 +150,12 @@ impl Session {
         Ok(Err((stream, why)))
     }
 
-    /// Says why and closes.
+    /// Sends the reason and closes the connection.
     pub(super) async fn refuse(&mut self, why: &str) {
-        self.out.clear();
-        if write_message(&mut self.out, &Response::Refused { why: why.to_owned() }).is_ok() {
-            let _ = tokio::time::timeout(Duration::from_secs(1), self.flush()).await;
-            let _ = tokio::time::timeout(Duration::from_secs(1), self.writer.shutdown()).await;
-        }
+        refuse(&mut self.writer, why).await;
     }
 
-    /// Serves until the run goes, takes nothing any more, or says what makes no sense.
+    /// Serves until the run disconnects, stops taking data, or violates the protocol.
     pub(super) async fn serve(&mut self, policy: &AgentPolicy, commands: &Commands) -> io::Result<()> {
         let (watch, consent) = (&policy.watch, policy.consent.clone());
         let name = watch.name.clone().unwrap_or_else(crate::local::host_name);
@@ -190,8 +197,8 @@ impl Session {
                 let (sender, receiver) = rows(ROWS_WAITING_MAX);
                 let local = LocalHost::open_with(policy.watch.clone(), commands).map_err(io::Error::other)?;
                 let watching = local.begin(HostId(0), self.zero, sender.clone()).map_err(io::Error::other)?;
-                let known = Known::find(policy, (&watching, sender.clone(), self.zero))?;
-                self.rows = Some(Streamed { watching, sender, receiver, known });
+                let sources = ServerSources::start(policy, (&watching, sender.clone(), self.zero))?;
+                self.rows = Some(RowStream { watching, sender, receiver, sources });
                 Ok(())
             }
             Request::Profile { moment, duration_ms } => {
@@ -199,7 +206,7 @@ impl Session {
                 Ok(())
             }
             Request::EndProfile => {
-                // The thread ends when its waker is gone.
+                // Dropping the sender ends the profiling thread.
                 self.profiling.iter_mut().for_each(|(stop, _)| *stop = None);
                 Ok(())
             }
@@ -207,17 +214,17 @@ impl Session {
         }
     }
 
-    /// Samples stacks beside everything else; one profile at a time.
+    /// Starts a profile on its own thread; one at a time.
     fn profile(&mut self, moment: String, duration: Duration) {
-        let Some(Streamed { watching, sender, .. }) = &self.rows else { return };
+        let Some(RowStream { watching, sender, .. }) = &self.rows else { return };
         let at = RunTime::after_start(self.zero.elapsed());
         let sender = sender.clone();
-        let tell = |sender: &RowSender, why: String| {
+        let report = |sender: &RowSender, why: String| {
             let (host, kind, detail) = (HostId(0), HostEventKind::Unreadable, format!("{NO_PROFILE}{why}"));
             sender.send(HostRow::Event(HostEvent { host, at, kind, detail }));
         };
         if self.profiling.as_ref().is_some_and(|(_, thread)| !thread.is_finished()) {
-            return tell(&sender, "another is being taken".into());
+            return report(&sender, "another is being taken".into());
         }
         let pids: Vec<u32> = watching.processes().iter().map(|process| process.pid).collect();
         let rows = Some(sender.clone());
@@ -226,28 +233,28 @@ impl Session {
             Ok(sampling) => {
                 let (stop, stopped) = mpsc::channel::<()>();
                 let spawned = std::thread::Builder::new().name("watch-profile".into()).spawn(move || {
-                    // Until then, or until the run has had enough of it or is gone.
+                    // Until the time is over, or the run ends the profile or disconnects.
                     let _ = stopped.recv_timeout(duration);
                     sender.send(HostRow::Profile(Box::new(sampling.stop())));
                 });
                 self.profiling = spawned.ok().map(|thread| (Some(stop), thread));
             }
-            Err(error) => tell(&sender, error.to_string()),
+            Err(error) => report(&sender, error.to_string()),
         }
     }
 
-    /// Sends what waits. Samples that follow each other go together.
+    /// Sends the queued rows. Consecutive samples are sent as one frame.
     async fn send_rows(&mut self) -> io::Result<()> {
         let mut samples: Vec<HostSample> = Vec::new();
         loop {
             {
-                let Some(Streamed { receiver, known, .. }) = &mut self.rows else { return Ok(()) };
-                let mut row = known.told().or_else(|| receiver.try_recv().ok());
+                let Some(RowStream { receiver, sources, .. }) = &mut self.rows else { return Ok(()) };
+                let mut row = sources.updated_info().or_else(|| receiver.try_recv().ok());
                 while let Some(taken) = row {
                     match taken {
                         HostRow::Sample(sample) => samples.push(sample),
                         HostRow::Info(mut info) => {
-                            known.add(&mut info);
+                            sources.add(&mut info);
                             write_message(&mut self.out, &Response::Row(HostRow::Info(info)))?;
                         }
                         other => {

@@ -1,7 +1,6 @@
-//! What a run that takes nothing can cost an agent.
+//! The cost to an agent of a run that does not read.
 
 use super::*;
-use crate::local::WatchConfig;
 
 /// A session whose rows the test makes, over a connection that takes so many bytes and is read by nobody.
 async fn session(takes: usize) -> (Session, RowSender, tokio::io::DuplexStream) {
@@ -12,13 +11,13 @@ async fn session(takes: usize) -> (Session, RowSender, tokio::io::DuplexStream) 
     theirs.write_all(&hello).await.unwrap();
     let mut session = Session::hello(Box::new(ours), "t").await.unwrap().map_err(|(_, why)| why).unwrap();
     let (sender, receiver) = rows(ROWS_WAITING_MAX);
-    // The watching itself goes elsewhere.
+    // The monitoring itself writes to another queue.
     let (elsewhere, _) = rows(1);
     let config = WatchConfig { period: Duration::from_secs(60), fast_period: None, ..WatchConfig::default() };
     let watching = LocalHost::open(config).unwrap().begin(HostId(0), Instant::now(), elsewhere).unwrap();
-    let (_, found) = mpsc::channel();
-    let known = Known { found, listened: None, packs: None, info: None };
-    session.rows = Some(Streamed { watching, sender: sender.clone(), receiver, known });
+    let (_, started) = mpsc::channel();
+    let sources = ServerSources { started, watch: None, packs: None, info: None };
+    session.rows = Some(RowStream { watching, sender: sender.clone(), receiver, sources });
     (session, sender, theirs)
 }
 

@@ -1,4 +1,4 @@
-//! TLS between a run and an agent: a certificate that the agent makes itself, known by its fingerprint.
+//! TLS between a run and an agent: a self-signed certificate, pinned by its fingerprint.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,11 +10,11 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::{ClientConfig, ServerConfig, version};
 use throng_net::tls::{Trust, client_config};
 
-/// The SHA-256 of an agent's certificate, by which a run knows it. Written as 64 hexadecimal digits.
+/// The SHA-256 of an agent's certificate, by which a run identifies it. Written as 64 hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Fingerprint([u8; 32]);
 
-/// A text that is no fingerprint.
+/// The text is not a fingerprint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a fingerprint is 64 hexadecimal digits, as the agent prints them when it starts")]
 pub struct FingerprintError;
@@ -22,6 +22,10 @@ pub struct FingerprintError;
 impl Fingerprint {
     fn of(certificate: &CertificateDer<'_>) -> Self {
         Self(throng_net::tls::fingerprint(certificate))
+    }
+
+    pub(crate) fn bytes(self) -> [u8; 32] {
+        self.0
     }
 }
 
@@ -54,20 +58,14 @@ impl fmt::Debug for Fingerprint {
     }
 }
 
-/// Whether two texts are the same, in a time that does not tell where they differ.
+/// Compares two texts in constant time.
 pub(crate) fn is_same(a: &str, b: &str) -> bool {
-    // The digests are of one length whatever the texts' are.
-    constant_time::verify_slices_are_equal(&sha256(a.as_bytes()), &sha256(b.as_bytes())).is_ok()
+    // Digests have the same length whatever the texts' lengths are.
+    let [a, b] = [a, b].map(|text| digest::digest(&digest::SHA256, text.as_bytes()));
+    constant_time::verify_slices_are_equal(a.as_ref(), b.as_ref()).is_ok()
 }
 
-fn sha256(bytes: &[u8]) -> [u8; 32] {
-    let mut out = [0; 32];
-    let digest = digest::digest(&digest::SHA256, bytes);
-    out.iter_mut().zip(digest.as_ref()).for_each(|(to, from)| *to = *from);
-    out
-}
-
-/// A new certificate and what an agent answers TLS with.
+/// Creates a certificate and the agent's TLS configuration.
 pub(crate) fn server() -> Result<(Arc<ServerConfig>, Fingerprint), String> {
     let made =
         rcgen::generate_simple_self_signed(vec!["throng-watch".to_owned()]).map_err(|e| e.to_string())?;
@@ -83,7 +81,8 @@ pub(crate) fn server() -> Result<(Arc<ServerConfig>, Fingerprint), String> {
     Ok((Arc::new(config), fingerprint))
 }
 
-/// What a run asks TLS with: the certificate of this fingerprint, whatever else it says.
+/// The run's TLS configuration: it accepts only the certificate with this fingerprint, whatever else the certificate
+/// says.
 pub(crate) fn client(fingerprint: Fingerprint) -> Result<Arc<ClientConfig>, String> {
     let trust = Trust::Fingerprint(fingerprint.0);
     client_config(trust, &[&version::TLS13]).map(Arc::new).map_err(|e| e.to_string())

@@ -1,4 +1,4 @@
-//! What goes over the connection: frames of a length, a kind, and JSON; samples in 20 bytes each.
+//! The wire format: frames of a length, a kind, and JSON; samples take 20 bytes each.
 
 use std::io;
 
@@ -7,58 +7,58 @@ use throng_observation::RunTime;
 use throng_observation::host::{HostRow, HostSample, SeriesId};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// The version of this format; both ends must have the same.
+/// Protocol version; both ends must have the same.
 pub(crate) const VERSION: u32 = 1;
 
-/// What a client may send in one frame.
+/// Maximum size of a client's frame, bytes.
 pub(crate) const REQUEST_BYTES_MAX: usize = 4 * 1024;
-/// What an agent may send in one frame; a profile is the largest.
+/// Maximum size of an agent's frame, bytes; a profile is the largest.
 pub(crate) const RESPONSE_BYTES_MAX: usize = 16 << 20;
 
-/// How the event begins that comes where a profile was asked for and could not be taken.
+/// Prefix of the event that replaces a profile which could not be taken.
 pub(crate) const NO_PROFILE: &str = "no profile: ";
 
-/// What the run asks.
+/// Requests of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum Request {
-    /// First of all: the version it speaks, and the token.
+    /// The first message: protocol version and token.
     Hello { version: u32, token: String },
-    /// What time is it there? Each second, which is also the sign of life.
+    /// Asks for the agent's time, once a second; also the keep-alive.
     Ping { number: u32 },
-    /// Stream rows from here on.
+    /// Start streaming rows.
     Begin,
-    /// Sample stacks of the watched processes for so long, and send them under this name.
+    /// Take a profile of the watched processes for this duration and send it under this name.
     Profile { moment: String, duration_ms: u32 },
-    /// End the profile that is being taken, and send what there is of it.
+    /// End the current profile early and send it.
     EndProfile,
 }
 
-/// What the agent answers.
+/// Responses of an agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum Response {
-    /// To a hello with the right token.
+    /// Answers a hello with the right token.
     Welcome { version: u32, name: String, targets: Vec<String>, consent: Option<Consent> },
-    /// Why the connection ends here.
+    /// The reason why the agent closes the connection.
     Refused { why: String },
-    /// To a ping: the agent's time, microseconds since its welcome, and how many rows it had to drop so far.
+    /// Answers a ping: the agent's time in microseconds since its welcome, and the number of rows dropped so far.
     Pong { number: u32, agent_us: i64, rows_dropped: u64 },
-    /// A row other than a sample. Its times are the agent's.
+    /// A row other than a sample, in the agent's time.
     Row(HostRow),
 }
 
-/// What the owner of the watched host agrees to by running the agent: load on these ports of the address at which it
-/// answers, up to these limits, as long as it runs.
+/// The owner's consent, granted by running the agent: load on these ports of the address at which the agent answers, up
+/// to these limits, as long as the agent runs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Consent {
-    /// Ports that load may be sent to.
+    /// Ports to which load may be sent.
     pub ports: Vec<u16>,
-    /// Most users.
+    /// Maximum number of users.
     pub users_max: Option<u32>,
-    /// Most joins in a second.
+    /// Maximum number of joins in a second.
     pub joins_per_s_max: Option<f64>,
-    /// Most Mbit/s, received and sent together.
+    /// Maximum bit rate, Mbit/s, received and sent together.
     pub mbit_per_s_max: Option<f64>,
-    /// Longest run, seconds.
+    /// Maximum duration of a run, seconds.
     pub duration_s_max: Option<u64>,
 }
 
@@ -68,14 +68,14 @@ const SAMPLES: u8 = 2;
 const HEAD: usize = 5;
 const SAMPLE_BYTES: usize = 20;
 
-/// A frame as it came.
+/// A decoded frame.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Frame<T> {
     Message(T),
     Samples(Vec<HostSample>),
 }
 
-/// Appends a message.
+/// Appends a message as one frame.
 pub(crate) fn write_message(out: &mut Vec<u8>, message: &impl Serialize) -> io::Result<()> {
     let begin = out.len();
     out.extend([0, 0, 0, 0, JSON]);
@@ -83,7 +83,7 @@ pub(crate) fn write_message(out: &mut Vec<u8>, message: &impl Serialize) -> io::
     finish(out, begin)
 }
 
-/// Appends samples; none write nothing.
+/// Appends samples as one frame; nothing for an empty list.
 pub(crate) fn write_samples(out: &mut Vec<u8>, samples: &[HostSample]) -> io::Result<()> {
     if samples.is_empty() {
         return Ok(());
@@ -107,7 +107,7 @@ fn finish(out: &mut [u8], begin: usize) -> io::Result<()> {
     Ok(())
 }
 
-/// Reads frames of at most so many bytes.
+/// Reads frames up to a maximum size.
 #[derive(Debug)]
 pub(crate) struct FrameReader {
     buffer: Vec<u8>,
@@ -119,12 +119,12 @@ impl FrameReader {
         Self { buffer: Vec::new(), bytes_max }
     }
 
-    /// Whether something was read that was no whole frame.
+    /// Whether part of a frame has been read.
     pub(crate) fn has_read(&self) -> bool {
         !self.buffer.is_empty()
     }
 
-    /// The next frame; may be given up and called again, nothing is lost.
+    /// The next frame. Cancel-safe: no data is lost when the future is dropped.
     pub(crate) async fn next<T>(&mut self, from: &mut (impl AsyncRead + Unpin)) -> io::Result<Frame<T>>
     where
         T: for<'a> Deserialize<'a>,
@@ -133,14 +133,14 @@ impl FrameReader {
             if let Some(frame) = self.take()? {
                 return Ok(frame);
             }
-            // Not more at once than a frame may have, so that a flood waits in the kernel.
+            // At most one frame is buffered, so that a flood waits in the kernel.
             if from.read_buf(&mut self.buffer).await? == 0 {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
         }
     }
 
-    /// A frame out of what has been read.
+    /// Decodes a frame from the buffer, if it is complete.
     fn take<T: for<'a> Deserialize<'a>>(&mut self) -> io::Result<Option<Frame<T>>> {
         let invalid = |what: String| io::Error::new(io::ErrorKind::InvalidData, what);
         let Some((head, rest)) = self.buffer.split_at_checked(HEAD) else { return Ok(None) };

@@ -1,4 +1,4 @@
-//! The control groups of watched processes: CPU and quota, memory, tasks, I/O; versions 1 and 2, mixed as they are.
+//! The control groups of watched processes: CPU and quota, memory, tasks, I/O; cgroup v1, v2 and mixed.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -13,26 +13,26 @@ use super::units::Units;
 use crate::proc::cgroup_files::{self, CpuStat};
 use crate::proc::{cgroup, mountinfo, scan};
 
-/// How often the limits of the groups above are looked at.
+/// How often the limits of ancestor groups are read.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
-/// So far up is looked for somebody who sees control groups, and for groups that bound another.
+/// Maximum number of ancestors searched: of processes for visible mounts, and of groups for limits.
 const ANCESTORS_MAX: usize = 16;
 
-/// A control group that is read.
+/// A monitored control group.
 #[derive(Debug)]
 pub(crate) struct Cgroup {
-    /// Its path, by which it is told.
+    /// Its path, the label `cgroup`.
     pub(crate) path: String,
     files: Files,
     meters: Box<Meters>,
-    /// When the groups above were looked at, and whether one of them has a tighter quota: that one tells it then.
-    looked_at: Option<Instant>,
-    has_quota_above: bool,
+    /// When the ancestors were read, and whether one has a tighter quota, which is then reported there.
+    checked_at: Option<Instant>,
+    has_ancestor_quota: bool,
 }
 
 #[derive(Debug)]
 struct Files {
-    /// `/proc/P/cgroup` of the process by which they were found.
+    /// `/proc/P/cgroup` of the process by which the files were found.
     membership: Vec<u8>,
     cpu: Option<Cpu>,
     memory: Option<Memory>,
@@ -45,7 +45,7 @@ struct Files {
 struct Cpu {
     stat: File,
     folder: PathBuf,
-    /// Version 1 keeps usage in a hierarchy of its own: nanoseconds, and ticks by mode.
+    /// Version 1 has usage in the cpuacct hierarchy: nanoseconds, and ticks by mode.
     usage: Option<File>,
     modes: Option<File>,
     is_v2: bool,
@@ -89,8 +89,8 @@ const PRESSURE: [(&str, [&Metric; 2]); 3] = [
     ("io", [&metric::CGROUP_PRESSURE_IO_SOME, &metric::CGROUP_PRESSURE_IO_FULL]),
 ];
 
-/// Which group a process is in, as one name: the one that bounds its CPU, else its memory, its tasks, or anything.
-/// The root of all hierarchies is the machine, which is read by itself; in a container it is the container's group.
+/// The group of a process: that of its cpu controller, else of memory, of pids, or of any. The root of all hierarchies
+/// is the machine, which is read by itself; in a container it is the container's group.
 pub(crate) fn of(reader: &mut Reader, pid: u32) -> Option<String> {
     let text = reader.path(&format!("/proc/{pid}/cgroup")).ok()?;
     let paths =
@@ -105,52 +105,51 @@ impl Cgroup {
     pub(crate) fn open(
         pid: u32,
         path: String,
-        out: &Sink,
+        sink: &Sink,
         reader: &mut Reader,
         failures: &mut ReadFailures,
     ) -> Self {
-        Self::of_files(Files::open(pid, &path, out, reader, failures), path)
+        Self::of_files(Files::open(pid, &path, sink, reader, failures), path)
     }
 
     fn of_files(files: Files, path: String) -> Self {
-        Self { path, files, meters: Box::default(), looked_at: None, has_quota_above: false }
+        Self { path, files, meters: Box::default(), checked_at: None, has_ancestor_quota: false }
     }
 
-    /// The groups above it that bound it more tightly than it does itself; empty when that is not due.
-    pub(crate) fn bounds_above(&mut self, reader: &mut Reader) -> Vec<String> {
-        if self.looked_at.is_some_and(|at| at.elapsed() < LOOK_EVERY) {
+    /// The ancestors with tighter limits than its own; empty when the check is not due.
+    pub(crate) fn tighter_ancestors(&mut self, reader: &mut Reader) -> Vec<String> {
+        if self.checked_at.is_some_and(|at| at.elapsed() < LOOK_EVERY) {
             return Vec::new();
         }
-        self.looked_at = Some(Instant::now());
-        let above = Above::find(&self.files.membership, &Mounts::read(reader), &self.path, reader);
-        self.has_quota_above = above.cpu.is_some();
-        let mut paths: Vec<String> = above.cpu.into_iter().chain(above.memory).collect();
+        self.checked_at = Some(Instant::now());
+        let ancestor = TighterLimits::find(&self.files.membership, &Mounts::read(reader), &self.path, reader);
+        self.has_ancestor_quota = ancestor.cpu.is_some();
+        let mut paths: Vec<String> = ancestor.cpu.into_iter().chain(ancestor.memory).collect();
         paths.dedup();
         paths
     }
 
-    /// Opens what is new, if `pid` is in other groups than when the files were opened: version 1 moves a process into
-    /// one hierarchy after the other.
-    pub(crate) fn follow(&mut self, pid: u32, out: &Sink, reader: &mut Reader, failures: &mut ReadFailures) {
+    /// Reopens the files if `pid` has changed its groups: with version 1 a process joins one hierarchy after the other.
+    pub(crate) fn follow(&mut self, pid: u32, sink: &Sink, reader: &mut Reader, failures: &mut ReadFailures) {
         let membership = reader.path(&format!("/proc/{pid}/cgroup"));
         if membership.is_ok_and(|text| text != self.files.membership) {
-            self.files = Files::open(pid, &self.path, out, reader, failures);
-            self.looked_at = None;
+            self.files = Files::open(pid, &self.path, sink, reader, failures);
+            self.checked_at = None;
         }
     }
 }
 
 impl Files {
-    /// Opens the files of the group; what a kernel does not have is left out.
-    fn open(pid: u32, path: &str, out: &Sink, reader: &mut Reader, failures: &mut ReadFailures) -> Self {
+    /// Opens the files of the group, as far as the kernel has them.
+    fn open(pid: u32, path: &str, sink: &Sink, reader: &mut Reader, failures: &mut ReadFailures) -> Self {
         let groups = reader.path(&format!("/proc/{pid}/cgroup")).map(<[u8]>::to_vec).unwrap_or_default();
         let mounts = Mounts::read(reader);
-        Self::find(groups, &mounts, path, out, failures)
+        Self::find(groups, &mounts, path, sink, failures)
     }
 
-    /// Opens the files of the group `path` of a process that is in `groups`, where `mounts` say that they are.
-    fn find(groups: Vec<u8>, mounts: &Mounts, path: &str, out: &Sink, failures: &mut ReadFailures) -> Self {
-        // Version 1 may have a process in a different group of each hierarchy; one name stands for one group.
+    /// Opens the files of the group `path` of a process whose memberships are `groups`, located by `mounts`.
+    fn find(groups: Vec<u8>, mounts: &Mounts, path: &str, sink: &Sink, failures: &mut ReadFailures) -> Self {
+        // With version 1 a process may be in a different group of each hierarchy; one path stands for one group.
         let folder = |controller: &str| folder(&groups, mounts, controller, path);
         let v2 = folder("").filter(|(path, is_v2)| *is_v2 && path.join("cgroup.procs").exists());
         let open = |path: PathBuf| File::open(path).ok();
@@ -193,25 +192,25 @@ impl Files {
         });
         let pressure = v2.filter(|(path, _)| path.join("cpu.pressure").exists()).map(|(path, _)| {
             let before = format!("{}/", path.display());
-            PressureFiles::open(out, failures, &before, ".pressure", &PRESSURE)
+            PressureFiles::open(sink, failures, &before, ".pressure", &PRESSURE)
         });
         Self { membership: groups, cpu, memory, pids, io, pressure }
     }
 }
 
 impl Cgroup {
-    /// Reads the group; a file that is gone gives nothing.
-    pub(crate) fn read(&mut self, out: &Sink, reader: &mut Reader, units: &Units) {
+    /// Reads the group; missing files are skipped.
+    pub(crate) fn read(&mut self, sink: &Sink, reader: &mut Reader, units: &Units) {
         let labels = [("cgroup", &*self.path)];
         let meters = &mut *self.meters;
         if let Some(cpu) = &self.files.cpu {
-            cpu.read(out, reader, units, meters, &labels, !self.has_quota_above);
+            cpu.read(sink, reader, units, meters, &labels, !self.has_ancestor_quota);
         }
         if let Some(memory) = &self.files.memory {
-            memory.read(out, reader, meters, &labels);
+            memory.read(sink, reader, meters, &labels);
         }
         if let Some(pids) = &self.files.pids {
-            pids.read(out, reader, meters, &labels);
+            pids.read(sink, reader, meters, &labels);
         }
         if let Some((file, is_v2)) = &self.files.io
             && let Ok(text) = reader.all(file)
@@ -220,11 +219,11 @@ impl Cgroup {
                 if *is_v2 { cgroup_files::io_stat(text) } else { cgroup_files::blkio_bytes(text) };
             let [reads, writes] = &mut meters.io;
             let now = Instant::now();
-            reads.put(out, now, read, 1.0, &SeriesSpec::new(&metric::CGROUP_READ_BYTES, &labels));
-            writes.put(out, now, written, 1.0, &SeriesSpec::new(&metric::CGROUP_WRITE_BYTES, &labels));
+            reads.put(sink, now, read, 1.0, &SeriesSpec::new(&metric::CGROUP_READ_BYTES, &labels));
+            writes.put(sink, now, written, 1.0, &SeriesSpec::new(&metric::CGROUP_WRITE_BYTES, &labels));
         }
         if let Some(pressure) = &mut self.files.pressure {
-            pressure.read(out, reader, &labels);
+            pressure.read(sink, reader, &labels);
         }
     }
 }
@@ -232,7 +231,7 @@ impl Cgroup {
 impl Cpu {
     fn read(
         &self,
-        out: &Sink,
+        sink: &Sink,
         reader: &mut Reader,
         units: &Units,
         meters: &mut Meters,
@@ -244,18 +243,18 @@ impl Cpu {
         let now = Instant::now();
         let CpuStat { usage_us, user_us, system_us, periods, throttled_periods, throttled_us } =
             cgroup_files::cpu_stat(text);
-        let of = |kind| SeriesSpec::new(kind, labels).limit(quota);
+        let spec = |kind| SeriesSpec::new(kind, labels).limit(quota);
         let kinds = [&metric::CGROUP_CPU, &metric::CGROUP_CPU_USER, &metric::CGROUP_CPU_SYSTEM];
         for ((rate, us), kind) in meters.cpu.iter_mut().zip([usage_us, user_us, system_us]).zip(kinds) {
             if let Some(us) = us {
-                rate.put(out, now, us, 1e-6, &of(kind));
+                rate.put(sink, now, us, 1e-6, &spec(kind));
             }
         }
         if let Some(cores) = quota {
-            meters.quota.put(out, now, cores, &SeriesSpec::new(&metric::CGROUP_CPU_QUOTA, labels));
+            meters.quota.put(sink, now, cores, &SeriesSpec::new(&metric::CGROUP_CPU_QUOTA, labels));
         }
         if let Some(us) = throttled_us {
-            meters.throttled.put(out, now, us, 1e-6, &SeriesSpec::new(&metric::CGROUP_THROTTLED, labels));
+            meters.throttled.put(sink, now, us, 1e-6, &SeriesSpec::new(&metric::CGROUP_THROTTLED, labels));
         }
         if let (Some(periods), Some(throttled)) = (periods, throttled_periods)
             && let Some((periods_before, throttled_before)) = meters.before.replace((periods, throttled))
@@ -263,12 +262,12 @@ impl Cpu {
             let passed = periods.saturating_sub(periods_before);
             let held = throttled.saturating_sub(throttled_before);
             let share = if passed == 0 { 0.0 } else { held as f64 / passed as f64 };
-            let of = SeriesSpec::new(&metric::CGROUP_THROTTLED_PERIODS, labels).limit(Some(1.0));
-            meters.throttled_periods.put(out, now, share, &of);
+            let spec = SeriesSpec::new(&metric::CGROUP_THROTTLED_PERIODS, labels).limit(Some(1.0));
+            meters.throttled_periods.put(sink, now, share, &spec);
         }
         let [all, user, system] = &mut meters.cpu;
         if let Some(ns) = self.usage.as_ref().and_then(|file| level(reader, file)) {
-            all.put(out, now, ns, 1e-9, &of(&metric::CGROUP_CPU));
+            all.put(sink, now, ns, 1e-9, &spec(&metric::CGROUP_CPU));
         }
         if let Some(Ok(text)) = self.modes.as_ref().map(|file| reader.one(file)) {
             let modes = [
@@ -277,7 +276,7 @@ impl Cpu {
             ];
             for (rate, name, kind) in modes {
                 if let Some(ticks) = scan::find(text, name) {
-                    rate.put(out, now, ticks, units.tick_seconds, &of(kind));
+                    rate.put(sink, now, ticks, units.tick_seconds, &spec(kind));
                 }
             }
         }
@@ -294,15 +293,15 @@ fn quota(folder: &Path, is_v2: bool, reader: &mut Reader) -> Option<f64> {
     }
 }
 
-/// A group is bounded by all groups above it: a pod bounds its containers, a slice its services. These are the ones
-/// that do so most tightly, where that is not the group itself.
+/// The ancestor groups with the tightest limits, if tighter than the group's own: a pod limits its containers, a slice
+/// its services.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Above {
+struct TighterLimits {
     cpu: Option<String>,
     memory: Option<String>,
 }
 
-impl Above {
+impl TighterLimits {
     fn find(groups: &[u8], mounts: &Mounts, path: &str, reader: &mut Reader) -> Self {
         let of_cpu = |path: &str, reader: &mut Reader| {
             let (folder, is_v2) = folder(groups, mounts, "cpu", path)?;
@@ -317,7 +316,7 @@ impl Above {
     }
 }
 
-/// The group above `path` whose limit is the least, and less than that of `path`.
+/// The ancestor of `path` with the lowest limit, if lower than that of `path`.
 fn tightest(
     path: &str,
     reader: &mut Reader,
@@ -325,48 +324,48 @@ fn tightest(
 ) -> Option<String> {
     let mut least = limit(path, reader).unwrap_or(f64::INFINITY);
     let mut found = None;
-    for above in Path::new(path).ancestors().skip(1).filter_map(Path::to_str).take(ANCESTORS_MAX) {
-        if let Some(limit) = limit(above, reader).filter(|limit| *limit < least) {
-            (least, found) = (limit, Some(above.to_owned()));
+    for ancestor in Path::new(path).ancestors().skip(1).filter_map(Path::to_str).take(ANCESTORS_MAX) {
+        if let Some(limit) = limit(ancestor, reader).filter(|limit| *limit < least) {
+            (least, found) = (limit, Some(ancestor.to_owned()));
         }
     }
     found
 }
 
-/// The file of a group's memory limit.
+/// The name of a group's memory limit file.
 fn memory_limit(is_v2: bool) -> &'static str {
     if is_v2 { "memory.max" } else { "memory.limit_in_bytes" }
 }
 
 impl Pids {
-    fn read(&self, out: &Sink, reader: &mut Reader, meters: &mut Meters, labels: &[(&str, &str)]) {
+    fn read(&self, sink: &Sink, reader: &mut Reader, meters: &mut Meters, labels: &[(&str, &str)]) {
         let now = Instant::now();
         if let Some(count) = level(reader, &self.current) {
             let max = reader.path(&self.max.to_string_lossy()).ok().and_then(cgroup_files::level);
-            let of = SeriesSpec::new(&metric::CGROUP_PIDS, labels).limit(max.map(|max| max as f64));
-            meters.pids.put(out, now, count as f64, &of);
+            let spec = SeriesSpec::new(&metric::CGROUP_PIDS, labels).limit(max.map(|max| max as f64));
+            meters.pids.put(sink, now, count as f64, &spec);
         }
         let events = self.events.as_ref().and_then(|file| reader.one(file).ok());
         if let Some(hits) = events.and_then(|text| scan::find(text, b"max")) {
-            let of = SeriesSpec::new(&metric::CGROUP_PIDS_LIMIT_HITS, labels);
-            meters.pids_hits.put(out, now, hits, 1.0, &of);
+            let spec = SeriesSpec::new(&metric::CGROUP_PIDS_LIMIT_HITS, labels);
+            meters.pids_hits.put(sink, now, hits, 1.0, &spec);
         }
     }
 }
 
 impl Memory {
-    fn read(&self, out: &Sink, reader: &mut Reader, meters: &mut Meters, labels: &[(&str, &str)]) {
+    fn read(&self, sink: &Sink, reader: &mut Reader, meters: &mut Meters, labels: &[(&str, &str)]) {
         let limit = reader.path(&self.limit.to_string_lossy()).ok().and_then(cgroup_files::level);
         let now = Instant::now();
         if let Some(bytes) = level(reader, &self.usage) {
-            let of = SeriesSpec::new(&metric::CGROUP_MEMORY, labels).limit(limit.map(|limit| limit as f64));
-            meters.memory.put(out, now, bytes as f64, &of);
+            let spec = SeriesSpec::new(&metric::CGROUP_MEMORY, labels).limit(limit.map(|limit| limit as f64));
+            meters.memory.put(sink, now, bytes as f64, &spec);
         }
         if let Some(Ok(text)) = self.hits.as_ref().map(|file| reader.one(file)) {
             let hits = if self.is_v2 { scan::find(text, b"max") } else { cgroup_files::level(text) };
             if let Some(hits) = hits {
                 meters.hits.put(
-                    out,
+                    sink,
                     now,
                     hits,
                     1.0,
@@ -381,7 +380,7 @@ impl Memory {
             ];
             for (rate, name, kind) in kinds {
                 if let Some(count) = scan::find(text, name) {
-                    rate.put(out, now, count, 1.0, &SeriesSpec::new(kind, labels));
+                    rate.put(sink, now, count, 1.0, &SeriesSpec::new(kind, labels));
                 }
             }
         }
@@ -392,17 +391,18 @@ fn level(reader: &mut Reader, file: &File) -> Option<u64> {
     cgroup_files::level(reader.one(file).ok()?)
 }
 
-/// Where control groups are mounted, as one process sees it.
+/// The control group mounts that a process sees.
 #[derive(Debug, Default)]
 struct Mounts {
     /// Its `/proc/P/mountinfo`.
     text: Vec<u8>,
-    /// Its root folder as we reach it: empty for our own.
+    /// The path of its root directory; empty for this process.
     root: String,
 }
 
 impl Mounts {
-    /// Our own; or, where we have none, those of whom we descend from: `ip netns exec` mounts a `/sys` without them.
+    /// The mounts of this process or, if it has none, of its nearest ancestor: `ip netns exec` mounts a `/sys` without
+    /// them.
     fn read(reader: &mut Reader) -> Self {
         let mut pid = std::process::id();
         for generation in 0..ANCESTORS_MAX {
@@ -424,8 +424,8 @@ impl Mounts {
     }
 }
 
-/// Where the files of a process's group, or of one above it, are for `controller`, and whether they are of version 2. A
-/// container sees its own part of the hierarchy as the mount's root, and nothing above it.
+/// The directory of a process's group, or of an ancestor, for `controller`, and whether it is version 2. A container
+/// sees its own part of the hierarchy as the mount's root, and nothing above it.
 fn folder(groups: &[u8], mounts: &Mounts, controller: &str, path: &str) -> Option<(PathBuf, bool)> {
     let of_v2 = || cgroup::parse(groups).find(|membership| membership.controllers.is_empty());
     let membership = if controller.is_empty() { of_v2() } else { cgroup::path_of(groups, controller) }?;
@@ -444,7 +444,7 @@ fn folder(groups: &[u8], mounts: &Mounts, controller: &str, path: &str) -> Optio
     let below = path.strip_prefix(root).filter(|_| is_below(path)).unwrap_or(path);
     let point = format!("{}{}", mounts.root, mount.point);
     let folder = Path::new(&point).join(below.trim_start_matches('/'));
-    // The path comes from the kernel, but `..` in it (a group outside the container) leads nowhere that is meant.
+    // The path comes from the kernel, but `..` in it (a group outside the container) cannot be resolved.
     (!below.contains("..") && !mount.point.contains('\\')).then_some((folder, is_v2))
 }
 

@@ -106,7 +106,7 @@ const PRESSURE: &str =
 struct Hierarchy {
     mount: tempfile::TempDir,
     group: Cgroup,
-    out: Sink,
+    sink: Sink,
     receiver: RowReceiver,
 }
 
@@ -116,19 +116,19 @@ impl Hierarchy {
     fn new(files: &[(&str, &str)]) -> Self {
         let mount = tempfile::tempdir().unwrap();
         let (rows, receiver) = rows(1_000);
-        let out = Sink { rows, host: HostId(0), zero: Instant::now(), netns: None };
+        let sink = Sink { rows, host: HostId(0), zero: Instant::now(), netns: None };
         write(&mount, files);
         let mounted =
             format!("25 23 0:22 / {} rw,nosuid shared:9 - cgroup2 cgroup2 rw\n", mount.path().display());
         let mounts = Mounts { text: mounted.into_bytes(), root: String::new() };
         let groups = format!("0::{}\n", Self::PATH).into_bytes();
-        let files = Files::find(groups, &mounts, Self::PATH, &out, &mut ReadFailures::default());
+        let files = Files::find(groups, &mounts, Self::PATH, &sink, &mut ReadFailures::default());
         let group = Cgroup::of_files(files, Self::PATH.to_owned());
-        Self { mount, group, out, receiver }
+        Self { mount, group, sink, receiver }
     }
 
     fn read(&mut self) {
-        self.group.read(&self.out, &mut Reader::new(), &Units::of_this_kernel());
+        self.group.read(&self.sink, &mut Reader::new(), &Units::of_this_kernel());
     }
 
     /// The last value and the limit of each series.
@@ -196,7 +196,7 @@ fn a_group_tells_what_its_kernel_has_and_nothing_else() {
 
 #[test]
 fn the_pressure_of_a_group_is_read_where_the_kernel_has_it() {
-    let files = ["cpu", "memory", "io"].map(|of| (format!("{of}.pressure"), PRESSURE));
+    let files = ["cpu", "memory", "io"].map(|spec| (format!("{spec}.pressure"), PRESSURE));
     let files: Vec<_> = files.iter().map(|(name, text)| (name.as_str(), *text)).collect();
     let mut hierarchy = Hierarchy::new(&[&[("cgroup.procs", "1\n")][..], &files].concat());
     hierarchy.read();
@@ -205,9 +205,9 @@ fn the_pressure_of_a_group_is_read_where_the_kernel_has_it() {
     write(&hierarchy.mount, &more);
     hierarchy.read();
     let told = hierarchy.told();
-    for of in ["cpu", "memory", "io"] {
-        let [some, full] = ["some", "full"].map(|kind| told[&format!("cgroup.pressure.{of}.{kind}")].0);
-        assert!((some / full - 2.0).abs() < 1e-9, "{of}: {some} {full}");
+    for spec in ["cpu", "memory", "io"] {
+        let [some, full] = ["some", "full"].map(|kind| told[&format!("cgroup.pressure.{spec}.{kind}")].0);
+        assert!((some / full - 2.0).abs() < 1e-9, "{spec}: {some} {full}");
     }
 }
 
@@ -223,8 +223,8 @@ fn the_tightest_group_above_is_the_one_that_bounds() {
     let path = "/pods/pod/container";
     let find = |groups: &str, mounted: &str| {
         let mounts = Mounts { text: mounted.as_bytes().to_vec(), root: String::new() };
-        let above = Above::find(groups.as_bytes(), &mounts, path, &mut Reader::new());
-        (above.cpu.unwrap_or_default(), above.memory.unwrap_or_default())
+        let ancestor = TighterLimits::find(groups.as_bytes(), &mounts, path, &mut Reader::new());
+        (ancestor.cpu.unwrap_or_default(), ancestor.memory.unwrap_or_default())
     };
     let is = |cpu: &str, memory: &str| (cpu.to_owned(), memory.to_owned());
 

@@ -1,7 +1,7 @@
-//! How sending goes on the TCP connections of a port: whether its readers, its buffers or the path hold it up.
+//! TCP send performance by port: whether the receivers, the send buffers or the network path limit sending.
 //!
-//! The kernel counts for each connection how long it had something to send, and how much of that the peer's window or the
-//! send buffer held it up (struct tcp_info). What is left of it waited for the path: its round trip and its losses.
+//! For each connection the kernel counts how long there was data to send, and for how much of that time the peer's
+//! window or the send buffer was the limit (struct tcp_info). The rest waited for the path: round trip time and losses.
 
 use std::collections::HashMap;
 use std::ops::AddAssign;
@@ -12,16 +12,16 @@ use throng_observation::host::catalogue as metric;
 use super::meter::{Meter, Rate, SeriesSpec, Sink};
 use crate::proc::netlink::{Socket, TcpInfo};
 
-/// Connections that are kept in mind; what further ones send is not told.
+/// Maximum number of tracked connections; traffic of further ones is not reported.
 const CONNECTIONS_MAX: usize = 65_536;
 const ESTABLISHED: u8 = 1;
 
-/// The connections of all ports.
+/// The connections of all monitored ports.
 #[derive(Debug, Default)]
 pub(super) struct Connections {
-    /// Counters of each connection as last seen.
-    seen: HashMap<u32, TcpInfo>,
-    /// Of the ports that were looked at before.
+    /// The last counters of each connection, by inode.
+    last: HashMap<u32, TcpInfo>,
+    /// Meters of the ports that have been scanned before.
     by_port: HashMap<u16, Meters>,
 }
 
@@ -32,7 +32,7 @@ struct Meters {
     rates: [Rate; 4],
 }
 
-/// What all connections of a port have come to since the first look at it.
+/// Totals over all connections of a port since its first scan.
 #[derive(Clone, Copy, Debug, Default)]
 struct Total {
     retransmitted: u64,
@@ -41,7 +41,7 @@ struct Total {
     buffer_limited_us: u64,
 }
 
-/// What the connections of a port show together at one look.
+/// The sum over a port's connections in one scan.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sum {
     established: u32,
@@ -50,69 +50,69 @@ struct Sum {
     grown: Total,
 }
 
-/// One look at all connections.
-pub(super) struct Look<'a> {
+/// One scan of all connections.
+pub(super) struct Scan<'a> {
     connections: &'a mut Connections,
     alive: HashMap<u32, TcpInfo>,
     sums: HashMap<u16, Sum>,
 }
 
 impl Connections {
-    pub(super) fn look(&mut self) -> Look<'_> {
+    pub(super) fn scan(&mut self) -> Scan<'_> {
         let sums = self.by_port.keys().map(|port| (*port, Sum::default())).collect();
-        Look { connections: self, alive: HashMap::new(), sums }
+        Scan { connections: self, alive: HashMap::new(), sums }
     }
 
-    /// Ends what a port had.
-    pub(super) fn end(&mut self, out: &Sink, port: u16) {
+    /// Ends the series of a port.
+    pub(super) fn end(&mut self, sink: &Sink, port: u16) {
         let Some(mut meters) = self.by_port.remove(&port) else { return };
         let now = Instant::now();
-        meters.levels.iter_mut().for_each(|meter| meter.end(out, now));
-        meters.rates.iter_mut().for_each(|rate| rate.end(out, now));
+        meters.levels.iter_mut().for_each(|meter| meter.end(sink, now));
+        meters.rates.iter_mut().for_each(|rate| rate.end(sink, now));
     }
 }
 
-impl Look<'_> {
-    /// A connection of a port that is listened on.
+impl Scan<'_> {
+    /// Adds a connection of a listening port.
     pub(super) fn add(&mut self, socket: &Socket) {
         let before = self.before(socket);
         let sum = self.sums.entry(socket.port).or_default();
         sum.established += u32::from(socket.state == ESTABLISHED);
-        let Some(flow) = socket.flow.filter(|_| socket.inode != 0) else { return };
-        sum.unsent_bytes += u64::from(flow.unsent_bytes);
-        sum.unacked += u64::from(flow.unacked);
+        let Some(tcp_info) = socket.tcp_info.filter(|_| socket.inode != 0) else { return };
+        sum.unsent_bytes += u64::from(tcp_info.unsent_bytes);
+        sum.unacked += u64::from(tcp_info.unacked);
         if self.alive.len() >= CONNECTIONS_MAX {
             return;
         }
         if let Some(before) = before {
-            sum.grown += Total::between(&before, &flow);
+            sum.grown += Total::between(&before, &tcp_info);
         }
-        self.alive.insert(socket.inode, flow);
+        self.alive.insert(socket.inode, tcp_info);
     }
 
-    /// What a connection had come to before this look. Nothing where that belongs to no moment: before the first look at its
-    /// port, and where there was no room to keep it.
+    /// The counters of a connection before this scan. `None` if their growth cannot be assigned to this interval: at
+    /// the first scan of its port, and if the table was full.
     fn before(&self, socket: &Socket) -> Option<TcpInfo> {
-        let Connections { seen, by_port } = &*self.connections;
-        let known = seen.get(&socket.inode).copied();
-        let is_new = || by_port.contains_key(&socket.port) && seen.len() < CONNECTIONS_MAX;
+        let Connections { last, by_port } = &*self.connections;
+        let known = last.get(&socket.inode).copied();
+        let is_new = || by_port.contains_key(&socket.port) && last.len() < CONNECTIONS_MAX;
         known.or_else(|| is_new().then(TcpInfo::default))
     }
 
-    /// Writes what was seen; `tell` knows the labels of a port.
-    pub(super) fn put(self, out: &Sink, mut tell: impl FnMut(u16, &mut dyn FnMut(&[(&str, &str)]))) {
+    /// Writes the series; `with_labels` supplies the labels of a port.
+    pub(super) fn put(self, sink: &Sink, mut with_labels: impl FnMut(u16, &mut dyn FnMut(&[(&str, &str)]))) {
         let now = Instant::now();
         for (port, sum) in self.sums {
             let meters = self.connections.by_port.entry(port).or_default();
             meters.total += sum.grown;
-            tell(port, &mut |labels| meters.put(out, now, &sum, labels));
+            with_labels(port, &mut |labels| meters.put(sink, now, &sum, labels));
         }
-        self.connections.seen = self.alive;
+        self.connections.last = self.alive;
     }
 }
 
 impl Meters {
-    fn put(&mut self, out: &Sink, now: Instant, sum: &Sum, labels: &[(&str, &str)]) {
+    fn put(&mut self, sink: &Sink, now: Instant, sum: &Sum, labels: &[(&str, &str)]) {
         let Total { retransmitted, busy_us, peer_limited_us, buffer_limited_us } = self.total;
         let levels = [
             (f64::from(sum.established), &metric::SOCKET_CONNECTIONS),
@@ -120,9 +120,9 @@ impl Meters {
             (sum.unacked as f64, &metric::SOCKET_UNACKED),
         ];
         for (meter, (value, kind)) in self.levels.iter_mut().zip(levels) {
-            meter.put(out, now, value, &SeriesSpec::new(kind, labels));
+            meter.put(sink, now, value, &SeriesSpec::new(kind, labels));
         }
-        // Microseconds in a second are connections, on the mean.
+        // Microseconds a second, divided by a million, are the mean number of connections.
         let rates = [
             (retransmitted, 1.0, &metric::SOCKET_RETRANSMITTED),
             (busy_us, 1e-6, &metric::SOCKET_SENDING),
@@ -130,13 +130,13 @@ impl Meters {
             (buffer_limited_us, 1e-6, &metric::SOCKET_BUFFER_LIMITED),
         ];
         for (rate, (count, scale, kind)) in self.rates.iter_mut().zip(rates) {
-            rate.put(out, now, count, scale, &SeriesSpec::new(kind, labels));
+            rate.put(sink, now, count, scale, &SeriesSpec::new(kind, labels));
         }
     }
 }
 
 impl Total {
-    /// What came between two looks at a connection.
+    /// The growth between two scans of a connection.
     fn between(before: &TcpInfo, now: &TcpInfo) -> Self {
         Self {
             retransmitted: now.retransmitted.saturating_sub(before.retransmitted).into(),
@@ -165,43 +165,43 @@ mod tests {
 
     const HOUR_US: u64 = 3_600_000_000;
 
-    /// A connection, known by its inode, that had something to send for so long.
+    /// A connection with this inode and busy time.
     fn connection(port: u16, inode: u32, busy_us: u64) -> Socket {
-        let flow = TcpInfo { retransmitted: 7, busy_us, peer_limited_us: busy_us, ..TcpInfo::default() };
-        Socket { port, inode, state: ESTABLISHED, flow: Some(flow), ..Socket::default() }
+        let tcp_info = TcpInfo { retransmitted: 7, busy_us, peer_limited_us: busy_us, ..TcpInfo::default() };
+        Socket { port, inode, state: ESTABLISHED, tcp_info: Some(tcp_info), ..Socket::default() }
     }
 
-    /// One look after another.
-    struct Looks {
+    /// A sequence of scans.
+    struct Scans {
         connections: Connections,
-        out: Sink,
+        sink: Sink,
         receiver: crate::RowReceiver,
     }
 
-    impl Looks {
+    impl Scans {
         fn new() -> Self {
             let (rows, receiver) = rows(1_000);
-            let out = Sink { rows, host: HostId(0), zero: Instant::now(), netns: None };
-            Self { connections: Connections::default(), out, receiver }
+            let sink = Sink { rows, host: HostId(0), zero: Instant::now(), netns: None };
+            Self { connections: Connections::default(), sink, receiver }
         }
 
-        /// Looks at these; what the connections of `port` have come to: segments sent again, microseconds in which there was
-        /// something to send, and those in which the peer's window was full.
+        /// Scans these; the totals of `port`: retransmitted segments, busy microseconds, and those limited by the
+        /// peer's window.
         fn at(&mut self, sockets: &[Socket], port: u16) -> [u64; 3] {
-            let mut look = self.connections.look();
-            sockets.iter().for_each(|socket| look.add(socket));
-            look.put(&self.out, |_, put| put(&[]));
+            let mut scan = self.connections.scan();
+            sockets.iter().for_each(|socket| scan.add(socket));
+            scan.put(&self.sink, |_, put| put(&[]));
             let total = self.connections.by_port[&port].total;
             [total.retransmitted, total.busy_us, total.peer_limited_us]
         }
 
-        /// All rates that were told.
+        /// All rates that were written.
         fn rates(&self) -> Vec<f64> {
             let (mut rates, mut told) = (Vec::new(), Vec::new());
             for row in self.receiver.try_iter() {
                 match row {
-                    HostRow::Series(of) if of.metric == metric::SOCKET_SENDING.name => told.push(of.id),
-                    HostRow::Sample(of) if told.contains(&of.series) => rates.push(of.value),
+                    HostRow::Series(spec) if spec.metric == metric::SOCKET_SENDING.name => told.push(spec.id),
+                    HostRow::Sample(spec) if told.contains(&spec.series) => rates.push(spec.value),
                     _ => {}
                 }
             }
@@ -211,22 +211,22 @@ mod tests {
 
     #[test]
     fn what_connections_did_before_the_first_look_at_their_port_counts_for_nothing() {
-        let mut looks = Looks::new();
+        let mut scans = Scans::new();
         let (other, old) = (connection(80, 1, 5), connection(443, 2, HOUR_US));
-        assert_eq!(looks.at(&[other], 80), [0, 0, 0]);
-        assert_eq!(looks.at(&[other, old], 443), [0, 0, 0]);
-        assert_eq!(looks.at(&[other, old], 443), [0, 0, 0]);
-        let rates = looks.rates();
+        assert_eq!(scans.at(&[other], 80), [0, 0, 0]);
+        assert_eq!(scans.at(&[other, old], 443), [0, 0, 0]);
+        assert_eq!(scans.at(&[other, old], 443), [0, 0, 0]);
+        let rates = scans.rates();
         assert!(!rates.is_empty() && rates.iter().all(|rate| *rate == 0.0), "{rates:?}");
     }
 
     #[test]
     fn on_a_known_port_a_new_connection_counts_from_its_beginning_and_one_that_ended_stays_counted() {
-        let mut looks = Looks::new();
-        looks.at(&[connection(443, 2, HOUR_US)], 443);
+        let mut scans = Scans::new();
+        scans.at(&[connection(443, 2, HOUR_US)], 443);
         let both = [connection(443, 2, HOUR_US + 30), connection(443, 3, 200)];
-        assert_eq!(looks.at(&both, 443), [7, 230, 230]);
-        assert_eq!(looks.at(&both[..1], 443), [7, 230, 230]);
-        assert!(looks.rates().iter().any(|rate| *rate > 0.0));
+        assert_eq!(scans.at(&both, 443), [7, 230, 230]);
+        assert_eq!(scans.at(&both[..1], 443), [7, 230, 230]);
+        assert!(scans.rates().iter().any(|rate| *rate > 0.0));
     }
 }

@@ -1,29 +1,30 @@
-//! What the watcher itself costs, and the rate it keeps so as not to cost more.
+//! Keeps the watcher's own CPU cost within a budget by adapting its sampling intervals.
 
 use std::time::{Duration, Instant};
 
 use crate::cpu_accounting::CpuUsage;
 
-/// How long costs are added up before they are judged.
-const JUDGED_OVER: Duration = Duration::from_secs(5);
-/// For how long watching must cost less than this share of the budget before a faster pace is tried, at first and at
-/// last. A step up at most doubles what is read.
+/// Interval over which the cost is averaged.
+const EVALUATED_OVER: Duration = Duration::from_secs(5);
+/// For how long the cost must stay below [`CALM_RATIO`] of the budget before a faster pace is tried: initially and at
+/// most. One step up at most doubles the number of reads.
 const CALM_FIRST: Duration = Duration::from_secs(30);
 const CALM_MAX: Duration = Duration::from_secs(600);
 const CALM_RATIO: f64 = 0.5;
-/// The longest period that a watcher falls back to.
+/// The longest interval that is used.
 const PERIOD_MAX: Duration = Duration::from_secs(10);
 
-/// How often is read: everything at the slow period, the hot things at the fast one.
+/// The sampling intervals: of full passes, and of hot threads and main figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Pace {
     pub(crate) slow: Duration,
-    /// `None`: nothing is read in between.
+    /// `None` means full passes only.
     pub(crate) fast: Option<Duration>,
 }
 
 impl Pace {
-    /// The next pace down: the fast reading is halved twice, then given up; then the slow one is stretched.
+    /// The next slower pace: the fast interval is doubled twice, then fast passes are given up, then the slow interval
+    /// doubles.
     fn lower(self) -> Option<Self> {
         match self.fast {
             Some(fast) if fast * 4 <= self.slow => Some(Self { fast: Some(fast * 2), ..self }),
@@ -34,33 +35,33 @@ impl Pace {
     }
 }
 
-/// Judges the cost against a budget, and keeps the pace that fits it.
+/// Compares the cost with a budget and chooses the pace.
 #[derive(Debug)]
 pub(crate) struct Budget {
     /// Cores.
     cpu_max: f64,
     since: Instant,
     before: CpuUsage,
-    /// The paces that were given up, the last one last.
+    /// The faster paces that were given up, most recent last.
     given_up: Vec<Pace>,
-    /// Since when watching costs so little that a faster pace may be tried, and how long that must last.
+    /// Since when the cost has been low, and how long that must last before a faster pace is tried.
     calm_since: Option<Instant>,
     calm_needed: Duration,
     raised_at: Option<Instant>,
-    excused_at: Option<Instant>,
+    excluded_at: Option<Instant>,
 }
 
-/// What was found when costs were judged.
+/// The result of an evaluation.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Judged {
-    /// Cores, profiles included.
+pub(crate) struct Evaluation {
+    /// Total cost in cores, including profiles.
     pub(crate) cost: f64,
-    /// Cores of what the budget bounds.
+    /// Cost in cores of what the budget bounds.
     pub(crate) reading: f64,
     pub(crate) change: Option<Change>,
 }
 
-/// Another pace.
+/// A change of pace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
     Lower(Pace),
@@ -77,24 +78,25 @@ impl Budget {
             calm_since: None,
             calm_needed: CALM_FIRST,
             raised_at: None,
-            excused_at: None,
+            excluded_at: None,
         }
     }
 
-    /// A pass opened all files of a server, thousands perhaps. That is done once and says nothing of what reading
-    /// costs: the time until now does not count. A server that comes again and again is excused now and then.
-    pub(crate) fn excuse(&mut self, now: Instant, spent: CpuUsage) {
-        let is_due = self.excused_at.is_none_or(|at| now.saturating_duration_since(at) >= CALM_FIRST);
+    /// Excludes the time until now: a pass has opened all files of a server, perhaps thousands, which happens once and
+    /// says nothing about the cost of reading. A server that restarts repeatedly is excluded only once in
+    /// [`CALM_FIRST`].
+    pub(crate) fn exclude(&mut self, now: Instant, spent: CpuUsage) {
+        let is_due = self.excluded_at.is_none_or(|at| now.saturating_duration_since(at) >= CALM_FIRST);
         if is_due {
-            (self.since, self.before, self.excused_at) = (now, spent, Some(now));
+            (self.since, self.before, self.excluded_at) = (now, spent, Some(now));
         }
     }
 
-    /// Told what was spent so far: the cost in cores of the time judged, and another pace if this one costs too much,
-    /// or so little for so long that a faster one may fit.
-    pub(crate) fn judge(&mut self, now: Instant, spent: CpuUsage, pace: Pace) -> Option<Judged> {
+    /// Evaluates the cost since the last evaluation, and changes the pace if it is over the budget, or has been so low
+    /// for so long that a faster pace may fit.
+    pub(crate) fn evaluate(&mut self, now: Instant, spent: CpuUsage, pace: Pace) -> Option<Evaluation> {
         let passed = now.checked_duration_since(self.since)?;
-        if passed < JUDGED_OVER {
+        if passed < EVALUATED_OVER {
             return None;
         }
         let (began, taken) = (self.since, spent.since(self.before));
@@ -109,13 +111,13 @@ impl Budget {
             self.calm_since = None;
             None
         };
-        Some(Judged { cost, reading, change })
+        Some(Evaluation { cost, reading, change })
     }
 
     fn lower(&mut self, now: Instant, pace: Pace) -> Option<Pace> {
         self.calm_since = None;
         if let Some(raised_at) = self.raised_at.take() {
-            // A pace that does not fit is tried ever more seldom.
+            // A pace that does not fit is retried at growing intervals.
             let was_short = now.saturating_duration_since(raised_at) < self.calm_needed;
             self.calm_needed = if was_short { (self.calm_needed * 2).min(CALM_MAX) } else { CALM_FIRST };
         }
@@ -165,12 +167,12 @@ mod tests {
         let zero = Instant::now();
         let pace = Pace { slow: ms(1000), fast: None };
         let mut budget = Budget::new(0.02, zero, reading(0));
-        assert_eq!(budget.judge(zero + ms(4_999), reading(4_000), pace), None);
-        let judged = budget.judge(zero + ms(5_000), reading(90), pace);
-        assert_eq!(judged, Some(Judged { cost: 0.018, reading: 0.018, change: None }));
-        let judged = budget.judge(zero + ms(10_000), reading(200), pace).unwrap();
-        assert!((judged.cost - 0.022).abs() < 1e-9);
-        assert_eq!(judged.change, Some(Change::Lower(Pace { slow: ms(2000), fast: None })));
+        assert_eq!(budget.evaluate(zero + ms(4_999), reading(4_000), pace), None);
+        let evaluation = budget.evaluate(zero + ms(5_000), reading(90), pace);
+        assert_eq!(evaluation, Some(Evaluation { cost: 0.018, reading: 0.018, change: None }));
+        let evaluation = budget.evaluate(zero + ms(10_000), reading(200), pace).unwrap();
+        assert!((evaluation.cost - 0.022).abs() < 1e-9);
+        assert_eq!(evaluation.change, Some(Change::Lower(Pace { slow: ms(2000), fast: None })));
     }
 
     #[test]
@@ -179,8 +181,8 @@ mod tests {
         let pace = Pace { slow: ms(1000), fast: None };
         let mut budget = Budget::new(0.02, zero, reading(0));
         let spent = CpuUsage { profiles: ms(2_000), ..reading(50) };
-        let judged = budget.judge(zero + ms(5_000), spent, pace);
-        assert_eq!(judged, Some(Judged { cost: 0.41, reading: 0.01, change: None }));
+        let evaluation = budget.evaluate(zero + ms(5_000), spent, pace);
+        assert_eq!(evaluation, Some(Evaluation { cost: 0.41, reading: 0.01, change: None }));
     }
 
     #[test]
@@ -188,16 +190,17 @@ mod tests {
         let zero = Instant::now();
         let pace = Pace { slow: ms(1000), fast: None };
         let mut budget = Budget::new(0.02, zero, reading(0));
-        budget.excuse(zero + ms(500), reading(400));
-        let judged = budget.judge(zero + ms(5_500), reading(450), pace).unwrap();
-        assert_eq!((judged.cost, judged.change), (0.01, None));
-        // A server that is restarted every few seconds costs what it costs.
-        budget.excuse(zero + ms(6_500), reading(850));
-        let judged = budget.judge(zero + ms(10_500), reading(860), pace).unwrap();
-        assert!(matches!(judged.change, Some(Change::Lower(_))), "{judged:?}");
+        budget.exclude(zero + ms(500), reading(400));
+        let evaluation = budget.evaluate(zero + ms(5_500), reading(450), pace).unwrap();
+        assert_eq!((evaluation.cost, evaluation.change), (0.01, None));
+        // A server that restarts every few seconds is not excluded each time.
+        budget.exclude(zero + ms(6_500), reading(850));
+        let evaluation = budget.evaluate(zero + ms(10_500), reading(860), pace).unwrap();
+        assert!(matches!(evaluation.change, Some(Change::Lower(_))), "{evaluation:?}");
     }
 
-    /// Spends so many milliseconds in each 5 s, by pace; the times of changes in seconds, `true` for up.
+    /// Simulates a cost in milliseconds for each 5 s; returns the times of changes in seconds (`true` for faster) and
+    /// the final pace.
     fn changes(seconds: u64, cost_ms: impl Fn(u64, Pace) -> u64) -> (Vec<(u64, bool)>, Pace) {
         let zero = Instant::now();
         let mut pace = Pace { slow: ms(1000), fast: Some(ms(100)) };
@@ -205,8 +208,8 @@ mod tests {
         let (mut spent, mut changes) = (0, Vec::new());
         for second in (5..=seconds).step_by(5) {
             spent += cost_ms(second, pace);
-            let judged = budget.judge(zero + ms(second * 1000), reading(spent), pace).unwrap();
-            match judged.change {
+            let evaluation = budget.evaluate(zero + ms(second * 1000), reading(spent), pace).unwrap();
+            match evaluation.change {
                 Some(Change::Lower(lower)) => (pace, _) = (lower, changes.push((second, false))),
                 Some(Change::Raise(higher)) => (pace, _) = (higher, changes.push((second, true))),
                 None => {}

@@ -1,4 +1,4 @@
-//! What is known of a host once and for all: kernel, CPUs, memory, the settings that bound a media server.
+//! Static facts of a host: kernel, CPUs, memory, and the settings that limit a media server.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use super::units::Units;
 use crate::proc::{limits, meminfo, scan, stat, statm, status};
 use crate::profiler::is_go;
 
-/// Settings under `/proc/sys` that bound a media server, by the names that sysctl(8) gives them.
+/// Settings under `/proc/sys` that limit a media server, by their sysctl(8) names.
 const SYSCTLS: [&str; 34] = [
     "fs.file-max",
     "fs.nr_open",
@@ -50,19 +50,19 @@ const SYSCTLS: [&str; 34] = [
     "vm.swappiness",
 ];
 
-/// The settings that each network namespace has for itself.
+/// The settings that each network namespace has of its own.
 pub(super) fn network_settings() -> impl Iterator<Item = &'static str> {
     SYSCTLS.into_iter().filter(|name| name.starts_with("net."))
 }
 
-/// Where a setting is read.
+/// The file of a setting.
 pub(super) fn path_of(setting: &str) -> String {
     format!("/proc/sys/{}", setting.replace('.', "/"))
 }
 
-/// Adds what is set in the namespace of a server: in place of what the watcher has, or, of a further namespace, under
-/// its name where it differs. What only the machine as a whole has is not there, and stays.
-pub(super) fn learn_network(
+/// Adds the settings of a server's network namespace: those of the first replace the watcher's own, those of a further
+/// one are added under its label where they differ. Settings that exist only for the whole machine stay.
+pub(super) fn add_network_facts(
     facts: &mut BTreeMap<String, String>,
     label: Option<&str>,
     settings: &[(&'static str, String)],
@@ -76,28 +76,28 @@ pub(super) fn learn_network(
     }
 }
 
-/// Longer facts are cut.
+/// Maximum length of a fact, characters.
 const FACT_CHARACTERS_MAX: usize = 400;
 
 impl Sampler {
-    /// Tells the host as a whole; again whenever the cost is judged.
-    pub(super) fn tell_host(&mut self) {
+    /// Writes the host's facts; again whenever the cost is evaluated.
+    pub(super) fn write_host_info(&mut self) {
         if self.facts.is_empty() {
             self.facts = machine_facts(&mut self.reader);
         }
         let status = std::fs::read("/proc/self/status").unwrap_or_default();
-        self.out.rows.send(HostRow::Info(HostInfo {
-            host: self.out.host,
+        self.sink.rows.send(HostRow::Info(HostInfo {
+            host: self.sink.host,
             name: self.settings.name.clone(),
             facts: self.facts.clone(),
             clock_error_us: 0,
-            watcher_cpu_us: u64::try_from(self.spent().all().as_micros()).unwrap_or(u64::MAX),
+            watcher_cpu_us: u64::try_from(self.cpu_usage().all().as_micros()).unwrap_or(u64::MAX),
             watcher_rss_bytes: status::peak_resident_bytes(&status).unwrap_or(0),
         }));
     }
 
-    /// Adds what bounds a process: its limits, its control groups.
-    pub(super) fn learn_process(&mut self, process: &Process) {
+    /// Adds facts of a process: resource limits, control groups, executable, runtime, nice value.
+    pub(super) fn add_process_facts(&mut self, process: &Process) {
         let (pid, name) = (process.pid, &process.name);
         if let Ok(text) = self.reader.path(&format!("/proc/{pid}/limits")) {
             for (limit, soft, hard) in limits::parse(text) {
@@ -127,7 +127,7 @@ impl Sampler {
     }
 }
 
-/// What the environment of a process says of how many threads its runtime works on; nothing else of it is kept.
+/// The thread settings of runtimes in a process's environment; nothing else of it is kept.
 fn threads_by_environment(text: &[u8]) -> Vec<(&'static str, String)> {
     let variables = Runtime::ALL.into_iter().filter_map(Runtime::variable);
     let value = |name: &str| {
@@ -165,7 +165,7 @@ fn cut(text: &str) -> String {
     text.chars().take(FACT_CHARACTERS_MAX).collect()
 }
 
-/// Resident memory of this process.
+/// Resident memory of this process, bytes.
 pub(super) fn own_rss_bytes(units: &Units) -> u64 {
     let text = std::fs::read("/proc/self/statm").unwrap_or_default();
     statm::resident_pages(&text).unwrap_or(0).saturating_mul(units.page_bytes)

@@ -1,4 +1,5 @@
-//! Kept files and one buffer: a kernel file is opened once and read again from its start, which costs a third.
+//! Reads kernel files: files stay open and share one buffer, because rereading an open file costs a third of reopening
+//! it.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -10,11 +11,11 @@ use throng_observation::host::HostEventKind;
 
 use super::meter::Sink;
 
-/// What a buffer begins with, and the most that is read of a file.
+/// Initial buffer size, and the maximum that is read of a file, bytes.
 const BUFFER_BYTES: usize = 32 * 1024;
 const FILE_BYTES_MAX: usize = 1 << 20;
 
-/// The buffer that all files are read into.
+/// The shared buffer for all files.
 #[derive(Debug)]
 pub(crate) struct Reader {
     buffer: Vec<u8>,
@@ -25,7 +26,7 @@ impl Reader {
         Self { buffer: vec![0; BUFFER_BYTES] }
     }
 
-    /// Reads a file that the kernel gives in one piece.
+    /// Reads a file that the kernel returns in one piece.
     pub(crate) fn one(&mut self, file: &File) -> io::Result<&[u8]> {
         loop {
             let read = file.read_at(&mut self.buffer, 0)?;
@@ -36,7 +37,7 @@ impl Reader {
         }
     }
 
-    /// Reads a file that the kernel gives record by record, a page or so at a time.
+    /// Reads a file that the kernel returns in records, about a page at a time.
     pub(crate) fn all(&mut self, file: &File) -> io::Result<&[u8]> {
         let mut filled = 0;
         loop {
@@ -52,13 +53,13 @@ impl Reader {
         }
     }
 
-    /// Opens a file that the kernel gives in one piece, reads it, and closes it.
+    /// Opens, reads and closes a file that the kernel returns in one piece.
     pub(crate) fn path_one(&mut self, path: &str) -> io::Result<&[u8]> {
         let file = File::open(path)?;
         self.one(&file)
     }
 
-    /// Opens a file, reads it, and closes it.
+    /// Opens, reads and closes a file.
     pub(crate) fn path(&mut self, path: &str) -> io::Result<&[u8]> {
         let file = File::open(path)?;
         self.all(&file)
@@ -70,40 +71,40 @@ impl Reader {
     }
 }
 
-/// More complaints than this are a flood; what a person needs stands in the first.
+/// Maximum number of reported failures; the first ones name the cause.
 const COMPLAINTS_MAX: usize = 200;
 
-/// What could not be read: each thing is said once, with what to do about it.
+/// Reports files that cannot be read: each once, with the way to fix it.
 #[derive(Debug, Default)]
 pub(crate) struct ReadFailures(HashSet<String>);
 
 impl ReadFailures {
-    pub(crate) fn say(&mut self, out: &Sink, what: &str, why: &str, help: &str) {
+    pub(crate) fn report(&mut self, sink: &Sink, what: &str, why: &str, help: &str) {
         if self.0.len() < COMPLAINTS_MAX && !self.0.contains(what) {
             self.0.insert(what.to_owned());
-            out.event(Instant::now(), HostEventKind::Unreadable, format!("{what}: {why}; {help}"));
+            sink.event(Instant::now(), HostEventKind::Unreadable, format!("{what}: {why}; {help}"));
         }
     }
 
-    /// Opens a kernel file, or says why not.
-    pub(crate) fn open(&mut self, out: &Sink, path: &str, help: &str) -> Option<File> {
+    /// Opens a kernel file, or reports why it cannot.
+    pub(crate) fn open(&mut self, sink: &Sink, path: &str, help: &str) -> Option<File> {
         match File::open(path) {
             Ok(file) => Some(file),
             Err(error) => {
                 let help = if is_out_of_descriptors(&error) { HELP_DESCRIPTORS } else { help };
-                self.say(out, path, &error.to_string(), help);
+                self.report(sink, path, &error.to_string(), help);
                 None
             }
         }
     }
 }
 
-/// Whether this process, or the machine, may open no further file.
+/// Whether the process or the machine is out of file descriptors.
 pub(crate) fn is_out_of_descriptors(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
 }
 
-/// What to do where descriptors ran out.
+/// How to fix a lack of file descriptors.
 pub(crate) const HELP_DESCRIPTORS: &str = "raise the watcher's limit of open files (ulimit -n)";
-/// What to do where only rights can be missing.
+/// How to fix a lack of rights.
 pub(crate) const HELP_RIGHTS: &str = "run the watcher as root or as the server's user";

@@ -1,18 +1,19 @@
-//! The machine as a whole: CPU by mode and core, pressure, memory, disks.
+//! The machine as a whole: CPU by mode and core, pressure (PSI), memory, disks.
 
 use std::collections::HashMap;
 use std::fs::File;
 use std::time::Instant;
 
 use throng_observation::host::catalogue::{self as metric, Metric};
+use throng_observation::host::{CpuTimes, MODES};
 
 use super::files::{ReadFailures, Reader};
 use super::meter::{Meter, Rate, SeriesSpec, Sink};
-use crate::proc::cpu_stat::{self, CpuTimes, Line, MODES};
+use crate::proc::cpu_stat::{self, Line};
 use crate::proc::diskstats::{self, Disk, SECTOR_BYTES};
 use crate::proc::{meminfo, pressure, scan, softirqs, vmstat};
 
-/// Devices beyond this are left out.
+/// Maximum number of block devices.
 const DISKS_MAX: usize = 256;
 const CORES_MAX: usize = 4096;
 
@@ -40,10 +41,10 @@ const CORE_MODES: [&Metric; MODES] = [
     &metric::CORE_GUEST,
     &metric::CORE_BUSY,
 ];
-/// Where `busy` stands among the modes: the one that is written of each core between the slow passes.
+/// Index of `busy`, the only mode that is written for each core in fast passes.
 const BUSY: usize = MODES - 1;
 
-/// The machine's files.
+/// The machine's kernel files and their meters.
 #[derive(Debug)]
 pub(crate) struct Machine {
     stat: Option<File>,
@@ -74,7 +75,8 @@ struct Cpus {
 
 #[derive(Debug, Default)]
 struct Core {
-    /// As of the last pass and of the last slow pass: busy and the other modes have means over different times.
+    /// Times of the last pass and of the last slow pass, because `busy` and the other modes are averaged over different
+    /// times.
     fast: Option<CpuTimes>,
     slow: Option<CpuTimes>,
     meters: [Meter; MODES],
@@ -91,8 +93,8 @@ struct DiskMeters {
 const HELP_KERNEL: &str = "the kernel was built without it";
 
 impl Machine {
-    pub(crate) fn open(out: &Sink, failures: &mut ReadFailures) -> Self {
-        let mut open = |path| failures.open(out, path, HELP_KERNEL);
+    pub(crate) fn open(sink: &Sink, failures: &mut ReadFailures) -> Self {
+        let mut open = |path| failures.open(sink, path, HELP_KERNEL);
         Self {
             stat: open("/proc/stat"),
             diskstats: open("/proc/diskstats"),
@@ -100,7 +102,7 @@ impl Machine {
             vmstat: open("/proc/vmstat"),
             file_nr: open("/proc/sys/fs/file-nr"),
             softirqs: open("/proc/softirqs"),
-            pressure: PressureFiles::open(out, failures, "/proc/pressure/", "", &HOST_PRESSURE),
+            pressure: PressureFiles::open(sink, failures, "/proc/pressure/", "", &HOST_PRESSURE),
             cpus: Cpus::default(),
             disks: HashMap::new(),
             memory: Default::default(),
@@ -110,38 +112,38 @@ impl Machine {
         }
     }
 
-    /// What is read at every pass.
-    pub(crate) fn read(&mut self, out: &Sink, reader: &mut Reader, is_slow: bool) {
+    /// Reads what is due in this pass.
+    pub(crate) fn read(&mut self, sink: &Sink, reader: &mut Reader, is_slow: bool) {
         if let Some(Ok(text)) = self.stat.as_ref().map(|file| reader.one(file)) {
-            self.cpus.read(out, text, is_slow);
+            self.cpus.read(sink, text, is_slow);
         }
-        self.pressure.read(out, reader, &[]);
+        self.pressure.read(sink, reader, &[]);
         if let Some(Ok(text)) = self.diskstats.as_ref().map(|file| reader.all(file)) {
-            read_disks(&mut self.disks, out, text);
+            read_disks(&mut self.disks, sink, text);
         }
         if is_slow {
-            self.read_slow(out, reader);
+            self.read_slow(sink, reader);
         }
     }
 
-    fn read_slow(&mut self, out: &Sink, reader: &mut Reader) {
+    fn read_slow(&mut self, sink: &Sink, reader: &mut Reader) {
         if let Some(Ok(text)) = self.meminfo.as_ref().map(|file| reader.one(file)) {
-            read_memory(&mut self.memory, out, text);
+            read_memory(&mut self.memory, sink, text);
         }
         if let Some(Ok(text)) = self.vmstat.as_ref().map(|file| reader.all(file)) {
-            read_paging(&mut self.paging, out, text);
+            read_paging(&mut self.paging, sink, text);
         }
         if let Some(Ok(text)) = self.softirqs.as_ref().map(|file| reader.one(file)) {
-            read_softirqs(&mut self.net_rx, out, text);
+            read_softirqs(&mut self.net_rx, sink, text);
         }
         if let Some(Ok(text)) = self.file_nr.as_ref().map(|file| reader.one(file)) {
             let mut fields = scan::fields(text);
             let (open, max) = (scan::next_number(&mut fields), fields.nth(1).and_then(scan::number));
             if let Some(open) = open {
-                // Where there is no limit the kernel says the largest signed number.
+                // Without a limit the kernel shows the largest signed number.
                 let max = max.filter(|max| *max < 1 << 62).map(|max| max as f64);
                 self.files.put(
-                    out,
+                    sink,
                     Instant::now(),
                     open as f64,
                     &SeriesSpec::host(&metric::HOST_FILES).limit(max),
@@ -152,7 +154,7 @@ impl Machine {
 }
 
 impl Cpus {
-    fn read(&mut self, out: &Sink, text: &[u8], is_slow: bool) {
+    fn read(&mut self, sink: &Sink, text: &[u8], is_slow: bool) {
         let now = Instant::now();
         let mut all = None;
         let mut online = 0_u32;
@@ -162,12 +164,12 @@ impl Cpus {
                 Line::Core(cpu, times) => {
                     online += 1;
                     if self.cores.len() < CORES_MAX || self.cores.contains_key(&cpu) {
-                        self.cores.entry(cpu).or_default().read(out, now, cpu, times, is_slow);
+                        self.cores.entry(cpu).or_default().read(sink, now, cpu, times, is_slow);
                     }
                 }
                 Line::ContextSwitches(count) if is_slow => {
                     self.switches.put(
-                        out,
+                        sink,
                         now,
                         count,
                         1.0,
@@ -175,13 +177,13 @@ impl Cpus {
                     );
                 }
                 Line::Forks(count) if is_slow => {
-                    self.forks.put(out, now, count, 1.0, &SeriesSpec::host(&metric::HOST_FORKS));
+                    self.forks.put(sink, now, count, 1.0, &SeriesSpec::host(&metric::HOST_FORKS));
                 }
                 Line::Running(count) => {
-                    self.running.put(out, now, count as f64, &SeriesSpec::host(&metric::HOST_PROCS_RUNNING));
+                    self.running.put(sink, now, count as f64, &SeriesSpec::host(&metric::HOST_PROCS_RUNNING));
                 }
                 Line::Blocked(count) => {
-                    self.blocked.put(out, now, count as f64, &SeriesSpec::host(&metric::HOST_PROCS_BLOCKED));
+                    self.blocked.put(sink, now, count as f64, &SeriesSpec::host(&metric::HOST_PROCS_BLOCKED));
                 }
                 Line::ContextSwitches(_) | Line::Forks(_) => {}
             }
@@ -190,20 +192,20 @@ impl Cpus {
         let cores = f64::from(online.max(1));
         if let Some(shares) = self.all.replace(times).and_then(|before| times.since(&before)) {
             for ((meter, share), kind) in self.all_meters.iter_mut().zip(shares).zip(HOST_MODES) {
-                meter.put(out, now, share * cores, &SeriesSpec::host(kind).limit(Some(cores)));
+                meter.put(sink, now, share * cores, &SeriesSpec::host(kind).limit(Some(cores)));
             }
         }
     }
 }
 
 impl Core {
-    fn read(&mut self, out: &Sink, now: Instant, cpu: u32, times: CpuTimes, is_slow: bool) {
+    fn read(&mut self, sink: &Sink, now: Instant, cpu: u32, times: CpuTimes, is_slow: bool) {
         let cpu = cpu.to_string();
         let labels = [("cpu", &*cpu)];
         let fast = self.fast.replace(times).and_then(|before| times.since(&before));
         if let (Some(shares), Some(meter)) = (fast, self.meters.get_mut(BUSY)) {
             let busy = shares.last().copied().unwrap_or(0.0);
-            meter.put(out, now, busy, &SeriesSpec::new(&metric::CORE_BUSY, &labels).limit(Some(1.0)));
+            meter.put(sink, now, busy, &SeriesSpec::new(&metric::CORE_BUSY, &labels).limit(Some(1.0)));
         }
         if !is_slow {
             return;
@@ -211,19 +213,19 @@ impl Core {
         if let Some(shares) = self.slow.replace(times).and_then(|before| times.since(&before)) {
             let modes = self.meters.iter_mut().zip(shares).zip(CORE_MODES).take(BUSY);
             for ((meter, share), kind) in modes {
-                meter.put_if_nonzero(out, now, share, &SeriesSpec::new(kind, &labels).limit(Some(1.0)));
+                meter.put_if_nonzero(sink, now, share, &SeriesSpec::new(kind, &labels).limit(Some(1.0)));
             }
         }
     }
 }
 
-/// The three files of pressure, of the host or of a control group.
+/// The PSI files of the host or of a control group.
 #[derive(Debug)]
 pub(crate) struct PressureFiles {
     files: Vec<(File, [&'static Metric; 2], [Rate; 2])>,
 }
 
-/// Resource, metric of some, metric of all.
+/// Resource, and the metrics for `some` and `full`.
 pub(crate) type PressureTable = [(&'static str, [&'static Metric; 2])];
 
 const HOST_PRESSURE: [(&str, [&Metric; 2]); 4] = [
@@ -234,9 +236,9 @@ const HOST_PRESSURE: [(&str, [&Metric; 2]); 4] = [
 ];
 
 impl PressureFiles {
-    /// Opens `before` + resource + `after` for each resource of the table.
+    /// Opens the file `before` + resource + `after` for each resource of the table.
     pub(crate) fn open(
-        out: &Sink,
+        sink: &Sink,
         failures: &mut ReadFailures,
         before: &str,
         after: &str,
@@ -245,20 +247,20 @@ impl PressureFiles {
         let mut files = Vec::new();
         for (resource, metrics) in table {
             let path = format!("{before}{resource}{after}");
-            // Interrupts are only told apart by some kernels; that is no blindness worth a word.
+            // Only some kernels have `irq`; its absence is not reported.
             let file = if *resource == "irq" {
                 File::open(&path).ok()
             } else {
-                failures.open(out, &path, "PSI needs CONFIG_PSI and, on some distributions, psi=1 at boot")
+                failures.open(sink, &path, "PSI needs CONFIG_PSI and, on some distributions, psi=1 at boot")
             };
             files.extend(file.map(|file| (file, *metrics, <[Rate; 2]>::default())));
         }
         Self { files }
     }
 
-    pub(crate) fn read(&mut self, out: &Sink, reader: &mut Reader, labels: &[(&str, &str)]) {
+    pub(crate) fn read(&mut self, sink: &Sink, reader: &mut Reader, labels: &[(&str, &str)]) {
         self.files.retain_mut(|(file, metrics, rates)| {
-            // PSI that is compiled in and switched off opens and cannot be read.
+            // If PSI is compiled in but disabled, its files open but cannot be read.
             let Ok(text) = reader.one(file) else { return false };
             let pressure = pressure::parse(text);
             let now = Instant::now();
@@ -266,7 +268,7 @@ impl PressureFiles {
                 rates.iter_mut().zip([pressure.some_us, pressure.full_us]).zip(*metrics)
             {
                 if let Some(total) = total {
-                    rate.put(out, now, total, 1e-6, &SeriesSpec::new(kind, labels));
+                    rate.put(sink, now, total, 1e-6, &SeriesSpec::new(kind, labels));
                 }
             }
             true
@@ -274,7 +276,7 @@ impl PressureFiles {
     }
 }
 
-fn read_disks(disks: &mut HashMap<Box<[u8]>, DiskMeters>, out: &Sink, text: &[u8]) {
+fn read_disks(disks: &mut HashMap<Box<[u8]>, DiskMeters>, sink: &Sink, text: &[u8]) {
     for disk in diskstats::parse(text) {
         let was_used = disk.reads > 0 || disk.writes > 0;
         if !was_used || diskstats::is_partition(disk.name) {
@@ -287,13 +289,13 @@ fn read_disks(disks: &mut HashMap<Box<[u8]>, DiskMeters>, out: &Sink, text: &[u8
             disks.insert(disk.name.into(), DiskMeters::default());
         }
         if let Some(meters) = disks.get_mut(disk.name) {
-            meters.read(out, &disk);
+            meters.read(sink, &disk);
         }
     }
 }
 
 impl DiskMeters {
-    fn read(&mut self, out: &Sink, disk: &Disk<'_>) {
+    fn read(&mut self, sink: &Sink, disk: &Disk<'_>) {
         let now = Instant::now();
         let name = scan::text(disk.name);
         let labels = [("device", &*name)];
@@ -307,10 +309,10 @@ impl DiskMeters {
             (disk.ms_busy, 1e-3, &metric::DISK_BUSY),
         ];
         for (rate, (count, scale, kind)) in self.rates.iter_mut().zip(figures) {
-            rate.put(out, now, count, scale, &SeriesSpec::new(kind, &labels));
+            rate.put(sink, now, count, scale, &SeriesSpec::new(kind, &labels));
         }
         self.in_flight.put(
-            out,
+            sink,
             now,
             disk.in_flight as f64,
             &SeriesSpec::new(&metric::DISK_IN_FLIGHT, &labels),
@@ -326,29 +328,29 @@ impl DiskMeters {
                 [(reads, reading, &metric::DISK_READ_AWAIT), (writes, writing, &metric::DISK_WRITE_AWAIT)];
             for (meter, (requests, ms, kind)) in self.awaits.iter_mut().zip(kinds) {
                 if requests > 0 {
-                    meter.put(out, now, ms as f64 / requests as f64, &SeriesSpec::new(kind, &labels));
+                    meter.put(sink, now, ms as f64 / requests as f64, &SeriesSpec::new(kind, &labels));
                 }
             }
         }
     }
 }
 
-fn read_softirqs(cpus: &mut HashMap<u32, Rate>, out: &Sink, text: &[u8]) {
+fn read_softirqs(cpus: &mut HashMap<u32, Rate>, sink: &Sink, text: &[u8]) {
     let now = Instant::now();
     for (cpu, count) in softirqs::net_rx(text).take(CORES_MAX) {
         let number = cpu.to_string();
-        let of = [("cpu", &*number)];
+        let spec = [("cpu", &*number)];
         cpus.entry(cpu).or_default().put(
-            out,
+            sink,
             now,
             count,
             1.0,
-            &SeriesSpec::new(&metric::SOFTIRQ_NET_RX, &of),
+            &SeriesSpec::new(&metric::SOFTIRQ_NET_RX, &spec),
         );
     }
 }
 
-fn read_memory(meters: &mut [Meter; 5], out: &Sink, text: &[u8]) {
+fn read_memory(meters: &mut [Meter; 5], sink: &Sink, text: &[u8]) {
     let Some(memory) = meminfo::parse(text) else { return };
     let now = Instant::now();
     let figures = [
@@ -363,11 +365,11 @@ fn read_memory(meters: &mut [Meter; 5], out: &Sink, text: &[u8]) {
         ),
     ];
     for (meter, (bytes, limit, kind)) in meters.iter_mut().zip(figures) {
-        meter.put(out, now, bytes as f64, &SeriesSpec::host(kind).limit(Some(limit as f64)));
+        meter.put(sink, now, bytes as f64, &SeriesSpec::host(kind).limit(Some(limit as f64)));
     }
 }
 
-fn read_paging(rates: &mut [Rate; 7], out: &Sink, text: &[u8]) {
+fn read_paging(rates: &mut [Rate; 7], sink: &Sink, text: &[u8]) {
     let stat = vmstat::parse(text);
     let now = Instant::now();
     let figures = [
@@ -380,6 +382,6 @@ fn read_paging(rates: &mut [Rate; 7], out: &Sink, text: &[u8]) {
         (stat.oom_kills, 1.0, &metric::HOST_MEMORY_OOM_KILLS),
     ];
     for (rate, (count, scale, kind)) in rates.iter_mut().zip(figures) {
-        rate.put(out, now, count, scale, &SeriesSpec::host(kind));
+        rate.put(sink, now, count, scale, &SeriesSpec::host(kind));
     }
 }

@@ -1,4 +1,4 @@
-//! A series on its way: announced once, then written whenever its value changes.
+//! Meters: a series is announced once, then a sample is written whenever its value changes.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -7,24 +7,21 @@ use throng_observation::RunTime;
 use throng_observation::host::catalogue::Metric;
 use throng_observation::host::{HostEvent, HostEventKind, HostId, HostRow, HostSample, HostSeries, SeriesId};
 
-use crate::rows::RowSender;
+use crate::rows::{RowSender, run_time};
 
-/// Where a host's rows go, and what its times count from.
+/// Where a host's rows go, and the origin of their times.
 #[derive(Clone, Debug)]
 pub(crate) struct Sink {
     pub(crate) rows: RowSender,
     pub(crate) host: HostId,
     pub(crate) zero: Instant,
-    /// A further label of every series: which network namespace, where there is more than one.
+    /// The label `netns` of every series, if there is more than one network namespace.
     pub(crate) netns: Option<Arc<str>>,
 }
 
 impl Sink {
     pub(crate) fn at(&self, moment: Instant) -> RunTime {
-        match moment.checked_duration_since(self.zero) {
-            Some(after) => RunTime::after_start(after),
-            None => RunTime(-RunTime::after_start(self.zero.duration_since(moment)).0),
-        }
+        run_time(self.zero, moment)
     }
 
     pub(crate) fn event(&self, at: Instant, kind: HostEventKind, detail: impl Into<String>) {
@@ -33,7 +30,7 @@ impl Sink {
     }
 }
 
-/// What a series is of; made only when it begins.
+/// Metric, labels and limit of a series.
 #[derive(Debug)]
 pub(crate) struct SeriesSpec<'a> {
     pub(crate) metric: &'a Metric,
@@ -55,8 +52,8 @@ impl<'a> SeriesSpec<'a> {
     }
 }
 
-/// One series. A value that repeats the one before is not written; the last repetition is, when another value follows,
-/// so that the moment of the change stays known.
+/// One series. Repeated values are omitted, except that the last repetition is written before a change, so that the
+/// time of the change is known.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Meter {
     series: Option<SeriesId>,
@@ -66,16 +63,16 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
-    /// Writes `value`; announces the series if it is new, again if its limit has changed.
-    pub(crate) fn put(&mut self, out: &Sink, at: Instant, value: f64, of: &SeriesSpec<'_>) {
-        let at = out.at(at);
-        if self.series.is_none() || self.limit != of.limit {
-            let id = self.series.unwrap_or_else(|| out.rows.new_series());
-            if !out.rows.send(HostRow::Series(series(id, out, of))) {
+    /// Writes `value`; announces the series first if it is new or its limit has changed.
+    pub(crate) fn put(&mut self, sink: &Sink, at: Instant, value: f64, spec: &SeriesSpec<'_>) {
+        let at = sink.at(at);
+        if self.series.is_none() || self.limit != spec.limit {
+            let id = self.series.unwrap_or_else(|| sink.rows.new_series());
+            if !sink.rows.send(HostRow::Series(series(id, sink, spec))) {
                 return; // again with the next value
             }
             let is_new = self.series.is_none();
-            (self.series, self.limit) = (Some(id), of.limit);
+            (self.series, self.limit) = (Some(id), spec.limit);
             if is_new {
                 (self.value, self.repeated_at) = (f64::NAN, None);
             }
@@ -86,67 +83,67 @@ impl Meter {
             return;
         }
         if let Some(at) = self.repeated_at.take() {
-            out.rows.send(HostRow::Sample(HostSample { series, at, value: self.value }));
+            sink.rows.send(HostRow::Sample(HostSample { series, at, value: self.value }));
         }
-        if out.rows.send(HostRow::Sample(HostSample { series, at, value })) {
+        if sink.rows.send(HostRow::Sample(HostSample { series, at, value })) {
             self.value = value;
         }
     }
 
-    /// As [`Self::put`], but the series does not begin with nothing: there may be thousands of them that never stir.
-    pub(crate) fn put_if_nonzero(&mut self, out: &Sink, at: Instant, value: f64, of: &SeriesSpec<'_>) {
+    /// As [`Self::put`], but the series does not start with zero: thousands of them may never have another value.
+    pub(crate) fn put_if_nonzero(&mut self, sink: &Sink, at: Instant, value: f64, spec: &SeriesSpec<'_>) {
         if self.series.is_some() || value > 0.0 {
-            self.put(out, at, value, of);
+            self.put(sink, at, value, spec);
         }
     }
 
-    /// Notes that the value is what it was: as [`Self::put`] with the same value, for less.
-    pub(crate) fn repeat(&mut self, out: &Sink, at: Instant) {
+    /// Notes that the value is unchanged: as [`Self::put`] with the same value, but cheaper.
+    pub(crate) fn repeat(&mut self, sink: &Sink, at: Instant) {
         if self.series.is_some() {
-            self.repeated_at = Some(out.at(at));
+            self.repeated_at = Some(sink.at(at));
         }
     }
 
-    /// Whether it has no series, or one that last said nothing.
+    /// Whether the series has not started, or its last value was zero.
     pub(crate) fn is_quiet(&self) -> bool {
         self.series.is_none() || self.value == 0.0
     }
 
-    /// Ends the series: from here on nothing is known of it.
-    pub(crate) fn end(&mut self, out: &Sink, at: Instant) {
+    /// Ends the series with NaN.
+    pub(crate) fn end(&mut self, sink: &Sink, at: Instant) {
         if let Some(series) = self.series.take() {
             if let Some(at) = self.repeated_at.take() {
-                out.rows.send(HostRow::Sample(HostSample { series, at, value: self.value }));
+                sink.rows.send(HostRow::Sample(HostSample { series, at, value: self.value }));
             }
-            out.rows.send(HostRow::Sample(HostSample { series, at: out.at(at), value: f64::NAN }));
+            sink.rows.send(HostRow::Sample(HostSample { series, at: sink.at(at), value: f64::NAN }));
         }
     }
 }
 
-fn series(id: SeriesId, out: &Sink, of: &SeriesSpec<'_>) -> HostSeries {
-    let netns = out.netns.iter().map(|name| ("netns", &**name));
+fn series(id: SeriesId, sink: &Sink, spec: &SeriesSpec<'_>) -> HostSeries {
+    let netns = sink.netns.iter().map(|name| ("netns", &**name));
     HostSeries {
         id,
-        host: out.host,
-        metric: of.metric.name.to_owned(),
-        unit: of.metric.unit,
-        labels: of.labels.iter().copied().chain(netns).map(|(n, v)| (n.to_owned(), v.to_owned())).collect(),
-        limit: of.limit,
+        host: sink.host,
+        metric: spec.metric.name.to_owned(),
+        unit: spec.metric.unit,
+        labels: spec.labels.iter().copied().chain(netns).map(|(n, v)| (n.to_owned(), v.to_owned())).collect(),
+        limit: spec.limit,
     }
 }
 
-/// A counter of the kernel, from which a rate is made.
+/// A cumulative kernel counter, from which a rate is computed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counter(Option<(u64, Instant)>);
 
 impl Counter {
-    /// The rate since the reading before, a second; `None` for the first reading, and when the counter began anew.
+    /// The rate since the previous value, a second; `None` for the first value and after a reset.
     pub(crate) fn rate(&mut self, at: Instant, count: u64) -> Option<f64> {
         let before = std::mem::replace(self, Self(Some((count, at))));
         self.rate_since(before)
     }
 
-    /// The rate since an earlier reading, as [`Self::rate`] tells it.
+    /// The rate since an earlier state of the counter, as in [`Self::rate`].
     pub(crate) fn rate_since(self, before: Self) -> Option<f64> {
         let ((count, at), (count_before, since)) = self.0.zip(before.0)?;
         let seconds = at.checked_duration_since(since)?.as_secs_f64();
@@ -154,18 +151,18 @@ impl Counter {
         (seconds > 0.0).then(|| grown as f64 / seconds)
     }
 
-    /// How much `count` is beyond the reading before.
+    /// The growth of `count` since the previous value.
     pub(crate) fn grown(&self, count: u64) -> u64 {
         self.0.map_or(0, |(before, _)| count.saturating_sub(before))
     }
 
-    /// Sets the reading before.
+    /// Sets the previous value.
     pub(crate) fn begin(&mut self, at: Instant, count: u64) {
         self.0 = Some((count, at));
     }
 }
 
-/// A series that is the rate of a counter.
+/// A series of the rate of a counter.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Rate {
     counter: Counter,
@@ -173,20 +170,20 @@ pub(crate) struct Rate {
 }
 
 impl Rate {
-    /// Reads the counter; `scale` turns its steps into the series' unit.
-    pub(crate) fn put(&mut self, out: &Sink, at: Instant, count: u64, scale: f64, of: &SeriesSpec<'_>) {
+    /// Writes the rate since the previous count; `scale` converts the count to the series' unit.
+    pub(crate) fn put(&mut self, sink: &Sink, at: Instant, count: u64, scale: f64, spec: &SeriesSpec<'_>) {
         if let Some(rate) = self.counter.rate(at, count) {
-            self.meter.put(out, at, rate * scale, of);
+            self.meter.put(sink, at, rate * scale, spec);
         }
     }
 
-    /// Sets the reading before.
+    /// Sets the previous value.
     pub(crate) fn begin(&mut self, at: Instant, count: u64) {
         self.counter.begin(at, count);
     }
 
-    pub(crate) fn end(&mut self, out: &Sink, at: Instant) {
-        self.meter.end(out, at);
+    pub(crate) fn end(&mut self, sink: &Sink, at: Instant) {
+        self.meter.end(sink, at);
         self.counter = Counter::default();
     }
 }
@@ -198,7 +195,7 @@ mod tests {
     use std::time::Duration;
     use throng_observation::host::catalogue;
 
-    fn out(capacity: usize) -> (Sink, crate::RowReceiver) {
+    fn sink(capacity: usize) -> (Sink, crate::RowReceiver) {
         let (rows, receiver) = rows(capacity);
         (Sink { rows, host: HostId(3), zero: Instant::now(), netns: None }, receiver)
     }
@@ -213,27 +210,27 @@ mod tests {
 
     #[test]
     fn a_value_that_is_noted_to_be_the_same_is_as_good_as_written() {
-        let (out, receiver) = out(64);
-        let of = SeriesSpec::host(&catalogue::HOST_PROCS_RUNNING);
+        let (sink, receiver) = sink(64);
+        let spec = SeriesSpec::host(&catalogue::HOST_PROCS_RUNNING);
         let mut meter = Meter::default();
-        let at = |second: u64| out.zero + Duration::from_secs(second);
-        meter.repeat(&out, at(0)); // there is no value yet
-        meter.put(&out, at(1), 0.0, &of);
-        meter.repeat(&out, at(2));
-        meter.repeat(&out, at(8));
-        meter.put(&out, at(9), 0.5, &of);
+        let at = |second: u64| sink.zero + Duration::from_secs(second);
+        meter.repeat(&sink, at(0)); // there is no value yet
+        meter.put(&sink, at(1), 0.0, &spec);
+        meter.repeat(&sink, at(2));
+        meter.repeat(&sink, at(8));
+        meter.put(&sink, at(9), 0.5, &spec);
         assert_eq!(samples(&receiver), [(1_000_000, 0.0), (8_000_000, 0.0), (9_000_000, 0.5)]);
     }
 
     #[test]
     fn repetitions_are_left_out_but_the_last_before_a_change() {
-        let (out, receiver) = out(64);
-        let of = SeriesSpec::host(&catalogue::HOST_PROCS_RUNNING);
+        let (sink, receiver) = sink(64);
+        let spec = SeriesSpec::host(&catalogue::HOST_PROCS_RUNNING);
         let mut meter = Meter::default();
         for (second, value) in [(0, 1.0), (1, 1.0), (2, 1.0), (3, 2.0), (4, 2.0)] {
-            meter.put(&out, out.zero + Duration::from_secs(second), value, &of);
+            meter.put(&sink, sink.zero + Duration::from_secs(second), value, &spec);
         }
-        meter.end(&out, out.zero + Duration::from_secs(5));
+        meter.end(&sink, sink.zero + Duration::from_secs(5));
         let samples = samples(&receiver);
         let times: Vec<_> = samples.iter().map(|(at, _)| at / 1_000_000).collect();
         assert_eq!(times, [0, 2, 3, 4, 5]);
@@ -242,15 +239,15 @@ mod tests {
 
     #[test]
     fn a_series_that_was_not_taken_is_announced_again_before_its_samples() {
-        let (out, receiver) = out(1);
-        let of = SeriesSpec::host(&catalogue::HOST_PROCS_RUNNING);
+        let (sink, receiver) = sink(1);
+        let spec = SeriesSpec::host(&catalogue::HOST_PROCS_RUNNING);
         let mut meter = Meter::default();
-        out.event(out.zero, HostEventKind::Mark, "fills the queue");
-        meter.put(&out, out.zero, 1.0, &of);
+        sink.event(sink.zero, HostEventKind::Mark, "fills the queue");
+        meter.put(&sink, sink.zero, 1.0, &spec);
         assert!(matches!(receiver.try_recv(), Ok(HostRow::Event(_))));
-        meter.put(&out, out.zero, 2.0, &of);
+        meter.put(&sink, sink.zero, 2.0, &spec);
         assert!(matches!(receiver.try_recv(), Ok(HostRow::Series(series)) if series.host == HostId(3)));
-        meter.put(&out, out.zero, 3.0, &of);
+        meter.put(&sink, sink.zero, 3.0, &spec);
         assert_eq!(samples(&receiver), [(0, 3.0)]);
     }
 
@@ -268,13 +265,13 @@ mod tests {
 
     #[test]
     fn what_never_stirs_has_no_series() {
-        let (out, receiver) = out(8);
-        let of = SeriesSpec::host(&catalogue::THREAD_CPU);
+        let (sink, receiver) = sink(8);
+        let spec = SeriesSpec::host(&catalogue::THREAD_CPU);
         let mut meter = Meter::default();
-        meter.put_if_nonzero(&out, out.zero, 0.0, &of);
+        meter.put_if_nonzero(&sink, sink.zero, 0.0, &spec);
         assert!(receiver.try_recv().is_err());
-        meter.put_if_nonzero(&out, out.zero, 0.5, &of);
-        meter.put_if_nonzero(&out, out.zero, 0.0, &of);
+        meter.put_if_nonzero(&sink, sink.zero, 0.5, &spec);
+        meter.put_if_nonzero(&sink, sink.zero, 0.0, &spec);
         assert_eq!(samples(&receiver).len(), 2);
     }
 }

@@ -1,4 +1,4 @@
-//! Reads everything again and again: the parent of what is read, which routes the passes and owns the buffers.
+//! The sampler: reads a host periodically. It schedules the passes and owns the shared buffers.
 
 use std::collections::{BTreeMap, HashMap};
 use std::mem::MaybeUninit;
@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use throng_observation::host::{HostEventKind, catalogue as metric};
 use throng_observation::units::duration;
 
+use crate::config::WatchedProcess;
 use crate::cpu_accounting::{ChargeGuard, CpuUsage, Purpose, process_cpu};
 use crate::discovery::{Finder, TargetProcess, command_line};
-use crate::local::WatchedProcess;
 
 mod cgroup;
 mod connections;
@@ -36,20 +36,20 @@ use process::Process;
 use threads::is_gone;
 use units::Units;
 
-/// Watched processes beyond this are said and left out.
+/// Maximum number of watched processes; the rest are reported and left out.
 const PROCESSES_MAX: usize = 1024;
-/// Network namespaces and control groups beyond this are left out.
+/// Maximum number of network namespaces, and of control groups.
 const PLACES_MAX: usize = 16;
-/// What folders are read into.
+/// Buffer size for directory entries.
 const DIR_BYTES: usize = 32 * 1024;
-/// Descriptors left for everything else.
+/// File descriptors reserved for everything else.
 const DESCRIPTORS_SPARE: u64 = 256;
-/// A thread that used less of a core in the last pass has nothing to show between two passes.
+/// A thread that used less of a core in the last pass is not read between passes.
 const HOT_SHARE_MIN: f64 = 0.001;
-/// A pass that begins later than this share of its period is late.
+/// A pass that starts later than this share of its period counts as late.
 const LATE_RATIO: f64 = 0.2;
 
-/// How a host is read.
+/// Settings of a sampler.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub(crate) name: String,
@@ -59,16 +59,16 @@ pub(crate) struct Settings {
     pub(crate) is_exclusive: bool,
 }
 
-/// Where others see which processes are watched.
+/// The watched processes, shared with other threads.
 pub(crate) type SharedProcesses = Arc<Mutex<Vec<WatchedProcess>>>;
 
-/// Reads a host.
+/// Samples a host.
 #[derive(Debug)]
 pub(crate) struct Sampler {
     settings: Settings,
-    out: Sink,
+    sink: Sink,
     finder: Finder,
-    shown: SharedProcesses,
+    shared_processes: SharedProcesses,
     reader: Reader,
     failures: ReadFailures,
     dir: Vec<MaybeUninit<u8>>,
@@ -77,31 +77,31 @@ pub(crate) struct Sampler {
     processes: HashMap<u32, Process>,
     nets: Vec<Net>,
     cgroups: Vec<Cgroup>,
-    /// Whether each target had a process once, so that its loss is told from its absence.
-    missed: Vec<bool>,
-    /// Threads that may still be opened.
-    room: usize,
+    /// Whether each target has been reported as missing.
+    missing: Vec<bool>,
+    /// How many more threads may be opened.
+    thread_budget: usize,
     hot: Vec<(u32, u32)>,
-    /// Those before; kept for its room.
+    /// The previous hot threads; kept to reuse the allocation.
     was_hot: Vec<(u32, u32)>,
-    heats: Vec<(f64, u32, u32)>,
+    loads: Vec<(f64, u32, u32)>,
     pace: Pace,
     budget: Budget,
-    own: Own,
+    own: OwnMeters,
     _cost: Option<ChargeGuard>,
-    /// CPU time of this process when watching began, where the process does nothing else.
+    /// CPU time of this process at the start, if it does nothing but monitor.
     began: Option<Duration>,
-    /// The last pass opened all files of a server.
+    /// Whether the last pass opened all files of a server.
     has_opened: bool,
     pass: u32,
-    /// Datagrams were dropped since the last whole pass.
+    /// Whether datagrams were dropped since the last full pass.
     has_drops: bool,
     facts: BTreeMap<String, String>,
 }
 
-/// What the watcher says of itself.
+/// The watcher's series about itself.
 #[derive(Debug, Default)]
-struct Own {
+struct OwnMeters {
     late: u64,
     cpu: Meter,
     rss: Meter,
@@ -110,18 +110,23 @@ struct Own {
 }
 
 impl Sampler {
-    /// To be made on the thread that will read, whose CPU time is charged from here on.
-    pub(crate) fn new(settings: Settings, out: Sink, finder: Finder, shown: SharedProcesses) -> Self {
-        let cost = out.rows.charge(out.host, Purpose::Reading);
+    /// Must be called on the sampling thread, whose CPU time is charged from here on.
+    pub(crate) fn new(
+        settings: Settings,
+        sink: Sink,
+        finder: Finder,
+        shared_processes: SharedProcesses,
+    ) -> Self {
+        let cost = sink.rows.charge(sink.host, Purpose::Reading);
         let began = settings.is_exclusive.then(process_cpu);
         let mut failures = ReadFailures::default();
-        let machine = Machine::open(&out, &mut failures);
+        let machine = Machine::open(&sink, &mut failures);
         let targets = finder.targets().len();
         Self {
             pace: settings.pace,
             budget: Budget::new(settings.cpu_max, Instant::now(), CpuUsage::default()),
             finder,
-            shown,
+            shared_processes,
             reader: Reader::new(),
             failures,
             dir: vec![MaybeUninit::uninit(); DIR_BYTES],
@@ -130,12 +135,12 @@ impl Sampler {
             processes: HashMap::new(),
             nets: Vec::new(),
             cgroups: Vec::new(),
-            missed: vec![false; targets],
-            room: threads_room(),
+            missing: vec![false; targets],
+            thread_budget: thread_budget(),
             hot: Vec::with_capacity(settings.hot_threads),
             was_hot: Vec::with_capacity(settings.hot_threads),
-            heats: Vec::new(),
-            own: Own::default(),
+            loads: Vec::new(),
+            own: OwnMeters::default(),
             _cost: cost,
             began,
             has_opened: false,
@@ -143,17 +148,17 @@ impl Sampler {
             has_drops: false,
             facts: BTreeMap::new(),
             settings,
-            out,
+            sink,
         }
     }
 
-    /// Reads until `is_over`.
+    /// Samples until `is_over` returns true; that function also waits.
     pub(crate) fn run(&mut self, mut is_over: impl FnMut(Duration) -> bool) {
         let mut slow_at = Instant::now();
-        self.tell_host();
+        self.write_host_info();
         loop {
             self.slow_pass();
-            self.watch_own_cost();
+            self.check_own_cost();
             slow_at = next(slow_at, self.pace.slow);
             let mut fast_at = Instant::now();
             while let Some(fast) = self.pace.fast {
@@ -167,109 +172,109 @@ impl Sampler {
                 self.count_late(fast_at, fast);
                 self.fast_pass();
             }
-            if is_over(slow_at.saturating_duration_since(Instant::now())) || self.out.rows.is_closed() {
+            if is_over(slow_at.saturating_duration_since(Instant::now())) || self.sink.rows.is_closed() {
                 return self.end();
             }
             self.count_late(slow_at, self.pace.slow);
         }
     }
 
-    /// Everything.
+    /// A full pass.
     fn slow_pass(&mut self) {
         self.pass = self.pass.wrapping_add(1);
         let had_any = !self.processes.is_empty();
         self.find();
         self.has_opened = !had_any && (!self.processes.is_empty() || self.pass == 1);
         let mut ended = Vec::new();
-        let Self { processes, out, reader, failures, dir, units, room, .. } = self;
+        let Self { processes, sink, reader, failures, dir, units, thread_budget, .. } = self;
         for process in processes.values_mut() {
-            if let Err(error) = process.read(out, reader, failures, dir, units, room) {
+            if let Err(error) = process.read(sink, reader, failures, dir, units, thread_budget) {
                 if is_gone(&error) {
                     ended.push((process.pid, error));
                 } else {
                     let what = format!("{} (PID {})", process.name, process.pid);
                     let is_full = is_out_of_descriptors(&error);
                     let help = if is_full { HELP_DESCRIPTORS } else { HELP_RIGHTS };
-                    failures.say(out, &what, &error.to_string(), help);
+                    failures.report(sink, &what, &error.to_string(), help);
                 }
             }
         }
-        ended.into_iter().for_each(|(pid, why)| self.lose(pid, &why));
-        self.machine.read(&self.out, &mut self.reader, true);
+        ended.into_iter().for_each(|(pid, why)| self.remove(pid, &why));
+        self.machine.read(&self.sink, &mut self.reader, true);
         self.read_places();
         self.choose_hot();
         for (pid, tid) in &self.hot {
             if let Some(process) = self.processes.get_mut(pid) {
-                process.threads.look_at_hot(&self.out, &mut self.reader, *tid);
+                process.threads.read_switches(&self.sink, &mut self.reader, *tid);
             }
         }
     }
 
-    /// The hot threads, and what of the machine changes from moment to moment.
+    /// Reads the hot threads and the machine's fast-changing figures.
     fn fast_pass(&mut self) {
         for (pid, tid) in &self.hot {
             if let Some(process) = self.processes.get_mut(pid) {
-                process.threads.read_hot(&self.out, &mut self.reader, *tid);
+                process.threads.read_hot(&self.sink, &mut self.reader, *tid);
             }
         }
-        self.machine.read(&self.out, &mut self.reader, false);
+        self.machine.read(&self.sink, &mut self.reader, false);
         for net in &mut self.nets {
-            self.has_drops |= net.read(&net.out(&self.out), &mut self.reader, &self.units, false);
+            self.has_drops |= net.read(&net.sink(&self.sink), &mut self.reader, &self.units, false);
         }
     }
 
-    /// The network namespaces and control groups that watched processes are in; without any process, this one's
+    /// Reads the network namespaces and control groups of the watched processes; without targets, this process's
     /// namespace.
     fn read_places(&mut self) {
         self.open_places();
         let mut has_drops = std::mem::take(&mut self.has_drops);
         for net in &mut self.nets {
-            let out = net.out(&self.out);
-            has_drops |= net.read(&out, &mut self.reader, &self.units, true);
+            let sink = net.sink(&self.sink);
+            has_drops |= net.read(&sink, &mut self.reader, &self.units, true);
             let inside = self.processes.values().filter(|process| process.namespace == Some(net.namespace));
             let names = inside.map(|process| (process.pid, process.name.to_string())).collect();
-            net.sockets.read(&out, &mut self.reader, &mut self.failures, has_drops, &names);
+            net.sockets.read(&sink, &mut self.reader, &mut self.failures, has_drops, &names);
         }
         for cgroup in &mut self.cgroups {
-            cgroup.read(&self.out, &mut self.reader, &self.units);
+            cgroup.read(&self.sink, &mut self.reader, &self.units);
         }
     }
 
-    /// Opens the places of processes that are new. Those of processes that ended stay: a server that restarts is back
-    /// in a moment, and the kernel's counters go on.
+    /// Opens the namespaces and control groups of new processes. Those of ended processes stay open: a server that
+    /// restarts is back in a moment, and the kernel's counters continue.
     fn open_places(&mut self) {
         let (nets, cgroups, facts) = (&mut self.nets, &mut self.cgroups, &mut self.facts);
-        let (out, reader, failures) = (&self.out, &mut self.reader, &mut self.failures);
-        for process in self.processes.values_mut().filter(|process| process.is_to_place(self.pass)) {
+        let (sink, reader, failures) = (&self.sink, &mut self.reader, &mut self.failures);
+        for process in self.processes.values_mut().filter(|process| process.is_place_due(self.pass)) {
             let pid = process.pid;
             let namespace = namespace::of(pid).unwrap_or(0);
             process.namespace = Some(namespace);
             if namespace != 0 && !nets.iter().any(|net| net.namespace == namespace) && nets.len() < PLACES_MAX
             {
                 let label = (!nets.is_empty()).then_some(&*process.name);
-                let net = Net::open(pid, namespace, label, out, failures);
-                facts::learn_network(facts, label, &net.settings);
+                let net = Net::open(pid, namespace, label, sink, failures);
+                facts::add_network_facts(facts, label, &net.settings);
                 nets.push(net);
             }
             let Some(path) = cgroup::of(reader, pid) else { continue };
             let cgroup = match cgroups.iter().position(|cgroup| cgroup.path == path) {
                 None if cgroups.len() >= PLACES_MAX => continue,
-                None => cgroups.push_mut(Cgroup::open(pid, path, out, reader, failures)),
+                None => cgroups.push_mut(Cgroup::open(pid, path, sink, reader, failures)),
                 Some(place) => {
                     let Some(cgroup) = cgroups.get_mut(place) else { continue };
-                    cgroup.follow(pid, out, reader, failures);
+                    cgroup.follow(pid, sink, reader, failures);
                     cgroup
                 }
             };
-            for above in cgroup.bounds_above(reader) {
-                if cgroups.len() < PLACES_MAX && !cgroups.iter().any(|cgroup| cgroup.path == above) {
-                    cgroups.push(Cgroup::open(pid, above, out, reader, failures));
+            for ancestor in cgroup.tighter_ancestors(reader) {
+                if cgroups.len() < PLACES_MAX && !cgroups.iter().any(|cgroup| cgroup.path == ancestor) {
+                    cgroups.push(Cgroup::open(pid, ancestor, sink, reader, failures));
                 }
             }
         }
         if nets.is_empty() && self.finder.targets().is_empty() {
             let own = std::process::id();
-            nets.push(Net::open(own, namespace::of(own).unwrap_or(0), None, out, failures));
+            nets.push(Net::open(own, namespace::of(own).unwrap_or(0), None, sink, failures));
         }
     }
 
@@ -284,58 +289,68 @@ impl Sampler {
         match found {
             Ok(found) => found.into_iter().for_each(|new| self.watch(new)),
             Err(error) => {
-                self.failures.say(&self.out, "/proc", &error.to_string(), "mount it where the watcher runs");
+                self.failures.report(
+                    &self.sink,
+                    "/proc",
+                    &error.to_string(),
+                    "mount it where the watcher runs",
+                );
             }
         }
-        self.say_missing();
+        self.report_missing();
     }
 
     fn watch(&mut self, new: TargetProcess) {
         if self.processes.len() >= PROCESSES_MAX {
             let what = format!("processes beyond {PROCESSES_MAX}");
-            return self.failures.say(&self.out, &what, "there are too many", "watch a narrower target");
+            return self.failures.report(&self.sink, &what, "there are too many", "watch a narrower target");
         }
-        let opened = Process::open(new, &self.out, &mut self.reader, &mut self.failures);
+        let opened = Process::open(new, &self.sink, &mut self.reader, &mut self.failures);
         match opened {
             Ok(process) => {
                 let line = command_line(&mut self.reader, new.pid).unwrap_or_default();
                 let detail = format!("{} (PID {}): {line}", process.name, new.pid);
                 let detail = detail.trim_end_matches([':', ' ']);
-                self.learn_process(&process);
+                self.add_process_facts(&process);
                 self.processes.insert(new.pid, process);
-                self.show();
-                self.out.event(Instant::now(), HostEventKind::ProcessFound, detail);
+                self.publish_processes();
+                self.sink.event(Instant::now(), HostEventKind::ProcessFound, detail);
             }
             Err(error) if is_gone(&error) => {}
             Err(error) if is_out_of_descriptors(&error) => {
-                self.failures.say(&self.out, "further processes", &error.to_string(), HELP_DESCRIPTORS);
+                self.failures.report(&self.sink, "further processes", &error.to_string(), HELP_DESCRIPTORS);
             }
             Err(error) => {
-                self.failures.say(&self.out, &format!("PID {}", new.pid), &error.to_string(), HELP_RIGHTS);
+                self.failures.report(
+                    &self.sink,
+                    &format!("PID {}", new.pid),
+                    &error.to_string(),
+                    HELP_RIGHTS,
+                );
             }
         }
     }
 
-    fn lose(&mut self, pid: u32, why: &std::io::Error) {
+    fn remove(&mut self, pid: u32, why: &std::io::Error) {
         let Some(mut process) = self.processes.remove(&pid) else { return };
-        self.room += process.end(&self.out);
-        self.nets.iter_mut().for_each(|net| net.sockets.end(&self.out, pid));
+        self.thread_budget += process.end(&self.sink);
+        self.nets.iter_mut().for_each(|net| net.sockets.end(&self.sink, pid));
         self.finder.forget(pid);
-        // A file that is gone says that the process is; anything else is worth a word.
+        // A missing file only means that the process has ended; any other reason is reported.
         let why = if why.raw_os_error().is_some() { String::new() } else { format!(": {why}") };
         let detail = format!("{} (PID {pid}){why}", process.name);
-        self.out.event(Instant::now(), HostEventKind::ProcessEnded, detail);
-        if let Some(missed) = self.missed.get_mut(process.target) {
-            *missed = false;
+        self.sink.event(Instant::now(), HostEventKind::ProcessEnded, detail);
+        if let Some(missing) = self.missing.get_mut(process.target) {
+            *missing = false;
         }
-        self.show();
+        self.publish_processes();
     }
 
-    /// Says once of each target that nothing of it runs.
-    fn say_missing(&mut self) {
-        for (place, missed) in self.missed.iter_mut().enumerate() {
+    /// Reports once for each target that none of its processes runs.
+    fn report_missing(&mut self) {
+        for (place, missing) in self.missing.iter_mut().enumerate() {
             let is_served = self.processes.values().any(|process| process.target == place);
-            if !is_served && !*missed {
+            if !is_served && !*missing {
                 let Some(target) = self.finder.targets().get(place) else { continue };
                 let help = if target.is_followed() {
                     "it is watched as soon as it is there"
@@ -343,38 +358,38 @@ impl Sampler {
                     "it is not followed"
                 };
                 let detail = format!("{target}: no such process runs, or it may not be seen; {help}");
-                self.out.event(Instant::now(), HostEventKind::Unreadable, detail);
+                self.sink.event(Instant::now(), HostEventKind::Unreadable, detail);
             }
-            *missed = !is_served;
+            *missing = !is_served;
         }
     }
 
-    fn show(&self) {
-        let shown = self.processes.values().map(|process| WatchedProcess {
+    fn publish_processes(&self) {
+        let shared_processes = self.processes.values().map(|process| WatchedProcess {
             pid: process.pid,
             name: process.name.to_string(),
             target: process.target,
         });
-        *self.shown.lock().unwrap_or_else(PoisonError::into_inner) = shown.collect();
+        *self.shared_processes.lock().unwrap_or_else(PoisonError::into_inner) = shared_processes.collect();
     }
 
-    /// The threads that took most CPU time in the last pass.
+    /// Selects the threads that used most CPU time in the last pass.
     fn choose_hot(&mut self) {
-        self.heats.clear();
+        self.loads.clear();
         for process in self.processes.values() {
-            let heats = process.threads.heats().filter(|(heat, _)| *heat >= HOT_SHARE_MIN);
-            self.heats.extend(heats.map(|(heat, tid)| (heat, process.pid, tid)));
+            let loads = process.threads.loads().filter(|(load, _)| *load >= HOT_SHARE_MIN);
+            self.loads.extend(loads.map(|(load, tid)| (load, process.pid, tid)));
         }
         let wanted = self.settings.hot_threads;
-        if self.heats.len() > wanted && wanted > 0 {
-            self.heats.select_nth_unstable_by(wanted - 1, |a, b| b.0.total_cmp(&a.0));
+        if self.loads.len() > wanted && wanted > 0 {
+            self.loads.select_nth_unstable_by(wanted - 1, |a, b| b.0.total_cmp(&a.0));
         }
         std::mem::swap(&mut self.hot, &mut self.was_hot);
         self.hot.clear();
-        self.hot.extend(self.heats.iter().take(wanted).map(|(_, pid, tid)| (*pid, *tid)));
+        self.hot.extend(self.loads.iter().take(wanted).map(|(_, pid, tid)| (*pid, *tid)));
         for (pid, tid) in self.was_hot.iter().filter(|thread| !self.hot.contains(thread)) {
             if let Some(process) = self.processes.get_mut(pid) {
-                process.threads.cool(*tid);
+                process.threads.close_status(*tid);
             }
         }
     }
@@ -384,10 +399,10 @@ impl Sampler {
         self.own.late += u64::from(late > period.mul_f64(LATE_RATIO));
     }
 
-    /// What watching this host took of a CPU so far. A process that does nothing else counts as a whole, whoever of it
-    /// reads, encrypts or draws.
-    fn spent(&self) -> CpuUsage {
-        let spent = self.out.rows.spent(self.out.host);
+    /// CPU time of monitoring this host so far. A process that does nothing else counts as a whole, whichever of its
+    /// threads reads, encrypts or draws.
+    fn cpu_usage(&self) -> CpuUsage {
+        let spent = self.sink.rows.cpu_usage(self.sink.host);
         match self.began {
             Some(began) => {
                 let reading = process_cpu().saturating_sub(began).saturating_sub(spent.profiles);
@@ -397,33 +412,33 @@ impl Sampler {
         }
     }
 
-    fn watch_own_cost(&mut self) {
-        let (now, spent) = (Instant::now(), self.spent());
+    fn check_own_cost(&mut self) {
+        let (now, spent) = (Instant::now(), self.cpu_usage());
         if self.has_opened {
-            return self.budget.excuse(now, spent);
+            return self.budget.exclude(now, spent);
         }
-        let (out, own) = (&self.out, &mut self.own);
-        own.late_rate.put(out, now, own.late, 1.0, &SeriesSpec::host(&metric::WATCHER_LATE_PASSES));
+        let (sink, own) = (&self.sink, &mut self.own);
+        own.late_rate.put(sink, now, own.late, 1.0, &SeriesSpec::host(&metric::WATCHER_LATE_PASSES));
         own.dropped_rate.put(
-            out,
+            sink,
             now,
-            out.rows.dropped(),
+            sink.rows.dropped(),
             1.0,
             &SeriesSpec::host(&metric::WATCHER_ROWS_DROPPED),
         );
-        let Some(judged) = self.budget.judge(now, spent, self.pace) else { return };
-        let of = SeriesSpec::host(&metric::WATCHER_CPU).limit(Some(self.settings.cpu_max));
-        own.cpu.put(out, now, judged.cost, &of);
+        let Some(evaluation) = self.budget.evaluate(now, spent, self.pace) else { return };
+        let spec = SeriesSpec::host(&metric::WATCHER_CPU).limit(Some(self.settings.cpu_max));
+        own.cpu.put(sink, now, evaluation.cost, &spec);
         own.rss.put(
-            out,
+            sink,
             now,
             facts::own_rss_bytes(&self.units) as f64,
             &SeriesSpec::host(&metric::WATCHER_RSS),
         );
-        if let Some(change) = judged.change {
-            self.change_pace(now, change, judged.reading);
+        if let Some(change) = evaluation.change {
+            self.change_pace(now, change, evaluation.reading);
         }
-        self.tell_host();
+        self.write_host_info();
     }
 
     fn change_pace(&mut self, now: Instant, change: Change, cost: f64) {
@@ -442,29 +457,29 @@ impl Sampler {
             self.settings.cpu_max * 100.0,
             duration(pace.slow),
         );
-        self.out.event(now, kind, detail);
+        self.sink.event(now, kind, detail);
     }
 
     fn end(&mut self) {
         let now = Instant::now();
         for process in self.processes.values_mut() {
-            process.end(&self.out);
+            process.end(&self.sink);
         }
         self.processes.clear();
-        self.show();
-        self.own.cpu.end(&self.out, now);
-        self.tell_host();
+        self.publish_processes();
+        self.own.cpu.end(&self.sink, now);
+        self.write_host_info();
     }
 }
 
-/// The next moment of a beat; one that has passed already is skipped rather than caught up with.
+/// The next tick of an interval; a missed tick is skipped, not caught up with.
 fn next(at: Instant, period: Duration) -> Instant {
     let (next, now) = (at + period, Instant::now());
     if next < now { now } else { next }
 }
 
-/// How many threads may be kept open, after asking for all the descriptors that may be had.
-fn threads_room() -> usize {
+/// How many threads may be kept open, after raising the file descriptor limit to its maximum.
+fn thread_budget() -> usize {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);
     if limit.current != limit.maximum {

@@ -1,4 +1,4 @@
-//! The server's network namespace: what can only be opened from within is opened by a thread that enters it.
+//! The server's network namespace: files and sockets that can only be opened by a thread inside it.
 
 use std::fs::File;
 use std::io;
@@ -12,18 +12,18 @@ use rustix::thread::{ThreadNameSpaceType, move_into_thread_name_spaces};
 use super::facts;
 use crate::proc::netlink::{DONE, ERROR, Message, error_code, messages, numbered};
 
-/// What is opened from within.
+/// What is opened inside the namespace.
 #[derive(Debug)]
 pub(crate) struct Inside {
     pub(crate) route: io::Result<Netlink>,
     pub(crate) sockets: io::Result<Netlink>,
     pub(crate) conntrack_count: Option<File>,
     pub(crate) limits: Limits,
-    /// By the names of sysctl(8).
+    /// By their sysctl(8) names.
     pub(crate) settings: Vec<(&'static str, String)>,
 }
 
-/// Settings that are the namespace's own.
+/// Limits that belong to the namespace.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Limits {
     pub(crate) conntrack_max: Option<f64>,
@@ -34,12 +34,12 @@ pub(crate) struct Limits {
     pub(crate) ports: Option<(u16, u16)>,
 }
 
-/// The number of the network namespace of a process.
+/// The inode of a process's network namespace.
 pub(crate) fn of(pid: u32) -> io::Result<u64> {
     Ok(std::fs::metadata(format!("/proc/{pid}/ns/net"))?.ino())
 }
 
-/// Opens what there is in the namespace of `pid`. The thread that enters it is gone before this returns.
+/// Opens files and sockets in the namespace of `pid`. The thread that enters it has ended when this returns.
 pub(crate) fn open(pid: u32) -> io::Result<Inside> {
     let is_own = of(pid).is_ok_and(|theirs| of(std::process::id()).is_ok_and(|own| own == theirs));
     let path = format!("/proc/{pid}/ns/net");
@@ -87,24 +87,24 @@ fn limits() -> Limits {
     }
 }
 
-/// A netlink socket; it stays in the namespace in which it was made.
+/// A netlink socket; it belongs to the namespace in which it was opened.
 #[derive(Debug)]
 pub(crate) struct Netlink {
     socket: OwnedFd,
     buffer: Vec<u8>,
-    /// Of the last question.
+    /// Of the last request.
     sequence: u32,
 }
 
-/// The kernel answers dumps in pieces of at most 32 KiB.
+/// Buffer size: the kernel answers dumps in pieces of at most 32 KiB.
 const ANSWER_BYTES: usize = 64 * 1024;
-/// The kernel answers at once; only a fault lets it be waited for.
+/// Receive timeout: the kernel answers at once unless something is wrong.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(1);
-/// More pieces than any machine has sockets for.
+/// Maximum number of pieces, more than any machine has sockets for.
 const PIECES_MAX: usize = 10_000;
 
 impl Netlink {
-    /// Without a protocol it is NETLINK_ROUTE, whose number is 0.
+    /// Without a protocol this is NETLINK_ROUTE (0).
     fn open(protocol: Option<rustix::net::Protocol>) -> io::Result<Self> {
         let socket = rustix::net::socket_with(
             AddressFamily::NETLINK,
@@ -116,7 +116,7 @@ impl Netlink {
         Ok(Self { socket, buffer: Vec::new(), sequence: 0 })
     }
 
-    /// Asks for a dump and shows each of its messages. What is left of one that was given up is passed over.
+    /// Requests a dump and passes on its messages. Leftovers of an abandoned dump are skipped.
     pub(crate) fn dump(&mut self, request: &[u8], mut show: impl FnMut(Message<'_>)) -> io::Result<()> {
         self.buffer.resize(ANSWER_BYTES, 0);
         self.sequence = self.sequence.wrapping_add(1);
@@ -140,7 +140,7 @@ impl Netlink {
     }
 }
 
-/// Whether a dump failed for a reason that passes by itself.
+/// Whether a dump failed for a transient reason.
 pub(crate) fn may_pass(error: &io::Error) -> bool {
     use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
     matches!(error.kind(), Interrupted | TimedOut | WouldBlock) || error.raw_os_error() == Some(libc::ENOBUFS)
@@ -171,9 +171,9 @@ mod tests {
             for answer in answers {
                 kernel.send(answer).unwrap();
             }
-            let mut shown = Vec::new();
-            let result = netlink.dump(&request, |message| shown.push(message.payload.to_vec()));
-            (result.map_err(|error| may_pass(&error)), shown)
+            let mut shared_processes = Vec::new();
+            let result = netlink.dump(&request, |message| shared_processes.push(message.payload.to_vec()));
+            (result.map_err(|error| may_pass(&error)), shared_processes)
         };
         let late = asked(&[message(36, 1, b"old1")]);
         assert_eq!(late, (Err(true), vec![b"old1".to_vec()]), "the rest is late");
@@ -211,9 +211,9 @@ mod tests {
         drop(end);
         inside.join().unwrap();
         let mut facts = std::collections::BTreeMap::from([("net.core.somaxconn".into(), "4096".to_owned())]);
-        facts::learn_network(&mut facts, Some("janus"), &theirs);
+        facts::add_network_facts(&mut facts, Some("janus"), &theirs);
         assert_eq!((&*facts["net.core.somaxconn"], &*facts["janus.net.core.somaxconn"]), ("4096", "77"));
-        facts::learn_network(&mut facts, None, &theirs);
+        facts::add_network_facts(&mut facts, None, &theirs);
         assert_eq!(facts["net.core.somaxconn"], "77");
     }
 }

@@ -1,4 +1,4 @@
-//! The network as the server sees it: interfaces, protocols and their errors, queues, in its own namespace.
+//! The network in the server's namespace: interfaces, protocol counters and errors, queues.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -16,10 +16,10 @@ use crate::proc::net_dev::{self, Interface};
 use crate::proc::sockstat::SockStat;
 use crate::proc::{net_snmp, netlink, scan, softnet_stat};
 
-/// Interfaces and queueing disciplines beyond this are left out.
+/// Maximum number of interfaces, and of queueing disciplines.
 const INTERFACES_MAX: usize = 256;
 
-/// Protocol and name in the paired files, name in `snmp6`, metric.
+/// Protocol and name in `snmp` and `netstat`, name in `snmp6`, metric.
 type Known = (&'static [u8], &'static [u8], &'static [u8], &'static Metric);
 
 /// Counters of `snmp`, `snmp6` and `netstat`.
@@ -51,25 +51,25 @@ const COUNTERS: [Known; 26] = [
     (b"TcpExt", b"TCPLostRetransmit", b"", &metric::TCP_LOST_RETRANSMITS),
     (b"TcpExt", b"TCPAbortOnMemory", b"", &metric::TCP_ABORTS_ON_MEMORY),
 ];
-/// The first are UDP's, which are read at every pass.
+/// The first ones are UDP's, which are read in every pass.
 const UDP_COUNTERS: usize = 8;
-/// Where datagrams dropped for want of room stand among them.
+/// Indices of the counters of datagrams dropped for lack of buffer space.
 const UDP_DROPS: [usize; 2] = [4, 6];
 
-/// A network namespace with watched processes in it.
+/// A network namespace that contains watched processes.
 #[derive(Debug)]
 pub(crate) struct Net {
-    /// Its number.
+    /// Its inode.
     pub(crate) namespace: u64,
-    /// By which its series are told from those of the first namespace.
+    /// The label `netns` of its series; `None` for the first namespace.
     label: Option<Arc<str>>,
     files: Files,
     limits: Limits,
-    /// What is set in it, by the names of sysctl(8).
+    /// Its settings, by their sysctl(8) names.
     pub(crate) settings: Vec<(&'static str, String)>,
     is_own: bool,
     counters: [Rate; COUNTERS.len()],
-    /// IPv6's share of the counters, once read; and whether it grew: where nobody uses it, whole passes alone read it.
+    /// IPv6's counters once read, and whether they grew: if IPv6 is unused, only full passes read it.
     over_ipv6: (Option<[u64; UDP_COUNTERS]>, bool),
     udp_drops_before: Option<u64>,
     interfaces: HashMap<Box<[u8]>, Nic>,
@@ -106,14 +106,14 @@ impl Net {
         pid: u32,
         namespace: u64,
         label: Option<&str>,
-        out: &Sink,
+        sink: &Sink,
         failures: &mut ReadFailures,
     ) -> Self {
         let with_softnet = label.is_none();
         let inside = namespace::open(pid).unwrap_or_else(|error| {
             let what = format!("the network namespace of PID {pid} from within");
-            failures.say(
-                out,
+            failures.report(
+                sink,
                 &what,
                 &error.to_string(),
                 "run the watcher as root, or inside it (ip netns exec)",
@@ -122,7 +122,7 @@ impl Net {
             let limits = Limits::default();
             Inside { route: no(), sockets: no(), conntrack_count: None, limits, settings: Vec::new() }
         });
-        let mut open = |name: &str| failures.open(out, &format!("/proc/{pid}/net/{name}"), HELP_RIGHTS);
+        let mut open = |name: &str| failures.open(sink, &format!("/proc/{pid}/net/{name}"), HELP_RIGHTS);
         let optional = |name: &str| File::open(format!("/proc/{pid}/net/{name}")).ok();
         let files = Files {
             dev: open("dev"),
@@ -130,7 +130,7 @@ impl Net {
             netstat: open("netstat"),
             sockstat: [open("sockstat"), optional("sockstat6")],
             softnet: with_softnet.then(|| open("softnet_stat")).flatten(),
-            // Missing without IPv6, or without connection tracking.
+            // Absent without IPv6 or without connection tracking.
             snmp6: optional("snmp6"),
             conntrack_stat: optional("stat/nf_conntrack"),
             conntrack_count: inside.conntrack_count,
@@ -156,29 +156,29 @@ impl Net {
         }
     }
 
-    /// Where its rows go.
-    pub(crate) fn out(&self, out: &Sink) -> Sink {
-        Sink { netns: self.label.clone(), ..out.clone() }
+    /// The sink with this namespace's label.
+    pub(crate) fn sink(&self, sink: &Sink) -> Sink {
+        Sink { netns: self.label.clone(), ..sink.clone() }
     }
 
-    /// Reads the namespace; `true` when datagrams were dropped since the pass before.
-    pub(crate) fn read(&mut self, out: &Sink, reader: &mut Reader, units: &Units, is_slow: bool) -> bool {
+    /// Reads the namespace; `true` if datagrams were dropped since the previous pass.
+    pub(crate) fn read(&mut self, sink: &Sink, reader: &mut Reader, units: &Units, is_slow: bool) -> bool {
         if let Some(Ok(text)) = self.files.dev.as_ref().map(|file| reader.all(file)) {
-            read_interfaces(&mut self.interfaces, out, text, self.is_own);
+            read_interfaces(&mut self.interfaces, sink, text, self.is_own);
         }
-        let dropped = self.read_counters(out, reader, is_slow);
+        let dropped = self.read_counters(sink, reader, is_slow);
         if let Some(Ok(text)) = self.files.softnet.as_ref().map(|file| reader.all(file)) {
-            read_softnet(&mut self.softnet, out, text);
+            read_softnet(&mut self.softnet, sink, text);
         }
         if is_slow {
-            self.read_levels(out, reader, units);
-            self.read_conntrack(out, reader);
-            self.read_qdiscs(out);
+            self.read_levels(sink, reader, units);
+            self.read_conntrack(sink, reader);
+            self.read_qdiscs(sink);
         }
         dropped
     }
 
-    fn read_counters(&mut self, out: &Sink, reader: &mut Reader, is_slow: bool) -> bool {
+    fn read_counters(&mut self, sink: &Sink, reader: &mut Reader, is_slow: bool) -> bool {
         let mut sums = [None::<u64>; COUNTERS.len()];
         let mut established = None;
         let wanted = if is_slow { COUNTERS.len() } else { UDP_COUNTERS };
@@ -209,11 +209,11 @@ impl Net {
         let now = Instant::now();
         for ((rate, sum), (.., kind)) in self.counters.iter_mut().zip(sums).zip(COUNTERS) {
             if let Some(sum) = sum {
-                rate.put(out, now, sum, 1.0, &SeriesSpec::host(kind));
+                rate.put(sink, now, sum, 1.0, &SeriesSpec::host(kind));
             }
         }
         if let (Some(established), Some(meter)) = (established.filter(|_| is_slow), self.levels.first_mut()) {
-            meter.put(out, now, established as f64, &SeriesSpec::host(&metric::TCP_ESTABLISHED));
+            meter.put(sink, now, established as f64, &SeriesSpec::host(&metric::TCP_ESTABLISHED));
         }
         let drops = UDP_DROPS.iter().filter_map(|place| sums.get(*place).copied().flatten()).sum();
         self.udp_drops_before.replace(drops).is_some_and(|before| drops > before)
@@ -237,7 +237,7 @@ impl Net {
         }
     }
 
-    fn read_levels(&mut self, out: &Sink, reader: &mut Reader, units: &Units) {
+    fn read_levels(&mut self, sink: &Sink, reader: &mut Reader, units: &Units) {
         let mut stat = SockStat::default();
         for file in self.files.sockstat.iter().flatten() {
             if let Ok(text) = reader.one(file) {
@@ -259,20 +259,20 @@ impl Net {
             (stat.tcp_pages as f64 * page, limits.tcp_pages_max.map(|n| n * page), &metric::TCP_MEMORY),
         ];
         for (meter, (value, limit, kind)) in self.levels.iter_mut().skip(1).zip(figures) {
-            meter.put(out, now, value, &SeriesSpec::host(kind).limit(limit));
+            meter.put(sink, now, value, &SeriesSpec::host(kind).limit(limit));
         }
     }
 
-    fn read_conntrack(&mut self, out: &Sink, reader: &mut Reader) {
+    fn read_conntrack(&mut self, sink: &Sink, reader: &mut Reader) {
         let (rates, entries) = &mut self.conntrack;
         if let Some(Ok(text)) = self.files.conntrack_count.as_ref().map(|file| reader.one(file))
             && let Some(count) = scan::number(text.trim_ascii())
         {
-            let of = SeriesSpec::host(&metric::CONNTRACK_ENTRIES).limit(self.limits.conntrack_max);
-            entries.put(out, Instant::now(), count as f64, &of);
+            let spec = SeriesSpec::host(&metric::CONNTRACK_ENTRIES).limit(self.limits.conntrack_max);
+            entries.put(sink, Instant::now(), count as f64, &spec);
         }
         if let Some(Ok(text)) = self.files.conntrack_stat.as_ref().map(|file| reader.all(file)) {
-            // A line of names, then a line of hexadecimal figures for each CPU.
+            // One line of names, then one line of hexadecimal numbers for each CPU.
             let mut lines = scan::lines(text);
             let names: Vec<&[u8]> = lines.next().map(|line| scan::fields(line).collect()).unwrap_or_default();
             let mut sums = [0_u64; 3];
@@ -291,12 +291,12 @@ impl Net {
             }
             let now = Instant::now();
             for ((rate, sum), (_, kind)) in rates.iter_mut().zip(sums).zip(kinds) {
-                rate.put(out, now, sum, 1.0, &SeriesSpec::host(kind));
+                rate.put(sink, now, sum, 1.0, &SeriesSpec::host(kind));
             }
         }
     }
 
-    fn read_qdiscs(&mut self, out: &Sink) {
+    fn read_qdiscs(&mut self, sink: &Sink) {
         const GET_QDISC: u16 = 38;
         let Some(route) = &mut self.files.route else { return };
         let (names, qdiscs) = (&self.names, &mut self.qdiscs);
@@ -314,20 +314,20 @@ impl Net {
             let key = (qdisc.interface, qdisc.handle);
             if qdiscs.len() < INTERFACES_MAX || qdiscs.contains_key(&key) {
                 let (rates, levels) = qdiscs.entry(key).or_default();
-                read_qdisc(rates, levels, out, interface, &qdisc);
+                read_qdisc(rates, levels, sink, interface, &qdisc);
             }
         });
         match asked {
-            Ok(()) if has_unknown => self.learn_names(),
-            // Late answers are told from those of the next question.
+            Ok(()) if has_unknown => self.read_interface_names(),
+            // Late answers are recognised by their sequence number.
             Ok(()) => {}
             Err(error) if namespace::may_pass(&error) => {}
             Err(_) => self.files.route = None,
         }
     }
 
-    /// The names of interfaces, by index.
-    fn learn_names(&mut self) {
+    /// Reads the names of interfaces by index.
+    fn read_interface_names(&mut self) {
         const GET_LINK: u16 = 18;
         let Some(route) = &mut self.files.route else { return };
         let mut names = HashMap::new();
@@ -344,7 +344,7 @@ impl Net {
     }
 }
 
-fn read_interfaces(interfaces: &mut HashMap<Box<[u8]>, Nic>, out: &Sink, text: &[u8], is_own: bool) {
+fn read_interfaces(interfaces: &mut HashMap<Box<[u8]>, Nic>, sink: &Sink, text: &[u8], is_own: bool) {
     for interface in net_dev::parse(text) {
         if interface.rx.packets == 0 && interface.tx.packets == 0 {
             continue; // never used
@@ -357,12 +357,13 @@ fn read_interfaces(interfaces: &mut HashMap<Box<[u8]>, Nic>, out: &Sink, text: &
             interfaces.insert(interface.name.into(), Nic { bits_per_s, ..Nic::default() });
         }
         if let Some(nic) = interfaces.get_mut(interface.name) {
-            nic.read(out, &interface);
+            nic.read(sink, &interface);
         }
     }
 }
 
-/// The speed of an interface; virtual ones say -1, or nothing. `/sys` shows those of the namespace it was mounted in.
+/// The speed of an interface in bit/s; virtual ones have -1 or none. `/sys` shows the namespace in which it was
+/// mounted.
 fn line_rate(name: &[u8]) -> Option<f64> {
     let name = std::str::from_utf8(name).ok().filter(|name| !name.contains('/'))?;
     let text = std::fs::read(format!("/sys/class/net/{name}/speed")).ok()?;
@@ -370,7 +371,7 @@ fn line_rate(name: &[u8]) -> Option<f64> {
 }
 
 impl Nic {
-    fn read(&mut self, out: &Sink, interface: &Interface<'_>) {
+    fn read(&mut self, sink: &Sink, interface: &Interface<'_>) {
         let now = Instant::now();
         let name = scan::text(interface.name);
         let labels = [("interface", &*name)];
@@ -388,12 +389,12 @@ impl Nic {
             (rx.fifo, None, &metric::NIC_RX_FIFO),
         ];
         for (rate, (count, limit, kind)) in self.rates.iter_mut().zip(figures) {
-            rate.put(out, now, count, 1.0, &SeriesSpec::new(kind, &labels).limit(limit));
+            rate.put(sink, now, count, 1.0, &SeriesSpec::new(kind, &labels).limit(limit));
         }
     }
 }
 
-fn read_softnet(cpus: &mut HashMap<u32, ([Rate; 4], Meter)>, out: &Sink, text: &[u8]) {
+fn read_softnet(cpus: &mut HashMap<u32, ([Rate; 4], Meter)>, sink: &Sink, text: &[u8]) {
     let now = Instant::now();
     for cpu in softnet_stat::parse(text) {
         let (rates, backlog) = cpus.entry(cpu.cpu).or_default();
@@ -406,10 +407,10 @@ fn read_softnet(cpus: &mut HashMap<u32, ([Rate; 4], Meter)>, out: &Sink, text: &
             (cpu.flow_limit, &metric::SOFTNET_FLOW_LIMIT),
         ];
         for (rate, (count, kind)) in rates.iter_mut().zip(figures) {
-            rate.put(out, now, count, 1.0, &SeriesSpec::new(kind, &labels));
+            rate.put(sink, now, count, 1.0, &SeriesSpec::new(kind, &labels));
         }
         if let Some(packets) = cpu.backlog {
-            backlog.put(out, now, packets as f64, &SeriesSpec::new(&metric::SOFTNET_BACKLOG, &labels));
+            backlog.put(sink, now, packets as f64, &SeriesSpec::new(&metric::SOFTNET_BACKLOG, &labels));
         }
     }
 }
@@ -417,7 +418,7 @@ fn read_softnet(cpus: &mut HashMap<u32, ([Rate; 4], Meter)>, out: &Sink, text: &
 fn read_qdisc(
     rates: &mut [Rate; 3],
     levels: &mut [Meter; 2],
-    out: &Sink,
+    sink: &Sink,
     interface: &str,
     qdisc: &netlink::Qdisc<'_>,
 ) {
@@ -430,11 +431,11 @@ fn read_qdisc(
         (qdisc.requeues, &metric::QDISC_REQUEUES),
     ];
     for (rate, (count, kind)) in rates.iter_mut().zip(counts) {
-        rate.put(out, now, count.into(), 1.0, &SeriesSpec::new(kind, &labels));
+        rate.put(sink, now, count.into(), 1.0, &SeriesSpec::new(kind, &labels));
     }
     let waiting =
         [(qdisc.bytes, &metric::QDISC_BACKLOG_BYTES), (qdisc.packets, &metric::QDISC_BACKLOG_PACKETS)];
     for (meter, (value, kind)) in levels.iter_mut().zip(waiting) {
-        meter.put(out, now, value.into(), &SeriesSpec::new(kind, &labels));
+        meter.put(sink, now, value.into(), &SeriesSpec::new(kind, &labels));
     }
 }

@@ -14,15 +14,15 @@ use super::units::Units;
 use crate::discovery::TargetProcess;
 use crate::proc::{io as proc_io, limits, stat, statm};
 
-/// Limits may be changed while a process runs; descriptors are counted as often where counting is dear.
+/// How often limits are read, which can change, and how often descriptors are counted where that is expensive.
 const SLOW_EVERY: Duration = Duration::from_secs(5);
 
-/// A process may become another program, or be moved to another control group, soon after it started.
+/// A process may execute another program, or be moved to another control group, soon after its start.
 const SETTLES: Duration = Duration::from_secs(30);
-/// In so many passes it is looked up once more where a settled process is.
+/// Namespace and control group of an older process are checked once in this many passes.
 const LOOK_PASSES: u32 = 16;
 
-/// A process that is read.
+/// A watched process with its open files and meters.
 #[derive(Debug)]
 pub(crate) struct Process {
     pub(crate) pid: u32,
@@ -30,9 +30,9 @@ pub(crate) struct Process {
     pub(crate) threads: Threads,
     /// Whether its descendants are watched as well.
     pub(crate) with_descendants: bool,
-    /// For which target it is watched.
+    /// Index of its target.
     pub(crate) target: usize,
-    /// Its network namespace, once it was looked up; 0 when that may not be seen.
+    /// The inode of its network namespace, once looked up; 0 if it may not be read.
     pub(crate) namespace: Option<u64>,
     started_ticks: u64,
     opened_at: Instant,
@@ -59,10 +59,10 @@ struct Meters {
 }
 
 impl Process {
-    /// Opens a process; what cannot be read of it is said and left out.
+    /// Opens a process; files that cannot be read are reported and left out.
     pub(crate) fn open(
         found: TargetProcess,
-        out: &Sink,
+        sink: &Sink,
         reader: &mut Reader,
         failures: &mut ReadFailures,
     ) -> io::Result<Self> {
@@ -71,7 +71,7 @@ impl Process {
         let invalid = || io::Error::new(io::ErrorKind::InvalidData, "/proc/PID/stat is of no known form");
         let stat = stat::parse(reader.one(&file)?).ok_or_else(invalid)?;
         let (name, started_ticks) = (String::from_utf8_lossy(stat.name).into_owned(), stat.started_ticks);
-        let io = failures.open(out, &format!("/proc/{pid}/io"), HELP_RIGHTS);
+        let io = failures.open(sink, &format!("/proc/{pid}/io"), HELP_RIGHTS);
         Ok(Self {
             pid,
             threads: Threads::open(pid, &name)?,
@@ -91,43 +91,43 @@ impl Process {
         })
     }
 
-    /// Reads the process and all its threads; an error says that it has ended.
+    /// Reads the process and all its threads; an error means that it has ended.
     pub(crate) fn read(
         &mut self,
-        out: &Sink,
+        sink: &Sink,
         reader: &mut Reader,
         failures: &mut ReadFailures,
         dir: &mut DirBuffer,
         units: &Units,
-        room: &mut usize,
+        thread_budget: &mut usize,
     ) -> io::Result<()> {
-        let threads = self.read_stat(out, reader, units)?;
-        self.threads.read_all(out, reader, failures, dir, room, threads)?;
+        let threads = self.read_stat(sink, reader, units)?;
+        self.threads.read_all(sink, reader, failures, dir, thread_budget, threads)?;
         let now = Instant::now();
         let pid = self.pid.to_string();
         let labels = [("process", &*self.name), ("pid", &*pid)];
         let meters = &mut *self.meters;
         let blocked = self.threads.blocked() as f64;
-        meters.blocked.put(out, now, blocked, &SeriesSpec::new(&metric::PROCESS_THREADS_BLOCKED, &labels));
+        meters.blocked.put(sink, now, blocked, &SeriesSpec::new(&metric::PROCESS_THREADS_BLOCKED, &labels));
         if let Some(pages) = statm::resident_pages(reader.one(&self.statm)?) {
             let bytes = pages as f64 * units.page_bytes as f64;
-            meters.rss.put(out, now, bytes, &SeriesSpec::new(&metric::PROCESS_RSS, &labels));
+            meters.rss.put(sink, now, bytes, &SeriesSpec::new(&metric::PROCESS_RSS, &labels));
         }
         if let Some(file) = &self.io {
             match reader.one(file) {
-                Ok(text) => read_io(out, now, text, &mut meters.io, &labels),
+                Ok(text) => read_io(sink, now, text, &mut meters.io, &labels),
                 Err(error) => {
-                    failures.say(out, &format!("/proc/{}/io", self.pid), &error.to_string(), HELP_RIGHTS);
+                    failures.report(sink, &format!("/proc/{}/io", self.pid), &error.to_string(), HELP_RIGHTS);
                     self.io = None;
                 }
             }
         }
-        self.read_descriptors(out, reader, failures);
+        self.read_descriptors(sink, reader, failures);
         Ok(())
     }
 
-    /// Its own figures; how many threads it has.
-    fn read_stat(&mut self, out: &Sink, reader: &mut Reader, units: &Units) -> io::Result<u64> {
+    /// Reads `/proc/P/stat`; returns the number of threads.
+    fn read_stat(&mut self, sink: &Sink, reader: &mut Reader, units: &Units) -> io::Result<u64> {
         let text = reader.one(&self.stat)?;
         let now = Instant::now();
         let Some(stat) = stat::parse(text) else { return Ok(0) };
@@ -137,7 +137,7 @@ impl Process {
                 stat.fault().map_or_else(|| "it is a zombie".to_owned(), |how| format!("it ended {how}"));
             return Err(ended(how));
         }
-        // A process that was found between its fork and its exec, or as `ip netns exec`, gets its name now.
+        // A process found between its fork and its exec, or as `ip netns exec`, gets its name now.
         if self.opened_at.elapsed() < SETTLES && stat.name != self.name.as_bytes() {
             return Err(ended("it became another program".into()));
         }
@@ -146,29 +146,29 @@ impl Process {
         }
         let pid = self.pid.to_string();
         let labels = [("process", &*self.name), ("pid", &*pid)];
-        let of = |metric| SeriesSpec::new(metric, &labels);
+        let spec = |metric| SeriesSpec::new(metric, &labels);
         let meters = &mut *self.meters;
         let tick = units.tick_seconds;
         let ticks = [stat.user_ticks.saturating_add(stat.system_ticks), stat.user_ticks, stat.system_ticks];
         let kinds = [&metric::PROCESS_CPU, &metric::PROCESS_CPU_USER, &metric::PROCESS_CPU_SYSTEM];
         for ((rate, ticks), kind) in meters.cpu.iter_mut().zip(ticks).zip(kinds) {
-            rate.put(out, now, ticks, tick, &of(kind));
+            rate.put(sink, now, ticks, tick, &spec(kind));
         }
         let [minor, major] = &mut meters.faults;
-        minor.put(out, now, stat.faults_minor, 1.0, &of(&metric::PROCESS_FAULTS_MINOR));
-        major.put(out, now, stat.faults_major, 1.0, &of(&metric::PROCESS_FAULTS_MAJOR));
-        meters.blkio.put(out, now, stat.blkio_ticks, tick, &of(&metric::PROCESS_BLKIO_WAIT));
-        meters.threads.put(out, now, stat.threads as f64, &of(&metric::PROCESS_THREADS));
-        // SIGSTOP and job control (T), or a debugger (t): it does not run, whatever it has to do.
+        minor.put(sink, now, stat.faults_minor, 1.0, &spec(&metric::PROCESS_FAULTS_MINOR));
+        major.put(sink, now, stat.faults_major, 1.0, &spec(&metric::PROCESS_FAULTS_MAJOR));
+        meters.blkio.put(sink, now, stat.blkio_ticks, tick, &spec(&metric::PROCESS_BLKIO_WAIT));
+        meters.threads.put(sink, now, stat.threads as f64, &spec(&metric::PROCESS_THREADS));
+        // Stopped by SIGSTOP or job control (T), or by a debugger (t).
         let is_stopped = matches!(stat.state, b'T' | b't');
-        meters.stopped.put(out, now, f64::from(u8::from(is_stopped)), &of(&metric::PROCESS_STOPPED));
+        meters.stopped.put(sink, now, f64::from(u8::from(is_stopped)), &spec(&metric::PROCESS_STOPPED));
         Ok(stat.threads)
     }
 
-    fn read_descriptors(&mut self, out: &Sink, reader: &mut Reader, failures: &mut ReadFailures) {
+    fn read_descriptors(&mut self, sink: &Sink, reader: &mut Reader, failures: &mut ReadFailures) {
         let now = Instant::now();
         let is_slow_due = self.slow_at.is_none_or(|at| now >= at);
-        // Since 6.2 the folder's size is the number of its entries; before, it is 0 and they must be counted.
+        // Since Linux 6.2 the directory's size is the number of entries; before, it is 0 and they must be counted.
         let size = match std::fs::metadata(&self.fds_path) {
             Ok(metadata) => metadata.size(),
             Err(_) => return,
@@ -182,37 +182,37 @@ impl Process {
             if count.is_none() {
                 match std::fs::read_dir(&self.fds_path) {
                     Ok(entries) => count = Some(entries.count() as u64),
-                    Err(error) => failures.say(out, &self.fds_path, &error.to_string(), HELP_RIGHTS),
+                    Err(error) => failures.report(sink, &self.fds_path, &error.to_string(), HELP_RIGHTS),
                 }
             }
         }
         if let Some(count) = count {
             let pid = self.pid.to_string();
             let labels = [("process", &*self.name), ("pid", &*pid)];
-            let of =
+            let spec =
                 SeriesSpec::new(&metric::PROCESS_FDS, &labels).limit(self.fd_limit.map(|limit| limit as f64));
-            self.meters.fds.put(out, now, count as f64, &of);
+            self.meters.fds.put(sink, now, count as f64, &spec);
         }
     }
 
-    /// Whether it is to be looked up where the process is.
-    pub(crate) fn is_to_place(&self, pass: u32) -> bool {
+    /// Whether to check its namespace and control group in this pass.
+    pub(crate) fn is_place_due(&self, pass: u32) -> bool {
         self.namespace.is_none()
             || self.opened_at.elapsed() < SETTLES
             || self.pid.wrapping_add(pass).is_multiple_of(LOOK_PASSES)
     }
 
-    /// Ends every series of the process; tells how many threads were read.
-    pub(crate) fn end(&mut self, out: &Sink) -> usize {
+    /// Ends all series of the process; returns how many threads were open.
+    pub(crate) fn end(&mut self, sink: &Sink) -> usize {
         let now = Instant::now();
         let Meters { cpu, threads, blocked, stopped, rss, faults, blkio, io, fds } = &mut *self.meters;
-        cpu.iter_mut().chain(faults).chain(io).chain([blkio]).for_each(|rate| rate.end(out, now));
-        [threads, blocked, stopped, rss, fds].into_iter().for_each(|meter| meter.end(out, now));
-        self.threads.end(out)
+        cpu.iter_mut().chain(faults).chain(io).chain([blkio]).for_each(|rate| rate.end(sink, now));
+        [threads, blocked, stopped, rss, fds].into_iter().for_each(|meter| meter.end(sink, now));
+        self.threads.end(sink)
     }
 }
 
-fn read_io(out: &Sink, now: Instant, text: &[u8], rates: &mut [Rate; 4], labels: &[(&str, &str)]) {
+fn read_io(sink: &Sink, now: Instant, text: &[u8], rates: &mut [Rate; 4], labels: &[(&str, &str)]) {
     let Some(io) = proc_io::parse(text) else { return };
     let figures = [
         (io.read_bytes, &metric::PROCESS_READ_BYTES),
@@ -221,6 +221,6 @@ fn read_io(out: &Sink, now: Instant, text: &[u8], rates: &mut [Rate; 4], labels:
         (io.write_chars, &metric::PROCESS_WRITE_CHARS),
     ];
     for (rate, (count, kind)) in rates.iter_mut().zip(figures) {
-        rate.put(out, now, count, 1.0, &SeriesSpec::new(kind, labels));
+        rate.put(sink, now, count, 1.0, &SeriesSpec::new(kind, labels));
     }
 }

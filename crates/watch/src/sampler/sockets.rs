@@ -1,4 +1,4 @@
-//! Whose sockets drop datagrams, hold full queues, or use up the ports: asked of the kernel only when there is cause.
+//! Sockets that drop datagrams, have full queues, or use up the local ports. The kernel is queried only with cause.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -10,15 +10,15 @@ use super::connections::Connections;
 use super::files::{ReadFailures, Reader};
 use super::meter::{Meter, Rate, SeriesSpec, Sink};
 use super::namespace::Netlink;
-use crate::discovery::sockets_of;
+use crate::discovery::socket_inodes;
 use crate::proc::net_sockets::{self, TCP_LISTEN};
 use crate::proc::netlink::{self, Socket, SocketDetail, SocketMemory};
 
-/// How often sockets are looked at without cause.
-const LOOK_EVERY: Duration = Duration::from_secs(10);
-/// Looking for owners may take this share of the time.
+/// Interval of scans without cause.
+const SCAN_EVERY: Duration = Duration::from_secs(10);
+/// Searching for socket owners may take 1/200 of the time.
 const OWNERS_SHARE: u32 = 200;
-/// Series, sockets and peers that are kept in mind.
+/// Maximum number of series, and of sockets and peers.
 const SERIES_MAX: usize = 512;
 const SOCKETS_MAX: usize = 65_536;
 
@@ -27,7 +27,7 @@ const INET6: u8 = 10;
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 const LISTENING: u32 = 1 << 10;
-/// All but listening (10) and closed (7).
+/// All TCP states but listening (10) and closed (7).
 const CONNECTED: u32 = 0xfff & !(1 << 10) & !(1 << 7);
 
 /// A port of a process.
@@ -41,16 +41,16 @@ struct Key {
 /// The sockets of a network namespace.
 #[derive(Debug)]
 pub(crate) struct Sockets {
-    /// Whose files show the namespace where netlink does not.
+    /// A process in the namespace, whose files are read if netlink fails.
     pid: u32,
     diag: Option<Netlink>,
     ports: Option<(u16, u16)>,
     owners: HashMap<u32, u32>,
     owners_at: Option<Instant>,
-    look_at: Option<Instant>,
+    scan_at: Option<Instant>,
     is_dropping: bool,
-    /// Drops of each socket as last seen.
-    seen: HashMap<u32, u32>,
+    /// The last drop counter of each socket, by inode.
+    last: HashMap<u32, u32>,
     is_first: bool,
     by_key: HashMap<Key, Meters>,
     ephemeral: Meter,
@@ -64,7 +64,7 @@ struct Meters {
     queue: Meter,
 }
 
-/// What a port's sockets show together.
+/// The sum over a port's sockets.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sum {
     dropped: u64,
@@ -80,9 +80,9 @@ impl Sockets {
             ports,
             owners: HashMap::new(),
             owners_at: None,
-            look_at: None,
+            scan_at: None,
             is_dropping: false,
-            seen: HashMap::new(),
+            last: HashMap::new(),
             is_first: true,
             by_key: HashMap::new(),
             ephemeral: Meter::default(),
@@ -90,41 +90,41 @@ impl Sockets {
         }
     }
 
-    /// Looks at listening sockets, and at those for datagrams when some were `dropped`; `processes` are the watched
-    /// ones of this namespace.
+    /// Scans listening sockets, and UDP sockets if datagrams were `dropped`; `processes` are the watched ones in this
+    /// namespace.
     pub(crate) fn read(
         &mut self,
-        out: &Sink,
+        sink: &Sink,
         reader: &mut Reader,
         failures: &mut ReadFailures,
         dropped: bool,
         processes: &HashMap<u32, String>,
     ) {
         let now = Instant::now();
-        let is_due = self.look_at.is_none_or(|at| now >= at);
+        let is_due = self.scan_at.is_none_or(|at| now >= at);
         if is_due || dropped {
-            self.learn_owners(now, processes);
+            self.find_owners(now, processes);
         }
-        self.read_listening(out, reader, processes);
+        self.read_listening(sink, reader, processes);
         if is_due {
-            self.look_at = Some(now + LOOK_EVERY);
-            self.read_connected(out, processes);
+            self.scan_at = Some(now + SCAN_EVERY);
+            self.read_connected(sink, processes);
         }
-        // Once more after the last drop, so that the rate returns to nothing.
+        // One scan more after the last drop, so that the rate returns to zero.
         if is_due || dropped || self.is_dropping {
             self.is_dropping = dropped;
-            self.read_datagrams(out, reader, failures, processes);
+            self.read_datagrams(sink, reader, failures, processes);
         }
     }
 
-    /// Which process holds which socket. Many descriptors are dear to look through, so it is done the less often.
-    fn learn_owners(&mut self, now: Instant, processes: &HashMap<u32, String>) {
+    /// Finds the owners of sockets. That is expensive with many descriptors and is then done less often.
+    fn find_owners(&mut self, now: Instant, processes: &HashMap<u32, String>) {
         if self.owners_at.is_some_and(|at| now < at) {
             return;
         }
         self.owners.clear();
         for pid in processes.keys() {
-            for inode in sockets_of(*pid) {
+            for inode in socket_inodes(*pid) {
                 if let Ok(inode) = u32::try_from(inode)
                     && self.owners.len() < SOCKETS_MAX
                 {
@@ -135,7 +135,7 @@ impl Sockets {
         self.owners_at = Some(now + (now.elapsed() * OWNERS_SHARE).max(Duration::from_secs(1)));
     }
 
-    fn read_listening(&mut self, out: &Sink, reader: &mut Reader, processes: &HashMap<u32, String>) {
+    fn read_listening(&mut self, sink: &Sink, reader: &mut Reader, processes: &HashMap<u32, String>) {
         let mut sums: HashMap<Key, Sum> = HashMap::new();
         let owners = &self.owners;
         let mut add = |socket: &Socket| {
@@ -152,32 +152,62 @@ impl Sockets {
         }
         for (key, sum) in sums {
             let Some(meters) = meters(&mut self.by_key, key) else { continue };
-            tell(key, processes, |labels| {
+            with_labels(key, processes, |labels| {
                 let limit = (sum.limit > 0).then_some(f64::from(sum.limit));
-                let of = SeriesSpec::new(&metric::SOCKET_ACCEPT_QUEUE, labels).limit(limit);
-                meters.queue.put(out, Instant::now(), sum.queue.into(), &of);
+                let spec = SeriesSpec::new(&metric::SOCKET_ACCEPT_QUEUE, labels).limit(limit);
+                meters.queue.put(sink, Instant::now(), sum.queue.into(), &spec);
             });
         }
     }
 
     fn read_datagrams(
         &mut self,
-        out: &Sink,
+        sink: &Sink,
         reader: &mut Reader,
         failures: &mut ReadFailures,
         processes: &HashMap<u32, String>,
     ) {
+        for (key, sum) in self.sum_datagrams(sink, reader, failures) {
+            // Of thousands of ports only those that drop or are half full are reported.
+            let is_worth_it = sum.dropped > 0 || sum.queue > sum.limit / 2;
+            if !is_worth_it && !self.by_key.contains_key(&key) {
+                continue;
+            }
+            let Some(meters) = meters(&mut self.by_key, key) else { continue };
+            let now = Instant::now();
+            if meters.total_drops == 0 && sum.dropped > 0 {
+                let since = self.scan_at.map_or(now, |at| at - SCAN_EVERY).min(now - Duration::from_secs(1));
+                meters.drops.begin(since, 0);
+            }
+            meters.total_drops += sum.dropped;
+            with_labels(key, processes, |labels| {
+                let drops = SeriesSpec::new(&metric::SOCKET_DROPS, labels);
+                meters.drops.put(sink, now, meters.total_drops, 1.0, &drops);
+                let limit = (sum.limit > 0).then_some(f64::from(sum.limit));
+                let queue = SeriesSpec::new(&metric::SOCKET_RECEIVE_QUEUE, labels).limit(limit);
+                meters.queue.put(sink, now, sum.queue.into(), &queue);
+            });
+        }
+    }
+
+    /// Scans UDP sockets: queues, and drops since the last scan, by port.
+    fn sum_datagrams(
+        &mut self,
+        sink: &Sink,
+        reader: &mut Reader,
+        failures: &mut ReadFailures,
+    ) -> HashMap<Key, Sum> {
         let mut sums: HashMap<Key, Sum> = HashMap::new();
         let mut alive = HashSet::new();
-        let (owners, seen, is_first) = (&self.owners, &mut self.seen, self.is_first);
+        let (owners, last, is_first) = (&self.owners, &mut self.last, self.is_first);
         let mut add = |socket: &Socket| {
             let Some(memory) = socket.memory else { return };
-            let before = seen.get(&socket.inode).copied();
-            if memory.drops > 0 && seen.len() < SOCKETS_MAX {
-                seen.insert(socket.inode, memory.drops);
+            let before = last.get(&socket.inode).copied();
+            if memory.drops > 0 && last.len() < SOCKETS_MAX {
+                last.insert(socket.inode, memory.drops);
                 alive.insert(socket.inode);
             }
-            // What a socket had dropped before watching began is not this run's; a socket that came since is.
+            // Drops from before the first scan do not count; a socket that is new since then counts from zero.
             let before = before.unwrap_or(if is_first { memory.drops } else { 0 });
             let pid = owners.get(&socket.inode).copied().unwrap_or(0);
             let sum = sums.entry(Key { pid, port: socket.port, is_udp: true }).or_default();
@@ -189,54 +219,27 @@ impl Sockets {
         if let Err(error) = dump(self.diag.as_mut(), UDP, u32::MAX, SocketDetail::Memory, &mut add) {
             let help =
                 "load the module udp_diag, or run the watcher as root; /proc/P/net/udp is read instead";
-            failures.say(out, "queues of UDP sockets by netlink", &error.to_string(), help);
+            failures.report(sink, "queues of UDP sockets by netlink", &error.to_string(), help);
             for socket in from_files(reader, self.pid, ["udp", "udp6"], |_| true) {
                 add(&socket);
             }
         }
-        self.seen.retain(|inode, _| alive.contains(inode));
+        self.last.retain(|inode, _| alive.contains(inode));
         self.is_first = false;
-        for (key, sum) in sums {
-            // Thousands of ports may never stir; those that drop or are half full are told.
-            let is_worth_it = sum.dropped > 0 || sum.queue > sum.limit / 2;
-            if !is_worth_it && !self.by_key.contains_key(&key) {
-                continue;
-            }
-            let Some(meters) = meters(&mut self.by_key, key) else { continue };
-            let now = Instant::now();
-            if meters.total_drops == 0 && sum.dropped > 0 {
-                meters.drops.begin(
-                    self.look_at.map_or(now, |at| at - LOOK_EVERY).min(now - Duration::from_secs(1)),
-                    0,
-                );
-            }
-            meters.total_drops += sum.dropped;
-            tell(key, processes, |labels| {
-                meters.drops.put(
-                    out,
-                    now,
-                    meters.total_drops,
-                    1.0,
-                    &SeriesSpec::new(&metric::SOCKET_DROPS, labels),
-                );
-                let limit = (sum.limit > 0).then_some(f64::from(sum.limit));
-                let of = SeriesSpec::new(&metric::SOCKET_RECEIVE_QUEUE, labels).limit(limit);
-                meters.queue.put(out, now, sum.queue.into(), &of);
-            });
-        }
+        sums
     }
 
-    /// Connections: how sending goes on those of the ports that are listened on; and local ports in use toward the peer that
-    /// uses most, because TCP needs another port for each connection to the same peer.
-    fn read_connected(&mut self, out: &Sink, processes: &HashMap<u32, String>) {
+    /// Scans TCP connections: send performance on listening ports, and the local ports in use toward the most used
+    /// peer, because TCP needs another local port for each connection to the same peer.
+    fn read_connected(&mut self, sink: &Sink, processes: &HashMap<u32, String>) {
         let (low, high) = self.ports.unwrap_or((1, 0));
         let listened: HashMap<u16, Key> =
             self.by_key.keys().filter(|key| !key.is_udp).map(|key| (key.port, *key)).collect();
-        let mut look = self.connections.look();
+        let mut scan = self.connections.scan();
         let mut by_peer: HashMap<([u8; 16], u16), u32> = HashMap::new();
         let mut add = |socket: &Socket| {
             if listened.contains_key(&socket.port) {
-                look.add(socket);
+                scan.add(socket);
             }
             let key = (socket.peer_address, socket.peer_port);
             if (low..=high).contains(&socket.port)
@@ -248,28 +251,28 @@ impl Sockets {
         if dump(self.diag.as_mut(), TCP, CONNECTED, SocketDetail::TcpInfo, &mut add).is_err() {
             return;
         }
-        look.put(out, |port, put| {
+        scan.put(sink, |port, put| {
             if let Some(key) = listened.get(&port) {
-                tell(*key, processes, put);
+                with_labels(*key, processes, put);
             }
         });
         if high > low {
             let most = by_peer.values().copied().max().unwrap_or(0);
             let limit = f64::from(high - low) + 1.0;
-            let of = SeriesSpec::host(&metric::TCP_EPHEMERAL_PORTS).limit(Some(limit));
-            self.ephemeral.put(out, Instant::now(), most.into(), &of);
+            let spec = SeriesSpec::host(&metric::TCP_EPHEMERAL_PORTS).limit(Some(limit));
+            self.ephemeral.put(sink, Instant::now(), most.into(), &spec);
         }
     }
 
-    /// Ends what a process's sockets had.
-    pub(crate) fn end(&mut self, out: &Sink, pid: u32) {
+    /// Ends the series of a process's sockets.
+    pub(crate) fn end(&mut self, sink: &Sink, pid: u32) {
         let now = Instant::now();
         let connections = &mut self.connections;
         self.by_key.retain(|key, meters| {
             if key.pid == pid {
-                connections.end(out, key.port);
-                meters.drops.end(out, now);
-                meters.queue.end(out, now);
+                connections.end(sink, key.port);
+                meters.drops.end(sink, now);
+                meters.queue.end(sink, now);
             }
             key.pid != pid
         });
@@ -284,8 +287,8 @@ fn meters(by_key: &mut HashMap<Key, Meters>, key: Key) -> Option<&mut Meters> {
     Some(by_key.entry(key).or_default())
 }
 
-/// Names a port for `put`. Sockets of nobody that is watched are told as well: they fill the same buffers.
-fn tell(key: Key, processes: &HashMap<u32, String>, put: impl FnOnce(&[(&str, &str)])) {
+/// Calls `put` with the labels of a port. Sockets of unwatched processes are reported too: they fill the same buffers.
+fn with_labels(key: Key, processes: &HashMap<u32, String>, put: impl FnOnce(&[(&str, &str)])) {
     let (pid, port) = (key.pid.to_string(), key.port.to_string());
     let process = processes.get(&key.pid).map_or("(not watched)", String::as_str);
     let protocol = if key.is_udp { "udp" } else { "tcp" };
@@ -296,12 +299,12 @@ fn dump(
     diag: Option<&mut Netlink>,
     protocol: u8,
     states: u32,
-    asked: SocketDetail,
+    detail: SocketDetail,
     add: &mut dyn FnMut(&Socket),
 ) -> io::Result<()> {
     let diag = diag.ok_or(io::ErrorKind::PermissionDenied)?;
     for family in [INET, INET6] {
-        diag.dump(&netlink::socket_request(family, protocol, states, asked), |message| {
+        diag.dump(&netlink::socket_request(family, protocol, states, detail), |message| {
             if let Some(socket) = netlink::socket(message.payload) {
                 add(&socket);
             }
@@ -310,7 +313,7 @@ fn dump(
     Ok(())
 }
 
-/// The same from the text files: without the limits of queues.
+/// The same from `/proc/P/net`, which has no queue limits.
 fn from_files(
     reader: &mut Reader,
     pid: u32,

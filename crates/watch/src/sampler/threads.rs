@@ -1,5 +1,5 @@
-//! The threads of a process: time on a CPU and in its queue of every one, each second; of the hot ones more often, of
-//! those that sleep only now and then, or when the process did more than the others explain.
+//! The threads of a process: CPU time and run queue wait of each, every second; hot threads are read more often,
+//! sleeping ones only now and then, or when the process used more CPU time than the threads read so far explain.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -13,58 +13,59 @@ use throng_observation::host::catalogue as metric;
 use super::files::{HELP_DESCRIPTORS, HELP_RIGHTS, ReadFailures, Reader, is_out_of_descriptors};
 use super::meter::{Counter, Meter, Rate, SeriesSpec, Sink};
 use super::units::Units;
-use crate::cpu_accounting::read_clock;
+use crate::cpu_accounting::{clock, read_clock};
 use crate::proc::schedstat::SchedStat;
 use crate::proc::{schedstat, stat, status};
 
-/// More threads than this in one process are counted and not read: each costs a descriptor.
+/// Maximum number of threads read in one process, because each needs a file descriptor; further ones are only counted.
 pub(crate) const THREADS_MAX: usize = 16_384;
 
-/// Threads give themselves names soon after they start.
+/// Threads set their names soon after they start.
 const NAME_SETTLES: Duration = Duration::from_secs(2);
-/// In so many passes the name and state of each thread that has run are looked at once.
+/// Name and state of a thread that has run are read once in this many passes.
 const LOOK_PASSES: u32 = 10;
-/// A thread that did not run in so many passes sleeps. Most threads of a server do, and reading is what watching costs.
+/// After this many passes without running a thread counts as sleeping; most threads of a server sleep, and reading is
+/// costly.
 const SLEEPS_AFTER: u32 = 5;
-/// In so many passes each sleeping thread is read once, and the folder of threads.
+/// Each sleeping thread, and the directory of threads, is read once in this many passes.
 const SLEEPER_PASSES: u32 = 8;
-/// CPU time of the process that the threads read so far do not explain, from which on sleepers are read at once: some
-/// part of the whole, and never less than this.
+/// Sleeping threads are read at once when the process used more CPU time than its other threads by this part of the
+/// whole, and by at least this many nanoseconds.
 const UNEXPLAINED_NS: u64 = 1_000_000;
 const UNEXPLAINED_PART: u64 = 100;
 
-/// A thread that is hot counts as so much hotter: threads alike do not take turns, which would cost and leave fragments.
+/// Hysteresis for hot threads: similar threads do not alternate, which would cost time and fragment their series.
 const STAYS_HOT: f64 = 2.0;
 
-/// A thread that is read.
+/// A thread with its open file and meters.
 #[derive(Debug)]
 struct SampledThread {
     schedstat: File,
     name: Box<str>,
     born_at: Instant,
-    /// The last pass in which it was found in the folder, and in which it was read.
+    /// The last pass in which it was listed, and in which it was read.
     pass: u32,
     read_pass: u32,
-    /// How many passes in a row have read it and seen that it had not run.
-    still: u32,
+    /// Number of consecutive reads in which it had not run.
+    idle_reads: u32,
     has_run: bool,
     on_cpu: Counter,
     waiting: Counter,
     cpu: Meter,
     wait: Meter,
-    /// What `on_cpu` was when a pass last read it.
+    /// `on_cpu` at the last pass that read it.
     on_cpu_at_pass: Counter,
-    /// Between the last two passes that read it, in cores.
+    /// CPU use between the last two passes that read it, in cores.
     share: f64,
     is_blocked: bool,
-    /// Only threads that were hot once have this.
+    /// Present once the thread has been hot.
     hot: Option<Box<Hot>>,
 }
 
-/// What only hot threads are asked.
+/// Further figures of hot threads.
 #[derive(Debug, Default)]
 struct Hot {
-    /// Open only while it is hot.
+    /// Open only while the thread is hot.
     status: Option<File>,
     switches: [Rate; 2],
 }
@@ -77,16 +78,17 @@ pub(crate) struct Threads {
     folder: File,
     by_tid: HashMap<u32, SampledThread>,
     pass: u32,
-    /// When the last pass began.
+    /// Start of the last pass.
     passed_at: Instant,
-    /// How many were found and not read.
+    /// Number of threads that are listed but not read.
     unread: usize,
-    /// CPU time of the process at the last pass, and how much of what came since its threads have shown; nanoseconds.
+    /// CPU time of the process at the last pass, and the part of the growth since that its threads have shown;
+    /// nanoseconds.
     process_ns: Option<u64>,
     explained_ns: u64,
 }
 
-/// What a folder's entries are read into.
+/// Buffer for directory entries.
 pub(crate) type DirBuffer = [MaybeUninit<u8>];
 
 impl Threads {
@@ -105,66 +107,66 @@ impl Threads {
         })
     }
 
-    /// Threads seen in uninterruptible sleep when they were last looked at.
+    /// Number of threads last seen in uninterruptible sleep.
     pub(crate) fn blocked(&self) -> usize {
         self.by_tid.values().filter(|thread| thread.is_blocked).count()
     }
 
-    /// Each thread's share of the last whole pass, of those that are hot so much more that they stay.
-    pub(crate) fn heats(&self) -> impl Iterator<Item = (f64, u32)> {
-        self.by_tid.iter().map(|(tid, thread)| (thread.heat(), *tid))
+    /// CPU use of each thread in the last full pass, increased by [`STAYS_HOT`] for hot ones.
+    pub(crate) fn loads(&self) -> impl Iterator<Item = (f64, u32)> {
+        self.by_tid.iter().map(|(tid, thread)| (thread.load(), *tid))
     }
 
-    /// Looks for new threads, reads all that run, and ends the series of those that are gone. `count`: how many threads
-    /// the process says that it has.
+    /// Finds new threads, reads those that run, and ends the series of those that have ended. `count` is the process's
+    /// number of threads according to the kernel.
     pub(crate) fn read_all(
         &mut self,
-        out: &Sink,
+        sink: &Sink,
         reader: &mut Reader,
         failures: &mut ReadFailures,
         dir: &mut DirBuffer,
-        room: &mut usize,
+        thread_budget: &mut usize,
         count: u64,
     ) -> io::Result<()> {
         self.pass = self.pass.wrapping_add(1);
         let began = Instant::now();
         let process_ns = process_clock_ns(self.pid);
-        // One that ends and one that comes change no count: the one that ended is seen when it is read, and the time of
-        // the one that came is unexplained.
+        // If one thread ends and another starts, the count does not change: the end is noticed when the thread is read,
+        // and the new thread's CPU time is unexplained.
         let known = self.by_tid.len().saturating_add(self.unread) as u64;
         let is_due = self.pass == 1 || self.pass.is_multiple_of(SLEEPER_PASSES);
         let is_scanned = is_due || count != known;
         if is_scanned {
-            self.rescan(out, reader, failures, dir, room)?;
+            self.rescan(sink, reader, failures, dir, thread_budget)?;
         }
-        let mut gone = self.read_those(out, reader, is_scanned, SampledThread::is_to_be_read);
+        let mut ended = self.read_matching(sink, reader, is_scanned, SampledThread::is_due);
         let came = process_ns.zip(self.process_ns).map(|(now, before)| now.saturating_sub(before));
         let allowed = |came: u64| UNEXPLAINED_NS.max(came / UNEXPLAINED_PART);
         let explained = std::mem::take(&mut self.explained_ns);
         if came.is_none_or(|came| came.saturating_sub(explained) > allowed(came)) {
-            gone += self.read_those(out, reader, is_scanned, |_, _, _| true);
+            ended += self.read_matching(sink, reader, is_scanned, |_, _, _| true);
             self.explained_ns = 0; // what sleepers did counts for the pass that is over
         }
         self.process_ns = process_ns;
-        *room += gone;
-        if gone > 0 && !is_scanned {
-            // Who ended may have been replaced.
-            self.rescan(out, reader, failures, dir, room)?;
+        *thread_budget += ended;
+        if ended > 0 && !is_scanned {
+            // The ended thread may have been replaced.
+            self.rescan(sink, reader, failures, dir, thread_budget)?;
         }
         self.passed_at = began;
         Ok(())
     }
 
-    /// Reads the threads of which `is_wanted` and that were not read in this pass; tells how many are gone.
-    fn read_those(
+    /// Reads the threads for which `is_wanted` and that were not read in this pass; returns how many have ended.
+    fn read_matching(
         &mut self,
-        out: &Sink,
+        sink: &Sink,
         reader: &mut Reader,
         is_scanned: bool,
         is_wanted: impl Fn(&SampledThread, u32, u32) -> bool,
     ) -> usize {
         let (pid, process, pass) = (self.pid, &self.process, self.pass);
-        let (mut gone, mut grown_ns) = (0, 0_u64);
+        let (mut ended, mut grown_ns) = (0, 0_u64);
         let now = Instant::now();
         self.by_tid.retain(|tid, thread| {
             if thread.read_pass == pass && pass != 0 {
@@ -173,40 +175,40 @@ impl Threads {
             let mut is_here = !is_scanned || thread.pass == pass;
             if is_here && is_wanted(thread, *tid, pass) {
                 thread.read_pass = pass;
-                thread.still = thread.still.saturating_add(1); // until it is seen to have run
-                match thread.read(out, reader, pid, process, *tid) {
+                thread.idle_reads = thread.idle_reads.saturating_add(1); // until it is seen to have run
+                match thread.read(sink, reader, pid, process, *tid) {
                     Ok(grown) => grown_ns = grown_ns.saturating_add(grown),
                     Err(_) => is_here = false,
                 }
-                thread.judge();
+                thread.update_share();
             }
             if is_here {
                 let is_new = now.saturating_duration_since(thread.born_at) < NAME_SETTLES;
                 let may_differ = thread.has_run || thread.is_blocked;
                 if is_new || (may_differ && tid.wrapping_add(pass).is_multiple_of(LOOK_PASSES)) {
-                    thread.look(out, reader, pid, *tid);
+                    thread.update_name(sink, reader, pid, *tid);
                 }
             } else {
-                thread.end(out);
-                gone += 1;
+                thread.end(sink);
+                ended += 1;
             }
             is_here
         });
         self.explained_ns = self.explained_ns.saturating_add(grown_ns);
-        gone
+        ended
     }
 
     /// Reads one thread again between two passes.
-    pub(crate) fn read_hot(&mut self, out: &Sink, reader: &mut Reader, tid: u32) {
+    pub(crate) fn read_hot(&mut self, sink: &Sink, reader: &mut Reader, tid: u32) {
         if let Some(thread) = self.by_tid.get_mut(&tid) {
-            // A thread that has ended is noticed by the next pass.
-            let grown = thread.read(out, reader, self.pid, &self.process, tid).unwrap_or(0);
+            // The next pass notices a thread that has ended.
+            let grown = thread.read(sink, reader, self.pid, &self.process, tid).unwrap_or(0);
             self.explained_ns = self.explained_ns.saturating_add(grown);
         }
     }
 
-    /// What only hot threads are asked: why they leave their CPU, and their state.
-    pub(crate) fn look_at_hot(&mut self, out: &Sink, reader: &mut Reader, tid: u32) {
+    /// Reads the context switches of a hot thread.
+    pub(crate) fn read_switches(&mut self, sink: &Sink, reader: &mut Reader, tid: u32) {
         let (pid, process) = (self.pid, &self.process);
         let Some(thread) = self.by_tid.get_mut(&tid) else { return };
         let hot = &mut **thread.hot.get_or_insert_default();
@@ -219,35 +221,35 @@ impl Threads {
         let (pid, tid) = (pid.to_string(), tid.to_string());
         let labels = [("process", &**process), ("pid", &*pid), ("tid", &*tid), ("thread", &*thread.name)];
         let [voluntary, involuntary] = &mut hot.switches;
-        let of = |metric| SeriesSpec::new(metric, &labels);
-        voluntary.put(out, now, switches.voluntary, 1.0, &of(&metric::THREAD_SWITCHES_VOLUNTARY));
-        involuntary.put(out, now, switches.involuntary, 1.0, &of(&metric::THREAD_SWITCHES_INVOLUNTARY));
+        let spec = |metric| SeriesSpec::new(metric, &labels);
+        voluntary.put(sink, now, switches.voluntary, 1.0, &spec(&metric::THREAD_SWITCHES_VOLUNTARY));
+        involuntary.put(sink, now, switches.involuntary, 1.0, &spec(&metric::THREAD_SWITCHES_INVOLUNTARY));
     }
 
-    /// A thread is no longer hot.
-    pub(crate) fn cool(&mut self, tid: u32) {
+    /// Closes the extra file of a thread that is no longer hot.
+    pub(crate) fn close_status(&mut self, tid: u32) {
         if let Some(hot) = self.by_tid.get_mut(&tid).and_then(|thread| thread.hot.as_mut()) {
             hot.status = None;
         }
     }
 
-    /// Ends every series: the process is gone.
-    pub(crate) fn end(&mut self, out: &Sink) -> usize {
+    /// Ends all series: the process has ended. Returns the number of threads.
+    pub(crate) fn end(&mut self, sink: &Sink) -> usize {
         for thread in self.by_tid.values_mut() {
-            thread.end(out);
+            thread.end(sink);
         }
-        let gone = self.by_tid.len();
+        let ended = self.by_tid.len();
         self.by_tid.clear();
-        gone
+        ended
     }
 
     fn rescan(
         &mut self,
-        out: &Sink,
+        sink: &Sink,
         reader: &mut Reader,
         failures: &mut ReadFailures,
         dir: &mut DirBuffer,
-        room: &mut usize,
+        thread_budget: &mut usize,
     ) -> io::Result<()> {
         seek(&self.folder, SeekFrom::Start(0))?;
         let before = (self.pass > 1).then_some(self.passed_at);
@@ -260,13 +262,13 @@ impl Threads {
                 thread.pass = self.pass;
                 continue;
             }
-            if *room == 0 || self.by_tid.len() >= THREADS_MAX {
+            if *thread_budget == 0 || self.by_tid.len() >= THREADS_MAX {
                 unread += 1;
                 continue;
             }
             match SampledThread::open(reader, self.pid, tid, before) {
                 Ok(thread) => {
-                    *room -= 1;
+                    *thread_budget -= 1;
                     self.by_tid.insert(tid, SampledThread { pass: self.pass, ..thread });
                 }
                 // Gone in the meantime.
@@ -274,36 +276,36 @@ impl Threads {
                 Err(error) => {
                     unread += 1;
                     if is_out_of_descriptors(&error) {
-                        *room = 0; // until a thread ends; the rest is said below
+                        *thread_budget = 0; // until a thread ends; the rest is said below
                         continue;
                     }
                     let what = format!("threads of {} (PID {})", self.process, self.pid);
-                    failures.say(out, &what, &error.to_string(), HELP_RIGHTS);
+                    failures.report(sink, &what, &error.to_string(), HELP_RIGHTS);
                 }
             }
         }
         self.unread = unread;
-        if *room == 0 && unread > 0 {
+        if *thread_budget == 0 && unread > 0 {
             let what = format!("some threads of {} (PID {})", self.process, self.pid);
             let why = format!("there are no descriptors for {unread} of them");
-            failures.say(out, &what, &why, HELP_DESCRIPTORS);
+            failures.report(sink, &what, &why, HELP_DESCRIPTORS);
         } else if self.by_tid.len() >= THREADS_MAX && unread > 0 {
             let what = format!("some threads of {} (PID {})", self.process, self.pid);
             let why = format!("{THREADS_MAX} are read and {unread} are not");
-            failures.say(out, &what, &why, "their time is in that of the process");
+            failures.report(sink, &what, &why, "their time is in that of the process");
         }
         Ok(())
     }
 }
 
-/// Whether the error says that the process or thread has ended.
+/// Whether the error means that the process or thread has ended.
 pub(crate) fn is_gone(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(libc::ESRCH)
 }
 
 impl SampledThread {
-    /// Opens a thread. One that was there before watching began has its time so far taken as the beginning; one that
-    /// came since the pass `before` has run all of it since it was born.
+    /// Opens a thread. The time so far of a thread that existed before monitoring started is its baseline; a thread
+    /// that started since the pass `before` counts from its birth.
     fn open(reader: &mut Reader, pid: u32, tid: u32, before: Option<Instant>) -> io::Result<Self> {
         let schedstat = File::open(format!("/proc/{pid}/task/{tid}/schedstat"))?;
         let begun = schedstat::parse(reader.one(&schedstat)?).unwrap_or_default();
@@ -314,7 +316,7 @@ impl SampledThread {
             born_at: now,
             pass: 0,
             read_pass: 0,
-            still: 0,
+            idle_reads: 0,
             has_run: true,
             on_cpu: Counter::default(),
             waiting: Counter::default(),
@@ -338,27 +340,27 @@ impl SampledThread {
         Ok(thread)
     }
 
-    fn heat(&self) -> f64 {
+    fn load(&self) -> f64 {
         let is_hot = self.hot.as_ref().is_some_and(|hot| hot.status.is_some());
         if is_hot { self.share * STAYS_HOT } else { self.share }
     }
 
-    /// Judges what it did since the pass before, and not since it was last read: a thread that is hot is read so often that
-    /// one that works in bursts would be found at rest.
-    fn judge(&mut self) {
+    /// Computes its CPU use since the previous pass, not since it was last read: hot threads are read so often that one
+    /// which works in bursts would often appear idle.
+    fn update_share(&mut self) {
         let before = std::mem::replace(&mut self.on_cpu_at_pass, self.on_cpu);
         self.share = self.on_cpu.rate_since(before).unwrap_or(0.0) * 1e-9;
     }
 
-    /// Whether it is to be read in this pass, whatever the process did.
-    fn is_to_be_read(&self, tid: u32, pass: u32) -> bool {
-        self.still < SLEEPS_AFTER || tid.wrapping_add(pass).is_multiple_of(SLEEPER_PASSES)
+    /// Whether to read it in this pass regardless of the process's CPU time.
+    fn is_due(&self, tid: u32, pass: u32) -> bool {
+        self.idle_reads < SLEEPS_AFTER || tid.wrapping_add(pass).is_multiple_of(SLEEPER_PASSES)
     }
 
-    /// Reads it; the CPU time that came since it was read before, nanoseconds.
+    /// Reads it; returns the CPU time since it was last read, nanoseconds.
     fn read(
         &mut self,
-        out: &Sink,
+        sink: &Sink,
         reader: &mut Reader,
         pid: u32,
         process: &str,
@@ -370,37 +372,37 @@ impl SampledThread {
         let grown_ns = self.on_cpu.grown(times.on_cpu_ns);
         let (cpu, wait) = (self.on_cpu.rate(now, times.on_cpu_ns), self.waiting.rate(now, times.waiting_ns));
         let share = cpu.unwrap_or(0.0) * 1e-9;
-        let is_still = share == 0.0 && wait.unwrap_or(0.0) == 0.0;
-        if !is_still {
-            (self.still, self.has_run) = (0, true);
+        let is_idle = share == 0.0 && wait.unwrap_or(0.0) == 0.0;
+        if !is_idle {
+            (self.idle_reads, self.has_run) = (0, true);
         }
-        if is_still && self.cpu.is_quiet() && self.wait.is_quiet() {
-            self.cpu.repeat(out, now);
-            self.wait.repeat(out, now);
+        if is_idle && self.cpu.is_quiet() && self.wait.is_quiet() {
+            self.cpu.repeat(sink, now);
+            self.wait.repeat(sink, now);
             return Ok(grown_ns); // by far the most threads, most of the time
         }
         let (pid, tid) = (Digits::of(pid), Digits::of(tid));
         let labels =
             [("process", process), ("pid", pid.text()), ("tid", tid.text()), ("thread", &*self.name)];
-        self.cpu.put_if_nonzero(out, now, share, &SeriesSpec::new(&metric::THREAD_CPU, &labels));
+        self.cpu.put_if_nonzero(sink, now, share, &SeriesSpec::new(&metric::THREAD_CPU, &labels));
         if let Some(wait) = wait {
-            let of = SeriesSpec::new(&metric::THREAD_RUN_QUEUE_WAIT, &labels);
-            self.wait.put_if_nonzero(out, now, wait * 1e-9, &of);
+            let spec = SeriesSpec::new(&metric::THREAD_RUN_QUEUE_WAIT, &labels);
+            self.wait.put_if_nonzero(sink, now, wait * 1e-9, &spec);
         }
         Ok(grown_ns)
     }
 
-    /// Name and state. A thread that took another name begins anew under it.
-    fn look(&mut self, out: &Sink, reader: &mut Reader, pid: u32, tid: u32) {
+    /// Reads name and state. A renamed thread starts new series.
+    fn update_name(&mut self, sink: &Sink, reader: &mut Reader, pid: u32, tid: u32) {
         self.has_run = false;
         let before = std::mem::take(&mut self.name);
         self.read_name(reader, pid, tid);
         if self.name != before {
-            self.end(out);
+            self.end(sink);
         }
     }
 
-    /// Name and state; tells how long the thread has run.
+    /// Reads name and state; returns the thread's age.
     fn read_name(&mut self, reader: &mut Reader, pid: u32, tid: u32) -> Option<Duration> {
         let stat = stat::parse(reader.path_one(&format!("/proc/{pid}/task/{tid}/stat")).ok()?)?;
         self.name = String::from_utf8_lossy(stat.name).into();
@@ -408,30 +410,29 @@ impl SampledThread {
         Some(stat.age(Units::of_this_kernel().tick_seconds, since_boot()))
     }
 
-    fn end(&mut self, out: &Sink) {
+    fn end(&mut self, sink: &Sink) {
         let now = Instant::now();
-        self.cpu.end(out, now);
-        self.wait.end(out, now);
+        self.cpu.end(sink, now);
+        self.wait.end(sink, now);
         for rate in self.hot.iter_mut().flat_map(|hot| &mut hot.switches) {
-            rate.end(out, now);
+            rate.end(sink, now);
         }
     }
 }
 
-/// From when on a thread that is new has run: its birth; where a pass overlooked it, that pass, for the time before is
-/// told already. No thread ran longer than the time it ran in.
+/// From when a new thread's CPU time counts: its birth, or the previous pass if that overlooked it, because the time
+/// before has been reported already. A thread's CPU time cannot exceed the elapsed time.
 fn since_when(now: Instant, born_at: Instant, before: Instant, on_cpu_ns: u64) -> Instant {
     let ran_since = now.checked_sub(Duration::from_nanos(on_cpu_ns)).unwrap_or(now);
     born_at.max(before).min(ran_since)
 }
 
-/// Since the machine began, sleep included: what the starts of threads are counted from.
+/// Time since boot including suspend, to which thread start times relate.
 fn since_boot() -> Duration {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
-    Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
+    clock(rustix::time::ClockId::Boottime)
 }
 
-/// CPU time of all threads of a process, those that have ended too; nanoseconds. `None` where it cannot be asked.
+/// CPU time of all threads of a process, including ended ones; nanoseconds. `None` if it cannot be read.
 fn process_clock_ns(pid: u32) -> Option<u64> {
     let mut clock = 0;
     // SAFETY: the pointer is to a local that outlives the call.
@@ -441,7 +442,7 @@ fn process_clock_ns(pid: u32) -> Option<u64> {
     u64::try_from(read_clock(clock)?.as_nanos()).ok()
 }
 
-/// A number as text without allocation.
+/// A number formatted without allocation.
 struct Digits {
     bytes: [u8; 10],
     from: usize,

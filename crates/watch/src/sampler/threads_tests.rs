@@ -37,25 +37,25 @@ fn a_new_thread_has_run_since_its_birth_or_since_the_pass_that_overlooked_it() {
 /// What is read of this process, and what is told.
 struct Here {
     threads: Threads,
-    out: Sink,
+    sink: Sink,
     receiver: crate::RowReceiver,
     failures: ReadFailures,
-    room: usize,
+    thread_budget: usize,
 }
 
 impl Here {
-    fn new(room: usize) -> Self {
+    fn new(thread_budget: usize) -> Self {
         let (rows, receiver) = rows(100_000);
-        let out = Sink { rows, host: HostId(0), zero: Instant::now(), netns: None };
+        let sink = Sink { rows, host: HostId(0), zero: Instant::now(), netns: None };
         let threads = Threads::open(std::process::id(), "here").unwrap();
-        Self { threads, out, receiver, failures: ReadFailures::default(), room }
+        Self { threads, sink, receiver, failures: ReadFailures::default(), thread_budget }
     }
 
     fn pass(&mut self) {
         let mut dir = [MaybeUninit::uninit(); 4096];
-        let Self { threads, out, failures, room, .. } = self;
+        let Self { threads, sink, failures, thread_budget, .. } = self;
         // No thread count is this one: every pass looks for new threads.
-        threads.read_all(out, &mut Reader::new(), failures, &mut dir, room, u64::MAX).unwrap();
+        threads.read_all(sink, &mut Reader::new(), failures, &mut dir, thread_budget, u64::MAX).unwrap();
     }
 
     /// A pass, after the readings of a thread that is hot, before each of which it ran for `ran_ms` of 10 ms; whether it is
@@ -64,11 +64,11 @@ impl Here {
         for ran_ms in ran_ms {
             sleep(Duration::from_millis(10));
             counter.add(*ran_ms);
-            self.threads.read_hot(&self.out, &mut Reader::new(), tid);
+            self.threads.read_hot(&self.sink, &mut Reader::new(), tid);
         }
         self.pass();
-        let is_it = |(heat, other)| other == tid && heat >= HOT_SHARE_MIN;
-        self.threads.heats().any(is_it)
+        let is_it = |(load, other)| other == tid && load >= HOT_SHARE_MIN;
+        self.threads.loads().any(is_it)
     }
 }
 

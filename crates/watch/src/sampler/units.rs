@@ -1,6 +1,6 @@
-//! What the kernel counts in: pages and ticks.
+//! The kernel's units: pages and ticks.
 
-/// What the kernel counts in.
+/// Sizes of the kernel's units on this machine.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Units {
     pub(crate) page_bytes: u64,

@@ -1,5 +1,5 @@
-//! When an endpoint is asked again, and what is said of one that cannot be read: once for each new reason, and when it
-//! answers again.
+//! The retry schedule of an endpoint, and the events about its failures: one for each new reason, and one for its
+//! recovery.
 
 use std::time::Duration;
 
@@ -7,49 +7,49 @@ use throng_observation::host::HostEventKind;
 
 use crate::reading::Reading;
 
-/// An endpoint that fails is asked again no later than this.
-const AGAIN_WITHIN: Duration = Duration::from_secs(60);
-/// No more different reasons are said of an endpoint in a run: a lying one has many.
+/// Maximum interval between attempts at a failing endpoint.
+const INTERVAL_MAX: Duration = Duration::from_secs(60);
+/// Maximum number of reasons reported for an endpoint in a run: a faulty one may produce many.
 const REASONS_MAX: u32 = 20;
 
-/// Whether an endpoint answers.
+/// The state of an endpoint: whether and why it fails.
 #[derive(Debug)]
 pub(super) struct Backoff {
     endpoint: String,
     interval: Duration,
     failures: u32,
     reason: Option<String>,
-    reasons_said: u32,
+    reasons_reported: u32,
 }
 
 impl Backoff {
     pub(super) fn new(endpoint: String, interval: Duration) -> Self {
-        Self { endpoint, interval, failures: 0, reason: None, reasons_said: 0 }
+        Self { endpoint, interval, failures: 0, reason: None, reasons_reported: 0 }
     }
 
-    /// How long after the beginning of one reading the next begins.
+    /// Interval between the starts of two scrapes.
     pub(super) fn pause(&self) -> Duration {
         let longer = 2u32.saturating_pow(self.failures.min(10));
-        (self.interval * longer).min(AGAIN_WITHIN.max(self.interval))
+        (self.interval * longer).min(INTERVAL_MAX.max(self.interval))
     }
 
-    /// It answered.
+    /// The scrape succeeded; returns an event if it had failed before.
     pub(super) fn succeeded(&mut self) -> Option<Reading> {
         self.failures = 0;
         let detail = format!("the endpoint {} can be read again", self.endpoint);
         self.reason.take().map(|_| Reading::Event(HostEventKind::Watcher, detail))
     }
 
-    /// It did not answer, or not what it should.
+    /// The scrape failed; returns an event if the reason is new.
     pub(super) fn failed(&mut self, reason: &str) -> Option<Reading> {
         self.failures = self.failures.saturating_add(1);
         if self.reason.as_deref() == Some(reason) {
             return None;
         }
         self.reason = Some(reason.to_owned());
-        self.reasons_said += 1;
-        (self.reasons_said <= REASONS_MAX).then(|| {
-            Reading::cannot(format!(
+        self.reasons_reported += 1;
+        (self.reasons_reported <= REASONS_MAX).then(|| {
+            Reading::unreadable(format!(
                 "the endpoint {}: {reason}; it is asked again, less and less often",
                 self.endpoint
             ))

@@ -1,8 +1,10 @@
-//! Carries one question to an endpoint and its answer back, over HTTP or WebSocket, with TLS or without: to an address
-//! that may be asked, within a time, into a bounded buffer, following nobody elsewhere.
+//! Sends one query to an endpoint over HTTP or WebSocket, with or without TLS: only to allowed addresses, within a time
+//! limit, into a bounded buffer, and without following redirects.
 
 use std::net::{IpAddr, SocketAddr};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use futures_util::{SinkExt, StreamExt};
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::Bytes;
@@ -18,16 +20,16 @@ use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use url::Url;
 
-use super::round::Query;
-use super::scraper::{AddressCheck, Credentials, Endpoint};
+use super::endpoint::{AddressCheck, Credentials, Endpoint};
+use super::query::Query;
 
-/// The longest answer that is taken.
+/// Maximum size of an answer, bytes.
 pub(super) const ANSWER_BYTES_MAX: usize = 8 << 20;
 
-/// Why an endpoint could not be asked, or did not answer.
+/// Why a query failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FetchError {
-    /// Its name leads nowhere.
+    /// Name resolution failed.
     #[error("{host} cannot be resolved: {reason}")]
     Resolve {
         /// The name.
@@ -35,10 +37,10 @@ pub enum FetchError {
         /// Why.
         reason: String,
     },
-    /// The run may not ask it.
+    /// The run may not contact this address.
     #[error("{0}")]
     NotAllowed(String),
-    /// It does not take connections.
+    /// Connecting failed.
     #[error("no connection to {address}: {reason}")]
     Connect {
         /// Where.
@@ -46,30 +48,30 @@ pub enum FetchError {
         /// Why.
         reason: String,
     },
-    /// Its certificate is not trusted, or TLS failed otherwise.
+    /// The certificate is not trusted, or TLS failed otherwise.
     #[error("TLS: {0}; pin a self-made certificate by its SHA-256 fingerprint")]
     Tls(String),
-    /// It took too long.
+    /// The time limit was exceeded.
     #[error("no answer within {0} ms")]
     TimedOut(u128),
-    /// It sends elsewhere. Whoever is asked must be named in the scenario.
+    /// The endpoint redirects. The scenario must name the address that answers.
     #[error("it redirects to {0}, which is not followed; name the address that answers")]
     Redirect(String),
-    /// It refuses.
+    /// The endpoint answered with an error status.
     #[error("it answers {status}{help}")]
     Status {
-        /// The status.
+        /// The HTTP status code.
         status: u16,
-        /// What to do, after a semicolon; empty where that is not known.
+        /// How to fix it, after a semicolon; empty if unknown.
         help: &'static str,
     },
-    /// It answers a page for people.
+    /// The answer is a web page.
     #[error("it answers with a web page (text/html), not with figures; look at the path")]
     WebPage,
-    /// It answers without end.
+    /// The answer exceeds the maximum size.
     #[error("its answer is longer than {ANSWER_BYTES_MAX} bytes")]
     TooLong,
-    /// It does not speak what it should.
+    /// The peer violates the protocol.
     #[error("{0}")]
     Protocol(String),
 }
@@ -77,7 +79,7 @@ pub enum FetchError {
 pub(super) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
 
-/// A connection to an endpoint, kept between questions.
+/// A connection to an endpoint, kept open between queries.
 pub(super) enum EndpointConnection {
     Http { requests: SendRequest<Full<Bytes>>, driver: JoinHandle<()> },
     WebSocket(Box<WebSocketStream<Box<dyn Stream>>>),
@@ -92,7 +94,7 @@ impl Drop for EndpointConnection {
 }
 
 impl EndpointConnection {
-    /// Whether a further question can be sent.
+    /// Whether another query can be sent.
     pub(super) fn is_open(&self) -> bool {
         match self {
             Self::Http { requests, .. } => !requests.is_closed(),
@@ -100,7 +102,7 @@ impl EndpointConnection {
         }
     }
 
-    /// Connects to the first address of the endpoint's host that may be asked and takes the connection.
+    /// Connects to the first allowed address of the endpoint's host that accepts.
     pub(super) async fn open(endpoint: &Endpoint, allowed: &AddressCheck) -> Result<Self, FetchError> {
         let url = &endpoint.url;
         let stream = connect(url, allowed).await?;
@@ -126,7 +128,7 @@ impl EndpointConnection {
         let protocol = |error: hyper::Error| FetchError::Protocol(format!("HTTP: {error}"));
         let (requests, connection) = handshake(TokioIo::new(stream)).await.map_err(protocol)?;
         let driver = tokio::spawn(async move {
-            // What goes wrong here, the question that waits for it says.
+            // Errors are reported by the query that waits for the answer.
             let _ = connection.await;
         });
         Ok(Self::Http { requests, driver })
@@ -148,11 +150,11 @@ impl EndpointConnection {
         Ok(Self::WebSocket(Box::new(socket)))
     }
 
-    /// Sends a question and takes its answer.
-    pub(super) async fn ask(&mut self, endpoint: &Endpoint, ask: &Query) -> Result<Vec<u8>, FetchError> {
+    /// Sends a query and returns the answer.
+    pub(super) async fn query(&mut self, endpoint: &Endpoint, query: &Query) -> Result<Vec<u8>, FetchError> {
         match self {
-            Self::Http { requests, .. } => ask_http(requests, endpoint, ask).await,
-            Self::WebSocket(socket) => ask_web_socket(socket, ask).await,
+            Self::Http { requests, .. } => query_http(requests, endpoint, query).await,
+            Self::WebSocket(socket) => query_web_socket(socket, query).await,
         }
     }
 }
@@ -170,7 +172,7 @@ async fn connect(url: &Url, allowed: &AddressCheck) -> Result<TcpStream, FetchEr
     };
     let mut why = unresolved("no address".into());
     for address in addresses {
-        // Asked of the very address that is connected to, so that a name cannot lead elsewhere in between.
+        // Checks the very address that is connected to, so that a name cannot resolve differently in between.
         if let Err(refusal) = allowed(address.ip()) {
             why = FetchError::NotAllowed(refusal);
             continue;
@@ -186,25 +188,25 @@ async fn connect(url: &Url, allowed: &AddressCheck) -> Result<TcpStream, FetchEr
     Err(why)
 }
 
-async fn ask_http(
+async fn query_http(
     requests: &mut SendRequest<Full<Bytes>>,
     endpoint: &Endpoint,
-    ask: &Query,
+    query: &Query,
 ) -> Result<Vec<u8>, FetchError> {
     let protocol = |error: &dyn std::fmt::Display| FetchError::Protocol(format!("HTTP: {error}"));
-    let request = request(endpoint, ask).map_err(|error| protocol(&error))?;
+    let request = request(endpoint, query).map_err(|error| protocol(&error))?;
     requests.ready().await.map_err(|error| protocol(&error))?;
     let response = requests.send_request(request).await.map_err(|error| protocol(&error))?;
     let status = response.status();
     let text = |name| response.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let content_type = text(header::CONTENT_TYPE).to_ascii_lowercase();
     if status.is_redirection() {
-        return Err(FetchError::Redirect(super::round::beginning(text(header::LOCATION))));
+        return Err(FetchError::Redirect(super::query::beginning(text(header::LOCATION))));
     }
-    // An API that explains itself in JSON is listened to, whatever the status.
-    let explains = endpoint.kind == throng_observation::pack::EndpointKind::OvenMediaEngine
+    // OvenMediaEngine explains errors in JSON, so its answer is read whatever the status.
+    let explains_errors = endpoint.kind == throng_observation::pack::EndpointKind::OvenMediaEngine
         && content_type.starts_with("application/json");
-    if !status.is_success() && !explains {
+    if !status.is_success() && !explains_errors {
         let help = match status {
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
                 "; give its credentials, or let it answer to this host's address"
@@ -225,18 +227,18 @@ async fn ask_http(
     }
 }
 
-fn request(endpoint: &Endpoint, ask: &Query) -> Result<Request<Full<Bytes>>, hyper::http::Error> {
+fn request(endpoint: &Endpoint, query: &Query) -> Result<Request<Full<Bytes>>, hyper::http::Error> {
     let url = &endpoint.url;
-    let path = match (&ask.path, url.query()) {
+    let path = match (&query.path, url.query()) {
         (Some(path), _) => path.clone(),
-        (None, Some(query)) => format!("{}?{query}", url.path()),
+        (None, Some(parameters)) => format!("{}?{parameters}", url.path()),
         (None, None) => url.path().to_owned(),
     };
     let host = match url.port() {
         Some(port) => format!("{}:{port}", url.host_str().unwrap_or_default()),
         None => url.host_str().unwrap_or_default().to_owned(),
     };
-    let method = if ask.body.is_some() { Method::POST } else { Method::GET };
+    let method = if query.body.is_some() { Method::POST } else { Method::GET };
     let mut request = Request::builder()
         .method(method)
         .uri(path)
@@ -246,27 +248,27 @@ fn request(endpoint: &Endpoint, ask: &Query) -> Result<Request<Full<Bytes>>, hyp
             header::ACCEPT,
             "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5,*/*;q=0.1",
         );
-    if ask.body.is_some() {
+    if query.body.is_some() {
         request = request.header(header::CONTENT_TYPE, "application/json");
     }
     let authorization = match &endpoint.credentials {
-        // OvenMediaEngine's access token is the whole of what Basic encodes.
-        Credentials::Basic(pair) => Some(format!("Basic {}", base64(pair.as_bytes()))),
+        // OvenMediaEngine's access token is the complete credential of HTTP Basic.
+        Credentials::Basic(pair) => Some(format!("Basic {}", STANDARD.encode(pair))),
         Credentials::Bearer(token) => Some(format!("Bearer {token}")),
         Credentials::None | Credentials::Secret(_) => None,
     };
     if let Some(authorization) = authorization {
         request = request.header(header::AUTHORIZATION, authorization);
     }
-    request.body(Full::new(Bytes::from(ask.body.clone().unwrap_or_default())))
+    request.body(Full::new(Bytes::from(query.body.clone().unwrap_or_default())))
 }
 
-async fn ask_web_socket(
+async fn query_web_socket(
     socket: &mut WebSocketStream<Box<dyn Stream>>,
-    ask: &Query,
+    query: &Query,
 ) -> Result<Vec<u8>, FetchError> {
     let protocol = |error: &dyn std::fmt::Display| FetchError::Protocol(format!("WebSocket: {error}"));
-    let question = ask.body.clone().unwrap_or_default();
+    let question = query.body.clone().unwrap_or_default();
     socket.send(Message::text(question)).await.map_err(|error| protocol(&error))?;
     loop {
         match socket.next().await {
@@ -276,42 +278,6 @@ async fn ask_web_socket(
             Some(Ok(Message::Close(_))) | None => return Err(protocol(&"closed")),
             Some(Ok(_)) => {}
             Some(Err(error)) => return Err(protocol(&error)),
-        }
-    }
-}
-
-/// Base64 of RFC 4648 section 4.
-fn base64(bytes: &[u8]) -> String {
-    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for chunk in bytes.chunks(3) {
-        let mut block = [0u8; 3];
-        block.iter_mut().zip(chunk).for_each(|(to, from)| *to = *from);
-        let bits = u32::from_be_bytes([0, block[0], block[1], block[2]]);
-        for index in 0..4 {
-            let letter = LETTERS[(bits >> (18 - 6 * index)) as usize & 63];
-            text.push(if index <= chunk.len() { char::from(letter) } else { '=' });
-        }
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn base64_is_that_of_the_rfc() {
-        let cases = [
-            ("", ""),
-            ("f", "Zg=="),
-            ("fo", "Zm8="),
-            ("foo", "Zm9v"),
-            ("foobar", "Zm9vYmFy"),
-            ("ome-access-token", "b21lLWFjY2Vzcy10b2tlbg=="),
-        ];
-        for (plain, expect) in cases {
-            assert_eq!(base64(plain.as_bytes()), expect);
         }
     }
 }

@@ -1,18 +1,18 @@
-//! Which metrics of an endpoint are kept.
+//! Selects which metrics of an endpoint are kept.
 
 use throng_observation::pack::{KnownEndpoint, glob_matches};
 
-/// Globs on the names of metrics. What is denied is not kept; else what is allowed is; with nothing allowed all are.
+/// Globs on metric names. Denied metrics are dropped; of the rest the allowed ones are kept, or all if none is listed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Filter {
-    /// What is kept; all where it is empty.
+    /// Metrics to keep; empty means all.
     pub allow: Vec<String>,
-    /// What is never kept.
+    /// Metrics to drop.
     pub deny: Vec<String>,
 }
 
 impl Filter {
-    /// What a pack says matters.
+    /// The filter that a pack defines for an endpoint.
     #[must_use]
     pub fn of_pack(endpoint: &KnownEndpoint) -> Self {
         Self {
@@ -21,15 +21,15 @@ impl Filter {
         }
     }
 
-    /// Without knowledge of the server: everything but what is many and says little by itself (buckets, creation times,
-    /// the Go runtime's inner life).
+    /// The default for an unknown server: everything except numerous metrics of little value (buckets, creation times,
+    /// the Go runtime's internals).
     #[must_use]
     pub fn for_any() -> Self {
         let deny = ["*_bucket", "*_created", "go_memstats_*", "go_sched_*", "promhttp_*", "*_info"];
         Self { allow: Vec::new(), deny: deny.iter().map(|glob| (*glob).to_owned()).collect() }
     }
 
-    /// Whether the metric of that name is kept.
+    /// Whether to keep the metric with this name.
     #[must_use]
     pub fn keeps(&self, name: &str) -> bool {
         !self.deny.iter().any(|glob| glob_matches(glob, name))

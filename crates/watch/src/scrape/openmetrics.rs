@@ -1,54 +1,54 @@
-//! The text formats of Prometheus (0.0.4) and OpenMetrics (1.0), read as far as they can be: a bad line costs only
-//! itself, and neither a line nor a number of lines costs memory without bound.
+//! Parses the text formats of Prometheus (0.0.4) and OpenMetrics (1.0) leniently: an invalid line is skipped, and
+//! memory is bounded whatever the length and number of lines.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-/// The longest line that is read.
+/// Maximum length of a line, bytes.
 const LINE_BYTES_MAX: usize = 16 * 1024;
-/// The most samples that are taken from one answer.
+/// Maximum number of samples in one answer.
 pub const SAMPLES_MAX: usize = 50_000;
-/// The most labels of a sample.
+/// Maximum number of labels of a sample.
 const LABELS_MAX: usize = 32;
-/// The longest name of a metric or label that is taken.
+/// Maximum length of a metric or label name, bytes.
 const NAME_BYTES_MAX: usize = 200;
-/// The longest label value that is taken; what is longer is cut.
+/// Maximum length of a label value, bytes; longer ones are cut.
 const LABEL_BYTES_MAX: usize = 128;
-/// The most metrics whose type is remembered.
+/// Maximum number of metrics whose type is remembered.
 const TYPES_MAX: usize = 10_000;
 
-/// How the values of a metric behave.
+/// The type of a metric, as far as it matters for rates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// It only grows, until the server begins anew.
+    /// Monotonic until the server restarts.
     Counter,
-    /// It is a value now.
+    /// A current value.
     Gauge,
 }
 
-/// A value of a series.
+/// A sample of a series.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample<'a> {
-    /// The metric's name, with the suffix that its type adds (`_total`, `_sum`, …).
+    /// The metric's name, including the suffix of its type (`_total`, `_sum`, …).
     pub name: &'a str,
     /// The labels, in the order of the text.
     pub labels: Vec<(&'a str, Cow<'a, str>)>,
     /// The value.
     pub value: f64,
-    /// How it behaves.
+    /// Counter or gauge.
     pub kind: Kind,
 }
 
-/// An answer, read.
+/// A parsed answer.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Exposition<'a> {
     /// The samples, in the order of the text.
     pub samples: Vec<Sample<'a>>,
-    /// Lines that could not be read.
+    /// Number of invalid lines.
     pub bad_lines: usize,
-    /// The first of them, cut.
+    /// The first invalid line, shortened.
     pub first_bad_line: Option<String>,
-    /// Samples beyond [`SAMPLES_MAX`].
+    /// Number of samples beyond [`SAMPLES_MAX`].
     pub samples_over_limit: usize,
 }
 
@@ -56,13 +56,13 @@ pub struct Exposition<'a> {
 enum Type {
     Counter,
     Gauge,
-    /// Histogram or summary: `_sum`, `_count` and `_bucket` count, the rest are values.
+    /// Histogram or summary: `_sum`, `_count` and `_bucket` are counters, the rest are gauges.
     Distribution,
     Unknown,
 }
 
-/// Reads an answer. `keep` is asked for each name before its labels are read, so that thousands of series that nobody
-/// wants cost next to nothing.
+/// Parses an answer. `keep` is called for each name before its labels are parsed, so that thousands of unwanted series
+/// cost next to nothing.
 pub fn parse<'a>(text: &'a str, mut keep: impl FnMut(&str) -> bool) -> Exposition<'a> {
     let mut types: HashMap<&'a str, Type> = HashMap::new();
     let mut read = Exposition::default();
@@ -109,7 +109,7 @@ fn type_of(comment: &str) -> Option<(&str, Type)> {
     Some((name, kind))
 }
 
-/// `name{label="value",…} value [time] [# exemplar]`; `None` for what is not kept, or has no value (NaN).
+/// `name{label="value",…} value [time] [# exemplar]`; `None` if it is not kept or has no value (NaN).
 fn sample<'a>(
     line: &'a str,
     types: &HashMap<&'a str, Type>,
@@ -131,10 +131,10 @@ fn sample<'a>(
         None => (Vec::new(), rest),
     };
     let value = rest.split_ascii_whitespace().next().ok_or(())?;
-    // Rust's names of the infinities are those of the formats, in any case.
+    // Rust parses the formats' spellings of infinity, in any case.
     let value: f64 = value.parse().map_err(|_| ())?;
     let kind = kind_of(name, types);
-    // A counter below zero is none.
+    // Negative counters are invalid.
     let makes_sense = value.is_finite() && (kind == Kind::Gauge || value >= 0.0);
     Ok(makes_sense.then_some(Sample { name, labels, value, kind }))
 }
@@ -154,7 +154,7 @@ fn kind_of(name: &str, types: &HashMap<&str, Type>) -> Kind {
 
 type Labels<'a> = Vec<(&'a str, Cow<'a, str>)>;
 
-/// What stands after the brace, and what follows the closing one.
+/// The labels after the opening brace, and the text after the closing one.
 fn labels(mut rest: &str) -> Result<(Labels<'_>, &str), ()> {
     let mut labels = Vec::new();
     loop {
@@ -174,7 +174,7 @@ fn labels(mut rest: &str) -> Result<(Labels<'_>, &str), ()> {
     }
 }
 
-/// A label's value up to its closing quote; `\\`, `\"` and `\n` are escapes.
+/// A label's value up to its closing quote; the escapes are `\\`, `\"` and `\n`.
 fn quoted_value(text: &str) -> Result<(Cow<'_, str>, &str), ()> {
     let mut escaped = false;
     let mut has_escapes = false;

@@ -1,4 +1,4 @@
-//! One reading of OvenMediaEngine's REST API (its reference, "Statistics, Current"): connections and throughput of each
+//! One scrape of OvenMediaEngine's REST API (reference: "Statistics, Current"): connections and throughput of each
 //! virtual host and application.
 
 use std::borrow::Cow;
@@ -7,21 +7,21 @@ use std::collections::VecDeque;
 use serde_json::Value as Json;
 
 use super::openmetrics::{Kind, Sample};
-use super::round::{Query, UnexpectedAnswer, beginning};
+use super::query::{Query, UnexpectedAnswer, beginning};
 
-/// Questions of one reading.
-const ASKS_MAX: usize = 100;
+/// Maximum number of queries in one scrape.
+const QUERIES_MAX: usize = 100;
 
-/// One reading.
+/// One scrape.
 ///
-/// Series, with labels `endpoint`, `vhost` and (of an application) `app`: `ome_connections` (by `publisher`: `webrtc`,
-/// `llhls`, …), `ome_total_connections`, `ome_received_bytes_total` and `ome_sent_bytes_total` as rates. Those of a
-/// virtual host hold those of its applications.
+/// Series, with labels `endpoint`, `vhost` and (for an application) `app`: `ome_connections` (by `publisher`: `webrtc`,
+/// `llhls`, …), `ome_total_connections`, `ome_received_bytes_total` and `ome_sent_bytes_total` as rates. The values of
+/// a virtual host include those of its applications.
 #[derive(Debug)]
 pub struct OvenMediaEngineRound {
-    asked: Option<Question>,
-    to_ask: VecDeque<Question>,
-    asks: usize,
+    pending: Option<Question>,
+    queue: VecDeque<Question>,
+    queries: usize,
     samples: Vec<(&'static str, Kind, Of, Option<String>, f64)>,
 }
 
@@ -40,16 +40,16 @@ enum Question {
 
 impl Default for OvenMediaEngineRound {
     fn default() -> Self {
-        Self { asked: None, to_ask: VecDeque::from([Question::Vhosts]), asks: 0, samples: Vec::new() }
+        Self { pending: None, queue: VecDeque::from([Question::Vhosts]), queries: 0, samples: Vec::new() }
     }
 }
 
 impl OvenMediaEngineRound {
-    pub(super) fn ask(&mut self) -> Option<Query> {
-        if self.asks >= ASKS_MAX {
+    pub(super) fn next_query(&mut self) -> Option<Query> {
+        if self.queries >= QUERIES_MAX {
             return None;
         }
-        let question = self.to_ask.pop_front()?;
+        let question = self.queue.pop_front()?;
         let path = match &question {
             Question::Vhosts => "/v1/vhosts".to_owned(),
             Question::Apps { vhost } => format!("/v1/vhosts/{vhost}/apps"),
@@ -58,21 +58,21 @@ impl OvenMediaEngineRound {
                 format!("/v1/stats/current/vhosts/{vhost}/apps/{app}")
             }
         };
-        self.asks += 1;
-        self.asked = Some(question);
+        self.queries += 1;
+        self.pending = Some(question);
         Some(Query { path: Some(path), body: None })
     }
 
-    pub(super) fn told(&mut self, answer: &[u8]) -> Result<(), UnexpectedAnswer> {
-        let Some(asked) = self.asked.take() else { return Ok(()) };
+    pub(super) fn process(&mut self, answer: &[u8]) -> Result<(), UnexpectedAnswer> {
+        let Some(question) = self.pending.take() else { return Ok(()) };
         let answer: Json = serde_json::from_slice(answer).map_err(|error| {
             UnexpectedAnswer(format!("the answer of OvenMediaEngine is no JSON: {error}"))
         })?;
         let status = answer["statusCode"].as_u64().unwrap_or(0);
         if status != 200 {
             let message = beginning(answer["message"].as_str().unwrap_or("no reason"));
-            // An application may end between two questions.
-            let ended = status == 404 && !matches!(asked, Question::Vhosts);
+            // An application may end between two queries.
+            let ended = status == 404 && !matches!(question, Question::Vhosts);
             return if ended {
                 Ok(())
             } else {
@@ -80,16 +80,16 @@ impl OvenMediaEngineRound {
             };
         }
         let response = &answer["response"];
-        match asked {
+        match question {
             Question::Vhosts => {
                 for vhost in names(response) {
-                    self.to_ask.push_back(Question::Statistics(Of { vhost: vhost.clone(), app: None }));
-                    self.to_ask.push_back(Question::Apps { vhost });
+                    self.queue.push_back(Question::Statistics(Of { vhost: vhost.clone(), app: None }));
+                    self.queue.push_back(Question::Apps { vhost });
                 }
             }
             Question::Apps { vhost } => {
                 let of = |app| Question::Statistics(Of { vhost: vhost.clone(), app: Some(app) });
-                self.to_ask.extend(names(response).into_iter().map(of));
+                self.queue.extend(names(response).into_iter().map(of));
             }
             Question::Statistics(of) => self.statistics(&of, response),
         }
@@ -132,10 +132,10 @@ impl OvenMediaEngineRound {
     }
 }
 
-/// Names that may stand in a path: whatever a server answers, its next question goes where it should.
+/// Names that are safe in a path, so that a server's answer cannot redirect the next query.
 fn names(list: &Json) -> Vec<String> {
     let names = list.as_array().map(Vec::as_slice).unwrap_or_default().iter();
-    names.filter_map(Json::as_str).filter(|name| is_name(name)).take(ASKS_MAX).map(str::to_owned).collect()
+    names.filter_map(Json::as_str).filter(|name| is_name(name)).take(QUERIES_MAX).map(str::to_owned).collect()
 }
 
 fn is_name(name: &str) -> bool {
@@ -148,7 +148,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// As the reference has it.
+    /// As in the reference.
     fn server(path: &str) -> Json {
         let statistics = json!({ "connections": { "llhls": 2, "webrtc": 40 }, "totalConnections": 42,
             "totalBytesIn": 1000, "totalBytesOut": 40_000, "createdTime": "2023-03-15T19:46:13.728+09:00" });
@@ -167,8 +167,8 @@ mod tests {
     #[test]
     fn connections_and_bytes_of_each_vhost_and_app_are_read() {
         let mut round = OvenMediaEngineRound::default();
-        while let Some(ask) = round.ask() {
-            round.told(server(&ask.path.unwrap()).to_string().as_bytes()).unwrap();
+        while let Some(query) = round.next_query() {
+            round.process(server(&query.path.unwrap()).to_string().as_bytes()).unwrap();
         }
         let samples = round.samples();
         let of = |name: &str, app: Option<&str>, publisher: Option<&str>| {
@@ -190,9 +190,11 @@ mod tests {
     #[test]
     fn a_wrong_token_is_said() {
         let mut round = OvenMediaEngineRound::default();
-        round.ask();
+        round.next_query();
         let answer = json!({ "statusCode": 401, "message": "[HTTP] Authorization header is required to call API (401)" });
-        assert!(round.told(answer.to_string().as_bytes()).unwrap_err().to_string().contains("Authorization"));
+        assert!(
+            round.process(answer.to_string().as_bytes()).unwrap_err().to_string().contains("Authorization")
+        );
     }
 
     #[test]
@@ -200,10 +202,10 @@ mod tests {
         let mut round = OvenMediaEngineRound::default();
         let many: Vec<_> = (0..5_000).map(|n| format!("v{n}")).collect();
         let mut asks = 0;
-        while round.ask().is_some() {
+        while round.next_query().is_some() {
             asks += 1;
-            round.told(json!({ "statusCode": 200, "response": many }).to_string().as_bytes()).unwrap();
+            round.process(json!({ "statusCode": 200, "response": many }).to_string().as_bytes()).unwrap();
         }
-        assert_eq!(asks, ASKS_MAX);
+        assert_eq!(asks, QUERIES_MAX);
     }
 }

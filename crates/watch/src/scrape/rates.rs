@@ -1,4 +1,4 @@
-//! Counters to rates: what a counter grew by over the time between two readings, also when the server began anew.
+//! Converts counters to rates: the growth between two scrapes over the time between them, across server restarts.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -8,24 +8,24 @@ use throng_observation::host::Unit;
 use super::openmetrics::{Kind, Sample};
 use crate::reading::{Reading, SeriesValue};
 
-/// How many series of one endpoint are kept in mind.
+/// Maximum number of series of one endpoint.
 pub const SERIES_MAX: usize = 2_000;
-/// After this many readings without it a series is over.
+/// A series ends after this many scrapes without it.
 const MISSING_MAX: u32 = 3;
 
 type Key = (String, BTreeMap<String, String>);
 
-/// What is remembered of an endpoint's series between two readings.
+/// The series of an endpoint at the last scrape.
 #[derive(Debug, Default)]
 pub struct Rates {
-    counters: HashMap<Key, Remembered>,
+    counters: HashMap<Key, LastValue>,
     round: u32,
     over_limit: u64,
     resets: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Remembered {
+struct LastValue {
     value: f64,
     at: RunTime,
     round: u32,
@@ -33,14 +33,15 @@ struct Remembered {
 }
 
 impl Rates {
-    /// Begins a reading.
+    /// Starts a scrape.
     pub fn begin(&mut self) {
         self.round = self.round.wrapping_add(1);
     }
 
-    /// A counter's value: its rate since the last reading, `None` at the first.
+    /// The rate of a counter since the last scrape; `None` at the first.
     ///
-    /// Where it went back the server (or a part of it) began anew: what it counts by now is what it grew by at least.
+    /// A counter that went back was reset by a restart of the server (or a part of it): its value is the least it grew
+    /// by.
     pub fn counter(
         &mut self,
         at: RunTime,
@@ -48,7 +49,7 @@ impl Rates {
         labels: &BTreeMap<String, String>,
         value: f64,
     ) -> Option<f64> {
-        let (last, new) = self.remember(at, metric, labels, value, Unit::PerSecond)?;
+        let (last, new) = self.replace(at, metric, labels, value, Unit::PerSecond)?;
         let seconds = new.millis_since(last.at) / 1e3;
         if seconds <= 0.0 {
             return None;
@@ -62,19 +63,19 @@ impl Rates {
         Some(grown / seconds)
     }
 
-    fn remember(
+    fn replace(
         &mut self,
         at: RunTime,
         metric: &str,
         labels: &BTreeMap<String, String>,
         value: f64,
         unit: Unit,
-    ) -> Option<(Remembered, RunTime)> {
-        let now = Remembered { value, at, round: self.round, unit };
+    ) -> Option<(LastValue, RunTime)> {
+        let now = LastValue { value, at, round: self.round, unit };
         let key = (metric.to_owned(), labels.clone());
         let is_full = self.counters.len() >= SERIES_MAX;
         match self.counters.get_mut(&key) {
-            Some(remembered) => Some((std::mem::replace(remembered, now), at)),
+            Some(last_value) => Some((std::mem::replace(last_value, now), at)),
             None if is_full => {
                 self.over_limit += 1;
                 None
@@ -86,11 +87,11 @@ impl Rates {
         }
     }
 
-    /// The samples of an answer as values of the run: counters as rates, gauges as they are.
+    /// Converts the samples of an answer: counters become rates, gauges stay as they are.
     pub fn values(&mut self, at: RunTime, endpoint: &str, samples: &[Sample<'_>]) -> Vec<Reading> {
-        let mut seen = Vec::with_capacity(samples.len());
+        let mut readings = Vec::with_capacity(samples.len());
         for sample in samples {
-            // A label of the server's own that is called like ours keeps its value under the name that Prometheus gives it.
+            // A label of the server named like ours is renamed, as Prometheus does.
             let name_of =
                 |name: &str| if name == "endpoint" { "exported_endpoint".into() } else { name.to_owned() };
             let own = sample.labels.iter().map(|(name, value)| (name_of(name), value.to_string()));
@@ -109,25 +110,30 @@ impl Rates {
                         self.over_limit += 1;
                         continue;
                     }
-                    self.counters.insert(key, Remembered { value, at, round: self.round, unit });
+                    self.counters.insert(key, LastValue { value, at, round: self.round, unit });
                     (unit, value)
                 }
             };
-            seen.push(Reading::Value(SeriesValue { metric: sample.name.to_owned(), unit, labels, value }));
+            readings.push(Reading::Value(SeriesValue {
+                metric: sample.name.to_owned(),
+                unit,
+                labels,
+                value,
+            }));
         }
-        seen
+        readings
     }
 
-    /// Ends a reading: series that have been missing for a while are over.
+    /// Ends a scrape: ends the series that have been missing for a while.
     pub fn end(&mut self) -> Vec<Reading> {
         let mut over = Vec::new();
         let round = self.round;
-        self.counters.retain(|key, remembered| {
-            let stays = round.wrapping_sub(remembered.round) < MISSING_MAX;
+        self.counters.retain(|key, last_value| {
+            let stays = round.wrapping_sub(last_value.round) < MISSING_MAX;
             if !stays {
                 over.push(Reading::Value(SeriesValue {
                     metric: key.0.clone(),
-                    unit: remembered.unit,
+                    unit: last_value.unit,
                     labels: key.1.clone(),
                     value: f64::NAN,
                 }));
@@ -137,13 +143,13 @@ impl Rates {
         over
     }
 
-    /// Values that were not kept because there are more than [`SERIES_MAX`] series; asked once, it begins at 0 again.
+    /// Number of values dropped because of [`SERIES_MAX`] since the last call.
     pub fn take_over_limit(&mut self) -> u64 {
         std::mem::take(&mut self.over_limit)
     }
 }
 
-/// What the rate of a counter is counted in, by the unit that its name ends in: seconds a second are a share of one.
+/// The unit of a counter's rate, from the unit suffix of its name: seconds a second are a ratio.
 fn unit_of_rate(name: &str) -> Unit {
     let name = name.strip_suffix("_total").or_else(|| name.strip_suffix("_sum")).unwrap_or(name);
     match name {
@@ -153,7 +159,7 @@ fn unit_of_rate(name: &str) -> Unit {
     }
 }
 
-/// What a gauge is counted in, and its value therein. Durations become milliseconds; moments (`…_time_seconds`) stay.
+/// Unit and value of a gauge. Durations become milliseconds; timestamps (`…_time_seconds`) stay as they are.
 fn gauge(name: &str, value: f64) -> (Unit, f64) {
     let is_moment = ["_time_seconds", "_timestamp_seconds", "_created"].iter().any(|end| name.ends_with(end));
     match name {
@@ -178,13 +184,13 @@ mod tests {
     fn values(rates: &mut Rates, at: i64, text: &str) -> Vec<(String, Unit, f64)> {
         rates.begin();
         let read = parse(text, |_| true);
-        let mut seen = rates.values(second(at), "e", &read.samples);
-        seen.extend(rates.end());
-        let value = |seen: Reading| match seen {
+        let mut readings = rates.values(second(at), "e", &read.samples);
+        readings.extend(rates.end());
+        let value = |readings: Reading| match readings {
             Reading::Value(value) => Some((value.metric, value.unit, value.value)),
             Reading::Event(..) => None,
         };
-        seen.into_iter().filter_map(value).collect()
+        readings.into_iter().filter_map(value).collect()
     }
 
     #[test]

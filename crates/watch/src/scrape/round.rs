@@ -1,7 +1,5 @@
-//! One reading of an endpoint: what to ask next, and what the answers come to. Each kind of endpoint is such a
-//! conversation; who carries it (HTTP, WebSocket, a test) it does not know.
-
-use std::collections::BTreeMap;
+//! One scrape of an endpoint: the next query, and the result of all answers. Each kind of endpoint is such a state
+//! machine, independent of the transport (HTTP, WebSocket, a test).
 
 use throng_observation::RunTime;
 use throng_observation::pack::EndpointKind;
@@ -10,33 +8,20 @@ use super::filter::Filter;
 use super::janus::JanusRound;
 use super::openmetrics::{Sample, parse};
 use super::oven_media_engine::OvenMediaEngineRound;
+use super::query::{Query, UnexpectedAnswer, beginning};
 use super::rates::{Rates, SERIES_MAX};
 use super::status_page;
 use crate::reading::Reading;
 
-/// A question.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Query {
-    /// The path, where it is another than that of the endpoint's address.
-    pub path: Option<String>,
-    /// What is posted; a question without it is a GET.
-    pub body: Option<String>,
-}
-
-/// An answer that is not what the endpoint's kind answers.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct UnexpectedAnswer(pub String);
-
-/// One reading of an endpoint.
+/// One scrape of an endpoint.
 #[derive(Debug)]
 pub enum Round {
-    /// A page of text: one question, one answer.
+    /// A text page: one query, one answer.
     Page {
-        /// What the page is.
+        /// The kind of page.
         kind: EndpointKind,
-        /// It was asked for.
-        asked: bool,
+        /// Whether the query was sent.
+        is_queried: bool,
         /// The answer.
         answer: Option<String>,
     },
@@ -47,46 +32,46 @@ pub enum Round {
 }
 
 impl Round {
-    /// A reading of an endpoint of this kind; `secret` is what the kind itself carries in its questions.
+    /// A scrape of an endpoint of this kind; `secret` is sent inside the queries of kinds that need it.
     #[must_use]
     pub fn new(kind: EndpointKind, secret: Option<&str>) -> Self {
         match kind {
             EndpointKind::JanusAdmin => Self::Janus(JanusRound::new(secret)),
             EndpointKind::OvenMediaEngine => Self::OvenMediaEngine(OvenMediaEngineRound::default()),
-            kind => Self::Page { kind, asked: false, answer: None },
+            kind => Self::Page { kind, is_queried: false, answer: None },
         }
     }
 
-    /// What to ask next; `None` when all has been asked.
-    pub fn ask(&mut self) -> Option<Query> {
+    /// The next query; `None` when there are no more.
+    pub fn next_query(&mut self) -> Option<Query> {
         match self {
-            Self::Page { asked, .. } => {
-                (!std::mem::replace(asked, true)).then_some(Query { path: None, body: None })
+            Self::Page { is_queried, .. } => {
+                (!std::mem::replace(is_queried, true)).then_some(Query { path: None, body: None })
             }
-            Self::Janus(round) => round.ask(),
-            Self::OvenMediaEngine(round) => round.ask(),
+            Self::Janus(round) => round.next_query(),
+            Self::OvenMediaEngine(round) => round.next_query(),
         }
     }
 
-    /// Takes the answer to the last question.
+    /// Processes the answer to the last query.
     ///
     /// # Errors
-    /// When it is not what was asked for; the reading is over then.
-    pub fn told(&mut self, answer: &[u8]) -> Result<(), UnexpectedAnswer> {
+    /// When the answer has another format; the scrape has failed then.
+    pub fn process(&mut self, answer: &[u8]) -> Result<(), UnexpectedAnswer> {
         match self {
             Self::Page { answer: kept, .. } => {
                 *kept = Some(String::from_utf8_lossy(answer).into_owned());
                 Ok(())
             }
-            Self::Janus(round) => round.told(answer),
-            Self::OvenMediaEngine(round) => round.told(answer),
+            Self::Janus(round) => round.process(answer),
+            Self::OvenMediaEngine(round) => round.process(answer),
         }
     }
 
-    /// What the answers come to.
+    /// The readings of all answers.
     ///
     /// # Errors
-    /// When a page is not what it should be.
+    /// When a page has another format.
     pub fn finish(
         self,
         at: RunTime,
@@ -95,22 +80,22 @@ impl Round {
         rates: &mut Rates,
     ) -> Result<Vec<Reading>, UnexpectedAnswer> {
         rates.begin();
-        let mut seen = match self {
+        let mut readings = match self {
             Self::Page { kind, answer, .. } => {
                 page(kind, &answer.unwrap_or_default(), at, endpoint, filter, rates)?
             }
             Self::Janus(round) => round.finish(at, endpoint, rates),
             Self::OvenMediaEngine(round) => rates.values(at, endpoint, &round.samples()),
         };
-        seen.extend(rates.end());
+        readings.extend(rates.end());
         let over_limit = rates.take_over_limit();
         if over_limit > 0 {
-            seen.push(Reading::cannot(format!(
+            readings.push(Reading::unreadable(format!(
                 "the endpoint {endpoint} has more than {SERIES_MAX} series that are allowed: {over_limit} values are not \
                  kept; allow fewer metrics, or deny those with many labels"
             )));
         }
-        Ok(seen)
+        Ok(readings)
     }
 }
 
@@ -142,26 +127,15 @@ fn page(
     Ok(rates.values(at, endpoint, &samples))
 }
 
-/// The beginning of an answer, for a sentence.
-pub(super) fn beginning(text: &str) -> String {
-    crate::logs::shown(text.as_bytes()).chars().take(80).collect()
-}
-
-/// Labels with the endpoint's name.
-pub(super) fn labels(endpoint: &str, more: &[(&str, &str)]) -> BTreeMap<String, String> {
-    let more = more.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-    more.chain([("endpoint".to_owned(), endpoint.to_owned())]).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn read(kind: EndpointKind, answer: &str) -> Result<Vec<Reading>, UnexpectedAnswer> {
         let mut round = Round::new(kind, None);
-        assert_eq!(round.ask(), Some(Query { path: None, body: None }));
-        round.told(answer.as_bytes()).unwrap();
-        assert_eq!(round.ask(), None);
+        assert_eq!(round.next_query(), Some(Query { path: None, body: None }));
+        round.process(answer.as_bytes()).unwrap();
+        assert_eq!(round.next_query(), None);
         round.finish(RunTime(0), "e", &Filter::default(), &mut Rates::default())
     }
 
@@ -182,8 +156,8 @@ mod tests {
     #[test]
     fn a_flood_of_series_is_said() {
         let flood: String = (0..=SERIES_MAX).map(|n| format!("x{{id=\"{n}\"}} 1\n")).collect();
-        let seen = read(EndpointKind::OpenMetrics, &flood).unwrap();
-        let said = |seen: &Reading| matches!(seen, Reading::Event(_, detail) if detail.contains("more than 2000 series"));
-        assert!(seen.last().is_some_and(said));
+        let readings = read(EndpointKind::OpenMetrics, &flood).unwrap();
+        let said = |readings: &Reading| matches!(readings, Reading::Event(_, detail) if detail.contains("more than 2000 series"));
+        assert!(readings.last().is_some_and(said));
     }
 }

@@ -2,9 +2,11 @@ use super::*;
 use crate::RowReceiver;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
 use std::sync::mpsc::RecvTimeoutError;
 use throng_observation::RunTime;
 use throng_observation::host::{HostEventKind, HostId, HostRow};
+use throng_observation::pack::EndpointKind;
 
 /// A server that answers each connection's first request with these bytes, then closes it.
 fn server(answer: &'static [u8]) -> SocketAddr {

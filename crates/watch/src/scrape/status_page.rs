@@ -1,8 +1,8 @@
-//! The status pages of nginx and lighttpd, as the samples that a Prometheus endpoint would give.
+//! Parses the status pages of nginx and lighttpd into samples as a Prometheus endpoint would provide them.
 
 use super::openmetrics::{Kind, Sample};
 
-/// nginx's `stub_status`: four lines of fixed words (ngx_http_stub_status_module).
+/// nginx's `stub_status`: four lines with fixed words (ngx_http_stub_status_module).
 pub(super) fn nginx(text: &str) -> Option<Vec<Sample<'static>>> {
     let mut lines = text.lines();
     let active = lines.next()?.trim().strip_prefix("Active connections:")?.trim().parse().ok()?;

@@ -1,5 +1,5 @@
-//! What is read beside the counters of a host, said before its processes are there: once they are, what is known of them
-//! is chosen.
+//! The sources that a user configures before the processes run. Once the processes are known, the packs are chosen by
+//! their names.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -7,35 +7,35 @@ use std::time::{Duration, Instant};
 use throng_observation::host::HostId;
 use throng_observation::pack::Pack;
 
+use super::SourceReaders;
 use super::source_watch::{Choice, SourceWatch};
-use super::{ReaderConfig, SourceReaders};
 use crate::local::WatchedProcesses;
 use crate::reading::{Reading, ReadingWriter, clock_from};
 use crate::scrape::AddressCheck;
 use crate::{RowSender, Target, endpoint, packs};
 
-/// How long the processes of a target are waited for, so that what is known of them can be chosen.
+/// How long to wait for a target's first process before the packs are chosen.
 const FOUND_WITHIN: Duration = Duration::from_secs(1);
 
-/// What is read of a host beside its counters, whoever its processes turn out to be.
+/// The logs, access logs, endpoints and packs to use for a host, independent of the processes that turn up.
 #[derive(Clone)]
 pub struct SourceConfig {
-    /// Logs, as in [`ReaderConfig::logs`].
+    /// Logs, as in [`LogSource`](crate::logs::LogSource).
     pub logs: Vec<String>,
     /// Access logs.
     pub access_logs: Vec<String>,
     /// Endpoints, each as [`endpoint`] reads it.
     pub metrics: Vec<String>,
-    /// All that is known of servers; what is of this one is chosen by its processes.
+    /// All available packs; the server's own are chosen by the names of its processes.
     pub packs: Vec<Pack>,
-    /// The server's pack by name, rather than by its processes.
+    /// The name of the server's pack; it overrides the choice by process names.
     pub pack: Option<String>,
-    /// Which addresses may be asked, and may tell.
+    /// Which addresses may be scraped, and may post events.
     pub allowed: AddressCheck,
 }
 
 impl Default for SourceConfig {
-    /// Nothing is read; the packs that throng brings along are known.
+    /// Reads nothing; the built-in packs are available.
     fn default() -> Self {
         Self {
             logs: Vec::new(),
@@ -52,17 +52,17 @@ impl std::fmt::Debug for SourceConfig {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let packs: Vec<_> = self.packs.iter().map(|pack| &pack.pack).collect();
         let Self { logs, access_logs, pack, .. } = self;
-        // Endpoints may hold where secrets are kept.
+        // Endpoint texts may name where secrets are stored.
         let debug = (logs, access_logs, self.metrics.len(), packs, pack);
         f.debug_tuple("SourceConfig").field(&debug).finish()
     }
 }
 
 impl SourceConfig {
-    /// Whether anything is wrong with it that does not depend on the processes.
+    /// Checks everything that does not depend on the processes.
     ///
     /// # Errors
-    /// With what is wrong and what to do about it.
+    /// With what is wrong and how to fix it.
     pub fn check(&self) -> Result<(), String> {
         if let Some(name) =
             self.pack.as_ref().filter(|name| self.packs.iter().all(|pack| pack.pack != **name))
@@ -74,8 +74,8 @@ impl SourceConfig {
             .try_for_each(|text| endpoint(text, &self.packs).map(drop).map_err(|error| error.to_string()))
     }
 
-    /// Waits a moment for the processes, chooses what is known of them, and begins to read. Processes that come later are
-    /// known when they do. `zero` is the moment of the run's first intended join.
+    /// Waits briefly for the processes, chooses the packs by their names, and starts reading. Processes that start
+    /// later add their packs then. `zero` is the moment of the run's first intended join.
     pub fn begin(
         &self,
         targets: &[Target],
@@ -86,27 +86,20 @@ impl SourceConfig {
     ) -> SourceWatch {
         wait_for(targets, processes);
         let mut choice = Choice::new(&self.packs, self.pack.as_deref(), targets);
-        choice.meet(processes);
+        choice.add_processes(processes);
         let packs = choice.packs();
-        let config = ReaderConfig {
-            logs: self.logs.clone(),
-            outputs: processes.outputs().to_vec(),
-            access_logs: self.access_logs.clone(),
-            metrics: self.metrics.clone(),
-            packs: packs.clone(),
-        };
-        let told = SourceReaders::begin(config, host, zero, rows, &self.allowed);
+        let readers = SourceReaders::begin(self, processes.outputs(), packs.clone(), host, zero, rows);
         let unknown = self.pack.as_ref().filter(|name| packs.iter().all(|pack| pack.pack != **name));
         let mut problems: Vec<String> =
             unknown.map(|name| format!("there is no knowledge pack `{name}`")).into_iter().collect();
         let mut writer = ReadingWriter::new(host, rows.clone());
-        writer.write(clock_from(zero)(), problems.iter().map(Reading::cannot));
-        problems.extend(told.faults());
-        SourceWatch::follow(packs, problems, (told, choice, processes.clone()), writer)
+        writer.write(clock_from(zero)(), problems.iter().map(Reading::unreadable));
+        problems.extend(readers.failures());
+        SourceWatch::follow(packs, problems, (readers, choice, processes.clone()), writer)
     }
 }
 
-/// Waits for the first process, for a moment.
+/// Waits for the first process, at most [`FOUND_WITHIN`].
 fn wait_for(targets: &[Target], processes: &WatchedProcesses) {
     let until = Instant::now() + FOUND_WITHIN;
     while !targets.is_empty() && processes.now().is_empty() && Instant::now() < until {

@@ -1,19 +1,21 @@
-//! Endpoints as a person writes them: what speaks there, where, and with which word it is asked.
+//! Parses endpoints as users write them: kind, URL and credentials.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use throng_observation::pack::{EndpointKind, Pack};
 
+use crate::remote::Fingerprint;
 use crate::scrape::{Credentials, Endpoint, EndpointError, Filter};
 
-/// Reads an endpoint: `[KIND+]URL[#KEY=VALUE&…]`.
+/// Parses an endpoint: `[KIND+]URL[#KEY=VALUE&…]`.
 ///
-/// `KIND` is `openmetrics`, `janus`, `janus-events`, `ome`, `nginx` or `lighttpd`; without it the path or the packs tell. After `#`
-/// stands what is never sent as part of the address: `secret`, `bearer` or `basic` with where the word is to be had
-/// (`env:NAME` or `file:PATH`), and `sha256` with the fingerprint of the certificate that alone is trusted.
+/// `KIND` is `openmetrics`, `janus`, `janus-events`, `ome`, `nginx` or `lighttpd`; without it the kind is derived from
+/// the path and the packs. The part after `#` is never sent as part of the address: `secret`, `bearer` or `basic` with
+/// where the credential is stored (`env:NAME` or `file:PATH`), and `sha256` with the fingerprint of the only
+/// certificate to trust.
 ///
 /// # Errors
-/// With what is wrong and what to do about it.
+/// With what is wrong and how to fix it.
 pub fn endpoint(text: &str, packs: &[Pack]) -> Result<Endpoint, EndpointError> {
     let (address, extras) = text.split_once('#').unwrap_or((text, ""));
     let wrong = |reason: String| EndpointError::Address { name: address.to_owned(), reason };
@@ -24,34 +26,34 @@ pub fn endpoint(text: &str, packs: &[Pack]) -> Result<Endpoint, EndpointError> {
         }
         None => (None, address),
     };
-    let kind = kind.unwrap_or_else(|| guessed_kind(url, packs));
+    let kind = kind.unwrap_or_else(|| derived_kind(url, packs));
     let mut endpoint = Endpoint::new(name_of(url), url, kind)?;
     endpoint.filter = filter_of(kind, packs);
     for extra in extras.split('&').filter(|extra| !extra.is_empty()) {
         let (key, value) = extra.split_once('=').unwrap_or((extra, ""));
         match key {
-            "secret" => endpoint.credentials = Credentials::Secret(word(value).map_err(wrong)?),
-            "bearer" => endpoint.credentials = Credentials::Bearer(word(value).map_err(wrong)?),
-            "basic" => endpoint.credentials = Credentials::Basic(word(value).map_err(wrong)?),
+            "secret" => endpoint.credentials = Credentials::Secret(credential(value).map_err(wrong)?),
+            "bearer" => endpoint.credentials = Credentials::Bearer(credential(value).map_err(wrong)?),
+            "basic" => endpoint.credentials = Credentials::Basic(credential(value).map_err(wrong)?),
             "sha256" => endpoint.certificate_sha256 = Some(fingerprint(value).map_err(wrong)?),
             _ => {
                 let known = "secret, bearer, basic or sha256";
                 return Err(wrong(format!(
                     "`#{}` is not known; write {known}",
-                    crate::logs::shown(key.as_bytes())
+                    crate::logs::redacted(key.as_bytes())
                 )));
             }
         }
     }
-    // What the vendor calls an access token is the whole of HTTP Basic's word.
+    // OvenMediaEngine's access token is the complete credential of HTTP Basic.
     if let (EndpointKind::OvenMediaEngine, Credentials::Secret(token)) = (kind, &endpoint.credentials) {
         endpoint.credentials = Credentials::Basic(token.clone());
     }
     Ok(endpoint)
 }
 
-fn kind_of(word: &str) -> Result<EndpointKind, String> {
-    match word {
+fn kind_of(credential: &str) -> Result<EndpointKind, String> {
+    match credential {
         "openmetrics" | "prometheus" => Ok(EndpointKind::OpenMetrics),
         "janus" => Ok(EndpointKind::JanusAdmin),
         "janus-events" => Ok(EndpointKind::JanusEvents),
@@ -65,7 +67,7 @@ fn kind_of(word: &str) -> Result<EndpointKind, String> {
     }
 }
 
-/// Where an endpoint that tells by itself is listened for: an address of this host, not a name that may lead elsewhere.
+/// The local address at which to listen for posted events: an IP address, because a name might resolve elsewhere.
 pub(super) fn listen_address(endpoint: &Endpoint) -> Result<SocketAddr, EndpointError> {
     let ip = match endpoint.url.host() {
         Some(url::Host::Ipv4(ip)) => Some(IpAddr::V4(ip)),
@@ -86,7 +88,7 @@ pub(super) fn listen_address(endpoint: &Endpoint) -> Result<SocketAddr, Endpoint
     }
 }
 
-fn guessed_kind(url: &str, packs: &[Pack]) -> EndpointKind {
+fn derived_kind(url: &str, packs: &[Pack]) -> EndpointKind {
     let path = url.split_once("://").and_then(|(_, rest)| rest.split_once('/')).map_or("", |(_, path)| path);
     let speaks = |kind| packs.iter().flat_map(|pack| &pack.endpoints).any(|endpoint| endpoint.kind == kind);
     match path {
@@ -104,7 +106,7 @@ fn guessed_kind(url: &str, packs: &[Pack]) -> EndpointKind {
     }
 }
 
-/// What the packs of the server say matters at endpoints of this kind; without any, what is kept of any server.
+/// The metrics filter that the packs define for endpoints of this kind; without one, the default filter for any server.
 fn filter_of(kind: EndpointKind, packs: &[Pack]) -> Filter {
     let known = packs.iter().flat_map(|pack| &pack.endpoints).filter(|endpoint| endpoint.kind == kind);
     let known: Vec<Filter> = known.map(Filter::of_pack).collect();
@@ -117,23 +119,23 @@ fn filter_of(kind: EndpointKind, packs: &[Pack]) -> Filter {
     }
 }
 
-/// Host, port and path: what tells endpoints of a host apart.
+/// Host, port and path, which distinguish the endpoints of a host.
 fn name_of(url: &str) -> String {
     let after_scheme = url.split_once("://").map_or(url, |(_, rest)| rest);
-    // An address with credentials is refused; they must not come into its name before.
+    // A URL with credentials is refused later; they must not appear in the name before that.
     let bare = after_scheme.rsplit_once('@').map_or(after_scheme, |(_, host)| host);
     bare.split('?').next().unwrap_or(bare).trim_end_matches('/').chars().take(80).collect()
 }
 
-/// A secret from where it is kept.
-fn word(from: &str) -> Result<String, String> {
+/// Reads a secret from the place where it is stored.
+fn credential(from: &str) -> Result<String, String> {
     let found = match from.split_once(':') {
         Some(("env", name)) if !name.is_empty() && !name.contains(['=', '\0']) => {
             std::env::var(name).map_err(|_| format!("the environment variable {name} is not set"))
         }
         Some(("file", path)) => std::fs::read_to_string(path)
             .map_err(|error| format!("the secret in {path} cannot be read: {error}")),
-        // What stands here may be the secret itself: it is not repeated.
+        // The text may be the secret itself, so it is not repeated.
         _ => Err("a secret is not written out: write env:NAME or file:PATH".into()),
     }?;
     let found = found.trim();
@@ -146,14 +148,8 @@ fn word(from: &str) -> Result<String, String> {
 }
 
 fn fingerprint(text: &str) -> Result<[u8; 32], String> {
-    let digits: Vec<u8> = text.bytes().filter(|byte| *byte != b':').collect();
-    let mut bytes = [0; 32];
-    let hexadecimal = digits.len() == 64 && digits.iter().all(u8::is_ascii_hexdigit);
-    for (byte, pair) in bytes.iter_mut().zip(digits.chunks(2)) {
-        *byte =
-            std::str::from_utf8(pair).ok().and_then(|pair| u8::from_str_radix(pair, 16).ok()).unwrap_or(0);
-    }
-    if hexadecimal { Ok(bytes) } else { Err("sha256 is 64 hexadecimal digits".into()) }
+    let parsed = text.parse::<Fingerprint>().map(Fingerprint::bytes);
+    parsed.map_err(|_| "sha256 must have 64 hexadecimal digits".into())
 }
 
 #[cfg(test)]

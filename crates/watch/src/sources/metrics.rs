@@ -1,88 +1,84 @@
-//! The endpoints of a host: those that are asked, and those that tell by themselves. One that is wrong in itself, or whose
-//! port is taken, leaves the others alone.
+//! The endpoints of a host: those that are scraped, and those that post events. An endpoint that is configured wrongly,
+//! or whose port is taken, does not affect the others.
 
 use std::collections::BTreeMap;
 
 use throng_observation::pack::{EndpointKind, Pack};
 
 use super::endpoint::{endpoint, listen_address};
-use super::{Faults, RowSink};
+use super::{ReadFailures, RowSink};
 use crate::scrape::janus::EventListener;
 use crate::scrape::{AddressCheck, Endpoint, EndpointError, Filter, Scraper};
 
-/// What is asked and listened to.
+/// The endpoints that are scraped and the listeners for posted events.
 pub(super) struct Metrics {
-    /// As a person wrote them.
+    /// As the user wrote them.
     wanted: Vec<String>,
-    way: RowSink,
+    sink: RowSink,
     allowed: AddressCheck,
     scraper: Option<Scraper>,
-    /// What the scraper asks: anything else takes another one.
-    asked: Vec<Asked>,
-    /// By what was written.
+    /// What the running scraper scrapes; a different set needs a new scraper.
+    scraped: Vec<Scraped>,
+    /// By the endpoint's text.
     listeners: BTreeMap<String, EventListener>,
 }
 
-/// What of an endpoint depends on the packs.
-#[derive(Debug, PartialEq)]
-struct Asked {
-    name: String,
-    kind: EndpointKind,
-    filter: Filter,
-}
+/// The parts of an endpoint that depend on the packs: name, kind and filter.
+type Scraped = (String, EndpointKind, Filter);
 
 impl std::fmt::Debug for Metrics {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // What was written may say where secrets are kept.
+        // The texts may name where secrets are stored.
         f.debug_struct("Metrics")
-            .field("asked", &self.asked)
+            .field("scraped", &self.scraped)
             .field("listeners", &self.listeners.len())
             .finish()
     }
 }
 
 impl Metrics {
-    pub(super) fn new(wanted: Vec<String>, way: RowSink, allowed: AddressCheck) -> Self {
-        let (scraper, asked, listeners) = (None, Vec::new(), BTreeMap::new());
-        Self { wanted, way, allowed, scraper, asked, listeners }
+    pub(super) fn new(wanted: Vec<String>, sink: RowSink, allowed: AddressCheck) -> Self {
+        let (scraper, scraped, listeners) = (None, Vec::new(), BTreeMap::new());
+        Self { wanted, sink, allowed, scraper, scraped, listeners }
     }
 
-    /// Reads what is not read yet, with what the packs know; what is read already goes on undisturbed.
-    pub(super) fn ask(&mut self, packs: &[Pack], faults: &mut Faults) {
+    /// Starts the endpoints that do not run yet, with the given packs; running ones continue undisturbed.
+    pub(super) fn update(&mut self, packs: &[Pack], failures: &mut ReadFailures) {
         let mut endpoints = Vec::new();
         for text in &self.wanted {
-            // The address without what follows: that may be a secret by mistake.
+            // Without the part after `#`: it may be a secret by mistake.
             let bare = text.split('#').next().unwrap_or_default();
-            let what = format!("the endpoint {}", crate::logs::shown(bare.as_bytes()));
+            let what = format!("the endpoint {}", crate::logs::redacted(bare.as_bytes()));
             match endpoint(text, packs) {
                 Ok(endpoint) if endpoint.kind == EndpointKind::JanusEvents => {
                     if !self.listeners.contains_key(text)
-                        && let Some(listener) = faults.note(&what, self.listen(&endpoint))
+                        && let Some(listener) = failures.report(&what, self.listen(&endpoint))
                     {
                         self.listeners.insert(text.clone(), listener);
                     }
                 }
                 Ok(endpoint) => {
-                    faults.note(&what, Ok::<_, String>(()));
+                    failures.report(&what, Ok::<_, String>(()));
                     endpoints.push(endpoint);
                 }
-                Err(error) => drop(faults.note(&what, Err::<(), _>(reason(error)))),
+                Err(error) => drop(failures.report(&what, Err::<(), _>(reason(error)))),
             }
         }
-        let asked: Vec<Asked> = endpoints.iter().map(Asked::of).collect();
-        if asked != self.asked {
-            // The one before ends first, so that nothing is counted twice.
+        let scraped: Vec<Scraped> =
+            endpoints.iter().map(|e| (e.name.clone(), e.kind, e.filter.clone())).collect();
+        if scraped != self.scraped {
+            // The old scraper ends first, so that nothing is counted twice.
             self.scraper = None;
-            let endpoints: Vec<_> = endpoints.into_iter().map(|e| (e, self.way.writer())).collect();
-            let begun = Scraper::start(endpoints, &self.way.clock, &self.allowed);
-            self.scraper = faults.note("what endpoints tell", begun);
-            self.asked = if self.scraper.is_some() { asked } else { Vec::new() };
+            let endpoints: Vec<_> = endpoints.into_iter().map(|e| (e, self.sink.writer())).collect();
+            let begun = Scraper::start(endpoints, &self.sink.clock, &self.allowed);
+            self.scraper = failures.report("the set of all endpoints", begun);
+            self.scraped = if self.scraper.is_some() { scraped } else { Vec::new() };
         }
     }
 
     fn listen(&self, endpoint: &Endpoint) -> Result<EventListener, String> {
         let address = listen_address(endpoint).map_err(reason)?;
-        let (writer, clock) = (self.way.writer(), &self.way.clock);
+        let (writer, clock) = (self.sink.writer(), &self.sink.clock);
         EventListener::start(&endpoint.name, address, writer, clock, &self.allowed).map_err(|error| {
             let help = match error.reason.kind() {
                 std::io::ErrorKind::AddrInUse => {
@@ -95,16 +91,10 @@ impl Metrics {
     }
 }
 
-/// What is wrong with an endpoint, without its name.
+/// The error's text without the endpoint's name.
 fn reason(error: EndpointError) -> String {
     match error {
         EndpointError::Address { reason, .. } => reason,
         EndpointError::Thread(_) => error.to_string(),
-    }
-}
-
-impl Asked {
-    fn of(endpoint: &Endpoint) -> Self {
-        Self { name: endpoint.name.clone(), kind: endpoint.kind, filter: endpoint.filter.clone() }
     }
 }

@@ -1,5 +1,5 @@
-//! What a server tells of itself, read beside its counters: one call for the logs, outputs, access logs and endpoints of
-//! a watched host, with what its packs know of them. One that cannot be read is said; the others are read.
+//! Sources that the server itself provides: one call reads the logs, program outputs, access logs and endpoints of a
+//! host, interpreted by its knowledge packs. A source that cannot be read is reported; the others are read.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -12,7 +12,6 @@ use throng_observation::pack::Pack;
 use crate::logs::access::UriGroups;
 use crate::logs::{LogKind, LogSource, Output, Patterns, Tail};
 use crate::reading::{Clock, Reading};
-use crate::scrape::AddressCheck;
 use crate::{ReadingWriter, RowSender, clock_from};
 
 mod config;
@@ -27,52 +26,36 @@ pub use endpoint::endpoint;
 mod metrics;
 use metrics::Metrics;
 
-/// What is read of a host beside its counters.
-#[derive(Clone, Debug, Default)]
-pub struct ReaderConfig {
-    /// Logs whose lines are counted: paths, or `journal:UNIT`.
-    pub logs: Vec<String>,
-    /// Outputs of programs whose lines are counted.
-    pub outputs: Vec<Output>,
-    /// Access logs whose requests are accounted: paths.
-    pub access_logs: Vec<String>,
-    /// Endpoints that are asked, each as [`endpoint`] reads it.
-    pub metrics: Vec<String>,
-    /// What is known of the server ([`packs::of_server`](crate::packs::of_server)), the user's first.
-    pub packs: Vec<Pack>,
-}
-
-/// The readers of what a server tells; they end when it is dropped.
+/// The running readers of a server's sources; dropping it ends them.
 #[derive(Debug)]
-pub struct SourceReaders {
+struct SourceReaders {
     tail: Tail,
     metrics: Metrics,
     packs: Vec<Pack>,
-    faults: Faults,
+    failures: ReadFailures,
 }
 
 impl SourceReaders {
-    /// Begins to read. `zero` is the moment of the run's first intended join; `allowed` says which addresses may be
-    /// asked. What cannot be read is said in the run, with what to do about it, and everything else is read.
-    #[must_use]
-    pub fn begin(
-        config: ReaderConfig,
+    /// Starts reading with these packs, the user's first. `zero` is the moment of the run's first intended join. A source
+    /// that cannot be read becomes an event with the way to fix it; all others are read.
+    fn begin(
+        config: &SourceConfig,
+        outputs: &[Output],
+        packs: Vec<Pack>,
         host: HostId,
         zero: Instant,
         rows: &RowSender,
-        allowed: &AddressCheck,
     ) -> Self {
-        let ReaderConfig { logs, outputs, access_logs, metrics, packs } = config;
-        let way = RowSink { host, rows: rows.clone(), clock: clock_from(zero) };
-        let mut faults = Faults::new(way.clone());
-        let (patterns, groups) = known(&packs, &mut faults);
+        let sink = RowSink { host, rows: rows.clone(), clock: clock_from(zero) };
+        let mut failures = ReadFailures::new(sink.clone());
+        let (patterns, groups) = compile_rules(&packs, &mut failures);
         let mut tail = Tail::new();
         let lines = || LogKind::Lines(patterns.clone());
         let mut follow = |log: &str, source: LogSource, reader: LogKind| {
-            let begun = tail.follow(log, source, reader, way.writer(), way.clock.clone());
-            faults.note(&format!("the log {log}"), begun);
+            let begun = tail.follow(log, source, reader, sink.writer(), sink.clock.clone());
+            failures.report(&format!("the log {log}"), begun);
         };
-        for log in &logs {
+        for log in &config.logs {
             let source = match log.strip_prefix("journal:") {
                 Some(unit) => LogSource::journal(unit),
                 None => LogSource::File(log.into()),
@@ -80,58 +63,57 @@ impl SourceReaders {
             follow(log, source, lines());
         }
         for output in outputs {
-            let name = output.name().to_owned();
-            follow(&name, LogSource::Output(output), lines());
+            follow(output.name(), LogSource::Output(output.clone()), lines());
         }
-        for log in &access_logs {
+        for log in &config.access_logs {
             follow(log, LogSource::File(log.into()), LogKind::Access(groups.clone()));
         }
-        let mut metrics = Metrics::new(metrics, way, allowed.clone());
-        metrics.ask(&packs, &mut faults);
-        Self { tail, metrics, packs, faults }
+        let mut metrics = Metrics::new(config.metrics.clone(), sink, config.allowed.clone());
+        metrics.update(&packs, &mut failures);
+        Self { tail, metrics, packs, failures }
     }
 
-    /// What cannot be read at the moment, for a person: what and why.
+    /// The sources that cannot be read at the moment, each with the reason, for display.
     #[must_use]
-    pub fn faults(&self) -> Vec<String> {
-        self.faults.said.iter().map(|(what, why)| format!("{what} is not read: {why}")).collect()
+    fn failures(&self) -> Vec<String> {
+        self.failures.reasons.iter().map(|(what, why)| format!("{what} is not read: {why}")).collect()
     }
 
-    /// Begins to read what could not be read before, if it can be by now.
-    pub fn try_again(&mut self) {
-        if !self.faults.said.is_empty() {
-            self.metrics.ask(&self.packs, &mut self.faults);
+    /// Tries the sources again that could not be read before.
+    fn retry(&mut self) {
+        if !self.failures.reasons.is_empty() {
+            self.metrics.update(&self.packs, &mut self.failures);
         }
     }
 
-    /// Reads with more knowledge from here on: the server's processes came later than the watcher.
-    pub fn know(&mut self, packs: Vec<Pack>) {
-        let (patterns, groups) = known(&packs, &mut self.faults);
-        self.tail.count_by(&patterns, &groups);
+    /// Replaces the packs: processes that started later may have added some.
+    fn set_packs(&mut self, packs: Vec<Pack>) {
+        let (patterns, groups) = compile_rules(&packs, &mut self.failures);
+        self.tail.set_rules(&patterns, &groups);
         self.packs = packs;
-        self.metrics.ask(&self.packs, &mut self.faults);
+        self.metrics.update(&self.packs, &mut self.failures);
     }
 
-    /// Ends all reading, when what is there has been read. Dropping it does the same.
-    pub fn stop(self) {
+    /// Stops all readers after they have read what is already there. Dropping it does the same.
+    fn stop(self) {
         drop(self.metrics);
         self.tail.stop();
     }
 }
 
-/// What lines and requests are told apart by. A pack that cannot be used is said and left out.
-fn known(packs: &[Pack], faults: &mut Faults) -> (Arc<Patterns>, Arc<UriGroups>) {
+/// Compiles the log patterns and URI groups of all packs. A pack that does not compile is reported and left out.
+fn compile_rules(packs: &[Pack], failures: &mut ReadFailures) -> (Arc<Patterns>, Arc<UriGroups>) {
     let patterns = |packs: &[&Pack]| Patterns::new(packs.iter().flat_map(|pack| &pack.logs));
     let groups = |packs: &[&Pack]| UriGroups::new(packs.iter().flat_map(|pack| &pack.uri_groups));
-    let patterns = usable(packs, "log patterns", patterns, faults);
-    (Arc::new(patterns), Arc::new(usable(packs, "URI groups", groups, faults)))
+    let patterns = compile_usable(packs, "log patterns", patterns, failures);
+    (Arc::new(patterns), Arc::new(compile_usable(packs, "URI groups", groups, failures)))
 }
 
-fn usable<T: Default, E: Display>(
+fn compile_usable<T: Default, E: Display>(
     packs: &[Pack],
     what: &str,
     make: impl Fn(&[&Pack]) -> Result<T, E>,
-    faults: &mut Faults,
+    failures: &mut ReadFailures,
 ) -> T {
     if let Ok(made) = make(&packs.iter().collect::<Vec<_>>()) {
         return made;
@@ -143,14 +125,14 @@ fn usable<T: Default, E: Display>(
             Ok(more) => made = more,
             Err(error) => {
                 good.pop();
-                faults.note(&format!("what pack {} knows of {what}", pack.pack), Err::<(), _>(error));
+                failures.report(&format!("what pack {} knows of {what}", pack.pack), Err::<(), _>(error));
             }
         }
     }
     made
 }
 
-/// The way of what is read to the run.
+/// Where readings go: the host they are of, the run's queue of rows, and the run's clock.
 #[derive(Clone)]
 struct RowSink {
     host: HostId,
@@ -164,38 +146,38 @@ impl RowSink {
     }
 }
 
-/// What cannot be read, each said once for each reason.
-struct Faults {
-    way: RowSink,
-    said: BTreeMap<String, String>,
+/// Sources that cannot be read. Each reason is reported once.
+struct ReadFailures {
+    sink: RowSink,
+    reasons: BTreeMap<String, String>,
 }
 
-impl std::fmt::Debug for Faults {
+impl std::fmt::Debug for ReadFailures {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.said.fmt(f)
+        self.reasons.fmt(f)
     }
 }
 
-impl Faults {
-    fn new(way: RowSink) -> Self {
-        Self { way, said: BTreeMap::new() }
+impl ReadFailures {
+    fn new(sink: RowSink) -> Self {
+        Self { sink, reasons: BTreeMap::new() }
     }
 
-    /// Says that `what` cannot be read, or can be again.
-    fn note<T, E: Display>(&mut self, what: &str, result: Result<T, E>) -> Option<T> {
+    /// Reports that the source `what` cannot be read, or that it can be read again.
+    fn report<T, E: Display>(&mut self, what: &str, result: Result<T, E>) -> Option<T> {
         let (kind, detail) = match &result {
-            Ok(_) if self.said.remove(what).is_none() => return result.ok(),
+            Ok(_) if self.reasons.remove(what).is_none() => return result.ok(),
             Ok(_) => (HostEventKind::Watcher, format!("{what} can be read now")),
             Err(error) => {
                 let why = error.to_string();
-                if self.said.get(what) == Some(&why) {
+                if self.reasons.get(what) == Some(&why) {
                     return None;
                 }
-                self.said.insert(what.to_owned(), why.clone());
+                self.reasons.insert(what.to_owned(), why.clone());
                 (HostEventKind::Unreadable, format!("{what} is not read: {why}"))
             }
         };
-        self.way.writer().write((self.way.clock)(), [Reading::Event(kind, detail)]);
+        self.sink.writer().write((self.sink.clock)(), [Reading::Event(kind, detail)]);
         result.ok()
     }
 }
@@ -205,6 +187,11 @@ mod tests {
     use super::*;
     use crate::logs::Drain;
     use crate::packs;
+    use crate::scrape::AddressCheck;
+
+    fn nobody() -> AddressCheck {
+        Arc::new(|address| Err(format!("{address} has not agreed")))
+    }
 
     #[test]
     fn one_call_reads_all_that_a_host_is_watched_by() {
@@ -216,29 +203,30 @@ mod tests {
         let (reader, mut pipe) = std::io::pipe().unwrap();
         let drain = Drain::start("stderr", reader.into()).unwrap();
         let text = |path: &std::path::Path| vec![path.display().to_string()];
-        let config = ReaderConfig {
+        let config = SourceConfig {
             logs: text(&log),
             access_logs: text(&access),
             metrics: vec!["http://192.0.2.1/metrics".into()],
-            outputs: vec![drain.output().clone()],
-            packs: packs::of_server(&packs::built_in(), None, &["janus"]),
+            allowed: nobody(),
+            ..SourceConfig::default()
         };
+        let packs = packs::of_server(&packs::built_in(), None, &["janus"]);
         let (rows, receiver) = crate::rows(1_000);
-        let nobody: AddressCheck = Arc::new(|address| Err(format!("{address} has not agreed")));
-        let told = SourceReaders::begin(config, HostId(3), Instant::now(), &rows, &nobody);
-        assert!(told.faults().is_empty());
+        let outputs = [drain.output().clone()];
+        let readers = SourceReaders::begin(&config, &outputs, packs, HostId(3), Instant::now(), &rows);
+        assert!(readers.failures().is_empty());
         std::io::Write::write_all(&mut pipe, b"Discarding too old outgoing packet (age=1us)\n").unwrap();
         std::fs::write(&log, "Too many open files\n").unwrap();
         std::fs::write(&access, "x [t] \"GET /a.ts HTTP/1.1\" 200 7 \n").unwrap();
         drop((pipe, drain));
-        // The refusal of the endpoint is waited for; the rest is read by the end at the latest.
+        // Wait for the endpoint's refusal; everything else has been read by the end at the latest.
         let refused =
             |row: &HostRow| matches!(row, HostRow::Event(event) if event.detail.contains("has not agreed"));
         let mut got = vec![];
         while !got.iter().any(refused) {
             got.push(receiver.recv_timeout(std::time::Duration::from_secs(20)).unwrap());
         }
-        told.stop();
+        readers.stop();
         got.extend(receiver.try_iter());
         let series = |row: &HostRow| match row {
             HostRow::Series(series) => {
@@ -260,45 +248,45 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let log = folder.path().join("log");
         std::fs::write(&log, "").unwrap();
-        // Another session listens for the events of the same Janus.
+        // Another session already listens for the events of the same Janus.
         let other = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let address = other.local_addr().unwrap();
         let broken = LogPattern { id: "broken".into(), pattern: "(".into(), ..LogPattern::default() };
         let broken = Pack { pack: "mine".into(), logs: vec![broken], ..Pack::default() };
-        let config = ReaderConfig {
+        let config = SourceConfig {
             logs: vec!["journal:--file=x".into(), log.display().to_string()],
             metrics: vec![
                 "what+http://h/".into(),
                 format!("janus-events+http://{address}"),
                 "http://192.0.2.1/metrics".into(),
             ],
-            packs: [vec![broken], packs::of_server(&packs::built_in(), None, &["janus"])].concat(),
-            ..ReaderConfig::default()
+            allowed: nobody(),
+            ..SourceConfig::default()
         };
+        let packs = [vec![broken], packs::of_server(&packs::built_in(), None, &["janus"])].concat();
         let (rows, receiver) = crate::rows(1_000);
-        let nobody: AddressCheck = Arc::new(|address| Err(format!("{address} has not agreed")));
-        let mut told = SourceReaders::begin(config, HostId(3), Instant::now(), &rows, &nobody);
-        let wrong = told.faults().join("\n");
+        let mut readers = SourceReaders::begin(&config, &[], packs, HostId(3), Instant::now(), &rows);
+        let wrong = readers.failures().join("\n");
         for words in ["no name of a systemd unit", "`what+` is not known", "port of its own", "pack mine"] {
             assert!(wrong.contains(words), "{words} is not in\n{wrong}");
         }
         std::fs::write(&log, "Too many open files\n").unwrap();
-        let said = |row: &HostRow, word: &str| {
+        let is_reported = |row: &HostRow, word: &str| {
             matches!(row, HostRow::Event(event) if event.detail.contains(word)
                 && (event.kind == HostEventKind::Unreadable) == event.detail.contains("not "))
         };
         let mut got = vec![];
-        while !got.iter().any(|row| said(row, "has not agreed")) {
+        while !got.iter().any(|row| is_reported(row, "has not agreed")) {
             got.push(receiver.recv_timeout(std::time::Duration::from_secs(20)).unwrap());
         }
-        told.try_again();
-        assert_eq!(told.faults().len(), 4, "nothing has changed");
+        readers.retry();
+        assert_eq!(readers.failures().len(), 4, "nothing has changed");
         drop(other);
-        told.try_again();
-        assert_eq!(told.faults().len(), 3, "{:?}", told.faults());
-        told.stop();
+        readers.retry();
+        assert_eq!(readers.failures().len(), 3, "{:?}", readers.failures());
+        readers.stop();
         got.extend(receiver.try_iter());
-        let times = |word: &str| got.iter().filter(|row| said(row, word)).count();
+        let times = |word: &str| got.iter().filter(|row| is_reported(row, word)).count();
         assert_eq!((times("port of its own"), times("can be read now")), (1, 1), "each is said once");
         let counted = |row: &HostRow| {
             let HostRow::Series(series) = row else { return false };

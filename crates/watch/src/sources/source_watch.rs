@@ -1,110 +1,99 @@
-//! A server that is listened to, and what is known of it: more, as its processes come.
+//! Keeps a server's sources being read, and adds packs as further processes start.
 
 use std::collections::BTreeSet;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use throng_observation::pack::Pack;
 
 use super::SourceReaders;
+use crate::background::BackgroundThread;
 use crate::local::WatchedProcesses;
 use crate::reading::ReadingWriter;
 use crate::{Target, packs};
 
-/// How often it is looked which processes have come.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// How often what could not be read is tried again.
-const AGAIN_EVERY: Duration = Duration::from_secs(5);
-/// How many names are kept that were looked up.
-const MET_MAX: usize = 1024;
+/// How often to check for new processes.
+const CHECK_EVERY: Duration = Duration::from_millis(500);
+/// How often to retry sources that could not be read.
+const RETRY_EVERY: Duration = Duration::from_secs(5);
+/// How many process names are remembered as looked up.
+const CHECKED_MAX: usize = 1024;
 
-/// What [`SourceConfig::begin`](super::SourceConfig::begin) came to. Reading ends when it is dropped.
+/// The handle of a server's running sources, from [`SourceConfig::begin`](super::SourceConfig::begin). Dropping it ends
+/// them.
 #[derive(Debug)]
 pub struct SourceWatch {
-    /// What was known of the server at the beginning.
+    /// The packs chosen at the start.
     pub packs: Vec<Pack>,
-    /// What is wrong with what was asked for; everything else is read. The run is told of it too.
+    /// Configured sources that cannot be used; all others are read. These are events of the run too.
     pub problems: Vec<String>,
-    news: Receiver<Vec<Pack>>,
-    stop: Option<Sender<()>>,
-    thread: Option<JoinHandle<()>>,
+    changes: Receiver<Vec<Pack>>,
+    // Dropped in this order: the thread ends when the sender is gone.
+    _stop: Sender<()>,
+    _thread: Option<BackgroundThread>,
 }
 
 impl SourceWatch {
-    /// Goes on reading on a thread of its own, with more knowledge when more processes have come.
+    /// Continues reading on a thread of its own, and adds packs when further processes start.
     pub(super) fn follow(
         packs: Vec<Pack>,
         mut problems: Vec<String>,
-        (mut told, mut choice, processes): (SourceReaders, Choice, WatchedProcesses),
+        (mut readers, mut choice, processes): (SourceReaders, Choice, WatchedProcesses),
         writer: ReadingWriter,
     ) -> Self {
-        let ((tell, news), (stop, stopped)) = (mpsc::channel(), mpsc::channel::<()>());
-        let thread = std::thread::Builder::new().name("watch-sources".into()).spawn(move || {
+        let ((sender, changes), (stop, stopped)) = (mpsc::channel(), mpsc::channel::<()>());
+        let thread = BackgroundThread::spawn("watch-sources", move || {
             let _cost = writer.charge();
-            let mut again_at = Instant::now() + AGAIN_EVERY;
-            while matches!(stopped.recv_timeout(LOOK_EVERY), Err(RecvTimeoutError::Timeout)) {
-                if choice.meet(&processes) {
+            let mut retry_at = Instant::now() + RETRY_EVERY;
+            while matches!(stopped.recv_timeout(CHECK_EVERY), Err(RecvTimeoutError::Timeout)) {
+                if choice.add_processes(&processes) {
                     let packs = choice.packs();
-                    told.know(packs.clone());
-                    // Who listens may not care for it.
-                    let _ = tell.send(packs);
+                    readers.set_packs(packs.clone());
+                    // The receiver may be gone.
+                    let _ = sender.send(packs);
                 }
-                if Instant::now() >= again_at {
-                    told.try_again();
-                    again_at = Instant::now() + AGAIN_EVERY;
+                if Instant::now() >= retry_at {
+                    readers.retry();
+                    retry_at = Instant::now() + RETRY_EVERY;
                 }
             }
-            told.stop();
+            readers.stop();
         });
         if let Err(error) = &thread {
-            problems.push(format!("what it tells of itself is not read: {error}"));
+            problems.push(format!("its logs and endpoints are not read: {error}"));
         }
-        Self { packs, problems, news, stop: Some(stop), thread: thread.ok() }
+        Self { packs, problems, changes, _stop: stop, _thread: thread.ok() }
     }
 
-    /// What is known of the server, if that is more than when this was asked before.
+    /// The packs, if they have changed since the last call.
     #[must_use]
-    pub fn news(&self) -> Option<Vec<Pack>> {
-        self.news.try_iter().last()
+    pub fn changed_packs(&self) -> Option<Vec<Pack>> {
+        self.changes.try_iter().last()
     }
 
-    /// Ends all reading, when what is there has been read. Dropping it does the same.
-    pub fn stop(mut self) {
-        self.end();
-    }
-
-    fn end(&mut self) {
-        self.stop = None;
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
+    /// Stops all readers after they have read what is already there. Dropping it does the same.
+    pub fn stop(self) {
+        drop(self);
     }
 }
 
-impl Drop for SourceWatch {
-    fn drop(&mut self) {
-        self.end();
-    }
-}
-
-/// What is known of a server, chosen by its target and by every process that it ever had: what is known does not become
-/// less when a process ends.
+/// Chooses the packs of a server by its target and by every process that the target ever had: packs are not removed
+/// when a process ends.
 pub(super) struct Choice {
     all: Vec<Pack>,
-    /// The pack that a person named, rather than by processes.
+    /// The pack that the user named; it overrides the choice by process names.
     named: Option<String>,
-    /// Names that packs go by; at most one for each pack.
+    /// Process names by which packs were chosen; at most one for each pack.
     names: Vec<String>,
     chosen: BTreeSet<String>,
-    /// Names that were looked up already.
-    met: BTreeSet<String>,
+    /// Process names already looked up.
+    checked: BTreeSet<String>,
 }
 
 impl Choice {
     pub(super) fn new(all: &[Pack], named: Option<&str>, targets: &[Target]) -> Self {
-        let (names, chosen, met) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
-        let mut choice = Self { all: all.to_vec(), named: named.map(str::to_owned), names, chosen, met };
+        let (names, chosen, checked) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
+        let mut choice = Self { all: all.to_vec(), named: named.map(str::to_owned), names, chosen, checked };
         for target in targets {
             choice.add(match target {
                 Target::Process(name) => name,
@@ -118,22 +107,22 @@ impl Choice {
         choice
     }
 
-    /// Looks at the processes of the moment; whether they have something known to them that was not chosen before.
-    pub(super) fn meet(&mut self, processes: &WatchedProcesses) -> bool {
+    /// Looks at the current processes; returns whether they add packs.
+    pub(super) fn add_processes(&mut self, processes: &WatchedProcesses) -> bool {
         let before = self.names.len();
         processes.now().iter().for_each(|process| self.add(&process.name));
         self.names.len() > before && self.named.is_none()
     }
 
     fn add(&mut self, name: &str) {
-        if self.met.contains(name) {
+        if self.checked.contains(name) {
             return;
         }
-        if self.met.len() >= MET_MAX {
-            self.met.clear();
+        if self.checked.len() >= CHECKED_MAX {
+            self.checked.clear();
         }
-        self.met.insert(name.to_owned());
-        // What is known of any server is known of this one anyway.
+        self.checked.insert(name.to_owned());
+        // Packs for any server (`*`) are used anyway.
         let is_of = |pack: &&Pack| pack.is_of_process(name) && pack.processes.iter().all(|glob| glob != "*");
         let its = self.all.iter().filter(is_of).map(|pack| pack.pack.clone());
         let before = self.chosen.len();

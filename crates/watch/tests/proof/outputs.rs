@@ -75,8 +75,8 @@ fn what_is_known_of_a_process_that_comes_later_counts_from_then_on() {
         let labels = [("log", "sh stdout"), ("pattern", "old_packet_discarded")];
         seen.max("log.lines", &labels).is_some_and(|rate| rate > 0.0)
     });
-    assert_eq!(names(&listened.news().unwrap()), ["janus", "generic"]);
-    assert!(listened.news().is_none(), "the same is no news");
+    assert_eq!(names(&listened.changed_packs().unwrap()), ["janus", "generic"]);
+    assert!(listened.changed_packs().is_none(), "unchanged packs are not reported");
     listened.stop();
     watched.end(seen);
 }

@@ -161,7 +161,7 @@ fn meetings_side_by_side_have_rooms_of_their_own() {
     });
     let ran = ran.expect_code(0);
     assert_eq!(seen, [["throng-0", "throng-1"], ["throng-2", "throng-3"]], "{ran}");
-    for what in ["expected", "playing", "seen"] {
+    for what in ["expected", "playing", "received"] {
         assert_eq!(figure(&ran.summary(), &format!("conference.video.{what}")), 4.0, "{what}: {ran}");
     }
 }

@@ -26,8 +26,9 @@ use std::collections::{BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
 use prost::Message as _;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use throng_observation::{Failure, FailureReason, MediaKind};
+use throng_scenario::Secret;
 
 pub use self::access::{Access, Key};
 pub use self::config::{Config, SentLayer};
@@ -37,9 +38,10 @@ use self::wire::{
     AddTrack, Join, MuteTrack, Ping, Request, RequestResponse, Response, SessionDescription, SignalRequest,
     SignalResponse, SignalTarget, StreamStateUpdate, TrackSource, TrackType, Trickle,
 };
+use super::RelayServer;
 use super::response_deadline::{GOODBYE_WITHIN, ResponseDeadline};
 use super::room::{PeerId, RoomInput, RoomOutput, RoomSignalling, RoomStream};
-use super::said::{MESSAGE_BYTES_MAX, broken, candidate, excerpt, session_description};
+use super::said::{LIST_MAX, MESSAGE_BYTES_MAX, broken, candidate, excerpt, session_description};
 use super::sections::{self, Section};
 use crate::participant::{ChannelError, Message, Open, Why};
 
@@ -95,9 +97,12 @@ struct Pulse {
 }
 
 /// `RTCIceCandidateInit`, as far as one bundle needs it.
-#[derive(Deserialize)]
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct CandidateInit {
     candidate: String,
+    #[serde(default)]
+    sdp_m_line_index: Option<u16>,
 }
 
 impl LiveKit {
@@ -163,6 +168,7 @@ impl LiveKit {
         self.others.joined(join.participant.as_ref());
         join.other_participants.iter().for_each(|person| self.others.seen(person));
         self.outputs.push_back(RoomOutput::Joined);
+        self.relays(join);
         if self.config.publishes {
             self.outputs.push_back(RoomOutput::WantOffer(PeerId::PUBLISHER));
         }
@@ -271,6 +277,37 @@ impl LiveKit {
                 self.anomaly(format_args!("a candidate that cannot be read ({error}): {init}"));
             }
         }
+    }
+
+    /// Tells a candidate of ours.
+    fn trickle(&mut self, peer: PeerId, line: &str) {
+        let init = CandidateInit { candidate: line.to_owned(), sdp_m_line_index: Some(0) };
+        // Serialising a string and a number does not fail.
+        let candidate_init = serde_json::to_string(&init).unwrap_or_default();
+        let mut trickle = Trickle { candidate_init, ..Trickle::default() };
+        trickle.set_target(if peer == SUBSCRIBER {
+            SignalTarget::Subscriber
+        } else {
+            SignalTarget::Publisher
+        });
+        if matches!(self.state, State::Present(_)) {
+            self.say(Request::Trickle(trickle));
+        }
+    }
+
+    /// The TURN servers that the server announces; STUN servers are the scenario's to name.
+    fn relays(&mut self, join: &Join) {
+        let host = self.config.url.host_str();
+        let relays = join.ice_servers.iter().take(LIST_MAX).flat_map(|server| {
+            let urls = server.urls.iter().take(LIST_MAX).filter(|url| url.starts_with("turn"));
+            urls.map(|url| RelayServer {
+                url: url.clone(),
+                username: server.username.clone(),
+                credential: Secret::new(server.credential.as_str()),
+                is_signalling_host: false,
+            })
+        });
+        self.outputs.extend(relays.map(|relay| RoomOutput::Relay(relay.beside(host))));
     }
 
     fn streams_changed(&mut self, update: &StreamStateUpdate) {
@@ -464,6 +501,7 @@ impl RoomSignalling for LiveKit {
             }
             RoomInput::Offer(PeerId::PUBLISHER, sdp) => self.publish(sdp),
             RoomInput::Answer(SUBSCRIBER, sdp) => self.answer(sdp),
+            RoomInput::Candidate(peer, line) => self.trickle(peer, line),
             RoomInput::Subscribe(subscriptions) => {
                 self.others.subscribe(subscriptions);
                 self.update_subscriptions();
@@ -481,6 +519,7 @@ impl RoomSignalling for LiveKit {
             RoomInput::Leave { .. } => self.leave(now),
             // A connection that was lost is the end of a participant who has only these two.
             RoomInput::Lost(_)
+            | RoomInput::CandidatesDone(_)
             | RoomInput::Opened(_)
             | RoomInput::Message(_)
             | RoomInput::Offer(..)

@@ -246,12 +246,25 @@ pub(super) struct Join {
     pub(super) other_participants: Vec<ParticipantInfo>,
     #[prost(string, tag = "4")]
     pub(super) server_version: String,
+    #[prost(message, repeated, tag = "5")]
+    pub(super) ice_servers: Vec<IceServer>,
     /// Seconds without a pong after which the server is taken for gone.
     #[prost(int32, tag = "10")]
     pub(super) ping_timeout: i32,
     /// Seconds from ping to ping.
     #[prost(int32, tag = "11")]
     pub(super) ping_interval: i32,
+}
+
+/// STUN and TURN servers that participants are to use.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct IceServer {
+    #[prost(string, repeated, tag = "1")]
+    pub(super) urls: Vec<String>,
+    #[prost(string, tag = "2")]
+    pub(super) username: String,
+    #[prost(string, tag = "3")]
+    pub(super) credential: String,
 }
 
 #[derive(Clone, PartialEq, Message)]

@@ -5,9 +5,9 @@ use std::time::Instant;
 
 use throng_observation::{Codec, FailureReason, Layer, Observation, RefusedDestination};
 
-use super::{Connection, ConnectionOutput, EARLY_CANDIDATES_MAX, Peer, State, Step, Wanted};
-use crate::participant::Open;
-use crate::webrtc::candidates::{offered_addresses, socket_toward};
+use super::{Connection, ConnectionOutput, EARLY_CANDIDATES_MAX, Peer, Socket, State, Step, Via, Wanted};
+use crate::participant::Output;
+use crate::webrtc::candidates::{named_late, offered_addresses, socket_toward};
 use crate::webrtc::local_addresses::LocalAddresses;
 use crate::webrtc::receiver::{Receiver, ReceiverOptions, next_second};
 use crate::webrtc::reflexive::{Gathered, Gathering};
@@ -17,61 +17,61 @@ use crate::webrtc::session::{Negotiated, RemoteCandidate, Session, SessionError}
 use crate::webrtc::srtp::SessionKeys;
 
 impl Connection {
-    /// Makes an offer, once its socket is open. `signalling` is where the server was asked.
-    pub(in crate::webrtc) fn offer(&mut self, now: Instant, signalling: Option<SocketAddr>) {
-        self.open(now, Wanted::Offer, socket_toward(Vec::new(), signalling));
+    /// Makes an offer, once its socket is open.
+    pub(in crate::webrtc) fn offer(&mut self, now: Instant) {
+        if matches!(self.state, State::Idle) {
+            return self.open(now, Wanted::Offer);
+        }
+        self.anomaly("signalling", "an offer was wanted twice");
     }
 
     /// The peer offers, for the first time or again.
-    pub(in crate::webrtc) fn remote_offer(
-        &mut self,
-        now: Instant,
-        sdp: String,
-        signalling: Option<SocketAddr>,
-    ) {
+    pub(in crate::webrtc) fn remote_offer(&mut self, now: Instant, sdp: String) {
         let (State::Connecting { peer, .. } | State::Playing { peer, .. }) = &mut self.state else {
-            let named = offered_addresses(&sdp, &self.shared.may_reach);
-            return self.open(now, Wanted::AnswerTo(sdp), socket_toward(named, signalling));
+            return match &mut self.state {
+                State::Idle => self.open(now, Wanted::AnswerTo(sdp)),
+                // It replaces the offer that waits for the socket.
+                State::Opening { wanted, .. } => *wanted = Wanted::AnswerTo(sdp),
+                _ => {}
+            };
         };
         match peer.session.accept_offer(&sdp) {
             Ok((answer, negotiated)) => {
-                self.outputs.push_back(ConnectionOutput::Answer(answer));
+                self.transport.outputs.push_back(ConnectionOutput::Answer(answer));
                 self.agreed(now, negotiated);
                 self.drain(now);
             }
-            Err(error) => self.fail_session(&error),
+            Err(error) => self.fail_session(now, &error),
         }
     }
 
     /// The peer's answer to our offer.
     pub(in crate::webrtc) fn remote_answer(&mut self, now: Instant, sdp: &str) {
-        let (State::Connecting { peer, .. } | State::Playing { peer, .. }) = &mut self.state else { return };
+        let (State::Connecting { peer, .. } | State::Playing { peer, .. }) = &mut self.state else {
+            return self.anomaly("sdp", "an answer came before our offer");
+        };
         match peer.session.accept_answer(sdp) {
             Ok(negotiated) => {
                 self.agreed(now, negotiated);
                 self.drain(now);
             }
-            Err(error) => self.fail_session(&error),
+            Err(error) => self.fail_session(now, &error),
         }
     }
 
     pub(in crate::webrtc) fn remote_candidate(&mut self, now: Instant, text: String) {
-        if let State::Opening { candidates, .. } = &mut self.state {
-            if candidates.len() < EARLY_CANDIDATES_MAX {
-                candidates.push(text);
-            }
-            return;
+        if matches!(self.state, State::Opening { .. }) {
+            return self.early_candidate(text);
         }
         let (State::Connecting { peer, .. } | State::Playing { peer, .. }) = &mut self.state else { return };
         match RemoteCandidate::parse(&text) {
-            Err(error) => {
-                let (place, detail) = ("candidate", error.to_string());
-                self.observe(Observation::ProtocolAnomaly { place, detail });
-            }
+            Err(error) => self.anomaly("candidate", error.to_string()),
             Ok(candidate) if !candidate.is_udp() => {}
-            Ok(candidate) if (self.shared.may_reach)(candidate.address().ip()) => {
+            Ok(candidate) if (self.config.options.may_reach)(candidate.address().ip()) => {
+                let address = candidate.address();
                 peer.session.add_remote_candidate(candidate);
                 peer.check_at = Some(now);
+                self.permit_peer(now, address);
             }
             Ok(candidate) => {
                 peer.session.refuse_candidate(candidate.address());
@@ -80,32 +80,75 @@ impl Connection {
         }
     }
 
-    fn open(&mut self, now: Instant, wanted: Wanted, open: Open) {
-        let by = now + self.shared.timeouts.signalling;
-        self.state = State::Opening { by, wanted, candidates: Vec::new(), gathering: None };
-        self.outputs.push_back(ConnectionOutput::Open(open));
+    /// A candidate came before there is a session. Where the socket was not asked for yet, it says where to look.
+    fn early_candidate(&mut self, text: String) {
+        let State::Opening { candidates, wanted, .. } = &mut self.state else { return };
+        let channel = Socket::Media.channel(self.config.number);
+        let socket = self.transport.outputs.iter_mut().find_map(|output| match output {
+            ConnectionOutput::Driver(Output::Open(to, open))
+                if *to == channel && matches!(wanted, Wanted::AnswerTo(_)) =>
+            {
+                Some(open)
+            }
+            _ => None,
+        });
+        let candidate = RemoteCandidate::parse(&text).ok().filter(RemoteCandidate::is_udp);
+        let address = candidate.map(|candidate| candidate.address());
+        let address = address.filter(|address| (self.config.options.may_reach)(address.ip()));
+        if let Some((open, address)) = socket.zip(address) {
+            named_late(open, address);
+        }
+        if candidates.len() < EARLY_CANDIDATES_MAX {
+            candidates.push(text);
+        }
     }
 
-    /// Its socket is open, at these addresses.
-    pub(in crate::webrtc) fn opened(&mut self, now: Instant, locals: Vec<SocketAddr>) {
-        let State::Opening { gathering, .. } = &mut self.state else { return };
-        if locals.is_empty() {
-            return self.fail(FailureReason::Generator, "the media socket has no local address");
+    /// Opens the sockets that candidates are gathered on; what is `wanted` follows.
+    fn open(&mut self, now: Instant, wanted: Wanted) {
+        self.open_turn();
+        let by = now + self.config.options.timeouts.signalling;
+        if self.config.options.relay_only {
+            return self.begin_session(now, by, Gathered::default(), wanted, Vec::new());
         }
-        let refused = self.shared.stun.filter(|stun| !(self.shared.may_reach)(stun.ip()));
-        let stun = self.shared.stun.filter(|_| refused.is_none());
-        *gathering = Some(Box::new(Gathering::new(now, stun, locals)));
-        if let Some(refused) = refused {
-            self.observe(Observation::Refused(RefusedDestination::IceServer, refused));
+        let named = match &wanted {
+            Wanted::Offer => Vec::new(),
+            Wanted::AnswerTo(sdp) => offered_addresses(sdp, &self.config.options.may_reach),
+        };
+        self.transport.open(Socket::Media, socket_toward(named, self.server));
+        self.state = State::Opening { by, wanted, candidates: Vec::new(), gathering: None };
+    }
+
+    /// Its media socket is open, at these addresses.
+    pub(super) fn media_opened(&mut self, now: Instant, locals: Vec<SocketAddr>) {
+        if !matches!(self.state, State::Opening { .. }) {
+            return;
+        }
+        if locals.is_empty() {
+            return self.fail(now, FailureReason::Generator, "the media socket has no local address");
+        }
+        let stun = self.stun_server();
+        if let State::Opening { gathering, .. } = &mut self.state {
+            *gathering = Some(Box::new(Gathering::new(now, stun, locals)));
         }
         self.gather(now);
+    }
+
+    /// The STUN server to ask, where one is named and may be asked.
+    fn stun_server(&mut self) -> Option<SocketAddr> {
+        let options = &self.config.options;
+        let server = options.stun.as_ref()?.address(self.server.map(|server| server.ip()))?;
+        if (options.may_reach)(server.ip()) {
+            return Some(server);
+        }
+        self.observe(Observation::Refused(RefusedDestination::IceServer, server));
+        None
     }
 
     /// Asks the STUN server what is due; does what was wanted once its answer is there, or does not come.
     pub(super) fn gather(&mut self, now: Instant) {
         let State::Opening { gathering: Some(gathering), .. } = &mut self.state else { return };
         if let Some(request) = gathering.poll_request(now) {
-            self.outputs.push_back(ConnectionOutput::Send(request));
+            self.transport.send_on(Socket::Media, request);
         }
         if !gathering.is_over(now) {
             return;
@@ -115,36 +158,54 @@ impl Connection {
         else {
             return;
         };
-        match self.begin(now, gathering.into_gathered(), by, wanted) {
+        self.begin_session(now, by, gathering.into_gathered(), wanted, candidates);
+    }
+
+    /// Makes a session on what was gathered, and its description; `candidates` of the peer came before it.
+    fn begin_session(
+        &mut self,
+        now: Instant,
+        by: Instant,
+        gathered: Gathered,
+        wanted: Wanted,
+        candidates: Vec<String>,
+    ) {
+        match self.describe(now, by, gathered, wanted) {
             Ok(()) => {
                 candidates.into_iter().for_each(|candidate| self.remote_candidate(now, candidate));
+                self.no_more_candidates();
                 self.drain(now);
             }
-            Err(error) => self.fail_session(&error),
+            Err(error) => {
+                self.state = State::Idle;
+                self.fail_session(now, &error);
+            }
         }
     }
 
-    fn begin(
+    fn describe(
         &mut self,
         now: Instant,
-        Gathered { locals, reflexive }: Gathered,
         by: Instant,
+        Gathered { locals, reflexive }: Gathered,
         wanted: Wanted,
     ) -> Result<(), SessionError> {
         let codecs: Vec<_> =
             self.outgoing.iter().flat_map(|out| &out.ladders).map(|ladder| ladder.top().codec()).collect();
         let mut session =
-            if self.sends_only { Session::publisher(now, &codecs)? } else { Session::viewer(now)? };
+            if self.sends_only() { Session::publisher(now, &codecs)? } else { Session::viewer(now)? };
         for local in &locals {
             session.add_local_candidate(*local)?;
         }
         if let Some(Err(error)) =
             reflexive.map(|(mapped, base)| session.add_reflexive_candidate(mapped, base))
         {
-            self.observe(Observation::ProtocolAnomaly { place: "stun", detail: error.to_string() });
+            self.anomaly("stun", error.to_string());
         }
-        let mut negotiated = None;
-        let output = match wanted {
+        if let Some((relayed, from)) = self.transport.relay.allocated() {
+            session.add_relayed_candidate(relayed, from)?;
+        }
+        let (output, negotiated) = match wanted {
             Wanted::Offer => {
                 let media: Vec<_> = self.outgoing.iter().map(|out| out.media.clone()).collect();
                 let offer = if media.is_empty() {
@@ -152,38 +213,38 @@ impl Connection {
                 } else {
                     session.create_sending_offer(&media)?
                 };
-                ConnectionOutput::Offer(offer)
+                (ConnectionOutput::Offer(offer), None)
             }
             Wanted::AnswerTo(offer) => {
-                let (answer, agreed) = session.accept_offer(&offer)?;
-                negotiated = Some(agreed);
-                ConnectionOutput::Answer(answer)
+                let (answer, negotiated) = session.accept_offer(&offer)?;
+                (ConnectionOutput::Answer(answer), Some(negotiated))
             }
         };
         let peer = Peer {
             session,
-            local_addresses: LocalAddresses::new(locals),
+            addresses: LocalAddresses::new(locals),
             negotiated: None,
             timeout_at: now,
             check_at: None,
             consent_lost_at: None,
         };
         self.state = State::Connecting { peer: Box::new(peer), by, step: Step::Answer };
-        self.outputs.push_back(output);
+        self.transport.outputs.push_back(output);
         if let Some(negotiated) = negotiated {
             self.agreed(now, negotiated);
         }
         Ok(())
     }
 
-    pub(super) fn agreed(&mut self, now: Instant, negotiated: Negotiated) {
+    /// Offer and answer are exchanged, for the first time or again.
+    fn agreed(&mut self, now: Instant, negotiated: Negotiated) {
         let candidates = negotiated.remote.candidates.clone();
         match &mut self.state {
             State::Connecting { peer, by, step } => {
                 peer.negotiated = Some(negotiated);
                 if *step == Step::Answer {
-                    (*by, *step) = (now + self.shared.timeouts.ice, Step::Ice);
-                    self.outputs.push_back(ConnectionOutput::Negotiated);
+                    (*by, *step) = (now + self.config.options.timeouts.ice, Step::Ice);
+                    self.transport.outputs.push_back(ConnectionOutput::Negotiated);
                 }
             }
             State::Playing { receiver, .. } => receiver.renegotiated(&negotiated, now),
@@ -193,47 +254,53 @@ impl Connection {
     }
 
     pub(super) fn play(&mut self, now: Instant, keys: &SessionKeys) {
-        let State::Connecting { mut peer, .. } = std::mem::replace(&mut self.state, State::Over) else {
+        let State::Connecting { mut peer, .. } = std::mem::replace(&mut self.state, State::Idle) else {
             return;
         };
         let negotiated = peer.negotiated.take().unwrap_or_default();
         let options = ReceiverOptions {
-            clock: self.shared.clock,
-            joined_at: self.shared.joined_at,
-            first_track: self.first_track,
-            seed: self.shared.seed,
-            is_tapped: self.shared.is_tapped,
-            is_told: true,
+            clock: self.config.options.clock,
+            joined_at: self.config.joined_at,
+            first_track: self.config.first_track,
+            seed: self.config.seed,
+            is_tapped: self.config.options.is_tapped,
+            is_told: self.config.in_room,
         };
         let sender = self
-            .sends_only
+            .sends_only()
             .then(|| Sender::new(keys, self.tracks(&negotiated), self.sender_options(&negotiated), now));
         match (Receiver::new(keys, &negotiated, options, now), sender.transpose()) {
             (Ok(receiver), Ok(sender)) => {
-                let next_interval_at = next_second(self.shared.joined_at, now);
+                let next_interval_at = next_second(self.config.joined_at, now);
                 let (mut receiver, sender) = (Box::new(receiver), sender.map(Box::new));
-                receiver.pictures_are_off(self.wanted_layer == Some(Layer::Off), now);
-                receiver.sent_in(&self.streams, &[], now);
+                if self.config.in_room {
+                    receiver.pictures_are_off(self.wanted_layer == Some(Layer::Off), now);
+                    receiver.sent_in(&self.streams, &[], now);
+                }
                 if sender.as_ref().is_some_and(|sender| sender.is_empty()) {
                     let detail = format!(
                         "the server takes none of what we would send: {}{}",
                         self.sent_codecs(),
                         self.codec_to_try()
                     );
-                    return self.fail(FailureReason::CodecRefused, &detail);
+                    return self.fail(now, FailureReason::CodecRefused, &detail);
                 }
-                let path = peer.session.direct_path();
-                self.state = State::Playing { peer, receiver, sender, next_interval_at };
-                self.outputs.push_back(ConnectionOutput::Connected(path));
+                let direct = peer.session.direct_path();
+                let path = match self.remote {
+                    Some((Via::Relay, _)) => self.transport.relay.path().unwrap_or(direct),
+                    _ => direct,
+                };
+                self.state = State::Playing { peer, receiver, sender, since: now, next_interval_at };
+                self.transport.outputs.push_back(ConnectionOutput::Connected(path));
             }
-            (Err(error), _) | (_, Err(error)) => self.fail(FailureReason::Dtls, &error.to_string()),
+            (Err(error), _) | (_, Err(error)) => self.fail(now, FailureReason::Dtls, &error.to_string()),
         }
     }
 
     fn sender_options(&self, negotiated: &Negotiated) -> SenderOptions {
         SenderOptions {
-            clock: self.shared.clock,
-            seed: self.shared.seed,
+            clock: self.config.options.clock,
+            seed: self.config.seed,
             extension_ids: negotiated.answer.extension_ids(),
             adapts: self.outgoing.iter().all(|out| out.adapts),
             reduced_size_rtcp: negotiated.answer.sections.iter().any(|section| section.reduced_size_rtcp),
@@ -267,7 +334,7 @@ impl Connection {
             if plans.is_empty() {
                 let to_try = self.codec_to_try();
                 let detail = format!("the server does not take {}: it is not sent{to_try}", codec.name());
-                self.outputs.push_back(ConnectionOutput::Observed(Observation::ProtocolAnomaly {
+                self.transport.outputs.push_back(ConnectionOutput::Observed(Observation::ProtocolAnomaly {
                     place: "codec_refused",
                     detail,
                 }));

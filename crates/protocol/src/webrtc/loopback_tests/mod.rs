@@ -15,12 +15,13 @@ use throng_observation::{
     FailureReason, MediaKind, Observation, Outcome, Phase, RefusedDestination, TrackCounters, TrackInterval,
 };
 
+use super::options::{ParticipantOptions, StepTimeouts};
 use super::reflexive::tests::STUN;
 use super::relay::tests::{RELAYED, Stand};
 use super::sdp::Description;
 use super::session::{LaterOffer, Session, SessionOutput};
 use super::srtp::{Opener, RTP_GROWTH_MAX, Sealer};
-use super::viewer::{StepTimeouts, Viewer, ViewerOptions};
+use super::viewer::Viewer;
 use crate::participant::{Channel, Input, Opening, Output, Participant, Why};
 use crate::signalling::{SignalInput, SignalOutput, Signalling};
 
@@ -163,11 +164,11 @@ impl World {
     }
 
     /// One whose viewer has other options.
-    fn with(change: impl FnOnce(&mut ViewerOptions)) -> Self {
+    fn with(change: impl FnOnce(&mut ParticipantOptions)) -> Self {
         // Instants before the process began cannot be made everywhere, so time starts later.
         let now = Instant::now() + Duration::from_secs(1);
         let desk = Desk::default();
-        let mut options = ViewerOptions {
+        let mut options = ParticipantOptions {
             may_reach: Arc::new(|ip| ip.to_string().starts_with("10.")),
             clock: WallClock { at: now, unix_ns: 1_700_000_000_000_000_000 },
             toward: Some(address(SERVER)),
@@ -176,6 +177,7 @@ impl World {
             is_tapped: true,
             relay_only: false,
             stun: None,
+            turn: None,
         };
         change(&mut options);
         Self {

@@ -18,8 +18,8 @@ use turn_client_proto::tcp::TurnClientTcp;
 use turn_client_proto::types::{AddressFamily, TransportType, TurnCredentials};
 use turn_client_proto::udp::TurnClientUdp;
 
-mod turn_uri;
-pub use turn_uri::{RelayTransport, TurnHost, TurnUri, TurnUriError};
+use throng_scenario::Secret;
+pub use throng_scenario::{RelayTransport, TurnHost, TurnUri, TurnUriError};
 
 mod frames;
 pub use frames::{Frames, NotTurn, is_turn_frame};
@@ -52,7 +52,7 @@ pub struct RelayAccount {
     /// Long-term credential user name.
     pub username: String,
     /// Long-term credential password.
-    pub credential: String,
+    pub credential: Secret,
 }
 
 /// What a relay wants, or tells.
@@ -91,7 +91,8 @@ impl Relay {
     #[must_use]
     pub fn new(now: Instant, local: SocketAddr, account: &RelayAccount) -> Self {
         let server = account.server;
-        let mut config = TurnConfig::new(TurnCredentials::new(&account.username, &account.credential));
+        let mut config =
+            TurnConfig::new(TurnCredentials::new(&account.username, account.credential.expose()));
         config.set_request_retransmits(FIRST_REPEAT, Duration::MAX, REPEATS, LAST_WAIT);
         if server.is_ipv6() {
             config.set_address_family(AddressFamily::IPV6);

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
+use throng_scenario::Secret;
 use turn_client_proto::api::Transmit;
 use turn_client_proto::stun::Instant as TurnInstant;
 use turn_client_proto::types::{AddressFamily, TransportType};
@@ -123,7 +124,7 @@ pub(in crate::webrtc) fn account(transport: RelayTransport, credential: &str) ->
         server: address(SERVER),
         transport,
         username: "user".into(),
-        credential: credential.into(),
+        credential: Secret::new(credential),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Counts the requests and bytes of one access log by second.
+//! Counts the requests and bytes of one access log each second.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -8,19 +8,19 @@ use throng_observation::host::{HostEventKind, Unit};
 
 use super::{Protocol, UriGroups, parse};
 use crate::logs::lines::Lines;
-use crate::logs::redact::shown;
-use crate::reading::{Reading, SeriesValue};
+use crate::logs::redact::redacted;
+use crate::reading::Reading;
 
-/// How many lines of a second are read; further ones are counted only.
+/// Maximum number of lines parsed in a second; further lines are only counted.
 pub const READ_LINES_MAX: u64 = 100_000;
 
 /// Counts the requests and bytes of one access log.
 ///
 /// Series: `access.requests` (a second; labels `log`, `uri_group`, `status` as `2xx`, `protocol`), `access.bytes`
-/// (bytes a second; `log`, `uri_group`, `protocol`), `access.response_time` (mean, milliseconds; `log`, `uri_group`;
-/// where the log has it), `access.lines_unparsed` (a second; `log`): lines that are no access line, or beyond
-/// [`READ_LINES_MAX`]. A request is counted when the server wrote its line, at its end: the bytes of a WebSocket all
-/// come in the second in which it closes.
+/// (bytes a second; `log`, `uri_group`, `protocol`), `access.response_time` (mean, milliseconds; `log`, `uri_group`; if
+/// the log has it), `access.lines_unparsed` (a second; `log`): lines in another format, or beyond [`READ_LINES_MAX`]. A
+/// request is counted when the server writes its line, at its end: all bytes of a WebSocket count in the second in
+/// which it closes.
 #[derive(Debug)]
 pub struct AccessCounter {
     log: String,
@@ -28,10 +28,10 @@ pub struct AccessCounter {
     lines: Lines,
     since: RunTime,
     second: Counts,
-    /// What has been written, so that a quiet second is a zero.
+    /// The series that have been written, so that a second without requests is a zero.
     live: BTreeSet<(usize, u8, Protocol)>,
     live_unread: bool,
-    told_unread: bool,
+    reported_unread: bool,
 }
 
 #[derive(Debug, Default)]
@@ -41,12 +41,12 @@ struct Counts {
     first_unread: Option<String>,
     requests: BTreeMap<(usize, u8, Protocol), u64>,
     bytes: BTreeMap<(usize, Protocol), u64>,
-    /// By group: milliseconds and requests that had them.
+    /// By group: sum of response times in milliseconds, and number of requests that had one.
     durations: BTreeMap<usize, (f64, u64)>,
 }
 
 impl AccessCounter {
-    /// A counter of the log called `log`, from now on.
+    /// A counter for the log named `log`, starting now.
     #[must_use]
     pub fn new(log: impl Into<String>, groups: Arc<UriGroups>, now: RunTime) -> Self {
         Self {
@@ -57,24 +57,24 @@ impl AccessCounter {
             second: Counts::default(),
             live: BTreeSet::new(),
             live_unread: false,
-            told_unread: false,
+            reported_unread: false,
         }
     }
 
-    /// Takes the next bytes of the log.
+    /// Processes the next bytes of the log.
     pub fn read(&mut self, bytes: &[u8]) {
         let Self { lines, second, groups, .. } = self;
         lines.push(bytes, |line| second.count(line.bytes, groups));
     }
 
-    /// The log was replaced or has ended: what it holds without a line's end is a line.
+    /// Ends the log or its current file: an incomplete line counts as a line.
     pub fn finish(&mut self) {
         let Self { lines, second, groups, .. } = self;
         lines.finish(|line| second.count(line.bytes, groups));
     }
 
-    /// Puts requests into other groups from here on. What was counted of a group that is among them too goes on.
-    pub fn group_by(&mut self, groups: Arc<UriGroups>) {
+    /// Replaces the groups. Counts of groups that are in both sets continue.
+    pub fn set_groups(&mut self, groups: Arc<UriGroups>) {
         let old = std::mem::replace(&mut self.groups, groups);
         let place = |group: usize| self.groups.place(old.name(group));
         let Counts { requests, bytes, durations, .. } = &mut self.second;
@@ -89,7 +89,7 @@ impl AccessCounter {
         *durations = counted.filter_map(|(group, n)| Some((place(group)?, n))).collect();
     }
 
-    /// What was counted since the last time. To be called about once a second; rates are over the time that passed.
+    /// The counts since the last call, as rates over the time that passed. Call it about once a second.
     pub fn tick(&mut self, now: RunTime) -> Vec<Reading> {
         let seconds = now.millis_since(self.since) / 1e3;
         if seconds <= 0.0 {
@@ -98,10 +98,10 @@ impl AccessCounter {
         self.since = now;
         let counts = std::mem::take(&mut self.second);
         self.live.extend(counts.requests.keys());
-        let mut seen = Vec::new();
+        let mut readings = Vec::new();
         let mut value = |metric: &str, unit, labels: &[(&str, &str)], value: f64| {
             let labels = [&[("log", self.log.as_str())], labels].concat();
-            seen.push(Reading::Value(SeriesValue::new(metric, unit, &labels, value)));
+            readings.push(Reading::value(metric, unit, &labels, value));
         };
         for key @ (group, class, protocol) in &self.live {
             let count = counts.requests.get(key).copied().unwrap_or(0) as f64;
@@ -127,15 +127,17 @@ impl AccessCounter {
             self.live_unread = true;
             value("access.lines_unparsed", Unit::PerSecond, &[], counts.unread as f64 / seconds);
         }
-        if let Some(line) = counts.first_unread.filter(|_| !std::mem::replace(&mut self.told_unread, true)) {
+        if let Some(line) =
+            counts.first_unread.filter(|_| !std::mem::replace(&mut self.reported_unread, true))
+        {
             let detail = format!(
                 "the access log {}: not all its lines are combined or JSON access lines, the first: {line}. Requests of \
                  such lines are not accounted; docs/watch-logs.md has a format that is read",
                 self.log
             );
-            seen.push(Reading::Event(HostEventKind::Unreadable, detail));
+            readings.push(Reading::Event(HostEventKind::Unreadable, detail));
         }
-        seen
+        readings
     }
 }
 
@@ -148,7 +150,7 @@ impl Counts {
         }
         let Some(request) = parse(line) else {
             self.unread += 1;
-            self.first_unread.get_or_insert_with(|| shown(line));
+            self.first_unread.get_or_insert_with(|| redacted(line));
             return;
         };
         let group = groups.of(&request);
@@ -176,8 +178,8 @@ mod tests {
         AccessCounter::new("access", Arc::new(groups), RunTime(0))
     }
 
-    fn value(seen: &[Reading], metric: &str, labels: &[(&str, &str)]) -> Option<f64> {
-        seen.iter().find_map(|seen| match seen {
+    fn value(readings: &[Reading], metric: &str, labels: &[(&str, &str)]) -> Option<f64> {
+        readings.iter().find_map(|readings| match readings {
             Reading::Value(value) if value.metric == metric => {
                 let fits =
                     labels.iter().all(|(name, label)| value.labels.get(*name).is_some_and(|l| l == label));
@@ -200,15 +202,15 @@ mod tests {
                 counter.read(format!("{line}\n").as_bytes());
             }
         }
-        let seen = counter.tick(RunTime(2_000_000));
+        let readings = counter.tick(RunTime(2_000_000));
         let chat = ("uri_group", "chat_websocket");
         assert_eq!(
-            value(&seen, "access.requests", &[chat, ("status", "1xx"), ("protocol", "h1")]),
+            value(&readings, "access.requests", &[chat, ("status", "1xx"), ("protocol", "h1")]),
             Some(5.0)
         );
-        assert_eq!(value(&seen, "access.requests", &[chat, ("status", "5xx")]), Some(3.0));
-        assert_eq!(value(&seen, "access.bytes", &[chat]), Some((880_000.0 + 942.0) / 2.0));
-        assert_eq!(value(&seen, "access.bytes", &[("protocol", "h3")]), Some(1_000_000.0));
+        assert_eq!(value(&readings, "access.requests", &[chat, ("status", "5xx")]), Some(3.0));
+        assert_eq!(value(&readings, "access.bytes", &[chat]), Some((880_000.0 + 942.0) / 2.0));
+        assert_eq!(value(&readings, "access.bytes", &[("protocol", "h3")]), Some(1_000_000.0));
         let quiet = counter.tick(RunTime(3_000_000));
         assert_eq!(value(&quiet, "access.bytes", &[("protocol", "h3")]), Some(0.0));
         assert_eq!(value(&quiet, "access.requests", &[chat, ("status", "5xx")]), Some(0.0));
@@ -218,13 +220,16 @@ mod tests {
     fn lines_of_another_format_are_counted_and_shown_once() {
         let mut counter = counter();
         counter.read(b"2026-11-20 GET / 200 token=hush\nanother\n");
-        let seen = counter.tick(RunTime(1_000_000));
-        assert_eq!(value(&seen, "access.lines_unparsed", &[]), Some(2.0));
-        let events: Vec<_> = seen.iter().filter(|seen| matches!(seen, Reading::Event(..))).collect();
+        let readings = counter.tick(RunTime(1_000_000));
+        assert_eq!(value(&readings, "access.lines_unparsed", &[]), Some(2.0));
+        let events: Vec<_> =
+            readings.iter().filter(|readings| matches!(readings, Reading::Event(..))).collect();
         assert_eq!(events.len(), 1);
         assert!(format!("{events:?}").contains("GET / 200 token=…"));
         counter.read(b"another\n");
-        assert!(!counter.tick(RunTime(2_000_000)).iter().any(|seen| matches!(seen, Reading::Event(..))));
+        assert!(
+            !counter.tick(RunTime(2_000_000)).iter().any(|readings| matches!(readings, Reading::Event(..)))
+        );
     }
 
     #[test]
@@ -243,7 +248,7 @@ mod tests {
             let line = format!(r#"{{"uri":"/a.ts","status":200,"bytes_sent":1,"request_time":{time}}}"#);
             counter.read(format!("{line}\n").as_bytes());
         }
-        let seen = counter.tick(RunTime(1_000_000));
-        assert!((value(&seen, "access.response_time", &[]).unwrap() - 200.0).abs() < 1e-9);
+        let readings = counter.tick(RunTime(1_000_000));
+        assert!((value(&readings, "access.response_time", &[]).unwrap() - 200.0).abs() < 1e-9);
     }
 }

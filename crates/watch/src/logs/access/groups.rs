@@ -1,4 +1,4 @@
-//! Which requests belong together: the first rule that holds names the group.
+//! Groups requests by URI: the first matching rule names the group.
 
 use regex::bytes::Regex;
 use throng_observation::pack::UriGroupRule;
@@ -6,23 +6,23 @@ use throng_observation::pack::UriGroupRule;
 use super::AccessLine;
 use crate::packs::compile;
 
-/// How many groups there may be, the one of all others among them.
+/// Maximum number of groups, including the group of all other requests.
 pub const GROUPS_MAX: usize = 64;
 
-/// The group of what no rule holds for.
+/// The group of requests that match no rule.
 const OTHER: &str = "other";
 
-/// Why rules cannot be used.
+/// Why rules do not compile.
 #[derive(Debug, thiserror::Error)]
 #[error("uri group `{group}`: {reason}")]
 pub struct GroupError {
-    /// Which group.
+    /// Name of the group.
     pub group: String,
-    /// What is wrong and what to do about it.
+    /// What is wrong and how to fix it.
     pub reason: String,
 }
 
-/// Rules, compiled.
+/// Compiled rules.
 #[derive(Debug)]
 pub struct UriGroups {
     rules: Vec<Rule>,
@@ -45,10 +45,10 @@ impl Default for UriGroups {
 }
 
 impl UriGroups {
-    /// Compiles rules, those of the user first: the first that holds counts.
+    /// Compiles rules; the user's come first, and the first match counts.
     ///
     /// # Errors
-    /// With the rule that is wrong.
+    /// With the invalid rule.
     pub fn new<'a>(rules: impl IntoIterator<Item = &'a UriGroupRule>) -> Result<Self, GroupError> {
         let mut groups = Self::default();
         for rule in rules {
@@ -76,18 +76,18 @@ impl UriGroups {
         Ok(())
     }
 
-    /// The group of a request, by its number.
+    /// The index of a request's group.
     #[must_use]
     pub fn of(&self, line: &AccessLine<'_>) -> usize {
         self.rules.iter().find(|rule| rule.holds(line)).map_or(0, |rule| rule.group)
     }
 
-    /// The number of the group of this name.
+    /// The index of the group with this name.
     pub(super) fn place(&self, name: &str) -> Option<usize> {
         self.names.iter().position(|known| known == name)
     }
 
-    /// The name of a group.
+    /// The name of the group with this index.
     #[must_use]
     pub fn name(&self, group: usize) -> &str {
         self.names.get(group).map_or(OTHER, String::as_str)

@@ -1,22 +1,22 @@
-//! A line of an access log: combined (nginx, lighttpd, Apache) or JSON (Caddy, nginx's `log_format … escape=json`).
-//! Which of the two it is, each line says by itself.
+//! Parses access log lines: combined (nginx, lighttpd, Apache) or JSON (Caddy, nginx's `log_format … escape=json`). The
+//! format is detected for each line.
 
 use std::borrow::Cow;
 
 use serde::Deserialize;
 
-/// A request that was answered.
+/// An answered request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AccessLine<'a> {
     /// The path, without scheme, host and query.
     pub path: Cow<'a, str>,
-    /// The status of the answer; 0 where the log has none.
+    /// The response's status code; 0 if the log has none.
     pub status: u16,
-    /// Bytes sent: the body, and the headers where the log counts them.
+    /// Bytes sent: the body, and the headers if the log counts them.
     pub bytes: u64,
     /// The version of HTTP.
     pub protocol: Protocol,
-    /// From the request's first byte to the answer's last, milliseconds, where the log has it.
+    /// From the request's first byte to the response's last, milliseconds, if the log has it.
     pub duration_ms: Option<f64>,
 }
 
@@ -29,12 +29,12 @@ pub enum Protocol {
     H2,
     /// HTTP/3.
     H3,
-    /// Not told, or another.
+    /// Unknown, or another version.
     Other,
 }
 
 impl Protocol {
-    /// The label `protocol`.
+    /// The value of the label `protocol`.
     #[must_use]
     pub fn label(self) -> &'static str {
         match self {
@@ -55,7 +55,7 @@ impl Protocol {
     }
 }
 
-/// Reads a line; `None` where it is of neither form.
+/// Parses a line; `None` if it has neither format.
 #[must_use]
 pub fn parse(line: &[u8]) -> Option<AccessLine<'_>> {
     let start = line.iter().position(|byte| !byte.is_ascii_whitespace())?;
@@ -65,8 +65,8 @@ pub fn parse(line: &[u8]) -> Option<AccessLine<'_>> {
     }
 }
 
-/// `HOST IDENT USER [TIME] "METHOD URI PROTOCOL" STATUS BYTES …`: what follows the bytes is not looked at, so that
-/// formats which append fields are read too.
+/// `HOST IDENT USER [TIME] "METHOD URI PROTOCOL" STATUS BYTES …`: the rest of the line is ignored, so formats with
+/// appended fields are parsed too.
 fn parse_combined(line: &[u8]) -> Option<AccessLine<'_>> {
     let after_time = after(line, b"] \"")?;
     let (request, rest) = quoted(after_time)?;
@@ -88,7 +88,7 @@ fn after<'a>(line: &'a [u8], mark: &[u8]) -> Option<&'a [u8]> {
     line.get(at + mark.len()..)
 }
 
-/// What stands before the closing quote, and what follows it. Servers write a quote within as `\"` or `\x22`.
+/// The text before the closing quote, and the text after it. Servers escape quotes as `\"` or `\x22`.
 fn quoted(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let mut escaped = false;
     let end = text.iter().position(|byte| {
@@ -99,8 +99,8 @@ fn quoted(text: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((text.get(..end)?, text.get(end + 1..)?))
 }
 
-/// Both shapes at once: Caddy's with a `request`, nginx's flat. Names are those of nginx's variables, of Caddy and of
-/// what people commonly write.
+/// Both layouts: Caddy's with a `request` object, nginx's flat. Field names are nginx's variables, Caddy's names, and
+/// common choices of users.
 #[derive(Deserialize)]
 struct Json<'a> {
     #[serde(borrow)]
@@ -131,7 +131,7 @@ enum Request<'a> {
     Line(#[serde(borrow)] Cow<'a, str>),
 }
 
-/// nginx users quote numbers as often as not.
+/// Numbers may be quoted: nginx configurations often do so.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Number {
@@ -224,7 +224,7 @@ mod tests {
             Protocol::H3,
         );
         check(r#"1.2.3.4 - - [t] "GET /say\"hi\" HTTP/1.0" 404 1 "#, r#"/say\"hi\""#, 404, 1, Protocol::H1);
-        // What is no HTTP at all: nginx logs it with 400.
+        // Not HTTP at all: nginx logs it with status 400.
         check(r#"1.2.3.4 - - [t] "\x16\x03\x01" 400 157 "-" "-""#, "", 400, 157, Protocol::Other);
         check(r#"1.2.3.4 - - [t] "-" 408 0 "-" "-""#, "", 408, 0, Protocol::Other);
     }

@@ -1,4 +1,4 @@
-//! Access logs: requests and bytes by group of URIs, status class and protocol version.
+//! Access logs: requests and bytes by URI group, status class and protocol version.
 
 mod account;
 mod groups;

@@ -1,9 +1,9 @@
-//! What is asked of the kernel: `struct perf_event_attr` for a sampling clock on each CPU.
+//! The event configuration: `struct perf_event_attr` of a sampling clock.
 
-/// Bytes of a sample that unwinding may read: enough for the stacks of servers, small enough to copy 99 times a second.
+/// Size of the stack copy for unwinding, bytes: enough for server threads, small enough to copy 99 times a second.
 const STACK_BYTES: u32 = 16 * 1024;
 
-/// Which user registers come with a sample (`asm/perf_regs.h`): what unwinding starts from.
+/// User registers in a sample (`asm/perf_regs.h`), from which unwinding starts.
 #[cfg(target_arch = "x86_64")]
 pub(crate) const REGISTERS: u64 = 1 << 6 | 1 << 7 | 1 << 8; // bp, sp, ip
 #[cfg(target_arch = "aarch64")]
@@ -12,7 +12,7 @@ pub(crate) const REGISTERS: u64 = 1 << 29 | 1 << 30 | 1 << 31 | 1 << 32; // fp, 
 pub(crate) const REGISTERS: u64 = 0;
 pub(crate) const REGISTERS_COUNT: usize = REGISTERS.count_ones() as usize;
 
-/// Bytes of thread and time at the end of every record that is not a sample.
+/// Size of the thread id and time at the end of every record other than a sample, bytes.
 pub(crate) const SAMPLE_ID_BYTES: usize = 16;
 
 const TYPE_SOFTWARE: u32 = 1;
@@ -68,7 +68,7 @@ pub(super) struct Attr {
 const _: () = assert!(size_of::<Attr>() == 112, "PERF_ATTR_SIZE_VER5");
 
 impl Attr {
-    /// The software clock `cpu-clock`: it needs no hardware counters, which virtual machines seldom have.
+    /// The software clock `cpu-clock`, which needs no hardware counters; virtual machines seldom have them.
     pub(super) fn cpu_clock(frequency_hz: u32, with_stacks: bool, wakeup_watermark: u32) -> Self {
         let mut sample_type = sample::IP | sample::TID | sample::TIME | sample::CALLCHAIN;
         let mut attr = Self {

@@ -1,4 +1,4 @@
-//! Samples of what runs on every CPU, by `perf_event_open`: one clock and one ring a CPU, however many threads there are.
+//! Samples every CPU by `perf_event_open`: one clock and one ring buffer for each CPU, whatever the number of threads.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -16,43 +16,36 @@ pub(crate) use ring::RingError;
 use attr::Attr;
 use ring::Ring;
 
-/// How long a reader may be kept from a CPU before samples are lost, milliseconds.
+/// How long the reader may be delayed before samples are lost, milliseconds.
 const READER_DELAY_MS: u64 = 300;
-/// Bytes of a sample with a stack, and of one without; the deepest callchain has 1 KiB.
+/// Size of a sample with a copy of the stack, and without; the deepest callchain takes 1 KiB.
 const SAMPLE_WITH_STACK_BYTES: u64 = 17 * 1024;
 const SAMPLE_BYTES: u64 = 1_100;
-/// Bounds of a ring. The least that is worth trying; and what all CPUs together stay small with.
+/// Minimum and maximum size of a ring.
 const RING_BYTES_MIN: usize = 64 * 1024;
 const RING_BYTES_MAX: usize = 4 << 20;
 
-/// A ring that holds the samples of [`READER_DELAY_MS`]. At 99 Hz with stacks that is 512 KiB: with the control page just
-/// what a process without `CAP_IPC_LOCK` may lock for each CPU (`kernel.perf_event_mlock_kb`, 516 by default).
+/// Size of a ring for the samples of [`READER_DELAY_MS`]. At 99 Hz with stacks it is 512 KiB: with the control page
+/// just what a process without `CAP_IPC_LOCK` may lock for each CPU (`kernel.perf_event_mlock_kb`, 516 by default).
 fn ring_bytes(frequency_hz: u32, with_stacks: bool) -> usize {
     let sample = if with_stacks { SAMPLE_WITH_STACK_BYTES } else { SAMPLE_BYTES };
     let bytes = u64::from(frequency_hz) * sample * READER_DELAY_MS / 1_000;
     usize::try_from(bytes).unwrap_or(RING_BYTES_MAX).clamp(RING_BYTES_MIN, RING_BYTES_MAX).next_power_of_two()
 }
 
-/// The clocks of all CPUs.
+/// The sampling clocks of all CPUs.
 pub(crate) struct Clocks {
     rings: Vec<Ring>,
     bytes: Vec<u8>,
 }
 
-/// What a round of reading met besides records.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Missed {
-    /// Rings whose positions could not be right, and bytes that were no record.
-    pub(crate) broken: u64,
-}
-
 impl Clocks {
-    /// Starts a clock of `frequency_hz` on every CPU of `cpus`; with the user's stacks when they are to be unwound.
+    /// Starts a clock of `frequency_hz` on every CPU of `cpus`; `with_stacks` copies user stacks for unwinding.
     pub(crate) fn start(cpus: &[u32], frequency_hz: u32, with_stacks: bool) -> Result<Self, RingError> {
         let mut bytes = ring_bytes(frequency_hz, with_stacks);
         let rings = loop {
             match open(cpus, frequency_hz, with_stacks, bytes) {
-                // Over what may be locked: a smaller ring loses samples sooner, and counts them.
+                // Over the limit of locked memory: a smaller ring loses samples sooner, and counts them.
                 Err(RingError::Map(_)) if bytes > RING_BYTES_MIN => bytes /= 2,
                 opened => break opened?,
             }
@@ -63,7 +56,7 @@ impl Clocks {
         Ok(Self { rings, bytes: Vec::new() })
     }
 
-    /// Waits until a ring is a quarter full, `wake` can be read, or the time is over.
+    /// Waits until a ring is a quarter full, `wake` is readable, or the time is over.
     pub(crate) fn wait(&self, wake: BorrowedFd<'_>, at_most: Duration) -> io::Result<()> {
         let mut fds: Vec<_> = self.rings.iter().map(|ring| PollFd::new(ring, PollFlags::IN)).collect();
         fds.push(PollFd::from_borrowed_fd(wake, PollFlags::IN));
@@ -77,32 +70,33 @@ impl Clocks {
         }
     }
 
-    /// Stops the clocks; what they wrote can still be read.
+    /// Stops the clocks; their records can still be read.
     pub(crate) fn stop(&self) {
         for ring in &self.rings {
-            // A clock that cannot be stopped ends with its descriptor.
+            // A clock that cannot be stopped ends when its descriptor is closed.
             let _ = ring.disable();
         }
     }
 
-    /// Adds what all rings hold to `records`, in no order across rings.
-    pub(crate) fn read(&mut self, records: &mut Vec<Record>) -> Missed {
-        let mut missed = Missed::default();
+    /// Appends the records of all rings to `records`, unordered across rings; returns the number of rings with invalid
+    /// positions and of invalid records.
+    pub(crate) fn read(&mut self, records: &mut Vec<Record>) -> u64 {
+        let mut broken = 0;
         for ring in &mut self.rings {
             if !ring.drain(&mut self.bytes) {
-                missed.broken += 1;
+                broken += 1;
             }
             let mut rest = self.bytes.as_slice();
             while !rest.is_empty() {
                 let Some((size, record)) = record::parse(rest) else {
-                    missed.broken += 1;
+                    broken += 1;
                     break;
                 };
                 records.extend(record);
                 rest = rest.get(size..).unwrap_or_default();
             }
         }
-        missed
+        broken
     }
 }
 
@@ -113,7 +107,7 @@ fn open(cpus: &[u32], frequency_hz: u32, with_stacks: bool, bytes: usize) -> Res
     for cpu in cpus {
         match Ring::open(&attr, *cpu, pages) {
             Ok(ring) => rings.push(ring),
-            // A CPU may go away between the list and the call.
+            // The CPU may have gone offline since it was listed.
             Err(RingError::Open(error)) if error.raw_os_error() == Some(libc::ENODEV) => {}
             Err(error) => return Err(error),
         }

@@ -1,11 +1,11 @@
-//! The records that the kernel writes into a perf ring, read from bytes: nothing here believes a length it was told.
+//! Parses the records of a perf ring buffer. Lengths in the records are not trusted.
 //!
-//! The layout is that of `include/uapi/linux/perf_event.h` (`enum perf_event_type`) for the sample type that
-//! [`super::attr`] asks for.
+//! The layout follows `include/uapi/linux/perf_event.h` (`enum perf_event_type`) for the sample type that
+//! [`super::attr`] configures.
 
 use super::attr::{REGISTERS, REGISTERS_COUNT, SAMPLE_ID_BYTES};
 
-/// The numbers of the records that are understood; all others are passed over.
+/// The record types that are parsed; all others are skipped.
 mod kind {
     pub(super) const LOST: u32 = 2;
     pub(super) const COMM: u32 = 3;
@@ -17,20 +17,20 @@ mod kind {
     pub(super) const LOST_SAMPLES: u32 = 13;
 }
 
-/// `PERF_RECORD_MISC_COMM_EXEC`: the name changed because of an exec.
+/// `PERF_RECORD_MISC_COMM_EXEC`: the name changed by an exec.
 const MISC_COMM_EXEC: u16 = 1 << 13;
-/// `PERF_RECORD_MISC_MMAP_BUILD_ID`: a build id stands where device and inode would.
+/// `PERF_RECORD_MISC_MMAP_BUILD_ID`: the record has a build id instead of device and inode.
 const MISC_MMAP_BUILD_ID: u16 = 1 << 14;
 /// Callchain entries above this are markers (`PERF_CONTEXT_MAX` is -4095), not addresses.
 const CONTEXT_FIRST: u64 = (-4095_i64).cast_unsigned();
 const CONTEXT_KERNEL: u64 = (-128_i64).cast_unsigned();
 const CONTEXT_USER: u64 = (-512_i64).cast_unsigned();
-/// Frames kept of a stack; the kernel's own limit is 127 by default.
+/// Maximum number of frames in a stack; the kernel's default limit is 127.
 pub(super) const FRAMES_MAX: usize = 128;
 /// `struct perf_event_header`.
 const HEADER_BYTES: usize = 8;
 
-/// A process's and a thread's number.
+/// Process and thread id.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Ids {
     /// Process.
@@ -39,71 +39,71 @@ pub(crate) struct Ids {
     pub(crate) tid: u32,
 }
 
-/// A file that became executable memory of a process.
+/// An executable mapping of a file in a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Mmap {
     pub(crate) start: u64,
     pub(crate) end: u64,
-    /// Where in the file it begins.
+    /// Offset in the file.
     pub(crate) offset: u64,
-    /// The file's inode number; 0 when unknown.
+    /// The file's inode number; 0 if unknown.
     pub(crate) inode: u64,
     pub(crate) path: Vec<u8>,
 }
 
-/// Registers and stack of the user's side of a sample, to unwind from.
+/// User registers and stack of a sample, for unwinding.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct UserStack {
     /// In the order of [`REGISTERS`].
     pub(crate) registers: [u64; REGISTERS_COUNT],
-    /// The bytes from the stack pointer upwards.
+    /// Memory from the stack pointer upwards.
     pub(crate) bytes: Vec<u8>,
 }
 
-/// A moment in which a thread ran.
+/// A sample of a running thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Sample {
     pub(crate) ids: Ids,
-    /// Addresses in the kernel, innermost first.
+    /// Kernel addresses, innermost first.
     pub(crate) kernel: Vec<u64>,
-    /// Addresses in the program by frame pointers, innermost first.
+    /// User space addresses by frame pointers, innermost first.
     pub(crate) user: Vec<u64>,
-    /// To unwind where the program keeps no frame pointers.
+    /// Registers and stack for unwinding, if requested.
     pub(crate) stack: Option<UserStack>,
 }
 
-/// What a record says.
+/// The content of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
     Sample(Sample),
     Mmap(Ids, Mmap),
-    /// A thread has a new name; `exec` when it runs a new program.
+    /// A thread was renamed; `exec` if by executing another program.
     Name {
         ids: Ids,
         name: String,
         exec: bool,
     },
-    /// A thread began; a process when `child.pid` differs from `parent.pid`.
+    /// A thread started; a process if `child.pid` differs from `parent.pid`.
     Fork {
         parent: Ids,
         child: Ids,
     },
     Exit(Ids),
-    /// So many records did not fit.
+    /// Number of records that did not fit into the ring.
     Lost(u64),
-    /// The kernel sampled less often for a while, to bound its own cost.
+    /// The kernel throttled sampling to bound its own cost.
     Throttled,
 }
 
-/// A record with the moment at which it was made, nanoseconds of `CLOCK_MONOTONIC`.
+/// A record with its timestamp, nanoseconds of `CLOCK_MONOTONIC`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Record {
     pub(crate) at_ns: u64,
     pub(crate) event: Event,
 }
 
-/// Takes the record at the front of `bytes`. Returns it, and the bytes that it took, or `None` when the bytes cannot be
-/// a record; a record of an unknown or broken kind is `None` with its size.
+/// Parses the record at the front of `bytes`: its size and the record, or the size alone for an unknown or invalid
+/// record. `None` if the bytes cannot be a record.
 pub(crate) fn parse(bytes: &[u8]) -> Option<(usize, Option<Record>)> {
     let mut header = Reader(bytes);
     let (kind, misc, size) = (header.u32()?, header.u16()?, usize::from(header.u16()?));
@@ -116,7 +116,7 @@ fn record(kind: u32, misc: u16, body: &[u8]) -> Option<Record> {
     if kind == kind::SAMPLE {
         return sample(r);
     }
-    // All others end in the thread and the time (`sample_id_all`).
+    // All other records end with the thread id and the time (`sample_id_all`).
     let id = body.len().checked_sub(SAMPLE_ID_BYTES)?;
     let at_ns = Reader(body.get(id + 8..)?).u64()?;
     r.0 = body.get(..id)?;
@@ -166,7 +166,7 @@ fn sample(mut r: Reader<'_>) -> Option<Record> {
         match r.u64()? {
             CONTEXT_KERNEL => is_kernel = true,
             CONTEXT_USER => is_kernel = false,
-            // Guests and hypervisors are not looked into.
+            // Guest and hypervisor frames are skipped.
             entry if entry >= CONTEXT_FIRST => {}
             entry if is_kernel && sample.kernel.len() < FRAMES_MAX => sample.kernel.push(entry),
             entry if !is_kernel && sample.user.len() < FRAMES_MAX => sample.user.push(entry),
@@ -181,7 +181,7 @@ fn sample(mut r: Reader<'_>) -> Option<Record> {
 }
 
 fn user_stack(r: &mut Reader<'_>) -> Option<UserStack> {
-    // Programs of another width are not unwound (`PERF_SAMPLE_REGS_ABI_64` is 2).
+    // 32-bit programs are not unwound (`PERF_SAMPLE_REGS_ABI_64` is 2).
     if REGISTERS == 0 || r.u64()? != 2 {
         return None;
     }
@@ -191,7 +191,7 @@ fn user_stack(r: &mut Reader<'_>) -> Option<UserStack> {
     }
     let size = usize::try_from(r.u64()?).ok()?;
     let bytes = r.take(size)?;
-    // The kernel says how much of the room it could fill.
+    // The kernel adds how many bytes it could copy.
     let filled = if size == 0 { 0 } else { usize::try_from(r.u64()?).ok()?.min(size) };
     stack.bytes = bytes.get(..filled)?.to_vec();
     Some(stack)
@@ -201,7 +201,7 @@ fn until_nul(bytes: &[u8]) -> &[u8] {
     bytes.split(|byte| *byte == 0).next().unwrap_or_default()
 }
 
-/// Numbers from the front of bytes, in this machine's order, as the kernel wrote them.
+/// Reads numbers in native byte order from the front of a slice.
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {

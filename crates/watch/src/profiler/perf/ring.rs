@@ -1,4 +1,4 @@
-//! One CPU's ring of records, shared with the kernel: opened, mapped, and copied out with every position checked.
+//! The ring buffer of one CPU, shared with the kernel; every position is validated.
 
 use std::fs::File;
 use std::io;
@@ -13,11 +13,11 @@ const FLAG_FD_CLOEXEC: libc::c_ulong = 1 << 3;
 /// `PERF_EVENT_IOC_ENABLE` and `PERF_EVENT_IOC_DISABLE`.
 const IOC_ENABLE: libc::Ioctl = 0x2400;
 const IOC_DISABLE: libc::Ioctl = 0x2401;
-/// Where `struct perf_event_mmap_page` keeps its positions.
+/// Offsets of the positions in `struct perf_event_mmap_page`.
 const DATA_HEAD: usize = 1024;
 const DATA_TAIL: usize = 1032;
 
-/// What could not be done to get a ring.
+/// Why a ring could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RingError {
     /// The kernel refused the event.
@@ -28,7 +28,7 @@ pub(crate) enum RingError {
     Map(#[source] io::Error),
 }
 
-/// The sampling clock of one CPU with its ring.
+/// The sampling clock of one CPU with its ring buffer.
 pub(super) struct Ring {
     event: File,
     map: NonNull<u8>,
@@ -41,7 +41,7 @@ pub(super) struct Ring {
 unsafe impl Send for Ring {}
 
 impl Ring {
-    /// Opens the clock on `cpu`, for all processes, not yet running.
+    /// Opens a disabled clock on `cpu` for all processes.
     pub(super) fn open(attr: &Attr, cpu: u32, data_pages: usize) -> Result<Self, RingError> {
         let cpu = libc::c_int::try_from(cpu).unwrap_or(libc::c_int::MAX);
         // SAFETY: `attr` is a live `perf_event_attr` that carries its own size; the other arguments are plain numbers.
@@ -98,8 +98,8 @@ impl Ring {
         }
     }
 
-    /// Replaces `out` by the bytes written since the last call, and gives their room back. False when the positions
-    /// cannot be right: the bytes are given up.
+    /// Replaces the content of `out` by the bytes written since the last call, and frees their space. Returns false and
+    /// discards the bytes if the positions are invalid.
     pub(super) fn drain(&mut self, out: &mut Vec<u8>) -> bool {
         out.clear();
         // SYNC POINT: acquire meets the kernel's barrier before it stores `data_head` (`perf_output_put_handle`): the

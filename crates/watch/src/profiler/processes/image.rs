@@ -1,5 +1,5 @@
-//! The files that code was mapped from, kept open from the moment they were first met: the process may end and its
-//! files be deleted before anybody asks for names.
+//! The files that code is mapped from. They are kept open from their first use, because the process may end and the
+//! files be deleted before symbols are looked up.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
@@ -10,30 +10,30 @@ use std::path::{Path, PathBuf};
 use super::maps::Backing;
 use crate::profiler::symbols::elf::Layout;
 
-/// Files kept open; a server with its libraries has a few dozen.
+/// Maximum number of open files; a server with its libraries has a few dozen.
 const IMAGES_MAX: usize = 2_048;
 
-/// A file that code was mapped from.
+/// A file that code is mapped from.
 pub(crate) struct Image {
-    /// Its name without folders; `[vdso]` for the kernel's own page.
+    /// File name without directories; `[vdso]` for the vDSO.
     pub(crate) name: String,
-    /// The file; `None` when it could not be opened.
+    /// The file; `None` if it could not be opened.
     pub(crate) file: Option<File>,
-    /// Folders in which `usr/lib/debug` may hold its symbols: the roots of the processes that use it.
+    /// The root directory of the process that uses it, in which `usr/lib/debug` may have its symbols.
     pub(crate) root: PathBuf,
-    /// How it is laid out, read when first needed; `None` inside when it is no ELF file.
+    /// The layout, read when first needed; the inner `None` means that it is not an ELF file.
     layout: Option<Option<Layout>>,
 }
 
 impl Image {
-    /// How the file is laid out; `None` when it is no readable ELF file.
+    /// The layout; `None` if the file is not a readable ELF file.
     pub(crate) fn layout(&mut self) -> Option<&Layout> {
         let file = self.file.as_ref();
         self.layout.get_or_insert_with(|| Layout::read(file?)).as_ref()
     }
 }
 
-/// A mapping of a file, as `/proc/PID/maps` or the kernel's record tells it.
+/// A mapping of a file, from `/proc/PID/maps` or a kernel record.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MappedFile<'a> {
     pub(crate) start: u64,
@@ -42,18 +42,18 @@ pub(crate) struct MappedFile<'a> {
     pub(crate) path: &'a [u8],
 }
 
-/// The images met so far.
+/// The images used so far.
 #[derive(Default)]
 pub(crate) struct Images {
     list: Vec<Image>,
     known: HashMap<(u64, Vec<u8>), u32>,
-    /// Files that could not be opened or kept, by name.
+    /// Names of files that could not be opened or kept.
     pub(crate) unreadable: Vec<String>,
 }
 
 impl Images {
-    /// What backs a mapping of process `pid`; a file is opened when it is first met. `relatives` are processes that may
-    /// see the same files when `pid` is gone already.
+    /// The backing of a mapping of process `pid`; a file is opened at its first use. `relatives` are processes that may
+    /// see the same files if `pid` has ended already.
     pub(crate) fn backing(&mut self, pid: u32, relatives: &[u32], mapped: &MappedFile<'_>) -> Backing {
         let is_file = mapped.path.first() == Some(&b'/')
             && !mapped.path.starts_with(b"//")
@@ -98,8 +98,8 @@ fn name_of(path: &[u8]) -> String {
     String::from_utf8_lossy(name).into_owned()
 }
 
-/// Opens the mapped file: exactly it where the right is there (`map_files` wants `CAP_CHECKPOINT_RESTORE`), else by its
-/// path in the process's own root, so that a container's files are its own.
+/// Opens the mapped file: itself if permitted (`map_files` needs `CAP_CHECKPOINT_RESTORE`), else by its path in the
+/// process's own root directory, so that files of containers are found.
 fn open(pid: u32, relatives: &[u32], mapped: &MappedFile<'_>) -> (Option<File>, PathBuf) {
     let root = |pid: u32| PathBuf::from(format!("/proc/{pid}/root"));
     let exact = format!("/proc/{pid}/map_files/{:x}-{:x}", mapped.start, mapped.end);
@@ -117,7 +117,7 @@ fn open(pid: u32, relatives: &[u32], mapped: &MappedFile<'_>) -> (Option<File>, 
     (None, PathBuf::from("/"))
 }
 
-/// Only a regular file with that inode (0: any) is read: never a pipe or a device that a container put there.
+/// Opens only a regular file with this inode (0: any), never a pipe or device that a container put there.
 fn open_regular(path: &Path, inode: u64) -> Option<File> {
     let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path).ok()?;

@@ -1,36 +1,36 @@
-//! The executable memory of a process: `/proc/PID/maps` read from text, then kept true by the mappings that follow.
+//! The executable mappings of a process: read from `/proc/PID/maps`, then updated by later mappings.
 
 use std::collections::BTreeMap;
 
-/// Mappings kept of a process; the kernel's own limit is `vm.max_map_count`, 65,530 by default.
+/// Maximum number of mappings of a process; the kernel's limit is `vm.max_map_count`, 65,530 by default.
 const MAPPINGS_MAX: usize = 65_536;
 
-/// What backs a piece of executable memory.
+/// The backing of an executable mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Backing {
-    /// A file, by its number among the images.
+    /// A file, by its index among the images.
     Image(u32),
-    /// No file: code made while the program runs.
+    /// No file: JIT-compiled code.
     Anonymous,
 }
 
-/// A piece of executable memory that ends at `end`.
+/// An executable mapping that ends at `end`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Mapping {
     pub(crate) end: u64,
-    /// Where in the file it begins.
+    /// Offset in the file.
     pub(crate) offset: u64,
     pub(crate) backing: Backing,
 }
 
-/// The executable memory of a process, by start address.
+/// The executable mappings of a process, by start address.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Memory {
     mappings: BTreeMap<u64, Mapping>,
 }
 
 impl Memory {
-    /// Puts a mapping where it is; what it covers of others is gone, as in the process.
+    /// Adds a mapping; overlapping parts of others are removed, as in the process.
     pub(crate) fn map(&mut self, start: u64, mapping: Mapping) {
         if start >= mapping.end {
             return;
@@ -57,12 +57,12 @@ impl Memory {
         }
     }
 
-    /// All mappings, with their starts.
+    /// All mappings with their start addresses.
     pub(crate) fn all(&self) -> impl Iterator<Item = (u64, Mapping)> {
         self.mappings.iter().map(|(start, mapping)| (*start, *mapping))
     }
 
-    /// The mapping that holds `address`, with its start.
+    /// The mapping that contains `address`, with its start address.
     pub(crate) fn at(&self, address: u64) -> Option<(u64, Mapping)> {
         let (start, mapping) = self.mappings.range(..=address).next_back()?;
         (address < mapping.end).then_some((*start, *mapping))
@@ -77,12 +77,12 @@ pub(crate) struct MapsLine<'a> {
     pub(crate) is_executable: bool,
     pub(crate) offset: u64,
     pub(crate) inode: u64,
-    /// The file, with `(deleted)` after it where it is; empty for anonymous memory.
+    /// The file, followed by `(deleted)` if it is; empty for anonymous memory.
     pub(crate) path: &'a [u8],
 }
 
 impl<'a> MapsLine<'a> {
-    /// Reads `start-end perms offset device inode path` (`fs/proc/task_mmu.c`, `show_map_vma`).
+    /// Parses `start-end perms offset device inode path` (`fs/proc/task_mmu.c`, `show_map_vma`).
     pub(crate) fn parse(line: &'a [u8]) -> Option<Self> {
         let (head, path) = fields(line, 5)?;
         let text = std::str::from_utf8(head).ok()?;
@@ -97,7 +97,7 @@ impl<'a> MapsLine<'a> {
     }
 }
 
-/// The first `count` space-separated fields, and what comes after them.
+/// The first `count` space-separated fields, and the rest.
 fn fields(line: &[u8], count: usize) -> Option<(&[u8], &[u8])> {
     let mut at = 0;
     for _ in 0..count {

@@ -1,5 +1,5 @@
-//! The processes that are followed: their threads' names and their executable memory, kept true by the kernel's records
-//! while they fork, start other programs and end.
+//! The tracked processes: thread names and executable mappings, updated by the kernel's records when they fork, exec
+//! and end.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -15,16 +15,16 @@ use super::unwind::Unwinding;
 use image::{Images, MappedFile};
 use maps::{Mapping, MapsLine, Memory};
 
-/// Processes followed at a time.
+/// Maximum number of processes tracked at a time.
 const PROCESSES_MAX: usize = 16_384;
-/// Names kept for threads of one process.
+/// Maximum number of thread names for one process.
 const THREADS_MAX: usize = 65_536;
-/// Maps of code made while running that are kept open.
+/// Maximum number of JIT maps kept open.
 const JITS_MAX: usize = 256;
 
-/// A process that is followed.
+/// A tracked process.
 pub(crate) struct Process {
-    /// A number of our own: the kernel uses its numbers again.
+    /// A unique id, because the kernel reuses PIDs.
     pub(crate) serial: u32,
     pub(crate) memory: Memory,
     pub(crate) unwinding: Unwinding,
@@ -32,14 +32,14 @@ pub(crate) struct Process {
     threads: HashMap<u32, Arc<str>>,
 }
 
-/// All processes that are followed, and what outlives them.
+/// All tracked processes, and the files that outlive them.
 pub(crate) struct TrackedProcesses {
     pub(crate) images: Images,
-    /// Maps of code made while running, by the process's serial number.
+    /// JIT maps by the process's serial number.
     pub(crate) jits: HashMap<u32, File>,
-    /// Processes whose memory could not be read.
+    /// Number of processes whose mappings could not be read.
     pub(crate) unreadable: usize,
-    /// Processes that were not followed because there were too many.
+    /// Number of processes not tracked because there were too many.
     pub(crate) refused: usize,
     processes: HashMap<u32, Process>,
     follows_children: bool,
@@ -59,7 +59,7 @@ impl TrackedProcesses {
         }
     }
 
-    /// Follows a process that runs already, with its children where they are wanted.
+    /// Tracks a running process, with its descendants if configured.
     pub(crate) fn add(&mut self, pid: u32) {
         let pids = if self.follows_children { tree::with_descendants(&[pid]) } else { vec![pid] };
         for pid in pids {
@@ -69,7 +69,7 @@ impl TrackedProcesses {
         }
     }
 
-    /// Reads what `/proc` says of a process.
+    /// Reads a process's mappings and thread names from `/proc`.
     fn read(&mut self, pid: u32) {
         let mut memory = Memory::default();
         match std::fs::read(format!("/proc/{pid}/maps")) {
@@ -82,7 +82,7 @@ impl TrackedProcesses {
                     memory.map(start, Mapping { end, offset: line.offset, backing });
                 }
             }
-            // It has ended: nothing will be sampled of it.
+            // It has ended: it will not be sampled.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return,
             Err(_) => self.unreadable += 1,
         }
@@ -100,17 +100,17 @@ impl TrackedProcesses {
         self.processes.insert(pid, Process { serial: self.serials, memory, unwinding, parent, threads });
     }
 
-    /// The process, with the images that its memory refers to.
+    /// A process, and the images to which its mappings refer.
     pub(crate) fn process(&mut self, pid: u32) -> Option<(&mut Process, &mut Images)> {
         Some((self.processes.get_mut(&pid)?, &mut self.images))
     }
 
-    /// The processes that live, by number.
+    /// The live processes with their PIDs.
     pub(crate) fn living(&self) -> impl Iterator<Item = (u32, &Process)> {
         self.processes.iter().map(|(pid, process)| (*pid, process))
     }
 
-    /// Opens the map of code made while running, if the process has one and it is not open yet.
+    /// Opens the process's JIT map if it has one that is not open yet.
     pub(crate) fn look_for_jit_map(&mut self, pid: u32) {
         let Some(process) = self.processes.get(&pid) else { return };
         if self.jits.len() < JITS_MAX && !self.jits.contains_key(&process.serial) {
@@ -129,7 +129,7 @@ impl TrackedProcesses {
         name
     }
 
-    /// Takes note of what a record says about processes; samples are none of it.
+    /// Updates the processes by a record; samples are ignored.
     pub(crate) fn note(&mut self, event: &Event) {
         match event {
             Event::Fork { parent, child } => self.forked(*parent, *child),
@@ -146,7 +146,7 @@ impl TrackedProcesses {
                     process.memory = Memory::default();
                     process.unwinding = Unwinding::default();
                     process.threads.clear();
-                    // What an earlier program made while running is not this one's.
+                    // JIT code of the earlier program does not belong to this one.
                     self.serials = self.serials.wrapping_add(1);
                     process.serial = self.serials;
                 }

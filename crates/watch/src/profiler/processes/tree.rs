@@ -1,14 +1,16 @@
-//! Processes, their children and their threads, as `/proc` lists them.
+//! Lists processes, their descendants and their threads from `/proc`.
 
 use std::collections::{HashMap, HashSet};
 
-/// The numbers in a folder of `/proc`.
+use crate::proc::stat;
+
+/// The numeric entries of a directory in `/proc`.
 fn numbers(folder: &str) -> Vec<u32> {
     let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
     entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
-/// Whether the process is there.
+/// Whether the process exists.
 pub(crate) fn exists(pid: u32) -> bool {
     std::path::Path::new(&format!("/proc/{pid}/stat")).exists()
 }
@@ -18,7 +20,7 @@ pub(crate) fn threads(pid: u32) -> Vec<u32> {
     numbers(&format!("/proc/{pid}/task"))
 }
 
-/// The name of a thread; `None` when it has ended.
+/// The name of a thread; `None` if it has ended.
 pub(crate) fn thread_name(pid: u32, tid: u32) -> Option<String> {
     let name = std::fs::read(format!("/proc/{pid}/task/{tid}/comm")).ok()?;
     Some(String::from_utf8_lossy(&name).trim_end_matches('\n').to_owned())
@@ -29,27 +31,17 @@ pub(crate) fn thread_names(pid: u32) -> Vec<(u32, String)> {
     threads(pid).into_iter().filter_map(|tid| Some((tid, thread_name(pid, tid)?))).collect()
 }
 
-/// Name and parent of a line of `/proc/PID/stat`; the name may hold spaces and brackets itself.
-pub(crate) fn name_and_parent(stat: &str) -> Option<(&str, u32)> {
-    let open = stat.find('(')?;
-    let close = stat.rfind(')')?;
-    let name = stat.get(open + 1..close)?;
-    let parent = stat.get(close + 1..)?.split_ascii_whitespace().nth(1)?.parse().ok()?;
-    Some((name, parent))
-}
-
-/// All processes: number, name, parent.
+/// All processes: PID, name, parent.
 fn all() -> Vec<(u32, String, u32)> {
     let read = |pid: u32| {
-        let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
-        let stat = String::from_utf8_lossy(&stat);
-        let (name, parent) = name_and_parent(&stat)?;
-        Some((pid, name.to_owned(), parent))
+        let text = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
+        let stat = stat::parse(&text)?;
+        Some((pid, String::from_utf8_lossy(stat.name).into_owned(), stat.parent))
     };
     numbers("/proc").into_iter().filter_map(read).collect()
 }
 
-/// `roots` and all processes that descend from them.
+/// `roots` and all their descendants.
 pub fn with_descendants(roots: &[u32]) -> Vec<u32> {
     let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
     for (pid, _, parent) in all() {
@@ -67,7 +59,7 @@ pub fn with_descendants(roots: &[u32]) -> Vec<u32> {
     found
 }
 
-/// The processes of that name (the kernel keeps 15 bytes of it), or whose program file has that name.
+/// The processes with this name (of which the kernel keeps 15 bytes) or this program file name.
 pub fn named(name: &str) -> Vec<u32> {
     let short = name.get(..15).unwrap_or(name);
     let is_it = |pid: u32, comm: &str| {
@@ -88,16 +80,6 @@ pub fn named(name: &str) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn names_may_hold_brackets() {
-        let check = |stat, expect| assert_eq!(name_and_parent(stat), expect, "{stat}");
-        check("12 (a) S 1 12 12", Some(("a", 1)));
-        check("12 (a) b (c)) R 77 12", Some(("a) b (c)", 77)));
-        check("12 (a", None);
-        check(")(", None);
-        check("12 (a) S", None);
-    }
 
     #[test]
     fn this_process_is_found_with_its_threads() {

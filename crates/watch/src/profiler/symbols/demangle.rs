@@ -1,11 +1,11 @@
-//! Names as the programmer wrote them.
+//! Demangles symbol names.
 
 use std::fmt::Write;
 
-/// Longest name kept, bytes; templates can grow without bound.
+/// Maximum length of a name, bytes; template names can be arbitrarily long.
 const NAME_BYTES_MAX: usize = 1_024;
 
-/// The name without the compiler's encoding: without hashes, parameters and return types.
+/// The demangled name, without hashes, parameters and return types.
 pub(crate) fn demangle(name: &[u8]) -> String {
     let text = String::from_utf8_lossy(name.get(..NAME_BYTES_MAX).unwrap_or(name));
     let mut out = Short(String::new());
@@ -22,7 +22,7 @@ pub(crate) fn demangle(name: &[u8]) -> String {
     if out.0.is_empty() { text.into_owned() } else { out.0 }
 }
 
-/// A name that stops growing.
+/// A string of bounded length.
 struct Short(String);
 
 impl Write for Short {

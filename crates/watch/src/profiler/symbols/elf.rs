@@ -1,7 +1,7 @@
-//! What an ELF file says about its code: how it is laid out, how to unwind it, and what its functions are called.
+//! Reads ELF files: layout, unwind tables and symbols.
 //!
-//! The files belong to the watched processes, so nothing in them is believed: every size is bounded by a budget, and
-//! the files are read, not mapped, because a mapped file that is cut short ends the reader.
+//! The files belong to the watched processes and are not trusted: all sizes are bounded by a budget, and files are
+//! read, not mapped, because truncating a mapped file would kill the reader.
 
 use std::fs::File;
 use std::ops::Range;
@@ -14,12 +14,12 @@ use object::{
     SymbolIndex, SymbolKind,
 };
 
-/// Bytes that may be read of a file in one go; the symbol table of a large browser has some 100 MB.
+/// Maximum number of bytes read of a file in one pass; the symbol table of a large browser has about 100 MB.
 const BUDGET_BYTES: u64 = 256 << 20;
-/// The unwind tables kept of a file.
+/// Maximum size of a file's unwind table, bytes.
 const UNWIND_BYTES_MAX: u64 = 64 << 20;
 
-/// A file read at positions, until the budget is used up.
+/// A file that can be read until a budget is used up.
 #[derive(Debug)]
 struct Bounded<'a> {
     file: &'a File,
@@ -57,20 +57,20 @@ fn cache(file: &File) -> ReadCache<impl ReadCacheOps + '_> {
     ReadCache::new(Bounded { file, position: 0, left: BUDGET_BYTES })
 }
 
-/// Whether a program was built by Go: its linker leaves word of the build in a section of its own.
+/// Whether a program was built by Go, whose linker adds the section `.go.buildinfo`.
 pub(crate) fn is_go(file: &File) -> bool {
     let cache = cache(file);
     object::File::parse(&cache).is_ok_and(|elf| elf.section_by_name(".go.buildinfo").is_some())
 }
 
-/// A section with the addresses that the file states for it.
+/// A section with its address range.
 #[derive(Clone, Debug)]
 pub(crate) struct Section {
     pub(crate) addresses: Range<u64>,
     pub(crate) data: Arc<[u8]>,
 }
 
-/// A loaded part of the file.
+/// A loadable segment.
 #[derive(Clone, Copy, Debug)]
 struct Segment {
     offset: u64,
@@ -79,7 +79,7 @@ struct Segment {
     is_executable: bool,
 }
 
-/// How a file is laid out in memory, and how its code is unwound.
+/// The memory layout and unwind tables of a file.
 #[derive(Debug, Default)]
 pub(crate) struct Layout {
     segments: Vec<Segment>,
@@ -89,7 +89,7 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// Reads the layout; `None` when this is no ELF file.
+    /// Reads the layout; `None` if this is not an ELF file.
     pub(crate) fn read(file: &File) -> Option<Self> {
         let cache = cache(file);
         let elf = object::File::parse(&cache).ok()?;
@@ -112,9 +112,10 @@ impl Layout {
         })
     }
 
-    /// The address that the file states for the byte at `offset`.
+    /// The virtual address of the byte at `offset`.
     pub(crate) fn address_of(&self, offset: u64) -> Option<u64> {
-        // Mappings begin at pages, segments need not: the bytes before a segment in its first page belong to it too.
+        // Mappings start at page boundaries, segments need not: the bytes before a segment in its first page belong to
+        // it too.
         let holds = |s: &&Segment| {
             let end = s.offset.saturating_add(s.bytes);
             offset >= (s.offset & !0xfff) && offset < end
@@ -124,7 +125,7 @@ impl Layout {
         Some(segment.address.wrapping_add(offset.wrapping_sub(segment.offset)))
     }
 
-    /// The functions that the unwind tables know, by address: they bound functions where no symbol does.
+    /// The functions in the unwind tables, sorted by address: they delimit functions without symbols.
     pub(crate) fn functions(&self) -> Vec<Range<u64>> {
         use gimli::UnwindSection;
         let Some(section) = &self.eh_frame else { return Vec::new() };
@@ -146,24 +147,24 @@ impl Layout {
     }
 }
 
-/// A function with its name as the file has it.
+/// A function symbol with its mangled name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Symbol {
     pub(crate) start: u64,
     pub(crate) name: Vec<u8>,
-    /// The symbol says where the function ends; else it reaches to whatever comes next.
+    /// Whether the symbol has a size; otherwise the function extends to the next one.
     pub(crate) is_sized: bool,
 }
 
-/// Where to look for the names of functions.
+/// Where to read symbols from.
 pub(crate) enum Source<'a> {
-    /// A file.
+    /// A file on disk.
     File(&'a File),
     /// A file in memory.
     Bytes(&'a [u8]),
 }
 
-/// Gives each of `addresses` (sorted) the function it lies in, where a symbol says so.
+/// The symbol of the function that contains each of the sorted `addresses`.
 pub(crate) fn name(source: &Source<'_>, addresses: &[u64]) -> Vec<Option<Symbol>> {
     let named = match source {
         Source::File(file) => {
@@ -189,12 +190,12 @@ fn name_in<'d, R: object::ReadRef<'d>>(elf: &object::File<'d, R>, addresses: &[u
                 index: s.index(),
             })
             .collect();
-        // Of several names for one place the sized, global one is what people know.
+        // Of several symbols at one address the global one with a size is preferred.
         symbols.sort_unstable_by_key(|s| (s.start, s.size > 0, !s.is_local, s.index.0));
         for (address, slot) in addresses.iter().zip(&mut found).filter(|(_, slot)| slot.is_none()) {
             let Some(extent) = holder(&symbols, *address) else { continue };
             let Ok(symbol) = table.symbol_by_index(extent.index) else { continue };
-            // A function without a size ends with its section at the latest.
+            // A function without a size ends at the latest with its section.
             let section = symbol.section_index().and_then(|section| elf.section_by_index(section).ok());
             let is_in = section.is_some_and(|s| *address - s.address().min(*address) < s.size());
             let is_sized = extent.size > 0;
@@ -210,7 +211,7 @@ fn name_in<'d, R: object::ReadRef<'d>>(elf: &object::File<'d, R>, addresses: &[u
     found
 }
 
-/// Where a symbol lies.
+/// Address and size of a symbol.
 struct Extent {
     start: u64,
     size: u64,
@@ -218,23 +219,23 @@ struct Extent {
     index: SymbolIndex,
 }
 
-/// Whether a symbol names code. Hand-written code often has labels that are no functions by type.
+/// Whether a symbol names code. Assembly often has labels without function type.
 fn is_code<'d>(symbol: &impl ObjectSymbol<'d>, code: &[SectionIndex]) -> bool {
     let is_label = matches!(symbol.kind(), SymbolKind::Unknown | SymbolKind::Label);
     let in_code = || symbol.section_index().is_some_and(|section| code.contains(&section));
     !symbol.is_undefined() && (symbol.kind() == SymbolKind::Text || is_label && in_code())
 }
 
-/// The symbol that `address` lies in, of symbols in order.
+/// The symbol that contains `address`, in a sorted list.
 fn holder(symbols: &[Extent], address: u64) -> Option<&Extent> {
     let above = symbols.partition_point(|symbol| symbol.start <= address);
     let below = symbols.get(..above)?;
-    // A smaller function may lie inside a larger one's range (cold parts); a label may too, and is no function then.
+    // A smaller function may lie inside a larger one's range (cold parts); a label inside a function is not a function.
     let sized = below.iter().rev().take(8).find(|symbol| address - symbol.start < symbol.size);
     sized.or_else(|| below.last().filter(|symbol| symbol.size == 0))
 }
 
-/// Jumps to other files' functions have no symbol, but a section of their own.
+/// Stubs that call other files' functions have no symbol, but a section of their own (`.plt`).
 fn plt<'d, R: object::ReadRef<'d>>(elf: &object::File<'d, R>, address: u64) -> Option<Symbol> {
     let section = elf.sections().find(|s| {
         s.address() <= address
@@ -244,18 +245,18 @@ fn plt<'d, R: object::ReadRef<'d>>(elf: &object::File<'d, R>, address: u64) -> O
     Some(Symbol { start: section.address(), name: b"[plt]".to_vec(), is_sized: true })
 }
 
-/// A function of another file that this one calls.
+/// A function imported from another file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Import {
-    /// The address that the file states for the word which the dynamic linker fills in.
+    /// Virtual address of the slot that the dynamic linker fills in.
     pub(crate) slot: u64,
     pub(crate) name: Vec<u8>,
 }
 
-/// Imports read of a file.
+/// Maximum number of imports of a file.
 const IMPORTS_MAX: usize = 65_536;
 
-/// The functions of other files that this one calls; only of 64-bit files.
+/// The functions imported by this file; 64-bit files only.
 pub(crate) fn imports(file: &File) -> Vec<Import> {
     let cache = cache(file);
     let Ok(elf) = object::File::parse(&cache) else { return Vec::new() };
@@ -272,16 +273,16 @@ pub(crate) fn imports(file: &File) -> Vec<Import> {
     relocations.take(IMPORTS_MAX).filter_map(import).collect()
 }
 
-/// Where more symbols of a stripped file are: a compressed table inside it, or a file of its own.
+/// Further symbols of a stripped file.
 pub(crate) struct DebugSymbols {
-    /// `.gnu_debugdata`, unpacked: what Fedora and its kin ship.
+    /// The decompressed section `.gnu_debugdata`, which Fedora and related distributions ship.
     pub(crate) debug_data: Option<Vec<u8>>,
-    /// The path under `usr/lib/debug/.build-id`, where Debian's and Fedora's debug packages put them.
+    /// Path of the debug file below `usr/lib/debug/.build-id`, as installed by Debian's and Fedora's debug packages.
     pub(crate) debug_file: Option<String>,
 }
 
-/// Says where more symbols of this file can be found.
-pub(crate) fn elsewhere(file: &File) -> DebugSymbols {
+/// Finds further symbols of this file.
+pub(crate) fn debug_symbols(file: &File) -> DebugSymbols {
     let cache = cache(file);
     let Ok(elf) = object::File::parse(&cache) else {
         return DebugSymbols { debug_data: None, debug_file: None };

@@ -68,8 +68,8 @@ fn a_debug_file_is_found_by_the_build_id() {
     let (folder, inner) = program();
     tool("objcopy", &["--only-keep-debug", "program", "debug"], folder.path());
     tool("strip", &["program"], folder.path());
-    let elsewhere = elsewhere(&File::open(folder.path().join("program")).unwrap());
-    let path = elsewhere.debug_file.expect("it has a build id");
+    let debug_symbols = debug_symbols(&File::open(folder.path().join("program")).unwrap());
+    let path = debug_symbols.debug_file.expect("it has a build id");
     assert!(path.starts_with("usr/lib/debug/.build-id/") && path.ends_with(".debug"), "{path}");
     assert_eq!(name_at(&File::open(folder.path().join("debug")).unwrap(), inner).as_deref(), Some("inner"));
 }
@@ -83,8 +83,8 @@ fn a_compressed_table_inside_a_stripped_file_is_read() {
     std::fs::write(folder.path().join("packed"), packed.finish().unwrap()).unwrap();
     tool("strip", &["program"], folder.path());
     tool("objcopy", &["--add-section", ".gnu_debugdata=packed", "program", "with"], folder.path());
-    let elsewhere = elsewhere(&File::open(folder.path().join("with")).unwrap());
-    let named = name(&Source::Bytes(&elsewhere.debug_data.unwrap()), &[inner]);
+    let debug_symbols = debug_symbols(&File::open(folder.path().join("with")).unwrap());
+    let named = name(&Source::Bytes(&debug_symbols.debug_data.unwrap()), &[inner]);
     assert_eq!(named[0].as_ref().unwrap().name, b"inner");
 }
 
@@ -142,6 +142,6 @@ fn broken_files_are_no_files() {
         let layout = Layout::read(&file);
         let functions = layout.map(|layout| layout.functions().len()).unwrap_or_default();
         assert!(functions <= bytes.len());
-        let _ = (name_at(&file, inner), imports(&file).len(), elsewhere(&file).debug_file);
+        let _ = (name_at(&file, inner), imports(&file).len(), debug_symbols(&file).debug_file);
     }
 }

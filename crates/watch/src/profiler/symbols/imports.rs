@@ -1,7 +1,8 @@
-//! Names for functions that their own file does not name, from the files that call them.
+//! Names unnamed functions by the files that import them.
 //!
-//! A stripped C library names `memcpy` only as a choice to be made; what was chosen (`__memmove_avx_unaligned_erms`) has
-//! no symbol. But whoever calls `memcpy` holds the address of the choice, in a table filled in by the dynamic linker.
+//! A stripped C library exports `memcpy` only as an indirect function; the chosen implementation
+//! (`__memmove_avx_unaligned_erms`) has no symbol. But a caller's table, filled in by the dynamic linker, has its
+//! address.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
@@ -11,25 +12,22 @@ use super::elf;
 use crate::profiler::processes::TrackedProcesses;
 use crate::profiler::processes::maps::Backing;
 
-/// Processes asked; more of a server say the same again.
+/// Maximum number of processes examined; further ones of a server have the same tables.
 const PROCESSES_MAX: usize = 8;
 
-/// A function: the number of its image, and the address that the file states for its start.
+/// A function: the index of its image, and its virtual address in the file.
 type Function = (u32, u64);
 
-/// Names of `wanted`, as far as a living process imports them.
-pub(super) fn name(
-    wanted: &HashSet<Function>,
-    followed: &mut TrackedProcesses,
-) -> HashMap<Function, Vec<u8>> {
+/// The names of `wanted` functions that a live process imports.
+pub(super) fn name(wanted: &HashSet<Function>, tracked: &mut TrackedProcesses) -> HashMap<Function, Vec<u8>> {
     let mut names = HashMap::new();
     if wanted.is_empty() {
         return names;
     }
-    let pids: Vec<u32> = followed.living().map(|(pid, _)| pid).take(PROCESSES_MAX).collect();
+    let pids: Vec<u32> = tracked.living().map(|(pid, _)| pid).take(PROCESSES_MAX).collect();
     for pid in pids {
         if names.len() < wanted.len() {
-            of_process(pid, wanted, followed, &mut names);
+            of_process(pid, wanted, tracked, &mut names);
         }
     }
     names
@@ -38,12 +36,12 @@ pub(super) fn name(
 fn of_process(
     pid: u32,
     wanted: &HashSet<Function>,
-    followed: &mut TrackedProcesses,
+    tracked: &mut TrackedProcesses,
     names: &mut HashMap<Function, Vec<u8>>,
 ) {
     let Ok(memory) = File::open(format!("/proc/{pid}/mem")) else { return };
-    let Some((process, images)) = followed.process(pid) else { return };
-    // Where each file's address 0 lies in this process.
+    let Some((process, images)) = tracked.process(pid) else { return };
+    // Load address of each file in this process.
     let mut bases: HashMap<u32, u64> = HashMap::new();
     for (start, mapping) in process.memory.all() {
         let Backing::Image(id) = mapping.backing else { continue };

@@ -1,42 +1,42 @@
-//! Names of code that a program makes while it runs: the map that Node, Java and Python write for profilers.
+//! Names of JIT-compiled code, from the map that Node, Java and Python write for profilers.
 //!
-//! `/tmp/perf-PID.map` holds a line `start size name` for each piece of code, numbers in hexadecimal; PID and `/tmp` are
-//! those that the process itself sees (`tools/perf/Documentation/jit-interface.txt`).
+//! `/tmp/perf-PID.map` has a line `start size name` for each piece of code, with hexadecimal numbers; PID and `/tmp`
+//! are as the process itself sees them (`tools/perf/Documentation/jit-interface.txt`).
 
 use std::fs::{File, OpenOptions};
 use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt;
 
-/// Bytes read of a map; a long-running Node has some MB.
+/// Maximum size of a map, bytes; that of a long-running Node has some MB.
 const MAP_BYTES_MAX: u64 = 64 << 20;
 
-/// Opens the map of a process; `None` while there is none.
+/// Opens the map of a process; `None` if there is none.
 pub(crate) fn open(pid: u32) -> Option<File> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let path = format!("/proc/{pid}/root/tmp/perf-{}.map", inner_pid(&status).unwrap_or(pid));
-    // A link could point anywhere: only the file itself is read.
+    // Symbolic links are not followed: they could point anywhere.
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path).ok()?;
     file.metadata().ok()?.is_file().then_some(file)
 }
 
-/// The number that the process has in its own, innermost namespace.
+/// The process's PID in its innermost PID namespace.
 fn inner_pid(status: &str) -> Option<u32> {
     let line = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
     line.split_ascii_whitespace().next_back()?.parse().ok()
 }
 
-/// Reads the map, as far as it is readable.
+/// Reads the map as far as possible.
 pub(crate) fn read(file: &File) -> String {
     let mut bytes = Vec::new();
-    // What could be read of a file that ends in an error is still good.
+    // The part that was read before an error is still useful.
     let _ = file.take(MAP_BYTES_MAX).read_to_end(&mut bytes);
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// The name of the code at each of `addresses`.
 pub(crate) fn name(map: &str, addresses: &[u64]) -> Vec<Option<String>> {
-    // Later lines replace earlier ones: the place was used again.
+    // Later lines replace earlier ones: the memory was reused.
     let mut pieces: Vec<(u64, u64, usize, &str)> = map
         .lines()
         .enumerate()

@@ -1,16 +1,16 @@
 //! Names of kernel functions, from the text of `/proc/kallsyms`.
 
-/// The kernel's function at each of `addresses` (sorted), or `None`. All are `None` when the kernel hides its addresses
-/// (`kernel.kptr_restrict`): then the text has zeros.
+/// The kernel function at each of the sorted `addresses`. All are `None` if the kernel hides its addresses
+/// (`kernel.kptr_restrict`), which then read as zero.
 pub(crate) fn name(kallsyms: &str, addresses: &[u64]) -> Vec<Option<String>> {
-    // The greatest start at or below each address, with its name; one pass over some 200,000 lines, none kept.
+    // The symbol with the greatest start at or below each address.
     let mut best: Vec<Option<(u64, &str)>> = vec![None; addresses.len()];
     let mut starts: Vec<(u64, &str)> = kallsyms.lines().filter_map(function).collect();
     starts.sort_by_key(|(start, _)| *start);
     for (address, slot) in addresses.iter().zip(&mut best) {
         let above = starts.partition_point(|(start, _)| start <= address);
         *slot = above.checked_sub(1).and_then(|index| starts.get(index)).copied().map(|(start, name)| {
-            // Aliases share a start: the first in the file is the plain one.
+            // Of aliases at one address the first in the file is the usual name.
             let first = starts.partition_point(|(other, _)| *other < start);
             starts.get(first).copied().unwrap_or((start, name))
         });
@@ -18,7 +18,7 @@ pub(crate) fn name(kallsyms: &str, addresses: &[u64]) -> Vec<Option<String>> {
     best.into_iter().map(|found| found.map(|(_, name)| name.to_owned())).collect()
 }
 
-/// Start and name of a line `address type name [module]` that tells of a function.
+/// Parses a line `address type name [module]`; `None` if it is not a function.
 fn function(line: &str) -> Option<(u64, &str)> {
     let mut fields = line.split_ascii_whitespace();
     let start = u64::from_str_radix(fields.next()?, 16).ok().filter(|start| *start != 0)?;

@@ -1,4 +1,4 @@
-//! Names for the places that were met, found once sampling is over: one pass over each file, none kept open after.
+//! Symbol lookup for code locations, after sampling: one pass over each file.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::File;
@@ -17,20 +17,20 @@ use super::processes::TrackedProcesses;
 use super::stack_counts::CodeLocation;
 use elf::{Source, Symbol};
 
-/// Where the kernel tells its functions' names.
+/// The kernel's symbol table.
 const KALLSYMS: &str = "/proc/kallsyms";
 
-/// What places are called.
+/// The names of code locations.
 pub(crate) struct Names {
-    /// A frame for each place, in the order of the places.
+    /// One frame for each location, in the same order.
     pub(crate) frames: Vec<Frame>,
-    /// What could not be named, and what would help.
+    /// What could not be named, and how to fix it.
     pub(crate) limits: Vec<String>,
 }
 
-/// Names all places.
-pub(crate) fn name(places: &[CodeLocation], followed: &mut TrackedProcesses) -> Names {
-    let mut naming = Naming { frames: HashMap::new(), limits: Vec::new() };
+/// Names all locations.
+pub(crate) fn name(places: &[CodeLocation], tracked: &mut TrackedProcesses) -> Names {
+    let mut namer = Namer { frames: HashMap::new(), limits: Vec::new() };
     let mut kernel = Vec::new();
     let mut files: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
     let mut anonymous: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
@@ -44,29 +44,29 @@ pub(crate) fn name(places: &[CodeLocation], followed: &mut TrackedProcesses) -> 
             CodeLocation::Unknown => {}
         }
     }
-    naming.kernel(kernel);
-    naming.files(files, followed);
-    naming.anonymous(anonymous, followed);
+    namer.kernel(kernel);
+    namer.files(files, tracked);
+    namer.anonymous(anonymous, tracked);
     let unknown = || Frame { symbol: "[unknown]".to_owned(), module: "[unknown]".to_owned() };
-    let frames = places.iter().map(|place| naming.frames.remove(place).unwrap_or_else(unknown)).collect();
-    Names { frames, limits: naming.limits }
+    let frames = places.iter().map(|place| namer.frames.remove(place).unwrap_or_else(unknown)).collect();
+    Names { frames, limits: namer.limits }
 }
 
-struct Naming {
+struct Namer {
     frames: HashMap<CodeLocation, Frame>,
     limits: Vec<String>,
 }
 
-/// A function without a symbol, as the place in its file where it begins.
+/// A function without a symbol, identified by its start address in the file.
 struct Unnamed {
     place: CodeLocation,
     image: u32,
     start: u64,
-    /// It is one function; else several may lie there.
+    /// Whether it is one function; otherwise it may be several.
     is_known: bool,
 }
 
-impl Naming {
+impl Namer {
     fn put(&mut self, place: CodeLocation, symbol: String, module: &str) {
         self.frames.insert(place, Frame { symbol, module: module.to_owned() });
     }
@@ -76,7 +76,7 @@ impl Naming {
             return;
         }
         addresses.sort_unstable();
-        // A file of the kernel's own making: it is as long as the kernel has functions.
+        // A kernel file, as long as the kernel has functions.
         let text = std::fs::read(KALLSYMS).unwrap_or_default();
         let names = kernel::name(&String::from_utf8_lossy(&text), &addresses);
         if names.iter().all(Option::is_none) {
@@ -85,21 +85,21 @@ impl Naming {
             self.limits.push(help.to_owned());
         }
         for (address, name) in addresses.into_iter().zip(names) {
-            // Addresses that mean nothing to anybody are one place.
+            // All unnamed kernel addresses are one function.
             let symbol = name.unwrap_or_else(|| "[kernel]".to_owned());
             self.put(CodeLocation::Kernel(address), symbol, "[kernel]");
         }
     }
 
-    fn files(&mut self, files: BTreeMap<u32, Vec<u64>>, followed: &mut TrackedProcesses) {
+    fn files(&mut self, files: BTreeMap<u32, Vec<u64>>, tracked: &mut TrackedProcesses) {
         let mut unnamed = Vec::new();
         for (image, offsets) in files {
-            unnamed.extend(self.file(image, offsets, followed));
+            unnamed.extend(self.file(image, offsets, tracked));
         }
         let wanted = unnamed.iter().map(|unnamed| (unnamed.image, unnamed.start)).collect::<HashSet<_>>();
-        let imported = imports::name(&wanted, followed);
+        let imported = imports::name(&wanted, tracked);
         for Unnamed { place, image, start, is_known } in unnamed {
-            let module = followed.images.get(image).map(|image| image.name.clone()).unwrap_or_default();
+            let module = tracked.images.get(image).map(|image| image.name.clone()).unwrap_or_default();
             let imported = imported.get(&(image, start)).map(|name| demangle::demangle(name));
             self.put(
                 place,
@@ -111,9 +111,9 @@ impl Naming {
         }
     }
 
-    /// Names what symbols of the file name; returns what they do not.
-    fn file(&mut self, id: u32, offsets: Vec<u64>, followed: &mut TrackedProcesses) -> Vec<Unnamed> {
-        let Some(image) = followed.images.get(id) else { return Vec::new() };
+    /// Names locations by the file's symbols; returns those without one.
+    fn file(&mut self, id: u32, offsets: Vec<u64>, tracked: &mut TrackedProcesses) -> Vec<Unnamed> {
+        let Some(image) = tracked.images.get(id) else { return Vec::new() };
         let module = image.name.clone();
         let Some(layout) = image.layout() else {
             for offset in offsets {
@@ -122,7 +122,7 @@ impl Naming {
             }
             return Vec::new();
         };
-        // The file's own addresses, sorted, with the offsets that they came from.
+        // Sorted addresses in the file's address space, with their file offsets.
         let mut stated: Vec<(u64, u64)> =
             offsets.iter().map(|offset| (layout.address_of(*offset).unwrap_or(*offset), *offset)).collect();
         stated.sort_unstable();
@@ -134,7 +134,7 @@ impl Naming {
         let mut functions = Vec::new();
         if named.iter().any(|named| named.as_ref().is_none_or(|named| !named.is_sized)) {
             functions = image.layout().map(elf::Layout::functions).unwrap_or_default();
-            // A name without an end does not reach into the next function, even if that has no name.
+            // A symbol without a size does not extend into the next function, even if that has no name.
             for (address, slot) in addresses.iter().zip(&mut named) {
                 let begins = function_at(&functions, *address).map_or(0, |function| function.start);
                 *slot = slot.take().filter(|named| named.is_sized || named.start >= begins);
@@ -149,7 +149,7 @@ impl Naming {
             match named {
                 Some(named) => self.put(place, demangle::demangle(&named.name), &module),
                 None => {
-                    // Between functions that are known lies hand-written code: it is one until somebody tells it apart.
+                    // Code between known functions is usually hand-written assembly: it counts as one function.
                     let known = function_at(&functions, address).map(|function| function.start);
                     let gap = || {
                         let above = functions.partition_point(|function| function.start <= address);
@@ -163,15 +163,15 @@ impl Naming {
         unnamed
     }
 
-    fn anonymous(&mut self, anonymous: BTreeMap<u32, Vec<u64>>, followed: &mut TrackedProcesses) {
-        for pid in followed.living().map(|(pid, _)| pid).collect::<Vec<_>>() {
-            if followed.process(pid).is_some_and(|(process, _)| anonymous.contains_key(&process.serial)) {
-                followed.look_for_jit_map(pid);
+    fn anonymous(&mut self, anonymous: BTreeMap<u32, Vec<u64>>, tracked: &mut TrackedProcesses) {
+        for pid in tracked.living().map(|(pid, _)| pid).collect::<Vec<_>>() {
+            if tracked.process(pid).is_some_and(|(process, _)| anonymous.contains_key(&process.serial)) {
+                tracked.look_for_jit_map(pid);
             }
         }
         let mut has_unnamed = false;
         for (process, addresses) in anonymous {
-            let map = followed.jits.get(&process).map(jit::read);
+            let map = tracked.jits.get(&process).map(jit::read);
             has_unnamed |= map.is_none();
             let names = jit::name(map.as_deref().unwrap_or_default(), &addresses);
             for (address, name) in addresses.into_iter().zip(names) {
@@ -187,15 +187,15 @@ impl Naming {
     }
 }
 
-/// The function that holds `address`, of functions in order.
+/// The function that contains `address`, in a sorted list.
 fn function_at(functions: &[Range<u64>], address: u64) -> Option<&Range<u64>> {
     let above = functions.partition_point(|function| function.start <= address);
     above.checked_sub(1).and_then(|below| functions.get(below)).filter(|function| address < function.end)
 }
 
-/// Fills in names from a stripped file's compressed table, and from its debug package.
+/// Adds names from a stripped file's compressed symbol table and from its debug package.
 fn name_elsewhere(file: &File, root: &std::path::Path, addresses: &[u64], named: &mut [Option<Symbol>]) {
-    let elsewhere = elf::elsewhere(file);
+    let debug_symbols = elf::debug_symbols(file);
     let mut fill = |source: &Source<'_>| {
         for (slot, name) in named.iter_mut().zip(elf::name(source, addresses)) {
             if slot.is_none() {
@@ -203,10 +203,10 @@ fn name_elsewhere(file: &File, root: &std::path::Path, addresses: &[u64], named:
             }
         }
     };
-    if let Some(bytes) = &elsewhere.debug_data {
+    if let Some(bytes) = &debug_symbols.debug_data {
         fill(&Source::Bytes(bytes));
     }
-    let Some(path) = &elsewhere.debug_file else { return };
+    let Some(path) = &debug_symbols.debug_file else { return };
     for folder in [root, std::path::Path::new("/")] {
         let Ok(file) = File::open(folder.join(path)) else { continue };
         if file.metadata().is_ok_and(|meta| meta.is_file()) {

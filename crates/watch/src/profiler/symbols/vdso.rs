@@ -1,4 +1,4 @@
-//! The page of code that the kernel maps into every process. All processes have the same, so ours is copied.
+//! The vDSO, code that the kernel maps into every process. It is the same for all, so this process's is copied.
 
 use std::fs::File;
 use std::io::Write;
@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 
 use crate::profiler::processes::maps::MapsLine;
 
-/// The kernel's page as a file in memory; `None` where it cannot be read.
+/// The vDSO as a memory file; `None` if it cannot be read.
 pub(crate) fn image() -> Option<File> {
     let maps = std::fs::read("/proc/self/maps").ok()?;
     let line = maps.split(|byte| *byte == b'\n').find(|line| line.ends_with(b"[vdso]"))?;

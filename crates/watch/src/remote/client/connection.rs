@@ -1,4 +1,4 @@
-//! A connection to an agent that was the right one and let us in.
+//! An authenticated connection to an agent.
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -17,12 +17,12 @@ use crate::remote::wire::{
     Consent, Frame, FrameReader, RESPONSE_BYTES_MAX, Request, Response, VERSION, write_message,
 };
 
-/// Name, connection, TLS and token together.
+/// Time limit for name resolution and connecting, and again for TLS and the token.
 const WELCOME_WITHIN: Duration = Duration::from_secs(10);
-/// An agent's words are cut.
+/// Maximum length of texts from an agent, characters.
 const WORDS_MAX: usize = 1_000;
 
-/// What the agent said of itself.
+/// What the agent says about itself.
 #[derive(Clone, Debug)]
 pub(super) struct Welcome {
     pub(super) name: String,
@@ -30,7 +30,7 @@ pub(super) struct Welcome {
     pub(super) consent: Option<Consent>,
 }
 
-/// A connection that was welcomed.
+/// A connection after the agent's welcome.
 pub(super) struct Connection {
     pub(super) peer: SocketAddr,
     pub(super) welcome: Welcome,
@@ -51,11 +51,11 @@ impl Connection {
         welcomed.unwrap_or_else(|_| Err(RemoteError::Silent { address: address(), within_s }))
     }
 
-    /// TLS, the token, and the welcome.
+    /// TLS handshake, token, and welcome.
     async fn greet(config: &RemoteConfig, stream: TcpStream) -> Result<Self, RemoteError> {
         let address = || config.address.clone();
         let no = |error: io::Error| RemoteError::Connect { address: address(), why: error.to_string() };
-        // Where nothing was heard, nothing is known of who is there: neither its certificate nor that it is none.
+        // If nothing was received, nothing is known about the peer, not even whether it speaks TLS.
         let closed = |_: io::Error| RemoteError::Closed { address: address() };
         let peer = stream.peer_addr().map_err(closed)?;
         stream.set_nodelay(true).map_err(closed)?;
@@ -67,7 +67,7 @@ impl Connection {
                 let connector = TlsConnector::from(tls::client(expected).map_err(failed)?);
                 let name = ServerName::try_from("throng-watch").map_err(|e| failed(e.to_string()))?;
                 let secured = connector.connect(name, stream).await.map_err(|error| match error.kind() {
-                    // What came was judged by TLS.
+                    // Data was received, and TLS rejected it.
                     io::ErrorKind::InvalidData => failed(error.to_string()),
                     _ => closed(error),
                 });
@@ -93,7 +93,7 @@ impl Connection {
         }
     }
 
-    /// The first of a name's addresses that answers.
+    /// Connects to the first address of the name that accepts.
     async fn dial(address: &str) -> io::Result<TcpStream> {
         let mut error: io::Error = io::ErrorKind::NotFound.into();
         for address in address.to_socket_addrs()? {
@@ -105,7 +105,7 @@ impl Connection {
         Err(error)
     }
 
-    /// Sends a request; an agent that does not take it in time is lost.
+    /// Sends a request; an agent that does not take it within [`LOST_AFTER`] is lost.
     pub(super) async fn ask(&mut self, request: &Request) -> io::Result<()> {
         let mut out = Vec::new();
         write_message(&mut out, request)?;
@@ -117,7 +117,7 @@ impl Connection {
     }
 }
 
-/// At most so many words of an agent, and nothing that a terminal would act on.
+/// Shortens an agent's text and removes control characters.
 pub(super) fn cut(text: &str) -> String {
     untrusted::escaped(text, WORDS_MAX).into_owned()
 }

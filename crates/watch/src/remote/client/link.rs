@@ -1,4 +1,4 @@
-//! Keeps the connection to an agent, makes it again when it is lost, and turns the agent's rows into the run's.
+//! Maintains the connection to an agent: pings, reconnects after a loss, and turns the agent's rows into the run's.
 
 use std::io;
 use std::sync::atomic::Ordering::Relaxed;
@@ -15,47 +15,63 @@ use super::{AgentCommand, LOST_AFTER, RemoteConfig, Shared};
 use crate::remote::clock::AgentClock;
 use crate::remote::wire::{Frame, NO_PROFILE, Request, Response};
 
-/// The sign of life; and the first ones, closer together, to align the clocks.
+/// Keep-alive interval, and the shorter interval of the first pings, which align the clocks.
 const PING_EVERY: Duration = Duration::from_secs(1);
 const FIRST_PINGS: u32 = 10;
 const FIRST_PING_EVERY: Duration = Duration::from_millis(20);
 const RECONNECT_EVERY: Duration = Duration::from_secs(1);
 
-/// Keeps the connection, and makes it again when it is lost.
+/// A connection to an agent that is reopened after a loss.
 pub(super) struct Link {
     pub(super) config: RemoteConfig,
     pub(super) shared: Arc<Shared>,
-    pub(super) sink: Option<RowTranslator>,
+    pub(super) translator: Option<RowTranslator>,
 }
 
-/// Why a connection is no longer served.
-enum Over {
-    /// The run wants no more.
-    Done,
-    Lost(String),
+/// The state of one connection: the clock estimate, the last ping, and whether rows have been requested.
+struct ConnectionState {
+    /// Origin of the clock's times.
+    base: Instant,
+    clock: AgentClock,
+    pings: u32,
+    /// Number and send time of the last ping.
+    pinged: Option<(u32, i64)>,
+    /// Rows are to be requested once the clocks are aligned.
+    wants_rows: bool,
+    is_aligned: bool,
+}
+
+impl ConnectionState {
+    fn now_us(&self) -> i64 {
+        i64::try_from(self.base.elapsed().as_micros()).unwrap_or(i64::MAX)
+    }
+
+    /// Notes a ping that is sent now; its number.
+    fn ping(&mut self) -> u32 {
+        self.pings = self.pings.wrapping_add(1);
+        self.pinged = Some((self.pings, self.now_us()));
+        self.pings
+    }
 }
 
 impl Link {
-    /// Serves until nobody gives orders any more.
-    pub(super) async fn run(mut self, first: Connection, mut orders: mpsc::Receiver<AgentCommand>) {
+    /// Serves until all senders of commands are dropped.
+    pub(super) async fn run(mut self, first: Connection, mut commands: mpsc::Receiver<AgentCommand>) {
         let mut connection = first;
         loop {
-            let over = self.serve(&mut connection, &mut orders).await;
+            let ended = self.serve(&mut connection, &mut commands).await;
             self.shared.was_lost.store(true, Relaxed);
             self.shared.is_connected.store(false, Relaxed);
             drop(connection);
-            let why = match over {
-                Over::Done => return self.end_series(),
-                Over::Lost(why) => why,
-            };
             self.end_series();
-            self.tell(&format!("the watcher at {} is lost: {why}", self.config.address));
+            let Err(why) = ended else { return };
+            self.event(&format!("the watcher at {} is lost: {why}", self.config.address));
             connection = loop {
                 tokio::time::sleep(RECONNECT_EVERY).await;
-                // Orders that came meanwhile are for a connection that is not there; the end of orders is the end.
+                // Commands that arrived meanwhile have no connection; a closed channel ends the loop.
                 loop {
-                    match orders.try_recv() {
-                        Ok(order) => self.take_up(order),
+                    match commands.try_recv() {
+                        Ok(command) => self.start_rows(command),
                         Err(mpsc::error::TryRecvError::Empty) => break,
                         Err(mpsc::error::TryRecvError::Disconnected) => return,
                     }
@@ -66,146 +82,149 @@ impl Link {
             };
             self.shared.heard();
             self.shared.is_connected.store(true, Relaxed);
-            self.tell(&format!("the watcher at {} is back", self.config.address));
+            self.event(&format!("the watcher at {} is back", self.config.address));
         }
     }
 
-    /// Serves one connection to its end.
+    /// Serves one connection until the senders of commands are dropped; an error says why it was lost before that.
     async fn serve(
         &mut self,
         connection: &mut Connection,
-        orders: &mut mpsc::Receiver<AgentCommand>,
-    ) -> Over {
-        let lost = |error: io::Error| Over::Lost(error.to_string());
-        let base = Instant::now();
-        let now_us = || i64::try_from(base.elapsed().as_micros()).unwrap_or(i64::MAX);
-        let mut clock = AgentClock::default();
-        let (mut number, mut asked) = (0_u32, None);
+        commands: &mut mpsc::Receiver<AgentCommand>,
+    ) -> Result<(), String> {
+        let lost = |error: io::Error| error.to_string();
+        let mut state = ConnectionState {
+            base: Instant::now(),
+            clock: AgentClock::default(),
+            pings: 0,
+            pinged: None,
+            wants_rows: self.translator.is_some(),
+            is_aligned: false,
+        };
         let mut ping_at = tokio::time::Instant::now();
-        // Rows come when their times can be placed.
-        let (mut begins, mut is_aligned) = (self.sink.is_some(), false);
         loop {
             tokio::select! {
-                order = orders.recv() => {
-                    let request = match order {
-                        None => return Over::Done,
-                        Some(AgentCommand::Profile { moment, duration }) => {
-                            let duration_ms = u32::try_from(duration.as_millis()).unwrap_or(u32::MAX);
-                            Request::Profile { moment, duration_ms }
-                        }
-                        Some(AgentCommand::EndProfile) => Request::EndProfile,
-                        Some(order) => {
-                            self.take_up(order);
-                            begins = !is_aligned;
-                            if begins {
-                                continue;
-                            }
-                            Request::Begin
-                        }
-                    };
-                    if let Err(error) = connection.ask(&request).await {
-                        return lost(error);
+                command = commands.recv() => {
+                    let Some(command) = command else { return Ok(()) };
+                    if let Some(request) = self.request(command, &mut state) {
+                        connection.ask(&request).await.map_err(lost)?;
                     }
                 }
                 () = tokio::time::sleep_until(ping_at) => {
                     let heard_at = *self.shared.heard_at.lock().unwrap_or_else(PoisonError::into_inner);
                     if heard_at.elapsed() >= LOST_AFTER {
-                        return Over::Lost(format!("nothing was heard for {}", units::duration(LOST_AFTER)));
+                        return Err(format!("nothing was received for {}", units::duration(LOST_AFTER)));
                     }
-                    number = number.wrapping_add(1);
-                    asked = Some((number, now_us()));
-                    if let Err(error) = connection.ask(&Request::Ping { number }).await {
-                        return lost(error);
-                    }
+                    let number = state.ping();
+                    connection.ask(&Request::Ping { number }).await.map_err(lost)?;
                     ping_at += if number < FIRST_PINGS { FIRST_PING_EVERY } else { PING_EVERY };
                 }
-                frame = connection.frames.next::<Response>(&mut connection.reader) => match frame {
-                    Err(error) => return lost(error),
-                    Ok(Frame::Samples(samples)) => self.samples(&samples, &clock, base),
-                    Ok(Frame::Message(Response::Row(row))) => self.row(row, &clock, base),
-                    Ok(Frame::Message(Response::Pong { number, agent_us, rows_dropped })) => {
-                        self.shared.heard();
-                        if let Some((_, sent_us)) = asked.take_if(|(asked, _)| *asked == number) {
-                            clock.heard(sent_us, agent_us, now_us());
-                            self.shared.clock_error_us.store(clock.error_us(), Relaxed);
-                        }
-                        is_aligned |= number >= FIRST_PINGS;
-                        if is_aligned
-                            && std::mem::take(&mut begins)
-                            && let Err(error) = connection.ask(&Request::Begin).await
-                        {
-                            return lost(error);
-                        }
-                        if let Some(sink) = &mut self.sink {
-                            sink.rows.count_dropped(rows_dropped.saturating_sub(sink.dropped_before));
-                            sink.dropped_before = rows_dropped;
+                frame = connection.frames.next::<Response>(&mut connection.reader) => match frame.map_err(lost)? {
+                    Frame::Samples(samples) => self.samples(&samples, &state),
+                    Frame::Message(Response::Row(row)) => self.row(row, &state),
+                    Frame::Message(Response::Pong { number, agent_us, rows_dropped }) => {
+                        self.pong(&mut state, number, agent_us, rows_dropped);
+                        if state.is_aligned && std::mem::take(&mut state.wants_rows) {
+                            connection.ask(&Request::Begin).await.map_err(lost)?;
                         }
                     }
-                    Ok(Frame::Message(Response::Refused { why })) => return Over::Lost(cut(&why)),
-                    Ok(Frame::Message(Response::Welcome { .. })) => return Over::Lost("it lost its place".into()),
+                    Frame::Message(Response::Refused { why }) => return Err(cut(&why)),
+                    Frame::Message(Response::Welcome { .. }) => return Err("it sent a second welcome".into()),
                 },
             }
         }
     }
 
-    fn take_up(&mut self, order: AgentCommand) {
-        if let AgentCommand::Begin { host, zero, rows, name } = order {
-            self.sink = Some(RowTranslator::new(host, name, zero, rows));
+    /// The request for a command; `None` if it has to wait until the clocks are aligned.
+    fn request(&mut self, command: AgentCommand, state: &mut ConnectionState) -> Option<Request> {
+        match command {
+            begin @ AgentCommand::Begin { .. } => {
+                self.start_rows(begin);
+                state.wants_rows = !state.is_aligned;
+                state.is_aligned.then_some(Request::Begin)
+            }
+            AgentCommand::Profile { moment, duration } => {
+                let duration_ms = u32::try_from(duration.as_millis()).unwrap_or(u32::MAX);
+                Some(Request::Profile { moment, duration_ms })
+            }
+            AgentCommand::EndProfile => Some(Request::EndProfile),
         }
     }
 
-    fn samples(&mut self, samples: &[HostSample], clock: &AgentClock, base: Instant) {
-        let Some(sink) = &mut self.sink else { return };
+    /// Sets where rows go; other commands need a connection.
+    fn start_rows(&mut self, command: AgentCommand) {
+        if let AgentCommand::Begin { host, zero, rows, name } = command {
+            self.translator = Some(RowTranslator::new(host, name, zero, rows));
+        }
+    }
+
+    fn pong(&mut self, state: &mut ConnectionState, number: u32, agent_us: i64, rows_dropped: u64) {
+        self.shared.heard();
+        if let Some((_, sent_us)) = state.pinged.take_if(|(pinged, _)| *pinged == number) {
+            state.clock.heard(sent_us, agent_us, state.now_us());
+            self.shared.clock_error_us.store(state.clock.error_us(), Relaxed);
+        }
+        state.is_aligned |= number >= FIRST_PINGS;
+        if let Some(translator) = &mut self.translator {
+            translator.rows.count_dropped(rows_dropped.saturating_sub(translator.dropped_before));
+            translator.dropped_before = rows_dropped;
+        }
+    }
+
+    fn samples(&mut self, samples: &[HostSample], state: &ConnectionState) {
+        let Some(translator) = &mut self.translator else { return };
         for sample in samples {
-            let Some(series) = sink.placed(sample) else { continue };
-            let at = sink.ours(sample.at, clock, base);
-            sink.rows.send(HostRow::Sample(HostSample { series, at, value: sample.value }));
+            let Some(series) = translator.series_of(sample) else { continue };
+            let at = translator.run_time(sample.at, &state.clock, state.base);
+            translator.rows.send(HostRow::Sample(HostSample { series, at, value: sample.value }));
         }
     }
 
-    fn row(&mut self, row: HostRow, clock: &AgentClock, base: Instant) {
-        let Some(sink) = &mut self.sink else { return };
+    fn row(&mut self, row: HostRow, state: &ConnectionState) {
+        let Some(translator) = &mut self.translator else { return };
         let row = match row {
-            HostRow::Sample(sample) => return self.samples(&[sample], clock, base),
+            HostRow::Sample(sample) => return self.samples(&[sample], state),
             HostRow::Series(mut series) => {
-                let Some(ours) = sink.announced(series.id) else { return };
-                (series.id, series.host) = (ours, sink.host);
+                let Some(ours) = translator.announce(series.id) else { return };
+                (series.id, series.host) = (ours, translator.host);
                 HostRow::Series(series)
             }
             HostRow::Info(mut info) => {
-                info.host = sink.host;
-                sink.clock_error_us = sink.clock_error_us.max(clock.error_us());
-                info.clock_error_us = sink.clock_error_us;
-                if let Some(name) = &sink.name {
+                info.host = translator.host;
+                translator.clock_error_us = translator.clock_error_us.max(state.clock.error_us());
+                info.clock_error_us = translator.clock_error_us;
+                if let Some(name) = &translator.name {
                     info.name.clone_from(name);
                 }
                 HostRow::Info(info)
             }
             HostRow::Event(mut event) => {
                 if event.kind == HostEventKind::Unreadable && event.detail.starts_with(NO_PROFILE) {
-                    self.shared.profile_came();
+                    self.shared.profile_done();
                 }
-                (event.host, event.at) = (sink.host, sink.ours(event.at, clock, base));
+                (event.host, event.at) =
+                    (translator.host, translator.run_time(event.at, &state.clock, state.base));
                 HostRow::Event(event)
             }
             HostRow::Profile(mut profile) => {
-                self.shared.profile_came();
-                (profile.host, profile.started_at) = (sink.host, sink.ours(profile.started_at, clock, base));
+                self.shared.profile_done();
+                (profile.host, profile.started_at) =
+                    (translator.host, translator.run_time(profile.started_at, &state.clock, state.base));
                 HostRow::Profile(profile)
             }
         };
-        sink.rows.send(row);
+        translator.rows.send(row);
     }
 
-    /// Ends all series: from here on nothing is known of them. The agent numbers anew after a loss.
+    /// Ends all series. After a loss the agent assigns new series ids.
     fn end_series(&mut self) {
-        if let Some(sink) = &mut self.sink {
-            sink.end_series();
+        if let Some(translator) = &mut self.translator {
+            translator.end_series();
         }
     }
 
-    fn tell(&self, detail: &str) {
-        let Some(sink) = &self.sink else { return };
-        sink.tell(HostEventKind::Watcher, detail.to_owned());
+    fn event(&self, detail: &str) {
+        let Some(translator) = &self.translator else { return };
+        translator.event(HostEventKind::Watcher, detail.to_owned());
     }
 }

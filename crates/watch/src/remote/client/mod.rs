@@ -1,9 +1,9 @@
-//! The run's end: connects to an agent, keeps the clocks aligned, takes rows, and knows at once when it is gone.
+//! The run's client: connects to an agent, aligns the clocks, receives rows, and detects at once when the agent is
+//! gone.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use throng_observation::host::HostId;
@@ -11,6 +11,7 @@ use tokio::sync::mpsc;
 
 use super::Fingerprint;
 use super::wire::Consent;
+use crate::background::BackgroundThread;
 use crate::rows::RowSender;
 
 mod connection;
@@ -20,24 +21,24 @@ mod translator;
 use connection::{Connection, Welcome};
 use link::Link;
 
-/// Which agent.
+/// How to reach an agent.
 #[derive(Clone, Debug)]
 pub struct RemoteConfig {
-    /// Where it listens: `host:port`.
+    /// Its address, `host:port`.
     pub address: String,
-    /// What it asks of whoever connects.
+    /// The token that it expects.
     pub token: String,
-    /// Its certificate's; `None`: without TLS, which only a loopback address may be.
+    /// Fingerprint of its certificate; `None` means no TLS, allowed on loopback only.
     pub fingerprint: Option<Fingerprint>,
 }
 
 /// Why an agent cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RemoteError {
-    /// Without TLS anybody between could read and forge.
+    /// Without TLS the traffic could be read and forged.
     #[error("the agent at {0} is not on loopback: give the fingerprint that it prints when it starts")]
     Plain(String),
-    /// Nobody answers there.
+    /// No connection could be made.
     #[error("no agent answers at {address}: {why}; is `throng watch` running there?")]
     Connect {
         /// Where.
@@ -45,17 +46,17 @@ pub enum RemoteError {
         /// Why.
         why: String,
     },
-    /// Something takes connections there and says nothing.
+    /// The connection was accepted, but nothing was received.
     #[error(
         "the agent at {address} took the connection and did not answer within {within_s} s: it is too busy, or stopped"
     )]
     Silent {
         /// Where.
         address: String,
-        /// How long was waited, seconds.
+        /// How long the client waited, seconds.
         within_s: u64,
     },
-    /// It closes connections before it has said who it is.
+    /// The connection was closed before anything was received.
     #[error(
         "the agent at {address} closed the connection before it said anything: it is busy refusing strangers, who come \
          faster than it lets them in, or what listens there is no agent; try again, or keep the strangers from its port"
@@ -64,38 +65,38 @@ pub enum RemoteError {
         /// Where.
         address: String,
     },
-    /// Somebody else answers there, or nobody who speaks TLS.
+    /// The peer has another certificate or does not speak TLS.
     #[error("the agent at {address} is not the one with fingerprint {expected}: {why}")]
     Certificate {
         /// Where.
         address: String,
-        /// Whom we asked for.
+        /// The expected fingerprint.
         expected: Fingerprint,
-        /// What was there.
+        /// What the peer presented.
         why: String,
     },
-    /// It does not serve this run.
+    /// The agent refused the session.
     #[error("the agent at {address} refused: {why}")]
     Refused {
         /// Where.
         address: String,
-        /// Its words.
+        /// The reason it gave.
         why: String,
     },
 }
 
-/// Without an answer for so long the agent is lost (docs/watch.md). A server at its limit may make it wait for a CPU for
-/// some of that.
+/// Without an answer for this long the agent counts as lost (docs/watch.md). A server at its limit may keep it waiting
+/// for a CPU for part of that time.
 const LOST_AFTER: Duration = Duration::from_secs(5);
 
-/// An agent that others flood lets in who comes for the first time in a second: so often, and so long, it is tried.
-const TRIED_EVERY: Duration = Duration::from_millis(300);
-const TRIED_WITHIN: Duration = Duration::from_secs(5);
+/// A flooded agent admits an address on its first connection of a second: retry this often, and for this long.
+const RETRY_EVERY: Duration = Duration::from_millis(300);
+const RETRY_WITHIN: Duration = Duration::from_secs(5);
 
-/// Finding the names of a profile takes a while.
+/// Time limit for ending a profile; symbol lookup takes a while.
 const PROFILE_ENDS_WITHIN: Duration = Duration::from_secs(10);
 
-/// A connected agent. Dropping it ends the connection.
+/// A connected agent. Dropping it closes the connection.
 #[derive(Debug)]
 pub struct RemoteAgent {
     peer: SocketAddr,
@@ -103,23 +104,24 @@ pub struct RemoteAgent {
     targets: Vec<String>,
     consent: Option<Consent>,
     shared: Arc<Shared>,
-    orders: mpsc::Sender<AgentCommand>,
-    thread: Option<JoinHandle<()>>,
+    // Dropped in this order: the thread ends when the sender is gone.
+    commands: mpsc::Sender<AgentCommand>,
+    _thread: BackgroundThread,
 }
 
-/// What the run knows of the agent at the moment.
+/// The agent's current state, shared with the connection's thread.
 #[derive(Debug)]
 struct Shared {
     heard_at: Mutex<Instant>,
     is_connected: AtomicBool,
-    /// Once gone it does not agree any more, even when it is back: another owner may have started it.
+    /// Consent ends when the agent is lost, even if it comes back: another owner may have started it.
     was_lost: AtomicBool,
     clock_error_us: AtomicU64,
-    /// Profiles that were asked for and have not come.
+    /// Requested profiles that have not arrived.
     profiles_due: AtomicU32,
 }
 
-/// What the run wants of the connection's thread.
+/// Commands for the connection's thread.
 enum AgentCommand {
     Begin { host: HostId, zero: Instant, rows: RowSender, name: Option<String> },
     Profile { moment: String, duration: Duration },
@@ -127,16 +129,16 @@ enum AgentCommand {
 }
 
 impl RemoteAgent {
-    /// Connects, checks that it is the right agent, shows the token, and waits to be welcomed.
+    /// Connects, verifies the certificate, sends the token, and waits for the welcome.
     ///
     /// # Errors
     /// When one of these fails.
     pub fn connect(config: &RemoteConfig) -> Result<Self, RemoteError> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let no = |why: String| RemoteError::Connect { address: config.address.clone(), why };
-        let runtime = runtime.map_err(|error| no(error.to_string()))?;
+        let failed = |why: String| RemoteError::Connect { address: config.address.clone(), why };
+        let runtime = runtime.map_err(|error| failed(error.to_string()))?;
         let connection = runtime.block_on(Self::open(config))?;
-        let (orders, receiver) = mpsc::channel(64);
+        let (commands, receiver) = mpsc::channel(64);
         let shared = Arc::new(Shared {
             heard_at: Mutex::new(Instant::now()),
             is_connected: AtomicBool::new(true),
@@ -145,29 +147,28 @@ impl RemoteAgent {
             profiles_due: AtomicU32::new(0),
         });
         let (peer, welcome) = (connection.peer, connection.welcome.clone());
-        let link = Link { config: config.clone(), shared: shared.clone(), sink: None };
-        let thread = std::thread::Builder::new()
-            .name("watch-remote".into())
-            .spawn(move || runtime.block_on(link.run(connection, receiver)))
-            .map_err(|error| no(error.to_string()))?;
+        let link = Link { config: config.clone(), shared: shared.clone(), translator: None };
+        let work = move || runtime.block_on(link.run(connection, receiver));
+        let thread =
+            BackgroundThread::spawn("watch-remote", work).map_err(|error| failed(error.to_string()))?;
         let Welcome { name, targets, consent } = welcome;
-        Ok(Self { peer, name, targets, consent, shared, orders, thread: Some(thread) })
+        Ok(Self { peer, name, targets, consent, shared, commands, _thread: thread })
     }
 
-    /// Opens a connection, again where the agent has no time for who comes.
+    /// Opens a connection; retries while the agent closes it unanswered.
     async fn open(config: &RemoteConfig) -> Result<Connection, RemoteError> {
-        let until = Instant::now() + TRIED_WITHIN;
+        let until = Instant::now() + RETRY_WITHIN;
         loop {
             match Connection::open(config).await {
                 Err(RemoteError::Closed { .. }) if Instant::now() < until => {
-                    tokio::time::sleep(TRIED_EVERY).await;
+                    tokio::time::sleep(RETRY_EVERY).await;
                 }
                 opened => return opened,
             }
         }
     }
 
-    /// The address at which it answered: the one that its consent is for.
+    /// The address at which it answered, to which its consent applies.
     #[must_use]
     pub fn peer(&self) -> SocketAddr {
         self.peer
@@ -179,54 +180,39 @@ impl RemoteAgent {
         &self.name
     }
 
-    /// What it watches, for people.
+    /// Its targets, for display.
     #[must_use]
     pub fn targets(&self) -> &[String] {
         &self.targets
     }
 
-    /// What load its owner agrees to, if any, as long as [`Self::is_present`].
+    /// The load that its owner consents to, if any, as long as [`Self::is_present`].
     #[must_use]
     pub fn consent(&self) -> Option<&Consent> {
         self.consent.as_ref()
     }
 
-    /// Whether it was heard from within the last 5 s and has not ended the connection.
+    /// Whether the agent answered within the last 5 s and has not closed the connection.
     #[must_use]
     pub fn is_present(&self) -> bool {
         self.shared.is_present()
     }
 
-    /// Something by which others can ask [`Self::is_present`].
+    /// A handle for [`Self::is_present`] that can be used on any thread.
     #[must_use]
     pub fn presence(&self) -> Presence {
         Presence(self.shared.clone())
     }
 
-    /// Begins to stream rows: they are of `host`, named `name` if given, and their times count from `zero`.
+    /// Starts the stream of rows. They get the id `host`, the name `name` if given, and times relative to `zero`.
     #[must_use]
     pub fn begin(self, host: HostId, name: Option<String>, zero: Instant, rows: RowSender) -> RemoteWatch {
-        let _ = self.orders.try_send(AgentCommand::Begin { host, zero, rows, name });
+        let _ = self.commands.try_send(AgentCommand::Begin { host, zero, rows, name });
         RemoteWatch(self)
     }
-
-    fn end(&mut self) {
-        // The thread ends when its last order giver is gone.
-        let (nobody, _) = mpsc::channel(1);
-        self.orders = nobody;
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
 }
 
-impl Drop for RemoteAgent {
-    fn drop(&mut self) {
-        self.end();
-    }
-}
-
-/// Tells whether an agent is there; cheap, and good on any thread.
+/// Tells whether an agent is connected; cheap, and usable on any thread.
 #[derive(Clone, Debug)]
 pub struct Presence(Arc<Shared>);
 
@@ -237,7 +223,7 @@ impl Presence {
         self.0.is_present()
     }
 
-    /// Whether it has been there all the time since [`RemoteAgent::connect`]: what it agreed to then still holds.
+    /// Whether it has been connected without interruption since [`RemoteAgent::connect`]: its consent still holds.
     #[must_use]
     pub fn was_never_lost(&self) -> bool {
         self.0.is_present() && !self.0.was_lost.load(Relaxed)
@@ -250,8 +236,8 @@ impl Shared {
         self.is_connected.load(Relaxed) && heard_at.elapsed() < LOST_AFTER
     }
 
-    /// A profile that was asked for has come, or will not.
-    fn profile_came(&self) {
+    /// A requested profile has arrived, or has failed.
+    fn profile_done(&self) {
         let one_less = |due: u32| Some(due.saturating_sub(1));
         let _ = self.profiles_due.fetch_update(Relaxed, Relaxed, one_less);
     }
@@ -261,7 +247,7 @@ impl Shared {
     }
 }
 
-/// An agent whose rows come. Dropping it ends that.
+/// An agent that streams rows. Dropping it ends the stream.
 #[derive(Debug)]
 pub struct RemoteWatch(RemoteAgent);
 
@@ -272,25 +258,26 @@ impl RemoteWatch {
         &self.0
     }
 
-    /// Asks for a profile of the watched processes: it comes as a row, `duration` and a little later.
+    /// Requests a profile of the watched processes; it arrives as a row shortly after `duration`.
     pub fn profile(&self, moment: &str, duration: Duration) {
-        let order = AgentCommand::Profile { moment: moment.to_owned(), duration };
-        if self.0.orders.try_send(order).is_ok() {
+        let command = AgentCommand::Profile { moment: moment.to_owned(), duration };
+        if self.0.commands.try_send(command).is_ok() {
             self.0.shared.profiles_due.fetch_add(1, Relaxed);
         }
     }
 
-    /// How far its times may be off this run's at the moment, microseconds.
+    /// Current error bound of the agent's times relative to the run's, microseconds.
     #[must_use]
     pub fn clock_error_us(&self) -> u64 {
         self.0.shared.clock_error_us.load(Relaxed)
     }
 
-    /// Ends it. A profile that is being taken ends early and is waited for.
+    /// Ends the stream. A running profile ends early and is waited for.
     pub fn stop(self) {
         let shared = &self.0.shared;
         let until = Instant::now() + PROFILE_ENDS_WITHIN;
-        if shared.profiles_due.load(Relaxed) > 0 && self.0.orders.try_send(AgentCommand::EndProfile).is_ok() {
+        if shared.profiles_due.load(Relaxed) > 0 && self.0.commands.try_send(AgentCommand::EndProfile).is_ok()
+        {
             while shared.profiles_due.load(Relaxed) > 0 && shared.is_present() && Instant::now() < until {
                 std::thread::sleep(Duration::from_millis(20));
             }

@@ -1,67 +1,68 @@
-//! Where an agent's rows become the run's: its hosts, its times, its numbers of series.
+//! Translates an agent's rows into the run's: host id, times and series ids.
 
 use std::collections::HashMap;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use throng_observation::RunTime;
 use throng_observation::host::{HostEvent, HostEventKind, HostId, HostRow, HostSample, SeriesId};
 
 use crate::remote::clock::AgentClock;
-use crate::rows::RowSender;
+use crate::rows::{RowSender, run_time};
 
-/// An agent that shows more series than this at a time is not believed: it is said, and further rows are counted as lost.
+/// Maximum number of live series of an agent. Beyond it an event is written once, and further rows count as dropped.
 const SERIES_MAX: usize = 1 << 18;
 
-/// Where rows go, once the run has begun.
+/// Translates rows and sends them to the run's queue.
 pub(super) struct RowTranslator {
     pub(super) host: HostId,
     pub(super) name: Option<String>,
     pub(super) zero: Instant,
     pub(super) rows: RowSender,
-    /// The agent's numbers of series that go on, and ours.
+    /// The run's series ids by the agent's, of series that are live.
     series: HashMap<u32, SeriesId>,
-    said_that_series_are_many: bool,
+    reported_too_many: bool,
     pub(super) dropped_before: u64,
-    /// The largest that was met.
+    /// The largest error bound so far, microseconds.
     pub(super) clock_error_us: u64,
 }
 
 impl RowTranslator {
     pub(super) fn new(host: HostId, name: Option<String>, zero: Instant, rows: RowSender) -> Self {
-        let (series, said_that_series_are_many) = (HashMap::new(), false);
+        let (series, reported_too_many) = (HashMap::new(), false);
         let (dropped_before, clock_error_us) = (0, 0);
-        Self { host, name, zero, rows, series, said_that_series_are_many, dropped_before, clock_error_us }
+        Self { host, name, zero, rows, series, reported_too_many, dropped_before, clock_error_us }
     }
 
-    /// Our number of a series that the agent announces.
-    pub(super) fn announced(&mut self, theirs: SeriesId) -> Option<SeriesId> {
+    /// The run's id of a series that the agent announces; `None` when there are too many.
+    pub(super) fn announce(&mut self, theirs: SeriesId) -> Option<SeriesId> {
         if self.series.len() >= SERIES_MAX && !self.series.contains_key(&theirs.0) {
             self.rows.count_dropped(1);
-            if !std::mem::replace(&mut self.said_that_series_are_many, true) {
+            if !std::mem::replace(&mut self.reported_too_many, true) {
                 let detail = format!(
                     "the agent tells more than {SERIES_MAX} series at a time: further ones are not kept"
                 );
-                self.tell(HostEventKind::Unreadable, detail);
+                self.event(HostEventKind::Unreadable, detail);
             }
             return None;
         }
         Some(*self.series.entry(theirs.0).or_insert_with(|| self.rows.new_series()))
     }
 
-    /// The series of a sample. One that ends with it is forgotten: should it go on, it is announced again.
-    pub(super) fn placed(&mut self, sample: &HostSample) -> Option<SeriesId> {
+    /// The run's series id of a sample. A series that ends with it is removed; the agent announces it again should it
+    /// go on.
+    pub(super) fn series_of(&mut self, sample: &HostSample) -> Option<SeriesId> {
         if sample.value.is_nan() {
             return self.series.remove(&sample.series.0);
         }
         let known = self.series.get(&sample.series.0).copied();
         if known.is_none() {
-            // Its announcement was lost on the way, or there are too many.
+            // Its announcement was lost, or there are too many series.
             self.rows.count_dropped(1);
         }
         known
     }
 
-    /// Ends all series: from here on nothing is known of them. The agent numbers anew after a loss.
+    /// Ends all series with NaN. After a loss the agent assigns new series ids.
     pub(super) fn end_series(&mut self) {
         let at = self.now();
         for (_, series) in self.series.drain() {
@@ -70,25 +71,19 @@ impl RowTranslator {
         self.dropped_before = 0;
     }
 
-    pub(super) fn tell(&self, kind: HostEventKind, detail: String) {
+    pub(super) fn event(&self, kind: HostEventKind, detail: String) {
         let (host, at) = (self.host, self.now());
         self.rows.send(HostRow::Event(HostEvent { host, at, kind, detail }));
     }
 
-    /// The run's time of a moment of the agent's; `base` is the moment from which the clock's own times count.
-    pub(super) fn ours(&self, agent: RunTime, clock: &AgentClock, base: Instant) -> RunTime {
-        RunTime(clock.ours_us(agent.0).saturating_add(since(self.zero, base)))
+    /// Converts a time of the agent to the run's; `base` is the origin of the clock's own times.
+    pub(super) fn run_time(&self, agent: RunTime, clock: &AgentClock, base: Instant) -> RunTime {
+        RunTime(clock.ours_us(agent.0).saturating_add(run_time(self.zero, base).0))
     }
 
     fn now(&self) -> RunTime {
-        RunTime(since(self.zero, Instant::now()))
+        run_time(self.zero, Instant::now())
     }
-}
-
-/// Microseconds from `zero` to `moment`.
-fn since(zero: Instant, moment: Instant) -> i64 {
-    let us = |duration: Duration| i64::try_from(duration.as_micros()).unwrap_or(i64::MAX);
-    moment.checked_duration_since(zero).map_or_else(|| -us(zero.duration_since(moment)), us)
 }
 
 #[cfg(test)]
@@ -102,30 +97,30 @@ mod tests {
     #[test]
     fn series_that_ended_are_forgotten_however_many_they_were() {
         let (rows, receiver) = crate::rows(10);
-        let mut sink = RowTranslator::new(HostId(1), None, Instant::now(), rows.clone());
-        // Threads that come and go by the thousand, for as long as it takes.
+        let mut translator = RowTranslator::new(HostId(1), None, Instant::now(), rows.clone());
+        // Thousands of threads that start and end.
         for number in 0..2 * u32::try_from(SERIES_MAX).unwrap() {
-            let ours = sink.announced(SeriesId(number)).unwrap();
-            assert_eq!(sink.placed(&sample(number, 1.0)), Some(ours));
-            assert_eq!(sink.placed(&sample(number, f64::NAN)), Some(ours));
+            let ours = translator.announce(SeriesId(number)).unwrap();
+            assert_eq!(translator.series_of(&sample(number, 1.0)), Some(ours));
+            assert_eq!(translator.series_of(&sample(number, f64::NAN)), Some(ours));
         }
-        assert!(sink.series.is_empty() && sink.series.capacity() < 1_000);
+        assert!(translator.series.is_empty() && translator.series.capacity() < 1_000);
         assert_eq!((rows.dropped(), receiver.try_iter().count()), (0, 0));
     }
 
     #[test]
     fn an_agent_with_too_many_series_is_said_once_and_its_rows_are_counted() {
         let (rows, receiver) = crate::rows(10);
-        let mut sink = RowTranslator::new(HostId(1), None, Instant::now(), rows.clone());
+        let mut translator = RowTranslator::new(HostId(1), None, Instant::now(), rows.clone());
         let max = u32::try_from(SERIES_MAX).unwrap();
-        assert!((0..max).all(|number| sink.announced(SeriesId(number)).is_some()));
-        assert!((max..max + 5).all(|number| sink.announced(SeriesId(number)).is_none()));
-        assert!(sink.announced(SeriesId(7)).is_some(), "one that is known may be announced again");
-        assert_eq!(sink.placed(&sample(max, 1.0)), None);
+        assert!((0..max).all(|number| translator.announce(SeriesId(number)).is_some()));
+        assert!((max..max + 5).all(|number| translator.announce(SeriesId(number)).is_none()));
+        assert!(translator.announce(SeriesId(7)).is_some(), "a known one may be announced again");
+        assert_eq!(translator.series_of(&sample(max, 1.0)), None);
         assert_eq!(rows.dropped(), 6);
         let said: Vec<_> = receiver.try_iter().collect();
         assert!(matches!(&said[..], [HostRow::Event(event)] if event.kind == HostEventKind::Unreadable));
-        sink.placed(&sample(0, f64::NAN));
-        assert!(sink.announced(SeriesId(max)).is_some(), "there is room again");
+        translator.series_of(&sample(0, f64::NAN));
+        assert!(translator.announce(SeriesId(max)).is_some(), "there is room again");
     }
 }

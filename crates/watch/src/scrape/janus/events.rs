@@ -1,10 +1,9 @@
-//! Events that Janus posts (`janus.eventhandler.sampleevh`): what happens to its peer connections, as counts a second.
+//! Counts the events that Janus posts (`janus.eventhandler.sampleevh`), such as state changes of its peer connections.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use http_body_util::{BodyExt, Empty, Limited};
@@ -17,22 +16,23 @@ use throng_observation::host::Unit;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::timeout;
 
-use crate::reading::{Clock, Reading, ReadingWriter, SeriesValue};
+use crate::background::BackgroundThread;
+use crate::reading::{Clock, Reading, ReadingWriter};
 use crate::scrape::AddressCheck;
 
-/// The longest body that is taken: Janus groups events.
+/// Maximum size of a body, bytes: Janus groups events.
 const BODY_BYTES_MAX: usize = 1 << 20;
-/// How many connections are served at a time: Janus has one or a few.
+/// Maximum number of concurrent connections: Janus has one or a few.
 const CONNECTIONS_MAX: usize = 16;
-/// How long a connection may say nothing, or take for a body.
+/// Time limit for headers, and for a body.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How many different events are told apart.
+/// Maximum number of distinct event names.
 const KINDS_MAX: usize = 200;
 
-/// Counts events by what they are.
+/// Counts events by name.
 ///
-/// Series, with labels `endpoint` and `event`: `janus.events` (a second). An event is called after its type and what it
-/// says: `session_created`, `handle_attached`, `ice_failed`, `dtls_connected`, `webrtc_webrtcup`, `webrtc_hangup`,
+/// Series, with labels `endpoint` and `event`: `janus.events` (a second). The name consists of the event's type and its
+/// state: `session_created`, `handle_attached`, `ice_failed`, `dtls_connected`, `webrtc_webrtcup`, `webrtc_hangup`,
 /// `media_slow_link`, `plugin_videoroom`, …
 #[derive(Debug)]
 pub struct EventCounter {
@@ -42,13 +42,13 @@ pub struct EventCounter {
 }
 
 impl EventCounter {
-    /// A counter from now on.
+    /// A counter, starting now.
     #[must_use]
     pub fn new(endpoint: impl Into<String>, now: RunTime) -> Self {
         Self { endpoint: endpoint.into(), since: now, counts: BTreeMap::new() }
     }
 
-    /// Takes what Janus posted: an event, or an array of events. `false` where it is neither.
+    /// Processes a posted body: an event, or an array of events. `false` if it is neither.
     pub fn read(&mut self, body: &[u8]) -> bool {
         let Ok(body) = serde_json::from_slice::<Json>(body) else { return false };
         match &body {
@@ -66,7 +66,7 @@ impl EventCounter {
         *self.counts.entry(name).or_default() += 1;
     }
 
-    /// What was counted since the last time; to be called about once a second.
+    /// The rates since the last call. Call it about once a second.
     pub fn tick(&mut self, now: RunTime) -> Vec<Reading> {
         let seconds = now.millis_since(self.since) / 1e3;
         if seconds <= 0.0 {
@@ -76,16 +76,16 @@ impl EventCounter {
         let rate = |(event, count): (&String, &mut u64)| {
             let labels = [("endpoint", self.endpoint.as_str()), ("event", event)];
             let rate = std::mem::take(count) as f64 / seconds;
-            Reading::Value(SeriesValue::new("janus.events", Unit::PerSecond, &labels, rate))
+            Reading::value("janus.events", Unit::PerSecond, &labels, rate)
         };
         self.counts.iter_mut().map(rate).collect()
     }
 }
 
-/// Types and subtypes are those of Janus's documentation, "Event Handlers".
+/// Types and subtypes follow Janus's documentation, "Event Handlers".
 fn name_of(event: &Json) -> String {
     let body = &event["event"];
-    // With combine_media_stats the body of media statistics is an array.
+    // With combine_media_stats the event of media statistics is an array.
     let body = if body.is_array() { &body[0] } else { body };
     let (kind, word) = match event["type"].as_u64() {
         Some(1) => ("session", &body["name"]),
@@ -113,7 +113,7 @@ fn name_of(event: &Json) -> String {
     if word.is_empty() { kind.to_owned() } else { format!("{kind}_{word}") }
 }
 
-/// Why events cannot be listened for.
+/// Why the listener cannot start.
 #[derive(Debug, thiserror::Error)]
 #[error("events of Janus cannot be taken at {address}: {reason}")]
 pub struct ListenError {
@@ -123,19 +123,20 @@ pub struct ListenError {
     pub reason: std::io::Error,
 }
 
-/// Takes events at an address until it is dropped. Only who may be asked may tell.
+/// Accepts events at an address until it is dropped, and only from addresses that may be contacted.
 #[derive(Debug)]
 pub struct EventListener {
     address: SocketAddr,
-    stop: watch::Sender<bool>,
-    thread: Option<JoinHandle<()>>,
+    // Dropped in this order: the thread ends when the sender is gone.
+    _stop: watch::Sender<()>,
+    _thread: BackgroundThread,
 }
 
 impl EventListener {
-    /// Listens at `address` (port 0: any) for what `backend` of Janus's sampleevh posts.
+    /// Listens on `address` (port 0: any) for the posts of sampleevh, whose `backend` names this address.
     ///
     /// # Errors
-    /// When the address cannot be listened at.
+    /// When the address cannot be bound.
     pub fn start(
         endpoint: &str,
         address: SocketAddr,
@@ -152,13 +153,13 @@ impl EventListener {
         let listener = std::net::TcpListener::bind(address).map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
-        let (stop, stopped) = watch::channel(false);
+        let (stop, stopped) = watch::channel(());
         let counter = Arc::new(Mutex::new(EventCounter::new(endpoint, clock())));
         let (clock, allowed) = (clock.clone(), allowed.clone());
         let work = move || {
             let _cost = writer.charge();
             runtime.block_on(async {
-                // Fails only where the socket is none of the runtime's kind.
+                // Fails only for a socket of another kind.
                 let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
                 let taking = tokio::spawn(take(listener, counter.clone(), allowed));
                 write(counter, writer, clock, stopped).await;
@@ -166,8 +167,8 @@ impl EventListener {
             });
             runtime.shutdown_background();
         };
-        let thread = std::thread::Builder::new().name("watch-janus-ev".into()).spawn(work).map_err(failed)?;
-        Ok(Self { address, stop, thread: Some(thread) })
+        let thread = BackgroundThread::spawn("watch-janus-ev", work).map_err(failed)?;
+        Ok(Self { address, _stop: stop, _thread: thread })
     }
 
     /// Where it listens.
@@ -177,27 +178,18 @@ impl EventListener {
     }
 }
 
-impl Drop for EventListener {
-    fn drop(&mut self) {
-        let _ = self.stop.send(true);
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
-}
-
 type Shared = Arc<Mutex<EventCounter>>;
 
-async fn write(counter: Shared, mut writer: ReadingWriter, clock: Clock, mut stopped: watch::Receiver<bool>) {
+async fn write(counter: Shared, mut writer: ReadingWriter, clock: Clock, mut stopped: watch::Receiver<()>) {
     let mut every = tokio::time::interval(Duration::from_secs(1));
     loop {
         let last = tokio::select! {
-            _ = stopped.wait_for(|stopped| *stopped) => true,
+            _ = stopped.changed() => true,
             _ = every.tick() => false,
         };
         let now = clock();
-        let seen = counter.lock().unwrap_or_else(PoisonError::into_inner).tick(now);
-        writer.write(now, seen);
+        let readings = counter.lock().unwrap_or_else(PoisonError::into_inner).tick(now);
+        writer.write(now, readings);
         if last {
             return writer.end(now);
         }
@@ -208,7 +200,7 @@ async fn take(listener: tokio::net::TcpListener, counter: Shared, allowed: Addre
     let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     loop {
         let Ok((stream, from)) = listener.accept().await else {
-            // Out of descriptors, say: not in a hot loop.
+            // Such as out of file descriptors: avoid a busy loop.
             tokio::time::sleep(Duration::from_millis(100)).await;
             continue;
         };
@@ -255,7 +247,7 @@ mod tests {
     fn counts(bodies: &[&str]) -> BTreeMap<String, f64> {
         let mut counter = EventCounter::new("e", RunTime(0));
         bodies.iter().for_each(|body| assert!(counter.read(body.as_bytes()), "{body}"));
-        let value = |seen| match seen {
+        let value = |readings| match readings {
             Reading::Value(value) => (value.labels["event"].clone(), value.value),
             Reading::Event(..) => panic!("no event"),
         };
@@ -290,7 +282,7 @@ mod tests {
         assert_eq!(got.len(), expect.len());
     }
 
-    /// The status line that a request of these bytes gets.
+    /// The status line of the response to this request.
     fn answer_of(address: SocketAddr, request: &str) -> String {
         use std::io::{Read, Write};
         let mut stream = std::net::TcpStream::connect(address).unwrap();

@@ -1,4 +1,4 @@
-//! Janus's admin API (sessions, handles, what each sends) and the events that it posts.
+//! Janus's admin API (sessions, handles and their traffic) and the events that it posts.
 
 mod events;
 mod round;

@@ -1,4 +1,4 @@
-//! One reading of Janus's admin API: its sessions, their handles, and what each handle sends.
+//! One scrape of Janus's admin API: sessions, their handles, and the traffic of each handle.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -7,34 +7,33 @@ use throng_observation::RunTime;
 use throng_observation::host::Unit;
 
 use crate::reading::{Reading, SeriesValue};
+use crate::scrape::query::{Query, UnexpectedAnswer, beginning, labels};
 use crate::scrape::rates::Rates;
-use crate::scrape::round::{Query, UnexpectedAnswer, labels};
 
-/// Questions of one reading. Each costs Janus some tenths of a millisecond; with more handles than this only what the
-/// list of sessions says is told.
-const ASKS_MAX: usize = 1_000;
+/// Maximum number of queries in one scrape. Each costs Janus some tenths of a millisecond; with more handles only the
+/// number of sessions is reported.
+const QUERIES_MAX: usize = 1_000;
 
-/// One reading of the admin API.
+/// One scrape of the admin API.
 ///
-/// Series, with the label `endpoint`: `janus.sessions`; `janus.handles` (by `plugin`); `janus.peer_connections` (by
-/// `state` of ICE); `janus.queued_packets`, packets that wait in the queues of all handles' sending threads;
-/// `janus.sent` and `janus.received`, RTP bytes a second over all handles; `janus.nacks_received`,
-/// `janus.retransmissions`, packets a second asked for again and sent again; `janus.handles_skipped`, handles or
-/// sessions beyond the bound.
+/// Series, with the label `endpoint`: `janus.sessions`; `janus.handles` (by `plugin`); `janus.peer_connections` (by ICE
+/// `state`); `janus.queued_packets`, packets in the send queues of all handles; `janus.sent` and `janus.received`, RTP
+/// bytes a second over all handles; `janus.nacks_received`, `janus.retransmissions`, packets a second that were
+/// requested again and sent again; `janus.handles_skipped`, handles or sessions beyond the limit.
 #[derive(Debug)]
 pub struct JanusRound {
     secret: Option<String>,
-    asked: Option<Question>,
-    to_ask: VecDeque<Question>,
-    asks: usize,
+    pending: Option<Question>,
+    queue: VecDeque<Question>,
+    queries: usize,
     sessions: usize,
-    unasked: usize,
+    skipped: usize,
     handles: BTreeMap<String, u64>,
     peer_connections: BTreeMap<String, u64>,
     queued_packets: f64,
     sent: f64,
     received: f64,
-    /// By handle: what only grows.
+    /// Cumulative counters by handle.
     counters: Vec<(u64, [f64; 2])>,
 }
 
@@ -48,16 +47,16 @@ enum Question {
 const COUNTERS: [&str; 2] = ["janus.nacks_received", "janus.retransmissions"];
 
 impl JanusRound {
-    /// A reading with the admin secret, where Janus has one.
+    /// A scrape, with the admin secret if Janus has one.
     #[must_use]
     pub fn new(secret: Option<&str>) -> Self {
         Self {
             secret: secret.map(str::to_owned),
-            asked: None,
-            to_ask: VecDeque::from([Question::Sessions]),
-            asks: 0,
+            pending: None,
+            queue: VecDeque::from([Question::Sessions]),
+            queries: 0,
             sessions: 0,
-            unasked: 0,
+            skipped: 0,
             handles: BTreeMap::new(),
             peer_connections: BTreeMap::new(),
             queued_packets: 0.0,
@@ -67,14 +66,14 @@ impl JanusRound {
         }
     }
 
-    pub(in crate::scrape) fn ask(&mut self) -> Option<Query> {
-        if self.asks >= ASKS_MAX {
-            self.unasked += self.to_ask.len();
-            self.to_ask.clear();
+    pub(in crate::scrape) fn next_query(&mut self) -> Option<Query> {
+        if self.queries >= QUERIES_MAX {
+            self.skipped += self.queue.len();
+            self.queue.clear();
         }
-        let question = self.to_ask.pop_front()?;
-        self.asks += 1;
-        self.asked = Some(question);
+        let question = self.queue.pop_front()?;
+        self.queries += 1;
+        self.pending = Some(question);
         let mut body = match question {
             Question::Sessions => json!({ "janus": "list_sessions" }),
             Question::Handles { session } => json!({ "janus": "list_handles", "session_id": session }),
@@ -82,21 +81,21 @@ impl JanusRound {
                 json!({ "janus": "handle_info", "session_id": session, "handle_id": handle })
             }
         };
-        // Janus takes only requests that carry a transaction of their own.
-        body["transaction"] = json!(format!("throng-{}", self.asks));
+        // Janus requires a transaction in each request.
+        body["transaction"] = json!(format!("throng-{}", self.queries));
         if let Some(secret) = &self.secret {
             body["admin_secret"] = json!(secret);
         }
         Some(Query { path: None, body: Some(body.to_string()) })
     }
 
-    pub(in crate::scrape) fn told(&mut self, answer: &[u8]) -> Result<(), UnexpectedAnswer> {
-        let Some(asked) = self.asked.take() else { return Ok(()) };
+    pub(in crate::scrape) fn process(&mut self, answer: &[u8]) -> Result<(), UnexpectedAnswer> {
+        let Some(question) = self.pending.take() else { return Ok(()) };
         let answer: Json = serde_json::from_slice(answer)
             .map_err(|error| UnexpectedAnswer(format!("the answer of Janus is no JSON: {error}")))?;
         if answer["janus"] != "success" {
-            return match asked {
-                // Sessions and handles end while they are asked for (458, 459: no such session, no such handle).
+            return match question {
+                // Sessions and handles may end between queries (458, 459: no such session, no such handle).
                 Question::Handles { .. } | Question::Handle { .. }
                     if matches!(answer["error"]["code"].as_u64(), Some(458 | 459)) =>
                 {
@@ -109,15 +108,15 @@ impl JanusRound {
             let ids = answer.get(name).and_then(Json::as_array).map(Vec::as_slice).unwrap_or_default();
             ids.iter().filter_map(Json::as_u64).collect::<Vec<_>>()
         };
-        match asked {
+        match question {
             Question::Sessions => {
                 let sessions = ids("sessions");
                 self.sessions = sessions.len();
-                self.to_ask.extend(sessions.into_iter().map(|session| Question::Handles { session }));
+                self.queue.extend(sessions.into_iter().map(|session| Question::Handles { session }));
             }
             Question::Handles { session } => {
                 let handles = ids("handles").into_iter();
-                self.to_ask.extend(handles.map(|handle| Question::Handle { session, handle }));
+                self.queue.extend(handles.map(|handle| Question::Handle { session, handle }));
             }
             Question::Handle { handle, .. } => self.handle(handle, &answer["info"]),
         }
@@ -128,7 +127,7 @@ impl JanusRound {
         let plugin = short(&info["plugin"], "janus.plugin.");
         *self.handles.entry(plugin).or_default() += 1;
         self.queued_packets += number(&info["queued-packets"]);
-        // Older versions have `streams`, an array, in place of `webrtc`.
+        // Older versions have an array `streams` instead of `webrtc`.
         let webrtc = if info["webrtc"].is_object() { &info["webrtc"] } else { &info["streams"][0] };
         if let Some(state) = webrtc["ice"]["state"].as_str() {
             *self.peer_connections.entry(short(&Json::from(state), "")).or_default() += 1;
@@ -153,32 +152,32 @@ impl JanusRound {
                 value,
             })
         };
-        let mut seen = vec![
+        let mut readings = vec![
             value("janus.sessions", Unit::Count, &[], self.sessions as f64),
-            value("janus.handles_skipped", Unit::Count, &[], self.unasked as f64),
+            value("janus.handles_skipped", Unit::Count, &[], self.skipped as f64),
         ];
-        if self.unasked > 0 {
-            return seen;
+        if self.skipped > 0 {
+            return readings;
         }
-        seen.push(value("janus.queued_packets", Unit::Count, &[], self.queued_packets));
-        seen.push(value("janus.sent", Unit::BytesPerSecond, &[], self.sent));
-        seen.push(value("janus.received", Unit::BytesPerSecond, &[], self.received));
+        readings.push(value("janus.queued_packets", Unit::Count, &[], self.queued_packets));
+        readings.push(value("janus.sent", Unit::BytesPerSecond, &[], self.sent));
+        readings.push(value("janus.received", Unit::BytesPerSecond, &[], self.received));
         for (plugin, count) in &self.handles {
-            seen.push(value("janus.handles", Unit::Count, &[("plugin", plugin)], *count as f64));
+            readings.push(value("janus.handles", Unit::Count, &[("plugin", plugin)], *count as f64));
         }
         for (state, count) in &self.peer_connections {
-            seen.push(value("janus.peer_connections", Unit::Count, &[("state", state)], *count as f64));
+            readings.push(value("janus.peer_connections", Unit::Count, &[("state", state)], *count as f64));
         }
-        // By handle, so that one that leaves does not look like a counter that went back.
+        // By handle, so that the end of one does not look like a counter reset.
         for (index, metric) in COUNTERS.into_iter().enumerate() {
             let grown = |(handle, counters): &(u64, [f64; 2])| {
                 let labels = BTreeMap::from([("handle".to_owned(), handle.to_string())]);
                 rates.counter(at, metric, &labels, counters.get(index).copied().unwrap_or(0.0))
             };
             let rate: f64 = self.counters.iter().filter_map(grown).sum();
-            seen.push(value(metric, Unit::PerSecond, &[], rate));
+            readings.push(value(metric, Unit::PerSecond, &[], rate));
         }
-        seen
+        readings
     }
 }
 
@@ -188,14 +187,14 @@ fn refused(answer: &Json) -> UnexpectedAnswer {
         Some(403) => "; give the admin_secret of janus.jcfg as the endpoint's secret",
         _ => "",
     };
-    UnexpectedAnswer(format!("Janus refuses: {}{help}", super::super::round::beginning(reason)))
+    UnexpectedAnswer(format!("Janus refuses: {}{help}", beginning(reason)))
 }
 
 fn number(value: &Json) -> f64 {
     value.as_f64().filter(|value| value.is_finite() && *value >= 0.0).unwrap_or(0.0)
 }
 
-/// A word of Janus's as a label.
+/// A text from Janus as a label.
 fn short(value: &Json, prefix: &str) -> String {
     let text = value.as_str().unwrap_or("none");
     text.strip_prefix(prefix).unwrap_or(text).chars().filter(|c| !c.is_control()).take(40).collect()
@@ -206,10 +205,10 @@ mod tests {
     use super::*;
 
     fn answers(round: &mut JanusRound, mut answer: impl FnMut(&Json) -> Json) {
-        while let Some(ask) = round.ask() {
-            let question: Json = serde_json::from_str(&ask.body.unwrap()).unwrap();
+        while let Some(query) = round.next_query() {
+            let question: Json = serde_json::from_str(&query.body.unwrap()).unwrap();
             assert!(question["transaction"].is_string());
-            round.told(answer(&question).to_string().as_bytes()).unwrap();
+            round.process(answer(&question).to_string().as_bytes()).unwrap();
         }
     }
 
@@ -235,9 +234,9 @@ mod tests {
         let mut round = JanusRound::new(Some("hush"));
         answers(&mut round, |question| janus(question, sessions, nacks));
         rates.begin();
-        let seen = round.finish(RunTime(at * 1_000_000), "e", rates);
+        let readings = round.finish(RunTime(at * 1_000_000), "e", rates);
         rates.end();
-        let value = |seen: Reading| match seen {
+        let value = |readings: Reading| match readings {
             Reading::Value(value) => {
                 let more = value
                     .labels
@@ -248,7 +247,7 @@ mod tests {
             }
             Reading::Event(..) => panic!("no event"),
         };
-        seen.into_iter().map(value).collect()
+        readings.into_iter().map(value).collect()
     }
 
     #[test]
@@ -265,7 +264,7 @@ mod tests {
         assert_eq!(of(&got, "janus.peer_connections[ready]"), Some(2.0));
         let got = read(&mut rates, 5, 3, 20);
         assert_eq!(of(&got, "janus.nacks_received"), Some(4.0));
-        // One handle leaves: the others' sum is no counter that went back.
+        // One handle ends: the sum of the others is not a counter reset.
         let got = read(&mut rates, 10, 1, 25);
         assert_eq!(of(&got, "janus.nacks_received"), Some(1.0));
     }
@@ -281,9 +280,9 @@ mod tests {
     #[test]
     fn a_wrong_secret_is_said_with_its_mend() {
         let mut round = JanusRound::new(None);
-        round.ask();
+        round.next_query();
         let answer = br#"{"janus":"error","error":{"code":403,"reason":"Unauthorized request"}}"#;
-        let error = round.told(answer).unwrap_err().to_string();
+        let error = round.process(answer).unwrap_err().to_string();
         assert!(error.contains("Unauthorized") && error.contains("admin_secret"));
     }
 
@@ -298,8 +297,8 @@ mod tests {
             r#"{"janus":"success","sessions":[-1,"x",1e99]}"#,
         ] {
             let mut round = JanusRound::new(None);
-            round.ask();
-            let _ = round.told(answer.as_bytes());
+            round.next_query();
+            let _ = round.process(answer.as_bytes());
         }
         let mut round = JanusRound::new(None);
         round.handle(

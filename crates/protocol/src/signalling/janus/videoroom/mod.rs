@@ -401,6 +401,10 @@ impl VideoRoom {
         }
     }
 
+    fn handle_of(&self, peer: PeerId) -> Option<Handle> {
+        if peer == PeerId::PUBLISHER { self.publisher } else { self.subscribers.handle(peer) }
+    }
+
     fn timeout(&mut self, now: Instant) {
         match &self.state {
             State::Opening(waiting) => {
@@ -455,6 +459,12 @@ impl RoomSignalling for VideoRoom {
             }
             RoomInput::Offer(PeerId::PUBLISHER, sdp) => self.publish(now, sdp),
             RoomInput::Answer(peer, sdp) => self.start(now, peer, sdp),
+            RoomInput::Candidate(peer, line) => {
+                if let Some(handle) = self.handle_of(peer) {
+                    let trickle = self.session.trickle(now, handle, None, Some(line));
+                    self.say(trickle);
+                }
+            }
             RoomInput::Lost(peer) => {
                 if let Some(handle) = self.subscribers.handle(peer) {
                     let detach = self.session.detach(now, handle, Ask::DetachSubscriber(peer));
@@ -481,7 +491,9 @@ impl RoomSignalling for VideoRoom {
             },
             RoomInput::Timeout => self.timeout(now),
             RoomInput::Leave { others_follow } => self.leave(now, others_follow),
-            RoomInput::Opened(_)
+            // To Janus, the end of candidates says nothing that the connection does not show.
+            RoomInput::CandidatesDone(_)
+            | RoomInput::Opened(_)
             | RoomInput::Offer(..)
             | RoomInput::Connected(_)
             | RoomInput::Fetched(..) => {}

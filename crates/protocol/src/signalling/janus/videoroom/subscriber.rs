@@ -12,6 +12,9 @@ use crate::signalling::janus::session::Handle;
 use crate::signalling::room::{PeerId, RoomStream, Subscriptions};
 use throng_scenario::JanusId;
 
+/// So many numbers are given to peer connections before the first is given again: each has two channels.
+const PEER_IDS: u16 = 32_000;
+
 /// A stream of a feed: its feed's key, and its mid there.
 type Pair = (String, String);
 
@@ -206,7 +209,7 @@ impl Subscribers {
 
     fn begin(&mut self, feed: Option<String>) -> PeerId {
         let peer = PeerId(self.next_peer);
-        self.next_peer = self.next_peer.wrapping_add(1).max(1);
+        self.next_peer = self.next_peer % PEER_IDS + 1;
         let (received, asked, goal) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
         self.by_peer.insert(
             peer,

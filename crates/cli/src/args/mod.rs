@@ -1,0 +1,77 @@
+//! The command line: what each command takes, in the words that `--help` prints.
+
+mod measure;
+mod parsers;
+mod run;
+mod stage;
+
+pub(crate) use measure::{Decode, Ipc, Profile, ProfileMethod, Ring, RingCommand, RingStat, Tap};
+pub(crate) use parsers::duration;
+pub(crate) use run::{Check, Common, Consent, Find, Report, Run, View};
+pub(crate) use stage::{Calibrate, Planted, Stage};
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::exit::Exit;
+
+/// Fills a streaming media server with people until it breaks, and says why.
+#[derive(Debug, Parser)]
+#[command(name = "throng", version, after_help = Exit::HELP, arg_required_else_help = true)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Send the crowd that a scenario file describes
+    Run(Run),
+    /// Send viewers at a URL without a file; also takes OvenRtcTester's -url -n -cint -sint -life
+    View(View),
+    /// Find the largest crowd that is served well: grows and shrinks it until one load passes and the next one fails
+    Find(Find),
+    /// Validate a scenario file and print its plan; sends nothing
+    Check(Check),
+    /// Make the report of a run again from its run.db
+    Report(Report),
+    /// Run the embedded media server (WHEP out, WHIP in)
+    Stage(Stage),
+    /// Find out how many viewers this machine can play before the generator is the limit
+    Calibrate(Calibrate),
+    /// Measure the cost of passing frames between two processes, by each transport
+    Ipc(Ipc),
+    /// A process of `throng ipc`
+    #[command(hide = true)]
+    IpcRole,
+    /// Watch this host, its processes and threads; --listen makes it the agent of runs on other machines
+    Watch(crate::watch::arguments::Watch),
+    /// Find out how many video streams this machine decodes in real time
+    Decode(Decode),
+    /// Decode the frames of a run's tapped participants while it goes on: frames, freezes, delay
+    Tap(Tap),
+    /// Look at the shared-memory rings of other processes
+    Ring(Ring),
+    /// Sample where running programs spend their time: threads, functions, a flame graph
+    Profile(Profile),
+    /// Make a consent proof: a secret for the tester, and the file that the owner of a public server publishes
+    Consent(Consent),
+    /// Print the JSON Schema of a file format
+    Schema(Schema),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Schema {
+    /// Which format
+    #[arg(value_enum)]
+    pub(crate) format: Format,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+pub(crate) enum Format {
+    /// Scenario files
+    Scenario,
+    /// summary.json
+    Summary,
+    /// ipc.json
+    Ipc,
+}

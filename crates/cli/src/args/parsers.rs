@@ -1,0 +1,35 @@
+//! Values of the command line, with the ranges that help texts name.
+
+use std::time::Duration;
+
+use throng_scenario::units;
+
+use crate::CliError;
+
+/// A length of time such as `10s`, the value of `flag`.
+pub(crate) fn duration(flag: &str, text: &str) -> Result<Duration, CliError> {
+    units::duration(text).map_err(|error| CliError::usage(format!("{flag}: {error}")))
+}
+
+/// A number of viewers.
+pub(super) fn viewers(text: &str) -> Result<u32, String> {
+    text.parse()
+        .ok()
+        .filter(|count| (1..=1_000_000).contains(count))
+        .ok_or_else(|| "write a whole number from 1 to 1000000, such as 50".into())
+}
+
+/// How many of something.
+pub(super) fn count(text: &str) -> Result<usize, String> {
+    text.parse().map_err(|_| "write a whole number, such as 2".into())
+}
+
+pub(super) fn positive(text: &str) -> Result<f64, String> {
+    let number: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    if number > 0.0 && number <= 1e6 { Ok(number) } else { Err("must be above 0 and at most 1000000".into()) }
+}
+
+pub(super) fn not_negative(text: &str) -> Result<f64, String> {
+    let number: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    if (0.0..=1e9).contains(&number) { Ok(number) } else { Err("must be 0 to 1000000000".into()) }
+}

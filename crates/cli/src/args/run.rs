@@ -1,0 +1,192 @@
+//! The flags of commands that play or read a scenario, and of what they leave.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::parsers::{count, viewers};
+
+/// What `run` and `view` have in common.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct Common {
+    /// Run folder to make [default: a new one under runs/]
+    #[arg(short, long, value_name = "FOLDER")]
+    pub(crate) output: Option<PathBuf>,
+    /// Also allow this private network (CIDR, or one address); repeatable
+    #[arg(long, value_name = "CIDR")]
+    pub(crate) allow_target: Vec<String>,
+    /// Local addresses that participants use in turn, such as 127.0.0.2-127.0.0.20; repeatable
+    #[arg(long, value_name = "RANGE")]
+    pub(crate) source_ip: Vec<String>,
+    /// Override a value of the scenario, such as crowd.size=50; repeatable
+    #[arg(long, value_name = "PATH=VALUE")]
+    pub(crate) set: Vec<String>,
+    /// Watch the server too: process=janus, unit=…, cgroup=…, pid=…, port=8188 or command=…, and more with commas, such as
+    /// every=200ms,profile=full,logs=/var/log/janus.log; repeatable
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(crate) watch: Vec<String>,
+    /// Decode what the first N participants receive, to check the meters; more by --set tap.keep=true,
+    /// tap.ssim=true, tap.decode=false (then `throng tap` may attach)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) tap: Option<u32>,
+    /// Also use the knowledge packs (*.toml) of this folder; docs/knowledge-packs.md
+    #[arg(long, value_name = "DIR")]
+    pub(crate) packs: Option<PathBuf>,
+    /// Spread participants over N streams: {stream} in the URL is then 0 to N-1, in turn; by Zipf's law with
+    /// --set 'crowd.streams={ count = 10, zipf = 1.0 }'
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub(crate) streams: Option<u32>,
+    /// An objective, such as "video.loss p95 < 1%"; repeatable
+    #[arg(long, value_name = "OBJECTIVE")]
+    pub(crate) objective: Vec<String>,
+    /// Plain summary lines even on a terminal
+    #[arg(long)]
+    pub(crate) plain: bool,
+    /// Print nothing while it runs
+    #[arg(short, long, conflicts_with = "plain")]
+    pub(crate) quiet: bool,
+    /// Print the figures of every participant at the end
+    #[arg(long)]
+    pub(crate) details: bool,
+    /// Print summary.json at the end instead of the summary
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Also write series.csv and participants.csv
+    #[arg(long)]
+    pub(crate) csv: bool,
+    /// Threads that drive participants [default: by the crowd and the cores]
+    #[arg(long, value_name = "N", value_parser = count)]
+    pub(crate) threads: Option<usize>,
+    /// The secret of the consent proof that the target's owner published, or env:NAME, or file:PATH, as `throng consent` made
+    /// it; only public targets need one
+    #[arg(long, alias = "consent-token", value_name = "SECRET")]
+    pub(crate) consent_secret: Option<String>,
+    /// Trust these certificates (PEM) besides the system's
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tls_ca: Option<PathBuf>,
+    /// End the run as soon as its last 10 s miss an objective; judged every 2 s after the warm-up
+    #[arg(long)]
+    pub(crate) until_missed: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Run {
+    /// The scenario (TOML)
+    pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct View {
+    /// ws://host:3333/app/stream (OvenMediaEngine), janus+ws://host:8188/streaming/1, whep+http://host/whep; in path and
+    /// query {n}, {stream}, {room}, {cohort} and {random} differ by participant
+    #[arg(required_unless_present = "url")]
+    pub(crate) target: Option<String>,
+    /// The same as TARGET
+    #[arg(long, conflicts_with = "target", value_name = "URL")]
+    pub(crate) url: Option<String>,
+    /// How many viewers
+    #[arg(short, default_value_t = 1, value_parser = viewers)]
+    pub(crate) n: u32,
+    /// Interval between joins, such as 100ms
+    #[arg(long, value_name = "TIME")]
+    pub(crate) every: Option<String>,
+    /// How long the run lasts, such as 60s, or forever (until Ctrl-C)
+    #[arg(long = "for", value_name = "TIME")]
+    pub(crate) duration: Option<String>,
+    /// How often plain summary lines come, such as 5s
+    #[arg(long, value_name = "TIME")]
+    pub(crate) summary: Option<String>,
+    /// The time at the beginning that objectives leave out, such as 5s
+    #[arg(long, value_name = "TIME")]
+    pub(crate) warm_up: Option<String>,
+    /// Bearer token, or env:NAME, or file:PATH
+    #[arg(long, value_name = "TOKEN")]
+    pub(crate) token: Option<String>,
+    /// Accept any TLS certificate
+    #[arg(long)]
+    pub(crate) tls_insecure: bool,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Find {
+    /// The scenario (TOML), or a target's URL
+    pub(crate) scenario: String,
+    /// About how long the search may take, such as 10m; less time means less precision, and the search says how much
+    /// [default: the full search, about three quarters of an hour]
+    #[arg(long, value_name = "TIME")]
+    pub(crate) budget: Option<String>,
+    /// The crowd to begin with [default: 5]
+    #[arg(long, value_name = "N", value_parser = viewers)]
+    pub(crate) start: Option<u32>,
+    /// The largest crowd to try [default: the cap on users, or 2000]
+    #[arg(long, value_name = "N", value_parser = viewers)]
+    pub(crate) ceiling: Option<u32>,
+    /// The cohort whose size is searched [default: the largest], the others stay as they are; or target.rooms, how many rooms
+    /// like this one; or a value below `[crowd]`, the lightest first, such as crowd.publish.video=144p,240p,360p, while the
+    /// crowd stays as large as it is
+    #[arg(long, value_name = "COHORT|target.rooms|PATH=A,B,C")]
+    pub(crate) vary: Option<String>,
+    /// Continue the interrupted search of this run folder
+    #[arg(long, value_name = "RUN")]
+    pub(crate) resume: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Check {
+    /// The scenario (TOML)
+    pub(crate) file: PathBuf,
+    /// Override a value of the scenario, such as crowd.size=50; repeatable
+    #[arg(long, value_name = "PATH=VALUE")]
+    pub(crate) set: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Report {
+    /// A run folder
+    pub(crate) run: PathBuf,
+    /// Print summary.json instead of the summary
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Also write series.csv and participants.csv
+    #[arg(long)]
+    pub(crate) csv: bool,
+    /// Print the figures of every participant
+    #[arg(long)]
+    pub(crate) details: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Consent {
+    /// The server: HOST:PORT of its signalling, or a target's URL
+    pub(crate) target: String,
+    /// The tester, in words for the owner, such as "Load lab, ops@lab.example"
+    #[arg(long, value_name = "NAME")]
+    pub(crate) tester: String,
+    /// When the consent ends: 2026-12-31 (its end, UTC) or 2026-12-31T18:00:00Z; at most a year ahead
+    #[arg(long, value_name = "WHEN")]
+    pub(crate) expires: String,
+    /// The most users that the consent covers
+    #[arg(long, value_name = "N", default_value_t = 500, value_parser = viewers)]
+    pub(crate) max_users: u32,
+    /// The highest bit rate that the consent covers, received and sent together
+    #[arg(long, value_name = "RATE", default_value = "1Gbit/s")]
+    pub(crate) max_bit_rate: String,
+    /// The highest rate of joins that the consent covers, such as 5/s
+    #[arg(long, value_name = "RATE")]
+    pub(crate) max_joins: Option<String>,
+    /// The longest run that the consent covers, such as 30m
+    #[arg(long, value_name = "TIME")]
+    pub(crate) max_duration: Option<String>,
+    /// The file of the secret; an existing file is an error
+    #[arg(long, value_name = "FILE", default_value = "throng-consent.secret")]
+    pub(crate) secret: PathBuf,
+    /// The file to publish [default: printed]
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}

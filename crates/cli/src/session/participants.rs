@@ -1,0 +1,106 @@
+//! How the engine makes the participants of a plan: their server, secrets, media, and what those of a conference share.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use throng_engine::{Join, ParticipantFactory};
+use throng_media::quality::WallClock;
+use throng_protocol::factory::{ConferenceConfig, TargetFactory};
+use throng_protocol::signalling::RelayServer;
+use throng_protocol::signalling::janus::NewRoom;
+use throng_protocol::webrtc::{StepTimeouts, Weights, crypto};
+use throng_scenario::{Plan, RoomConfig, TurnServer};
+
+use crate::permission::Permission;
+use crate::secrets::{api_secret, token, token_text};
+use crate::{CliError, media, run_id};
+
+/// Makes participants as the engine asks for them; secrets and media files are read here, once.
+pub(super) fn participant_factory(
+    plan: &Plan,
+    permission: &Permission,
+) -> Result<Arc<dyn ParticipantFactory>, CliError> {
+    // Made now: the self-tests of cryptography take a tenth of a second, which would else be part of the first joins.
+    crypto::shared().map_err(CliError::invalid)?;
+    let unix_ns = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos();
+    let factory = TargetFactory {
+        endpoint: plan.target.endpoint.clone(),
+        token: token_text(plan.target.token.as_ref())?,
+        api_key: plan.target.api_key.as_ref().map(api_secret).transpose()?,
+        may_reach: permission.address_filter(),
+        clock: WallClock { at: Instant::now(), unix_ns: u64::try_from(unix_ns).unwrap_or(u64::MAX) },
+        server: permission.server(),
+        seed: 0,
+        timeouts: StepTimeouts::default(),
+        tapped: plan.tap.as_ref().map(|tap| tap.selection.clone()).unwrap_or_default(),
+        conference: conference(plan, unix_ns)?,
+        mark: run_id::mark(),
+        ice_transport_policy: plan.target.ice_transport_policy,
+        stun: plan.target.stun.clone(),
+        turn: plan.target.turn.as_ref().map(|turn| turn_server(turn, plan)).transpose()?,
+    };
+    let (roles, destinations) = (plan.roles.clone(), plan.destinations.clone());
+    Ok(Arc::new(move |join: &Join| {
+        let cohort = usize::from(join.cohort.0);
+        let role = roles.get(cohort).cloned().unwrap_or_default();
+        let joins_at = Duration::from_micros(u64::try_from(join.at.0).unwrap_or(0));
+        let number = join.participant.0;
+        match destinations.get(cohort) {
+            Some(destination) => {
+                let endpoint = destination.endpoint(join.place, run_id::random(number));
+                factory.participant_at(&endpoint, number, joins_at, &role)
+            }
+            None => factory.participant(number, joins_at, &role),
+        }
+    }))
+}
+
+fn turn_server(turn: &TurnServer, plan: &Plan) -> Result<RelayServer, CliError> {
+    Ok(RelayServer::of_scenario(turn, token(&turn.password)?, plan.target.url()))
+}
+
+/// What the participants of a conference share: the files that they play, who speaks how often, the room that is made.
+fn conference(plan: &Plan, unix_ns: u128) -> Result<ConferenceConfig, CliError> {
+    let clips = media::clips(plan)?;
+    let new_room = plan.room.as_ref().map(|room| new_room(plan, room, &clips, unix_ns)).transpose()?;
+    let is_even = plan.roles.iter().all(|role| role.speaking_weight == 1);
+    let weights = (!is_even).then(|| -> Weights {
+        let talks = |join: &throng_scenario::Join| {
+            plan.roles.get(usize::from(join.cohort.0)).map(|role| role.speaking_weight)
+        };
+        let weights: HashMap<String, u32> =
+            plan.joins.iter().filter_map(|join| Some((join.participant.name(), talks(join)?))).collect();
+        Arc::new(move |name| weights.get(name).copied().unwrap_or(1))
+    });
+    Ok(ConferenceConfig { conversation: plan.conversation, weights, clips: Arc::new(clips), new_room })
+}
+
+fn new_room(
+    plan: &Plan,
+    room: &RoomConfig,
+    clips: &media::Clips,
+    unix_ns: u128,
+) -> Result<NewRoom, CliError> {
+    let sent = plan.roles.iter().filter_map(|role| {
+        let publish = role.publish.as_ref().filter(|publish| publish.has_video())?;
+        let of_file = publish.video_file.as_ref().and_then(|file| clips.get(file));
+        Some(of_file.map_or(publish.codec, |clip| clip.codec()).name().to_ascii_lowercase())
+    });
+    let codecs = if room.video_codecs.is_empty() {
+        sent.collect::<BTreeSet<_>>().into_iter().collect()
+    } else {
+        room.video_codecs.clone()
+    };
+    Ok(NewRoom {
+        // It need not be a secret: it keeps the run from destroying rooms that it did not make.
+        secret: format!("throng-{unix_ns:x}"),
+        admin_key: token_text(room.admin_key.as_ref())?,
+        // Who rejoins finds a place before the server has noticed that they left.
+        publishers: room
+            .publishers
+            .unwrap_or_else(|| plan.expected.users.div_ceil(plan.target.rooms.max(1)).saturating_mul(2)),
+        bitrate_bps: room.bits_per_s.unwrap_or(0.0) as u32,
+        video_codecs: if codecs.is_empty() { "vp8".into() } else { codecs.join(",") },
+    })
+}

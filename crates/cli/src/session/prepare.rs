@@ -1,0 +1,68 @@
+//! The checks before a run: whatever can refuse it does so before anything is sent or written.
+
+use std::path::PathBuf;
+
+use throng_engine::TlsOptions;
+use throng_observation::pack::Pack;
+use throng_observation::run::RunInfo;
+use throng_scenario::{Plan, Scenario};
+
+use crate::args::Common;
+use crate::permission::{self, Permission};
+use crate::watchers::{self, Agents};
+use crate::{CliError, canary, media};
+
+/// A run that may begin.
+pub(crate) struct Prepared<'a> {
+    pub(super) scenario: &'a Scenario,
+    pub(super) plan: &'a Plan,
+    pub(super) common: &'a Common,
+    pub(super) permission: Permission,
+    pub(super) tls: TlsOptions,
+    /// What is known of media servers.
+    pub(super) packs: Vec<Pack>,
+    /// The agents beside the servers, connected.
+    pub(super) agents: Agents,
+    /// The program of the canaries, if the plan has any.
+    pub(super) browser: Option<PathBuf>,
+}
+
+impl<'a> Prepared<'a> {
+    /// Reads knowledge packs and media files, connects to agents, finds the browser, and asks for consent.
+    pub(crate) fn new(scenario: &'a Scenario, plan: &'a Plan, common: &'a Common) -> Result<Self, CliError> {
+        let packs = watchers::packs(common.packs.as_deref())?;
+        let agents = Agents::connect(plan);
+        let browser = canary::program(plan)?;
+        // A file that cannot be played ends it before any owner is asked.
+        media::clips(plan)?;
+        let tls = tls(plan, common)?;
+        let permission = permission::permission(plan, common.consent_secret.as_deref(), &tls, &agents)?;
+        Ok(Self { scenario, plan, common, permission, tls, packs, agents, browser })
+    }
+
+    /// What the run folder says of the run as a whole.
+    pub(crate) fn info(&self, warnings: Vec<String>) -> RunInfo {
+        let Self { scenario, plan, permission, .. } = self;
+        RunInfo {
+            format: throng_store::FORMAT,
+            throng_version: env!("CARGO_PKG_VERSION").into(),
+            scenario: scenario.to_toml(),
+            target: plan.target.display(),
+            cohorts: plan.cohorts.clone(),
+            started_at_unix_us: 0, // known when the engine has started
+            planned_duration_us: i64::try_from(plan.duration.as_micros()).unwrap_or(i64::MAX),
+            generator_host: throng_engine::host::fingerprint(),
+            clock: permission.clock_error(),
+            warnings,
+        }
+    }
+}
+
+/// Which TLS certificates are accepted.
+fn tls(plan: &Plan, common: &Common) -> Result<TlsOptions, CliError> {
+    let read = |file: &PathBuf| {
+        std::fs::read(file).map_err(|error| CliError::usage(format!("--tls-ca {}: {error}", file.display())))
+    };
+    let extra_ca_pem = common.tls_ca.as_ref().map(read).transpose()?;
+    Ok(TlsOptions { insecure: plan.target.tls_insecure, extra_ca_pem })
+}

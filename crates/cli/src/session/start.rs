@@ -1,0 +1,71 @@
+//! The start of a run: the folder, the browsers, the engine, the watchers, the store.
+
+use std::path::PathBuf;
+use std::sync::mpsc::SyncSender;
+
+use throng_engine::RunHandle;
+use throng_observation::run::{Row, RunInfo};
+use throng_store::RunFolder;
+use throng_watch::SourceConfig;
+
+use super::engine::{Joins, start_engine};
+use super::prepare::Prepared;
+use crate::canary::Canaries;
+use crate::exit::Exit;
+use crate::report::ReportOptions;
+use crate::store_writer::StoreWriter;
+use crate::tap::RunTap;
+use crate::watchers::Watchers;
+use crate::{CliError, run_id};
+
+/// A run that goes on.
+pub(crate) struct Session {
+    pub(crate) handle: RunHandle,
+    pub(crate) watchers: Watchers,
+    /// Where a command sends rows of its own.
+    pub(crate) rows: SyncSender<Row>,
+    pub(crate) folder: PathBuf,
+    pub(super) canaries: Canaries,
+    pub(super) tap: Option<RunTap>,
+    pub(super) store: StoreWriter,
+    pub(super) report: ReportOptions,
+}
+
+impl Session {
+    /// Starts what `prepared` allows. `on_row` sees each row on its way to the store; with `prints_at_once` watchers print
+    /// their warnings when they arise, else at the end.
+    pub(crate) fn start(
+        prepared: Prepared<'_>,
+        info: &RunInfo,
+        joins: Joins<'_>,
+        prints_at_once: bool,
+        on_row: impl FnMut(&Row) + Send + 'static,
+    ) -> Result<Self, CliError> {
+        let (scenario, plan, common) = (prepared.scenario, prepared.plan, prepared.common);
+        let folder = common.output.clone().or_else(|| scenario.output.folder.clone().map(PathBuf::from));
+        let folder = folder.unwrap_or_else(run_id::default_folder);
+        // The folder comes first: a run that cannot be kept is not begun.
+        let mut writer =
+            RunFolder::create(&folder, info).map_err(|error| CliError::new(Exit::Usage, error))?;
+        let tap = match joins {
+            Joins::Planned => plan.tap.as_ref().map(|tap| RunTap::start(&folder, tap)).transpose(),
+            Joins::BySearch(earlier) => {
+                earlier.iter().for_each(|hold| writer.write(Row::Hold(Box::new(hold.clone()))));
+                Ok(None)
+            }
+        };
+        let tap = tap.map_err(|error| CliError { exit: Exit::Usage, error })?;
+        let canaries = Canaries::start(plan, prepared.browser.clone(), &prepared.permission)?;
+        let (handle, received, rows) = start_engine(&prepared, joins, tap.as_ref().map(RunTap::engine))?;
+        canaries.begin(handle.started_at(), &rows);
+        let Prepared { permission, packs, agents, .. } = prepared;
+        let sources = SourceConfig { packs, allowed: permission.address_check(), ..SourceConfig::default() };
+        let watchers =
+            Watchers::start(plan, handle.started_at(), rows.clone(), &sources, agents, prints_at_once);
+        writer.starts_at(handle.started_at_unix_us()).map_err(CliError::invalid)?;
+        let store = StoreWriter::start(writer, received, on_row).map_err(CliError::invalid)?;
+        let csv = common.csv || scenario.output.csv;
+        let report = ReportOptions { json: common.json, csv, details: common.details };
+        Ok(Self { handle, watchers, rows, folder, canaries, tap, store, report })
+    }
+}

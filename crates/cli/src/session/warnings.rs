@@ -1,0 +1,69 @@
+//! What to warn of before anything is sent: limits of this machine, and plans that servers will not play as written.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+use throng_engine::preflight::{self, Needs};
+use throng_scenario::Plan;
+
+use crate::run_id::random;
+use crate::say_lines;
+
+/// Prints warnings for a person.
+pub(crate) fn print_warnings(warnings: &[String]) {
+    warnings.iter().for_each(|warning| say_lines(&format!("warning: {warning}")));
+}
+
+/// Everything that is wrong with a plan and does not refuse it.
+pub(crate) fn warnings(plan: &Plan) -> Vec<String> {
+    let needs = Needs {
+        participants: plan.expected.users.into(),
+        // A datagram socket and a signalling connection, as long as the slowest protocol keeps both.
+        descriptors_each: 2,
+        ports_each: 1,
+        source_ips: (source_ips(plan).len() as u64).max(1),
+        receive_buffer_bytes: 1 << 20,
+    };
+    let limits = preflight::preflight(&needs);
+    limits.iter().map(ToString::to_string).chain(foreign_source(plan)).chain(one_stream(plan)).collect()
+}
+
+/// Cohorts whose publishers all publish one stream, because their URL names no other; servers accept the first of them.
+fn one_stream(plan: &Plan) -> Vec<String> {
+    let users = |cohort: usize| plan.joins.iter().filter(move |join| usize::from(join.cohort.0) == cohort);
+    plan.destinations
+        .iter()
+        .enumerate()
+        .filter(|(_, destination)| destination.is_send_only() && destination.target.api_key.is_none())
+        .filter_map(|(cohort, destination)| {
+            let mut joins = users(cohort).map(|join| join.place);
+            let (one, other) = (joins.next()?, joins.max()?);
+            let endpoint = |place| destination.endpoint(place, random(place));
+            let is_one = one != other && endpoint(one) == endpoint(other);
+            let name = plan.cohorts.get(cohort)?;
+            is_one.then(|| {
+                format!(
+                    "all {name} go to {}, and servers take one publisher a stream (SRS, MediaMTX, OvenMediaEngine); \
+                     write {{n}} into the URL's path or query, such as …/live-{{n}}/whip or …&stream={{n}}",
+                    destination.target.display()
+                )
+            })
+        })
+        .collect()
+}
+
+/// A source address that this host does not have: no participant could bind to it.
+pub(crate) fn foreign_source(plan: &Plan) -> Option<String> {
+    let (address, why) = preflight::foreign_address(source_ips(plan))?;
+    let ours: Vec<_> = preflight::own_addresses().iter().map(ToString::to_string).collect();
+    Some(format!(
+        "source address {address} (--source-ip, source_ips) is not one of this host's: {why}\n  \
+         help: use one of {}, or give it to an interface (`ip addr add {address} dev …`)",
+        ours.join(", ")
+    ))
+}
+
+/// The local addresses that participants of the plan bind to.
+pub(crate) fn source_ips(plan: &Plan) -> BTreeSet<IpAddr> {
+    plan.joins.iter().filter_map(|join| join.source_ip).collect()
+}

@@ -1,0 +1,277 @@
+//! The relay of a connection, which the scenario or signalling names: beside the direct way, as browsers do, and ICE
+//! chooses; or alone, as in a browser with `iceTransportPolicy: "relay"`.
+
+use std::net::SocketAddr;
+use std::time::Instant;
+
+use throng_observation::{FailureReason, MediaPath, Observation, RefusedDestination};
+
+use super::{Connection, ConnectionOutput, Socket, State, Via};
+use crate::excerpt::excerpt;
+use crate::participant::{Open, Opening, Transmit};
+use crate::signalling::RelayServer;
+use crate::webrtc::relay::{Frames, Relay, RelayAccount, RelayOutput, RelayTransport, TurnUri};
+
+/// Addresses of the peer that are remembered for a relay that is not there yet.
+const PEERS_MAX: usize = 32;
+
+/// Where the use of a relay stands.
+#[derive(Default)]
+pub(super) enum RelayState {
+    /// None was named.
+    #[default]
+    None,
+    /// The channel to it is being opened.
+    Opening { account: RelayAccount, peers: Vec<SocketAddr> },
+    /// TURN is spoken.
+    Open { relay: Box<Relay>, frames: Frames, path: MediaPath },
+    /// It failed, or was given back.
+    Over,
+}
+
+impl RelayState {
+    pub(super) fn was_named(&self) -> bool {
+        !matches!(self, Self::None)
+    }
+
+    /// The relayed address, and ours toward the relay.
+    pub(super) fn allocated(&self) -> Option<(SocketAddr, SocketAddr)> {
+        match self {
+            Self::Open { relay, .. } => Some((relay.relayed()?, relay.local())),
+            _ => None,
+        }
+    }
+
+    /// The path of media through it.
+    pub(super) fn path(&self) -> Option<MediaPath> {
+        match self {
+            Self::Open { path, .. } => Some(*path),
+            _ => None,
+        }
+    }
+
+    pub(super) fn next_timeout(&self) -> Option<Instant> {
+        match self {
+            Self::Open { relay, .. } => relay.next_timeout(),
+            _ => None,
+        }
+    }
+
+    /// A datagram for `peer` as it goes to the TURN server, and its address; `None` while that peer is not permitted.
+    pub(super) fn wrap(
+        &mut self,
+        now: Instant,
+        peer: SocketAddr,
+        datagram: &[u8],
+    ) -> Option<(SocketAddr, Vec<u8>)> {
+        let Self::Open { relay, .. } = self else { return None };
+        Some((relay.server(), relay.wrap(now, peer, datagram)?))
+    }
+
+    /// Whether a candidate of ours may still come from it.
+    fn is_pending(&self) -> bool {
+        match self {
+            Self::Opening { .. } => true,
+            Self::Open { relay, .. } => relay.relayed().is_none(),
+            Self::None | Self::Over => false,
+        }
+    }
+}
+
+impl Connection {
+    /// Signalling announces a TURN server. That of the scenario replaces it.
+    pub(in crate::webrtc) fn relay_announced(&mut self, server: RelayServer) {
+        if self.config.options.turn.is_none() {
+            self.open_relay(server);
+        }
+    }
+
+    /// Opens the channel to the TURN server of the scenario.
+    pub(super) fn open_turn(&mut self) {
+        if let (Some(turn), RelayState::None) = (&self.config.options.turn, &self.transport.relay) {
+            self.open_relay(turn.clone());
+        }
+    }
+
+    /// Opens the channel to a relay. A name is only followed when it is the signalling server's own, whose address is
+    /// known: participants do not resolve, and a name that anybody could point anywhere is not for a guarded run.
+    fn open_relay(&mut self, server: RelayServer) {
+        let uri = match TurnUri::parse(&server.url) {
+            Ok(uri) => uri,
+            Err(error) => return self.anomaly("relay", format!("{}: {error}", excerpt(&server.url))),
+        };
+        let named = self.server.filter(|_| server.is_signalling_host).map(|address| address.ip());
+        let Some(address) = uri.address(named) else {
+            let what = "names another host than the signalling's, and relays are not looked up by name";
+            return self.anomaly("relay", format!("{} {what}", excerpt(&server.url)));
+        };
+        if !(self.config.options.may_reach)(address.ip()) {
+            return self.observe(Observation::Refused(RefusedDestination::IceServer, address));
+        }
+        if self.transport.relay.was_named() {
+            let detail = format!("{} is not used: one relay is enough", excerpt(&server.url));
+            return self.anomaly("relay", detail);
+        }
+        let open = match &uri.transport {
+            RelayTransport::Udp => Open::Datagrams { toward: vec![address], otherwise: None, gathers: false },
+            RelayTransport::Tcp => Open::Stream { to: address, tls: None },
+            RelayTransport::Tls(name) => Open::Stream { to: address, tls: Some(name.clone()) },
+        };
+        let RelayServer { username, credential, .. } = server;
+        let account = RelayAccount { server: address, transport: uri.transport, username, credential };
+        self.transport.relay = RelayState::Opening { account, peers: Vec::new() };
+        self.transport.open(Socket::Relay, open);
+    }
+
+    pub(super) fn relay_opened(&mut self, now: Instant, opening: &Opening) {
+        let RelayState::Opening { account, peers } = &self.transport.relay else { return };
+        let Some(local) = opening.local else {
+            return self.relay_closed(now, "its channel has no local address");
+        };
+        let path = match account.transport {
+            RelayTransport::Udp => MediaPath::RelayUdp,
+            RelayTransport::Tcp => MediaPath::RelayTcp,
+            RelayTransport::Tls(_) => MediaPath::RelayTls,
+        };
+        let mut relay = Relay::new(now, local, account);
+        peers.iter().for_each(|peer| relay.permit(now, *peer));
+        self.transport.relay = RelayState::Open { relay: Box::new(relay), frames: Frames::default(), path };
+        self.drain_relay(now);
+    }
+
+    /// Has the relay let through a peer that may be reached.
+    pub(super) fn permit_peer(&mut self, now: Instant, peer: SocketAddr) {
+        match &mut self.transport.relay {
+            RelayState::Opening { peers, .. } if peers.len() < PEERS_MAX => peers.push(peer),
+            RelayState::Open { relay, .. } => {
+                relay.permit(now, peer);
+                self.drain_relay(now);
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn relay_bytes(&mut self, now: Instant, bytes: &[u8]) {
+        // The frames are out of the connection while it looks at them, so that media is decrypted where it lies.
+        let RelayState::Open { frames, .. } = &mut self.transport.relay else { return };
+        let mut cut = std::mem::take(frames);
+        cut.push(bytes);
+        loop {
+            match cut.next_frame() {
+                Ok(Some(frame)) => self.relay_frame(now, now, frame),
+                Ok(None) => break,
+                Err(error) => return self.relay_closed(now, &error.to_string()),
+            }
+        }
+        if let RelayState::Open { frames, .. } = &mut self.transport.relay {
+            *frames = cut;
+        }
+    }
+
+    pub(super) fn relay_datagram(
+        &mut self,
+        now: Instant,
+        source: SocketAddr,
+        arrived_at: Instant,
+        bytes: &mut [u8],
+    ) {
+        if let RelayState::Open { relay, .. } = &self.transport.relay
+            && relay.server() == source
+        {
+            self.relay_frame(now, arrived_at, bytes);
+        }
+    }
+
+    fn relay_frame(&mut self, now: Instant, arrived_at: Instant, frame: &mut [u8]) {
+        let RelayState::Open { relay, .. } = &mut self.transport.relay else { return };
+        let relayed = relay.relayed();
+        let Some((peer, range)) = relay.receive(now, frame) else { return self.drain_relay(now) };
+        if let (Some(local), Some(datagram)) = (relayed, frame.get_mut(range)) {
+            self.datagram(now, (Via::Relay, Some(local)), peer, arrived_at, datagram);
+        }
+    }
+
+    pub(super) fn tick_relay(&mut self, now: Instant) {
+        if let RelayState::Open { relay, .. } = &mut self.transport.relay
+            && relay.next_timeout().is_some_and(|at| now >= at)
+        {
+            relay.timeout(now);
+            self.drain_relay(now);
+        }
+    }
+
+    fn drain_relay(&mut self, now: Instant) {
+        while let RelayState::Open { relay, .. } = &mut self.transport.relay {
+            let (to, local) = (relay.server(), relay.local());
+            match relay.poll_output() {
+                None => return,
+                Some(RelayOutput::Send(bytes)) => {
+                    self.transport.send_on(Socket::Relay, Transmit { to, from: None, bytes });
+                }
+                Some(RelayOutput::Allocated(relayed)) => self.relay_allocated(now, relayed, local),
+                Some(RelayOutput::Anomaly(detail)) => self.anomaly("relay", detail),
+                Some(RelayOutput::Failed(why)) => {
+                    self.transport.close_relay();
+                    self.relay_closed(now, &why);
+                }
+            }
+        }
+    }
+
+    fn relay_allocated(&mut self, now: Instant, relayed: SocketAddr, local: SocketAddr) {
+        // Before there is a session, the candidate waits for its description.
+        let (State::Connecting { peer, .. } | State::Playing { peer, .. }) = &mut self.state else { return };
+        match peer.session.add_relayed_candidate(relayed, local) {
+            Ok(line) => {
+                self.transport.outputs.push_back(ConnectionOutput::Candidate(line));
+                self.no_more_candidates();
+                self.drain(now);
+            }
+            Err(error) => self.anomaly("relay", error.to_string()),
+        }
+    }
+
+    /// Tells signalling, once, that all our candidates are known to it.
+    pub(super) fn no_more_candidates(&mut self) {
+        let has_session = matches!(self.state, State::Connecting { .. } | State::Playing { .. });
+        if has_session && !self.candidates_done && !self.transport.relay.is_pending() {
+            self.candidates_done = true;
+            self.transport.outputs.push_back(ConnectionOutput::CandidatesDone);
+        }
+    }
+
+    /// Goes on without the relay, unless the media came through it.
+    pub(super) fn relay_closed(&mut self, now: Instant, why: &str) {
+        if matches!(self.transport.relay, RelayState::None | RelayState::Over) {
+            return;
+        }
+        self.transport.relay = RelayState::Over;
+        if self.is_playing() && matches!(self.remote, Some((Via::Relay, _))) {
+            return self.fail(now, FailureReason::MediaLost, &format!("the relay is gone: {why}"));
+        }
+        if self.config.options.relay_only {
+            let detail = format!("the relay, the only way allowed: {why}");
+            return self.fail(now, FailureReason::Ice, &detail);
+        }
+        self.anomaly("relay", why);
+        self.no_more_candidates();
+    }
+
+    /// Gives the allocation back.
+    pub(super) fn leave_relay(&mut self, now: Instant) {
+        match std::mem::replace(&mut self.transport.relay, RelayState::Over) {
+            RelayState::Open { mut relay, .. } => {
+                relay.close(now);
+                let to = relay.server();
+                while let Some(output) = relay.poll_output() {
+                    if let RelayOutput::Send(bytes) = output {
+                        self.transport.send_on(Socket::Relay, Transmit { to, from: None, bytes });
+                    }
+                }
+                self.transport.close_relay();
+            }
+            RelayState::Opening { .. } => self.transport.close_relay(),
+            RelayState::None | RelayState::Over => {}
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! What flows on a connection: what the room says of the peer's streams, and what is done with ours.
+
+use std::time::Instant;
+
+use throng_observation::{Layer, MediaKind, Observation, TrackId};
+
+use super::{Connection, ConnectionOutput, State};
+use crate::signalling::room::RoomStream;
+use crate::webrtc::sender::{Ladder, Sender};
+
+impl Connection {
+    /// What the peer sends on it from here on.
+    pub(in crate::webrtc) fn streams(&mut self, now: Instant, streams: Vec<RoomStream>) {
+        let before = std::mem::replace(&mut self.streams, streams);
+        let State::Playing { receiver, .. } = &mut self.state else { return };
+        receiver.sent_in(&self.streams, &before, now);
+        let known: Vec<_> = receiver.track_ids().collect();
+        for track in &known {
+            let sender = |streams: &[RoomStream], mid: &str| {
+                streams.iter().find(|stream| stream.mid == mid).and_then(|stream| stream.from.clone())
+            };
+            let Some(mid) = receiver.mid_of(*track) else { continue };
+            let (was, is) = (sender(&before, mid), sender(&self.streams, mid));
+            if was != is {
+                receiver.sender_changed(*track, was.is_some(), is.is_some(), now);
+            }
+        }
+        // What the sender before did is reported as theirs.
+        self.transport.outputs.extend(receiver.take_observed().map(ConnectionOutput::Observed));
+        known.into_iter().for_each(|track| self.report_sender_of(track));
+    }
+
+    /// Reports whose a track is.
+    fn report_sender_of(&mut self, track: TrackId) {
+        let State::Playing { receiver, .. } = &mut self.state else { return };
+        let Some(mid) = receiver.mid_of(track) else { return };
+        let stream = self.streams.iter().find(|stream| stream.mid == mid);
+        let from = stream.and_then(|stream| stream.from.clone());
+        if let Some(stream) = stream {
+            receiver.layers_of(track, &stream.layers, stream.tells_layers);
+        }
+        self.observe(Observation::TrackFrom { track, from });
+    }
+
+    /// We talk from here on, or are silent.
+    pub(in crate::webrtc) fn set_talking(&mut self, is_talking: bool) {
+        if let State::Playing { sender: Some(sender), .. } = &mut self.state {
+            sender.set_talking(is_talking);
+        }
+    }
+
+    /// Nothing of a kind is sent from here on, or it is again.
+    pub(in crate::webrtc) fn set_muted(&mut self, kind: MediaKind, is_muted: bool) {
+        if let State::Playing { sender: Some(sender), .. } = &mut self.state {
+            sender.set_muted(kind, is_muted);
+        }
+    }
+
+    /// Another picture is sent from here on.
+    pub(in crate::webrtc) fn show(&mut self, ladder: &Ladder) {
+        if let State::Playing { sender: Some(sender), .. } = &mut self.state {
+            sender.show(ladder);
+        }
+    }
+
+    /// Another layer was asked for of what it receives.
+    pub(in crate::webrtc) fn layer_asked(&mut self, now: Instant, layer: Layer) {
+        self.wanted_layer = Some(layer);
+        if let State::Playing { receiver, .. } = &mut self.state {
+            receiver.layer_asked(now, layer);
+        }
+    }
+
+    /// The server forwards another layer of what a section brings.
+    pub(in crate::webrtc) fn layer_sent(&mut self, now: Instant, mid: &str, layer: Layer) {
+        if let State::Playing { receiver, .. } = &mut self.state {
+            receiver.layer_sent(now, mid, layer);
+        }
+    }
+
+    pub(super) fn take_observed(&mut self) {
+        let State::Playing { receiver, .. } = &mut self.state else { return };
+        if !receiver.has_observed() {
+            return;
+        }
+        let observed: Vec<_> = receiver.take_observed().collect();
+        for observation in observed {
+            let opened = match &observation {
+                Observation::TrackOpened { track, .. } if self.config.in_room => Some(*track),
+                _ => None,
+            };
+            self.observe(observation);
+            if let Some(track) = opened {
+                self.report_sender_of(track);
+            }
+        }
+    }
+}
+
+/// What the sender's streams did since this was last asked.
+pub(super) fn sent(sender: &mut Sender, now: Instant) -> impl Iterator<Item = ConnectionOutput> + use<> {
+    let intervals = sender.take_intervals(0, now).into_iter();
+    intervals.map(|interval| ConnectionOutput::Observed(Observation::Sent(Box::new(interval))))
+}

@@ -1,0 +1,70 @@
+//! What viewers and members of conferences have in common: whom they may reach, by which servers, how long a step may take.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use throng_media::quality::WallClock;
+use throng_scenario::StunServer;
+
+use crate::signalling::RelayServer;
+
+/// Whether an address that the server names may be sent to.
+pub type MayReach = Arc<dyn Fn(IpAddr) -> bool + Send + Sync>;
+
+/// How a WebRTC participant connects.
+#[derive(Clone)]
+pub struct ParticipantOptions {
+    /// The consent guard's judgement of candidates, STUN and TURN servers.
+    pub may_reach: MayReach,
+    /// One reading of both clocks, the same for all participants of a run.
+    pub clock: WallClock,
+    /// An address of the server, when known beforehand; it chooses the interface of the media socket.
+    pub toward: Option<SocketAddr>,
+    /// Seed of what is random in a participant (report intervals, SSRC).
+    pub seed: u64,
+    /// How long each step may take.
+    pub timeouts: StepTimeouts,
+    /// Coded frames that arrive are reported too.
+    pub is_tapped: bool,
+    /// Media goes through a relay or not at all: no other candidate is gathered (RFC 8829 section 3.5.3).
+    pub relay_only: bool,
+    /// The STUN server that each connection asks for a server-reflexive candidate.
+    pub stun: Option<StunServer>,
+    /// The TURN server of the scenario. It replaces those that signalling announces.
+    pub turn: Option<RelayServer>,
+}
+
+/// How long each step of a session may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StepTimeouts {
+    /// From the start until offer and answer are exchanged.
+    pub signalling: Duration,
+    /// From there until a candidate pair works.
+    pub ice: Duration,
+    /// From there until the media keys are known.
+    pub dtls: Duration,
+    /// From there until the first media packet.
+    pub first_media: Duration,
+    /// Between media packets.
+    pub silence: Duration,
+    /// How long lost consent (RFC 7675) may take to come back.
+    pub consent: Duration,
+    /// For the end of signalling.
+    pub goodbye: Duration,
+}
+
+impl Default for StepTimeouts {
+    fn default() -> Self {
+        let ten = Duration::from_secs(10);
+        Self {
+            signalling: ten,
+            ice: ten,
+            dtls: ten,
+            first_media: ten,
+            silence: ten,
+            consent: Duration::from_secs(5),
+            goodbye: Duration::from_secs(2),
+        }
+    }
+}

@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# Runs the ring's tests, those with hostile producers, killed processes and random damage to the shared memory among
+# them, under AddressSanitizer, and those of one process under ThreadSanitizer too.
+#   scripts/sanitizers.sh [address] [thread]        both unless named
+# Needs the nightly toolchain (for ThreadSanitizer with rust-src); says so, and skips, without.
+set -euo pipefail
+CARGO_TARGET_DIR=$(realpath -m "${CARGO_TARGET_DIR:-$(dirname "$0")/../target}")
+export CARGO_TARGET_DIR
+cd "$(dirname "$0")/.."
+
+host=$(rustc -vV | sed -n 's/^host: //p')
+target=$CARGO_TARGET_DIR
+if ! cargo +nightly --version >/dev/null 2>&1; then
+  echo "The sanitizers are skipped: no nightly toolchain (rustup toolchain install nightly --component rust-src)"
+  exit 0
+fi
+
+address() {
+  echo "== AddressSanitizer"
+  # A killed process leaks by intention.
+  export ASAN_OPTIONS=detect_leaks=0
+  run() { RUSTFLAGS="-Zsanitizer=address" CARGO_TARGET_DIR=$target/asan cargo +nightly test -p throng-ring --locked --target "$host" "$@"; }
+  run --lib --test api
+  # Left out: single steps, which instrumented code has too many of, and the seccomp filter, which forbids what the
+  # sanitizer itself calls.
+  for scene in hostile_producers killed_at_random consumer_restarts another_user soak; do
+    run --test processes -- "$scene"
+  done
+}
+
+thread() {
+  echo "== ThreadSanitizer"
+  if [[ ! -d $(rustc +nightly --print sysroot)/lib/rustlib/src/rust/library ]]; then
+    echo "ThreadSanitizer is skipped: it has to build the standard library (rustup component add rust-src --toolchain nightly)"
+    return
+  fi
+  # Not the tests with several processes: a race across processes is none that it could see.
+  export TSAN_OPTIONS=suppressions=$PWD/core/tests/thread-sanitizer.supp
+  RUSTFLAGS="-Zsanitizer=thread" CARGO_TARGET_DIR=$target/tsan \
+    cargo +nightly test -p throng-ring --locked --target "$host" -Zbuild-std --lib --test api
+}
+
+for which in "${@:-address thread}"; do for one in $which; do "$one"; done; done
