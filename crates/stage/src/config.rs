@@ -53,7 +53,7 @@ impl EmulatedServer {
     /// The server with this name on the command line, if there is one.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|(_, known)| *known == name).map(|(emulates, _)| emulates)
+        Self::ALL.into_iter().find(|(_, known)| *known == name).map(|(server, _)| server)
     }
 
     pub(crate) fn is_srs(self) -> bool {
@@ -177,7 +177,7 @@ mod tests {
     #[test]
     fn figures_out_of_range_name_their_field() {
         let config = StageConfig { workers: 0, ..StageConfig::default() };
-        assert_eq!(config.validate().unwrap_err().to_string(), "workers = 0 is context 1 to 64");
+        assert_eq!(config.validate().unwrap_err().to_string(), "workers = 0 is outside 1 to 64");
         let config = StageConfig { egress_bps: Some(1), ..StageConfig::default() };
         assert!(config.validate().unwrap_err().to_string().starts_with("egress_bps = 1 "));
     }

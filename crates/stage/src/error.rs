@@ -14,8 +14,8 @@ pub enum StageError {
         "{0} is not an address that a viewer can send media to; give one of this machine's (media_ip, --media-ip)"
     )]
     Unspecified(IpAddr),
-    /// A figure is context its range.
-    #[error("{field} = {value} is context {range}")]
+    /// A figure is outside its range.
+    #[error("{field} = {value} is outside {range}")]
     OutOfRange {
         /// The field of [`StageConfig`].
         field: &'static str,

@@ -149,7 +149,7 @@ mod tests {
         let said = |planted: Planted| planted.validate().unwrap_err().to_string();
         assert_eq!(
             said(Planted { backlog: Some(0), ..Planted::default() }),
-            "backlog = 0 is context 1 to 65535"
+            "backlog = 0 is outside 1 to 65535"
         );
         assert!(said(Planted { crash_at: Some(0), ..Planted::default() }).starts_with("crash_at = 0"));
         assert!(Planted::default().validate().is_ok());

@@ -72,7 +72,7 @@ pub(crate) async fn serve(
 
 /// Closes the connection without an answer, as the emulated server does.
 #[derive(Debug, thiserror::Error)]
-#[error("closed without an answer, in the emulates of another server")]
+#[error("closed without an answer, as the emulated server does")]
 struct NoAnswer;
 
 async fn answer(room: &Room, request: Request<Incoming>) -> Result<Answer, NoAnswer> {
