@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn who_sends_is_served_badly_when_its_receiver_reports_loss() {
+    fn a_sender_whose_receiver_reports_loss_is_served_badly() {
         let remote_loss_clauses = |packets_sent, remote_loss_ratio| {
             let interval = SentInterval {
                 track: TrackId(0),

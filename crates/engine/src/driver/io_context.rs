@@ -126,7 +126,7 @@ impl IoContext {
             collector: config.collector,
             tap: config.tap,
             timers: Timers::default(),
-            batch: ReceiveBatch::new(),
+            batch: ReceiveBatch::default(),
             clocks: Clocks::new(),
             outgoing: Vec::new(),
             drops: Drops::default(),
