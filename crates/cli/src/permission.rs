@@ -224,19 +224,16 @@ impl Permission {
 
 fn resolve(host: &str, port: u16) -> Result<Vec<IpAddr>, CliError> {
     let bare = host.trim_start_matches('[').trim_end_matches(']');
-    let each_once = |found: std::vec::IntoIter<SocketAddr>| {
-        let mut addresses = Vec::new();
-        for address in found.map(|address| address.ip().to_canonical()) {
-            if !addresses.contains(&address) {
-                addresses.push(address);
-            }
-        }
-        addresses
-    };
-    (bare, port)
+    let found = (bare, port)
         .to_socket_addrs()
-        .map(each_once)
-        .map_err(|error| CliError::target(format!("cannot resolve {host}: {error}")))
+        .map_err(|error| CliError::target(format!("cannot resolve {host}: {error}")))?;
+    let mut addresses = Vec::new();
+    for address in found.map(|address| address.ip().to_canonical()) {
+        if !addresses.contains(&address) {
+            addresses.push(address);
+        }
+    }
+    Ok(addresses)
 }
 
 impl Demand {

@@ -70,16 +70,11 @@ fn put_all(
             Row::Series(row) => csv::series_line(run, row),
             _ => String::new(),
         })?;
-        put_table(
-            folder,
-            "participants.csv",
-            &csv::PARTICIPANT_COLUMNS,
-            Table::Participants,
-            |row| match row {
-                Row::Participant(row) => csv::participant_line(run, row),
-                _ => String::new(),
-            },
-        )?;
+        let columns = &csv::PARTICIPANT_COLUMNS;
+        put_table(folder, "participants.csv", columns, Table::Participants, |row| match row {
+            Row::Participant(row) => csv::participant_line(run, row),
+            _ => String::new(),
+        })?;
         if let Some(conference) = csv::conference(run) {
             folder.put("conference.csv", conference)?;
         }
