@@ -10,7 +10,6 @@ use throng_scenario::{Action, MediaFile, Plan, Role};
 
 use crate::CliError;
 
-/// The files of a plan.
 pub(crate) type Clips = BTreeMap<MediaFile, Arc<Clip>>;
 
 /// Reads the files that the plan names. An error has the file, what is wrong with it, and what to do about it.

@@ -211,14 +211,12 @@ impl Permission {
 
     /// The error bound of absolute (one-way) delays of this target's media.
     pub(crate) fn clock_error(&self) -> ClockError {
-        if self.is_own_host {
-            ClockError {
-                bound_us: Some(SAME_CLOCK_ERROR_US),
-                basis: "the target is on this host: exact if the media's source is too".into(),
-            }
+        let (bound_us, basis) = if self.is_own_host {
+            (Some(SAME_CLOCK_ERROR_US), "the target is on this host: exact if the media's source is too")
         } else {
-            ClockError { bound_us: None, basis: "the clock of the media's source is not known".into() }
-        }
+            (None, "the clock of the media's source is not known")
+        };
+        ClockError { bound_us, basis: basis.into() }
     }
 }
 

@@ -11,7 +11,6 @@ use crate::args;
 use crate::exit::Exit;
 use crate::{CliError, print};
 
-/// What to make and print.
 pub(crate) struct ReportOptions {
     pub(crate) json: bool,
     pub(crate) csv: bool,

@@ -12,7 +12,6 @@ use throng_store::{RunWriter, StoreError};
 /// How often rows are committed.
 const COMMIT_EVERY: Duration = Duration::from_secs(1);
 
-/// The thread that writes.
 pub(crate) struct StoreWriter(JoinHandle<RunWriter>);
 
 impl StoreWriter {

@@ -11,14 +11,14 @@ mod proxy;
 mod stats;
 
 use std::path::PathBuf;
-use std::sync::mpsc::{self, Receiver, SyncSender};
+use std::sync::mpsc::{self, SyncSender};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
 use throng_media::quality::WallClock;
 use throng_observation::canary::BrowserId;
 use throng_observation::run::Row;
-use throng_scenario::{Canary, Plan};
+use throng_scenario::Plan;
 
 use crate::permission::Permission;
 use crate::{CliError, say};
@@ -103,7 +103,9 @@ impl Canaries {
             canaries.browsers.push((begin, thread));
         }
         drop(ready);
-        wait_until_ready(canary, &up);
+        let until = Instant::now() + START_TIMEOUT;
+        let is_ready = |_: &u16| up.recv_timeout(until.saturating_duration_since(Instant::now())).is_ok();
+        (0..canary.browsers).take_while(is_ready).for_each(drop);
         canaries._servers = vec![page, proxy];
         Ok(canaries)
     }
@@ -134,15 +136,6 @@ impl Canaries {
         }
         if let Some(more @ 1..) = refused.len().checked_sub(REFUSALS_PRINTED_MAX) {
             say(&format!("warning: and from {more} places more (events `canary_refused`)"));
-        }
-    }
-}
-
-fn wait_until_ready(canary: &Canary, up: &Receiver<()>) {
-    let until = Instant::now() + START_TIMEOUT;
-    for _ in 0..canary.browsers {
-        if up.recv_timeout(until.saturating_duration_since(Instant::now())).is_err() {
-            return;
         }
     }
 }

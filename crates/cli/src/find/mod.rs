@@ -33,7 +33,6 @@ use seconds::Seconds;
 const LOOK_EVERY: Duration = Duration::from_millis(25);
 const SHOW_EVERY: Duration = Duration::from_millis(250);
 
-/// Searches, reports, and says how it ended.
 pub(crate) fn find(command: &Find) -> Result<Exit, CliError> {
     let interrupt = Interrupt::listen().map_err(CliError::invalid)?;
     let earlier = command.resume.as_deref().map(plan::earlier).transpose()?.unwrap_or_default();

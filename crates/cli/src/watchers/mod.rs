@@ -55,7 +55,6 @@ pub(crate) fn packs(folder: Option<&Path>) -> Result<Vec<Pack>, CliError> {
     }
 }
 
-/// The watchers of a run.
 pub(crate) struct Watchers {
     hosts: Vec<Host>,
     forwarder: Option<RowForwarder>,
