@@ -33,10 +33,9 @@ const WINDOW_SECONDS: usize = 5;
 const BAD_SECONDS: usize = 3;
 
 pub(crate) fn calibrate(command: &args::Calibrate) -> Result<Exit, CliError> {
-    let failed = |error: anyhow::Error| CliError { exit: Exit::Invalid, error };
-    let interrupt = Interrupt::listen().map_err(|error| failed(error.into()))?;
+    let interrupt = Interrupt::listen().map_err(CliError::invalid)?;
     crate::stage::card(&command.card)?;
-    let stage = StageProcess::start(&command.card).map_err(failed)?;
+    let stage = StageProcess::start(&command.card).map_err(CliError::invalid)?;
     let scenario = scenario(command, &stage.url)?;
     let plan = scenario.plan();
     let common = Common::default();

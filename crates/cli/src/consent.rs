@@ -46,13 +46,8 @@ pub(crate) fn make(command: &Consent) -> Result<Exit, CliError> {
 /// Host and port of a target's URL; any other text unchanged.
 fn target(text: &str) -> String {
     let parsed = text.contains("://").then(|| Target::parse(text).ok()).flatten();
-    parsed.map_or_else(
-        || text.to_owned(),
-        |target| {
-            let (host, port) = target.host_and_port();
-            format!("{host}:{port}")
-        },
-    )
+    let Some((host, port)) = parsed.map(|target| target.host_and_port()) else { return text.to_owned() };
+    format!("{host}:{port}")
 }
 
 /// The terms, as they will be published.

@@ -10,7 +10,6 @@ use throng_observation::untrusted;
 /// The figures of a watched host on the live display.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ServerFigures {
-    /// Its name.
     pub(crate) name: String,
     /// CPU of the watched processes together, cores.
     pub(crate) cpu: Option<f64>,

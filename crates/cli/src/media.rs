@@ -10,13 +10,9 @@ use throng_scenario::{Action, MediaFile, Plan, Role};
 
 use crate::CliError;
 
-/// The files of a plan.
 pub(crate) type Clips = BTreeMap<MediaFile, Arc<Clip>>;
 
-/// Reads the files that the plan names.
-///
-/// # Errors
-/// The file, what is wrong with it, where, and what to do about it.
+/// Reads the files that the plan names. An error has the file, what is wrong with it, and what to do about it.
 pub(crate) fn clips(plan: &Plan) -> Result<Clips, CliError> {
     let mut clips = Clips::new();
     for (cohort, role) in plan.cohorts.iter().zip(&plan.roles) {

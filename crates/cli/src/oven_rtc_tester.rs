@@ -10,7 +10,8 @@ pub(crate) fn translate(arguments: impl IntoIterator<Item = String>) -> Vec<Stri
     let mut arguments: Vec<String> = arguments.into_iter().collect();
     let is_view = arguments.get(1).is_some_and(|command| command == "view");
     // `-n` is a flag of both, and may come first.
-    let is_theirs = |argument: &String| flag(name_of(argument)).is_some_and(|flag| flag.theirs != "n");
+    let is_theirs =
+        |argument: &String| FLAGS.iter().any(|flag| flag.theirs != "n" && flag.is_named(name_of(argument)));
     let is_bare = arguments.get(1).is_some_and(|first| first.starts_with('-'))
         && arguments.iter().skip(1).any(is_theirs);
     if is_bare {
@@ -76,10 +77,6 @@ const FLAGS: [Flag; 5] = [
 /// The argument without an attached value.
 fn name_of(argument: &str) -> &str {
     argument.split('=').next().unwrap_or_default()
-}
-
-fn flag(name: &str) -> Option<&'static Flag> {
-    FLAGS.iter().find(|flag| flag.is_named(name))
 }
 
 impl Flag {

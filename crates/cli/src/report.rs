@@ -11,7 +11,6 @@ use crate::args;
 use crate::exit::Exit;
 use crate::{CliError, print};
 
-/// What to make and print.
 pub(crate) struct ReportOptions {
     pub(crate) json: bool,
     pub(crate) csv: bool,
@@ -70,16 +69,11 @@ fn put_all(
             Row::Series(row) => csv::series_line(run, row),
             _ => String::new(),
         })?;
-        put_table(
-            folder,
-            "participants.csv",
-            &csv::PARTICIPANT_COLUMNS,
-            Table::Participants,
-            |row| match row {
-                Row::Participant(row) => csv::participant_line(run, row),
-                _ => String::new(),
-            },
-        )?;
+        let columns = &csv::PARTICIPANT_COLUMNS;
+        put_table(folder, "participants.csv", columns, Table::Participants, |row| match row {
+            Row::Participant(row) => csv::participant_line(run, row),
+            _ => String::new(),
+        })?;
         if let Some(conference) = csv::conference(run) {
             folder.put("conference.csv", conference)?;
         }

@@ -29,8 +29,7 @@ pub(crate) fn of_flags(command: &View) -> Result<(Scenario, Common), CliError> {
         set: overrides(common)?,
         ..ScenarioFlags::default()
     };
-    let scenario =
-        Scenario::from_flags(&form).map_err(|error| CliError::usage(problems("the command line", &error)))?;
+    let scenario = Scenario::from_flags(&form).map_err(|error| problems("the command line", &error))?;
     Ok((scenario, common.clone()))
 }
 
@@ -42,7 +41,7 @@ pub(crate) fn of_find(command: &Find, more: &[Override]) -> Result<Scenario, Cli
         return read(Path::new(&command.scenario), &over);
     }
     let form = ScenarioFlags { url: command.scenario.clone(), set: over, ..ScenarioFlags::default() };
-    Scenario::from_flags(&form).map_err(|error| CliError::usage(problems("the command line", &error)))
+    Scenario::from_flags(&form).map_err(|error| problems("the command line", &error))
 }
 
 /// `forever` is a year: a person ends the run.
@@ -56,8 +55,7 @@ const FOREVER: &str = "8760h";
 pub(crate) fn read(file: &Path, overrides: &[Override]) -> Result<Scenario, CliError> {
     let text = std::fs::read_to_string(file)
         .map_err(|error| CliError::usage(anyhow!("cannot read {}: {error}", file.display())))?;
-    Scenario::parse_with(&text, overrides)
-        .map_err(|error| CliError::usage(problems(&file.display().to_string(), &error)))
+    Scenario::parse_with(&text, overrides).map_err(|error| problems(&file.display().to_string(), &error))
 }
 
 /// The overrides that `--set` and the flags in common mean.
@@ -85,11 +83,9 @@ fn overrides(common: &Common) -> Result<Vec<Override>, CliError> {
 
 /// Reads `--set PATH=VALUE`.
 pub(crate) fn parse_sets(sets: &[String]) -> Result<Vec<Override>, CliError> {
-    sets.iter()
-        .map(|set| Override::parse(set).map_err(|error| CliError::usage(problems("--set", &error))))
-        .collect()
+    sets.iter().map(|set| Override::parse(set).map_err(|error| problems("--set", &error))).collect()
 }
 
-fn problems(of: &str, error: &ScenarioError) -> String {
-    format!("{of} cannot be run as it is:\n{error}")
+fn problems(of: &str, error: &ScenarioError) -> CliError {
+    CliError::usage(format!("{of} cannot be run as it is:\n{error}"))
 }

@@ -43,12 +43,8 @@ pub(crate) fn stage(command: &args::Stage) -> Result<Exit, CliError> {
 }
 
 fn config(command: &args::Stage) -> Result<StageConfig, CliError> {
-    let egress_bps = match &command.egress_cap {
-        Some(text) => {
-            Some(units::bit_rate(text).map_err(|error| CliError::usage(format!("--egress-cap: {error}")))?)
-        }
-        None => None,
-    };
+    let egress = command.egress_cap.as_deref();
+    let egress_bps = egress.map(|text| args::with_unit("--egress-cap", text, units::bit_rate)).transpose()?;
     Ok(StageConfig {
         http_listen: command.listen,
         media_ip: command.media_ip.or_else(|| media_ip(command.listen.ip(), &own_addresses())),

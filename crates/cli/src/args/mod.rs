@@ -6,7 +6,7 @@ mod run;
 mod stage;
 
 pub(crate) use measure::{Decode, Ipc, Profile, ProfileMethod, Ring, RingCommand, RingStat, Tap};
-pub(crate) use parsers::duration;
+pub(crate) use parsers::{duration, with_unit};
 pub(crate) use run::{Check, Common, Consent, Find, Report, Run, View};
 pub(crate) use stage::{Calibrate, Planted, Stage};
 

@@ -2,13 +2,22 @@
 
 use std::time::Duration;
 
-use throng_scenario::units;
+use throng_scenario::units::{self, UnitError};
 
 use crate::CliError;
 
 /// A length of time such as `10s`, the value of `flag`.
 pub(crate) fn duration(flag: &str, text: &str) -> Result<Duration, CliError> {
-    units::duration(text).map_err(|error| CliError::usage(format!("{flag}: {error}")))
+    with_unit(flag, text, units::duration)
+}
+
+/// A value with a unit, such as `5/s`, the value of `flag`.
+pub(crate) fn with_unit<T>(
+    flag: &str,
+    text: &str,
+    parse: fn(&str) -> Result<T, UnitError>,
+) -> Result<T, CliError> {
+    parse(text).map_err(|error| CliError::usage(format!("{flag}: {error}")))
 }
 
 /// A number of viewers.

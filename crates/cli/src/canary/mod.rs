@@ -11,14 +11,14 @@ mod proxy;
 mod stats;
 
 use std::path::PathBuf;
-use std::sync::mpsc::{self, Receiver, SyncSender};
+use std::sync::mpsc::{self, SyncSender};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
 use throng_media::quality::WallClock;
 use throng_observation::canary::BrowserId;
 use throng_observation::run::Row;
-use throng_scenario::{Canary, Plan};
+use throng_scenario::Plan;
 
 use crate::permission::Permission;
 use crate::{CliError, say};
@@ -29,38 +29,25 @@ use proxy::{Refusals, Rules};
 /// How long all browsers together may take to load their page; one that takes longer joins late or not at all.
 const START_TIMEOUT: Duration = Duration::from_secs(45);
 
-/// The program of the plan's canaries; `None` where it has none.
-///
-/// # Errors
-/// When there is no such program, with what to do.
+/// The program of the plan's canaries; `None` where it has none, an error where it is missing.
 pub(crate) fn program(plan: &Plan) -> Result<Option<PathBuf>, CliError> {
     let Some(canary) = &plan.canary else { return Ok(None) };
-    if let Some(named) = &canary.browser {
-        let path = PathBuf::from(named);
-        return if path.is_file() {
-            Ok(Some(path))
-        } else {
-            Err(CliError::usage(format!(
-                "[canary] browser = \"{named}\": there is no such program; {}",
-                help()
-            )))
-        };
-    }
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    match throng_browser::find(&path) {
-        Some(program) => Ok(Some(program)),
-        None => {
-            let names = throng_browser::NAMES.join(", ");
-            Err(CliError::usage(format!(
-                "[canary] needs a browser, and none of {names} is in PATH; {}",
-                help()
-            )))
-        }
-    }
-}
-
-fn help() -> &'static str {
-    "install one (Debian, Ubuntu: `apt-get install chromium`), name yours with browser = \"/path\", or remove [canary]"
+    let (program, problem) = match &canary.browser {
+        Some(named) => (
+            Some(PathBuf::from(named)).filter(|path| path.is_file()),
+            format!("[canary] browser = \"{named}\": there is no such program"),
+        ),
+        None => (
+            throng_browser::find(&std::env::var_os("PATH").unwrap_or_default()),
+            format!("[canary] needs a browser, and none of {} is in PATH", throng_browser::NAMES.join(", ")),
+        ),
+    };
+    program.map(Some).ok_or_else(|| {
+        CliError::usage(format!(
+            "{problem}; install one (Debian, Ubuntu: `apt-get install chromium`), name yours with browser = \"/path\", or \
+             remove [canary]"
+        ))
+    })
 }
 
 /// The browsers of a run.
@@ -77,9 +64,6 @@ const REFUSALS_PRINTED_MAX: usize = 5;
 impl Canaries {
     /// Starts the plan's browsers, if it has any, and waits until they have loaded their page. One that fails to is reported
     /// with the run.
-    ///
-    /// # Errors
-    /// When the machine gives no thread or port, or a token cannot be read.
     pub(crate) fn start(
         plan: &Plan,
         program: Option<PathBuf>,
@@ -89,10 +73,8 @@ impl Canaries {
         let (Some(canary), Some(program), Some(server)) = (&plan.canary, program, permission.server()) else {
             return Ok(canaries);
         };
-        say(&match canary.browsers {
-            1 => format!("starting 1 browser ({})", program.display()),
-            count => format!("starting {count} browsers ({})", program.display()),
-        });
+        let s = if canary.browsers == 1 { "" } else { "s" };
+        say(&format!("starting {} browser{s} ({})", canary.browsers, program.display()));
         let failed = |error: std::io::Error| CliError::usage(format!("[canary]: {error}"));
         let (may_reach, refusals) = (permission.browser_address_check(), canaries.refusals.clone());
         let page = page::serve(may_reach.clone(), refusals.clone()).map_err(failed)?;
@@ -121,7 +103,9 @@ impl Canaries {
             canaries.browsers.push((begin, thread));
         }
         drop(ready);
-        wait_until_ready(canary, &up);
+        let until = Instant::now() + START_TIMEOUT;
+        let is_ready = |_: &u16| up.recv_timeout(until.saturating_duration_since(Instant::now())).is_ok();
+        (0..canary.browsers).take_while(is_ready).for_each(drop);
         canaries._servers = vec![page, proxy];
         Ok(canaries)
     }
@@ -152,15 +136,6 @@ impl Canaries {
         }
         if let Some(more @ 1..) = refused.len().checked_sub(REFUSALS_PRINTED_MAX) {
             say(&format!("warning: and from {more} places more (events `canary_refused`)"));
-        }
-    }
-}
-
-fn wait_until_ready(canary: &Canary, up: &Receiver<()>) {
-    let until = Instant::now() + START_TIMEOUT;
-    for _ in 0..canary.browsers {
-        if up.recv_timeout(until.saturating_duration_since(Instant::now())).is_err() {
-            return;
         }
     }
 }

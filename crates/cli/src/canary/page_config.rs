@@ -20,38 +20,31 @@ const USUAL_CAMERA: Rung = Rung::P240;
 pub(super) fn page_config(plan: &Plan, browser: BrowserId, clock: WallClock) -> Result<Value, CliError> {
     let target = &plan.target;
     let token = token_text(target.token.as_ref())?;
-    let id = |id: &JanusId| match id {
+    let endpoint = plan.endpoint_of_browser(browser.0.into());
+    let (protocol, id, pin, token) = match &endpoint {
+        Endpoint::Janus { mountpoint, pin, .. } => ("janus_streaming", Some(mountpoint), pin.as_ref(), token),
+        Endpoint::JanusVideoRoom { room, pin, .. } => ("janus_videoroom", Some(room), pin.as_ref(), token),
+        Endpoint::LiveKit { room, .. } => {
+            ("livekit", None, None, livekit_token(plan, browser, room, clock)?.or(token))
+        }
+        // The scenario lets canaries join nothing else.
+        Endpoint::Whep { .. } | Endpoint::Whip { .. } | Endpoint::OvenMediaEngine { .. } => {
+            ("whep", None, None, token)
+        }
+    };
+    let id = id.map(|id| match id {
         JanusId::Number(number) => json!(number),
         JanusId::Text(text) => json!(text),
-    };
-    let endpoint = plan.endpoint_of_browser(browser.0.into());
-    let mut config = json!({
+    });
+    Ok(json!({
+        "protocol": protocol,
         "url": endpoint.url().as_str(),
         "token": token,
         "name": run_id::mark().put(&browser.name()),
         "camera": camera(plan),
-    });
-    let (protocol, more) = match &endpoint {
-        Endpoint::Janus { mountpoint, pin, .. } => {
-            ("janus_streaming", json!({ "id": id(mountpoint), "pin": pin.as_ref().map(Secret::expose) }))
-        }
-        Endpoint::JanusVideoRoom { room, pin, .. } => {
-            ("janus_videoroom", json!({ "id": id(room), "pin": pin.as_ref().map(Secret::expose) }))
-        }
-        Endpoint::LiveKit { room, .. } => {
-            let own = livekit_token(plan, browser, room, clock)?;
-            ("livekit", json!({ "token": own.or(token) }))
-        }
-        // The scenario lets canaries join nothing else.
-        Endpoint::Whep { .. } | Endpoint::Whip { .. } | Endpoint::OvenMediaEngine { .. } => {
-            ("whep", json!({}))
-        }
-    };
-    config["protocol"] = json!(protocol);
-    for (key, value) in more.as_object().into_iter().flatten() {
-        config[key] = value.clone();
-    }
-    Ok(config)
+        "id": id,
+        "pin": pin.map(Secret::expose),
+    }))
 }
 
 /// The video of the first cohort that sends any, so that browsers and crowd send alike.

@@ -33,7 +33,6 @@ use seconds::Seconds;
 const LOOK_EVERY: Duration = Duration::from_millis(25);
 const SHOW_EVERY: Duration = Duration::from_millis(250);
 
-/// Searches, reports, and says how it ended.
 pub(crate) fn find(command: &Find) -> Result<Exit, CliError> {
     let interrupt = Interrupt::listen().map_err(CliError::invalid)?;
     let earlier = command.resume.as_deref().map(plan::earlier).transpose()?.unwrap_or_default();
@@ -49,7 +48,7 @@ pub(crate) fn find(command: &Find) -> Result<Exit, CliError> {
     let observer = seconds.clone();
     let on_row = move |row: &Row| observer.observe(row);
     let mut session = Session::start(prepared, &info, Joins::BySearch(&earlier), !common.plain, on_row)?;
-    let stop = SearchLoop {
+    let ending = SearchLoop {
         search: Search::resume(search_plan.settings, &earlier).named(search_plan.values.clone()),
         crowd: Crowd::new(search_plan.crowd.clone()),
         seconds,
@@ -60,33 +59,12 @@ pub(crate) fn find(command: &Find) -> Result<Exit, CliError> {
         triggers: ProfileTriggers::new(&search_plan.settings.schedule),
     }
     .run(&interrupt, &mut session.watchers, live::open(plan, common));
-    if stop == SearchStop::OutOfTime {
-        say("the time budget is used up; the report holds what the search found so far");
-    }
-    let ending = match stop {
-        SearchStop::Over | SearchStop::OutOfTime => Some(Ending::Complete),
-        SearchStop::Person => Some(Ending::Interrupted),
-        SearchStop::RunEnded => None,
-    };
     let folder = session.folder.clone();
     let exit = session.finish(ending)?;
-    if stop == SearchStop::Person {
+    if ending == Some(Ending::Interrupted) {
         say(&format!("to go on with this search: throng find … --resume {}", folder.display()));
     }
     Ok(exit)
-}
-
-/// Why the search loop ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum SearchStop {
-    /// The search came to its end.
-    Over,
-    /// A person or a signal ended it.
-    Person,
-    /// The time budget is used up.
-    OutOfTime,
-    /// A guard ended the run.
-    RunEnded,
 }
 
 /// A search and the run that it drives.
@@ -103,26 +81,28 @@ struct SearchLoop<'a> {
 }
 
 impl SearchLoop<'_> {
+    /// Runs until the search, a person, a signal or the time budget ends it; `None` if a guard of the engine does.
     fn run(
         &mut self,
         interrupt: &Interrupt,
         watchers: &mut Watchers,
         mut display: Box<dyn Display>,
-    ) -> SearchStop {
+    ) -> Option<Ending> {
         let mut show_at = Instant::now();
         loop {
             if interrupt.is_set() {
-                return SearchStop::Person;
+                return Some(Ending::Interrupted);
             }
             if self.handle.is_finished() || self.handle.is_stopped() {
-                return SearchStop::RunEnded;
+                return None;
             }
             self.take_seconds();
             if self.search.end().is_some() {
-                return SearchStop::Over;
+                return Some(Ending::Complete);
             }
             if self.handle.now() >= self.deadline.min(self.handle.ends_at()) {
-                return SearchStop::OutOfTime;
+                say("the time budget is used up; the report holds what the search found so far");
+                return Some(Ending::Complete);
             }
             self.adjust();
             if Instant::now() >= show_at {
@@ -134,7 +114,7 @@ impl SearchLoop<'_> {
                 let state =
                     State { live: &live, objectives: &[], servers: &servers, search: Some(&progress) };
                 if display.show(&state) {
-                    return SearchStop::Person;
+                    return Some(Ending::Interrupted);
                 }
             }
             std::thread::sleep(LOOK_EVERY);

@@ -124,9 +124,7 @@ impl SearchPlan {
             schedule.costs().iter().for_each(|cost| say(&format!("  {cost}")));
         }
     }
-}
 
-impl SearchPlan {
     /// How long the search takes, and when it is ended at the latest.
     fn takes(&self) -> String {
         let written = |seconds: f64| {

@@ -1,15 +1,13 @@
 //! The live display of a run: a full screen on a terminal, plain lines elsewhere.
 
 mod plain;
-mod screen;
+pub(crate) mod screen;
 mod terminal;
 
-#[cfg(test)]
-pub(crate) use screen::draw;
 pub(crate) use terminal::Screen;
 
 use plain::PlainDisplay;
-pub(crate) use screen::Subject;
+use screen::Subject;
 use terminal::TerminalDisplay;
 
 use std::io::IsTerminal;
@@ -30,8 +28,9 @@ pub(crate) fn open(plan: &Plan, common: &Common) -> Box<dyn Display> {
     }
     let is_send_only = plan.destinations.iter().all(Destination::is_send_only);
     if !common.plain && std::io::stdout().is_terminal() {
-        match TerminalDisplay::take(Subject { title: plan.target.display(), is_send_only }) {
-            Ok(terminal) => return Box::new(terminal),
+        let subject = Subject { title: plan.target.display(), is_send_only };
+        match Screen::take() {
+            Ok(screen) => return Box::new(TerminalDisplay { screen, subject }),
             Err(error) => say(&format!("no full-screen view on this terminal: {error}")),
         }
     }
@@ -60,7 +59,6 @@ pub(crate) trait Display {
     }
 }
 
-/// Shows nothing.
 pub(crate) struct NoDisplay;
 
 impl Display for NoDisplay {

@@ -18,11 +18,11 @@ use super::State;
 use crate::live_hosts::ServerFigures;
 
 const GOOD: Color = Color::Green;
-const BAD: Color = Color::Red;
-const QUIET: Color = Color::DarkGray;
-const ACCENT: Color = Color::Cyan;
+pub(crate) const BAD: Color = Color::Red;
+pub(crate) const QUIET: Color = Color::DarkGray;
+pub(crate) const ACCENT: Color = Color::Cyan;
 /// The share of its core from which a thread is shown as full.
-const FULL_THREAD_RATIO: f64 = 0.9;
+pub(crate) const FULL_THREAD_RATIO: f64 = 0.9;
 
 /// Objectives that are shown; the report has all.
 const OBJECTIVES_MAX: usize = 8;
@@ -316,7 +316,7 @@ fn draw_health(frame: &mut Frame<'_>, area: Rect, live: &LiveSnapshot) {
     frame.render_widget(Paragraph::new(lines).block(titled("This generator")), area);
 }
 
-fn titled(title: &str) -> Block<'_> {
+pub(crate) fn titled(title: &str) -> Block<'_> {
     Block::new().borders(Borders::TOP).border_style(Style::new().fg(QUIET)).title(format!(" {title} "))
 }
 

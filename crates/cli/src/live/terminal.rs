@@ -53,16 +53,9 @@ impl Drop for Screen {
     }
 }
 
-/// The view of a run.
 pub(crate) struct TerminalDisplay {
-    screen: Screen,
-    subject: Subject,
-}
-
-impl TerminalDisplay {
-    pub(crate) fn take(subject: Subject) -> io::Result<Self> {
-        Ok(Self { screen: Screen::take()?, subject })
-    }
+    pub(super) screen: Screen,
+    pub(super) subject: Subject,
 }
 
 impl Display for TerminalDisplay {

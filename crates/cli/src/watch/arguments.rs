@@ -11,7 +11,7 @@ use throng_watch::remote::Consent;
 use throng_watch::{SourceConfig, Target, WatchConfig};
 
 use crate::CliError;
-use crate::args::duration;
+use crate::args::{duration, with_unit};
 
 #[derive(Debug, Args)]
 pub(crate) struct Watch {
@@ -136,12 +136,10 @@ impl Watch {
         if self.allow_load.is_empty() {
             return Ok(None);
         }
-        let bad =
-            |flag: &'static str| move |error: units::UnitError| CliError::usage(format!("{flag}: {error}"));
-        let joins =
-            self.max_joins.as_deref().map(units::rate_per_s).transpose().map_err(bad("--max-joins"))?;
-        let bits =
-            self.max_bit_rate.as_deref().map(units::bit_rate).transpose().map_err(bad("--max-bit-rate"))?;
+        let joins = self.max_joins.as_deref();
+        let joins = joins.map(|text| with_unit("--max-joins", text, units::rate_per_s)).transpose()?;
+        let bits = self.max_bit_rate.as_deref();
+        let bits = bits.map(|text| with_unit("--max-bit-rate", text, units::bit_rate)).transpose()?;
         let lasts = self.max_duration.as_deref().map(|text| duration("--max-duration", text)).transpose()?;
         Ok(Some(Consent {
             ports: self.allow_load.clone(),

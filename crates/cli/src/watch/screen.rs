@@ -6,18 +6,13 @@ use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
-use ratatui::widgets::{Block, Borders, Paragraph, Row, Sparkline, Table};
+use ratatui::widgets::{Paragraph, Row, Sparkline, Table};
 use throng_observation::host::{is_stacked_disk, is_upper_interface, lowest};
 use throng_observation::units::{bytes, percent};
 use throng_observation::untrusted;
 
 use super::figures::{Figure, Figures};
-
-const BAD: Color = Color::Red;
-const QUIET: Color = Color::DarkGray;
-const ACCENT: Color = Color::Cyan;
-/// The share of its core from which a thread is shown as full.
-const FULL: f64 = 0.9;
+use crate::live::screen::{ACCENT, BAD, FULL_THREAD_RATIO, QUIET, titled};
 
 pub(super) fn draw(frame: &mut Frame<'_>, title: &str, figures: &Figures, at: Duration) {
     let [head, host, chart, threads, wrong, own] = Layout::vertical([
@@ -123,7 +118,7 @@ fn draw_threads(frame: &mut Frame<'_>, area: Rect, figures: &Figures) {
             percent(thread.max),
             percent(figures.wait_of(thread)),
         ]);
-        if thread.now > FULL { row.style(Style::new().fg(BAD)) } else { row }
+        if thread.now > FULL_THREAD_RATIO { row.style(Style::new().fg(BAD)) } else { row }
     });
     let widths = [18, 18, 10, 10, 10, 14].map(Constraint::Length);
     frame.render_widget(Table::new(rows, widths).header(head).block(titled("Threads")), area);
@@ -142,10 +137,6 @@ fn draw_own(frame: &mut Frame<'_>, area: Rect, figures: &Figures) {
     let rss = figures.one("watcher.rss").map_or(0.0, |figure| figure.now);
     let line = format!("{:.2} % of a core, {}", cost * 100.0, bytes(rss));
     frame.render_widget(Paragraph::new(line).block(titled("This watcher")), area);
-}
-
-fn titled(title: &str) -> Block<'_> {
-    Block::new().borders(Borders::TOP).border_style(Style::new().fg(QUIET)).title(format!(" {title} "))
 }
 
 #[cfg(test)]

@@ -60,9 +60,6 @@ impl Agreement {
     }
 
     /// Whether it still holds.
-    ///
-    /// # Errors
-    /// When the agent is gone.
     pub(crate) fn check(&self) -> Result<(), String> {
         if self.presence.was_never_lost() {
             return Ok(());

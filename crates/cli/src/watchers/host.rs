@@ -31,6 +31,7 @@ enum HostWatcher {
 }
 
 /// The knowledge packs of a host's server, and problems with its logs, endpoints or pack.
+#[derive(Default)]
 pub(super) struct PackLookup {
     pub(super) packs: Option<Vec<Pack>>,
     pub(super) problems: Vec<String>,
@@ -93,7 +94,7 @@ impl Host {
                 let packs = packs::of_server(&sources.packs, Some(name), &[]);
                 PackLookup { packs: Some(packs), problems: Vec::new() }
             }
-            (Some(HostWatcher::Agent(_)) | None, _) => PackLookup { packs: None, problems: Vec::new() },
+            _ => PackLookup::default(),
         }
     }
 

@@ -55,7 +55,6 @@ pub(crate) fn packs(folder: Option<&Path>) -> Result<Vec<Pack>, CliError> {
     }
 }
 
-/// The watchers of a run.
 pub(crate) struct Watchers {
     hosts: Vec<Host>,
     forwarder: Option<RowForwarder>,
@@ -113,7 +112,7 @@ impl Watchers {
     /// Stores the packs of a server with the run.
     fn know(&self, id: HostId, packs: &[Pack]) {
         if let (Some(forwarder), Ok(json)) = (&self.forwarder, serde_json::to_string(packs))
-            && let Some(row) = forwarder.know(id, json)
+            && let Some(row) = forwarder.hosts().know(id, json)
         {
             let _ = self.run_rows.send(Row::Host(row));
         }
@@ -125,7 +124,7 @@ impl Watchers {
         let at = since(self.zero);
         let mut warnings = Vec::new();
         for host in &mut self.hosts {
-            let silent = self.forwarder.as_ref().and_then(|forwarder| forwarder.silent_for(host.id));
+            let silent = self.forwarder.as_ref().and_then(|forwarder| forwarder.hosts().silent_for(host.id));
             let moment = (at, self.full_at, has_failed);
             let said = host.profile_when_due(moment, silent.is_some(), &self.rows);
             warnings.extend(said.into_iter().map(|what| (host.id, what)));
@@ -143,7 +142,7 @@ impl Watchers {
 
     /// The current figures of the watched hosts.
     pub(crate) fn figures(&self) -> Vec<ServerFigures> {
-        self.forwarder.as_ref().map(RowForwarder::figures).unwrap_or_default()
+        self.forwarder.as_ref().map(|forwarder| forwarder.hosts().figures()).unwrap_or_default()
     }
 
     /// Ends watching. Profiles in progress end early and are kept.
