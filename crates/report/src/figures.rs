@@ -1,4 +1,4 @@
-//! The run's rows added up once: what the summary, the objectives and the page are all made from.
+//! The run's rows added up once, for the summary, the objectives and the page.
 
 use throng_observation::run::{ParticipantRow, RunData, TrackRow};
 use throng_observation::{
@@ -11,10 +11,10 @@ use crate::survival::Survival;
 /// The phases that say "the transport is up", best first: DTLS, or for a protocol without it the first media.
 pub(crate) const CONNECTED: [Phase; 3] = [Phase::DtlsConnected, Phase::FirstPacket, Phase::FirstFrame];
 
-/// The phases that say "media comes".
+/// The phases that say "media arrives".
 pub(crate) const PLAYING: [Phase; 2] = [Phase::FirstFrame, Phase::FirstPacket];
 
-/// What all tracks of one kind did after the warm-up.
+/// All received tracks of one kind after the warm-up.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct KindFigures {
     pub(crate) counters: TrackCounters,
@@ -85,7 +85,7 @@ impl<'a> Figures<'a> {
         let duration_s = duration_s(run);
         let from_second = warm_up_s.ceil() as i64;
         let ended_ms = duration_s * 1e3;
-        // Who was not due before the run ended was not refused anything.
+        // A participant that was due only after the end of the run does not count.
         let intended: Vec<_> = run
             .participants
             .iter()
@@ -93,7 +93,7 @@ impl<'a> Figures<'a> {
             .collect();
         let senders = PublisherCohorts::of(run);
         let publishers = intended.iter().filter(|row| senders.has(row)).count();
-        // Beside viewers, who plays nothing waits for no frame.
+        // Publishers wait for no frame; a run of publishers alone shows that none arrived.
         let waits = |row: &&ParticipantRow| publishers == intended.len() || !senders.has(row);
         let first_frame =
             Survival::of(intended.iter().copied().filter(waits), &[Phase::FirstFrame], ended_ms);

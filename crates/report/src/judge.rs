@@ -1,4 +1,4 @@
-//! Objectives held against the figures.
+//! Judges objectives by the figures.
 
 use throng_observation::{Distribution, MediaKind, TrackCounters, units};
 use throng_scenario::{Metric, Objective, ObjectiveOutcome, Statistic, Threshold};
@@ -32,7 +32,7 @@ fn measure(objective: &Objective, figures: &Figures<'_>) -> Option<f64> {
         Metric::AudioLoss => loss(audio, at),
         Metric::VideoDelay => quantile(&video.relative_delay_us, at, 1e3),
         Metric::AudioDelay => quantile(&audio.relative_delay_us, at, 1e3),
-        // The server's own reports tell nothing of the way from the source: that is no measure of an end-to-end goal.
+        // The server's own reports do not cover the path from the source, so they cannot judge an end-to-end objective.
         Metric::VideoOneWayDelay => {
             let delay = &video.absolute_delay;
             delay.basis().filter(|basis| basis.is_end_to_end())?;
@@ -70,7 +70,7 @@ fn quantile(distribution: &Distribution, at: Statistic, scale: f64) -> Option<f6
     distribution.quantile(at.quantile()?).map(|value| value as f64 / scale)
 }
 
-/// Over participants, each by his video tracks; whoever failed without a picture counts as frozen throughout.
+/// Over participants, each by its video tracks; a participant that failed without video counts as frozen throughout.
 fn freeze_quantile(figures: &Figures<'_>, quantile: f64) -> Option<f64> {
     let mut by_participant = std::collections::BTreeMap::new();
     for track in figures.tracks.iter().filter(|track| track.kind == MediaKind::Video) {

@@ -1,8 +1,8 @@
-//! What the people of a run are called: viewers, publishers, or both.
+//! Participants of a run by role: viewers, publishers, or both.
 
 use crate::summary::{Media, Summary};
 
-/// The crowd, by what it does.
+/// Participants by role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RoleCounts {
     pub(crate) publishers: u64,
@@ -27,7 +27,7 @@ impl RoleCounts {
         }
     }
 
-    /// What one of them is called.
+    /// The noun for one of them.
     pub(crate) fn one(self) -> &'static str {
         match self {
             Self { publishers: 0, .. } => "viewer",
@@ -36,7 +36,7 @@ impl RoleCounts {
         }
     }
 
-    /// What they are called together.
+    /// The noun for all of them.
     pub(crate) fn many(self) -> &'static str {
         match self {
             Self { publishers: 0, .. } => "viewers",

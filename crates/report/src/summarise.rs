@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use throng_analysis::bottleneck::{BottleneckVerdict, explain};
-use throng_observation::run::{Ending, EventRow, ParticipantRow, RunData};
+use throng_observation::run::{ClockError, Ending, EventRow, ParticipantRow, RunData};
 use throng_observation::{Distribution, Goal, MediaKind, MediaPath, Outcome, Phase};
 use throng_scenario::Objective;
 
@@ -14,19 +14,17 @@ use crate::summary::{
 };
 use crate::{canary, capacity, cause, conference, decoded, headline, health, judge, sent, server};
 
-/// What `run` comes to, held against `objectives`; media figures leave the first `warm_up` out.
+/// The summary of `run`, judged by `objectives`; media figures leave the first `warm_up` out.
 #[must_use]
 pub fn summarise(run: &RunData, objectives: &[Objective], warm_up: Duration) -> Summary {
-    let searched = if run.holds.is_empty() { objectives } else { &[] };
+    let objectives = if run.holds.is_empty() { objectives } else { &[] };
     let warm_up_s = warm_up.as_secs_f64();
-    let figures = Figures::of(run, warm_up_s);
-    let by_second = Crowd::of(run);
+    let (figures, by_second) = (Figures::of(run, warm_up_s), Crowd::of(run));
     let failures = failures(&figures);
-    let partial_reasons = partial_reasons(run);
     let (received_bps, received_bps_max) = received_bps(run, warm_up_s);
-    let waits = (figures.connect.summary(), figures.first_frame.summary());
+    let (partial_reasons, connect) = (partial_reasons(run), figures.connect.summary());
     let explained = explain(run, Goal::Acceptable);
-    // What made a load fail, and how many are served well, are never said of different ones.
+    // The bottleneck and the capacity always refer to the same failing load.
     let was_generator = explained.bottleneck.verdict == BottleneckVerdict::GeneratorLimited;
     let mut summary = Summary {
         summary_version: SUMMARY_VERSION,
@@ -40,21 +38,13 @@ pub fn summarise(run: &RunData, objectives: &[Objective], warm_up: Duration) -> 
         duration_s: figures.duration_s,
         planned_duration_s: run.info.planned_duration_us as f64 / 1e6,
         warm_up_s,
-        participants: Participants {
-            intended: figures.intended.len() as u64,
-            publishers: figures.publishers,
-            connected: figures.reached(&CONNECTED),
-            playing: figures.reached(&PLAYING),
-            failed: figures.failed(),
-            playing_max: by_second.playing_max,
-            connected_max: by_second.connected_max,
-        },
+        participants: participants(&figures, &by_second),
         video: media(run, MediaKind::Video, &figures.video),
         audio: media(run, MediaKind::Audio, &figures.audio),
-        connect_ms_p50: waits.0.ms_p50,
-        connect_ms_p99: waits.0.ms_p99,
-        connect: waits.0,
-        first_frame: waits.1,
+        connect_ms_p50: connect.ms_p50,
+        connect_ms_p99: connect.ms_p99,
+        connect,
+        first_frame: figures.first_frame.summary(),
         phases: phases(&figures.intended),
         received_bps,
         received_bps_max,
@@ -74,11 +64,8 @@ pub fn summarise(run: &RunData, objectives: &[Objective], warm_up: Duration) -> 
         join_cost: None,
         other_processes_cpu: None,
         conference: None,
-        objectives: searched.iter().map(|objective| judge::judge(objective, &figures)).collect(),
-        clock_error: ClockSummary {
-            bound_ms: run.info.clock.bound_us.map(|us| us as f64 / 1e3),
-            basis: run.info.clock.basis.clone(),
-        },
+        objectives: objectives.iter().map(|objective| judge::judge(objective, &figures)).collect(),
+        clock_error: clock_error(&run.info.clock),
         warnings: run.info.warnings.clone(),
         throng_version: run.info.throng_version.clone(),
         run_format: run.info.format,
@@ -90,7 +77,23 @@ pub fn summarise(run: &RunData, objectives: &[Objective], warm_up: Duration) -> 
     summary
 }
 
-/// What the busiest interface of a watched server can carry.
+fn participants(figures: &Figures<'_>, by_second: &Crowd) -> Participants {
+    Participants {
+        intended: figures.intended.len() as u64,
+        publishers: figures.publishers,
+        connected: figures.reached(&CONNECTED),
+        playing: figures.reached(&PLAYING),
+        failed: figures.failed(),
+        playing_max: by_second.playing_max,
+        connected_max: by_second.connected_max,
+    }
+}
+
+fn clock_error(clock: &ClockError) -> ClockSummary {
+    ClockSummary { bound_ms: clock.bound_us.map(|us| us as f64 / 1e3), basis: clock.basis.clone() }
+}
+
+/// The line rate of the busiest interface of a watched host.
 fn line_rate_bps(summary: &Summary) -> Option<f64> {
     summary.hosts.iter().flat_map(|server| &server.network).find_map(|interface| interface.line_rate_bps)
 }
@@ -164,8 +167,7 @@ fn failures(figures: &Figures<'_>) -> BTreeMap<String, FailureExample> {
     failures
 }
 
-/// How often what has no series happened. Failures have their own table.
-/// Participants by the way of their media.
+/// Participants by media path.
 fn paths(run: &RunData) -> BTreeMap<String, u64> {
     let mut paths = BTreeMap::new();
     for event in &run.events {
@@ -176,6 +178,7 @@ fn paths(run: &RunData) -> BTreeMap<String, u64> {
     paths
 }
 
+/// Counts of events by kind; failures and media paths have their own tables.
 fn events(run: &RunData) -> BTreeMap<String, u64> {
     let mut events = BTreeMap::new();
     let is_told = |event: &&EventRow| event.kind != "failed" && !event.kind.starts_with(MediaPath::EVENT);
@@ -369,8 +372,10 @@ mod tests {
             }
             summarise(&run, &[], Duration::ZERO)
         };
-        let cases =
-            [(0, RunOutcome::Met, ""), (7, RunOutcome::Missed, "; video never came on 7 of 10 tracks")];
+        let cases = [
+            (0, RunOutcome::Met, ""),
+            (7, RunOutcome::Missed, "; video was never received on 7 of 10 tracks"),
+        ];
         for (pictures, outcome, end) in cases {
             let summary = without(pictures);
             assert_eq!(summary.outcome, outcome);
@@ -378,7 +383,9 @@ mod tests {
             assert_eq!(summary.headline.contains("cleanly"), pictures == 0, "{}", summary.headline);
             assert_eq!(summary.video.tracks_missing, pictures as u64);
         }
-        assert!(without(10).headline.ends_with("; video was agreed on and never came to anybody"));
+        assert!(
+            without(10).headline.ends_with("; video was negotiated and never received by any participant")
+        );
         let loss = without(7).video.loss_ratio.unwrap_or(0.0);
         assert!((loss - 0.7).abs() < 0.01, "{loss}");
     }

@@ -18,12 +18,12 @@ use crate::survival::TimeTo;
 /// The version of `summary.json`'s shape. Keys are only ever added within a version.
 pub const SUMMARY_VERSION: u32 = 1;
 
-/// What a run comes to. Media figures leave the warm-up out; participants, failures and joins are of the whole run.
+/// The results of a run. Media figures leave the warm-up out; participants, failures and joins cover the whole run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Summary {
     /// Version of this shape, see `SUMMARY_VERSION`.
     pub summary_version: u32,
-    /// The verdict on the run.
+    /// The outcome of the run.
     pub outcome: RunOutcome,
     /// The answer in one sentence.
     pub headline: String,
@@ -39,7 +39,7 @@ pub struct Summary {
     pub started_at_unix_us: i64,
     /// How long the run lasted, seconds from its first intended join.
     pub duration_s: f64,
-    /// How long it was meant to last, seconds.
+    /// The planned duration, seconds.
     pub planned_duration_s: f64,
     /// Seconds at the start that media figures and their objectives leave out.
     pub warm_up_s: f64,
@@ -50,7 +50,7 @@ pub struct Summary {
     /// Audio, over all tracks.
     pub audio: Media,
     /// Median time from the intended join to the transport being up (DTLS done), milliseconds, over all intended
-    /// participants: those who never got there count as infinitely late, so `null` when half of them did not.
+    /// participants: those who never connected count as infinitely late, so `null` when half of them did not.
     pub connect_ms_p50: Option<f64>,
     /// 99th percentile of the same; `null` when more than 1 % never connected.
     pub connect_ms_p99: Option<f64>,
@@ -60,14 +60,14 @@ pub struct Summary {
     pub first_frame: TimeTo,
     /// The time to the first frame split: each phase's share, in the order of a join.
     pub phases: Vec<PhaseTime>,
-    /// Bits per second on the wire (RTP, SRTP tag, UDP and IP headers), mean over the seconds in which media came.
+    /// Bits per second on the wire (RTP, SRTP tag, UDP and IP headers), mean over the seconds in which media arrived.
     pub received_bps: f64,
     /// The best second of the same.
     pub received_bps_max: f64,
     /// What participants sent; `null` in runs of viewers.
     #[serde(default)]
     pub sent: Option<Sent>,
-    /// How fast layers of a simulcast changed; `null` where nobody asked for one.
+    /// How fast simulcast layers changed; `null` without requests for a layer.
     #[serde(default)]
     pub layer_switches: Option<LayerSwitches>,
     /// The generator's own health: whether the figures can be trusted.
@@ -76,49 +76,49 @@ pub struct Summary {
     pub failures: BTreeMap<String, u64>,
     /// One example of each kind of failure.
     pub failure_examples: Vec<FailureExample>,
-    /// Participants whose transport came up, by the way that their media went: `host`, `srflx` (a NAT is between),
-    /// `relay_udp`, `relay_tcp`, `relay_tls`. Empty in runs of a throng that did not tell, and in unfinished ones.
+    /// Participants whose transport came up, by media path: `host`, `srflx` (through a NAT),
+    /// `relay_udp`, `relay_tcp`, `relay_tls`. Empty in unfinished runs.
     #[serde(default)]
     pub media_paths: BTreeMap<String, u64>,
-    /// What else happened and how often, by the stable key of the event: `refused_ice_candidate`, `refused_redirect`,
+    /// Counts of events by stable key: `refused_ice_candidate`, `refused_redirect`,
     /// `refused_send`, `unreachable_send`, `protocol_anomaly_rtcp`, `leave_unanswered`, `abort`, `host_drops`, `host_buffers_full`,
     /// `burst_drops`, `protocol_anomaly_sender_clock`, `generator_memory`, …
     pub events: BTreeMap<String, u64>,
     /// The watched hosts, in the order of the scenario; empty when nothing was watched.
     #[serde(default)]
     pub hosts: Vec<WatchedHost>,
-    /// How many are served well; `null` for a run that did not search.
+    /// The capacity of the server; `null` for a run that did not search.
     #[serde(default)]
     pub capacity: Option<CapacitySummary>,
-    /// Tapped tracks: what a decoder made of them; empty when nobody was tapped.
+    /// Tapped tracks as decoded; empty without a tap.
     #[serde(default)]
     pub decoded: Vec<Decoded>,
-    /// Real browsers among the crowd, beside the virtual participants; `null` where there were none.
+    /// Real browsers compared with the virtual participants; `null` without browsers.
     #[serde(default)]
     pub canary: Option<CanarySummary>,
     /// What stopped the server; `null` when no load failed. Plain runs are explained from their seconds, searches from
     /// the loads that they held.
     #[serde(default)]
     pub bottleneck: Option<Bottleneck>,
-    /// What a user costs of each resource of the watched hosts, the one that ends first first; empty where nothing was
+    /// Demand of a user on each resource of the watched hosts, the first to be exhausted first; empty where nothing was
     /// watched, or fewer than three loads passed.
     #[serde(default)]
     pub demand: Vec<Demand>,
-    /// What a join costs the server; `null` where that cannot be told.
+    /// CPU time of a join on the server; `null` where it could not be estimated.
     #[serde(default)]
     pub join_cost: Option<JoinCost>,
-    /// What others on the server's host used of its CPUs while the loads were held that decide the answer; `null` where that was
+    /// CPU time of other processes on the server's host during the loads that decide the answer; `null` where it was
     /// little, or did no harm.
     #[serde(default)]
     pub other_processes_cpu: Option<OtherProcessesCpu>,
-    /// Who received whom in a conference; `null` where nobody sent.
+    /// The streams between the participants of a conference; `null` where no participant sent.
     #[serde(default)]
     pub conference: Option<Conference>,
-    /// Every objective with what was measured; empty for a search, whose objectives say what a bad second is.
+    /// Every objective with its measured value; empty for a search, whose objectives define a bad second.
     pub objectives: Vec<ObjectiveResult>,
-    /// How far absolute delays may be off.
+    /// The error of one-way delays.
     pub clock_error: ClockSummary,
-    /// What the run was warned of before it began.
+    /// Warnings from before the run began.
     pub warnings: Vec<String>,
     /// The throng that ran.
     pub throng_version: String,
@@ -126,30 +126,30 @@ pub struct Summary {
     pub run_format: u32,
 }
 
-/// The verdict on a run.
+/// The outcome of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RunOutcome {
-    /// Every objective was met (or none was set and somebody played).
+    /// Every objective was met (or none was set, and media played).
     Met,
     /// At least one objective was missed, or could not be measured.
     Missed,
-    /// Real browsers among the crowd saw something else than it did (`canary`): its figures are not to be relied on.
+    /// Real browsers among the crowd measured otherwise than it did (`canary`): its figures are not reliable.
     Disputed,
     /// The generator was the limit: the figures say nothing about the target.
     Invalid,
-    /// There is nothing to judge: nobody was due, nobody connected, or a guard ended the run.
+    /// There is nothing to judge: no participant was due, none connected, or a guard ended the run.
     Error,
 }
 
-/// How many are served well, by a search (`throng find`).
+/// The capacity of the server, by a search (`throng find`).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CapacitySummary {
     /// The largest crowd that was served well, by one model of all loads that were held (docs/find.md). `null` if none was.
     pub users: Option<u32>,
     /// The smallest crowd that was not, by the same model: always larger. `null` if none failed.
     pub first_failing: Option<u32>,
-    /// What each repeat of the search came to.
+    /// The result of each repeat of the search.
     pub repeats: Vec<u32>,
     /// The goal that was searched: `acceptable`.
     pub goal: String,
@@ -171,7 +171,7 @@ pub struct CapacitySummary {
     pub soak: Option<SoakSummary>,
     /// Why the number is not certain: clauses that the statement ends with. Empty where nothing speaks against it.
     pub caveats: Vec<String>,
-    /// What else has to be said.
+    /// Further notes.
     pub notes: Vec<String>,
 }
 
@@ -201,7 +201,7 @@ pub struct GoalBracket {
     pub passing: Option<u32>,
     /// The smallest that did not.
     pub failing: Option<u32>,
-    /// Both in words, with the loads whose holds do not agree and one that was not decided. `null` where nothing is known.
+    /// Both in words, with the loads whose holds disagree and one that was not decided. `null` where nothing is known.
     #[serde(default)]
     pub statement: Option<String>,
 }
@@ -209,38 +209,38 @@ pub struct GoalBracket {
 /// The crowd, over the whole run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Participants {
-    /// Participants whose intended join came.
+    /// Participants whose intended join was due.
     pub intended: u64,
-    /// Of those, how many only send, as by WHIP: they play nothing.
+    /// Of those, publishers (such as WHIP), which only send.
     #[serde(default)]
     pub publishers: u64,
-    /// Of those, how many ever had their transport up.
+    /// Of those, participants whose transport was up at any time.
     pub connected: u64,
-    /// Of those, how many ever received media.
+    /// Of those, participants that received media at any time.
     pub playing: u64,
-    /// Of those, how many failed, at any time.
+    /// Of those, participants that failed at any time.
     pub failed: u64,
     /// The most that played within one second.
     pub playing_max: u64,
-    /// The most that were connected at once: of a search, whose joins are many more, the largest crowd there was.
+    /// The most that were connected at once: in a search, which has many more joins, the largest crowd.
     #[serde(default)]
     pub connected_max: u64,
 }
 
-/// What the tracks of one kind did, warm-up left out. Percentiles are of all samples of all tracks.
+/// The received tracks of one kind, warm-up left out. Percentiles are of all samples of all tracks.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Media {
     /// Tracks seen over the whole run.
     pub tracks: u64,
     /// Their codecs.
     pub codecs: Vec<String>,
-    /// Of these, how many were due and never came: agreed on, and nothing came of them.
+    /// Of these, tracks that were due (negotiated) and of which no packet arrived.
     #[serde(default)]
     pub tracks_missing: u64,
-    /// Time in which nothing came of what was due ÷ time active; `null` when none was active.
+    /// Time in which a due track received nothing ÷ active time; `null` when none was active.
     #[serde(default)]
     pub missing_ratio: Option<f64>,
-    /// Packets lost for good ÷ packets expected (RFC 3550 A.3); time in which nothing came of what was due counts as lost.
+    /// Packets lost for good ÷ packets expected (RFC 3550 A.3); time in which a due track received nothing counts as lost.
     pub loss_ratio: Option<f64>,
     /// 95th percentile of the loss ratio of a track in a second.
     pub loss_ratio_p95: Option<f64>,
@@ -251,7 +251,7 @@ pub struct Media {
     /// 1st percentile of the same.
     #[serde(default)]
     pub fps_p1: Option<f64>,
-    /// Frames per second that the source's timestamps say.
+    /// Frames per second by the source's timestamps.
     pub source_fps: Option<f64>,
     /// Share of track-seconds with at least 0.9 of the source's frame rate.
     pub fps_good_ratio: Option<f64>,
@@ -264,7 +264,7 @@ pub struct Media {
     /// Largest.
     pub delay_ms_max: Option<f64>,
     /// Absolute one-way delay where frames carried a capture time: median, milliseconds; see `one_way_delay_basis` and
-    /// `clock_error`. `null` also when it lies among frames that seem to have come before they were captured.
+    /// `clock_error`. `null` also when it lies among frames that seem to arrive before their capture.
     pub one_way_delay_ms_p50: Option<f64>,
     /// 95th percentile.
     pub one_way_delay_ms_p95: Option<f64>,
@@ -273,7 +273,7 @@ pub struct Media {
     /// Where the capture times come from: `mark` (in the media), `abs_capture_time`, or `sender_report` (RTCP SR: the
     /// server's own clock, so its egress and not the source).
     pub one_way_delay_basis: Option<String>,
-    /// Share of frames that seem to have come before they were captured: the clocks disagree.
+    /// Share of frames that seem to arrive before their capture: the clocks disagree.
     pub clock_disagrees_ratio: Option<f64>,
     /// RFC 3550 interarrival jitter of tracks at the ends of seconds: median, milliseconds.
     pub jitter_ms_p50: Option<f64>,
@@ -285,7 +285,7 @@ pub struct Media {
     pub freeze_ratio: Option<f64>,
     /// Freezes begun.
     pub freeze_count: u64,
-    /// Bits per second on the wire, mean over the seconds in which media came.
+    /// Bits per second on the wire, mean over the seconds in which media arrived.
     pub received_bps: f64,
     /// Bits per second of payload of one track, mean over the time tracks were active.
     pub track_bps: Option<f64>,
@@ -293,9 +293,9 @@ pub struct Media {
     pub packets_received: u64,
     /// Packets lost for good.
     pub packets_lost: u64,
-    /// Packets that came after they were counted lost.
+    /// Packets that arrived after they were counted lost.
     pub packets_late: u64,
-    /// Packets that had come before.
+    /// Packets that had arrived before.
     pub packets_duplicate: u64,
     /// Packets out of order.
     pub packets_reordered: u64,
@@ -317,7 +317,7 @@ pub struct Media {
     pub frames_complete: u64,
     /// Decodable frames.
     pub frames_decodable: u64,
-    /// Frames given up.
+    /// Incomplete frames that were abandoned.
     pub frames_dropped: u64,
     /// Decodable key frames.
     pub key_frames: u64,
@@ -327,7 +327,7 @@ pub struct Media {
     pub oven_rtc_tester_delay_ms_max: Option<f64>,
 }
 
-/// One phase of a join: how long it took those who passed it, from the phase before.
+/// One phase of a join: its duration from the previous phase, over the participants that reached it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PhaseTime {
     /// The phase's stable key, e.g. `dtls_connected`. `started` is the generator's own lateness.
@@ -359,15 +359,15 @@ pub struct Generator {
     pub thread_cpu_ratio_max: Option<f64>,
     /// The worst second's 99th percentile of lateness of a thread's loop, milliseconds.
     pub lag_ms_p99_max: Option<f64>,
-    /// Datagrams that own sockets dropped.
+    /// Datagrams dropped at full receive buffers of the generator's sockets.
     pub socket_drops: u64,
-    /// Sends that the kernel refused.
+    /// Datagrams that the kernel refused to send for lack of buffers.
     pub send_drops: u64,
-    /// Observations that the collector dropped.
+    /// Observations dropped because the collector's queue was full.
     pub observations_dropped: u64,
     /// Rows that could not be stored.
     pub rows_lost: u64,
-    /// The worst second's share of CPU time stolen by the hypervisor.
+    /// The worst second's share of CPU steal (time taken by the hypervisor).
     pub steal_ratio_max: Option<f64>,
 }
 
@@ -380,7 +380,7 @@ pub struct FailureExample {
     pub count: u64,
     /// The participant of the example.
     pub participant: u32,
-    /// What exactly happened to it.
+    /// What exactly happened.
     pub detail: String,
 }
 
@@ -389,10 +389,10 @@ pub struct FailureExample {
 pub struct ObjectiveResult {
     /// The objective as written, e.g. `video.loss p95 < 1%`.
     pub text: String,
-    /// What was measured, in the objective's unit (milliseconds, ratio, frames per second);
+    /// The measured value, in the objective's unit (milliseconds, ratio, frames per second);
     /// `null` when there is no such figure, or when it is infinite (a percentile that lies among failures).
     pub measured: Option<f64>,
-    /// The same for people, with its unit.
+    /// The same as text, with its unit.
     pub measured_text: String,
     /// `met`, `missed` or `not_measured` (nothing to judge it by, so not met).
     pub result: String,
@@ -408,22 +408,22 @@ impl ObjectiveResult {
     }
 }
 
-/// How far absolute delays may be off.
+/// The error of one-way delays.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ClockSummary {
-    /// Bound, milliseconds; `null` when nothing is known about the sender's clock.
+    /// Bound, milliseconds; `null` when the sender's clock is unknown.
     pub bound_ms: Option<f64>,
-    /// Why.
+    /// The reason for the bound.
     pub basis: String,
 }
 
-/// By what the one-way delay of `media` was measured.
+/// The basis of the one-way delay of `media`.
 pub(crate) fn one_way_basis(media: &Media) -> Option<CaptureBasis> {
     media.one_way_delay_basis.as_deref().and_then(CaptureBasis::from_key)
 }
 
 impl Summary {
-    /// What was received, by kind.
+    /// Received media by kind.
     pub(crate) fn media(&self) -> [(&'static str, &Media); 2] {
         [("video", &self.video), ("audio", &self.audio)]
     }

@@ -68,7 +68,7 @@ fn counts(counts: &BTreeMap<String, u64>) -> String {
     counts.iter().map(|(key, count)| format!("{key} {count}")).collect::<Vec<_>>().join(", ")
 }
 
-/// The target, who joined it and how.
+/// The target, and the joins.
 fn crowd_lines(out: &mut String, summary: &Summary) {
     line(out, "target", &summary.target);
     let roles = RoleCounts::of(summary);
@@ -90,7 +90,7 @@ fn crowd_lines(out: &mut String, summary: &Summary) {
     }
 }
 
-/// What was received and sent.
+/// Received and sent media.
 fn media_lines(out: &mut String, summary: &Summary) {
     if !is_send_only(summary) {
         let (mean, most) = (bit_rate(summary.received_bps), bit_rate(summary.received_bps_max));
@@ -235,7 +235,7 @@ fn time_to(time: &TimeTo) -> String {
         let _ = write!(said, " ({} failed: they count as never)", time.failed);
     }
     if time.censored > 0 {
-        let _ = write!(said, " ({} cut off by the end)", time.censored);
+        let _ = write!(said, " ({} interrupted by the end of the run)", time.censored);
     }
     said
 }
@@ -271,7 +271,7 @@ fn media_line(media: &Media) -> String {
         parts.push(format!("{fps:.1}{source} fps"));
     }
     if media.tracks_missing > 0 {
-        parts.push(format!("{} of {} tracks never came", media.tracks_missing, media.tracks));
+        parts.push(format!("{} of {} tracks never received", media.tracks_missing, media.tracks));
     }
     if let Some(missing) = media.missing_ratio.filter(|missing| *missing > 0.0) {
         parts.push(format!("missing {}", percent(missing)));
@@ -442,7 +442,10 @@ mod tests {
         // Seldom enough that bad seconds are left in which it had no part.
         search.generator.iter_mut().step_by(8).for_each(|row| row.cpu_us = 930_000);
         let said = line(search.clone());
-        assert!(said.contains("was the limit at times, which were not judged: a thread used"), "{said}");
+        assert!(
+            said.contains("was the limit at times, which were not judged: an engine thread used"),
+            "{said}"
+        );
         assert!(line(example::limited()).contains("generator    WAS THE LIMIT; "));
         search
             .holds

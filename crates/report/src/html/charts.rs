@@ -90,7 +90,7 @@ fn delay(time: &Timeline, of: impl Fn(&Point, f64) -> Option<f64>) -> Vec<Line> 
         .collect()
 }
 
-/// What the viewers received, Mbit/s on the wire.
+/// The rate that viewers received, Mbit/s on the wire.
 pub(super) fn received_mbit(p: &Point) -> Option<f64> {
     let bytes = p.video.counters.wire_bytes + p.audio.counters.wire_bytes;
     (p.video.is_present || p.audio.is_present).then(|| bytes as f64 * 8.0 / 1e6 / p.seconds.max(1) as f64)
@@ -141,7 +141,7 @@ fn absolute(time: &Timeline, summary: &Summary) -> String {
     .render()
 }
 
-/// By what the delay was measured, how far it may be off, and whether the clocks agree at all.
+/// The basis of the delay, its error, and whether the clocks agree at all.
 fn one_way_note(media: &Media, clock: &ClockSummary) -> String {
     let mut note = one_way_basis(media).map_or_else(String::new, |basis| format!("By {}. ", basis.text()));
     note += &match clock.bound_ms {
@@ -150,14 +150,14 @@ fn one_way_note(media: &Media, clock: &ClockSummary) -> String {
     };
     if let Some(ratio) = media.clock_disagrees_ratio.filter(|ratio| *ratio > 0.0) {
         note += &format!(
-            " The clocks disagree: {} of frames seem to have come before they were captured; percentiles among them are left out.",
+            " The clocks disagree: {} of frames seem to arrive before their capture; percentiles among them are left out.",
             percent(ratio)
         );
     }
     note
 }
 
-/// Each thread a line; with more threads than colours tell apart, the busiest and the idlest.
+/// A line for each thread; with more threads than colours, the busiest and the idlest.
 fn cpu(time: &Timeline) -> String {
     let threads: std::collections::BTreeSet<u16> =
         time.points.iter().flat_map(|p| p.thread_cpu.keys().copied()).collect();

@@ -113,7 +113,7 @@ fn crowd(summary: &Summary) -> Figure {
         ),
         RoleCounts { viewers, publishers } => {
             let publish =
-                if publishers > 0 { format!(", beside {publishers} who publish") } else { String::new() };
+                if publishers > 0 { format!(", and {publishers} publishers") } else { String::new() };
             (
                 "viewers playing",
                 format!("{} of {viewers}", crowd.playing),

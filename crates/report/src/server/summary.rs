@@ -51,7 +51,7 @@ pub struct WatchedHost {
     pub disk_await_ms_max: Option<f64>,
     /// Most cores idle in any second while a task waited for I/O.
     pub iowait_max: Option<f64>,
-    /// Most cores wanted in any second and not given by the hypervisor.
+    /// Most CPU steal in any second, cores (time taken by the hypervisor).
     pub steal_max: Option<f64>,
     /// Largest share of the periods of its quota in which the control group was held back.
     pub throttled_ratio_max: Option<f64>,
@@ -63,19 +63,19 @@ pub struct WatchedHost {
     pub pressure_io_max: Option<f64>,
     /// Log lines by pattern.
     pub log_lines: BTreeMap<String, u64>,
-    /// Share of what the interfaces sent that no access log tells of.
+    /// Share of the bytes sent by the interfaces that is in no access log.
     pub unaccounted_tx_ratio: Option<f64>,
-    /// The moments of which there is a profile.
+    /// The moments that were profiled.
     pub profiles: Vec<String>,
-    /// For how much of the run it was seen, seconds.
+    /// For how much of the run it was watched, seconds.
     pub watched_s: f64,
-    /// What the watcher itself cost, of one core.
+    /// CPU of the watcher itself, share of one core.
     pub watcher_cpu_ratio: Option<f64>,
     /// The watcher's peak resident memory, bytes.
     pub watcher_rss_bytes: Option<u64>,
-    /// How far its times may be off the run's, milliseconds.
+    /// Bound of the error of its times against the run's clock, milliseconds.
     pub clock_error_ms: Option<f64>,
-    /// What could not be seen and why; at most 20.
+    /// What could not be read and why; at most 20.
     pub unreadable: Vec<String>,
 }
 
@@ -111,7 +111,7 @@ pub struct HottestThread {
     pub cpu_max: f64,
     /// 95th percentile of the share of time that it was ready and waited for a CPU.
     pub run_queue_wait_p95: Option<f64>,
-    /// What it does, where a knowledge pack says so.
+    /// Its work, by a knowledge pack.
     pub meaning: Option<String>,
     /// Which setting changes it, or what else helps.
     pub help: Option<String>,
@@ -154,8 +154,8 @@ fn watched_host(host: &Host<'_>) -> WatchedHost {
     let rounded = |metric| host.total(metric).map(|total| total.round() as u64);
     let (watcher_cpu_us, watcher_rss_bytes) =
         host.info.map_or((0, 0), |info| (info.watcher_cpu_us, info.watcher_rss_bytes));
-    let busy = host.metric(metric::HOST_CPU_BUSY).first();
-    // What is read each 100 ms peaks higher than what all else is told by: the second.
+    let (busy, fds) = (host.metric(metric::HOST_CPU_BUSY).first(), host.metric(metric::PROCESS_FDS));
+    // Readings of 100 ms peak higher than the seconds by which all other figures are given.
     let second_max = |metric| {
         host.metric(metric).iter().filter_map(|series| series.max_of_seconds(host.window)).reduce(f64::max)
     };
@@ -176,11 +176,7 @@ fn watched_host(host: &Host<'_>) -> WatchedHost {
         tcp_segments_retransmitted: rounded(metric::TCP_SEGMENTS_RETRANSMITTED),
         tcp_listen_overflows: rounded(metric::TCP_LISTEN_OVERFLOWS),
         open_fds_max: host.max(metric::PROCESS_FDS),
-        open_fds_limit: host
-            .metric(metric::PROCESS_FDS)
-            .iter()
-            .filter_map(MeasuredSeries::limit)
-            .reduce(f64::min),
+        open_fds_limit: fds.iter().filter_map(MeasuredSeries::limit).reduce(f64::min),
         disk_await_ms_max: [host.max(metric::DISK_READ_AWAIT), host.max(metric::DISK_WRITE_AWAIT)]
             .into_iter()
             .flatten()

@@ -1,14 +1,14 @@
-//! What the charts of a watched host share: the host, the axis of time, colours.
+//! Shared by the charts of a watched host: the host, the axis of time, colours.
 
 use super::super::chart::{Chart, Line, Scale};
 use super::super::timeline::Timeline;
 use crate::server::{Grid, Host, Knowledge, MeasuredSeries, Threads};
 
-/// Lines of a chart that are told apart.
+/// The most lines of a chart.
 pub(super) const LINES_MAX: usize = 5;
 pub(super) const COLOURS: [u8; LINES_MAX] = [1, 4, 3, 2, 5];
 
-/// What all parts of the section draw from.
+/// The data that all parts of the section draw.
 pub(super) struct ServerCharts<'a> {
     pub(super) host: &'a Host<'a>,
     pub(super) threads: &'a Threads<'a>,

@@ -43,7 +43,7 @@ pub(super) fn over_time(charts: &ServerCharts<'_>) -> String {
 pub(super) fn over_users(charts: &ServerCharts<'_>) -> String {
     let mut points_by_users: BTreeMap<i64, Vec<usize>> = BTreeMap::new();
     let most = charts.time.points.iter().filter_map(|p| p.crowd.map(|sums| sums[2])).fold(0.0, f64::max);
-    // A hundred places are as many as can be told apart.
+    // More than a hundred places cannot be distinguished.
     let step = (most / 100.0).ceil().max(1.0);
     for (index, point) in charts.time.points.iter().enumerate() {
         if let Some(sums) = point.crowd {
@@ -114,7 +114,7 @@ pub(super) fn hottest(charts: &ServerCharts<'_>) -> String {
         .map(|thread| {
             let known = charts.knowledge.thread(thread.process, thread.name);
             is_any_known |= known.is_some();
-            // What a kind of threads does is told once.
+            // The work of a kind of threads is shown once.
             let known = known.filter(|_| told.insert(charts.knowledge.group(thread.process, thread.name)));
             vec![
                 thread.name.to_owned(),

@@ -1,4 +1,4 @@
-//! How near each level came to what it cannot pass: connections, sockets' memory, files, the line, the quota.
+//! How close each level came to its limit: connections, socket memory, files, line rate, quota.
 
 use throng_observation::host::catalogue::{self as metric, Metric};
 use throng_observation::units::percent;
@@ -7,9 +7,9 @@ use super::super::chart::{Line, Scale};
 use super::charts::{COLOURS, LINES_MAX, ServerCharts};
 use crate::server::MeasuredSeries;
 
-/// What has a limit and a chart of its own against it: threads have one core each, parts of the host's CPU its cores.
+/// Metrics with a chart of their own against their limit: threads have one core each, parts of the host's CPU its cores.
 const DRAWN_ELSEWHERE: [&str; 4] = ["thread.", "core.", "host.cpu.", "watcher."];
-/// Of the host's memory only swap fills up: of what is available, free or a cache, more is better.
+/// Of the host's memory only swap fills up; available, free and cached memory are better high.
 const FILLS_UP: Metric = metric::HOST_MEMORY_SWAP_USED;
 
 /// Every series that has a limit, as a share of it: the worst few by name.
@@ -48,14 +48,14 @@ pub(super) fn against_limits(charts: &ServerCharts<'_>) -> String {
         ),
         None => String::new(),
     };
-    // A limit far away would press the lines to the floor; the axis tells how far it is.
+    // A limit far away would press the lines to the floor; the axis shows how far it is.
     if levels.first().is_some_and(|(share, ..)| *share > 0.2) {
         lines.extend(charts.level(Some(1.0)).map(|values| Line::dashed("the limit", 6, values)));
     }
     charts.chart("Levels against their limits", "of the limit", Scale::Percent, &note, lines)
 }
 
-/// The metric, and of whom.
+/// The metric and its object.
 fn name(series: &MeasuredSeries<'_>) -> String {
     let labels =
         ["process", "interface", "protocol", "port", "cgroup", "netns"].map(|name| series.label(name));
@@ -64,7 +64,7 @@ fn name(series: &MeasuredSeries<'_>) -> String {
     if whose.is_empty() { metric.clone() } else { format!("{metric} of {}", whose.join(" ")) }
 }
 
-/// How busy each core was: one may serve all interrupts, or the one thread that matters, while the mean is low.
+/// CPU of each core: one may serve all interrupts, or the one thread that matters, while the mean is low.
 pub(super) fn each_core(charts: &ServerCharts<'_>) -> String {
     let window = charts.host.window;
     let mut cores: Vec<(f64, &MeasuredSeries<'_>)> = charts
@@ -93,7 +93,7 @@ pub(super) fn each_core(charts: &ServerCharts<'_>) -> String {
     charts.chart("Each core", "of the core", Scale::Percent, note, lines)
 }
 
-/// Where datagrams were dropped: the port tells which of a server's jobs could not keep up.
+/// Where datagrams were dropped: the port shows which part of a server could not keep up.
 pub(super) fn socket_drops(charts: &ServerCharts<'_>) -> String {
     let window = charts.host.window;
     let mut sockets: Vec<(f64, &MeasuredSeries<'_>)> = charts
@@ -115,7 +115,7 @@ pub(super) fn socket_drops(charts: &ServerCharts<'_>) -> String {
     charts.chart("Dropped at sockets", "datagrams per second", Scale::Plain, &note, lines.collect())
 }
 
-/// Memory that is left, and what the server's control group took of what it may have.
+/// Available memory, and the memory of the server's control group against its limit.
 pub(super) fn memory_left(charts: &ServerCharts<'_>) -> String {
     let gigabytes = 1e-9;
     let of = |metric: Metric, name: &'static str, colour| {

@@ -1,4 +1,4 @@
-//! The watched hosts: what the server did while the viewers had what they had.
+//! The watched hosts, on the same axis of time as the viewers' figures.
 
 use std::fmt::Write as _;
 
@@ -51,7 +51,7 @@ fn section(host: &Host<'_>, time: &Timeline, is_one_of_several: bool) -> String 
     out
 }
 
-/// What the section comes to, before its charts.
+/// The main findings of the section, before its charts.
 fn lead(charts: &ServerCharts<'_>) -> String {
     let mut out = String::new();
     if let Some(hottest) = charts.threads.hottest() {
@@ -66,7 +66,7 @@ fn lead(charts: &ServerCharts<'_>) -> String {
             percent(hottest.cpu_max),
         );
         if let Some(known) = charts.knowledge.thread(hottest.process, hottest.name) {
-            let _ = write!(out, " It does this: {}.", escape(&known.meaning));
+            let _ = write!(out, " Its work: {}.", escape(&known.meaning));
         }
         out.push_str("</p>");
     }
@@ -83,7 +83,7 @@ fn lead(charts: &ServerCharts<'_>) -> String {
     out
 }
 
-/// What the viewers had, on the same axis right beneath.
+/// The viewers' delay and loss, on the same axis right below.
 fn experience(time: &Timeline) -> String {
     let ms = |p: &Point| p.video.relative.quantile(0.95).or_else(|| p.audio.relative.quantile(0.95));
     let loss = |p: &Point| {
@@ -96,13 +96,13 @@ fn experience(time: &Timeline) -> String {
     };
     [
         thin(
-            "What the viewers had: delay",
+            "Viewers: delay",
             "ms above each track's own floor, p95",
             Scale::Plain,
             vec![Line::solid("delay", 4, time.each(|p| ms(p).map(|us| us as f64 / 1e3)))],
         ),
         thin(
-            "What the viewers had: packet loss",
+            "Viewers: packet loss",
             "of packets expected",
             Scale::Percent,
             vec![Line::solid("loss", 2, time.each(loss))],
@@ -177,8 +177,8 @@ fn accounts(host: &Host<'_>) -> String {
         })
         .collect();
     let note = match accounts.unaccounted_ratio {
-        Some(ratio) => format!("{} of what the interfaces sent is in no access log.", percent(ratio)),
-        None => "How much of what the interfaces sent is in no access log is not known.".into(),
+        Some(ratio) => format!("{} of the bytes sent by the interfaces is in no access log.", percent(ratio)),
+        None => "It is not known how much of the bytes sent by the interfaces is in no access log.".into(),
     };
     format!(
         "<h3>Accounts by URI</h3>{}<p class=\"over\">{}</p>",
@@ -196,7 +196,7 @@ fn profiles(host: &Host<'_>) -> String {
     format!("<div class=\"profiles\">{}</div>", super::flame_page::sections(&profiles))
 }
 
-/// What the watcher cost, how far its clock may be off, and what it could not see.
+/// The watcher's own cost, its clock error, and what it could not read.
 fn watcher(host: &Host<'_>) -> String {
     let mut rows: Vec<Vec<String>> = Vec::new();
     if let Some(info) = host.info {
@@ -228,7 +228,7 @@ fn watcher(host: &Host<'_>) -> String {
     let unreadable: Vec<_> = said(HostEventKind::Unreadable).collect();
     if !unreadable.is_empty() {
         out += &format!(
-            "<h3>What could not be seen</h3>{}",
+            "<h3>What could not be read</h3>{}",
             table(&["at", "what, why, and what to do about it"], &unreadable)
         );
     }

@@ -1,4 +1,4 @@
-//! Charts of what the server has a limit of: cores, network, memory, descriptors, disk, and what it dropped for want.
+//! Charts of limited resources of the server: cores, network, memory, descriptors, disk; and of drops.
 
 use throng_observation::host::catalogue::{self as metric, Metric};
 
@@ -79,7 +79,7 @@ const TCP_TROUBLE: Sums = Sums {
 const TCP_SENDING: Sums = Sums {
     title: "Sending by TCP",
     unit: "connections, on the mean",
-    note: "What neither a slow reader nor a buffer holds up waits for the path: its round trip, its losses.",
+    note: "Connections that neither a slow reader nor a buffer holds up wait for the path: its round trip, its losses.",
     parts: &[
         ("had something to send", 1, &[metric::SOCKET_SENDING]),
         ("of them, for a slow reader", 2, &[metric::SOCKET_PEER_LIMITED]),
@@ -184,7 +184,7 @@ fn waiting(charts: &ServerCharts<'_>) -> String {
     charts.chart("Waiting for a CPU", "of the time", Scale::Percent, note, lines)
 }
 
-/// What the host's cores did.
+/// CPU time of the host by use.
 fn cores(charts: &ServerCharts<'_>) -> String {
     let mut lines = parts(charts, 1.0, CPU);
     let limit = charts.host.metric(metric::HOST_CPU_BUSY).first().and_then(MeasuredSeries::limit);
@@ -193,7 +193,7 @@ fn cores(charts: &ServerCharts<'_>) -> String {
     charts.chart("CPU of the host", "cores", Scale::Plain, note, lines)
 }
 
-/// What the busiest interface carried, what the viewers were offered, and what the line can carry.
+/// The rate of the busiest interface, the rate offered to the viewers, and the line rate.
 fn network(charts: &ServerCharts<'_>) -> String {
     let window = charts.host.window;
     let total = |series: &MeasuredSeries<'_>| series.integral(window).unwrap_or(0.0);

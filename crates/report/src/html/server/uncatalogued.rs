@@ -1,5 +1,5 @@
-//! What endpoints and logs tell beyond the catalogue, such as a server's own counts: what moved, as charts on the shared
-//! axis; all of it in a table.
+//! Metrics of endpoints and logs outside the catalogue, such as a server's own counters: those that changed, as charts on
+//! the shared axis; all of them in a table.
 
 use std::collections::BTreeMap;
 
@@ -10,12 +10,12 @@ use crate::server::MeasuredSeries;
 
 /// Rows of the table.
 const FURTHER_MAX: usize = 100;
-/// Charts: an endpoint may tell thousands of things.
+/// Charts: an endpoint may report thousands of metrics.
 const CHARTS_MAX: usize = 8;
 /// Lines of each.
 const SERIES_MAX: usize = 3;
 
-/// Rooms of the catalogue: what is in them has its own charts.
+/// Prefixes of the catalogue: its metrics have their own charts.
 const OURS: [&str; 16] = [
     "thread.",
     "process.",
@@ -35,7 +35,7 @@ const OURS: [&str; 16] = [
     "access.",
 ];
 
-/// What the language's own library tells of every program: the server's own words are looked at first.
+/// Metrics of a language's client library, which every program has: the server's own metrics come first.
 const RUNTIMES: [&str; 7] = ["go_", "process_", "promhttp_", "python_", "jvm_", "nodejs_", "scrape_"];
 
 /// The metrics that are not of the catalogue.
