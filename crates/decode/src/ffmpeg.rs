@@ -327,19 +327,8 @@ fn listen(stderr: impl Read, complaints: &Complaints, mut take: impl FnMut(Annou
 
 /// Whether a line is an error and not information on streams.
 fn is_complaint(line: &str) -> bool {
-    let wrong = [
-        "rror",
-        "nvalid",
-        "nknown",
-        "ailed",
-        "annot",
-        "orrupt",
-        "not found",
-        "No such",
-        "Unrecognized",
-        "nable to",
-    ];
-    wrong.iter().any(|word| line.contains(word))
+    let words = "rror|nvalid|nknown|ailed|annot|orrupt|not found|No such|Unrecognized|nable to";
+    words.split('|').any(|word| line.contains(word))
 }
 
 fn read_pictures(mut stdout: impl Read, announced: &Receiver<Announced>, mut take: impl FnMut(Picture)) {

@@ -3,7 +3,7 @@
 use throng_observation::host::catalogue as metric;
 
 use super::descriptors::connections;
-use super::{Candidate, CheckResult, Evidence, NoFinding};
+use super::{Candidate, CheckResult, Evidence, NoFinding, ruled_out};
 use crate::context::Context;
 
 pub(super) const KEY: &str = "accept_queue";
@@ -20,7 +20,7 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
     let most = overflows.fail().max(drops.fail()).max(syn.fail());
     let fullest = context.fullest(&metric::SOCKET_ACCEPT_QUEUE);
     if most < OVERFLOWS_MIN {
-        return Err(NoFinding::RuledOut(format!("Accept queues: {most:.1} connections refused a second")));
+        return ruled_out(format!("Accept queues: {most:.1} connections refused a second"));
     }
     let crossed = context
         .crossed_metric(&metric::TCP_LISTEN_OVERFLOWS, OVERFLOWS_MIN)

@@ -2,7 +2,7 @@
 
 use throng_observation::host::catalogue as metric;
 
-use super::{Candidate, CheckResult, Evidence, NoFinding};
+use super::{Candidate, CheckResult, Evidence, NoFinding, ruled_out};
 use crate::context::Context;
 
 pub(super) const KEY: &str = "backpressure";
@@ -22,11 +22,11 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
     let is_refused = refused.fail() >= ERRORS_MIN;
     let is_repeated = again.fail() >= ERRORS_MIN && share.fail() >= AGAIN_MIN;
     if !is_refused && !is_repeated {
-        return Err(NoFinding::RuledOut(format!(
+        return ruled_out(format!(
             "Send buffers: {:.1} datagrams refused a second, {:.1} TCP segments retransmitted",
             refused.fail(),
             again.fail()
-        )));
+        ));
     }
     let crossed = context
         .crossed_metric(&metric::UDP_SNDBUF_ERRORS, ERRORS_MIN)

@@ -4,7 +4,7 @@ use throng_observation::units::percent;
 use throng_observation::{FailureReason, Outcome, RunTime};
 
 use super::line::sent_text;
-use super::{CONNECTED, Candidate, CheckResult, Evidence, NOT_SERVED, NoFinding};
+use super::{CONNECTED, Candidate, CheckResult, Evidence, NOT_SERVED, NoFinding, ruled_out};
 use crate::context::{Context, Reading};
 
 pub(super) const KEY: &str = "configured_ceiling";
@@ -29,10 +29,10 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
         return Err(NoFinding::NotMonitored("the users' experience"));
     }
     if users.not_served.fail() < NOT_SERVED_MIN {
-        return Err(NoFinding::RuledOut(format!(
+        return ruled_out(format!(
             "Refusals: {} of the bad seconds are of users who were not served at all",
             percent(users.not_served.fail())
-        )));
+        ));
     }
     let (refused, last_refusal) = failed(context, is_refusal);
     let candidate = if refused.fail() > 0.0 {
@@ -41,7 +41,7 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
         // Users who fail at the same number without a refusal may have met a silent ceiling.
         let (failures, last_failure) = failed(context, |reason| !reason.is_ours());
         if failures.fail() == 0.0 {
-            return Err(NoFinding::RuledOut("Refusals: the server refused no participant".into()));
+            return ruled_out("Refusals: the server refused no participant");
         }
         without_refusals(context, failures, refused, last_failure)
     };

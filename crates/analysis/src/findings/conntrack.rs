@@ -3,7 +3,7 @@
 use throng_observation::host::catalogue as metric;
 use throng_observation::units::percent;
 
-use super::{Candidate, CheckResult, Evidence, NoFinding};
+use super::{Candidate, CheckResult, Evidence, NoFinding, ruled_out};
 use crate::context::Context;
 use crate::demand::Resource;
 
@@ -21,11 +21,11 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
         .unwrap_or_default();
     let share = reading.fail() / limit;
     if share < FULL_MIN && !(refused.begins() && refused.fail() >= 0.1) {
-        return Err(NoFinding::RuledOut(format!(
+        return ruled_out(format!(
             "Connection tracking: {:.0} of {limit:.0} ({})",
             reading.fail(),
             percent(share)
-        )));
+        ));
     }
     let crossed = context.crossed_metric(&metric::CONNTRACK_ENTRIES, FULL_MIN * limit);
     Ok(Candidate {

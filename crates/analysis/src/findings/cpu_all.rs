@@ -5,7 +5,7 @@ use throng_observation::host::catalogue as metric;
 use throng_observation::units::percent;
 
 use super::score::{USED_FROM, used_up};
-use super::{Candidate, CheckResult, Evidence, HOST_BUSY, NoFinding};
+use super::{Candidate, CheckResult, Evidence, HOST_BUSY, NoFinding, ruled_out};
 use crate::context::{Context, Reading, Thread};
 use crate::demand::Resource;
 
@@ -118,17 +118,17 @@ impl<'c> HostCpu<'c> {
         };
         let state = format!("CPU of the host: {} of {:.0} cores busy", percent(self.busy.fail()), self.cpus);
         if self.busy.fail() < USED_FROM {
-            Err(NoFinding::RuledOut(format!("{state}{yielding}")))
+            ruled_out(format!("{state}{yielding}"))
         } else if self.busy.is_constant(Unit::Ratio) {
             Err(NoFinding::Constant(format!(
                 "{state}, {} before{yielding}: it does not change with the load, which explains nothing, and the server's threads do not lack CPU time",
                 percent(self.busy.before().unwrap_or(0.0))
             )))
         } else {
-            Err(NoFinding::RuledOut(format!(
+            ruled_out(format!(
                 "{state}{yielding}, but the server's threads wait for a CPU only {} of the time",
                 percent(self.waited().fail())
-            )))
+            ))
         }
     }
 

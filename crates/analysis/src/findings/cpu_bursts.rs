@@ -11,7 +11,7 @@ use throng_observation::host::catalogue as metric;
 use throng_observation::units::percent;
 
 use super::runtime::{self, Bound};
-use super::{Candidate, CheckResult, Evidence, FRAME_DELAY, NoFinding, cpu_all, cpu_quota};
+use super::{Candidate, CheckResult, Evidence, FRAME_DELAY, NoFinding, cpu_all, cpu_quota, ruled_out};
 use crate::context::{Context, Reading, Thread};
 
 pub(super) const KEY: &str = "cpu_bursts";
@@ -37,10 +37,10 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
     let worst =
         worst.filter(|one| !is_elsewhere && one.share.fail.is_some()).ok_or(NoFinding::NotApplicable)?;
     if worst.share.fail() < BURSTS_MIN {
-        return Err(NoFinding::RuledOut(format!(
+        return ruled_out(format!(
             "No thread is saturated in bursts: {} of the time at most",
             percent(worst.share.fail())
-        )));
+        ));
     }
     Ok(worst.candidate(context))
 }

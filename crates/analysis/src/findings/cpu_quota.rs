@@ -5,7 +5,7 @@ use throng_observation::host::catalogue::Metric;
 use throng_observation::units::percent;
 
 use super::score::used_up;
-use super::{Candidate, CheckResult, Evidence, NoFinding};
+use super::{Candidate, CheckResult, Evidence, NoFinding, ruled_out};
 use crate::context::{Context, Reading};
 use crate::demand::Resource;
 
@@ -25,17 +25,17 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
     let Some((quota, used)) = context.quota() else {
         let is_seen = context.is_seen(&metric::CGROUP_CPU) || throttled.fail.is_some();
         return if is_seen {
-            Err(NoFinding::RuledOut("The server has no CPU quota".into()))
+            ruled_out("The server has no CPU quota")
         } else {
             Err(NoFinding::NotMonitored("the CPU quota of the control group"))
         };
     };
     if throttled.fail() < THROTTLED_MIN {
-        return Err(NoFinding::RuledOut(format!(
+        return ruled_out(format!(
             "CPU quota: {} used, throttled in {} of its periods",
             percent(used.fail()),
             percent(throttled.fail())
-        )));
+        ));
     }
     let crossed = context.crossed_metric(&metric::CGROUP_THROTTLED_PERIODS, THROTTLED_MIN);
     let lost = context.sum(&metric::CGROUP_THROTTLED);

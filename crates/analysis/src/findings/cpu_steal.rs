@@ -3,7 +3,7 @@
 use throng_observation::host::catalogue as metric;
 use throng_observation::units::percent;
 
-use super::{Candidate, CheckResult, Evidence, HOST_BUSY, NoFinding};
+use super::{Candidate, CheckResult, Evidence, HOST_BUSY, NoFinding, ruled_out};
 use crate::context::Context;
 
 pub(super) const KEY: &str = "cpu_steal";
@@ -18,7 +18,7 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
     };
     let steal = context.sum(&metric::HOST_CPU_STEAL).map(|cores| cores / cpus);
     if steal.fail() < STEAL_MIN {
-        return Err(NoFinding::RuledOut(format!("CPU steal: {} of the CPUs", percent(steal.fail()))));
+        return ruled_out(format!("CPU steal: {} of the CPUs", percent(steal.fail())));
     }
     let crossed = context.crossed_metric(&metric::HOST_CPU_STEAL, STEAL_MIN * cpus);
     let busy = context.host_busy().unwrap_or_default();

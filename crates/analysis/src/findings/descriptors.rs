@@ -3,7 +3,7 @@
 use throng_observation::host::catalogue as metric;
 use throng_observation::units::percent;
 
-use super::{CONNECTED, Candidate, CheckResult, Evidence, NOT_SERVED, NoFinding};
+use super::{CONNECTED, Candidate, CheckResult, Evidence, NOT_SERVED, NoFinding, ruled_out};
 use crate::context::{Context, Reading};
 use crate::demand::Resource;
 
@@ -20,11 +20,11 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
     // One user may need several descriptors at once, so a small limit is reached with a few to spare.
     let is_met = share >= FULL_MIN || limit - reading.fail() < 4.0;
     if !is_met && !refused.begins() {
-        return Err(NoFinding::RuledOut(format!(
+        return ruled_out(format!(
             "File descriptors: {:.0} of {limit:.0} ({})",
             reading.fail(),
             percent(share)
-        )));
+        ));
     }
     let process = series.label("process");
     let crossed = context.crossed(&[series], (FULL_MIN * limit).min(limit - 4.0).max(1.0));

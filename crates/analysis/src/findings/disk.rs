@@ -7,7 +7,7 @@ use throng_observation::host::catalogue::{self as metric, Metric};
 use throng_observation::host::measured::MeasuredSeries;
 use throng_observation::units::{bit_rate, duration_ms};
 
-use super::{Candidate, CheckResult, Evidence, NoFinding};
+use super::{Candidate, CheckResult, Evidence, NoFinding, ruled_out};
 use crate::context::{Context, Reading};
 use crate::demand::Resource;
 use crate::windows::LoadWindow;
@@ -120,14 +120,12 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
     let sent = sent.max(context.users.received.fail());
     if read.fail() < READ_BYTES_MIN || from_disk < READ_OF_SENT_MIN * sent {
         let (read, sent) = (bit_rate(from_disk * 8.0), bit_rate(sent * 8.0));
-        return Err(NoFinding::RuledOut(format!("Disk: {read} read for {sent} sent")));
+        return ruled_out(format!("Disk: {read} read for {sent} sent"));
     }
     let (is_slow, is_waited_for) = (disk.is_slow(), disk.is_waited_for(context));
     if !is_slow && !is_waited_for {
         let time = duration_ms(disk.read_await.fail());
-        return Err(NoFinding::RuledOut(format!(
-            "Disk {device}: a read takes {time}, no thread waits for it"
-        )));
+        return ruled_out(format!("Disk {device}: a read takes {time}, no thread waits for it"));
     }
     let is_used_up = is_waited_for && (is_slow || disk.is_shared_by_more(context));
     let waiting = [

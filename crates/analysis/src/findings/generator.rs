@@ -7,7 +7,7 @@ use throng_observation::limits::{BAD_SECONDS_MIN, BAD_SECONDS_RATIO_MIN, Limit};
 use throng_observation::run::{GeneratorRow, ParticipantRow};
 use throng_observation::{FailureReason, Goal};
 
-use super::{Candidate, CheckResult, Evidence, NoFinding};
+use super::{Candidate, CheckResult, Evidence, NoFinding, ruled_out};
 use crate::context::{Context, Reading};
 use crate::search::LIMITED_FELT_S;
 use crate::windows::{quality_by_second, second_range};
@@ -33,9 +33,9 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
     };
     if !is_limited {
         let (cpu, lag) = (cpu.fail() * 100.0, lag.fail());
-        return Err(NoFinding::RuledOut(format!(
+        return ruled_out(format!(
             "The generator kept up: its busiest thread used {cpu:.0} % of a core, {lag:.0} ms late at worst"
-        )));
+        ));
     }
     let failed = Reading::at_failure(failed as f64);
     Ok(Candidate {

@@ -7,7 +7,7 @@ use throng_observation::host::{Family, Profile, ProfileMethod, SelfTime, SeriesI
 use throng_observation::units::percent;
 
 use super::score::used_up;
-use super::{Candidate, CheckResult, Evidence, NoFinding, cpu_all, cpu_quota};
+use super::{Candidate, CheckResult, Evidence, NoFinding, cpu_all, cpu_quota, ruled_out};
 use crate::context::{Context, Reading};
 use crate::demand::Resource;
 
@@ -142,7 +142,7 @@ pub(super) fn copying(context: &Context<'_>) -> CheckResult {
     let busy = busy(context)?;
     let share = busy.time.family(Family::Copy).own_share;
     if share < COPY_MIN {
-        return Err(NoFinding::RuledOut(format!("Copying takes {} of {}", percent(share), busy.name)));
+        return ruled_out(format!("Copying takes {} of {}", percent(share), busy.name));
     }
     Ok(Candidate {
         title: format!("{} of {} is spent on copying bytes", percent(share), busy.name),
@@ -170,7 +170,7 @@ pub(super) fn hot_function(context: &Context<'_>) -> CheckResult {
         !has_own_finding && !symbol.frame.symbol.starts_with("0x")
     };
     let Some(top) = busy.time.symbols.iter().find(named).filter(|top| top.share >= FUNCTION_MIN) else {
-        return Err(NoFinding::RuledOut(format!("No function takes a fifth of {}", busy.name)));
+        return ruled_out(format!("No function takes a fifth of {}", busy.name));
     };
     let (share, name) = (top.share, &top.frame.symbol);
     Ok(Candidate {
@@ -186,7 +186,7 @@ pub(super) fn crypto(context: &Context<'_>) -> CheckResult {
     let busy = busy(context)?;
     let share = busy.time.family(Family::Crypto).own_share;
     if share < CRYPTO_MIN {
-        return Err(NoFinding::RuledOut(format!("Encryption takes {} of {}", percent(share), busy.name)));
+        return ruled_out(format!("Encryption takes {} of {}", percent(share), busy.name));
     }
     Ok(Candidate {
         title: format!("{} of {} is spent on encryption", percent(share), busy.name),
@@ -199,7 +199,7 @@ pub(super) fn system_calls(context: &Context<'_>) -> CheckResult {
     let busy = busy(context)?;
     let share = busy.time.family(Family::Send).share().max(busy.time.family(Family::Receive).share());
     if share < SEND_MIN {
-        return Err(NoFinding::RuledOut(format!("Sending takes {} of {}", percent(share), busy.name)));
+        return ruled_out(format!("Sending takes {} of {}", percent(share), busy.name));
     }
     Ok(Candidate {
         title: format!("{} of {} is spent in the kernel's network path", percent(share), busy.name),

@@ -5,7 +5,7 @@ use throng_observation::host::measured::MeasuredSeries;
 use throng_observation::units::{bit_rate, percent};
 
 use super::score::used_up;
-use super::{Candidate, CheckResult, Evidence, NoFinding};
+use super::{Candidate, CheckResult, Evidence, NoFinding, ruled_out};
 use crate::context::{Context, Reading};
 use crate::demand::Resource;
 
@@ -121,13 +121,13 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
             || " (its speed is not known)".into(),
             |speed| format!(" of {}", bit_rate(speed * 8.0)),
         );
-        return Err(NoFinding::RuledOut(format!(
+        return ruled_out(format!(
             "Line {}: {} sent{of}, {:.0} packets queued, {:.0} dropped a second",
             line.interface,
             bit_rate(line.sent.fail() * 8.0),
             line.backlog.fail(),
             line.drops.fail()
-        )));
+        ));
     }
     let crossed = line.crossed(context);
     let queues =

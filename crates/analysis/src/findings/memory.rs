@@ -5,7 +5,7 @@ use throng_observation::host::measured::MeasuredSeries;
 use throng_observation::units::{bytes, percent};
 
 use super::score::used_up;
-use super::{Candidate, CheckResult, Evidence, NoFinding};
+use super::{Candidate, CheckResult, Evidence, NoFinding, ruled_out};
 use crate::context::{Context, Reading};
 use crate::demand::{Resource, memory_limit};
 
@@ -74,11 +74,11 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
     let (in_use, is_short) = (memory.in_use(), memory.is_short());
     if !is_short && in_use.fail() < USED_MIN {
         let of = limit.map_or_else(String::new, |limit| format!(" of {}", bytes(limit)));
-        return Err(NoFinding::RuledOut(format!(
+        return ruled_out(format!(
             "Memory: {}{of}, {} of the host in use",
             bytes(rss.fail()),
             percent(memory.host.fail())
-        )));
+        ));
     }
     let crossed = context
         .crossed_metric(&metric::PROCESS_RSS, USED_MIN * limit.unwrap_or(f64::INFINITY))

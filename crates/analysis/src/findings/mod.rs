@@ -69,6 +69,11 @@ pub(crate) enum NoFinding {
     NotMonitored(&'static str),
 }
 
+/// The result of a check whose limit is ruled out.
+fn ruled_out(state: impl Into<String>) -> CheckResult {
+    Err(NoFinding::RuledOut(state.into()))
+}
+
 /// A suspect limit before it is ranked against the others.
 pub(crate) struct Candidate {
     pub(crate) key: &'static str,

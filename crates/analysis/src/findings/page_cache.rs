@@ -3,7 +3,7 @@
 use throng_observation::host::catalogue as metric;
 
 use super::disk::READ_BYTES_MIN;
-use super::{Candidate, CheckResult, Evidence, NoFinding};
+use super::{Candidate, CheckResult, Evidence, NoFinding, ruled_out};
 use crate::context::Context;
 use crate::demand::Resource;
 
@@ -19,17 +19,14 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
     }
     let refaults = context.sum(&metric::HOST_MEMORY_REFAULTS_FILE);
     if refaults.fail() < REFAULTS_MIN {
-        return Err(NoFinding::RuledOut(format!(
-            "Page cache: {:.0} pages a second had to be read again",
-            refaults.fail()
-        )));
+        return ruled_out(format!("Page cache: {:.0} pages a second had to be read again", refaults.fail()));
     }
     let own = context.sum(&metric::PROCESS_READ_BYTES);
     if own.fail.is_some_and(|own| own < READ_BYTES_MIN) {
-        return Err(NoFinding::RuledOut(format!(
+        return ruled_out(format!(
             "Page cache: {:.0} pages a second had to be read again, but the server reads nothing from disks",
             refaults.fail()
-        )));
+        ));
     }
     let crossed = context.crossed_metric(&metric::HOST_MEMORY_REFAULTS_FILE, REFAULTS_MIN);
     let available = context.sum(&metric::HOST_MEMORY_AVAILABLE);

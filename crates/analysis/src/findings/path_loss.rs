@@ -7,7 +7,7 @@ use throng_observation::host::catalogue as metric;
 use throng_observation::host::measured::{MeasuredSeries, Window};
 use throng_observation::units::percent;
 
-use super::{Candidate, CheckResult, Evidence, NoFinding};
+use super::{Candidate, CheckResult, Evidence, NoFinding, ruled_out};
 use crate::context::{Context, Reading};
 use crate::windows::{second_range, whole_seconds};
 
@@ -31,10 +31,7 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
     let has_baseline = context.windows.pass.is_some();
     let baseline = loss.before().filter(|_| has_baseline).unwrap_or(0.0);
     if loss.fail() - baseline < LOSS_MIN {
-        return Err(NoFinding::RuledOut(format!(
-            "Packets lost on the path: {} of what was sent",
-            percent(loss.fail())
-        )));
+        return ruled_out(format!("Packets lost on the path: {} of what was sent", percent(loss.fail())));
     }
     // The mean of the same seconds on both sides: a median would leave out bursts of key frames.
     let of_card = context.reading(|window| line.mean(whole_seconds(window)));
@@ -43,32 +40,28 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
         sent.with(context.users.received, |sent, received| ((sent - received) / sent.max(1.0)).max(0.0));
     let other_traffic = gap.pass.or(gap.base).filter(|_| has_baseline).unwrap_or(0.0);
     if other_traffic > OTHER_TRAFFIC_MAX {
-        return Err(NoFinding::RuledOut(format!(
+        return ruled_out(format!(
             "Loss on the path: not known, because {interface} sends more to others than to the users ({} of its traffic)",
             percent(other_traffic)
-        )));
+        ));
     }
     // The load that passed has more of the traffic besides media in common with the failing one.
     let grown = |of: Reading| of.fail() - of.pass.or(of.base).filter(|_| has_baseline).unwrap_or(0.0);
     if grown(gap) < GAP_OF_LOSS_MIN * grown(loss) {
-        return Err(NoFinding::RuledOut(format!(
+        return ruled_out(format!(
             "Loss on the path: no; users miss {} of the packets, but the part of {interface}'s traffic that no user receives went from {} to {}: they were not sent",
             percent(loss.fail()),
             percent(gap.pass.or(gap.base).unwrap_or(0.0)),
             percent(gap.fail())
-        )));
-    }
-    let drops = [&metric::QDISC_DROPS, &metric::NIC_TX_DROPPED, &metric::UDP_SNDBUF_ERRORS]
-        .map(|metric| context.rate(metric).fail())
-        .iter()
-        .sum::<f64>();
-    if drops >= 1.0 {
-        return Err(NoFinding::RuledOut(
-            "Packets are lost before they leave the server, not on the path".into(),
         ));
     }
-    let crossed = context.first_bad_s();
-    let own_drops = Reading::at_failure(drops);
+    let drops = [&metric::QDISC_DROPS, &metric::NIC_TX_DROPPED, &metric::UDP_SNDBUF_ERRORS]
+        .map(|metric| context.rate(metric).fail());
+    let drops: f64 = drops.iter().sum();
+    if drops >= 1.0 {
+        return ruled_out("Packets are lost before they leave the server, not on the path");
+    }
+    let (crossed, own_drops) = (context.first_bad_s(), Reading::at_failure(drops));
     Ok(Candidate {
         used: ((loss.fail() - baseline) / LOSS_FULL).clamp(0.0, 1.0),
         queue: if has_baseline { loss.growth(0.002) } else { None },

@@ -3,7 +3,7 @@
 use throng_observation::host::catalogue as metric;
 use throng_observation::units::percent;
 
-use super::{Candidate, CheckResult, Evidence, NoFinding};
+use super::{Candidate, CheckResult, Evidence, NoFinding, ruled_out};
 use crate::context::Context;
 use crate::demand::Resource;
 
@@ -19,11 +19,11 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
     if share < FULL_MIN && !refused.begins() {
         return match fullest {
             None => Err(NoFinding::NotMonitored("local ports")),
-            Some((_, reading, limit)) => Err(NoFinding::RuledOut(format!(
+            Some((_, reading, limit)) => ruled_out(format!(
                 "Local ports: {:.0} of {limit:.0} toward one peer ({})",
                 reading.fail(),
                 percent(share)
-            ))),
+            )),
         };
     }
     let (reading, limit) = fullest.map(|(_, reading, limit)| (reading, Some(limit))).unwrap_or_default();

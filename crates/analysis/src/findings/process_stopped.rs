@@ -7,7 +7,7 @@ use throng_observation::Goal;
 use throng_observation::host::catalogue as metric;
 use throng_observation::host::measured::{MeasuredSeries, Window};
 
-use super::{Candidate, CheckResult, Evidence, NoFinding};
+use super::{Candidate, CheckResult, Evidence, NoFinding, ruled_out};
 use crate::context::{Context, seconds};
 use crate::windows::{quality_by_second, second_range};
 
@@ -37,15 +37,15 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
     };
     let stopped = list.iter().map(|series| (series, stops(series))).max_by_key(|(_, stops)| stops.len());
     let Some((series, stops)) = stopped.filter(|(_, stops)| !stops.is_empty()) else {
-        return Err(NoFinding::RuledOut("No watched process was stopped".into()));
+        return ruled_out("No watched process was stopped");
     };
     let process = format!("{} (PID {})", series.label("process"), series.label("pid"));
     let share = explained(context, span, &stops);
     if share < EXPLAINED_MIN {
-        return Err(NoFinding::RuledOut(format!(
+        return ruled_out(format!(
             "{process} was stopped for {} s, but most bad seconds have no stop near them",
             stops.len()
-        )));
+        ));
     }
     let at_s = stops.first().map(|second| *second as f64);
     let at = at_s.unwrap_or(0.0);

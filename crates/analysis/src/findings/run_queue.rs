@@ -3,7 +3,7 @@
 use throng_observation::host::catalogue as metric;
 use throng_observation::units::percent;
 
-use super::{Candidate, CheckResult, Evidence, NoFinding, cpu_all, cpu_quota};
+use super::{Candidate, CheckResult, Evidence, NoFinding, cpu_all, cpu_quota, ruled_out};
 use crate::context::Context;
 
 pub(super) const KEY: &str = "run_queue";
@@ -24,11 +24,11 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
     let is_elsewhere =
         cpu_all::is_full(context) || busy.fail() > 1.0 - IDLE_MIN || cpu_quota::is_throttled(context);
     if wait.fail() < WAIT_MIN || is_elsewhere {
-        return Err(NoFinding::RuledOut(format!(
+        return ruled_out(format!(
             "Waiting for a CPU: {} at most ({})",
             percent(wait.fail()),
             thread.label()
-        )));
+        ));
     }
     let own = context.waits_of(thread);
     let crossed = context.crossed(&own, WAIT_MIN);

@@ -7,7 +7,7 @@ use throng_observation::host::catalogue as metric;
 use throng_observation::pack::Runtime;
 
 use super::score::used_up;
-use super::{Candidate, CheckResult, Evidence, HOST_BUSY, NoFinding, cpu_all, cpu_quota};
+use super::{Candidate, CheckResult, Evidence, HOST_BUSY, NoFinding, cpu_all, cpu_quota, ruled_out};
 use crate::context::{Context, Pool, Reading};
 use crate::demand::{Demand, Resource};
 
@@ -123,9 +123,9 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
     let is_host = context.cpus().is_some_and(|cpus| bound.at() >= cpus);
     if !bound.is_full() || is_host {
         let cores = bound.cores.fail();
-        return Err(NoFinding::RuledOut(format!(
+        return ruled_out(format!(
             "The {count} threads {group} of {process} share their work and use {cores:.1} cores"
-        )));
+        ));
     }
     // Several threads work in each second and use one core together: they take turns, which another finding covers.
     let takes_turns = context.busiest_of_each_second(&bound.pool.threads) <= *TAKING_PART.end();

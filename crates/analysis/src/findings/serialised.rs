@@ -9,7 +9,7 @@ use throng_observation::units::percent;
 use super::hot_code::profile_of_failure;
 use super::runtime::{self, ONE_CORE, TAKING_PART};
 use super::score::{CAP_COMPANY, used_up};
-use super::{Candidate, CheckResult, Evidence, HOST_BUSY, NoFinding, cpu_all, cpu_quota};
+use super::{Candidate, CheckResult, Evidence, HOST_BUSY, NoFinding, cpu_all, cpu_quota, ruled_out};
 use crate::context::{Context, Reading, Thread};
 use crate::demand::Resource;
 
@@ -178,10 +178,7 @@ fn by_turns(context: &Context<'_>, turns: &Turns<'_, '_>, samples: LockSamples) 
         candidate.at_most = CAP_COMPANY;
     }
     if candidate.used < 0.5 && candidate.at_most <= CAP_COMPANY {
-        return Err(NoFinding::RuledOut(format!(
-            "Locks: no sign of contention ({} of samples)",
-            percent(samples.0.fail())
-        )));
+        return ruled_out(format!("Locks: no sign of contention ({} of samples)", percent(samples.0.fail())));
     }
     let all = context.sum(&metric::THREAD_SWITCHES_VOLUNTARY);
     candidate.evidence.push(samples.evidence());

@@ -3,7 +3,7 @@
 use throng_observation::RunTime;
 use throng_observation::host::{HostEvent, HostEventKind};
 
-use super::{Candidate, CheckResult, Evidence, NoFinding};
+use super::{Candidate, CheckResult, Evidence, NoFinding, ruled_out};
 use crate::context::{Context, Reading};
 
 pub(super) const KEY: &str = "server_crashed";
@@ -27,7 +27,7 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
         if !context.host.events_of(HostEventKind::ProcessFound).any(|_| true) {
             return Err(NoFinding::NotMonitored("the server's processes"));
         }
-        return Err(NoFinding::RuledOut("No watched process ended".into()));
+        return ruled_out("No watched process ended");
     };
     let at_s = first.at.as_secs_f64();
     let once =

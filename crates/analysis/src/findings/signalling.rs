@@ -7,7 +7,8 @@ use throng_observation::host::measured::Window;
 use throng_observation::units::duration_ms;
 use throng_observation::{Phase, RunTime};
 
-use super::{Candidate, CheckResult, Evidence, NoFinding};
+use super::score::CAP_COMPANY;
+use super::{Candidate, CheckResult, Evidence, NoFinding, ruled_out};
 use crate::context::{Context, Reading, at_share};
 use crate::windows::LoadWindow;
 
@@ -50,35 +51,26 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
     let most = near.iter().map(|join| join.before).max().unwrap_or(0);
     let shown = shown_by(&near, &joins);
     let law = regression(shown).filter(|_| shown.len() >= JOINS_MIN && most >= WAITING_MIN);
-    let p95 = at_share(near.iter().map(|join| join.took_ms).collect(), 0.95);
-    let Some(law) =
-        law.filter(|law| law.explained >= EXPLAINED_MIN && law.each_ms * most as f64 >= WAIT_MS_MIN)
-    else {
+    let p95 = took_ms(near.iter(), 0.95);
+    let is_serial =
+        |law: &Regression| law.explained >= EXPLAINED_MIN && law.each_ms * most as f64 >= WAIT_MS_MIN;
+    let Some(law) = law.filter(is_serial) else {
         return match p95 {
-            Some(p95) => Err(NoFinding::RuledOut(format!(
+            Some(p95) => ruled_out(format!(
                 "Signalling: joins are answered within {}, however many wait",
                 duration_ms(p95)
-            ))),
+            )),
             None => Err(NoFinding::NotApplicable),
         };
     };
-    let took = |within: &dyn Fn(RunTime) -> bool| {
-        at_share(joins.iter().filter(|join| within(join.began)).map(|join| join.took_ms).collect(), 0.95)
+    let of_load = |load: LoadWindow| {
+        let window = joining(context, load);
+        let is_within = |join: &&Join| (window.from_us..window.until_us).contains(&join.began.0);
+        took_ms(joins.iter().filter(is_within), 0.95)
     };
-    let in_stretch = |stretch: Option<LoadWindow>| {
-        let window = joining(context, stretch?);
-        took(&|at| (window.from_us..window.until_us).contains(&at.0))
-    };
-    let alone =
-        at_share(joins.iter().filter(|join| join.before == 0).map(|join| join.took_ms).collect(), 0.5);
-    let times = Reading { base: alone, pass: in_stretch(context.windows.pass), fail: p95, most: None };
+    let alone = took_ms(joins.iter().filter(|join| join.before == 0), 0.5);
+    let times = Reading { base: alone, pass: context.windows.pass.and_then(of_load), fail: p95, most: None };
     let waiting = Reading { base: Some(0.0), ..Reading::at_failure(most as f64) };
-    let at_once = (law.alone_ms / law.each_ms).round().max(1.0);
-    let how = if at_once < 2.0 {
-        format!("one after the other, {} each", duration_ms(law.each_ms))
-    } else {
-        format!("about {at_once:.0} at a time, {} each", duration_ms(law.alone_ms))
-    };
     Ok(Candidate {
         used: (law.each_ms * most as f64 / WAIT_MS_FULL).clamp(0.0, 1.0),
         queue: times.growth(50.0),
@@ -101,17 +93,27 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
             duration_ms(law.each_ms),
             1e3 / law.each_ms
         ),
-        at_most: if context.users.not_served.fail() >= NOT_SERVED_MIN {
-            100.0
-        } else {
-            super::score::CAP_COMPANY
-        },
+        at_most: if context.users.not_served.fail() >= NOT_SERVED_MIN { 100.0 } else { CAP_COMPANY },
         ..Candidate::new(
             KEY,
-            format!("Signalling is serialised: joins are answered {how}"),
+            format!("Signalling is serialised: joins are answered {}", law.how()),
             "signalling of the server",
         )
     })
+}
+
+impl Regression {
+    fn how(&self) -> String {
+        match (self.alone_ms / self.each_ms).round().max(1.0) {
+            at_once if at_once < 2.0 => format!("one after the other, {} each", duration_ms(self.each_ms)),
+            at_once => format!("about {at_once:.0} at a time, {} each", duration_ms(self.alone_ms)),
+        }
+    }
+}
+
+/// A quantile of the time of joins, milliseconds.
+fn took_ms<'a>(joins: impl Iterator<Item = &'a Join>, share: f64) -> Option<f64> {
+    at_share(joins.map(|join| join.took_ms).collect(), share)
 }
 
 /// The joins of the regression: those near the failure, or of the whole run if a search adds too few at a time.

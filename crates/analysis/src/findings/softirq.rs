@@ -4,7 +4,7 @@ use throng_observation::host::catalogue as metric;
 use throng_observation::units::percent;
 
 use super::score::used_up;
-use super::{Candidate, CheckResult, Evidence, NoFinding};
+use super::{Candidate, CheckResult, Evidence, NoFinding, ruled_out};
 use crate::context::Context;
 use crate::demand::Resource;
 
@@ -20,11 +20,11 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
     let refuses = dropped.begins() && dropped.fail() >= 1.0;
     let is_full = share.fail() >= super::score::USED_FROM;
     if !is_full && !refuses {
-        return Err(NoFinding::RuledOut(format!(
+        return ruled_out(format!(
             "Soft interrupts: {} of the busiest CPU, {:.0} packets dropped a second",
             percent(share.fail()),
             dropped.fail()
-        )));
+        ));
     }
     let cpu = series.label("cpu");
     let crossed =

@@ -5,7 +5,7 @@ use throng_observation::host::measured::MeasuredSeries;
 use throng_observation::limits::BURST_DROPS_EVENT;
 use throng_observation::units::bytes;
 
-use super::{Candidate, CheckResult, Evidence, NoFinding};
+use super::{Candidate, CheckResult, Evidence, NoFinding, ruled_out};
 use crate::context::{Context, Reading, Thread};
 use crate::windows::second_range;
 
@@ -24,10 +24,7 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
     }
     let drops = server_drops(context, of_host, of_sockets);
     if drops.fail() < DROPS_MIN {
-        return Err(NoFinding::RuledOut(format!(
-            "UDP receive buffers: {:.1} datagrams dropped a second",
-            drops.fail()
-        )));
+        return ruled_out(format!("UDP receive buffers: {:.1} datagrams dropped a second", drops.fail()));
     }
     let fullest = context.fullest(&metric::SOCKET_RECEIVE_QUEUE);
     let share = fullest.as_ref().map_or(0.0, |(_, reading, limit)| reading.fail() / limit);
