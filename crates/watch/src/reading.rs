@@ -150,7 +150,7 @@ impl ReadingWriter {
     fn report_too_many(&mut self, at: RunTime) {
         if !std::mem::replace(&mut self.reported_too_many, true) {
             let detail = format!(
-                "more than {SERIES_MAX} series from one reader: further ones are not kept; allow fewer metrics or deny \
+                "more than {SERIES_MAX} series from one reader: the rest is dropped; allow fewer metrics or deny \
                  those with many labels"
             );
             let kind = HostEventKind::Unreadable;

@@ -1,4 +1,6 @@
 use super::*;
+use throng_observation::RunTime;
+use throng_observation::host::HostId;
 
 #[test]
 fn a_sampling_that_is_dropped_ends() {

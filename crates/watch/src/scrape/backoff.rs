@@ -50,7 +50,7 @@ impl Backoff {
         self.reasons_reported += 1;
         (self.reasons_reported <= REASONS_MAX).then(|| {
             Reading::unreadable(format!(
-                "the endpoint {}: {reason}; it is asked again, less and less often",
+                "the endpoint {}: {reason}; it is retried at growing intervals",
                 self.endpoint
             ))
         })

@@ -66,7 +66,7 @@ impl OvenMediaEngineRound {
     pub(super) fn process(&mut self, answer: &[u8]) -> Result<(), UnexpectedAnswer> {
         let Some(question) = self.pending.take() else { return Ok(()) };
         let answer: Json = serde_json::from_slice(answer).map_err(|error| {
-            UnexpectedAnswer(format!("the answer of OvenMediaEngine is no JSON: {error}"))
+            UnexpectedAnswer(format!("the answer of OvenMediaEngine is not JSON: {error}"))
         })?;
         let status = answer["statusCode"].as_u64().unwrap_or(0);
         if status != 200 {
@@ -76,7 +76,7 @@ impl OvenMediaEngineRound {
             return if ended {
                 Ok(())
             } else {
-                Err(UnexpectedAnswer(format!("OvenMediaEngine refuses: {message}")))
+                Err(UnexpectedAnswer(format!("OvenMediaEngine refused: {message}")))
             };
         }
         let response = &answer["response"];

@@ -91,7 +91,7 @@ impl Round {
         let over_limit = rates.take_over_limit();
         if over_limit > 0 {
             readings.push(Reading::unreadable(format!(
-                "the endpoint {endpoint} has more than {SERIES_MAX} series that are allowed: {over_limit} values are not \
+                "the endpoint {endpoint} has more than {SERIES_MAX} allowed series: {over_limit} values are not \
                  kept; allow fewer metrics, or deny those with many labels"
             )));
         }
@@ -118,7 +118,7 @@ fn page(
             if read.bad_lines > 0 && read.samples.is_empty() {
                 let line = read.first_bad_line.unwrap_or_default();
                 return Err(UnexpectedAnswer(format!(
-                    "the answer is no Prometheus or OpenMetrics text: {line}"
+                    "the answer is not Prometheus or OpenMetrics text: {line}"
                 )));
             }
             read.samples

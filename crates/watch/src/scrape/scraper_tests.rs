@@ -84,7 +84,7 @@ fn what_is_wrong_with_an_endpoint_is_said() {
         "redirects to http://192.0.2.9/x?token=…",
     );
     says(server(b"HTTP/1.1 401 No\r\nContent-Length: 0\r\n\r\n"), "401; give its credentials");
-    says(server(b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nno met"), "no Prometheus or OpenMetrics text");
+    says(server(b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nno met"), "not Prometheus or OpenMetrics text");
     says(server(b"\x16\x03\x01\x02\x00garbage\r\n\r\n"), "HTTP:");
     says(server(b""), "HTTP:");
     says(server(b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\nx 1"), "HTTP:");
@@ -160,7 +160,7 @@ fn credentials_show_nothing_of_themselves_and_do_not_belong_into_an_address() {
     let shown = format!("{:?}", Credentials::Basic("hush".into()));
     assert!(!shown.contains("hush"));
     let cases = [
-        ("http://u:p@h/", EndpointKind::OpenMetrics, "credentials do not belong"),
+        ("http://u:p@h/", EndpointKind::OpenMetrics, "credentials are not allowed"),
         ("ftp://h/", EndpointKind::OpenMetrics, "is not http"),
         ("ws://h/", EndpointKind::OpenMetrics, "only Janus"),
         ("nonsense", EndpointKind::OpenMetrics, "relative URL"),

@@ -31,7 +31,7 @@ fn lines_of_a_command_are_counted_from_its_first_and_its_last_are_said() {
     watched.until(&mut seen, SOON, "its output", |seen| {
         seen.max("log.lines", &[("log", "sh stdout"), ("pattern", "any")]).is_some_and(|rate| rate > 0.0)
     });
-    watched.until(&mut seen, SOON, "its end", |seen| seen.said(ProcessEnded, "exit code 3; the last on its"));
+    watched.until(&mut seen, SOON, "its end", |seen| seen.said(ProcessEnded, "exit code 3; last lines on"));
     assert!(seen.said(ProcessEnded, "on its stderr: "), "{:?}", seen.events);
     assert!(seen.said(ProcessEnded, "is refused / bind: address in use"), "{:?}", seen.events);
     assert!(!seen.said(ProcessEnded, "hunter2"), "{:?}", seen.events);

@@ -260,7 +260,7 @@ fn without_the_clock_the_states_of_threads_are_sampled() {
     let mut workers = profile.stacks.iter().filter(|stack| stack.thread.starts_with("worker"));
     assert!(workers.any(|stack| stack.frames.contains(&running)));
     // 500 threads in turns: it says how often each was seen.
-    assert!(profile.limits.iter().any(|limit| limit.contains("took turns")), "{:?}", profile.limits);
+    assert!(profile.limits.iter().any(|limit| limit.contains("sampled in turn")), "{:?}", profile.limits);
 }
 
 /// Run as a program of its own by the test below.
@@ -313,7 +313,7 @@ fn what_cannot_be_sampled_is_refused_with_words() {
         Ok(_) => panic!("it started"),
         Err(error) => error.to_string(),
     };
-    assert!(refusal(&[], Options::default()).contains("none was named"));
+    assert!(refusal(&[], Options::default()).contains("none was given"));
     assert!(refusal(&[u32::MAX], Options::default()).contains("4294967295"));
     let me = [std::process::id()];
     for frequency_hz in [0, 10_001] {

@@ -223,7 +223,7 @@ fn an_agent_that_closes_at_once_or_says_nothing_is_not_said_to_be_another() {
     let error = RemoteAgent::connect(&there).unwrap_err();
     assert!(matches!(error, RemoteError::Closed { .. }), "{error}");
     let said = error.to_string();
-    assert!(said.contains("busy refusing strangers") && !said.contains("fingerprint"), "{said}");
+    assert!(said.contains("busy refusing unauthenticated") && !said.contains("fingerprint"), "{said}");
     // What takes connections and never answers.
     let listener = std::net::TcpListener::bind(LOOPBACK).unwrap();
     let there = RemoteConfig { address: listener.local_addr().unwrap().to_string(), ..client(&agent) };

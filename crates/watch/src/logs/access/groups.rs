@@ -64,7 +64,7 @@ impl UriGroups {
         let group = match self.names.iter().position(|name| *name == rule.group) {
             Some(group) => group,
             None if self.names.len() >= GROUPS_MAX => {
-                return Err(format!("one too many: at most {GROUPS_MAX} groups, `{OTHER}` among them"));
+                return Err(format!("too many groups: at most {GROUPS_MAX} including `{OTHER}`"));
             }
             None => {
                 self.names.push(rule.group.clone());

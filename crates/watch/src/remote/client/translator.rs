@@ -38,9 +38,8 @@ impl RowTranslator {
         if self.series.len() >= SERIES_MAX && !self.series.contains_key(&theirs.0) {
             self.rows.count_dropped(1);
             if !std::mem::replace(&mut self.reported_too_many, true) {
-                let detail = format!(
-                    "the agent tells more than {SERIES_MAX} series at a time: further ones are not kept"
-                );
+                let detail =
+                    format!("the agent has more than {SERIES_MAX} series at a time: the rest is dropped");
                 self.event(HostEventKind::Unreadable, detail);
             }
             return None;

@@ -115,7 +115,7 @@ fn name_of(event: &Json) -> String {
 
 /// Why the listener cannot start.
 #[derive(Debug, thiserror::Error)]
-#[error("events of Janus cannot be taken at {address}: {reason}")]
+#[error("cannot listen for events of Janus on {address}: {reason}")]
 pub struct ListenError {
     /// Where.
     pub address: SocketAddr,

@@ -92,7 +92,7 @@ impl JanusRound {
     pub(in crate::scrape) fn process(&mut self, answer: &[u8]) -> Result<(), UnexpectedAnswer> {
         let Some(question) = self.pending.take() else { return Ok(()) };
         let answer: Json = serde_json::from_slice(answer)
-            .map_err(|error| UnexpectedAnswer(format!("the answer of Janus is no JSON: {error}")))?;
+            .map_err(|error| UnexpectedAnswer(format!("the answer of Janus is not JSON: {error}")))?;
         if answer["janus"] != "success" {
             return match question {
                 // Sessions and handles may end between queries (458, 459: no such session, no such handle).
@@ -187,7 +187,7 @@ fn refused(answer: &Json) -> UnexpectedAnswer {
         Some(403) => "; give the admin_secret of janus.jcfg as the endpoint's secret",
         _ => "",
     };
-    UnexpectedAnswer(format!("Janus refuses: {}{help}", beginning(reason)))
+    UnexpectedAnswer(format!("Janus refused: {}{help}", beginning(reason)))
 }
 
 fn number(value: &Json) -> f64 {
