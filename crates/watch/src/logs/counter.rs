@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn the_line_of_the_school_is_counted_and_its_first_kept_whole() {
+    fn a_matching_line_is_counted_and_its_first_is_an_event() {
         let mut counter = counter("janus");
         for _ in 0..30 {
             counter.read(b"[WARN] [8239821] Discarding too old outgoing packet (age=6597865us)\n");
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_stands_still_gives_nothing() {
+    fn no_values_without_elapsed_time() {
         let mut counter = counter("janus");
         counter.read(b"x\n");
         assert!(counter.tick(RunTime(0)).is_empty());

@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_names_the_right_and_the_mend() {
+    fn a_refusal_names_the_missing_right_and_how_to_grant_it() {
         let plain = Privileges { paranoid: Some(2), mlock_kb: Some(516), ..Privileges::default() };
         let contained = Privileges { is_filtered: true, ..plain.clone() };
         let capable = Privileges { may_profile: true, ..contained.clone() };

@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_frame_is_an_error_before_it_is_kept() {
+    fn invalid_frames_are_errors() {
         for (bytes, word) in [
             (&[255, 255, 255, 255, 1][..], "4294967295 bytes"),
             (&[1, 0, 0, 0, 1, b'x'], "a frame:"),

@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn each_new_reason_is_said_once_and_the_end_of_trouble_too() {
+    fn each_new_reason_and_the_recovery_are_reported_once() {
         let mut backoff = Backoff::new("e".into(), Duration::from_secs(1));
         assert_eq!(backoff.succeeded(), None);
         assert!(

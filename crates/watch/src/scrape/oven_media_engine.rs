@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_token_is_said() {
+    fn a_wrong_token_is_reported() {
         let mut round = OvenMediaEngineRound::default();
         round.next_query();
         let answer = json!({ "statusCode": 401, "message": "[HTTP] Authorization header is required to call API (401)" });
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lying_server_is_asked_no_more_than_the_bound() {
+    fn a_faulty_server_is_queried_at_most_up_to_the_limit() {
         let mut round = OvenMediaEngineRound::default();
         let many: Vec<_> = (0..5_000).map(|n| format!("v{n}")).collect();
         let mut asks = 0;

@@ -118,7 +118,7 @@ fn an_address_that_may_not_be_asked_is_not_connected_to() {
 }
 
 #[test]
-fn one_endpoint_that_hangs_delays_no_other_and_one_that_recovers_is_said() {
+fn a_hanging_endpoint_delays_no_other_and_a_recovery_is_reported() {
     let mut count = 0;
     let address = serve(move |mut stream| {
         let mut request = [0; 4096];
@@ -156,7 +156,7 @@ fn one_endpoint_that_hangs_delays_no_other_and_one_that_recovers_is_said() {
 }
 
 #[test]
-fn credentials_show_nothing_of_themselves_and_do_not_belong_into_an_address() {
+fn credentials_are_not_shown_and_not_allowed_in_an_address() {
     let shown = format!("{:?}", Credentials::Basic("hush".into()));
     assert!(!shown.contains("hush"));
     let cases = [

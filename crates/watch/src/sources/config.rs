@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_known_is_chosen_by_the_target_and_what_is_wrong_is_said() {
+    fn packs_are_chosen_by_the_target_and_errors_are_reported() {
         let (rows, _receiver) = crate::rows(100);
         let nobody = WatchedProcesses::default();
         let begin = |beside: &SourceConfig| {

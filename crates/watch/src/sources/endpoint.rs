@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn an_endpoint_says_what_it_speaks_or_its_path_does() {
+    fn the_kind_is_given_or_derived_from_the_path() {
         use EndpointKind::{JanusAdmin, LighttpdStatus, NginxStatus, OpenMetrics, OvenMediaEngine};
         let cases = [
             ("http://127.0.0.1:6789/metrics", "livekit-server", OpenMetrics),

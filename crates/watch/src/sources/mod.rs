@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn one_call_reads_all_that_a_host_is_watched_by() {
+    fn one_call_reads_all_sources_of_a_host() {
         use throng_observation::host::HostRow;
         let folder = tempfile::tempdir().unwrap();
         let (log, access) = (folder.path().join("log"), folder.path().join("access"));
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_cannot_be_read_leaves_the_others_alone_and_is_tried_again() {
+    fn an_unreadable_source_is_retried_and_does_not_affect_others() {
         use throng_observation::host::HostRow;
         use throng_observation::pack::LogPattern;
         let folder = tempfile::tempdir().unwrap();

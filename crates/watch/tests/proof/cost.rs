@@ -1,4 +1,4 @@
-//! What the watcher says of its own cost.
+//! The watcher's report of its own cost.
 
 use std::io::Write;
 use std::sync::Arc;

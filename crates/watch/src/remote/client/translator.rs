@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_with_too_many_series_is_said_once_and_its_rows_are_counted() {
+    fn too_many_series_of_an_agent_are_reported_once_and_counted() {
         let (rows, receiver) = crate::rows(10);
         let mut translator = RowTranslator::new(HostId(1), None, Instant::now(), rows.clone());
         let max = u32::try_from(SERIES_MAX).unwrap();

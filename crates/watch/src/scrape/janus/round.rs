@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_janus_with_very_many_sessions_is_not_asked_for_each() {
+    fn a_janus_with_very_many_sessions_is_not_queried_for_each() {
         let got = read(&mut Rates::default(), 0, 2_000, 0);
         assert_eq!(got[0], ("janus.sessions".to_owned(), 2_000.0));
         assert!(got[1].1 > 900.0);
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_secret_is_said_with_its_mend() {
+    fn a_wrong_secret_is_reported_with_how_to_fix_it() {
         let mut round = JanusRound::new(None);
         round.next_query();
         let answer = br#"{"janus":"error","error":{"code":403,"reason":"Unauthorized request"}}"#;
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_of_any_other_shape_does_no_harm() {
+    fn answers_in_another_format_do_not_panic() {
         for answer in [
             "",
             "[]",
