@@ -111,11 +111,11 @@ impl StartedCommand {
         let how = match (status.exit_status(), status.terminating_signal()) {
             (Some(code), _) => format!("with exit code {code}"),
             (None, Some(signal)) => format!("by signal {signal}"),
-            (None, None) => "for no known reason".into(),
+            (None, None) => "for an unknown reason".into(),
         };
         let mut text = format!("the command {} (PID {}) ended {how}", self.name, self.child.id());
         if let Some((stream, last)) = self.last_lines().filter(|_| is_fault) {
-            text += &format!("; the last on its {stream}: {}", last.join(" / "));
+            text += &format!("; last lines on {stream}: {}", last.join(" / "));
         }
         Some(text)
     }

@@ -53,10 +53,10 @@ pub enum WatchError {
         error: io::Error,
     },
     /// The PID does not exist. PIDs are not waited for.
-    #[error("there is no process with PID {0}")]
+    #[error("no process with PID {0}")]
     NoProcess(u32),
     /// The interval is shorter than the minimum.
-    #[error("a watcher cannot read every {}; 10 ms is the least", units::duration(*.0))]
+    #[error("an interval of {} is too short; the minimum is 10 ms", units::duration(*.0))]
     Period(Duration),
     /// The system refused a thread, or has no `/proc`.
     #[error("cannot watch this host: {0}")]

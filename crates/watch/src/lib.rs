@@ -6,6 +6,7 @@ pub use target::{Target, TargetError};
 
 mod background;
 mod cpu_accounting;
+mod fingerprint;
 mod rows;
 pub use rows::{RowReceiver, RowSender, rows};
 

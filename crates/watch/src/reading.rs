@@ -150,7 +150,7 @@ impl ReadingWriter {
     fn report_too_many(&mut self, at: RunTime) {
         if !std::mem::replace(&mut self.reported_too_many, true) {
             let detail = format!(
-                "more than {SERIES_MAX} series from one reader: further ones are not kept; allow fewer metrics or deny \
+                "more than {SERIES_MAX} series from one reader: the rest is dropped; allow fewer metrics or deny \
                  those with many labels"
             );
             let kind = HostEventKind::Unreadable;
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn repeats_are_left_out_for_a_minute() {
+    fn repeated_values_are_omitted_for_a_minute() {
         let (mut rows, receiver, _) = writer(10);
         for at in 0..=60 {
             rows.write(second(at), [value(5.0)]);
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn more_series_than_the_limit_are_counted_and_said_once() {
+    fn more_series_than_the_limit_are_counted_and_reported_once() {
         let (mut rows, receiver, sender) = writer(3 * SERIES_MAX);
         for index in 0..SERIES_MAX + 5 {
             let labels = [("room", index.to_string())];

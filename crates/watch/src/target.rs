@@ -43,7 +43,7 @@ impl Target {
     pub fn parse(kind: &str, text: &str) -> Result<Self, TargetError> {
         let fail = |why| Err(TargetError { text: text.chars().take(80).collect(), why });
         if text.is_empty() || text.len() > NAME_BYTES_MAX || text.contains('\0') {
-            return fail("it is empty, or too long, or has a zero byte");
+            return fail("it is empty, too long, or contains a zero byte");
         }
         match kind {
             "process" if text.contains('/') => fail("name the process, not its path"),
@@ -53,7 +53,7 @@ impl Target {
             "cgroup" if text.starts_with('/') => {
                 Ok(Self::Cgroup(text.strip_prefix("/sys/fs/cgroup").unwrap_or(text).to_owned()))
             }
-            "cgroup" => fail("a control group begins with /, as in /proc/PID/cgroup"),
+            "cgroup" => fail("a control group path starts with /, as in /proc/PID/cgroup"),
             "pid" => match text.parse() {
                 Ok(pid) if pid > 0 => Ok(Self::Pid(pid)),
                 _ => fail("a PID is a number above 0"),
@@ -100,7 +100,7 @@ mod tests {
             ("process", "/usr/bin/janus", Err("name the process")),
             ("unit", "nginx", Ok("unit nginx")),
             ("cgroup", "/sys/fs/cgroup/a/b", Ok("control group /a/b")),
-            ("cgroup", "a", Err("begins with /")),
+            ("cgroup", "a", Err("starts with /")),
             ("pid", "7", Ok("PID 7")),
             ("pid", "0", Err("above 0")),
             ("pid", "x", Err("above 0")),

@@ -88,7 +88,7 @@ impl Host {
                 PackLookup { packs, problems }
             }
             (Some(HostWatcher::Agent(_)), Some(name)) if unknown(&sources.packs, name) => {
-                PackLookup { packs: None, problems: vec![format!("there is no knowledge pack `{name}`")] }
+                PackLookup { packs: None, problems: vec![format!("unknown knowledge pack `{name}`")] }
             }
             (Some(HostWatcher::Agent(_)), Some(name)) => {
                 let packs = packs::of_server(&sources.packs, Some(name), &[]);

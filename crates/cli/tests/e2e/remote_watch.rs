@@ -167,7 +167,7 @@ fn without_the_right_agent_a_private_target_is_not_reached() {
     let other = format!("{}{}", if digits.starts_with('0') { "1" } else { "0" }, &digits[1..]);
     let port = stand.agent.address.rsplit(':').next().unwrap().to_owned();
     let cases: [(&dyn Fn(String) -> String, &str); 5] = [
-        (&|text| text.replace(TOKEN, "another-token-here"), "the token is not this agent's"),
+        (&|text| text.replace(TOKEN, "another-token-here"), "the token is wrong"),
         (&|text| text.replace(&digits, &other), "is not the one with fingerprint"),
         (&|text| text.replace(&format!(":{port}\""), ":9\""), "no agent answers"),
         (&|text| text, "consent does not cover 40 users"),

@@ -146,7 +146,7 @@ fn what_cannot_be_watched_is_said_before_anything_begins() {
         (&["watch", "--port", "0"][..], "1 to 65535"),
         (&["watch", "--pid", "4194305"], "no process with PID"),
         (&["watch", "--for", "x"], "--for"),
-        (&["watch", "--listen", "0.0.0.0:0", "--no-tls"], "not loopback"),
+        (&["watch", "--listen", "0.0.0.0:0", "--no-tls"], "not a loopback address"),
         (&["watch", "--listen", "127.0.0.1:0", "--token", "short"], "16 characters"),
         (&["watch", "--allow-load", "1"], "--listen"),
     ] {

@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn the_line_of_the_school_is_counted_and_its_first_kept_whole() {
+    fn a_matching_line_is_counted_and_its_first_is_an_event() {
         let mut counter = counter("janus");
         for _ in 0..30 {
             counter.read(b"[WARN] [8239821] Discarding too old outgoing packet (age=6597865us)\n");
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_stands_still_gives_nothing() {
+    fn no_values_without_elapsed_time() {
         let mut counter = counter("janus");
         counter.read(b"x\n");
         assert!(counter.tick(RunTime(0)).is_empty());
@@ -313,10 +313,10 @@ mod tests {
         use throng_observation::pack::{LogPattern, LogValue};
         let value = LogValue { group: "y".into(), metric: "a.b".into(), ..LogValue::default() };
         let cases = [
-            ("broken", "(", vec![], "not a regular expression"),
-            ("look_around", "(?<=a)b", vec![], "not a regular expression"),
-            ("huge", "(?:a{1000}){1000}", vec![], "not a regular expression"),
-            ("any", "x", vec![], "the name is taken"),
+            ("broken", "(", vec![], "not a supported regular expression"),
+            ("look_around", "(?<=a)b", vec![], "not a supported regular expression"),
+            ("huge", "(?:a{1000}){1000}", vec![], "not a supported regular expression"),
+            ("any", "x", vec![], "is reserved"),
             ("group", "(?<x>.)", vec![value], "no group `y`"),
         ];
         for (id, pattern, values, expect) in cases {

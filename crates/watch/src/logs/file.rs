@@ -98,7 +98,7 @@ impl FileTail {
             (Ok(there), Some(open)) => open.identity != (there.dev(), there.ino()),
             (Ok(_), None) => true,
             (Err(error), _) if error.kind() == ErrorKind::NotFound => {
-                return Err(format!("{}: does not exist (yet); waiting for it", self.path.display()));
+                return Err(format!("{}: does not exist yet; waiting for it", self.path.display()));
             }
             (Err(error), _) => return Err(self.in_the_way(error)),
         };
@@ -123,7 +123,7 @@ impl FileTail {
             .map_err(|error| self.in_the_way(&error))?;
         let about = file.metadata().map_err(|error| self.in_the_way(&error))?;
         if !about.is_file() {
-            return Err(format!("{}: no ordinary file; name the log file itself", self.path.display()));
+            return Err(format!("{}: not a regular file; name the log file itself", self.path.display()));
         }
         let offset = if self.skip_past { about.len() } else { 0 };
         Ok(Open { file, identity: (about.dev(), about.ino()), offset })
@@ -131,9 +131,7 @@ impl FileTail {
 
     fn in_the_way(&self, error: &std::io::Error) -> String {
         let help = match error.kind() {
-            ErrorKind::PermissionDenied => {
-                "; let the watcher's user read it (often: add it to the group `adm`)"
-            }
+            ErrorKind::PermissionDenied => "; give the watcher's user read access (often by the group `adm`)",
             _ => "",
         };
         format!("{}: {error}{help}", self.path.display())

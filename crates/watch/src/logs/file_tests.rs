@@ -47,7 +47,7 @@ fn only_what_is_written_during_the_run_is_read() {
 fn a_file_that_comes_late_is_read_from_its_beginning() {
     let mut log = Log::new();
     let (_, progress) = log.read();
-    assert!(progress.trouble.unwrap().contains("does not exist (yet)"));
+    assert!(progress.trouble.unwrap().contains("does not exist yet"));
     assert_eq!(log.read().1.trouble, None, "the same trouble is said once");
     log.append("first\n");
     let (text, progress) = log.read();
@@ -116,6 +116,6 @@ fn what_is_no_file_is_refused_and_does_not_block() {
             "folder" => fs::create_dir(log.path()).unwrap(),
             _ => rustix::fs::mkfifoat(rustix::fs::CWD, log.path(), rustix::fs::Mode::RWXU).unwrap(),
         }
-        assert!(log.read().1.trouble.unwrap().contains("no ordinary file"), "{make}");
+        assert!(log.read().1.trouble.unwrap().contains("not a regular file"), "{make}");
     }
 }

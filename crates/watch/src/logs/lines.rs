@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_of_exactly_the_bound_is_whole() {
+    fn a_line_of_exactly_the_maximum_length_is_not_cut() {
         let mut text = vec![b'x'; LINE_BYTES_MAX];
         text.push(b'\n');
         assert_eq!(lines_of(&[&text]), [(vec![b'x'; LINE_BYTES_MAX], false)]);

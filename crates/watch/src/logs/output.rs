@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn an_output_costs_a_bounded_memory_and_a_slow_reader_is_told_what_it_missed() {
+    fn an_output_uses_bounded_memory_and_reports_skipped_bytes() {
         let output = Output::new("x".into());
         let mut reader = OutputReader::new(output.clone());
         let block = vec![b'x'; 64 * 1024];

@@ -88,7 +88,7 @@ impl Compiled {
     fn new(pattern: &LogPattern) -> Result<Self, PatternError> {
         let wrong = |reason: String| PatternError::Pattern { id: pattern.id.clone(), reason };
         if RESERVED.contains(&pattern.id.as_str()) {
-            return Err(wrong("the name is taken: it counts all lines".into()));
+            return Err(wrong("this name is reserved".into()));
         }
         let regex = compile(&pattern.pattern).map_err(wrong)?;
         for value in &pattern.values {

@@ -33,10 +33,10 @@ impl LogSource {
 #[derive(Debug, thiserror::Error)]
 pub enum SourceError {
     /// The name is not a valid unit name.
-    #[error("`{0}` is no name of a systemd unit")]
+    #[error("`{0}` is not a valid systemd unit name")]
     Unit(String),
     /// The system refused a thread.
-    #[error("no thread to read the log: {0}")]
+    #[error("cannot start a thread to read the log: {0}")]
     Thread(#[from] std::io::Error),
 }
 
@@ -58,7 +58,7 @@ impl Journal {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(|error| {
             format!(
-                "the journal of {unit}: {}: {error}; name the server's log file where there is no systemd",
+                "the journal of {unit}: {}: {error}; without systemd name the server's log file",
                 program.display()
             )
         })?;

@@ -115,7 +115,7 @@ fn read_folder(folder: &Path) -> Result<Vec<Pack>, PackError> {
     for path in files {
         let about = std::fs::metadata(&path).map_err(|error| unreadable(&path, error.to_string()))?;
         if !about.is_file() || about.len() > PACK_BYTES_MAX {
-            let reason = format!("no ordinary file of at most {PACK_BYTES_MAX} bytes");
+            let reason = format!("not a regular file of at most {PACK_BYTES_MAX} bytes");
             return Err(unreadable(&path, reason));
         }
         let text = std::fs::read_to_string(&path).map_err(|error| unreadable(&path, error.to_string()))?;
@@ -262,7 +262,7 @@ pub(crate) fn compile(pattern: &str) -> Result<regex::bytes::Regex, String> {
     regex::bytes::RegexBuilder::new(pattern)
         .size_limit(REGEX_BYTES_MAX)
         .build()
-        .map_err(|error| format!("not a regular expression that can be used here: {error}"))
+        .map_err(|error| format!("not a supported regular expression: {error}"))
 }
 
 fn bad_name(name: &Spanned<String>) -> Option<Problem> {
@@ -277,10 +277,7 @@ fn bad_metric(name: &Spanned<String>) -> Option<Problem> {
     let text = name.get_ref();
     let wrong = text.len() > 60 || !text.contains('.') || !text.bytes().all(good);
     wrong.then(|| {
-        (
-            name.span().start,
-            format!("`{text}`: a metric is called like `ffmpeg.speed`, of a-z, 0-9, _ and dots"),
-        )
+        (name.span().start, format!("`{text}`: a metric name is like `ffmpeg.speed`: a-z, 0-9, _ and dots"))
     })
 }
 
@@ -292,7 +289,7 @@ fn bad_thread_name(name: &Spanned<String>) -> Option<Problem> {
     let fixed = name.get_ref().bytes().filter(|byte| *byte != b'*').count();
     if fixed > THREAD_NAME_BYTES_MAX {
         let reason = format!(
-            "`{}` can match no thread: the kernel keeps {THREAD_NAME_BYTES_MAX} bytes of a name; cut it there",
+            "`{}` cannot match any thread: the kernel keeps {THREAD_NAME_BYTES_MAX} bytes of a name; shorten it",
             name.get_ref()
         );
         return Some((name.span().start, reason));
@@ -313,10 +310,7 @@ fn bad_url(text: &Spanned<String>) -> Option<Problem> {
 fn duplicate<'a>(ids: impl Iterator<Item = &'a Spanned<String>>) -> Option<Problem> {
     let mut seen = std::collections::BTreeSet::new();
     let again = ids.into_iter().find(|id| !seen.insert(id.get_ref().as_str()))?;
-    Some((
-        again.span().start,
-        format!("`{}` is there twice: their lines could not be told apart", again.get_ref()),
-    ))
+    Some((again.span().start, format!("`{}` is defined twice; ids must be unique", again.get_ref())))
 }
 
 #[cfg(test)]

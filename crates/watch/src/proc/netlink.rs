@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn a_length_that_lies_ends_the_datagram() {
+    fn an_invalid_length_ends_the_datagram() {
         let mut bytes = dump_request(38, 20);
         assert_eq!(messages(&bytes).map(|m| (m.kind, m.payload.len())).collect::<Vec<_>>(), [(38, 20)]);
         for length in [0_u32, 3, 15, 37, u32::MAX] {

@@ -56,11 +56,11 @@ fn disks_read_with_eleven_fields_or_more() {
 }
 
 const MEMINFO_6: &str = "MemTotal:       24683000 kB\nMemFree:        18230000 kB\nMemAvailable:   23495000 kB\nBuffers:  10 kB\nCached:  20 kB\nSwapTotal:      100 kB\nSwapFree:       40 kB\nDirty:  3 kB\nWriteback: 4 kB\n";
-/// Before 3.14 nothing is said of what is available.
+/// Kernels before 3.14 have no MemAvailable.
 const MEMINFO_3_10: &str = "MemTotal: 1000 kB\nMemFree: 100 kB\nBuffers: 50 kB\nCached: 300 kB\n";
 
 #[test]
-fn memory_that_is_not_said_to_be_available_is_estimated() {
+fn available_memory_is_estimated_on_old_kernels() {
     let new = meminfo::parse(MEMINFO_6.as_bytes()).unwrap();
     assert_eq!((new.available, new.cached, new.dirty), (23_495_000 << 10, 30 << 10, 7 << 10));
     assert_eq!(meminfo::parse(MEMINFO_3_10.as_bytes()).unwrap().available, 450 << 10);

@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_may_hold_what_else_ends_a_name() {
+    fn a_name_may_contain_parentheses_and_blanks() {
         let figures = "S 1 7 8 0 -1 4194560 11 12 13 14 15 16 17 18 20 -5 21 0 23 24 25 26 1 1 0 0 0 0 0 0 0 0 0 0 17 1 0 0 42 0";
         for name in ["janus", "a b", ")", "x) R 1 (", "(sd-pam)", "", "tab\tand\nline"] {
             let text = format!("4242 ({name}) {figures}\n");

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use throng_observation::host::{Frame, Profile, ProfileMethod, Stack};
 
+use super::options::{Cost, Options};
 use super::perf::{Clocks, Event, Record, RingError};
 use super::processes::TrackedProcesses;
 use super::shared::{FrameTable, Shared, monotonic, sort_by_count};
 use super::stack_counts::StackCounts;
 use super::symbols::{self, Names};
-use super::{Cost, Options};
 use crate::cpu_accounting::thread_cpu;
 
 /// Maximum interval between reads, so that short-lived processes are examined while they live or soon after.
@@ -172,16 +172,16 @@ fn add_limits(tracked: &TrackedProcesses, cut: u64, throttled: u64, profile: &mu
     let mut say = |text: String| profile.limits.push(text);
     if tracked.unreadable > 0 {
         say(format!(
-            "the memory of {} processes could not be read, so their functions have no names: they belong to another \
+            "the mappings of {} processes could not be read, so their functions have no names: they belong to another \
              user; run as root, or give the binary CAP_SYS_PTRACE",
             tracked.unreadable
         ));
     }
     if tracked.refused > 0 {
-        say(format!("{} processes were too many to follow", tracked.refused));
+        say(format!("{} processes were not sampled: there were too many", tracked.refused));
     }
     if !tracked.images.unreadable.is_empty() {
-        say(format!("files that could not be opened for names: {}", tracked.images.unreadable.join(", ")));
+        say(format!("files that could not be opened for symbols: {}", tracked.images.unreadable.join(", ")));
     }
     if cut > 0 {
         say(format!("{cut} samples are kept without callers: there were too many different stacks"));
@@ -189,7 +189,7 @@ fn add_limits(tracked: &TrackedProcesses, cut: u64, throttled: u64, profile: &mu
     if throttled > 0 {
         say(format!(
             "the kernel paused sampling {throttled} times to bound its cost (kernel.perf_cpu_time_max_percent); \
-             ask for a lower frequency"
+             use a lower frequency"
         ));
     }
 }

@@ -5,12 +5,10 @@
 //! /proc states of threads ---------------------------------------------> Profile   (without the right to the clocks)
 //! ```
 
-use std::time::Duration;
-
-use throng_observation::RunTime;
-use throng_observation::host::{HostId, Profile, ProfileMethod};
+use throng_observation::host::{Profile, ProfileMethod};
 
 mod clock_sampler;
+mod options;
 mod perf;
 mod privileges;
 mod processes;
@@ -21,78 +19,14 @@ mod symbols;
 mod syscalls;
 mod unwind;
 
+use options::FREQUENCY_HZ_MAX;
+pub use options::{Cost, FREQUENCY_HZ, Options, STATE_FREQUENCY_HZ};
 pub use processes::tree::{named as processes_named, with_descendants};
 pub(crate) use symbols::elf::is_go;
 
-use crate::cpu_accounting::{ChargeGuard, Purpose};
-use crate::rows::RowSender;
 use clock_sampler::ClockSampler;
 use shared::{Control, Shared};
 use state_sampler::StateSampler;
-
-/// Default sampling frequency on each CPU. Not 100 Hz: many programs act every 10 ms, and a sampler in step with them
-/// would always or never see that.
-pub const FREQUENCY_HZ: u32 = 99;
-/// Maximum frequency of sampling thread states.
-pub const STATE_FREQUENCY_HZ: u32 = 20;
-/// Maximum frequency; above it the kernel throttles.
-const FREQUENCY_HZ_MAX: u32 = 10_000;
-
-/// Options of a profile.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// The host; copied into the profile.
-    pub host: HostId,
-    /// The moment of the run; copied into the profile.
-    pub moment: String,
-    /// The start on the run's clock; copied into the profile.
-    pub started_at: RunTime,
-    /// Sampling frequency on each CPU, 1 to 10,000 Hz. Thread states are sampled at most [`STATE_FREQUENCY_HZ`] times a
-    /// second.
-    pub frequency_hz: u32,
-    /// The method; `None` means the CPU clock if permitted, else thread states.
-    pub method: Option<ProfileMethod>,
-    /// Whether to sample descendants of the given processes too.
-    pub children: bool,
-    /// Whether to unwind stacks by the programs' unwind tables. The kernel then copies 16 KiB of stack for each sample.
-    pub unwind: bool,
-    /// The run to which the profiler's own CPU time is charged.
-    pub rows: Option<RowSender>,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            host: HostId::default(),
-            moment: String::new(),
-            started_at: RunTime::default(),
-            frequency_hz: FREQUENCY_HZ,
-            method: None,
-            children: true,
-            unwind: true,
-            rows: None,
-        }
-    }
-}
-
-impl Options {
-    fn charge(&self) -> Option<ChargeGuard> {
-        self.rows.as_ref()?.charge(self.host, Purpose::Profile)
-    }
-
-    /// A profile without samples.
-    fn profile(self, method: ProfileMethod, duration: Duration) -> Profile {
-        Profile {
-            host: self.host,
-            moment: self.moment,
-            started_at: self.started_at,
-            duration_us: duration.as_micros().try_into().unwrap_or(u64::MAX),
-            frequency_hz: self.frequency_hz,
-            method,
-            ..Profile::default()
-        }
-    }
-}
 
 /// Why a profile cannot start.
 #[derive(Debug, thiserror::Error)]
@@ -101,7 +35,7 @@ pub enum ProfilerError {
     #[error("no process to profile: {0}")]
     NoProcess(String),
     /// The frequency is out of range.
-    #[error("a frequency of {0} Hz: it must be 1 to 10000")]
+    #[error("a frequency of {0} Hz is out of range: use 1 to 10000")]
     Frequency(u32),
     /// The CPU clock was requested but is not permitted; the text names the missing right and how to grant it.
     #[error("{0}")]
@@ -109,15 +43,6 @@ pub enum ProfilerError {
     /// The system refused a thread or another resource.
     #[error("the profiler could not start: {0}")]
     Start(#[from] std::io::Error),
-}
-
-/// CPU time used by the profiler itself.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Cost {
-    /// CPU time for reading samples.
-    pub sampling_cpu: Duration,
-    /// CPU time for symbol lookup after sampling.
-    pub naming_cpu: Duration,
 }
 
 /// A profile that is being taken on a thread of its own. Dropping it discards the profile.
@@ -140,8 +65,8 @@ pub fn start(pids: &[u32], options: Options) -> Result<RunningProfile, ProfilerE
     }
     if !pids.iter().any(|pid| processes::tree::exists(*pid)) {
         let text = match pids {
-            [] => "none was named".to_owned(),
-            _ => format!("none runs with the number {}", list(pids)),
+            [] => "none was given".to_owned(),
+            _ => format!("no process with PID {}", list(pids)),
         };
         return Err(ProfilerError::NoProcess(text));
     }

@@ -57,9 +57,9 @@ impl Privileges {
         let paranoid = self.paranoid.map_or("cannot be read".to_owned(), |level| format!("is {level}"));
         match (error, cause.kind(), cause.raw_os_error()) {
             (RingError::Map(_), io::ErrorKind::PermissionDenied, _) => format!(
-                "no sampling clock: the memory of its ring is over what may be locked (kernel.perf_event_mlock_kb is \
-                 {} of the 516 that are needed for each CPU, and this process lacks CAP_IPC_LOCK); raise the one or \
-                 give the other",
+                "no sampling clock: its ring buffer exceeds the limit of locked memory (kernel.perf_event_mlock_kb is \
+                 {} of the 516 that are needed for each CPU, and this process lacks CAP_IPC_LOCK); raise the limit or \
+                 grant the capability",
                 self.mlock_kb.map_or("?".to_owned(), |kb| kb.to_string()),
             ),
             (RingError::Open(_), io::ErrorKind::PermissionDenied, _) if self.may_profile && self.is_filtered => {
@@ -75,7 +75,7 @@ impl Privileges {
                 "no sampling clock: kernel.perf_event_paranoid {paranoid} and this process lacks CAP_PERFMON; {help}"
             ),
             (_, _, Some(libc::EMFILE | libc::ENFILE)) => {
-                format!("no sampling clock: {error}; it needs a file a CPU: raise the limit (ulimit -n)")
+                format!("no sampling clock: {error}; it needs one file descriptor for each CPU: raise the limit (ulimit -n)")
             }
             (_, _, Some(libc::ENOSYS)) => {
                 "no sampling clock: this kernel is built without perf events (CONFIG_PERF_EVENTS), or hides them"
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_names_the_right_and_the_mend() {
+    fn a_refusal_names_the_missing_right_and_how_to_grant_it() {
         let plain = Privileges { paranoid: Some(2), mlock_kb: Some(516), ..Privileges::default() };
         let contained = Privileges { is_filtered: true, ..plain.clone() };
         let capable = Privileges { may_profile: true, ..contained.clone() };

@@ -1,4 +1,6 @@
 use super::*;
+use throng_observation::RunTime;
+use throng_observation::host::HostId;
 
 #[test]
 fn a_sampling_that_is_dropped_ends() {
@@ -12,7 +14,7 @@ fn a_sampling_that_is_dropped_ends() {
 }
 
 #[test]
-fn what_a_profile_is_of_goes_into_it() {
+fn a_profile_contains_its_host_moment_and_start() {
     let options = Options {
         host: HostId(3),
         moment: "fail".into(),

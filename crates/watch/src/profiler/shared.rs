@@ -11,7 +11,7 @@ use std::time::Duration;
 use rustix::event::{EventfdFlags, eventfd};
 use throng_observation::host::{Frame, Profile, Stack};
 
-use super::Cost;
+use super::options::Cost;
 use crate::cpu_accounting::clock;
 
 /// State shared with the sampling thread.

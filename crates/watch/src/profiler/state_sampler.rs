@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use throng_observation::host::{Frame, Profile, ProfileMethod, Stack};
 
+use super::options::{Cost, Options, STATE_FREQUENCY_HZ};
 use super::perf::Ids;
 use super::processes::tree;
 use super::shared::{FrameTable, Shared, monotonic, sort_by_count};
-use super::{Cost, Options, STATE_FREQUENCY_HZ, syscalls};
+use super::syscalls;
 use crate::cpu_accounting::thread_cpu;
 use crate::proc::stat;
 
@@ -126,7 +127,7 @@ impl StateSampler {
         let seconds = profile.duration_us as f64 / 1e6;
         if each < 0.8 * f64::from(rounds) && seconds > 0.0 && !self.samples.is_empty() {
             profile.limits.push(format!(
-                "{} threads took turns: each was looked at {:.1} times a second, so that looking stays below {:.0} % of a \
+                "{} threads were sampled in turn, each {:.1} times a second, so that sampling stays below {:.0} % of a \
                  core",
                 self.samples.len(),
                 each / seconds,
@@ -140,7 +141,7 @@ impl StateSampler {
         };
         if !waits(|activity| activity.waits_in.is_some() || activity.call.is_some()) {
             profile.limits.push(
-                "where threads wait is hidden: it may be read of one's own processes only; run as the server's user or \
+                "the places where threads wait could not be read, because the processes belong to another user; run as that user or as \
                  root, or give the binary CAP_SYS_PTRACE"
                     .to_owned(),
             );

@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn who_holds_most_places_gives_up_the_oldest() {
+    fn the_address_with_most_slots_loses_its_oldest() {
         let (admission, now) = (AdmissionControl::default(), Instant::now());
         let mut quiet = admission.admit(address(1), now).unwrap();
         let mut many: Vec<_> = (1..PENDING_MAX).map(|_| admission.admit(address(2), now).unwrap()).collect();
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn one_address_does_not_use_up_the_second_of_all() {
+    fn one_address_cannot_use_up_the_common_rate() {
         let (admission, now) = (AdmissionControl::default(), Instant::now());
         let admitted = |from: IpAddr, now| (0..200).filter(|_| admission.admit(from, now).is_some()).count();
         assert_eq!(admitted(address(2), now), ADDRESS_PER_S_MAX as usize);
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn three_that_flood_keep_nobody_out_who_comes_for_the_first_time() {
+    fn three_flooding_addresses_do_not_lock_out_a_new_one() {
         let (admission, now) = (AdmissionControl::default(), Instant::now());
         let mut flood = Vec::new();
         for _ in 0..300 {
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn who_showed_the_token_gets_in_however_many_strangers_come() {
+    fn an_authenticated_address_is_admitted_during_a_flood() {
         let (admission, now) = (AdmissionControl::default(), Instant::now());
         let known = admission.admit(address(1), now).unwrap();
         known.authenticated();

@@ -10,13 +10,13 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
-use super::Fingerprint;
 use super::admission::{AdmissionControl, PendingSlot};
 use super::session::{AgentPolicy, Session, refuse};
 use super::tls;
 use crate::background::BackgroundThread;
 use crate::commands::Commands;
 use crate::config::WatchError;
+use crate::fingerprint::Fingerprint;
 use crate::local::LocalHost;
 
 /// Configuration of an agent.
@@ -36,16 +36,16 @@ pub struct AgentConfig {
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
     /// The token is too short to be safe.
-    #[error("a token has at least {TOKEN_CHARACTERS_MIN} characters; leave it out and one is made")]
+    #[error("a token needs at least {TOKEN_CHARACTERS_MIN} characters; without one a token is generated")]
     Token,
     /// Without TLS the traffic could be read and forged.
-    #[error("{0} is not loopback: without TLS an agent listens on loopback alone")]
+    #[error("{0} is not a loopback address: without TLS an agent listens only on loopback")]
     Plain(SocketAddr),
     /// Binding the address failed.
     #[error("cannot listen on {0}: {1}")]
     Listen(SocketAddr, io::Error),
     /// Creating the certificate failed.
-    #[error("cannot make a certificate: {0}")]
+    #[error("cannot create a certificate: {0}")]
     Certificate(String),
     /// The targets cannot be monitored.
     #[error(transparent)]
@@ -247,7 +247,7 @@ async fn authenticate(stream: TcpStream, mut slot: PendingSlot, shared: Arc<Shar
     drop(slot);
     let Some(_slot) = SessionSlot::take(&shared.counts) else {
         refused();
-        return session.refuse(&format!("{SESSIONS_MAX} runs are served already")).await;
+        return session.refuse(&format!("{SESSIONS_MAX} runs are connected already")).await;
     };
     let is_stopped = tokio::select! {
         _ = session.serve(&shared.config.policy, &shared.commands) => false,

@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_true_offset_lies_within_the_stated_error_however_the_ways_differ() {
+    fn the_true_offset_lies_within_the_error_bound_of_asymmetric_paths() {
         for (there, back) in [(100, 100), (0, 5_000), (5_000, 0), (20, 90_000)] {
             let mut clock = AgentClock::default();
             let offset = 77_000_000; // ours = agent's + offset

@@ -12,8 +12,8 @@ mod session;
 mod tls;
 mod wire;
 
+pub use crate::fingerprint::{Fingerprint, FingerprintError};
 pub use agent::{Agent, AgentConfig, AgentError};
 pub use client::{Presence, RemoteAgent, RemoteConfig, RemoteError, RemoteWatch};
 pub use session::AgentPolicy;
-pub use tls::{Fingerprint, FingerprintError};
 pub use wire::Consent;

@@ -224,7 +224,7 @@ impl Session {
             sender.send(HostRow::Event(HostEvent { host, at, kind, detail }));
         };
         if self.profiling.as_ref().is_some_and(|(_, thread)| !thread.is_finished()) {
-            return report(&sender, "another is being taken".into());
+            return report(&sender, "another profile is being taken".into());
         }
         let pids: Vec<u32> = watching.processes().iter().map(|process| process.pid).collect();
         let rows = Some(sender.clone());

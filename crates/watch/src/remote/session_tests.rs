@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// A session whose rows the test makes, over a connection that takes so many bytes and is read by nobody.
+/// A session with rows from the test, over a connection with a limited buffer that nobody reads.
 async fn session(takes: usize) -> (Session, RowSender, tokio::io::DuplexStream) {
     let (ours, mut theirs) = tokio::io::duplex(takes);
     let mut hello = Vec::new();
@@ -22,7 +22,7 @@ async fn session(takes: usize) -> (Session, RowSender, tokio::io::DuplexStream) 
 }
 
 #[tokio::test]
-async fn a_run_that_takes_nothing_costs_a_full_queue_and_one_write_and_no_more() {
+async fn a_run_that_does_not_read_costs_one_full_queue_and_one_write() {
     let (mut session, sender, _theirs) = session(1_024).await;
     let event = |number: usize| {
         let (host, at, kind) = (HostId(0), RunTime(0), HostEventKind::LogLine);
@@ -51,7 +51,7 @@ async fn a_run_that_takes_nothing_costs_a_full_queue_and_one_write_and_no_more()
     assert!(waiting <= ROWS_WAITING_MAX);
     let taken = sent - waiting as u64 - sender.dropped();
     assert!(taken < ROWS_WAITING_MAX as u64, "{taken} rows were taken out of the queue for nobody");
-    // What is lost is counted, and a row is small: some megabytes in all.
+    // Dropped rows are counted, and a row is small: some megabytes in all.
     assert!(sender.dropped() > 3 * ROWS_WAITING_MAX as u64, "{}", sender.dropped());
     assert!(ROWS_WAITING_MAX * (size_of::<HostRow>() + 300) < 8 << 20);
 }

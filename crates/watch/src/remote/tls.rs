@@ -1,62 +1,14 @@
 //! TLS between a run and an agent: a self-signed certificate, pinned by its fingerprint.
 
-use std::fmt;
-use std::str::FromStr;
 use std::sync::Arc;
 
 use aws_lc_rs::{constant_time, digest};
 use rustls::crypto::aws_lc_rs as provider;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::{ClientConfig, ServerConfig, version};
 use throng_net::tls::{Trust, client_config};
 
-/// The SHA-256 of an agent's certificate, by which a run identifies it. Written as 64 hexadecimal digits.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Fingerprint([u8; 32]);
-
-/// The text is not a fingerprint.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a fingerprint is 64 hexadecimal digits, as the agent prints them when it starts")]
-pub struct FingerprintError;
-
-impl Fingerprint {
-    fn of(certificate: &CertificateDer<'_>) -> Self {
-        Self(throng_net::tls::fingerprint(certificate))
-    }
-
-    pub(crate) fn bytes(self) -> [u8; 32] {
-        self.0
-    }
-}
-
-impl FromStr for Fingerprint {
-    type Err = FingerprintError;
-
-    fn from_str(text: &str) -> Result<Self, FingerprintError> {
-        let digits: Vec<u8> = text
-            .chars()
-            .filter(|c| *c != ':')
-            .map(|c| c.to_digit(16).map(|digit| digit as u8))
-            .collect::<Option<_>>()
-            .ok_or(FingerprintError)?;
-        let bytes: Vec<u8> =
-            digits.chunks_exact(2).map(|pair| pair.iter().fold(0, |a, d| a << 4 | d)).collect();
-        let is_whole = digits.len() == 64;
-        bytes.try_into().ok().filter(|_| is_whole).map(Self).ok_or(FingerprintError)
-    }
-}
-
-impl fmt::Display for Fingerprint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
-}
-
-impl fmt::Debug for Fingerprint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
+use crate::fingerprint::Fingerprint;
 
 /// Compares two texts in constant time.
 pub(crate) fn is_same(a: &str, b: &str) -> bool {
@@ -84,7 +36,7 @@ pub(crate) fn server() -> Result<(Arc<ServerConfig>, Fingerprint), String> {
 /// The run's TLS configuration: it accepts only the certificate with this fingerprint, whatever else the certificate
 /// says.
 pub(crate) fn client(fingerprint: Fingerprint) -> Result<Arc<ClientConfig>, String> {
-    let trust = Trust::Fingerprint(fingerprint.0);
+    let trust = Trust::Fingerprint(fingerprint.bytes());
     client_config(trust, &[&version::TLS13]).map(Arc::new).map_err(|e| e.to_string())
 }
 
@@ -93,18 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fingerprint_reads_as_it_is_written() {
-        let (_, fingerprint) = server().unwrap();
-        assert_eq!(fingerprint.to_string().parse(), Ok(fingerprint));
-        let with_colons: Vec<_> = fingerprint.0.iter().map(|byte| format!("{byte:02X}")).collect();
-        assert_eq!(with_colons.join(":").parse(), Ok(fingerprint));
-        for text in ["", "ab", &"g".repeat(64), &"a".repeat(63), &"a".repeat(65), &"ä".repeat(32)] {
-            assert_eq!(text.parse::<Fingerprint>(), Err(FingerprintError), "{text}");
-        }
-    }
-
-    #[test]
-    fn tokens_are_the_same_only_when_they_are() {
+    fn only_equal_tokens_match() {
         assert!(is_same("secret", "secret"));
         assert!(!is_same("secret", "secret "));
         assert!(!is_same("", "x"));

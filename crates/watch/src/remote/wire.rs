@@ -147,7 +147,10 @@ impl FrameReader {
         let &[a, b, c, d, kind] = head else { return Ok(None) };
         let length = u32::from_le_bytes([a, b, c, d]) as usize;
         if length > self.bytes_max {
-            return Err(invalid(format!("a frame of {length} bytes; {} are allowed", self.bytes_max)));
+            return Err(invalid(format!(
+                "a frame of {length} bytes exceeds the limit of {}",
+                self.bytes_max
+            )));
         }
         let Some(payload) = rest.get(..length) else { return Ok(None) };
         let frame = match kind {
@@ -207,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_frame_is_an_error_before_it_is_kept() {
+    fn invalid_frames_are_errors() {
         for (bytes, word) in [
             (&[255, 255, 255, 255, 1][..], "4294967295 bytes"),
             (&[1, 0, 0, 0, 1, b'x'], "a frame:"),

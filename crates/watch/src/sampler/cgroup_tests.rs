@@ -158,7 +158,7 @@ fn write(mount: &tempfile::TempDir, files: &[(&str, &str)]) {
 }
 
 #[test]
-fn a_service_of_version_two_tells_its_share_its_limits_and_what_held_it_back() {
+fn a_cgroup_v2_service_reports_use_limits_and_throttling() {
     let [before, after] = V2_6_18;
     let mut hierarchy = Hierarchy::new(&before);
     hierarchy.read();
@@ -181,7 +181,7 @@ fn a_service_of_version_two_tells_its_share_its_limits_and_what_held_it_back() {
 }
 
 #[test]
-fn a_group_tells_what_its_kernel_has_and_nothing_else() {
+fn a_group_has_only_the_series_that_its_kernel_supports() {
     let mut hierarchy = Hierarchy::new(&V2_4_18);
     hierarchy.read();
     write(&hierarchy.mount, &[("cpu.stat", "usage_usec 90\nuser_usec 70\nsystem_usec 20\n")]);
@@ -212,7 +212,7 @@ fn the_pressure_of_a_group_is_read_where_the_kernel_has_it() {
 }
 
 #[test]
-fn the_tightest_group_above_is_the_one_that_bounds() {
+fn the_ancestor_with_the_tightest_limit_is_found() {
     let mount = tempfile::tempdir().unwrap();
     let folder = mount.path().display();
     let put = |group: &str, name: &str, text: &str| {

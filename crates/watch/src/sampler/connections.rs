@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_connections_did_before_the_first_look_at_their_port_counts_for_nothing() {
+    fn traffic_before_the_first_scan_of_a_port_does_not_count() {
         let mut scans = Scans::new();
         let (other, old) = (connection(80, 1, 5), connection(443, 2, HOUR_US));
         assert_eq!(scans.at(&[other], 80), [0, 0, 0]);
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn on_a_known_port_a_new_connection_counts_from_its_beginning_and_one_that_ended_stays_counted() {
+    fn a_new_connection_counts_from_its_start_and_an_ended_one_stays_counted() {
         let mut scans = Scans::new();
         scans.at(&[connection(443, 2, HOUR_US)], 443);
         let both = [connection(443, 2, HOUR_US + 30), connection(443, 3, 200)];

@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_profile_is_told_and_lowers_nothing() {
+    fn a_profile_is_reported_and_does_not_lower_the_pace() {
         let zero = Instant::now();
         let pace = Pace { slow: ms(1000), fast: None };
         let mut budget = Budget::new(0.02, zero, reading(0));
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn opening_the_files_of_a_server_is_not_what_reading_costs() {
+    fn opening_a_servers_files_is_excluded_from_the_cost() {
         let zero = Instant::now();
         let pace = Pace { slow: ms(1000), fast: None };
         let mut budget = Budget::new(0.02, zero, reading(0));

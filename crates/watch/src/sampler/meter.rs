@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_is_noted_to_be_the_same_is_as_good_as_written() {
+    fn a_noted_repetition_counts_as_written() {
         let (sink, receiver) = sink(64);
         let spec = SeriesSpec::host(&catalogue::HOST_PROCS_RUNNING);
         let mut meter = Meter::default();
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn what_never_stirs_has_no_series() {
+    fn a_value_that_stays_zero_has_no_series() {
         let (sink, receiver) = sink(8);
         let spec = SeriesSpec::host(&catalogue::THREAD_CPU);
         let mut meter = Meter::default();

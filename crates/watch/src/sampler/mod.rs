@@ -352,12 +352,9 @@ impl Sampler {
             let is_served = self.processes.values().any(|process| process.target == place);
             if !is_served && !*missing {
                 let Some(target) = self.finder.targets().get(place) else { continue };
-                let help = if target.is_followed() {
-                    "it is watched as soon as it is there"
-                } else {
-                    "it is not followed"
-                };
-                let detail = format!("{target}: no such process runs, or it may not be seen; {help}");
+                let help =
+                    if target.is_followed() { "it is watched once it starts" } else { "it is not followed" };
+                let detail = format!("{target}: no such process runs, or it is not visible; {help}");
                 self.sink.event(Instant::now(), HostEventKind::Unreadable, detail);
             }
             *missing = !is_served;
@@ -448,11 +445,11 @@ impl Sampler {
         };
         self.pace = pace;
         let fast = pace.fast.map_or_else(
-            || "nothing more in between".into(),
-            |fast| format!("the hot things each {}", duration(fast)),
+            || "without fast passes".into(),
+            |fast| format!("hot threads each {}", duration(fast)),
         );
         let detail = format!(
-            "reading cost {:.1} % of a core, {compared} the {:.1} % allowed: everything is read each {}, {fast}",
+            "monitoring used {:.1} % of a core, {compared} the budget of {:.1} %: a full pass each {}, {fast}",
             cost * 100.0,
             self.settings.cpu_max * 100.0,
             duration(pace.slow),

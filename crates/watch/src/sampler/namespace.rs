@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_of_a_question_that_was_given_up_answers_no_other() {
+    fn leftovers_of_an_abandoned_dump_are_skipped() {
         let (ours, kernel) = std::os::unix::net::UnixDatagram::pair().unwrap();
         ours.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
         let mut netlink = Netlink { socket: ours.into(), buffer: Vec::new(), sequence: 0 };

@@ -111,7 +111,7 @@ impl Net {
     ) -> Self {
         let with_softnet = label.is_none();
         let inside = namespace::open(pid).unwrap_or_else(|error| {
-            let what = format!("the network namespace of PID {pid} from within");
+            let what = format!("files in the network namespace of PID {pid}");
             failures.report(
                 sink,
                 &what,

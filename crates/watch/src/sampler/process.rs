@@ -68,7 +68,7 @@ impl Process {
     ) -> io::Result<Self> {
         let TargetProcess { pid, with_descendants, target } = found;
         let file = File::open(format!("/proc/{pid}/stat"))?;
-        let invalid = || io::Error::new(io::ErrorKind::InvalidData, "/proc/PID/stat is of no known form");
+        let invalid = || io::Error::new(io::ErrorKind::InvalidData, "/proc/PID/stat has an unknown format");
         let stat = stat::parse(reader.one(&file)?).ok_or_else(invalid)?;
         let (name, started_ticks) = (String::from_utf8_lossy(stat.name).into_owned(), stat.started_ticks);
         let io = failures.open(sink, &format!("/proc/{pid}/io"), HELP_RIGHTS);
@@ -139,7 +139,7 @@ impl Process {
         }
         // A process found between its fork and its exec, or as `ip netns exec`, gets its name now.
         if self.opened_at.elapsed() < SETTLES && stat.name != self.name.as_bytes() {
-            return Err(ended("it became another program".into()));
+            return Err(ended("it executed another program".into()));
         }
         if stat.started_ticks != self.started_ticks {
             return Err(ended("its PID belongs to another process".into()));

@@ -287,12 +287,12 @@ impl Threads {
         self.unread = unread;
         if *thread_budget == 0 && unread > 0 {
             let what = format!("some threads of {} (PID {})", self.process, self.pid);
-            let why = format!("there are no descriptors for {unread} of them");
+            let why = format!("no file descriptors are left for {unread} of them");
             failures.report(sink, &what, &why, HELP_DESCRIPTORS);
         } else if self.by_tid.len() >= THREADS_MAX && unread > 0 {
             let what = format!("some threads of {} (PID {})", self.process, self.pid);
             let why = format!("{THREADS_MAX} are read and {unread} are not");
-            failures.report(sink, &what, &why, "their time is in that of the process");
+            failures.report(sink, &what, &why, "their CPU time is included in that of the process");
         }
         Ok(())
     }

@@ -123,7 +123,7 @@ fn the_first_share_of_a_thread_is_of_the_time_since_it_came_however_seldom_is_re
 }
 
 #[test]
-fn threads_for_which_there_is_no_room_are_said_once_with_what_helps() {
+fn threads_beyond_the_descriptor_limit_are_reported_once_with_how_to_fix_it() {
     let mut here = Here::new(0);
     here.pass();
     let (end, ended) = channel::<()>();
@@ -144,7 +144,7 @@ fn threads_for_which_there_is_no_room_are_said_once_with_what_helps() {
 }
 
 #[test]
-fn a_thread_that_works_in_bursts_stays_hot_and_one_that_works_no_more_does_not() {
+fn a_bursty_thread_stays_hot_and_an_idle_one_does_not() {
     const BURST: [u64; 10] = [10, 10, 10, 0, 0, 0, 0, 0, 0, 0];
     let (tell, told) = channel();
     let (end, ended) = channel::<()>();

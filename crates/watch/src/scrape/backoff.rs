@@ -50,7 +50,7 @@ impl Backoff {
         self.reasons_reported += 1;
         (self.reasons_reported <= REASONS_MAX).then(|| {
             Reading::unreadable(format!(
-                "the endpoint {}: {reason}; it is asked again, less and less often",
+                "the endpoint {}: {reason}; it is retried at growing intervals",
                 self.endpoint
             ))
         })
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn each_new_reason_is_said_once_and_the_end_of_trouble_too() {
+    fn each_new_reason_and_the_recovery_are_reported_once() {
         let mut backoff = Backoff::new("e".into(), Duration::from_secs(1));
         assert_eq!(backoff.succeeded(), None);
         assert!(

@@ -71,7 +71,7 @@ pub enum EndpointError {
         reason: String,
     },
     /// The system refused a thread.
-    #[error("no thread to ask endpoints: {0}")]
+    #[error("cannot start a thread to scrape endpoints: {0}")]
     Thread(#[from] std::io::Error),
 }
 
@@ -87,18 +87,18 @@ impl Endpoint {
         let parsed = Url::parse(url).map_err(|error| wrong(format!("{error}")))?;
         let is_socket = matches!(parsed.scheme(), "ws" | "wss");
         if !is_socket && !matches!(parsed.scheme(), "http" | "https") {
-            return Err(wrong(format!("{}: is not http, https, ws or wss", parsed.scheme())));
+            return Err(wrong(format!("the scheme {} is not http, https, ws or wss", parsed.scheme())));
         }
         if is_socket && kind != EndpointKind::JanusAdmin {
-            return Err(wrong(
-                "only Janus's admin API is asked over a WebSocket; give http:// or https://".into(),
-            ));
+            return Err(wrong("only Janus's admin API supports WebSocket; use http:// or https://".into()));
         }
         if !parsed.has_host() {
             return Err(wrong("no host".into()));
         }
         if !parsed.username().is_empty() || parsed.password().is_some() {
-            return Err(wrong("credentials do not belong into an address; give them by themselves".into()));
+            return Err(wrong(
+                "credentials are not allowed in the address; give them separately after #".into(),
+            ));
         }
         Ok(Self {
             name,

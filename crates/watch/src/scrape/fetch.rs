@@ -49,13 +49,13 @@ pub enum FetchError {
         reason: String,
     },
     /// The certificate is not trusted, or TLS failed otherwise.
-    #[error("TLS: {0}; pin a self-made certificate by its SHA-256 fingerprint")]
+    #[error("TLS: {0}; pin a self-signed certificate by its SHA-256 fingerprint")]
     Tls(String),
     /// The time limit was exceeded.
     #[error("no answer within {0} ms")]
     TimedOut(u128),
     /// The endpoint redirects. The scenario must name the address that answers.
-    #[error("it redirects to {0}, which is not followed; name the address that answers")]
+    #[error("it redirects to {0}; redirects are not followed: name the address that answers")]
     Redirect(String),
     /// The endpoint answered with an error status.
     #[error("it answers {status}{help}")]
@@ -66,7 +66,7 @@ pub enum FetchError {
         help: &'static str,
     },
     /// The answer is a web page.
-    #[error("it answers with a web page (text/html), not with figures; look at the path")]
+    #[error("it answers with a web page (text/html), not with metrics; check the path")]
     WebPage,
     /// The answer exceeds the maximum size.
     #[error("its answer is longer than {ANSWER_BYTES_MAX} bytes")]
@@ -209,9 +209,9 @@ async fn query_http(
     if !status.is_success() && !explains_errors {
         let help = match status {
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
-                "; give its credentials, or let it answer to this host's address"
+                "; give its credentials, or allow this host's address on the server"
             }
-            StatusCode::NOT_FOUND => "; look at the path, and at the host name that the server serves",
+            StatusCode::NOT_FOUND => "; check the path and the host name",
             _ => "",
         };
         return Err(FetchError::Status { status: status.as_u16(), help });

@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn denying_outweighs_allowing() {
+    fn deny_takes_precedence_over_allow() {
         let filter = Filter { allow: vec!["x_*".into()], deny: vec!["*_bucket".into()] };
         assert!(filter.keeps("x_total") && !filter.keeps("x_bucket") && !filter.keeps("y"));
         assert!(Filter::default().keeps("anything"));

@@ -34,7 +34,7 @@ fn samples_of_both_formats_are_read() {
 }
 
 #[test]
-fn what_counts_is_told_from_what_is() {
+fn counters_are_distinguished_from_gauges() {
     let text = "\
 # TYPE a counter
 a 1

@@ -66,7 +66,7 @@ impl OvenMediaEngineRound {
     pub(super) fn process(&mut self, answer: &[u8]) -> Result<(), UnexpectedAnswer> {
         let Some(question) = self.pending.take() else { return Ok(()) };
         let answer: Json = serde_json::from_slice(answer).map_err(|error| {
-            UnexpectedAnswer(format!("the answer of OvenMediaEngine is no JSON: {error}"))
+            UnexpectedAnswer(format!("the answer of OvenMediaEngine is not JSON: {error}"))
         })?;
         let status = answer["statusCode"].as_u64().unwrap_or(0);
         if status != 200 {
@@ -76,7 +76,7 @@ impl OvenMediaEngineRound {
             return if ended {
                 Ok(())
             } else {
-                Err(UnexpectedAnswer(format!("OvenMediaEngine refuses: {message}")))
+                Err(UnexpectedAnswer(format!("OvenMediaEngine refused: {message}")))
             };
         }
         let response = &answer["response"];
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_token_is_said() {
+    fn a_wrong_token_is_reported() {
         let mut round = OvenMediaEngineRound::default();
         round.next_query();
         let answer = json!({ "statusCode": 401, "message": "[HTTP] Authorization header is required to call API (401)" });
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lying_server_is_asked_no_more_than_the_bound() {
+    fn a_faulty_server_is_queried_at_most_up_to_the_limit() {
         let mut round = OvenMediaEngineRound::default();
         let many: Vec<_> = (0..5_000).map(|n| format!("v{n}")).collect();
         let mut asks = 0;

@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_began_anew_has_counted_what_it_counts() {
+    fn a_reset_counter_grew_by_its_value() {
         let mut rates = Rates::default();
         values(&mut rates, 0, "x_total 1000");
         assert_eq!(values(&mut rates, 2, "x_total 30")[0].2, 15.0);
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_series_that_is_gone_ends_and_is_forgotten() {
+    fn a_missing_series_ends_and_is_removed() {
         let mut rates = Rates::default();
         values(&mut rates, 0, "x{room=\"a\"} 1");
         for at in 1..i64::from(MISSING_MAX) {

@@ -91,7 +91,7 @@ impl Round {
         let over_limit = rates.take_over_limit();
         if over_limit > 0 {
             readings.push(Reading::unreadable(format!(
-                "the endpoint {endpoint} has more than {SERIES_MAX} series that are allowed: {over_limit} values are not \
+                "the endpoint {endpoint} has more than {SERIES_MAX} allowed series: {over_limit} values are not \
                  kept; allow fewer metrics, or deny those with many labels"
             )));
         }
@@ -118,7 +118,7 @@ fn page(
             if read.bad_lines > 0 && read.samples.is_empty() {
                 let line = read.first_bad_line.unwrap_or_default();
                 return Err(UnexpectedAnswer(format!(
-                    "the answer is no Prometheus or OpenMetrics text: {line}"
+                    "the answer is not Prometheus or OpenMetrics text: {line}"
                 )));
             }
             read.samples
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_that_is_something_else_is_said_so() {
+    fn a_page_in_another_format_is_an_error() {
         let kinds = [EndpointKind::OpenMetrics, EndpointKind::NginxStatus, EndpointKind::LighttpdStatus];
         for kind in kinds {
             let error = read(kind, "<html><body>login</body></html>").unwrap_err().to_string();
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_of_series_is_said() {
+    fn a_flood_of_series_is_reported() {
         let flood: String = (0..=SERIES_MAX).map(|n| format!("x{{id=\"{n}\"}} 1\n")).collect();
         let readings = read(EndpointKind::OpenMetrics, &flood).unwrap();
         let said = |readings: &Reading| matches!(readings, Reading::Event(_, detail) if detail.contains("more than 2000 series"));

@@ -84,7 +84,7 @@ fn what_is_wrong_with_an_endpoint_is_said() {
         "redirects to http://192.0.2.9/x?token=…",
     );
     says(server(b"HTTP/1.1 401 No\r\nContent-Length: 0\r\n\r\n"), "401; give its credentials");
-    says(server(b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nno met"), "no Prometheus or OpenMetrics text");
+    says(server(b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nno met"), "not Prometheus or OpenMetrics text");
     says(server(b"\x16\x03\x01\x02\x00garbage\r\n\r\n"), "HTTP:");
     says(server(b""), "HTTP:");
     says(server(b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\nx 1"), "HTTP:");
@@ -118,7 +118,7 @@ fn an_address_that_may_not_be_asked_is_not_connected_to() {
 }
 
 #[test]
-fn one_endpoint_that_hangs_delays_no_other_and_one_that_recovers_is_said() {
+fn a_hanging_endpoint_delays_no_other_and_a_recovery_is_reported() {
     let mut count = 0;
     let address = serve(move |mut stream| {
         let mut request = [0; 4096];
@@ -156,11 +156,11 @@ fn one_endpoint_that_hangs_delays_no_other_and_one_that_recovers_is_said() {
 }
 
 #[test]
-fn credentials_show_nothing_of_themselves_and_do_not_belong_into_an_address() {
+fn credentials_are_not_shown_and_not_allowed_in_an_address() {
     let shown = format!("{:?}", Credentials::Basic("hush".into()));
     assert!(!shown.contains("hush"));
     let cases = [
-        ("http://u:p@h/", EndpointKind::OpenMetrics, "credentials do not belong"),
+        ("http://u:p@h/", EndpointKind::OpenMetrics, "credentials are not allowed"),
         ("ftp://h/", EndpointKind::OpenMetrics, "is not http"),
         ("ws://h/", EndpointKind::OpenMetrics, "only Janus"),
         ("nonsense", EndpointKind::OpenMetrics, "relative URL"),

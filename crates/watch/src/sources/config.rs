@@ -43,7 +43,7 @@ impl Default for SourceConfig {
             metrics: Vec::new(),
             packs: packs::built_in(),
             pack: None,
-            allowed: Arc::new(|address| Err(format!("{address} was not allowed to be asked"))),
+            allowed: Arc::new(|address| Err(format!("{address} is not allowed"))),
         }
     }
 }
@@ -67,7 +67,7 @@ impl SourceConfig {
         if let Some(name) =
             self.pack.as_ref().filter(|name| self.packs.iter().all(|pack| pack.pack != **name))
         {
-            return Err(format!("there is no knowledge pack `{name}`"));
+            return Err(format!("unknown knowledge pack `{name}`"));
         }
         self.metrics
             .iter()
@@ -91,7 +91,7 @@ impl SourceConfig {
         let readers = SourceReaders::begin(self, processes.outputs(), packs.clone(), host, zero, rows);
         let unknown = self.pack.as_ref().filter(|name| packs.iter().all(|pack| pack.pack != **name));
         let mut problems: Vec<String> =
-            unknown.map(|name| format!("there is no knowledge pack `{name}`")).into_iter().collect();
+            unknown.map(|name| format!("unknown knowledge pack `{name}`")).into_iter().collect();
         let mut writer = ReadingWriter::new(host, rows.clone());
         writer.write(clock_from(zero)(), problems.iter().map(Reading::unreadable));
         problems.extend(readers.failures());
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_known_is_chosen_by_the_target_and_what_is_wrong_is_said() {
+    fn packs_are_chosen_by_the_target_and_errors_are_reported() {
         let (rows, _receiver) = crate::rows(100);
         let nobody = WatchedProcesses::default();
         let begin = |beside: &SourceConfig| {
@@ -124,7 +124,7 @@ mod tests {
         let wrong = SourceConfig { pack: Some("jannus".into()), ..SourceConfig::default() };
         assert!(begin(&wrong).problems[0].contains("`jannus`") && wrong.check().is_err());
         let wrong = SourceConfig { metrics: vec!["what+http://h/".into()], ..SourceConfig::default() };
-        assert!(begin(&wrong).problems[0].contains("is not known") && wrong.check().is_err());
+        assert!(begin(&wrong).problems[0].contains("unknown kind") && wrong.check().is_err());
         let named = SourceConfig { pack: Some("nginx".into()), ..SourceConfig::default() };
         assert_eq!(begin(&named).packs[0].pack, "nginx");
     }

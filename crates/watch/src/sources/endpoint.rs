@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use throng_observation::pack::{EndpointKind, Pack};
 
-use crate::remote::Fingerprint;
+use crate::fingerprint::Fingerprint;
 use crate::scrape::{Credentials, Endpoint, EndpointError, Filter};
 
 /// Parses an endpoint: `[KIND+]URL[#KEY=VALUE&…]`.
@@ -39,7 +39,7 @@ pub fn endpoint(text: &str, packs: &[Pack]) -> Result<Endpoint, EndpointError> {
             _ => {
                 let known = "secret, bearer, basic or sha256";
                 return Err(wrong(format!(
-                    "`#{}` is not known; write {known}",
+                    "unknown option `#{}`; use {known}",
                     crate::logs::redacted(key.as_bytes())
                 )));
             }
@@ -62,7 +62,7 @@ fn kind_of(credential: &str) -> Result<EndpointKind, String> {
         "lighttpd" => Ok(EndpointKind::LighttpdStatus),
         other => {
             let known = "openmetrics+, janus+, janus-events+, ome+, nginx+ or lighttpd+";
-            Err(format!("`{other}+` is not known; write {known}"))
+            Err(format!("unknown kind `{other}+`; use {known}"))
         }
     }
 }
@@ -80,7 +80,7 @@ pub(super) fn listen_address(endpoint: &Endpoint) -> Result<SocketAddr, Endpoint
         (Some(ip), Some(port)) => Ok(SocketAddr::new(ip, port)),
         _ => Err(EndpointError::Address {
             name: endpoint.name.clone(),
-            reason: "events are listened for at an address and a port of this host: write \
+            reason: "the listener for events needs an IP address and port of this host: write \
                      janus-events+http://127.0.0.1:7999, and the same as `backend` in \
                      janus.eventhandler.sampleevh.jcfg"
                 .into(),
@@ -136,14 +136,14 @@ fn credential(from: &str) -> Result<String, String> {
         Some(("file", path)) => std::fs::read_to_string(path)
             .map_err(|error| format!("the secret in {path} cannot be read: {error}")),
         // The text may be the secret itself, so it is not repeated.
-        _ => Err("a secret is not written out: write env:NAME or file:PATH".into()),
+        _ => Err("secrets are not written out here: use env:NAME or file:PATH".into()),
     }?;
     let found = found.trim();
     let fits = !found.is_empty() && found.len() <= 4_096 && !found.chars().any(char::is_control);
     if fits {
         Ok(found.to_owned())
     } else {
-        Err("the secret is empty, longer than 4096 bytes or no text".into())
+        Err("the secret is empty, longer than 4096 bytes, or not text".into())
     }
 }
 
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn an_endpoint_says_what_it_speaks_or_its_path_does() {
+    fn the_kind_is_given_or_derived_from_the_path() {
         use EndpointKind::{JanusAdmin, LighttpdStatus, NginxStatus, OpenMetrics, OvenMediaEngine};
         let cases = [
             ("http://127.0.0.1:6789/metrics", "livekit-server", OpenMetrics),
@@ -214,13 +214,13 @@ mod tests {
         let token = format!("ome+http://h/#secret=file:{}", file.display());
         assert_eq!(endpoint(&token, &[]).unwrap().credentials, Credentials::Basic("hush".into()));
         for (text, expect) in [
-            ("http://h/#secret=hunter2", "is not written out"),
+            ("http://h/#secret=hunter2", "are not written out"),
             ("http://h/#bearer=env:THRONG_NOT_SET", "THRONG_NOT_SET is not set"),
             ("http://h/#basic=file:/nowhere/x", "cannot be read"),
             ("http://h/#sha256=12", "64 hexadecimal digits"),
-            ("http://h/#token=x", "is not known"),
-            ("what+http://h/", "`what+` is not known"),
-            ("http://user:hunter2@h/", "credentials do not belong"),
+            ("http://h/#token=x", "unknown option `#token`"),
+            ("what+http://h/", "unknown kind `what+`"),
+            ("http://user:hunter2@h/", "credentials are not allowed"),
             ("", "relative URL"),
         ] {
             let error = endpoint(text, &[]).unwrap_err().to_string();

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use throng_observation::pack::{EndpointKind, Pack};
 
 use super::endpoint::{endpoint, listen_address};
-use super::{ReadFailures, RowSink};
+use super::failures::{ReadFailures, RowSink};
 use crate::scrape::janus::EventListener;
 use crate::scrape::{AddressCheck, Endpoint, EndpointError, Filter, Scraper};
 
@@ -82,7 +82,7 @@ impl Metrics {
         EventListener::start(&endpoint.name, address, writer, clock, &self.allowed).map_err(|error| {
             let help = match error.reason.kind() {
                 std::io::ErrorKind::AddrInUse => {
-                    "; another watcher or run may listen there: end it, or give this one a port of its own"
+                    "; another watcher or run may use it: end that one, or use another port here"
                 }
                 _ => "",
             };

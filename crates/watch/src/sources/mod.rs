@@ -1,18 +1,19 @@
 //! Sources that the server itself provides: one call reads the logs, program outputs, access logs and endpoints of a
 //! host, interpreted by its knowledge packs. A source that cannot be read is reported; the others are read.
 
-use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Instant;
 
-use throng_observation::host::{HostEventKind, HostId};
+use throng_observation::host::HostId;
 use throng_observation::pack::Pack;
 
 use crate::logs::access::UriGroups;
 use crate::logs::{LogKind, LogSource, Output, Patterns, Tail};
-use crate::reading::{Clock, Reading};
-use crate::{ReadingWriter, RowSender, clock_from};
+use crate::{RowSender, clock_from};
+
+mod failures;
+use failures::{ReadFailures, RowSink};
 
 mod config;
 pub use config::SourceConfig;
@@ -125,61 +126,11 @@ fn compile_usable<T: Default, E: Display>(
             Ok(more) => made = more,
             Err(error) => {
                 good.pop();
-                failures.report(&format!("what pack {} knows of {what}", pack.pack), Err::<(), _>(error));
+                failures.report(&format!("pack {} ({what})", pack.pack), Err::<(), _>(error));
             }
         }
     }
     made
-}
-
-/// Where readings go: the host they are of, the run's queue of rows, and the run's clock.
-#[derive(Clone)]
-struct RowSink {
-    host: HostId,
-    rows: RowSender,
-    clock: Clock,
-}
-
-impl RowSink {
-    fn writer(&self) -> ReadingWriter {
-        ReadingWriter::new(self.host, self.rows.clone())
-    }
-}
-
-/// Sources that cannot be read. Each reason is reported once.
-struct ReadFailures {
-    sink: RowSink,
-    reasons: BTreeMap<String, String>,
-}
-
-impl std::fmt::Debug for ReadFailures {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.reasons.fmt(f)
-    }
-}
-
-impl ReadFailures {
-    fn new(sink: RowSink) -> Self {
-        Self { sink, reasons: BTreeMap::new() }
-    }
-
-    /// Reports that the source `what` cannot be read, or that it can be read again.
-    fn report<T, E: Display>(&mut self, what: &str, result: Result<T, E>) -> Option<T> {
-        let (kind, detail) = match &result {
-            Ok(_) if self.reasons.remove(what).is_none() => return result.ok(),
-            Ok(_) => (HostEventKind::Watcher, format!("{what} can be read now")),
-            Err(error) => {
-                let why = error.to_string();
-                if self.reasons.get(what) == Some(&why) {
-                    return None;
-                }
-                self.reasons.insert(what.to_owned(), why.clone());
-                (HostEventKind::Unreadable, format!("{what} is not read: {why}"))
-            }
-        };
-        self.sink.writer().write((self.sink.clock)(), [Reading::Event(kind, detail)]);
-        result.ok()
-    }
 }
 
 #[cfg(test)]
@@ -188,13 +139,14 @@ mod tests {
     use crate::logs::Drain;
     use crate::packs;
     use crate::scrape::AddressCheck;
+    use throng_observation::host::HostEventKind;
 
     fn nobody() -> AddressCheck {
         Arc::new(|address| Err(format!("{address} has not agreed")))
     }
 
     #[test]
-    fn one_call_reads_all_that_a_host_is_watched_by() {
+    fn one_call_reads_all_sources_of_a_host() {
         use throng_observation::host::HostRow;
         let folder = tempfile::tempdir().unwrap();
         let (log, access) = (folder.path().join("log"), folder.path().join("access"));
@@ -242,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_cannot_be_read_leaves_the_others_alone_and_is_tried_again() {
+    fn an_unreadable_source_is_retried_and_does_not_affect_others() {
         use throng_observation::host::HostRow;
         use throng_observation::pack::LogPattern;
         let folder = tempfile::tempdir().unwrap();
@@ -267,7 +219,9 @@ mod tests {
         let (rows, receiver) = crate::rows(1_000);
         let mut readers = SourceReaders::begin(&config, &[], packs, HostId(3), Instant::now(), &rows);
         let wrong = readers.failures().join("\n");
-        for words in ["no name of a systemd unit", "`what+` is not known", "port of its own", "pack mine"] {
+        for words in
+            ["not a valid systemd unit name", "unknown kind `what+`", "use another port", "pack mine"]
+        {
             assert!(wrong.contains(words), "{words} is not in\n{wrong}");
         }
         std::fs::write(&log, "Too many open files\n").unwrap();
@@ -287,7 +241,7 @@ mod tests {
         readers.stop();
         got.extend(receiver.try_iter());
         let times = |word: &str| got.iter().filter(|row| is_reported(row, word)).count();
-        assert_eq!((times("port of its own"), times("can be read now")), (1, 1), "each is said once");
+        assert_eq!((times("use another port"), times("can be read now")), (1, 1), "each is said once");
         let counted = |row: &HostRow| {
             let HostRow::Series(series) = row else { return false };
             series.labels.get("pattern").is_some_and(|pattern| pattern == "too_many_open_files")

@@ -1,4 +1,4 @@
-//! What the watcher says of its own cost.
+//! The watcher's report of its own cost.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -61,7 +61,7 @@ fn a_process_that_only_watches_counts_as_a_whole_and_keeps_to_its_budget() {
             std::hint::black_box((0..200_000_u64).fold(0, |a, b| a ^ b.rotate_left(3)));
         }
     });
-    let is_lowered = |seen: &RecordedRows| seen.said(HostEventKind::RateLowered, "everything is read each");
+    let is_lowered = |seen: &RecordedRows| seen.said(HostEventKind::RateLowered, "a full pass each");
     watched.until(&mut seen, SOON, "a lower rate", is_lowered);
     drop(stop);
     other.join().unwrap();

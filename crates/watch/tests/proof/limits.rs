@@ -46,7 +46,7 @@ fn a_receiver_that_is_too_slow_shows_which_datagrams_it_lost_and_whose_they_were
     let port = receiver.local_addr().unwrap().port().to_string();
     let watched = watch(vec![Target::Pid(std::process::id())]);
     let mut seen = RecordedRows::default();
-    // A first look, so that what is lost after it is told.
+    // A first scan, so that later drops are counted.
     watched.until(&mut seen, SOON, "the sockets", |seen| seen.max("udp.sockets", &[]).is_some());
     let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
     let mut sent = 0;
@@ -66,7 +66,7 @@ fn a_receiver_that_is_too_slow_shows_which_datagrams_it_lost_and_whose_they_were
     let seen = watched.end(seen);
     let series = seen.find("socket.drops", &labels).next().unwrap();
     assert_eq!(series.labels["pid"], pid, "{series:?}");
-    // What the buffer holds was not lost; all else was.
+    // Datagrams in the buffer were not dropped; all others were.
     let queue = seen.max("socket.receive_queue", &labels).unwrap();
     let limit = seen.find("socket.receive_queue", &labels).next().unwrap().limit.unwrap();
     assert!(queue > limit * 0.8, "the queue is at {queue} of {limit}");
@@ -82,7 +82,7 @@ fn a_receiver_that_is_too_slow_shows_which_datagrams_it_lost_and_whose_they_were
 }
 
 #[test]
-fn an_accept_queue_that_nobody_empties_shows_its_length_and_backlog() {
+fn a_full_accept_queue_shows_its_length_and_backlog() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port().to_string();
     let _waiting: Vec<_> =
@@ -97,7 +97,7 @@ fn an_accept_queue_that_nobody_empties_shows_its_length_and_backlog() {
 }
 
 #[test]
-fn a_reader_who_is_too_slow_is_told_from_a_path_that_is() {
+fn a_slow_receiver_is_distinguished_from_a_slow_path() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port().to_string();
     let _never_reads = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
@@ -217,7 +217,7 @@ fn a_cpu_quota_shows_as_limit_and_as_throttling() {
 }
 
 #[test]
-fn a_quota_of_a_group_above_is_told_with_that_groups_use_and_throttling() {
+fn a_quota_of_an_ancestor_is_reported_with_that_groups_use_and_throttling() {
     if !requires_root() {
         return;
     }
@@ -245,14 +245,14 @@ fn a_quota_of_a_group_above_is_told_with_that_groups_use_and_throttling() {
     drop(service);
 }
 
-/// By which a group is told.
+/// The label of a group.
 fn group_of(quota: &Quota) -> String {
     let below: Vec<_> = quota.0[0].iter().map(|part| part.to_str().unwrap()).collect();
     let from = below.iter().position(|part| part.starts_with("throng-proof")).unwrap();
     format!("/{}", below[from..].join("/"))
 }
 
-/// A loop device over a file; gone when dropped.
+/// A loop device over a file; removed when dropped.
 struct Loop {
     device: String,
     file: tempfile::NamedTempFile,

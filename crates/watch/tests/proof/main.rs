@@ -1,5 +1,4 @@
-//! The watcher against the machine's own truth: known loads, real servers, programs whose time is known; and what is said
-//! of them.
+//! The watcher tested on the real machine: known loads, real servers, programs with known CPU time.
 
 mod recorded;
 

@@ -1,4 +1,4 @@
-//! What programs write that the watcher starts: read all along, counted, and their last words said.
+//! Output of started programs: drained, counted, and its last lines reported.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ pub(crate) fn shell(script: &str) -> Target {
 }
 
 #[test]
-fn lines_of_a_command_are_counted_from_its_first_and_its_last_are_said() {
+fn lines_of_a_command_are_counted_from_the_first_and_the_last_are_reported() {
     let script = "echo 'Too many open files' >&2; echo ready; echo listening; sleep 2; \
                   echo 'token=hunter2 is refused' >&2; echo 'bind: address in use' >&2; exit 3";
     let targets = vec![shell(script)];
@@ -31,8 +31,8 @@ fn lines_of_a_command_are_counted_from_its_first_and_its_last_are_said() {
     watched.until(&mut seen, SOON, "its output", |seen| {
         seen.max("log.lines", &[("log", "sh stdout"), ("pattern", "any")]).is_some_and(|rate| rate > 0.0)
     });
-    watched.until(&mut seen, SOON, "its end", |seen| seen.said(ProcessEnded, "exit code 3; the last on its"));
-    assert!(seen.said(ProcessEnded, "on its stderr: "), "{:?}", seen.events);
+    watched.until(&mut seen, SOON, "its end", |seen| seen.said(ProcessEnded, "exit code 3; last lines on"));
+    assert!(seen.said(ProcessEnded, "on stderr: "), "{:?}", seen.events);
     assert!(seen.said(ProcessEnded, "is refused / bind: address in use"), "{:?}", seen.events);
     assert!(!seen.said(ProcessEnded, "hunter2"), "{:?}", seen.events);
     listened.stop();
@@ -54,7 +54,7 @@ fn a_command_that_floods_ends_though_nobody_wants_its_words() {
 }
 
 #[test]
-fn what_is_known_of_a_process_that_comes_later_counts_from_then_on() {
+fn packs_of_a_later_process_apply_from_then_on() {
     let folder = tempfile::tempdir().unwrap();
     let janus = folder.path().join("janus");
     std::fs::copy("/bin/sleep", &janus).unwrap();

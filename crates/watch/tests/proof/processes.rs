@@ -1,4 +1,4 @@
-//! Processes that come, go, fork, and cannot be seen.
+//! Processes that start, end, fork, or cannot be read.
 
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -83,7 +83,7 @@ fn a_command_is_started_with_its_children_and_all_of_them_end_with_the_watcher()
 }
 
 #[test]
-fn how_a_command_ended_is_said() {
+fn the_exit_of_a_command_is_reported() {
     let watched = watch(vec![Target::Command(["sh", "-c", "exit 3"].map(String::from).to_vec())]);
     let mut seen = RecordedRows::default();
     watched.until(&mut seen, SOON, "the exit code", |seen| seen.said(ProcessEnded, "exit code 3"));
@@ -101,7 +101,7 @@ fn a_port_leads_to_the_process_that_listens_on_it() {
 }
 
 #[test]
-fn what_cannot_be_watched_is_an_error_that_names_it() {
+fn a_target_that_cannot_be_watched_is_a_named_error() {
     let open = |target| LocalHost::open(WatchConfig { targets: vec![target], ..WatchConfig::default() });
     let nobody = Command::new("true").stdin(Stdio::null()).spawn().unwrap();
     let pid = nobody.id();
@@ -132,7 +132,7 @@ fn threads_by_the_thousand_come_and_go() {
         drop(hold);
         crowd.into_iter().for_each(|thread| thread.join().unwrap());
     }
-    // What does not change is not told again: any series shows that the watcher goes on.
+    // Unchanged values are not repeated; any series shows that the watcher continues.
     let before = watched.zero.elapsed().as_secs_f64();
     watched.until(&mut seen, SOON, "another pass", |seen| seen.last_at() > before);
     assert!(threads(&seen) > 0.0);

@@ -1,4 +1,4 @@
-//! The profiler against programs whose truth is known: how their time is shared, and what their functions are called.
+//! The profiler tested with programs whose functions and time shares are known.
 //!
 //! The sampling clock needs root or `CAP_PERFMON`; without it these tests are skipped, and say so.
 #![expect(clippy::print_stdout, reason = "what was measured stands in the test's output")]
@@ -15,7 +15,7 @@ use throng_watch::profiler::{self, Options, ProfilerError};
 /// A thousand samples a second of CPU time: each program works for about one, so that shares are right within 4 points.
 const FREQUENCY_HZ: u32 = 997;
 
-/// A program that works when told, says when it is done, and ends when told.
+/// A program that works on command, reports when it is done, and ends on command.
 struct Program {
     child: Child,
     path: PathBuf,
@@ -253,14 +253,14 @@ fn without_the_clock_the_states_of_threads_are_sampled() {
     let of = |symbol: &str| profile.frames.iter().position(|frame| frame.symbol == symbol).map(|n| n as u32);
     let waiting = of("waiting").expect("idle threads wait");
     let idle: Vec<_> = profile.stacks.iter().filter(|stack| stack.thread == "idle").collect();
-    // On a busy machine one or another of them is still on its way to its wait.
+    // On a busy machine a few threads may not be waiting yet.
     let wait = idle.iter().filter(|stack| stack.frames.last() == Some(&waiting)).count();
     assert!(idle.len() > 100 && wait * 100 >= idle.len() * 90, "{wait} of {} wait", idle.len());
     let running = of("running or ready to run").expect("workers run");
     let mut workers = profile.stacks.iter().filter(|stack| stack.thread.starts_with("worker"));
     assert!(workers.any(|stack| stack.frames.contains(&running)));
-    // 500 threads in turns: it says how often each was seen.
-    assert!(profile.limits.iter().any(|limit| limit.contains("took turns")), "{:?}", profile.limits);
+    // 500 threads are sampled in turn; the profile says how often.
+    assert!(profile.limits.iter().any(|limit| limit.contains("sampled in turn")), "{:?}", profile.limits);
 }
 
 /// Run as a program of its own by the test below.
@@ -283,7 +283,7 @@ fn without_the_right_it_says_which_one_is_missing() {
         throng_sim::skipped("only root can become nobody");
         return;
     }
-    // The test program itself may lie where nobody may not go.
+    // The user nobody may not have access to the test program's directory.
     let folder = tempfile::tempdir().unwrap();
     let copy = folder.path().join("tests");
     std::fs::copy(std::env::current_exe().unwrap(), &copy).unwrap();
@@ -308,12 +308,12 @@ fn without_the_right_it_says_which_one_is_missing() {
 }
 
 #[test]
-fn what_cannot_be_sampled_is_refused_with_words() {
+fn a_profile_that_cannot_be_taken_is_an_error() {
     let refusal = |pids: &[u32], options| match profiler::start(pids, options) {
         Ok(_) => panic!("it started"),
         Err(error) => error.to_string(),
     };
-    assert!(refusal(&[], Options::default()).contains("none was named"));
+    assert!(refusal(&[], Options::default()).contains("none was given"));
     assert!(refusal(&[u32::MAX], Options::default()).contains("4294967295"));
     let me = [std::process::id()];
     for frequency_hz in [0, 10_001] {

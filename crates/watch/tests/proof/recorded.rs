@@ -1,4 +1,4 @@
-//! Watches a while and gives what was seen in a form that can be asked.
+//! Watches for a while and records the rows for queries.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use throng_observation::host::{HostEvent, HostEventKind, HostId, HostInfo, HostRow, HostSeries, SeriesId};
 use throng_watch::{LocalHost, LocalWatch, RowReceiver, RowSender, Target, WatchConfig};
 
-/// Rows that were seen.
+/// Recorded rows.
 #[derive(Debug, Default)]
 pub(crate) struct RecordedRows {
     series: BTreeMap<SeriesId, HostSeries>,
@@ -27,7 +27,7 @@ pub(crate) fn watch(targets: Vec<Target>) -> Watched {
     watch_as(WatchConfig { targets, ..WatchConfig::default() }).0
 }
 
-/// Watches from now on; the way of further rows to the same place comes with it.
+/// Starts watching; also returns a sender for further rows to the same queue.
 pub(crate) fn watch_as(config: WatchConfig) -> (Watched, RowSender) {
     let (sender, rows) = throng_watch::rows(65_536);
     let zero = Instant::now();
@@ -75,7 +75,7 @@ impl RecordedRows {
         }
     }
 
-    /// The series of that metric whose labels hold all of these.
+    /// The series of the metric whose labels include all of these.
     pub(crate) fn find<'a>(
         &'a self,
         metric: &'a str,
@@ -117,7 +117,7 @@ impl RecordedRows {
         self.find(metric, labels).map(one).sum()
     }
 
-    /// Whether something of this kind was said with this word in it.
+    /// Whether there is an event of this kind whose detail contains this word.
     pub(crate) fn said(&self, kind: HostEventKind, word: &str) -> bool {
         self.events.iter().any(|event| event.kind == kind && event.detail.contains(word))
     }

@@ -1,4 +1,4 @@
-//! An agent and its runs: who is let in, what comes over, and what happens when either end misbehaves.
+//! An agent and its runs: authentication, rows, and misbehaviour of either end.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -215,7 +215,7 @@ fn three_addresses_that_flood_keep_the_right_one_neither_out_nor_in_the_dark() {
 }
 
 #[test]
-fn an_agent_that_closes_at_once_or_says_nothing_is_not_said_to_be_another() {
+fn an_agent_that_closes_or_stays_silent_is_not_reported_as_another_one() {
     let listener = std::net::TcpListener::bind(LOOPBACK).unwrap();
     let agent = Agent::start(config(LOOPBACK, true)).unwrap();
     let there = RemoteConfig { address: listener.local_addr().unwrap().to_string(), ..client(&agent) };
@@ -223,8 +223,8 @@ fn an_agent_that_closes_at_once_or_says_nothing_is_not_said_to_be_another() {
     let error = RemoteAgent::connect(&there).unwrap_err();
     assert!(matches!(error, RemoteError::Closed { .. }), "{error}");
     let said = error.to_string();
-    assert!(said.contains("busy refusing strangers") && !said.contains("fingerprint"), "{said}");
-    // What takes connections and never answers.
+    assert!(said.contains("busy refusing unauthenticated") && !said.contains("fingerprint"), "{said}");
+    // A service that accepts connections and never answers.
     let listener = std::net::TcpListener::bind(LOOPBACK).unwrap();
     let there = RemoteConfig { address: listener.local_addr().unwrap().to_string(), ..client(&agent) };
     let error = RemoteAgent::connect(&there).unwrap_err();
@@ -235,9 +235,9 @@ fn an_agent_that_closes_at_once_or_says_nothing_is_not_said_to_be_another() {
 }
 
 #[test]
-fn strangers_that_wait_their_time_out_do_not_keep_the_right_one_out() {
+fn silent_connections_do_not_lock_out_the_right_one() {
     let agent = Agent::start(config(LOOPBACK, false)).unwrap();
-    // All places are held by those who say nothing; they keep them for seconds.
+    // All slots are held by silent connections for seconds.
     let silent: Vec<_> = (0..16).map(|_| TcpStream::connect(agent.address()).unwrap()).collect();
     let until = Instant::now() + Duration::from_secs(4);
     let remote = loop {
@@ -261,7 +261,7 @@ fn frame(json: &str) -> Vec<u8> {
 }
 
 #[test]
-fn a_run_that_takes_nothing_any_more_loses_rows_and_then_its_place() {
+fn a_run_that_stops_reading_loses_rows_and_then_its_session() {
     let mut config = config(LOOPBACK, false);
     config.policy.watch.period = Duration::from_millis(20);
     config.policy.watch.fast_period = None;
@@ -300,7 +300,7 @@ fn an_agent_in_another_network_namespace_is_reached_by_tls_and_token_alone() {
         assert!(matches!(RemoteAgent::connect(&plain), Err(RemoteError::Plain(_))));
         let stranger = RemoteConfig { token: "another-token-of-16".into(), ..right.clone() };
         assert!(matches!(RemoteAgent::connect(&stranger), Err(RemoteError::Refused { .. })));
-        // Nothing is said in the clear: neither the token nor what is watched can be read by TCP alone.
+        // Nothing is sent in the clear: TCP alone shows neither the token nor the targets.
         let mut plain = TcpStream::connect(agent.address()).unwrap();
         plain.write_all(&frame(&format!(r#"{{"Hello":{{"version":1,"token":"{TOKEN}"}}}}"#))).unwrap();
         let mut answer = Vec::new();
@@ -317,7 +317,7 @@ fn an_agent_in_another_network_namespace_is_reached_by_tls_and_token_alone() {
 }
 
 #[test]
-fn the_output_of_an_agents_command_and_who_comes_later_are_known_to_its_runs() {
+fn an_agents_command_output_and_later_processes_reach_its_runs() {
     let folder = tempfile::tempdir().unwrap();
     let janus = folder.path().join("janus");
     std::fs::copy("/bin/sleep", &janus).unwrap();

@@ -15,7 +15,7 @@ fn thread_cpu() -> Duration {
 
 const SLICE: Duration = Duration::from_millis(10);
 
-/// Works `duty` of each slice of time, or what the machine gives of it; tells the CPU time it took and how long it ran.
+/// Works for `duty` of each time slice as far as the machine allows; returns its CPU time and how long it ran.
 fn burn(duty: f64, is_over: &AtomicBool) -> (Duration, Duration) {
     let (began, cpu_began) = (Instant::now(), thread_cpu());
     let mut slice_ends = began;
@@ -31,7 +31,7 @@ fn burn(duty: f64, is_over: &AtomicBool) -> (Duration, Duration) {
 }
 
 #[test]
-fn the_share_of_each_named_thread_is_what_it_took() {
+fn the_share_of_each_named_thread_is_its_cpu_time() {
     let duties = [("burn-10", 0.10), ("burn-25", 0.25), ("burn-40", 0.40)];
     let watched = watch(vec![Target::Pid(std::process::id())]);
     let mut seen = RecordedRows::default();

@@ -131,8 +131,8 @@ impl AccessCounter {
             counts.first_unread.filter(|_| !std::mem::replace(&mut self.reported_unread, true))
         {
             let detail = format!(
-                "the access log {}: not all its lines are combined or JSON access lines, the first: {line}. Requests of \
-                 such lines are not accounted; docs/watch-logs.md has a format that is read",
+                "the access log {}: some lines are neither combined nor JSON access lines, the first: {line}. Requests of \
+                 such lines are not counted; docs/watch-logs.md shows a supported format",
                 self.log
             );
             readings.push(Reading::Event(HostEventKind::Unreadable, detail));

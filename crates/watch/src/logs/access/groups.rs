@@ -64,7 +64,7 @@ impl UriGroups {
         let group = match self.names.iter().position(|name| *name == rule.group) {
             Some(group) => group,
             None if self.names.len() >= GROUPS_MAX => {
-                return Err(format!("one too many: at most {GROUPS_MAX} groups, `{OTHER}` among them"));
+                return Err(format!("too many groups: at most {GROUPS_MAX} including `{OTHER}`"));
             }
             None => {
                 self.names.push(rule.group.clone());
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn hls_is_told_apart_without_a_pack_for_the_server() {
+    fn hls_is_grouped_without_a_pack_for_the_server() {
         let cases = [
             ("/live/a/index.m3u8", 200, "hls_playlist"),
             ("/live/a/0001.ts", 200, "hls_segment"),
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn the_log_of_a_peertube_is_grouped_as_the_hoster_did() {
+    fn the_log_of_a_peertube_is_grouped_by_kind_of_request() {
         let cases = [
             ("/plugins/livechat/6.0.1/ws/xmpp-websocket", 101, "chat_websocket"),
             ("/plugins/livechat/ws/xmpp-websocket", 502, "chat_websocket"),

@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_access_line_is_refused_not_guessed() {
+    fn lines_in_another_format_are_refused() {
         for line in [
             "",
             " ",
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn no_cut_or_changed_line_is_too_much() {
+    fn truncated_and_mutated_lines_do_not_panic() {
         let line =
             br#"{"request":{"proto":"HTTP/2.0","uri":"/vod/x.mp4"},"duration":0.25,"size":46,"status":206}"#;
         let combined = br#"1.2.3.4 - - [t] "GET http://h/say\"hi HTTP/1.0" 404 1 "-" "x""#;

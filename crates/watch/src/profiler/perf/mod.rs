@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_ring_at_the_usual_frequency_is_what_anybody_may_lock() {
+    fn a_ring_at_the_default_frequency_fits_the_default_memlock_limit() {
         assert_eq!(ring_bytes(99, true), 512 * 1024);
         assert!(ring_bytes(99, false) <= 128 * 1024);
         assert_eq!(ring_bytes(u32::MAX, true), RING_BYTES_MAX);

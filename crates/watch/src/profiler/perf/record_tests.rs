@@ -93,7 +93,7 @@ fn a_stack_is_as_long_as_the_kernel_could_fill_it() {
 }
 
 #[test]
-fn processes_are_told_of() {
+fn processes_are_reported() {
     let check = |kind, misc, body: Vec<u8>, expect: Event| {
         assert_eq!(event(&record(kind, misc, &with_id(body, 5))), Some(expect));
     };

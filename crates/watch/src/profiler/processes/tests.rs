@@ -21,7 +21,7 @@ fn anonymous(start: u64) -> Mmap {
 const PID: u32 = 5_000_000;
 
 #[test]
-fn children_and_threads_begin_as_what_they_come_from() {
+fn children_and_threads_start_with_the_names_of_their_parents() {
     let mut tracked = following(PID);
     tracked.note(&Event::Mmap(ids(PID, PID), anonymous(0x1000)));
     tracked.note(&Event::Fork { parent: ids(PID, PID), child: ids(PID, PID + 1) });
@@ -56,7 +56,7 @@ fn a_process_ends_with_its_last_thread() {
 }
 
 #[test]
-fn strangers_are_not_followed() {
+fn unrelated_processes_are_not_tracked() {
     let mut tracked = following(PID);
     let stranger = ids(PID + 50, PID + 50);
     tracked.note(&Event::Fork { parent: stranger, child: ids(PID + 51, PID + 51) });
@@ -68,7 +68,7 @@ fn strangers_are_not_followed() {
 }
 
 #[test]
-fn a_flood_of_children_is_bounded_and_told() {
+fn a_flood_of_children_is_bounded_and_reported() {
     let mut tracked = following(PID);
     for child in 1..PROCESSES_MAX as u32 + 10 {
         tracked.note(&Event::Fork { parent: ids(PID, PID), child: ids(PID + child, PID + child) });

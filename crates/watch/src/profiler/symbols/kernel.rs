@@ -52,7 +52,7 @@ zz T x
     }
 
     #[test]
-    fn hidden_addresses_name_nothing() {
+    fn hidden_addresses_have_no_names() {
         let hidden = "0000000000000000 T _stext\n0000000000000000 T _text\n";
         assert_eq!(name(hidden, &[0xffff_ffff_8100_0100]), [None]);
         assert_eq!(name("", &[1, 2]), [None, None]);

@@ -80,8 +80,8 @@ impl Namer {
         let text = std::fs::read(KALLSYMS).unwrap_or_default();
         let names = kernel::name(&String::from_utf8_lossy(&text), &addresses);
         if names.iter().all(Option::is_none) {
-            let help = "kernel functions have no names here: the kernel hides their addresses (kernel.kptr_restrict); \
-                        the right CAP_SYSLOG shows them";
+            let help = "kernel functions have no names: the kernel hides their addresses (kernel.kptr_restrict); \
+                        the capability CAP_SYSLOG makes them visible";
             self.limits.push(help.to_owned());
         }
         for (address, name) in addresses.into_iter().zip(names) {
@@ -180,7 +180,7 @@ impl Namer {
             }
         }
         if has_unnamed {
-            let help = "code made while running has no names: the program writes them to /tmp/perf-PID.map when asked \
+            let help = "JIT-compiled code has no names: the program writes them to /tmp/perf-PID.map on request \
                         (node --perf-basic-prof, python -X perf, java with perf-map-agent)";
             self.limits.push(help.to_owned());
         }

@@ -10,12 +10,80 @@ use tokio::io::{AsyncWriteExt, ReadHalf, WriteHalf};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-use super::{LOST_AFTER, RemoteConfig, RemoteError};
+use crate::fingerprint::Fingerprint;
 use crate::remote::session::AnyStream;
 use crate::remote::tls;
 use crate::remote::wire::{
     Consent, Frame, FrameReader, RESPONSE_BYTES_MAX, Request, Response, VERSION, write_message,
 };
+
+/// How to reach an agent.
+#[derive(Clone, Debug)]
+pub struct RemoteConfig {
+    /// Its address, `host:port`.
+    pub address: String,
+    /// The token that it expects.
+    pub token: String,
+    /// Fingerprint of its certificate; `None` means no TLS, allowed on loopback only.
+    pub fingerprint: Option<Fingerprint>,
+}
+
+/// Why an agent cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RemoteError {
+    /// Without TLS the traffic could be read and forged.
+    #[error("the agent at {0} is not on loopback: give the fingerprint that it prints when it starts")]
+    Plain(String),
+    /// No connection could be made.
+    #[error("no agent answers at {address}: {why}; is `throng watch` running there?")]
+    Connect {
+        /// Where.
+        address: String,
+        /// Why.
+        why: String,
+    },
+    /// The connection was accepted, but nothing was received.
+    #[error(
+        "the agent at {address} accepted the connection but did not answer within {within_s} s: it is too busy, or stopped"
+    )]
+    Silent {
+        /// Where.
+        address: String,
+        /// How long the client waited, seconds.
+        within_s: u64,
+    },
+    /// The connection was closed before anything was received.
+    #[error(
+        "the agent at {address} closed the connection without an answer: it is busy refusing unauthenticated connections, \
+         or the service there is not an agent; try again, or block unwanted connections to its port"
+    )]
+    Closed {
+        /// Where.
+        address: String,
+    },
+    /// The peer has another certificate or does not speak TLS.
+    #[error("the agent at {address} is not the one with fingerprint {expected}: {why}")]
+    Certificate {
+        /// Where.
+        address: String,
+        /// The expected fingerprint.
+        expected: Fingerprint,
+        /// What the peer presented.
+        why: String,
+    },
+    /// The agent refused the session.
+    #[error("the agent at {address} refused: {why}")]
+    Refused {
+        /// Where.
+        address: String,
+        /// The reason it gave.
+        why: String,
+    },
+}
+
+/// Without an answer for this long the agent counts as lost (docs/watch.md). A server at its limit may keep it waiting
+/// for a CPU for part of that time.
+pub(super) const LOST_AFTER: Duration = Duration::from_secs(5);
 
 /// Time limit for name resolution and connecting, and again for TLS and the token.
 const WELCOME_WITHIN: Duration = Duration::from_secs(10);
@@ -45,7 +113,7 @@ impl Connection {
         let no = |why: String| RemoteError::Connect { address: address(), why };
         let dialled = tokio::time::timeout(WELCOME_WITHIN, Self::dial(&config.address)).await;
         let within_s = WELCOME_WITHIN.as_secs();
-        let stream = dialled.map_err(|_| no(format!("nothing within {within_s} s")))?;
+        let stream = dialled.map_err(|_| no(format!("no connection within {within_s} s")))?;
         let stream = stream.map_err(|error| no(error.to_string()))?;
         let welcomed = tokio::time::timeout(WELCOME_WITHIN, Self::greet(config, stream)).await;
         welcomed.unwrap_or_else(|_| Err(RemoteError::Silent { address: address(), within_s }))

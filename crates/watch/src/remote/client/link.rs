@@ -1,25 +1,71 @@
 //! Maintains the connection to an agent: pings, reconnects after a loss, and turns the agent's rows into the run's.
 
 use std::io;
-use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use throng_observation::host::{HostEventKind, HostRow, HostSample};
+use throng_observation::host::{HostEventKind, HostId, HostRow, HostSample};
 use throng_observation::units;
 use tokio::sync::mpsc;
 
-use super::connection::{Connection, cut};
+use super::connection::{Connection, LOST_AFTER, RemoteConfig, cut};
 use super::translator::RowTranslator;
-use super::{AgentCommand, LOST_AFTER, RemoteConfig, Shared};
 use crate::remote::clock::AgentClock;
 use crate::remote::wire::{Frame, NO_PROFILE, Request, Response};
+use crate::rows::RowSender;
 
 /// Keep-alive interval, and the shorter interval of the first pings, which align the clocks.
 const PING_EVERY: Duration = Duration::from_secs(1);
 const FIRST_PINGS: u32 = 10;
 const FIRST_PING_EVERY: Duration = Duration::from_millis(20);
 const RECONNECT_EVERY: Duration = Duration::from_secs(1);
+
+/// The agent's current state, shared with the connection's thread.
+#[derive(Debug)]
+pub(super) struct Shared {
+    heard_at: Mutex<Instant>,
+    is_connected: AtomicBool,
+    /// Consent ends when the agent is lost, even if it comes back: another owner may have started it.
+    pub(super) was_lost: AtomicBool,
+    pub(super) clock_error_us: AtomicU64,
+    /// Requested profiles that have not arrived.
+    pub(super) profiles_due: AtomicU32,
+}
+
+/// Commands for the connection's thread.
+pub(super) enum AgentCommand {
+    Begin { host: HostId, zero: Instant, rows: RowSender, name: Option<String> },
+    Profile { moment: String, duration: Duration },
+    EndProfile,
+}
+
+impl Shared {
+    pub(super) fn new() -> Self {
+        Self {
+            heard_at: Mutex::new(Instant::now()),
+            is_connected: AtomicBool::new(true),
+            was_lost: AtomicBool::new(false),
+            clock_error_us: AtomicU64::new(u64::MAX),
+            profiles_due: AtomicU32::new(0),
+        }
+    }
+
+    pub(super) fn is_present(&self) -> bool {
+        let heard_at = *self.heard_at.lock().unwrap_or_else(PoisonError::into_inner);
+        self.is_connected.load(Relaxed) && heard_at.elapsed() < LOST_AFTER
+    }
+
+    /// A requested profile has arrived, or has failed.
+    fn profile_done(&self) {
+        let one_less = |due: u32| Some(due.saturating_sub(1));
+        let _ = self.profiles_due.fetch_update(Relaxed, Relaxed, one_less);
+    }
+
+    fn heard(&self) {
+        *self.heard_at.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+}
 
 /// A connection to an agent that is reopened after a loss.
 pub(super) struct Link {

@@ -2,14 +2,13 @@
 //! gone.
 
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use throng_observation::host::HostId;
 use tokio::sync::mpsc;
 
-use super::Fingerprint;
 use super::wire::Consent;
 use crate::background::BackgroundThread;
 use crate::rows::RowSender;
@@ -19,75 +18,8 @@ mod link;
 mod translator;
 
 use connection::{Connection, Welcome};
-use link::Link;
-
-/// How to reach an agent.
-#[derive(Clone, Debug)]
-pub struct RemoteConfig {
-    /// Its address, `host:port`.
-    pub address: String,
-    /// The token that it expects.
-    pub token: String,
-    /// Fingerprint of its certificate; `None` means no TLS, allowed on loopback only.
-    pub fingerprint: Option<Fingerprint>,
-}
-
-/// Why an agent cannot be used.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum RemoteError {
-    /// Without TLS the traffic could be read and forged.
-    #[error("the agent at {0} is not on loopback: give the fingerprint that it prints when it starts")]
-    Plain(String),
-    /// No connection could be made.
-    #[error("no agent answers at {address}: {why}; is `throng watch` running there?")]
-    Connect {
-        /// Where.
-        address: String,
-        /// Why.
-        why: String,
-    },
-    /// The connection was accepted, but nothing was received.
-    #[error(
-        "the agent at {address} took the connection and did not answer within {within_s} s: it is too busy, or stopped"
-    )]
-    Silent {
-        /// Where.
-        address: String,
-        /// How long the client waited, seconds.
-        within_s: u64,
-    },
-    /// The connection was closed before anything was received.
-    #[error(
-        "the agent at {address} closed the connection before it said anything: it is busy refusing strangers, who come \
-         faster than it lets them in, or what listens there is no agent; try again, or keep the strangers from its port"
-    )]
-    Closed {
-        /// Where.
-        address: String,
-    },
-    /// The peer has another certificate or does not speak TLS.
-    #[error("the agent at {address} is not the one with fingerprint {expected}: {why}")]
-    Certificate {
-        /// Where.
-        address: String,
-        /// The expected fingerprint.
-        expected: Fingerprint,
-        /// What the peer presented.
-        why: String,
-    },
-    /// The agent refused the session.
-    #[error("the agent at {address} refused: {why}")]
-    Refused {
-        /// Where.
-        address: String,
-        /// The reason it gave.
-        why: String,
-    },
-}
-
-/// Without an answer for this long the agent counts as lost (docs/watch.md). A server at its limit may keep it waiting
-/// for a CPU for part of that time.
-const LOST_AFTER: Duration = Duration::from_secs(5);
+pub use connection::{RemoteConfig, RemoteError};
+use link::{AgentCommand, Link, Shared};
 
 /// A flooded agent admits an address on its first connection of a second: retry this often, and for this long.
 const RETRY_EVERY: Duration = Duration::from_millis(300);
@@ -109,25 +41,6 @@ pub struct RemoteAgent {
     _thread: BackgroundThread,
 }
 
-/// The agent's current state, shared with the connection's thread.
-#[derive(Debug)]
-struct Shared {
-    heard_at: Mutex<Instant>,
-    is_connected: AtomicBool,
-    /// Consent ends when the agent is lost, even if it comes back: another owner may have started it.
-    was_lost: AtomicBool,
-    clock_error_us: AtomicU64,
-    /// Requested profiles that have not arrived.
-    profiles_due: AtomicU32,
-}
-
-/// Commands for the connection's thread.
-enum AgentCommand {
-    Begin { host: HostId, zero: Instant, rows: RowSender, name: Option<String> },
-    Profile { moment: String, duration: Duration },
-    EndProfile,
-}
-
 impl RemoteAgent {
     /// Connects, verifies the certificate, sends the token, and waits for the welcome.
     ///
@@ -139,13 +52,7 @@ impl RemoteAgent {
         let runtime = runtime.map_err(|error| failed(error.to_string()))?;
         let connection = runtime.block_on(Self::open(config))?;
         let (commands, receiver) = mpsc::channel(64);
-        let shared = Arc::new(Shared {
-            heard_at: Mutex::new(Instant::now()),
-            is_connected: AtomicBool::new(true),
-            was_lost: AtomicBool::new(false),
-            clock_error_us: AtomicU64::new(u64::MAX),
-            profiles_due: AtomicU32::new(0),
-        });
+        let shared = Arc::new(Shared::new());
         let (peer, welcome) = (connection.peer, connection.welcome.clone());
         let link = Link { config: config.clone(), shared: shared.clone(), translator: None };
         let work = move || runtime.block_on(link.run(connection, receiver));
@@ -227,23 +134,6 @@ impl Presence {
     #[must_use]
     pub fn was_never_lost(&self) -> bool {
         self.0.is_present() && !self.0.was_lost.load(Relaxed)
-    }
-}
-
-impl Shared {
-    fn is_present(&self) -> bool {
-        let heard_at = *self.heard_at.lock().unwrap_or_else(PoisonError::into_inner);
-        self.is_connected.load(Relaxed) && heard_at.elapsed() < LOST_AFTER
-    }
-
-    /// A requested profile has arrived, or has failed.
-    fn profile_done(&self) {
-        let one_less = |due: u32| Some(due.saturating_sub(1));
-        let _ = self.profiles_due.fetch_update(Relaxed, Relaxed, one_less);
-    }
-
-    fn heard(&self) {
-        *self.heard_at.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
 }
 

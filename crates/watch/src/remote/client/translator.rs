@@ -38,9 +38,8 @@ impl RowTranslator {
         if self.series.len() >= SERIES_MAX && !self.series.contains_key(&theirs.0) {
             self.rows.count_dropped(1);
             if !std::mem::replace(&mut self.reported_too_many, true) {
-                let detail = format!(
-                    "the agent tells more than {SERIES_MAX} series at a time: further ones are not kept"
-                );
+                let detail =
+                    format!("the agent has more than {SERIES_MAX} series at a time: the rest is dropped");
                 self.event(HostEventKind::Unreadable, detail);
             }
             return None;
@@ -109,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_with_too_many_series_is_said_once_and_its_rows_are_counted() {
+    fn too_many_series_of_an_agent_are_reported_once_and_counted() {
         let (rows, receiver) = crate::rows(10);
         let mut translator = RowTranslator::new(HostId(1), None, Instant::now(), rows.clone());
         let max = u32::try_from(SERIES_MAX).unwrap();

@@ -115,7 +115,7 @@ fn name_of(event: &Json) -> String {
 
 /// Why the listener cannot start.
 #[derive(Debug, thiserror::Error)]
-#[error("events of Janus cannot be taken at {address}: {reason}")]
+#[error("cannot listen for events of Janus on {address}: {reason}")]
 pub struct ListenError {
     /// Where.
     pub address: SocketAddr,
@@ -256,7 +256,7 @@ mod tests {
 
     /// As Janus 1.1.2 posts them, alone and in groups.
     #[test]
-    fn events_are_called_after_what_they_say() {
+    fn events_are_named_by_type_and_state() {
         let got = counts(&[
             r#"[{"type":1,"event":{"name":"created"}},{"type":1,"event":{"name":"created"}},{"type":2,"event":{"name":"attached","plugin":"janus.plugin.streaming"}}]"#,
             r#"{"type":16,"subtype":1,"event":{"ice":"failed","stream_id":1}}"#,
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_posted_becomes_a_series_and_what_is_no_event_is_refused() {
+    fn posted_events_become_series_and_invalid_ones_are_refused() {
         use throng_observation::host::HostRow;
         let (listener, receiver) = listen(&(Arc::new(|_| Ok(())) as AddressCheck));
         let post = |body: &str| {
@@ -326,14 +326,14 @@ mod tests {
     }
 
     #[test]
-    fn who_may_not_be_asked_may_not_tell() {
+    fn posts_from_addresses_that_are_not_allowed_are_refused() {
         let (listener, _receiver) = listen(&(Arc::new(|_| Err("no".into())) as AddressCheck));
         let post = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}";
         assert_eq!(answer_of(listener.address(), post), "");
     }
 
     #[test]
-    fn what_is_no_event_is_refused_or_other_and_kinds_are_bounded() {
+    fn invalid_events_are_refused_or_other_and_names_are_bounded() {
         let mut counter = EventCounter::new("e", RunTime(0));
         for body in ["", "7", "\"x\"", "[", "nul"] {
             assert!(!counter.read(body.as_bytes()), "{body}");

@@ -92,7 +92,7 @@ impl JanusRound {
     pub(in crate::scrape) fn process(&mut self, answer: &[u8]) -> Result<(), UnexpectedAnswer> {
         let Some(question) = self.pending.take() else { return Ok(()) };
         let answer: Json = serde_json::from_slice(answer)
-            .map_err(|error| UnexpectedAnswer(format!("the answer of Janus is no JSON: {error}")))?;
+            .map_err(|error| UnexpectedAnswer(format!("the answer of Janus is not JSON: {error}")))?;
         if answer["janus"] != "success" {
             return match question {
                 // Sessions and handles may end between queries (458, 459: no such session, no such handle).
@@ -187,7 +187,7 @@ fn refused(answer: &Json) -> UnexpectedAnswer {
         Some(403) => "; give the admin_secret of janus.jcfg as the endpoint's secret",
         _ => "",
     };
-    UnexpectedAnswer(format!("Janus refuses: {}{help}", beginning(reason)))
+    UnexpectedAnswer(format!("Janus refused: {}{help}", beginning(reason)))
 }
 
 fn number(value: &Json) -> f64 {
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_janus_with_very_many_sessions_is_not_asked_for_each() {
+    fn a_janus_with_very_many_sessions_is_not_queried_for_each() {
         let got = read(&mut Rates::default(), 0, 2_000, 0);
         assert_eq!(got[0], ("janus.sessions".to_owned(), 2_000.0));
         assert!(got[1].1 > 900.0);
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_secret_is_said_with_its_mend() {
+    fn a_wrong_secret_is_reported_with_how_to_fix_it() {
         let mut round = JanusRound::new(None);
         round.next_query();
         let answer = br#"{"janus":"error","error":{"code":403,"reason":"Unauthorized request"}}"#;
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_of_any_other_shape_does_no_harm() {
+    fn answers_in_another_format_do_not_panic() {
         for answer in [
             "",
             "[]",

@@ -1,4 +1,4 @@
-//! Prosody and LiveKit: their metrics, and what their packs say of their threads.
+//! Prosody and LiveKit: their metrics, and their packs' thread descriptions.
 
 use throng_observation::pack::{EndpointKind, packs_of_process};
 use throng_watch::packs;

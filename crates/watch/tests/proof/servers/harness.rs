@@ -1,4 +1,4 @@
-//! What the tests share: a server in a folder of its own, requests to it, and the rows that a watcher made of it.
+//! Shared by the tests: a server in a folder of its own, requests to it, and the rows of its watcher.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -88,7 +88,7 @@ pub(crate) fn get(port: u16, path: &str) -> Vec<u8> {
     answer
 }
 
-/// What a watcher made of a server.
+/// A watched server and its rows.
 pub(crate) struct Watched {
     rows: RowSender,
     receiver: RowReceiver,
@@ -125,7 +125,7 @@ impl Watched {
         tail.follow(log, source, reader, self.writer(), self.clock.clone()).unwrap();
     }
 
-    /// Asks an endpoint each half second, keeping what the pack says matters.
+    /// Scrapes an endpoint each half second, with the pack's metrics filter.
     pub(crate) fn scrape(
         &self,
         pack: &str,
@@ -156,7 +156,7 @@ impl Watched {
         move || Scraper::start(vec![(endpoint, writer)], &clock, &loopback).unwrap()
     }
 
-    /// Takes what has come.
+    /// Takes the rows that have arrived.
     pub(crate) fn take(&mut self) {
         for row in self.receiver.try_iter() {
             match row {
@@ -175,7 +175,7 @@ impl Watched {
         }
     }
 
-    /// The values of all series whose name and labels hold these words.
+    /// The values of all series whose name and labels contain these words.
     pub(crate) fn values(&mut self, words: &[&str]) -> Vec<f64> {
         self.take();
         let fits =

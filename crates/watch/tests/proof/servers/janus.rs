@@ -1,4 +1,4 @@
-//! The real Janus with viewers: its threads are known to its pack, and its admin API tells what it sends.
+//! The real Janus with viewers: its pack knows its threads, and its admin API reports its traffic.
 
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
@@ -33,7 +33,7 @@ impl Drop for Viewers {
 }
 
 #[test]
-fn a_janus_with_viewers_tells_what_it_sends_and_its_threads_are_known() {
+fn a_janus_with_viewers_reports_its_traffic_and_its_threads_are_known() {
     if !requires_root() {
         return;
     }
@@ -90,7 +90,7 @@ fn a_janus_with_viewers_tells_what_it_sends_and_its_threads_are_known() {
 }
 
 #[test]
-fn a_wrong_secret_of_janus_is_said() {
+fn a_wrong_janus_secret_is_reported() {
     if !requires_root() {
         return;
     }

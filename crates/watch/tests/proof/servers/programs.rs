@@ -1,4 +1,4 @@
-//! What programs say: ffmpeg through a pipe, a journal that is not there.
+//! Program output: ffmpeg through a pipe, and a missing journal.
 
 use std::io::{PipeReader, pipe};
 use std::os::unix::fs::PermissionsExt;
@@ -48,7 +48,7 @@ fn the_speed_of_an_ffmpeg_is_a_series() {
 
 #[test]
 fn a_program_that_floods_its_pipe_is_not_held_up() {
-    // 200,000 lines, 20 times what the pipe holds: it ends only if somebody reads all along.
+    // 200,000 lines, 20 times the pipe's capacity: the program ends only if the pipe is drained.
     let (reader, writer) = pipe().unwrap();
     let mut child = Command::new("sh")
         .args(["-c", "yes 'Too many open files, and more words to fill the line' | head -n 200000"])
@@ -73,10 +73,10 @@ fn a_program_that_floods_its_pipe_is_not_held_up() {
 }
 
 #[test]
-fn a_journal_is_read_through_its_program_and_one_that_ends_is_said() {
+fn a_journal_is_read_through_journalctl_and_its_end_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let program = folder.path().join("journalctl");
-    // Says one line, checks how it was called, and dies.
+    // Prints one line, checks its arguments, and exits.
     let script = "#!/bin/sh\ncase \"$*\" in *--follow*--unit=janus.service) echo 'Too many open files';; esac\n\
                   echo 'no permission' >&2\nexit 1\n";
     std::fs::write(&program, script).unwrap();
@@ -92,7 +92,7 @@ fn a_journal_is_read_through_its_program_and_one_that_ends_is_said() {
 }
 
 #[test]
-fn a_unit_that_is_an_option_is_refused_and_a_missing_journal_is_said() {
+fn a_unit_name_like_an_option_is_refused_and_a_missing_journal_is_reported() {
     let watched = Watched::new();
     let reader = || LogKind::Lines(std::sync::Arc::new(Patterns::new([]).unwrap()));
     let mut tail = Tail::new();

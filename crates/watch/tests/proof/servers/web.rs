@@ -1,4 +1,4 @@
-//! nginx, lighttpd and Caddy: what their access logs and status pages tell is what was asked of them.
+//! nginx, lighttpd and Caddy: their access logs and status pages match the requests sent.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -146,7 +146,7 @@ fn a_rotated_log_of_nginx_is_followed() {
 }
 
 #[test]
-fn the_status_page_of_nginx_counts_what_was_asked() {
+fn the_status_page_of_nginx_counts_requests() {
     let Some((_server, port)) = nginx("combined") else { return };
     let mut watched = Watched::new();
     let url = format!("http://127.0.0.1:{port}/basic_status");
