@@ -138,39 +138,25 @@ impl Member {
                 }
             }
             RoomOutput::WantOffer(id) => {
-                if let Some(connection) = self.connection(now, id) {
-                    connection.offer(now);
-                }
-                self.drain(now, id);
+                self.make_connection(now, id);
+                self.on_connection(now, id, |connection| connection.offer(now));
             }
             RoomOutput::RemoteOffer(id, sdp) => {
-                if let Some(connection) = self.connection(now, id) {
-                    connection.remote_offer(now, sdp);
-                }
-                self.drain(now, id);
+                self.make_connection(now, id);
+                self.on_connection(now, id, |connection| connection.remote_offer(now, sdp));
             }
             RoomOutput::RemoteAnswer(id, sdp) => {
-                if let Some(connection) = self.peers.get_mut(&id) {
-                    connection.remote_answer(now, &sdp);
-                }
-                self.drain(now, id);
+                self.on_connection(now, id, |connection| connection.remote_answer(now, &sdp));
             }
             RoomOutput::RemoteCandidate(id, candidate) => {
-                if let Some(connection) = self.peers.get_mut(&id) {
-                    connection.remote_candidate(now, candidate);
-                }
-                self.drain(now, id);
+                self.on_connection(now, id, |connection| connection.remote_candidate(now, candidate));
             }
             RoomOutput::Streams(id, streams) => {
-                if let Some(connection) = self.connection(now, id) {
-                    connection.streams(now, streams);
-                }
-                self.drain(now, id);
+                self.make_connection(now, id);
+                self.on_connection(now, id, |connection| connection.streams(now, streams));
             }
             RoomOutput::LayerSent(id, mid, layer) => {
-                if let Some(connection) = self.peers.get_mut(&id) {
-                    connection.layer_sent(now, &mid, layer);
-                }
+                self.on_connection(now, id, |connection| connection.layer_sent(now, &mid, layer));
             }
             RoomOutput::Publishers(people) => {
                 self.behaviour.people(people);
@@ -245,36 +231,40 @@ impl Member {
             return;
         }
         for id in self.peers.keys().copied().collect::<Vec<_>>() {
-            if let Some(connection) = self.peers.get_mut(&id) {
-                connection.relay_announced(relay.clone());
-            }
-            self.drain(now, id);
+            self.on_connection(now, id, |connection| connection.relay_announced(relay.clone()));
         }
         self.relays.push(relay);
     }
 
-    /// The connection of that number, made if it is not there.
-    fn connection(&mut self, now: Instant, id: PeerId) -> Option<&mut Connection> {
-        if !self.peers.contains_key(&id) {
-            if self.peers.len() >= PEERS_MAX {
-                self.anomaly("signalling", format!("more than {PEERS_MAX} peer connections"));
-                return None;
-            }
-            let config = ConnectionConfig {
-                number: id.0,
-                options: Arc::clone(&self.options),
-                seed: self.options.seed ^ u64::from(id.0).wrapping_mul(0x9e37_79b9_7f4a_7c15),
-                joined_at: self.started_at.unwrap_or(now),
-                first_track: (id.0.max(1) - 1).saturating_mul(TRACKS_EACH),
-                in_room: true,
-            };
-            let outgoing = if id == PeerId::PUBLISHER { self.outgoing.clone() } else { Vec::new() };
-            let mut connection = Connection::new(config, outgoing);
-            connection.set_server(self.server);
-            self.relays.iter().for_each(|relay| connection.relay_announced(relay.clone()));
-            self.peers.insert(id, connection);
+    /// Makes the connection of that number, if it is not there.
+    fn make_connection(&mut self, now: Instant, id: PeerId) {
+        if self.peers.contains_key(&id) {
+            return;
         }
-        self.peers.get_mut(&id)
+        if self.peers.len() >= PEERS_MAX {
+            return self.anomaly("signalling", format!("more than {PEERS_MAX} peer connections"));
+        }
+        let config = ConnectionConfig {
+            number: id.0,
+            options: Arc::clone(&self.options),
+            seed: self.options.seed ^ u64::from(id.0).wrapping_mul(0x9e37_79b9_7f4a_7c15),
+            joined_at: self.started_at.unwrap_or(now),
+            first_track: (id.0.max(1) - 1).saturating_mul(TRACKS_EACH),
+            in_room: true,
+        };
+        let outgoing = if id == PeerId::PUBLISHER { self.outgoing.clone() } else { Vec::new() };
+        let mut connection = Connection::new(config, outgoing);
+        connection.set_server(self.server);
+        self.relays.iter().for_each(|relay| connection.relay_announced(relay.clone()));
+        self.peers.insert(id, connection);
+    }
+
+    /// Has the connection of that number do something, if it is there.
+    fn on_connection(&mut self, now: Instant, id: PeerId, act: impl FnOnce(&mut Connection)) {
+        if let Some(connection) = self.peers.get_mut(&id) {
+            act(connection);
+            self.drain(now, id);
+        }
     }
 
     fn drain(&mut self, now: Instant, id: PeerId) {

@@ -127,7 +127,7 @@ impl Streaming {
                 self.state = State::Attaching;
             }
             SessionEvent::Attached(_, handle) if matches!(self.state, State::Attaching) => {
-                self.watch(now, handle)
+                self.watch(now, handle);
             }
             SessionEvent::Done(Ask::Destroy) => self.goodbye(),
             SessionEvent::Refused(tag, code, reason) => return self.refused(tag, code, &reason),
