@@ -126,7 +126,7 @@ pub(super) fn locks(context: &Context<'_>) -> CheckResult {
     let share = samples.0.fail();
     match turns(context) {
         Ok(turns) if turns.is_python => Err(NoFinding::NotApplicable),
-        Ok(turns) => by_turns(context, &turns, samples),
+        Ok(turns) => by_turns(context, &turns, &samples),
         Err(why) if share < LOCK_SHARE_MIN => Err(why),
         Err(_) => Ok(Candidate {
             used: (share / LOCK_SHARE_FULL).clamp(0.0, 1.0),
@@ -166,7 +166,7 @@ impl LockSamples {
 }
 
 /// Lock contention of threads that share one core: context switches or lock samples have to show it.
-fn by_turns(context: &Context<'_>, turns: &Turns<'_, '_>, samples: LockSamples) -> CheckResult {
+fn by_turns(context: &Context<'_>, turns: &Turns<'_, '_>, samples: &LockSamples) -> CheckResult {
     let mut candidate = candidate(context, turns, LOCK_KEY, LOCK_TITLE.into(), LOCK_CHANGE.into());
     let switches = context.host.metric(metric::THREAD_SWITCHES_VOLUNTARY.name).iter();
     let own: Vec<_> = switches.filter(|series| series.label("pid") == turns.pid).collect();
