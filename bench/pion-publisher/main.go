@@ -1,6 +1,6 @@
 // Publishers of a Janus VideoRoom on pion/webrtc, built as its examples are: a PeerConnection a client, samples of a file
-// written to its tracks in their time, pion's default interceptors (sender reports, NACK, transport-cc). It is the peer that
-// the cost of throng's publishers is measured against.
+// written to its tracks in real time, pion's default interceptors (sender reports, NACK, transport-cc). The cost of throng's
+// publishers is compared with it.
 //
 // Every second it prints one JSON line with what it has sent in all; bench/ reads CPU time and memory of the process from
 // outside, as it does for throng.

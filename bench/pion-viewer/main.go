@@ -1,5 +1,5 @@
 // A Janus Streaming viewer on pion/webrtc, built the way OvenRtcTester is: one signalling connection and one
-// PeerConnection a client, OnTrack starts a loop that reads RTP. It is the peer that throng's cost is measured against.
+// PeerConnection a client, OnTrack starts a loop that reads RTP. The cost of throng's viewers is compared with it.
 //
 // Every second it prints one JSON line with what it has received in all; bench/ reads CPU time and memory of the
 // process from outside, as it does for throng.

@@ -1,4 +1,4 @@
-//! What a conference costs on a real Janus: publishers beside those of pion, receivers of many streams beside viewers of
+//! The cost of a conference on a real Janus: publishers compared with those of pion, receivers of many streams compared with viewers of
 //! one, and a conference in which all receive all.
 
 use std::io::{BufRead, BufReader};
@@ -28,11 +28,11 @@ const SETTLE: Duration = Duration::from_secs(3);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Crowd {
-    /// `throng view` whose participants send and receive nobody.
+    /// `throng view` whose participants send and receive nothing.
     Publishers(u32),
     /// The same on pion.
     PionPublishers(u32),
-    /// `throng view` whose participants receive everybody who is in the room and send nothing.
+    /// `throng view` whose participants receive all others in the room and send nothing.
     Receivers(u32),
     /// `throng view` of a conference: all send and receive all.
     Conference(u32),

@@ -1,4 +1,4 @@
-//! The benchmarks behind docs/performance.md: what a generator costs on a real server, measured from outside.
+//! The benchmarks of docs/performance.md: the cost of a generator on a real server, measured from outside.
 
 pub mod machine;
 pub mod process;

@@ -1,4 +1,4 @@
-//! One run of one generator on Janus: what a playing crowd costs, and what joining costs.
+//! One run of one generator on Janus: the cost of a playing crowd, and of joins.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -62,14 +62,14 @@ pub struct Playing {
     pub packets: f64,
     /// Packets that went into Janus in it, times viewers.
     pub expected_packets: f64,
-    /// Packets lost over the whole run, where the generator says so.
+    /// Packets lost over the whole run, if the generator reports them.
     pub lost: Option<i64>,
     /// Resident memory at its end, kB.
     pub rss_kb: u64,
     /// The share of one CPU that Janus used in it.
     pub server_cpu_ratio: f64,
     /// The share of it in which Janus's CPU, which feed and harness use as well, was not idle. Near 1 the server was
-    /// full, and what is missing of the packets says nothing about the generator.
+    /// full, and missing packets are not caused by the generator.
     pub server_core_busy_ratio: f64,
     /// Load average at its end.
     pub load: f64,

@@ -105,7 +105,7 @@ impl CoreTime {
     }
 }
 
-/// Binds this process, and what it starts from here on, to one CPU.
+/// Binds this process and its future children to one CPU.
 ///
 /// # Errors
 /// When the machine does not have that CPU.

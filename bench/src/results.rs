@@ -58,7 +58,7 @@ impl Spread {
     }
 }
 
-/// What one generator came to at one number of viewers; absent where no run counted.
+/// The figures of one generator at one number of viewers; absent if no run counts.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Figures {
     /// CPU time per packet received, microseconds.
@@ -90,7 +90,7 @@ impl Results {
         kinds.into_keys().collect()
     }
 
-    /// What `kind` came to with `viewers`.
+    /// The figures of `kind` with `viewers`.
     #[must_use]
     pub fn figures(&self, kind: Kind, viewers: u32) -> Figures {
         let all = || self.playing.iter().filter(|run| run.kind == kind && run.viewers == viewers);
@@ -114,7 +114,7 @@ impl Results {
         }
     }
 
-    /// What the floor came to with `viewers`.
+    /// The CPU time of the floor with `viewers`, microseconds a packet.
     #[must_use]
     pub fn floor_us(&self, viewers: u32) -> Option<Spread> {
         Spread::of(self.floor.iter().filter(|run| run.viewers == viewers).map(|run| run.cpu_us_per_packet))

@@ -1,4 +1,4 @@
-//! The stream that everybody watches: a clip encoded once, played into the server by way of a gate that counts it.
+//! The stream of all viewers: a clip encoded once, sent to the server through a gate that counts it.
 
 use std::net::UdpSocket;
 use std::path::Path;

@@ -1,9 +1,8 @@
-// A WHEP server on pion/webrtc with one limit that is asked for: a server of another make, in another runtime, than the stage
-// that the other limits of the lab are planted in.
+// A WHEP server on pion/webrtc with one planted limit: another implementation and runtime than the stage, in which most limits of the
+// lab are planted.
 //
 // It prints its URL and serves until it is killed. Pictures are VP8 in form only (RFC 7741): a key frame each second, 25
-// frames a second, 1 Mbit/s. Each viewer has a goroutine of its own that sends its packets, so that what GOMAXPROCS allows is
-// what there is.
+// frames a second, 1 Mbit/s. Each viewer has a goroutine that sends its packets, so that GOMAXPROCS is the limit.
 package main
 
 import (
@@ -39,7 +38,7 @@ var (
 	serialJoin      = flag.Duration("serial-join", 0, "how long each join takes; one at a time")
 )
 
-// burn uses the CPU for so long: this thread's share of it, whatever else runs.
+// burn uses CPU time of this thread for a duration.
 func burn(duration time.Duration) {
 	for began := time.Now(); time.Since(began) < duration; {
 	}
@@ -102,7 +101,7 @@ func (v *viewers) play() {
 	key, others := makeFrame(keyFrameBytes, true), makeFrame(frameBytes, false)
 	began := time.Now()
 	for number := 0; ; number++ {
-		// By the clock, not by a ticker, which leaves out what it is late for.
+		// By the clock, not by a ticker, which skips late ticks.
 		time.Sleep(time.Until(began.Add(time.Duration(number) * time.Second / framesPerSecond)))
 		next := others
 		if number%framesPerSecond == 0 {
@@ -111,7 +110,7 @@ func (v *viewers) play() {
 		next.timestamp = uint32(number) * (90_000 / framesPerSecond)
 		v.mutex.Lock()
 		for queue := range v.queues {
-			// Who is seconds behind is given no more, as in any server with a bounded queue.
+			// A viewer that is seconds behind gets no more frames, as in any server with a bounded queue.
 			select {
 			case queue <- next:
 			default:
@@ -143,7 +142,7 @@ func send(track *webrtc.TrackLocalStaticRTP, queue chan frame) {
 	}
 }
 
-// addSound adds a track of 50 packets a second that nobody will listen to.
+// addSound adds an audio track of 50 packets a second without content.
 func addSound(peer *webrtc.PeerConnection) error {
 	track, err := webrtc.NewTrackLocalStaticRTP(webrtc.RTPCodecCapability{MimeType: webrtc.MimeTypeOpus}, "audio", "pion")
 	if err != nil {
@@ -156,7 +155,7 @@ func addSound(peer *webrtc.PeerConnection) error {
 		packet := &rtp.Packet{Payload: make([]byte, 80), Header: rtp.Header{Version: 2}}
 		began := time.Now()
 		for range time.Tick(soundEvery) {
-			// A tick that was missed is made up for, or the sound would fall behind its own clock.
+			// Missed ticks are made up for, or the audio would fall behind its clock.
 			for due := time.Since(began) / soundEvery; time.Duration(packet.Timestamp/960) < due; packet.Timestamp += 960 {
 				if track.WriteRTP(packet) != nil || peer.ConnectionState() == webrtc.PeerConnectionStateClosed {
 					return
@@ -168,13 +167,13 @@ func addSound(peer *webrtc.PeerConnection) error {
 	return nil
 }
 
-// dropping is a socket that loses media beyond a rate, silently: the sender is told that all was sent.
+// dropping is a socket that silently drops media above a rate: the sender sees no error.
 type dropping struct {
 	net.PacketConn
 	left atomic.Int64
 }
 
-// refill gives what a moment may take; what was left over is good for a fifth of a second.
+// refill adds the tokens of the elapsed time; the bucket holds a fifth of a second.
 func (d *dropping) refill(perSecond int) {
 	const parts = 50
 	for range time.Tick(time.Second / parts) {
@@ -216,7 +215,7 @@ type server struct {
 	peers   map[string]*webrtc.PeerConnection
 }
 
-// join answers an offer (RFC 9725's sibling, draft-ietf-wish-whep): 201 with the answer and where the session lives.
+// join answers an offer (draft-ietf-wish-whep): 201 with the answer and the URL of the session.
 func (s *server) join(response http.ResponseWriter, request *http.Request) {
 	offer, err := io.ReadAll(io.LimitReader(request.Body, 1<<20))
 	if err != nil {

@@ -1,4 +1,4 @@
-//! A conference on the real Janus VideoRoom, in which everybody sends to everybody, and what it costs.
+//! The cost of a conference on the real Janus VideoRoom in which all participants send to all.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -10,34 +10,34 @@ use crate::planted::FRAME_RATIO;
 use crate::search::Lab;
 use crate::stage::CpuOf;
 
-/// Everybody sends the test card of this size (256 kbit/s) and sound.
+/// Each participant sends the test card of this size (256 kbit/s) and audio.
 const PICTURE: &str = "crowd.publish.video=240p";
-/// The sizes that tell what a participant and what a pair costs; near the limit that is to be told, since Janus does more for
-/// each in a small conference, whose threads sleep and wake for every packet.
+/// The sizes from which the cost of a participant and of a pair are computed; near the limit, since a small conference costs Janus more
+/// per participant: its threads sleep and wake for every packet.
 const SIZES: [u32; 2] = [6, 12];
 
-/// What a conference costs, as `a·n + b·n·(n − 1)`: each participant, and each pair.
+/// The cost of a conference, as `a·n + b·n·(n − 1)`: each participant, and each pair.
 pub(crate) struct Cost {
     each: f64,
     pair: f64,
 }
 
 impl Cost {
-    /// Of two conferences that were looked at.
+    /// From two measured conferences.
     fn of([few, many]: [(u32, f64); 2]) -> Self {
         let each = |(n, used): (u32, f64)| used / f64::from(n);
         let pair = (each(many) - each(few)) / f64::from(many.0 - few.0);
         Self { pair, each: each(few) - pair * f64::from(few.0 - 1) }
     }
 
-    /// The size at which so much is used up.
+    /// The size whose cost is `whole`.
     pub(crate) fn limit(&self, whole: f64) -> f64 {
         let half = (self.each - self.pair) / (2.0 * self.pair);
         (half * half + whole / self.pair).sqrt() - half
     }
 }
 
-/// What conferences at `url` cost the process `pid`.
+/// The CPU cost of conferences at `url` in the process `pid`.
 pub(crate) fn cpu(lab: &Lab, crowd: &Namespace, url: &str, pid: u32) -> anyhow::Result<Cost> {
     let mut seen = [(0, 0.0); 2];
     for (place, size) in seen.iter_mut().zip(SIZES) {
@@ -51,13 +51,13 @@ pub(crate) fn cpu(lab: &Lab, crowd: &Namespace, url: &str, pid: u32) -> anyhow::
         std::thread::sleep(Duration::from_secs(7));
         *place = (size, (CpuOf::Process.on_cpu_s(pid)? - before) / 7.0);
         ensure!(command.wait()?.success(), "the probe of {size} failed");
-        // Janus keeps sessions for a moment.
+        // Janus keeps sessions for a short time.
         std::thread::sleep(Duration::from_secs(2));
     }
     Ok(Cost::of(seen))
 }
 
-/// What conferences at `url` send down the line, bits a second on the wire, with frame headers.
+/// The traffic of conferences at `url`, bits a second on the wire, with frame headers.
 pub(crate) fn line(lab: &Lab, crowd: &Namespace, url: &str) -> anyhow::Result<Cost> {
     let mut seen = [(0, 0.0); 2];
     for (place, size) in seen.iter_mut().zip(SIZES) {
@@ -67,5 +67,5 @@ pub(crate) fn line(lab: &Lab, crowd: &Namespace, url: &str) -> anyhow::Result<Co
     Ok(Cost::of(seen))
 }
 
-/// What a search of a conference is asked.
+/// The arguments of a search with a conference.
 pub(crate) const ASKED: [&str; 4] = ["--set", PICTURE, "--ceiling", "60"];

@@ -1,5 +1,5 @@
-//! The truth lab: plants one known limit after another in a real server, lets `throng find` look for it, and writes the
-//! confusion matrix of `docs/truth.md`.
+//! The truth lab: plants one known limit after another in a real server, runs `throng find` on it, and prints the confusion matrix of
+//! `docs/truth.md`.
 //!
 //! `cargo run --release -p throng-lab -- --throng target/release/throng`
 
@@ -24,10 +24,10 @@ use planted::{ALL, Planted};
 use search::Lab;
 use table::Judged;
 
-/// Ends so with `--short` where an answer was not decided, and none was wrong.
+/// Exit code with `--short` if an answer was undecided and none was wrong.
 const UNDECIDED: u8 = 4;
 
-/// Plants limits and lets throng look for them.
+/// Plants limits and runs throng on them.
 #[derive(Debug, Parser)]
 struct Arguments {
     /// The throng to try
@@ -65,7 +65,7 @@ fn main() -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Plants, searches, and judges the answer; nothing where the plant could not be made.
+/// Plants a limit, searches, and judges the answer; `None` if the limit could not be planted.
 fn judge(lab: &Lab, planted: &Planted) -> Option<Judged> {
     eprintln!("{}: {}", planted.name, planted.what);
     let (began, cpu_before) = (Instant::now(), CpuTime::so_far());
@@ -83,8 +83,8 @@ fn judge(lab: &Lab, planted: &Planted) -> Option<Judged> {
     }
 }
 
-/// One after another; what does not come out right is tried once more, in case the machine's other work was the reason. An
-/// answer that says that it could not decide is no error, nor one that blames the generator while a hypervisor took its CPU time.
+/// Runs one after another; a wrong answer is tried once more, because other load may have been the reason. An undecided answer is no
+/// error, nor one that names the generator under CPU steal.
 fn short(lab: &Lab, wanted: &[&Planted]) -> anyhow::Result<ExitCode> {
     let judge_twice = |planted: &&Planted| match judge(lab, planted) {
         Some(one) if one.is_right() => Some(one),

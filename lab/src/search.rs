@@ -8,17 +8,17 @@ use serde_json::Value;
 use tempfile::TempDir;
 use throng_sim::namespace::Namespace;
 
-/// What all plants need.
+/// The environment of all planted limits.
 pub(crate) struct Lab {
     pub(crate) throng: PathBuf,
-    /// Only the answers count, not how near they are.
+    /// Only the answers count, not their accuracy.
     pub(crate) is_short: bool,
     budget: String,
     keep: Option<PathBuf>,
     scratch: TempDir,
 }
 
-/// What throng answered.
+/// The answer of throng.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Answer {
     /// `capacity.verdict`.
@@ -31,11 +31,11 @@ pub(crate) struct Answer {
     pub(crate) explained_by: Vec<String>,
 }
 
-/// An answer and the truth that was measured beside it.
+/// An answer and the measured true limit.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Outcome {
     pub(crate) answer: Answer,
-    /// The crowd at which the planted limit is reached, where it has one.
+    /// The crowd at which the planted limit is reached, if known.
     pub(crate) truth: Option<f64>,
 }
 
@@ -59,7 +59,7 @@ impl Lab {
         }
     }
 
-    /// Searches for the limit of `url`; `more` are further arguments, `watch` says whom to watch.
+    /// Searches for the limit of `url`; `more` are further arguments, `watch` selects the process to watch.
     pub(crate) fn find(
         &self,
         namespace: Option<&Namespace>,
@@ -71,7 +71,7 @@ impl Lab {
         self.find_by(self.command(namespace), name, url, watch, more)
     }
 
-    /// As [`Self::find`], by a command that runs throng in its own way.
+    /// As [`Self::find`], with a given command for throng.
     pub(crate) fn find_by(
         &self,
         mut command: Command,
@@ -90,13 +90,13 @@ impl Lab {
         Ok(answer(&summary))
     }
 
-    /// What one viewer of `url` gets, bits per second on the wire. Loopback, or addresses of the lab.
+    /// The rate of one viewer of `url`, bits per second on the wire. Loopback, or addresses of the lab.
     pub(crate) fn bits_per_viewer(&self, namespace: Option<&Namespace>, url: &str) -> anyhow::Result<f64> {
         let viewers = 5;
         Ok(self.bits(namespace, url, viewers, &[])? / f64::from(viewers))
     }
 
-    /// What a crowd of so many gets together once it is complete, bits per second on the wire.
+    /// The rate of a complete crowd of `size`, bits per second on the wire.
     pub(crate) fn bits(
         &self,
         namespace: Option<&Namespace>,

@@ -1,4 +1,4 @@
-//! The stage as a server whose limit is set, and what a viewer costs it.
+//! The stage as a server with a planted limit, and its cost of a viewer.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -12,7 +12,7 @@ use throng_sim::namespace::Namespace;
 use crate::cgroup::Group;
 use crate::search::Lab;
 
-/// How the crowds come that tell what a viewer costs, and how long they are looked at.
+/// The join interval of the crowds that measure the cost of a viewer, and the time of the measurement.
 const JOINS_EVERY: Duration = Duration::from_millis(50);
 const LOOKS_FOR: Duration = Duration::from_secs(8);
 
@@ -38,8 +38,8 @@ impl Stage {
         Self::of(&mut command)
     }
 
-    /// Starts one on loopback that is started again whenever it ends, as service managers do; in `group`, if there is one.
-    /// [`Self::pid`] is then its keeper's.
+    /// Starts one on loopback that is restarted whenever it ends, as by a service manager; in `group`, if there is one. [`Self::pid`] is
+    /// then that of the supervising shell.
     pub(crate) fn kept_alive(lab: &Lab, group: Option<&Group>, arguments: &[&str]) -> anyhow::Result<Self> {
         // The port that it comes back to: free a moment ago.
         let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?.to_string();
@@ -59,7 +59,7 @@ impl Stage {
             let line = line.ok()?;
             line.split_whitespace().find(|word| word.starts_with("whep+")).map(str::to_owned)
         });
-        // What it says later must find a reader, or it would stop to wait for one.
+        // Its output must be read, or it would block.
         std::thread::spawn(move || lines.for_each(drop));
         match url {
             Some(url) => Ok(Self { process, url }),
@@ -92,9 +92,8 @@ impl Stage {
         counters[name].as_f64().with_context(|| format!("no counter {name}"))
     }
 
-    /// The crowd at which `whole` of a count is used up a second: a straight line through what a few viewers use, who pay for
-    /// what all share, and what four fifths of that crowd do. The further from the limit, the more each viewer seems to cost:
-    /// a busy server does more at once.
+    /// The crowd at which a count grows by `whole` a second: a straight line through the use of a few viewers, which includes the shared
+    /// cost, and of four fifths of that crowd. Far from the limit each viewer seems to cost more, because a busy server batches work.
     pub(crate) fn limit(
         &self,
         lab: &Lab,
@@ -131,7 +130,7 @@ impl Stage {
         Ok(grown)
     }
 
-    /// The crowd whose CPU time comes to `cores`: of the whole process, or of its busiest thread alone.
+    /// The crowd that uses `cores`: of the whole process, or of its busiest thread alone.
     pub(crate) fn cpu_limit(&self, lab: &Lab, of: CpuOf, cores: f64) -> anyhow::Result<f64> {
         self.limit(lab, cores, |stage| of.on_cpu_s(stage.pid()))
     }
@@ -170,20 +169,20 @@ impl CpuOf {
     }
 }
 
-/// What grows with the crowd in a straight line.
+/// A linear function of the crowd.
 struct Line {
     shared: f64,
     each: f64,
 }
 
 impl Line {
-    /// Through what two crowds use.
+    /// Through the use of two crowds.
     fn through((few, by_few): (u32, f64), (many, by_many): (u32, f64)) -> Self {
         let each = (by_many - by_few) / f64::from(many - few);
         Self { shared: by_few - each * f64::from(few), each }
     }
 
-    /// The crowd at which so much is used up.
+    /// The crowd that uses `whole`.
     fn limit(&self, whole: f64) -> f64 {
         (whole - self.shared) / self.each
     }
@@ -191,7 +190,7 @@ impl Line {
 
 impl Drop for Stage {
     fn drop(&mut self) {
-        // Of a stage that is kept alive, its keeper goes first.
+        // Of a supervised stage, the shell ends first.
         let pid = self.pid();
         let children =
             std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();

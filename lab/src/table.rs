@@ -6,16 +6,16 @@ use std::time::Duration;
 use crate::planted::Planted;
 use crate::search::Outcome;
 
-/// A capacity this near the truth is right.
+/// Largest error of a right capacity.
 const ERROR_MAX: f64 = 0.05;
-/// From this score on a finding is a confident verdict.
+/// Least score of a confident finding.
 const CONFIDENT: f64 = 70.0;
 /// A hypervisor that takes more than this share of the CPU time is to blame where the generator was the limit.
 const STEAL_MIN: f64 = 0.01;
 /// The finding that the load was not offered.
 const GENERATOR_LIMITED: &str = "generator_limited";
 
-/// One plant and what became of it.
+/// The result of one planted limit.
 pub(crate) struct Judged {
     name: &'static str,
     what: &'static str,
@@ -57,13 +57,13 @@ impl Judged {
         (is_open || is_cpu_stolen) && !self.is_confidently_wrong()
     }
 
-    /// Something that is not planted is named for sure. That the generator was the limit says nothing of the server.
+    /// A limit that is not planted is named with confidence. That the generator was the limit is no statement on the server.
     fn is_confidently_wrong(&self) -> bool {
         let answer = &self.outcome.answer;
         !self.is_named() && answer.score >= CONFIDENT && answer.finding != GENERATOR_LIMITED
     }
 
-    /// Found less true, as a share of the true.
+    /// The relative error of the capacity.
     fn error(&self) -> Option<f64> {
         Some(self.outcome.answer.users? / self.outcome.truth? - 1.0)
     }

@@ -1,5 +1,5 @@
-//! Measures what conferences cost on a real Janus: publishers against pion's, one receiver of many streams against many of
-//! one, and a conference of 25; prints tables with the goals beside, and puts them into docs/performance.md.
+//! Measures the cost of conferences on a real Janus: publishers against pion's, one receiver of many streams against many of one, and a
+//! conference of 25; prints tables with the goals, and writes them into docs/performance.md.
 //!
 //! ```text
 //! bench/conference.sh            # builds everything, then this; some four minutes
@@ -25,7 +25,7 @@ use throng_sim::namespace::Namespace;
 const MEDIA: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
 /// Between runs, for Janus to let the participants of the last one go.
 const PAUSE: Duration = Duration::from_secs(2);
-/// How many others one participant receives: the seat of one in a conference of 100.
+/// The number of others that one participant receives in a conference of 100.
 const OTHERS: u32 = 99;
 
 /// What conferences cost on a real Janus; needs root (it makes network namespaces) and two CPUs
@@ -115,7 +115,7 @@ fn publishers(arguments: &Arguments, bench: &Bench<'_>) -> Result<Vec<Measured>>
     order.into_iter().map(|crowd| shown(bench, crowd)).collect()
 }
 
-/// One who receives many, and many who receive one: as many streams in both.
+/// One receiver of many streams, and many receivers of one: as many streams in both.
 fn receivers(arguments: &Arguments, bench: &Bench<'_>) -> Result<Vec<Measured>> {
     let mut all = Vec::new();
     for repeat in 0..arguments.repeat {
@@ -157,7 +157,7 @@ fn shown(bench: &Bench<'_>, crowd: Crowd) -> Result<Measured> {
     Ok(run)
 }
 
-/// The tables, goals beside.
+/// The tables with the goals.
 fn told(arguments: &Arguments, machine: &Machine, all: &[Measured]) -> String {
     let mut out = String::new();
     // Writing to a String cannot fail, here and below.

@@ -1,4 +1,4 @@
-//! What the profiler costs: its own CPU time, and what it takes from the programs that it samples.
+//! The cost of the profiler: its own CPU time, and the slowdown of the programs that it samples.
 //!
 //! Two programs do the same fixed work again and again, in turns without and with each way of sampling. CPU time of the
 //! same work is compared, not elapsed time: other programs on the machine then disturb little.

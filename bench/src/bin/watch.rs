@@ -1,4 +1,4 @@
-//! What watching 2,000 threads costs, beside `pidstat -t 1` and `top -H -b -d 1` on the same host at the same time.
+//! The cost of watching 2,000 threads, compared with `pidstat -t 1` and `top -H -b -d 1` on the same host at the same time.
 
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -111,7 +111,7 @@ fn tell(arguments: &Arguments, costs: &[Cost]) {
     }
 }
 
-/// Waits for a program and reads what the kernel says it used.
+/// Waits for a program and reads its resource use from the kernel.
 fn wait(name: &'static str, child: &Child, began: Instant) -> anyhow::Result<Cost> {
     let pid = i32::try_from(child.id())?;
     let mut status = 0;

@@ -28,7 +28,7 @@ use throng_store::{RunFolder, RunWriter};
 struct Arguments {
     /// The run folder.
     folder: PathBuf,
-    /// Viewers, who come within the first half of the run.
+    /// Viewers, who join within the first half of the run.
     #[arg(long, default_value_t = 1_000)]
     participants: u32,
     /// Length of the run.
@@ -37,7 +37,7 @@ struct Arguments {
     /// Threads of the server, each of which does something each second.
     #[arg(long, default_value_t = 2_000)]
     threads: u32,
-    /// As a search makes it: loads are held, the last one fails, and every second says how the users fared.
+    /// As from a search: loads are held, the last one fails, and every second has the users' experience.
     #[arg(long)]
     holds: bool,
 }

@@ -1,9 +1,8 @@
-//! The verdict: which finding stopped the server, which only follow from it, and what was looked at and is fine.
+//! The bottleneck: which finding stopped the server, which findings are its symptoms, and which limits are ruled out.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use throng_observation::Goal;
-use throng_observation::host::Unit;
 use throng_observation::host::measured::{Host, hosts};
 use throng_observation::run::RunData;
 
@@ -12,8 +11,8 @@ use crate::demand::{self, Demand, JoinCost, joins};
 use crate::findings::gate::{Gate, gate};
 use crate::findings::score::{AHEAD_MIN, BOTTLENECK_MIN, CAP_COMPANY, SUSPECT_MIN, score};
 use crate::findings::{
-    Candidate, CheckResult, Evidence, Finding, FindingRole, GENERATOR, NEVER_CONNECTED, OF_THE_CROWD,
-    PROCESS_STOPPED, RULES, SERVER_CRASHED,
+    CLIENT_SIDE, CONNECTED, Candidate, Evidence, FRAME_DELAY, Finding, FindingRole, GENERATOR,
+    NEVER_CONNECTED, NoFinding, PROCESS_STOPPED, RULES, SERVER_CRASHED,
 };
 use crate::knowledge::Knowledge;
 use crate::windows::Windows;
@@ -23,25 +22,25 @@ mod symptoms;
 
 pub use other_processes::OtherProcessesCpu;
 
-/// Lines of evidence that a finding has at least, and of what was not the limit at most.
+/// Least lines of evidence of a finding, and most lines of what is ruled out.
 const EVIDENCE_MIN: usize = 3;
 const RULED_OUT_MAX: usize = 8;
 
-/// What was found out about the cause.
+/// The verdict on the cause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum BottleneckVerdict {
     /// One finding stands out: at least 70 points, and 15 ahead of the next.
     Bottleneck,
-    /// Two or more are full at once, or by turns: within 15 points of each other.
+    /// Two or more are full together or in turns: within 15 points of each other.
     CoBottleneck,
-    /// The best has 50 to 69 points: look there first, and do not trust it.
+    /// The best finding has 50 to 69 points: a hint, not a result.
     Suspect,
-    /// Nothing that was looked at is full: not a resource that can be seen.
+    /// No resource that was measured is full.
     Unattributed,
-    /// Nobody watched the server.
+    /// The server was not watched.
     NotMonitored,
-    /// The generator was the limit: nothing is said about the server.
+    /// The generator was the limit: the run says nothing about the server.
     GeneratorLimited,
     /// No load failed, so there is nothing to explain.
     #[default]
@@ -51,54 +50,54 @@ pub enum BottleneckVerdict {
 /// What stopped the server.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Bottleneck {
-    /// How sure.
+    /// The certainty of the answer.
     pub verdict: BottleneckVerdict,
-    /// The key of the finding (docs/findings.md); `null` where there is none.
+    /// The key of the finding (docs/findings.md); `null` if there is none.
     pub finding: Option<String>,
-    /// The answer in a sentence.
+    /// The answer as a sentence.
     pub title: String,
-    /// Its score, 0 to 100.
+    /// The score of the finding, 0 to 100.
     pub score: Option<f64>,
-    /// Which resource, of whom.
+    /// The resource and its owner.
     pub resource: Option<String>,
-    /// What it is told by.
+    /// The counters that show it.
     pub evidence: Vec<Evidence>,
-    /// Numbers of the series in `run.db` that the first line of evidence is about.
+    /// Numbers of the series in `run.db` behind the first line of evidence.
     pub series: Vec<u32>,
-    /// What was looked at and is not the limit.
+    /// Limits that were checked and are not the cause.
     pub ruled_out: Vec<String>,
-    /// What to change.
+    /// The recommended change.
     pub change: Option<String>,
-    /// What the change would give; `null` where the demand model cannot tell.
+    /// The predicted effect of the change; `null` where the demand model gives none.
     pub prediction: Option<demand::Prediction>,
-    /// Other findings with 50 points or more, and how they stand to this one.
+    /// Other findings with 50 points or more, and their relation to this one.
     pub other_findings: Vec<Finding>,
-    /// What nobody looked at.
+    /// What was not monitored.
     pub not_monitored: Vec<String>,
-    /// From when to when the floor lasted, seconds of the run.
+    /// Begin and end of the baseline, seconds of the run.
     pub baseline_s: Option<[f64; 2]>,
-    /// The same of the largest load that passed.
+    /// Begin and end of the largest load that passed.
     pub pass_s: Option<[f64; 2]>,
-    /// The same of the load that failed.
+    /// Begin and end of the load that failed.
     pub fail_s: Option<[f64; 2]>,
     /// The first bad second of the failing load.
     pub first_bad_s: Option<i64>,
 }
 
-/// The cause and the costs of a run.
+/// The cause of a failing load and the costs of users.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Explanation {
     /// What stopped the server.
     pub bottleneck: Bottleneck,
-    /// What a user costs of each resource, the one that ends first first.
+    /// What a user costs of each resource, the resource that saturates first first.
     pub demand: Vec<Demand>,
     /// What a join costs.
     pub joins: Option<JoinCost>,
-    /// Who else used the CPUs that the server needed; `None` where nobody did, or it did no harm.
+    /// CPU use of other processes that the server needed; `None` if it did not affect the server.
     pub other_processes_cpu: Option<OtherProcessesCpu>,
 }
 
-/// Explains a run: from the holds of its search, or from its seconds where it was a plain run.
+/// Explains a run: from the holds of its search, or from its seconds if it is a plain run.
 #[must_use]
 pub fn explain(run: &RunData, goal: Goal) -> Explanation {
     let windows = Windows::of(run, goal);
@@ -128,7 +127,7 @@ pub fn explain(run: &RunData, goal: Goal) -> Explanation {
     }
 }
 
-/// A host with what is known of it and what a user costs on it.
+/// A watched host, the knowledge about its server, and the demand of a user on it.
 struct MonitoredHost<'a> {
     host: &'a Host<'a>,
     knowledge: Knowledge,
@@ -143,16 +142,16 @@ impl<'a> MonitoredHost<'a> {
     }
 }
 
-/// What was looked at and is not the limit.
+/// A limit that was checked and is not the cause.
 struct RuledOut {
     key: &'static str,
-    /// In what state it was found.
-    said: String,
-    /// It looks like a limit, and was as much before: whoever sees it asks about it first.
+    /// Its state, as a sentence.
+    state: String,
+    /// It looks like a limit but was as high before; listed first, because readers ask about it.
     is_constant: bool,
 }
 
-/// Of what was not the limit, what people ask about first.
+/// The order in which limits are listed as ruled out: the ones that readers ask about first.
 const RULED_OUT_ORDER: &[&str] = &[
     "cpu_full",
     "line_rate",
@@ -166,19 +165,19 @@ const RULED_OUT_ORDER: &[&str] = &[
     "cpu_quota",
 ];
 
-/// A candidate with its score, and the host's demand that its prediction needs.
+/// A candidate with its score, and the demand on its host for the prediction.
 struct ScoredCandidate<'a> {
     candidate: Candidate,
     score: f64,
     role: FindingRole,
     demand: &'a [Demand],
-    /// The largest crowd that was tried of the two loads that are compared.
+    /// The larger crowd of the passing and the failing load.
     tried: f64,
 }
 
 fn bottleneck(run: &RunData, windows: &Windows, watched: &[MonitoredHost<'_>]) -> Bottleneck {
-    let span = |stretch: Option<crate::windows::LoadWindow>| {
-        stretch.map(|s| [s.window.from_us as f64 / 1e6, s.window.until_us as f64 / 1e6])
+    let span = |load: Option<crate::windows::LoadWindow>| {
+        load.map(|load| [load.window.from_us as f64 / 1e6, load.window.until_us as f64 / 1e6])
     };
     let empty = Bottleneck {
         baseline_s: span(windows.base),
@@ -191,40 +190,39 @@ fn bottleneck(run: &RunData, windows: &Windows, watched: &[MonitoredHost<'_>]) -
         let title = "No load failed, so there is no limit to explain".into();
         return Bottleneck { title, ..empty };
     }
-    let is_observed = watched.iter().any(|watched| !watched.host.metrics().is_empty());
-    if !is_observed {
+    if watched.iter().all(|watched| watched.host.metrics().is_empty()) {
         return not_monitored(run, windows, empty);
     }
-    let mut looked = CheckResults::default();
+    let mut results = CheckResults::default();
     for watched in watched {
         if let Some(context) = Context::of(run, watched.host, &watched.knowledge, windows, &watched.demand) {
-            looked.look(&context, |_| true);
+            results.check(&context, |_| true);
         }
     }
-    looked.rank_causes();
-    conclude(looked, is_observed, empty)
+    results.rank_causes();
+    conclude(results, true, empty)
 }
 
-/// Without a watcher there is still what the crowd and its generator saw.
+/// The bottleneck of a server that was not watched, from what its users and the generator recorded.
 fn not_monitored(run: &RunData, windows: &Windows, empty: Bottleneck) -> Bottleneck {
     let mut data = RunData::default();
     data.host.hosts.push(throng_observation::host::HostInfo::default());
     let hosts = hosts(&data);
     let knowledge = Knowledge::default();
     let unwatched = "the server's host, processes and threads".to_owned();
-    let mut looked = CheckResults::default();
+    let mut results = CheckResults::default();
     if let Some(context) = hosts.first().and_then(|host| Context::of(run, host, &knowledge, windows, &[])) {
-        looked.look(&context, |key| OF_THE_CROWD.contains(&key));
+        results.check(&context, |key| CLIENT_SIDE.contains(&key));
     }
-    looked.rank_causes();
-    if looked.scored.iter().any(|scored| scored.score >= SUSPECT_MIN) {
-        return conclude(CheckResults { not_monitored: vec![unwatched], ..looked }, false, empty);
+    results.rank_causes();
+    if results.scored.iter().any(|scored| scored.score >= SUSPECT_MIN) {
+        return conclude(CheckResults { not_monitored: vec![unwatched], ..results }, false, empty);
     }
     Bottleneck {
         verdict: BottleneckVerdict::NotMonitored,
-        title: "The cause was not observed: nobody watched the server".into(),
+        title: "The cause is not known: the server was not monitored".into(),
         change: Some(
-            "Watch the server in the next run: [[watch]] in the scenario, or --watch (docs/watching.md)"
+            "Monitor the server in the next run: [[watch]] in the scenario, or --watch (docs/watching.md)"
                 .into(),
         ),
         not_monitored: vec![unwatched],
@@ -232,28 +230,28 @@ fn not_monitored(run: &RunData, windows: &Windows, empty: Bottleneck) -> Bottlen
     }
 }
 
-/// What the findings said of all hosts.
+/// The results of all checks on all hosts.
 #[derive(Default)]
 struct CheckResults<'a> {
     scored: Vec<ScoredCandidate<'a>>,
-    fine: Vec<RuledOut>,
+    ruled_out: Vec<RuledOut>,
     not_monitored: Vec<String>,
 }
 
 impl<'a> CheckResults<'a> {
-    /// Asks those findings about one host of which `is_wanted`.
-    fn look(&mut self, context: &Context<'a>, is_wanted: impl Fn(&str) -> bool) {
+    /// Runs the wanted checks on one host.
+    fn check(&mut self, context: &Context<'a>, is_wanted: impl Fn(&str) -> bool) {
         for &(key, check) in RULES.iter().filter(|(key, _)| is_wanted(key)) {
-            // What the crowd tells it tells once, however many hosts are watched.
-            if OF_THE_CROWD.contains(&key) && self.scored.iter().any(|known| known.candidate.key == key) {
+            // Findings of the client side are the same for each watched host.
+            if CLIENT_SIDE.contains(&key) && self.scored.iter().any(|known| known.candidate.key == key) {
                 continue;
             }
             match check(context) {
-                CheckResult::Suspect(candidate) => self.weigh(context, *candidate),
-                CheckResult::NotApplicable => {}
-                CheckResult::RuledOut(said) => self.fine(key, said, false),
-                CheckResult::Constant(said) => self.fine(key, said, true),
-                CheckResult::NotMonitored(what) => {
+                Ok(candidate) => self.rank(context, candidate),
+                Err(NoFinding::NotApplicable) => {}
+                Err(NoFinding::RuledOut(state)) => self.rule_out(key, state, false),
+                Err(NoFinding::Constant(state)) => self.rule_out(key, state, true),
+                Err(NoFinding::NotMonitored(what)) => {
                     if !self.not_monitored.iter().any(|known| known == what) {
                         self.not_monitored.push(what.to_owned());
                     }
@@ -262,32 +260,26 @@ impl<'a> CheckResults<'a> {
         }
     }
 
-    fn weigh(&mut self, context: &Context<'a>, mut candidate: Candidate) {
+    fn rank(&mut self, context: &Context<'a>, mut candidate: Candidate) {
         match gate(&candidate) {
-            Gate::Shut(said) => return self.fine(candidate.key, said, true),
+            Gate::Shut(why) => return self.rule_out(candidate.key, why, true),
             Gate::Unproven => candidate.at_most = candidate.at_most.min(CAP_COMPANY),
             Gate::Open => {}
         }
         complete(context, &mut candidate);
-        let score = score(&candidate, context);
+        let (score, role, demand) = (score(&candidate, context), FindingRole::Suspect, context.demand);
         let tried = context.windows.pass.map_or(0.0, |pass| pass.users).max(context.fail.users);
-        self.scored.push(ScoredCandidate {
-            candidate,
-            score,
-            role: FindingRole::Suspect,
-            demand: context.demand,
-            tried,
-        });
+        self.scored.push(ScoredCandidate { candidate, score, role, demand, tried });
     }
 
-    fn fine(&mut self, key: &'static str, said: String, is_constant: bool) {
-        if self.fine.iter().all(|known| known.said != said) {
-            self.fine.push(RuledOut { key, said, is_constant });
+    fn rule_out(&mut self, key: &'static str, state: String, is_constant: bool) {
+        if self.ruled_out.iter().all(|known| known.state != state) {
+            self.ruled_out.push(RuledOut { key, state, is_constant });
         }
     }
 
-    /// Moves what follows and what explains out of the way of the causes. Where nobody was ever connected no resource was
-    /// asked for anything, and none is suspected.
+    /// Separates symptoms and explanations from causes. If no participant ever connected, no resource had a load, and none is
+    /// suspected.
     fn rank_causes(&mut self) {
         let is = |key: &str| self.scored.iter().any(|s| s.candidate.key == key && s.score >= BOTTLENECK_MIN);
         if is(NEVER_CONNECTED) && ![GENERATOR, SERVER_CRASHED, PROCESS_STOPPED].into_iter().any(is) {
@@ -297,22 +289,16 @@ impl<'a> CheckResults<'a> {
     }
 }
 
-/// Every finding shows what it did to the users, and at least three lines.
+/// Adds the effect on the users to the evidence, and fills it up to three lines.
 fn complete(context: &Context<'_>, candidate: &mut Candidate) {
     candidate.evidence.retain(|line| line.baseline.is_some() || line.pass.is_some() || line.fail.is_some());
     let users = &context.users;
-    let first_bad = context.windows.first_bad_s.map(|second| second as f64);
-    candidate
-        .evidence
-        .push(Evidence::new("users with a bad second", Unit::Ratio, users.bad_ratio).crossed(first_bad));
+    let first_bad = context.first_bad_s();
+    candidate.evidence.push(Evidence::ratio("users with a bad second", users.bad_ratio).crossed(first_bad));
     for line in [
-        Evidence::new(
-            "delay of the users' frames above their floor, median",
-            Unit::Milliseconds,
-            users.delay_ms,
-        ),
-        Evidence::new("packets lost for good", Unit::Ratio, users.loss_ratio),
-        Evidence::new("connected participants", Unit::Count, users.connected),
+        Evidence::milliseconds(FRAME_DELAY, users.delay_ms),
+        Evidence::ratio("packets lost for good", users.loss_ratio),
+        Evidence::count(CONNECTED, users.connected),
     ] {
         let is_new = candidate.evidence.iter().all(|known| known.counter != line.counter);
         if candidate.evidence.len() < EVIDENCE_MIN && is_new {
@@ -351,61 +337,62 @@ fn named(found: Finding, verdict: BottleneckVerdict, empty: Bottleneck) -> Bottl
     }
 }
 
-fn conclude(looked: CheckResults<'_>, is_observed: bool, empty: Bottleneck) -> Bottleneck {
-    let CheckResults { scored, mut fine, not_monitored } = looked;
+fn conclude(results: CheckResults<'_>, is_monitored: bool, empty: Bottleneck) -> Bottleneck {
+    let CheckResults { scored, mut ruled_out, not_monitored } = results;
     let (mut causes, mut rest): (Vec<_>, Vec<_>) =
         scored.into_iter().partition(|scored| scored.role == FindingRole::Suspect);
     causes.sort_by(|a, b| b.score.total_cmp(&a.score));
-    // What was looked at more closely and does not reach a suspect's score is no limit either.
+    rest.retain(|scored| scored.score >= SUSPECT_MIN);
+    // A candidate below a suspect's score is ruled out as well.
     let low = causes.iter().position(|scored| scored.score < SUSPECT_MIN).unwrap_or(causes.len());
     for scored in causes.drain(low..) {
-        let said = format!("{}: {:.0} of 100 points", scored.candidate.title, scored.score);
-        fine.push(RuledOut { key: scored.candidate.key, said, is_constant: false });
+        let state = format!("{}: {:.0} of 100 points", scored.candidate.title, scored.score);
+        ruled_out.push(RuledOut { key: scored.candidate.key, state, is_constant: false });
     }
-    fine.sort_by_key(|fine| {
-        let place = RULED_OUT_ORDER.iter().position(|first| *first == fine.key).unwrap_or(usize::MAX);
-        (!fine.is_constant, place)
+    ruled_out.sort_by_key(|limit| {
+        let place = RULED_OUT_ORDER.iter().position(|first| *first == limit.key).unwrap_or(usize::MAX);
+        (!limit.is_constant, place)
     });
-    let mut fine: Vec<String> = fine.into_iter().map(|fine| fine.said).collect();
-    rest.retain(|scored| scored.score >= SUSPECT_MIN);
-    fine.truncate(RULED_OUT_MAX);
-    let (first, second) = (causes.first(), causes.get(1).map_or(0.0, |second| second.score));
-    let verdict = match first {
-        Some(first) if first.candidate.key == GENERATOR => BottleneckVerdict::GeneratorLimited,
-        Some(first) if first.score >= BOTTLENECK_MIN && first.score - second >= AHEAD_MIN => {
-            BottleneckVerdict::Bottleneck
+    ruled_out.truncate(RULED_OUT_MAX);
+    let verdict = verdict(&causes, is_monitored);
+    let answer = match causes.first() {
+        Some(first) => named(finding(first, FindingRole::Cause), verdict, empty),
+        None => Bottleneck {
+            verdict,
+            title: "No saturated resource: no limit that was measured is reached".into(),
+            change: Some("Look for a limit in the configuration or the code: the server's log around the first bad second, a profile of thread states (what threads wait for), and settings that bound users, rooms or rates".into()),
+            ..empty
+        },
+    };
+    let title = match (verdict, causes.first()) {
+        (BottleneckVerdict::CoBottleneck, Some(first)) => {
+            let near = causes.iter().filter(|scored| scored.score > first.score - AHEAD_MIN);
+            let titles: Vec<&str> = near.map(|scored| scored.candidate.title.as_str()).collect();
+            format!("Two limits at once: {}", titles.join("; and "))
         }
-        Some(first) if first.score >= BOTTLENECK_MIN && second >= SUSPECT_MIN => {
+        _ => answer.title,
+    };
+    let others = causes.iter().skip(1).chain(rest.iter());
+    Bottleneck {
+        title,
+        other_findings: others.map(|scored| finding(scored, scored.role)).collect(),
+        ruled_out: ruled_out.into_iter().map(|limit| limit.state).collect(),
+        not_monitored,
+        ..answer
+    }
+}
+
+/// The verdict on causes that are sorted by score.
+fn verdict(causes: &[ScoredCandidate<'_>], is_monitored: bool) -> BottleneckVerdict {
+    let second = causes.get(1).map_or(0.0, |second| second.score);
+    match causes.first() {
+        Some(first) if first.candidate.key == GENERATOR => BottleneckVerdict::GeneratorLimited,
+        Some(first) if first.score < BOTTLENECK_MIN => BottleneckVerdict::Suspect,
+        Some(first) if first.score - second < AHEAD_MIN && second >= SUSPECT_MIN => {
             BottleneckVerdict::CoBottleneck
         }
-        Some(first) if first.score >= BOTTLENECK_MIN => BottleneckVerdict::Bottleneck,
-        Some(_) => BottleneckVerdict::Suspect,
-        None if is_observed => BottleneckVerdict::Unattributed,
+        Some(_) => BottleneckVerdict::Bottleneck,
+        None if is_monitored => BottleneckVerdict::Unattributed,
         None => BottleneckVerdict::NotMonitored,
-    };
-    let Some(first) = first else {
-        return Bottleneck {
-            verdict,
-            title: "Not a resource I can see: nothing that was looked at was full".into(),
-            change: Some("Look for a limit in the configuration or the code: the server's log around the first bad second, a profile of thread states (what threads wait in), and settings that bound users, rooms or rates".into()),
-            ruled_out: fine,
-            not_monitored: not_monitored,
-            other_findings: rest.iter().map(|scored| finding(scored, scored.role)).collect(),
-            ..empty
-        };
-    };
-    let mut named = named(finding(first, FindingRole::Cause), verdict, empty);
-    if verdict == BottleneckVerdict::CoBottleneck {
-        let together: Vec<&str> = causes
-            .iter()
-            .filter(|scored| scored.score > causes.first().map_or(0.0, |first| first.score) - AHEAD_MIN)
-            .map(|scored| scored.candidate.title.as_str())
-            .collect();
-        named.title = format!("Two limits at once: {}", together.join("; and "));
     }
-    let others = causes.iter().skip(1).chain(rest.iter());
-    named.other_findings = others.map(|scored| finding(scored, scored.role)).collect();
-    named.ruled_out = fine;
-    named.not_monitored = not_monitored;
-    named
 }

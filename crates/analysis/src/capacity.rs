@@ -1,4 +1,4 @@
-//! The answer: how many, from the holds of a search alone, so that it can be made again from the run folder.
+//! The capacity, from the holds of a search alone, so that it can be computed again from the run folder.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ pub use goals::GoalLoads;
 #[cfg(test)]
 mod law_tests;
 
-/// What a search came to.
+/// The verdict of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CapacityVerdict {
@@ -25,18 +25,18 @@ pub enum CapacityVerdict {
     Found,
     /// Every load that was tried passed.
     AtLeast,
-    /// A load passed, and a smaller crowd was served badly in the soak: the number does not hold for long.
+    /// A load passed, but a smaller crowd failed the soak: the capacity does not hold for long.
     NotSustained,
     /// No load passed.
     NeverPasses,
-    /// Seconds were bad without a reason in the load: this host is too noisy.
+    /// Seconds were bad at any load: this host is too noisy.
     Undecidable,
     /// The generator was the limit.
     Invalid,
 }
 
 impl CapacityVerdict {
-    /// The word for it in tables and keys.
+    /// Its key in files and tables.
     #[must_use]
     pub fn key(self) -> &'static str {
         match self {
@@ -53,60 +53,58 @@ impl CapacityVerdict {
 /// Between which loads a goal's limit lies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bracket {
-    /// The largest load that passed below every one that fails; `None` if none did.
+    /// The largest load that passes, below every one that fails; `None` if none passes.
     pub passing: Option<u32>,
-    /// The smallest load that fails, which is above it; `None` if none did.
+    /// The smallest load that fails, above the passing one; `None` if none fails.
     pub failing: Option<u32>,
 }
 
-/// A crowd below the limit that was held for long.
+/// The long hold of a crowd below the limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Soak {
-    /// How many.
+    /// The size of the crowd.
     pub users: u32,
-    /// What it came to.
+    /// Its result.
     pub passed: HoldOutcome,
-    /// Seconds that were judged, and those of them that were bad.
+    /// Judged seconds.
     pub seconds: u32,
-    /// The bad ones among them.
+    /// Bad seconds among them.
     pub bad_seconds: u32,
-    /// Seconds from when it was judged to the first bad one.
+    /// Seconds from the first judged second to the first bad one.
     pub broke_after_s: Option<f64>,
 }
 
-/// How large a crowd is served well.
+/// The largest crowd with good service, and how certain that is.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Capacity {
-    /// What the search came to.
+    /// The verdict of the search.
     pub verdict: CapacityVerdict,
-    /// The goal that was looked for.
+    /// The goal of the search.
     pub goal: Goal,
-    /// The largest crowd that passes, by one model of all holds of all repeats: isotonic regression (docs/find.md).
+    /// The largest crowd that passes, by the model of all holds of all repeats: isotonic regression (docs/find.md).
     pub users: Option<u32>,
     /// The smallest crowd that fails by the same model: always above [`Self::users`].
     pub first_failing: Option<u32>,
-    /// The bracket of each repeat that came to one.
+    /// The bracket of each repeat that found one.
     pub runs: Vec<Bracket>,
-    /// What the same holds say of each goal, in the order of [`Goal::ALL`]; that of [`Self::goal`] is the answer's.
+    /// The loads of each goal from the same holds, in the order of [`Goal::ALL`].
     pub goals: [GoalLoads; 3],
-    /// The crowd that was held for long, where one was.
+    /// The soak, if there was one.
     pub soak: Option<Soak>,
-    /// The longest that the server took to recover after a load that failed, milliseconds.
+    /// The longest recovery of the server after a load that failed, milliseconds.
     pub recovery_ms: Option<u64>,
-    /// Seconds that the search judged.
+    /// Judged seconds of all holds.
     pub judged_s: u32,
-    /// Where a value of the scenario was varied and not the number of users: loads are numbers of values, and this is what
-    /// they mean.
+    /// The values that the loads number, if a value of the scenario was varied and not the number of users.
     pub values: BTreeMap<u32, String>,
-    /// Why the number is not certain, in clauses that follow it: seconds that were bad at any load, runs that disagree, an end
-    /// before its time. Empty where nothing speaks against it.
+    /// Why the number is uncertain, as clauses that follow it: seconds that were bad at any load, repeats that disagree, an early end.
     pub caveats: Vec<String>,
-    /// What else has to be said, in sentences.
+    /// Further remarks, as sentences.
     pub notes: Vec<String>,
 }
 
 impl Capacity {
-    /// From the holds of a search for `goal`; `None` when nothing was held.
+    /// From the holds of a search for `goal`; `None` without a completed hold.
     #[must_use]
     pub fn of(holds: &[HoldRow], goal: Goal) -> Option<Self> {
         let ended: Vec<HoldRow> = holds.iter().filter(|hold| hold.until.is_some()).cloned().collect();
@@ -154,8 +152,7 @@ impl Capacity {
         })
     }
 
-    /// The same where what made a load fail was the generator: then it did not fail, and nothing is known of the server above
-    /// what passed.
+    /// The same if the generator caused the failure: then nothing is known of the server above the loads that passed.
     #[must_use]
     pub fn invalidated(mut self) -> Self {
         self.verdict = CapacityVerdict::Invalid;
@@ -168,7 +165,7 @@ impl Capacity {
         self
     }
 
-    /// The answer in a sentence, never without the load that failed: "25 participants (3 runs 24–25, first failing load 27)".
+    /// The answer as a sentence with the load that failed: "25 participants (3 runs 24–25, first failing load 27)".
     #[must_use]
     pub fn statement(&self, noun: &str) -> String {
         let whole = |load: u32| self.values.get(&load).cloned().unwrap_or_else(|| format!("{load} {noun}"));
@@ -189,15 +186,15 @@ impl Capacity {
                 None => "invalid: the generator was the limit".to_owned(),
             },
             (CapacityVerdict::NeverPasses, Some(failing)) => match self.values.get(&failing) {
-                Some(value) => format!("none: {value} was not served well"),
-                None => format!("not one: a crowd of {failing} was not served well"),
+                Some(value) => format!("none: {value} had bad service"),
+                None => format!("none: a crowd of {failing} had bad service"),
             },
-            _ => "undecidable here: seconds were bad without a reason in the load".to_owned(),
+            _ => "undecidable here: seconds were bad independently of the load".to_owned(),
         };
         std::iter::once(said).chain(self.caveats.iter().cloned()).collect::<Vec<_>>().join("; ")
     }
 
-    /// A load as people read it: a number of users, or the value that it stands for.
+    /// A load as text: a number of users, or the value that it numbers.
     #[must_use]
     pub fn load(&self, load: u32) -> String {
         self.values.get(&load).cloned().unwrap_or_else(|| load.to_string())
@@ -218,14 +215,11 @@ impl Capacity {
         let Some(soak) = self.soak else { return String::new() };
         let of = self.values.get(&soak.users).cloned().unwrap_or_else(|| format!("{} {noun}", soak.users));
         let when = soak.broke_after_s.map_or_else(String::new, |s| format!(" after {s:.0} s"));
-        format!(
-            "held for long, {of} were served badly{when} ({} of {} s bad)",
-            soak.bad_seconds, soak.seconds
-        )
+        format!("in the soak, {of} had bad service{when} ({} of {} s bad)", soak.bad_seconds, soak.seconds)
     }
 }
 
-/// Between which loads the limit lies.
+/// The loads between which the limit lies.
 fn bracket(loads: &Loads) -> Bracket {
     let users = |load: Option<crate::search::loads::Load>| load.map(|load| load.users);
     Bracket { passing: users(loads.passing()), failing: users(loads.failing()) }
@@ -241,15 +235,15 @@ fn soak(ended: &[HoldRow], goal: Goal) -> Option<Soak> {
         passed: hold.passed(goal),
         seconds: hold.seconds,
         bad_seconds: hold.bad_seconds[goal as usize],
-        // The second that was bad ended then.
+        // `broke_at` is the end of the first bad second.
         broke_after_s: hold.broke_at.map(|at| (since(at) - 1.0).max(0.0)),
     })
 }
 
-/// Whether the generator was the limit of a load that was not decided since.
+/// Whether the generator limited a load that no later hold decided.
 fn is_limited(ended: &[HoldRow], goal: Goal) -> bool {
     let undecided = |hold: &&HoldRow| hold.passed(goal) == HoldOutcome::Undecided && hold.limited_seconds > 0;
-    // A load that was held again, and decided, was not beyond the generator.
+    // A load that a later hold decided was not too large for the generator.
     let is_decided_since = |limited: &HoldRow| {
         ended.iter().any(|hold| {
             hold.number > limited.number
@@ -260,14 +254,14 @@ fn is_limited(ended: &[HoldRow], goal: Goal) -> bool {
     ended.iter().filter(undecided).any(|hold| !is_decided_since(hold))
 }
 
-/// Half of what a load may have of bad seconds is too much for the floor.
+/// Whether a hold of the baseline has more than half of the bad seconds that the goal allows.
 fn is_noisy(hold: &HoldRow, goal: Goal) -> bool {
     let bad = f64::from(hold.bad_seconds[goal as usize]);
     bad / f64::from(hold.seconds.max(1)) >= goal.exceed_ratio() / 2.0
 }
 
-/// No load passes: because of the server, or because of a noise that spoils some seconds of any load? Where a larger crowd
-/// was served well, it is not for want of capacity.
+/// The verdict if no load passes: the server is too slow, or noise makes seconds bad at any load. If a larger crowd had good
+/// service, capacity is not the reason.
 fn never(ended: &[HoldRow], judged_by: Criterion) -> CapacityVerdict {
     let smallest = ended.iter().min_by_key(|hold| hold.users);
     let is_overloaded = smallest.is_some_and(|hold| hold.is_overloaded(judged_by.goal()));
@@ -366,7 +360,7 @@ mod tests {
         assert_eq!(capacity.verdict, CapacityVerdict::NotSustained);
         assert_eq!(
             capacity.statement("viewers"),
-            "20 viewers, not sustained: held for long, 18 viewers were served badly after 19 s (580 of 600 s bad)"
+            "20 viewers, not sustained: in the soak, 18 viewers had bad service after 19 s (580 of 600 s bad)"
         );
         holds[3].passed = [HoldOutcome::Yes; 3];
         let capacity = Capacity::of(&holds, Goal::Acceptable).unwrap();
@@ -379,7 +373,10 @@ mod tests {
             [hold(1, Purpose::Demand, 15, HoldOutcome::Yes), hold(1, Purpose::Demand, 27, HoldOutcome::No)];
         let told = Capacity::of(&holds, Goal::Acceptable).unwrap().statement("viewers");
         assert!(told.contains("nothing between 15 and 27 was decided"), "{told}");
-        assert!(told.contains("unconfirmed: the failing load was not held a second time"), "{told}");
+        assert!(
+            told.contains("unconfirmed: the search ended before the failing load was held a second time"),
+            "{told}"
+        );
     }
 
     #[test]
@@ -394,7 +391,7 @@ mod tests {
         (0..).zip(&mut holds).for_each(|(number, hold)| hold.number = number);
         let capacity = Capacity::of(&holds, Goal::Acceptable).unwrap();
         assert_eq!((capacity.users, capacity.first_failing), (Some(10), Some(15)));
-        assert!(capacity.caveats.iter().any(|doubt| doubt.contains("got worse with time")), "{capacity:?}");
+        assert!(capacity.caveats.iter().any(|doubt| doubt.contains("degraded with time")), "{capacity:?}");
     }
 
     #[test]
@@ -403,10 +400,10 @@ mod tests {
         let capacity = Capacity::of(std::slice::from_ref(&all_bad), Goal::Acceptable).unwrap();
         assert_eq!(capacity.verdict, CapacityVerdict::NeverPasses);
         let told = capacity.statement("viewers");
-        assert!(told.starts_with("not one: a crowd of 1 was not served well; unconfirmed:"), "{told}");
+        assert!(told.starts_with("none: a crowd of 1 had bad service; unconfirmed:"), "{told}");
         let twice = [all_bad.clone(), HoldRow { number: 1, ..all_bad.clone() }];
         let told = Capacity::of(&twice, Goal::Acceptable).unwrap().statement("viewers");
-        assert_eq!(told, "not one: a crowd of 1 was not served well");
+        assert_eq!(told, "none: a crowd of 1 had bad service");
         // A larger crowd was served well: it is not for want of capacity.
         let larger = HoldRow { number: 2, ..hold(1, Purpose::Demand, 5, HoldOutcome::Yes) };
         let told = Capacity::of(&[twice.to_vec(), vec![larger]].concat(), Goal::Acceptable).unwrap();

@@ -1,4 +1,4 @@
-//! What a finding looks at: the host, the windows, the users, the demand, and the questions that all findings ask.
+//! The context of a check: the run, a host, the windows, the users, the demand, and the questions that all findings ask of them.
 
 use throng_observation::RunTime;
 use throng_observation::host::SeriesId;
@@ -21,11 +21,12 @@ pub(crate) use reading::{Change, Reading};
 pub(crate) use threads::Thread;
 pub(crate) use users::Users;
 
-/// Longer stretches than a day are looked at for a day.
+/// Longest window that is read, seconds: a day.
 const SECONDS_MAX: i64 = 86_400;
-/// What is less than this beyond another value is the same value: a second's median is not steadier.
+/// Values that differ by less than this share are the same: the median second is no steadier.
 const BEYOND_MIN: f64 = 0.02;
 
+/// All that the checks on one host read.
 pub(crate) struct Context<'a> {
     pub(crate) run: &'a RunData,
     pub(crate) host: &'a Host<'a>,
@@ -35,12 +36,12 @@ pub(crate) struct Context<'a> {
     pub(crate) onset: Window,
     pub(crate) demand: &'a [Demand],
     pub(crate) users: Users,
-    /// The busiest in the failing load first.
+    /// The threads of the server, the busiest under the failing load first.
     pub(crate) threads: Vec<Thread<'a>>,
 }
 
 impl<'a> Context<'a> {
-    /// `None` where nothing failed.
+    /// The context of `host`; `None` if no load failed.
     pub(crate) fn of(
         run: &'a RunData,
         host: &'a Host<'a>,
@@ -65,19 +66,24 @@ impl<'a> Context<'a> {
         Some(context)
     }
 
-    /// Whether a moment lies in the failing load, its joins and the seconds before.
+    /// The first bad second of the failing load.
+    pub(crate) fn first_bad_s(&self) -> Option<f64> {
+        self.windows.first_bad_s.map(|second| second as f64)
+    }
+
+    /// Whether a moment lies in the failing load, its joins or the seconds before.
     pub(crate) fn is_near_failure(&self, at: RunTime) -> bool {
         [self.onset, self.fail.window].iter().any(|window| (window.from_us..=window.until_us).contains(&at.0))
     }
 
-    /// A figure of each window.
+    /// The value of `of` in each window.
     pub(crate) fn reading(&self, of: impl Fn(Window) -> Option<f64>) -> Reading {
         let at = |stretch: Option<LoadWindow>| stretch.and_then(|stretch| of(stretch.window));
         Reading {
             base: at(self.windows.base),
             pass: at(self.windows.pass),
             fail: of(self.fail.window),
-            // The good seconds of a plain run are no loads that were held: its threads may have been busy with the start.
+            // The good seconds of a plain run are no holds: its threads may have been busy with joins.
             most: self.windows.holds_that_passed().filter_map(|load| of(load.window)).reduce(f64::max),
         }
     }
@@ -87,17 +93,17 @@ impl<'a> Context<'a> {
         self.reading(|window| middle(series.on(seconds(window)).into_iter().flatten().collect()))
     }
 
-    /// The median second of all series of the metric together.
+    /// The median second of the sum of all series of the metric.
     pub(crate) fn sum(&self, metric: &Metric) -> Reading {
         self.total(self.host.metric(metric.name))
     }
 
-    /// The median second of these series together.
+    /// The median second of the sum of these series.
     pub(crate) fn total(&self, list: &[MeasuredSeries<'_>]) -> Reading {
         self.reading(|window| middle(sums(list, window).into_iter().flatten().collect()))
     }
 
-    /// The mean of all series of the metric together, for what counts errors: most of its seconds may be 0.
+    /// The mean of the sum of all series of the metric, for error counters: most of their seconds may be 0.
     pub(crate) fn rate(&self, metric: &Metric) -> Reading {
         let list = self.host.metric(metric.name);
         let mean = |window| {
@@ -105,13 +111,13 @@ impl<'a> Context<'a> {
             (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
         };
         Reading {
-            // Errors may begin while the crowd still comes in.
+            // Errors may begin while users still join.
             fail: mean(self.fail.window).into_iter().chain(mean(self.onset)).reduce(f64::max),
             ..self.reading(mean)
         }
     }
 
-    /// The series of the metric that was highest in the failing load, and its median second.
+    /// The series of the metric that is highest under the failing load, and its median second.
     pub(crate) fn top(&self, metric: &Metric) -> Option<(MeasuredSeries<'a>, Reading)> {
         let list = self.host.metric(metric.name);
         let mean = |series: &MeasuredSeries<'_>| series.mean(self.fail.window).unwrap_or(f64::NEG_INFINITY);
@@ -119,7 +125,7 @@ impl<'a> Context<'a> {
         Some((series, self.median(&series)))
     }
 
-    /// The same among those that grew with the load, where any did: what was as high at any load only hides them.
+    /// The same among the series that grew with the load, if any did: a series that is as high at any load would hide them.
     pub(crate) fn top_grown(&self, metric: &Metric) -> Option<(MeasuredSeries<'a>, Reading)> {
         let list = self.host.metric(metric.name).iter().map(|series| (*series, self.median(series)));
         let grown = list.filter(|(_, reading)| reading.change(metric.unit) == Change::Grew);
@@ -127,7 +133,7 @@ impl<'a> Context<'a> {
         top.or_else(|| self.top(metric))
     }
 
-    /// The series of the metric nearest to its limit in the failing load, as shares of the limit.
+    /// The series of the metric that is nearest to its limit at the onset, its values, and the limit.
     pub(crate) fn fullest(&self, metric: &Metric) -> Option<(MeasuredSeries<'a>, Reading, f64)> {
         let list = self.host.metric(metric.name);
         let share = |series: &MeasuredSeries<'_>| {
@@ -139,7 +145,7 @@ impl<'a> Context<'a> {
             .max_by(|a, b| a.1.total_cmp(&b.1))?;
         let limit = series.limit()?;
         let most = |window| series.max(window);
-        // What is refused at the limit leaves no trace in a median: the most counts.
+        // Refusals at the limit do not show in a median: the maximum counts.
         let reading = Reading { fail: series.max(self.onset), ..self.reading(most) };
         Some((*series, reading, limit))
     }
@@ -153,10 +159,9 @@ impl<'a> Context<'a> {
         !self.host.metric(metric.name).is_empty()
     }
 
-    /// When all series together rose to `level`: below it in the second before, at or above it then; seconds of the run. Looked
-    /// for at the onset first, and where they were above already when that began, from the floor on. What was always above
-    /// never crossed. Where the load that passed was above already and the failing one is well beyond it, the crossing is half
-    /// of the way from one to the other.
+    /// The second of the run at which the sum of the series rose to `level`: below it in the second before, at or above it then.
+    /// Searched from the onset on; if the sum was above the level before, backwards to the baseline. A sum that was always above has
+    /// no crossing. If the load that passed was above the level and the failing one is well beyond it, the level is half way between.
     pub(crate) fn crossed(&self, list: &[MeasuredSeries<'_>], level: f64) -> Option<f64> {
         let since_us = self.windows.base.map_or(self.onset.from_us, |base| base.window.from_us);
         let onset_at =
@@ -164,7 +169,7 @@ impl<'a> Context<'a> {
         let from_us = self.onset.from_us - onset_at * 1_000_000;
         let span = Window { from_us, until_us: self.onset.until_us };
         let values = sums(list, span);
-        // What has no series yet, while the host is being read, is nothing yet.
+        // A series that does not exist yet while the host is watched is 0.
         let watched = sums(self.host.metric(metric::HOST_CPU_BUSY.name), span);
         let level = self.level(list, level);
         let is_below = |second: usize| match values.get(second).copied().flatten() {
@@ -184,7 +189,7 @@ impl<'a> Context<'a> {
         Some((from_us as f64 / 1e6) + at as f64)
     }
 
-    /// Where to look for the crossing of `level`.
+    /// The level whose crossing is searched.
     fn level(&self, list: &[MeasuredSeries<'_>], level: f64) -> f64 {
         let of = self.total(list);
         match (of.pass, of.fail) {
@@ -195,57 +200,45 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// The same of a metric's series.
+    /// The same for all series of a metric.
     pub(crate) fn crossed_metric(&self, metric: &Metric, level: f64) -> Option<f64> {
         self.crossed(self.host.metric(metric.name), level)
     }
 
-    /// What waits or is thrown away behind something that serves too slowly, 0 to 1: delay, loss or missing frames of
-    /// those who are served. A full thread has no queue of its own that could be read; its users have.
+    /// The backlog behind a saturated resource, 0 to 1: delay, loss or missing frames of the served users. A full thread has no queue
+    /// of its own that could be read.
     pub(crate) fn backlog(&self) -> Option<f64> {
         let users = &self.users;
-        let frames = users.fps.fail.zip(users.fps.base.or(users.fps.pass));
-        let frames = frames.filter(|(_, floor)| *floor > 0.0).map(|(fail, floor)| (1.0 - fail / floor) / 0.2);
+        let frames = users.fps.fail.zip(users.fps.before().filter(|before| *before > 0.0));
+        let frames = frames.map(|(fail, before)| (1.0 - fail / before) / 0.2);
         let grown = [users.delay_ms.growth(2.0), users.loss_ratio.growth(0.002), frames];
         grown.into_iter().flatten().reduce(f64::max).map(|q| q.clamp(0.0, 1.0))
     }
 
-    /// The demand of a resource, by whom it is of.
+    /// The demand of a resource, of the named instance or of the first.
     pub(crate) fn demand_of(&self, resource: Resource, of: &str) -> Option<&'a Demand> {
-        self.demand
-            .iter()
-            .find(|demand| demand.resource == resource && (of.is_empty() || demand.instance == of))
+        let is_it =
+            |demand: &&Demand| demand.resource == resource && (of.is_empty() || demand.instance == of);
+        self.demand.iter().find(is_it)
     }
 
     /// Log lines a second that match a pattern.
     pub(crate) fn log_lines(&self, pattern: &str) -> Reading {
-        let list: Vec<_> = self
-            .host
-            .metric("log.lines")
-            .iter()
-            .filter(|series| series.label("pattern") == pattern)
-            .copied()
-            .collect();
+        let all = self.host.metric("log.lines").iter();
+        let list: Vec<_> = all.filter(|series| series.label("pattern") == pattern).collect();
         self.reading(|window| {
             let sum = list.iter().filter_map(|series| series.integral(window)).reduce(|a, b| a + b);
-            // A pattern has no series before its first line.
+            // A pattern has no series before its first log line.
             let sum = sum.or_else(|| (!list.is_empty() && self.was_read(window)).then_some(0.0))?;
             Some(sum / window.seconds().max(1.0))
         })
     }
 }
 
-/// One point a second.
+/// A grid of one point a second over the window.
 pub(crate) fn seconds(window: Window) -> Grid {
     let count = window.until_us.saturating_sub(window.from_us).div_euclid(1_000_000).clamp(1, SECONDS_MAX);
     Grid { first_us: window.from_us, width_us: 1_000_000, count: usize::try_from(count).unwrap_or(1) }
-}
-
-/// The whole seconds of a window, at least one: rows of the crowd are of whole seconds.
-pub(crate) fn whole_seconds(window: Window) -> Window {
-    let (from, until) = (RunTime(window.from_us).second(), RunTime(window.until_us).second());
-    let until = until.max(from.saturating_add(1));
-    Window { from_us: from.saturating_mul(1_000_000), until_us: until.saturating_mul(1_000_000) }
 }
 
 fn sums(list: &[MeasuredSeries<'_>], window: Window) -> Vec<Option<f64>> {

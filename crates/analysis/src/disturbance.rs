@@ -1,5 +1,5 @@
-//! When service went bad under loads that are served well: a backup, a collector, a neighbour. Told with its times and, where
-//! there is one, its period.
+//! Disturbances: bad seconds under loads that pass, caused by a backup, a garbage collector or a neighbour, with their times and
+//! period.
 
 use throng_observation::HoldRow;
 use throng_observation::run::RunData;
@@ -7,36 +7,35 @@ use throng_observation::run::RunData;
 use crate::capacity::Capacity;
 use crate::windows::{SecondQuality, quality_by_second};
 
-/// Bad seconds with fewer good ones between them are one disturbance.
+/// Bad seconds with fewer good seconds between them are one disturbance.
 const APART_S: i64 = 3;
-/// A second is named after its beginning, and a disturbance begins within one: two of them are a multiple of the period apart
-/// if they are so within this.
+/// Tolerance of a multiple of the period: a disturbance begins within a second, which is named after its beginning.
 const TOLERANCE_S: f64 = 1.5;
-/// Fewer have no period that could be told from chance.
+/// Least disturbances for a period.
 const PERIODIC_MIN: usize = 4;
-/// A period is one when chance would show it in fewer than this share of cases.
+/// Largest probability that chance shows the same period.
 const CHANCE_MAX: f64 = 0.01;
-/// The longest distance between two that is read as so many periods.
+/// Most periods between two disturbances.
 const PERIODS_BETWEEN: u32 = 6;
-/// So many times are named; the rest is counted.
+/// Most times that are listed; the rest is counted.
 const NAMED_MAX: usize = 8;
 
-/// When service went bad though the load is served well.
+/// The disturbances of a search.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Disturbances {
     /// First second and length of each, seconds of the run.
     pub times_s: Vec<(i64, i64)>,
-    /// How far apart they are, seconds, where that is the same each time.
+    /// Their period, seconds, if they are periodic.
     pub period_s: Option<f64>,
 }
 
 impl Disturbances {
-    /// Those of a search, in the settled seconds of loads that pass; `None` where there were none.
+    /// The disturbances in the judged seconds of loads that pass; `None` if there were none.
     #[must_use]
     pub fn of(run: &RunData, capacity: &Capacity) -> Option<Self> {
         let passing = capacity.users?;
         let goal = capacity.goal;
-        let is_bad = |quality: &SecondQuality| quality.bad > 1 && quality.bad_ratio() > goal.bad_ratio_max();
+        let is_bad = |quality: &SecondQuality| quality.bad > 1 && quality.is_bad(goal);
         let quality_by_second = quality_by_second(run);
         let settled = |hold: &&HoldRow| hold.users <= passing && hold.limited_seconds == 0;
         let mut times_s: Vec<(i64, i64)> = Vec::new();
@@ -57,7 +56,7 @@ impl Disturbances {
         (!times_s.is_empty()).then(|| Self { period_s: period(&starts), times_s })
     }
 
-    /// In a sentence: "service was bad 4 times for up to 3 s under loads that pass, every 60 s: at 47, 107, 167, 227 s".
+    /// As a sentence: "service was bad 4 times for up to 3 s under loads that pass, every 60 s: at 47, 107, 167, 227 s".
     #[must_use]
     pub fn sentence(&self) -> String {
         let longest = self.times_s.iter().map(|(_, length)| *length).max().unwrap_or(0);
@@ -76,7 +75,7 @@ impl Disturbances {
     }
 }
 
-/// The time of which all distances are multiples, unless chance may show one too.
+/// The period of which all distances are multiples, unless chance explains it.
 fn period(starts: &[f64]) -> Option<f64> {
     let first = *starts.first()?;
     if starts.len() < PERIODIC_MIN {
@@ -89,7 +88,7 @@ fn period(starts: &[f64]) -> Option<f64> {
     for periods in 1..=PERIODS_BETWEEN {
         tried += 1.0;
         let rough = shortest / f64::from(periods);
-        // The longest distance tells it most precisely.
+        // The longest distance gives the most precise value.
         let fine = last / (last / rough).round().max(1.0);
         let is_multiple = |at: &f64| {
             let periods = (at - first) / fine;

@@ -1,15 +1,15 @@
-//! What is known of the watched server's threads and log lines: the knowledge packs that were kept with the run, and what
-//! the watcher learned of its processes.
+//! Knowledge about the watched server's threads and log lines: the knowledge packs stored with the run, and facts about its processes
+//! from the watcher.
 
 use std::collections::BTreeMap;
 
 use throng_observation::host::HostInfo;
 use throng_observation::pack::{LogPattern, PACKS_FACT, Pack, Runtime, ThreadMeaning, packs_of_process};
 
-/// The group of threads that drive participants of throng itself: a crowd beside the server, never the server.
+/// The group of throng's own threads that drive participants: they do not belong to the server.
 pub const CROWD_GROUP: &str = "crowd";
 
-/// The packs of a host's server, and the facts of the host.
+/// The knowledge packs of a host's server, and the facts of the host.
 #[derive(Debug, Default)]
 pub struct Knowledge {
     packs: Vec<Pack>,
@@ -17,22 +17,22 @@ pub struct Knowledge {
 }
 
 impl Knowledge {
-    /// What was kept with the host; nothing where there is none, or none that can be read.
+    /// The knowledge stored with a host; empty if there is none or it cannot be read.
     #[must_use]
     pub fn of(info: Option<&HostInfo>) -> Self {
         let json = info.and_then(|info| info.facts.get(PACKS_FACT));
         let packs: Vec<serde_json::Value> =
             json.and_then(|json| serde_json::from_str(json).ok()).unwrap_or_default();
-        // One that a newer throng has written may say what is not known here; the others still count.
+        // A pack of a newer throng may have unknown fields; the others still count.
         let packs = packs.into_iter().filter_map(|pack| serde_json::from_value(pack).ok()).collect();
         Self { packs, facts: info.map(|info| info.facts.clone()).unwrap_or_default() }
     }
 
-    /// The runtime that puts any task on any of its threads, this one among them.
+    /// The runtime that may run any of its tasks on this thread.
     #[must_use]
     pub fn runtime(&self, process: &str, name: &str) -> Option<Runtime> {
         let of_pack = self.thread(process, name).and_then(|known| known.runtime);
-        // Threads of a runtime that gives no names have the program's; others are of libraries beside it.
+        // Threads that a runtime does not name have the program's name; other threads are those of libraries.
         let of_program = || {
             let runtime = self.facts.get(&format!("{process}.runtime"))?;
             Runtime::from_key(runtime).filter(|_| name == process)
@@ -40,7 +40,7 @@ impl Knowledge {
         of_pack.or_else(of_program)
     }
 
-    /// On how many threads the runtime of a process works at once, where its environment says so.
+    /// The number of threads that the runtime of a process runs at once, if its environment sets it.
     #[must_use]
     pub fn parallelism(&self, process: &str, runtime: Runtime) -> Option<u32> {
         let value = self.facts.get(&format!("{process}.environment.{}", runtime.variable()?))?;
@@ -54,19 +54,19 @@ impl Knowledge {
         nice.and_then(|nice| nice.parse::<i32>().ok()).is_some_and(|nice| nice > 0)
     }
 
-    /// What the threads of this name do.
+    /// The meaning of threads of this name.
     #[must_use]
     pub fn thread(&self, process: &str, name: &str) -> Option<&ThreadMeaning> {
         packs_of_process(&self.packs, process).find_map(|pack| pack.thread_meaning(name))
     }
 
-    /// What the log lines of this pattern mean.
+    /// The meaning of log lines of this pattern.
     #[must_use]
     pub fn log(&self, pattern: &str) -> Option<&LogPattern> {
         self.packs.iter().find_map(|pack| pack.log_pattern(pattern))
     }
 
-    /// What a thread is counted with: the pack's group, else the threads whose names differ only in a number.
+    /// The group of a thread: the pack's, else the threads whose names differ only in a number.
     #[must_use]
     pub fn group(&self, process: &str, name: &str) -> String {
         match self.thread(process, name) {

@@ -1,4 +1,4 @@
-//! Joins that took too long under loads that pass: a load is judged once all are in, so that its verdict does not tell.
+//! Late joins under loads that pass: a load is judged after its joins, so that its result does not include them.
 
 use throng_observation::run::RunData;
 use throng_observation::{Clause, HoldOutcome};
@@ -6,11 +6,10 @@ use throng_observation::{Clause, HoldOutcome};
 use crate::capacity::Capacity;
 use crate::windows::quality_by_second;
 
-/// One who is late may be chance.
+/// Least late joins; a single one may be chance.
 const LATE_MIN: u64 = 2;
 
-/// How many were still not connected when they should have been, at the load where it was most: in a clause that may follow
-/// the answer. `None` where joins were in time.
+/// The most participants of a load that were not connected in time, as a caveat; `None` if joins were in time.
 #[must_use]
 pub fn late_joins(run: &RunData, capacity: &Capacity) -> Option<String> {
     let passing = capacity.users?;
@@ -24,8 +23,7 @@ pub fn late_joins(run: &RunData, capacity: &Capacity) -> Option<String> {
     });
     let (late, users) = most.max()?;
     let is_many = late >= LATE_MIN && late as f64 > capacity.goal.bad_ratio_max() * users as f64;
-    is_many
-        .then(|| format!("joins took too long: {late} of {users} were not connected in time while they came"))
+    is_many.then(|| format!("slow joins: {late} of {users} were not connected in time during the ramp"))
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
-//! What throng exists for: how many, because of what, and what to change. Pure: it is given seconds and rows, and knows no
+//! Finds the capacity of a server, names its bottleneck, and says what to change. Pure: it reads seconds and rows and uses no
 //! sockets, clocks or files.
 //!
 //! ```text
-//! seconds of experience -> search -> holds          (while the run goes on)
-//! rows of the run, holds -> demand, findings -> verdict  (from the run folder, at any time)
+//! seconds of experience -> search -> holds                   (during the run)
+//! rows of the run, holds -> demand, findings -> bottleneck   (from the run folder, at any time)
 //! ```
 
 pub mod search;

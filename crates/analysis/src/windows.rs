@@ -1,58 +1,66 @@
-//! Which stretches of a run are compared: the floor, the largest load that passed, the first that failed.
+//! The windows of a run that are compared: the baseline, the largest load that passed, and the first that failed.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use throng_observation::host::measured::Window;
 use throng_observation::run::RunData;
 use throng_observation::{Clause, Goal, HoldOutcome, HoldRow, Purpose, RunTime};
 
 use crate::capacity::Capacity;
-use crate::context::whole_seconds;
 
-/// Shorter stretches are a moment, not a state.
+/// Shortest window that can be compared.
 const SECONDS_MIN: i64 = 3;
-/// A plain run: stretches of bad seconds that are this close are one.
+/// A plain run: intervals of bad seconds with at most this gap are one.
 const GAP_S_MAX: i64 = 5;
-/// A plain run: how far back the largest good load is looked at, and the longest floor.
+/// A plain run: the longest window before the failing one, and the longest baseline.
 const BACK_S: i64 = 30;
-/// Where errors and crossings are looked for: from this long before the failing load.
+/// Errors and crossings count from this long before the failing load.
 const BEFORE_S: i64 = 10;
 
-/// A stretch of the run and how many users there were in it.
+/// A window of the run and the number of users in it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LoadWindow {
-    /// From when to when.
+    /// The window.
     pub window: Window,
     /// Users who should have been served, mean.
     pub users: f64,
 }
 
-/// How all users fared in one second.
+/// The service quality of all users in one second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SecondQuality {
-    /// Who should be served.
+    /// Users who should be served.
     pub users: u64,
-    /// For whom it was bad.
+    /// Users with a bad second.
     pub bad: u64,
-    /// What does not count of them, thousandths of a user ([`throng_observation::ExperienceRow`]).
+    /// The part of the bad users that does not count, thousandths of a user ([`throng_observation::ExperienceRow`]).
     pub uncounted_milli: u64,
-    /// By clause, in the order of [`Clause::ALL`].
+    /// Users with a bad second by clause, in the order of [`Clause::ALL`].
     pub clauses: [u64; Clause::ALL.len()],
 }
 
 impl SecondQuality {
-    /// Share of users with a bad second, each by the share of the people whom it received badly; 0 where nobody was to be served.
+    /// Share of users with a bad second, each weighted by the share of the people whom it received badly; 0 without users.
     #[must_use]
     pub fn bad_ratio(&self) -> f64 {
         let bad = self.bad as f64 - self.uncounted_milli as f64 / 1e3;
         if self.users == 0 { 0.0 } else { bad / self.users as f64 }
     }
+
+    /// Whether it is a bad second for `goal`.
+    #[must_use]
+    pub fn is_bad(&self, goal: Goal) -> bool {
+        self.bad_ratio() > goal.bad_ratio_max()
+    }
 }
 
-/// The seconds of a run, all cohorts together.
+type BySecond = BTreeMap<i64, SecondQuality>;
+
+/// The service quality of each second, all cohorts together.
 #[must_use]
-pub fn quality_by_second(run: &RunData) -> BTreeMap<i64, SecondQuality> {
-    let mut seconds: BTreeMap<i64, SecondQuality> = BTreeMap::new();
+pub fn quality_by_second(run: &RunData) -> BySecond {
+    let mut seconds = BySecond::new();
     for row in &run.experience {
         let quality = seconds.entry(row.second).or_default();
         quality.users += u64::from(row.users);
@@ -63,27 +71,27 @@ pub fn quality_by_second(run: &RunData) -> BTreeMap<i64, SecondQuality> {
     seconds
 }
 
-/// The stretches that are compared.
+/// The windows that are compared.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Windows {
-    /// The floor: a small crowd, or the server before anybody came.
+    /// The baseline: a small crowd, or the idle server before the first join.
     pub base: Option<LoadWindow>,
     /// The largest load that passed.
     pub pass: Option<LoadWindow>,
-    /// The first load that failed, where it was held for longest; without it there is nothing to explain.
+    /// The first load that failed, in its longest hold; without it there is nothing to explain.
     pub fail: Option<LoadWindow>,
-    /// The failing load when it was first held, with its joins and the seconds before. What is refused is refused then.
+    /// The first hold of the failing load with its joins and the seconds before: refusals and drops happen then.
     pub onset: Option<Window>,
     /// The first bad second of the failing load.
     pub first_bad_s: Option<i64>,
-    /// Loads that passed, from which the cost of a user is learned.
+    /// Loads that passed, from which the demand of a user is estimated.
     pub passed: Vec<LoadWindow>,
-    /// Whether they are holds of a search; else they were read off the seconds of a plain run.
+    /// Whether they are holds of a search; otherwise they were derived from the seconds of a plain run.
     pub is_search: bool,
 }
 
 impl Windows {
-    /// The windows of `run` for `goal`: from the holds of its search, or from its seconds where it has none.
+    /// The windows of `run` for `goal`: from the holds of its search, or from its seconds if it has none.
     #[must_use]
     pub fn of(run: &RunData, goal: Goal) -> Self {
         let quality_by_second = quality_by_second(run);
@@ -93,47 +101,62 @@ impl Windows {
         }
     }
 
-    /// The loads that a search held and that passed.
+    /// The holds of a search that passed.
     pub(crate) fn holds_that_passed(&self) -> impl Iterator<Item = &LoadWindow> {
         self.passed.iter().filter(|_| self.is_search)
     }
 
-    /// The crowd at the onset: the largest that was served well.
+    /// The largest crowd with good service.
     #[must_use]
     pub fn users_at_limit(&self) -> Option<f64> {
-        self.pass.or(self.fail).map(|stretch| stretch.users).filter(|users| *users > 0.0)
+        self.pass.or(self.fail).map(|load| load.users).filter(|users| *users > 0.0)
     }
 }
 
-/// The seconds at which the stretches that are compared begin and end, for any goal: what is added up across them can be
-/// compared no more.
+/// The whole seconds that begin within a window.
+pub(crate) fn second_range(window: Window) -> Range<i64> {
+    let (from, until) = (RunTime(window.from_us).second(), RunTime(window.until_us).second());
+    from..until.max(from)
+}
+
+/// The whole seconds of a window, at least one: rows of the crowd are of whole seconds.
+pub(crate) fn whole_seconds(window: Window) -> Window {
+    let Range { start, end } = second_range(window);
+    window_of(start, end.max(start.saturating_add(1)))
+}
+
+fn window_of(from: i64, until: i64) -> Window {
+    Window { from_us: from.saturating_mul(1_000_000), until_us: until.saturating_mul(1_000_000) }
+}
+
+/// The seconds at which the windows begin and end, for any goal. Sums across such a second cannot be compared.
 #[must_use]
 pub fn edges(run: &RunData) -> BTreeSet<i64> {
     let mut edges = BTreeSet::new();
     for goal in Goal::ALL {
         let windows = Windows::of(run, goal);
         let compared = [windows.base, windows.pass, windows.fail].into_iter().flatten();
-        for stretch in compared.chain(windows.holds_that_passed().copied()) {
-            let whole = whole_seconds(stretch.window);
+        for load in compared.chain(windows.holds_that_passed().copied()) {
+            let whole = whole_seconds(load.window);
             edges.extend([whole.from_us, whole.until_us].map(|us| RunTime(us).second()));
         }
     }
     edges
 }
 
-/// Whether people were to be served, and nobody was connected in any second of the run.
+/// Whether participants were started and none was connected in any second of the run.
 pub(crate) fn was_nobody_connected(run: &RunData) -> bool {
     run.crowd.iter().any(|row| row.started > 0)
         && run.crowd.iter().all(|row| row.connected == 0 && row.playing == 0)
 }
 
-/// The server before anybody came, where it was watched for long enough.
+/// The idle server before the first join, if it was watched for long enough.
 fn idle(run: &RunData) -> Option<(i64, i64)> {
     let first_second = run.host.samples.iter().map(|sample| sample.at.second()).min()?;
     (first_second <= -SECONDS_MIN).then_some((first_second.max(-BACK_S), 0))
 }
 
-fn of_holds(run: &RunData, capacity: &Capacity, quality_by_second: &BTreeMap<i64, SecondQuality>) -> Windows {
+fn of_holds(run: &RunData, capacity: &Capacity, quality_by_second: &BySecond) -> Windows {
     let (holds, goal) = (&run.holds, capacity.goal);
     let longest = |wanted: &dyn Fn(&HoldRow) -> bool| {
         holds.iter().filter(|hold| hold.until.is_some() && wanted(hold)).max_by_key(|hold| hold.seconds)
@@ -147,7 +170,7 @@ fn of_holds(run: &RunData, capacity: &Capacity, quality_by_second: &BTreeMap<i64
             && Some(hold.users) == capacity.first_failing
             && hold.passed(goal) == HoldOutcome::No
     });
-    // Where seconds are bad at any load, what passes is not mostly bad, and no hold of it need have kept the goal.
+    // If seconds are bad at any load, a load passes that is not mostly bad, and none of its holds need have met the goal.
     let pass =
         at(capacity.users, HoldOutcome::Yes).or_else(|| longest(&|hold| Some(hold.users) == capacity.users));
     let base = holds.iter().find(|hold| hold.purpose == Purpose::Baseline && hold.until.is_some());
@@ -158,21 +181,23 @@ fn of_holds(run: &RunData, capacity: &Capacity, quality_by_second: &BTreeMap<i64
     });
     let idle = || {
         let (from, until) = idle(run)?;
-        let window = Window { from_us: from * 1_000_000, until_us: until * 1_000_000 };
-        Some(LoadWindow { window, users: 0.0 })
+        Some(LoadWindow { window: window_of(from, until), users: 0.0 })
     };
-    let whole = first_fail.and_then(|hold| Some((hold.from, hold.until?)));
+    let first_bad = |hold: &HoldRow| {
+        let seconds = second_range(Window { from_us: hold.from.0, until_us: hold.until?.0 });
+        quality_by_second.range(seconds).find(|(_, quality)| quality.is_bad(goal)).map(|(second, _)| *second)
+    };
     Windows {
-        // A floor at which users suffered already tells nothing; then it is the server before anybody came.
+        // A baseline with bad service is no baseline: then it is the idle server.
         base: base.filter(|base| base.passed(goal) != HoldOutcome::No).and_then(judged_window).or_else(idle),
         pass: pass.and_then(judged_window),
         fail: fail.and_then(judged_window),
         onset: first_fail.and_then(|fail| onset(holds, fail)),
-        first_bad_s: whole.and_then(|(from, until)| first_bad(quality_by_second, goal, from, until)),
+        first_bad_s: first_fail.and_then(first_bad),
         passed: holds
             .iter()
             .filter(|hold| hold.passed(goal) == HoldOutcome::Yes && hold.limited_seconds == 0)
-            // The number of a value is no number of users: it tells no cost of one.
+            // The number of a varied value is no number of users and gives no demand of one.
             .filter(|hold| hold.value.is_none())
             .filter_map(judged_window)
             .collect(),
@@ -180,8 +205,8 @@ fn of_holds(run: &RunData, capacity: &Capacity, quality_by_second: &BTreeMap<i64
     }
 }
 
-/// A failing load and some seconds before it; of a larger crowd that was there before only what is left once the server
-/// had recovered from it: what that one filled, this one may not.
+/// A failing load and some seconds before it, without the time of a larger crowd before and of the recovery from it: queues that
+/// the larger crowd filled are not evidence about this one.
 fn onset(holds: &[HoldRow], fail: &HoldRow) -> Option<Window> {
     let larger = holds.iter().filter(|hold| hold.users > fail.users).filter_map(|hold| {
         let recovery_us =
@@ -193,18 +218,7 @@ fn onset(holds: &[HoldRow], fail: &HoldRow) -> Option<Window> {
     Some(Window { from_us, until_us: fail.until?.0 })
 }
 
-fn first_bad(
-    quality_by_second: &BTreeMap<i64, SecondQuality>,
-    goal: Goal,
-    from: RunTime,
-    until: RunTime,
-) -> Option<i64> {
-    let (from, until) = (from.second(), until.second());
-    let mut within = quality_by_second.range(from..until.max(from));
-    within.find(|(_, quality)| quality.bad_ratio() > goal.bad_ratio_max()).map(|(second, _)| *second)
-}
-
-/// The settled part of a hold; all of it where it never settled for long enough. By this loads are compared.
+/// The judged part of a hold, after it settled; the whole hold if that part is too short. Loads are compared by it.
 #[must_use]
 pub fn judged_window(hold: &HoldRow) -> Option<LoadWindow> {
     let until_us = hold.until?.0;
@@ -215,11 +229,11 @@ pub fn judged_window(hold: &HoldRow) -> Option<LoadWindow> {
     (from_us < until_us).then_some(LoadWindow { window, users: f64::from(hold.users) })
 }
 
-fn of_seconds(run: &RunData, goal: Goal, quality_by_second: &BTreeMap<i64, SecondQuality>) -> Windows {
-    let is_bad = |quality: &SecondQuality| quality.bad_ratio() > goal.bad_ratio_max();
+fn of_seconds(run: &RunData, goal: Goal, quality_by_second: &BySecond) -> Windows {
+    let is_bad = |quality: &SecondQuality| quality.is_bad(goal);
     let whole = || Some((*quality_by_second.first_key_value()?.0, quality_by_second.last_key_value()?.0 + 1));
     let fail =
-        worst_stretch(quality_by_second, is_bad).or_else(|| was_nobody_connected(run).then(whole).flatten());
+        worst_interval(quality_by_second, is_bad).or_else(|| was_nobody_connected(run).then(whole).flatten());
     let ends = fail.map_or(i64::MAX, |(from, _)| from);
     let good: Vec<(i64, SecondQuality)> = quality_by_second
         .range(..ends)
@@ -236,21 +250,18 @@ fn of_seconds(run: &RunData, goal: Goal, quality_by_second: &BTreeMap<i64, Secon
         .map(|(second, _)| *second)
         .collect();
     let pass = near.last().zip(near.first()).map(|(first, last)| (*first, last + 1));
-    // A tenth of the crowd hardly uses anything of what fails under all of it.
+    // A tenth of the crowd uses hardly any of the resource that fails under the whole crowd.
     let few = || good.iter().take_while(|(_, f)| f.users * 10 <= most).last().map(|(last, _)| (0, last + 1));
     let base = idle(run).or_else(few);
     let of = |(from, until): (i64, i64)| {
         let users: Vec<u64> =
             quality_by_second.range(from..until).map(|(_, quality)| quality.users).collect();
         LoadWindow {
-            window: Window {
-                from_us: from.saturating_mul(1_000_000),
-                until_us: until.saturating_mul(1_000_000),
-            },
+            window: window_of(from, until),
             users: users.iter().sum::<u64>() as f64 / users.len().max(1) as f64,
         }
     };
-    let long = |stretch: &(i64, i64)| stretch.1 - stretch.0 >= SECONDS_MIN;
+    let long = |interval: &(i64, i64)| interval.1 - interval.0 >= SECONDS_MIN;
     Windows {
         base: base.filter(long).map(of),
         pass: pass.filter(long).map(of),
@@ -262,40 +273,36 @@ fn of_seconds(run: &RunData, goal: Goal, quality_by_second: &BTreeMap<i64, Secon
     }
 }
 
-/// The stretch with most bad seconds, small gaps included; `None` where fewer than [`SECONDS_MIN`] were bad.
-fn worst_stretch(
-    quality_by_second: &BTreeMap<i64, SecondQuality>,
+/// The interval with most bad seconds, small gaps included; `None` if fewer than [`SECONDS_MIN`] were bad.
+fn worst_interval(
+    quality_by_second: &BySecond,
     is_bad: impl Fn(&SecondQuality) -> bool,
 ) -> Option<(i64, i64)> {
-    let mut stretches: Vec<(i64, i64, i64)> = Vec::new();
+    let mut intervals: Vec<(i64, i64, i64)> = Vec::new();
     for (second, _) in quality_by_second.iter().filter(|(_, quality)| is_bad(quality)) {
-        match stretches.last_mut() {
+        match intervals.last_mut() {
             Some((_, until, bad)) if second - *until <= GAP_S_MAX => (*until, *bad) = (second + 1, *bad + 1),
-            _ => stretches.push((*second, second + 1, 1)),
+            _ => intervals.push((*second, second + 1, 1)),
         }
     }
-    let worst = stretches.into_iter().filter(|(.., bad)| *bad >= SECONDS_MIN).max_by_key(|(.., bad)| *bad);
+    let worst = intervals.into_iter().filter(|(.., bad)| *bad >= SECONDS_MIN).max_by_key(|(.., bad)| *bad);
     worst.map(|(from, until, _)| (from, until))
 }
 
-/// How many loads a plain run is read as.
+/// Number of loads into which a plain run is divided.
 const LEVELS: u64 = 8;
 
-/// The good seconds of a plain run as loads: seconds on end in which the crowd stayed within an eighth of the largest.
+/// The good seconds of a plain run as loads: consecutive seconds in which the crowd stayed within an eighth of the largest.
 fn levels(good: &[(i64, SecondQuality)], most: u64) -> Vec<LoadWindow> {
     let level = |quality: &SecondQuality| quality.users * LEVELS / (most + 1);
-    let on_end =
+    let is_consecutive =
         |a: &(i64, SecondQuality), b: &(i64, SecondQuality)| b.0 == a.0 + 1 && level(&a.1) == level(&b.1);
-    good.chunk_by(on_end)
+    good.chunk_by(is_consecutive)
         .filter(|list| list.len() as i64 >= SECONDS_MIN)
         .filter_map(|list| {
             let (first, last) = (list.first()?.0, list.last()?.0);
             let users = list.iter().map(|(_, quality)| quality.users).sum::<u64>() as f64 / list.len() as f64;
-            let window = Window {
-                from_us: first.saturating_mul(1_000_000),
-                until_us: (last + 1).saturating_mul(1_000_000),
-            };
-            Some(LoadWindow { window, users })
+            Some(LoadWindow { window: window_of(first, last + 1), users })
         })
         .collect()
 }

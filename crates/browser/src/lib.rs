@@ -7,9 +7,8 @@ pub use error::BrowserError;
 mod find;
 pub use find::{NAMES, find};
 
-mod process;
-
 mod pipe;
+mod process;
 
 mod chromium;
 pub use chromium::Chromium;

@@ -1,8 +1,8 @@
-//! `throng calibrate`: how many viewers this machine plays before it is the limit itself.
+//! `throng calibrate`: how many viewers this machine plays before the generator is the limit.
 //!
-//! The stage plays in a process of its own on the same machine, and viewers are added until the generator passes one of
-//! its limits. Both share the cores, so a generator alone on a machine reaches farther; what a viewer costs is measured
-//! and says how much.
+//! The stage runs in a process of its own on the same machine, and viewers are added until the generator passes one of its
+//! limits. Both share the cores, so a generator with a machine of its own reaches more; the measured cost of a viewer says
+//! how many.
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader};
@@ -22,28 +22,27 @@ use crate::interrupt::Interrupt;
 use crate::session::{self, Joins, Prepared};
 use crate::{CliError, print};
 
-/// One more viewer each so long: slow enough that joining costs little beside playing.
+/// The interval between joins, long enough that joining costs little beside playing.
 const JOIN_EVERY: Duration = Duration::from_millis(50);
-/// How long the full crowd is held when nothing stops it before.
+/// How long the full crowd is held if no limit is passed.
 const HOLD: Duration = Duration::from_secs(10);
-/// Loss of all viewers together from which the stage, not the generator, is taken to be full.
+/// Loss of all viewers together from which the stage counts as full, not the generator.
 const STAGE_LOSS_RATIO: f64 = 0.01;
 /// A limit counts when it is passed in 3 of 5 seconds.
 const WINDOW_SECONDS: usize = 5;
 const BAD_SECONDS: usize = 3;
 
 pub(crate) fn calibrate(command: &args::Calibrate) -> Result<Exit, CliError> {
-    let failed = |error: anyhow::Error| CliError { exit: Exit::Invalid, error };
-    let interrupt = Interrupt::listen().map_err(|error| failed(error.into()))?;
+    let interrupt = Interrupt::listen().map_err(CliError::invalid)?;
     crate::stage::card(&command.card)?;
-    let stage = StageProcess::start(&command.card).map_err(failed)?;
+    let stage = StageProcess::start(&command.card).map_err(CliError::invalid)?;
     let scenario = scenario(command, &stage.url)?;
     let plan = scenario.plan();
     let common = Common::default();
     session::print_warnings(&session::warnings(&plan));
     let prepared = Prepared::new(&scenario, &plan, &common)?;
     let (handle, rows, _) = session::start_engine(&prepared, Joins::Planned, None)?;
-    // Nothing is kept: what counts is in the live picture.
+    // Rows are not stored: the live snapshot has all that counts.
     let drain = std::thread::spawn(move || rows.iter().for_each(drop));
     let reached = ramp(&handle, &interrupt, command.up_to);
     handle.stop();
@@ -99,7 +98,7 @@ impl Drop for StageProcess {
     }
 }
 
-/// How far the ramp came, and why it ended there.
+/// The largest crowd of the ramp, and why the ramp ended.
 #[derive(Default)]
 struct RampResult {
     /// The most viewers that played in a second without any limit passed.
@@ -108,9 +107,9 @@ struct RampResult {
     cpu_us: u64,
     rss_bytes: u64,
     bitrate_bps: f64,
-    /// Why more was not tried.
+    /// Why the ramp ended.
     why: String,
-    /// Whether it was the generator that was full.
+    /// Whether the generator was full.
     is_generator: bool,
 }
 

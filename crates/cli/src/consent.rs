@@ -1,8 +1,8 @@
-//! `throng consent`: the two halves of an agreement. The secret stays with who tests; the file that is published holds its
-//! seal over what was agreed, and is good for nobody else.
+//! `throng consent`: makes the two halves of a consent proof. The tester keeps the secret; the owner publishes the file, which
+//! holds the terms sealed with that secret and is valid for no other tester.
 
 use std::fs::OpenOptions;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -12,18 +12,20 @@ use throng_scenario::{ConsentProof, ConsentSecret, Target};
 
 use crate::args::Consent;
 use crate::exit::Exit;
-use crate::{CliError, print, say_lines};
+use crate::{CliError, print, say_lines, secrets};
 
 /// Makes both halves, or none.
 pub(crate) fn make(command: &Consent) -> Result<Exit, CliError> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-    let secret = drawn()?;
+    let secret = secrets::random()
+        .map(ConsentSecret::new)
+        .map_err(|error| CliError::usage(format!("no secret can be made: /dev/urandom: {error}")))?;
     let target = target(&command.target);
     let published = ConsentProof::sealed(&terms(command, &target)?, &secret, now).map_err(CliError::usage)?;
     keep(&command.secret, &secret)?;
     if let Some(path) = &command.output {
         std::fs::write(path, &published).map_err(|error| {
-            // A secret without its file is good for nothing, and would be in the way of the next one.
+            // A secret without its file is useless, and would block the next attempt.
             let _ = std::fs::remove_file(&command.secret);
             CliError::usage(format!("{}: {error}", path.display()))
         })?;
@@ -41,19 +43,14 @@ pub(crate) fn make(command: &Consent) -> Result<Exit, CliError> {
     Ok(Exit::Met)
 }
 
-/// Host and port of a target's URL; anything else as it stands.
+/// Host and port of a target's URL; any other text unchanged.
 fn target(text: &str) -> String {
     let parsed = text.contains("://").then(|| Target::parse(text).ok()).flatten();
-    parsed.map_or_else(
-        || text.to_owned(),
-        |target| {
-            let (host, port) = target.host_and_port();
-            format!("{host}:{port}")
-        },
-    )
+    let Some((host, port)) = parsed.map(|target| target.host_and_port()) else { return text.to_owned() };
+    format!("{host}:{port}")
 }
 
-/// What is agreed to, as it will be published.
+/// The terms, as they will be published.
 fn terms(command: &Consent, target: &str) -> Result<String, CliError> {
     let Consent { tester, expires, max_users, max_bit_rate, max_joins, max_duration, .. } = command;
     let (users, target) = (max_users.to_string(), target.to_owned());
@@ -68,7 +65,7 @@ fn terms(command: &Consent, target: &str) -> Result<String, CliError> {
         .chain(limits)
         .filter_map(|(key, value)| Some((key, value?)))
         .map(|(key, value)| {
-            // These end a value in the file, so that what is sealed would not be what was typed.
+            // These end a value in the file, so the sealed terms would not be those that were typed.
             if value.contains(['#', ';', '\n']) {
                 return Err(CliError::usage(format!("{key} must hold no `#`, no `;` and no line end")));
             }
@@ -77,16 +74,7 @@ fn terms(command: &Consent, target: &str) -> Result<String, CliError> {
     all.collect()
 }
 
-/// A secret from the kernel.
-fn drawn() -> Result<ConsentSecret, CliError> {
-    let mut bytes = [0; 32];
-    std::fs::File::open("/dev/urandom")
-        .and_then(|mut random| random.read_exact(&mut bytes))
-        .map_err(|error| CliError::usage(format!("no secret can be made: /dev/urandom: {error}")))?;
-    Ok(ConsentSecret::new(bytes))
-}
-
-/// Writes the secret where nobody else can read it. One that is there may be of a proof that is published.
+/// Writes the secret, readable to its owner only. An existing file is kept: its proof may be published.
 fn keep(path: &Path, secret: &ConsentSecret) -> Result<(), CliError> {
     let opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
     opened.and_then(|mut file| writeln!(file, "{}", secret.expose())).map_err(|error| {

@@ -10,20 +10,17 @@ use throng_decode::{Program, encode, recorded_pictures};
 use crate::exit::Exit;
 use crate::{CliError, args, print, print_json, say};
 
-/// How long a loop is that is encoded to be decoded.
+/// Length of the encoded loop that is decoded.
 const LOOP_SECONDS: u32 = 4;
-/// Files of a run beyond this many are not needed: streams take turns.
+/// The most files of a run that are read; streams take them in turn.
 const KEPT_MAX: usize = 256;
 
-/// `throng decode`.
 pub(crate) fn decode(command: &args::Decode) -> Result<Exit, CliError> {
     let failed = |error: CapacityError| CliError::new(Exit::Usage, error);
     let program = Program { ffmpeg: command.ffmpeg.clone(), decoder: command.decoder.clone() };
     let version = program.version().map_err(|error| failed(error.into()))?;
-    let time = |flag: &str, text: &str| {
-        throng_scenario::units::duration(text).map_err(|error| CliError::usage(format!("{flag}: {error}")))
-    };
-    let (duration, late_after) = (time("--for", &command.duration)?, time("--late", &command.late)?);
+    let duration = args::duration("--for", &command.duration)?;
+    let late_after = args::duration("--late", &command.late)?;
     if duration < Duration::from_millis(500) {
         return Err(CliError::usage("--for: at least 500ms, such as 5s"));
     }
@@ -65,13 +62,13 @@ pub(crate) fn decode(command: &args::Decode) -> Result<Exit, CliError> {
         });
         print_json(&format!("{report:#}\n"));
     } else {
-        print(&verdict(largest, is_search, command.up_to, &what));
+        print(&conclusion(largest, is_search, command.up_to, &what));
     }
     let all_keep_up = rows.iter().all(Row::keeps_up);
     Ok(if is_search || all_keep_up { Exit::Met } else { Exit::Missed })
 }
 
-/// The streams that a tap kept.
+/// The streams that a run's tap kept.
 fn of_run(run: &Path) -> Result<Vec<Loop>, CliError> {
     let folder = run.join(throng_decode::tap::KEPT_FOLDER);
     let hint = "run it with --tap 3 --set tap.keep=true";
@@ -147,7 +144,7 @@ fn row_json(row: &Row) -> Value {
     })
 }
 
-fn verdict(largest: Option<u32>, is_search: bool, up_to: u32, what: &str) -> String {
+fn conclusion(largest: Option<u32>, is_search: bool, up_to: u32, what: &str) -> String {
     match largest {
         None => format!("\nNot one of these counts of streams ({what}) is decoded in real time.\n"),
         Some(streams) if !is_search => format!("\n{streams} streams are decoded in real time.\n"),

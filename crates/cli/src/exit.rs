@@ -12,11 +12,11 @@ pub(crate) enum Exit {
     Missed = 1,
     /// The command line or the scenario is wrong; nothing was sent.
     Usage = 2,
-    /// The target could not be reached by anybody, or is not allowed.
+    /// No participant reached the target, or the target is not allowed.
     Target = 3,
     /// The generator itself was the limit, or something of ours failed: the figures say nothing about the server.
     Invalid = 4,
-    /// Real browsers among the crowd saw something else than it did: its figures are not to be relied on.
+    /// Browsers among the crowd saw something else than the crowd did, so its figures are not reliable.
     Disputed = 5,
     /// Ended early by a person or a signal; what was measured is kept.
     Interrupted = 130,

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use crate::exit::Exit;
 
-/// Whether a person or the system asked to end.
+/// Whether a signal asked the command to end.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Interrupt(Arc<AtomicBool>);
 
@@ -19,7 +19,6 @@ impl Interrupt {
         Ok(interrupt)
     }
 
-    /// Whether a signal came.
     pub(crate) fn is_set(&self) -> bool {
         self.0.load(Relaxed)
     }
@@ -34,7 +33,7 @@ impl Interrupt {
                 _ = terminate.recv() => {}
             }
             if self.0.swap(true, Relaxed) {
-                // Whoever asks twice does not want to wait; the run folder reads as unfinished.
+                // The second signal does not wait; the run folder stays unfinished.
                 std::process::exit(Exit::Interrupted as i32);
             }
         }

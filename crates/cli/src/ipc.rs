@@ -7,7 +7,6 @@ use std::time::Duration;
 use throng_ipc::{
     Assumptions, FrameSize, FrameSizes, IpcReport, Launcher, Plan, ReadMode, Transport, Workload,
 };
-use throng_scenario::units;
 use throng_store::RunFolder;
 
 use crate::args;
@@ -19,7 +18,7 @@ use crate::{CliError, print, run_id, say};
 const RESULT: &str = "ipc.json";
 /// The longest list of sizes that is read.
 const SIZES_BYTES_MAX: u64 = 16 << 20;
-/// A stream's rate when none is said: that of most cameras.
+/// Frames a second of a stream where no flag says it: those of most cameras.
 const FPS: f64 = 30.0;
 
 pub(crate) fn measure(command: &args::Ipc) -> Result<Exit, CliError> {
@@ -35,7 +34,7 @@ pub(crate) fn measure(command: &args::Ipc) -> Result<Exit, CliError> {
     });
     let written = put(&folder, &report);
     show(&report, command.json);
-    // A disk without room for the files is no reason to keep the answer from whoever asked.
+    // A full disk must not keep the result from the terminal.
     tell_page(&written?, command.json);
     Ok(exit(&report))
 }
@@ -69,7 +68,7 @@ fn show(report: &IpcReport, json: bool) {
     print(&if json { report.to_json() } else { report.text() });
 }
 
-/// Where the page is; beside JSON on the other channel, so that who reads the one is not disturbed.
+/// Prints the path of the page; beside JSON on standard error.
 fn tell_page(page: &Path, json: bool) {
     if json {
         say(&format!("report  {}", page.display()));
@@ -88,7 +87,7 @@ fn exit(report: &IpcReport) -> Exit {
     }
 }
 
-/// Made before anything is measured: that there is no room for the answer should be known first.
+/// Makes the folder before anything is measured, so that a folder that cannot be written ends it early.
 fn make_folder(path: &Path) -> Result<RunFolder, CliError> {
     if path.join(RESULT).exists() {
         return Err(CliError::usage(format!(
@@ -101,7 +100,7 @@ fn make_folder(path: &Path) -> Result<RunFolder, CliError> {
     RunFolder::open(path).map_err(|error| CliError::new(Exit::Usage, error))
 }
 
-/// Writes the report's files; the path of the page.
+/// Writes the report's files; returns the path of the page.
 fn put(folder: &RunFolder, report: &IpcReport) -> Result<PathBuf, CliError> {
     let wrong = |error| CliError::new(Exit::Invalid, error);
     folder.put(RESULT, report.to_json()).map_err(wrong)?;
@@ -109,8 +108,7 @@ fn put(folder: &RunFolder, report: &IpcReport) -> Result<PathBuf, CliError> {
 }
 
 fn plan(command: &args::Ipc) -> Result<Plan, CliError> {
-    let duration =
-        units::duration(&command.duration).map_err(|error| CliError::usage(format!("--for: {error}")))?;
+    let duration = args::duration("--for", &command.duration)?;
     if !(Duration::from_millis(100)..=Duration::from_secs(3600)).contains(&duration) {
         return Err(CliError::usage("--for: 100ms to 1h can be measured"));
     }
@@ -145,7 +143,7 @@ fn sizes(command: &args::Ipc) -> Result<FrameSizes, CliError> {
     FrameSizes::read_list(&text).map_err(|error| wrong(error.to_string()))
 }
 
-/// The wanted transports in the order of the table, whatever order they were named in.
+/// The named transports, in the order of the table.
 fn transports(only: &[String]) -> Result<Vec<Transport>, CliError> {
     let mut wanted = Vec::new();
     for key in only {

@@ -1,4 +1,4 @@
-//! What the watched hosts do at the moment, from the rows as they pass.
+//! The current figures of the watched hosts, from their rows.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
@@ -7,10 +7,9 @@ use throng_observation::host::catalogue as metric;
 use throng_observation::host::{HostId, HostInfo, HostRow, HostSample, HostSeries, SeriesId};
 use throng_observation::untrusted;
 
-/// What a person sees of a watched host while the run goes on.
+/// The figures of a watched host on the live display.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ServerFigures {
-    /// Its name.
     pub(crate) name: String,
     /// CPU of the watched processes together, cores.
     pub(crate) cpu: Option<f64>,

@@ -1,4 +1,4 @@
-//! The `throng` command: flags in, exit code out; the wiring between the rooms.
+//! The `throng` command: flags in, exit code out; the wiring between the crates.
 
 mod args;
 mod calibrate;

@@ -1,4 +1,4 @@
-//! Media files of a scenario: read once, packetised once, shared by all who play them.
+//! Media files of a scenario: read once, packetised once, shared by all participants that send them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,13 +10,9 @@ use throng_scenario::{Action, MediaFile, Plan, Role};
 
 use crate::CliError;
 
-/// Every file that somebody of the plan plays.
 pub(crate) type Clips = BTreeMap<MediaFile, Arc<Clip>>;
 
-/// Reads the files that the plan names.
-///
-/// # Errors
-/// The file, what is wrong with it, where, and what to do about it.
+/// Reads the files that the plan names. An error has the file, what is wrong with it, and what to do about it.
 pub(crate) fn clips(plan: &Plan) -> Result<Clips, CliError> {
     let mut clips = Clips::new();
     for (cohort, role) in plan.cohorts.iter().zip(&plan.roles) {
@@ -83,7 +79,7 @@ fn screens(cohort: &str, role: &Role, clips: &Clips) -> Result<(), CliError> {
     }
 }
 
-/// Between its turns a participant sends the silence of Opus (DTX), which other codecs have no packet for.
+/// Between its turns a participant sends Opus DTX (silence), for which other codecs have no packet.
 fn silence(cohort: &str, role: &Role, plan: &Plan, clips: &Clips) -> Result<(), CliError> {
     let file = role.publish.as_ref().and_then(|publish| publish.audio_file.as_ref());
     let codec = file.and_then(|file| clips.get(file)).map(|clip| clip.codec());

@@ -1,36 +1,34 @@
-//! What is said to the person beside the result: on the error stream, so that `--json` keeps the output to itself, and not
-//! into the middle of a screen.
+//! Results on standard output, and messages on standard error. While a full-screen view has the terminal, messages wait.
+//! Both are escaped, so that text of others does nothing to the terminal.
 
 use std::io::Write;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use throng_observation::untrusted;
 
-/// What waits for the screen to go, while there is one.
+/// Messages that wait for the end of the full-screen view, while there is one.
 static HELD: Mutex<Option<Vec<String>>> = Mutex::new(None);
 
 fn held() -> MutexGuard<'static, Option<Vec<String>>> {
     HELD.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Prints a result on the output stream; a reader that went away is not an error. The last gate before a terminal: what
-/// would do something to it is written out.
+/// Prints a result. A closed pipe is not an error.
 pub(crate) fn print(text: &str) {
     let _ = std::io::stdout().lock().write_all(untrusted::lines(text).as_bytes());
 }
 
-/// Prints JSON: what a terminal would act on stands as escapes, which read as the same value.
+/// Prints JSON. Control characters become JSON escapes, which have the same value.
 pub(crate) fn print_json(text: &str) {
     print(&untrusted::json(text));
 }
 
-/// Says a line, at once or when the screen has gone. It stays one line and does nothing to the terminal, whoever wrote
-/// what it quotes.
+/// Prints a message of one line, now or after the full-screen view. Line ends in quoted text are escaped.
 pub(crate) fn say(text: &str) {
     say_lines(&untrusted::line(text));
 }
 
-/// Says a text of ours that may have several lines; what it quotes of others must be one line already.
+/// Prints a message of several lines. Text of others in it must be escaped to one line already.
 pub(crate) fn say_lines(text: &str) {
     match &mut *held() {
         Some(lines) => lines.push(text.to_owned()),
@@ -38,7 +36,7 @@ pub(crate) fn say_lines(text: &str) {
     }
 }
 
-/// What a log of ours is written through.
+/// Where tracing writes its log: standard error, escaped.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LogWriter;
 
@@ -53,12 +51,12 @@ impl Write for LogWriter {
     }
 }
 
-/// A screen takes the terminal: what is said from here on waits.
+/// Lets messages wait, because a full-screen view takes the terminal.
 pub(crate) fn hold_messages() {
     held().get_or_insert_default();
 }
 
-/// The screen has gone: says what waited.
+/// Prints the messages that waited.
 pub(crate) fn flush_messages() {
     released().iter().for_each(|line| print_message(line));
 }

@@ -1,16 +1,17 @@
-//! OvenRtcTester's command line, understood as it stands: `-url ws://… -n 100 -cint 100 -sint 5000 -life 60`.
+//! OvenRtcTester's command line is accepted unchanged: `-url ws://… -n 100 -cint 100 -sint 5000 -life 60`.
 //!
-//! It is read as Go's flag package reads it: one dash or two, a value behind `=` or in the next word, whole numbers in any of
-//! Go's notations, the last of what is said twice. Ours takes two dashes and units. The old words are translated before the
-//! real parser sees them, so there is one parser and one set of defaults. Without a command the whole line is OvenRtcTester's,
-//! which also prints every client's `<Details>` at its end.
+//! It is read as Go's flag package reads it: one dash or two, a value after `=` or in the next word, whole numbers in any of
+//! Go's notations, the last of repeated flags. Its flags are translated into those of `throng view`, which have two dashes and
+//! units, so there is one parser and one set of defaults. Without a command the whole line is OvenRtcTester's, which also
+//! prints `<Details>` of each client at its end.
 
 /// Rewrites OvenRtcTester flags among `arguments` into those of `throng view`; everything else passes untouched.
 pub(crate) fn translate(arguments: impl IntoIterator<Item = String>) -> Vec<String> {
     let mut arguments: Vec<String> = arguments.into_iter().collect();
     let is_view = arguments.get(1).is_some_and(|command| command == "view");
-    // `-n` is a word of both, and may come first.
-    let is_theirs = |argument: &String| flag(name_of(argument)).is_some_and(|flag| flag.theirs != "n");
+    // `-n` is a flag of both, and may come first.
+    let is_theirs =
+        |argument: &String| FLAGS.iter().any(|flag| flag.theirs != "n" && flag.is_named(name_of(argument)));
     let is_bare = arguments.get(1).is_some_and(|first| first.starts_with('-'))
         && arguments.iter().skip(1).any(is_theirs);
     if is_bare {
@@ -29,7 +30,7 @@ pub(crate) fn translate(arguments: impl IntoIterator<Item = String>) -> Vec<Stri
 
 fn translated(arguments: Vec<String>) -> Vec<String> {
     let mut out = Vec::with_capacity(arguments.len());
-    // Where the value of each flag stands that was said already.
+    // The index of the value of each flag that came already.
     let mut said: [Option<usize>; FLAGS.len()] = [None; FLAGS.len()];
     let mut rest = arguments.into_iter();
     while let Some(argument) = rest.next() {
@@ -61,7 +62,7 @@ struct Flag {
     ours: &'static str,
     /// What a bare number counts; `None` where it is a text.
     unit: Option<&'static str>,
-    /// The least that ours takes.
+    /// The smallest value of throng's flag.
     least: i64,
 }
 
@@ -73,13 +74,9 @@ const FLAGS: [Flag; 5] = [
     Flag { theirs: "life", ours: "--for", unit: Some("s"), least: i64::MIN },
 ];
 
-/// What stands before a value that is attached.
+/// The argument without an attached value.
 fn name_of(argument: &str) -> &str {
     argument.split('=').next().unwrap_or_default()
-}
-
-fn flag(name: &str) -> Option<&'static Flag> {
-    FLAGS.iter().find(|flag| flag.is_named(name))
 }
 
 impl Flag {
@@ -89,7 +86,7 @@ impl Flag {
         bare == Some(self.theirs)
     }
 
-    /// A bare number gets the unit that OvenRtcTester meant; `-life 0` is for ever.
+    /// A bare number gets OvenRtcTester's unit; `-life 0` means forever.
     fn value(&self, value: &str) -> String {
         let number = self.unit.and_then(|unit| Some((unit, whole_number(value)?)));
         match number {

@@ -211,32 +211,27 @@ impl Permission {
 
     /// The error bound of absolute (one-way) delays of this target's media.
     pub(crate) fn clock_error(&self) -> ClockError {
-        if self.is_own_host {
-            ClockError {
-                bound_us: Some(SAME_CLOCK_ERROR_US),
-                basis: "the target is on this host: exact if the media's source is too".into(),
-            }
+        let (bound_us, basis) = if self.is_own_host {
+            (Some(SAME_CLOCK_ERROR_US), "the target is on this host: exact if the media's source is too")
         } else {
-            ClockError { bound_us: None, basis: "the clock of the media's source is not known".into() }
-        }
+            (None, "the clock of the media's source is not known")
+        };
+        ClockError { bound_us, basis: basis.into() }
     }
 }
 
 fn resolve(host: &str, port: u16) -> Result<Vec<IpAddr>, CliError> {
     let bare = host.trim_start_matches('[').trim_end_matches(']');
-    let each_once = |found: std::vec::IntoIter<SocketAddr>| {
-        let mut addresses = Vec::new();
-        for address in found.map(|address| address.ip().to_canonical()) {
-            if !addresses.contains(&address) {
-                addresses.push(address);
-            }
-        }
-        addresses
-    };
-    (bare, port)
+    let found = (bare, port)
         .to_socket_addrs()
-        .map(each_once)
-        .map_err(|error| CliError::target(format!("cannot resolve {host}: {error}")))
+        .map_err(|error| CliError::target(format!("cannot resolve {host}: {error}")))?;
+    let mut addresses = Vec::new();
+    for address in found.map(|address| address.ip().to_canonical()) {
+        if !addresses.contains(&address) {
+            addresses.push(address);
+        }
+    }
+    Ok(addresses)
 }
 
 impl Demand {

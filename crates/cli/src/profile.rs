@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use throng_observation::host::{Change, Profile, ProfileMethod, SelfTime, compare};
 use throng_report::{html, profile as words};
-use throng_scenario::units;
 use throng_watch::profiler::{self, Cost, Options, ProfilerError, RunningProfile};
 
 use crate::args;
@@ -17,12 +16,12 @@ use crate::{CliError, print, print_json, say};
 /// The longest sampling time; all stacks are kept in memory until its end.
 const DURATION_MAX: Duration = Duration::from_secs(3_600);
 
-/// What `--json` prints.
+/// The output of `--json`.
 #[derive(Debug, Serialize)]
 struct Output<'a> {
     profile: &'a Profile,
     self_time: SelfTime,
-    /// Against the profile of `--against`.
+    /// The changes against the profile of `--against`.
     changes: Option<Vec<Change>>,
     sampling_cpu_ms: f64,
     naming_cpu_ms: f64,
@@ -35,10 +34,9 @@ struct EarlierOutput {
 }
 
 pub(crate) fn profile(command: &args::Profile) -> Result<Exit, CliError> {
-    let duration =
-        units::duration(&command.duration).map_err(|error| CliError::usage(format!("--for: {error}")))?;
+    let duration = args::duration("--for", &command.duration)?;
     if duration.is_zero() || duration > DURATION_MAX {
-        return Err(CliError::usage("--for: at least some time, and at most 1h"));
+        return Err(CliError::usage("--for: more than 0s, and at most 1h"));
     }
     let earlier = command.against.as_deref().map(read).transpose()?;
     let pids = processes(command)?;
@@ -122,13 +120,13 @@ fn print_as_text(command: &args::Profile, profile: &Profile, changes: Option<&[C
     }
 }
 
-/// The processes that are named, by number or name.
+/// The processes that the flags name, by PID or name.
 fn processes(command: &args::Profile) -> Result<Vec<u32>, CliError> {
     let mut pids = command.pid.clone();
     for name in &command.process {
         let found = profiler::processes_named(name);
         if found.is_empty() {
-            return Err(CliError::usage(format!("--process: no process is called `{name}`")));
+            return Err(CliError::usage(format!("--process: there is no process `{name}`")));
         }
         pids.extend(found);
     }

@@ -1,4 +1,4 @@
-//! What is made of a run folder: summary.json, report.html, tables, the words on the terminal, the exit code.
+//! `throng report`, and the report at the end of a run: summary.json, report.html, tables, terminal text, exit code.
 
 use std::path::{Path, PathBuf};
 
@@ -11,14 +11,13 @@ use crate::args;
 use crate::exit::Exit;
 use crate::{CliError, print};
 
-/// What to make and print.
 pub(crate) struct ReportOptions {
     pub(crate) json: bool,
     pub(crate) csv: bool,
     pub(crate) details: bool,
 }
 
-/// `throng report RUN`: makes everything again from run.db alone, or from the ipc.json of `throng ipc`.
+/// `throng report RUN`: makes the report again from run.db, or from the ipc.json of `throng ipc`.
 pub(crate) fn remake(command: &args::Report) -> Result<Exit, CliError> {
     if let Some(made) = crate::ipc::remake(command) {
         return made;
@@ -33,7 +32,7 @@ pub(crate) fn remake(command: &args::Report) -> Result<Exit, CliError> {
     })
 }
 
-/// Reads the folder at `path`, writes the report's files into it, prints what is wanted, and says how it ends.
+/// Reads the run folder, writes the report's files into it, prints, and returns the exit code of the run.
 pub(crate) fn make(path: &Path, wanted: &ReportOptions) -> Result<Exit, StoreError> {
     let run = RunFolder::read_selected(path, &mut ReportRows::default())?;
     let summary = summary(&run);
@@ -52,7 +51,7 @@ pub(crate) fn make(path: &Path, wanted: &ReportOptions) -> Result<Exit, StoreErr
             print(&format!("\nreport  {}\n", page.display()));
         }
     }
-    // A disk without room for the files is no reason to keep the answer from whoever asked.
+    // A full disk must not keep the result from the terminal.
     written.map(|_| exit(&run, &summary))
 }
 
@@ -70,16 +69,11 @@ fn put_all(
             Row::Series(row) => csv::series_line(run, row),
             _ => String::new(),
         })?;
-        put_table(
-            folder,
-            "participants.csv",
-            &csv::PARTICIPANT_COLUMNS,
-            Table::Participants,
-            |row| match row {
-                Row::Participant(row) => csv::participant_line(run, row),
-                _ => String::new(),
-            },
-        )?;
+        let columns = &csv::PARTICIPANT_COLUMNS;
+        put_table(folder, "participants.csv", columns, Table::Participants, |row| match row {
+            Row::Participant(row) => csv::participant_line(run, row),
+            _ => String::new(),
+        })?;
         if let Some(conference) = csv::conference(run) {
             folder.put("conference.csv", conference)?;
         }
@@ -90,7 +84,7 @@ fn put_all(
     Ok(page)
 }
 
-/// Writes a table line by line as its rows are read: all of a day's would be hundreds of megabytes.
+/// Writes a table line by line as its rows are read: those of a day would take hundreds of megabytes of memory.
 fn put_table(
     folder: &RunFolder,
     name: &str,
@@ -110,7 +104,7 @@ fn put_table(
     })
 }
 
-/// Prints the paragraphs of all participants, each as its tracks are read.
+/// Prints the figures of each participant as its tracks are read.
 fn details(path: &Path, run: &RunData) -> Result<(), StoreError> {
     let (mut details, begin) = oven_rtc_tester::Details::of(run);
     print(begin);
@@ -126,7 +120,7 @@ fn details(path: &Path, run: &RunData) -> Result<(), StoreError> {
 
 /// The summary of a run, judged by the scenario stored with it.
 pub(crate) fn summary(run: &RunData) -> Summary {
-    // The scenario was checked before the run; one that a newer throng no longer reads leaves nothing to judge by.
+    // A stored scenario that this version cannot read leaves no objectives to judge.
     let scenario = Scenario::parse_stored(&run.info.scenario).ok();
     let objectives = scenario.as_ref().map(|s| s.objectives.as_slice()).unwrap_or_default();
     let warm_up = scenario.as_ref().map(|s| s.run.warm_up).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! `throng ring stat`: what a shared-memory ring has done, read from outside while it goes on.
+//! `throng ring stat`: the counters of a shared-memory ring, read from outside while it is in use.
 
 use std::path::PathBuf;
 
@@ -43,7 +43,7 @@ fn of(command: &RingStat) -> Result<String, CliError> {
     })
 }
 
-/// The rings that an argument means.
+/// The rings that the argument names.
 fn paths(argument: &str) -> Result<Vec<PathBuf>, CliError> {
     if let Ok(number) = argument.parse::<u32>() {
         return Ok(vec![PathBuf::from(format!("/proc/self/fd/{number}"))]);

@@ -1,5 +1,5 @@
-//! What the objectives come to at present: the last seconds of media, the joins of those who came last. Kept beside the run
-//! folder, because reading that back would cost the more the longer the run is.
+//! The objectives while a run goes on, judged by the last seconds of media and by the last joins. The rows for them are kept
+//! in memory, because reading the run folder would take longer and longer.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -11,12 +11,12 @@ use throng_report::ObjectiveResult;
 
 use crate::report;
 
-/// How much of the run the present is, seconds.
+/// The window of media that is judged, seconds.
 const SECONDS: i64 = 10;
-/// Participants, and tracks, by which a run of comers and goers is judged: the last that came, or changed.
+/// Participants, and tracks, that are kept: the newest.
 const KEPT_MAX: usize = 20_000;
 
-/// The present of a run; clones share it.
+/// The rows of the window; clones share them.
 #[derive(Clone, Debug)]
 pub(crate) struct RollingObjectives(Arc<Mutex<Kept>>);
 
@@ -27,12 +27,12 @@ struct Kept {
     tracks: Places<(ParticipantId, TrackId)>,
 }
 
-/// Where the row of a key stands in its list.
+/// The index of each key's row in a list of rows.
 #[derive(Debug)]
 struct Places<K> {
     by_key: HashMap<K, usize>,
     keys: Vec<K>,
-    /// The place that is given away next when the list is full.
+    /// The index that is overwritten next when the list is full.
     next: usize,
 }
 
@@ -42,12 +42,12 @@ impl RollingObjectives {
         Self(Arc::new(Mutex::new(Kept { run, participants: Places::new(), tracks: Places::new() })))
     }
 
-    /// Takes in a row on its way to the run folder.
+    /// Adds a row.
     pub(crate) fn take(&self, row: &Row) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take(row);
     }
 
-    /// The objectives, judged by what is kept.
+    /// Judges the objectives.
     pub(crate) fn judge(&self) -> Vec<ObjectiveResult> {
         report::summary(&self.0.lock().unwrap_or_else(PoisonError::into_inner).run).objectives
     }
@@ -69,7 +69,7 @@ impl Kept {
                 self.participants.put(&mut run.participants, row.participant, (**row).clone());
             }
             Row::Track(row) => {
-                // Objectives ask a track for its sums only.
+                // Objectives use only the sums of a track.
                 let sums = TrackRow {
                     relative_delay_us: Distribution::default(),
                     absolute_delay: OneWayDelay::default(),
@@ -87,7 +87,7 @@ impl<K: Copy + Eq + Hash> Places<K> {
         Self { by_key: HashMap::new(), keys: Vec::new(), next: 0 }
     }
 
-    /// Puts `row` in the place of the one with the same key, or else of the one that has stood longest.
+    /// Replaces the row with the same key, or, in a full list, the oldest.
     fn put<R>(&mut self, rows: &mut Vec<R>, key: K, row: R) {
         if let Some(kept) = self.by_key.get(&key).and_then(|at| rows.get_mut(*at)) {
             *kept = row;

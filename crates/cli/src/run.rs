@@ -9,10 +9,11 @@ use throng_scenario::Scenario;
 use crate::args::Common;
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
-use crate::live::{self, Display};
+use crate::live::{self, Display, State};
 use crate::rolling_objectives::RollingObjectives;
 use crate::session::{self, Joins, Prepared, Session};
-use crate::{CliError, say, watchers};
+use crate::watchers::{self, Watchers};
+use crate::{CliError, say};
 
 /// How often the display is updated.
 const SHOW_EVERY: Duration = Duration::from_millis(250);
@@ -60,8 +61,12 @@ fn supervise(
     let (mut ending, mut is_stopping, mut has_missed) = (None, false, false);
     let mut judge_at = Instant::now() + JUDGE_EVERY;
     let mut objectives = rolling.map(RollingObjectives::judge).unwrap_or_default();
+    let mut show = |objectives: &[ObjectiveResult], watchers: &Watchers| {
+        let (live, servers) = (handle.live(), watchers.figures());
+        display.show(&State { live: &live, objectives, servers: &servers, search: None })
+    };
     while !handle.is_finished() {
-        let person_quits = display.show(&handle.live(), &objectives, &watchers.figures(), None);
+        let person_quits = show(&objectives, watchers);
         if !is_stopping && (person_quits || interrupt.is_set()) {
             handle.stop();
             is_stopping = true;
@@ -80,7 +85,7 @@ fn supervise(
         }
         std::thread::sleep(SHOW_EVERY);
     }
-    display.show(&handle.live(), &objectives, &watchers.figures(), None);
+    show(&objectives, watchers);
     // The messages below belong on the terminal as it was.
     drop(display);
     if ending.is_some() {

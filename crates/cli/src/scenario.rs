@@ -1,4 +1,4 @@
-//! From files and flags to a scenario: both make the same one.
+//! Scenarios from files and from flags.
 
 use std::path::Path;
 
@@ -29,12 +29,11 @@ pub(crate) fn of_flags(command: &View) -> Result<(Scenario, Common), CliError> {
         set: overrides(common)?,
         ..ScenarioFlags::default()
     };
-    let scenario =
-        Scenario::from_flags(&form).map_err(|error| CliError::usage(problems("the command line", &error)))?;
+    let scenario = Scenario::from_flags(&form).map_err(|error| problems("the command line", &error))?;
     Ok((scenario, common.clone()))
 }
 
-/// The scenario of `throng find`, with `more` laid over it.
+/// The scenario of `throng find`, with the overrides `more`.
 pub(crate) fn of_find(command: &Find, more: &[Override]) -> Result<Scenario, CliError> {
     let mut over = overrides(&command.common)?;
     over.extend_from_slice(more);
@@ -42,23 +41,21 @@ pub(crate) fn of_find(command: &Find, more: &[Override]) -> Result<Scenario, Cli
         return read(Path::new(&command.scenario), &over);
     }
     let form = ScenarioFlags { url: command.scenario.clone(), set: over, ..ScenarioFlags::default() };
-    Scenario::from_flags(&form).map_err(|error| CliError::usage(problems("the command line", &error)))
+    Scenario::from_flags(&form).map_err(|error| problems("the command line", &error))
 }
 
-/// `forever` is longer than anybody waits: a person ends the run.
+/// `forever` is a year: a person ends the run.
 fn duration(text: &str) -> String {
     if text == "forever" { FOREVER.into() } else { text.into() }
 }
 
-/// A year.
 const FOREVER: &str = "8760h";
 
 /// Reads a scenario file.
 pub(crate) fn read(file: &Path, overrides: &[Override]) -> Result<Scenario, CliError> {
     let text = std::fs::read_to_string(file)
         .map_err(|error| CliError::usage(anyhow!("cannot read {}: {error}", file.display())))?;
-    Scenario::parse_with(&text, overrides)
-        .map_err(|error| CliError::usage(problems(&file.display().to_string(), &error)))
+    Scenario::parse_with(&text, overrides).map_err(|error| problems(&file.display().to_string(), &error))
 }
 
 /// The overrides that `--set` and the flags in common mean.
@@ -75,7 +72,7 @@ fn overrides(common: &Common) -> Result<Vec<Override>, CliError> {
         set: parse_sets(&common.set)?,
         ..ScenarioFlags::default()
     };
-    // A quick form always names a URL and a size; laid over a file only what was said on the command line counts.
+    // These flags always have a URL and a size; over a file only those of `--set` count.
     Ok(form
         .overrides()
         .into_iter()
@@ -86,11 +83,9 @@ fn overrides(common: &Common) -> Result<Vec<Override>, CliError> {
 
 /// Reads `--set PATH=VALUE`.
 pub(crate) fn parse_sets(sets: &[String]) -> Result<Vec<Override>, CliError> {
-    sets.iter()
-        .map(|set| Override::parse(set).map_err(|error| CliError::usage(problems("--set", &error))))
-        .collect()
+    sets.iter().map(|set| Override::parse(set).map_err(|error| problems("--set", &error))).collect()
 }
 
-fn problems(of: &str, error: &ScenarioError) -> String {
-    format!("{of} cannot be run as it is:\n{error}")
+fn problems(of: &str, error: &ScenarioError) -> CliError {
+    CliError::usage(format!("{of} cannot be run as it is:\n{error}"))
 }

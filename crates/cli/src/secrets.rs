@@ -1,9 +1,18 @@
 //! Tokens and API secrets: written as themselves, or read from an environment variable or a file.
 
+use std::io::Read;
+
 use throng_protocol::factory::ApiSecret;
 use throng_scenario::{ApiKey, Secret, TokenSource};
 
 use crate::CliError;
+
+/// Random bytes from the kernel.
+pub(crate) fn random<const N: usize>() -> std::io::Result<[u8; N]> {
+    let mut bytes = [0; N];
+    std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    Ok(bytes)
+}
 
 /// Reads a secret of the command line: the text itself, `env:NAME` or `file:PATH`.
 pub(crate) fn secret(text: &str) -> Result<Secret, CliError> {

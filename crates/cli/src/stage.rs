@@ -1,4 +1,4 @@
-//! `throng stage`: the embedded media server, until it is told to stop.
+//! `throng stage`: runs the embedded media server until a signal.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
@@ -43,12 +43,8 @@ pub(crate) fn stage(command: &args::Stage) -> Result<Exit, CliError> {
 }
 
 fn config(command: &args::Stage) -> Result<StageConfig, CliError> {
-    let egress_bps = match &command.egress_cap {
-        Some(text) => {
-            Some(units::bit_rate(text).map_err(|error| CliError::usage(format!("--egress-cap: {error}")))?)
-        }
-        None => None,
-    };
+    let egress = command.egress_cap.as_deref();
+    let egress_bps = egress.map(|text| args::with_unit("--egress-cap", text, units::bit_rate)).transpose()?;
     Ok(StageConfig {
         http_listen: command.listen,
         media_ip: command.media_ip.or_else(|| media_ip(command.listen.ip(), &own_addresses())),
@@ -65,43 +61,27 @@ fn config(command: &args::Stage) -> Result<StageConfig, CliError> {
     })
 }
 
-fn planted(asked: &args::Planted) -> Planted {
-    let &args::Planted {
-        work_per_packet,
-        copy_per_packet_kb,
-        shared_lock,
-        memory_per_viewer_mb,
-        crash_at,
-        backlog,
-        accept_pause_ms,
-        receive_buffer_kb,
-        receive_rate,
-        ref media_folder,
-        pictures_max,
-        sound_ends_after_s,
-        stutters_beyond,
-        no_rtx,
-    } = asked;
+fn planted(flags: &args::Planted) -> Planted {
     Planted {
-        work_per_packet,
-        copy_per_packet_kb,
-        shared_lock,
-        memory_per_viewer_mb,
-        crash_at,
-        backlog,
-        accept_pause_ms,
-        receive_buffer_kb,
-        receive_rate,
-        media_folder: media_folder.clone(),
-        pictures_max,
-        sound_ends_after_s,
-        stutters_beyond,
-        no_rtx,
+        work_per_packet: flags.work_per_packet,
+        copy_per_packet_kb: flags.copy_per_packet_kb,
+        shared_lock: flags.shared_lock,
+        memory_per_viewer_mb: flags.memory_per_viewer_mb,
+        crash_at: flags.crash_at,
+        backlog: flags.backlog,
+        accept_pause_ms: flags.accept_pause_ms,
+        receive_buffer_kb: flags.receive_buffer_kb,
+        receive_rate: flags.receive_rate,
+        media_folder: flags.media_folder.clone(),
+        pictures_max: flags.pictures_max,
+        sound_ends_after_s: flags.sound_ends_after_s,
+        stutters_beyond: flags.stutters_beyond,
+        no_rtx: flags.no_rtx,
     }
 }
 
-/// Where media goes when HTTP listens on every address: an ICE candidate names one, so it is one that other machines can
-/// reach, of the same family if there is one, and else loopback.
+/// The media address where HTTP listens on all addresses. An ICE candidate has one address, so it is one that other machines
+/// can reach, of the same family if there is one, and else loopback.
 fn media_ip(listen: IpAddr, own: &[IpAddr]) -> Option<IpAddr> {
     if !listen.is_unspecified() {
         return None;
@@ -120,7 +100,6 @@ fn media_ip(listen: IpAddr, own: &[IpAddr]) -> Option<IpAddr> {
     }))
 }
 
-/// The test card of that name.
 pub(crate) fn card(name: &str) -> Result<Card, CliError> {
     Card::from_name(name)
         .ok_or_else(|| CliError::usage(format!("there is no test card `{name}`: standard or low")))

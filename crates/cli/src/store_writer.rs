@@ -1,5 +1,5 @@
-//! Carries rows from the collector to the run folder on a thread of its own, one transaction a second, so that a slow
-//! disk never holds up the run and a crash loses at most the last second.
+//! Writes rows from the collector into the run folder, on a thread of its own and in one transaction a second: a slow disk
+//! does not block the run, and a crash loses at most the last second.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::thread::JoinHandle;
@@ -9,21 +9,29 @@ use throng_observation::RunTime;
 use throng_observation::run::{Ending, Row};
 use throng_store::{RunWriter, StoreError};
 
-/// How often rows become durable.
+/// How often rows are committed.
 const COMMIT_EVERY: Duration = Duration::from_secs(1);
 
-/// The thread that writes.
 pub(crate) struct StoreWriter(JoinHandle<RunWriter>);
 
 impl StoreWriter {
-    /// Writes what comes from `rows` until its sender is gone; `observe` is shown it on the way.
+    /// Writes the rows from `rows` until all senders are gone; `observe` sees each row first.
     pub(crate) fn start(
         mut writer: RunWriter,
         rows: Receiver<Row>,
         mut observe: impl FnMut(&Row) + Send + 'static,
     ) -> std::io::Result<Self> {
         let thread = std::thread::Builder::new().name("store".into()).spawn(move || {
-            let mut write_errors = WriteErrors::default();
+            let mut has_failed = false;
+            // An error is printed once; the writer keeps trying.
+            let mut commit = |writer: &mut RunWriter| match writer.commit() {
+                Err(error) if !has_failed => {
+                    crate::say(&format!("the run folder cannot be written, the run goes on: {error}"));
+                    has_failed = true;
+                }
+                Err(_) => {}
+                Ok(()) => has_failed = false,
+            };
             let mut commit_at = Instant::now() + COMMIT_EVERY;
             loop {
                 match rows.recv_timeout(commit_at.saturating_duration_since(Instant::now())) {
@@ -35,11 +43,11 @@ impl StoreWriter {
                     Err(RecvTimeoutError::Disconnected) => break,
                 }
                 if Instant::now() >= commit_at {
-                    write_errors.report(writer.commit());
+                    commit(&mut writer);
                     commit_at = Instant::now() + COMMIT_EVERY;
                 }
             }
-            write_errors.report(writer.commit());
+            commit(&mut writer);
             writer
         })?;
         Ok(Self(thread))
@@ -53,24 +61,5 @@ impl StoreWriter {
             crate::say(&format!("{lost} rows could not be stored; the run folder is partial"));
         }
         writer.finish(ending, ended_at)
-    }
-}
-
-/// Says once that the disk does not take what it is given; the writer keeps trying.
-#[derive(Default)]
-struct WriteErrors {
-    said: bool,
-}
-
-impl WriteErrors {
-    fn report(&mut self, committed: Result<(), StoreError>) {
-        match committed {
-            Err(error) if !self.said => {
-                crate::say(&format!("the run folder cannot be written, the run goes on: {error}"));
-                self.said = true;
-            }
-            Err(_) => {}
-            Ok(()) => self.said = false,
-        }
     }
 }

@@ -1,5 +1,5 @@
-//! `throng tap`: the process that takes a run's tapped frames, decodes them, and writes what it saw into the run folder;
-//! and the run's side of it.
+//! `throng tap`: the process that reads a run's tapped frames from the ring, decodes them and writes its figures into the run
+//! folder; and the run's side of it.
 
 use std::io::Read;
 use std::os::unix::process::CommandExt;
@@ -21,14 +21,13 @@ use crate::report::{self, ReportOptions};
 use crate::{CliError, say};
 
 /// How long a run may take to begin, or to write its end.
-const PATIENCE: Duration = Duration::from_secs(15);
-/// How long the process that decodes may take after the run: FFmpeg empties itself, rows are written.
-const ENDING: Duration = Duration::from_secs(10);
+const RUN_TIMEOUT: Duration = Duration::from_secs(15);
+/// How long the reader may take after the run, for FFmpeg to flush and for its rows to be written.
+const READER_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// `throng tap RUN`.
 pub(crate) fn tap(command: &args::Tap) -> Result<Exit, CliError> {
     let interrupt = Interrupt::listen().map_err(CliError::invalid)?;
-    // One that has ended will not begin to listen.
+    // A run that is over will not open its socket any more.
     let is_over = RunFolder::outline(&command.run).is_ok_and(|run| run.ending != Ending::Unfinished);
     let program = Program { ffmpeg: command.ffmpeg.clone(), decoder: command.decoder.clone() };
     let options = TapOptions {
@@ -37,27 +36,27 @@ pub(crate) fn tap(command: &args::Tap) -> Result<Exit, CliError> {
         ssim: command.ssim,
         participants: command.participants,
         streams_max: command.streams_max,
-        patience: if is_over { Duration::ZERO } else { PATIENCE },
+        patience: if is_over { Duration::ZERO } else { RUN_TIMEOUT },
     };
     let tapped = throng_decode::tap::read(&command.run, &options, &|| interrupt.is_set())
         .map_err(|error| CliError::new(Exit::Usage, error))?;
     let rows = of_run(&command.run, &tapped).map_err(CliError::invalid)?;
     RunFolder::add_decoded(&command.run, &rows).map_err(CliError::invalid)?;
-    tell(&tapped);
+    print_counts(&tapped);
     if !command.of_run {
         remake(&command.run).map_err(CliError::invalid)?;
     }
     Ok(Exit::Met)
 }
 
-/// The rows by the run's own seconds.
+/// The rows, with seconds of the run's time.
 fn of_run(folder: &Path, tapped: &TapResult) -> Result<Vec<DecodedRow>, StoreError> {
     let started_at_unix_us = RunFolder::outline(folder)?.info.started_at_unix_us;
     let second = |began_unix_us: i64| (began_unix_us - started_at_unix_us).div_euclid(1_000_000);
     Ok(tapped.rows.iter().map(|(began, row)| DecodedRow { second: second(*began), ..row.clone() }).collect())
 }
 
-fn tell(tapped: &TapResult) {
+fn print_counts(tapped: &TapResult) {
     let pictures: u64 = tapped.rows.iter().map(|(_, row)| row.pictures).sum();
     let dropped: u64 = tapped.rows.iter().map(|(_, row)| row.frames_dropped).sum();
     say(&format!(
@@ -73,7 +72,7 @@ fn tell(tapped: &TapResult) {
 
 /// Makes the report again once the run has written its end.
 fn remake(folder: &Path) -> Result<(), StoreError> {
-    let given_up_at = Instant::now() + PATIENCE;
+    let given_up_at = Instant::now() + RUN_TIMEOUT;
     while RunFolder::outline(folder)?.ending == Ending::Unfinished && Instant::now() < given_up_at {
         std::thread::sleep(Duration::from_millis(200));
     }
@@ -92,13 +91,13 @@ impl RunTap {
     pub(crate) fn start(folder: &Path, tap: &throng_scenario::Tap) -> anyhow::Result<Self> {
         let engine = throng_engine::Tap::listen(folder)?;
         if tap.decode {
-            // Said before the crowd comes rather than after it went.
+            // A missing FFmpeg is an error before the run, not after it.
             Program::default().version()?;
         }
         let mut run_tap = Self { folder: folder.to_owned(), engine, reader: None };
         if tap.decode || tap.keep {
             let mut command = Command::new(std::env::current_exe()?);
-            // Ctrl-C is for the run: the reader ends with it.
+            // Ctrl-C goes to the run; the reader ends with the run.
             command.process_group(0).arg("tap").arg(folder).arg("--of-run");
             for (flag, is_set) in [("--decode", tap.decode), ("--keep", tap.keep), ("--ssim", tap.ssim)] {
                 if is_set {
@@ -111,23 +110,22 @@ impl RunTap {
         Ok(run_tap)
     }
 
-    /// What the engine hands frames to.
     pub(crate) fn engine(&self) -> Arc<throng_engine::Tap> {
         Arc::clone(&self.engine)
     }
 
-    /// Lets the reader finish and write its rows, and tells what it was not given; to be called when the crowd is gone.
+    /// Waits until the reader has written its rows, and reports lost frames. To be called when the crowd has left.
     pub(crate) fn finish(self) {
         let Self { folder, engine, reader } = self;
         let counts = engine.counts();
-        // The last of the ring's producers: the reader sees the end.
+        // The ring's last producer: now the reader sees the end.
         drop(engine);
-        tell_lost(&counts);
+        print_lost(&counts);
         let Some(mut reader) = reader else { return };
-        let given_up_at = Instant::now() + ENDING;
+        let given_up_at = Instant::now() + READER_TIMEOUT;
         while matches!(reader.try_wait(), Ok(None)) {
             if Instant::now() > given_up_at {
-                say("warning: the tap's reader did not end and is ended; what it saw is lost");
+                say("warning: the tap's reader did not end in time and is killed; its figures are lost");
                 let _ = reader.kill();
                 let _ = reader.wait();
                 break;
@@ -145,31 +143,30 @@ impl RunTap {
     }
 }
 
-fn tell_lost(counts: &TapCounts) {
+fn print_lost(counts: &TapCounts) {
     let reasons = [
         (counts.no_room, "found no room, or came before the next key frame"),
         (counts.too_large, "were larger than half the ring"),
         (counts.reader_gone, "came after the reader had gone"),
         (counts.no_producer_slot, "are of threads for which the ring had no place"),
     ];
-    let told: Vec<String> = reasons
+    let texts: Vec<String> = reasons
         .into_iter()
         .filter(|(frames, _)| *frames > 0)
         .map(|(frames, reason)| format!("{frames} {reason}"))
         .collect();
-    if !told.is_empty() {
+    if !texts.is_empty() {
         say(&format!(
             "tap: {} of {} frames did not get to the reader: {}",
             counts.lost_frames(),
             counts.offered,
-            told.join(", ")
+            texts.join(", ")
         ));
     }
 }
 
-/// Puts what the reader could not know of into the rows: frames of tracks that never got to it, or behind the last that
-/// did. A track of which it has rows gets the rest in the last of them; where the reader itself dropped frames, that is
-/// at least what was lost.
+/// Adds the frames that never reached the reader to its rows. A track with rows gets them in its last row; frames that the
+/// reader itself dropped are among the lost ones already.
 fn keep_lost(folder: &Path, counts: &TapCounts) -> Result<(), StoreError> {
     if counts.lost.is_empty() {
         return Ok(());
@@ -180,13 +177,13 @@ fn keep_lost(folder: &Path, counts: &TapCounts) -> Result<(), StoreError> {
         .iter()
         .filter_map(|(&(participant, track), &(codec, lost))| {
             let of_track = || known.iter().filter(|row| row.participant == participant && row.track == track);
-            let told: u64 = of_track().map(|row| row.frames_dropped).sum();
+            let known_lost: u64 = of_track().map(|row| row.frames_dropped).sum();
             let mut row = of_track()
                 .max_by_key(|row| row.second)
                 .cloned()
                 .unwrap_or_else(|| throng_decode::empty_row(participant, track, codec));
-            row.frames_dropped += lost.saturating_sub(told);
-            (lost > told).then_some(row)
+            row.frames_dropped += lost.saturating_sub(known_lost);
+            (lost > known_lost).then_some(row)
         })
         .collect();
     if rows.is_empty() { Ok(()) } else { RunFolder::add_decoded(folder, &rows) }

@@ -1,4 +1,4 @@
-//! Coded pictures to decode: of the test card, of a stream that FFmpeg encodes as asked, of a stream that a tap kept.
+//! Coded pictures to decode: of the test card, of a stream that FFmpeg encodes, of a stream that a tap stored.
 
 use std::process::Stdio;
 
@@ -17,7 +17,7 @@ pub struct CodedPicture {
     pub key_frame: bool,
     /// When it is due, milliseconds after the first.
     pub at_ms: f64,
-    /// As a decoder takes it.
+    /// The frame in the decoder's format.
     pub bytes: Vec<u8>,
 }
 
@@ -33,7 +33,7 @@ pub fn card(rung: Rung, codec: Codec) -> Result<Vec<CodedPicture>, DecodeError> 
 /// The pictures of an Annex-B stream (H.264) or an IVF file (the others), `fps` a second.
 ///
 /// # Errors
-/// [`DecodeError::Stream`] when it is none.
+/// [`DecodeError::Stream`] if the file is malformed.
 pub fn pictures_of(file: &[u8], codec: Codec, fps: f64) -> Result<Vec<CodedPicture>, DecodeError> {
     let at_ms = |index: usize| index as f64 * 1e3 / fps;
     if codec == Codec::H264 {
@@ -63,10 +63,10 @@ pub fn pictures_of(file: &[u8], codec: Codec, fps: f64) -> Result<Vec<CodedPictu
         .collect()
 }
 
-/// The pictures of a file that a tap kept, at the times at which they arrived, with its codec.
+/// The codec and the pictures of a file that a tap stored, at their times of arrival.
 ///
 /// # Errors
-/// [`DecodeError::Stream`]; a file whose run was cut off is read to its last whole picture.
+/// [`DecodeError::Stream`]; a truncated file is read to its last whole picture.
 pub fn recorded_pictures(file: &[u8]) -> Result<(Codec, Vec<CodedPicture>), DecodeError> {
     let reader = MatroskaReader::new(file).map_err(|error| DecodeError::Stream(error.to_string()))?;
     let codec = reader.codec;
@@ -80,48 +80,13 @@ pub fn recorded_pictures(file: &[u8]) -> Result<(Codec, Vec<CodedPicture>), Deco
     Ok((codec, pictures.collect()))
 }
 
-/// The encoder of FFmpeg's for a codec, and what makes it quick and like a call's.
-fn encoder(codec: Codec) -> Option<&'static [&'static str]> {
+/// The options of FFmpeg's encoder for a codec, as fast and with the settings of a call.
+fn encoder(codec: Codec) -> Option<&'static str> {
     Some(match codec {
-        Codec::Vp8 => {
-            &["-c:v", "libvpx", "-deadline", "realtime", "-cpu-used", "8", "-lag-in-frames", "0", "-f", "ivf"]
-        }
-        Codec::Vp9 => &[
-            "-c:v",
-            "libvpx-vp9",
-            "-deadline",
-            "realtime",
-            "-cpu-used",
-            "8",
-            "-lag-in-frames",
-            "0",
-            "-f",
-            "ivf",
-        ],
-        Codec::Av1 => &[
-            "-c:v",
-            "libaom-av1",
-            "-usage",
-            "realtime",
-            "-cpu-used",
-            "9",
-            "-lag-in-frames",
-            "0",
-            "-f",
-            "ivf",
-        ],
-        Codec::H264 => &[
-            "-c:v",
-            "libx264",
-            "-preset",
-            "veryfast",
-            "-tune",
-            "zerolatency",
-            "-profile:v",
-            "baseline",
-            "-f",
-            "h264",
-        ],
+        Codec::Vp8 => "-c:v libvpx -deadline realtime -cpu-used 8 -lag-in-frames 0 -f ivf",
+        Codec::Vp9 => "-c:v libvpx-vp9 -deadline realtime -cpu-used 8 -lag-in-frames 0 -f ivf",
+        Codec::Av1 => "-c:v libaom-av1 -usage realtime -cpu-used 9 -lag-in-frames 0 -f ivf",
+        Codec::H264 => "-c:v libx264 -preset veryfast -tune zerolatency -profile:v baseline -f h264",
         _ => return None,
     })
 }
@@ -129,7 +94,7 @@ fn encoder(codec: Codec) -> Option<&'static [&'static str]> {
 /// Encodes a moving picture for `seconds`, with a key frame at its start, so that it loops.
 ///
 /// # Errors
-/// When there is no FFmpeg, or it has no such encoder.
+/// Without FFmpeg, or if it has no such encoder.
 pub fn encode(
     program: &Program,
     codec: Codec,
@@ -143,7 +108,10 @@ pub fn encode(
     let rate = format!("{bits_per_s:.0}");
     let mut command = program.command();
     command.args(["-loglevel", "error", "-f", "lavfi", "-i", &source, "-pix_fmt", "yuv420p", "-g", "9999"]);
-    command.args(["-b:v", &rate, "-maxrate", &rate, "-bufsize", &rate]).args(arguments).arg("pipe:1");
+    command
+        .args(["-b:v", &rate, "-maxrate", &rate, "-bufsize", &rate])
+        .args(arguments.split(' '))
+        .arg("pipe:1");
     let output = command.stdin(Stdio::null()).output().map_err(|error| program.failed(error))?;
     if !output.status.success() {
         let complaints = String::from_utf8_lossy(&output.stderr).trim().replace('\n', "; ");

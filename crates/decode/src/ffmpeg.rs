@@ -1,4 +1,4 @@
-//! One decoder: an FFmpeg process that is fed coded frames through a pipe and gives pictures back.
+//! A decoder: an FFmpeg process that receives coded frames through a pipe and returns pictures.
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -15,14 +15,16 @@ use throng_observation::Codec;
 
 use crate::stderr::{Announced, announced};
 
-/// Lines of complaint that are kept of one process.
+/// The size in the header until the decoder knows it.
+pub(crate) const SIZE_GUESSED: (u16, u16) = (640, 360);
+/// Most error lines that are kept of one process.
 const COMPLAINTS_MAX: usize = 8;
-/// Pictures that may have been announced and not yet read; the pipe holds them up long before.
+/// Most pictures announced and not yet read; the pipe blocks long before.
 const ANNOUNCED_MAX: usize = 1_024;
 /// How long a process may take to end once its input has ended.
 const ENDING: Duration = Duration::from_secs(3);
 
-/// Why nothing could be decoded.
+/// Why decoding failed.
 #[derive(Debug, thiserror::Error)]
 pub enum DecodeError {
     /// There is no FFmpeg.
@@ -30,7 +32,7 @@ pub enum DecodeError {
         "no FFmpeg ({program}): install it (Debian: apt-get install ffmpeg), or name one with --ffmpeg PATH"
     )]
     NoFfmpeg {
-        /// What was looked for.
+        /// The program that was not found.
         program: String,
     },
     /// The process could not be started or fed.
@@ -38,16 +40,16 @@ pub enum DecodeError {
     Io {
         /// The program.
         program: String,
-        /// What the system said.
+        /// The error of the system.
         error: std::io::Error,
     },
     /// FFmpeg ended before its input did.
     #[error("FFmpeg gave up: {complaints}")]
     GaveUp {
-        /// What it said.
+        /// Its error lines.
         complaints: String,
     },
-    /// This codec has no pictures, or FFmpeg is not fed it.
+    /// The codec is no video codec, or not supported.
     #[error("{} is not decoded; VP8, VP9, AV1, H.264 and H.265 are", .0.name())]
     Codec(Codec),
     /// The stream that was to be decoded could not be made or read.
@@ -55,12 +57,12 @@ pub enum DecodeError {
     Stream(String),
 }
 
-/// The FFmpeg that decodes, and how.
+/// The FFmpeg program and its decoder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
-    /// The program; found by `PATH` when it is a bare name.
+    /// The program; searched in `PATH` if it is a bare name.
     pub ffmpeg: PathBuf,
-    /// A decoder of its (`ffmpeg -decoders`), such as `libvpx` or `h264_v4l2m2m`; or `hwaccel:NAME` for a hardware
+    /// One of its decoders (`ffmpeg -decoders`), such as `libvpx` or `h264_v4l2m2m`; or `hwaccel:NAME` for a hardware
     /// acceleration (`ffmpeg -hwaccels`), such as `hwaccel:vaapi`. FFmpeg's own choice when absent.
     pub decoder: Option<String>,
 }
@@ -86,8 +88,30 @@ impl Program {
 
     pub(crate) fn command(&self) -> Command {
         let mut command = Command::new(&self.ffmpeg);
-        // Ctrl-C is for us: a decoder ends when its input ends.
+        // Ctrl-C must not reach it: a decoder ends when its input ends.
         command.process_group(0).args(["-hide_banner", "-nostats", "-nostdin"]);
+        command
+    }
+
+    /// The command that decodes a Matroska stream from its standard input.
+    fn decoding(&self, output: Output) -> Command {
+        let mut command = self.command();
+        // Not `-fflags nobuffer`: it drops what was read to find the format, which is the first key frame.
+        command.args(["-loglevel", "info", "-flags", "low_delay"]);
+        command.args(["-probesize", "32", "-analyzeduration", "0", "-threads", "1"]);
+        match self.decoder.as_deref().map(|name| (name, name.strip_prefix("hwaccel:"))) {
+            Some((_, Some(hardware))) => command.args(["-hwaccel", hardware]),
+            Some((name, None)) => command.args(["-c:v", name]),
+            None => &mut command,
+        };
+        command.args(["-f", "matroska", "-i", "pipe:0", "-map", "0:v:0", "-fps_mode", "passthrough"]);
+        match output {
+            Output::Luma => {
+                command.args(["-vf", "extractplanes=y,showinfo=checksum=0", "-f", "rawvideo", "pipe:1"])
+            }
+            Output::Nothing => command.args(["-vf", "showinfo=checksum=0", "-f", "null", "-"]),
+        };
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }
 
@@ -100,12 +124,12 @@ impl Program {
     }
 }
 
-/// What comes out of a decoder.
+/// The output of a decoder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// The lightness of each picture (its Y plane).
+    /// The luma of each picture (its Y plane).
     Luma,
-    /// Only that it was decoded: nothing is carried to us, so that decoding is all that costs.
+    /// Only the notice that a picture was decoded, so that only decoding costs.
     Nothing,
 }
 
@@ -120,11 +144,11 @@ pub struct Picture {
     pub height: u32,
     /// The Y plane, a byte a pixel, line by line; empty with [`Output::Nothing`].
     pub luma: Vec<u8>,
-    /// When it was there.
+    /// When it was decoded.
     pub decoded_at: Instant,
 }
 
-/// The end of a decoder into which coded frames go. Dropping it ends the stream.
+/// The input of a decoder. Dropping it ends the stream.
 #[derive(Debug)]
 pub struct Feed {
     stdin: ChildStdin,
@@ -136,10 +160,10 @@ pub struct Feed {
 type Complaints = Arc<Mutex<VecDeque<String>>>;
 
 impl Feed {
-    /// Gives the next coded frame; waits while the decoder has enough. `index` grows from frame to frame.
+    /// Sends the next coded frame; blocks while the decoder is busy. `index` grows from frame to frame.
     ///
     /// # Errors
-    /// [`DecodeError::GaveUp`] when FFmpeg is gone.
+    /// [`DecodeError::GaveUp`] if FFmpeg has ended.
     pub fn frame(&mut self, index: u64, key_frame: bool, bytes: &[u8]) -> Result<(), DecodeError> {
         self.buffer.clear();
         matroska::frame(index, key_frame, bytes, &mut self.buffer);
@@ -152,7 +176,11 @@ impl Feed {
 
 fn said(complaints: &Complaints) -> String {
     let lines = complaints.lock().unwrap_or_else(PoisonError::into_inner);
-    if lines.is_empty() { "without a word".into() } else { Vec::from_iter(lines.iter().cloned()).join("; ") }
+    if lines.is_empty() {
+        "without an error message".into()
+    } else {
+        Vec::from_iter(lines.iter().cloned()).join("; ")
+    }
 }
 
 /// A running decoder. Dropping it ends the process.
@@ -164,11 +192,10 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// Starts a decoder of `codec`; each picture is handed to `take`, on a thread of the decoder's. `size` is a first
-    /// guess, pixels.
+    /// Starts a decoder of `codec`; `take` receives each picture on a thread of the decoder. `size` is a first guess, pixels.
     ///
     /// # Errors
-    /// [`DecodeError::NoFfmpeg`], [`DecodeError::Codec`], or what the system said.
+    /// [`DecodeError::NoFfmpeg`], [`DecodeError::Codec`], or an error of the system.
     pub fn start(
         program: &Program,
         codec: Codec,
@@ -177,27 +204,10 @@ impl Decoder {
         take: impl FnMut(Picture) + Send + 'static,
     ) -> Result<(Self, Feed), DecodeError> {
         let header = matroska::header(codec, size).ok_or(DecodeError::Codec(codec))?;
-        let mut command = program.command();
-        // Not `-fflags nobuffer`: it throws away what was read to find the format, which is the first key frame.
-        command.args(["-loglevel", "info", "-flags", "low_delay"]);
-        command.args(["-probesize", "32", "-analyzeduration", "0", "-threads", "1"]);
-        match program.decoder.as_deref().map(|name| (name, name.strip_prefix("hwaccel:"))) {
-            Some((_, Some(hardware))) => command.args(["-hwaccel", hardware]),
-            Some((name, None)) => command.args(["-c:v", name]),
-            None => &mut command,
-        };
-        command.args(["-f", "matroska", "-i", "pipe:0", "-map", "0:v:0", "-fps_mode", "passthrough"]);
-        match output {
-            Output::Luma => {
-                command.args(["-vf", "extractplanes=y,showinfo=checksum=0", "-f", "rawvideo", "pipe:1"])
-            }
-            Output::Nothing => command.args(["-vf", "showinfo=checksum=0", "-f", "null", "-"]),
-        };
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().map_err(|error| program.failed(error))?;
+        let mut child = program.decoding(output).spawn().map_err(|error| program.failed(error))?;
         let complaints = Complaints::default();
         let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-        // Held from here on, so that whatever fails below ends the process.
+        // From here on an error ends the process.
         let mut decoder = Self { child, complaints: Arc::clone(&complaints), threads: Vec::new() };
         let missing = || program.failed(std::io::Error::other("a process without its pipes"));
         let (mut stdin, stdout, stderr) = stdin
@@ -213,7 +223,7 @@ impl Decoder {
                 decoder.spawn(pictures).map_err(|error| program.failed(error))?;
                 Box::new(move || {
                     listen(stderr, &heard, |picture, _| {
-                        let _ = announce.send(picture); // nobody reads any more
+                        let _ = announce.send(picture); // fails once there is no reader
                     });
                 })
             }
@@ -237,8 +247,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// CPU time that the process has used, by the scheduler's own count of its threads
-    /// (`/proc/PID/task/T/schedstat`, first field).
+    /// CPU time of the process: the sum over its threads (`/proc/PID/task/T/schedstat`, first field).
     #[must_use]
     pub fn cpu(&self) -> Duration {
         let tasks = std::fs::read_dir(format!("/proc/{}/task", self.child.id()));
@@ -249,19 +258,19 @@ impl Decoder {
         Duration::from_nanos(tasks.into_iter().flatten().flatten().filter_map(spent).sum())
     }
 
-    /// Why the process is gone before its input ended; `None` while it lives.
+    /// Why the process ended before its input; `None` while it runs.
     pub fn gave_up(&mut self) -> Option<DecodeError> {
         let is_gone = matches!(self.child.try_wait(), Ok(Some(_)));
         is_gone.then(|| {
-            self.end(); // so that all it said was heard
+            self.end(); // reads its last error lines
             DecodeError::GaveUp { complaints: said(&self.complaints) }
         })
     }
 
-    /// Waits until everything that was fed is decoded; its [`Feed`] is to be dropped before. What FFmpeg complained of.
+    /// Waits until all input is decoded; its [`Feed`] has to be dropped before.
     ///
     /// # Errors
-    /// [`DecodeError::GaveUp`] when it did not end well.
+    /// [`DecodeError::GaveUp`] if FFmpeg failed.
     pub fn finish(mut self) -> Result<(), DecodeError> {
         let given_up_at = Instant::now() + ENDING;
         let ended_well = loop {
@@ -290,13 +299,13 @@ impl Drop for Decoder {
     }
 }
 
-/// Hands on each picture that FFmpeg announces, and keeps what it complains of.
+/// Passes on each picture that FFmpeg announces, and keeps its error lines.
 fn listen(stderr: impl Read, complaints: &Complaints, mut take: impl FnMut(Announced, Instant)) {
     let mut reader = BufReader::new(stderr);
     let mut line = Vec::new();
     loop {
         line.clear();
-        // A line without end would be no FFmpeg's.
+        // FFmpeg has no longer lines.
         match reader.by_ref().take(64 << 10).read_until(b'\n', &mut line) {
             Ok(0) | Err(_) => return,
             Ok(_) => {}
@@ -316,21 +325,10 @@ fn listen(stderr: impl Read, complaints: &Complaints, mut take: impl FnMut(Annou
     }
 }
 
-/// Whether a line says that something is wrong, rather than what is read and written.
+/// Whether a line is an error and not information on streams.
 fn is_complaint(line: &str) -> bool {
-    let wrong = [
-        "rror",
-        "nvalid",
-        "nknown",
-        "ailed",
-        "annot",
-        "orrupt",
-        "not found",
-        "No such",
-        "Unrecognized",
-        "nable to",
-    ];
-    wrong.iter().any(|word| line.contains(word))
+    let words = "rror|nvalid|nknown|ailed|annot|orrupt|not found|No such|Unrecognized|nable to";
+    words.split('|').any(|word| line.contains(word))
 }
 
 fn read_pictures(mut stdout: impl Read, announced: &Receiver<Announced>, mut take: impl FnMut(Picture)) {

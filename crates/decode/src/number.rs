@@ -1,10 +1,10 @@
-//! The numbers on the test card, picture by picture: what followed, what came again, what was passed over.
+//! The numbers on the test card, picture by picture: in sequence, repeated, skipped.
 
 use throng_media::card::{self, Rung};
 
 use crate::ffmpeg::Picture;
 
-/// Reads numbers off pictures and counts their steps.
+/// Reads the numbers of pictures and counts their steps.
 #[derive(Clone, Debug, Default)]
 pub struct CardNumbers {
     last: Option<(u8, u32)>,
@@ -12,7 +12,7 @@ pub struct CardNumbers {
     counted: NumberCounts,
 }
 
-/// What the steps between numbers were.
+/// Counts of the steps between numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NumberCounts {
     /// Pictures with a number.
@@ -26,11 +26,11 @@ pub struct NumberCounts {
 }
 
 impl CardNumbers {
-    /// Takes in a picture; its number, if it has one.
+    /// Adds a picture; returns its number, if it has one.
     pub fn picture(&mut self, picture: &Picture) -> Option<u8> {
         let (width, height) = (picture.width as usize, picture.height as usize);
         let number = card::read_number(&picture.luma, width, width, height)?;
-        // Numbers begin anew with each turn of the loop; one of another size counts to where eight bits end.
+        // Numbers restart with each turn of the loop; at unknown sizes they wrap at eight bits.
         let turn = Rung::from_size(picture.width, picture.height).map_or(256, Rung::pictures);
         self.counted.read += 1;
         if let Some((last, of)) = self.last.replace((number, turn))
@@ -45,7 +45,7 @@ impl CardNumbers {
         Some(number)
     }
 
-    /// What was counted since the last call.
+    /// The counts since the last call.
     pub fn take(&mut self) -> NumberCounts {
         std::mem::take(&mut self.counted)
     }

@@ -1,4 +1,4 @@
-//! The test card's pictures as its publisher meant them: decoded once, from the very clip that is sent, when first wanted.
+//! The reference pictures of the test card: decoded once, when first needed, from the clip that is sent.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
@@ -10,13 +10,13 @@ use crate::clip;
 use crate::ffmpeg::{DecodeError, Decoder, Output, Picture, Program};
 use crate::ssim::ssim;
 
-/// The lightness of each picture of a turn, by its number.
+/// The luma of each picture of a turn, by its number.
 type Pictures = Arc<Vec<Vec<u8>>>;
 
-/// `None` while they are being made, or could not be.
+/// `None` while they are being decoded, or if that failed.
 type Known = HashMap<(Rung, Codec), Option<Pictures>>;
 
-/// References of all sizes and codecs that were asked for; clones share them.
+/// The references of all sizes and codecs in use; clones share them.
 #[derive(Clone, Debug)]
 pub struct References {
     program: Program,
@@ -24,14 +24,14 @@ pub struct References {
 }
 
 impl References {
-    /// None yet; `program` decodes them.
+    /// No references yet; `program` decodes them.
     #[must_use]
     pub fn new(program: &Program) -> Self {
         Self { program: Program { decoder: None, ..program.clone() }, known: Arc::default() }
     }
 
-    /// How alike `picture`, whose card says `number`, is to the source's. `None` while its reference is not there: it is
-    /// made aside, so that nobody waits for it.
+    /// The SSIM of `picture`, which has `number` on its card, to the source. `None` while the reference is being decoded, which a
+    /// separate thread does.
     #[must_use]
     pub fn compare(&self, codec: Codec, number: u8, picture: &Picture) -> Option<f64> {
         let rung = Rung::from_size(picture.width, picture.height)?;
@@ -47,7 +47,7 @@ impl References {
             None => {
                 known.insert((rung, codec), None);
                 let (references, program) = (Arc::clone(&self.known), self.program.clone());
-                // Without a thread, or when decoding fails, there is no reference and nothing is compared.
+                // Without a thread, or if decoding fails, no picture is compared.
                 let _ = std::thread::Builder::new().name("reference".into()).spawn(move || {
                     if let Ok(pictures) = decode(&program, rung, codec) {
                         let mut known = references.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,5 +1,5 @@
-//! Structural similarity of two pictures (Wang, Bovik, Sheikh and Simoncelli, 2004), on lightness, over windows of 8 × 8
-//! pixels that do not overlap: 1 for equal pictures.
+//! Structural similarity (SSIM) of two pictures (Wang, Bovik, Sheikh and Simoncelli, 2004), of luma, over windows of 8 × 8 pixels that
+//! do not overlap: 1 for equal pictures.
 
 /// Pixels of a window's side.
 const WINDOW: usize = 8;
@@ -7,8 +7,7 @@ const WINDOW: usize = 8;
 const C1: f64 = 6.502_5;
 const C2: f64 = 58.522_5;
 
-/// How alike two pictures of one size are, 1 at most; `None` when a plane is shorter than it should be, or too small for
-/// a window.
+/// The SSIM of two pictures of one size, 1 at most; `None` if a plane is too short, or too small for a window.
 #[must_use]
 pub fn ssim(one: &[u8], other: &[u8], width: usize, height: usize) -> Option<f64> {
     let size = width.checked_mul(height)?;

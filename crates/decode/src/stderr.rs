@@ -1,15 +1,15 @@
-//! What FFmpeg says on its error stream: a line a picture (its `showinfo` filter), and what went wrong.
+//! The error stream of FFmpeg: a line for each picture (its `showinfo` filter), and errors.
 
 /// A picture that FFmpeg announces; its pixels follow on the output stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Announced {
-    /// The timestamp that the coded frame was given.
+    /// The timestamp of the coded frame.
     pub(crate) index: u64,
     pub(crate) width: u32,
     pub(crate) height: u32,
 }
 
-/// Pixels beyond this are no picture of a call.
+/// Largest picture that is accepted, pixels.
 const PIXELS_MAX: u64 = 8_192 * 8_192;
 
 /// The picture that a line announces; `None` for any other line.

@@ -1,5 +1,5 @@
-//! One tapped stream: frames wait in a bounded queue for a thread that feeds the decoder and keeps them, so that no stream
-//! holds up another.
+//! A tapped stream: frames wait in a bounded queue for a thread that feeds the decoder and stores them, so that no stream blocks
+//! another.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -13,27 +13,25 @@ use throng_media::container::matroska;
 use throng_observation::run::{DecodedRow, ParticipantId};
 use throng_observation::{CodedFrame, TrackId};
 
-use crate::ffmpeg::{DecodeError, Decoder, Feed, Output, Program};
+use crate::ffmpeg::{DecodeError, Decoder, Feed, Output, Program, SIZE_GUESSED};
 use crate::reference::References;
 use crate::stream_meter::{FedFrame, StreamMeter};
 
-/// Frames that may wait for the decoder: a few seconds, as long as one takes to start on a busy machine.
+/// Most frames that wait for the decoder: a few seconds, the time that it takes to start on a busy machine.
 const WAITING_MAX: usize = 128;
-/// A guess until the decoder knows better.
-const SIZE_GUESSED: (u16, u16) = (640, 360);
 
-/// What is done with a stream.
+/// The options of a stream.
 #[derive(Clone, Debug)]
 pub struct StreamOptions {
     /// Decode it with this.
     pub decode: Option<Program>,
     /// Compare the test card's pictures with these.
     pub references: Option<References>,
-    /// Keep it in this file.
+    /// Store it in this file.
     pub keep: Option<PathBuf>,
 }
 
-/// A stream that is decoded or kept, or both.
+/// A stream that is decoded or stored, or both.
 #[derive(Debug)]
 pub struct TappedStream {
     meter: Arc<Mutex<StreamMeter>>,
@@ -44,10 +42,10 @@ pub struct TappedStream {
 }
 
 impl TappedStream {
-    /// Begins with the first frame of a track.
+    /// Starts with the first frame of a track.
     ///
     /// # Errors
-    /// As [`Decoder::start`], or when the file cannot be made.
+    /// As [`Decoder::start`], or if the file cannot be created.
     pub fn begin(
         participant: ParticipantId,
         first: &CodedFrame,
@@ -74,7 +72,7 @@ impl TappedStream {
         Ok(Self { meter, frames, feeder, needs_key_frame: true, next_sequence: None })
     }
 
-    /// So many frames of the stream were lost before its first.
+    /// Frames of the stream were lost before its first.
     pub fn dropped_before(&mut self, frames: u64) {
         lock(&self.meter).dropped(frames);
     }
@@ -104,15 +102,15 @@ impl TappedStream {
         }
     }
 
-    /// What was seen since the last call.
+    /// The figures since the last call.
     pub fn take(&self, second: i64) -> Option<DecodedRow> {
         lock(&self.meter).take(Instant::now(), second)
     }
 
-    /// Waits until all that was given is decoded and kept; then [`Self::take`] has the last of it.
+    /// Waits until all frames are decoded and stored; then [`Self::take`] has the last figures.
     ///
     /// # Errors
-    /// When the decoder gave up, or the file could not be written.
+    /// If the decoder gave up, or the file could not be written.
     pub fn finish(&mut self) -> Result<(), DecodeError> {
         self.frames = None;
         match self.feeder.take().map(JoinHandle::join) {

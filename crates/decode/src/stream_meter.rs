@@ -1,4 +1,4 @@
-//! What is seen of one stream: pictures as they come out of a decoder, held against the frames that went in.
+//! The meter of one stream: compares the pictures of a decoder with the frames that it received.
 
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -10,17 +10,17 @@ use throng_observation::{CaptureBasis, Codec, Distribution, OneWayDelay, TrackId
 use crate::ffmpeg::Picture;
 use crate::number::CardNumbers;
 
-/// Frames whose pictures may yet come; a decoder holds back a few.
+/// Most frames whose pictures are outstanding; a decoder delays a few.
 const GIVEN_MAX: usize = 1_024;
 
-/// A coded frame that is given to the decoder.
+/// A coded frame sent to the decoder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FedFrame {
-    /// The index that it is fed with.
+    /// Its index.
     pub index: u64,
     /// When its last packet arrived, nanoseconds since the Unix epoch.
     pub arrived_unix_ns: u64,
-    /// When it was captured, by the same clock's count, and by what that is known.
+    /// Its capture time in the same unit, and the source of that time.
     pub captured: Option<(u64, CaptureBasis)>,
 }
 
@@ -47,7 +47,7 @@ impl StreamMeter {
         }
     }
 
-    /// A frame goes into the decoder.
+    /// A frame was sent to the decoder.
     pub fn given(&mut self, given: FedFrame) {
         if self.given.len() == GIVEN_MAX {
             self.given.pop_front();
@@ -56,7 +56,7 @@ impl StreamMeter {
         self.row.frames_fed += 1;
     }
 
-    /// So many frames were dropped before the decoder.
+    /// Frames were dropped before the decoder.
     pub fn dropped(&mut self, frames: u64) {
         self.row.frames_dropped += frames;
     }
@@ -66,12 +66,12 @@ impl StreamMeter {
         self.row.breaks += 1;
     }
 
-    /// A picture came out, at `unix_ns`; `compare` says how alike it is to the source's, given the number on it.
+    /// A picture was decoded at `unix_ns`; `compare` gives its SSIM to the source, from the number on it.
     pub fn picture(&mut self, picture: &Picture, unix_ns: u64, compare: impl FnOnce(u8) -> Option<f64>) {
         self.row.pictures += 1;
         (self.row.width, self.row.height) = (picture.width, picture.height);
         self.freezes.frame(picture.decoded_at);
-        // Frames before it came to nothing.
+        // Frames before it gave no picture.
         while self.given.front().is_some_and(|given| given.index < picture.index) {
             self.given.pop_front();
         }
@@ -93,7 +93,7 @@ impl StreamMeter {
         }
     }
 
-    /// What was seen since the last call, as the row of `second`; `None` when there was nothing.
+    /// The figures since the last call, as the row of `second`; `None` if all are 0.
     pub fn take(&mut self, now: Instant, second: i64) -> Option<DecodedRow> {
         let (frozen, numbers) = (self.freezes.take(now), self.numbers.take());
         let next = empty_row(self.row.participant, self.row.track, self.row.codec);
@@ -117,7 +117,7 @@ impl StreamMeter {
     }
 }
 
-/// The row of a track of which nothing was seen.
+/// The row of a track without figures.
 #[must_use]
 pub fn empty_row(participant: ParticipantId, track: TrackId, codec: Codec) -> DecodedRow {
     DecodedRow {

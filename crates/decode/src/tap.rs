@@ -1,4 +1,4 @@
-//! The reading end of a run's tap: takes the frames of its ring, and gives each stream its decoder.
+//! The reader of a run's tap: takes the frames from its ring and starts a decoder for each stream.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -15,33 +15,33 @@ use crate::ffmpeg::{DecodeError, Program};
 use crate::reference::References;
 use crate::stream::{StreamOptions, TappedStream};
 
-/// The folder within a run folder where streams are kept.
+/// The folder of the stored streams within a run folder.
 pub const KEPT_FOLDER: &str = "tap";
-/// A second and more of several streams.
+/// Size of the ring: more than a second of several streams.
 const ARENA_BYTES: usize = 8 << 20;
 const DESCRIPTORS: u32 = 2_048;
-/// How often it looks beside frames.
+/// Interval of the checks besides frames.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 const SECOND: Duration = Duration::from_secs(1);
 
-/// What is done with the tapped frames.
+/// The options of a tap's reader.
 #[derive(Clone, Debug)]
 pub struct TapOptions {
-    /// Decode with this; `None` only keeps.
+    /// Decode with this; `None` only stores.
     pub decode: Option<Program>,
-    /// Keep the coded streams in the run folder.
+    /// Store the coded streams in the run folder.
     pub keep: bool,
     /// Compare pictures of the test card with their source.
     pub ssim: bool,
-    /// Only of this many participants, those that show first; `None`: of all that are tapped.
+    /// Only the first so many participants; `None`: all tapped ones.
     pub participants: Option<usize>,
-    /// Streams beyond this are left alone, and counted.
+    /// Most streams; further ones are skipped and counted.
     pub streams_max: usize,
-    /// How long a run may take to begin to listen.
+    /// How long to wait for the run to listen.
     pub patience: Duration,
 }
 
-/// Why nothing could be tapped.
+/// Why a tap could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum TapError {
     /// No run listens there.
@@ -52,36 +52,36 @@ pub enum TapError {
     NoRun {
         /// The run folder.
         folder: String,
-        /// What the system said.
+        /// The error of the system.
         error: std::io::Error,
     },
-    /// The ring failed.
+    /// An error of the ring.
     #[error("the tap's ring: {0}")]
     Ring(#[from] RingError),
-    /// There is no decoder.
+    /// An error of the decoder.
     #[error(transparent)]
     Decode(#[from] DecodeError),
 }
 
-/// What a tap saw.
+/// The result of reading a tap.
 #[derive(Debug, Default)]
 pub struct TapResult {
-    /// Rows with the wall clock's microsecond at which each second began; their `second` is that of no run yet.
+    /// Rows with the begin of their second, microseconds since the Unix epoch; their `second` is not set yet.
     pub rows: Vec<(i64, DecodedRow)>,
-    /// What went wrong with single streams.
+    /// Errors of single streams.
     pub complaints: Vec<String>,
-    /// Streams that were decoded or kept.
+    /// Streams that were decoded or stored.
     pub streams: usize,
-    /// Streams beyond the limits.
+    /// Streams beyond the limits, which were skipped.
     pub streams_skipped: usize,
-    /// The ring's own count at the end.
+    /// The ring's own counts at the end.
     pub ring: Option<LaneStats>,
 }
 
-/// Takes frames until the run is over, or `is_stopped` says so.
+/// Reads frames until the run is over or `is_stopped`.
 ///
 /// # Errors
-/// See [`TapError`]. What goes wrong with a single stream is a complaint in the result.
+/// See [`TapError`]. Errors of single streams are in the result.
 pub fn read(
     folder: &Path,
     options: &TapOptions,
@@ -136,9 +136,9 @@ struct Reader<'a> {
     folder: &'a Path,
     options: &'a TapOptions,
     references: Option<References>,
-    /// By stream number; `None` for those that are left alone.
+    /// By stream number; `None` for skipped streams.
     streams: BTreeMap<u32, Option<TappedStream>>,
-    /// Frames that came before a stream's first key frame, which is no loss: a decoder cannot use them.
+    /// Frames before a stream's first key frame, which a decoder cannot use: they are no loss.
     early: BTreeMap<u32, u64>,
     participants: Vec<u32>,
     second_began: Instant,
@@ -176,7 +176,7 @@ impl<'a> Reader<'a> {
             bytes,
         };
         if !self.streams.contains_key(&frame.info.stream) {
-            // A decoder can begin with nothing else.
+            // A decoder can only start with a key frame.
             if !coded.key_frame {
                 *self.early.entry(frame.info.stream).or_default() += 1;
                 return;
@@ -206,7 +206,7 @@ impl<'a> Reader<'a> {
         }
         let keep = self.options.keep.then(|| {
             let folder = self.folder.join(KEPT_FOLDER);
-            // When it cannot be made, the file cannot either, and that says why.
+            // If this fails, creating the file fails too and reports why.
             let _ = std::fs::create_dir_all(&folder);
             folder.join(format!("{participant}-{}.mkv", first.track.0))
         });
@@ -245,7 +245,7 @@ impl<'a> Reader<'a> {
 
     fn take_rows(&mut self) {
         let began = self.second_began_unix_us;
-        // From its own beginning, so that lateness does not add up.
+        // Relative to the previous second, so that lateness does not accumulate.
         self.second_began += SECOND;
         if self.second_began.elapsed() > SECOND {
             self.second_began = Instant::now();
@@ -272,7 +272,7 @@ impl<'a> Reader<'a> {
 }
 
 impl TapResult {
-    /// What the ring dropped, by reason, in a sentence; nothing if it dropped nothing.
+    /// The ring's drops by reason, as a sentence; `None` if there were none.
     #[must_use]
     pub fn ring_drops(&self) -> Option<String> {
         let ring = self.ring.as_ref()?;

@@ -16,14 +16,16 @@ pub fn limits_passed(rows: &[GeneratorRow]) -> Vec<String> {
 }
 
 fn sentence(limit: Limit, row: &GeneratorRow) -> String {
-    let who = row.thread.map_or_else(|| "the process".to_owned(), |number| format!("thread {number}"));
+    let subject = row.thread.map_or_else(|| "the process".to_owned(), |number| format!("thread {number}"));
     match limit {
-        Limit::ThreadCpu => format!("{who} used {:.0} % of its core", row.cpu_us as f64 / 1e4),
-        Limit::Lag => format!("{who} was {:.1} ms late (p99)", row.lag_p99_us as f64 / 1e3),
-        Limit::Steal => format!("the hypervisor took {:.1} % of the machine", row.steal_ratio * 100.0),
-        Limit::ReceiveDrops => format!("{who} dropped {} received datagrams", row.socket_drops),
-        Limit::SendDrops => format!("the kernel had no room for {} datagrams of {who}", row.send_drops),
-        Limit::ObservationDrops => format!("{} observations of {who} were dropped", row.observations_dropped),
+        Limit::ThreadCpu => format!("{subject} used {:.0} % of its core", row.cpu_us as f64 / 1e4),
+        Limit::Lag => format!("{subject} was {:.1} ms late (p99)", row.lag_p99_us as f64 / 1e3),
+        Limit::Steal => format!("CPU steal was {:.1} % of the machine", row.steal_ratio * 100.0),
+        Limit::ReceiveDrops => format!("{subject} dropped {} received datagrams", row.socket_drops),
+        Limit::SendDrops => format!("the kernel had no room for {} datagrams of {subject}", row.send_drops),
+        Limit::ObservationDrops => {
+            format!("{} observations of {subject} were dropped", row.observations_dropped)
+        }
     }
 }
 
@@ -208,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn each_limit_is_told_by_itself() {
+    fn each_passed_limit_has_a_sentence_of_its_own() {
         let healthy =
             GeneratorRow { thread: Some(1), cpu_us: 500_000, lag_p99_us: 900, ..GeneratorRow::default() };
         assert!(limits_passed(std::slice::from_ref(&healthy)).is_empty());
@@ -218,7 +220,7 @@ mod tests {
             (GeneratorRow { socket_drops: 1, ..healthy.clone() }, "received"),
             (GeneratorRow { send_drops: 1, ..healthy.clone() }, "no room"),
             (GeneratorRow { observations_dropped: 1, ..healthy.clone() }, "observations"),
-            (GeneratorRow { thread: None, steal_ratio: 0.06, ..healthy.clone() }, "hypervisor took 6.0 %"),
+            (GeneratorRow { thread: None, steal_ratio: 0.06, ..healthy.clone() }, "CPU steal was 6.0 %"),
         ] {
             let limits = limits_passed(&[row]);
             assert!(limits.len() == 1 && limits[0].contains(word), "{limits:?}");

@@ -1,4 +1,4 @@
-//! Where the figures of a run were made: the machine's fingerprint.
+//! Fingerprint of the machine on which a run was made.
 
 use std::collections::BTreeMap;
 

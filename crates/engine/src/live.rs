@@ -1,4 +1,4 @@
-//! What is seen of a run while it goes on: the latest second, two minutes of history, the worst participants.
+//! Snapshots of a run while it goes on: the latest second, two minutes of history, the worst participants.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -13,7 +13,7 @@ pub const HISTORY_SECONDS: usize = 120;
 /// Events that [`LiveSnapshot::events`] keeps.
 pub const RECENT_EVENTS: usize = 20;
 
-/// What the run is doing.
+/// The state of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RunState {
     /// Before RunTime 0.
@@ -21,20 +21,20 @@ pub enum RunState {
     Starting,
     /// Joins are offered, participants play.
     Running,
-    /// Everybody was told to leave.
+    /// All participants were told to leave.
     Leaving,
-    /// All are gone and all rows are written.
+    /// All participants have ended and all rows are written.
     Finished,
 }
 
-/// A picture of the run, made anew once a second.
+/// A snapshot of the run, updated once a second.
 #[derive(Clone, Debug, Default)]
 pub struct LiveSnapshot {
-    /// When the picture was made.
+    /// When the snapshot was made.
     pub at: RunTime,
-    /// When everybody is told to leave.
+    /// When all participants are told to leave.
     pub ends_at: RunTime,
-    /// What the run is doing.
+    /// The state of the run.
     pub state: RunState,
     /// The second that [`Self::crowd`], [`Self::video`] and [`Self::audio`] are of; `None` before the first.
     pub second: Option<i64>,
@@ -44,11 +44,11 @@ pub struct LiveSnapshot {
     pub video: KindFigures,
     /// All audio tracks in that second.
     pub audio: KindFigures,
-    /// Milliseconds from the intended join to the transport being up, over the run so far.
+    /// From the intended join to the connected transport, milliseconds, over the run so far.
     pub connect_ms: Option<Quantiles>,
-    /// Milliseconds from the intended join to the first frame, over the run so far.
+    /// From the intended join to the first frame, milliseconds, over the run so far.
     pub first_frame_ms: Option<Quantiles>,
-    /// Payload bits per second of each participant who received any, over its life so far.
+    /// Payload bits per second of each participant that received any, over its life so far.
     pub client_bps: Option<Spread>,
     /// The last [`HISTORY_SECONDS`] seconds, oldest first.
     pub history: VecDeque<HistoryPoint>,
@@ -67,7 +67,7 @@ pub struct LiveSnapshot {
 pub struct CrowdFigures {
     /// Joins of the whole plan.
     pub planned: u32,
-    /// Joins whose time has come.
+    /// Joins whose intended time has come.
     pub intended: u32,
     /// Joins begun.
     pub started: u32,
@@ -83,7 +83,7 @@ pub struct CrowdFigures {
     pub ice: [u32; 6],
 }
 
-/// The three figures that OvenRtcTester shows of a distribution; mean of its samples, never of means.
+/// The three figures that OvenRtcTester shows of a distribution. The mean is over samples, never over means.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spread {
     /// Mean of all samples.
@@ -95,7 +95,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Of samples in units of `1 / scale`; `None` when there are none.
+    /// Of samples in units of `1 / scale`; `None` without samples.
     #[must_use]
     pub fn of(samples: &Distribution, scale: f64) -> Option<Self> {
         let at = |quantile| samples.quantile(quantile).map(|value| value as f64 / scale);
@@ -120,23 +120,23 @@ pub struct KindFigures {
     pub loss_percent: Option<Quantiles>,
     /// Decodable frames per second of tracks.
     pub fps: Option<Quantiles>,
-    /// The same.
+    /// Mean, minimum and maximum of [`Self::fps`].
     pub fps_spread: Option<Spread>,
     /// Relative delay of frames, milliseconds.
     pub relative_delay_ms: Option<Quantiles>,
-    /// The same.
+    /// Mean, minimum and maximum of [`Self::relative_delay_ms`].
     pub relative_delay_spread_ms: Option<Spread>,
     /// Absolute one-way delay of frames, milliseconds; `None` also when its median is negative.
     pub absolute_delay_ms: Option<Quantiles>,
-    /// Where its capture times come from.
+    /// The source of its capture times.
     pub absolute_delay_basis: Option<CaptureBasis>,
-    /// Share of frames that seem to have come before they were captured: the clocks disagree. `None` without such times.
+    /// Share of frames that seem to arrive before their capture, because the clocks disagree. `None` without capture times.
     pub clock_disagrees_ratio: Option<f64>,
     /// Jitter of tracks, milliseconds.
     pub jitter_ms: Option<Quantiles>,
     /// OvenRtcTester's "delay" of tracks, milliseconds.
     pub oven_rtc_tester_delay_ms: Option<Quantiles>,
-    /// The same.
+    /// Mean, minimum and maximum of the same.
     pub oven_rtc_tester_delay_spread_ms: Option<Spread>,
     /// Freezes begun.
     pub freezes: u64,

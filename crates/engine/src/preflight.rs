@@ -1,13 +1,11 @@
-//! What the machine will not allow, said before the run begins.
+//! Warns before a run of machine limits that it would exceed.
 
 use std::net::IpAddr;
 
 use rustix::process::{Resource, getrlimit, setrlimit};
+use throng_scenario::OWN_DESCRIPTORS;
 
-/// Descriptors besides those of participants: standard streams, epoll sets, the run's database, DNS.
-const DESCRIPTORS_SLACK: u64 = 64;
-
-/// What a run will need at its largest.
+/// What a run needs at its largest crowd.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Needs {
     /// Participants at the same time.
@@ -16,13 +14,13 @@ pub struct Needs {
     pub descriptors_each: u64,
     /// Local ports of one protocol that each holds toward one server.
     pub ports_each: u64,
-    /// Local addresses that participants take turns with; at least 1.
+    /// Local addresses that participants are distributed over; at least 1.
     pub source_ips: u64,
     /// Receive buffer of each datagram socket, bytes.
     pub receive_buffer_bytes: u64,
 }
 
-/// What the machine gives.
+/// Limits of the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Descriptors that this process may hold (`RLIMIT_NOFILE`).
@@ -33,7 +31,7 @@ pub struct Limits {
     pub receive_buffer_bytes_max: Option<u64>,
 }
 
-/// Something of the plan that does not fit.
+/// A limit that the plan exceeds.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Warning {
     /// Too few descriptors.
@@ -77,14 +75,14 @@ pub enum Warning {
     },
 }
 
-/// What of `needs` does not fit into `limits`.
+/// The limits that `needs` exceeds.
 #[must_use]
 pub fn check(needs: &Needs, limits: &Limits) -> Vec<Warning> {
     let mut warnings = Vec::new();
     let each = needs.descriptors_each.max(1);
-    let needed = needs.participants.saturating_mul(each).saturating_add(DESCRIPTORS_SLACK);
+    let needed = needs.participants.saturating_mul(each).saturating_add(OWN_DESCRIPTORS);
     if needed > limits.descriptors {
-        let fits = limits.descriptors.saturating_sub(DESCRIPTORS_SLACK) / each;
+        let fits = limits.descriptors.saturating_sub(OWN_DESCRIPTORS) / each;
         let (limit, participants) = (limits.descriptors, needs.participants);
         warnings.push(Warning::Descriptors { needed, limit, fits, participants });
     }
@@ -101,13 +99,13 @@ pub fn check(needs: &Needs, limits: &Limits) -> Vec<Warning> {
     warnings
 }
 
-/// Raises the descriptor limit as far as it goes and says what of `needs` still does not fit.
+/// Raises the descriptor limit to its maximum and returns the limits that `needs` still exceeds.
 #[must_use]
 pub fn preflight(needs: &Needs) -> Vec<Warning> {
     check(needs, &limits())
 }
 
-/// What this machine gives; the soft descriptor limit is raised to the hard one.
+/// The limits of this machine; raises the soft descriptor limit to the hard one.
 #[must_use]
 pub fn limits() -> Limits {
     let mut files = getrlimit(Resource::Nofile);
@@ -127,7 +125,7 @@ pub fn limits() -> Limits {
     }
 }
 
-/// Whether SO_RCVBUFFORCE is allowed; asked of a real socket, since capabilities depend on the namespace.
+/// Whether SO_RCVBUFFORCE is allowed; tried on a real socket, since capabilities depend on the namespace.
 fn may_force_buffers() -> bool {
     use std::os::fd::AsFd;
     std::net::UdpSocket::bind("127.0.0.1:0")
@@ -142,7 +140,7 @@ pub fn parse_port_range(text: &str) -> Option<(u16, u16)> {
     (first <= last).then_some((first, last))
 }
 
-/// The addresses of this host: packets to them never leave it.
+/// The addresses of this host.
 #[must_use]
 pub fn own_addresses() -> Vec<IpAddr> {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
@@ -153,7 +151,7 @@ pub fn own_addresses() -> Vec<IpAddr> {
     addresses
 }
 
-/// The first of `addresses` that no socket of this host can have as its own, with the system's words.
+/// The first of `addresses` that is not of this host, with the error of binding to it.
 #[must_use]
 pub fn foreign_address(addresses: impl IntoIterator<Item = IpAddr>) -> Option<(IpAddr, std::io::Error)> {
     addresses.into_iter().find_map(|ip| Some((ip, std::net::UdpSocket::bind((ip, 0)).err()?)))
@@ -200,7 +198,7 @@ mod tests {
         Limits { descriptors: 20_000, ports: (32_768, 60_999), receive_buffer_bytes_max: None };
 
     #[test]
-    fn what_does_not_fit_is_named_with_how_many_would() {
+    fn a_warning_says_how_many_participants_fit() {
         assert_eq!(check(&NEEDS, &LIMITS), []);
         let warning = &check(&Needs { participants: 20_000, ..NEEDS }, &LIMITS)[0];
         assert!(warning.to_string().contains("about 9968 of 20000 participants"), "{warning}");
@@ -230,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_of_somebody_else_is_found() {
+    fn an_address_of_another_host_is_found() {
         let ip = |text: &str| text.parse::<IpAddr>().unwrap();
         assert!(foreign_address([ip("127.0.0.1"), ip("127.9.9.9")]).is_none());
         // TEST-NET-3 is on no host.

@@ -105,8 +105,8 @@ struct SlotChannels {
 impl SignallingChannels {
     /// No channels yet, and the inbox that receives their events.
     pub(crate) fn new(dialer: Arc<Dialer>, body_bytes_max: usize) -> (Self, mpsc::Receiver<SlotEvent>) {
-        let (inbox, told) = mpsc::channel(INBOX);
-        (Self { dialer, body_bytes_max, inbox, slots: HashMap::new() }, told)
+        let (inbox, events) = mpsc::channel(INBOX);
+        (Self { dialer, body_bytes_max, inbox, slots: HashMap::new() }, events)
     }
 
     /// Carries out a command of the participant in `slot`, whose local address is `source`. Must be called on a runtime.

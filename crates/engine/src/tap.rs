@@ -297,7 +297,7 @@ mod tests {
         let tap = Tap::listen(folder.path()).unwrap();
         let mut line = TapSender::new(Arc::clone(&tap));
         line.send(0, &frame(0, true));
-        assert!(!tap.is_attached(), "nobody takes it, and that is no error");
+        assert!(!tap.is_attached(), "without a reader, which is no error");
 
         let options = RingOptions::with_size(65_536, 8);
         let mut consumer = attach(folder.path(), &options);
@@ -336,7 +336,7 @@ mod tests {
         assert_eq!(second.peek().unwrap().info.timestamp_ns, 23);
     }
     #[test]
-    fn what_is_not_handed_over_is_counted_by_reason_and_track() {
+    fn lost_frames_are_counted_by_reason_and_track() {
         let folder = tempfile::tempdir().unwrap();
         let tap = Tap::listen(folder.path()).unwrap();
         let mut line = TapSender::new(Arc::clone(&tap));
@@ -347,7 +347,7 @@ mod tests {
         (1..=10).for_each(|number| line.send(7, &frame(number, number == 1)));
         line.send(7, &CodedFrame { bytes: vec![0; 40_000], ..frame(11, true) });
         drop(consumer);
-        // The ring looks for its consumer once in so many drops.
+        // The ring checks for its consumer only now and then.
         (0..100).for_each(|number| line.send(8, &frame(number, true)));
         assert_eq!(tap.counts(), TapCounts::default(), "a thread tells at its end");
         drop(line);

@@ -62,14 +62,6 @@ pub struct Received<'a> {
 
 impl Default for ReceiveBatch {
     fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl ReceiveBatch {
-    /// Empty buffers.
-    #[must_use]
-    pub fn new() -> Self {
         let empty = libc::iovec { iov_base: ptr::null_mut(), iov_len: 0 };
         // SAFETY: mmsghdr is a plain C struct of integers and pointers, for which all zeroes is a valid value.
         let header: libc::mmsghdr = unsafe { mem::zeroed() };
@@ -84,7 +76,9 @@ impl ReceiveBatch {
         batch.arm(RECEIVE_BATCH);
         batch
     }
+}
 
+impl ReceiveBatch {
     /// Makes the first `count` headers ready to be filled. The kernel changes only those that it fills, and to set all
     /// of them for the one or two datagrams of most calls would cost more than those.
     fn arm(&mut self, count: usize) {
@@ -401,7 +395,7 @@ mod tests {
         let datagrams: Vec<_> =
             payloads.iter().map(|bytes| Outgoing { to: to.clone(), from: None, bytes }).collect();
         assert_eq!(send(a.as_fd(), &datagrams).unwrap(), 20);
-        let mut batch = ReceiveBatch::new();
+        let mut batch = ReceiveBatch::default();
         assert_eq!(batch.receive(b.as_fd(), RECEIVE_BATCH).unwrap(), 20);
         let after = SystemTime::UNIX_EPOCH.elapsed().unwrap();
         for (index, payload) in payloads.iter().enumerate() {
@@ -421,7 +415,7 @@ mod tests {
     fn sources_are_read_as_the_standard_library_reads_them() {
         for ip in ["127.0.0.1:0", "[::1]:0"] {
             let (a, b) = (UdpSocket::bind(ip).unwrap(), UdpSocket::bind(ip).unwrap());
-            let mut batch = ReceiveBatch::new();
+            let mut batch = ReceiveBatch::default();
             // Batches of changing length: each finds its buffers ready again.
             for count in [3, 1, 5] {
                 (0..count).for_each(|_| assert_eq!(a.send_to(b"x", b.local_addr().unwrap()).unwrap(), 1));
@@ -440,7 +434,7 @@ mod tests {
         let (a, b) = pair();
         a.send_to(&[7; DATAGRAM_BYTES_MAX + 1], b.local_addr().unwrap()).unwrap();
         a.send_to(&[7; DATAGRAM_BYTES_MAX], b.local_addr().unwrap()).unwrap();
-        let mut batch = ReceiveBatch::new();
+        let mut batch = ReceiveBatch::default();
         assert_eq!(batch.receive(b.as_fd(), RECEIVE_BATCH).unwrap(), 2);
         assert!(batch.get(0).unwrap().truncated);
         assert!(!batch.get(1).unwrap().truncated);
@@ -453,7 +447,7 @@ mod tests {
         for _ in 0..200 {
             a.send_to(&[7; 1000], b.local_addr().unwrap()).unwrap();
         }
-        let mut batch = ReceiveBatch::new();
+        let mut batch = ReceiveBatch::default();
         while batch.receive(b.as_fd(), RECEIVE_BATCH).unwrap() > 0 {}
         // The count travels with the next datagram that fits.
         a.send_to(&[7; 10], b.local_addr().unwrap()).unwrap();

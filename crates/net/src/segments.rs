@@ -58,14 +58,6 @@ unsafe impl Send for SendBatch {}
 
 impl Default for SendBatch {
     fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl SendBatch {
-    /// Allocates the buffers.
-    #[must_use]
-    pub fn new() -> Self {
         Self {
             arena: Vec::with_capacity(ARENA_LEN),
             runs: Vec::with_capacity(MESSAGES_MAX),
@@ -76,7 +68,9 @@ impl SendBatch {
             segmenting: true,
         }
     }
+}
 
+impl SendBatch {
     /// The buffer of packets: append one, then [`SendBatch::commit`] it.
     pub fn arena(&mut self) -> &mut Vec<u8> {
         &mut self.arena
@@ -203,9 +197,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sent_in_runs_arrives_as_the_packets_it_was() {
+    fn segmented_packets_arrive_as_they_were_gathered() {
         let (from, to, other) = (socket(), socket(), socket());
-        let mut batch = SendBatch::new();
+        let mut batch = SendBatch::default();
         let packets: [(&UdpSocket, usize); 7] =
             [(&to, 900), (&to, 900), (&to, 300), (&to, 900), (&other, 50), (&to, 10), (&to, 20)];
         for (number, (socket, len)) in packets.iter().enumerate() {
@@ -217,7 +211,7 @@ mod tests {
         assert_eq!(batch.flush(&from), Sent { packets: 7, bytes: 3_080, failed: 0 });
         assert_eq!(batch.flush(&from), Sent::default());
 
-        let mut received = ReceiveBatch::new();
+        let mut received = ReceiveBatch::default();
         let mut lens = Vec::new();
         while let Ok(count @ 1..) = received.receive(to.as_fd(), RECEIVE_BATCH) {
             for index in 0..count {

@@ -1,12 +1,12 @@
-//! Rows that are known by what they come to together. A day of comers and goers has a million tracks, of which a report
-//! shows ten: who reads a run for a report says which rows it wants one by one.
+//! Tracks that are kept as sums. A run of a day may have a million tracks, of which a report shows ten: the reader of a run
+//! for a report selects the rows that it keeps one by one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::run::{ParticipantId, RunData, TrackRow};
 use crate::{Distribution, MediaKind, TrackCounters};
 
-/// What whoever reads a run wants of it one by one.
+/// Selects the rows that the reader of a run keeps one by one.
 pub trait RowSelector {
     /// The seconds at which a new stretch of samples begins, ascending: samples of a stretch, a cohort and a kind are added
     /// up into the first row of the series that they have there. Asked once, when all of `run` is read but the samples of
@@ -25,7 +25,7 @@ pub trait RowSelector {
 #[derive(Clone, Debug, Default)]
 pub struct AggregatedTracks {
     kinds: BTreeMap<MediaKind, AggregatedKind>,
-    /// The share of time frozen of each participant who had a picture.
+    /// Share of time frozen, by participant that received video.
     frozen: BTreeMap<ParticipantId, f64>,
     /// Payload bits per second of each participant.
     payload_bps: Distribution,
@@ -33,19 +33,19 @@ pub struct AggregatedTracks {
     pictures: GroupOfPictures,
 }
 
-/// How many frames there are to a key frame: of all participants together, and of the one with the most and the fewest.
+/// Frames per key frame: over all participants, and the most and fewest of one.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct GroupOfPictures {
     /// Frames that could be decoded, and the key frames among them.
     pub frames: u64,
     /// Key frames.
     pub key_frames: u64,
-    /// The most and the fewest frames to a key frame that a participant had; `None` where none had a key frame.
+    /// The most and the fewest frames per key frame of a participant; `None` without key frames.
     pub bounds: Option<(f64, f64)>,
 }
 
 impl GroupOfPictures {
-    /// Adds what a participant had.
+    /// Adds the frames of a participant.
     pub fn add(&mut self, frames: u64, key_frames: u64) {
         self.frames += frames;
         self.key_frames += key_frames;
@@ -57,14 +57,14 @@ impl GroupOfPictures {
     }
 }
 
-/// Such tracks of one kind.
+/// Aggregated tracks of one kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AggregatedKind {
-    /// How many they are.
+    /// Number of tracks.
     pub tracks: u64,
-    /// What they are coded with, by encoding names.
+    /// Their codecs, by encoding names.
     pub codecs: BTreeSet<&'static str>,
-    /// How many of them were due and never came.
+    /// Tracks that were due and of which no packet arrived.
     pub never_received: u64,
 }
 
@@ -89,7 +89,7 @@ impl AggregatedTracks {
         self.frozen.extend(video.freeze_ratio().map(|ratio| (participant, ratio)));
     }
 
-    /// Those of one kind.
+    /// The aggregate of one kind.
     #[must_use]
     pub fn of(&self, kind: MediaKind) -> AggregatedKind {
         self.kinds.get(&kind).cloned().unwrap_or_default()
@@ -101,7 +101,7 @@ impl AggregatedTracks {
         self.kinds.is_empty()
     }
 
-    /// The share of its time for which a participant's picture was frozen; `None` of one who had none, or who is not here.
+    /// The share of time for which a participant's video was frozen; `None` without video, or when its tracks are not here.
     #[must_use]
     pub fn freeze_ratio(&self, of: ParticipantId) -> Option<f64> {
         self.frozen.get(&of).copied()

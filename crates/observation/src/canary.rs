@@ -1,4 +1,4 @@
-//! What real browsers among the crowd saw: the rows that stand beside those of the virtual participants.
+//! Measurements of real browsers among the crowd, to compare with those of the virtual participants.
 
 use serde::{Deserialize, Serialize};
 
@@ -22,7 +22,7 @@ impl BrowserId {
 pub enum CanaryRow {
     /// Its life; a later row of the same browser replaces it.
     Browser(CanaryBrowserRow),
-    /// What it saw in one second.
+    /// Its measurements in one second.
     Second(Box<CanarySecondRow>),
 }
 
@@ -31,7 +31,7 @@ pub enum CanaryRow {
 pub struct CanaryBrowserRow {
     /// Which.
     pub browser: BrowserId,
-    /// What it calls itself, e.g. `Chrome/156.0.8078.79`; empty where it did not start.
+    /// Its product name and version, e.g. `Chrome/156.0.8078.79`; empty where it did not start.
     pub version: String,
     /// When it was meant to join; `connected_at` and `first_frame_at` count from here.
     pub intended_at: RunTime,
@@ -41,9 +41,9 @@ pub struct CanaryBrowserRow {
     pub first_frame_at: Option<RunTime>,
     /// When it left, crashed or was given up.
     pub ended_at: Option<RunTime>,
-    /// Why it failed, a sentence; `None` while it fares well.
+    /// Why it failed, in a sentence; `None` without a failure.
     pub failure: Option<String>,
-    /// When it did.
+    /// When it failed.
     pub failed_at: Option<RunTime>,
     /// The failure was the browser's own (it did not start, ended, did not answer, or was kept from the server): it says
     /// nothing about the server.
@@ -52,7 +52,7 @@ pub struct CanaryBrowserRow {
     pub candidates_refused: u32,
 }
 
-/// What a browser's `getStats()` says of one second: differences of its counters, summed over tracks. Fields are those of
+/// A browser's `getStats()` over one second: differences of its counters, summed over tracks. Fields are those of
 /// W3C webrtc-stats.
 #[derive(Clone, Debug, Default)]
 pub struct CanarySecondRow {
@@ -116,7 +116,7 @@ pub struct CanarySecondRow {
     pub host_cpu_ratio: Option<f64>,
 }
 
-/// What the browsers of a run saw; empty where there were none.
+/// The measurements of the browsers of a run; empty where there were none.
 #[derive(Clone, Debug, Default)]
 pub struct CanaryData {
     /// Every browser.

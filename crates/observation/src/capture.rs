@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Distribution, Quantiles};
 
-/// Where a protocol anomaly of a sender's reports stands whose NTP time is no wall clock's, and the event that it becomes.
+/// The place of the anomaly of sender reports whose NTP time is not wall-clock time.
 pub const SENDER_CLOCK_PLACE: &str = "sender_clock";
 /// The event: `protocol_anomaly_` and the place.
 pub const SENDER_CLOCK_EVENT: &str = "protocol_anomaly_sender_clock";
@@ -96,7 +96,7 @@ impl OneWayDelay {
         }
     }
 
-    /// Whether what comes by `basis` counts here.
+    /// Whether samples of `basis` count here.
     fn prepare(&mut self, basis: CaptureBasis) -> bool {
         match self.basis {
             Some(ours) if ours < basis => false,

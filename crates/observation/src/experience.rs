@@ -1,5 +1,6 @@
-//! What a second was like for those who should be served in it: the user-second, good or bad, on which a search for the
-//! limit rests. It is RFC 9971's trial of one second, its loss ratio the share of participants who had a bad one.
+//! The quality of a second for the participants who should be served in it: the user-second, good or bad, on which the
+//! search for the limit rests. It is RFC 9971's trial of one second, whose loss ratio is the share of participants with a
+//! bad second.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,8 +13,8 @@ pub struct BadIf {
     pub join_ms_max: f64,
     /// Packets lost for good ÷ packets expected of a track, after what retransmission brought back.
     pub loss_ratio_max: f64,
-    /// Median of the relative delay of a track's frames, milliseconds: what has gathered in queues above its own floor.
-    /// ITU-T G.114 holds 150 ms one way to be what conversation does not notice.
+    /// Median of the relative delay of a track's frames, milliseconds: queueing above the track's own floor.
+    /// ITU-T G.114 considers 150 ms one way unnoticed in conversation.
     pub delay_ms_max: f64,
     /// Decodable frames ÷ frames that the source's timestamps say, of a video track.
     pub fps_ratio_min: f64,
@@ -24,7 +25,7 @@ pub struct BadIf {
 impl Default for BadIf {
     /// 3 s to join, 1 % loss, 150 ms of queues, 0.8 of the frames, 100 ms jitter.
     ///
-    /// Jitter alone harms nobody whose delay is fine: its bound only catches what the others miss.
+    /// Jitter alone does no harm where the delay is within its bound: its own bound only catches what the others miss.
     fn default() -> Self {
         Self {
             join_ms_max: 3_000.0,
@@ -42,7 +43,7 @@ impl Default for BadIf {
 pub enum Clause {
     /// Not connected though the time to join was over, or failed.
     NotConnected,
-    /// Connected, and no packet came.
+    /// Connected, and no packet arrived.
     NoMedia,
     /// Too many packets lost for good.
     Loss,
@@ -50,9 +51,9 @@ pub enum Clause {
     Delay,
     /// Too few frames could be decoded.
     Fps,
-    /// The picture stood still (W3C freeze).
+    /// Video was frozen (W3C freeze).
     Freeze,
-    /// Packets came too unevenly.
+    /// Packets arrived too unevenly.
     Jitter,
 }
 
@@ -82,20 +83,20 @@ impl Clause {
     }
 }
 
-/// How the participants of a cohort fared in one second.
+/// The user-seconds of a cohort in one second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExperienceRow {
     /// The second, since the start of the run.
     pub second: i64,
     /// Which cohort.
     pub cohort: CohortId,
-    /// Participants who should be served in this second: their time to join is over and nobody has told them to leave.
-    /// Who failed is among them.
+    /// Participants who should be served in this second: their time to join is over and they have not been told to leave.
+    /// Failed participants are among them.
     pub users: u32,
-    /// For whom the second was bad.
+    /// Participants whose second was bad.
     pub bad: u32,
-    /// What does not count of them, thousandths of a participant: of the people whom a participant should see, some were
-    /// received well. Who sees one of nineteen stand still counts for a nineteenth.
+    /// Thousandths of a participant to subtract from `bad`: a participant who receives one of nineteen streams badly
+    /// counts for a nineteenth.
     pub uncounted_milli: u32,
     /// Participants by [`Clause`]; one participant may be in several.
     pub clauses: [u32; Clause::ALL.len()],
@@ -113,7 +114,7 @@ pub struct SecondClosed {
 }
 
 impl ExperienceRow {
-    /// For how many the second was bad, each by the share of the people whom it received badly.
+    /// Participants whose second was bad, each weighted by the share of its streams that were bad.
     #[must_use]
     pub fn bad_users(&self) -> f64 {
         f64::from(self.bad) - f64::from(self.uncounted_milli) / 1e3

@@ -1,29 +1,29 @@
-//! The steps of a search for the limit: a load that was held, for how long, and what it came to.
+//! The steps of a search for the limit: a load that was held, for how long, and its outcome.
 
 use serde::{Deserialize, Serialize};
 
 use crate::RunTime;
 
-/// What a hold was for.
+/// The purpose of a hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Purpose {
     /// A small crowd: the floor of delay and load, and whether this host is quiet enough to decide anything.
     #[default]
     Baseline,
-    /// A step of the way up, which tells what a user costs.
+    /// A step of the ramp, from which the demand of a user is estimated.
     Demand,
     /// Between a load that passed and one that failed.
     Bisect,
-    /// A load again of which its holds do not yet agree, or one bad moment decided.
+    /// A load again, because its holds do not agree, or because one bad moment decided.
     Retest,
-    /// The failing load again, for longer: one unlucky moment must not decide.
+    /// The failing load again, for longer, so that one bad moment does not decide.
     Confirm,
-    /// The passing load again after the failing one was confirmed: it must not have passed by luck, or only early.
+    /// The passing load again after the failing one was confirmed, so that it did not pass by chance, or only early.
     Verify,
-    /// A low and a high load in turns: does it depend on the load at all that seconds are bad?
+    /// A low and a high load in turns: do bad seconds depend on the load at all?
     DependenceTest,
-    /// Below the limit for long: what leaks or drifts shows here.
+    /// Below the limit for a long time: leaks and drift show here.
     Soak,
 }
 
@@ -56,16 +56,16 @@ impl Purpose {
     }
 }
 
-/// How well the crowd is to be served.
+/// The quality that the crowd is to be served with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Goal {
-    /// Nobody notices anything: at most 0.1 % of users have a bad second.
+    /// Unnoticed by users: at most 0.1 % of users have a bad second.
     Clean,
     /// At most 1 % of users have a bad second: the headline.
     #[default]
     Acceptable,
-    /// More than 20 % of users have bad seconds beyond it: nobody would call it a service.
+    /// Beyond it more than 20 % of users have bad seconds: the service has broken down.
     Broken,
 }
 
@@ -103,16 +103,16 @@ impl Goal {
     }
 }
 
-/// What a load came to for one goal.
+/// The outcome of a load for one goal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HoldOutcome {
     /// Not held long enough to say.
     #[default]
     Undecided,
-    /// It kept the goal.
+    /// It met the goal.
     Yes,
-    /// It did not.
+    /// It missed the goal.
     No,
 }
 
@@ -133,34 +133,34 @@ impl HoldOutcome {
 pub struct HoldRow {
     /// Holds are numbered from 0 in order of time; a later row of the same number replaces it.
     pub number: u32,
-    /// The search is repeated; which time, from 1.
+    /// The repetition of the search, from 1.
     pub repeat: u32,
-    /// What it was for.
+    /// Its purpose.
     pub purpose: Purpose,
-    /// The load: how many participants the search wanted; or, where it varied a value of the scenario, which of them, from 1.
+    /// The load: the participants that the search requested; or, where it varied a value of the scenario, its place in the list, from 1.
     pub users: u32,
-    /// Loads that differ by less than this do not exist: 1, or the people of a room where rooms are varied.
+    /// The smallest difference of two loads: 1, or the participants of a room where rooms are varied.
     pub step: u32,
     /// Where a value of the scenario is varied: the value, such as `crowd.publish.video = 360p`.
     pub value: Option<String>,
-    /// Since when it wanted them.
+    /// When the load was requested.
     pub from: RunTime,
-    /// Since when seconds count: the joins are over and queues have settled.
+    /// When judged seconds begin: the joins are over and queues are steady.
     pub judged_from: Option<RunTime>,
-    /// When it was over.
+    /// When it ended.
     pub until: Option<RunTime>,
     /// Seconds that were judged.
     pub seconds: u32,
     /// Seconds that were bad, by [`Goal`] in the order of [`Goal::ALL`].
     pub bad_seconds: [u32; 3],
-    /// Stretches of bad seconds for [`Goal::Acceptable`], those less than 3 good seconds apart counted as one: how often it
-    /// went bad, where [`Self::bad_seconds`] says for how long.
+    /// Stretches of bad seconds for [`Goal::Acceptable`], those less than 3 good seconds apart counted as one: how often
+    /// service was bad, where [`Self::bad_seconds`] says for how long.
     pub bad_stretches: u32,
-    /// Whether it was still bad when it ended: a moment is over while the load lasts, an overload is not.
+    /// Whether its last second was bad: a disturbance ends while the load lasts, an overload does not.
     pub bad_to_the_end: bool,
-    /// When the first second was bad for [`Goal::Acceptable`]: its end.
+    /// The end of the first second that was bad for [`Goal::Acceptable`].
     pub broke_at: Option<RunTime>,
-    /// What it came to, by [`Goal`] in the order of [`Goal::ALL`].
+    /// Its outcome by [`Goal`], in the order of [`Goal::ALL`].
     pub passed: [HoldOutcome; 3],
     /// Participants × seconds that were judged.
     pub user_seconds: u64,
@@ -168,14 +168,14 @@ pub struct HoldRow {
     pub bad_user_seconds: u64,
     /// Seconds in which the generator was past its own limits.
     pub limited_seconds: u32,
-    /// After a load that failed: how long the server took to serve a smaller crowd well again, milliseconds.
+    /// After a failed load: the time until the server served a smaller crowd well again, milliseconds.
     pub recovery_ms: Option<u64>,
-    /// Why it ended, in a sentence, where that is not the ordinary end of its time.
+    /// Why it ended, in a sentence; `None` when its time was over.
     pub why: Option<String>,
 }
 
 impl HoldRow {
-    /// What it came to for `goal`.
+    /// Its outcome for `goal`.
     #[must_use]
     pub fn passed(&self, goal: Goal) -> HoldOutcome {
         self.passed[goal as usize]

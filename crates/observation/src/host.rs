@@ -1,8 +1,8 @@
-//! What a watched host does while the crowd is in: series of samples, happenings, profiles.
+//! Measurements of a watched host during a run: series of samples, events, profiles.
 //!
 //! One shape for all of it, whether a figure comes from `/proc`, a server's log, its admin API or a Prometheus
-//! endpoint: a [`HostSeries`] says once what is measured, a [`HostSample`] is a moment and a value. What the metric
-//! names mean stands in [`catalogue`].
+//! endpoint: a [`HostSeries`] says once what is measured, a [`HostSample`] is a moment and a value. [`catalogue`] defines
+//! the metrics.
 
 use crate::RunTime;
 use serde::{Deserialize, Serialize};
@@ -33,7 +33,7 @@ pub struct HostId(pub u8);
 #[serde(transparent)]
 pub struct SeriesId(pub u32);
 
-/// What the values of a series are counted in.
+/// The unit of the values of a series.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
@@ -67,25 +67,25 @@ impl Unit {
     }
 }
 
-/// One thing measured again and again: what it is, of whom, and what bounds it.
+/// A metric of one labelled object, such as the CPU time of a thread, and its limit.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct HostSeries {
     /// Its number.
     pub id: SeriesId,
     /// On which host.
     pub host: HostId,
-    /// What is measured: a name of the [`catalogue`], or the endpoint's own name for what was scraped.
+    /// The metric: a name of the [`catalogue`], or the endpoint's own name of a scraped one.
     pub metric: String,
-    /// What the values are counted in.
+    /// The unit of the values.
     pub unit: Unit,
-    /// Of whom: `process`, `pid`, `tid`, `thread`, `cpu`, `device`, `interface`, `pattern`, `uri_group`, …
+    /// The object: `process`, `pid`, `tid`, `thread`, `cpu`, `device`, `interface`, `pattern`, `uri_group`, …
     pub labels: BTreeMap<String, String>,
-    /// The value that cannot be passed, where one is known (open file limit, line rate, quota), in [`Self::unit`].
+    /// The value that it cannot exceed, where one is known (open file limit, line rate, quota), in [`Self::unit`].
     pub limit: Option<f64>,
 }
 
 /// The value of a series at a moment. It holds until the series' next sample; samples that would repeat it need not
-/// be written. NaN ends the series: from there on nothing is known of it (the thread is gone, the file unreadable).
+/// be written. NaN ends the series: its value is unknown from then on (the thread ended, the file is unreadable).
 ///
 /// For rates and ratios the value is the mean over the time since the previous reading.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -98,7 +98,7 @@ pub struct HostSample {
     pub value: f64,
 }
 
-/// What a happening on the host is.
+/// The kind of an event on the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HostEventKind {
@@ -131,24 +131,24 @@ pub struct HostEvent {
     pub detail: String,
 }
 
-/// What is known of a host as a whole, read once.
+/// Facts of a host as a whole, read once.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct HostInfo {
     /// Which.
     pub host: HostId,
-    /// Its name for people: the scenario's, else the host name.
+    /// Its name: the scenario's, else the host name.
     pub name: String,
     /// Facts by name: `kernel`, `cpus`, `memory_bytes`, `net.core.rmem_max`, `limits.open_files`, …
     pub facts: BTreeMap<String, String>,
-    /// How far its times may be off this run's, microseconds; 0 on the same host.
+    /// Bound of the error of its times against the run's clock, microseconds; 0 on the same host.
     pub clock_error_us: u64,
-    /// What the watcher itself cost: CPU time, microseconds.
+    /// CPU time of the watcher itself, microseconds.
     pub watcher_cpu_us: u64,
-    /// What the watcher itself cost: peak resident set, bytes.
+    /// Peak resident set of the watcher itself, bytes.
     pub watcher_rss_bytes: u64,
 }
 
-/// One thing on its way from a watcher to the run.
+/// A row on its way from a watcher to the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum HostRow {
     /// The host as a whole; a later one replaces it.
@@ -157,13 +157,13 @@ pub enum HostRow {
     Series(HostSeries),
     /// A value.
     Sample(HostSample),
-    /// A happening.
+    /// An event.
     Event(HostEvent),
     /// A profile, whole.
     Profile(Box<Profile>),
 }
 
-/// Everything seen of the hosts of a run.
+/// All rows of the watched hosts of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct HostData {
     /// The hosts.
@@ -172,7 +172,7 @@ pub struct HostData {
     pub series: Vec<HostSeries>,
     /// The samples, by series and time.
     pub samples: Vec<HostSample>,
-    /// What happened, in order.
+    /// The events, in order.
     pub events: Vec<HostEvent>,
     /// Profiles, in order.
     pub profiles: Vec<Profile>,

@@ -4,15 +4,15 @@ use crate::TrackId;
 use serde::{Deserialize, Serialize};
 use std::time::Instant;
 
-/// One of the sizes in which a picture is sent side by side (RFC 8853), as servers name them.
+/// A simulcast layer (RFC 8853), as servers name them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Layer {
-    /// None of them for the time being, as of somebody who is scrolled out of sight; the subscription stays.
+    /// None for now, as for a participant who is scrolled out of view; the subscription stays.
     Off,
     /// The smallest.
     Low,
-    /// The one between, or the larger of two.
+    /// The middle one, or the larger of two.
     Medium,
     /// The largest.
     High,
@@ -40,12 +40,12 @@ impl Layer {
     }
 }
 
-/// A request for another layer, and what came of it.
+/// A request for another layer, and its result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LayerSwitch {
     /// The received track.
     pub track: TrackId,
-    /// What was asked for.
+    /// The requested layer.
     pub layer: Layer,
     /// When the request was sent.
     pub requested_at: Instant,

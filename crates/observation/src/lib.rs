@@ -1,5 +1,5 @@
-//! The words that every other room shares: what a participant goes through, what a track is seen to do in a
-//! second, and the rows that a run is made of. Formats only: no paths, no sockets, no clocks.
+//! The vocabulary that all other crates share: the phases of a session, what a track measures in a second, and the rows
+//! of a run. Formats only: no paths, no sockets, no clocks.
 
 mod time;
 pub use time::RunTime;
@@ -8,7 +8,7 @@ mod distribution;
 pub use distribution::{Distribution, DistributionError, Quantiles};
 
 mod lifecycle;
-pub use lifecycle::{Failure, FailureReason, IceState, Life, Outcome, Phase};
+pub use lifecycle::{Failure, FailureReason, IceState, Outcome, Phase};
 
 mod capture;
 pub use capture::{CaptureBasis, OneWayDelay, SENDER_CLOCK_EVENT, SENDER_CLOCK_PLACE};

@@ -1,8 +1,7 @@
-//! A participant's life: the phases it passes, and how it ends.
+//! The life cycle of a participant: its phases, and how it ends.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
-use std::time::Instant;
 
 /// The phases of a session in the order in which a session passes them; one that a protocol does not have is absent.
 ///
@@ -10,7 +9,7 @@ use std::time::Instant;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
-    /// The join began (the intended moment stands beside it in the participant's row).
+    /// The join began (the participant's row has the intended moment as well).
     Started,
     /// The server's name was resolved to the address that is kept for the whole session.
     Resolved,
@@ -92,23 +91,23 @@ pub enum FailureReason {
     Tls,
     /// The server answered with this HTTP status where another was needed.
     HttpStatus(u16),
-    /// What the server said was not the protocol: malformed JSON, SDP, HTTP.
+    /// The server's message did not follow the protocol: malformed JSON, SDP, HTTP.
     Protocol,
     /// The server refused in its own protocol (error code, no such stream, not authorised).
     Refused,
-    /// There is no such room.
+    /// The room does not exist.
     NoSuchRoom,
     /// The room has no place for another publisher.
     RoomFull,
-    /// The room, or the server, asks for a PIN, key or token, and ours is none or another.
+    /// The room, or the server, requires a PIN, key or token, and the participant's is missing or wrong.
     Unauthorized,
-    /// The room threw this participant out.
+    /// The server removed this participant from the room.
     Kicked,
     /// The room was destroyed while this participant was in it.
     RoomEnded,
     /// The server takes none of the codecs that this participant sends.
     CodecRefused,
-    /// The server was silent for longer than the phase may take.
+    /// The server did not answer within the time that the phase may take.
     SignallingTimeout,
     /// The signalling connection closed in the middle of a session.
     SignallingClosed,
@@ -120,12 +119,12 @@ pub enum FailureReason {
     NoMedia,
     /// Media stopped, or ICE consent expired, in the middle of a session.
     MediaLost,
-    /// Consent guard: the target, or a place it sent us to, is not allowed.
+    /// Consent guard: the target, or an address that it named, is not allowed.
     NotAllowed,
-    /// This generator could not: no file descriptor, port or memory. Counts against us, never against the server.
+    /// The generator lacked a file descriptor, port or memory. Counts against the generator, never against the server.
     Generator,
-    /// A defect in throng, or in a library that it uses, ended this participant: it panicked. Counts against us, never
-    /// against the server.
+    /// A defect in throng, or in a library that it uses, ended this participant: it panicked. Counts against the
+    /// generator, never against the server.
     InternalError,
     /// The run ended before this participant had joined.
     NotStarted,
@@ -190,7 +189,7 @@ impl FailureReason {
         })
     }
 
-    /// Whether it is our own doing, of which nothing follows about the server.
+    /// Whether the generator caused it, so that it says nothing about the server.
     #[must_use]
     pub fn is_ours(&self) -> bool {
         matches!(self, Self::Generator | Self::InternalError)
@@ -202,7 +201,7 @@ impl FailureReason {
 pub struct Failure {
     /// What kind of failure it was.
     pub reason: FailureReason,
-    /// What exactly happened, for a person: which server, which message, which offset.
+    /// What exactly happened, in words: which server, which message, which offset.
     pub detail: String,
 }
 
@@ -223,29 +222,10 @@ impl fmt::Display for Failure {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// It stayed for as long as it was meant to and left in an orderly way.
+    /// It stayed for as long as planned and left in an orderly way.
     Completed,
-    /// It did not.
+    /// It failed.
     Failed(Failure),
-}
-
-/// When a participant reached which phase.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Life {
-    reached: [Option<Instant>; Phase::ALL.len()],
-}
-
-impl Life {
-    /// Notes that `phase` was reached at `at`; the first time counts.
-    pub fn reach(&mut self, phase: Phase, at: Instant) {
-        self.reached[phase as usize].get_or_insert(at);
-    }
-
-    /// When `phase` was reached, if it was.
-    #[must_use]
-    pub fn reached(&self, phase: Phase) -> Option<Instant> {
-        self.reached[phase as usize]
-    }
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
-//! Past these limits a second says more about the generator than about the server. One place, so that the live view,
-//! the search and the report judge alike.
+//! The limits of the generator: beyond them a second says more about the generator than about the server. One place, so
+//! that the live view, the search and the report judge alike.
 
 use crate::run::GeneratorRow;
 
-/// CPU of a thread, share of one core: the usual knee of a queue, where waiting passes twice the service time.
+/// CPU of an engine thread, share of one core: the usual knee of a queue, where waiting exceeds twice the service time.
 pub const THREAD_CPU_RATIO_MAX: f64 = 0.70;
 
 /// 99th percentile of how late a thread's loop comes to its deadlines, milliseconds.
@@ -13,13 +13,13 @@ pub const THREAD_CPU_RATIO_MAX: f64 = 0.70;
 /// real viewers do.
 pub const LAG_P99_MS_MAX: f64 = 20.0;
 
-/// CPU time that the hypervisor took, share of all CPUs: 50 ms of each second, as long as the shortest freeze that a
-/// viewer of 20 frames per second could notice. Beyond it the host's neighbours are part of the measurement.
+/// CPU steal (time taken by the hypervisor), share of all CPUs: 50 ms of each second, as long as the shortest freeze that a
+/// viewer of 20 frames per second could notice. Beyond it other virtual machines are part of the measurement.
 pub const STEAL_RATIO_MAX: f64 = 0.05;
 
-/// Frames that came to the host and that a full backlog of a CPU threw away (softnet), share of all of a second: a tenth
-/// of the loss that makes a viewer's second bad. Nobody can say whose they were, so this is forgiven when brief. What our
-/// own sockets dropped is known one by one, see [`Limit::ReceiveDrops`].
+/// Frames received by the host and dropped at the full backlog of a CPU (softnet), share of all of a second: a tenth
+/// of the loss that makes a viewer's second bad. It is not known whose they were, so this is forgiven when brief. Drops of
+/// our own sockets are counted one by one, see [`Limit::ReceiveDrops`].
 pub const HOST_DROP_RATIO_MAX: f64 = 0.001;
 
 /// The event of a second past [`HOST_DROP_RATIO_MAX`].
@@ -29,24 +29,24 @@ pub const HOST_DROPS_EVENT: &str = "host_drops";
 pub const GENERATOR_LIMITED_EVENT: &str = "generator_limited";
 
 /// The event of datagrams that came at once after their sender had been silent for a second and more, and found our receive
-/// buffers full: a server that stood still sends what gathered in it faster than anybody reads. Its count is how many.
+/// buffers full: a server that stalled sends its backlog faster than any receiver reads. Its count is the number of datagrams.
 pub const BURST_DROPS_EVENT: &str = "burst_drops";
 
 /// Share of a run's seconds that must pass a limit of CPU, lag, steal or the host for the run to be invalid: the exceed ratio that
 /// a capacity trial allows the server (RFC 9971 with trials of 1 s), so that both sides are held to one rule.
 pub const BAD_SECONDS_RATIO_MIN: f64 = 0.05;
 
-/// And at least so many seconds, so that one hiccup does not spoil a short run.
+/// And at least so many seconds, so that one hiccup does not invalidate a short run.
 pub const BAD_SECONDS_MIN: usize = 3;
 
-/// Memory of the process, share of the machine's or of its control group's. Beyond it the run ends: what comes next is
-/// the kernel's choice of whom to kill.
+/// Memory of the process, share of the machine's or of its control group's. Beyond it the run ends, before the kernel's
+/// out-of-memory killer chooses a process.
 pub const MEMORY_RATIO_MAX: f64 = 0.80;
 
-/// The event of a run that ended there. Its detail says how much it was.
+/// The event of a run that ended at [`MEMORY_RATIO_MAX`]. Its detail says how much memory was used.
 pub const MEMORY_EVENT: &str = "generator_memory";
 
-/// What a second of the generator may not pass.
+/// A limit of the generator in one second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
     /// [`THREAD_CPU_RATIO_MAX`].
@@ -55,12 +55,12 @@ pub enum Limit {
     Lag,
     /// [`STEAL_RATIO_MAX`].
     Steal,
-    /// No datagram may be dropped for want of room in our own receive buffers: the meters would blame the server. What comes
-    /// at once after a silence is the server's doing ([`BURST_DROPS_EVENT`]).
+    /// No datagram may be dropped at the generator's full receive buffers: it would count as loss of the server. A burst
+    /// after a silence is the server's doing ([`BURST_DROPS_EVENT`]).
     ReceiveDrops,
-    /// Nor for want of room in our own send buffers: it is feedback, or media, that the server waits for.
+    /// No datagram may be dropped at the generator's full send buffers: the server waits for that feedback, or media.
     SendDrops,
-    /// No observation may be dropped by our own collector.
+    /// No observation may be dropped by the generator's collector.
     ObservationDrops,
 }
 
@@ -75,7 +75,7 @@ impl Limit {
         Self::ObservationDrops,
     ];
 
-    /// The figure that is held against it; `None` for a row that has nothing to do with it.
+    /// The figure that it bounds; `None` for a row without it.
     #[must_use]
     pub fn figure(self, row: &GeneratorRow) -> Option<f64> {
         let of_thread = row.thread.is_some();
@@ -89,7 +89,7 @@ impl Limit {
         }
     }
 
-    /// The largest figure that is not past it.
+    /// The largest figure that is within it.
     #[must_use]
     pub fn max(self) -> f64 {
         match self {
@@ -100,15 +100,15 @@ impl Limit {
         }
     }
 
-    /// Whether the second of `row` is past it.
+    /// Whether the second of `row` exceeds it.
     #[must_use]
     pub fn is_passed(self, row: &GeneratorRow) -> bool {
         self.figure(row).is_some_and(|figure| figure > self.max())
     }
 
     /// Whether it takes [`BAD_SECONDS_RATIO_MIN`] of a run's seconds to make the run invalid. One slow second in an hour
-    /// (a page fault storm, a cron job) spoils less than one user-second in a thousand; each drop of our own is a packet
-    /// that the server is blamed for.
+    /// (a page fault storm, a cron job) affects less than one user-second in a thousand; each drop of our own is a packet
+    /// that counts as loss of the server.
     #[must_use]
     pub fn is_forgiven_when_brief(self) -> bool {
         matches!(self, Self::ThreadCpu | Self::Lag | Self::Steal)

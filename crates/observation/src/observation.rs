@@ -1,4 +1,4 @@
-//! What a participant tells of itself.
+//! What a participant reports to its driver.
 
 use crate::{
     CaptureBasis, Codec, IceState, LayerSwitch, MediaKind, Phase, SentInterval, TrackId, TrackInterval,
@@ -6,14 +6,14 @@ use crate::{
 use std::net::SocketAddr;
 use std::time::Instant;
 
-/// Something a participant saw or did. It carries no participant id: the driver that drains it knows whose it is.
+/// Something that a participant measured or did. It carries no participant id: the driver knows whose output it drains.
 #[derive(Clone, Debug)]
 pub enum Observation {
-    /// A phase of its life was reached.
+    /// A phase was reached.
     Reached(Phase, Instant),
     /// The state of its ICE transport changed.
     Ice(IceState),
-    /// Its media transport is up, and goes this way.
+    /// Its media transport is up, on this path.
     Path(MediaPath),
     /// A track was announced; its id is used from here on.
     TrackOpened {
@@ -24,21 +24,20 @@ pub enum Observation {
         /// What it is coded with.
         codec: Codec,
     },
-    /// Who sends what a track receives, from here on: the name by which a conference knows them; `None` while nobody
-    /// does.
+    /// The sender of a received track from here on, by its name in the conference; `None` while the track has no sender.
     TrackFrom {
         /// Id within the participant.
         track: TrackId,
         /// The sender's name.
         from: Option<String>,
     },
-    /// It sends a kind no more on purpose, or again.
+    /// It muted or unmuted a kind of media.
     Mutes {
         /// Audio or video.
         kind: MediaKind,
-        /// It does not.
+        /// Whether it is muted.
         is_muted: bool,
-        /// When that began.
+        /// Since when.
         at: Instant,
     },
     /// The first complete and decodable frame of a track (packet of audio) arrived.
@@ -50,17 +49,17 @@ pub enum Observation {
     },
     /// Another layer of a simulcast was asked for, and shown or not.
     LayerSwitched(LayerSwitch),
-    /// What a sent track did in the interval that just ended.
+    /// The counters of a sent track over the interval that just ended.
     Sent(Box<SentInterval>),
-    /// What a track did in the interval that just ended.
+    /// The counters of a received track over the interval that just ended.
     Interval(Box<TrackInterval>),
-    /// A coded frame that arrived whole: only from a participant that is tapped.
+    /// A complete coded frame; only from a tapped participant.
     Frame(Box<CodedFrame>),
-    /// It was told to leave, said goodbye, and the server did not answer in time.
+    /// It sent its leave request, and the server did not answer in time.
     LeaveUnanswered,
-    /// A place that the server named was outside what is allowed; nothing was sent there.
+    /// The server named an address that the consent guard does not allow; nothing was sent there.
     Refused(RefusedDestination, SocketAddr),
-    /// The server said something that was not understood and could be ignored: where, and what.
+    /// A message of the server broke the protocol and could be ignored: where, and what.
     ProtocolAnomaly {
         /// The message or packet kind, a stable key such as `rtcp`, `sdp`, `janus`.
         place: &'static str,
@@ -72,13 +71,13 @@ pub enum Observation {
 /// A coded frame that a tapped participant received, ready for a decoder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CodedFrame {
-    /// Which of its tracks.
+    /// The track within the participant.
     pub track: TrackId,
     /// What it is coded with.
     pub codec: Codec,
-    /// It can be decoded without others.
+    /// Whether it can be decoded without other frames.
     pub key_frame: bool,
-    /// Frames before it did not come whole and were left out.
+    /// Whether incomplete frames before it were left out.
     pub after_break: bool,
     /// When its last packet arrived, on the wall clock, nanoseconds since the Unix epoch.
     pub arrived_unix_ns: u64,
@@ -100,8 +99,8 @@ const CODECS: [Codec; 9] = [
     Codec::Pcma,
 ];
 
-/// What a frame is, in the sixteen bits that a ring has for it: the codec in the lower byte, in the upper one by what its
-/// moment of capture is known (0: it is not).
+/// The kind of a frame in the sixteen bits that a ring has for it: the codec in the lower byte, the basis of its capture
+/// time in the upper one (0: none).
 #[must_use]
 pub fn tap_kind(codec: Codec, basis: Option<CaptureBasis>) -> u16 {
     let codec = CODECS.iter().position(|known| *known == codec).unwrap_or(0);
@@ -109,7 +108,7 @@ pub fn tap_kind(codec: Codec, basis: Option<CaptureBasis>) -> u16 {
     codec as u16 | (basis.map_or(0, |at| at as u16 + 1) << 8)
 }
 
-/// The inverse of [`tap_kind`]; what is not known reads as [`Codec::Other`], or as nothing.
+/// The inverse of [`tap_kind`]; an unknown codec reads as [`Codec::Other`], an unknown basis as `None`.
 #[must_use]
 pub fn from_tap_kind(kind: u16) -> (Codec, Option<CaptureBasis>) {
     let codec = CODECS.get(usize::from(kind & 0xff)).copied().unwrap_or(Codec::Other);
@@ -122,13 +121,13 @@ pub fn from_tap_kind(kind: u16) -> (Codec, Option<CaptureBasis>) {
 pub enum MediaPath {
     /// From an address of this host, as the server sees it.
     Host,
-    /// From an address of this host, which the server sees as another: a NAT is between.
+    /// From an address of this host that a NAT maps to another one (server-reflexive candidate).
     Reflexive,
-    /// Through a relay (TURN) that is spoken to over UDP.
+    /// Through a TURN relay, over UDP.
     RelayUdp,
-    /// Through a relay over TCP.
+    /// Through a TURN relay, over TCP.
     RelayTcp,
-    /// Through a relay over TLS.
+    /// Through a TURN relay, over TLS.
     RelayTls,
 }
 
@@ -145,11 +144,11 @@ impl MediaPath {
         }
     }
 
-    /// What begins the kind of the event that counts participants of a path.
+    /// The prefix of the event kinds that count participants by path.
     pub const EVENT: &'static str = "path_";
 }
 
-/// What was refused by the consent guard.
+/// A destination that the consent guard refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RefusedDestination {
     /// An ICE candidate.

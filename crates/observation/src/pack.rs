@@ -1,9 +1,9 @@
-//! What is known of a server: what its threads do and which setting changes them, what its log lines mean, which of
-//! its figures matter. Data, read from a file by `watch` and kept with the run; the lookup is pure.
+//! A knowledge pack of a server: what its threads do and which setting changes them, what its log lines mean, which of
+//! its metrics matter. Data, read from a file by `watch` and kept with the run; the lookup is pure.
 
 use serde::{Deserialize, Serialize};
 
-/// The fact of a host ([`HostInfo::facts`](crate::host::HostInfo)) under which its packs stand, a JSON list.
+/// The fact of a host ([`HostInfo::facts`](crate::host::HostInfo)) that holds its packs, a JSON list.
 pub const PACKS_FACT: &str = "packs";
 
 /// The kernel keeps this many bytes of a thread's name (`TASK_COMM_LEN` less its NUL, include/linux/sched.h).
@@ -15,13 +15,13 @@ pub const THREAD_NAME_BYTES_MAX: usize = 15;
 pub struct Pack {
     /// Its name, as its file's: `janus`.
     pub pack: String,
-    /// The server's name for people.
+    /// The server's display name.
     #[serde(default)]
     pub title: String,
-    /// Where the knowledge is from: versions looked at, documents.
+    /// Where the knowledge is from: server versions, documents.
     #[serde(default)]
     pub source: String,
-    /// Names of processes that it is of: [globs](glob_matches) on the name of a process or of its program.
+    /// Names of the processes that it describes: [globs](glob_matches) on the name of a process or of its program.
     #[serde(default)]
     pub processes: Vec<String>,
     /// What threads do; the first that matches a name counts.
@@ -30,7 +30,7 @@ pub struct Pack {
     /// Log lines that mean something.
     #[serde(default, rename = "log")]
     pub logs: Vec<LogPattern>,
-    /// Where the server can be asked for figures.
+    /// Endpoints that report its metrics.
     #[serde(default, rename = "endpoint")]
     pub endpoints: Vec<KnownEndpoint>,
     /// How requests in an access log are grouped; the first that matches counts.
@@ -79,7 +79,7 @@ impl Runtime {
     /// All.
     pub const ALL: [Self; 5] = [Self::Go, Self::Tokio, Self::Jvm, Self::Beam, Self::Libuv];
 
-    /// The word for it in packs and facts.
+    /// Its key in packs and facts.
     #[must_use]
     pub fn key(self) -> &'static str {
         match self {
@@ -97,7 +97,7 @@ impl Runtime {
         Self::ALL.into_iter().find(|runtime| runtime.key() == key)
     }
 
-    /// Its name for people.
+    /// Its display name.
     #[must_use]
     pub fn title(self) -> &'static str {
         match self {
@@ -109,7 +109,7 @@ impl Runtime {
         }
     }
 
-    /// The variable of the environment that says on how many threads it works at once.
+    /// The environment variable that sets its number of threads.
     #[must_use]
     pub fn variable(self) -> Option<&'static str> {
         match self {
@@ -120,7 +120,7 @@ impl Runtime {
         }
     }
 
-    /// What gives it more threads to work on, in a sentence.
+    /// How to give it more threads, in a sentence.
     #[must_use]
     pub fn change(self) -> &'static str {
         match self {
@@ -163,12 +163,12 @@ pub struct Setting {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
-    /// It tells what goes on.
+    /// Normal operation.
     #[default]
     Info,
-    /// Somebody may notice.
+    /// Users may notice.
     Warning,
-    /// Somebody does.
+    /// Users notice.
     Error,
 }
 
@@ -207,7 +207,7 @@ pub struct LogValue {
     pub meaning: String,
 }
 
-/// What an endpoint speaks.
+/// The protocol of an endpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EndpointKind {
@@ -216,7 +216,7 @@ pub enum EndpointKind {
     OpenMetrics,
     /// The admin API of Janus, over HTTP or WebSocket.
     JanusAdmin,
-    /// What Janus's event handler `sampleevh` posts: not asked, but listened for at this address.
+    /// The posts of Janus's event handler `sampleevh`: received at this address, not requested.
     JanusEvents,
     /// The REST API of OvenMediaEngine.
     OvenMediaEngine,
@@ -226,11 +226,11 @@ pub enum EndpointKind {
     LighttpdStatus,
 }
 
-/// Where a server can be asked for figures.
+/// An endpoint that reports metrics of a server.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KnownEndpoint {
-    /// What it speaks.
+    /// Its protocol.
     pub kind: EndpointKind,
     /// Where it usually is, on the server's own host.
     pub url: String,

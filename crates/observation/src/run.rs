@@ -1,4 +1,4 @@
-//! What a run is made of: the rows that the collector writes, the store keeps and the report reads.
+//! The rows of a run: written by the collector, kept by the store, read by the report.
 //!
 //! A report can always be made again from these rows alone.
 
@@ -17,13 +17,13 @@ use std::collections::BTreeMap;
 pub struct ParticipantId(pub u32);
 
 impl ParticipantId {
-    /// The name by which the others of a conference know this participant.
+    /// Its name in a conference.
     #[must_use]
     pub fn name(self) -> String {
         format!("throng-{}", self.0)
     }
 
-    /// The participant of that name; `None` for people who are not ours.
+    /// The participant of that name; `None` for participants of other programs.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         name.strip_prefix("throng-")?.parse().ok().map(Self)
@@ -35,7 +35,7 @@ impl ParticipantId {
 #[serde(transparent)]
 pub struct CohortId(pub u16);
 
-/// What is known of the run as a whole before it starts.
+/// The run as a whole, as known before it starts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunInfo {
     /// Version of the row format; readers refuse what is newer than they are.
@@ -50,20 +50,20 @@ pub struct RunInfo {
     pub cohorts: Vec<String>,
     /// Wall clock of [`RunTime`] 0, microseconds since the Unix epoch.
     pub started_at_unix_us: i64,
-    /// How long the scenario meant the run to last, microseconds after RunTime 0.
+    /// The planned duration, microseconds after RunTime 0.
     pub planned_duration_us: i64,
-    /// Where the figures were made: CPU model, cores, kernel, limits; by name.
+    /// The generator's host: CPU model, cores, kernel, limits; by name.
     pub generator_host: BTreeMap<String, String>,
-    /// What the clock error of absolute delays is, and why.
+    /// The clock error of one-way delays, and its reason.
     pub clock: ClockError,
-    /// What of the plan the machine will not allow, said before the run began.
+    /// Warnings of the preflight check: what the machine may not allow.
     pub warnings: Vec<String>,
 }
 
-/// How far an absolute one-way delay may be off.
+/// The error of one-way delays.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ClockError {
-    /// Bound of the error, microseconds; `None` when nothing is known about the sender's clock.
+    /// Bound of the error, microseconds; `None` when the sender's clock is unknown.
     pub bound_us: Option<u64>,
     /// Why: `same host`, `not known`, …
     pub basis: String,
@@ -78,10 +78,31 @@ pub enum Ending {
     Unfinished,
     /// It ran to its end.
     Complete,
-    /// A person or a signal ended it early.
+    /// A user or a signal ended it early.
     Interrupted,
-    /// A guard ended it: consent withdrawn, target unreachable, caps.
+    /// A guard ended it: consent withdrawn, target unreachable, a cap reached.
     Aborted,
+}
+
+impl Ending {
+    const ALL: [Self; 4] = [Self::Unfinished, Self::Complete, Self::Interrupted, Self::Aborted];
+
+    /// Its stable key in `run.db` and `summary.json`.
+    #[must_use]
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Unfinished => "unfinished",
+            Self::Complete => "complete",
+            Self::Interrupted => "interrupted",
+            Self::Aborted => "aborted",
+        }
+    }
+
+    /// The inverse of [`Self::key`].
+    #[must_use]
+    pub fn from_key(key: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|ending| ending.key() == key)
+    }
 }
 
 /// The crowd at the end of one second, by cohort.
@@ -95,7 +116,7 @@ pub struct CrowdRow {
     pub intended: u32,
     /// Participants whose join began.
     pub started: u32,
-    /// Participants whose transport is up (ICE and DTLS done, or the protocol's equal), now.
+    /// Participants whose transport is up at the end of the second (ICE and DTLS done, or the protocol's equivalent).
     pub connected: u32,
     /// Participants who have received media in this second.
     pub playing: u32,
@@ -122,7 +143,7 @@ impl CrowdRow {
     }
 }
 
-/// What all tracks of one kind of a cohort did in one second.
+/// All received tracks of one kind of a cohort in one second.
 #[derive(Clone, Debug, Default)]
 pub struct SeriesRow {
     /// The second, since the start of the run.
@@ -149,11 +170,23 @@ pub struct SeriesRow {
     pub loss_ppm: Distribution,
     /// OvenRtcTester's "delay" of tracks, microseconds.
     pub oven_rtc_tester_delay_us: Distribution,
-    /// Frames per second that the sources' timestamps say (mean over tracks that know), thousandths.
+    /// Frames per second by the sources' timestamps (mean over tracks with one), thousandths.
     pub source_fps_milli: Option<u32>,
 }
 
-/// What all tracks of one kind that a cohort sends did in one second.
+impl SeriesRow {
+    /// Adds the samples of another second; the counters stay as they are.
+    pub fn add_samples(&mut self, other: &Self) {
+        self.relative_delay_us.merge(&other.relative_delay_us);
+        self.absolute_delay.merge(&other.absolute_delay);
+        self.jitter_us.merge(&other.jitter_us);
+        self.fps_milli.merge(&other.fps_milli);
+        self.loss_ppm.merge(&other.loss_ppm);
+        self.oven_rtc_tester_delay_us.merge(&other.oven_rtc_tester_delay_us);
+    }
+}
+
+/// All sent tracks of one kind of a cohort in one second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SentRow {
     /// The second, since the start of the run.
@@ -168,39 +201,39 @@ pub struct SentRow {
     pub counters: SentCounters,
 }
 
-/// Another layer of a simulcast was asked for, and shown or not.
+/// A request for another simulcast layer, and when it showed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LayerSwitchRow {
-    /// Who asked.
+    /// The receiver.
     pub participant: ParticipantId,
-    /// For which of their tracks.
+    /// The track within the receiver.
     pub track: TrackId,
-    /// What was asked for.
+    /// The requested layer.
     pub layer: Layer,
-    /// When.
+    /// When the request was sent.
     pub requested_at: RunTime,
-    /// When the first decodable frame of that layer was complete; `None` when none came.
+    /// When the first decodable frame of that layer was complete; `None` when none arrived.
     pub shown_at: Option<RunTime>,
-    /// Its width and height, pixels; 0 when none came.
+    /// Width of that frame, pixels; 0 without one.
     pub width: u16,
-    /// See `width`.
+    /// Height of that frame, pixels; 0 without one.
     pub height: u16,
 }
 
-/// A participant's life and how it ended. Times are absent for phases not reached.
+/// A participant: its phases and how it ended. Times are absent for phases not reached.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ParticipantRow {
-    /// Who.
+    /// The participant.
     pub participant: ParticipantId,
-    /// Of which cohort.
+    /// Its cohort.
     pub cohort: CohortId,
-    /// When the plan wanted the join; latencies count from here.
+    /// The planned moment of the join; latencies count from here.
     pub intended_at: RunTime,
     /// When each phase was reached, by [`Phase`].
     pub reached: BTreeMap<Phase, RunTime>,
-    /// When it ended; `None` while it lives.
+    /// When it ended; `None` while it is active.
     pub ended_at: Option<RunTime>,
-    /// How it ended; `None` while it lives.
+    /// How it ended; `None` while it is active.
     pub outcome: Option<Outcome>,
     /// The local address its media used, if any.
     pub local_address: Option<String>,
@@ -213,7 +246,8 @@ impl ParticipantRow {
         self.reached.get(&phase).map(|at| at.millis_since(self.intended_at))
     }
 
-    /// Why it failed, if it did. Whom the end met while joining did not: see [`Self::was_censored`].
+    /// Why it failed, if it did. A participant that the end of the run interrupted while joining did not: see
+    /// [`Self::was_censored`].
     #[must_use]
     pub fn failure(&self) -> Option<&FailureReason> {
         match &self.outcome {
@@ -224,27 +258,27 @@ impl ParticipantRow {
         }
     }
 
-    /// Whether the run's end, or its own time to leave, met it before it had joined: neither failed nor served.
+    /// Whether the end of the run, or of its planned stay, came before it had joined: neither failed nor served.
     #[must_use]
     pub fn was_censored(&self) -> bool {
         matches!(&self.outcome, Some(Outcome::Failed(failure)) if failure.reason == FailureReason::NotStarted)
     }
 }
 
-/// A participant's track over its whole life.
+/// A received track over the life of its participant.
 #[derive(Clone, Debug)]
 pub struct TrackRow {
-    /// Whose.
+    /// The receiver.
     pub participant: ParticipantId,
-    /// Which of its tracks.
+    /// The track within the receiver.
     pub track: TrackId,
     /// Audio or video.
     pub kind: MediaKind,
     /// What it is coded with.
     pub codec: Codec,
-    /// Who sent it last: the name by which a conference knows them.
+    /// Its last sender, by its name in the conference.
     pub from: Option<String>,
-    /// When its first complete and decodable frame came.
+    /// When its first complete and decodable frame arrived.
     pub first_frame_at: Option<RunTime>,
     /// Sums over its life.
     pub counters: TrackCounters,
@@ -260,14 +294,14 @@ pub struct TrackRow {
     pub oven_rtc_tester_delay_us: Option<u32>,
 }
 
-/// What a decoder made of a tapped track in one second: the truth that the meters estimate.
+/// A tapped track as decoded in one second: the ground truth that the meters estimate.
 #[derive(Clone, Debug)]
 pub struct DecodedRow {
     /// The second, since the start of the run.
     pub second: i64,
-    /// Whose.
+    /// The tapped participant.
     pub participant: ParticipantId,
-    /// Which of its tracks.
+    /// The track within the participant.
     pub track: TrackId,
     /// What it is coded with.
     pub codec: Codec,
@@ -275,23 +309,23 @@ pub struct DecodedRow {
     pub width: u32,
     /// Height of the last picture, pixels.
     pub height: u32,
-    /// Coded frames that were given to the decoder.
+    /// Coded frames that were fed to the decoder.
     pub frames_fed: u64,
-    /// Coded frames that the tap itself dropped because the decoder, or the way to it, was too slow.
+    /// Coded frames that the tap dropped because the decoder, or the ring to it, was too slow.
     pub frames_dropped: u64,
-    /// Breaks: places where frames did not arrive whole and the next key frame was waited for.
+    /// Breaks: frames were incomplete, and the decoder waited for the next key frame.
     pub breaks: u64,
-    /// Pictures that came out.
+    /// Decoded pictures.
     pub pictures: u64,
-    /// Pictures whose number could be read off the test card.
+    /// Pictures whose number on the test card could be read.
     pub numbers_read: u64,
-    /// Of those, how many followed the one before.
+    /// Of those, pictures with the next number.
     pub numbers_next: u64,
-    /// Of those, how many showed the number before once more.
+    /// Of those, pictures with the same number again.
     pub numbers_repeated: u64,
-    /// Numbers that were passed over between two pictures.
+    /// Numbers skipped between two pictures.
     pub numbers_skipped: u64,
-    /// Freezes, by the rule of the meters, between pictures as they came out.
+    /// Freezes between decoded pictures, by the rule of the meters.
     pub freeze_count: u64,
     /// Time frozen, microseconds.
     pub freeze_us: u64,
@@ -299,9 +333,9 @@ pub struct DecodedRow {
     pub decode_delay_us: Distribution,
     /// From capture until the picture, microseconds, with its basis.
     pub glass_delay: OneWayDelay,
-    /// Structural similarity with the source's picture, mean over those compared; `None` where none was.
+    /// SSIM with the source's picture, mean over the pictures compared; `None` without any.
     pub ssim_mean: Option<f64>,
-    /// The least similar.
+    /// The lowest SSIM.
     pub ssim_min: Option<f64>,
     /// Pictures compared.
     pub ssim_pictures: u64,
@@ -318,13 +352,13 @@ pub struct GeneratorRow {
     pub cpu_us: u64,
     /// Time spent runnable but waiting for a CPU, microseconds (`/proc/self/task/T/schedstat` field 2).
     pub run_queue_wait_us: u64,
-    /// 99th percentile of how late the loop came to a deadline, microseconds.
+    /// 99th percentile of the loop's lateness at its deadlines, microseconds.
     pub lag_p99_us: u64,
-    /// The worst of the same.
+    /// The largest lateness.
     pub lag_max_us: u64,
-    /// Datagrams that our own sockets dropped because their receive buffers were full.
+    /// Datagrams dropped at full receive buffers of the generator's sockets.
     pub socket_drops: u64,
-    /// Datagrams that the kernel did not take for want of buffers (`EAGAIN`, `ENOBUFS`, `ENOMEM`).
+    /// Datagrams that the kernel refused for lack of buffers (`EAGAIN`, `ENOBUFS`, `ENOMEM`).
     pub send_drops: u64,
     /// Bytes of datagrams that were sent, UDP and IP headers included.
     pub sent_bytes: u64,
@@ -334,22 +368,22 @@ pub struct GeneratorRow {
     pub open_fds: u64,
     /// Steal time of the machine in this second, share of all CPUs (process rows).
     pub steal_ratio: f64,
-    /// Observations that the collector had to drop because its queue was full.
+    /// Observations dropped because the collector's queue was full.
     pub observations_dropped: u64,
 }
 
-/// Something that happened at a moment and has no series.
+/// An event: something that happened at a moment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EventRow {
     /// When.
     pub at: RunTime,
-    /// Whose, if anybody's.
+    /// The participant, if it concerns one.
     pub participant: Option<ParticipantId>,
     /// A stable key: `failed`, `refused_ice_candidate`, `protocol_anomaly_rtcp`, `abort`, `generator_limited`, …
     pub kind: String,
-    /// How many happenings of this kind the row stands for; more than 1 where there were too many to write each.
+    /// Number of events of this kind that the row stands for; more than 1 where there were too many to write each.
     pub count: u32,
-    /// A sentence for a person.
+    /// What happened, in a sentence.
     pub detail: String,
 }
 
@@ -362,7 +396,7 @@ pub enum Row {
     Series(Box<SeriesRow>),
     /// The tracks that were sent in a second.
     Sent(SentRow),
-    /// The end of a second, and how participants fared in it.
+    /// The end of a second, with its user-seconds.
     SecondClosed(SecondClosed),
     /// A step of a search; a later row of the same number replaces it.
     Hold(Box<HoldRow>),
@@ -376,16 +410,16 @@ pub enum Row {
     Generator(GeneratorRow),
     /// An event.
     Event(EventRow),
-    /// What a browser saw.
+    /// A measurement of a browser.
     Canary(CanaryRow),
-    /// What a watched host did.
+    /// A measurement of a watched host.
     Host(HostRow),
 }
 
 /// A whole run as read back from its folder.
 #[derive(Clone, Debug, Default)]
 pub struct RunData {
-    /// What was known before it started.
+    /// The run as known before it started.
     pub info: RunInfo,
     /// How it ended.
     pub ending: Ending,
@@ -397,7 +431,7 @@ pub struct RunData {
     pub series: Vec<SeriesRow>,
     /// Sent tracks by second, cohort and kind.
     pub sent: Vec<SentRow>,
-    /// How participants fared by second and cohort.
+    /// User-seconds by second and cohort.
     pub experience: Vec<ExperienceRow>,
     /// The steps of a search in order; empty for a plain run.
     pub holds: Vec<HoldRow>,
@@ -405,7 +439,7 @@ pub struct RunData {
     pub participants: Vec<ParticipantRow>,
     /// Every track but those of [`Self::aggregated`].
     pub tracks: Vec<TrackRow>,
-    /// Tracks that are known by what they come to together; none, unless whoever read the run wanted it so.
+    /// Tracks that are kept as sums; none, unless a [`RowSelector`](crate::RowSelector) aggregated them.
     pub aggregated: AggregatedTracks,
     /// Changes of layers in the order of their requests.
     pub layer_switches: Vec<LayerSwitchRow>,
@@ -413,11 +447,11 @@ pub struct RunData {
     pub generator: Vec<GeneratorRow>,
     /// Events in order.
     pub events: Vec<EventRow>,
-    /// What decoders made of tapped tracks, by second, participant and track; empty when nobody was tapped.
+    /// Decoded tapped tracks, by second, participant and track; empty without a tap.
     pub decoded: Vec<DecodedRow>,
-    /// What browsers among the crowd saw; empty when there were none.
+    /// Measurements of browsers among the crowd; empty without any.
     pub canary: CanaryData,
-    /// What the watched hosts did; empty when nothing was watched.
+    /// Measurements of the watched hosts; empty when nothing was watched.
     pub host: HostData,
     /// Rows that could not be stored (disk full) and are missing from the lists above.
     pub rows_lost: u64,

@@ -1,4 +1,4 @@
-//! What a track that a participant sends was seen to do. Names follow W3C webrtc-stats (`RTCOutboundRtpStreamStats`,
+//! Measurements of a track that a participant sends. Names follow W3C webrtc-stats (`RTCOutboundRtpStreamStats`,
 //! `RTCRemoteInboundRtpStreamStats`) where it has one.
 
 use crate::{Codec, MediaKind, TrackId};
@@ -46,7 +46,7 @@ impl AddAssign for SentCounters {
     }
 }
 
-/// What a sent track did since the last interval.
+/// A sent track over one interval.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SentInterval {
     /// Which of the participant's sent tracks; numbered apart from those that it receives.
@@ -67,9 +67,9 @@ pub struct SentInterval {
     pub remote_loss_ratio: Option<f64>,
     /// Bits per second that the sender may send, by REMB, loss and delay.
     pub allowed_bps: f64,
-    /// Bits per second that it would send if nobody said less.
+    /// Bits per second that it would send without these bounds.
     pub wanted_bps: f64,
     /// The longest pause of a picture: from one frame's last packet to the next one's last, where the next left in the
-    /// interval, microseconds. A freeze that was made here is not the server's.
+    /// interval, microseconds. A freeze that the sender caused is not the server's.
     pub pause_us_max: u32,
 }

@@ -1,4 +1,4 @@
-//! What a received track is seen to do. Names follow W3C webrtc-stats (`RTCInboundRtpStreamStats`) where it has one.
+//! Measurements of a received track. Names follow W3C webrtc-stats (`RTCInboundRtpStreamStats`) where it has one.
 
 use crate::CaptureBasis;
 use serde::{Deserialize, Serialize};
@@ -84,7 +84,7 @@ pub struct TrackId(pub u16);
 /// Sums over a stretch of time; all add up over time and over tracks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TrackCounters {
-    /// RTP packets received, duplicates and retransmissions left out (W3C `packetsReceived`).
+    /// RTP packets received, without duplicates and retransmissions (W3C `packetsReceived`).
     pub packets_received: u64,
     /// RTP payload bytes of every packet, without padding and headers: repeats count, on an RTX stream or not, and
     /// duplicates too (W3C `bytesReceived`).
@@ -94,11 +94,11 @@ pub struct TrackCounters {
     /// Bytes on the wire of every datagram of this track: with RTP header, SRTP tag, UDP and IP header.
     pub wire_bytes: u64,
     /// Packets expected from the sequence numbers less those received in the end; negative within one interval
-    /// when packets counted lost earlier came after all (RFC 3550 A.3).
+    /// when packets counted lost earlier arrived late (RFC 3550 A.3).
     pub packets_lost: i64,
-    /// Packets that came after they had been counted lost, but not as an answer to a NACK.
+    /// Packets that arrived after they had been counted lost, but not as an answer to a NACK.
     pub packets_late: u64,
-    /// Packets that had come before.
+    /// Packets that had arrived before.
     pub packets_duplicate: u64,
     /// Packets with a lower sequence number than one before them, that were not lost, RFC 4737 type-P-reordered.
     pub packets_reordered: u64,
@@ -118,7 +118,7 @@ pub struct TrackCounters {
     pub frames_decodable: u64,
     /// Decodable key frames.
     pub key_frames: u64,
-    /// Frames that were given up: a packet of theirs did not come in time.
+    /// Incomplete frames that were abandoned: a packet did not arrive in time.
     pub frames_dropped: u64,
     /// Freezes begun (W3C `freezeCount`).
     pub freeze_count: u64,
@@ -129,12 +129,12 @@ pub struct TrackCounters {
     pub active_us: u64,
     /// Datagrams of this track that could not be decrypted or parsed.
     pub packets_discarded: u64,
-    /// Time of this stretch in which nothing came of what was due, longer than its time to begin: part of `active_us`.
+    /// Time of this stretch in which the track was due and received nothing, beyond its time to begin: part of `active_us`.
     pub missing_us: u64,
 }
 
 impl TrackCounters {
-    /// Packets that the sequence numbers promised: what came, what came again when asked for, and what never came.
+    /// Packets expected from the sequence numbers: received, recovered by retransmission, or lost.
     #[must_use]
     pub fn packets_expected(&self) -> u64 {
         self.packets_received + self.packets_recovered + self.packets_lost.max(0) as u64
@@ -150,28 +150,28 @@ impl TrackCounters {
 
     /// Packets lost for good ÷ packets expected; `None` when nothing was expected.
     #[must_use]
-    pub fn loss_ratio(&self) -> Option<f64> {
+    pub fn packet_loss_ratio(&self) -> Option<f64> {
         let expected = self.packets_expected();
         (expected > 0).then(|| self.packets_lost.max(0) as f64 / expected as f64)
     }
 
-    /// Time in which nothing came of what was due ÷ active time; `None` when never active.
+    /// Time in which a due track received nothing ÷ active time; `None` when never active.
     #[must_use]
     pub fn missing_ratio(&self) -> Option<f64> {
         (self.active_us > 0).then(|| (self.missing_us as f64 / self.active_us as f64).min(1.0))
     }
 
-    /// The share of what was due that did not come: packets lost for good, and all of the time in which nothing came. `None`
-    /// when nothing was expected.
+    /// The loss of every report: packets lost for good, with time in which a due track received nothing counted as lost
+    /// entirely. `None` when nothing was expected.
     #[must_use]
-    pub fn undelivered_ratio(&self) -> Option<f64> {
-        match (self.loss_ratio(), self.missing_ratio().filter(|missing| *missing > 0.0)) {
+    pub fn loss_ratio(&self) -> Option<f64> {
+        match (self.packet_loss_ratio(), self.missing_ratio().filter(|missing| *missing > 0.0)) {
             (Some(lost), Some(missing)) => Some(missing + (1.0 - missing) * lost),
             (lost, missing) => lost.or(missing),
         }
     }
 
-    /// Whether something of the track was due and nothing ever came.
+    /// Whether the track was due and no packet of it ever arrived.
     #[must_use]
     pub fn never_received(&self) -> bool {
         self.missing_us > 0 && self.packets_received + self.packets_recovered == 0
@@ -189,7 +189,7 @@ impl TrackCounters {
         if self.active_us == 0 { 0.0 } else { self.payload_bytes as f64 * 8e6 / self.active_us as f64 }
     }
 
-    /// Adds another track of the same participant: they ran side by side, so their times do not add up.
+    /// Adds another track of the same participant: they ran at the same time, so their times do not add up.
     pub fn add_concurrent(&mut self, other: &Self) {
         let active_us = self.active_us.max(other.active_us);
         *self += *other;
@@ -224,7 +224,7 @@ impl AddAssign for TrackCounters {
     }
 }
 
-/// What one track did in one interval (a second, or what was left of it).
+/// One track over one interval (a second, or the rest of one).
 #[derive(Clone, Debug)]
 pub struct TrackInterval {
     /// Which track of the participant.
@@ -233,7 +233,7 @@ pub struct TrackInterval {
     pub kind: MediaKind,
     /// When the interval ended.
     pub ended_at: Instant,
-    /// What was counted.
+    /// Sums over the interval.
     pub counters: TrackCounters,
     /// RFC 3550 interarrival jitter at the end of the interval, microseconds; `None` before the second packet.
     pub jitter_us: Option<u32>,
@@ -246,21 +246,21 @@ pub struct TrackInterval {
     /// OvenRtcTester's "delay": |time since the first packet − RTP time since the first packet|, last value,
     /// microseconds. For comparison with its reports only: it is drift, not delay.
     pub oven_rtc_tester_delay_us: Option<u32>,
-    /// The frame rate that the RTP timestamps of the source say, frames per second; `None` for audio or unknown.
+    /// The frame rate by the RTP timestamps of the source, frames per second; `None` for audio or unknown.
     pub source_fps: Option<f32>,
-    /// Time of this stretch in which frames were due, microseconds: of a picture from the first one that could be decoded
-    /// after it began, or began again; the wait for that one is a part of joining, which has its own measure. Of sound all.
+    /// Time of this stretch in which frames were due, microseconds: for video from the first decodable frame after it
+    /// began, or began again; the wait for that frame is part of joining, which has its own measure. For audio all of it.
     pub frames_due_us: u64,
-    /// Since when the first frame that can be decoded is waited for; `None` once it came, and of sound. How long that may
-    /// take is for the reader to say.
+    /// Since when the first decodable frame is awaited; `None` once it arrived, and for audio. The reader decides how long
+    /// that may take.
     pub first_frame_awaited_since: Option<Instant>,
-    /// Where nothing came in the interval though it was due: since when it is. Due is what was agreed on (RFC 8829: a section
-    /// that the peer sends in) and, in a conference, what somebody sends who is not mute, in a layer that was not switched
-    /// off. How long it may take to begin is for the reader to say.
+    /// Since when the track is due without a packet in the interval. A track is due when it was negotiated (RFC 8829: a media
+    /// section in which the peer sends) and, in a conference, when its sender is not muted and its layer is not switched
+    /// off. The reader decides how long it may take to begin.
     pub missing_since: Option<Instant>,
 }
 
-/// What one track did over a participant's life.
+/// One track over a participant's life.
 #[derive(Clone, Debug, Default)]
 pub struct TrackTotals {
     /// Sums over the life.

@@ -1,4 +1,10 @@
-//! Figures as people read them: one place, so that the terminal, the page and the tables say the same.
+//! Figures with their units as text: one place, so that the terminal, the page and the tables agree.
+
+/// Bytes of the UDP and IP headers of a datagram on the wire (RFC 768, RFC 791, RFC 8200).
+#[must_use]
+pub const fn udp_header_bytes(is_ipv4: bool) -> u32 {
+    if is_ipv4 { 28 } else { 48 }
+}
 
 /// `1.25 Mbit/s` from bits per second (SI prefixes, as for every line rate).
 #[must_use]

@@ -1,16 +1,16 @@
-//! Text that somebody else chose: names of processes, threads, rooms and people, lines of logs, what a server answered. It
-//! may hold commands of a terminal (ECMA-48), marks that turn the direction of the text around them (Unicode UAX 9), and
-//! line ends that make one line look like several. Wherever such text is shown, it goes through here.
+//! Untrusted text: names of processes, threads, rooms and participants, lines of logs, answers of servers. It
+//! may hold terminal commands (ECMA-48), marks that change the direction of the text around them (Unicode UAX 9), and
+//! line ends that make one line look like several. Wherever such text is shown, it is escaped here.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// What is left of a name, a label, one cell.
+/// The most characters of a name, a label, one cell.
 pub const NAME_CHARS_MAX: usize = 120;
-/// What is left of a sentence: an answer of a server, a line of a log.
+/// The most characters of a sentence: an answer of a server, a line of a log.
 pub const LINE_CHARS_MAX: usize = 2_000;
 
-/// In place of what was cut off.
+/// Stands for characters that were cut off.
 const CUT: char = '…';
 
 /// Whether `c` does something to what shows it rather than to be seen: control characters (C0, DEL, C1), marks of
@@ -26,8 +26,8 @@ pub fn is_harmful(c: char) -> bool {
             | '\u{e0000}'..='\u{e0fff}') // tags
 }
 
-/// `text` as one line of at most `chars_max` characters: what is harmful stands as it would be written in a program, so
-/// `\n`, `\u{1b}`; what is too long ends with `…`.
+/// `text` as one line of at most `chars_max` characters: harmful characters as escapes such as `\n` and `\u{1b}`; longer
+/// text ends with `…`.
 #[must_use]
 pub fn escaped(text: &str, chars_max: usize) -> Cow<'_, str> {
     // Most text is short and plain, and bytes are at least as many as characters.
@@ -66,8 +66,7 @@ pub fn line(text: &str) -> Cow<'_, str> {
     escaped(text, LINE_CHARS_MAX)
 }
 
-/// Text of ours with several lines on its way to a terminal: the last gate, which lets through line ends, tabs and nothing
-/// else that is harmful.
+/// Output of several lines on its way to a terminal: of harmful characters only line ends and tabs stay.
 #[must_use]
 pub fn lines(text: &str) -> Cow<'_, str> {
     let passes = |c: char| matches!(c, '\n' | '\t') || !is_harmful(c);
@@ -81,8 +80,8 @@ pub fn lines(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// JSON text that may be shown as it is: what is harmful stands as `\u…` (RFC 8259 section 7), which reads as the same
-/// value. Outside of strings JSON has line ends, blanks and ASCII alone.
+/// JSON text that is safe to show: harmful characters as `\u…` (RFC 8259 section 7), which parses to the same value. Outside
+/// of strings JSON has only line ends, blanks and ASCII.
 #[must_use]
 pub fn json(text: &str) -> Cow<'_, str> {
     let passes = |c: char| c == '\n' || !is_harmful(c);

@@ -50,11 +50,11 @@ pub struct TargetFactory {
     pub tapped: TapSelection,
     /// What the participants of a conference share.
     pub conference: ConferenceConfig,
-    /// What tells the run's names from those of other runs in the same room.
+    /// The suffix that distinguishes the run's names from those of other runs in the same room.
     pub mark: RunMark,
-    /// Over which ways media may come.
+    /// Whether media may come directly, or through a relay only.
     pub ice_transport_policy: IceTransportPolicy,
-    /// Whom participants ask for their address as it is seen from outside.
+    /// The STUN server that participants ask for a server-reflexive candidate.
     pub stun: Option<StunServer>,
     /// The TURN server that participants use, with its password as read from where the scenario says.
     pub turn: Option<RelayServer>,
@@ -85,7 +85,7 @@ pub struct ApiSecret {
 }
 
 impl TargetFactory {
-    /// The participant of number `number` in a cohort of `role`, who is intended to join `joins_at` after the start of the
+    /// Participant `number` in a cohort of `role`, which is intended to join `joins_at` after the start of the
     /// run.
     #[must_use]
     pub fn participant(&self, number: u32, joins_at: Duration, role: &Role) -> Box<dyn Participant> {
@@ -301,8 +301,8 @@ pub fn member_name(number: u32) -> String {
     ParticipantId(number).name()
 }
 
-/// The name by which a LiveKit knows a publisher who comes by WHIP: another than that of the members, because whoever comes
-/// under a name that is taken throws out who has it.
+/// The identity of a WHIP publisher on LiveKit. It differs from those of members, because a participant that joins with an
+/// identity in use replaces the one that has it.
 fn publisher_name(number: u32) -> String {
     format!("throng-whip-{number}")
 }
@@ -391,7 +391,7 @@ fn picture(publish: &PublishConfig, clips: &BTreeMap<MediaFile, Arc<Clip>>) -> O
     }
 }
 
-/// The test card at `rung`, and at the rungs below it for who may send less.
+/// The test card at `rung`, and at the rungs below it for senders that adapt.
 fn card_ladder(rung: Rung, codec: Codec) -> Option<Ladder> {
     card::ladder(rung, codec).ok().and_then(Ladder::new)
 }

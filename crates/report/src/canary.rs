@@ -1,4 +1,4 @@
-//! What real browsers saw beside what the virtual participants did, by the same definitions and over the same seconds.
+//! Compares real browsers with the virtual participants, by the same definitions and over the same seconds.
 
 use std::collections::BTreeSet;
 
@@ -27,7 +27,7 @@ pub struct CanarySummary {
     /// Whether the browsers agree with the crowd; docs/canary.md has the bounds.
     #[serde(default)]
     pub judgement: CanaryJudgement,
-    /// What is disputed, or why nothing can be told; empty where they agree.
+    /// What is disputed, or why no comparison is possible; empty where they agree.
     #[serde(default)]
     pub reasons: Vec<String>,
     /// Seconds that are compared: after the warm-up (in a search: of loads that passed), a browser and a virtual participant
@@ -54,7 +54,7 @@ pub struct CanarySummary {
 pub struct CanaryBrowser {
     /// Its number, from 0.
     pub browser: u16,
-    /// What it calls itself; empty where it did not start.
+    /// Its product name and version; empty where it did not start.
     pub version: String,
     /// From its intended join until its first peer connection was up, milliseconds.
     pub connect_ms: Option<f64>,
@@ -66,7 +66,7 @@ pub struct CanaryBrowser {
     pub candidates_refused: u32,
 }
 
-/// A figure of the browsers beside the same of the virtual participants.
+/// A figure of the browsers and the same of the virtual participants.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Agreement {
     /// `fps`, `loss_ratio`, `freeze_ratio`, `track_bps`, `jitter_ms`, `connect_ms` or `first_frame_ms`; docs/canary.md
@@ -88,7 +88,7 @@ pub struct Agreement {
     pub disputed: bool,
 }
 
-/// What both sides are compared by.
+/// The figures that both sides are compared by.
 #[derive(Clone, Debug, Default)]
 struct Side {
     frames: u64,
@@ -214,7 +214,7 @@ fn is_video(row: &&SeriesRow) -> bool {
     row.kind == Some(MediaKind::Video) && row.counters.active_us > 0
 }
 
-/// What browsers saw while they and virtual viewers both played: by these seconds they are compared.
+/// The seconds in which browsers and virtual viewers both played: by these they are compared.
 struct Compared<'a> {
     seen: Vec<&'a CanarySecondRow>,
     seconds: BTreeSet<i64>,
@@ -322,7 +322,7 @@ impl Agreement {
             self.difference.zip(self.bound).is_some_and(|(difference, bound)| difference.abs() > bound);
     }
 
-    /// What it is called, for people.
+    /// Its display name.
     pub(crate) fn name(&self) -> &str {
         match self.figure.as_str() {
             "fps" => "frames a second",
@@ -346,14 +346,14 @@ impl Agreement {
             "track_bps" => bit_rate(size),
             _ => duration_ms(size),
         };
-        // What rounds to nothing has no sign.
+        // A value that rounds to 0 has no sign.
         let is_nothing = !text.contains(|c| ('1'..='9').contains(&c));
         if value < 0.0 && !is_nothing { format!("-{text}") } else { text }
     }
 }
 
 impl CanarySummary {
-    /// Whether they agree, for people.
+    /// Whether they agree, in words.
     pub(crate) fn verdict(&self) -> String {
         let reasons = self.reasons.join("; ");
         match self.judgement {

@@ -1,4 +1,4 @@
-//! The answer of a search, in the summary's shape.
+//! The capacity found by a search, in the summary's shape.
 
 use throng_analysis::capacity::{Capacity, CapacityVerdict, GoalLoads, Soak};
 use throng_analysis::disturbance::Disturbances;
@@ -8,8 +8,8 @@ use throng_scenario::Scenario;
 
 use crate::summary::{CapacitySummary, GoalBracket, RunOutcome, SoakSummary};
 
-/// What the holds of a run came to; `None` for a plain run. `was_generator`: what made the failing load fail was the
-/// generator, so that it did not.
+/// The capacity by the holds of a run; `None` for a plain run. `was_generator`: the failing load failed because of the
+/// generator, so it does not count.
 pub(crate) fn summarise(run: &RunData, was_generator: bool) -> Option<CapacitySummary> {
     let mut capacity = Capacity::of(&run.holds, Goal::Acceptable)?;
     if was_generator {
@@ -52,7 +52,7 @@ fn soak(soak: Soak) -> SoakSummary {
     }
 }
 
-/// Who is counted: viewers, participants, or those of rooms that come and go as a whole.
+/// The noun for users: viewers, participants, or participants of rooms that are started as a whole.
 fn noun(run: &RunData) -> String {
     if run.sent.is_empty() {
         return "viewers".to_owned();
@@ -69,7 +69,7 @@ fn noun(run: &RunData) -> String {
 }
 
 impl CapacitySummary {
-    /// A load as people read it: a number of users, or the value that it stands for.
+    /// A load as text: a number of users, or the value that it stands for.
     pub(crate) fn load(&self, load: u32) -> String {
         let place = load.checked_sub(1).and_then(|place| usize::try_from(place).ok());
         let value = place.and_then(|place| self.values.get(place));
@@ -100,7 +100,7 @@ fn values(holds: &[HoldRow]) -> Vec<String> {
         holds.iter().find_map(of_it).unwrap_or_else(|| format!("value {place}, not tried"))
     };
     let tried = holds.iter().filter(|hold| hold.value.is_some()).map(|hold| hold.users);
-    // A file that somebody else wrote must not fill the memory.
+    // An untrusted file must not fill the memory.
     (1..=tried.max().unwrap_or(0).min(VALUES_MAX)).map(name).collect()
 }
 

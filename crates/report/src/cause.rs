@@ -1,4 +1,4 @@
-//! The cause of a run's limit in the summary, and its sentences.
+//! The bottleneck of a run in the summary, and its sentences.
 
 use throng_analysis::bottleneck::{Bottleneck, BottleneckVerdict, Explanation};
 use throng_analysis::demand::{Demand, Prediction, Resource};
@@ -7,7 +7,7 @@ use throng_observation::units::{bit_rate, bytes};
 use crate::health::{self, Share};
 use crate::summary::Summary;
 
-/// Fills in what stopped the server and what a user costs.
+/// Fills in the bottleneck and the demand of a user.
 pub(crate) fn explain(told: Explanation, summary: &mut Summary) {
     (summary.demand, summary.join_cost) = (told.demand, told.joins);
     summary.other_processes_cpu = told.other_processes_cpu;
@@ -39,7 +39,7 @@ fn generator_title(reasons: &[String]) -> String {
     if reasons.is_empty() { title.into() } else { format!("{title}: {}", reasons.join("; ")) }
 }
 
-/// The verdict in a sentence, with how sure it is.
+/// The bottleneck in a sentence, with its certainty.
 pub(crate) fn sentence(found: &Bottleneck) -> String {
     let word = certainty(found.verdict);
     match found.score.filter(|_| found.verdict != BottleneckVerdict::GeneratorLimited) {
@@ -48,36 +48,36 @@ pub(crate) fn sentence(found: &Bottleneck) -> String {
     }
 }
 
-/// How sure, in a word or two.
+/// The certainty, in a word or two.
 pub(crate) fn certainty(verdict: BottleneckVerdict) -> &'static str {
     match verdict {
         BottleneckVerdict::Bottleneck => "bottleneck",
         BottleneckVerdict::CoBottleneck => "two at once",
         BottleneckVerdict::Suspect => "suspect",
         BottleneckVerdict::Unattributed => "no resource",
-        BottleneckVerdict::NotMonitored => "not observed",
+        BottleneckVerdict::NotMonitored => "not monitored",
         BottleneckVerdict::GeneratorLimited => "generator",
         BottleneckVerdict::NothingFailed => "nothing failed",
     }
 }
 
-/// What the change would give.
+/// The predicted effect of the change.
 pub(crate) fn prediction(then: &Prediction) -> String {
     let Some(high) = then.users_high else {
         return format!(
-            "more than {:.0} viewers, as far as what was tried can tell; the next to be used up would be: {}",
+            "more than {:.0} viewers, as far as the loads tried can show; the next resource to be used up would be: {}",
             then.users, then.next_resource
         );
     };
     let range = format!("{:.0}–{high:.0}", then.users_low);
     let guess = if then.extrapolated { "; far beyond what was measured, so an optimistic guess" } else { "" };
     format!(
-        "about {:.0} viewers ({range}); the next to be used up is then: {}{guess}",
+        "about {:.0} viewers ({range}); the next resource to be used up is then: {}{guess}",
         then.users, then.next_resource
     )
 }
 
-/// An amount of a resource as people read it.
+/// An amount of a resource with its unit.
 pub(crate) fn amount(demand: &Demand, value: f64) -> String {
     match demand.unit.as_str() {
         "ratio" => format!("{} of a core", precise(value * 100.0, " %")),
@@ -97,7 +97,7 @@ fn precise(value: f64, unit: &str) -> String {
     format!("{value:.digits$}{unit}")
 }
 
-/// What a user costs of the resources that matter most, for a line.
+/// The demand of a user on the most important resources, for a line.
 pub(crate) fn costs(demands: &[Demand]) -> Vec<String> {
     let wanted = [
         Resource::Thread,

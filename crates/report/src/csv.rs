@@ -9,7 +9,6 @@ use throng_observation::untrusted;
 use throng_observation::{Distribution, Outcome, Phase, RunTime};
 
 use crate::conference::Matrix;
-use crate::figures::loss_ratio;
 
 /// The columns of [`series_line`]; units stand in the names, delays are relative unless they say `one_way`.
 pub const SERIES_COLUMNS: [&str; 22] = [
@@ -173,7 +172,7 @@ fn series_row(run: &RunData, row: &SeriesRow) -> Vec<String> {
         c.wire_bytes.saturating_mul(8).to_string(),
         c.packets_received.to_string(),
         c.packets_lost.to_string(),
-        number(loss_ratio(c)),
+        number(c.loss_ratio()),
         at(&row.fps_milli, 0.05, 1e3),
         at(&row.fps_milli, 0.50, 1e3),
         at(&row.relative_delay_us, 0.50, 1e3),

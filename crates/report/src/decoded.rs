@@ -1,4 +1,4 @@
-//! What was decoded of tapped tracks, beside what the meters had estimated of them.
+//! Decoded tapped tracks, compared with the estimates of the meters.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -12,11 +12,11 @@ use throng_observation::{Distribution, OneWayDelay};
 /// A tapped track: what a decoder made of it, and what the meters say of the same track. Absent figures are `null`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Decoded {
-    /// Whose, by the order of joins.
+    /// The tapped participant, by the order of joins.
     pub participant: u32,
     /// Which of its tracks.
     pub track: u16,
-    /// Who sent it, in a conference.
+    /// Its sender, in a conference.
     pub from: Option<String>,
     /// Its codec.
     pub codec: String,
@@ -30,13 +30,13 @@ pub struct Decoded {
     pub frames_dropped: u64,
     /// Places where frames had not arrived whole, and the next key frame was waited for.
     pub breaks: u64,
-    /// Pictures that came out.
+    /// Decoded pictures.
     pub pictures: u64,
     /// Pictures a second, mean over its whole seconds.
     pub fps: Option<f64>,
     /// The same as the meters estimate it: decodable frames a second.
     pub fps_meter: Option<f64>,
-    /// Pictures whose number could be read off the test card.
+    /// Pictures whose number on the test card could be read.
     pub numbers_read: u64,
     /// Of those, how many followed the one before.
     pub numbers_next: u64,

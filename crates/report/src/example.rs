@@ -134,6 +134,24 @@ fn participant(id: u32, fails: Option<Failure>, seconds: i64) -> ParticipantRow 
     }
 }
 
+fn track(id: u32, index: u16, kind: MediaKind, strain: f64, seconds: i64) -> TrackRow {
+    let is_video = kind == MediaKind::Video;
+    TrackRow {
+        participant: ParticipantId(id),
+        track: TrackId(index),
+        kind,
+        codec: if is_video { Codec::H264 } else { Codec::Opus },
+        from: None,
+        first_frame_at: None,
+        counters: video_counters(strain, seconds.unsigned_abs()),
+        relative_delay_us: spread(6_000 + (strain * 200_000.0) as u64, 400),
+        absolute_delay: OneWayDelay::default(),
+        fps: is_video.then_some(30.0 * (1.0 - strain)),
+        jitter_us: Some(1_500),
+        oven_rtc_tester_delay_us: Some(20_000),
+    }
+}
+
 fn build(n: u32, seconds: i64, degraded: bool, kinds: &[MediaKind]) -> RunData {
     let fails = |id: u32| {
         (degraded && id % 33 == 32).then(|| {
@@ -181,25 +199,9 @@ fn build(n: u32, seconds: i64, degraded: bool, kinds: &[MediaKind]) -> RunData {
             });
         }
     }
-    let alive: Vec<u32> = (0..n).filter(|id| fails(*id).is_none()).collect();
-    for id in alive {
-        for (index, kind) in kinds.iter().enumerate() {
-            let strain = if degraded { f64::from(id % 20) / 60.0 } else { 0.0 };
-            run.tracks.push(TrackRow {
-                participant: ParticipantId(id),
-                track: TrackId(index as u16),
-                kind: *kind,
-                codec: if *kind == MediaKind::Video { Codec::H264 } else { Codec::Opus },
-                from: None,
-                first_frame_at: None,
-                counters: video_counters(strain, seconds.unsigned_abs()),
-                relative_delay_us: spread(6_000 + (strain * 200_000.0) as u64, 400),
-                absolute_delay: OneWayDelay::default(),
-                fps: (*kind == MediaKind::Video).then_some(30.0 * (1.0 - strain)),
-                jitter_us: Some(1_500),
-                oven_rtc_tester_delay_us: Some(20_000),
-            });
-        }
+    for id in (0..n).filter(|id| fails(*id).is_none()) {
+        let strain = if degraded { f64::from(id % 20) / 60.0 } else { 0.0 };
+        run.tracks.extend((0..).zip(kinds).map(|(index, kind)| track(id, index, *kind, strain, seconds)));
     }
     run
 }

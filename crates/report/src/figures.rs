@@ -1,20 +1,20 @@
-//! The run's rows added up once: what the summary, the objectives and the page are all made from.
+//! The run's rows added up once, for the summary, the objectives and the page.
 
 use throng_observation::run::{ParticipantRow, RunData, TrackRow};
 use throng_observation::{
     AggregatedTracks, Distribution, MediaKind, OneWayDelay, Phase, RunTime, TrackCounters,
 };
+use throng_scenario::{Destination, Scenario};
 
-use crate::role_counts::PublisherCohorts;
 use crate::survival::Survival;
 
 /// The phases that say "the transport is up", best first: DTLS, or for a protocol without it the first media.
 pub(crate) const CONNECTED: [Phase; 3] = [Phase::DtlsConnected, Phase::FirstPacket, Phase::FirstFrame];
 
-/// The phases that say "media comes".
+/// The phases that say "media arrives".
 pub(crate) const PLAYING: [Phase; 2] = [Phase::FirstFrame, Phase::FirstPacket];
 
-/// What all tracks of one kind did after the warm-up.
+/// All received tracks of one kind after the warm-up.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct KindFigures {
     pub(crate) counters: TrackCounters,
@@ -58,36 +58,10 @@ impl KindFigures {
         figures
     }
 
-    /// What did not come of what was due.
-    pub(crate) fn loss_ratio(&self) -> Option<f64> {
-        loss_ratio(&self.counters)
-    }
-
-    /// Frozen ÷ active time.
-    pub(crate) fn freeze_ratio(&self) -> Option<f64> {
-        freeze_ratio(&self.counters)
-    }
-
     /// Mean of the sources' frame rate, over the track-seconds that know it.
     pub(crate) fn source_fps(&self) -> Option<f64> {
         (self.source_fps_weight > 0).then(|| self.source_fps_weighted / self.source_fps_weight as f64)
     }
-}
-
-/// What did not come of what was due, of any counters: packets lost, and all of the time in which nothing came; `None` when
-/// nothing was expected.
-pub(crate) fn loss_ratio(counters: &TrackCounters) -> Option<f64> {
-    counters.undelivered_ratio()
-}
-
-/// Whether something of a track was due and nothing ever came.
-pub(crate) fn never_received(counters: &TrackCounters) -> bool {
-    counters.never_received()
-}
-
-/// Frozen ÷ active time, of any counters; `None` when never active.
-pub(crate) fn freeze_ratio(counters: &TrackCounters) -> Option<f64> {
-    counters.freeze_ratio()
 }
 
 /// Everything that is added up from the rows.
@@ -111,7 +85,7 @@ impl<'a> Figures<'a> {
         let duration_s = duration_s(run);
         let from_second = warm_up_s.ceil() as i64;
         let ended_ms = duration_s * 1e3;
-        // Who was not due before the run ended was not refused anything.
+        // A participant that was due only after the end of the run does not count.
         let intended: Vec<_> = run
             .participants
             .iter()
@@ -119,7 +93,7 @@ impl<'a> Figures<'a> {
             .collect();
         let senders = PublisherCohorts::of(run);
         let publishers = intended.iter().filter(|row| senders.has(row)).count();
-        // Beside viewers, who plays nothing waits for no frame.
+        // Publishers wait for no frame; a run of publishers alone shows that none arrived.
         let waits = |row: &&ParticipantRow| publishers == intended.len() || !senders.has(row);
         let first_frame =
             Survival::of(intended.iter().copied().filter(waits), &[Phase::FirstFrame], ended_ms);
@@ -145,6 +119,26 @@ impl<'a> Figures<'a> {
     /// Of those intended, how many failed.
     pub(crate) fn failed(&self) -> u64 {
         self.intended.iter().filter(|row| row.failure().is_some()).count() as u64
+    }
+}
+
+/// Which cohorts of a run only send, as by WHIP; none where the scenario can no longer be read.
+struct PublisherCohorts(Vec<bool>);
+
+impl PublisherCohorts {
+    fn of(run: &RunData) -> Self {
+        let scenario = Scenario::parse_stored(&run.info.scenario);
+        Self(scenario.map_or_else(
+            |_| Vec::new(),
+            |scenario| scenario.destinations().iter().map(Destination::is_send_only).collect(),
+        ))
+    }
+
+    /// Whether a participant is one of them.
+    fn has(&self, row: &ParticipantRow) -> bool {
+        // Where a value of the scenario was varied, its cohorts come once for each value.
+        let cohort = usize::from(row.cohort.0).checked_rem(self.0.len());
+        cohort.and_then(|cohort| self.0.get(cohort)).is_some_and(|sends| *sends)
     }
 }
 

@@ -1,15 +1,15 @@
-//! The verdict, and the answer in one sentence.
+//! The outcome, and the answer in one sentence.
 
 use throng_observation::run::Ending;
 use throng_observation::units::{bit_rate, percent};
 
 use crate::canary::CanaryJudgement;
 use crate::capacity;
-use crate::role_counts::{self, RoleCounts};
+use crate::role_counts::{self, RoleCounts, is_send_only};
 use crate::sent::Sent;
 use crate::summary::{Media, Participants, RunOutcome, Summary};
 
-/// The verdict on a summary whose other figures are filled in.
+/// The outcome of a summary whose other figures are filled in.
 pub(crate) fn outcome(summary: &Summary, ending: Ending) -> RunOutcome {
     let of_crowd = outcome_of_crowd(summary, ending);
     let is_disputed =
@@ -20,7 +20,7 @@ pub(crate) fn outcome(summary: &Summary, ending: Ending) -> RunOutcome {
     }
 }
 
-/// As the crowd has it, whatever browsers saw.
+/// The outcome by the crowd's figures, without the browsers.
 fn outcome_of_crowd(summary: &Summary, ending: Ending) -> RunOutcome {
     if let Some(capacity) = &summary.capacity {
         // Loads that fail, and a generator past its limits in some hold, are part of a search.
@@ -38,12 +38,12 @@ fn outcome_of_crowd(summary: &Summary, ending: Ending) -> RunOutcome {
     }
 }
 
-/// Time in which nothing came of what was due, of the time that was played, above which a run without objectives was no good
-/// one: the share of users who may have a bad second (docs/find.md, goal `acceptable`).
+/// The most missing time ÷ active time of a run without objectives that is met: the share of users who may have a bad second
+/// (docs/find.md, goal `acceptable`).
 const MISSING_RATIO_MAX: f64 = 0.01;
 
-/// Without objectives there is one: that nobody fails, somebody plays or sends, and what was agreed on comes. With objectives, `failed` is one of them, and
-/// who did not ask for it did not want it judged.
+/// A run without objectives has one: no participant fails, one plays or sends, and all negotiated tracks arrive. With objectives only they count;
+/// `failed` is one of them.
 fn everybody_played_or_was_judged(summary: &Summary) -> bool {
     !summary.objectives.is_empty()
         || (summary.participants.failed == 0
@@ -94,7 +94,7 @@ fn going_on(said: &str) -> String {
     letters.next().map(|first| first.to_lowercase().chain(letters).collect()).unwrap_or_default()
 }
 
-/// An answer that others had a part in says so at once.
+/// The clause about other processes on the server's host.
 fn beside(summary: &Summary) -> String {
     summary.other_processes_cpu.as_ref().map_or_else(String::new, |others| {
         format!(", while others on the host used {:.1} cores", others.cores())
@@ -104,7 +104,7 @@ fn beside(summary: &Summary) -> String {
 fn failure(summary: &Summary) -> String {
     let crowd = &summary.participants;
     if crowd.intended == 0 {
-        return "Nobody was due to join, so there is nothing to judge".into();
+        return "No participant was due to join, so there is nothing to judge".into();
     }
     let most = summary.failures.iter().max_by_key(|(_, count)| **count);
     match (crowd.connected, most) {
@@ -144,7 +144,7 @@ fn played(summary: &Summary) -> String {
     };
     let viewers = role_counts::count(who.viewers, "viewer");
     let loss = summary.video.loss_ratio.unwrap_or(0.0).max(summary.audio.loss_ratio.unwrap_or(0.0));
-    // Of what never came all is lost; and seconds whose badness is explained below were not clean.
+    // A track that never arrived is lost entirely; and a run with a bottleneck was not clean.
     let clean = crowd.failed == 0
         && summary.bottleneck.is_none()
         && crowd.playing > 0
@@ -162,22 +162,16 @@ fn played(summary: &Summary) -> String {
     format!("{publishers}{} of {viewers} played {how}in {duration}{failed}{missing}", crowd.playing)
 }
 
-/// What did not come of what was due, for the end of a sentence.
+/// Missing tracks and missing time, for the end of a sentence.
 fn missing(name: &str, media: &Media) -> Option<String> {
     match (media.tracks_missing, media.missing_ratio.unwrap_or(0.0)) {
         (0, ratio) if ratio <= MISSING_RATIO_MAX => None,
         (0, ratio) => Some(format!("; {name} was missing {} of the time", percent(ratio))),
         (never, _) if never == media.tracks => {
-            Some(format!("; {name} was agreed on and never came to anybody"))
+            Some(format!("; {name} was negotiated and never received by any participant"))
         }
-        (never, _) => Some(format!("; {name} never came on {never} of {} tracks", media.tracks)),
+        (never, _) => Some(format!("; {name} was never received on {never} of {} tracks", media.tracks)),
     }
-}
-
-/// Whether the crowd was of publishers alone.
-pub(crate) fn is_send_only(summary: &Summary) -> bool {
-    let is_there = |media: &Media| media.tracks > 0 || media.packets_received > 0;
-    summary.sent.is_some() && !is_there(&summary.video) && !is_there(&summary.audio)
 }
 
 /// Of packets, so many are asked for again on a path that loses nothing to speak of.

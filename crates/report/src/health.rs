@@ -1,6 +1,6 @@
-//! Was it us? A run whose generator was the limit says nothing about the server, so it is invalid, not failed.
+//! Whether the generator was the limit. Such a run says nothing about the server, so it is invalid, not failed.
 //!
-//! The limits, and which of them a brief passing does not break, are [`throng_observation::limits`].
+//! The limits, and which of them may be exceeded briefly, are [`throng_observation::limits`].
 
 use throng_analysis::capacity::CapacityVerdict;
 use throng_observation::limits::{
@@ -55,18 +55,18 @@ pub(crate) fn examine(run: &RunData, participant_seconds: u64, connected_max: u6
     health
 }
 
-/// Of how much of a run the generator was the limit.
+/// The part of a run in which the generator was the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Share {
     None,
-    /// Of seconds that a search left out: no load was judged by them.
+    /// Seconds that a search left out: no load was judged by them.
     LeftOut,
-    /// Nothing is known about the server.
+    /// All of it: nothing is known about the server.
     All,
 }
 
-/// What the generator's limits mean for the answer: a plain run past them is invalid as a whole, and so is a search that no
-/// load of its came through.
+/// The effect of the generator's limits on the answer: a plain run beyond them is invalid as a whole, and so is a search in
+/// which no load stayed within them.
 pub(crate) fn share(summary: &Summary) -> Share {
     let limited = summary.generator.limited;
     let is_all = match &summary.capacity {
@@ -108,8 +108,9 @@ fn reasons(run: &RunData, health: &Generator) -> Vec<String> {
     let failed =
         run.participants.iter().filter(|row| row.failure() == Some(&FailureReason::Generator)).count();
     if failed > 0 {
-        reasons
-            .push(format!("{failed} participants failed for want of our own descriptors, ports or memory"));
+        reasons.push(format!(
+            "{failed} participants failed because the generator lacked descriptors, ports or memory"
+        ));
     }
     reasons.extend(defects(run));
     reasons
@@ -118,28 +119,40 @@ fn reasons(run: &RunData, health: &Generator) -> Vec<String> {
 fn sustained(limit: Limit, worst: f64) -> String {
     let max = limit.max();
     match limit {
-        Limit::Lag => format!("a thread's loop ran up to {worst:.0} ms late (p99), more than {max:.0} ms"),
-        Limit::Steal => {
-            format!("the hypervisor took up to {:.1} % of the CPU, more than {:.0} %", worst * 1e2, max * 1e2)
+        Limit::Lag => {
+            format!("an engine thread's loop ran up to {worst:.0} ms late (p99), more than {max:.0} ms")
         }
-        _ => format!("a thread used up to {:.0} % of its core, more than {:.0} %", worst * 1e2, max * 1e2),
+        Limit::Steal => {
+            format!(
+                "CPU steal (time taken by the hypervisor) was up to {:.1} %, more than {:.0} %",
+                worst * 1e2,
+                max * 1e2
+            )
+        }
+        _ => format!(
+            "an engine thread used up to {:.0} % of its core, more than {:.0} %",
+            worst * 1e2,
+            max * 1e2
+        ),
     }
 }
 
 fn counted(limit: Limit, health: &Generator) -> Option<(u64, &'static str)> {
     match limit {
-        Limit::ReceiveDrops => Some((health.socket_drops, "datagrams were dropped by our own sockets")),
+        Limit::ReceiveDrops => {
+            Some((health.socket_drops, "datagrams were dropped at the generator's own sockets"))
+        }
         Limit::SendDrops => {
-            Some((health.send_drops, "datagrams to be sent found no room in our own kernel's buffers"))
+            Some((health.send_drops, "datagrams were not sent because the generator's kernel had no buffers"))
         }
         Limit::ObservationDrops => {
-            Some((health.observations_dropped, "observations were dropped by our own collector"))
+            Some((health.observations_dropped, "observations were dropped by the generator's collector"))
         }
         Limit::ThreadCpu | Limit::Lag | Limit::Steal => None,
     }
 }
 
-/// How many panicked, and what the first of them met.
+/// The number of participants that panicked, and the first panic.
 fn defects(run: &RunData) -> Option<String> {
     let broken = run.participants.iter().filter_map(|row| match &row.outcome {
         Some(Outcome::Failed(failure)) if failure.reason == FailureReason::InternalError => {
@@ -149,10 +162,10 @@ fn defects(run: &RunData) -> Option<String> {
     });
     let (count, first) = broken.fold((0, None), |(count, first), detail| (count + 1, first.or(Some(detail))));
     let people = if count == 1 { "1 participant" } else { &format!("{count} participants") };
-    first.map(|detail| format!("{people} ended by our own doing: {detail}"))
+    first.map(|detail| format!("{people} ended by a defect of the generator: {detail}"))
 }
 
-/// Each such event is a second in which the host threw frames away.
+/// Each such event is a second in which the host dropped frames.
 fn host_drops(run: &RunData) -> Option<String> {
     let mut all: Vec<i64> = run.generator.iter().map(|row| row.second).filter(|s| *s >= START_S).collect();
     all.dedup();
@@ -262,7 +275,11 @@ mod tests {
         run.participants[3].outcome = Some(Outcome::Failed(defect));
         let summary = crate::summarise(&run, &[], Duration::ZERO);
         assert_eq!(summary.outcome, RunOutcome::Invalid);
-        assert!(summary.headline.contains("1 participant ended by our own doing"), "{}", summary.headline);
+        assert!(
+            summary.headline.contains("1 participant ended by a defect of the generator"),
+            "{}",
+            summary.headline
+        );
         assert!(summary.headline.contains("at rtp.rs:7"), "{}", summary.headline);
     }
 

@@ -1,9 +1,9 @@
-//! Objectives held against the figures.
+//! Judges objectives by the figures.
 
-use throng_observation::{Distribution, MediaKind, units};
+use throng_observation::{Distribution, MediaKind, TrackCounters, units};
 use throng_scenario::{Metric, Objective, ObjectiveOutcome, Statistic, Threshold};
 
-use crate::figures::{Figures, KindFigures, freeze_ratio};
+use crate::figures::{Figures, KindFigures};
 use crate::summary::ObjectiveResult;
 
 /// Judges one objective.
@@ -32,7 +32,7 @@ fn measure(objective: &Objective, figures: &Figures<'_>) -> Option<f64> {
         Metric::AudioLoss => loss(audio, at),
         Metric::VideoDelay => quantile(&video.relative_delay_us, at, 1e3),
         Metric::AudioDelay => quantile(&audio.relative_delay_us, at, 1e3),
-        // The server's own reports tell nothing of the way from the source: that is no measure of an end-to-end goal.
+        // The server's own reports do not cover the path from the source, so they cannot judge an end-to-end objective.
         Metric::VideoOneWayDelay => {
             let delay = &video.absolute_delay;
             delay.basis().filter(|basis| basis.is_end_to_end())?;
@@ -50,7 +50,7 @@ fn measure(objective: &Objective, figures: &Figures<'_>) -> Option<f64> {
             }
         }
         Metric::VideoFreeze => match at.quantile() {
-            None => video.freeze_ratio(),
+            None => video.counters.freeze_ratio(),
             Some(q) => freeze_quantile(figures, q),
         },
         Metric::Connect => at.quantile().and_then(|q| figures.connect.quantile_ms(q)),
@@ -63,14 +63,14 @@ fn measure(objective: &Objective, figures: &Figures<'_>) -> Option<f64> {
 }
 
 fn loss(kind: &KindFigures, at: Statistic) -> Option<f64> {
-    if at == Statistic::Whole { kind.loss_ratio() } else { quantile(&kind.loss_ppm, at, 1e6) }
+    if at == Statistic::Whole { kind.counters.loss_ratio() } else { quantile(&kind.loss_ppm, at, 1e6) }
 }
 
 fn quantile(distribution: &Distribution, at: Statistic, scale: f64) -> Option<f64> {
     distribution.quantile(at.quantile()?).map(|value| value as f64 / scale)
 }
 
-/// Over participants, each by his video tracks; whoever failed without a picture counts as frozen throughout.
+/// Over participants, each by its video tracks; a participant that failed without video counts as frozen throughout.
 fn freeze_quantile(figures: &Figures<'_>, quantile: f64) -> Option<f64> {
     let mut by_participant = std::collections::BTreeMap::new();
     for track in figures.tracks.iter().filter(|track| track.kind == MediaKind::Video) {
@@ -82,7 +82,7 @@ fn freeze_quantile(figures: &Figures<'_>, quantile: f64) -> Option<f64> {
         .intended
         .iter()
         .filter_map(|row| {
-            let of_tracks = by_participant.get(&row.participant).and_then(freeze_ratio);
+            let of_tracks = by_participant.get(&row.participant).and_then(TrackCounters::freeze_ratio);
             match of_tracks.or_else(|| figures.aggregated.freeze_ratio(row.participant)) {
                 None if row.failure().is_some() => Some(1.0),
                 ratio => ratio,

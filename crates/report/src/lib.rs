@@ -7,57 +7,45 @@
 
 mod summary;
 pub use summary::{
-    ClockSummary, FailureExample, Generator, HottestThread, Media, NetworkInterface, ObjectiveResult,
-    Participants, PhaseTime, RunOutcome, SUMMARY_VERSION, Summary, TimeTo, WatchedHost, WatchedProcess,
-    json_schema,
+    ClockSummary, FailureExample, Generator, Media, ObjectiveResult, Participants, PhaseTime, RunOutcome,
+    SUMMARY_VERSION, Summary, json_schema,
 };
 
 mod summarise;
 pub use summarise::summarise;
 
+mod figures;
 mod role_counts;
+mod survival;
+pub use survival::TimeTo;
 
 mod sent;
 pub use sent::{LayerSwitches, Sent};
-
-mod figures;
-
-mod survival;
-
-mod health;
-
-mod judge;
-
-mod capacity;
-
-mod cause;
-mod headline;
-
+mod conference;
+pub use conference::{Conference, ConferenceMedia, ConferencePair, FlowSummary};
+mod server;
+pub use server::{HottestThread, NetworkInterface, WatchedHost, WatchedProcess};
 mod canary;
 pub use canary::{Agreement, CanaryBrowser, CanaryJudgement, CanarySummary};
 mod decoded;
 pub use decoded::Decoded;
 
-mod conference;
-pub use conference::{Conference, ConferenceMedia, ConferencePair, FlowSummary};
-
-mod server;
+mod capacity;
+mod cause;
+mod headline;
+mod health;
+mod judge;
 
 mod report_rows;
 pub use report_rows::ReportRows;
 
-pub mod text;
-
-pub mod oven_rtc_tester;
-
 pub mod csv;
-
 pub mod html;
-
+pub mod oven_rtc_tester;
 pub mod profile;
+pub mod text;
 
 #[cfg(test)]
 mod example;
-
 #[cfg(test)]
 mod hostile_tests;

@@ -59,7 +59,7 @@ pub fn summary(run: &RunData) -> String {
     out
 }
 
-/// Whose ICE was how when everybody was told to leave: at the end of the last second before it. A second later they are
+/// ICE states when all participants were told to leave: at the end of the last second before. A second later they are
 /// closed.
 fn ice_at_the_end(run: &RunData, ended_s: f64) -> [u64; 6] {
     let mut by_second: BTreeMap<i64, [u64; 6]> = BTreeMap::new();
@@ -97,7 +97,7 @@ fn gop(run: &RunData) -> String {
     }
 }
 
-/// The `<Details>` of every participant, told piece by piece: a day of comers and goers fills hundreds of megabytes.
+/// The `<Details>` of every participant, piece by piece: those of a run of a day are hundreds of megabytes.
 pub struct Details<'a> {
     rest: Iter<'a, ParticipantRow>,
     ended_s: f64,
@@ -110,7 +110,7 @@ impl<'a> Details<'a> {
         (Self { rest: run.participants.iter(), ended_s: duration_s(run) }, "<Details>\n")
     }
 
-    /// What comes next up to this track; tracks come in the order of their participants.
+    /// The next piece, up to this track; tracks come in the order of their participants.
     #[must_use]
     pub fn up_to(&mut self, track: &TrackRow) -> String {
         let mut out = self.people(|row| row.participant <= track.participant);
@@ -118,7 +118,7 @@ impl<'a> Details<'a> {
         out
     }
 
-    /// What is left when all tracks were told.
+    /// The rest, after the last track.
     #[must_use]
     pub fn rest(mut self) -> String {
         self.people(|_| true)

@@ -51,7 +51,7 @@ pub fn text(profile: &Profile) -> String {
     out
 }
 
-/// What changed by more than chance, as a table: share before, share after, function.
+/// Changes beyond the error of sampling, as a table: share before, share after, function.
 #[must_use]
 pub fn changes(changes: &[Change]) -> String {
     let mut clear = changes.iter().filter(|change| change.is_clear()).take(20).peekable();

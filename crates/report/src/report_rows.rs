@@ -1,5 +1,5 @@
-//! What a report shows of a run one by one, and what it only adds up: a day of comers and goers is read in the memory of what
-//! is shown. The figures are the same, however long the run: samples are added up over stretches that no figure divides.
+//! Selects the rows that a report shows one by one, and adds up the others: a run of any length is read in the memory of
+//! what is shown. The figures are the same, however long the run: samples are added up over stretches that no figure divides.
 
 use std::collections::BTreeSet;
 
@@ -11,10 +11,10 @@ use throng_scenario::Scenario;
 use crate::canary;
 use crate::html::{Timeline, WORST_MAX, trouble};
 
-/// The selector of a report.
+/// The row selector of a report.
 #[derive(Debug, Default)]
 pub struct ReportRows {
-    /// Those whose tracks were decoded as well.
+    /// Participants whose tracks were decoded as well.
     tapped: BTreeSet<ParticipantId>,
     /// The participants with most trouble so far, the worst first, with all their tracks.
     worst: Vec<(f64, Vec<TrackRow>)>,
@@ -45,7 +45,7 @@ impl RowSelector for ReportRows {
             run.aggregated.add(&tracks);
             return;
         };
-        // Of those who are as bad, who came first is shown.
+        // Of participants with equal trouble, the first is shown.
         let at = self.worst.partition_point(|(other, _)| other.total_cmp(&bad).is_ge());
         self.worst.insert(at, (bad, tracks));
         for (_, tracks) in self.worst.drain(WORST_MAX.min(self.worst.len())..) {
@@ -91,12 +91,7 @@ mod tests {
                 (stretch(sums.second), sums.cohort, sums.kind) == (stretch(row.second), row.cohort, row.kind)
             };
             let sums = left.series.iter_mut().find(of).unwrap();
-            sums.relative_delay_us.merge(&row.relative_delay_us);
-            sums.absolute_delay.merge(&row.absolute_delay);
-            sums.jitter_us.merge(&row.jitter_us);
-            sums.fps_milli.merge(&row.fps_milli);
-            sums.loss_ppm.merge(&row.loss_ppm);
-            sums.oven_rtc_tester_delay_us.merge(&row.oven_rtc_tester_delay_us);
+            sums.add_samples(row);
         }
         for tracks in run.tracks.chunk_by(|a, b| a.participant == b.participant) {
             shown.tracks(tracks.to_vec(), &mut left);

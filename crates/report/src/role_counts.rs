@@ -1,32 +1,8 @@
-//! What the people of a run are called: viewers, publishers, or both.
+//! Participants of a run by role: viewers, publishers, or both.
 
-use throng_observation::run::{ParticipantRow, RunData};
-use throng_scenario::{Destination, Scenario};
+use crate::summary::{Media, Summary};
 
-use crate::headline::is_send_only;
-use crate::summary::Summary;
-
-/// Which cohorts of a run only send, as by WHIP; none where the scenario can no longer be read.
-pub(crate) struct PublisherCohorts(Vec<bool>);
-
-impl PublisherCohorts {
-    pub(crate) fn of(run: &RunData) -> Self {
-        let scenario = Scenario::parse_stored(&run.info.scenario);
-        Self(scenario.map_or_else(
-            |_| Vec::new(),
-            |scenario| scenario.destinations().iter().map(Destination::is_send_only).collect(),
-        ))
-    }
-
-    /// Whether a participant is one of them.
-    pub(crate) fn has(&self, row: &ParticipantRow) -> bool {
-        // Where a value of the scenario was varied, its cohorts come once for each value.
-        let cohort = usize::from(row.cohort.0).checked_rem(self.0.len());
-        cohort.and_then(|cohort| self.0.get(cohort)).is_some_and(|sends| *sends)
-    }
-}
-
-/// The crowd, by what it does.
+/// Participants by role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RoleCounts {
     pub(crate) publishers: u64,
@@ -51,7 +27,7 @@ impl RoleCounts {
         }
     }
 
-    /// What one of them is called.
+    /// The noun for one of them.
     pub(crate) fn one(self) -> &'static str {
         match self {
             Self { publishers: 0, .. } => "viewer",
@@ -60,7 +36,7 @@ impl RoleCounts {
         }
     }
 
-    /// What they are called together.
+    /// The noun for all of them.
     pub(crate) fn many(self) -> &'static str {
         match self {
             Self { publishers: 0, .. } => "viewers",
@@ -68,6 +44,12 @@ impl RoleCounts {
             _ => "participants",
         }
     }
+}
+
+/// Whether the crowd was of publishers alone.
+pub(crate) fn is_send_only(summary: &Summary) -> bool {
+    let is_there = |media: &Media| media.tracks > 0 || media.packets_received > 0;
+    summary.sent.is_some() && !is_there(&summary.video) && !is_there(&summary.audio)
 }
 
 /// `1 viewer`, `2 viewers`.

@@ -1,4 +1,4 @@
-//! What the crowd sent, and how fast the layers of a simulcast changed: the half of a conference that viewers do not have.
+//! Media sent by the crowd, and how fast simulcast layers changed.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 use throng_observation::run::RunData;
 use throng_observation::{Distribution, MediaKind};
 
-/// What participants sent, warm-up left out. Absent in runs of viewers.
+/// Media sent by participants, warm-up left out. Absent in runs of viewers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Sent {
-    /// Bits per second as SRTP, repeats left out, mean over the seconds in which somebody sent.
+    /// Bits per second as SRTP, repeats left out, mean over the seconds in which any was sent.
     pub bps: f64,
     /// The best second of the same.
     pub bps_max: f64,
@@ -20,20 +20,20 @@ pub struct Sent {
     pub audio_streams: u32,
     /// Packets, repeats left out.
     pub packets: u64,
-    /// Packets that were sent again because somebody asked.
+    /// Packets retransmitted on request.
     pub packets_repeated: u64,
     /// Key frames.
     pub key_frames: u64,
-    /// Key frames that were asked for (PLI and FIR).
+    /// Key frames requested (PLI and FIR).
     pub key_frames_requested: u64,
 }
 
-/// Changes of layers that participants asked for, warm-up included. Absent where nobody asked.
+/// Layer changes that participants requested, warm-up included. Absent without requests.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LayerSwitches {
-    /// How many were asked for of what was shown in another layer.
+    /// Requests for another layer than the one shown.
     pub requested: u64,
-    /// How many were shown.
+    /// Requests after which the layer was shown.
     pub shown: u64,
     /// From the request to the first decodable frame of the layer, milliseconds; the median of those that were shown.
     pub ms_p50: Option<f64>,

@@ -4,29 +4,27 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use throng_analysis::bottleneck::{BottleneckVerdict, explain};
-use throng_observation::run::{Ending, EventRow, ParticipantRow, RunData};
+use throng_observation::run::{ClockError, Ending, EventRow, ParticipantRow, RunData};
 use throng_observation::{Distribution, Goal, MediaKind, MediaPath, Outcome, Phase};
 use throng_scenario::Objective;
 
-use crate::figures::{CONNECTED, Figures, KindFigures, PLAYING, never_received};
+use crate::figures::{CONNECTED, Figures, KindFigures, PLAYING};
 use crate::summary::{
     ClockSummary, FailureExample, Media, Participants, PhaseTime, RunOutcome, SUMMARY_VERSION, Summary,
 };
 use crate::{canary, capacity, cause, conference, decoded, headline, health, judge, sent, server};
 
-/// What `run` comes to, held against `objectives`; media figures leave the first `warm_up` out.
+/// The summary of `run`, judged by `objectives`; media figures leave the first `warm_up` out.
 #[must_use]
 pub fn summarise(run: &RunData, objectives: &[Objective], warm_up: Duration) -> Summary {
-    let searched = if run.holds.is_empty() { objectives } else { &[] };
+    let objectives = if run.holds.is_empty() { objectives } else { &[] };
     let warm_up_s = warm_up.as_secs_f64();
-    let figures = Figures::of(run, warm_up_s);
-    let by_second = Crowd::of(run);
+    let (figures, by_second) = (Figures::of(run, warm_up_s), Crowd::of(run));
     let failures = failures(&figures);
-    let partial_reasons = partial_reasons(run);
     let (received_bps, received_bps_max) = received_bps(run, warm_up_s);
-    let waits = (figures.connect.summary(), figures.first_frame.summary());
+    let (partial_reasons, connect) = (partial_reasons(run), figures.connect.summary());
     let explained = explain(run, Goal::Acceptable);
-    // What made a load fail, and how many are served well, are never said of different ones.
+    // The bottleneck and the capacity always refer to the same failing load.
     let was_generator = explained.bottleneck.verdict == BottleneckVerdict::GeneratorLimited;
     let mut summary = Summary {
         summary_version: SUMMARY_VERSION,
@@ -34,27 +32,19 @@ pub fn summarise(run: &RunData, objectives: &[Objective], warm_up: Duration) -> 
         headline: String::new(),
         partial: !partial_reasons.is_empty(),
         partial_reasons,
-        ending: ending_key(run.ending).into(),
+        ending: run.ending.key().into(),
         target: run.info.target.clone(),
         started_at_unix_us: run.info.started_at_unix_us,
         duration_s: figures.duration_s,
         planned_duration_s: run.info.planned_duration_us as f64 / 1e6,
         warm_up_s,
-        participants: Participants {
-            intended: figures.intended.len() as u64,
-            publishers: figures.publishers,
-            connected: figures.reached(&CONNECTED),
-            playing: figures.reached(&PLAYING),
-            failed: figures.failed(),
-            playing_max: by_second.playing_max,
-            connected_max: by_second.connected_max,
-        },
+        participants: participants(&figures, &by_second),
         video: media(run, MediaKind::Video, &figures.video),
         audio: media(run, MediaKind::Audio, &figures.audio),
-        connect_ms_p50: waits.0.ms_p50,
-        connect_ms_p99: waits.0.ms_p99,
-        connect: waits.0,
-        first_frame: waits.1,
+        connect_ms_p50: connect.ms_p50,
+        connect_ms_p99: connect.ms_p99,
+        connect,
+        first_frame: figures.first_frame.summary(),
         phases: phases(&figures.intended),
         received_bps,
         received_bps_max,
@@ -74,11 +64,8 @@ pub fn summarise(run: &RunData, objectives: &[Objective], warm_up: Duration) -> 
         join_cost: None,
         other_processes_cpu: None,
         conference: None,
-        objectives: searched.iter().map(|objective| judge::judge(objective, &figures)).collect(),
-        clock_error: ClockSummary {
-            bound_ms: run.info.clock.bound_us.map(|us| us as f64 / 1e3),
-            basis: run.info.clock.basis.clone(),
-        },
+        objectives: objectives.iter().map(|objective| judge::judge(objective, &figures)).collect(),
+        clock_error: clock_error(&run.info.clock),
         warnings: run.info.warnings.clone(),
         throng_version: run.info.throng_version.clone(),
         run_format: run.info.format,
@@ -90,7 +77,23 @@ pub fn summarise(run: &RunData, objectives: &[Objective], warm_up: Duration) -> 
     summary
 }
 
-/// What the busiest interface of a watched server can carry.
+fn participants(figures: &Figures<'_>, by_second: &Crowd) -> Participants {
+    Participants {
+        intended: figures.intended.len() as u64,
+        publishers: figures.publishers,
+        connected: figures.reached(&CONNECTED),
+        playing: figures.reached(&PLAYING),
+        failed: figures.failed(),
+        playing_max: by_second.playing_max,
+        connected_max: by_second.connected_max,
+    }
+}
+
+fn clock_error(clock: &ClockError) -> ClockSummary {
+    ClockSummary { bound_ms: clock.bound_us.map(|us| us as f64 / 1e3), basis: clock.basis.clone() }
+}
+
+/// The line rate of the busiest interface of a watched host.
 fn line_rate_bps(summary: &Summary) -> Option<f64> {
     summary.hosts.iter().flat_map(|server| &server.network).find_map(|interface| interface.line_rate_bps)
 }
@@ -115,15 +118,6 @@ impl Crowd {
             connected_max: by_second.values().map(|(connected, _)| *connected).max().unwrap_or(0),
             connected_seconds: by_second.values().map(|(connected, _)| *connected).sum(),
         }
-    }
-}
-
-fn ending_key(ending: Ending) -> &'static str {
-    match ending {
-        Ending::Unfinished => "unfinished",
-        Ending::Complete => "complete",
-        Ending::Interrupted => "interrupted",
-        Ending::Aborted => "aborted",
     }
 }
 
@@ -173,8 +167,7 @@ fn failures(figures: &Figures<'_>) -> BTreeMap<String, FailureExample> {
     failures
 }
 
-/// How often what has no series happened. Failures have their own table.
-/// Participants by the way of their media.
+/// Participants by media path.
 fn paths(run: &RunData) -> BTreeMap<String, u64> {
     let mut paths = BTreeMap::new();
     for event in &run.events {
@@ -185,6 +178,7 @@ fn paths(run: &RunData) -> BTreeMap<String, u64> {
     paths
 }
 
+/// Counts of events by kind; failures and media paths have their own tables.
 fn events(run: &RunData) -> BTreeMap<String, u64> {
     let mut events = BTreeMap::new();
     let is_told = |event: &&EventRow| event.kind != "failed" && !event.kind.starts_with(MediaPath::EVENT);
@@ -231,10 +225,10 @@ fn media(run: &RunData, kind: MediaKind, figures: &KindFigures) -> Media {
     Media {
         tracks: tracks.len() as u64 + aggregated.tracks,
         codecs: codecs.into_iter().map(str::to_owned).collect(),
-        tracks_missing: tracks.iter().filter(|track| never_received(&track.counters)).count() as u64
+        tracks_missing: tracks.iter().filter(|track| track.counters.never_received()).count() as u64
             + aggregated.never_received,
         missing_ratio: c.missing_ratio(),
-        loss_ratio: figures.loss_ratio(),
+        loss_ratio: figures.counters.loss_ratio(),
         loss_ratio_p95: at(&figures.loss_ppm, 0.95, 1e6),
         fps_p50: at(&figures.fps_milli, 0.50, 1e3),
         fps_p5: at(&figures.fps_milli, 0.05, 1e3),
@@ -254,7 +248,7 @@ fn media(run: &RunData, kind: MediaKind, figures: &KindFigures) -> Media {
         jitter_ms_p50: at(&figures.jitter_us, 0.50, 1e3),
         jitter_ms_p95: at(&figures.jitter_us, 0.95, 1e3),
         jitter_ms_p99: at(&figures.jitter_us, 0.99, 1e3),
-        freeze_ratio: if kind == MediaKind::Video { figures.freeze_ratio() } else { None },
+        freeze_ratio: if kind == MediaKind::Video { figures.counters.freeze_ratio() } else { None },
         freeze_count: c.freeze_count,
         received_bps: c.wire_bytes as f64 * 8.0 / figures.seconds.max(1) as f64,
         track_bps: (c.active_us > 0).then(|| c.payload_bytes as f64 * 8e6 / c.active_us as f64),
@@ -294,7 +288,11 @@ mod tests {
         let documented: serde_json::Value =
             serde_json::from_str(include_str!("../../../docs/summary.schema.json")).unwrap();
         let code = json_schema();
-        assert_eq!(documented, code, "write this into docs/summary.schema.json:\n{code:#}");
+        if std::env::var_os("THRONG_WRITE_DOCS").is_some() {
+            let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/summary.schema.json");
+            std::fs::write(file, format!("{code:#}\n")).unwrap();
+        }
+        assert_eq!(documented, code, "write it anew: THRONG_WRITE_DOCS=1 cargo test -p throng-report schema");
     }
 
     #[test]
@@ -374,8 +372,10 @@ mod tests {
             }
             summarise(&run, &[], Duration::ZERO)
         };
-        let cases =
-            [(0, RunOutcome::Met, ""), (7, RunOutcome::Missed, "; video never came on 7 of 10 tracks")];
+        let cases = [
+            (0, RunOutcome::Met, ""),
+            (7, RunOutcome::Missed, "; video was never received on 7 of 10 tracks"),
+        ];
         for (pictures, outcome, end) in cases {
             let summary = without(pictures);
             assert_eq!(summary.outcome, outcome);
@@ -383,7 +383,9 @@ mod tests {
             assert_eq!(summary.headline.contains("cleanly"), pictures == 0, "{}", summary.headline);
             assert_eq!(summary.video.tracks_missing, pictures as u64);
         }
-        assert!(without(10).headline.ends_with("; video was agreed on and never came to anybody"));
+        assert!(
+            without(10).headline.ends_with("; video was negotiated and never received by any participant")
+        );
         let loss = without(7).video.loss_ratio.unwrap_or(0.0);
         assert!((loss - 0.7).abs() < 0.01, "{loss}");
     }

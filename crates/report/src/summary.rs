@@ -12,16 +12,18 @@ use crate::canary::CanarySummary;
 use crate::conference::Conference;
 use crate::decoded::Decoded;
 use crate::sent::{LayerSwitches, Sent};
+use crate::server::WatchedHost;
+use crate::survival::TimeTo;
 
 /// The version of `summary.json`'s shape. Keys are only ever added within a version.
 pub const SUMMARY_VERSION: u32 = 1;
 
-/// What a run comes to. Media figures leave the warm-up out; participants, failures and joins are of the whole run.
+/// The results of a run. Media figures leave the warm-up out; participants, failures and joins cover the whole run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Summary {
     /// Version of this shape, see `SUMMARY_VERSION`.
     pub summary_version: u32,
-    /// The verdict on the run.
+    /// The outcome of the run.
     pub outcome: RunOutcome,
     /// The answer in one sentence.
     pub headline: String,
@@ -37,7 +39,7 @@ pub struct Summary {
     pub started_at_unix_us: i64,
     /// How long the run lasted, seconds from its first intended join.
     pub duration_s: f64,
-    /// How long it was meant to last, seconds.
+    /// The planned duration, seconds.
     pub planned_duration_s: f64,
     /// Seconds at the start that media figures and their objectives leave out.
     pub warm_up_s: f64,
@@ -48,7 +50,7 @@ pub struct Summary {
     /// Audio, over all tracks.
     pub audio: Media,
     /// Median time from the intended join to the transport being up (DTLS done), milliseconds, over all intended
-    /// participants: those who never got there count as infinitely late, so `null` when half of them did not.
+    /// participants: those who never connected count as infinitely late, so `null` when half of them did not.
     pub connect_ms_p50: Option<f64>,
     /// 99th percentile of the same; `null` when more than 1 % never connected.
     pub connect_ms_p99: Option<f64>,
@@ -58,14 +60,14 @@ pub struct Summary {
     pub first_frame: TimeTo,
     /// The time to the first frame split: each phase's share, in the order of a join.
     pub phases: Vec<PhaseTime>,
-    /// Bits per second on the wire (RTP, SRTP tag, UDP and IP headers), mean over the seconds in which media came.
+    /// Bits per second on the wire (RTP, SRTP tag, UDP and IP headers), mean over the seconds in which media arrived.
     pub received_bps: f64,
     /// The best second of the same.
     pub received_bps_max: f64,
     /// What participants sent; `null` in runs of viewers.
     #[serde(default)]
     pub sent: Option<Sent>,
-    /// How fast layers of a simulcast changed; `null` where nobody asked for one.
+    /// How fast simulcast layers changed; `null` without requests for a layer.
     #[serde(default)]
     pub layer_switches: Option<LayerSwitches>,
     /// The generator's own health: whether the figures can be trusted.
@@ -74,49 +76,49 @@ pub struct Summary {
     pub failures: BTreeMap<String, u64>,
     /// One example of each kind of failure.
     pub failure_examples: Vec<FailureExample>,
-    /// Participants whose transport came up, by the way that their media went: `host`, `srflx` (a NAT is between),
-    /// `relay_udp`, `relay_tcp`, `relay_tls`. Empty in runs of a throng that did not tell, and in unfinished ones.
+    /// Participants whose transport came up, by media path: `host`, `srflx` (through a NAT),
+    /// `relay_udp`, `relay_tcp`, `relay_tls`. Empty in unfinished runs.
     #[serde(default)]
     pub media_paths: BTreeMap<String, u64>,
-    /// What else happened and how often, by the stable key of the event: `refused_ice_candidate`, `refused_redirect`,
+    /// Counts of events by stable key: `refused_ice_candidate`, `refused_redirect`,
     /// `refused_send`, `unreachable_send`, `protocol_anomaly_rtcp`, `leave_unanswered`, `abort`, `host_drops`, `host_buffers_full`,
     /// `burst_drops`, `protocol_anomaly_sender_clock`, `generator_memory`, …
     pub events: BTreeMap<String, u64>,
     /// The watched hosts, in the order of the scenario; empty when nothing was watched.
     #[serde(default)]
     pub hosts: Vec<WatchedHost>,
-    /// How many are served well; `null` for a run that did not search.
+    /// The capacity of the server; `null` for a run that did not search.
     #[serde(default)]
     pub capacity: Option<CapacitySummary>,
-    /// Tapped tracks: what a decoder made of them; empty when nobody was tapped.
+    /// Tapped tracks as decoded; empty without a tap.
     #[serde(default)]
     pub decoded: Vec<Decoded>,
-    /// Real browsers among the crowd, beside the virtual participants; `null` where there were none.
+    /// Real browsers compared with the virtual participants; `null` without browsers.
     #[serde(default)]
     pub canary: Option<CanarySummary>,
     /// What stopped the server; `null` when no load failed. Plain runs are explained from their seconds, searches from
     /// the loads that they held.
     #[serde(default)]
     pub bottleneck: Option<Bottleneck>,
-    /// What a user costs of each resource of the watched hosts, the one that ends first first; empty where nothing was
+    /// Demand of a user on each resource of the watched hosts, the first to be exhausted first; empty where nothing was
     /// watched, or fewer than three loads passed.
     #[serde(default)]
     pub demand: Vec<Demand>,
-    /// What a join costs the server; `null` where that cannot be told.
+    /// CPU time of a join on the server; `null` where it could not be estimated.
     #[serde(default)]
     pub join_cost: Option<JoinCost>,
-    /// What others on the server's host used of its CPUs while the loads were held that decide the answer; `null` where that was
+    /// CPU time of other processes on the server's host during the loads that decide the answer; `null` where it was
     /// little, or did no harm.
     #[serde(default)]
     pub other_processes_cpu: Option<OtherProcessesCpu>,
-    /// Who received whom in a conference; `null` where nobody sent.
+    /// The streams between the participants of a conference; `null` where no participant sent.
     #[serde(default)]
     pub conference: Option<Conference>,
-    /// Every objective with what was measured; empty for a search, whose objectives say what a bad second is.
+    /// Every objective with its measured value; empty for a search, whose objectives define a bad second.
     pub objectives: Vec<ObjectiveResult>,
-    /// How far absolute delays may be off.
+    /// The error of one-way delays.
     pub clock_error: ClockSummary,
-    /// What the run was warned of before it began.
+    /// Warnings from before the run began.
     pub warnings: Vec<String>,
     /// The throng that ran.
     pub throng_version: String,
@@ -124,30 +126,30 @@ pub struct Summary {
     pub run_format: u32,
 }
 
-/// The verdict on a run.
+/// The outcome of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RunOutcome {
-    /// Every objective was met (or none was set and somebody played).
+    /// Every objective was met (or none was set, and media played).
     Met,
     /// At least one objective was missed, or could not be measured.
     Missed,
-    /// Real browsers among the crowd saw something else than it did (`canary`): its figures are not to be relied on.
+    /// Real browsers among the crowd measured otherwise than it did (`canary`): its figures are not reliable.
     Disputed,
     /// The generator was the limit: the figures say nothing about the target.
     Invalid,
-    /// There is nothing to judge: nobody was due, nobody connected, or a guard ended the run.
+    /// There is nothing to judge: no participant was due, none connected, or a guard ended the run.
     Error,
 }
 
-/// How many are served well, by a search (`throng find`).
+/// The capacity of the server, by a search (`throng find`).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CapacitySummary {
     /// The largest crowd that was served well, by one model of all loads that were held (docs/find.md). `null` if none was.
     pub users: Option<u32>,
     /// The smallest crowd that was not, by the same model: always larger. `null` if none failed.
     pub first_failing: Option<u32>,
-    /// What each repeat of the search came to.
+    /// The result of each repeat of the search.
     pub repeats: Vec<u32>,
     /// The goal that was searched: `acceptable`.
     pub goal: String,
@@ -169,7 +171,7 @@ pub struct CapacitySummary {
     pub soak: Option<SoakSummary>,
     /// Why the number is not certain: clauses that the statement ends with. Empty where nothing speaks against it.
     pub caveats: Vec<String>,
-    /// What else has to be said.
+    /// Further notes.
     pub notes: Vec<String>,
 }
 
@@ -199,7 +201,7 @@ pub struct GoalBracket {
     pub passing: Option<u32>,
     /// The smallest that did not.
     pub failing: Option<u32>,
-    /// Both in words, with the loads whose holds do not agree and one that was not decided. `null` where nothing is known.
+    /// Both in words, with the loads whose holds disagree and one that was not decided. `null` where nothing is known.
     #[serde(default)]
     pub statement: Option<String>,
 }
@@ -207,38 +209,38 @@ pub struct GoalBracket {
 /// The crowd, over the whole run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Participants {
-    /// Participants whose intended join came.
+    /// Participants whose intended join was due.
     pub intended: u64,
-    /// Of those, how many only send, as by WHIP: they play nothing.
+    /// Of those, publishers (such as WHIP), which only send.
     #[serde(default)]
     pub publishers: u64,
-    /// Of those, how many ever had their transport up.
+    /// Of those, participants whose transport was up at any time.
     pub connected: u64,
-    /// Of those, how many ever received media.
+    /// Of those, participants that received media at any time.
     pub playing: u64,
-    /// Of those, how many failed, at any time.
+    /// Of those, participants that failed at any time.
     pub failed: u64,
     /// The most that played within one second.
     pub playing_max: u64,
-    /// The most that were connected at once: of a search, whose joins are many more, the largest crowd there was.
+    /// The most that were connected at once: in a search, which has many more joins, the largest crowd.
     #[serde(default)]
     pub connected_max: u64,
 }
 
-/// What the tracks of one kind did, warm-up left out. Percentiles are of all samples of all tracks.
+/// The received tracks of one kind, warm-up left out. Percentiles are of all samples of all tracks.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Media {
     /// Tracks seen over the whole run.
     pub tracks: u64,
     /// Their codecs.
     pub codecs: Vec<String>,
-    /// Of these, how many were due and never came: agreed on, and nothing came of them.
+    /// Of these, tracks that were due (negotiated) and of which no packet arrived.
     #[serde(default)]
     pub tracks_missing: u64,
-    /// Time in which nothing came of what was due ÷ time active; `null` when none was active.
+    /// Time in which a due track received nothing ÷ active time; `null` when none was active.
     #[serde(default)]
     pub missing_ratio: Option<f64>,
-    /// Packets lost for good ÷ packets expected (RFC 3550 A.3); time in which nothing came of what was due counts as lost.
+    /// Packets lost for good ÷ packets expected (RFC 3550 A.3); time in which a due track received nothing counts as lost.
     pub loss_ratio: Option<f64>,
     /// 95th percentile of the loss ratio of a track in a second.
     pub loss_ratio_p95: Option<f64>,
@@ -249,7 +251,7 @@ pub struct Media {
     /// 1st percentile of the same.
     #[serde(default)]
     pub fps_p1: Option<f64>,
-    /// Frames per second that the source's timestamps say.
+    /// Frames per second by the source's timestamps.
     pub source_fps: Option<f64>,
     /// Share of track-seconds with at least 0.9 of the source's frame rate.
     pub fps_good_ratio: Option<f64>,
@@ -262,7 +264,7 @@ pub struct Media {
     /// Largest.
     pub delay_ms_max: Option<f64>,
     /// Absolute one-way delay where frames carried a capture time: median, milliseconds; see `one_way_delay_basis` and
-    /// `clock_error`. `null` also when it lies among frames that seem to have come before they were captured.
+    /// `clock_error`. `null` also when it lies among frames that seem to arrive before their capture.
     pub one_way_delay_ms_p50: Option<f64>,
     /// 95th percentile.
     pub one_way_delay_ms_p95: Option<f64>,
@@ -271,7 +273,7 @@ pub struct Media {
     /// Where the capture times come from: `mark` (in the media), `abs_capture_time`, or `sender_report` (RTCP SR: the
     /// server's own clock, so its egress and not the source).
     pub one_way_delay_basis: Option<String>,
-    /// Share of frames that seem to have come before they were captured: the clocks disagree.
+    /// Share of frames that seem to arrive before their capture: the clocks disagree.
     pub clock_disagrees_ratio: Option<f64>,
     /// RFC 3550 interarrival jitter of tracks at the ends of seconds: median, milliseconds.
     pub jitter_ms_p50: Option<f64>,
@@ -283,7 +285,7 @@ pub struct Media {
     pub freeze_ratio: Option<f64>,
     /// Freezes begun.
     pub freeze_count: u64,
-    /// Bits per second on the wire, mean over the seconds in which media came.
+    /// Bits per second on the wire, mean over the seconds in which media arrived.
     pub received_bps: f64,
     /// Bits per second of payload of one track, mean over the time tracks were active.
     pub track_bps: Option<f64>,
@@ -291,9 +293,9 @@ pub struct Media {
     pub packets_received: u64,
     /// Packets lost for good.
     pub packets_lost: u64,
-    /// Packets that came after they were counted lost.
+    /// Packets that arrived after they were counted lost.
     pub packets_late: u64,
-    /// Packets that had come before.
+    /// Packets that had arrived before.
     pub packets_duplicate: u64,
     /// Packets out of order.
     pub packets_reordered: u64,
@@ -315,7 +317,7 @@ pub struct Media {
     pub frames_complete: u64,
     /// Decodable frames.
     pub frames_decodable: u64,
-    /// Frames given up.
+    /// Incomplete frames that were abandoned.
     pub frames_dropped: u64,
     /// Decodable key frames.
     pub key_frames: u64,
@@ -325,29 +327,7 @@ pub struct Media {
     pub oven_rtc_tester_delay_ms_max: Option<f64>,
 }
 
-/// Time from the intended join to a phase, over all intended participants.
-///
-/// Kaplan–Meier: who failed stays in the denominator for ever, who left (or whom the run's end met) on the way counts
-/// for as long as he waited. A percentile is `null` when it lies among those who never got there.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct TimeTo {
-    /// Participants who got there.
-    pub reached: u64,
-    /// Participants who failed before.
-    pub failed: u64,
-    /// Participants who left, or whom the run's end met, on the way.
-    pub censored: u64,
-    /// Median, milliseconds.
-    pub ms_p50: Option<f64>,
-    /// 95th percentile.
-    pub ms_p95: Option<f64>,
-    /// 99th percentile.
-    pub ms_p99: Option<f64>,
-    /// Slowest who got there.
-    pub ms_max: Option<f64>,
-}
-
-/// One phase of a join: how long it took those who passed it, from the phase before.
+/// One phase of a join: its duration from the previous phase, over the participants that reached it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PhaseTime {
     /// The phase's stable key, e.g. `dtls_connected`. `started` is the generator's own lateness.
@@ -379,143 +359,16 @@ pub struct Generator {
     pub thread_cpu_ratio_max: Option<f64>,
     /// The worst second's 99th percentile of lateness of a thread's loop, milliseconds.
     pub lag_ms_p99_max: Option<f64>,
-    /// Datagrams that own sockets dropped.
+    /// Datagrams dropped at full receive buffers of the generator's sockets.
     pub socket_drops: u64,
-    /// Sends that the kernel refused.
+    /// Datagrams that the kernel refused to send for lack of buffers.
     pub send_drops: u64,
-    /// Observations that the collector dropped.
+    /// Observations dropped because the collector's queue was full.
     pub observations_dropped: u64,
     /// Rows that could not be stored.
     pub rows_lost: u64,
-    /// The worst second's share of CPU time stolen by the hypervisor.
+    /// The worst second's share of CPU steal (time taken by the hypervisor).
     pub steal_ratio_max: Option<f64>,
-}
-
-/// A watched host over the run. Shares of CPU time are of one core: 1 is a whole core.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct WatchedHost {
-    /// Its name: the scenario's, else the host name.
-    pub name: String,
-    /// Online CPUs.
-    pub cpus: Option<f64>,
-    /// CPU of the whole host, cores: median over the run.
-    pub cpu_p50: Option<f64>,
-    /// The most of the same in any second.
-    pub cpu_max: Option<f64>,
-    /// The watched processes, by what they used; at most 20.
-    pub processes: Vec<WatchedProcess>,
-    /// Threads seen over the run.
-    pub threads: u64,
-    /// CPU time of the threads together ÷ that of their processes: near 1 when no thread was missed.
-    pub threads_cpu_ratio: Option<f64>,
-    /// The thread that used most CPU over the run.
-    pub hottest_thread: Option<HottestThread>,
-    /// Largest resident memory of a process, bytes.
-    pub rss_bytes_max: Option<f64>,
-    /// Network interfaces that carried anything, the busiest first.
-    pub network: Vec<NetworkInterface>,
-    /// Packets dropped by interfaces, queueing disciplines and the kernel's backlog, over the run.
-    pub nic_drops: Option<u64>,
-    /// Datagrams dropped because a socket's receive buffer was full.
-    pub udp_receive_buffer_errors: Option<u64>,
-    /// Datagrams not sent because a socket's send buffer was full.
-    pub udp_send_buffer_errors: Option<u64>,
-    /// TCP segments sent again.
-    pub tcp_segments_retransmitted: Option<u64>,
-    /// Connections dropped because a listen queue was full.
-    pub tcp_listen_overflows: Option<u64>,
-    /// Most open file descriptors of a process.
-    pub open_fds_max: Option<f64>,
-    /// Their limit.
-    pub open_fds_limit: Option<f64>,
-    /// The longest mean time of disk requests, milliseconds.
-    pub disk_await_ms_max: Option<f64>,
-    /// Most cores idle in any second while a task waited for I/O.
-    pub iowait_max: Option<f64>,
-    /// Most cores wanted in any second and not given by the hypervisor.
-    pub steal_max: Option<f64>,
-    /// Largest share of the periods of its quota in which the control group was held back.
-    pub throttled_ratio_max: Option<f64>,
-    /// Largest share of time that some task waited for a CPU (PSI).
-    pub pressure_cpu_max: Option<f64>,
-    /// The same for memory.
-    pub pressure_memory_max: Option<f64>,
-    /// The same for block I/O.
-    pub pressure_io_max: Option<f64>,
-    /// Log lines by pattern.
-    pub log_lines: BTreeMap<String, u64>,
-    /// Share of what the interfaces sent that no access log tells of.
-    pub unaccounted_tx_ratio: Option<f64>,
-    /// The moments of which there is a profile.
-    pub profiles: Vec<String>,
-    /// For how much of the run it was seen, seconds.
-    pub watched_s: f64,
-    /// What the watcher itself cost, of one core.
-    pub watcher_cpu_ratio: Option<f64>,
-    /// The watcher's peak resident memory, bytes.
-    pub watcher_rss_bytes: Option<u64>,
-    /// How far its times may be off the run's, milliseconds.
-    pub clock_error_ms: Option<f64>,
-    /// What could not be seen and why; at most 20.
-    pub unreadable: Vec<String>,
-}
-
-/// A watched process. CPU is in cores.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct WatchedProcess {
-    /// Its name.
-    pub name: String,
-    /// Its number.
-    pub pid: u32,
-    /// CPU time, seconds.
-    pub cpu_s: f64,
-    /// Median over the time it lived.
-    pub cpu_p50: f64,
-    /// The most in any second.
-    pub cpu_max: f64,
-    /// Largest resident memory, bytes.
-    pub rss_bytes_max: Option<f64>,
-}
-
-/// The thread that used most CPU. A thread cannot use more than 1.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct HottestThread {
-    /// Its name.
-    pub name: String,
-    /// Its process.
-    pub process: String,
-    /// Its number.
-    pub tid: u32,
-    /// Median share of one core over the time it lived.
-    pub cpu_p50: f64,
-    /// The most in any second.
-    pub cpu_max: f64,
-    /// 95th percentile of the share of time that it was ready and waited for a CPU.
-    pub run_queue_wait_p95: Option<f64>,
-    /// What it does, where a knowledge pack says so.
-    pub meaning: Option<String>,
-    /// Which setting changes it, or what else helps.
-    pub help: Option<String>,
-}
-
-/// A network interface, bits per second as it counts them.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct NetworkInterface {
-    /// Its name.
-    pub name: String,
-    /// Most sent in any second.
-    pub tx_bps_max: f64,
-    /// Most sent in any reading: 100 ms, where nothing made the watcher read less often.
-    #[serde(default)]
-    pub tx_bps_peak: Option<f64>,
-    /// Mean sent.
-    pub tx_bps_mean: f64,
-    /// Most received in any second.
-    pub rx_bps_max: f64,
-    /// Mean received.
-    pub rx_bps_mean: f64,
-    /// Its speed, where one is known.
-    pub line_rate_bps: Option<f64>,
 }
 
 /// One example of a kind of failure.
@@ -527,7 +380,7 @@ pub struct FailureExample {
     pub count: u64,
     /// The participant of the example.
     pub participant: u32,
-    /// What exactly happened to it.
+    /// What exactly happened.
     pub detail: String,
 }
 
@@ -536,10 +389,10 @@ pub struct FailureExample {
 pub struct ObjectiveResult {
     /// The objective as written, e.g. `video.loss p95 < 1%`.
     pub text: String,
-    /// What was measured, in the objective's unit (milliseconds, ratio, frames per second);
+    /// The measured value, in the objective's unit (milliseconds, ratio, frames per second);
     /// `null` when there is no such figure, or when it is infinite (a percentile that lies among failures).
     pub measured: Option<f64>,
-    /// The same for people, with its unit.
+    /// The same as text, with its unit.
     pub measured_text: String,
     /// `met`, `missed` or `not_measured` (nothing to judge it by, so not met).
     pub result: String,
@@ -555,22 +408,22 @@ impl ObjectiveResult {
     }
 }
 
-/// How far absolute delays may be off.
+/// The error of one-way delays.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ClockSummary {
-    /// Bound, milliseconds; `null` when nothing is known about the sender's clock.
+    /// Bound, milliseconds; `null` when the sender's clock is unknown.
     pub bound_ms: Option<f64>,
-    /// Why.
+    /// The reason for the bound.
     pub basis: String,
 }
 
-/// By what the one-way delay of `media` was measured.
+/// The basis of the one-way delay of `media`.
 pub(crate) fn one_way_basis(media: &Media) -> Option<CaptureBasis> {
     media.one_way_delay_basis.as_deref().and_then(CaptureBasis::from_key)
 }
 
 impl Summary {
-    /// What was received, by kind.
+    /// Received media by kind.
     pub(crate) fn media(&self) -> [(&'static str, &Media); 2] {
         [("video", &self.video), ("audio", &self.audio)]
     }

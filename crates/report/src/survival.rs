@@ -1,12 +1,36 @@
-//! How long participants waited for a phase, with those who never got there in the denominator.
+//! Time to a phase over all participants, those who never reached it included.
 
-use crate::summary::TimeTo;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use throng_observation::run::ParticipantRow;
 use throng_observation::{Phase, RunTime};
 
-/// Times to a phase as a Kaplan–Meier estimate (Kaplan and Meier 1958): who failed stays at risk for ever, as if
-/// infinitely late; who left on the way, without failing, is at risk for as long as he waited. With nobody cut off
-/// this is the plain quantile over everybody.
+/// Time from the intended join to a phase, over all intended participants.
+///
+/// Kaplan–Meier estimate: failed participants stay in the denominator, as infinitely late; those who left before the
+/// phase, or whom the end of the run interrupted, are censored: they count for as long as they waited. A percentile is
+/// `null` when it lies among participants who never reached the phase.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TimeTo {
+    /// Participants who reached the phase.
+    pub reached: u64,
+    /// Participants who failed before.
+    pub failed: u64,
+    /// Participants who left before it, or whom the end of the run interrupted.
+    pub censored: u64,
+    /// Median, milliseconds.
+    pub ms_p50: Option<f64>,
+    /// 95th percentile.
+    pub ms_p95: Option<f64>,
+    /// 99th percentile.
+    pub ms_p99: Option<f64>,
+    /// Slowest who got there.
+    pub ms_max: Option<f64>,
+}
+
+/// Times to a phase as a Kaplan–Meier estimate (Kaplan and Meier 1958): failed participants stay at risk, as if infinitely
+/// late; those who left before the phase without failing are censored, at risk for as long as they waited. Without
+/// censored participants this is the plain quantile over everybody.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Survival {
     reached_ms: Vec<f64>,
@@ -15,7 +39,7 @@ pub(crate) struct Survival {
 }
 
 impl Survival {
-    /// The survival of `participants` for the first of `phases` that each of them reached.
+    /// The times of `participants` to the first of `phases` that each of them reached.
     pub(crate) fn of<'a>(
         participants: impl IntoIterator<Item = &'a ParticipantRow>,
         phases: &[Phase],
@@ -37,8 +61,8 @@ impl Survival {
         survival
     }
 
-    /// The wait that a share `quantile` of all participants did not exceed, milliseconds: infinite when fewer than
-    /// that got there, `None` when there was nobody.
+    /// The time that a share `quantile` of all participants did not exceed, milliseconds: infinite when fewer reached the
+    /// phase, `None` without participants.
     pub(crate) fn quantile_ms(&self, quantile: f64) -> Option<f64> {
         let mut at_risk = self.reached_ms.len() + self.censored_ms.len() + self.failed;
         if at_risk == 0 {
@@ -60,11 +84,11 @@ impl Survival {
                 return Some(*wait_ms);
             }
         }
-        // A quantile of 1 with somebody cut off at the very end is the slowest only when nobody failed.
+        // A quantile of 1 with a participant censored at the very end is the slowest only when nobody failed.
         Some(f64::INFINITY)
     }
 
-    /// The usual figures.
+    /// The summary, as `summary.json` has it.
     pub(crate) fn summary(&self) -> TimeTo {
         let finite = |quantile| self.quantile_ms(quantile).filter(|ms| ms.is_finite());
         TimeTo {

@@ -8,11 +8,12 @@ use throng_observation::{SENDER_CLOCK_EVENT, untrusted};
 
 use crate::cause;
 use crate::conference::Conference;
-use crate::headline::is_send_only;
 use crate::health::{self, Share};
-use crate::role_counts::RoleCounts;
+use crate::role_counts::{RoleCounts, is_send_only};
 use crate::sent::{LayerSwitches, Sent};
-use crate::summary::{CapacitySummary, Media, Summary, TimeTo, WatchedHost, one_way_basis};
+use crate::server::WatchedHost;
+use crate::summary::{CapacitySummary, Media, Summary, one_way_basis};
+use crate::survival::TimeTo;
 use crate::{canary, decoded};
 
 /// About fifteen lines: the answer, the objectives, the figures that matter. Plain text, newline at the end.
@@ -35,68 +36,19 @@ pub fn summary(summary: &Summary) -> String {
         out.push('\n');
     }
     cause_lines(&mut out, summary);
-    line(&mut out, "target", &summary.target);
-    let who = RoleCounts::of(summary);
-    line(&mut out, who.many(), &crowd_line(summary));
-    if !summary.failures.is_empty() {
-        let failures: Vec<_> =
-            summary.failures.iter().map(|(reason, count)| format!("{reason} {count}")).collect();
-        line(&mut out, "failures", &failures.join(", "));
+    crowd_lines(&mut out, summary);
+    media_lines(&mut out, summary);
+    for host in &summary.hosts {
+        host_lines(&mut out, host, summary.hosts.len() > 1);
     }
-    for example in &summary.failure_examples {
-        let (number, detail) = (example.participant, &example.detail);
-        line(&mut out, "", &format!("{}: {} {number}: {detail}", example.reason, who.one()));
-    }
-    line(&mut out, "connect", &time_to(&summary.connect));
-    if !summary.media_paths.is_empty() {
-        line(&mut out, "path", &paths_line(&summary.media_paths));
-    }
-    // Who only sends waits for no frame.
-    if !is_send_only(summary) {
-        line(&mut out, "first frame", &time_to(&summary.first_frame));
-        let (mean, most) = (bit_rate(summary.received_bps), bit_rate(summary.received_bps_max));
-        line(&mut out, "received", &format!("{mean} mean, {most} at most"));
-    }
-    if let Some(sent) = &summary.sent {
-        line(&mut out, "sent", &sent_line(sent));
-    }
-    if let Some(switches) = &summary.layer_switches {
-        line(&mut out, "layers", &layers_line(switches));
-    }
-    for (name, media) in summary.media() {
-        if media.tracks > 0 || media.packets_received > 0 {
-            line(&mut out, name, &media_line(media));
-        }
-    }
-    if let Some(conference) = &summary.conference {
-        let said = pairs_line(conference);
-        // Who only sends is in no pair.
-        if !said.is_empty() {
-            line(&mut out, "conference", &said);
-        }
-        if let Some(note) = &conference.flow.note {
-            line(&mut out, "", note);
-        }
-    }
-    if let Some(one_way) = one_way_line(summary) {
-        line(&mut out, "one-way", &one_way);
-    }
-    for server in &summary.hosts {
-        server_lines(&mut out, server, summary.hosts.len() > 1);
-    }
-    for (index, track) in decoded::lines(&summary.decoded).iter().enumerate() {
-        line(&mut out, if index == 0 { "decoded" } else { "" }, track);
-    }
-    for (index, said) in summary.canary.iter().flat_map(canary::lines).enumerate() {
-        line(&mut out, if index == 0 { "browsers" } else { "" }, &said);
-    }
+    titled(&mut out, "decoded", decoded::lines(&summary.decoded));
+    titled(&mut out, "browsers", summary.canary.iter().flat_map(canary::lines));
     line(&mut out, "generator", &generator(summary));
     if !summary.events.is_empty() {
-        let events: Vec<_> = summary.events.iter().map(|(kind, count)| format!("{kind} {count}")).collect();
-        line(&mut out, "events", &events.join(", "));
+        line(&mut out, "events", &counts(&summary.events));
     }
-    for because in &summary.partial_reasons {
-        line(&mut out, "partial", because);
+    for reason in &summary.partial_reasons {
+        line(&mut out, "partial", reason);
     }
     for warning in &summary.warnings {
         line(&mut out, "warning", warning);
@@ -104,7 +56,73 @@ pub fn summary(summary: &Summary) -> String {
     out
 }
 
-/// Who was there. A search calls and dismisses: it has many more joins than there are ever people at once.
+/// Lines of one kind, of which the first has the title.
+fn titled(out: &mut String, title: &str, lines: impl IntoIterator<Item = String>) {
+    for (index, text) in lines.into_iter().enumerate() {
+        line(out, if index == 0 { title } else { "" }, &text);
+    }
+}
+
+/// `ice 3, tcp 1`.
+fn counts(counts: &BTreeMap<String, u64>) -> String {
+    counts.iter().map(|(key, count)| format!("{key} {count}")).collect::<Vec<_>>().join(", ")
+}
+
+/// The target, and the joins.
+fn crowd_lines(out: &mut String, summary: &Summary) {
+    line(out, "target", &summary.target);
+    let roles = RoleCounts::of(summary);
+    line(out, roles.many(), &crowd_line(summary));
+    if !summary.failures.is_empty() {
+        line(out, "failures", &counts(&summary.failures));
+    }
+    for example in &summary.failure_examples {
+        let (number, detail) = (example.participant, &example.detail);
+        line(out, "", &format!("{}: {} {number}: {detail}", example.reason, roles.one()));
+    }
+    line(out, "connect", &time_to(&summary.connect));
+    if !summary.media_paths.is_empty() {
+        line(out, "path", &paths_line(&summary.media_paths));
+    }
+    // Publishers wait for no frame.
+    if !is_send_only(summary) {
+        line(out, "first frame", &time_to(&summary.first_frame));
+    }
+}
+
+/// Received and sent media.
+fn media_lines(out: &mut String, summary: &Summary) {
+    if !is_send_only(summary) {
+        let (mean, most) = (bit_rate(summary.received_bps), bit_rate(summary.received_bps_max));
+        line(out, "received", &format!("{mean} mean, {most} at most"));
+    }
+    if let Some(sent) = &summary.sent {
+        line(out, "sent", &sent_line(sent));
+    }
+    if let Some(switches) = &summary.layer_switches {
+        line(out, "layers", &layers_line(switches));
+    }
+    for (name, media) in summary.media() {
+        if media.tracks > 0 || media.packets_received > 0 {
+            line(out, name, &media_line(media));
+        }
+    }
+    if let Some(conference) = &summary.conference {
+        let streams = conference_line(conference);
+        // A run of publishers alone has no stream from one to another.
+        if !streams.is_empty() {
+            line(out, "conference", &streams);
+        }
+        if let Some(note) = &conference.flow.note {
+            line(out, "", note);
+        }
+    }
+    if let Some(one_way) = one_way_line(summary) {
+        line(out, "one-way", &one_way);
+    }
+}
+
+/// The crowd in numbers. A search starts and ends participants: it has many more joins than participants at once.
 fn crowd_line(summary: &Summary) -> String {
     let (crowd, who) = (&summary.participants, RoleCounts::of(summary));
     let playing = if who.viewers > 0 { format!(" {} playing,", crowd.playing) } else { String::new() };
@@ -118,7 +136,7 @@ fn crowd_line(summary: &Summary) -> String {
     }
 }
 
-/// How many participants' media went which way, the commonest first.
+/// Participants by media path, the most common first.
 fn paths_line(paths: &BTreeMap<String, u64>) -> String {
     let mut paths: Vec<_> = paths.iter().collect();
     paths.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
@@ -136,7 +154,7 @@ fn paths_line(paths: &BTreeMap<String, u64>) -> String {
     paths.into_iter().map(told).collect::<Vec<_>>().join(", ")
 }
 
-/// What stopped the server, by what it is told, what to change and what that would give: at most nine lines.
+/// The bottleneck, its evidence, what to change and the predicted effect: at most nine lines.
 fn cause_lines(out: &mut String, summary: &Summary) {
     if let Some(found) = &summary.bottleneck {
         line(out, "cause", &cause::sentence(found));
@@ -163,7 +181,7 @@ fn cause_lines(out: &mut String, summary: &Summary) {
     }
 }
 
-/// Between which loads each goal's limit lies, and what else the search says.
+/// Between which loads the limit of each goal lies, and the notes of the search.
 fn capacity_lines(out: &mut String, capacity: &CapacitySummary) {
     for goal in &capacity.goals {
         let Some(said) = &goal.statement else { continue };
@@ -182,8 +200,8 @@ fn capacity_lines(out: &mut String, capacity: &CapacitySummary) {
     out.push('\n');
 }
 
-/// Who received whom, and what came out of the server for what went in.
-fn pairs_line(conference: &Conference) -> String {
+/// The streams of a conference that played, and the rates into and out of the server.
+fn conference_line(conference: &Conference) -> String {
     let kinds = [("video", &conference.video), ("audio", &conference.audio)];
     let mut parts: Vec<String> = kinds
         .into_iter()
@@ -203,7 +221,7 @@ fn pairs_line(conference: &Conference) -> String {
     parts.join("; ")
 }
 
-/// One line, whatever it quotes.
+/// One line: line ends in `what` are escaped.
 fn line(out: &mut String, name: &str, what: &str) {
     let _ = writeln!(out, "  {:<12} {}", untrusted::name(name), untrusted::line(what));
 }
@@ -217,7 +235,7 @@ fn time_to(time: &TimeTo) -> String {
         let _ = write!(said, " ({} failed: they count as never)", time.failed);
     }
     if time.censored > 0 {
-        let _ = write!(said, " ({} cut off by the end)", time.censored);
+        let _ = write!(said, " ({} interrupted by the end of the run)", time.censored);
     }
     said
 }
@@ -253,7 +271,7 @@ fn media_line(media: &Media) -> String {
         parts.push(format!("{fps:.1}{source} fps"));
     }
     if media.tracks_missing > 0 {
-        parts.push(format!("{} of {} tracks never came", media.tracks_missing, media.tracks));
+        parts.push(format!("{} of {} tracks never received", media.tracks_missing, media.tracks));
     }
     if let Some(missing) = media.missing_ratio.filter(|missing| *missing > 0.0) {
         parts.push(format!("missing {}", percent(missing)));
@@ -275,7 +293,7 @@ fn media_line(media: &Media) -> String {
     parts.join(", ")
 }
 
-/// The absolute delay with its basis and error; `None` when no frame carried a capture time, and nobody claimed to tell one.
+/// The one-way delay with its basis and error; `None` when no frame carried a capture time.
 fn one_way_line(summary: &Summary) -> Option<String> {
     let (media, clock) = (&summary.video, &summary.clock_error);
     let Some(basis) = one_way_basis(media) else {
@@ -300,10 +318,10 @@ fn one_way_line(summary: &Summary) -> Option<String> {
     Some(line)
 }
 
-/// What a watched host did, 3 to 5 lines.
-fn server_lines(out: &mut String, server: &WatchedHost, is_one_of_several: bool) {
-    let name = if is_one_of_several { format!("{}: ", untrusted::name(&server.name)) } else { String::new() };
-    let processes: Vec<_> = server
+/// A watched host, 3 to 5 lines.
+fn host_lines(out: &mut String, host: &WatchedHost, is_one_of_several: bool) {
+    let name = if is_one_of_several { format!("{}: ", untrusted::name(&host.name)) } else { String::new() };
+    let processes: Vec<_> = host
         .processes
         .iter()
         .take(3)
@@ -319,7 +337,7 @@ fn server_lines(out: &mut String, server: &WatchedHost, is_one_of_several: bool)
         .collect();
     let processes = if processes.is_empty() { "no process was seen".into() } else { processes.join("; ") };
     line(out, "server", &format!("{name}{processes}"));
-    if let Some(thread) = &server.hottest_thread {
+    if let Some(thread) = &host.hottest_thread {
         let meaning = thread.meaning.as_ref().map_or_else(String::new, |meaning| format!(": {meaning}"));
         let (p50, max) = (percent(thread.cpu_p50), percent(thread.cpu_max));
         line(
@@ -336,7 +354,7 @@ fn server_lines(out: &mut String, server: &WatchedHost, is_one_of_several: bool)
         }
     }
     let mut network = Vec::new();
-    if let Some(busiest) = server.network.first() {
+    if let Some(busiest) = host.network.first() {
         let rate = busiest.line_rate_bps.map_or_else(String::new, |rate| format!(" of {}", bit_rate(rate)));
         let (tx, rx) = (bit_rate(busiest.tx_bps_max), bit_rate(busiest.rx_bps_max));
         let peak = busiest.tx_bps_peak.filter(|peak| *peak > PEAK_MIN * busiest.tx_bps_max);
@@ -345,9 +363,9 @@ fn server_lines(out: &mut String, server: &WatchedHost, is_one_of_several: bool)
         network.push(format!("{name} sent at most {tx}{rate}{peak}, received {rx}"));
     }
     let dropped = [
-        ("packets dropped", server.nic_drops),
-        ("UDP receive buffer errors", server.udp_receive_buffer_errors),
-        ("UDP send buffer errors", server.udp_send_buffer_errors),
+        ("packets dropped", host.nic_drops),
+        ("UDP receive buffer errors", host.udp_receive_buffer_errors),
+        ("UDP send buffer errors", host.udp_send_buffer_errors),
     ];
     let counted =
         dropped.into_iter().filter_map(|(what, count)| Some(format!("{} {what}", count.filter(|n| *n > 0)?)));
@@ -355,21 +373,21 @@ fn server_lines(out: &mut String, server: &WatchedHost, is_one_of_several: bool)
     if !network.is_empty() {
         line(out, "", &network.join(", "));
     }
-    for why in server.unreadable.iter().take(1) {
-        let more = server.unreadable.len() - 1;
+    for why in host.unreadable.iter().take(1) {
+        let more = host.unreadable.len() - 1;
         let more = if more > 0 { format!(" (and {more} more, see the report)") } else { String::new() };
-        line(out, "", &format!("not seen: {why}{more}"));
+        line(out, "", &format!("unreadable: {why}{more}"));
     }
 }
 
-/// A peak of a reading is told beside the second's most when it is so many times that.
+/// The peak of a 100 ms reading is shown when it is so many times the maximum of a second.
 const PEAK_MIN: f64 = 1.1;
 
-/// From here on a thread is as good as full.
+/// From here on a thread counts as full.
 const FULL_THREAD_RATIO: f64 = 0.8;
 
 fn generator(summary: &Summary) -> String {
-    let health = &summary.generator;
+    let (health, one) = (&summary.generator, RoleCounts::of(summary).one());
     let mut said = match health::share(summary) {
         Share::None => "was not the limit".to_owned(),
         Share::LeftOut => {
@@ -378,10 +396,10 @@ fn generator(summary: &Summary) -> String {
         Share::All => "WAS THE LIMIT".to_owned(),
     };
     if let Some(ms) = health.cpu_ms_per_participant_s {
-        let _ = write!(said, "; {ms:.2} CPU ms per viewer-second");
+        let _ = write!(said, "; {ms:.2} CPU ms per {one}-second");
     }
     if let Some(rss) = health.rss_bytes_per_participant {
-        let _ = write!(said, ", {} per viewer", bytes(rss));
+        let _ = write!(said, ", {} per {one}", bytes(rss));
     }
     said
 }
@@ -424,7 +442,10 @@ mod tests {
         // Seldom enough that bad seconds are left in which it had no part.
         search.generator.iter_mut().step_by(8).for_each(|row| row.cpu_us = 930_000);
         let said = line(search.clone());
-        assert!(said.contains("was the limit at times, which were not judged: a thread used"), "{said}");
+        assert!(
+            said.contains("was the limit at times, which were not judged: an engine thread used"),
+            "{said}"
+        );
         assert!(line(example::limited()).contains("generator    WAS THE LIMIT; "));
         search
             .holds
@@ -452,7 +473,7 @@ mod tests {
     fn a_conference_takes_a_line_and_one_more_when_its_server_is_full() {
         let said = |run| super::summary(&summarise(&run, &[], Duration::ZERO));
         let text = said(crate::conference::tests::lesson(6, 30, |_| 1.0));
-        let expect = "conference        video 30 of 30 play; audio 30 of 30 play; in 96.0 kbit/s, out 480 kbit/s; 100.0 % of the 480 kbit/s";
+        let expect = "conference   video 30 of 30 play; audio 30 of 30 play; in 96.0 kbit/s, out 480 kbit/s; 100.0 % of the 480 kbit/s";
         assert!(text.contains(expect), "{text}");
         let mut short = crate::conference::tests::lesson(25, 30, |_| 1.0);
         crate::conference::tests::fail_to_join(&mut short, 20);

@@ -101,6 +101,17 @@ struct TargetFile {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^[Ss][Tt][Uu][Nn]:"))]
     stun: Option<String>,
+    /// A TURN server, `turn:HOST`, `turn:HOST:PORT?transport=tcp` or `turns:HOST:PORT`, that each participant uses instead of
+    /// those that the server announces; HOST is an address, or the host name of `url`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = r"^[Tt][Uu][Rr][Nn][Ss]?:"))]
+    turn: Option<String>,
+    /// Its user name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    turn_username: Option<String>,
+    /// Its password: `env:NAME`, `file:PATH`, or the password itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    turn_password: Option<String>,
 }
 
 /// Participants who are alike and arrive together.

@@ -10,7 +10,8 @@ pub use problem::{Origin, Place, Problem, ScenarioError};
 
 mod target;
 pub use target::{
-    ApiKey, Endpoint, IceTransportPolicy, JanusId, Protocol, StunServer, Target, TargetError, TokenSource,
+    ApiKey, Endpoint, IceTransportPolicy, JanusId, Protocol, RelayTransport, StunServer, Target, TargetError,
+    TokenSource, TurnHost, TurnServer, TurnUri, TurnUriError,
 };
 
 mod names;
@@ -63,7 +64,7 @@ mod destination;
 pub use destination::Destination;
 
 mod plan;
-pub use plan::{ExpectedLoad, Join, Needs, Plan};
+pub use plan::{ExpectedLoad, Join, Needs, OWN_DESCRIPTORS, Plan};
 
 mod describe;
 

@@ -124,7 +124,7 @@ const AUDIO_PACKETS_PER_S: f64 = 50.0;
 /// a STUN consent check each 5 s (RFC 7675) of about 130, all with their headers.
 const FEEDBACK_BITS_PER_S: f64 = (10.0 * 80.0 + 2.0 * 120.0 + 130.0 / 5.0) * 8.0;
 /// Beside the participants' own: standard streams, run folder, threads' epoll, event and timer descriptors.
-const OWN_DESCRIPTORS: u64 = 64;
+pub const OWN_DESCRIPTORS: u64 = 64;
 
 impl Stream {
     /// Wire bits per second to one viewer, and whether any of it was assumed.

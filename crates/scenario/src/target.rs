@@ -13,6 +13,9 @@ use crate::secret::{HIDDEN, Secret, may_be_shown};
 mod media;
 pub use media::{IceTransportPolicy, StunServer};
 
+mod turn;
+pub use turn::{RelayTransport, TurnHost, TurnServer, TurnUri, TurnUriError};
+
 /// The server under load.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Target {
@@ -34,6 +37,8 @@ pub struct Target {
     pub ice_transport_policy: IceTransportPolicy,
     /// Whom participants ask for their address as it is seen from outside.
     pub stun: Option<StunServer>,
+    /// The TURN server that participants use instead of those that signalling announces.
+    pub turn: Option<TurnServer>,
 }
 
 /// A key of a LiveKit server: who has it makes tokens for participants.
@@ -257,6 +262,7 @@ impl Target {
             tls_insecure: false,
             ice_transport_policy,
             stun: None,
+            turn: None,
         })
     }
 
@@ -306,10 +312,10 @@ impl Target {
         self.endpoint.url()
     }
 
-    /// Whether servers of this protocol announce relays that participants can use.
+    /// Whether servers of this protocol announce TURN servers.
     #[must_use]
-    pub fn may_have_relay(&self) -> bool {
-        matches!(self.endpoint, Endpoint::OvenMediaEngine { .. } | Endpoint::Whep { .. })
+    pub fn announces_relays(&self) -> bool {
+        !matches!(self.endpoint, Endpoint::Janus { .. } | Endpoint::JanusVideoRoom { .. })
     }
 
     /// Host and port of the signalling server, the port filled in from the scheme.

@@ -1,4 +1,4 @@
-//! What goes over the interfaces of a namespace: the head of every IPv4 packet, as it leaves and as it comes (packet(7)).
+//! Captures the headers of all IPv4 packets, sent and received, on the interfaces of a namespace (packet(7)).
 
 use std::net::Ipv4Addr;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -9,9 +9,9 @@ use std::thread::JoinHandle;
 use crate::namespace::Namespace;
 use crate::support::SimError;
 
-/// Of each packet: the longest IPv4 header, and the ports.
+/// Bytes kept of each packet: the longest IPv4 header, and the ports.
 const HEAD_BYTES: usize = 64;
-/// How often a capture looks whether it is over.
+/// How often a capture checks whether to end.
 const LOOK_EVERY_US: libc::suseconds_t = 50_000;
 /// Room for packets that wait to be read.
 const BUFFER_BYTES: libc::c_int = 16 << 20;
@@ -54,7 +54,7 @@ impl Capture {
         Ok(Self { is_over, thread: Some(thread) })
     }
 
-    /// Ends it: what was captured, in order.
+    /// Ends it and returns the captured packets in order.
     #[must_use]
     pub fn stop(mut self) -> Vec<Packet> {
         self.end()
@@ -72,7 +72,7 @@ impl Drop for Capture {
     }
 }
 
-/// A socket that hears the packets of all protocols, so that it hears those that leave too.
+/// A socket for packets of all protocols, which includes sent ones.
 fn socket() -> std::io::Result<OwnedFd> {
     let all = i32::from(u16::try_from(libc::ETH_P_ALL).unwrap_or_default().to_be());
     // SAFETY: socket takes numbers only.
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sent_in_a_namespace_is_seen_also_where_nobody_answers() {
+    fn packets_in_a_namespace_are_captured_without_a_receiver() {
         if !crate::requires_root() {
             return;
         }

@@ -1,4 +1,4 @@
-//! A headless Chromium inside a namespace: the second opinion on what a viewer should see.
+//! A headless Chromium inside a namespace: a reference for what a viewer should see.
 
 use std::ops::{Deref, DerefMut};
 

@@ -1,4 +1,5 @@
-//! The real coturn (Debian's package): a TURN server on loopback, over UDP and TCP, or a STUN server in a namespace.
+//! The real coturn (Debian's package): a TURN server on loopback, over UDP and TCP, or a STUN and TURN server in a
+//! namespace, over TLS too.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -18,6 +19,9 @@ pub const USER: &str = "viewer";
 /// The user's password.
 pub const PASSWORD: &str = "sesame";
 
+/// Where it speaks TLS, in a namespace.
+pub const TLS_PORT: u16 = 5349;
+
 const READY_WITHIN: Duration = Duration::from_secs(10);
 
 /// A running coturn; it ends when dropped.
@@ -36,16 +40,18 @@ impl Coturn {
     pub fn start() -> Result<Self, SimError> {
         let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        Self::launched(Command::new("turnserver"), address, || wait_for_port("coturn", address, READY_WITHIN))
+        Self::launched(Command::new("turnserver"), address, None, || {
+            wait_for_port("coturn", address, READY_WITHIN)
+        })
     }
 
-    /// Starts it on `address` in `namespace`, on the port of STUN and TURN.
+    /// Starts it on `address` in `namespace`, on the ports of STUN and TURN; TLS with a certificate of its own.
     ///
     /// # Errors
     /// As [`Self::start`].
     pub fn start_in(namespace: &Namespace, address: Ipv4Addr) -> Result<Self, SimError> {
         let address = SocketAddr::from((address, 3478));
-        Self::launched(namespace.command("turnserver"), address, || {
+        Self::launched(namespace.command("turnserver"), address, Some(TLS_PORT), || {
             namespace.enter(|| wait_for_port("coturn", address, READY_WITHIN))?
         })
     }
@@ -53,14 +59,25 @@ impl Coturn {
     fn launched(
         mut command: Command,
         address: SocketAddr,
+        tls_port: Option<u16>,
         wait: impl FnOnce() -> Result<TcpStream, SimError>,
     ) -> Result<Self, SimError> {
         let folder = tempfile::tempdir()?;
         let (ip, port) = (address.ip(), address.port());
         let path = folder.path().display();
+        let tls = match tls_port {
+            None => "no-tls".to_owned(),
+            Some(port) => {
+                let certified = rcgen::generate_simple_self_signed([ip.to_string()])
+                    .map_err(|error| SimError::Said(error.to_string()))?;
+                fs::write(folder.path().join("cert.pem"), certified.cert.pem())?;
+                fs::write(folder.path().join("key.pem"), certified.signing_key.serialize_pem())?;
+                format!("tls-listening-port={port}\ncert={path}/cert.pem\npkey={path}/key.pem")
+            }
+        };
         let configuration = format!(
             "listening-ip={ip}\nrelay-ip={ip}\nlistening-port={port}\nmin-port={}\nmax-port={}\n\
-             realm=throng.test\nlt-cred-mech\nuser={USER}:{PASSWORD}\nallow-loopback-peers\nno-cli\nno-tls\n\
+             realm=throng.test\nlt-cred-mech\nuser={USER}:{PASSWORD}\nallow-loopback-peers\nno-cli\n{tls}\n\
              no-dtls\nno-stdout-log\nlog-file={path}/log\nsimple-log\npidfile={path}/pid\n\
              userdb={path}/users\nfingerprint\n",
             RELAYED_PORTS.start(),
@@ -77,9 +94,12 @@ impl Coturn {
         }
     }
 
-    /// The `turn:` URI of the server, reached by `transport` (`tcp` or `udp`).
+    /// The URI of the server, reached by `transport` (`tcp` or `udp`; in a namespace also `tls`).
     #[must_use]
     pub fn uri(&self, transport: &str) -> String {
+        if transport == "tls" {
+            return format!("turns:{}:{TLS_PORT}?transport=tcp", self.address.ip());
+        }
         format!("turn:{}?transport={transport}", self.address)
     }
 

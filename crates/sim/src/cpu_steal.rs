@@ -1,22 +1,22 @@
 //! How much of this machine's CPU time a hypervisor takes: whether a measurement that failed had its cores at all.
 
-/// CPU time of all cores since the machine began.
+/// CPU time of all cores since boot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuTime {
     steal_ticks: u64,
-    /// Idle and stolen ones among them.
+    /// Idle and stolen ticks included.
     all_ticks: u64,
 }
 
 impl CpuTime {
-    /// This machine's; none where the kernel tells none, which counts as nothing stolen.
+    /// This machine's counters; zero, which means no steal, where the kernel has none.
     #[must_use]
     pub fn so_far() -> Self {
         let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
         Self::parse(&text).unwrap_or_default()
     }
 
-    /// The share of the time since `before` that was stolen.
+    /// CPU steal since `before`, as a share of all CPU time.
     #[must_use]
     pub fn steal_ratio_since(self, before: Self) -> f64 {
         let all_ticks = self.all_ticks.saturating_sub(before.all_ticks);

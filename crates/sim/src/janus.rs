@@ -20,7 +20,7 @@ pub const PORT: u16 = 8188;
 /// The admin WebSocket, on 127.0.0.1 inside the namespace.
 const ADMIN_PORT: u16 = 7188;
 const ADMIN_SECRET: &str = "admin";
-/// Where media listens unless somebody asks for other ports.
+/// UDP ports of media by default.
 const PORTS: RangeInclusive<u16> = 20_000..=29_999;
 
 /// The mountpoint with H.264 and Opus.
@@ -35,17 +35,17 @@ pub const PIN: &str = "sesame";
 /// The VideoRoom: VP8 or H.264 and Opus, for up to a hundred publishers.
 pub const ROOM: u64 = 1234;
 
-/// A room that records what everybody sends.
+/// A room that records all publishers.
 pub const RECORDED_ROOM: u64 = 1235;
 /// A room behind [`PIN`].
 pub const ROOM_WITH_PIN: u64 = 1236;
 /// A room for one publisher.
 pub const SMALL_ROOM: u64 = 1237;
-/// A room that takes no picture but H.264.
+/// A room that accepts only H.264 video.
 pub const H264_ROOM: u64 = 1238;
-/// What Janus asks of who makes a room.
+/// Janus's `admin_key`, required to create a room.
 pub const ADMIN_KEY: &str = "keeper";
-/// What a room asks of who throws somebody out.
+/// A room's `secret`, required to kick a participant.
 const ROOM_SECRET: &str = "bouncer";
 
 /// Frames per second of both feeds.
@@ -65,8 +65,8 @@ pub struct Feed {
     _process: ChildGuard,
 }
 
-/// Ten seconds of a test picture in H.264 and in VP8 and of a tone in Opus, coded once a machine and played in a loop:
-/// coding them in each test takes the CPU that others are measured on.
+/// Ten seconds of test video in H.264 and VP8 and of a tone in Opus, encoded once per machine and played in a loop:
+/// encoding in each test would take CPU from concurrent measurements.
 fn clip() -> Result<PathBuf, SimError> {
     let folder = cache_folder().join("clips");
     let clip = folder.join("testsrc2-640x360-30fps-2.mkv");
@@ -150,7 +150,7 @@ impl<'a> Janus<'a> {
         Ok(Self { namespace, process, folder })
     }
 
-    /// Kills it as a crash would, and starts it again with nothing but its configuration.
+    /// Kills it like a crash, and starts it again with only its configuration.
     ///
     /// # Errors
     /// As [`Self::start`].
@@ -518,7 +518,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_janus_sent_is_summed_over_media_and_only_outwards() {
+    fn sent_packets_of_janus_are_summed_over_media() {
         let media = |sent: u64| {
             json!({ "mid": "a", "stats": { "in": { "packets": 9, "bytes": 900 },
                 "out": { "packets": 5, "bytes": sent, "bytes_lastsec": 7 } } })

@@ -1,4 +1,4 @@
-//! Who listens to Janus's event handler: a web server that keeps every event that `sampleevh` posts.
+//! Receiver of Janus's event handler: a web server that keeps every event that `sampleevh` posts.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -11,12 +11,12 @@ use serde_json::Value;
 use crate::namespace::Namespace;
 use crate::support::SimError;
 
-/// How often the listener looks whether it is to end.
+/// How often the listener checks whether to end.
 const LOOKS_EACH: Duration = Duration::from_millis(20);
-/// A post larger than this is none of Janus.
+/// Longest post accepted, bytes.
 const POST_MAX: usize = 16 << 20;
 
-/// Numbers of events (`events/eventhandler.h` of Janus): what a plugin says, and what becomes of a connection.
+/// Event types (`events/eventhandler.h` of Janus): of plugins, and of peer connections.
 const PLUGIN: u64 = 64;
 const WEBRTC: u64 = 16;
 
@@ -52,13 +52,13 @@ impl JanusEvents {
         Ok(events)
     }
 
-    /// What Janus is to be told (`backend`).
+    /// The URL for Janus's configuration (`backend`).
     #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}/", self.address)
     }
 
-    /// How many events of this name the VideoRoom has told.
+    /// Number of VideoRoom events with this name.
     #[must_use]
     pub fn of_room(&self, name: &str) -> usize {
         self.count(|event| event["type"] == PLUGIN && event["event"]["data"]["event"] == name)

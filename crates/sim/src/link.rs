@@ -22,7 +22,7 @@ use queue::Queue;
 /// real-time priority (about 0.1 ms).
 const SPIN: Duration = Duration::from_micros(150);
 
-/// Packets read from one side before the other gets its turn.
+/// Packets read from one side before the other is served.
 const BATCH: usize = 64;
 
 /// How a link treats packets, the same in both directions.
@@ -32,7 +32,7 @@ pub struct Conditions {
     pub delay_ms: f64,
     /// Each packet's delay differs from it by up to this much, evenly, milliseconds; packets overtake each other.
     pub jitter_ms: f64,
-    /// How many of a hundred packets are lost, each by its own chance.
+    /// Loss, per cent, random and independent.
     pub loss_percent: f64,
     /// Line rate, kbit/s; 0 is unlimited.
     pub rate_kbps: u64,

@@ -1,5 +1,5 @@
-//! The real LiveKit server, in a namespace of its own: rooms are made by who joins, media goes over one UDP port, and its
-//! API says what it knows of the room.
+//! The real LiveKit server in a namespace: rooms are created by their first participant, media uses one UDP port, and its
+//! API tells the state of a room.
 //!
 //! There is no Debian package; `scripts/livekit.sh` builds it once from the Go module and keeps it.
 
@@ -64,11 +64,23 @@ impl<'a> LiveKit<'a> {
     /// # Errors
     /// When it is not installed or does not come up; its log is part of the error.
     pub fn start(namespace: &'a Namespace, address: Ipv4Addr) -> Result<Self, SimError> {
+        Self::start_announcing(namespace, address, "")
+    }
+
+    /// As [`Self::start`]; it announces `turn_servers`, the YAML list of that name, to its participants.
+    ///
+    /// # Errors
+    /// As [`Self::start`].
+    pub fn start_announcing(
+        namespace: &'a Namespace,
+        address: Ipv4Addr,
+        turn_servers: &str,
+    ) -> Result<Self, SimError> {
         let program = program().ok_or_else(|| SimError::Said("livekit-server is not installed".into()))?;
         let folder = tempfile::tempdir()?;
         let config = format!(
             "port: {PORT}\nbind_addresses: [ \"{address}\", \"127.0.0.1\" ]\nkeys: {{ {KEY}: {SECRET} }}\nlogging: {{ level: info }}\n\
-             rtc: {{ node_ip: {address}, use_external_ip: false, udp_port: 7882, tcp_port: 0 }}\n\
+             rtc: {{ node_ip: {address}, use_external_ip: false, udp_port: 7882, tcp_port: 0, turn_servers: [ {turn_servers} ] }}\n\
              room: {{ auto_create: true, empty_timeout: 20 }}\nturn: {{ enabled: false }}\n\
              prometheus: {{ port: {METRICS_PORT} }}\n"
         );

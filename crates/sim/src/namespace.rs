@@ -1,4 +1,4 @@
-//! Network namespaces: a machine's network to itself for one test, gone when the guard is dropped.
+//! Network namespaces: an isolated network for one test, removed when the guard is dropped.
 //!
 //! Servers that refuse loopback for media (libnice, Chromium) get a veth pair with both ends in the same namespace;
 //! packets to its address stay inside.
@@ -63,8 +63,8 @@ impl Namespace {
         Ok((first, second))
     }
 
-    /// Waits until its `v0` carries packets: up to a second after both ends are up, Linux says that it runs (`IFF_RUNNING`), and
-    /// until then Janus passes it over.
+    /// Waits until its `v0` carries packets: Linux sets `IFF_RUNNING` up to a second after both ends are up, and until then
+    /// Janus ignores the interface.
     ///
     /// # Errors
     /// When it does not.
@@ -91,8 +91,8 @@ impl Namespace {
         self.ip(&["addr", "add", &format!("{address}/24"), "dev", "v0"])
     }
 
-    /// What programs that [`Self::command`] starts resolve `name` to. Other names are asked of nobody: the only name server
-    /// is a closed port of the namespace's own loopback (ip-netns(8), `/etc/netns`).
+    /// Sets what programs started by [`Self::command`] resolve `name` to. Other names do not resolve: the only name server
+    /// is a closed port of the namespace's loopback (ip-netns(8), `/etc/netns`).
     ///
     /// # Errors
     /// When the files cannot be written.

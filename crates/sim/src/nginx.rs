@@ -1,4 +1,4 @@
-//! The real nginx (Debian's package) as what stands before many media servers: TLS and HTTP/2 towards viewers, plain
+//! The real nginx (Debian's package) as the reverse proxy of many media servers: TLS and HTTP/2 towards viewers, plain
 //! HTTP/1.1 towards the server.
 
 use std::fs;
@@ -72,7 +72,7 @@ impl Nginx {
         self.folder.path().join("cert.pem")
     }
 
-    /// What it was asked so far, a line a request: `POST HTTP/2.0 201`.
+    /// The requests so far, one line each: `POST HTTP/2.0 201`.
     ///
     /// # Errors
     /// When its log cannot be read.

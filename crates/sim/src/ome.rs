@@ -1,5 +1,5 @@
 //! A conformance server of OvenMediaEngine's WebSocket signalling, written from its public protocol: it offers, checks
-//! strictly what the viewer says, and records every violation. There is no package of the real server to test with.
+//! strictly what the viewer sends, and records every violation. There is no package of the real server to test with.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
@@ -122,7 +122,7 @@ impl Drop for Server {
     }
 }
 
-/// Where a viewer's dialogue stands.
+/// State of a viewer's dialogue.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Stage {
     BeforeOffer,

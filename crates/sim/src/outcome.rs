@@ -1,13 +1,13 @@
-//! What a test says where it neither passes nor fails. `make test` counts both sorts and lists them in its last lines
+//! Outcomes of tests that neither pass nor fail. `make test` counts and lists both kinds in its last lines
 //! (`scripts/test-report.py` looks for these words).
 
-/// Says that this test, or a part of it, is skipped because this machine lacks something; the test then returns.
+/// Prints that this test, or a part of it, is skipped because this machine lacks something; the test then returns.
 #[expect(clippy::print_stderr, reason = "a skipped test must say so where the test runner shows it")]
 pub fn skipped(reason: &str) {
     eprintln!("SKIPPED: {reason}");
 }
 
-/// Ends a test whose measurement the machine spoiled, not the program under test: nothing was shown either way.
+/// Ends a test whose measurement was spoiled by the machine, not by the program under test.
 ///
 /// # Panics
 /// Always: no test runner knows a third outcome, and a test that showed nothing must not be taken for one that passed.

@@ -1,4 +1,4 @@
-//! What all stands share: their error, commands that run to their end, the wait for a port.
+//! What all test servers share: their error, commands, child processes, and waiting for a port.
 
 use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 /// Why a stand could not be put up, or was not asked well.
 #[derive(Debug, thiserror::Error)]
 pub enum SimError {
-    /// A program of the stand could not be started; it may not be installed.
+    /// A program could not be started; it may not be installed.
     #[error("cannot start {program}: {error}")]
     Start {
         /// The program.
@@ -24,33 +24,33 @@ pub enum SimError {
         /// What it wrote to standard error.
         said: String,
     },
-    /// A server did not come up.
+    /// A server did not become ready.
     #[error("{what} did not answer within {within_ms} ms")]
     NotReady {
         /// The server.
         what: String,
-        /// How long it was given, milliseconds.
+        /// Time limit, milliseconds.
         within_ms: u128,
     },
     /// A browser did not do what it was asked.
     #[error(transparent)]
     Browser(#[from] throng_browser::BrowserError),
-    /// A file or socket of the stand.
+    /// A file or socket.
     #[error(transparent)]
     Io(#[from] std::io::Error),
-    /// A server of the stand said something unexpected.
+    /// A server sent something unexpected.
     #[error("{0}")]
     Said(String),
 }
 
-/// What is built or coded once a machine, outside of any checkout: `~/.cache/throng`, as the scripts have it.
+/// Folder for what is built or encoded once per machine: `~/.cache/throng`, as in the scripts.
 pub(crate) fn cache_folder() -> PathBuf {
     let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
     let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")));
     cache.unwrap_or_else(std::env::temp_dir).join("throng")
 }
 
-/// Runs `command` to its end.
+/// Runs `command` and waits for its end.
 pub(crate) fn run(command: &mut Command) -> Result<Output, SimError> {
     let line = format!("{command:?}");
     let output = command.output().map_err(|error| SimError::Start { program: line.clone(), error })?;
@@ -62,7 +62,7 @@ pub(crate) fn run(command: &mut Command) -> Result<Output, SimError> {
     }
 }
 
-/// Waits until `to` accepts TCP from where this thread is.
+/// Waits until `to` accepts TCP in this thread's namespace.
 pub(crate) fn wait_for_port(what: &str, to: SocketAddr, within: Duration) -> Result<TcpStream, SimError> {
     let until = Instant::now() + within;
     loop {
@@ -76,7 +76,7 @@ pub(crate) fn wait_for_port(what: &str, to: SocketAddr, within: Duration) -> Res
     }
 }
 
-/// A child process that does not outlive the stand.
+/// A child process that is ended when this is dropped.
 #[derive(Debug)]
 pub(crate) struct ChildGuard(Child);
 
@@ -97,7 +97,7 @@ impl ChildGuard {
 
 impl Drop for ChildGuard {
     fn drop(&mut self) {
-        // Asked first, so that a program can end its own children; then it must.
+        // SIGTERM first, so that a program can end its own children.
         if let Ok(pid) = i32::try_from(self.0.id()) {
             // SAFETY: kill only sends a signal, to a child of ours that has not been waited for.
             unsafe { libc::kill(pid, libc::SIGTERM) };

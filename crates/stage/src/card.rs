@@ -1,4 +1,4 @@
-//! The clock that plays the test card: each track in a loop, in its time, frame by frame.
+//! The media clock: plays each track of the test card in a loop, frame by frame in real time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -78,13 +78,13 @@ impl Playing {
         burst
     }
 
-    /// Lets a frame pass that nobody watches.
+    /// Skips a frame without viewers.
     fn skip(&mut self) {
         self.player.skip();
     }
 }
 
-/// Plays `tracks` in a loop, in their time, until `stop`; `deliver` gets each frame that has an audience.
+/// Plays `tracks` in a loop in real time until `stop`; `deliver` gets each frame that has viewers.
 pub(crate) fn play(tracks: Vec<Track>, audience: &Audience, stop: &AtomicBool, deliver: impl Fn(Arc<Burst>)) {
     let start = Instant::now();
     let mut playing: Vec<Playing> =

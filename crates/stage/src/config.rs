@@ -1,16 +1,16 @@
-//! What a stage is told before it starts: where it listens, what it plays, and where it is meant to saturate.
+//! Configuration of a stage: where it listens, what it plays, and at which limits it saturates.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use crate::error::StageError;
 use crate::planted::Planted;
 
-/// How a stage is set up. [`StageConfig::default`] is an unlimited one on `127.0.0.1:7080` with one worker.
+/// Configuration of a stage. The default has no limits, listens on `127.0.0.1:7080` and has one worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StageConfig {
     /// Where HTTP listens; port 0 takes a free one.
     pub http_listen: SocketAddr,
-    /// The address on which media uses UDP ports of the kernel's choice, and which ICE candidates name; `None` is that of
+    /// The address of media and of ICE candidates, with UDP ports of the kernel's choice; `None` is that of
     /// HTTP.
     pub media_ip: Option<IpAddr>,
     /// Allow an address that other machines can reach. Without it, anything but loopback is refused.
@@ -19,30 +19,30 @@ pub struct StageConfig {
     pub workers: usize,
     /// Further viewers are answered with 503.
     pub max_viewers: usize,
-    /// Bits per second (UDP payload) that leave the stage at most, shared evenly among the workers; `None` is no limit.
+    /// Cap on what leaves the stage, bits per second of UDP payload, shared evenly among the workers; `None` is no limit.
     pub egress_bps: Option<u64>,
-    /// How much queueing delay the limited link gives before it drops what arrives, milliseconds.
+    /// Longest queueing delay of the capped link, milliseconds; packets beyond it are dropped.
     pub egress_queue_ms: u32,
-    /// Limits that are planted for tests that need to know the cause of a saturation. None in honest use.
+    /// Limits planted for tests that need to know the cause of saturation. None by default.
     pub planted: Planted,
-    /// `Authorization: Bearer` that WHEP and WHIP ask for; `None` lets everybody in.
+    /// Token that WHEP and WHIP require (`Authorization: Bearer`); `None` requires none.
     pub bearer_token: Option<String>,
-    /// Which size of the test card viewers get who do not ask (`/whep?card=low`).
+    /// Test card size of viewers that do not ask for one (`/whep?card=low`).
     pub card: Card,
-    /// As which server it answers.
+    /// The server that it emulates.
     pub emulates: EmulatedServer,
 }
 
-/// As which server a stage answers: what clients meet that were only tried with another one.
+/// The server whose answers a stage emulates, to test clients against it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum EmulatedServer {
-    /// As itself: `/whep` and `/whip`, a test card where nobody publishes.
+    /// None: `/whep` and `/whip`, and a test card while nobody publishes.
     #[default]
     Stage,
-    /// As SRS does since 7.0.121: `/rtc/v1/whip/?app=live&stream=NAME` and `/rtc/v1/whep/…`, H.264 alone, repeats on the
-    /// SSRC of what they repeat, no test card; a refusal has a status and a code with its name.
+    /// SRS since 7.0.121: `/rtc/v1/whip/?app=live&stream=NAME` and `/rtc/v1/whep/…`, only H.264, retransmissions on the
+    /// original SSRC, no test card; a refusal has a status, and a code with its name.
     Srs,
-    /// As SRS did before: a refusal closes the connection without an answer.
+    /// SRS before that: a refusal closes the connection without an answer.
     SrsSilent,
 }
 
@@ -50,17 +50,17 @@ impl EmulatedServer {
     const ALL: [(Self, &'static str); 3] =
         [(Self::Stage, "stage"), (Self::Srs, "srs"), (Self::SrsSilent, "srs-silent")];
 
-    /// The emulates called so on the command line, if there is one.
+    /// The server with this name on the command line, if there is one.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|(_, known)| *known == name).map(|(emulates, _)| emulates)
+        Self::ALL.into_iter().find(|(_, known)| *known == name).map(|(server, _)| server)
     }
 
     pub(crate) fn is_srs(self) -> bool {
         self != Self::Stage
     }
 
-    /// Whether a stream that nobody publishes shows the test card.
+    /// Whether a stream without a publisher shows the test card.
     pub(crate) fn has_card(self) -> bool {
         !self.is_srs()
     }

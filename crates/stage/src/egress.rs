@@ -1,4 +1,4 @@
-//! The way out of a worker: packets are written in place, pass the limited link if there is one, and leave in batches.
+//! Egress of a worker: packets are written in place, pass the capped link if there is one, and are sent in batches.
 
 use std::collections::VecDeque;
 use std::io;
@@ -9,7 +9,7 @@ use throng_net::{SendBatch, Sent};
 
 use crate::link::Link;
 
-/// Packets of a worker on their way out.
+/// Outgoing packets of a worker.
 pub(crate) struct Egress {
     socket: UdpSocket,
     batch: SendBatch,
@@ -20,7 +20,7 @@ pub(crate) struct Egress {
 
 struct NarrowLink {
     link: Link,
-    /// What waits for its turn, in order. Bounded in time by the link, and so in bytes.
+    /// Packets waiting to depart, in order; the link bounds their time and so their bytes.
     waiting: VecDeque<Waiting>,
     /// Buffers to use again.
     spare: Vec<Vec<u8>>,
@@ -40,7 +40,7 @@ impl Egress {
             waiting: VecDeque::new(),
             spare: Vec::new(),
         });
-        Self { socket, batch: SendBatch::new(), link, sent: Sent::default(), dropped: 0 }
+        Self { socket, batch: SendBatch::default(), link, sent: Sent::default(), dropped: 0 }
     }
 
     pub(crate) fn socket(&self) -> &UdpSocket {
@@ -83,7 +83,7 @@ impl Egress {
         });
     }
 
-    /// Lets go what has its turn and hands all to the kernel.
+    /// Sends the packets whose departure is due.
     pub(crate) fn depart(&mut self, now: Instant) {
         while let Some(narrow) = &mut self.link
             && let Some(next) = narrow.waiting.pop_front_if(|next| next.leaves_at <= now)
@@ -149,7 +149,7 @@ mod tests {
                 true
             });
         }
-        let mut received = ReceiveBatch::new();
+        let mut received = ReceiveBatch::default();
         egress.depart(start);
         assert_eq!(received.receive(to.as_fd(), 64).unwrap(), 0);
         assert_eq!(egress.next_departure(), Some(start + ms));

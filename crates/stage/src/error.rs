@@ -11,7 +11,7 @@ pub enum StageError {
     NotLoopback(SocketAddr),
     /// ICE candidates name one address, so the stage needs one that packets can be sent to.
     #[error(
-        "{0} is no address that a viewer could send media to; name one of this machine's (media_ip, --media-ip)"
+        "{0} is not an address that a viewer can send media to; give one of this machine's (media_ip, --media-ip)"
     )]
     Unspecified(IpAddr),
     /// A figure is outside its range.
@@ -29,7 +29,7 @@ pub enum StageError {
     Listen {
         /// The address asked for.
         address: SocketAddr,
-        /// The system's words.
+        /// The system's error.
         source: std::io::Error,
     },
     /// A thread or the runtime could not be started.
@@ -37,7 +37,7 @@ pub enum StageError {
     Start {
         /// Which part.
         what: String,
-        /// The system's words.
+        /// The system's error.
         source: std::io::Error,
     },
     /// The built-in test card is damaged.
@@ -48,7 +48,7 @@ pub enum StageError {
     MediaFolder {
         /// The folder asked for.
         folder: PathBuf,
-        /// The system's words.
+        /// The system's error.
         source: std::io::Error,
     },
     /// Cryptography could not be set up.

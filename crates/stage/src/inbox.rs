@@ -1,4 +1,4 @@
-//! What reaches a worker from other threads: bursts to send and orders to follow.
+//! The queue of a worker: bursts to send and commands to execute, from other threads.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 use throng_net::Waker;
 
 use crate::config::Card;
-use crate::peer::{Agreed, Peer, Role};
+use crate::peer::{NegotiatedMedia, Peer, Role};
 use crate::source::{Burst, Channel, Codec};
 
 /// How far a worker may lag behind the media clock before frames for it are dropped.
 const LAG_MAX: Duration = Duration::from_millis(500);
 
-/// What a worker gets of an answered offer.
+/// A new session of an answered offer.
 pub(crate) struct NewSession {
     pub(crate) id: String,
     pub(crate) role: Role,
@@ -21,20 +21,20 @@ pub(crate) struct NewSession {
     pub(crate) channel: Channel,
     pub(crate) peer: Peer,
     pub(crate) local_ufrag: String,
-    pub(crate) agreed: Vec<Agreed>,
-    /// Memory that it holds while it lasts.
+    pub(crate) agreed: Vec<NegotiatedMedia>,
+    /// Planted memory that it holds while it lasts.
     pub(crate) ballast: Vec<u8>,
 }
 
-/// An order to a worker.
-pub(crate) enum Order {
+/// A command to a worker.
+pub(crate) enum WorkerCommand {
     Join(Box<NewSession>),
     Leave(String),
     /// A candidate of the session's peer.
     Candidate(String, String),
     /// The video codec of a stream's publisher, and whether it has audio; `None` when it has gone.
     Live(Channel, Option<Live>),
-    /// Ask the stream's publisher, who is yours, for a key frame.
+    /// Request a key frame of the stream's publisher, which is on this worker.
     KeyFrame(Channel),
     Stop,
 }
@@ -54,7 +54,7 @@ pub(crate) struct Inbox {
 
 #[derive(Default)]
 struct Queue {
-    orders: VecDeque<Order>,
+    commands: VecDeque<WorkerCommand>,
     bursts: VecDeque<Arc<Burst>>,
 }
 
@@ -63,8 +63,8 @@ impl Inbox {
         Ok(Self { queue: Mutex::default(), waker: Waker::new()? })
     }
 
-    pub(crate) fn order(&self, order: Order) {
-        self.queue().orders.push_back(order);
+    pub(crate) fn send(&self, command: WorkerCommand) {
+        self.queue().commands.push_back(command);
         self.waker.wake();
     }
 
@@ -84,11 +84,11 @@ impl Inbox {
         true
     }
 
-    pub(crate) fn take_orders(&self) -> VecDeque<Order> {
-        std::mem::take(&mut self.queue().orders)
+    pub(crate) fn take_commands(&self) -> VecDeque<WorkerCommand> {
+        std::mem::take(&mut self.queue().commands)
     }
 
-    /// One at a time, so that what waits stays in sight of [`Inbox::play`].
+    /// One at a time, so that [`Inbox::play`] sees how long the rest has waited.
     pub(crate) fn take_burst(&self) -> Option<Arc<Burst>> {
         self.queue().bursts.pop_front()
     }

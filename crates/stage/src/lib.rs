@@ -1,12 +1,12 @@
 //! The embedded media server that a demo, a calibration and a quick test fill.
 //!
 //! One room: `POST /whep` to view, `POST /whip` to publish; while nobody publishes it plays a test card. With
-//! `?stream=NAME` it has several streams, each with a publisher. Its knobs ([`StageConfig`]) make it saturate as real
-//! servers do: few workers, a narrow link, costly packets; or answer as another server does ([`EmulatedServer`]).
+//! `?stream=NAME` it has several streams, each with a publisher. [`StageConfig`] makes it saturate as real
+//! servers do (few workers, a narrow link, costly packets) or emulate another server ([`EmulatedServer`]).
 //!
 //! ```text
 //! stage-clock ──bursts──> stage-worker-N ── number, seal, sendmmsg ──> viewers        (one UDP socket a worker)
-//! stage-http  ──orders──>       │  publisher's packets ──bursts──> all workers
+//! stage-http  ──commands──>     │  publisher's packets ──bursts──> all workers
 //! ```
 //! A viewer's picture begins with the next key frame; the test card has one each second.
 
@@ -39,7 +39,7 @@ mod publisher;
 
 mod inbox;
 
-mod intake;
+mod receive_limiter;
 
 mod worker;
 
@@ -55,7 +55,7 @@ mod link;
 
 mod work;
 
-mod reel;
+mod media_files;
 
 mod stun;
 
@@ -68,8 +68,8 @@ use std::thread::JoinHandle;
 use tokio::sync::watch;
 use url::Url;
 
-use crate::inbox::{Inbox, Order};
-use crate::reel::Library;
+use crate::inbox::{Inbox, WorkerCommand};
+use crate::media_files::MediaFolder;
 use crate::room::{Room, Worker};
 
 /// A running stage; stops when dropped.
@@ -92,7 +92,7 @@ impl Stage {
     /// Starts listening and playing on threads of its own.
     ///
     /// # Errors
-    /// When the configuration does not hold, or a socket or thread cannot be had.
+    /// When the configuration is invalid, or a socket or thread cannot be had.
     pub fn start(config: StageConfig) -> Result<Stage, StageError> {
         config.validate()?;
         let tracks = card::tracks().map_err(StageError::TestCard)?;
@@ -113,7 +113,9 @@ impl Stage {
         let (library, asked) = match &config.planted.media_folder {
             Some(folder) => {
                 let cannot = |source| StageError::MediaFolder { folder: folder.clone(), source };
-                Library::open(folder).map(|(library, asked)| (Some(library), Some(asked))).map_err(cannot)?
+                MediaFolder::open(folder)
+                    .map(|(library, asked)| (Some(library), Some(asked)))
+                    .map_err(cannot)?
             }
             None => (None, None),
         };
@@ -133,7 +135,7 @@ impl Stage {
         }
         if let Some(asked) = asked {
             let stop = Arc::clone(&stage.stop_clock);
-            stage.spawn("stage-reader".into(), move || reel::read_all(&asked, &stop))?;
+            stage.spawn("stage-reader".into(), move || media_files::read_all(&asked, &stop))?;
         }
         let (room, stop) = (Arc::clone(&stage.room), Arc::clone(&stage.stop_clock));
         stage.spawn("stage-clock".into(), move || {
@@ -176,7 +178,7 @@ impl Stage {
         self.http_addr
     }
 
-    /// What the stage counted so far.
+    /// The counters so far.
     #[must_use]
     pub fn stats(&self) -> StageStats {
         self.room.stats()
@@ -215,7 +217,7 @@ impl Drop for Stage {
         self.stop_clock.store(true, Relaxed);
         let _ = self.stop_http.send(true);
         for worker in &self.room.workers {
-            worker.inbox.order(Order::Stop);
+            worker.inbox.send(WorkerCommand::Stop);
         }
         for thread in self.threads.drain(..) {
             let _ = thread.join();

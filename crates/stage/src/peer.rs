@@ -1,4 +1,4 @@
-//! The other end of a session: ICE-lite, DTLS and SDP by str0m, which appears nowhere else. Media never enters it.
+//! A session's peer: ICE-lite, DTLS and SDP by str0m, which is used nowhere else in this crate. Media does not pass str0m.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -18,36 +18,36 @@ use crate::config::EmulatedServer;
 use crate::no_rtx::without_rtx;
 use crate::source::Codec;
 
-/// Why an offer was not answered.
+/// Why an offer was refused.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum OfferError {
-    /// It is not SDP that can be answered.
-    #[error("the offer is no session description to answer: {0}")]
+    /// It is not valid SDP.
+    #[error("the offer is not a valid session description: {0}")]
     Malformed(String),
-    /// It has nothing that the stage plays or takes.
+    /// It has no media section that the stage can send or receive.
     #[error("the offer has no media section with H.264, VP8 or Opus in the direction of this resource")]
     NoMedia,
-    /// It has a section of which nothing is taken, and the server is one that takes all or nothing.
+    /// It has a section without an accepted codec, and the emulated server accepts all sections or none.
     #[error("a media section of the offer has no codec that is taken")]
     Section,
 }
 
-/// What all sessions of a stage share: certificate and cryptography.
+/// Certificate and cryptography that all sessions of a stage share.
 pub(crate) struct Identity(&'static SharedCrypto);
 
-/// What was agreed on for one media section.
+/// What was negotiated for one media section.
 #[derive(Clone, Debug)]
-pub(crate) struct Agreed {
+pub(crate) struct NegotiatedMedia {
     pub(crate) codec: Codec,
     pub(crate) payload_type: u8,
-    /// Payload type and SSRC of retransmissions, where agreed.
+    /// Payload type and SSRC of RTX, if negotiated.
     pub(crate) rtx: Option<(u8, u32)>,
-    /// Ours, of the stream that we send; 0 where we receive.
+    /// SSRC of the stream that we send; 0 if we receive.
     pub(crate) ssrc: u32,
     pub(crate) ids: ExtensionIds,
 }
 
-/// Which way media goes.
+/// The direction of media.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     /// The peer views.
@@ -60,7 +60,7 @@ pub(crate) enum Role {
 pub(crate) struct Peer {
     rtc: Rtc,
     local: SocketAddr,
-    /// Where media goes; known when ICE is.
+    /// Where media is sent, once ICE has found it.
     remote: Option<SocketAddr>,
     deadline: Instant,
     keys: KeySlot,
@@ -68,13 +68,13 @@ pub(crate) struct Peer {
 }
 
 /// An answered offer.
-pub(crate) struct Answered {
+pub(crate) struct AnsweredOffer {
     pub(crate) peer: Peer,
     pub(crate) sdp: String,
-    /// ICE user name fragment of ours, by which the first datagram finds its session.
+    /// Our ICE ufrag, which maps the peer's first datagram to the session.
     pub(crate) local_ufrag: String,
     /// One for each media section in use, in order.
-    pub(crate) agreed: Vec<Agreed>,
+    pub(crate) agreed: Vec<NegotiatedMedia>,
 }
 
 impl Identity {
@@ -107,7 +107,7 @@ impl Identity {
         local: SocketAddr,
         now: Instant,
         emulates: EmulatedServer,
-    ) -> Result<Answered, OfferError> {
+    ) -> Result<AnsweredOffer, OfferError> {
         let malformed = |error: &dyn std::fmt::Display| OfferError::Malformed(error.to_string());
         let offered = if emulates.is_srs() { without_rtx(offer) } else { offer.to_owned() };
         let offer = SdpOffer::from_sdp_string(&offered).map_err(|error| malformed(&error))?;
@@ -118,9 +118,10 @@ impl Identity {
         let sdp = answer.to_sdp_string();
         let local_ufrag = rtc.direct_api().local_ice_credentials().ufrag;
         let mut peer = Peer { rtc, local, remote: None, deadline: now, keys, ended: false };
-        // str0m tells of media sections only once keys are there; their names are in the answer.
+        // str0m reports media sections only after DTLS; their mids are in the answer.
         let mids = sdp.lines().filter_map(|line| line.trim_end().strip_prefix("a=mid:")).map(Mid::from);
-        let mut agreed: Vec<Agreed> = mids.filter_map(|mid| agreed_on(&mut peer.rtc, mid, role)).collect();
+        let mut agreed: Vec<NegotiatedMedia> =
+            mids.filter_map(|mid| agreed_on(&mut peer.rtc, mid, role)).collect();
         if agreed.is_empty() {
             return Err(if emulates.is_srs() { OfferError::Section } else { OfferError::NoMedia });
         }
@@ -131,12 +132,12 @@ impl Identity {
             }
             agreed.iter_mut().for_each(|agreed| agreed.rtx = None);
         }
-        Ok(Answered { peer, sdp, local_ufrag, agreed })
+        Ok(AnsweredOffer { peer, sdp, local_ufrag, agreed })
     }
 }
 
-/// The codec that the peer prefers among those we have, and how to send or receive it.
-fn agreed_on(rtc: &mut Rtc, mid: Mid, role: Role) -> Option<Agreed> {
+/// The peer's preferred codec among ours, and how to send or receive it.
+fn agreed_on(rtc: &mut Rtc, mid: Mid, role: Role) -> Option<NegotiatedMedia> {
     let media = rtc.media(mid)?;
     let wanted = match role {
         Role::Viewer => media.direction() == Direction::SendOnly || media.direction() == Direction::SendRecv,
@@ -160,7 +161,7 @@ fn agreed_on(rtc: &mut Rtc, mid: Mid, role: Role) -> Option<Agreed> {
     };
     let sendable = role == Role::Publisher || ssrc != 0;
     let rtx = resend.map(|pt| *pt).zip(rtx_ssrc).filter(|_| !is_audio);
-    (wanted && sendable).then_some(Agreed { codec, payload_type, rtx, ssrc, ids })
+    (wanted && sendable).then_some(NegotiatedMedia { codec, payload_type, rtx, ssrc, ids })
 }
 
 fn codec_of(spec: str0m::format::CodecSpec) -> Option<Codec> {
@@ -174,7 +175,7 @@ fn codec_of(spec: str0m::format::CodecSpec) -> Option<Codec> {
 }
 
 impl Peer {
-    /// Takes in a STUN or DTLS datagram; what is to be sent goes to `send`.
+    /// Handles a STUN or DTLS datagram; calls `send` for the response.
     pub(crate) fn receive(
         &mut self,
         now: Instant,
@@ -190,7 +191,7 @@ impl Peer {
         self.poll(send);
     }
 
-    /// Moves time on when its deadline has come.
+    /// Handles a timeout that is due.
     pub(crate) fn tick(&mut self, now: Instant, send: &mut impl FnMut(SocketAddr, &[u8])) {
         if self.deadline <= now {
             if self.rtc.handle_input(Input::Timeout(now)).is_err() {
@@ -209,7 +210,7 @@ impl Peer {
                     return;
                 }
                 Ok(Output::Transmit(transmit)) => {
-                    // Reports are ours to send: two senders would use an SRTCP index twice.
+                    // We send RTCP ourselves: two senders would use an SRTCP index twice.
                     if !matches!(classify(&transmit.contents), PacketKind::Rtp | PacketKind::Rtcp) {
                         if classify(&transmit.contents) == PacketKind::Dtls {
                             self.remote = Some(transmit.destination);
@@ -217,7 +218,7 @@ impl Peer {
                         send(transmit.destination, &transmit.contents);
                     }
                 }
-                // Lapsed ICE checks do not end a session: how long a peer may be silent is the session's to say.
+                // Lapsed ICE checks do not end a session: the session has its own limit of silence.
                 Ok(Output::Event(Event::Closed)) | Err(_) => {
                     self.ended = true;
                     return;
@@ -227,7 +228,7 @@ impl Peer {
         }
     }
 
-    /// A candidate of the peer, as an `a=candidate` value; one that cannot be read is refused.
+    /// Adds a candidate of the peer, an `a=candidate` value; false if it cannot be parsed.
     pub(crate) fn add_candidate(&mut self, candidate: &str) -> bool {
         match Candidate::from_sdp_string(candidate) {
             Ok(candidate) => {
@@ -238,12 +239,12 @@ impl Peer {
         }
     }
 
-    /// The media keys, once DTLS has agreed on them.
+    /// The SRTP keys, once DTLS is done.
     pub(crate) fn take_keys(&mut self) -> Option<SessionKeys> {
         self.keys.take()
     }
 
-    /// Where the peer's media socket is.
+    /// The peer's media address.
     pub(crate) fn remote(&self) -> Option<SocketAddr> {
         self.remote
     }
@@ -254,7 +255,7 @@ impl Peer {
     }
 }
 
-/// Whether a `candidate:…` line can be read.
+/// Whether a `candidate:…` line can be parsed.
 pub(crate) fn is_candidate(candidate: &str) -> bool {
     Candidate::from_sdp_string(candidate).is_ok()
 }

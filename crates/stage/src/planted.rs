@@ -1,4 +1,4 @@
-//! Limits that are planted on purpose, each a real one: for tests that need to know what a server ends at.
+//! Limits planted on purpose, each a real one, for tests that need to know which limit a server reaches.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -8,45 +8,45 @@ use std::time::{Duration, Instant};
 use crate::error::StageError;
 use crate::source::Codec;
 
-/// What a listener's queue holds where nothing is planted: what the standard library asks for.
+/// Backlog of the listener by default, as in the standard library.
 const BACKLOG: u32 = 4_096;
 
 /// Room for a burst from a thousand viewers.
 const RECEIVE_BUFFER_KB: u32 = 8 * 1024;
 
-/// Limits that a stage is given on purpose. All are off in [`Planted::default`], and in honest use.
+/// Limits planted in a stage. All are off by default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Planted {
     /// Further AES-GCM passes over each media packet sent: a worker is full at a lower load.
     pub work_per_packet: u32,
-    /// Memory that is copied for each media packet sent, kilobytes (1,000 bytes): a worker that mostly copies.
+    /// Memory copied for each media packet sent, kilobytes (1,000 bytes): a worker that mostly copies.
     pub copy_per_packet_kb: u32,
     /// All workers take one mutex around the work and the copying for each packet: many threads, one core's worth of work.
     pub shared_lock: bool,
     /// Memory that each viewer holds while its session lasts, every page of it written, megabytes (1,000,000 bytes).
     pub memory_per_viewer_mb: u32,
-    /// The process aborts when this many viewers are there at a time.
+    /// The process aborts when this many viewers are connected at a time.
     pub crash_at: Option<usize>,
     /// Connections that may wait to be accepted (`listen(2)`).
     pub backlog: Option<u32>,
-    /// How long the one who accepts sleeps after each connection, milliseconds.
+    /// Sleep after each accepted connection, milliseconds.
     pub accept_pause_ms: u32,
     /// Receive buffer of each worker's socket, kilobytes (1,024 bytes, `SO_RCVBUF`).
     pub receive_buffer_kb: Option<u32>,
-    /// Datagrams that each worker takes from its socket at most, a second; it sleeps meanwhile.
+    /// Cap on datagrams that each worker receives per second; it sleeps in between.
     pub receive_rate: Option<u32>,
-    /// A folder with a file for each viewer, which is read past the page cache as fast as the viewer is sent to: what has
-    /// not been read is not sent.
+    /// A folder with a file for each viewer, read past the page cache at the rate of the viewer's media: what has not been read
+    /// is not sent.
     pub media_folder: Option<PathBuf>,
-    /// Viewers that are sent a picture at a time; those who come beyond are sent their sound alone, though a picture was
-    /// agreed on.
+    /// Most viewers that are sent video at a time; further ones are sent only audio, though video was
+    /// negotiated.
     pub pictures_max: Option<usize>,
-    /// How long each viewer is sent sound, seconds.
+    /// How long each viewer is sent audio, seconds.
     pub sound_ends_after_s: Option<u32>,
-    /// Viewers who are well served at a time; those who come beyond get their picture in stutters: nothing in one second of
-    /// each three, and then from the next key frame on.
+    /// Most viewers that are served well at a time; further ones get stuttering video: none in one second of
+    /// each three, then again from the next key frame.
     pub stutters_beyond: Option<usize>,
-    /// Viewers' RTX (RFC 4588) is not agreed to: packets that they ask for again come on the stream's own SSRC.
+    /// RTX (RFC 4588) is not negotiated: retransmissions come on the stream's own SSRC.
     pub no_rtx: bool,
 }
 
@@ -78,7 +78,7 @@ impl Planted {
         within("receive_rate", self.receive_rate.unwrap_or(1).into(), 1, 10_000_000, "1 to 10000000")
     }
 
-    /// Ends the process as a fault would, if it is to crash with so many viewers.
+    /// Aborts the process if the planted crash is due at this number of viewers.
     pub(crate) fn crash_if_due(&self, viewers: usize) {
         if self.crash_at.is_some_and(|limit| viewers >= limit) {
             tracing::error!(viewers, "the planted crash is due");
@@ -86,12 +86,12 @@ impl Planted {
         }
     }
 
-    /// What one viewer holds: memory that is really there, because all of it is written.
+    /// The memory that a viewer holds; all of it is written, so that its pages are resident.
     pub(crate) fn memory_of_viewer(&self) -> Vec<u8> {
         vec![0xa5; self.memory_per_viewer_mb as usize * 1_000_000]
     }
 
-    /// When a stream of a viewer who begins at `now` ends, if it is to.
+    /// When a viewer's stream that begins at `now` ends, if that is planted.
     pub(crate) fn ends_at(&self, codec: Codec, now: Instant) -> Option<Instant> {
         let after_s = self.sound_ends_after_s.filter(|_| codec.is_audio())?;
         Some(now + Duration::from_secs(after_s.into()))
@@ -102,11 +102,11 @@ impl Planted {
         self.receive_buffer_kb.unwrap_or(RECEIVE_BUFFER_KB) as usize * 1024
     }
 
-    /// A listener at `address` with the queue that was planted.
+    /// A listener at `address` with the planted backlog.
     pub(crate) fn listen(&self, address: SocketAddr) -> io::Result<TcpListener> {
         let domain = socket2::Domain::for_address(address);
         let socket = socket2::Socket::new(domain, socket2::Type::STREAM, None)?;
-        // A stage that is started again finds its address in TIME_WAIT.
+        // The address of a restarted stage may be in TIME_WAIT.
         socket.set_reuse_address(true)?;
         socket.bind(&address.into())?;
         socket.listen(i32::try_from(self.backlog.unwrap_or(BACKLOG)).unwrap_or(i32::MAX))?;
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn who_finds_the_queue_full_is_not_connected() {
+    fn a_connection_beyond_the_backlog_fails() {
         let planted = Planted { backlog: Some(1), ..Planted::default() };
         let listener = planted.listen((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
         let address = listener.local_addr().unwrap();

@@ -1,4 +1,4 @@
-//! A publisher's streams: what comes in by WHIP becomes bursts of the live sources.
+//! A publisher's tracks: packets received by WHIP become bursts of the live sources.
 
 use std::time::Instant;
 
@@ -6,29 +6,29 @@ use throng_media::rtcp::{Report, ReportBlock, RtcpWriter};
 use throng_media::rtp::{NtpTime, RtpHeader};
 use throng_protocol::webrtc::srtp::{IndexEstimator, Opener};
 
-use crate::peer::Agreed;
+use crate::peer::NegotiatedMedia;
 use crate::source::{Burst, Channel, Codec, Source};
 
-/// What the publisher is told that it may send, bits per second: more than any test picture needs.
+/// Bit rate that REMB allows a publisher, bits per second: more than any test video needs.
 const ALLOWED_BPS: u64 = 5_000_000;
 /// SSRC of our reports; we send no media to a publisher.
 const REPORTER_SSRC: u32 = 1;
 
 /// A track of a publisher.
 pub(crate) struct Published {
-    agreed: Agreed,
+    agreed: NegotiatedMedia,
     channel: Channel,
     ssrc: Option<u32>,
     indexes: IndexEstimator,
     /// Number of the newest packet within the source.
     newest: Option<u64>,
-    /// What is added to SRTP indexes, so that each publisher's packets follow those of the one before.
+    /// Added to SRTP indexes, so that each publisher's packets follow those of the one before.
     number_base: u64,
 }
 
 impl Published {
     /// The `generation`-th publisher of the room.
-    pub(crate) fn new(agreed: Agreed, channel: Channel, generation: u32) -> Self {
+    pub(crate) fn new(agreed: NegotiatedMedia, channel: Channel, generation: u32) -> Self {
         // SRTP indexes have 48 bits, and no publisher lives for 2^40 packets.
         let number_base = u64::from(generation) << 40;
         Self { agreed, channel, ssrc: None, indexes: IndexEstimator::default(), newest: None, number_base }
@@ -38,7 +38,7 @@ impl Published {
         self.agreed.codec
     }
 
-    /// The track's SSRC, once it has spoken.
+    /// The track's SSRC, once it has sent a packet.
     pub(crate) fn ssrc(&self) -> Option<u32> {
         self.ssrc
     }
@@ -88,14 +88,14 @@ impl Published {
         })
     }
 
-    /// What the track received, without loss: what is missing was lost before us and is not asked for again.
+    /// A report without loss: missing packets were lost before us and are not requested again.
     fn report(&self) -> Option<ReportBlock> {
         let highest_sequence = (self.newest? - self.number_base) as u32;
         Some(ReportBlock { ssrc: self.ssrc?, highest_sequence, ..ReportBlock::default() })
     }
 }
 
-/// Writes what publishers need to hear each second: reports, and that they may send at full rate (REMB).
+/// Writes a publisher's feedback of each second: receiver reports, and REMB for the full bit rate.
 pub(crate) fn write_feedback(tracks: &[Published], out: &mut Vec<u8>) {
     out.clear();
     let reports: Vec<ReportBlock> = tracks.iter().filter_map(Published::report).collect();
@@ -114,7 +114,7 @@ pub(crate) fn write_key_frame_request(ssrc: u32, out: &mut Vec<u8>) {
         .picture_loss(REPORTER_SSRC, ssrc);
 }
 
-/// Whether a decoder can begin with this packet.
+/// Whether decoding can begin with this packet.
 fn begins_key_frame(codec: Codec, payload: &[u8]) -> bool {
     // SPS: encoders put the parameter sets before each IDR picture, and a decoder needs them first.
     let is_sps = |head: u8| head & 0x1f == 7;

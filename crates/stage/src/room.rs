@@ -1,4 +1,4 @@
-//! The one room of the stage: its sessions, its publisher, and the ways to the workers.
+//! The room of the stage: its sessions, its publishers, and its workers.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -7,44 +7,44 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use crate::config::{Card, StageConfig};
-use crate::inbox::{Inbox, Live, NewSession, Order};
+use crate::inbox::{Inbox, Live, NewSession, WorkerCommand};
+use crate::media_files::MediaFolder;
 use crate::no_rtx::without_rtx;
 use crate::peer::{Identity, OfferError, Role};
-use crate::reel::Library;
 use crate::source::{Audience, Burst, Channel, Codec, Source};
 use crate::stats::{StageStats, WorkerCounters, add};
 
-/// What the maker of an offer gets.
+/// The answer to an accepted offer.
 #[derive(Debug)]
-pub(crate) struct Welcome {
+pub(crate) struct CreatedSession {
     pub(crate) id: String,
     pub(crate) etag: String,
     pub(crate) answer: String,
 }
 
-/// Why somebody was not let in.
+/// Why a session was refused.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Refusal {
+pub(crate) enum OfferRefused {
     #[error(transparent)]
     Offer(#[from] OfferError),
     #[error("the room is full: {0} viewers")]
     Full(usize),
-    #[error("somebody publishes already")]
+    #[error("the stream already has a publisher")]
     Occupied,
-    #[error("no place for another stream: {} are known", Channel::COUNT)]
+    #[error("no room for another stream: {} are in use", Channel::COUNT)]
     Streams,
 }
 
-/// Why a candidate was not taken.
+/// Result of trickled candidates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Trickle {
+pub(crate) enum TrickleResult {
     Taken,
     UnknownSession,
     /// `If-Match` names another ICE session.
     OtherSession,
 }
 
-/// A worker as others see it.
+/// What other threads share with a worker.
 pub(crate) struct Worker {
     pub(crate) inbox: Inbox,
     pub(crate) counters: WorkerCounters,
@@ -52,16 +52,16 @@ pub(crate) struct Worker {
     pub(crate) name: String,
 }
 
-/// See the module's head.
+/// The room, shared by all threads.
 pub(crate) struct Room {
     pub(crate) config: StageConfig,
     pub(crate) audience: Audience,
     pub(crate) workers: Vec<Worker>,
     identity: Identity,
-    /// What all workers take turns at, where that is planted.
+    /// The planted lock that all workers take for each packet.
     pub(crate) turn: Mutex<()>,
-    /// The viewers' files, where media has to be read.
-    pub(crate) library: Option<Library>,
+    /// The viewers' files, if a disk limit is planted.
+    pub(crate) library: Option<MediaFolder>,
     sessions: Mutex<Sessions>,
     viewers_total: AtomicU64,
     viewers_refused: AtomicU64,
@@ -72,12 +72,12 @@ pub(crate) struct Room {
 struct Sessions {
     by_id: HashMap<String, Entry>,
     viewers: usize,
-    /// Names of streams that were asked for, by channel; the first is the one without a name.
+    /// Names of requested streams, by channel; the first is the one without a name.
     names: Vec<String>,
     streams: HashMap<Channel, Stream>,
 }
 
-/// Who publishes a stream, and what.
+/// A stream's publisher and what it publishes.
 #[derive(Default)]
 struct Stream {
     publisher: Option<String>,
@@ -85,13 +85,13 @@ struct Stream {
 }
 
 impl Sessions {
-    /// The channel of the stream called `name`; a new one where nobody asked for it before.
-    fn channel(&mut self, name: &str) -> Result<Channel, Refusal> {
+    /// The channel of the stream `name`, new if it was not requested before.
+    fn channel(&mut self, name: &str) -> Result<Channel, OfferRefused> {
         if self.names.is_empty() {
             self.names.push(String::new());
         }
         let known = self.names.iter().position(|known| known == name);
-        let channel = Channel::new(known.unwrap_or(self.names.len())).ok_or(Refusal::Streams)?;
+        let channel = Channel::new(known.unwrap_or(self.names.len())).ok_or(OfferRefused::Streams)?;
         if known.is_none() {
             self.names.push(name.to_owned());
         }
@@ -111,7 +111,7 @@ impl Room {
         config: StageConfig,
         identity: Identity,
         workers: Vec<Worker>,
-        library: Option<Library>,
+        library: Option<MediaFolder>,
     ) -> Self {
         Self {
             config,
@@ -127,31 +127,31 @@ impl Room {
         }
     }
 
-    /// Whether one more viewer is to be sent a picture.
+    /// Whether another viewer may be sent video.
     pub(crate) fn has_a_picture_left(&self) -> bool {
         self.config.planted.pictures_max.is_none_or(|max| self.pictures() < max)
     }
 
-    /// Whether one more viewer is to get his picture in stutters.
+    /// Whether another viewer gets stuttering video.
     pub(crate) fn stutters(&self) -> bool {
         self.config.planted.stutters_beyond.is_some_and(|max| self.pictures() >= max)
     }
 
-    /// Viewers who are sent a picture.
+    /// Viewers that are sent video.
     fn pictures(&self) -> usize {
         let viewers =
             |source: Source| self.audience.get(source.place()).map_or(0, |count| count.load(Relaxed));
         Source::pictures().map(|source| viewers(source) as usize).sum()
     }
 
-    /// Answers an offer for the stream of that name and hands the session to the worker with the fewest viewers.
-    pub(crate) fn welcome(
+    /// Answers an offer for stream `stream` and gives the session to the worker with the fewest sessions.
+    pub(crate) fn create_session(
         &self,
         role: Role,
         card: Card,
         stream: &str,
         offer: &str,
-    ) -> Result<Welcome, Refusal> {
+    ) -> Result<CreatedSession, OfferRefused> {
         let id = format!("{:032x}", fastrand::u128(..));
         let etag = format!("\"{:016x}\"", fastrand::u64(..));
         let (index, channel) = self.reserve(role, stream, &id, &etag)?;
@@ -173,7 +173,7 @@ impl Room {
             }
             Role::Publisher => Vec::new(),
         };
-        worker.inbox.order(Order::Join(Box::new(NewSession {
+        worker.inbox.send(WorkerCommand::Join(Box::new(NewSession {
             id: id.clone(),
             role,
             card,
@@ -183,22 +183,28 @@ impl Room {
             agreed: answered.agreed,
             ballast,
         })));
-        Ok(Welcome { id, etag, answer: answered.sdp })
+        Ok(CreatedSession { id, etag, answer: answered.sdp })
     }
 
-    /// Takes a place in the room before the costly part, so that a rush cannot overfill it.
-    fn reserve(&self, role: Role, stream: &str, id: &str, etag: &str) -> Result<(usize, Channel), Refusal> {
+    /// Reserves a place before the costly part, so that a burst of offers cannot overfill the room.
+    fn reserve(
+        &self,
+        role: Role,
+        stream: &str,
+        id: &str,
+        etag: &str,
+    ) -> Result<(usize, Channel), OfferRefused> {
         let mut sessions = self.sessions();
         let channel = sessions.channel(stream)?;
         match role {
             Role::Viewer if sessions.viewers >= self.config.max_viewers => {
                 add(&self.viewers_refused, 1);
-                return Err(Refusal::Full(sessions.viewers));
+                return Err(OfferRefused::Full(sessions.viewers));
             }
             Role::Publisher
                 if sessions.streams.get(&channel).is_some_and(|stream| stream.publisher.is_some()) =>
             {
-                return Err(Refusal::Occupied);
+                return Err(OfferRefused::Occupied);
             }
             Role::Viewer => {
                 sessions.viewers += 1;
@@ -217,7 +223,7 @@ impl Room {
         Ok((worker, channel))
     }
 
-    /// Ends a session of `role` on its peer's wish; false when there is none.
+    /// Ends a session of `role` at its peer's request; false if there is none.
     pub(crate) fn leave(&self, role: Role, id: &str) -> bool {
         let Some(worker) =
             self.sessions().by_id.get(id).filter(|entry| entry.role == role).map(|entry| entry.worker)
@@ -225,7 +231,7 @@ impl Room {
             return false;
         };
         self.forget(id);
-        self.workers[worker].inbox.order(Order::Leave(id.to_owned()));
+        self.workers[worker].inbox.send(WorkerCommand::Leave(id.to_owned()));
         true
     }
 
@@ -248,34 +254,34 @@ impl Room {
         self.sessions().by_id.get(id).is_some_and(|entry| entry.role == role)
     }
 
-    /// Passes candidates on to a session. `if_match` is the entity tag that the peer holds, if it says one.
+    /// Passes candidates to a session. `if_match` is the entity tag of the request, if it has one.
     pub(crate) fn trickle(
         &self,
         role: Role,
         id: &str,
         if_match: Option<&str>,
         candidates: Vec<String>,
-    ) -> Trickle {
+    ) -> TrickleResult {
         let sessions = self.sessions();
         let Some(entry) = sessions.by_id.get(id).filter(|entry| entry.role == role) else {
-            return Trickle::UnknownSession;
+            return TrickleResult::UnknownSession;
         };
         if if_match.is_some_and(|tag| tag != "*" && tag != entry.etag) {
-            return Trickle::OtherSession;
+            return TrickleResult::OtherSession;
         }
         for candidate in candidates {
-            self.workers[entry.worker].inbox.order(Order::Candidate(id.to_owned(), candidate));
+            self.workers[entry.worker].inbox.send(WorkerCommand::Candidate(id.to_owned(), candidate));
         }
-        Trickle::Taken
+        TrickleResult::Taken
     }
 
-    /// Says to all workers who plays on a stream: the publisher, or the card.
+    /// Tells all workers what plays on a stream: the publisher's media, or the test card.
     pub(crate) fn go_live(&self, channel: Channel, live: Option<Live>) {
         if let Some(stream) = self.sessions().streams.get_mut(&channel) {
             stream.live = live;
         }
         for worker in &self.workers {
-            worker.inbox.order(Order::Live(channel, live));
+            worker.inbox.send(WorkerCommand::Live(channel, live));
         }
     }
 
@@ -294,12 +300,12 @@ impl Room {
         }
     }
 
-    /// Asks a stream's publisher, wherever it is, for a key frame.
+    /// Requests a key frame of a stream's publisher, on whatever worker it is.
     pub(crate) fn ask_key_frame(&self, channel: Channel) {
         let sessions = self.sessions();
         let publisher = sessions.streams.get(&channel).and_then(|stream| stream.publisher.as_ref());
         if let Some(entry) = publisher.and_then(|id| sessions.by_id.get(id)) {
-            self.workers[entry.worker].inbox.order(Order::KeyFrame(channel));
+            self.workers[entry.worker].inbox.send(WorkerCommand::KeyFrame(channel));
         }
     }
 
@@ -326,7 +332,7 @@ impl Room {
     }
 }
 
-/// The source that a viewer of a stream who agreed on `codec` gets; where there is no card it waits for a publisher.
+/// The source for a viewer that negotiated `codec`; without a test card it waits for a publisher.
 pub(crate) fn source_for(codec: Codec, channel: Channel, card: Option<Card>, live: Option<Live>) -> Source {
     match (codec, live, card) {
         (Codec::Opus, Some(Live { audio: true, .. }), _) | (Codec::Opus, _, None) => {

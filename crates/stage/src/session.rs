@@ -13,27 +13,27 @@ use crate::card::wall_clock_ns;
 use crate::config::Card;
 use crate::egress::Egress;
 use crate::inbox::{Live, NewSession};
-use crate::peer::{Agreed, Peer, Role};
+use crate::media_files::MediaFolder;
+use crate::peer::{NegotiatedMedia, Peer, Role};
 use crate::publisher::{self, Published};
-use crate::reel::Library;
 use crate::room::{Room, source_for};
 use crate::source::{Channel, History, Source};
 use crate::stats::{WorkerCounters, add};
-use crate::viewer::{Outlet, Resend, Stream};
+use crate::viewer::{Resend, Stream, ViewerTransport};
 
-/// ICE consent lasts 30 s (RFC 7675 §5.1): a peer that is silent for so long has gone.
+/// ICE consent lasts 30 s (RFC 7675 §5.1): a session whose peer is silent for longer ends.
 const SILENCE_MAX: Duration = Duration::from_secs(30);
-/// A peer that has not connected after so long never will.
+/// Time limit for connecting.
 const CONNECT_MAX: Duration = Duration::from_secs(20);
-/// Addresses that one peer may be heard from: more than any host has interfaces that matter.
+/// Most source addresses of one peer: more than any host has useful interfaces.
 const ADDRESSES_MAX: usize = 8;
-/// Sequence numbers that are answered of one NACK packet; the rest is counted as missed.
+/// Most retransmissions for one NACK packet; the rest counts as missed.
 const RESENDS_MAX: usize = 256;
 const REPORT_EVERY: Duration = Duration::from_secs(1);
-/// A publisher is asked for a key frame no more often.
+/// Shortest interval between key frame requests to a publisher.
 const KEY_FRAME_EVERY: Duration = Duration::from_millis(500);
 
-/// How many publishers there were, in this process.
+/// Publishers so far in this process.
 static PUBLISHERS: AtomicU32 = AtomicU32::new(0);
 
 pub(crate) struct Session {
@@ -51,15 +51,15 @@ pub(crate) struct Session {
     _ballast: Vec<u8>,
 }
 
-/// What a session does.
+/// The state of a session.
 pub(crate) enum Media {
     /// ICE and DTLS are under way.
     Connecting {
         role: Role,
-        agreed: Vec<Agreed>,
+        agreed: Vec<NegotiatedMedia>,
     },
     Viewing {
-        outlet: Outlet,
+        transport: ViewerTransport,
         opener: Opener,
         streams: Vec<Stream>,
         report_at: Instant,
@@ -74,8 +74,8 @@ pub(crate) enum Media {
     },
 }
 
-/// What a session works with beyond itself.
-pub(crate) struct Outside<'a> {
+/// What a session uses of its worker.
+pub(crate) struct SessionContext<'a> {
     pub(crate) now: Instant,
     pub(crate) room: &'a Room,
     pub(crate) counters: &'a WorkerCounters,
@@ -99,7 +99,7 @@ impl Session {
         }
     }
 
-    /// Notes that the peer sends from `address`; false when it has too many.
+    /// Adds a source address of the peer; false if it has too many.
     pub(crate) fn learn_address(&mut self, address: SocketAddr) -> bool {
         if !self.addresses.contains(&address) {
             if self.addresses.len() >= ADDRESSES_MAX {
@@ -110,20 +110,20 @@ impl Session {
         true
     }
 
-    /// Whether the peer has been silent for so long that it is gone.
+    /// Whether the peer has been silent for too long, or did not connect in time.
     pub(crate) fn is_silent(&self, now: Instant) -> bool {
         let connecting = matches!(self.media, Media::Connecting { .. });
         now.saturating_duration_since(self.heard_at) > SILENCE_MAX
             || connecting && now.saturating_duration_since(self.began_at) > CONNECT_MAX
     }
 
-    /// Goes on from connecting when DTLS has agreed on keys. True when a viewer has begun.
+    /// Begins media once DTLS has keys; true if a viewer has begun.
     pub(crate) fn begin_media(&mut self, room: &Room) -> bool {
         let Media::Connecting { role, agreed } = &mut self.media else { return false };
         let Some((keys, to)) = self.peer.take_keys().zip(self.peer.remote()) else { return false };
         let (Ok(sealer), Ok(opener)) = (keys.sealer(), keys.opener()) else { return false };
         let agreed = std::mem::take(agreed);
-        // Sessions that began together report apart.
+        // Spreads the reports of sessions that began together.
         let report_at = self.began_at + REPORT_EVERY.mul_f64(fastrand::f64());
         match role {
             Role::Viewer => {
@@ -144,9 +144,9 @@ impl Session {
                 if streams.iter().any(|stream| stream.source.is_live()) {
                     room.ask_key_frame(self.channel);
                 }
-                let reel = room.library.as_ref().and_then(Library::deal);
-                let outlet = Outlet { sealer, to, transport_sequence: 0, reel };
-                self.media = Media::Viewing { outlet, opener, streams, report_at };
+                let file = room.library.as_ref().and_then(MediaFolder::deal);
+                let transport = ViewerTransport { sealer, to, transport_sequence: 0, file };
+                self.media = Media::Viewing { transport, opener, streams, report_at };
                 true
             }
             Role::Publisher => {
@@ -167,37 +167,37 @@ impl Session {
         }
     }
 
-    /// Takes in RTCP.
-    pub(crate) fn take_control(&mut self, datagram: &mut [u8], outside: &mut Outside<'_>) {
+    /// Handles RTCP.
+    pub(crate) fn take_control(&mut self, datagram: &mut [u8], context: &mut SessionContext<'_>) {
         let opener = match &self.media {
             Media::Connecting { .. } => return,
             Media::Viewing { opener, .. } | Media::Publishing { opener, .. } => opener,
         };
         let Some(plain) = opener.open_rtcp(datagram).ok().and_then(|len| datagram.get(..len)) else {
-            add(&outside.counters.datagrams_refused, 1);
+            add(&context.counters.datagrams_refused, 1);
             return;
         };
-        let Media::Viewing { outlet, streams, .. } = &mut self.media else { return };
+        let Media::Viewing { transport, streams, .. } = &mut self.media else { return };
         for packet in Compound::new(plain) {
             match packet {
                 Ok(Rtcp::ReceiverReport(report)) => {
-                    report.reports().for_each(|block| note_report(outside, &block));
+                    report.reports().for_each(|block| note_report(context, &block));
                 }
                 Ok(Rtcp::SenderReport(report)) => {
-                    report.reports().for_each(|block| note_report(outside, &block));
+                    report.reports().for_each(|block| note_report(context, &block));
                 }
                 Ok(Rtcp::Nack(nack)) => {
                     if let Some(stream) =
                         streams.iter_mut().find(|stream| stream.agreed.ssrc == nack.media_ssrc)
                     {
-                        resend(stream, outlet, nack.sequences(), outside);
+                        resend(stream, transport, nack.sequences(), context);
                     }
                 }
                 Ok(Rtcp::PictureLoss(_) | Rtcp::FullIntraRequest(_)) => {
-                    add(&outside.counters.key_frame_requests, 1);
+                    add(&context.counters.key_frame_requests, 1);
                     // The test card has a key frame each second and cannot make one sooner.
                     if streams.iter().any(|stream| matches!(stream.source, Source::LiveVideo(_))) {
-                        outside.room.ask_key_frame(self.channel);
+                        context.room.ask_key_frame(self.channel);
                     }
                 }
                 Ok(_) => {}
@@ -206,17 +206,17 @@ impl Session {
         }
     }
 
-    /// Takes in RTP: of a publisher it goes to the room, of a viewer nobody wants it.
-    pub(crate) fn take_media(&mut self, datagram: &mut [u8], outside: &mut Outside<'_>) {
+    /// Handles RTP: a publisher's goes to the room, a viewer's is ignored.
+    pub(crate) fn take_media(&mut self, datagram: &mut [u8], context: &mut SessionContext<'_>) {
         let Media::Publishing { opener, tracks, .. } = &mut self.media else { return };
         let Ok(header) = RtpHeader::parse(datagram) else {
-            add(&outside.counters.datagrams_refused, 1);
+            add(&context.counters.datagrams_refused, 1);
             return;
         };
         let Some(track) = tracks.iter_mut().find(|track| track.owns(&header)) else { return };
-        add(&outside.counters.published_packets, 1);
-        if let Some(burst) = track.open(&header, datagram, opener, outside.now, wall_clock_ns()) {
-            outside.room.play(&Arc::new(burst));
+        add(&context.counters.published_packets, 1);
+        if let Some(burst) = track.open(&header, datagram, opener, context.now, wall_clock_ns()) {
+            context.room.play(&Arc::new(burst));
         }
     }
 
@@ -229,11 +229,11 @@ impl Session {
         egress: &mut Egress,
     ) {
         match &mut self.media {
-            Media::Viewing { outlet, streams, report_at, .. } if *report_at <= now => {
+            Media::Viewing { transport, streams, report_at, .. } if *report_at <= now => {
                 *report_at = now + REPORT_EVERY;
                 for stream in streams {
-                    if stream.write_report(now, wall_clock, outlet, scratch) {
-                        egress.send_bytes(now, outlet.to, scratch);
+                    if stream.write_report(now, wall_clock, transport, scratch) {
+                        egress.send_bytes(now, transport.to, scratch);
                     }
                 }
             }
@@ -248,7 +248,7 @@ impl Session {
         }
     }
 
-    /// Asks for a key frame, if this is the publisher and it was not asked just now.
+    /// Requests a key frame if this is a publisher and [`KEY_FRAME_EVERY`] has passed since the last request.
     pub(crate) fn request_key_frame(&mut self, now: Instant, scratch: &mut Vec<u8>, egress: &mut Egress) {
         let Media::Publishing { sealer, to, tracks, key_frame_asked_at, .. } = &mut self.media else {
             return;
@@ -268,31 +268,31 @@ impl Session {
     }
 
     /// Tells a viewer that its streams end (RTCP BYE).
-    pub(crate) fn say_goodbye(&mut self, now: Instant, scratch: &mut Vec<u8>, egress: &mut Egress) {
-        let Media::Viewing { outlet, streams, .. } = &mut self.media else { return };
+    pub(crate) fn send_bye(&mut self, now: Instant, scratch: &mut Vec<u8>, egress: &mut Egress) {
+        let Media::Viewing { transport, streams, .. } = &mut self.media else { return };
         let ssrcs: Vec<u32> = streams.iter().map(|stream| stream.agreed.ssrc).collect();
         scratch.clear();
         let _ = RtcpWriter::reduced_size(scratch).bye(&ssrcs);
-        if outlet.sealer.seal_rtcp(scratch).is_ok() {
-            egress.send_bytes(now, outlet.to, scratch);
+        if transport.sealer.seal_rtcp(scratch).is_ok() {
+            egress.send_bytes(now, transport.to, scratch);
         }
     }
 }
 
-fn note_report(outside: &Outside<'_>, block: &ReportBlock) {
-    add(&outside.counters.receiver_reports, 1);
-    add(&outside.counters.fraction_lost_sum, block.fraction_lost.into());
+fn note_report(context: &SessionContext<'_>, block: &ReportBlock) {
+    add(&context.counters.receiver_reports, 1);
+    add(&context.counters.fraction_lost_sum, block.fraction_lost.into());
 }
 
 fn resend(
     stream: &mut Stream,
-    outlet: &mut Outlet,
+    transport: &mut ViewerTransport,
     sequences: impl Iterator<Item = u16>,
-    outside: &mut Outside<'_>,
+    context: &mut SessionContext<'_>,
 ) {
-    let (history, to) = (&outside.history[stream.source.place()], outlet.to);
+    let (history, to) = (&context.history[stream.source.place()], transport.to);
     for (number, sequence) in sequences.enumerate() {
-        add(&outside.counters.nacks_received, 1);
+        add(&context.counters.nacks_received, 1);
         let found = match stream.sent_as(sequence) {
             Resend::Packet { number, index } => {
                 history.find(number).map(|(burst, place)| (burst, place, index))
@@ -301,12 +301,12 @@ fn resend(
         };
         match found {
             Some((burst, place, index)) if number < RESENDS_MAX => {
-                outside
+                context
                     .egress
-                    .send(outside.now, to, |out| stream.write_again(burst, place, index, outlet, out));
-                add(&outside.counters.packets_resent, 1);
+                    .send(context.now, to, |out| stream.write_again(burst, place, index, transport, out));
+                add(&context.counters.packets_resent, 1);
             }
-            _ => add(&outside.counters.resend_misses, 1),
+            _ => add(&context.counters.resend_misses, 1),
         }
     }
 }

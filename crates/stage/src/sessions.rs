@@ -1,4 +1,4 @@
-//! A worker's sessions, found by their id, by the address of their peer, and by what they are subscribed to.
+//! A worker's sessions, by id, by peer address, and by subscribed source.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -9,7 +9,7 @@ use crate::room::source_for;
 use crate::session::{Media, Session};
 use crate::source::{Audience, Channel, Source};
 use crate::stun::local_ufrag;
-use crate::viewer::{Outlet, Stream};
+use crate::viewer::{Stream, ViewerTransport};
 
 pub(crate) struct Sessions {
     slots: Vec<Option<Session>>,
@@ -82,7 +82,7 @@ impl Sessions {
         self.get_mut(self.slot_of_id(id)?)
     }
 
-    /// The session of a datagram: by its source, or, for the first from there, by what its STUN request says.
+    /// The session of a datagram: by its source address or, for the first from there, by the ufrag of its STUN request.
     pub(crate) fn slot_of_datagram(&mut self, source: SocketAddr, datagram: &[u8]) -> Option<usize> {
         let named = local_ufrag(datagram).map(|ufrag| self.by_ufrag.get(ufrag).copied());
         match named {
@@ -101,7 +101,7 @@ impl Sessions {
         }
     }
 
-    /// Puts the streams of a viewer on the lists of what they play.
+    /// Adds a viewer's streams to the subscribers of their sources.
     pub(crate) fn subscribe(&mut self, slot: usize, audience: &Audience) {
         let Some(Some(Session { media: Media::Viewing { streams, .. }, .. })) = self.slots.get(slot) else {
             return;
@@ -120,7 +120,7 @@ impl Sessions {
         }
     }
 
-    /// Moves all viewers of a stream to what plays from now on.
+    /// Switches all viewers of a stream to what plays from now on.
     pub(crate) fn switch(
         &mut self,
         channel: Channel,
@@ -150,13 +150,17 @@ impl Sessions {
 
     /// Calls `each` for every stream that carries `source`.
     #[inline]
-    pub(crate) fn each_subscriber(&mut self, source: Source, mut each: impl FnMut(&mut Stream, &mut Outlet)) {
+    pub(crate) fn each_subscriber(
+        &mut self,
+        source: Source,
+        mut each: impl FnMut(&mut Stream, &mut ViewerTransport),
+    ) {
         for (slot, number) in &self.subscribers[source.place()] {
             if let Some(Some(session)) = self.slots.get_mut(*slot)
-                && let Media::Viewing { outlet, streams, .. } = &mut session.media
+                && let Media::Viewing { transport, streams, .. } = &mut session.media
                 && let Some(stream) = streams.get_mut(*number)
             {
-                each(stream, outlet);
+                each(stream, transport);
             }
         }
     }

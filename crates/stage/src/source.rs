@@ -1,4 +1,4 @@
-//! What plays: the sources of the room, and a burst of packets of one of them as every viewer gets it.
+//! The media sources of the room, and bursts of their packets as all viewers get them.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -26,15 +26,15 @@ impl Codec {
     }
 }
 
-/// A stream of the room, to which one publisher at a time publishes: by its place among the names that were asked for.
+/// A stream of the room, with at most one publisher, by the index of its name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Channel(u8);
 
 impl Channel {
-    /// How many streams a room has.
+    /// Most streams of a room.
     pub(crate) const COUNT: usize = 64;
 
-    /// The channel of that place.
+    /// The channel with that index.
     pub(crate) fn new(place: usize) -> Option<Self> {
         u8::try_from(place).ok().filter(|_| place < Self::COUNT).map(Self)
     }
@@ -44,7 +44,7 @@ impl Channel {
     }
 }
 
-/// A source of the room. The test card has one for each codec and size; a publisher's two are live.
+/// A source of the room. The test card has one for each codec and size, a publisher has two live ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Source {
     CardH264,
@@ -56,13 +56,13 @@ pub(crate) enum Source {
     LiveAudio(Channel),
 }
 
-/// Those of the test card.
+/// Number of test card sources.
 const CARDS: usize = 5;
 
 impl Source {
     pub(crate) const COUNT: usize = CARDS + 2 * Channel::COUNT;
 
-    /// All that show a picture.
+    /// All video sources.
     pub(crate) fn pictures() -> impl Iterator<Item = Self> {
         let live = (0..Channel::COUNT).filter_map(Channel::new).map(Self::LiveVideo);
         [Self::CardH264, Self::CardVp8, Self::CardLowH264, Self::CardLowVp8].into_iter().chain(live)
@@ -72,7 +72,7 @@ impl Source {
         matches!(self, Source::LiveVideo(_) | Source::LiveAudio(_))
     }
 
-    /// Its place in what is kept by source; below [`Self::COUNT`].
+    /// Its index in arrays by source; below [`Self::COUNT`].
     #[inline]
     pub(crate) fn place(self) -> usize {
         match self {
@@ -87,10 +87,10 @@ impl Source {
     }
 }
 
-/// How many viewers each source has, so that nobody makes frames that nobody sees.
+/// Viewers of each source, so that frames without viewers are not made.
 pub(crate) type Audience = [AtomicU32; Source::COUNT];
 
-/// Consecutive packets of one moment of a source: a frame of the test card, or a packet of the publisher.
+/// Consecutive packets of a source with one capture time: a frame of the test card, or a packet of a publisher.
 #[derive(Debug)]
 pub(crate) struct Burst {
     pub(crate) source: Source,
@@ -105,16 +105,16 @@ pub(crate) struct Burst {
     pub(crate) payloads: Vec<Vec<u8>>,
     /// Wall clock of its capture.
     pub(crate) captured: NtpTime,
-    /// The same on the clock that durations are taken from.
+    /// Monotonic time of its capture.
     pub(crate) captured_at: Instant,
 }
 
-/// How long packets are kept for retransmission. Twice a long round trip; later ones miss their playout anyway.
+/// How long packets are kept for retransmission: twice a long round trip. Later ones would miss their playout.
 const HISTORY: Duration = Duration::from_millis(1_000);
-/// And how many bursts at most, whatever their age.
+/// Most bursts kept, whatever their age.
 const HISTORY_BURSTS_MAX: usize = 1_024;
 
-/// The recent bursts of a source, shared with all that still send them.
+/// The recent bursts of a source, for retransmission.
 #[derive(Debug, Default)]
 pub(crate) struct History {
     bursts: VecDeque<Arc<Burst>>,

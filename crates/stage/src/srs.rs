@@ -1,4 +1,4 @@
-//! What SRS (Simple Realtime Server) does otherwise: where it is asked, what it answers, and what it makes of an offer.
+//! How SRS (Simple Realtime Server) differs: its paths, its refusals, and how it reads an offer.
 //!
 //! Sources: its documentation of WHIP and WHEP, ossrs/srs#4562 for the bodies of refusals (7.0.121 and later) and
 //! ossrs/srs#3838 for the connection that is closed without an answer (before).
@@ -6,13 +6,13 @@
 use http::StatusCode;
 
 use crate::peer::OfferError;
-use crate::room::Refusal;
+use crate::room::OfferRefused;
 
-/// Where it is asked to publish; the stream is named by `?app=live&stream=NAME`.
+/// Path for publishing; the stream is named by `?app=live&stream=NAME`.
 pub(crate) const WHIP: &str = "/rtc/v1/whip/";
-/// And to play.
+/// Path for playing.
 pub(crate) const WHEP: &str = "/rtc/v1/whep/";
-/// What a stream is called that the query does not name.
+/// Stream name if the query has none.
 const UNNAMED: &str = "livestream";
 
 /// The stream that a query names.
@@ -22,13 +22,15 @@ pub(crate) fn stream(query: &str) -> String {
 }
 
 /// The status and the body of a refusal: an error's number and its short name.
-pub(crate) fn refusal(refusal: &Refusal) -> (StatusCode, &'static str) {
+pub(crate) fn refusal(refusal: &OfferRefused) -> (StatusCode, &'static str) {
     match refusal {
-        Refusal::Occupied => (StatusCode::CONFLICT, "1028: StreamBusy"),
-        Refusal::Offer(OfferError::Malformed(_)) => (StatusCode::BAD_REQUEST, "5012: RtcSdpDecode"),
-        Refusal::Offer(_) => (StatusCode::BAD_REQUEST, "5018: RtcSdpExchange"),
-        // Its own bounds are not copied.
-        Refusal::Full(_) | Refusal::Streams => (StatusCode::SERVICE_UNAVAILABLE, "the stage is full"),
+        OfferRefused::Occupied => (StatusCode::CONFLICT, "1028: StreamBusy"),
+        OfferRefused::Offer(OfferError::Malformed(_)) => (StatusCode::BAD_REQUEST, "5012: RtcSdpDecode"),
+        OfferRefused::Offer(_) => (StatusCode::BAD_REQUEST, "5018: RtcSdpExchange"),
+        // SRS has no such limits.
+        OfferRefused::Full(_) | OfferRefused::Streams => {
+            (StatusCode::SERVICE_UNAVAILABLE, "the stage is full")
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! What the stage knows of itself: counters that workers bump without locks, and the snapshot that `/stats` serves.
+//! Counters of the stage: workers increment them without locks, and `/stats` serves a snapshot.
 
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -16,7 +16,7 @@ pub struct StageStats {
     pub viewers_total: u64,
     /// Offers refused with 503 because of `max_viewers`.
     pub viewers_refused: u64,
-    /// Whether somebody publishes by WHIP; otherwise the test card plays.
+    /// Whether there is a publisher; otherwise the test card plays.
     pub publishing: bool,
     /// Media packets given to the kernel, retransmissions included.
     pub packets_sent: u64,
@@ -30,7 +30,7 @@ pub struct StageStats {
     pub worker_frame_drops: u64,
     /// Sequence numbers that viewers reported missing (generic NACK, RFC 4585 §6.2.1).
     pub nacks_received: u64,
-    /// Packets sent again in answer.
+    /// Packets retransmitted in response.
     pub packets_resent: u64,
     /// NACKed packets that were too old to be sent again.
     pub resend_misses: u64,
@@ -58,7 +58,7 @@ pub struct WorkerStats {
     pub name: String,
     /// Viewers that it serves.
     pub viewers: u64,
-    /// Share of the last full second that it was not waiting, 0.0–1.0.
+    /// Share of the last full second in which it was not waiting, 0.0–1.0.
     pub busy_ratio: f64,
     /// Packets sent by it.
     pub packets_sent: u64,
@@ -68,7 +68,7 @@ pub struct WorkerStats {
     pub cpu_us: u64,
 }
 
-/// Counters of one worker, written by its thread alone.
+/// Counters of one worker, written only by its thread.
 #[derive(Debug, Default)]
 pub(crate) struct WorkerCounters {
     pub(crate) viewers: AtomicU64,

@@ -1,6 +1,6 @@
-//! The one thing that the stage reads of a STUN message itself: for which session it is.
+//! Reads from a STUN message which session it is for.
 
-/// The user name fragment of ours in a Binding request: the part of USERNAME before the colon (RFC 8445 §7.2.2).
+/// Our ufrag in a Binding request: the part of USERNAME before the colon (RFC 8445 §7.2.2).
 pub(crate) fn local_ufrag(datagram: &[u8]) -> Option<&str> {
     const BINDING_REQUEST: [u8; 2] = [0, 1];
     const USERNAME: u16 = 6;

@@ -1,4 +1,4 @@
-//! A viewer's streams: whose packets they carry, how these are numbered and sealed for this viewer alone.
+//! A viewer's streams: their source, and the numbering and SRTP of their packets for this viewer.
 
 use std::net::SocketAddr;
 use std::time::Instant;
@@ -7,58 +7,58 @@ use throng_media::rtcp::{Report, RtcpWriter, SenderInfo};
 use throng_media::rtp::{AbsCaptureTime, Extensions, HeaderFields, NtpTime, write_header};
 use throng_protocol::webrtc::srtp::{RTP_GROWTH_MAX, Sealer};
 
-use crate::peer::Agreed;
-use crate::reel::Reel;
+use crate::media_files::MediaFile;
+use crate::peer::NegotiatedMedia;
 use crate::source::{Burst, Source};
 
 /// A stream to a viewer.
 pub(crate) struct Stream {
-    pub(crate) agreed: Agreed,
-    /// What it carries.
+    pub(crate) agreed: NegotiatedMedia,
+    /// Its source.
     pub(crate) source: Source,
-    /// Nothing that was captured later is sent.
+    /// Media captured later is not sent.
     ends_at: Option<Instant>,
-    /// Since when it stutters, if it does.
+    /// Since when it stutters, if that is planted.
     stutters_from: Option<Instant>,
-    place: Place,
-    /// SRTP index of the next packet that was never sent before.
+    place: SourcePosition,
+    /// SRTP index of the next new packet.
     next_index: u64,
     rtx_index: u64,
     packets: u32,
     octets: u32,
-    /// RTP timestamp and capture time of what was sent last, for sender reports.
+    /// RTP timestamp and capture time of the last packet, for sender reports.
     last: Option<(u32, Instant)>,
 }
 
-/// Where the source's numbers lie in the stream's.
+/// How the source's packet numbers map to the stream's.
 #[derive(Clone, Copy, Debug)]
-enum Place {
-    /// Waiting for a burst to begin with.
+enum SourcePosition {
+    /// Waiting for a key frame.
     Waiting,
     /// Packet `origin` of the source is `index` of the stream, and so on; timestamps are shifted.
     Playing { origin: u64, index: u64, timestamp_shift: u32 },
 }
 
-/// The keys of a viewer and where its packets go.
-pub(crate) struct Outlet {
+/// A viewer's SRTP keys and destination.
+pub(crate) struct ViewerTransport {
     pub(crate) sealer: Sealer,
     pub(crate) to: SocketAddr,
     /// Transport-wide sequence number of the next packet.
     pub(crate) transport_sequence: u16,
-    /// Its file, where media has to be read.
-    pub(crate) reel: Option<Reel>,
+    /// Its file, if a disk limit is planted.
+    pub(crate) file: Option<MediaFile>,
 }
 
-impl Outlet {
-    /// Whether `burst` has been read and may be sent; what comes after it is asked for.
+impl ViewerTransport {
+    /// Whether as many bytes as `burst` have been read, so that it may be sent.
     #[inline]
     pub(crate) fn has_read(&mut self, burst: &Burst) -> bool {
-        let Some(reel) = &mut self.reel else { return true };
-        reel.take(burst.payloads.iter().map(Vec::len).sum())
+        let Some(file) = &mut self.file else { return true };
+        file.take(burst.payloads.iter().map(Vec::len).sum())
     }
 }
 
-/// What a NACK came to.
+/// The packet that a NACK requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Resend {
     /// The packet of the source to send again, with this SRTP index.
@@ -69,7 +69,7 @@ pub(crate) enum Resend {
 
 impl Stream {
     pub(crate) fn new(
-        agreed: Agreed,
+        agreed: NegotiatedMedia,
         source: Source,
         ends_at: Option<Instant>,
         stutters_from: Option<Instant>,
@@ -81,7 +81,7 @@ impl Stream {
             source,
             ends_at,
             stutters_from,
-            place: Place::Waiting,
+            place: SourcePosition::Waiting,
             next_index: first,
             rtx_index: u64::from(fastrand::u16(..0x7fff)),
             packets: 0,
@@ -90,11 +90,11 @@ impl Stream {
         }
     }
 
-    /// Carries `source` from its next key frame on.
+    /// Switches to `source` at its next key frame.
     pub(crate) fn switch(&mut self, source: Source) {
         if self.source != source {
             self.source = source;
-            self.place = Place::Waiting;
+            self.place = SourcePosition::Waiting;
         }
     }
 
@@ -110,7 +110,7 @@ impl Stream {
             return false;
         }
         match self.place {
-            Place::Playing { origin, .. } if burst.first_packet >= origin => true,
+            SourcePosition::Playing { origin, .. } if burst.first_packet >= origin => true,
             _ if !burst.key_frame => false,
             _ => {
                 self.begin(burst);
@@ -121,11 +121,11 @@ impl Stream {
 
     /// Sends nothing more until the next key frame.
     pub(crate) fn pause(&mut self) {
-        self.place = Place::Waiting;
+        self.place = SourcePosition::Waiting;
     }
 
     fn begin(&mut self, burst: &Burst) {
-        // A new source goes on in the stream's time: as much later as really passed since the last frame.
+        // Timestamps of a new source continue those of the stream by the time that has really passed.
         let timestamp = match self.last {
             None => burst.timestamp,
             Some((last, at)) => {
@@ -134,23 +134,23 @@ impl Stream {
                 last.wrapping_add((ticks as u32).max(1))
             }
         };
-        self.place = Place::Playing {
+        self.place = SourcePosition::Playing {
             origin: burst.first_packet,
             index: self.next_index,
             timestamp_shift: timestamp.wrapping_sub(burst.timestamp),
         };
     }
 
-    /// Appends packet `number_in_burst` of `burst` to `out`, sealed. False when it cannot be.
+    /// Appends packet `number_in_burst` of `burst` to `out` as SRTP; false if that fails.
     #[inline]
     pub(crate) fn write(
         &mut self,
         burst: &Burst,
         number_in_burst: usize,
-        outlet: &mut Outlet,
+        transport: &mut ViewerTransport,
         out: &mut Vec<u8>,
     ) -> bool {
-        let (Place::Playing { origin, index, timestamp_shift }, Some(payload)) =
+        let (SourcePosition::Playing { origin, index, timestamp_shift }, Some(payload)) =
             (self.place, burst.payloads.get(number_in_burst))
         else {
             return false;
@@ -168,12 +168,12 @@ impl Stream {
             timestamp,
             ssrc: self.agreed.ssrc,
         };
-        self.seal(&fields, index, burst, None, payload, outlet, out)
+        self.seal(&fields, index, burst, None, payload, transport, out)
     }
 
     /// Which packet of the source was sent with `sequence`.
     pub(crate) fn sent_as(&self, sequence: u16) -> Resend {
-        let Place::Playing { origin, index: first, .. } = self.place else { return Resend::Unknown };
+        let SourcePosition::Playing { origin, index: first, .. } = self.place else { return Resend::Unknown };
         // The newest index with these 16 bits.
         let newest = self.next_index.wrapping_sub(1);
         let back = u64::from((newest as u16).wrapping_sub(sequence));
@@ -185,16 +185,16 @@ impl Stream {
         }
     }
 
-    /// Appends what was sent as `index` once more: as RTX (RFC 4588) where agreed, otherwise the very same packet.
+    /// Appends the packet with `index` again: as RTX (RFC 4588) if negotiated, otherwise the identical packet.
     pub(crate) fn write_again(
         &mut self,
         burst: &Burst,
         number_in_burst: usize,
         index: u64,
-        outlet: &mut Outlet,
+        transport: &mut ViewerTransport,
         out: &mut Vec<u8>,
     ) -> bool {
-        let (Place::Playing { timestamp_shift, .. }, Some(payload)) =
+        let (SourcePosition::Playing { timestamp_shift, .. }, Some(payload)) =
             (self.place, burst.payloads.get(number_in_burst))
         else {
             return false;
@@ -207,13 +207,13 @@ impl Stream {
             ssrc: self.agreed.ssrc,
         };
         let Some((payload_type, ssrc)) = self.agreed.rtx else {
-            return self.seal(&fields, index, burst, None, payload, outlet, out);
+            return self.seal(&fields, index, burst, None, payload, transport, out);
         };
         let original = fields.sequence;
         let rtx_index = self.rtx_index;
         self.rtx_index += 1;
         fields = HeaderFields { payload_type, ssrc, sequence: rtx_index as u16, ..fields };
-        self.seal(&fields, rtx_index, burst, Some(original), payload, outlet, out)
+        self.seal(&fields, rtx_index, burst, Some(original), payload, transport, out)
     }
 
     #[inline]
@@ -224,15 +224,15 @@ impl Stream {
         burst: &Burst,
         original_sequence: Option<u16>,
         payload: &[u8],
-        outlet: &mut Outlet,
+        transport: &mut ViewerTransport,
         out: &mut Vec<u8>,
     ) -> bool {
         let start = out.len();
-        // Sealing another header with the same index would betray the key (AEAD nonces): a packet that may be sent
-        // again as it is carries no number that would differ.
+        // Sealing another header with the same index would expose the key (AEAD nonce reuse): without RTX a packet
+        // has no transport-wide number, which would differ.
         let transport_sequence = self.agreed.rtx.is_some().then(|| {
-            outlet.transport_sequence = outlet.transport_sequence.wrapping_add(1);
-            outlet.transport_sequence
+            transport.transport_sequence = transport.transport_sequence.wrapping_add(1);
+            transport.transport_sequence
         });
         let extensions = Extensions {
             abs_capture_time: Some(AbsCaptureTime { captured: burst.captured, clock_offset: None }),
@@ -247,7 +247,7 @@ impl Stream {
         let plain_len = out.len() - start;
         out.resize(start + plain_len + RTP_GROWTH_MAX, 0);
         let Some(packet) = out.get_mut(start..) else { return false };
-        match outlet.sealer.seal_rtp(packet, plain_len, header_len, fields.ssrc, index) {
+        match transport.sealer.seal_rtp(packet, plain_len, header_len, fields.ssrc, index) {
             Ok(len) => {
                 out.truncate(start + len);
                 true
@@ -256,12 +256,12 @@ impl Stream {
         }
     }
 
-    /// Appends a sender report (RFC 3550 §6.4.1), sealed; false before anything was sent.
+    /// Writes a sender report (RFC 3550 §6.4.1) as SRTCP to `scratch`; false before anything was sent.
     pub(crate) fn write_report(
         &self,
         now: Instant,
         wall_clock: NtpTime,
-        outlet: &mut Outlet,
+        transport: &mut ViewerTransport,
         scratch: &mut Vec<u8>,
     ) -> bool {
         let Some((timestamp, at)) = self.last else { return false };
@@ -276,6 +276,6 @@ impl Stream {
         };
         scratch.clear();
         let _ = RtcpWriter::compound(scratch, Report::Sender(&sender), &[], "throng-stage");
-        outlet.sealer.seal_rtcp(scratch).is_ok()
+        transport.sealer.seal_rtcp(scratch).is_ok()
     }
 }

@@ -1,4 +1,4 @@
-//! Planted work: further encryption or copying for each packet, so that a worker saturates at a load that a test chooses.
+//! Planted work per packet, encryption or copying, so that a worker saturates at a load that a test chooses.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -9,12 +9,12 @@ use crate::planted::Planted;
 /// Bytes that one pass encrypts: about a full packet.
 const PASS_LEN: usize = 1_200;
 
-/// CPU work that is spent for each packet.
+/// CPU work for each packet.
 pub(crate) struct PlantedWork {
     passes: u32,
     key: Option<LessSafeKey>,
     block: Vec<u8>,
-    /// From where to where bytes are copied.
+    /// Source and destination of the copies.
     copied: [Vec<u8>; 2],
     takes_turns: bool,
 }
@@ -31,7 +31,7 @@ impl PlantedWork {
         Self { passes, key, block: vec![0; PASS_LEN], copied, takes_turns: planted.shared_lock }
     }
 
-    /// Encrypts and copies as much as was planted, under `turn` if that was planted. The result goes nowhere.
+    /// Does the planted encryption and copying, under the lock `turn` if that is planted. The result is discarded.
     #[inline]
     pub(crate) fn spend(&mut self, turn: &Mutex<()>) {
         let _turn = self.takes_turns.then(|| turn.lock().unwrap_or_else(PoisonError::into_inner));

@@ -12,21 +12,21 @@ use throng_net::{ReceiveBatch, Received, wait};
 
 use crate::card::wall_clock_ns;
 use crate::egress::Egress;
-use crate::inbox::Order;
-use crate::intake::Intake;
+use crate::inbox::WorkerCommand;
+use crate::receive_limiter::ReceiveLimiter;
 use crate::room::Room;
-use crate::session::{Media, Outside, Session};
+use crate::session::{Media, Session, SessionContext};
 use crate::sessions::Sessions;
 use crate::source::{Burst, History, Source};
 use crate::stats::add;
 use crate::work::PlantedWork;
 
-/// How often timers of sessions are looked at.
+/// How often timers of sessions are checked.
 const TICK: Duration = Duration::from_millis(10);
-/// How long media is sent before datagrams, timers and orders have their turn again: who has more to send than it can must
-/// still hear who leaves.
+/// How long media is sent before datagrams, timers and commands are handled: an overloaded worker must still
+/// notice that sessions end.
 const MEDIA_TURN: Duration = Duration::from_millis(10);
-/// How many batches of datagrams are taken in before media has its turn again.
+/// Batches of datagrams received before media is sent again.
 const RECEIVE_TURNS: usize = 8;
 
 pub(crate) struct Worker {
@@ -36,7 +36,7 @@ pub(crate) struct Worker {
     egress: Egress,
     history: [History; Source::COUNT],
     work: PlantedWork,
-    intake: Intake,
+    receive_limiter: ReceiveLimiter,
     scratch: Vec<u8>,
     next_tick: Instant,
     load: Load,
@@ -56,7 +56,7 @@ impl Worker {
         let queue = Duration::from_millis(config.egress_queue_ms.into());
         let limit = config.egress_bps.map(|bps| (bps / share, queue));
         let work = PlantedWork::new(&config.planted);
-        let intake = Intake::new(config.planted.receive_rate, now);
+        let receive_limiter = ReceiveLimiter::new(config.planted.receive_rate, now);
         Self {
             index,
             room,
@@ -64,7 +64,7 @@ impl Worker {
             egress: Egress::new(socket, limit, now),
             history: std::array::from_fn(|_| History::default()),
             work,
-            intake,
+            receive_limiter,
             scratch: Vec::with_capacity(2_048),
             next_tick: now,
             load: Load { since: now, waited: Duration::ZERO },
@@ -73,7 +73,7 @@ impl Worker {
 
     /// Works until told to stop.
     pub(crate) fn run(mut self) {
-        let mut received = ReceiveBatch::new();
+        let mut received = ReceiveBatch::default();
         let room = Arc::clone(&self.room);
         let inbox = &room.workers[self.index].inbox;
         let mut is_behind = false;
@@ -81,19 +81,19 @@ impl Worker {
             if !is_behind {
                 self.rest();
             }
-            for order in inbox.take_orders() {
-                if matches!(order, Order::Stop) {
+            for command in inbox.take_commands() {
+                if matches!(command, WorkerCommand::Stop) {
                     return;
                 }
-                self.follow(order);
+                self.execute(command);
             }
             for _ in 0..RECEIVE_TURNS {
-                let most = self.intake.allowed(Instant::now());
+                let most = self.receive_limiter.allowed(Instant::now());
                 let count = received.receive(self.egress.socket().as_fd(), most).unwrap_or(0);
                 if count == 0 {
                     break;
                 }
-                self.intake.took(count);
+                self.receive_limiter.took(count);
                 self.take_in(&mut received, count);
             }
             let turn_ends = Instant::now() + MEDIA_TURN;
@@ -119,36 +119,36 @@ impl Worker {
         let begun = Instant::now();
         let until = self.egress.next_departure().map_or(self.next_tick, |leaves| leaves.min(self.next_tick));
         let timeout = until.saturating_duration_since(begun);
-        let socket = (self.intake.allowed(begun) > 0).then(|| self.egress.socket());
+        let socket = (self.receive_limiter.allowed(begun) > 0).then(|| self.egress.socket());
         wait(socket, &self.room.workers[self.index].inbox.waker, timeout);
         self.load.waited += begun.elapsed();
     }
 
-    fn follow(&mut self, order: Order) {
-        match order {
-            Order::Join(new) => self.sessions.add(Session::new(*new, Instant::now())),
-            Order::Leave(id) => {
+    fn execute(&mut self, command: WorkerCommand) {
+        match command {
+            WorkerCommand::Join(new) => self.sessions.add(Session::new(*new, Instant::now())),
+            WorkerCommand::Leave(id) => {
                 if let Some(slot) = self.sessions.slot_of_id(&id) {
-                    self.say_goodbye(slot);
+                    self.close_session(slot);
                 }
             }
-            Order::Candidate(id, candidate) => {
+            WorkerCommand::Candidate(id, candidate) => {
                 if let Some(session) = self.sessions.by_id(&id) {
                     session.peer.add_candidate(&candidate);
                 }
             }
-            Order::Live(channel, live) => {
+            WorkerCommand::Live(channel, live) => {
                 let has_card = self.room.config.emulates.has_card();
                 self.sessions.switch(channel, live, has_card, &self.room.audience);
             }
-            Order::KeyFrame(channel) => {
+            WorkerCommand::KeyFrame(channel) => {
                 let now = Instant::now();
                 let egress = &mut self.egress;
                 for session in self.sessions.iter_mut().filter(|session| session.channel == channel) {
                     session.request_key_frame(now, &mut self.scratch, egress);
                 }
             }
-            Order::Stop => {}
+            WorkerCommand::Stop => {}
         }
     }
 
@@ -163,7 +163,7 @@ impl Worker {
             };
             let Some(session) = self.sessions.get_mut(slot) else { continue };
             session.heard_at = now;
-            let mut outside = Outside {
+            let mut context = SessionContext {
                 now,
                 room: &self.room,
                 counters: &self.room.workers[self.index].counters,
@@ -171,8 +171,8 @@ impl Worker {
                 history: &self.history,
             };
             match classify(datagram) {
-                PacketKind::Rtcp => session.take_control(datagram, &mut outside),
-                PacketKind::Rtp => session.take_media(datagram, &mut outside),
+                PacketKind::Rtcp => session.take_control(datagram, &mut context),
+                PacketKind::Rtp => session.take_media(datagram, &mut context),
                 _ => {
                     let egress = &mut self.egress;
                     session
@@ -199,21 +199,21 @@ impl Worker {
         let lag = now.saturating_duration_since(burst.captured_at);
         self.counters().frame_lag_us.store(lag.as_micros() as u64, Relaxed);
         let (egress, work, turn) = (&mut self.egress, &mut self.work, &self.room.turn);
-        self.sessions.each_subscriber(burst.source, |stream, outlet| {
-            if let Some(reel) = &mut outlet.reel {
-                reel.read_ahead();
+        self.sessions.each_subscriber(burst.source, |stream, transport| {
+            if let Some(file) = &mut transport.file {
+                file.read_ahead();
             }
             if !stream.takes(&burst) {
                 return;
             }
-            if !outlet.has_read(&burst) {
+            if !transport.has_read(&burst) {
                 stream.pause();
                 return;
             }
-            let to = outlet.to;
+            let to = transport.to;
             for number in 0..burst.payloads.len() {
                 work.spend(turn);
-                egress.send(now, to, |out| stream.write(&burst, number, outlet, out));
+                egress.send(now, to, |out| stream.write(&burst, number, transport, out));
             }
         });
         self.history[burst.source.place()].keep(burst);
@@ -238,10 +238,10 @@ impl Worker {
         self.counters().viewers_connected.store(connected as u64, Relaxed);
     }
 
-    fn say_goodbye(&mut self, slot: usize) {
+    fn close_session(&mut self, slot: usize) {
         let now = Instant::now();
         if let Some(session) = self.sessions.get_mut(slot) {
-            session.say_goodbye(now, &mut self.scratch, &mut self.egress);
+            session.send_bye(now, &mut self.scratch, &mut self.egress);
         }
         self.end(slot);
     }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use throng_observation::RowSelector;
 use throng_observation::run::{DecodedRow, Row, RunData, RunInfo};
 
+use crate::table::list;
 use crate::{RunWriter, StoreError, Table, decoded, reader, selected};
 
 /// The format of `run.db` that this throng writes, and the newest that it reads.
@@ -124,7 +125,7 @@ impl RunFolder {
     /// # Errors
     /// As [`RunFolder::read`].
     pub fn decoded(path: impl AsRef<Path>) -> Result<Vec<DecodedRow>, StoreError> {
-        reader::at_one_moment(&database(path.as_ref())?, decoded::read_all)
+        reader::at_one_moment(&database(path.as_ref())?, list)
     }
 
     /// Shows `each` the rows of a table, one after the other, until it answers that it has enough.

@@ -1,230 +1,233 @@
-//! Watched hosts as they stand in their tables: series, samples, happenings, profiles.
+//! The tables of watched hosts: series, samples, events, profiles. A folder from before them has none, which reads as a run
+//! without hosts.
 
 use std::collections::HashMap;
 
-use rusqlite::types::Value;
-use rusqlite::{Connection, Row, Transaction, params};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use rusqlite::{Connection, Transaction};
 use throng_observation::RunTime;
 use throng_observation::host::{
-    Frame, HostData, HostEvent, HostEventKind, HostId, HostInfo, HostSample, HostSeries, Profile,
-    ProfileMethod, SeriesId, Stack,
+    Frame, HostData, HostEvent, HostId, HostInfo, HostSample, HostSeries, Profile, ProfileMethod, Stack,
 };
 
-use crate::reader::list;
-use crate::rows::{Cells, broken, int, opt, put};
-use crate::schema;
+use crate::cells::{Binder, Cells};
+use crate::table::{Column, Group, Stored, columns, create, list, put};
 use crate::waiting::WaitingHost;
 
-/// Writes everything of hosts that waits.
-pub(crate) fn put_all(db: &Transaction<'_>, waiting: &WaitingHost) -> rusqlite::Result<()> {
-    put(db, "host", &schema::HOST, waiting.hosts.values(), host)?;
-    put(db, "host_series", &schema::HOST_SERIES, waiting.series.values(), series)?;
-    let mut statement = db.prepare_cached(&schema::insert("host_sample", &schema::HOST_SAMPLE))?;
-    for sample in &waiting.samples {
-        // SQLite makes NULL of NaN, which is what it means here: nothing is known from then on.
-        statement.execute(params![sample.at.as_micros(), sample.series.0, sample.value])?;
+/// No column of these tables came later than its table.
+type Older = Option<&'static [(&'static str, &'static str)]>;
+
+columns! { HostInfo { host, name, facts, clock_error_us, watcher_cpu_us, watcher_rss_bytes } }
+
+impl Stored for HostInfo {
+    const TABLE: &'static str = "host";
+    const KEY: &'static str = "host";
+    const ORDER: &'static str = "host";
+    const OLDER: Older = Some(&[]);
+}
+
+// `upper_limit`, because LIMIT is a word of SQL.
+columns! { HostSeries { id = "series", host, metric, unit, labels, limit = "upper_limit" } }
+
+impl Stored for HostSeries {
+    const TABLE: &'static str = "host_series";
+    const KEY: &'static str = "series";
+    const ORDER: &'static str = "series";
+    const OLDER: Older = Some(&[]);
+}
+
+columns! { HostSample { at = "at_us", series, value as Value } }
+
+/// Samples are keyed by time first: they come in order of time, so each second goes to the end of the tree; by series
+/// first it would rewrite a page for each of several thousand series every second.
+impl Stored for HostSample {
+    const TABLE: &'static str = "host_sample";
+    const KEY: &'static str = "at_us, series";
+    const ORDER: &'static str = "at_us, series";
+    const OLDER: Older = Some(&[]);
+}
+
+/// A value of a sample. `NUMERIC` keeps whole values as integers of a byte or two; NULL stands for NaN: nothing is known
+/// from then on.
+struct Value;
+
+impl Group<f64> for Value {
+    fn columns(out: &mut Vec<Column>) {
+        out.push(Column::declared("value", "value NUMERIC"));
     }
-    put(db, "host_event", &schema::HOST_EVENT, &waiting.events, event)?;
+
+    fn bind(value: &f64, to: &mut Binder<'_, '_>) -> rusqlite::Result<()> {
+        // SQLite makes NULL of NaN.
+        to.put(value)
+    }
+
+    fn read(from: &mut Cells<'_, '_>) -> rusqlite::Result<f64> {
+        Ok(from.take::<Option<f64>>()?.unwrap_or(f64::NAN))
+    }
+}
+
+columns! { HostEvent { host, at = "at_us", kind, detail } }
+
+impl Stored for HostEvent {
+    const TABLE: &'static str = "host_event";
+    const ORDER: &'static str = "at_us, rowid";
+    const OLDER: Older = Some(&[]);
+}
+
+/// A profile without its frames and stacks, which have tables of their own.
+struct ProfileRow {
+    /// Its number; SQLite gives the next one to a row that has none.
+    profile: Option<i64>,
+    host: HostId,
+    moment: String,
+    started_at: RunTime,
+    duration_us: u64,
+    frequency_hz: u32,
+    method: ProfileMethod,
+    samples_lost: u64,
+    limits: Vec<String>,
+}
+
+columns! { ProfileRow {
+    profile, host, moment, started_at = "started_at_us", duration_us, frequency_hz, method, samples_lost, limits,
+} }
+
+impl Stored for ProfileRow {
+    const TABLE: &'static str = "host_profile";
+    const KEY: &'static str = "profile";
+    const ORDER: &'static str = "started_at_us, profile";
+    const OLDER: Older = Some(&[]);
+}
+
+struct FrameRow {
+    profile: i64,
+    frame: u32,
+    symbol: String,
+    module: String,
+}
+
+columns! { FrameRow { profile, frame, symbol, module } }
+
+impl Stored for FrameRow {
+    const TABLE: &'static str = "host_profile_frame";
+    const KEY: &'static str = "profile, frame";
+    const ORDER: &'static str = "profile, frame";
+    const OLDER: Older = Some(&[]);
+}
+
+struct StackRow {
+    profile: i64,
+    stack: u32,
+    pid: u32,
+    tid: u32,
+    thread: String,
+    count: u32,
+    frames: Vec<u32>,
+}
+
+columns! { StackRow { profile, stack, pid, tid, thread, count, frames } }
+
+impl Stored for StackRow {
+    const TABLE: &'static str = "host_profile_stack";
+    const KEY: &'static str = "profile, stack";
+    const ORDER: &'static str = "profile, stack";
+    const OLDER: Older = Some(&[]);
+}
+
+/// The statements that make the tables.
+pub(crate) fn create_all() -> String {
+    [
+        create::<HostInfo>(),
+        create::<HostSeries>(),
+        create::<HostSample>(),
+        create::<HostEvent>(),
+        create::<ProfileRow>(),
+        create::<FrameRow>(),
+        create::<StackRow>(),
+    ]
+    .concat()
+}
+
+/// Writes the rows of hosts that wait.
+pub(crate) fn put_all(db: &Transaction<'_>, waiting: &WaitingHost) -> rusqlite::Result<()> {
+    put(db, waiting.hosts.values())?;
+    put(db, waiting.series.values())?;
+    put(db, &waiting.samples)?;
+    put(db, &waiting.events)?;
     waiting.profiles.iter().try_for_each(|profile| put_profile(db, profile))
 }
 
-fn host(info: &HostInfo) -> Vec<Value> {
-    vec![
-        i64::from(info.host.0).into(),
-        info.name.clone().into(),
-        json(&info.facts),
-        int(info.clock_error_us),
-        int(info.watcher_cpu_us),
-        int(info.watcher_rss_bytes),
-    ]
-}
-
-fn series(series: &HostSeries) -> Vec<Value> {
-    vec![
-        i64::from(series.id.0).into(),
-        i64::from(series.host.0).into(),
-        series.metric.clone().into(),
-        key(series.unit),
-        json(&series.labels),
-        opt(series.limit),
-    ]
-}
-
-fn event(event: &HostEvent) -> Vec<Value> {
-    vec![
-        i64::from(event.host.0).into(),
-        event.at.as_micros().into(),
-        key(event.kind),
-        event.detail.clone().into(),
-    ]
-}
-
 fn put_profile(db: &Transaction<'_>, profile: &Profile) -> rusqlite::Result<()> {
-    let head = vec![
-        i64::from(profile.host.0).into(),
-        profile.moment.clone().into(),
-        profile.started_at.as_micros().into(),
-        int(profile.duration_us),
-        i64::from(profile.frequency_hz).into(),
-        key(profile.method),
-        int(profile.samples_lost),
-        json(&profile.limits),
-    ];
-    put(db, "host_profile", &schema::HOST_PROFILE, [&head], Clone::clone)?;
+    let row = ProfileRow {
+        profile: None,
+        host: profile.host,
+        moment: profile.moment.clone(),
+        started_at: profile.started_at,
+        duration_us: profile.duration_us,
+        frequency_hz: profile.frequency_hz,
+        method: profile.method,
+        samples_lost: profile.samples_lost,
+        limits: profile.limits.clone(),
+    };
+    put(db, [&row])?;
     let id = db.last_insert_rowid();
-    let frames = (0i64..).zip(&profile.frames).collect::<Vec<_>>();
-    put(db, "host_profile_frame", &schema::HOST_PROFILE_FRAME, &frames, |(number, frame)| {
-        vec![id.into(), (*number).into(), frame.symbol.clone().into(), frame.module.clone().into()]
-    })?;
-    let stacks = (0i64..).zip(&profile.stacks).collect::<Vec<_>>();
-    put(db, "host_profile_stack", &schema::HOST_PROFILE_STACK, &stacks, |(number, stack)| {
-        vec![
-            id.into(),
-            (*number).into(),
-            i64::from(stack.pid).into(),
-            i64::from(stack.tid).into(),
-            stack.thread.clone().into(),
-            i64::from(stack.count).into(),
-            json(&stack.frames),
-        ]
-    })
+    let frame = |(number, frame): (u32, &Frame)| FrameRow {
+        profile: id,
+        frame: number,
+        symbol: frame.symbol.clone(),
+        module: frame.module.clone(),
+    };
+    put(db, &(0..).zip(&profile.frames).map(frame).collect::<Vec<_>>())?;
+    let stack = |(number, stack): (u32, &Stack)| StackRow {
+        profile: id,
+        stack: number,
+        pid: stack.pid,
+        tid: stack.tid,
+        thread: stack.thread.clone(),
+        count: stack.count,
+        frames: stack.frames.clone(),
+    };
+    put(db, &(0..).zip(&profile.stacks).map(stack).collect::<Vec<_>>())
 }
 
-/// A word of an enum as everybody spells it.
-fn key(word: impl Serialize) -> Value {
-    match serde_json::to_value(word) {
-        Ok(serde_json::Value::String(key)) => key.into(),
-        _ => String::new().into(),
-    }
-}
-
-/// The word of that spelling; `None` for one that this throng does not know.
-fn word<T: DeserializeOwned>(key: String) -> Option<T> {
-    serde_json::from_value(serde_json::Value::String(key)).ok()
-}
-
-/// Lists and maps of text and numbers, which JSON can always hold.
-fn json(value: &impl Serialize) -> Value {
-    serde_json::to_string(value).unwrap_or_default().into()
-}
-
-fn from_json<T: DeserializeOwned>(cells: &mut Cells<'_, '_>) -> rusqlite::Result<T> {
-    let text: String = cells.take()?;
-    serde_json::from_str(&text).map_err(|error| broken(0, error))
-}
-
-/// Reads everything of hosts; nothing where the folder is older than the tables.
+/// Reads everything of hosts.
 pub(crate) fn read_all(db: &Connection) -> rusqlite::Result<HostData> {
-    let has_hosts = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name LIKE 'host%'";
-    if db.query_row(has_hosts, [], |row| row.get::<_, i64>(0))? == 0 {
-        return Ok(HostData::default());
-    }
-    let mut samples = list(db, "host_sample", &schema::HOST_SAMPLE, "at_us, series", read_sample)?;
+    let mut samples: Vec<HostSample> = list(db)?;
     // In memory, because the table is in order of time; in place, because they may be many millions. No two are alike.
     samples.sort_unstable_by_key(|sample| (sample.series, sample.at));
     Ok(HostData {
-        hosts: list(db, "host", &schema::HOST, "host", read_host)?,
-        series: list(db, "host_series", &schema::HOST_SERIES, "series", read_series)?,
+        hosts: list(db)?,
+        series: list(db)?,
         samples,
-        events: list(db, "host_event", &schema::HOST_EVENT, "at_us, rowid", read_event)?,
+        events: list(db)?,
         profiles: read_profiles(db)?,
     })
 }
 
-fn read_host(row: &Row<'_>) -> rusqlite::Result<HostInfo> {
-    let mut c = Cells::of(row);
-    Ok(HostInfo {
-        host: HostId(c.take()?),
-        name: c.take()?,
-        facts: from_json(&mut c)?,
-        clock_error_us: c.count()?,
-        watcher_cpu_us: c.count()?,
-        watcher_rss_bytes: c.count()?,
-    })
-}
-
-fn read_series(row: &Row<'_>) -> rusqlite::Result<HostSeries> {
-    let mut c = Cells::of(row);
-    Ok(HostSeries {
-        id: SeriesId(c.take()?),
-        host: HostId(c.take()?),
-        metric: c.take()?,
-        unit: word(c.take()?).unwrap_or_default(),
-        labels: from_json(&mut c)?,
-        limit: c.take()?,
-    })
-}
-
-fn read_sample(row: &Row<'_>) -> rusqlite::Result<HostSample> {
-    let mut c = Cells::of(row);
-    Ok(HostSample {
-        at: RunTime(c.take()?),
-        series: SeriesId(c.take()?),
-        value: c.take::<Option<f64>>()?.unwrap_or(f64::NAN),
-    })
-}
-
-fn read_event(row: &Row<'_>) -> rusqlite::Result<HostEvent> {
-    let mut c = Cells::of(row);
-    Ok(HostEvent {
-        host: HostId(c.take()?),
-        at: RunTime(c.take()?),
-        // A kind that this throng does not know is still something that the watcher said.
-        kind: word(c.take()?).unwrap_or(HostEventKind::Watcher),
-        detail: c.take()?,
-    })
-}
-
 fn read_profiles(db: &Connection) -> rusqlite::Result<Vec<Profile>> {
-    let mut profiles: Vec<(i64, Profile)> = db
-        .prepare(&schema::select(
-            "host_profile",
-            &[&["profile"][..], &schema::HOST_PROFILE].concat(),
-            "started_at_us, profile",
-        ))?
-        .query_map([], |row| {
-            let mut c = Cells::of(row);
-            Ok((c.take()?, read_profile(&mut c)?))
-        })?
-        .collect::<Result<_, _>>()?;
-    let place: HashMap<i64, usize> = profiles.iter().zip(0..).map(|((id, _), index)| (*id, index)).collect();
-    let frames = list(db, "host_profile_frame", &schema::HOST_PROFILE_FRAME, "profile, frame", |row| {
-        let mut c = Cells::of(row);
-        let (profile, _frame): (i64, i64) = (c.take()?, c.take()?);
-        Ok((profile, Frame { symbol: c.take()?, module: c.take()? }))
-    })?;
-    let stacks = list(db, "host_profile_stack", &schema::HOST_PROFILE_STACK, "profile, stack", |row| {
-        let mut c = Cells::of(row);
-        let (profile, _stack): (i64, i64) = (c.take()?, c.take()?);
-        let (pid, tid, thread, count) = (c.take()?, c.take()?, c.take()?, c.take()?);
-        Ok((profile, Stack { pid, tid, thread, count, frames: from_json(&mut c)? }))
-    })?;
-    for (id, frame) in frames {
-        if let Some((_, profile)) = place.get(&id).and_then(|at| profiles.get_mut(*at)) {
-            profile.frames.push(frame);
-        }
-    }
-    for (id, stack) in stacks {
-        if let Some((_, profile)) = place.get(&id).and_then(|at| profiles.get_mut(*at)) {
-            profile.stacks.push(stack);
-        }
-    }
-    Ok(profiles.into_iter().map(|(_, profile)| profile).collect())
-}
-
-fn read_profile(c: &mut Cells<'_, '_>) -> rusqlite::Result<Profile> {
-    Ok(Profile {
-        host: HostId(c.take()?),
-        moment: c.take()?,
-        started_at: RunTime(c.take()?),
-        duration_us: c.count()?,
-        frequency_hz: c.take()?,
-        method: word(c.take()?).unwrap_or(ProfileMethod::ThreadState),
-        samples_lost: c.count()?,
-        limits: from_json(c)?,
+    let rows: Vec<ProfileRow> = list(db)?;
+    let place: HashMap<_, usize> = rows.iter().zip(0..).map(|(row, index)| (row.profile, index)).collect();
+    let profile = |row: ProfileRow| Profile {
+        host: row.host,
+        moment: row.moment,
+        started_at: row.started_at,
+        duration_us: row.duration_us,
+        frequency_hz: row.frequency_hz,
+        method: row.method,
+        samples_lost: row.samples_lost,
+        limits: row.limits,
         frames: Vec::new(),
         stacks: Vec::new(),
-    })
+    };
+    let mut profiles: Vec<Profile> = rows.into_iter().map(profile).collect();
+    for FrameRow { profile, symbol, module, .. } in list(db)? {
+        if let Some(profile) = place.get(&Some(profile)).and_then(|at| profiles.get_mut(*at)) {
+            profile.frames.push(Frame { symbol, module });
+        }
+    }
+    for StackRow { profile, pid, tid, thread, count, frames, .. } in list(db)? {
+        if let Some(profile) = place.get(&Some(profile)).and_then(|at| profiles.get_mut(*at)) {
+            profile.stacks.push(Stack { pid, tid, thread, count, frames });
+        }
+    }
+    Ok(profiles)
 }

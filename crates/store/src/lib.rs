@@ -4,28 +4,27 @@
 //! SIGTERM, `kill -9`, a full disk) leaves a folder that reads back to its last committed second and says that it
 //! is partial. The schema is described in `docs/run-folder.md`.
 
-mod schema;
-
-mod folder;
-pub use folder::{FORMAT, HostFile, RunFolder};
+mod cells;
+mod table;
 
 mod canary;
-mod decoded;
+mod host;
+mod info;
+mod rows;
+mod schema;
+mod search;
+
 mod error;
 pub use error::StoreError;
 
+mod waiting;
 mod writer;
 pub use writer::RunWriter;
 
-mod waiting;
-
-mod rows;
-
-mod host;
-
-mod search;
-
+mod decoded;
 mod reader;
-
 mod selected;
 pub use selected::Table;
+
+mod folder;
+pub use folder::{FORMAT, HostFile, RunFolder};

@@ -1,229 +1,72 @@
-//! The steps of a search, and how users fared: tables that a folder from before them has not.
+//! The steps of a search, and how well users were served: tables that folders of the first versions lack.
 
-use std::collections::BTreeSet;
+use throng_observation::{Clause, ExperienceRow, Goal, HoldOutcome, HoldRow};
 
-use rusqlite::types::Value;
-use rusqlite::{Connection, Row, Transaction};
-use throng_observation::run::CohortId;
-use throng_observation::{Clause, ExperienceRow, HoldOutcome, HoldRow, Purpose, RunTime};
+use crate::table::{Stored, array_columns, columns};
 
-use crate::reader::list;
-use crate::rows::{Cells, int, opt, put};
-use crate::waiting::Waiting;
+columns! { ExperienceRow { second, cohort, users, bad, uncounted_milli, clauses as ByClause } }
 
-/// Columns of `experience`; the last are the clauses, by [`Clause::key`].
-pub(crate) const EXPERIENCE: [&str; 12] = [
-    "second",
-    "cohort",
-    "users",
-    "bad",
-    "uncounted_milli",
-    "not_connected",
-    "no_media",
-    "loss",
-    "delay",
-    "fps",
-    "freeze",
-    "jitter",
-];
-
-/// Columns of `hold`.
-pub(crate) const HOLD: [&str; 24] = [
-    "number",
-    "repetition",
-    "purpose",
-    "users",
-    "from_us",
-    "judged_from_us",
-    "until_us",
-    "seconds",
-    "bad_seconds_clean",
-    "bad_seconds_acceptable",
-    "bad_seconds_broken",
-    "passed_clean",
-    "passed_acceptable",
-    "passed_broken",
-    "user_seconds",
-    "bad_user_seconds",
-    "limited_seconds",
-    "recovery_ms",
-    "why",
-    "value",
-    "bad_stretches",
-    "broke_at_us",
-    "bad_to_the_end",
-    "step",
-];
-
-/// The statements that make the tables.
-pub(crate) const CREATE: &str = "
-         CREATE TABLE experience (second INTEGER NOT NULL, cohort INTEGER NOT NULL, users INTEGER NOT NULL,
-             bad INTEGER NOT NULL, uncounted_milli INTEGER NOT NULL, not_connected INTEGER NOT NULL, no_media INTEGER NOT NULL, loss INTEGER NOT NULL,
-             delay INTEGER NOT NULL, fps INTEGER NOT NULL, freeze INTEGER NOT NULL, jitter INTEGER NOT NULL);
-         CREATE TABLE hold (number INTEGER PRIMARY KEY, repetition INTEGER NOT NULL, purpose TEXT NOT NULL,
-             users INTEGER NOT NULL, from_us INTEGER NOT NULL, judged_from_us INTEGER, until_us INTEGER,
-             seconds INTEGER NOT NULL, bad_seconds_clean INTEGER NOT NULL, bad_seconds_acceptable INTEGER NOT NULL,
-             bad_seconds_broken INTEGER NOT NULL, passed_clean TEXT NOT NULL, passed_acceptable TEXT NOT NULL,
-             passed_broken TEXT NOT NULL, user_seconds INTEGER NOT NULL, bad_user_seconds INTEGER NOT NULL,
-             limited_seconds INTEGER NOT NULL, recovery_ms INTEGER, why TEXT, value TEXT,
-             bad_stretches INTEGER NOT NULL, broke_at_us INTEGER,
-             bad_to_the_end INTEGER NOT NULL, step INTEGER NOT NULL);";
-
-/// Writes what waits.
-pub(crate) fn put_all(db: &Transaction<'_>, waiting: &Waiting) -> rusqlite::Result<()> {
-    put(db, "experience", &EXPERIENCE, &waiting.experience, experience)?;
-    put(db, "hold", &HOLD, waiting.holds.values(), hold)
+impl Stored for ExperienceRow {
+    const TABLE: &'static str = "experience";
+    const ORDER: &'static str = "second, cohort";
+    const OLDER: Option<&'static [(&'static str, &'static str)]> = Some(&[("uncounted_milli", "0")]);
 }
 
-/// Reads both tables, empty where there are none.
-pub(crate) fn read_all(db: &Connection) -> rusqlite::Result<(Vec<ExperienceRow>, Vec<HoldRow>)> {
-    let has_them =
-        "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name IN ('experience', 'hold')";
-    if db.query_row(has_them, [], |row| row.get::<_, i64>(0))? < 2 {
-        return Ok(Default::default());
-    }
-    let columns = known(db, "experience", EXPERIENCE)?;
-    let experience = list(db, "experience", &columns, "second, cohort", read_experience)?;
-    Ok((experience, list(db, "hold", &known(db, "hold", HOLD)?, "number", read_hold)?))
-}
+array_columns! { ByClause: [u32; Clause::ALL.len()], Clause::ALL.map(Clause::key) }
 
-/// The columns of a table, and what stands for those that came later than this file.
-fn known<const N: usize>(
-    db: &Connection,
-    table: &str,
-    columns: [&'static str; N],
-) -> rusqlite::Result<[&'static str; N]> {
-    let mut statement = db.prepare("SELECT name FROM pragma_table_info(?1)")?;
-    let known: BTreeSet<String> =
-        statement.query_map([table], |row| row.get(0))?.collect::<Result<_, _>>()?;
-    Ok(columns.map(|column| if known.contains(column) { column } else { absent(column) }))
-}
+columns! { HoldRow {
+    number, repeat = "repetition", purpose, users, from = "from_us", judged_from = "judged_from_us", until = "until_us",
+    seconds, bad_seconds as BadSecondsByGoal, passed as OutcomeByGoal, user_seconds, bad_user_seconds, limited_seconds,
+    recovery_ms, why, value, bad_stretches, broke_at = "broke_at_us", bad_to_the_end, step,
+} }
 
-/// What stands for a column that is not there.
-fn absent(column: &str) -> &'static str {
-    match column {
-        "bad_stretches" | "uncounted_milli" => "0",
-        "step" => "1",
-        // What failed there failed by the rule of then: for as long as it was looked at.
-        "bad_to_the_end" => "passed_acceptable = 'no'",
-        _ => "NULL",
-    }
-}
-
-fn experience(row: &ExperienceRow) -> Vec<Value> {
-    let mut values: Vec<Value> = vec![row.second.into(), i64::from(row.cohort.0).into()];
-    values.extend(
-        [row.users, row.bad, row.uncounted_milli]
-            .into_iter()
-            .chain(row.clauses)
-            .map(|count| i64::from(count).into()),
-    );
-    values
-}
-
-fn hold(row: &HoldRow) -> Vec<Value> {
-    let mut values: Vec<Value> = vec![
-        i64::from(row.number).into(),
-        i64::from(row.repeat).into(),
-        row.purpose.key().to_owned().into(),
-        i64::from(row.users).into(),
-        row.from.0.into(),
-        opt(row.judged_from.map(|at| at.0)),
-        opt(row.until.map(|at| at.0)),
-        i64::from(row.seconds).into(),
-    ];
-    values.extend(row.bad_seconds.iter().map(|seconds| Value::from(i64::from(*seconds))));
-    values.extend(row.passed.iter().map(|passed| Value::from(passed.key().to_owned())));
-    values.extend([
-        int(row.user_seconds),
-        int(row.bad_user_seconds),
-        i64::from(row.limited_seconds).into(),
-        opt(row.recovery_ms.map(|ms| i64::try_from(ms).unwrap_or(i64::MAX))),
-        opt(row.why.clone()),
-        opt(row.value.clone()),
-        i64::from(row.bad_stretches).into(),
-        opt(row.broke_at.map(|at| at.0)),
-        row.bad_to_the_end.into(),
-        i64::from(row.step).into(),
+impl Stored for HoldRow {
+    const TABLE: &'static str = "hold";
+    const KEY: &'static str = "number";
+    const ORDER: &'static str = "number";
+    const OLDER: Option<&'static [(&'static str, &'static str)]> = Some(&[
+        ("value", "NULL"),
+        ("bad_stretches", "0"),
+        ("broke_at_us", "NULL"),
+        // A load that failed there failed by the rule of that time: for as long as it was judged.
+        ("bad_to_the_end", "passed_acceptable = 'no'"),
+        ("step", "1"),
     ]);
-    values
 }
 
-fn read_experience(row: &Row<'_>) -> rusqlite::Result<ExperienceRow> {
-    let mut c = Cells::of(row);
-    let mut read = ExperienceRow {
-        second: c.take()?,
-        cohort: CohortId(c.take()?),
-        users: c.take()?,
-        bad: c.take()?,
-        uncounted_milli: c.take()?,
-        clauses: [0; Clause::ALL.len()],
-    };
-    for clause in &mut read.clauses {
-        *clause = c.take()?;
-    }
-    Ok(read)
+array_columns! {
+    BadSecondsByGoal: [u32; Goal::ALL.len()],
+    ["bad_seconds_clean", "bad_seconds_acceptable", "bad_seconds_broken"]
 }
 
-fn read_hold(row: &Row<'_>) -> rusqlite::Result<HoldRow> {
-    let mut c = Cells::of(row);
-    let mut read = HoldRow {
-        number: c.take()?,
-        repeat: c.take()?,
-        purpose: word(&mut c, Purpose::ALL, Purpose::key)?,
-        users: c.take()?,
-        from: RunTime(c.take()?),
-        judged_from: c.take::<Option<i64>>()?.map(RunTime),
-        until: c.take::<Option<i64>>()?.map(RunTime),
-        seconds: c.take()?,
-        ..HoldRow::default()
-    };
-    for seconds in &mut read.bad_seconds {
-        *seconds = c.take()?;
-    }
-    for passed in &mut read.passed {
-        *passed =
-            word(&mut c, [HoldOutcome::Undecided, HoldOutcome::Yes, HoldOutcome::No], HoldOutcome::key)?;
-    }
-    read.user_seconds = c.count()?;
-    read.bad_user_seconds = c.count()?;
-    read.limited_seconds = c.take()?;
-    read.recovery_ms = c.take::<Option<i64>>()?.and_then(|ms| u64::try_from(ms).ok());
-    read.why = c.take()?;
-    read.value = c.take()?;
-    read.bad_stretches = c.take()?;
-    read.broke_at = c.take::<Option<i64>>()?.map(RunTime);
-    read.bad_to_the_end = c.take()?;
-    read.step = c.take()?;
-    Ok(read)
-}
-
-/// The value that is called so; an unknown word, of a later throng, reads as the first.
-fn word<T: Copy + Default, const N: usize>(
-    c: &mut Cells<'_, '_>,
-    all: [T; N],
-    key: impl Fn(T) -> &'static str,
-) -> rusqlite::Result<T> {
-    let text: String = c.take()?;
-    Ok(all.into_iter().find(|value| key(*value) == text).unwrap_or_default())
+array_columns! {
+    OutcomeByGoal: [HoldOutcome; Goal::ALL.len()],
+    ["passed_clean", "passed_acceptable", "passed_broken"]
 }
 
 #[cfg(test)]
 mod tests {
+    use rusqlite::Connection;
+    use throng_observation::run::CohortId;
+    use throng_observation::{Purpose, RunTime};
+
     use super::*;
-    use throng_observation::{Goal, SecondClosed};
+    use crate::table::{columns_of, create, list, put};
 
     #[test]
-    fn the_columns_of_experience_end_with_the_clauses() {
-        assert_eq!(EXPERIENCE[5..], Clause::ALL.map(Clause::key));
-        assert_eq!(Goal::ALL.len(), HoldRow::default().passed.len());
+    fn the_columns_by_goal_are_in_the_order_of_the_goals() {
+        let names: Vec<_> = columns_of::<HoldRow>().iter().map(|column| column.name).collect();
+        for kind in ["bad_seconds", "passed"] {
+            let of_kind: Vec<_> = names.iter().filter(|name| name.starts_with(kind)).copied().collect();
+            assert_eq!(of_kind, Goal::ALL.map(|goal| format!("{kind}_{}", goal.key())));
+        }
     }
 
     #[test]
     fn holds_and_experience_read_back_as_they_were() {
         let mut db = Connection::open_in_memory().unwrap();
-        db.execute_batch(CREATE).unwrap();
-        let seen = ExperienceRow {
+        db.execute_batch(&(create::<ExperienceRow>() + &create::<HoldRow>())).unwrap();
+        let experience = ExperienceRow {
             second: 3,
             cohort: CohortId(1),
             users: 9,
@@ -231,7 +74,7 @@ mod tests {
             uncounted_milli: 1_500,
             clauses: [1, 2, 3, 4, 5, 6, 7],
         };
-        let step = HoldRow {
+        let hold = HoldRow {
             number: 2,
             repeat: 1,
             purpose: Purpose::Confirm,
@@ -252,13 +95,19 @@ mod tests {
             bad_to_the_end: true,
             ..HoldRow::default()
         };
-        let mut waiting = Waiting::default();
-        let closed = SecondClosed { second: 3, experience: vec![seen], is_generator_limited: false };
-        assert!(waiting.keep(throng_observation::run::Row::SecondClosed(closed)));
-        assert!(waiting.keep(throng_observation::run::Row::Hold(Box::new(step.clone()))));
-        let moment = db.transaction().unwrap();
-        put_all(&moment, &waiting).unwrap();
-        moment.commit().unwrap();
-        assert_eq!(read_all(&db).unwrap(), (vec![seen], vec![step]));
+        let transaction = db.transaction().unwrap();
+        put(&transaction, &[experience]).unwrap();
+        put(&transaction, std::slice::from_ref(&hold)).unwrap();
+        transaction.commit().unwrap();
+        assert_eq!(list::<ExperienceRow>(&db).unwrap(), [experience]);
+        assert_eq!(list::<HoldRow>(&db).unwrap(), [hold]);
+        db.execute_batch("UPDATE hold SET purpose = 'again'; ALTER TABLE hold DROP COLUMN bad_to_the_end;")
+            .unwrap();
+        let older = list::<HoldRow>(&db).unwrap().remove(0);
+        assert_eq!(
+            (older.purpose, older.bad_to_the_end),
+            (Purpose::Retest, false),
+            "keys of earlier versions"
+        );
     }
 }

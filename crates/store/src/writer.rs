@@ -2,12 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use rusqlite::{Connection, Transaction, params};
+use rusqlite::{Connection, Transaction};
 use throng_observation::RunTime;
 use throng_observation::run::{Ending, Row, RunInfo};
 
+use crate::table::put;
 use crate::waiting::Waiting;
-use crate::{FORMAT, StoreError, rows, schema};
+use crate::{FORMAT, StoreError, canary, host, info, schema};
 
 /// Pages that SQLite keeps in memory. By default it is two megabytes, as much as thirty viewers.
 const CACHE_KIB: i32 = 512;
@@ -68,7 +69,7 @@ impl RunWriter {
     /// # Errors
     /// [`StoreError::DiskFull`] and others; the folder then reads as `unfinished`.
     pub fn finish(mut self, ending: Ending, ended_at: RunTime) -> Result<(), StoreError> {
-        self.transact(|transaction| rows::put_ending(transaction, ending, ended_at))?;
+        self.transact(|transaction| info::put_ending(transaction, ending, ended_at))?;
         // Back from the write-ahead log to one file that can be copied, mailed and read from a read-only disk. Should
         // that fail for want of room, the log stays beside the file and reads just as well.
         let _ = self.connection.pragma_update(None, "journal_mode", "DELETE");
@@ -112,8 +113,8 @@ impl RunWriter {
         let transaction = self.connection.transaction()?;
         transaction.pragma_update(None, "application_id", schema::APPLICATION_ID)?;
         transaction.pragma_update(None, "user_version", FORMAT)?;
-        transaction.execute_batch(&schema::create())?;
-        rows::put_info(&transaction, info)?;
+        transaction.execute_batch(&schema::create_all())?;
+        info::put(&transaction, info)?;
         transaction.commit()
     }
 
@@ -124,11 +125,8 @@ impl RunWriter {
         let lost = self.rows_lost;
         let result = (|| {
             let transaction = self.connection.transaction()?;
-            rows::put_all(&transaction, &self.waiting)?;
-            transaction.execute(
-                "INSERT OR REPLACE INTO info (key, value) VALUES ('rows_lost', ?1)",
-                params![lost.to_string()],
-            )?;
+            put_all(&transaction, &self.waiting)?;
+            info::set(&transaction, "rows_lost", Some(lost.to_string()))?;
             also(&transaction)?;
             transaction.commit()
         })();
@@ -137,4 +135,20 @@ impl RunWriter {
         self.rows_lost_stored = lost;
         Ok(())
     }
+}
+
+/// Writes all rows that wait.
+fn put_all(db: &Transaction<'_>, waiting: &Waiting) -> rusqlite::Result<()> {
+    put(db, &waiting.crowd)?;
+    put(db, &waiting.series)?;
+    put(db, &waiting.sent)?;
+    put(db, waiting.participants.values())?;
+    put(db, waiting.tracks.values())?;
+    put(db, &waiting.layer_switches)?;
+    put(db, &waiting.generator)?;
+    put(db, &waiting.events)?;
+    put(db, &waiting.experience)?;
+    put(db, waiting.holds.values())?;
+    canary::put_all(db, &waiting.canary)?;
+    host::put_all(db, &waiting.host)
 }

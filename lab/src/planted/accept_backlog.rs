@@ -1,5 +1,4 @@
-//! A server that accepts connections slowly, with a short queue before it: those who come at once are turned away by the
-//! kernel.
+//! A server that accepts connections slowly, with a short accept queue: the kernel refuses simultaneous connections.
 
 use super::Planted;
 use crate::search::{Lab, Outcome};
@@ -18,6 +17,6 @@ fn plant(lab: &Lab) -> anyhow::Result<Outcome> {
     let stage = Stage::start(lab, None, &["--backlog", "4", "--accept-pause-ms", "400"])?;
     let watch = format!("pid={}", stage.pid());
     let answer = lab.find(None, "accept-backlog", &stage.url, &watch, &["--ceiling", "100"])?;
-    // How many come at once depends on the search's steps: there is no number of viewers that is the limit.
+    // The number of simultaneous connections depends on the steps of the search: no number of viewers is the limit.
     Ok(Outcome { answer, truth: None })
 }

@@ -1,5 +1,5 @@
-//! Every core of the host busy with the server. The generator shares the host, so the server is given a lower priority:
-//! what is left of the cores is the server's limit.
+//! All cores of the host are busy with the server. The generator shares the host, so the server has a lower priority: the rest of the
+//! CPU time is its limit.
 
 use std::process::Command;
 
@@ -24,6 +24,6 @@ fn plant(lab: &Lab) -> anyhow::Result<Outcome> {
     let stage = Stage::of(&mut command)?;
     let watch = format!("pid={}", stage.pid());
     let answer = lab.find(None, "all-cores", &stage.url, &watch, &["--ceiling", "400"])?;
-    // The crowd takes its own part of the cores, which is not known beforehand.
+    // The crowd's own CPU use is not known beforehand.
     Ok(Outcome { answer, truth: None })
 }

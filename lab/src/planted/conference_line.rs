@@ -1,4 +1,4 @@
-//! A conference on the real Janus behind a shaper: what comes out grows with the square of the crowd.
+//! A conference on the real Janus behind a shaper: the traffic grows with the square of the crowd.
 
 use std::net::Ipv4Addr;
 

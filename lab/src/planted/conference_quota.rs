@@ -1,4 +1,4 @@
-//! A conference on the real Janus whose control group has less than a core: field report 1 on a small virtual machine.
+//! A conference on the real Janus whose control group has less than a core, as on a small virtual machine.
 
 use std::net::Ipv4Addr;
 

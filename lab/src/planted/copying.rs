@@ -1,4 +1,4 @@
-//! A thread that does little but move bytes about.
+//! A thread that mostly copies bytes.
 
 use super::Planted;
 use crate::search::{Lab, Outcome};
@@ -7,7 +7,7 @@ use crate::stage::{CpuOf, Stage};
 pub(super) const PLANTED: Planted = Planted {
     name: "copying",
     what: "stage, 1 worker, 2 MB copied for each packet",
-    // The stage has a setting for more workers, so the full thread is the cause; what fills it has to be said beside it.
+    // The stage has a setting for more workers, so the full thread is the cause, explained by copying.
     expects: &["one_thread_full", "copy_dominated"],
     verdict: "found",
     is_short: false,

@@ -1,10 +1,10 @@
-//! A server that dies of its load and is started again each time: a fault, not a limit.
+//! A server that crashes under its load and is restarted each time: a bug, not a limit.
 
 use super::Planted;
 use crate::search::{Lab, Outcome};
 use crate::stage::Stage;
 
-/// The viewer whom it does not survive.
+/// The viewer at which it crashes.
 const FATAL: u32 = 15;
 
 pub(super) const PLANTED: Planted = Planted {

@@ -1,4 +1,4 @@
-//! The real Janus with few open files: each viewer takes some.
+//! The real Janus with a low limit of open files, of which each viewer needs some.
 
 use std::net::Ipv4Addr;
 use std::process::{Command, Stdio};

@@ -1,5 +1,5 @@
-//! Media that has to be read from a slow disk, a file for each viewer: a loop device with ext4 and a throttle, and the same
-//! files in memory, where nothing is slow.
+//! Media read from a slow disk, a file for each viewer: a loop device with ext4 and a throttle, and the same files in memory without a
+//! limit.
 
 use std::path::Path;
 use std::process::Command;
@@ -24,7 +24,7 @@ pub(super) const PLANTED: Planted = Planted {
     plant,
 };
 
-/// The same files in memory: no limit within what is tried.
+/// The same files in memory: no limit within the range of the search.
 pub(super) const IN_MEMORY: Planted = Planted {
     name: "files in memory",
     what: "stage, a file for each viewer in memory (tmpfs), up to 30 viewers",
@@ -65,7 +65,7 @@ fn write_files(folder: &Path) -> anyhow::Result<()> {
     run("sync", &[]).map(drop)
 }
 
-/// A file system on a device of its own, gone when dropped.
+/// A file system on a loop device, removed when dropped.
 struct Disk {
     device: String,
     folder: tempfile::TempDir,

@@ -1,4 +1,4 @@
-//! A generator that is given too little CPU: no verdict on the server is the right answer.
+//! A generator with too little CPU time: the right answer is no verdict on the server.
 
 use super::Planted;
 use crate::cgroup::Group;

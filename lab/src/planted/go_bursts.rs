@@ -1,4 +1,4 @@
-//! All cores for a moment at each key frame, and hardly anything between: no second's mean shows it.
+//! Bursts of CPU use on all cores at each key frame, and hardly any between: the mean of a second does not show them.
 
 use super::Planted;
 use crate::pion;

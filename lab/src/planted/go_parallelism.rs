@@ -1,4 +1,4 @@
-//! A Go program that works on one core at once: no thread of it is full for long, because the runtime moves the work about.
+//! A Go program limited to one core: no thread of it is full for long, because the runtime moves work between threads.
 
 use super::Planted;
 use crate::pion;

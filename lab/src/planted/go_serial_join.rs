@@ -1,4 +1,4 @@
-//! Each join takes two seconds, and one is answered at a time.
+//! Joins that take two seconds each and are answered one at a time.
 
 use super::Planted;
 use crate::pion;

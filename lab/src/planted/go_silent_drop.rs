@@ -1,4 +1,4 @@
-//! A server that drops packets before they reach its socket and repeats what is asked for: nothing outside of it shows it.
+//! A server that drops packets before its socket and answers NACKs: no counter outside of it shows the drops.
 
 use super::Planted;
 use crate::pion;

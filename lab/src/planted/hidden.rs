@@ -1,5 +1,4 @@
-//! A limit inside the server that shows in no counter of the host: the honest answer is that it is not a resource one can
-//! see.
+//! A limit inside the server that no counter of the host shows: the right answer is that no measured resource is the limit.
 
 use super::Planted;
 use crate::search::{Lab, Outcome};
@@ -23,6 +22,6 @@ fn plant(lab: &Lab) -> anyhow::Result<Outcome> {
     let stage = Stage::start(lab, None, &["--workers", "1", "--egress-cap", "20Mbit/s"])?;
     let watch = format!("pid={}", stage.pid());
     let answer = lab.find(None, "hidden", &stage.url, &watch, &["--ceiling", "200"])?;
-    // The shaper counts UDP payloads, the meters IP and UDP headers too: 28 bytes of about 1,100.
+    // The shaper counts UDP payloads, the meters also IP and UDP headers: 28 bytes of about 1,100.
     Ok(Outcome { answer, truth: Some(RATE_BPS / (per_viewer * (1.0 - 28.0 / 1100.0))) })
 }

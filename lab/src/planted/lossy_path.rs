@@ -1,4 +1,4 @@
-//! A path that loses packets whatever the load.
+//! A path that loses packets at any load.
 
 use std::net::Ipv4Addr;
 

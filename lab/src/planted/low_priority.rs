@@ -1,4 +1,4 @@
-//! One worker whose core is full, on a host that low-priority work of others never leaves idle: what makes way is no limit.
+//! One worker whose core is full, on a host without idle time because of low-priority work, which yields and is no limit.
 
 use std::process::{Child, Command, Stdio};
 
@@ -15,7 +15,7 @@ pub(super) const PLANTED: Planted = Planted {
     plant,
 };
 
-/// A loop that never rests, at the lowest priority; it ends when dropped.
+/// A busy loop at the lowest priority; it ends when dropped.
 struct Loop(Child);
 
 impl Loop {

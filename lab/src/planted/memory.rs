@@ -1,4 +1,4 @@
-//! A control group with too little memory for what each viewer holds: the kernel kills, and somebody starts it again.
+//! A control group with too little memory for the buffers of all viewers: the kernel kills the server, and it is restarted.
 
 use super::Planted;
 use crate::cgroup::Group;

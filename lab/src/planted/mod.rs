@@ -1,4 +1,4 @@
-//! The plants: one known limit, one file.
+//! The planted limits: one known limit, one file.
 
 use crate::search::{Lab, Outcome};
 
@@ -31,21 +31,21 @@ mod receive_buffer;
 mod shared_lock;
 mod two_at_once;
 
-/// A limit that is planted.
+/// A planted limit.
 pub(crate) struct Planted {
     pub(crate) name: &'static str,
     pub(crate) what: &'static str,
-    /// The findings that name it; none: no confident finding is the right answer.
+    /// The findings that name it; if empty, the right answer is no confident finding.
     pub(crate) expects: &'static [&'static str],
-    /// What `capacity.verdict` is to be.
+    /// The expected `capacity.verdict`.
     pub(crate) verdict: &'static str,
-    /// Quick and steady enough for every test run.
+    /// Fast and stable enough for every test run.
     pub(crate) is_short: bool,
-    /// Puts the server up, searches, and takes it down.
+    /// Starts the server, searches, and stops it.
     pub(crate) plant: fn(&Lab) -> anyhow::Result<Outcome>,
 }
 
-/// All of them.
+/// All planted limits.
 pub(crate) const ALL: &[Planted] = &[
     one_thread::PLANTED,
     cpu_quota::PLANTED,

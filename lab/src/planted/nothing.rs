@@ -1,4 +1,4 @@
-//! No limit within the range that is tried.
+//! No limit within the range of the search.
 
 use super::Planted;
 use crate::search::{Lab, Outcome};

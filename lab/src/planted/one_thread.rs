@@ -1,4 +1,4 @@
-//! One thread that does all the work, on a host with a core to spare: field report 5.
+//! One thread that does all the work, on a host with an idle core.
 
 use super::Planted;
 use crate::search::{Lab, Outcome};

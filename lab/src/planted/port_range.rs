@@ -1,4 +1,4 @@
-//! The real Janus with a narrow range of UDP ports for media: each viewer takes one.
+//! The real Janus with a narrow range of UDP ports for media, of which each viewer needs one.
 
 use std::net::Ipv4Addr;
 

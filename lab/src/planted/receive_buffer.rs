@@ -1,5 +1,5 @@
-//! A reader that takes datagrams from its socket at a fixed rate, asleep in between, and a small buffer before it. Somebody
-//! publishes what the viewers see through the same socket: what their reports push out of the buffer, all of them miss.
+//! A reader that reads datagrams from its socket at a fixed rate and sleeps in between, with a small receive buffer. A publisher sends
+//! the viewers' media through the same socket: all viewers miss the packets that their reports displace.
 
 use std::process::{Child, Stdio};
 use std::time::Duration;
@@ -52,7 +52,7 @@ impl Drop for Publisher {
 }
 
 fn plant(lab: &Lab) -> anyhow::Result<Outcome> {
-    // What a viewer sends is counted where every datagram is taken in.
+    // The datagrams of a viewer are measured on a server without that limit.
     let free = Stage::start(lab, None, &[])?;
     let publisher = Publisher::start(lab, &free)?;
     let truth = free.limit(lab, RATE, |stage| stage.counter("datagrams_received"))?;

@@ -1,4 +1,4 @@
-//! Several threads that all take one lock: together they do one core's worth of work, and none of them is full.
+//! Several threads with one lock: together they use one core, and none of them is full.
 
 use super::Planted;
 use crate::search::{Lab, Outcome};

@@ -1,4 +1,4 @@
-//! A full thread and a full line within a few viewers of each other: naming either is right.
+//! A full thread and a full line within a few viewers of each other: either is a right answer.
 
 use std::net::Ipv4Addr;
 

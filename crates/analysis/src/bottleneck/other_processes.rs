@@ -1,37 +1,37 @@
-//! Who else used the CPUs of the server's host: their work is not in the answer, and makes it smaller.
+//! CPU use of other processes on the server's host, which reduces the capacity that is found.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use throng_observation::RunTime;
 use throng_observation::host::catalogue as metric;
 use throng_observation::host::measured::Window;
 use throng_observation::units::percent;
 
 use crate::context::{Context, Reading};
 use crate::findings::{BUSY_MIN, WAIT_MIN};
+use crate::windows::second_range;
 
-/// Less than this, in cores, is the ordinary housekeeping of a host.
+/// Cores; less is the ordinary housekeeping of a host.
 const CORES_MIN: f64 = 0.25;
 
-/// What others on the server's host used of its CPUs while the loads were held that decide the answer.
+/// CPU use of other processes on the server's host under the loads that decide the capacity.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OtherProcessesCpu {
-    /// Cores under the largest load that passed; `null` where that was not seen.
+    /// Cores under the largest load that passed; `null` if not measured.
     pub pass_cores: Option<f64>,
     /// Cores under the load that failed.
     pub fail_cores: f64,
-    /// The longest that a thread of the server waited for a CPU under the load that failed, share of the time.
+    /// The longest wait of a thread of the server for a CPU under the load that failed, share of the time.
     pub waited_ratio: f64,
 }
 
 impl OtherProcessesCpu {
-    /// The most of both loads, cores.
+    /// The higher of both loads, cores.
     #[must_use]
     pub fn cores(&self) -> f64 {
         self.fail_cores.max(self.pass_cores.unwrap_or(0.0))
     }
 
-    /// What it means, in a sentence.
+    /// The meaning for the capacity, as a sentence.
     #[must_use]
     pub fn sentence(&self) -> String {
         let when = match self.pass_cores {
@@ -49,21 +49,22 @@ impl OtherProcessesCpu {
             "the host was full".to_owned()
         };
         format!(
-            "others on the server's host used its CPUs ({when}), and {waited}: without them more may be served"
+            "other processes on the server's host used its CPUs ({when}), and {waited}: without them the capacity may be larger"
         )
     }
 }
 
-/// What others used; `None` where that is little, or did the server no harm: it never waited for a CPU and the host had room.
+/// The CPU use of other processes; `None` if it is small or did not affect the server: its threads did not wait and the host had idle
+/// CPUs.
 pub(super) fn cpu(context: &Context<'_>) -> Option<OtherProcessesCpu> {
     let (others, wait) = (others(context), context.longest_wait().map_or(0.0, |(_, wait)| wait.fail()));
     let is_full = context.host_busy().is_some_and(|busy| busy.fail() >= BUSY_MIN);
-    let told = OtherProcessesCpu { pass_cores: others.pass, fail_cores: others.fail?, waited_ratio: wait };
-    (told.cores() >= CORES_MIN && (wait >= WAIT_MIN || is_full)).then_some(told)
+    let used = OtherProcessesCpu { pass_cores: others.pass, fail_cores: others.fail?, waited_ratio: wait };
+    (used.cores() >= CORES_MIN && (wait >= WAIT_MIN || is_full)).then_some(used)
 }
 
-/// Cores that ran neither the watched processes nor the generator, low-priority work and interrupts left out: the former
-/// makes way, and the latter are the server's own packets as well.
+/// Cores used by neither the watched processes nor the generator, without low-priority work, which yields, and interrupts, which
+/// include the server's own packets.
 fn others(context: &Context<'_>) -> Reading {
     let modes = [&metric::HOST_CPU_USER, &metric::HOST_CPU_SYSTEM, &metric::HOST_CPU_GUEST]
         .map(|mode| context.sum(mode));
@@ -72,17 +73,17 @@ fn others(context: &Context<'_>) -> Reading {
     all.unwrap_or_default().less(watched).less(generator(context))
 }
 
-/// Cores of the generator's process, where it runs on the watched host; 0 elsewhere.
+/// Cores of the generator's process if it runs on the watched host, else 0.
 fn generator(context: &Context<'_>) -> Reading {
-    // Times of another host are never known exactly.
+    // The clock error is 0 only on this host.
     let is_here = context.host.info.is_none_or(|info| info.clock_error_us == 0);
     context.reading(|window: Window| {
         if !is_here {
             return Some(0.0);
         }
-        let seconds = RunTime(window.from_us).second()..RunTime(window.until_us).second();
+        let seconds = second_range(window);
         let rows = context.run.generator.iter().filter(|row| seconds.contains(&row.second));
-        // The process as a whole; where it said nothing, its threads.
+        // The process as a whole; if that was not measured, its threads.
         let sum_us = |of_process: bool| -> u64 {
             rows.clone().filter(|row| row.thread.is_none() == of_process).map(|row| row.cpu_us).sum()
         };

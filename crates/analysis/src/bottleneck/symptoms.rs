@@ -1,10 +1,10 @@
-//! Causes outrank their symptoms: a thread that is full reads its socket too late, and the socket then drops.
+//! Separates causes from symptoms: a full thread reads its socket too late, and the socket then drops datagrams.
 
 use super::ScoredCandidate;
 use crate::findings::score::{AHEAD_MIN, BOTTLENECK_MIN, SUSPECT_MIN};
 use crate::findings::{FindingRole, GENERATOR, PROCESS_STOPPED, SERVER_CRASHED};
 
-/// Limits of how fast the server works. What queues or is refused behind them is their doing.
+/// Limits of the server's speed. Queues and refusals behind them are symptoms.
 const RATES: &[&str] = &[
     "one_thread_full",
     "single_threaded",
@@ -18,9 +18,9 @@ const RATES: &[&str] = &[
     "disk_read",
     "line_rate",
 ];
-/// Limits of how many there may be.
+/// Limits of a count.
 const COUNTS: &[&str] = &["file_descriptors", "local_ports", "conntrack", "memory"];
-/// The CPU's own: what code says of them.
+/// Limits of the CPU, which a profile can explain.
 const CPU: &[&str] = &[
     "one_thread_full",
     "single_threaded",
@@ -31,16 +31,16 @@ const CPU: &[&str] = &[
     "gil",
     "lock_contention",
 ];
-/// What the CPU is busy with.
+/// Findings from the profile: what the CPU spends its time on.
 const EXPLAINS: &[&str] = &[COPYING, "hot_function", "crypto", "system_calls"];
 const SIGNALLING: &str = "signalling_serialised";
 const COPYING: &str = "copy_dominated";
 
-/// What follows from what.
+/// Symptoms and their possible causes.
 const FOLLOWS: &[(&str, &[&[&str]])] = &[
     ("udp_receive_buffer", &[RATES, &["softirq", "memory"]]),
     ("accept_queue", &[RATES, COUNTS]),
-    // A client whose SYN found the accept queue full sends it again, and TCP counts that as any other retransmission.
+    // A client whose SYN met a full accept queue sends it again, which TCP counts as a retransmission.
     ("backpressure", &[RATES, &["softirq", "accept_queue"]]),
     ("run_queue", &[&["cpu_full", "cpu_quota", "cpu_steal"]]),
     ("path_loss", &[RATES, &["softirq", "udp_receive_buffer", "backpressure"]]),
@@ -48,9 +48,9 @@ const FOLLOWS: &[(&str, &[&[&str]])] = &[
         "configured_ceiling",
         &[RATES, COUNTS, &["softirq", "accept_queue", "udp_receive_buffer", "server_crashed", SIGNALLING]],
     ),
-    // Whoever serves slowly answers joins slowly, and who is refused or dropped comes again.
+    // A slow server answers joins slowly, and refused users come again.
     (SIGNALLING, &[RATES, COUNTS, &["softirq", "accept_queue", "backpressure"]]),
-    // What happens at moments follows from whatever else is full, and is named where nothing is.
+    // Bursts follow from any other full resource and are named only if there is none.
     (
         "cpu_bursts",
         &[
@@ -69,25 +69,25 @@ const FOLLOWS: &[(&str, &[&[&str]])] = &[
         ],
     ),
     ("page_cache", &[&["disk_read"]]),
-    // A group that is held back, or robbed, has full threads and a host that looks busy.
+    // Throttling and CPU steal make threads and hosts look busy.
     ("one_thread_full", &[&["cpu_quota"]]),
     ("single_threaded", &[&["cpu_quota"]]),
     ("cpu_full", &[&["cpu_steal"]]),
-    // Who was killed for want of memory did not crash by a fault.
+    // A process killed for lack of memory did not crash by a bug.
     ("server_crashed", &[&["memory"]]),
-    // Nobody reaches a server that is gone.
+    // A server that ended cannot be reached.
     ("never_connected", &[&["server_crashed", "memory"]]),
-    // What waits for memory is read again from the disk.
+    // Under a shortage of memory pages are read again from the disk.
     ("disk_read", &[&["memory"]]),
 ];
 
-/// Moves explanations and symptoms out of the way of their causes. Those that remain keep [`FindingRole::Suspect`].
+/// Gives symptoms and explanations their role; the rest keeps [`FindingRole::Suspect`].
 pub(super) fn rank_causes(scored: &mut [ScoredCandidate<'_>]) {
     let score_of = |scored: &[ScoredCandidate<'_>], key: &str| {
         scored.iter().filter(|s| s.candidate.key == key).map(|s| s.score).fold(0.0, f64::max)
     };
     if score_of(scored, GENERATOR) >= BOTTLENECK_MIN {
-        // Nothing is said about a server whose load was not offered.
+        // A load that was not offered says nothing about the server.
         for scored in scored.iter_mut().filter(|scored| scored.candidate.key != GENERATOR) {
             scored.role = FindingRole::Symptom;
         }
@@ -97,11 +97,11 @@ pub(super) fn rank_causes(scored: &mut [ScoredCandidate<'_>]) {
     let cpu = CPU.iter().map(|key| score_of(scored, key)).fold(0.0, f64::max);
     let explains = |key: &str| EXPLAINS.contains(&key) && !(is_copying && key == COPYING);
     for scored in scored.iter_mut().filter(|scored| explains(scored.candidate.key)) {
-        // Without a full CPU it explains nothing, and is not itself a limit.
+        // It explains a full CPU and is no limit by itself.
         scored.role = FindingRole::Explanation;
         scored.score = if cpu >= SUSPECT_MIN { scored.score } else { 0.0 };
     }
-    // A crash that nothing explains is its own cause, and so is a stop; what stood still with it follows.
+    // An unexplained crash is its own cause, and so is a stop; everything else is a symptom.
     let is_alone = score_of(scored, "memory") < SUSPECT_MIN;
     for cause in [SERVER_CRASHED, PROCESS_STOPPED] {
         if is_alone && score_of(scored, cause) >= BOTTLENECK_MIN {
@@ -119,7 +119,7 @@ pub(super) fn rank_causes(scored: &mut [ScoredCandidate<'_>]) {
             .map(|key| score_of(scored, key))
             .fold(0.0, f64::max);
         for scored in scored.iter_mut().filter(|scored| scored.candidate.key == *symptom) {
-            // A cause that is itself in doubt does not clear a symptom that is not.
+            // An uncertain cause does not clear a certain symptom.
             if best >= SUSPECT_MIN && (best >= BOTTLENECK_MIN || scored.score - best < AHEAD_MIN) {
                 scored.role = FindingRole::Symptom;
             }
@@ -127,8 +127,8 @@ pub(super) fn rank_causes(scored: &mut [ScoredCandidate<'_>]) {
     }
 }
 
-/// A thread that mostly moves bytes about has no more work than those bytes, and no setting gives it more room: then
-/// copying is the cause, and the full thread is how it shows.
+/// A single thread that mostly copies bytes has little other work, and no setting adds threads: then copying is the cause and the
+/// full thread its symptom.
 fn copying_first(scored: &mut [ScoredCandidate<'_>]) -> bool {
     let single = scored.iter().find(|s| s.candidate.key == "single_threaded").map(|s| s.score);
     let copying = scored.iter_mut().find(|s| s.candidate.key == COPYING && s.score >= BOTTLENECK_MIN);

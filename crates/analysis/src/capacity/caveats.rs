@@ -1,4 +1,4 @@
-//! What speaks against the number, read off the same holds.
+//! The caveats of the capacity, from the same holds.
 
 use throng_observation::{Goal, HoldOutcome, HoldRow, Purpose, RunTime};
 
@@ -7,19 +7,19 @@ use crate::search::NEVER_BACK;
 use crate::search::dependence_test::{Dependence, DependenceTest};
 use crate::search::loads::{Load, Loads, is_near};
 
-/// Results of repeats that are further apart than this share of the largest are unstable.
+/// Largest difference of the results of repeats, as a share of the largest.
 const SPREAD_RATIO_MAX: f64 = 0.10;
-/// A passing and a failing load that are further apart than this, as a share of the failing one, were not looked between.
+/// Largest distance of the passing and the failing load, as a share of the failing one.
 const WIDTH_RATIO_MAX: f64 = 0.12;
 /// A load of at most this share of the passing one is far below it; …
 const FAR_BELOW: f64 = 0.8;
-/// … if service goes bad there this often, and in this share of the seconds, something else than the load does it.
+/// … this many bad stretches there, and this share of bad seconds, are not caused by the load.
 const RESTLESS_MIN: u32 = 2;
 const RESTLESS_RATIO: f64 = 0.02;
-/// A server that takes longer than this to recover has got stuck in its overload.
+/// Longest recovery; a server that takes longer has a metastable failure.
 const RECOVERY_MS_MAX: u64 = 60_000;
 
-/// What caveats and notes are read off.
+/// The holds from which caveats and notes are derived.
 pub(super) struct HoldsSummary<'a> {
     pub(super) ended: &'a [HoldRow],
     pub(super) goal: Goal,
@@ -28,12 +28,12 @@ pub(super) struct HoldsSummary<'a> {
 }
 
 impl HoldsSummary<'_> {
-    /// The smallest step that the search could take: one user, a value next in the list, or a whole room.
+    /// The smallest step of the search: one user, the next value, or a whole room.
     fn step(&self) -> u32 {
         self.ended.iter().map(|hold| hold.step).max().unwrap_or_default().max(1)
     }
 
-    /// Why the number is not certain.
+    /// Why the number is uncertain.
     pub(super) fn caveats(&self) -> Vec<String> {
         let caveats = [
             self.disturbed().or_else(|| self.restless()),
@@ -46,7 +46,7 @@ impl HoldsSummary<'_> {
         caveats.into_iter().flatten().chain(self.failed_at_times()).collect()
     }
 
-    /// Seconds that were bad at any load, and how that was told.
+    /// Seconds that were bad at any load, with the result of the dependence test.
     fn disturbed(&self) -> Option<String> {
         let dependence_test = DependenceTest::of(self.ended.iter());
         let of = |dependence_test: DependenceTest| {
@@ -62,26 +62,26 @@ impl HoldsSummary<'_> {
             .and_then(|dependence_test| Some((dependence_test, dependence_test.dependence()?)))
         {
             Some((dependence_test, Dependence::None)) => Some(format!(
-                "disturbed independently of the load (service went bad {}; likelihood ratio {:.3}): the limit is where most \
+                "disturbed independently of the load (service was bad {}; likelihood ratio {:.3}): the limit is where most \
                  seconds are bad",
                 of(dependence_test),
                 dependence_test.likelihood_ratio()
             )),
             Some((_, Dependence::OnLoad)) => None,
             Some((dependence_test, Dependence::Unknown)) => Some(format!(
-                "whether seconds are bad by the load could not be told ({})",
+                "the test whether bad seconds depend on the load is undecided ({})",
                 of(dependence_test)
             )),
-            // The search ended before it knew.
+            // The search ended before the test.
             None if self.loads.failing().is_some() && self.loads.overload(self.step()).is_none() => Some(
-                "whether seconds are bad by the load was not looked at: no load was overloaded throughout"
+                "not tested whether bad seconds depend on the load: no load was overloaded throughout"
                     .to_owned(),
             ),
             None => None,
         }
     }
 
-    /// Bad seconds at loads far below what passes, though not so many that those loads fail.
+    /// Bad seconds at loads far below the passing one, though not enough for those loads to fail.
     fn restless(&self) -> Option<String> {
         let passing = f64::from(self.loads.passing()?.users);
         let (mut bad, mut times, mut seconds) = (0, 0, 0);
@@ -91,11 +91,10 @@ impl HoldsSummary<'_> {
             seconds += hold.seconds;
         }
         let is_often = times >= RESTLESS_MIN && f64::from(bad) > RESTLESS_RATIO * f64::from(seconds);
-        is_often
-            .then(|| format!("service went bad far below the limit as well, {times} times in {seconds} s"))
+        is_often.then(|| format!("service was bad far below the limit as well, {times} times in {seconds} s"))
     }
 
-    /// A load that passed, and then failed: time, or what was done to the server, and not the load alone.
+    /// A load that passed and failed later: the server changed with time.
     fn worsened(&self) -> Option<String> {
         let failing = self.loads.failing()?;
         let came_to = |passed: HoldOutcome| {
@@ -110,14 +109,14 @@ impl HoldsSummary<'_> {
         (passed.number < failed).then(|| {
             let at = |hold: &HoldRow| hold.until.map_or(0.0, RunTime::as_secs_f64);
             format!(
-                "the server got worse with time: {} passed at {:.0} s and failed later",
+                "the server degraded with time: {} passed at {:.0} s and failed later",
                 failing.users,
                 at(passed)
             )
         })
     }
 
-    /// The search ended before it looked between the two loads.
+    /// The search ended before it tried a load between the two.
     fn wide(&self) -> Option<String> {
         let (passing, failing) = self.loads.bracket()?;
         let apart = failing - passing;
@@ -129,13 +128,13 @@ impl HoldsSummary<'_> {
         let passing = || self.runs.iter().filter_map(|run| run.passing);
         let (min, max) = (passing().min()?, passing().max()?);
         let is_apart = max - min > self.step() && f64::from(max - min) > SPREAD_RATIO_MAX * f64::from(max);
-        is_apart.then(|| format!("unstable: the runs came to between {min} and {max}"))
+        is_apart.then(|| format!("unstable: the runs found between {min} and {max}"))
     }
 
     fn unconfirmed(&self) -> Option<String> {
         let failing = self.loads.failing()?;
         (failing.failed < 2).then(|| {
-            "unconfirmed: the failing load was not held a second time, the search ended before".to_owned()
+            "unconfirmed: the search ended before the failing load was held a second time".to_owned()
         })
     }
 
@@ -151,22 +150,22 @@ impl HoldsSummary<'_> {
         (!said.is_empty()).then(|| said.join(", "))
     }
 
-    /// Loads that pass, but did not each time.
+    /// Loads that pass, but not in each hold.
     fn failed_at_times(&self) -> Option<String> {
         let largest = self.loads.passing()?.users;
         let mut loads = self.loads.failed_at_times();
         loads.retain(|load| *load != largest);
         let near = loads.iter().filter(|load| is_near(**load, largest, self.step())).count();
-        // Just below the limit some holds fail; that is what a limit looks like.
+        // Some failures just below the limit are normal.
         let is_limit = self.loads.failing().is_some();
         if loads.is_empty() || (is_limit && near == loads.len()) {
             return None;
         }
         let named: Vec<String> = loads.iter().map(u32::to_string).collect();
-        Some(format!("loads that failed when they were first held and not again: {}", named.join(", ")))
+        Some(format!("loads that failed in their first hold and not again: {}", named.join(", ")))
     }
 
-    /// What else has to be said.
+    /// Further remarks.
     pub(super) fn notes(&self, recovery_ms: Option<u64>, was_limited: bool) -> Vec<String> {
         let mut notes = Vec::new();
         let any_limited = was_limited
@@ -179,7 +178,7 @@ impl HoldsSummary<'_> {
         }
         if let Some(ms) = recovery_ms.filter(|ms| *ms > RECOVERY_MS_MAX) {
             notes.push(format!(
-                "the server takes up to {} s to recover from too large a crowd: it gets stuck in its overload",
+                "the server takes up to {} s to recover from an overload (metastable failure)",
                 ms / 1000
             ));
         }

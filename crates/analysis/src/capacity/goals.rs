@@ -1,5 +1,4 @@
-//! What the same holds say of one goal, in words that no hold contradicts: between which loads its limit lies, and which
-//! holds came to something else.
+//! The limit of one goal from the same holds: between which loads it lies, and which holds disagree.
 
 use std::collections::BTreeSet;
 
@@ -7,21 +6,21 @@ use throng_observation::{HoldRow, Purpose};
 
 use crate::search::loads::{Criterion, Loads};
 
-/// Between which loads a goal's limit lies, and what does not fit.
+/// The loads between which a goal's limit lies, and the loads with other results.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GoalLoads {
     /// The largest load that passes, by the model.
     pub passing: Option<u32>,
     /// The smallest that fails: always larger.
     pub failing: Option<u32>,
-    /// Loads below that one of which some hold failed all the same.
+    /// Loads below the failing one of which some hold failed.
     pub failed_at_times: Vec<u32>,
-    /// Loads above the passing one of which some hold passed all the same.
+    /// Loads above the passing one of which some hold passed.
     pub passed_at_times: Vec<u32>,
-    /// The smallest load between the two that was held and came to nothing for this goal: it ended when another was decided,
-    /// or the generator was the limit.
+    /// The smallest load between the two whose holds are undecided for this goal: they ended when another goal was decided, or the
+    /// generator was the limit.
     pub undecided: Option<u32>,
-    /// Loads are told apart by whether most of their seconds were bad: some are bad at any load.
+    /// Whether loads are judged by whether most of their seconds were bad, because some are bad at any load.
     pub is_by_collapse: bool,
 }
 
@@ -48,12 +47,12 @@ impl GoalLoads {
         }
     }
 
-    /// Nothing failed in any hold.
+    /// Whether no hold failed.
     pub(super) fn none_failed(&self) -> bool {
         self.failing.is_none() && self.failed_at_times.is_empty()
     }
 
-    /// `263 passed, 324 failed at times, 396 not decided`; `None` where nothing is known of this goal. `load` names a load.
+    /// `263 passed, 324 failed at times, 396 not decided`; `None` if nothing is known of this goal. `load` formats a load.
     #[must_use]
     pub fn statement(&self, load: impl Fn(u32) -> String) -> Option<String> {
         let has_any = self.passing.is_some() || self.failing.is_some();

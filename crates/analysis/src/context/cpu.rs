@@ -1,4 +1,4 @@
-//! What the CPUs of the host did, and what of it stood in the server's way.
+//! CPU use of the host and of the server.
 
 use throng_observation::host::catalogue as metric;
 use throng_observation::host::measured::MeasuredSeries;
@@ -11,25 +11,24 @@ impl<'a> Context<'a> {
         busy.and_then(MeasuredSeries::limit).filter(|limit| *limit > 0.0)
     }
 
-    /// Share of the host's CPUs that was busy with what the server has to share them with: without the low-priority work
-    /// of others, which makes way for it.
+    /// Share of the host's CPUs in use, without the low-priority work of other processes, which yields to the server.
     pub(crate) fn host_busy(&self) -> Option<Reading> {
         let cpus = self.cpus()?;
         Some(self.host_busy_with_all()?.less(self.low_priority().map(|cores| cores / cpus)))
     }
 
-    /// Share of the host's CPUs that was busy, with whatever.
+    /// Share of the host's CPUs in use.
     pub(crate) fn host_busy_with_all(&self) -> Option<Reading> {
         let cpus = self.cpus()?;
         Some(self.sum(&metric::HOST_CPU_BUSY).map(|busy| busy / cpus))
     }
 
-    /// Cores that ran low-priority work (nice) which is not the server's.
+    /// Cores used by low-priority work (nice) of other processes.
     pub(crate) fn low_priority(&self) -> Reading {
         self.sum(&metric::HOST_CPU_NICE).less(self.own_low_priority())
     }
 
-    /// User time of watched processes that run at lowered priority themselves: the host counts it with the rest of its kind.
+    /// Cores of user time of watched processes that run at low priority themselves: the host counts it as nice time.
     pub(crate) fn own_low_priority(&self) -> Reading {
         let all = self.host.metric(metric::PROCESS_CPU_USER.name).iter();
         let own: Vec<MeasuredSeries<'_>> =
@@ -37,14 +36,14 @@ impl<'a> Context<'a> {
         self.total(&own)
     }
 
-    /// What the watched processes use of all CPUs.
+    /// Share of the host's CPUs used by the watched processes.
     pub(crate) fn own_share(&self) -> Reading {
         let cpus = self.cpus().unwrap_or(f64::INFINITY);
         self.sum(&metric::PROCESS_CPU).map(|cores| cores / cpus)
     }
 
-    /// The CPU quota of the server's control group, cores, and what was used of it. Version 1 may count the time of a group
-    /// elsewhere than it bounds it: then the watched processes stand for their group.
+    /// The CPU quota of the server's control group, cores, and the used share of it. Control groups version 1 may count CPU time in
+    /// another hierarchy than they limit it: then the watched processes stand for their group.
     pub(crate) fn quota(&self) -> Option<(f64, Reading)> {
         let mut groups = self.host.metric(metric::CGROUP_CPU.name).iter();
         let counted = groups.find_map(|group| Some((group, group.limit().filter(|limit| *limit > 0.0)?)));
@@ -56,12 +55,12 @@ impl<'a> Context<'a> {
         Some((quota, self.sum(&metric::PROCESS_CPU).map(|cores| cores / quota)))
     }
 
-    /// Share of the quota's periods in which the server was held back.
+    /// Share of the quota's periods in which the server was throttled.
     pub(crate) fn throttled(&self) -> Reading {
         self.sum(&metric::CGROUP_THROTTLED_PERIODS)
     }
 
-    /// The longest that a thread of the server waits for a CPU, share of the time.
+    /// The thread of the server that waits longest for a CPU, and its wait as a share of the time.
     pub(crate) fn longest_wait(&self) -> Option<(&Thread<'a>, Reading)> {
         let waiting = self.threads.iter().max_by(|a, b| a.wait.fail().total_cmp(&b.wait.fail()))?;
         Some((waiting, waiting.wait))

@@ -1,4 +1,4 @@
-//! Threads that share work: what they do together, and whether it stays with one of them.
+//! Thread pools: their use together, and whether work moves between their threads.
 
 use std::collections::BTreeMap;
 
@@ -7,14 +7,14 @@ use throng_observation::host::measured::{MeasuredSeries, Window};
 use super::{Context, Reading, Thread, middle, seconds};
 use crate::findings::score::USED_FROM;
 
-/// One thread that is the busiest in this share of the seconds has work of its own; below it, work wanders.
+/// A thread that is the busiest in this share of the seconds has work of its own; below it, work moves between threads.
 const STAYS_MIN: f64 = 0.70;
-/// The same of a runtime that is known to put any task on any thread: nearly always.
+/// The same for a runtime that is known to put any task on any thread.
 const STAYS_IN_RUNTIME_MIN: f64 = 0.90;
-/// In a second in which nobody did more than this, nobody is the busiest.
+/// Cores; a second in which no thread used more has no busiest thread.
 const BUSY_MIN: f64 = 0.05;
 
-/// The threads of one process that share the same work, the busiest first; without those that always work.
+/// The threads of one process that share the same work, the busiest first, without those that are always busy.
 pub(crate) struct Pool<'a, 'b> {
     pub(crate) threads: Vec<&'b Thread<'a>>,
 }
@@ -37,12 +37,12 @@ impl<'a, 'b> Pool<'a, 'b> {
         pools.into_values().map(|threads| Self { threads }).collect()
     }
 
-    /// Whether the thread is one of it.
+    /// Whether the thread belongs to the pool.
     pub(crate) fn holds(&self, thread: &Thread<'_>) -> bool {
         self.threads.iter().any(|one| one.measured.series.id == thread.measured.series.id)
     }
 
-    /// Cores that all its threads used together, the median second; also those that are too idle to be looked at one by one.
+    /// Cores used by all its threads together, the median second, including threads that are too idle to be listed.
     pub(crate) fn cores(&self, context: &Context<'_>) -> Reading {
         let Some(first) = self.threads.first() else { return Reading::default() };
         let mut all = context.threads_of(first.pid);
@@ -50,17 +50,16 @@ impl<'a, 'b> Pool<'a, 'b> {
         context.used_together(&all)
     }
 
-    /// What its threads used in the mean of the failing load, cores: for a choice among pools.
+    /// Cores used by its threads, the mean of the failing load: for a choice among pools.
     pub(crate) fn used(&self, context: &Context<'_>) -> f64 {
         self.threads.iter().filter_map(|thread| thread.measured.mean(context.fail.window)).sum()
     }
 
-    /// Whether its work goes from thread to thread, so that what one of them does says nothing: the busiest of one second is
-    /// another than that of the next, or a runtime puts any task on any thread and the busiest of this load is not that of
-    /// the load before.
+    /// Whether its work moves between threads, so that a single thread shows nothing: the busiest thread changes from second to
+    /// second, or a runtime puts any task on any thread and the busiest thread is another one than under the load that passed.
     pub(crate) fn wanders(&self, context: &Context<'_>) -> bool {
         let Some(first) = self.threads.first().filter(|_| self.threads.len() > 1) else { return false };
-        // Threads that are all full share their work evenly, and whichever was a little busier says nothing.
+        // Threads that are all full share their work evenly: which of them is the busiest means nothing.
         let steady = self.threads.iter().filter(|thread| thread.steady >= USED_FROM).count();
         if steady == self.threads.len() {
             return false;
@@ -75,14 +74,14 @@ impl<'a, 'b> Pool<'a, 'b> {
 }
 
 impl Context<'_> {
-    /// The median second of what these threads did together; nothing where they were not there yet.
+    /// The median second of these threads together; 0 where they did not exist yet.
     pub(crate) fn used_together(&self, list: &[MeasuredSeries<'_>]) -> Reading {
         let none = |window| self.was_read(window).then_some(0.0);
         let of = self.total(list);
         self.reading_or(of, none)
     }
 
-    /// What the busiest of these threads did in the median second of the failing load.
+    /// Cores used by the busiest of these threads in the median second of the failing load.
     pub(crate) fn busiest_of_each_second(&self, threads: &[&Thread<'_>]) -> f64 {
         middle(Tops::of(threads, self.fail.window).used).unwrap_or(0.0)
     }
@@ -95,12 +94,12 @@ impl Context<'_> {
     }
 }
 
-/// Who was the busiest in each second of a window.
+/// The busiest thread in each second of a window.
 struct Tops<'a> {
-    /// The one that was it most often.
+    /// The thread that was the busiest most often, and in how many seconds.
     tid: &'a str,
     times: usize,
-    /// What the busiest did, by second.
+    /// Cores used by the busiest thread, by second.
     used: Vec<f64>,
 }
 
@@ -122,7 +121,7 @@ impl<'a> Tops<'a> {
         Self { tid, times, used: tops.into_iter().map(|(used, _)| used).collect() }
     }
 
-    /// In which share of the seconds it was the same one; 1 where nobody did anything.
+    /// The share of the seconds in which it was the same thread; 1 if no thread was busy.
     fn share(&self) -> f64 {
         if self.used.is_empty() { 1.0 } else { self.times as f64 / self.used.len() as f64 }
     }

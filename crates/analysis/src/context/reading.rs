@@ -1,30 +1,30 @@
-//! What something came to in the three windows, and whether that changed with the load.
+//! The value of a counter in the three windows that are compared, and whether it changed with the load.
 
 use throng_observation::host::Unit;
 
-/// What something came to in the three windows; `None` where it was not seen.
+/// A counter in the three windows; `None` where it was not measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Reading {
     pub(crate) base: Option<f64>,
     pub(crate) pass: Option<f64>,
     pub(crate) fail: Option<f64>,
-    /// The most under any load that passed.
+    /// The highest value under any load that passed.
     pub(crate) most: Option<f64>,
 }
 
-/// Whether something is more where users suffer than where they were served well.
+/// Whether a counter is higher under the failing load than where service was good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
-    /// It is more.
+    /// It is higher.
     Grew,
-    /// It was as much before: it explains nothing.
+    /// It was as high before: it explains nothing.
     Same,
-    /// It was not seen before, or not in the failing load: nothing shows that it grew.
+    /// It was not measured before, or not under the failing load: growth cannot be shown.
     Unknown,
 }
 
-/// What of a unit is as good as nothing, and by which factor its values have to grow to be others. Levels of a second's
-/// median are steady within a few percent; happenings are counted, and a hundred of them are off by ten by chance.
+/// The least difference that counts, and the least factor of growth, by unit. The median second of a level is steady within a few
+/// percent; a count of a hundred events varies by ten by chance.
 fn steps(unit: Unit) -> (f64, f64) {
     match unit {
         Unit::Ratio => (0.02, 1.1),
@@ -36,30 +36,35 @@ fn steps(unit: Unit) -> (f64, f64) {
     }
 }
 
-/// As good as nothing, and the factor, of a share of errors.
+/// The same for a share of errors.
 const ERROR_STEPS: (f64, f64) = (0.003, 1.5);
-/// What is off by so much of itself is the same: levels of a second's median are steady within a few percent.
+/// Levels that differ by less than this share are the same: their median second is steady within a few percent.
 const AS_GOOD_AS: f64 = 0.05;
-/// Errors are more than under the loads that passed when there are so many times as many.
+/// Errors grew if there are this many times as many as under any load that passed.
 const ERRORS_MORE: f64 = 1.25;
 
 impl Reading {
+    /// A value of the failing load alone.
+    pub(crate) fn at_failure(value: f64) -> Self {
+        Self { fail: Some(value), ..Self::default() }
+    }
+
     pub(crate) fn fail(&self) -> f64 {
         self.fail.unwrap_or(0.0)
     }
 
-    /// What it was where users were served well: at the floor, and only where nobody saw that under the load that passed,
-    /// for that one may have been near the limit already.
+    /// The value where service was good: at the baseline, or under the load that passed if the baseline was not measured (that load
+    /// may have been near the limit already).
     pub(crate) fn before(&self) -> Option<f64> {
         self.base.or(self.pass)
     }
 
-    /// Whether the failing load has more of it than there was before.
+    /// Whether it is higher under the failing load than before.
     pub(crate) fn change(&self, unit: Unit) -> Change {
         self.change_by(unit, steps(unit))
     }
 
-    /// The same of a share of errors, of which some in a thousand are something.
+    /// The same for a share of errors, where a few in a thousand matter.
     pub(crate) fn change_of_errors(&self, unit: Unit) -> Change {
         match self.change_by(unit, ERROR_STEPS) {
             Change::Grew if !self.has_more_errors() => Change::Same,
@@ -74,8 +79,8 @@ impl Reading {
         if has_grown && self.surpasses(unit) { Change::Grew } else { Change::Same }
     }
 
-    /// Whether no load that passed had as much of it: users were served well with that much. What fills up may have been full
-    /// just before; errors must have become more.
+    /// Whether no load that passed had as high a value, with which service was good. A level may have been nearly as high just before;
+    /// errors must have increased.
     pub(crate) fn surpasses(&self, unit: Unit) -> bool {
         let (Some(most), Some(fail)) = (self.most, self.fail) else { return true };
         match unit {
@@ -84,26 +89,35 @@ impl Reading {
         }
     }
 
-    /// Whether there are clearly more of it than under any load that passed.
+    /// Whether there are clearly more errors than under any load that passed.
     pub(crate) fn has_more_errors(&self) -> bool {
         self.most.zip(self.fail).is_none_or(|(most, fail)| fail >= most * ERRORS_MORE)
     }
 
-    /// Whether it is known to have been there before, as much as in the failing load.
+    /// Whether it was measured before and was as high as under the failing load.
     pub(crate) fn is_constant(&self, unit: Unit) -> bool {
         self.change(unit) == Change::Same
     }
 
-    /// How far it grew from the floor to the failing load, 0 to 1: sixteen times is 1. `grain` is what is as good as 0.
+    /// Growth from the baseline to the failing load, 0 to 1: sixteen times is 1. `grain` is a value that counts as 0.
     pub(crate) fn growth(&self, grain: f64) -> Option<f64> {
         let ratio = (self.fail?.max(0.0) + grain) / (self.before()?.max(0.0) + grain);
         Some((ratio.log2() / 4.0).clamp(0.0, 1.0))
     }
 
-    /// Whether a counter of errors began at the onset: it counts in the failing load, and the floor had next to nothing.
+    /// Whether an error counter began at the onset: it counts under the failing load, and hardly did at the baseline.
     pub(crate) fn begins(&self) -> bool {
         let fail = self.fail();
         fail > 0.0 && self.before().unwrap_or(0.0) < fail / 10.0
+    }
+
+    /// Combines readings window by window; values that were not measured are left out.
+    pub(crate) fn combined(readings: &[Self], f: impl Fn(&[f64]) -> f64) -> Self {
+        let of = |window: fn(&Self) -> Option<f64>| {
+            let values: Vec<f64> = readings.iter().filter_map(window).collect();
+            (!values.is_empty()).then(|| f(&values))
+        };
+        Self { base: of(|r| r.base), pass: of(|r| r.pass), fail: of(|r| r.fail), most: of(|r| r.most) }
     }
 
     pub(crate) fn map(self, f: impl Fn(f64) -> f64) -> Self {
@@ -112,25 +126,19 @@ impl Reading {
         Self { base, pass, fail, most }
     }
 
-    /// Less another, where that is known; never below 0.
+    /// The difference to another reading, where that was measured; never below 0.
     pub(crate) fn less(self, other: Self) -> Self {
-        let less = |a: Option<f64>, b: Option<f64>| Some((a? - b.unwrap_or(0.0)).max(0.0));
-        Self {
-            base: less(self.base, other.base),
-            pass: less(self.pass, other.pass),
-            fail: less(self.fail, other.fail),
-            most: less(self.most, other.most),
-        }
+        self.zip(other, |a, b| Some((a? - b.unwrap_or(0.0)).max(0.0)))
     }
 
+    /// Combines both where both were measured.
     pub(crate) fn with(self, other: Self, f: impl Fn(f64, f64) -> f64) -> Self {
-        let both = |a: Option<f64>, b: Option<f64>| Some(f(a?, b?));
-        Self {
-            base: both(self.base, other.base),
-            pass: both(self.pass, other.pass),
-            fail: both(self.fail, other.fail),
-            most: both(self.most, other.most),
-        }
+        self.zip(other, |a, b| Some(f(a?, b?)))
+    }
+
+    fn zip(self, other: Self, f: impl Fn(Option<f64>, Option<f64>) -> Option<f64>) -> Self {
+        let (base, pass) = (f(self.base, other.base), f(self.pass, other.pass));
+        Self { base, pass, fail: f(self.fail, other.fail), most: f(self.most, other.most) }
     }
 }
 

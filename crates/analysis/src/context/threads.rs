@@ -1,4 +1,4 @@
-//! The threads of the server, and what each did in the three windows.
+//! The threads of the server and their use of CPU time in the three windows.
 
 use std::collections::HashMap;
 
@@ -11,10 +11,10 @@ use crate::findings::score::USED_FROM;
 use crate::knowledge::CROWD_GROUP;
 use crate::windows::LoadWindow;
 
-/// Threads below this share of a core in both loads are left out of every question.
+/// Threads below this share of a core under both loads are left out.
 const THREAD_MIN: f64 = 0.02;
 
-/// A thread that does less is in nobody's way, whatever it did before.
+/// Least share of a core of a thread that counts as always busy.
 const ALWAYS_BUSY_MIN: f64 = 0.50;
 
 /// A thread of the server.
@@ -26,24 +26,25 @@ pub(crate) struct Thread<'a> {
     pub(crate) tid: &'a str,
     pub(crate) group: String,
     pub(crate) cpu: Reading,
-    /// What it used of its core in at least four of five seconds of the failing load.
+    /// The share of its core that it used in at least four of five seconds of the failing load.
     pub(crate) steady: f64,
+    /// Share of the time in which it was runnable and had no CPU.
     pub(crate) wait: Reading,
     pub(crate) measured: MeasuredSeries<'a>,
 }
 
 impl Thread<'_> {
-    /// As a table names it.
+    /// Name and thread ID.
     pub(crate) fn label(&self) -> String {
         format!("{} ({})", self.name, self.tid)
     }
 
-    /// Whether so much of its core is used that what comes next waits.
+    /// Whether so much of its core is used that further work waits.
     pub(crate) fn is_full(&self) -> bool {
         self.cpu.fail() >= USED_FROM
     }
 
-    /// Whether it works as much where users are served well: it polls, or its work is not theirs.
+    /// Whether it is as busy where service is good: it polls, or its work is not that of the users.
     pub(crate) fn is_always_busy(&self) -> bool {
         self.cpu.fail() >= ALWAYS_BUSY_MIN && self.cpu.is_constant(Unit::Ratio)
     }
@@ -55,7 +56,7 @@ impl<'a> Context<'a> {
         self.threads.iter().find(|thread| !thread.is_always_busy())
     }
 
-    /// The series of a process's threads, without those that always work.
+    /// The CPU series of a process's threads, without those that are always busy.
     pub(crate) fn threads_of(&self, pid: &str) -> Vec<MeasuredSeries<'a>> {
         let always: Vec<&str> = self
             .threads
@@ -67,7 +68,7 @@ impl<'a> Context<'a> {
         all.filter(|cpu| cpu.label("pid") == pid && !always.contains(&cpu.label("tid"))).copied().collect()
     }
 
-    /// The series of how long a thread waited for a CPU.
+    /// The series of a thread's wait for a CPU.
     pub(crate) fn waits_of(&self, thread: &Thread<'_>) -> Vec<MeasuredSeries<'a>> {
         let all = self.host.metric(metric::THREAD_RUN_QUEUE_WAIT.name).iter();
         all.filter(|wait| wait.label("tid") == thread.tid && wait.label("pid") == thread.pid)
@@ -75,14 +76,11 @@ impl<'a> Context<'a> {
             .collect()
     }
 
-    /// All threads of which the server shows anything, the busiest in the failing load first.
+    /// All threads of the server that are not idle, the busiest under the failing load first.
     pub(super) fn threads(&self) -> Vec<Thread<'a>> {
-        let waits: HashMap<(&str, &str), MeasuredSeries<'a>> = self
-            .host
-            .metric(metric::THREAD_RUN_QUEUE_WAIT.name)
-            .iter()
-            .map(|wait| ((wait.label("pid"), wait.label("tid")), *wait))
-            .collect();
+        let waits = self.host.metric(metric::THREAD_RUN_QUEUE_WAIT.name).iter();
+        let waits: HashMap<(&str, &str), MeasuredSeries<'a>> =
+            waits.map(|wait| ((wait.label("pid"), wait.label("tid")), *wait)).collect();
         let busy = |cpu: &MeasuredSeries<'_>, stretch: Option<LoadWindow>| {
             stretch.and_then(|stretch| cpu.mean(stretch.window)).is_some_and(|mean| mean >= THREAD_MIN)
         };
@@ -113,8 +111,8 @@ impl<'a> Context<'a> {
         threads
     }
 
-    /// The median second of a thread. Where one that works much was not there yet its namesakes stand for it, for a server that
-    /// was started again has others of the same names; and where there was none, nothing was used.
+    /// The median second of a thread. For a window before a busy thread existed, a thread of the same name stands for it, because a
+    /// restarted server has new threads of the same names; without one, 0.
     fn used_by(&self, cpu: &MeasuredSeries<'_>) -> Reading {
         let all = self.host.metric(metric::THREAD_CPU.name);
         let in_window = |of: &MeasuredSeries<'_>, window: Window| {
@@ -135,7 +133,7 @@ impl<'a> Context<'a> {
         })
     }
 
-    /// Whether threads, or the host that they run on, were read in the window.
+    /// Whether threads or their host were measured in the window.
     pub(super) fn was_read(&self, window: Window) -> bool {
         [&metric::HOST_CPU_BUSY, &metric::PROCESS_CPU]
             .iter()

@@ -1,18 +1,17 @@
-//! A straight line, or a parabola where the points insist on one, through what each load used; and the load at which
-//! it meets a limit.
+//! Fits a line, or a parabola if significant, through the use at each load, and computes the load at which it reaches a limit.
 //!
-//! One point a hold: the seconds within a hold are not independent, and taken as points they make the interval too
-//! narrow. Weighted by the inverse square of the value, because what disturbs a measurement grows with it.
+//! One point per hold: the seconds within a hold are not independent and would make the interval too narrow. Weighted by the inverse
+//! square of the value, because the noise of a measurement grows with it.
 
-/// A quadratic term needs a t value above this: at 8 points a chance of about 5 % to see one that is not there, against
-/// an estimate that is 10 % off where the curve is real and ignored (our own simulation, see the tests).
+/// Least t value of a quadratic term: with 8 points a false one has a chance of about 5 %, and an ignored real one makes the estimate
+/// 10 % wrong (simulated in the tests).
 pub(crate) const T_CURVE_MIN: f64 = 2.6;
-/// Fewer points than this say nothing of a curve.
+/// Least points for a parabola.
 const CURVE_POINTS_MIN: usize = 6;
-/// Loads nearer to each other than this share of the largest are one load.
+/// Least range of the loads, as a share of the largest.
 const SPREAD_MIN: f64 = 0.15;
 
-/// What was used (`y`) at a load (`users`).
+/// The use (`y`) at a load (`users`).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Point {
     pub(crate) users: f64,
@@ -24,14 +23,14 @@ pub(crate) struct Point {
 pub(crate) struct Fit {
     /// Coefficients a, b, c; c is 0 for a line.
     pub(crate) coefficients: [f64; 3],
-    /// Their covariances, after the residuals.
+    /// Their covariances, from the residuals.
     covariance: [[f64; 3]; 3],
-    /// Points less coefficients.
+    /// Degrees of freedom: points less coefficients.
     pub(crate) freedom: usize,
     pub(crate) is_curved: bool,
 }
 
-/// The load at which a limit is met, with its 95 % interval.
+/// The load at which a limit is reached, with its 95 % interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Meeting {
     pub(crate) users: f64,
@@ -40,7 +39,7 @@ pub(crate) struct Meeting {
 }
 
 impl Fit {
-    /// A fit needs three loads that differ.
+    /// A fit through `points`; `None` without three loads that differ.
     pub(crate) fn of(points: &[Point]) -> Option<Self> {
         let (least, most) = points
             .iter()
@@ -57,17 +56,17 @@ impl Fit {
         Some(curve.filter(|curve| t(curve) > T_CURVE_MIN).unwrap_or(line))
     }
 
-    /// Half the 95 % interval of the cost of one more user.
+    /// Half the 95 % interval of the demand of one more user.
     pub(crate) fn cost_error(&self) -> f64 {
         self.covariance[1][1].max(0.0).sqrt() * t_975(self.freedom)
     }
 
-    /// The cost of one more user when there are `users`.
+    /// The demand of one more user at `users`.
     pub(crate) fn cost_at(&self, users: f64) -> f64 {
         self.coefficients[1] + 2.0 * self.coefficients[2] * users
     }
 
-    /// The smallest load above 0 at which `level` is met.
+    /// The smallest load above 0 at which `level` is reached.
     fn root(&self, level: f64) -> Option<f64> {
         let [a, b, c] = self.coefficients;
         let missing = level - a;
@@ -84,7 +83,7 @@ impl Fit {
         (users.is_finite() && users > 0.0).then_some(users)
     }
 
-    /// Where `level` is met: the interval by the delta method, widened to what leaving out one load at a time says.
+    /// The load at which `level` is reached: the interval by the delta method, widened to the jackknife.
     pub(crate) fn meets(&self, level: f64, points: &[Point]) -> Option<Meeting> {
         let users = self.root(level)?;
         let slope = self.cost_at(users);
@@ -100,8 +99,7 @@ impl Fit {
     }
 }
 
-/// The variance of the load at which `level` is met, by leaving out each point in turn. Where that leaves too few points
-/// to fit, 0.
+/// The variance of the load at which `level` is reached, by leaving out each point in turn; 0 if that leaves too few points.
 fn jackknife(points: &[Point], size: usize, level: f64) -> Option<f64> {
     if points.len() <= size + 1 {
         return Some(0.0);
@@ -112,7 +110,7 @@ fn jackknife(points: &[Point], size: usize, level: f64) -> Option<f64> {
             points.iter().enumerate().filter(|(index, _)| *index != out).map(|(_, point)| *point).collect();
         left.extend(solve(&rest, size).and_then(|fit| fit.root(level)));
     }
-    // A limit that vanishes with one load is not known at all.
+    // A result that depends on single loads is not known.
     if left.len() * 2 <= points.len() {
         return None;
     }
@@ -121,7 +119,7 @@ fn jackknife(points: &[Point], size: usize, level: f64) -> Option<f64> {
     Some((n - 1.0) / n * left.iter().map(|value| (value - mean).powi(2)).sum::<f64>())
 }
 
-/// Weighted least squares with `size` coefficients, by the normal equations in loads scaled to 1.
+/// Weighted least squares with `size` coefficients, by the normal equations with loads scaled to 1.
 fn solve(points: &[Point], size: usize) -> Option<Fit> {
     let freedom = points.len().checked_sub(size).filter(|freedom| *freedom > 0)?;
     let scale = points.iter().map(|point| point.users).fold(0.0, f64::max);
@@ -165,7 +163,7 @@ fn solve(points: &[Point], size: usize) -> Option<Fit> {
     fit.coefficients.iter().all(|value| value.is_finite()).then_some(fit)
 }
 
-/// The inverse of the upper left `size` × `size` of a symmetric matrix, by Gauss and Jordan with pivots.
+/// The inverse of the upper left `size` × `size` of a symmetric matrix, by Gauss–Jordan elimination with pivots.
 fn invert(mut matrix: [[f64; 3]; 3], size: usize) -> Option<[[f64; 3]; 3]> {
     let mut inverse = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]];
     for column in 0..size {

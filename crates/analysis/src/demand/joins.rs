@@ -1,5 +1,5 @@
-//! What a join costs: signalling, handshakes and key exchanges come once a user, and a ramp pays for them on top of
-//! those who are there.
+//! The cost of a join: signalling, handshakes and key exchanges occur once per user, and a ramp needs them in addition to the demand
+//! of the connected users.
 
 use std::collections::BTreeMap;
 
@@ -9,9 +9,9 @@ use throng_observation::host::catalogue::PROCESS_CPU;
 use throng_observation::host::measured::{Grid, Host};
 use throng_observation::run::RunData;
 
-/// Fewer seconds with joins than this tell nothing.
+/// Least seconds with joins for a regression.
 const SECONDS_MIN: usize = 10;
-/// A run longer than a week is looked at for a week.
+/// Longest part of a run that is used: a week.
 const SECONDS_MAX: i64 = 7 * 86_400;
 
 /// The CPU of a join.
@@ -19,16 +19,16 @@ const SECONDS_MAX: i64 = 7 * 86_400;
 pub struct JoinCost {
     /// CPU time of the watched processes for one join, milliseconds.
     pub cpu_ms: f64,
-    /// Half its 95 % interval; seconds on end are not independent, so that it counts a third of them.
+    /// Half its 95 % interval; consecutive seconds are not independent and count a third.
     pub cpu_ms_error: f64,
-    /// Seconds in which somebody joined.
+    /// Seconds with joins.
     pub seconds: u32,
 }
 
-/// Seconds on end tell as much as a third as many that are independent (variance inflation of 3).
+/// Variance inflation: consecutive seconds are worth a third as many independent ones.
 const INFLATION: f64 = 3.0;
 
-/// CPU = a + b·connected + j·joins, over the seconds of the run; `None` where that cannot be told.
+/// Fits CPU = a + b·connected + j·joins over the seconds of the run; `None` with too few seconds or no significant cost.
 #[must_use]
 pub fn joins(run: &RunData, host: &Host<'_>) -> Option<JoinCost> {
     let mut seconds: BTreeMap<i64, (f64, f64)> = BTreeMap::new();
@@ -61,10 +61,10 @@ pub fn joins(run: &RunData, host: &Host<'_>) -> Option<JoinCost> {
     cost(&rows, with_joins)
 }
 
-/// A second: one, who is connected, who joined; and the CPU of it.
+/// A second: 1, connected users, joins; and the CPU time used.
 type Row = ([f64; 3], f64);
 
-/// Frisch and Waugh: what joins explain of that which the crowd does not.
+/// The coefficient of joins by the Frisch–Waugh theorem: regression of residuals.
 fn cost(rows: &[Row], with_joins: usize) -> Option<JoinCost> {
     let n = rows.len() as f64;
     let residuals = |of: &dyn Fn(&Row) -> f64| {

@@ -1,7 +1,7 @@
-//! What a user costs of each resource, which resource ends first, and what would be next after that one.
+//! The service demand of a user on each resource, which resource saturates first, and which would be next.
 //!
-//! The service demand law (Denning & Buzen): what is used grows with the users, and the smallest N at which a
-//! resource meets its limit bounds the crowd. One point a load that passed; see `fit.rs`.
+//! Service demand law (Denning & Buzen): use grows with the number of users, and the smallest number at which a resource reaches its
+//! limit bounds the capacity. One point for each load that passed; see `fit.rs`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -19,7 +19,7 @@ pub(crate) use resources::memory_limit;
 
 use fit::{Fit, Point};
 
-/// A prediction from data that stop below this share of the limit is an extrapolation: what bends later, it cannot see.
+/// A prediction from data below this share of the limit is an extrapolation: it cannot include a later bend.
 pub const EXTRAPOLATED_BELOW: f64 = 0.70;
 
 /// A resource of the server.
@@ -28,7 +28,7 @@ pub const EXTRAPOLATED_BELOW: f64 = 0.70;
 pub enum Resource {
     /// The CPUs of the host together, cores.
     HostCpu,
-    /// One thread, of its one core.
+    /// One thread, cores.
     Thread,
     /// Threads that share the same work, cores.
     ThreadGroup,
@@ -40,11 +40,11 @@ pub enum Resource {
     SoftirqCore,
     /// What the busiest interface sends, bytes a second.
     NicSent,
-    /// The same in packets a second.
+    /// What it sends, packets a second.
     NicSentPackets,
     /// What it receives, bytes a second.
     NicReceived,
-    /// The same in packets a second.
+    /// What it receives, packets a second.
     NicReceivedPackets,
     /// Open file descriptors of a process.
     Descriptors,
@@ -62,44 +62,44 @@ pub enum Resource {
     Conntrack,
 }
 
-/// What a user costs of a resource, and how far the resource reaches.
+/// The demand of a user on a resource, and the number of users at which it saturates.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Demand {
-    /// Which resource.
+    /// The kind of resource.
     pub resource: Resource,
-    /// Of whom: the thread, the process, the interface; empty for the host as a whole.
+    /// The thread, process or interface; empty for the host as a whole.
     pub instance: String,
     /// The pool of a thread.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
-    /// What it is counted in: `ratio` (1 = a core), `B/s`, `B`, `1/s`, `count`.
+    /// The unit: `ratio` (1 = a core), `B/s`, `B`, `1/s`, `count`.
     pub unit: String,
-    /// The cost of one more user at the largest load that passed.
+    /// The demand of one more user at the largest load that passed.
     pub per_user: f64,
     /// Half its 95 % interval.
     pub per_user_error: f64,
-    /// What is used with nobody there, by the fit.
+    /// The use without users, by the fit.
     pub idle: f64,
-    /// The quadratic term, where the points insist on one: the cost of a user grows with their number.
+    /// The quadratic term, if significant: the demand of a user grows with their number.
     pub curve: Option<f64>,
-    /// What was used at the largest load that passed.
+    /// The use at the largest load that passed.
     pub used: f64,
-    /// What cannot be passed, in the same unit; `null` where no limit is known.
+    /// The hard limit in the same unit; `null` if unknown.
     pub limit: Option<f64>,
-    /// At how many users the resource ends; `null` without a limit, or where it is never met.
+    /// The number of users at which the resource saturates; `null` without a limit, or if it is never reached.
     pub users: Option<f64>,
     /// The lower end of its 95 % interval.
     pub users_low: Option<f64>,
-    /// The upper end.
+    /// The upper end of its 95 % interval.
     pub users_high: Option<f64>,
-    /// Whether the data stop below 70 % of the limit: the prediction is then an optimistic one.
+    /// Whether the data end below 70 % of the limit: the prediction is then optimistic.
     pub extrapolated: bool,
-    /// Loads that it was learned from.
+    /// Number of loads in the fit.
     pub loads: u32,
 }
 
 impl Demand {
-    /// What it is called in a table.
+    /// Its name in tables.
     #[must_use]
     pub fn name(&self) -> String {
         let of = &self.instance;
@@ -125,21 +125,21 @@ impl Demand {
     }
 }
 
-/// What a resource used at each load.
+/// The use of a resource at each load.
 pub(crate) struct Used {
     pub(crate) resource: Resource,
     pub(crate) of: String,
     pub(crate) group: Option<String>,
     pub(crate) unit: &'static str,
     pub(crate) limit: Option<f64>,
-    /// The share of the limit up to which it serves well.
+    /// The usable share of the limit.
     pub(crate) reach: f64,
     /// In the order of the loads.
     pub(crate) values: Vec<Option<f64>>,
 }
 
-/// What a user costs of each resource of a host, the resource that ends first first; those without a known end after
-/// them. Empty where fewer than three loads passed.
+/// The demand of a user on each resource of a host, the resource that saturates first first, those without a known limit last. Empty
+/// if fewer than three loads passed.
 #[must_use]
 pub fn of(host: &Host<'_>, knowledge: &Knowledge, windows: &Windows) -> Vec<Demand> {
     let mut loads: Vec<LoadWindow> = windows.passed.iter().filter(|load| load.users > 0.0).copied().collect();
@@ -162,7 +162,7 @@ fn demand(used: &Used, loads: &[LoadWindow]) -> Option<Demand> {
         .collect();
     let fit = Fit::of(&points)?;
     let last = points.last()?;
-    // A cost that may as well be none predicts nothing.
+    // A demand that is not significantly above 0 predicts nothing.
     let (per_user, error) = (fit.cost_at(last.users), fit.cost_error());
     let is_cost = per_user > 0.0 && (fit.is_curved || per_user > error);
     let meeting = used
@@ -192,27 +192,27 @@ fn demand(used: &Used, loads: &[LoadWindow]) -> Option<Demand> {
         .then_some(demand)
 }
 
-/// What a change would give: the crowd at which the next resource ends.
+/// The predicted effect of a change: the crowd at which the next resource saturates.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Prediction {
-    /// Users at which the next resource ends; where `users_high` is `null`, more than these.
+    /// Users at which the next resource saturates; more than these if `users_high` is `null`.
     pub users: f64,
     /// The lower end of its 95 % interval.
     pub users_low: f64,
-    /// The upper end; `null` where the end lies so far beyond what was tried that nothing is known of it.
+    /// The upper end; `null` if saturation lies too far beyond the loads that were tried.
     pub users_high: Option<f64>,
-    /// The resource that ends then.
+    /// The resource that saturates then.
     pub next_resource: String,
-    /// Whether that is an extrapolation, and so an optimistic one.
+    /// Whether that is an extrapolation, which is optimistic.
     pub extrapolated: bool,
 }
 
-/// Beyond so many times the largest load that was tried nothing is predicted: something that nobody met ends before.
+/// Furthest prediction, as a multiple of the largest load that was tried: beyond it an unknown limit comes first.
 const REACH_MAX: f64 = 4.0;
-/// Half of an interval is no less than this share of its middle: a server is never known better than by its own wandering.
+/// Least half interval, as a share of its middle: the variation of a server from run to run.
 const WIDTH_MIN: f64 = 0.02;
 
-/// The first resource to end among those that a change does not `ease`, of a server that was tried with up to `tried` users.
+/// The first resource to saturate among those that a change does not `ease`, on a server that was tried with up to `tried` users.
 #[must_use]
 pub fn after(demands: &[Demand], tried: f64, ease: impl Fn(&Demand) -> bool) -> Option<Prediction> {
     let next = demands.iter().find(|demand| demand.users.is_some() && !ease(demand))?;

@@ -1,4 +1,4 @@
-//! Which resources are looked at, what bounds each, and what each used at a load.
+//! The resources, the limit of each, and its use at each load.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use super::{Resource, Used};
 use crate::knowledge::{CROWD_GROUP, Knowledge};
 use crate::windows::LoadWindow;
 
-/// How much of each limit serves well. CPU and lines queue before they are full; tables and descriptors do not.
+/// The usable share of each limit. CPUs and lines queue before they are full; tables and descriptors do not.
 const REACH_CPU: f64 = 0.95;
 const REACH_QUOTA: f64 = 0.98;
 const REACH_LINE: f64 = 0.95;
@@ -18,12 +18,12 @@ const REACH_MEMORY: f64 = 0.90;
 const REACH_TABLE: f64 = 0.98;
 const REACH_COUNT: f64 = 1.0;
 
-/// Threads, groups and processes that a table can hold.
+/// Most threads, groups and processes in the table.
 const THREADS_MAX: usize = 3;
 const GROUPS_MAX: usize = 3;
 const PROCESSES_MAX: usize = 3;
 
-/// What each resource of the host used at each of `loads`, the smallest load first.
+/// The use of each resource of the host at each of `loads`, the smallest load first.
 pub(super) fn used(host: &Host<'_>, knowledge: &Knowledge, loads: &[LoadWindow]) -> Vec<Used> {
     let mut all = threads(host, knowledge, loads);
     all.extend(processes(host, loads));
@@ -32,7 +32,7 @@ pub(super) fn used(host: &Host<'_>, knowledge: &Knowledge, loads: &[LoadWindow])
     if let Some(group) = host.metric(metric::CGROUP_CPU.name).iter().find(|group| group.limit().is_some()) {
         all.push(of_one(group, loads, Resource::Quota, "", "ratio", REACH_QUOTA));
     } else if let Some(quota) = busiest(host, &metric::CGROUP_CPU_QUOTA, loads) {
-        // A group whose time is counted elsewhere than it is bounded: the watched processes stand for it.
+        // The CPU time of the group is counted in another hierarchy than it is limited: the watched processes stand for it.
         let cores = loads.last().and_then(|load| quota.mean(load.window));
         all.push(of_sum(host, loads, &metric::PROCESS_CPU, Resource::Quota, cores, REACH_QUOTA));
     }
@@ -54,7 +54,7 @@ pub(super) fn used(host: &Host<'_>, knowledge: &Knowledge, loads: &[LoadWindow])
         let limit = host.metric(metric.name).first().and_then(MeasuredSeries::limit);
         all.push(of_sum(host, loads, metric, resource, limit, reach));
     }
-    // What was never used, or never seen, costs nothing that could be told.
+    // A resource that was never used or measured has no demand.
     all.retain(|used| used.values.iter().flatten().any(|value| *value > 0.0));
     all
 }
@@ -93,7 +93,7 @@ fn sums<'a>(series: impl Iterator<Item = &'a MeasuredSeries<'a>>, loads: &[LoadW
     for one in series {
         for (sum, load) in sums.iter_mut().zip(loads) {
             if let Some(seen) = one.integral(load.window) {
-                // Over the whole of the load: a thread that lived for half of it used half.
+                // Over the whole load: a thread that existed for half of it used half.
                 *sum = Some(sum.unwrap_or(0.0) + seen / load.window.seconds().max(1e-6));
             }
         }
@@ -105,7 +105,7 @@ fn at_the_top(series: &MeasuredSeries<'_>, loads: &[LoadWindow]) -> f64 {
     loads.last().and_then(|load| series.mean(load.window)).unwrap_or(0.0)
 }
 
-/// The series that was highest at the largest load.
+/// The series that is highest at the largest load.
 fn busiest<'a, 'b>(
     host: &'b Host<'a>,
     metric: &Metric,
@@ -185,7 +185,7 @@ fn processes(host: &Host<'_>, loads: &[LoadWindow]) -> Vec<Used> {
     all
 }
 
-/// The least of the control group's and the host's memory.
+/// The smaller of the control group's and the host's memory.
 pub(crate) fn memory_limit(host: &Host<'_>) -> Option<f64> {
     [&metric::CGROUP_MEMORY, &metric::HOST_MEMORY_AVAILABLE]
         .into_iter()

@@ -1,18 +1,18 @@
-//! A cliff: so many are served, well, and nobody more. The server says no by its configuration, or by a fault.
+//! A hard ceiling: a number of users is served well and no further one is. The server refuses by its configuration, or by a bug.
 
-use throng_observation::host::Unit;
 use throng_observation::units::percent;
 use throng_observation::{FailureReason, Outcome, RunTime};
 
 use super::line::sent_text;
-use super::{Candidate, CheckResult, Evidence};
+use super::{CONNECTED, Candidate, CheckResult, Evidence, NOT_SERVED, NoFinding, ruled_out};
 use crate::context::{Context, Reading};
 
 pub(super) const KEY: &str = "configured_ceiling";
-/// Nearly all who have a bad second are not served at all.
+const RESOURCE: &str = "configuration of the server";
+/// Share of the bad user-seconds that are of users who were not served at all.
 const NOT_SERVED_MIN: f64 = 0.90;
 
-/// What a server says that is full by its own rules.
+/// Whether the reason is what a server says that is full by its own rules.
 fn is_refusal(reason: &FailureReason) -> bool {
     matches!(
         reason,
@@ -26,76 +26,78 @@ fn is_refusal(reason: &FailureReason) -> bool {
 pub(super) fn check(context: &Context<'_>) -> CheckResult {
     let users = &context.users;
     if users.bad_ratio.fail.is_none() {
-        return CheckResult::NotMonitored("how users fared");
+        return Err(NoFinding::NotMonitored("the users' experience"));
     }
     if users.not_served.fail() < NOT_SERVED_MIN {
-        return CheckResult::RuledOut(format!(
+        return ruled_out(format!(
             "Refusals: {} of the bad seconds are of users who were not served at all",
             percent(users.not_served.fail())
         ));
     }
-    let (refused, said) = failed(context, is_refusal);
-    let connected = users.connected.fail();
-    let served = Evidence::new(
-        format!("delay of those who are served, median ({})", sent_text(context)),
-        Unit::Milliseconds,
-        users.delay_ms,
-    );
-    let left_out =
-        Evidence::new("bad user-seconds of those who were not served at all", Unit::Ratio, users.not_served);
-    let there = Evidence::new("connected participants", Unit::Count, users.connected);
-    let candidate = Candidate {
-        // Nothing queues at a ceiling.
-        queue: None,
-        crossed_at_s: context.windows.first_bad_s.map(|second| second as f64),
-        ..Candidate::new(KEY, String::new(), "configuration of the server")
-    };
-    if refused.fail() > 0.0 {
-        let hint = said.map_or_else(String::new, |said| format!(" (it said: {said})"));
-        return Candidate {
-            title: format!("The server takes {connected:.0} users and refuses more, with resources to spare"),
-            used: 1.0,
-            refuses: refused.begins(),
-            evidence: vec![
-                Evidence::new("participants whom the server refused", Unit::Count, refused).decides(),
-                left_out,
-                there,
-                served,
-            ],
-            change: format!(
-                "Look for a maximum of about {connected:.0} users, rooms or ports in the server's configuration and licence{hint}"
-            ),
-            ..candidate
+    let (refused, last_refusal) = failed(context, is_refusal);
+    let candidate = if refused.fail() > 0.0 {
+        with_refusals(context, refused, last_refusal)
+    } else {
+        // Users who fail at the same number without a refusal may have met a silent ceiling.
+        let (failures, last_failure) = failed(context, |reason| !reason.is_ours());
+        if failures.fail() == 0.0 {
+            return ruled_out("Refusals: the server refused no participant");
         }
-        .suspect();
-    }
-    // Nobody said no. Who fails all the same at the same number may have met a ceiling that is silent.
-    let (others, said) = failed(context, |reason| !reason.is_ours());
-    if others.fail() == 0.0 {
-        return CheckResult::RuledOut("Refusals: the server refused nobody".into());
-    }
-    let hint = said.map_or_else(String::new, |said| format!(" (the last: {said})"));
-    Candidate {
-        title: format!("{connected:.0} users are served, and who comes on top of them fails; the server refused nobody"),
-        used: 0.6,
-        evidence: vec![
-            Evidence::new("participants who failed", Unit::Count, others).decides(),
-            Evidence::new("participants whom the server refused", Unit::Count, refused),
-            left_out,
-            there,
-            served,
-        ],
-        change: format!(
-            "Look at why they failed{hint}: a maximum of about {connected:.0} that does not say so (ports, sessions), or a way that is closed"
-        ),
-        at_most: super::score::CAP_COMPANY,
-        ..candidate
-    }
-    .suspect()
+        without_refusals(context, failures, refused, last_failure)
+    };
+    let mut evidence = candidate.evidence;
+    let delay = format!("delay of the served users' frames, median ({})", sent_text(context));
+    evidence.extend([
+        Evidence::ratio(NOT_SERVED, users.not_served),
+        Evidence::count(CONNECTED, users.connected),
+        Evidence::milliseconds(delay, users.delay_ms),
+    ]);
+    // Nothing queues at a ceiling.
+    let crossed_at_s = context.first_bad_s();
+    Ok(Candidate { evidence, queue: None, crossed_at_s, ..candidate })
 }
 
-/// How many participants failed for such a reason in each window, those of the onset with the failing load's; and what was said
-/// to the last of them.
+fn with_refusals(context: &Context<'_>, refused: Reading, last: Option<String>) -> Candidate {
+    let connected = context.users.connected.fail();
+    let hint = last.map_or_else(String::new, |said| format!(" (it said: {said})"));
+    let title = format!("The server takes {connected:.0} users and refuses more, with resources to spare");
+    Candidate {
+        used: 1.0,
+        refuses: refused.begins(),
+        evidence: vec![Evidence::count("participants refused by the server", refused).decides()],
+        change: format!(
+            "Look for a maximum of about {connected:.0} users, rooms or ports in the server's configuration and licence{hint}"
+        ),
+        ..Candidate::new(KEY, title, RESOURCE)
+    }
+}
+
+fn without_refusals(
+    context: &Context<'_>,
+    failures: Reading,
+    refused: Reading,
+    last: Option<String>,
+) -> Candidate {
+    let connected = context.users.connected.fail();
+    let hint = last.map_or_else(String::new, |said| format!(" (the last: {said})"));
+    let title =
+        format!("{connected:.0} users are served and further ones fail, though the server refused none");
+    Candidate {
+        used: 0.6,
+        evidence: vec![
+            Evidence::count("participants who failed", failures).decides(),
+            Evidence::count("participants refused by the server", refused),
+        ],
+        change: format!(
+            "Find out why they failed{hint}: a maximum of about {connected:.0} that is not reported (ports, sessions), or a blocked network path"
+        ),
+        at_most: super::score::CAP_COMPANY,
+        ..Candidate::new(KEY, title, RESOURCE)
+    }
+}
+
+/// Participants that failed for such a reason in each window (those of the onset count to the failing load), and the detail of the
+/// last failure.
 fn failed(context: &Context<'_>, is_such: impl Fn(&FailureReason) -> bool) -> (Reading, Option<String>) {
     let such = || context.run.participants.iter().filter(|row| row.failure().is_some_and(&is_such));
     let within = context.reading(|window| {

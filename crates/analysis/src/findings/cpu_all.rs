@@ -1,47 +1,47 @@
-//! All cores are busy: whatever runs next takes the time from something else.
+//! All CPUs of the host are busy.
 
 use throng_observation::host::Unit;
 use throng_observation::host::catalogue as metric;
 use throng_observation::units::percent;
 
 use super::score::{USED_FROM, used_up};
-use super::{Candidate, CheckResult, Evidence, HOST_BUSY};
+use super::{Candidate, CheckResult, Evidence, HOST_BUSY, NoFinding, ruled_out};
 use crate::context::{Context, Reading, Thread};
 use crate::demand::Resource;
 
 pub(super) const KEY: &str = "cpu_full";
-/// A twelfth idle is what scheduling leaves over when there is work for more.
+/// Utilisation of a full host: scheduling leaves a twelfth idle though there is work for more.
 pub(crate) const BUSY_MIN: f64 = 0.92;
-/// Less low-priority work than this is not worth a word.
+/// Low-priority work below this share of the CPUs is not mentioned.
 const LOW_MIN: f64 = 0.05;
-/// On a host that others share (the generator, a database), a full host is the server's limit only if its threads wait
-/// for a CPU, or if it uses most of the host itself.
+/// On a shared host (the generator, a database) full CPUs are the server's limit only if its threads wait for a CPU this share of
+/// the time, or if the server itself uses most of the host.
 pub(crate) const WAIT_MIN: f64 = 0.08;
 const OWN_SHARE_MIN: f64 = 0.80;
-/// A thread this busy leaves only gaps of its core; more of it idle, and another thread could do a good part more.
+/// A thread above this share of a core leaves only gaps that no other thread can use.
 const HAS_CORE_MIN: f64 = 0.75;
 
-/// Whether the CPUs of the host stopped the server, for findings that would be a consequence of it.
+/// Whether the host's CPUs stopped the server, for findings that would be a consequence.
 pub(super) fn is_full(context: &Context<'_>) -> bool {
     let is_busy = |busy: Option<Reading>| busy.is_some_and(|busy| busy.fail() >= BUSY_MIN);
     let owns = || owns(context) && (is_busy(context.host_busy()) || has_thread_a_core(context));
-    // Work that does not make way is in the way, at whatever priority it runs.
+    // Work that takes CPU time from the server counts, at any priority.
     is_busy(context.host_busy_with_all()) && is_short(context) || owns()
 }
 
-/// Whether the server uses most of the host itself, and more than it did.
+/// Whether the server itself uses most of the host, and more than before.
 fn owns(context: &Context<'_>) -> bool {
     let own = context.own_share();
     own.fail() >= OWN_SHARE_MIN && !own.is_constant(Unit::Ratio)
 }
 
-/// Whether the server gets less CPU than it wants: its threads wait for one, more than they did, and have so much to do that
-/// they would use what they wait for. A thread that wakes now and then also waits now and then, on any busy host.
+/// Whether the server gets less CPU time than it needs: its threads wait for a CPU, longer than before, and have enough work to use
+/// the time they wait for. A thread that wakes now and then also waits now and then, on any busy host.
 fn is_short(context: &Context<'_>) -> bool {
     short_thread(context).is_some()
 }
 
-/// The thread that shows it, by the longest wait.
+/// The thread with the longest wait that shows it.
 fn short_thread<'b>(context: &'b Context<'_>) -> Option<&'b Thread<'b>> {
     let wanted = |thread: &Thread<'_>| thread.cpu.fail() + thread.wait.fail();
     let all: f64 = context.threads.iter().map(wanted).sum();
@@ -54,110 +54,155 @@ fn short_thread<'b>(context: &'b Context<'_>) -> Option<&'b Thread<'b>> {
     short.max_by(|a, b| a.wait.fail().total_cmp(&b.wait.fail()))
 }
 
-/// Whether the server keeps as many threads busy as there are cores. Bursts of frames leave gaps in the seconds of each, but
-/// another thread would find no core for itself.
+/// Whether the server keeps as many threads busy as there are cores. Bursts of frames leave gaps in the seconds of each thread, but
+/// no core is left for another one.
 fn has_thread_a_core(context: &Context<'_>) -> bool {
     let busy = context.threads.iter().filter(|thread| thread.cpu.fail() >= HAS_CORE_MIN).count();
     context.cpus().is_some_and(|cpus| busy as f64 >= cpus)
 }
 
-/// Whether others kept the host full at the floor already, where users were fine: that it is full does not yet explain what
-/// the server's own threads do.
+/// Whether other processes kept the host full at the baseline already, where service was good: then a full host does not explain
+/// what the server's threads do.
 pub(super) fn is_full_anyhow(context: &Context<'_>) -> bool {
     let busy = context.host_busy().and_then(|busy| busy.base);
     busy.is_some_and(|base| base >= BUSY_MIN) && context.own_share().fail() < OWN_SHARE_MIN
 }
 
-pub(super) fn check(context: &Context<'_>) -> CheckResult {
-    let (Some(busy), Some(cpus)) = (context.host_busy(), context.cpus()) else {
-        return CheckResult::NotMonitored("the CPUs of the host");
-    };
-    let own = context.own_share();
-    // Another may wait longer, and did so at any load.
-    let wait = short_thread(context).map(|thread| (thread, thread.wait)).or_else(|| context.longest_wait());
-    let waited = wait.as_ref().map_or_else(Reading::default, |(_, wait)| *wait);
-    let low = context.low_priority().map(|cores| cores / cpus);
-    let made_way = if low.fail() >= LOW_MIN {
-        format!(", and {} with low-priority work of others (nice), which makes way", percent(low.fail()))
-    } else {
-        String::new()
-    };
-    let is_full = is_full(context);
-    if busy.fail() < USED_FROM && !is_full {
-        return CheckResult::RuledOut(format!(
-            "CPU of the host: {} of {cpus:.0} cores busy{made_way}",
-            percent(busy.fail())
-        ));
+/// The CPUs of the host and the server's part in their use, in the three windows.
+struct HostCpu<'c> {
+    cpus: f64,
+    /// Without low-priority work of other processes.
+    busy: Reading,
+    /// All of it.
+    busy_with_all: Reading,
+    /// What the watched processes use.
+    own: Reading,
+    /// Low-priority work of other processes.
+    low_priority: Reading,
+    /// The thread that waits for a CPU, and its share of the time.
+    waiting: Option<(&'c Thread<'c>, Reading)>,
+}
+
+impl<'c> HostCpu<'c> {
+    fn of(context: &'c Context<'_>) -> Option<Self> {
+        let cpus = context.cpus()?;
+        // The longest wait may be that of a thread that waits as long under any load.
+        let waiting = short_thread(context).map(|thread| (thread, thread.wait));
+        Some(Self {
+            cpus,
+            busy: context.host_busy()?,
+            busy_with_all: context.host_busy_with_all().unwrap_or_default(),
+            own: context.own_share(),
+            low_priority: context.low_priority().map(|cores| cores / cpus),
+            waiting: waiting.or_else(|| context.longest_wait()),
+        })
     }
-    if !is_full {
-        let is_constant = busy.is_constant(Unit::Ratio);
-        let said = if is_constant {
+
+    fn waited(&self) -> Reading {
+        self.waiting.map_or_else(Reading::default, |(_, wait)| wait)
+    }
+
+    fn has_low_priority(&self) -> bool {
+        self.low_priority.fail() >= LOW_MIN
+    }
+
+    /// Why the host's CPUs are not the limit.
+    fn ruled_out(&self) -> CheckResult {
+        let yielding = if self.has_low_priority() {
             format!(
-                "CPU of the host: {} of {cpus:.0} cores busy, {} before{made_way}: what does not change with the load explains nothing, and the server's threads do not want for it",
-                percent(busy.fail()),
-                percent(busy.before().unwrap_or(0.0))
+                ", and {} with low-priority work of others (nice), which yields",
+                percent(self.low_priority.fail())
             )
         } else {
-            format!(
-                "CPU of the host: {} of {cpus:.0} cores busy{made_way}, but the server's threads wait for a CPU only {} of the time",
-                percent(busy.fail()),
-                percent(waited.fail())
-            )
+            String::new()
         };
-        return if is_constant { CheckResult::Constant(said) } else { CheckResult::RuledOut(said) };
+        let state = format!("CPU of the host: {} of {:.0} cores busy", percent(self.busy.fail()), self.cpus);
+        if self.busy.fail() < USED_FROM {
+            ruled_out(format!("{state}{yielding}"))
+        } else if self.busy.is_constant(Unit::Ratio) {
+            Err(NoFinding::Constant(format!(
+                "{state}, {} before{yielding}: it does not change with the load, which explains nothing, and the server's threads do not lack CPU time",
+                percent(self.busy.before().unwrap_or(0.0))
+            )))
+        } else {
+            ruled_out(format!(
+                "{state}{yielding}, but the server's threads wait for a CPU only {} of the time",
+                percent(self.waited().fail())
+            ))
+        }
     }
-    // Where gaps between bursts are all that is idle, the host is full as its threads are.
-    let full_from = if busy.fail() < BUSY_MIN { OWN_SHARE_MIN } else { BUSY_MIN };
-    let crossed = context.crossed_metric(&metric::HOST_CPU_BUSY, full_from * cpus);
-    // A host that low-priority work of others fills is always full; the server's threads begin to wait.
-    let began_to_wait = || context.crossed(&context.waits_of(wait.as_ref()?.0), WAIT_MIN);
-    let crossed = crossed.or_else(began_to_wait);
-    // Its own threads' wait counts, and what its users feel of it.
-    let queue = waited.growth(0.02).into_iter().chain(context.backlog()).reduce(f64::max);
-    let stall = context.sum(&metric::HOST_PRESSURE_CPU_SOME);
-    let waiting = wait.map_or_else(|| "a thread".into(), |(thread, _)| thread.label());
-    let others = if own.fail() < OWN_SHARE_MIN - 0.3 {
-        format!(" (the server uses {} of them: see what else runs on the host)", percent(own.fail()))
+
+    fn crossed(&self, context: &Context<'_>) -> Option<f64> {
+        // If only gaps between bursts are idle, the host is as full as the server's threads.
+        let full_from = if self.busy.fail() < BUSY_MIN { OWN_SHARE_MIN } else { BUSY_MIN };
+        // A host that low-priority work fills is always busy: then the time at which the server's threads began to wait.
+        let began_to_wait = || context.crossed(&context.waits_of(self.waiting?.0), WAIT_MIN);
+        context.crossed_metric(&metric::HOST_CPU_BUSY, full_from * self.cpus).or_else(began_to_wait)
+    }
+
+    /// Low-priority work yields as a rule; if the server's threads wait all the same, it does not.
+    fn is_low_priority_in_the_way(&self) -> bool {
+        self.has_low_priority() && self.busy.fail() < BUSY_MIN && self.busy_with_all.fail() >= BUSY_MIN
+    }
+
+    fn evidence(&self, context: &Context<'_>, crossed: Option<f64>) -> Vec<Evidence> {
+        let (name, busy) = if self.is_low_priority_in_the_way() {
+            ("host.cpu.busy, of all cores", self.busy_with_all)
+        } else {
+            (HOST_BUSY, self.busy)
+        };
+        let waiting = self.waiting.map_or_else(|| "a thread".into(), |(thread, _)| thread.label());
+        let mut evidence = vec![
+            Evidence::ratio(name, busy).limit(1.0).crossed(crossed),
+            Evidence::ratio(format!("thread.run_queue_wait of {waiting}"), self.waited())
+                .decides_if(is_short(context)),
+            Evidence::ratio("process.cpu of the server, of all cores", self.own)
+                .limit(1.0)
+                .decides_if(owns(context)),
+            Evidence::ratio("host.pressure.cpu.some", context.sum(&metric::HOST_PRESSURE_CPU_SOME)),
+        ];
+        if self.has_low_priority() {
+            let line = Evidence::ratio("host.cpu.nice of others, of all cores", self.low_priority);
+            evidence.insert(2, line);
+        }
+        evidence
+    }
+}
+
+pub(super) fn check(context: &Context<'_>) -> CheckResult {
+    let host = HostCpu::of(context).ok_or(NoFinding::NotMonitored("the CPUs of the host"))?;
+    if !is_full(context) {
+        return host.ruled_out();
+    }
+    let crossed = host.crossed(context);
+    let others = if host.own.fail() < OWN_SHARE_MIN - 0.3 {
+        format!(" (the server uses {} of them: check what else runs on the host)", percent(host.own.fail()))
     } else {
         String::new()
     };
-    let with_all = context.host_busy_with_all().unwrap_or_default();
-    // Low-priority work makes way as a rule; where the server's threads wait all the same, it is in the way.
-    let is_in_the_way = low.fail() >= LOW_MIN && busy.fail() < BUSY_MIN && with_all.fail() >= BUSY_MIN;
-    let whole = if is_in_the_way { ("host.cpu.busy, of all cores", with_all) } else { (HOST_BUSY, busy) };
-    let mut evidence = vec![
-        Evidence::new(whole.0, Unit::Ratio, whole.1).limit(Some(1.0)).crossed(crossed),
-        Evidence::new(format!("thread.run_queue_wait of {waiting}"), Unit::Ratio, waited)
-            .decides_if(is_short(context)),
-        Evidence::new("process.cpu of the server, of all cores", Unit::Ratio, own)
-            .limit(Some(1.0))
-            .decides_if(owns(context)),
-        Evidence::new("host.pressure.cpu.some", Unit::Ratio, stall),
-    ];
-    if low.fail() >= LOW_MIN {
-        evidence.insert(2, Evidence::new("host.cpu.nice of others, of all cores", Unit::Ratio, low));
-    }
-    let title = if is_in_the_way {
-        format!(
-            "All {cpus:.0} cores of the host are busy: the server waits behind others, though they run at lower priority"
-        )
+    let behind = if host.is_low_priority_in_the_way() {
+        ": the server waits for other processes, though they run at lower priority"
     } else {
-        format!("All {cpus:.0} cores of the host are busy")
+        ""
     };
-    Candidate {
-        used: used_up(busy.fail().max(BUSY_MIN)),
-        queue,
+    Ok(Candidate {
+        used: used_up(host.busy.fail().max(BUSY_MIN)),
+        // The wait of its own threads counts, and the delay of its users.
+        queue: host.waited().growth(0.02).into_iter().chain(context.backlog()).reduce(f64::max),
         demand: context.demand_of(Resource::HostCpu, "").cloned(),
         crossed_at_s: crossed,
         series: context.ids(&metric::HOST_CPU_BUSY),
-        evidence,
+        evidence: host.evidence(context, crossed),
         change: format!(
-            "More cores, or less work for each user (bitrate, codec, encryption){others}; the profile says what the time goes to"
+            "Use more cores, or reduce the work for each user (bitrate, codec, encryption){others}; the profile shows what the time is spent on"
         ),
         eases: |demand, _| {
             matches!(demand.resource, Resource::HostCpu | Resource::ProcessCpu | Resource::ThreadGroup)
         },
-        ..Candidate::new(KEY, title, "CPU of the host")
-    }
-    .suspect()
+        ..Candidate::new(
+            KEY,
+            format!("All {:.0} cores of the host are busy{behind}", host.cpus),
+            "CPU of the host",
+        )
+    })
 }

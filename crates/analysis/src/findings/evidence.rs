@@ -1,4 +1,4 @@
-//! A line of evidence: a counter, what it was at the floor, at the load that passed and at the one that failed.
+//! A line of evidence: a counter at the baseline, under the load that passed and under the load that failed.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,38 +7,50 @@ use throng_observation::units::{bit_rate, bytes, duration_ms, percent};
 
 use crate::context::{Change, Reading};
 
-/// A counter in the three windows.
+/// The value of a counter in the three windows that are compared.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Evidence {
-    /// What was counted, of whom: `thread.cpu of hloop 1 (4012)`.
+    /// The counter and its owner: `thread.cpu of hloop 1 (4012)`.
     pub counter: String,
-    /// What it is counted in: `ratio` (CPU: 1 = a core), `B/s`, `B`, `1/s`, `count`, `ms`.
+    /// Its unit: `ratio` (CPU: 1 = a core), `B/s`, `B`, `1/s`, `count`, `ms`.
     pub unit: String,
-    /// At the floor; `null` where it was not seen, here and below.
+    /// At the baseline; `null` if it was not measured, here and below.
     pub baseline: Option<f64>,
-    /// At the largest load that passed.
+    /// Under the largest load that passed.
     pub pass: Option<f64>,
-    /// At the first load that failed.
+    /// Under the first load that failed.
     pub fail: Option<f64>,
-    /// What cannot be passed, where that is known.
+    /// The hard limit, if known.
     pub limit: Option<f64>,
-    /// The second of the run at which it crossed into saturation, near the failing load.
+    /// The second of the run at which it reached saturation, near the failing load.
     pub crossed_at_s: Option<f64>,
-    /// Whether the finding stands or falls with it: see [`super::gate`].
+    /// Whether the finding depends on it: see [`super::gate`].
     #[serde(skip)]
     pub(crate) decides: bool,
     #[serde(skip)]
     kind: Unit,
-    /// It counts errors, as a share of something.
+    /// It is a share of errors.
     #[serde(skip)]
     is_of_errors: bool,
-    /// The most under any load that passed.
+    /// The highest value under any load that passed.
     #[serde(skip)]
     pub(crate) most: Option<f64>,
 }
 
+/// A constructor of a line of evidence for each unit.
+macro_rules! constructors {
+    ($($name:ident: $unit:ident),*) => {
+        impl Evidence {
+            $(pub(crate) fn $name(counter: impl Into<String>, reading: Reading) -> Self {
+                Self::new(counter, Unit::$unit, reading)
+            })*
+        }
+    };
+}
+constructors!(ratio: Ratio, count: Count, per_second: PerSecond, bytes: Bytes, bytes_per_second: BytesPerSecond, milliseconds: Milliseconds);
+
 impl Evidence {
-    pub(crate) fn new(counter: impl Into<String>, unit: Unit, reading: Reading) -> Self {
+    fn new(counter: impl Into<String>, unit: Unit, reading: Reading) -> Self {
         let finite = |value: Option<f64>| value.filter(|value| value.is_finite());
         Self {
             counter: counter.into(),
@@ -55,22 +67,22 @@ impl Evidence {
         }
     }
 
-    /// Marks what the finding stands or falls with: had that been as much before, it would explain nothing.
+    /// Marks the line as decisive: if it was as high before, the finding explains nothing.
     pub(crate) fn decides(self) -> Self {
         Self { decides: true, ..self }
     }
 
-    /// Its values are shares of errors: to have grown takes as much as for errors a second.
+    /// Marks its values as shares of errors, which need the same growth as errors a second.
     pub(crate) fn of_errors(self) -> Self {
         Self { is_of_errors: true, ..self }
     }
 
-    /// The same where `is_it` holds.
-    pub(crate) fn decides_if(self, is_it: bool) -> Self {
-        Self { decides: self.decides || is_it, ..self }
+    /// Marks the line as decisive if `is_decisive`.
+    pub(crate) fn decides_if(self, is_decisive: bool) -> Self {
+        Self { decides: self.decides || is_decisive, ..self }
     }
 
-    /// Whether there was more of it in the failing load than before.
+    /// Whether it is higher under the failing load than before.
     pub(crate) fn change(&self) -> Change {
         if self.is_of_errors {
             self.reading().change_of_errors(self.kind)
@@ -79,7 +91,7 @@ impl Evidence {
         }
     }
 
-    /// Whether no load that passed had as much of it.
+    /// Whether no load that passed had as high a value.
     pub(crate) fn surpasses(&self) -> bool {
         self.reading().surpasses(self.kind) && (!self.is_of_errors || self.reading().has_more_errors())
     }
@@ -88,15 +100,15 @@ impl Evidence {
         Reading { base: self.baseline, pass: self.pass, fail: self.fail, most: self.most }
     }
 
-    pub(crate) fn limit(self, limit: Option<f64>) -> Self {
-        Self { limit: limit.filter(|limit| limit.is_finite()), ..self }
+    pub(crate) fn limit(self, limit: impl Into<Option<f64>>) -> Self {
+        Self { limit: limit.into().filter(|limit| limit.is_finite()), ..self }
     }
 
     pub(crate) fn crossed(self, at_s: Option<f64>) -> Self {
         Self { crossed_at_s: at_s, ..self }
     }
 
-    /// A value as people read it.
+    /// Formats a value with its unit; `–` if there is none.
     #[must_use]
     pub fn show(&self, value: Option<f64>) -> String {
         let Some(value) = value else { return "–".into() };
@@ -110,19 +122,19 @@ impl Evidence {
         }
     }
 
-    /// One line: `thread.cpu of hloop 1 (4012): floor 4 %, passed 90 %, failed 99 %; limit 100 %; crossed at 38 s`.
+    /// One line: `thread.cpu of hloop 1 (4012): baseline 4 %, passed 90 %, failed 99 %; limit 100 %; crossed at 38 s`.
     #[must_use]
     pub fn sentence(&self) -> String {
-        let seen: Vec<String> = [("floor", self.baseline), ("passed", self.pass), ("failed", self.fail)]
+        let values: Vec<String> = [("baseline", self.baseline), ("passed", self.pass), ("failed", self.fail)]
             .into_iter()
             .filter(|(_, value)| value.is_some())
             .map(|(name, value)| format!("{name} {}", self.show(value)))
             .collect();
-        let seen = seen.join(", ");
+        let values = values.join(", ");
         let limit =
             self.limit.map_or_else(String::new, |limit| format!("; limit {}", self.show(Some(limit))));
         let crossed = self.crossed_at_s.map_or_else(String::new, |at| format!("; crossed at {at:.0} s"));
-        format!("{}: {seen}{limit}{crossed}", self.counter)
+        format!("{}: {values}{limit}{crossed}", self.counter)
     }
 }
 

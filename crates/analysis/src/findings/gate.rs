@@ -1,25 +1,25 @@
-//! The law that every finding is held to: what does not change with the load explains nothing.
+//! The rule for every finding: a counter that does not change with the load explains nothing.
 //!
-//! A thread that polls, a host that others keep full, a counter that always counted: each looks like a limit when only the
-//! failing load is looked at. So a finding says with which of its lines it stands or falls ([`Evidence::decides`]; the first,
-//! where it marks none), and one of them has to be more in the failing load than it was at the floor, and than under any load
-//! that was served well.
+//! A thread that polls, a host that other processes keep busy, an error counter that always increases: each looks like a limit
+//! if only the failing load is examined. Each finding marks the evidence that it depends on ([`Evidence::decides`]; the first
+//! line if it marks none). One of these lines must be higher under the failing load than at the baseline and than under every
+//! load that passed.
 
 use super::{Candidate, Evidence, GENERATOR};
 use crate::context::Change;
 
-/// What the law says of a candidate.
+/// The result of the rule for one candidate.
 pub(crate) enum Gate {
-    /// Something that it stands on grew.
+    /// Decisive evidence grew.
     Open,
-    /// Nothing was seen of it before the load that failed: it may have been as much.
+    /// There is no measurement before the failing load, so growth cannot be shown.
     Unproven,
-    /// It was as much before: why it explains nothing, in a sentence.
+    /// The evidence was as high before; the sentence says why it explains nothing.
     Shut(String),
 }
 
 pub(crate) fn gate(candidate: &Candidate) -> Gate {
-    // It says nothing about the server, and whether a load was offered is no matter of growth.
+    // Whether the generator offered the load is no question of growth.
     if candidate.key == GENERATOR {
         return Gate::Open;
     }
@@ -35,12 +35,12 @@ pub(crate) fn gate(candidate: &Candidate) -> Gate {
 fn decisive(evidence: &[Evidence]) -> Vec<&Evidence> {
     let marked: Vec<&Evidence> = evidence.iter().filter(|line| line.decides).collect();
     let mut lines = if marked.is_empty() { evidence.first().into_iter().collect() } else { marked };
-    // What nobody counts under the failing load says neither yes nor no.
+    // A counter without a value under the failing load decides nothing.
     lines.retain(|line| line.fail.is_some());
     lines
 }
 
-/// `thread.cpu of victim (7) does not grow with the load (98 % at the floor, 98 % at the failing load): …`
+/// `thread.cpu of victim (7) does not grow with the load (98 % at the baseline, 98 % under the one that failed): …`
 fn said(line: &Evidence) -> String {
     if !line.surpasses() {
         return format!(
@@ -51,7 +51,7 @@ fn said(line: &Evidence) -> String {
         );
     }
     let (value, place) = match line.baseline {
-        Some(_) => (line.baseline, "at the floor"),
+        Some(_) => (line.baseline, "at the baseline"),
         None => (line.pass, "under the load that passed"),
     };
     format!(

@@ -1,112 +1,152 @@
-//! The line is full, or a shaper holds the packets back.
+//! The line is full, or a shaper delays the packets.
 
-use throng_observation::host::Unit;
-use throng_observation::host::catalogue as metric;
+use throng_observation::host::catalogue::{self as metric, Metric};
 use throng_observation::host::measured::MeasuredSeries;
 use throng_observation::units::{bit_rate, percent};
 
 use super::score::used_up;
-use super::{Candidate, CheckResult, Evidence};
+use super::{Candidate, CheckResult, Evidence, NoFinding, ruled_out};
 use crate::context::{Context, Reading};
 use crate::demand::Resource;
 
 pub(super) const KEY: &str = "line_rate";
-/// Of a known speed; above, frames wait for each other whatever the mean says.
+/// Share of a known speed above which frames wait for each other, whatever the mean.
 const FULL_MIN: f64 = 0.93;
-/// A queue that is there in half of the seconds does not come from a burst.
+/// Median backlog, packets: a queue in half of the seconds is no burst.
 const QUEUED_PACKETS_MIN: f64 = 1.0;
-/// Packets that the queue threw away, a second.
+/// Packets that the queue dropped, a second.
 const DROPS_MIN: f64 = 1.0;
-/// A shaper counts each time that it looks at its queue and may not send: as often as it sends, and most packets have waited,
-/// also where bursts are over before anybody looks at how long the queue is.
-const HELD_MIN: f64 = 1.0;
+/// Overlimits per packet sent. A shaper counts an overlimit each time it has to delay its queue: at one per packet most packets
+/// waited, also if bursts are over before the backlog is read.
+const OVERLIMITS_MIN: f64 = 1.0;
+
+/// The busiest interface and its queue.
+struct Line<'a> {
+    series: MeasuredSeries<'a>,
+    interface: &'a str,
+    sent: Reading,
+    /// Bytes a second, if known.
+    speed: Option<f64>,
+    backlog: Reading,
+    drops: Reading,
+    overlimits: Reading,
+    /// Overlimits per packet sent.
+    delayed: Reading,
+}
+
+impl<'a> Line<'a> {
+    fn busiest(context: &Context<'a>) -> Option<Self> {
+        let (series, sent) = context.top(&metric::NIC_TX_BYTES)?;
+        let interface = series.label("interface");
+        let mean = |series: &MeasuredSeries<'_>| Reading {
+            fail: [context.fail.window, context.onset]
+                .into_iter()
+                .filter_map(|w| series.mean(w))
+                .reduce(f64::max),
+            ..context.reading(|window| series.mean(window))
+        };
+        // A class and its parent count the same packets: the highest of them, not their sum.
+        let worst = |metric: &Metric, of: &dyn Fn(&MeasuredSeries<'_>) -> Reading| {
+            let list = on_interface(context, metric, interface);
+            list.iter().map(of).max_by(|a, b| a.fail().total_cmp(&b.fail())).unwrap_or_default()
+        };
+        let overlimits = worst(&metric::QDISC_OVERLIMITS, &mean);
+        let packets = on_interface(context, &metric::NIC_TX_PACKETS, interface).first().map(mean);
+        Some(Self {
+            series,
+            interface,
+            sent,
+            speed: series.limit().filter(|limit| *limit > 0.0),
+            backlog: worst(&metric::QDISC_BACKLOG_PACKETS, &|series| context.median(series)),
+            drops: worst(&metric::QDISC_DROPS, &mean),
+            overlimits,
+            delayed: overlimits.with(packets.unwrap_or_default(), |delayed, sent| delayed / sent.max(1.0)),
+        })
+    }
+
+    fn used_ratio(&self) -> f64 {
+        self.speed.map_or(0.0, |speed| self.sent.fail() / speed)
+    }
+
+    fn is_shaped(&self) -> bool {
+        let is_queueing = self.backlog.fail() >= QUEUED_PACKETS_MIN
+            || self.drops.fail() >= DROPS_MIN
+            || self.delayed.fail() >= OVERLIMITS_MIN;
+        (self.overlimits.fail() > 0.0 || self.drops.fail() >= DROPS_MIN) && is_queueing
+    }
+
+    fn crossed(&self, context: &Context<'_>) -> Option<f64> {
+        let of = |metric: &Metric, level: f64| {
+            context.crossed(&on_interface(context, metric, self.interface), level)
+        };
+        self.speed
+            .and_then(|speed| context.crossed(&[self.series], FULL_MIN * speed))
+            .or_else(|| of(&metric::QDISC_DROPS, DROPS_MIN))
+            .or_else(|| of(&metric::QDISC_BACKLOG_PACKETS, QUEUED_PACKETS_MIN))
+    }
+
+    fn title(&self) -> String {
+        let (interface, rate) = (self.interface, bit_rate(self.sent.fail() * 8.0));
+        match self.speed.filter(|_| self.used_ratio() >= FULL_MIN) {
+            Some(speed) => format!("{interface} is full: {rate} of {}", bit_rate(speed * 8.0)),
+            None => format!("Packets queue at {interface}: a line or shaper of about {rate}"),
+        }
+    }
+
+    fn evidence(&self, crossed: Option<f64>) -> Vec<Evidence> {
+        let name = |counter: &str| format!("{counter} of {}", self.interface);
+        vec![
+            Evidence::bytes_per_second(name("nic.tx_bytes"), self.sent)
+                .limit(self.speed)
+                .crossed(crossed)
+                .decides_if(self.used_ratio() >= FULL_MIN),
+            Evidence::count(name("qdisc.backlog_packets"), self.backlog).decides(),
+            Evidence::per_second(name("qdisc.drops"), self.drops).limit(0.0).decides(),
+            Evidence::per_second(name("qdisc.overlimits"), self.overlimits)
+                .decides_if(self.delayed.fail() >= OVERLIMITS_MIN),
+        ]
+    }
+}
+
+/// The series of a metric that belong to an interface.
+fn on_interface<'a>(context: &Context<'a>, metric: &Metric, interface: &str) -> Vec<MeasuredSeries<'a>> {
+    let list = context.host.metric(metric.name).iter();
+    list.filter(|series| series.label("interface") == interface).copied().collect()
+}
 
 pub(super) fn check(context: &Context<'_>) -> CheckResult {
-    let Some((line, sent)) = context.top(&metric::NIC_TX_BYTES) else {
-        return CheckResult::NotMonitored("the network interfaces");
-    };
-    let interface = line.label("interface");
-    let speed = line.limit().filter(|limit| *limit > 0.0);
-    let own: Vec<(&str, Vec<MeasuredSeries<'_>>)> = [
-        &metric::QDISC_BACKLOG_PACKETS,
-        &metric::QDISC_DROPS,
-        &metric::QDISC_OVERLIMITS,
-        &metric::NIC_TX_DROPPED,
-    ]
-    .iter()
-    .map(|wanted| {
-        let list = context.host.metric(wanted.name).iter();
-        (wanted.name, list.filter(|series| series.label("interface") == interface).copied().collect())
-    })
-    .collect();
-    let list =
-        |name: &str| own.iter().find(|(own, _)| *own == name).map_or(&[][..], |(_, list)| list.as_slice());
-    // A class and its parent count the same packets: the most of them, not their sum.
-    let worst = |name: &str, of: &dyn Fn(&MeasuredSeries<'_>) -> Reading| {
-        list(name).iter().map(of).max_by(|a, b| a.fail().total_cmp(&b.fail())).unwrap_or_default()
-    };
-    let mean = |series: &MeasuredSeries<'_>| Reading {
-        fail: series.mean(context.fail.window).into_iter().chain(series.mean(context.onset)).reduce(f64::max),
-        ..context.reading(|window| series.mean(window))
-    };
-    let backlog = worst(metric::QDISC_BACKLOG_PACKETS.name, &|series| context.median(series));
-    let drops = worst(metric::QDISC_DROPS.name, &mean);
-    let held = worst(metric::QDISC_OVERLIMITS.name, &mean);
-    let share = speed.map_or(0.0, |speed| sent.fail() / speed);
-    let is_shaped = held.fail() > 0.0 || drops.fail() >= DROPS_MIN;
-    let packets = context.host.metric(metric::NIC_TX_PACKETS.name).iter();
-    let packets = packets.filter(|series| series.label("interface") == interface).map(&mean).next();
-    let waits = held.with(packets.unwrap_or_default(), |held, sent| held / sent.max(1.0));
-    let is_queueing = backlog.fail() >= QUEUED_PACKETS_MIN
-        || drops.fail() >= DROPS_MIN
-        || waits.fail.is_some_and(|waits| waits >= HELD_MIN);
-    if share < FULL_MIN && !(is_shaped && is_queueing) {
-        let of = speed.map_or_else(
+    let line = Line::busiest(context).ok_or(NoFinding::NotMonitored("the network interfaces"))?;
+    if line.used_ratio() < FULL_MIN && !line.is_shaped() {
+        let of = line.speed.map_or_else(
             || " (its speed is not known)".into(),
             |speed| format!(" of {}", bit_rate(speed * 8.0)),
         );
-        return CheckResult::RuledOut(format!(
-            "Line {interface}: {} sent{of}, {:.0} packets queued, {:.0} dropped a second",
-            bit_rate(sent.fail() * 8.0),
-            backlog.fail(),
-            drops.fail()
+        return ruled_out(format!(
+            "Line {}: {} sent{of}, {:.0} packets queued, {:.0} dropped a second",
+            line.interface,
+            bit_rate(line.sent.fail() * 8.0),
+            line.backlog.fail(),
+            line.drops.fail()
         ));
     }
-    let crossed = speed
-        .and_then(|speed| context.crossed(&[line], FULL_MIN * speed))
-        .or_else(|| context.crossed(list(metric::QDISC_DROPS.name), DROPS_MIN))
-        .or_else(|| context.crossed(list(metric::QDISC_BACKLOG_PACKETS.name), QUEUED_PACKETS_MIN));
-    let rate = bit_rate(sent.fail() * 8.0);
-    let title = match speed {
-        Some(speed) if share >= FULL_MIN => {
-            format!("{interface} is full: {rate} of {}", bit_rate(speed * 8.0))
-        }
-        _ => format!("Packets queue at {interface}: a line or shaper of about {rate}"),
-    };
-    Candidate {
-        used: used_up(share).max(if is_shaped && is_queueing { 1.0 } else { 0.0 }),
-        queue: [backlog.growth(0.5), drops.growth(0.1), waits.growth(0.1), context.backlog()].into_iter().flatten().reduce(f64::max),
-        refuses: drops.begins() && drops.fail() >= DROPS_MIN,
-        demand: context.demand_of(Resource::NicSent, interface).cloned(),
+    let crossed = line.crossed(context);
+    let queues =
+        [line.backlog.growth(0.5), line.drops.growth(0.1), line.delayed.growth(0.1), context.backlog()];
+    Ok(Candidate {
+        used: used_up(line.used_ratio()).max(if line.is_shaped() { 1.0 } else { 0.0 }),
+        queue: queues.into_iter().flatten().reduce(f64::max),
+        refuses: line.drops.begins() && line.drops.fail() >= DROPS_MIN,
+        demand: context.demand_of(Resource::NicSent, line.interface).cloned(),
         crossed_at_s: crossed,
-        series: vec![line.series.id],
-        evidence: vec![
-            Evidence::new(format!("nic.tx_bytes of {interface}"), Unit::BytesPerSecond, sent)
-                .limit(speed)
-                .crossed(crossed)
-                .decides_if(share >= FULL_MIN),
-            Evidence::new(format!("qdisc.backlog_packets of {interface}"), Unit::Count, backlog).decides(),
-            Evidence::new(format!("qdisc.drops of {interface}"), Unit::PerSecond, drops).limit(Some(0.0)).decides(),
-            Evidence::new(format!("qdisc.overlimits of {interface}"), Unit::PerSecond, held).decides_if(waits.fail() >= HELD_MIN),
-        ],
-        change: "A faster line or a wider shaper (tc, the provider's plan), fewer bits for each user (bitrate, codec, layers), or a second server".into(),
+        series: vec![line.series.series.id],
+        evidence: line.evidence(crossed),
+        change: "Use a faster line or a wider shaper (tc, the provider's plan), fewer bits for each user (bitrate, codec, layers), or a second server".into(),
         eases: |demand, _| matches!(demand.resource, Resource::NicSent),
-        ..Candidate::new(KEY, title, format!("interface {interface}"))
-    }
-    .suspect()
+        ..Candidate::new(KEY, line.title(), format!("interface {}", line.interface))
+    })
 }
 
-/// What the interface sends, for those who only need the number.
+/// What the busiest interface sends and its share of the line, for evidence of other findings.
 pub(super) fn sent_text(context: &Context<'_>) -> String {
     context.top(&metric::NIC_TX_BYTES).map_or_else(String::new, |(line, sent)| {
         let share = line

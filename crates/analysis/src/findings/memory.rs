@@ -1,92 +1,121 @@
-//! Memory is used up: the kernel takes it back by force, or kills for it.
+//! Memory is exhausted: the kernel reclaims it by force, or kills a process.
 
-use throng_observation::host::Unit;
 use throng_observation::host::catalogue as metric;
+use throng_observation::host::measured::MeasuredSeries;
 use throng_observation::units::{bytes, percent};
 
 use super::score::used_up;
-use super::{Candidate, CheckResult, Evidence};
+use super::{Candidate, CheckResult, Evidence, NoFinding, ruled_out};
 use crate::context::{Context, Reading};
 use crate::demand::{Resource, memory_limit};
 
 pub(super) const KEY: &str = "memory";
-/// All tasks stood still for memory for this share of the time: a frame's time out of each second.
+/// Share of the time in which all tasks were stalled on memory: the time of a frame in each second.
 const STALL_MIN: f64 = 0.02;
+/// Share of the limit from which memory is worth naming.
+const USED_MIN: f64 = 0.9;
+
+/// Use of memory, and signs of a shortage, in the three windows.
+struct Memory {
+    /// Resident memory of all watched processes, the most.
+    rss: Reading,
+    /// The smaller of the control group's and the host's memory.
+    limit: Option<f64>,
+    /// Share of the host's memory in use.
+    host: Reading,
+    /// Processes killed, a second.
+    kills: Reading,
+    /// Share of the time in which all tasks were stalled on memory.
+    stall: Reading,
+    /// Log lines "out of memory", a second.
+    refused: Reading,
+}
+
+impl Memory {
+    fn of(context: &Context<'_>) -> Self {
+        let rss = context.host.metric(metric::PROCESS_RSS.name);
+        let most = |window| rss.iter().filter_map(|series| series.max(window)).reduce(|a, b| a + b);
+        let available = context.sum(&metric::HOST_MEMORY_AVAILABLE);
+        let total =
+            context.host.metric(metric::HOST_MEMORY_AVAILABLE.name).first().and_then(MeasuredSeries::limit);
+        let in_use = |total: f64| available.map(|left| 1.0 - left / total.max(1.0));
+        let stalls = [&metric::HOST_PRESSURE_MEMORY_FULL, &metric::CGROUP_PRESSURE_MEMORY_FULL];
+        Self {
+            rss: Reading { fail: most(context.onset), ..context.reading(most) },
+            limit: memory_limit(context.host),
+            host: total.map_or_else(Reading::default, in_use),
+            kills: kills(context),
+            stall: stalls
+                .map(|metric| context.sum(metric))
+                .into_iter()
+                .max_by(|a, b| a.fail().total_cmp(&b.fail()))
+                .unwrap_or_default(),
+            refused: context.log_lines("out_of_memory"),
+        }
+    }
+
+    /// The share of the limit and the share of the host's memory in use: the higher of the two.
+    fn in_use(&self) -> Reading {
+        let of_limit = self.limit.map_or_else(Reading::default, |limit| self.rss.map(|rss| rss / limit));
+        if of_limit.fail() >= self.host.fail() { of_limit } else { self.host }
+    }
+
+    fn is_short(&self) -> bool {
+        self.kills.fail() > 0.0 || self.refused.begins() || self.stall.fail() >= STALL_MIN
+    }
+}
 
 pub(super) fn check(context: &Context<'_>) -> CheckResult {
     if !context.is_seen(&metric::PROCESS_RSS) && !context.is_seen(&metric::HOST_MEMORY_AVAILABLE) {
-        return CheckResult::NotMonitored("memory");
+        return Err(NoFinding::NotMonitored("memory"));
     }
-    let most = |wanted: &metric::Metric| {
-        let list = context.host.metric(wanted.name);
-        let sum = |window| list.iter().filter_map(|series| series.max(window)).reduce(|a, b| a + b);
-        Reading { fail: sum(context.onset), ..context.reading(sum) }
-    };
-    let (rss, limit) = (most(&metric::PROCESS_RSS), memory_limit(context.host));
-    let share = limit.map_or(0.0, |limit| rss.fail() / limit);
-    let available = context.sum(&metric::HOST_MEMORY_AVAILABLE);
-    let total = context
-        .host
-        .metric(metric::HOST_MEMORY_AVAILABLE.name)
-        .first()
-        .and_then(throng_observation::host::measured::MeasuredSeries::limit);
-    let taken =
-        total.map_or_else(Reading::default, |total| available.map(|left| 1.0 - left / total.max(1.0)));
-    let gone = taken.fail();
-    let kills = killed(context);
-    let stall = [&metric::HOST_PRESSURE_MEMORY_FULL, &metric::CGROUP_PRESSURE_MEMORY_FULL]
-        .map(|metric| context.sum(metric))
-        .into_iter()
-        .max_by(|a, b| a.fail().total_cmp(&b.fail()))
-        .unwrap_or_default();
-    let refused = context.log_lines("out_of_memory");
-    let used = share.max(gone);
-    let of_limit = limit.map_or_else(Reading::default, |limit| rss.map(|rss| rss / limit));
-    let in_use = if share >= gone { of_limit } else { taken };
-    let is_short = kills.fail() > 0.0 || refused.begins() || stall.fail() >= STALL_MIN;
-    if !is_short && used < 0.9 {
+    let memory = Memory::of(context);
+    let Memory { rss, limit, kills, stall, refused, .. } = memory;
+    let (in_use, is_short) = (memory.in_use(), memory.is_short());
+    if !is_short && in_use.fail() < USED_MIN {
         let of = limit.map_or_else(String::new, |limit| format!(" of {}", bytes(limit)));
-        return CheckResult::RuledOut(format!(
+        return ruled_out(format!(
             "Memory: {}{of}, {} of the host in use",
             bytes(rss.fail()),
-            percent(gone)
+            percent(memory.host.fail())
         ));
     }
-    let crossed = context.crossed_metric(&metric::PROCESS_RSS, 0.9 * limit.unwrap_or(f64::INFINITY));
-    let crossed = crossed.or(context.crossed_metric(&metric::HOST_PRESSURE_MEMORY_FULL, STALL_MIN));
-    let crossed = crossed
+    let crossed = context
+        .crossed_metric(&metric::PROCESS_RSS, USED_MIN * limit.unwrap_or(f64::INFINITY))
+        .or(context.crossed_metric(&metric::HOST_PRESSURE_MEMORY_FULL, STALL_MIN))
         .or(context.crossed_metric(&metric::CGROUP_MEMORY_OOM_KILLS, 1e-6))
         .or(context.crossed_metric(&metric::HOST_MEMORY_OOM_KILLS, 1e-6));
     let limit_hits = context.rate(&metric::CGROUP_MEMORY_LIMIT_HITS);
     let process =
         context.host.metric(metric::PROCESS_RSS.name).first().map_or("", |rss| rss.label("process"));
-    Candidate {
-        used: used_up(used),
-        // A group whose page cache fills its limit is at the limit and well: only stalls and kills tell of want.
+    Ok(Candidate {
+        used: used_up(in_use.fail()),
+        // A group whose page cache fills its limit has enough memory: only stalls and kills show a shortage.
         queue: stall.growth(0.002).or(Some(if is_short { 1.0 } else { 0.0 })),
         refuses: kills.begins() || refused.begins(),
         demand: context.demand_of(Resource::Memory, process).cloned(),
         crossed_at_s: crossed,
         series: context.ids(&metric::PROCESS_RSS),
         evidence: vec![
-            Evidence::new("process.rss, all watched processes, the most", Unit::Bytes, rss).limit(limit).crossed(crossed),
-            Evidence::new("memory pressure, all tasks stalled", Unit::Ratio, stall).decides_if(is_short),
-            Evidence::new("cgroup.memory.limit_hits", Unit::PerSecond, limit_hits),
-            Evidence::new("processes killed for want of memory, a second", Unit::PerSecond, kills)
+            Evidence::bytes("process.rss, all watched processes, the most", rss)
+                .limit(limit)
+                .crossed(crossed),
+            Evidence::ratio("memory pressure, all tasks stalled", stall).decides_if(is_short),
+            Evidence::per_second("cgroup.memory.limit_hits", limit_hits),
+            Evidence::per_second("processes killed for lack of memory, a second", kills)
                 .decides_if(is_short),
-            Evidence::new("log lines \"out of memory\"", Unit::PerSecond, refused).decides_if(is_short),
-            Evidence::new("memory in use, of what there is", Unit::Ratio, in_use).decides_if(!is_short),
+            Evidence::per_second("log lines \"out of memory\"", refused).decides_if(is_short),
+            Evidence::ratio("memory in use, share of the limit", in_use).decides_if(!is_short),
         ],
-        change: "More memory (the host's, or memory.max of the control group), or less of it for each user (buffers, queues, caches); look whether it grows while the crowd does not".into(),
+        change: "Use more memory (the host's, or memory.max of the control group), or less of it for each user (buffers, queues, caches); check for a leak: does it grow while the crowd does not?".into(),
         eases: |demand, _| demand.resource == Resource::Memory,
         at_most: if is_short { 100.0 } else { super::score::CAP_COMPANY },
-        ..Candidate::new(KEY, "Memory is used up", "memory")
-    }
-    .suspect()
+        ..Candidate::new(KEY, "Memory is exhausted", "memory")
+    })
 }
 
-/// Processes that were killed for want of memory, a second: in the server's group, and on the host.
-fn killed(context: &Context<'_>) -> Reading {
+/// Processes killed for lack of memory, a second: in the server's control group and on the host.
+fn kills(context: &Context<'_>) -> Reading {
     let of =
         [&metric::CGROUP_MEMORY_OOM_KILLS, &metric::HOST_MEMORY_OOM_KILLS].map(|metric| context.rate(metric));
     let seen = of.into_iter().filter(|kills| kills.fail.is_some());

@@ -1,5 +1,4 @@
-//! What stopped the server: one file a finding. Each looks at one kind of limit and says that it is suspect, that it is
-//! fine, or that nobody looked.
+//! The findings, one file each. A finding checks one kind of limit and reports it as suspect, ruled out, or not monitored.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -48,35 +47,45 @@ mod ports;
 pub(crate) use cpu_all::{BUSY_MIN, WAIT_MIN};
 pub use evidence::Evidence;
 
-/// What is free of a host for its server: low-priority work of others makes way (see `Context::host_busy`).
+/// The evidence line of [`Context::host_busy`]: busy CPUs of the host without the low-priority work of other processes.
 pub(crate) const HOST_BUSY: &str = "host.cpu.busy less others' host.cpu.nice, of all cores";
+/// Names of evidence lines that several findings have: the same line is shown once.
+pub(crate) const FRAME_DELAY: &str = "delay of the users' frames above their minimum, median";
+pub(crate) const CONNECTED: &str = "connected participants";
+const NOT_SERVED: &str = "bad user-seconds of users who were not served at all";
 
-/// What one finding sees.
-pub(crate) enum CheckResult {
-    /// It may be the cause.
-    Suspect(Box<Candidate>),
-    /// It was looked at and is not the limit: in what state it was.
+/// The result of a check: a candidate for the bottleneck, or why there is none.
+pub(crate) type CheckResult = Result<Candidate, NoFinding>;
+
+/// Why a check has no candidate.
+pub(crate) enum NoFinding {
+    /// It is not the limit; the sentence gives its state.
     RuledOut(String),
-    /// It looks like the limit, and did so before anybody suffered: it explains nothing.
+    /// It looks like the limit, but looked the same before service went bad, so it explains nothing.
     Constant(String),
-    /// The question does not arise here; another finding tells what there is to tell.
+    /// The check does not apply here; another finding covers it.
     NotApplicable,
-    /// Nobody looked: which counters are missing.
+    /// The counters that the check needs were not recorded; names them.
     NotMonitored(&'static str),
 }
 
-/// A finding before it is weighed against the others.
+/// The result of a check whose limit is ruled out.
+fn ruled_out(state: impl Into<String>) -> CheckResult {
+    Err(NoFinding::RuledOut(state.into()))
+}
+
+/// A suspect limit before it is ranked against the others.
 pub(crate) struct Candidate {
     pub(crate) key: &'static str,
-    /// In a sentence, without a full stop.
+    /// The finding as a sentence without a full stop.
     pub(crate) title: String,
-    /// Which resource, of whom.
+    /// The resource and its owner.
     pub(crate) resource: String,
-    /// How used up, 0 to 1 (see [`score::used_up`]).
+    /// Utilisation, 0 to 1 (see [`score::used_up`]).
     pub(crate) used: f64,
-    /// How much queues behind it, 0 to 1.
+    /// Growth of its queue, 0 to 1.
     pub(crate) queue: Option<f64>,
-    /// Whether it refuses or throws away, which the floor did not see.
+    /// Whether it refuses or drops work that it did not refuse at the baseline.
     pub(crate) refuses: bool,
     pub(crate) demand: Option<Demand>,
     pub(crate) crossed_at_s: Option<f64>,
@@ -84,11 +93,11 @@ pub(crate) struct Candidate {
     /// The series that the first line of evidence is about.
     pub(crate) series: Vec<SeriesId>,
     pub(crate) change: String,
-    /// The resources that the change gives more room.
+    /// Whether the change relieves a resource.
     pub(crate) eases: fn(&Demand, &Candidate) -> bool,
-    /// The pool of threads that the change gives more room.
+    /// The thread pool that the change relieves.
     pub(crate) pool: Option<String>,
-    /// No higher score than this, where something speaks against it.
+    /// Upper bound of the score, below 100 where the evidence is incomplete.
     pub(crate) at_most: f64,
 }
 
@@ -111,68 +120,64 @@ impl Candidate {
             at_most: 100.0,
         }
     }
-
-    pub(crate) fn suspect(self) -> CheckResult {
-        CheckResult::Suspect(Box::new(self))
-    }
 }
 
-/// What stopped the server, or may have.
+/// A limit that stopped the server, or may have.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Finding {
-    /// Its stable key: `one_thread_full`, `cpu_quota`, … (docs/findings.md has all).
+    /// Its stable key: `one_thread_full`, `cpu_quota`, … (docs/findings.md lists all).
     pub finding: String,
-    /// In a sentence.
+    /// The finding as a sentence.
     pub title: String,
-    /// How sure, 0 to 100.
+    /// Confidence, 0 to 100.
     pub score: f64,
-    /// Which resource, of whom.
+    /// The resource and its owner.
     pub resource: String,
-    /// How it stands to the others.
+    /// Its relation to the other findings.
     pub role: FindingRole,
-    /// What it is told by: at least three lines.
+    /// The counters that show it: at least three lines.
     pub evidence: Vec<Evidence>,
-    /// Numbers of the series in `run.db` that the first line is about.
+    /// Numbers of the series in `run.db` behind the first line of evidence.
     pub series: Vec<u32>,
-    /// What to change.
+    /// The recommended change.
     pub change: String,
-    /// What the change would give; `null` where the demand model cannot tell.
+    /// The predicted effect of the change; `null` where the demand model gives none.
     pub prediction: Option<Prediction>,
 }
 
-/// How a finding stands to the others.
+/// The relation of a finding to the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FindingRole {
     /// It stopped the server.
     Cause,
-    /// It says what the cause is busy with.
+    /// It shows what the cause spends its time on.
     Explanation,
-    /// It follows from the cause.
+    /// It is a consequence of the cause.
     Symptom,
-    /// It may have part in it.
+    /// It may contribute.
     Suspect,
 }
 
-/// The finding that the server is gone.
+/// The finding that a server process ended.
 pub(crate) const SERVER_CRASHED: &str = server_crashed::KEY;
 
-/// The finding that somebody stopped the server.
+/// The finding that a server process was stopped (SIGSTOP).
 pub(crate) const PROCESS_STOPPED: &str = process_stopped::KEY;
 
-/// The finding that nobody was ever connected: no resource is suspected then.
+/// The finding that no participant ever connected: no resource is suspected then.
 pub(crate) const NEVER_CONNECTED: &str = never_connected::KEY;
 
-/// What is told by the crowd alone, whoever watched the server.
-pub(crate) const OF_THE_CROWD: &[&str] = &[generator::KEY, never_connected::KEY, signalling::KEY];
+/// Findings from the participants and the generator alone: they need no watcher and are made once, not per host.
+pub(crate) const CLIENT_SIDE: &[&str] = &[generator::KEY, never_connected::KEY, signalling::KEY];
 
-/// A finding's key and its question, in the order of docs/findings.md.
+/// A finding's key and its check, in the order of docs/findings.md.
 pub(crate) type Rule = (&'static str, fn(&Context<'_>) -> CheckResult);
 
-/// The finding that says nothing about the server.
+/// The finding that the generator was the limit; it says nothing about the server.
 pub(crate) const GENERATOR: &str = generator::KEY;
 
-/// All that is looked at.
+/// All findings.
 pub(crate) const RULES: &[Rule] = &[
     (generator::KEY, generator::check),
     (server_crashed::KEY, server_crashed::check),

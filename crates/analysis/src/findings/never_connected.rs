@@ -1,13 +1,12 @@
-//! Nobody was ever connected: the server was not reached, or sent everybody away. No resource was asked for anything then,
-//! and what the host did meanwhile is somebody else's doing.
+//! No participant ever connected: the server was not reached, or rejected all. No resource of the server had a load then, and the
+//! host's counters show the work of others.
 
 use std::collections::BTreeMap;
 
-use throng_observation::host::Unit;
 use throng_observation::run::ParticipantRow;
 use throng_observation::{Failure, FailureReason, Outcome, Phase};
 
-use super::{Candidate, CheckResult, Evidence};
+use super::{Candidate, CheckResult, Evidence, NoFinding};
 use crate::context::{Context, Reading};
 use crate::windows::was_nobody_connected;
 
@@ -15,52 +14,46 @@ pub(super) const KEY: &str = "never_connected";
 
 pub(super) fn check(context: &Context<'_>) -> CheckResult {
     if !was_nobody_connected(context.run) {
-        return CheckResult::NotApplicable;
+        return Err(NoFinding::NotApplicable);
     }
     let began = |row: &&ParticipantRow| row.reached.contains_key(&Phase::Started) || row.failure().is_some();
     let all: Vec<&ParticipantRow> = context.run.participants.iter().filter(began).collect();
     let failures = by_reason(&all);
-    // Before anybody came nobody was sent away.
+    // Before the first join no participant failed.
     let since = |count: usize| Reading { base: Some(0.0), fail: Some(count as f64), ..Reading::default() };
     let failed: usize = failures.iter().map(|(_, list)| list.len()).sum();
     let Some((reason, most)) = failures.first() else {
-        return waited(context, &all).suspect();
+        return Ok(waited(context, &all));
     };
     let detail = most.first().map_or("", |failure| failure.detail.as_str());
     let told = if detail.is_empty() { what(reason).to_owned() } else { detail.to_owned() };
     let alike =
         if most.len() == failed { String::new() } else { format!(", the others {}", rest(&failures)) };
-    let mut evidence = vec![Evidence::new(
+    let mut evidence = vec![Evidence::count(
         format!("participants who failed: {} ({})", what(reason), reason.key()),
-        Unit::Count,
         since(most.len()),
     )];
     evidence.extend(failures.iter().skip(1).map(|(reason, list)| {
         let name = format!("participants who failed: {} ({})", what(reason), reason.key());
-        Evidence::new(name, Unit::Count, since(list.len()))
+        Evidence::count(name, since(list.len()))
     }));
-    evidence.push(Evidence::new("participants who began to join", Unit::Count, since(all.len())));
-    Candidate {
+    evidence.push(Evidence::count("participants who began to join", since(all.len())));
+    Ok(Candidate {
         evidence,
         change: change(reason).to_owned(),
         ..candidate(context, format!("Nobody could connect: {told} ({} of {}{alike})", most.len(), all.len()))
-    }
-    .suspect()
+    })
 }
 
-/// Nobody failed either: all were still waiting when the run ended.
+/// The candidate if no participant failed either: all were still waiting when the run ended.
 fn waited(context: &Context<'_>, all: &[&ParticipantRow]) -> Candidate {
     let furthest = all.iter().filter_map(|row| row.reached.keys().max()).max();
     let got_to = furthest.map_or("started", |phase| phase.key());
     let since = Reading { base: Some(0.0), fail: Some(all.len() as f64), ..Reading::default() };
     Candidate {
-        evidence: vec![Evidence::new(
-            format!("participants who waited until the end, none beyond {got_to}"),
-            Unit::Count,
-            since,
-        )],
-        change: "Look at what stands between: a firewall that drops silently, a wrong address, a server that accepts and does not answer".into(),
-        ..candidate(context, format!("Nobody was connected when the run ended: {} waited, none got beyond {got_to}", all.len()))
+        evidence: vec![Evidence::count(format!("participants who waited until the end, none beyond {got_to}"), since)],
+        change: "Check for a firewall that drops silently, a wrong address, or a server that accepts and does not answer".into(),
+        ..candidate(context, format!("No participant was connected when the run ended: {} waited, none got beyond {got_to}", all.len()))
     }
 }
 
@@ -68,12 +61,12 @@ fn candidate(context: &Context<'_>, title: String) -> Candidate {
     Candidate {
         used: 1.0,
         refuses: true,
-        crossed_at_s: context.windows.first_bad_s.map(|second| second as f64),
-        ..Candidate::new(KEY, title, "the way to the server")
+        crossed_at_s: context.first_bad_s(),
+        ..Candidate::new(KEY, title, "connection to the server")
     }
 }
 
-/// Those who failed, the most frequent reason first; what the generator could not do is told by another finding.
+/// The failures, the most frequent reason first; those of the generator belong to another finding.
 fn by_reason<'a>(all: &[&'a ParticipantRow]) -> Vec<(FailureReason, Vec<&'a Failure>)> {
     let mut reasons: BTreeMap<String, (FailureReason, Vec<&Failure>)> = BTreeMap::new();
     for row in all {
@@ -96,21 +89,21 @@ fn rest(failures: &[(FailureReason, Vec<&Failure>)]) -> String {
     failures.iter().skip(1).map(of).collect::<Vec<_>>().join(", ")
 }
 
-/// What went wrong, for those to whom the server's own words are not enough.
+/// A reason in words.
 fn what(reason: &FailureReason) -> &'static str {
     match reason {
         FailureReason::Dns => "the server's name has no address",
         FailureReason::Tcp => "no TCP connection to the server",
         FailureReason::Tls => "no TLS with the server",
         FailureReason::HttpStatus(_) => "the server answered with an HTTP error",
-        FailureReason::Protocol => "what the server said was not the protocol",
+        FailureReason::Protocol => "the server violated the protocol",
         FailureReason::Refused => "the server refused",
-        FailureReason::NoSuchRoom => "there is no such room",
+        FailureReason::NoSuchRoom => "the room does not exist",
         FailureReason::RoomFull => "the room is full",
-        FailureReason::Unauthorized => "the server wants another key, PIN or token",
-        FailureReason::Kicked => "the room threw them out",
+        FailureReason::Unauthorized => "the server requires another key, PIN or token",
+        FailureReason::Kicked => "they were kicked from the room",
         FailureReason::RoomEnded => "the room was destroyed",
-        FailureReason::CodecRefused => "the server takes none of the codecs",
+        FailureReason::CodecRefused => "the server accepts none of the codecs",
         FailureReason::SignallingTimeout => "the server did not answer in time",
         FailureReason::SignallingClosed => "the server closed the signalling",
         FailureReason::Ice => "no ICE candidate pair worked",
@@ -123,40 +116,41 @@ fn what(reason: &FailureReason) -> &'static str {
     }
 }
 
+/// The recommended check for a reason.
 fn change(reason: &FailureReason) -> &'static str {
     match reason {
-        FailureReason::Dns => "The host name in the target's URL, or the resolver of this host",
+        FailureReason::Dns => "Check the host name in the target's URL, and the resolver of this host",
         FailureReason::Tcp => {
             "Is the server running, and does it listen at this address and port (ss -ltn)? A firewall in between, or the wrong URL"
         }
         FailureReason::Tls => {
-            "The server's certificate and its name, or http instead of https: what the failure says"
+            "Check the server's certificate and its name, and http against https; the failure has the details"
         }
         FailureReason::HttpStatus(401 | 403) | FailureReason::Unauthorized => {
-            "The key, PIN or token in the target, and what the server expects"
+            "Check the key, PIN or token in the target against what the server expects"
         }
         FailureReason::HttpStatus(404) | FailureReason::NoSuchRoom => {
-            "The path or room in the target: does it exist, and does anybody publish there?"
+            "Check the path or room in the target: does it exist, and does anybody publish there?"
         }
         FailureReason::HttpStatus(503) | FailureReason::RoomFull => {
-            "The server says that it is full before the first user: a maximum in its configuration or licence, or a backend behind it that is down"
+            "The server is full before the first user: check for a maximum in its configuration or licence, or a backend that is down"
         }
         FailureReason::HttpStatus(_) => {
-            "What the server's log says of these requests; the path and the method in the target"
+            "Check the server's log for these requests, and the path and the method in the target"
         }
         FailureReason::Ice => {
-            "UDP between here and the addresses that the server offers: its public address in the configuration, its port range, a firewall; or TURN"
+            "Check UDP between here and the addresses that the server offers: its public address in the configuration, its port range, a firewall; or use TURN"
         }
         FailureReason::Dtls => {
-            "UDP packets of 1,200 bytes between both, the server's certificate, and its log"
+            "Check UDP packets of 1,200 bytes between both hosts, the server's certificate, and its log"
         }
         FailureReason::CodecRefused => {
-            "The codecs of the crowd (video, audio) and those that the server takes"
+            "Compare the codecs of the crowd (video, audio) with those that the server accepts"
         }
-        FailureReason::NotAllowed => "The consent that the target has to give (docs/consent.md)",
+        FailureReason::NotAllowed => "The target has to give consent (docs/consent.md)",
         FailureReason::SignallingTimeout => {
-            "Is the right server at this address? It accepts and does not answer: its log, and a backend behind it"
+            "Is the right server at this address? It accepts and does not answer: check its log, and a backend behind it"
         }
-        _ => "What the server's log says of these participants",
+        _ => "Check the server's log for these participants",
     }
 }

@@ -1,15 +1,15 @@
-//! Every local port toward one peer is taken: the next connection to it cannot be opened.
+//! All local ports toward one peer are in use: the next connection to it cannot be opened.
 
-use throng_observation::host::Unit;
 use throng_observation::host::catalogue as metric;
 use throng_observation::units::percent;
 
-use super::{Candidate, CheckResult, Evidence};
+use super::{Candidate, CheckResult, Evidence, NoFinding, ruled_out};
 use crate::context::Context;
 use crate::demand::Resource;
 
 pub(super) const KEY: &str = "local_ports";
-/// The kernel looks for a free port at random (net/ipv4/inet_hashtables.c); at nine tenths it looks long and often fails.
+/// Share of the port range. The kernel searches for a free port at random (net/ipv4/inet_hashtables.c); at nine tenths the search
+/// is long and often fails.
 const FULL_MIN: f64 = 0.90;
 
 pub(super) fn check(context: &Context<'_>) -> CheckResult {
@@ -18,8 +18,8 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
     let share = fullest.as_ref().map_or(0.0, |(_, reading, limit)| reading.fail() / limit);
     if share < FULL_MIN && !refused.begins() {
         return match fullest {
-            None => CheckResult::NotMonitored("local ports"),
-            Some((_, reading, limit)) => CheckResult::RuledOut(format!(
+            None => Err(NoFinding::NotMonitored("local ports")),
+            Some((_, reading, limit)) => ruled_out(format!(
                 "Local ports: {:.0} of {limit:.0} toward one peer ({})",
                 reading.fail(),
                 percent(share)
@@ -30,7 +30,7 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
     let crossed =
         limit.and_then(|limit| context.crossed_metric(&metric::TCP_EPHEMERAL_PORTS, FULL_MIN * limit));
     let waiting = context.sum(&metric::TCP_TIME_WAIT);
-    Candidate {
+    Ok(Candidate {
         used: if share >= FULL_MIN { 1.0 } else { 0.6 },
         queue: Some(context.users.not_served.fail()),
         refuses: refused.begins() || share >= 0.99,
@@ -38,13 +38,12 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
         crossed_at_s: crossed,
         series: context.ids(&metric::TCP_EPHEMERAL_PORTS),
         evidence: vec![
-            Evidence::new("tcp.ephemeral_ports toward one peer, the most", Unit::Count, reading).limit(limit).crossed(crossed).decides(),
-            Evidence::new("log lines \"cannot assign requested address\"", Unit::PerSecond, refused).decides(),
-            Evidence::new("tcp.time_wait", Unit::Count, waiting),
+            Evidence::count("tcp.ephemeral_ports toward one peer, the most", reading).limit(limit).crossed(crossed).decides(),
+            Evidence::per_second("log lines \"cannot assign requested address\"", refused).decides(),
+            Evidence::count("tcp.time_wait", waiting),
         ],
         change: "Keep connections to the peer open (keepalive), a wider net.ipv4.ip_local_port_range, net.ipv4.tcp_tw_reuse, or more addresses".into(),
         eases: |demand, _| demand.resource == Resource::Ports,
         ..Candidate::new(KEY, "No local port is left for connections to one peer", "local ports")
-    }
-    .suspect()
+    })
 }

@@ -1,34 +1,38 @@
-//! A runtime puts any task on any of its threads: no thread is full for long, and yet all of them together use so many cores
-//! and no more, because the runtime works on so many at once, or because one task after the other is all there is.
+//! The parallelism of a runtime is the limit. It puts any task on any of its threads, so no thread is full for long; yet all together
+//! use a fixed number of cores, because the runtime runs that many at once, or because there is only one task at a time.
 
-use throng_observation::host::Unit;
+use std::ops::RangeInclusive;
+
 use throng_observation::host::catalogue as metric;
 use throng_observation::pack::Runtime;
 
 use super::score::used_up;
-use super::serialised::{ONE_CORE, TAKING_PART};
-use super::{Candidate, CheckResult, Evidence, HOST_BUSY, cpu_all, cpu_quota};
+use super::{Candidate, CheckResult, Evidence, HOST_BUSY, NoFinding, cpu_all, cpu_quota, ruled_out};
 use crate::context::{Context, Pool, Reading};
 use crate::demand::{Demand, Resource};
 
 pub(super) const KEY: &str = "runtime_parallelism";
-/// Of the cores that the runtime works on at once: the rest goes to handing work from thread to thread, and what a thread does
-/// in the kernel may come on top.
+/// Cores that threads use together if one of them works at a time.
+pub(super) const ONE_CORE: RangeInclusive<f64> = 0.85..=1.12;
+/// Cores of a thread that takes part in that; above it the thread is full by itself.
+pub(super) const TAKING_PART: RangeInclusive<f64> = 0.05..=0.80;
+/// Share of the cores that the runtime uses at once: handing work between threads takes the rest, and time in the kernel may come
+/// on top.
 const FULL_MIN: f64 = 0.85;
 const FULL_MAX: f64 = 1.15;
 
-/// Threads whose work goes from one to the other, and how many of them work at once.
+/// Threads between which work moves, and the number of them that run at once.
 pub(super) struct Bound<'a, 'b> {
     pub(super) pool: Pool<'a, 'b>,
     pub(super) process: &'a str,
     pub(super) group: String,
     runtime: Option<Runtime>,
-    /// On how many threads the runtime works at once, where its environment says so.
+    /// The number of threads that the runtime runs at once, if its environment sets it.
     set_to: Option<u32>,
     pub(super) cores: Reading,
 }
 
-/// The busiest threads of which none has work of its own.
+/// The busiest pool of threads between which work moves.
 pub(super) fn bound<'a, 'b>(context: &'b Context<'a>) -> Option<Bound<'a, 'b>> {
     let set_to = |pool: &Pool<'a, 'b>| {
         let first = pool.threads.first()?;
@@ -48,7 +52,7 @@ pub(super) fn bound<'a, 'b>(context: &'b Context<'a>) -> Option<Bound<'a, 'b>> {
 }
 
 impl Bound<'_, '_> {
-    /// The cores that it works on at once: what it is set to, or one where nothing is known and it uses one.
+    /// The number of cores that it uses at once: the setting, or one if nothing is set.
     pub(super) fn at(&self) -> f64 {
         f64::from(self.set_to.unwrap_or(1))
     }
@@ -63,14 +67,14 @@ impl Bound<'_, '_> {
         match (self.runtime, self.set_to) {
             (Some(runtime), Some(set)) => {
                 let cores = if set == 1 { "one core".to_owned() } else { format!("{set} cores") };
-                format!("{process} works on {cores} and no more: {} is {set}", variable(runtime))
+                format!("{process} is limited to {cores}: {} is {set}", variable(runtime))
             }
             (Some(runtime), None) => format!(
-                "{process} uses one core and no more: {} has {threads} threads here, and one works at a time",
+                "{process} uses no more than one core: {} has {threads} threads, and one works at a time",
                 runtime.title()
             ),
             (None, _) => format!(
-                "The {threads} threads {} of {process} use one core together and no more: one works at a time",
+                "The {threads} threads {} of {process} use no more than one core together: one works at a time",
                 self.group
             ),
         }
@@ -80,10 +84,10 @@ impl Bound<'_, '_> {
         match (self.runtime, self.set_to) {
             (Some(runtime), Some(_)) => runtime.change().to_owned(),
             (Some(runtime), None) => format!(
-                "{}; where it has them, all work comes from one task or stands under one lock: divide that",
+                "{}; if it has several, all work comes from one task or needs one lock: divide that",
                 runtime.change()
             ),
-            (None, _) => "More of them at work at once: the setting for their number, or what hands the work out (a lock, or one queue that one of them empties at a time)".to_owned(),
+            (None, _) => "Let more of them work at once: raise the setting for their number, or change what distributes the work (a lock, or a queue that one of them empties at a time)".to_owned(),
         }
     }
 }
@@ -92,12 +96,12 @@ fn variable(runtime: Runtime) -> &'static str {
     runtime.variable().unwrap_or("its number of threads")
 }
 
-/// Whether the runtime of a process is set to no more than one thread at once: then nobody takes turns at a lock.
+/// Whether the runtime of a process is set to one thread at once: then its threads do not take turns at a lock.
 pub(super) fn is_bound(context: &Context<'_>, process: &str) -> bool {
     bound(context).is_some_and(|bound| bound.process == process && bound.set_to == Some(1))
 }
 
-/// The model of a process, ended at so many cores.
+/// The demand of a process with a limit of `cores`.
 pub(super) fn ended_at(demand: &Demand, cores: f64) -> Option<Demand> {
     let ends = (0.95 * cores - demand.idle) / demand.per_user;
     (demand.curve.is_none() && ends.is_finite() && ends > 0.0).then(|| Demand {
@@ -111,50 +115,44 @@ pub(super) fn ended_at(demand: &Demand, cores: f64) -> Option<Demand> {
 
 pub(super) fn check(context: &Context<'_>) -> CheckResult {
     if !context.is_seen(&metric::THREAD_CPU) {
-        return CheckResult::NotMonitored("the server's threads");
+        return Err(NoFinding::NotMonitored("the server's threads"));
     }
-    let is_elsewhere = cpu_all::is_full(context) || context.throttled().fail() >= cpu_quota::THROTTLED_MIN;
-    let Some(bound) = bound(context).filter(|_| !is_elsewhere) else { return CheckResult::NotApplicable };
+    let is_elsewhere = cpu_all::is_full(context) || cpu_quota::is_throttled(context);
+    let Some(bound) = bound(context).filter(|_| !is_elsewhere) else { return Err(NoFinding::NotApplicable) };
     let (count, group, process) = (bound.pool.threads.len(), &bound.group, bound.process);
     let is_host = context.cpus().is_some_and(|cpus| bound.at() >= cpus);
     if !bound.is_full() || is_host {
         let cores = bound.cores.fail();
-        return CheckResult::RuledOut(format!(
+        return ruled_out(format!(
             "The {count} threads {group} of {process} share their work and use {cores:.1} cores"
         ));
     }
-    // Several at work in each second, and one core's worth in all: they take turns, which another finding tells.
+    // Several threads work in each second and use one core together: they take turns, which another finding covers.
     let takes_turns = context.busiest_of_each_second(&bound.pool.threads) <= *TAKING_PART.end();
     if bound.set_to.is_none() && takes_turns {
-        return CheckResult::NotApplicable;
+        return Err(NoFinding::NotApplicable);
     }
     let threads: Vec<_> = bound.pool.threads.iter().map(|thread| thread.measured).collect();
     let crossed = context.crossed(&threads, FULL_MIN * bound.at());
     let of_process = context.demand_of(Resource::ProcessCpu, process);
-    Candidate {
+    Ok(Candidate {
         used: used_up((bound.cores.fail() / bound.at()).max(0.95)),
         queue: context.backlog(),
         demand: of_process.and_then(|demand| ended_at(demand, bound.at())),
         crossed_at_s: crossed,
         series: threads.iter().map(|thread| thread.series.id).collect(),
         evidence: vec![
-            Evidence::new(
-                format!("CPU of the {count} threads {group} of {process}"),
-                Unit::Ratio,
-                bound.cores,
-            )
-            .limit(Some(bound.at()))
-            .crossed(crossed),
-            Evidence::new(HOST_BUSY, Unit::Ratio, context.host_busy().unwrap_or_default()).limit(Some(1.0)),
-            Evidence::new(
-                "thread.run_queue_wait of them, the longest",
-                Unit::Ratio,
+            Evidence::ratio(format!("CPU of the {count} threads {group} of {process}"), bound.cores)
+                .limit(bound.at())
+                .crossed(crossed),
+            Evidence::ratio(HOST_BUSY, context.host_busy().unwrap_or_default()).limit(1.0),
+            Evidence::ratio(
+                "thread.run_queue_wait, the longest of them",
                 context.longest_wait().map_or_else(Reading::default, |(_, wait)| wait),
             ),
         ],
         change: bound.change(),
         eases: |demand, _| matches!(demand.resource, Resource::Thread | Resource::ThreadGroup),
         ..Candidate::new(KEY, bound.title(), format!("threads of {process}"))
-    }
-    .suspect()
+    })
 }

@@ -1,46 +1,43 @@
-//! Many threads, one core's worth of work: they take turns. In Python the turn is the interpreter's global lock;
-//! elsewhere it is some lock of the program.
+//! Many threads use one core together because they take turns: at Python's global interpreter lock, or at a lock of another program.
 
-use throng_observation::host::Unit;
+use std::collections::BTreeMap;
+
 use throng_observation::host::catalogue as metric;
 use throng_observation::host::{Family, Profile, ProfileMethod, SelfTime};
 use throng_observation::units::percent;
 
 use super::hot_code::profile_of_failure;
+use super::runtime::{self, ONE_CORE, TAKING_PART};
 use super::score::{CAP_COMPANY, used_up};
-use super::{Candidate, CheckResult, Evidence, HOST_BUSY, cpu_all, cpu_quota, runtime};
+use super::{Candidate, CheckResult, Evidence, HOST_BUSY, NoFinding, cpu_all, cpu_quota, ruled_out};
 use crate::context::{Context, Reading, Thread};
 use crate::demand::Resource;
 
-/// Together they use one core and no more.
-pub(super) const ONE_CORE: std::ops::RangeInclusive<f64> = 0.85..=1.12;
-/// Threads that take part, and at most so much each: else one of them is full by itself.
-pub(super) const TAKING_PART: std::ops::RangeInclusive<f64> = 0.05..=0.80;
 const THREADS_MIN: usize = 2;
-/// Of the samples of what runs. An uncontended lock costs a few percent; a fifth is a queue.
+/// Share of CPU samples in locks. An uncontended lock costs a few percent; a fifth is contention.
 const LOCK_SHARE_MIN: f64 = 0.20;
 const LOCK_SHARE_FULL: f64 = 0.40;
-/// Waking up for a turn is a context switch: a thread that takes turns has hundreds a second, and more with more users.
+/// Voluntary context switches a second. Waking up for a lock is one: threads that take turns have hundreds a second, and more with
+/// more users.
 const SWITCHES_MIN: f64 = 500.0;
 
+/// A process whose threads take turns on one core.
 struct Turns<'a, 'b> {
     process: &'a str,
     pid: &'a str,
+    /// The threads that take part.
     threads: Vec<&'b Thread<'a>>,
     cores: Reading,
     is_python: bool,
 }
 
-/// The process whose threads use one core together.
-fn turns<'a, 'b>(context: &'b Context<'a>) -> Result<Turns<'a, 'b>, CheckResult> {
+/// The busiest process, if its threads use one core together.
+fn turns<'a, 'b>(context: &'b Context<'a>) -> Result<Turns<'a, 'b>, NoFinding> {
     if !context.is_seen(&metric::THREAD_CPU) {
-        return Err(CheckResult::NotMonitored("the server's threads"));
+        return Err(NoFinding::NotMonitored("the server's threads"));
     }
-    let Some(first) = context.threads.first() else {
-        return Err(CheckResult::NotApplicable);
-    };
-    let mut by_process: std::collections::BTreeMap<&str, Vec<&Thread<'_>>> =
-        std::collections::BTreeMap::new();
+    let first = context.threads.first().ok_or(NoFinding::NotApplicable)?;
+    let mut by_process: BTreeMap<&str, Vec<&Thread<'_>>> = BTreeMap::new();
     for thread in context.threads.iter().filter(|thread| !thread.is_always_busy()) {
         by_process.entry(thread.pid).or_default().push(thread);
     }
@@ -56,16 +53,16 @@ fn turns<'a, 'b>(context: &'b Context<'a>) -> Result<Turns<'a, 'b>, CheckResult>
         threads.iter().filter(|thread| TAKING_PART.contains(&thread.cpu.fail())).copied().collect();
     let is_one_core = ONE_CORE.contains(&cores.fail());
     let is_cpu_short = cpu_all::is_full(context) && !cpu_all::is_full_anyhow(context);
-    if is_cpu_short || context.throttled().fail() >= cpu_quota::THROTTLED_MIN {
-        return Err(CheckResult::NotApplicable);
+    if is_cpu_short || cpu_quota::is_throttled(context) {
+        return Err(NoFinding::NotApplicable);
     }
-    // Who takes turns shares each second with others; work that one thread at a time has is no turn.
+    // Threads that take turns share each second; work that one thread at a time has is no lock.
     if taking_part.len() < THREADS_MIN
         || !is_one_core
         || context.busiest_of_each_second(&threads) > *TAKING_PART.end()
         || runtime::is_bound(context, process)
     {
-        return Err(CheckResult::NotApplicable);
+        return Err(NoFinding::NotApplicable);
     }
     let executable = context.host.info.and_then(|info| info.facts.get(&format!("{process}.executable")));
     let in_profile = profile_of_failure(context).is_some_and(|profile| {
@@ -95,15 +92,14 @@ fn candidate(
         crossed_at_s: crossed,
         series: own.iter().map(|thread| thread.series.id).collect(),
         evidence: vec![
-            Evidence::new(format!("CPU of all threads of {}", turns.process), Unit::Ratio, turns.cores)
-                .limit(Some(1.0))
+            Evidence::ratio(format!("CPU of all threads of {}", turns.process), turns.cores)
+                .limit(1.0)
                 .crossed(crossed),
-            Evidence::new(
+            Evidence::count(
                 format!("threads of {} that take part (each below a core)", turns.process),
-                Unit::Count,
-                Reading { fail: Some(turns.threads.len() as f64), ..Reading::default() },
+                Reading::at_failure(turns.threads.len() as f64),
             ),
-            Evidence::new(HOST_BUSY, Unit::Ratio, context.host_busy().unwrap_or_default()).limit(Some(1.0)),
+            Evidence::ratio(HOST_BUSY, context.host_busy().unwrap_or_default()).limit(1.0),
         ],
         change,
         eases: |demand, _| matches!(demand.resource, Resource::Thread | Resource::ThreadGroup),
@@ -112,84 +108,80 @@ fn candidate(
 }
 
 pub(super) fn gil(context: &Context<'_>) -> CheckResult {
-    let turns = match turns(context) {
-        Ok(turns) => turns,
-        Err(seen) => return seen,
-    };
+    let turns = turns(context)?;
     if !turns.is_python {
-        return CheckResult::NotApplicable;
+        return Err(NoFinding::NotApplicable);
     }
     let title = format!(
         "The {} threads of {} share one core: Python's global interpreter lock",
         turns.threads.len(),
         turns.process
     );
-    let change = "Several processes (multiprocessing, more workers of the application server), or a free-threaded Python (3.13t and later)";
-    candidate(context, &turns, "gil", title, change.into()).suspect()
+    let change = "Use several processes (multiprocessing, more workers of the application server), or a free-threaded Python (3.13t and later)";
+    Ok(candidate(context, &turns, "gil", title, change.into()))
 }
 
 pub(super) fn locks(context: &Context<'_>) -> CheckResult {
-    let profile = profile_of_failure(context).filter(|profile| profile.method == ProfileMethod::CpuClock);
-    let in_locks = |profile: &Profile| SelfTime::of(profile).family(Family::Lock).share();
-    let lock_share = profile.map(in_locks);
-    let at = |moment: &str| {
-        let mut all = context.host.profiles.iter().filter(|other| other.method == ProfileMethod::CpuClock);
-        all.find(|other| other.moment.contains(moment)).map(|profile| in_locks(profile))
-    };
-    let turns = match turns(context) {
-        Ok(turns) if turns.is_python => return CheckResult::NotApplicable,
-        Ok(turns) => Some(turns),
-        Err(seen) if lock_share.unwrap_or(0.0) < LOCK_SHARE_MIN => return seen,
-        Err(_) => None,
-    };
-    let title = "The server's threads wait for each other: a lock";
-    let change = "Split the lock, shorten what is done under it, or give each thread its own (more processes, more rooms); more threads make it worse";
-    let switches = context.sum(&metric::THREAD_SWITCHES_VOLUNTARY);
-    let share_line = Evidence::new(
-        "share of samples in locks",
-        Unit::Ratio,
-        Reading { base: at("base"), pass: at("full"), fail: lock_share, most: None },
-    );
-    let Some(turns) = turns else {
-        let share = lock_share.unwrap_or(0.0);
-        let busy = context.sum(&metric::PROCESS_CPU);
-        return Candidate {
+    let samples = LockSamples::of(context);
+    let share = samples.0.fail();
+    match turns(context) {
+        Ok(turns) if turns.is_python => Err(NoFinding::NotApplicable),
+        Ok(turns) => by_turns(context, &turns, samples),
+        Err(why) if share < LOCK_SHARE_MIN => Err(why),
+        Err(_) => Ok(Candidate {
             used: (share / LOCK_SHARE_FULL).clamp(0.0, 1.0),
             queue: context.backlog(),
-            evidence: vec![share_line, Evidence::new("process.cpu of the server", Unit::Ratio, busy)],
-            change: change.into(),
-            ..Candidate::new("lock_contention", title, "locks of the server")
-        }
-        .suspect();
-    };
-    let mut candidate = candidate(context, &turns, "lock_contention", title.into(), change.into());
-    let of_process: Vec<_> = context
-        .host
-        .metric(metric::THREAD_SWITCHES_VOLUNTARY.name)
-        .iter()
-        .filter(|series| series.label("pid") == turns.pid)
-        .copied()
-        .collect();
-    let own_switches =
-        context.reading(|window| of_process.iter().filter_map(|s| s.mean(window)).reduce(|a, b| a + b));
-    let is_switching =
-        own_switches.fail() >= SWITCHES_MIN && own_switches.growth(10.0).is_none_or(|g| g > 0.1);
-    let is_locking = lock_share.is_some_and(|share| share >= LOCK_SHARE_MIN / 2.0);
-    // One core's worth of work on many threads happens by chance: something has to show the turns.
+            evidence: vec![
+                samples.evidence(),
+                Evidence::ratio("process.cpu of the server", context.sum(&metric::PROCESS_CPU)),
+            ],
+            change: LOCK_CHANGE.into(),
+            ..Candidate::new(LOCK_KEY, LOCK_TITLE, "locks of the server")
+        }),
+    }
+}
+
+const LOCK_KEY: &str = "lock_contention";
+const LOCK_TITLE: &str = "The server's threads wait for each other: lock contention";
+const LOCK_CHANGE: &str = "Split the lock, shorten its critical section, or give each thread its own (more processes, more rooms); more threads make it worse";
+
+/// The share of profile samples in locks.
+struct LockSamples(Reading);
+
+impl LockSamples {
+    fn of(context: &Context<'_>) -> Self {
+        let is_of_cpu = |profile: &&Profile| profile.method == ProfileMethod::CpuClock;
+        let share = |profile: &Profile| SelfTime::of(profile).family(Family::Lock).share();
+        let at = |moment: &str| {
+            let mut all = context.host.profiles.iter().copied().filter(is_of_cpu);
+            all.find(|other| other.moment.contains(moment)).map(share)
+        };
+        let fail = profile_of_failure(context).filter(is_of_cpu).map(share);
+        Self(Reading { base: at("base"), pass: at("full"), fail, most: None })
+    }
+
+    fn evidence(&self) -> Evidence {
+        Evidence::ratio("share of samples in locks", self.0)
+    }
+}
+
+/// Lock contention of threads that share one core: context switches or lock samples have to show it.
+fn by_turns(context: &Context<'_>, turns: &Turns<'_, '_>, samples: LockSamples) -> CheckResult {
+    let mut candidate = candidate(context, turns, LOCK_KEY, LOCK_TITLE.into(), LOCK_CHANGE.into());
+    let switches = context.host.metric(metric::THREAD_SWITCHES_VOLUNTARY.name).iter();
+    let own: Vec<_> = switches.filter(|series| series.label("pid") == turns.pid).collect();
+    let switches = context.reading(|window| own.iter().filter_map(|s| s.mean(window)).reduce(|a, b| a + b));
+    let is_switching = switches.fail() >= SWITCHES_MIN && switches.growth(10.0).is_none_or(|g| g > 0.1);
+    let is_locking = samples.0.fail.is_some_and(|share| share >= LOCK_SHARE_MIN / 2.0);
+    // Many threads may use one core together by chance.
     if !is_switching && !is_locking {
         candidate.at_most = CAP_COMPANY;
     }
-    candidate.evidence.push(share_line);
-    candidate.evidence.push(Evidence::new(
-        "thread.switches_voluntary, all threads",
-        Unit::PerSecond,
-        switches,
-    ));
     if candidate.used < 0.5 && candidate.at_most <= CAP_COMPANY {
-        return CheckResult::RuledOut(format!(
-            "Locks: nothing shows turns ({} of samples)",
-            percent(lock_share.unwrap_or(0.0))
-        ));
+        return ruled_out(format!("Locks: no sign of contention ({} of samples)", percent(samples.0.fail())));
     }
-    candidate.suspect()
+    let all = context.sum(&metric::THREAD_SWITCHES_VOLUNTARY);
+    candidate.evidence.push(samples.evidence());
+    candidate.evidence.push(Evidence::per_second("thread.switches_voluntary, all threads", all));
+    Ok(candidate)
 }

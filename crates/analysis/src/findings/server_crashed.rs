@@ -1,17 +1,17 @@
-//! The server is gone: whoever is served by a process that ended is served by nobody.
+//! A process of the server ended, and its users are no longer served.
 
 use throng_observation::RunTime;
-use throng_observation::host::{HostEvent, HostEventKind, Unit};
+use throng_observation::host::{HostEvent, HostEventKind};
 
-use super::{Candidate, CheckResult, Evidence};
+use super::{Candidate, CheckResult, Evidence, NoFinding, ruled_out};
 use crate::context::{Context, Reading};
 
 pub(super) const KEY: &str = "server_crashed";
-/// A process that ended is seen within a second or two; users miss it a little later.
+/// Between the end of a process and the first bad second: the watcher sees it within a second or two, users a little later.
 const SLACK_US: i64 = 3_000_000;
 
 pub(super) fn check(context: &Context<'_>) -> CheckResult {
-    // At the end of a run everything ends.
+    // Processes may end with the run.
     let end_us = context.run.ended_at.map_or(i64::MAX, |end| end.0.saturating_sub(500_000));
     let ended: Vec<&HostEvent> = context
         .host
@@ -25,25 +25,24 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
     let (Some(first), Some(told)) = (ended.first(), ended.iter().max_by_key(|event| event.detail.len()))
     else {
         if !context.host.events_of(HostEventKind::ProcessFound).any(|_| true) {
-            return CheckResult::NotMonitored("the server's processes");
+            return Err(NoFinding::NotMonitored("the server's processes"));
         }
-        return CheckResult::RuledOut("No watched process ended".into());
+        return ruled_out("No watched process ended");
     };
     let at_s = first.at.as_secs_f64();
     let once =
         |count: usize| Reading { base: Some(0.0), pass: Some(0.0), fail: Some(count as f64), most: None };
-    Candidate {
+    Ok(Candidate {
         used: 1.0,
         refuses: true,
         crossed_at_s: Some(at_s),
         evidence: vec![
-            Evidence::new(format!("watched process ended: {}", told.detail), Unit::Count, once(ended.len()))
+            Evidence::count(format!("watched process ended: {}", told.detail), once(ended.len()))
                 .crossed(Some(at_s)),
         ],
         change: format!(
-            "Look at the server's log and core dump at second {at_s:.0}; a crash under load is a fault to be reported, not a limit to be raised"
+            "Look at the server's log and core dump at second {at_s:.0}; a crash under load is a bug to report, not a limit to raise"
         ),
         ..Candidate::new(KEY, format!("The server ended under the load: {}", told.detail), "server process")
-    }
-    .suspect()
+    })
 }

@@ -127,7 +127,7 @@ fn a_thread_that_always_works_is_not_named_and_makes_nothing_its_symptom() {
     assert_eq!((found.verdict, &found.finding), (BottleneckVerdict::Unattributed, &None), "{found:#?}");
     let why = &found.ruled_out[0];
     assert!(
-        why.starts_with("Thread poller (66) is busy at every load alike (98")
+        why.starts_with("Thread poller (66) is as busy at every load (98")
             && why.contains("explains nothing"),
         "{why}"
     );

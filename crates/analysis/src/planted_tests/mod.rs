@@ -179,7 +179,11 @@ fn ordinary_encryption_explains_nothing() {
 fn nothing_full_is_said_to_be_nothing_that_can_be_seen() {
     let found = explained(&mut SimulatedRun::new()).bottleneck;
     assert_eq!((found.verdict, found.finding), (BottleneckVerdict::Unattributed, None));
-    assert!(found.ruled_out.len() >= 5 && found.title.contains("Not a resource"), "{:?}", found.ruled_out);
+    assert!(
+        found.ruled_out.len() >= 5 && found.title.contains("No saturated resource"),
+        "{:?}",
+        found.ruled_out
+    );
 }
 
 #[test]
@@ -198,7 +202,7 @@ fn without_a_watcher_the_cause_was_not_observed() {
     sim.is_watched = false;
     let found = explained(&mut sim).bottleneck;
     assert_eq!(found.verdict, BottleneckVerdict::NotMonitored);
-    assert!(found.title.contains("not observed") && found.change.is_some());
+    assert!(found.title.contains("not monitored") && found.change.is_some());
 }
 
 #[test]

@@ -76,7 +76,11 @@ fn where_reasons_differ_all_are_said_and_where_there_is_none_that_too() {
     assert_eq!(found.title, "Nobody could connect: certificate expired (20 of 30, the others 10 ice)");
     let found = cause(&nobody(&[], false, true));
     assert_eq!(found.finding.as_deref(), Some("never_connected"), "{found:#?}");
-    assert!(found.title.starts_with("Nobody was connected when the run ended: 30 waited"), "{}", found.title);
+    assert!(
+        found.title.starts_with("No participant was connected when the run ended: 30 waited"),
+        "{}",
+        found.title
+    );
     // Those for whom the generator had no room say nothing about the server.
     let found = cause(&nobody(&[(FailureReason::Generator, "no descriptor")], true, true));
     assert_eq!(found.verdict, BottleneckVerdict::GeneratorLimited, "{found:#?}");
@@ -119,7 +123,7 @@ fn a_ceiling_is_only_said_to_refuse_where_somebody_was_refused() {
         (BottleneckVerdict::Suspect, Some("configured_ceiling")),
         "{found:#?}"
     );
-    assert!(found.title.contains("the server refused nobody"), "{}", found.title);
+    assert!(found.title.contains("the server refused none"), "{}", found.title);
 }
 
 /// Loss that the server's own card did not see leave: it drops before it sends, and sends again what is asked for.
@@ -183,7 +187,7 @@ fn go_on_one_core_is_one_answer_however_its_work_wanders() {
     plant_of("runtime_parallelism")(&mut sim);
     sim.facts.insert("sfu.environment.GOMAXPROCS".into(), "1".into());
     let found = explained(&mut sim).bottleneck;
-    assert_eq!(found.title, "sfu works on one core and no more: GOMAXPROCS is 1");
+    assert_eq!(found.title, "sfu is limited to one core: GOMAXPROCS is 1");
     assert!(found.change.is_some_and(|change| change.starts_with("GOMAXPROCS")));
     // Who knows no runtime sees that the work wanders.
     check("runtime_parallelism", go_on_one_core);
@@ -266,7 +270,7 @@ fn moments_in_which_a_go_program_is_full_are_the_programs() {
     sim.process("sfu", |m| 0.01 * m.users);
     let found = explained(&mut sim).bottleneck;
     assert_eq!(found.finding.as_deref(), Some("cpu_bursts"), "{found:#?}");
-    assert!(found.title.starts_with("All that the 3 threads sfu of sfu can do"), "{}", found.title);
+    assert!(found.title.starts_with("The 3 threads sfu of sfu are saturated together"), "{}", found.title);
     assert!(found.change.is_some_and(|change| change.contains("GOMAXPROCS")));
     let share = &found.evidence[0];
     assert!(share.fail.is_some_and(|fail| (0.15..0.25).contains(&fail)), "{share:?}");

@@ -1,50 +1,50 @@
-//! Does it depend on the load at all that seconds are bad? A backup, a collector or a neighbour strikes at any load, and a
-//! search that meets it takes the load of that moment for the limit.
+//! Tests whether bad seconds depend on the load. A backup, a garbage collector or a neighbour degrades service at any load, and a
+//! search would take the load of that moment for the limit.
 //!
-//! A low and a high load are held in turns. The order is the Thue–Morse sequence and the turns differ in length, so that
-//! neither a drift nor a period falls on one of the two alone. Each time that service goes bad is a trial: was it at the
-//! high load? Wald's sequential probability ratio test (1945) decides between two hypotheses,
+//! A low and a high load are held in turns. The order is the Thue–Morse sequence and the turns differ in length, so that neither a
+//! drift nor a period falls on one of the two alone. Each bad stretch is a trial: did it begin at the high load? Wald's sequential
+//! probability ratio test (1945) decides between two hypotheses:
 //!
-//! - by the load: of the times, 95 % fall on the high one;
-//! - independent of it: they fall on either by the time that was spent there,
+//! - dependent: 95 % of the bad stretches fall on the high load;
+//! - independent: they fall on each load in proportion to its time.
 //!
-//! as soon as one is so many times as likely as the other ([`LIKELIER`], [`LIKELIER_AT_ANY`]): then it takes one for the other
-//! in at most 1 of that many cases.
+//! It ends as soon as the likelihood ratio reaches [`LIKELIER`] or [`LIKELIER_AT_ANY`], which bounds the error to 1 in that many
+//! cases.
 
 use throng_observation::{Goal, HoldOutcome, HoldRow, Purpose};
 
-/// How much likelier it is that service goes bad by the load when that is taken: a limit is named by it.
+/// Likelihood ratio at which bad seconds depend on the load: it confirms a limit.
 const LIKELIER: f64 = 99.0;
-/// How much likelier that it does at any load: the number is doubted by it, and what comes once in minutes takes minutes.
+/// Likelihood ratio at which they are independent of it: it adds a caveat, and rare events take minutes to show.
 const LIKELIER_AT_ANY: f64 = 20.0;
-/// Of the times that service goes bad by the load, those that fall on the high load.
+/// Share of the bad stretches at the high load if they depend on the load.
 const BY_LOAD: f64 = 0.95;
-/// So many turns at most; what is not decided then stays so.
+/// Most turns; the result is unknown then.
 const TURNS_MAX: u32 = 16;
 /// The length of turns, as shares of a hold.
 const LENGTHS: [f64; 5] = [1.0, 0.75, 1.3, 0.85, 1.15];
-/// A shorter turn would mostly miss what comes once in a while.
+/// Shortest turn; a shorter one would miss rare events.
 const TURN_S_MIN: f64 = 15.0;
 
-/// What it came to.
+/// The result of the test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Dependence {
-    /// Service goes bad by the load.
+    /// Bad seconds depend on the load.
     OnLoad,
-    /// It goes bad at any load.
+    /// They occur at any load.
     None,
-    /// Nothing went bad any more, or not often enough to tell.
+    /// There were too few bad seconds for a decision.
     Unknown,
 }
 
-/// The two loads and what happened at them.
+/// The two loads, and the time and the bad stretches at each.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct DependenceTest {
     pub(crate) low: u32,
     pub(crate) high: u32,
     /// Seconds judged at each, the low one first.
     pub(crate) seconds: [u32; 2],
-    /// How often service went bad at each.
+    /// Bad stretches at each.
     pub(crate) stretches: [u32; 2],
     turns: u32,
 }
@@ -54,7 +54,7 @@ impl DependenceTest {
         Self { low, high, seconds: [0; 2], stretches: [0; 2], turns: 0 }
     }
 
-    /// The one that `holds` tell of; while only one of its loads was held, both are that one.
+    /// The test so far from its holds; while only one load was held, both are that one.
     pub(crate) fn of<'a>(holds: impl Iterator<Item = &'a HoldRow> + Clone) -> Option<Self> {
         let is_turn = |hold: &&'a HoldRow| {
             hold.purpose == Purpose::DependenceTest && hold.until.is_some() && is_decided(hold)
@@ -65,7 +65,7 @@ impl DependenceTest {
         let mut dependence_test = Self::new(low, high);
         for hold in turns {
             let side = usize::from(hold.users == high);
-            // What was lost before it settled was at the load as well.
+            // A hold that failed before it settled counts as well.
             dependence_test.seconds[side] += hold.seconds.max(1);
             dependence_test.stretches[side] += hold.bad_stretches;
             dependence_test.turns += 1;
@@ -73,25 +73,25 @@ impl DependenceTest {
         Some(dependence_test)
     }
 
-    /// The same with the low load that is meant, where that was not held yet.
+    /// The same with `low` as the low load, if none was held yet.
     pub(crate) fn against(self, low: u32) -> Self {
         let low = if self.low == self.high { low.min(self.high) } else { self.low };
         Self { low, ..self }
     }
 
-    /// How many times likelier it is that service goes bad by the load than that it does at any.
+    /// The likelihood ratio of dependence on the load to independence.
     pub(crate) fn likelihood_ratio(&self) -> f64 {
         let all = f64::from(self.seconds[0] + self.seconds[1]);
         if all == 0.0 {
             return 1.0;
         }
-        // Nobody was at one of them yet: whatever happened says nothing.
+        // While one load has no time yet, the bounds keep the ratio finite.
         let high = (f64::from(self.seconds[1]) / all).clamp(0.05, 0.95);
         let [low_times, high_times] = self.stretches.map(|times| i32::try_from(times).unwrap_or(i32::MAX));
         (BY_LOAD / high).powi(high_times) * ((1.0 - BY_LOAD) / (1.0 - high)).powi(low_times)
     }
 
-    /// What it came to; `None` while more turns are needed.
+    /// The result; `None` while more turns are needed.
     pub(crate) fn dependence(&self) -> Option<Dependence> {
         let ratio = self.likelihood_ratio();
         let has_both = self.seconds.iter().all(|seconds| *seconds > 0);
@@ -104,7 +104,7 @@ impl DependenceTest {
         }
     }
 
-    /// The load of the next turn, and for how long it is judged.
+    /// The load of the next turn, and its judged seconds.
     pub(crate) fn turn(&self, hold_s: u32) -> (u32, u32) {
         let is_high = self.turns.count_ones().is_multiple_of(2);
         let share = LENGTHS[self.turns as usize % LENGTHS.len()];
@@ -113,7 +113,7 @@ impl DependenceTest {
     }
 }
 
-/// A turn in which the generator was the limit says nothing.
+/// A turn that the generator limited does not count.
 fn is_decided(hold: &HoldRow) -> bool {
     hold.passed(Goal::Acceptable) != HoldOutcome::Undecided
 }

@@ -1,37 +1,36 @@
-//! How long a search will take: the search itself is played on servers that nothing disturbs, whose limits lie from its first
-//! load to its largest.
+//! Estimates the duration of a search by simulating it on undisturbed servers with limits between its first and its largest load.
 
 use throng_observation::RunTime;
 
 use super::{Search, Second, Settings};
 
-/// So many servers are tried, their capacities in even steps of the logarithm.
+/// Number of simulated servers, with capacities in even steps of the logarithm.
 const SERVERS: u32 = 7;
-/// No search is longer than a day.
+/// Longest simulated search, seconds: a day.
 const SECONDS_MAX: i64 = 86_400;
-/// The delay of a server that is not overloaded, milliseconds: nothing has to settle.
+/// The delay of a server that is not overloaded, milliseconds: its queues are settled.
 const DELAY_MS: f64 = 5.0;
 
-/// How long it takes, seconds.
+/// The duration of a search, seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Estimate {
-    /// In the median.
+    /// The median of the simulated servers.
     pub typical_s: u32,
-    /// Where it is over soonest.
+    /// The shortest of them.
     pub shortest_s: u32,
-    /// Where it takes longest.
+    /// The longest of them.
     pub longest_s: u32,
 }
 
 impl Estimate {
-    /// Of a search whose crowd comes at `joins_per_s`, each of whom has `patience_s` to join. A disturbed server, or generator,
-    /// has loads held again, and takes longer.
+    /// For a crowd that joins at `joins_per_s`, each participant within `patience_s`. A disturbed server or generator takes longer,
+    /// because loads are held again.
     #[must_use]
     pub fn of(settings: Settings, joins_per_s: f64, patience_s: f64) -> Self {
         let (low, high) = (f64::from(settings.start.max(1)), f64::from(settings.ceiling.max(2)));
         let mut seconds: Vec<u32> = (0..SERVERS)
             .map(|place| low * (high / low).powf((f64::from(place) + 0.5) / f64::from(SERVERS)))
-            .map(|capacity| played(settings, capacity, joins_per_s.max(0.001), patience_s))
+            .map(|capacity| simulated_s(settings, capacity, joins_per_s.max(0.001), patience_s))
             .collect();
         seconds.sort_unstable();
         let at = |place: usize| seconds.get(place).copied().unwrap_or(0);
@@ -39,8 +38,8 @@ impl Estimate {
     }
 }
 
-/// The seconds of a search on a server that serves `capacity` users well, and nobody when there are more.
-fn played(settings: Settings, capacity: f64, joins_per_s: f64, patience_s: f64) -> u32 {
+/// The seconds of a search on a server that serves up to `capacity` users well and none beyond.
+fn simulated_s(settings: Settings, capacity: f64, joins_per_s: f64, patience_s: f64) -> u32 {
     let mut search = Search::new(settings);
     let (mut users, mut called_at, mut at) = (0.0_f64, 0.0_f64, 0_i64);
     while search.end().is_none() && at < SECONDS_MAX {

@@ -363,5 +363,5 @@ fn a_soak_that_goes_bad_is_the_answer() {
     let capacity = Capacity::of(&holds, Goal::Acceptable).expect("an answer");
     assert_eq!(capacity.verdict, CapacityVerdict::NotSustained);
     let told = capacity.statement("viewers");
-    assert!(told.contains("not sustained: held for long") && told.contains("served badly after"), "{told}");
+    assert!(told.contains("not sustained: in the soak") && told.contains("bad service after"), "{told}");
 }

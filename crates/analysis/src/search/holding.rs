@@ -1,4 +1,4 @@
-//! One load while it is held: first it settles, then its seconds are judged.
+//! A hold: a load first settles, then its seconds are judged.
 
 use std::collections::VecDeque;
 
@@ -9,29 +9,28 @@ use super::{Second, Settings};
 
 /// More than this share of users badly served …
 const HARD_RATIO: f64 = 0.20;
-/// … for so many seconds in a row is a failure that needs no more seconds, and so is a load that failed and went on being bad
-/// for as long. What is over sooner may be a moment, and the load is looked at to its end.
+/// … for this many consecutive seconds is a failure that needs no more seconds, and so is a load that failed and stays bad for as
+/// long. A shorter failure may be a disturbance: the hold continues to its end.
 const LASTING_S: u32 = 10;
-/// Bad seconds with fewer good ones between them are one stretch.
+/// Bad seconds with fewer good seconds between them are one bad stretch.
 const STRETCHES_APART_S: u32 = 3;
-/// Queues have settled when the median delay moved less than this over [`SETTLED_OVER`] seconds: 5 ms a second.
+/// Queues have settled if the median delay changed less than this over [`SETTLED_OVER`] seconds: 5 ms a second.
 const SETTLED_WITHIN_MS: f64 = 25.0;
 const SETTLED_OVER: usize = 5;
-/// The generator may be past its limits in this share of the judged seconds, as the server may …
+/// Share of the judged seconds in which the generator may be past its limits, the same as the server's …
 const LIMITED_RATIO_MAX: f64 = 0.05;
-/// … but a hiccup shorter than this is none.
+/// … and the seconds in which it always may.
 const LIMITED_MIN: u32 = 3;
-/// What the generator held up is felt for so many seconds after one in which it was past its limits: bad ones among them
-/// say as little as that one.
-const BESIDE_S: u32 = 2;
-/// A crowd that never gets complete is judged as it is after so many seconds beyond [`super::Schedule::settle_max_s`].
+/// Seconds after one in which the generator was past its limits that show its effect: bad seconds among them do not count.
+pub(crate) const LIMITED_FELT_S: u32 = 2;
+/// A crowd that never becomes complete is judged as it is after this many seconds beyond [`super::Schedule::settle_max_s`].
 const INCOMPLETE_MAX_S: u32 = 120;
 
-/// A failing load that is held again is looked at for at least so long, however clearly it fails: why it fails is read
-/// off these seconds, and profiled in them.
+/// A failing load is confirmed for at least this many seconds, however clearly it fails: the cause is determined, and profiled, in
+/// these seconds.
 const CONFIRM_MIN_S: u32 = 10;
 
-/// What a second did to a hold.
+/// The state of a hold after a second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HoldProgress {
     Continues,
@@ -44,30 +43,30 @@ pub(crate) enum HoldProgress {
 pub(crate) struct Holding {
     pub(crate) row: HoldRow,
     settings: Settings,
-    /// Seconds since the crowd was complete; and since the hold began.
+    /// Seconds in which the crowd was complete; seconds since the hold began.
     complete_s: u32,
     waited_s: u32,
     delays_ms: VecDeque<f64>,
-    /// Seconds in a row in which many were badly served; in how many of them the generator was past its limits, and how many
-    /// there were since that could be felt.
+    /// Consecutive seconds in which many users had bad service; those of them in which the generator was past its limits; those since
+    /// its effect ended.
     hard_s: u32,
     hard_limited_s: u32,
     hard_sure_s: u32,
     /// Seconds since the generator was past its limits.
     since_limited_s: u32,
     counted: JudgedCounts,
-    /// What was counted before the last judged second, if that was a bad one.
+    /// The counts before the last judged second, if that was a bad one.
     before_bad: Option<JudgedCounts>,
     bad_user_seconds: f64,
-    /// It failed so clearly that no more seconds are needed.
+    /// The load failed so clearly that no more seconds are needed.
     is_lost: bool,
 }
 
-/// What the judged seconds came to.
+/// The counts of the judged seconds.
 #[derive(Clone, Copy, Debug)]
 struct JudgedCounts {
     trials: [Trials; 3],
-    /// Judged seconds in a row that were bad, and that were good since the last bad one.
+    /// Consecutive bad seconds, and consecutive good seconds since the last bad one.
     bad_s: u32,
     good_s: u32,
     stretches: u32,
@@ -102,7 +101,7 @@ impl Holding {
         self.counted.trials[0].whole_s
     }
 
-    /// How long a load is bad on end that is not just disturbed: in a short search no longer than it looks at a load.
+    /// Consecutive bad seconds that are no disturbance: in a short search no more than the length of a hold.
     fn lasting_s(&self) -> u32 {
         LASTING_S.min(self.settings.schedule.hold_s)
     }
@@ -115,7 +114,7 @@ impl Holding {
         } else {
             self.judge(second);
         }
-        // While the crowd grows to its size, joins may hurt; once it is complete, they are no excuse.
+        // Joins may degrade service until the crowd is complete.
         let is_due = second.is_complete || !self.is_settling();
         let is_hard = is_due && self.hard_sure_s >= self.lasting_s();
         let is_ours =
@@ -154,7 +153,7 @@ impl Holding {
         HoldProgress::Ended
     }
 
-    /// Whether more seconds would tell nothing new.
+    /// Whether more seconds would not change the result.
     fn is_decided(&self) -> bool {
         let is_whole = self.row.seconds >= self.whole_s();
         if self.row.purpose == Purpose::DependenceTest {
@@ -163,19 +162,19 @@ impl Holding {
         match self.row.passed(self.settings.goal) {
             HoldOutcome::Undecided => false,
             HoldOutcome::Yes => true,
-            // A moment, or as long as the load lasts?
+            // A disturbance, or as long as the load lasts?
             HoldOutcome::No => {
                 self.counted.bad_s >= self.lasting_s() || (is_whole && self.row.seconds >= self.lasting_s())
             }
         }
     }
 
-    /// Whether users were served well again while the load lasted.
+    /// Whether service was good again while the load lasted.
     pub(crate) fn has_calmed_down(&self) -> bool {
         !self.is_lost && self.counted.good_s >= STRETCHES_APART_S
     }
 
-    /// Counts seconds in a row in which many were badly served.
+    /// Counts consecutive seconds in which many users had bad service.
     fn hard(&mut self, second: &Second) {
         if second.bad <= HARD_RATIO * f64::from(second.users.max(1)) {
             (self.hard_s, self.hard_limited_s, self.hard_sure_s) = (0, 0, 0);
@@ -183,7 +182,7 @@ impl Holding {
         }
         self.hard_s += 1;
         self.hard_limited_s += u32::from(second.is_limited);
-        self.hard_sure_s = if self.since_limited_s <= BESIDE_S { 0 } else { self.hard_sure_s + 1 };
+        self.hard_sure_s = if self.since_limited_s <= LIMITED_FELT_S { 0 } else { self.hard_sure_s + 1 };
     }
 
     fn settle(&mut self, second: &Second) {
@@ -214,28 +213,28 @@ impl Holding {
         self.row.bad_user_seconds = self.bad_user_seconds.round() as u64;
         let before = self.counted;
         if second.is_limited {
-            // Whatever it was like, it says nothing of the server, and what began just before is taken for its beginning.
+            // The second says nothing about the server, and a bad second just before it is taken for the same event.
             self.row.limited_seconds += 1;
             self.before_bad.take().into_iter().for_each(|before| self.leave_out(before));
             return;
         }
         let is_bad = self.counted.add(second);
         self.before_bad = is_bad.then_some(before);
-        if is_bad && self.since_limited_s <= BESIDE_S {
+        if is_bad && self.since_limited_s <= LIMITED_FELT_S {
             self.before_bad = None;
             self.leave_out(before);
         }
-        self.tell_counted();
+        self.update_row();
     }
 
-    /// A bad second beside one in which the generator was past its limits is one of those.
+    /// A bad second next to one in which the generator was past its limits counts as one of those.
     fn leave_out(&mut self, before: JudgedCounts) {
         self.counted = before;
         self.row.limited_seconds += 1;
-        self.tell_counted();
+        self.update_row();
     }
 
-    fn tell_counted(&mut self) {
+    fn update_row(&mut self) {
         self.row.bad_seconds = self.counted.trials.map(|trials| trials.bad);
         (self.row.bad_stretches, self.row.broke_at) = (self.counted.stretches, self.counted.broke_at);
     }
@@ -250,7 +249,7 @@ impl Holding {
         self.row.until = Some(second.at);
         self.row.bad_to_the_end = self.is_lost || self.counted.bad_s > 0;
         if self.is_lost {
-            // It may have been lost before it settled, and no second of it was judged.
+            // It may have failed before it settled, without a judged second.
             self.row.bad_stretches = self.row.bad_stretches.max(1);
             self.row.broke_at.get_or_insert(second.at);
         }
@@ -262,7 +261,7 @@ impl Holding {
 }
 
 impl JudgedCounts {
-    /// Counts a second; true when it was bad for any goal.
+    /// Counts a second; true if it was bad for any goal.
     fn add(&mut self, second: &Second) -> bool {
         let are_bad = Goal::ALL.map(|goal| self.trials[goal as usize].add(second.users, second.bad));
         if are_bad[Goal::Acceptable as usize] {

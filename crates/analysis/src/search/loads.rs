@@ -1,35 +1,35 @@
-//! What all holds together say of each load, and between which loads the limit lies. One model for the search, which asks
-//! it what to hold next, and for the answer, which is read off the same holds.
+//! The model of all holds: whether each load passes, and between which loads the limit lies. The search uses it to choose the next
+//! hold, the answer is read from it.
 //!
-//! Each hold says that its load failed or did not. How likely a load fails can only grow with the load, so that the shares
-//! of failed holds are made monotone by isotonic regression (pool adjacent violators; Barlow et al., *Statistical
-//! inference under order restrictions*, 1972). The limit lies between the largest load that fails less often than not and
-//! the next one: the passing load is always below the failing one.
+//! Each hold of a load failed or did not. The probability of failure can only grow with the load, so the shares of failed holds are
+//! made monotone by isotonic regression (pool adjacent violators; Barlow et al., *Statistical inference under order restrictions*,
+//! 1972). The limit lies between the largest load that fails in less than half of its holds and the next one: the passing load is
+//! always below the failing one.
 
 use std::collections::BTreeMap;
 
 use throng_observation::{Goal, HoldOutcome, HoldRow, Purpose};
 
-/// A load is held so often at most; then the majority stands.
+/// Most holds of a load; then the majority decides.
 const HOLDS_MAX: u32 = 5;
-/// A load below one that passed has failed for good once it was held so often …
+/// A load below one that passed counts as failed after this many holds …
 const AGAINST_ORDER: u32 = 4;
-/// … and the one above it was held so often.
+/// … and this many of the load above it.
 const AGAINST_ORDER_ABOVE: u32 = 2;
-/// An overload this little above a load explains why seconds are bad there: it is where the limit begins.
+/// Two loads within this factor are near: an overload of the higher one explains bad seconds at the lower one.
 const NEAR: f64 = 1.1;
 
-/// What makes a load fail.
+/// The criterion by which a load fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Criterion {
     /// It misses the goal.
     Goal(Goal),
-    /// Most of its seconds are bad, and the last ones: what is left where seconds are bad at any load.
+    /// Most of its seconds are bad, and the last ones: the criterion if seconds are bad at any load.
     Collapse(Goal),
 }
 
 impl Criterion {
-    /// Whether a hold failed; `None` where it says nothing.
+    /// Whether a hold failed; `None` if it is undecided.
     pub(crate) fn failed(self, hold: &HoldRow) -> Option<bool> {
         match self {
             Self::Goal(goal) => match hold.passed(goal) {
@@ -49,7 +49,7 @@ impl Criterion {
         }
     }
 
-    /// The same for another goal.
+    /// The same criterion for another goal.
     pub(crate) fn of(self, goal: Goal) -> Self {
         match self {
             Self::Goal(_) => Self::Goal(goal),
@@ -58,22 +58,22 @@ impl Criterion {
     }
 }
 
-/// A load and what its holds came to.
+/// A load and the results of its holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Load {
     pub(crate) users: u32,
     pub(crate) passed: u32,
     pub(crate) failed: u32,
-    /// Holds that were mostly bad, and to their end.
+    /// Holds that were mostly bad and bad at their end.
     pub(crate) collapsed: u32,
-    /// It passed for as long as a load of the bracket is held.
+    /// It passed a hold of full length.
     pub(crate) is_whole: bool,
     /// It was held again, for longer, to confirm that it fails.
     pub(crate) was_confirmed: bool,
     /// The numbers of the last hold that passed and of the last that failed.
     pub(crate) last_passed: Option<u32>,
     pub(crate) last_failed: Option<u32>,
-    /// Share of failed holds, monotone in the load.
+    /// Share of failed holds after isotonic regression.
     fit: f64,
 }
 
@@ -82,17 +82,17 @@ impl Load {
         self.passed + self.failed
     }
 
-    /// Each of its holds was mostly bad, and to its end.
+    /// Whether each of its holds was mostly bad and bad at its end.
     pub(crate) fn is_collapsed(&self) -> bool {
         self.collapsed == self.holds()
     }
 
-    /// Its holds do not agree: how many failed, and of how many.
+    /// The number of failed holds and of all holds, if they do not agree.
     pub(crate) fn is_contested(&self) -> Option<(u32, u32)> {
         (self.failed > 0 && self.passed > 0).then_some((self.failed, self.holds()))
     }
 
-    /// Its own holds do not decide it: as many passed as failed, or one bad moment failed it and nothing else is known.
+    /// Whether its own holds do not decide it: as many passed as failed, or its only hold failed by a disturbance.
     fn is_open(&self) -> bool {
         let is_one_moment = self.holds() == 1 && self.failed == 1 && self.collapsed == 0;
         (is_one_moment || self.passed == self.failed) && self.holds() < HOLDS_MAX
@@ -104,7 +104,7 @@ impl Load {
 pub(crate) struct Loads(Vec<Load>);
 
 impl Loads {
-    /// From those of `holds` that tell of a load, judged by `criterion`; a hold of `whole_s` is a whole one.
+    /// The loads of those `holds` that test a load, judged by `criterion`; a full hold has `whole_s` seconds.
     pub(crate) fn of<'a>(
         holds: impl Iterator<Item = &'a HoldRow>,
         criterion: Criterion,
@@ -112,7 +112,7 @@ impl Loads {
     ) -> Self {
         let mut loads: BTreeMap<u32, Load> = BTreeMap::new();
         let goal = criterion.goal();
-        for hold in holds.filter(|hold| hold.until.is_some() && tells_of_its_load(hold)) {
+        for hold in holds.filter(|hold| hold.until.is_some() && tests_its_load(hold)) {
             let Some(failed) = criterion.failed(hold) else { continue };
             let load = loads.entry(hold.users).or_default();
             load.users = hold.users;
@@ -124,7 +124,7 @@ impl Loads {
             } else {
                 load.passed += 1;
                 load.last_passed = Some(hold.number);
-                // A hold that missed the goal, and is no overload, ended when that was known.
+                // A hold that missed the goal without an overload ended early.
                 let is_whole = f64::from(hold.seconds) >= f64::from(whole_s) * (1.0 - goal.exceed_ratio());
                 load.is_whole |= is_whole || matches!(criterion, Criterion::Collapse(_));
             }
@@ -148,13 +148,13 @@ impl Loads {
         self.0.iter().rfind(|load| load.fit < 0.5).copied()
     }
 
-    /// The smallest load that is overloaded for as long as it is held.
+    /// The smallest load that is overloaded throughout its holds.
     pub(crate) fn collapsing(&self) -> Option<Load> {
         let failing = self.failing()?.users;
         self.0.iter().find(|load| load.users >= failing && load.is_collapsed()).copied()
     }
 
-    /// The largest load that was held and is not overloaded throughout, if there is one below `above`.
+    /// The largest load that was held below `above`.
     pub(crate) fn largest_below(&self, above: u32) -> Option<Load> {
         self.0.iter().rfind(|load| load.users < above).copied()
     }
@@ -169,14 +169,13 @@ impl Loads {
         Some((self.passing()?.users, self.failing()?.users))
     }
 
-    /// A load that has to be held again before anything is concluded from it: its own holds disagree, or a larger one
-    /// passed.
+    /// A load that has to be held again before a conclusion: its own holds disagree, or a larger load passed.
     pub(crate) fn open(&self) -> Option<Load> {
         let open = self.0.iter().find(|load| load.is_open());
         open.copied().or_else(|| self.never_passed()).or_else(|| self.against_order())
     }
 
-    /// Nothing has passed, and a load failed once: a server may have to warm up.
+    /// A load that failed once while none has passed: the server may have to warm up.
     fn never_passed(&self) -> Option<Load> {
         let has_passed = self.0.iter().any(|load| load.passed > 0);
         self.0.iter().find(|load| !has_passed && load.holds() == 1).copied()
@@ -193,8 +192,8 @@ impl Loads {
         }
     }
 
-    /// The failing load, if it is overloaded throughout, or one just above it that is: then seconds are bad for want of
-    /// capacity, and not by something that happens at any load. `step` is the smallest step of the search.
+    /// The failing load or one just above it, if it is overloaded throughout: then seconds are bad for lack of capacity and not
+    /// by a disturbance at any load. `step` is the smallest step of the search.
     pub(crate) fn overload(&self, step: u32) -> Option<Load> {
         let (failing, collapsing) = (self.failing()?, self.collapsing()?);
         is_near(failing.users, collapsing.users, step).then_some(collapsing)
@@ -205,25 +204,25 @@ impl Loads {
         self.0.iter().any(|load| load.failed > 0)
     }
 
-    /// The loads of which a hold failed though the load passes.
+    /// The loads that pass though a hold of them failed.
     pub(crate) fn failed_at_times(&self) -> Vec<u32> {
         self.0.iter().filter(|load| load.fit < 0.5 && load.failed > 0).map(|load| load.users).collect()
     }
 }
 
-/// Whether two loads are as good as one for the question why seconds are bad.
+/// Whether two loads are near enough to have the same cause of bad seconds.
 pub(crate) fn is_near(low: u32, high: u32, step: u32) -> bool {
     f64::from(high) <= f64::from(low) * NEAR || high <= low.saturating_add(2 * step)
 }
 
-/// Contrasts and soaks answer questions of their own; a baseline that was thrown away says nothing.
-fn tells_of_its_load(hold: &HoldRow) -> bool {
+/// Dependence tests and soaks answer other questions.
+fn tests_its_load(hold: &HoldRow) -> bool {
     !matches!(hold.purpose, Purpose::DependenceTest | Purpose::Soak)
 }
 
-/// Pool adjacent violators: neighbours of which the smaller load fails more often are one block with their common share.
+/// Pool adjacent violators: adjacent loads of which the smaller fails more often form a block with their common share.
 fn isotonic(loads: &mut [Load]) {
-    // Failed holds, holds, and how many loads a block has.
+    // Failed holds, holds and loads of each block.
     let mut blocks: Vec<(u32, u32, usize)> = Vec::new();
     for load in loads.iter() {
         let mut block = (load.failed, load.holds(), 1);

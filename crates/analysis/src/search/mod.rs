@@ -1,10 +1,10 @@
-//! The search for the largest crowd that is served well: told each second how the crowd fared, it says how large the crowd
-//! should be.
+//! The search for the largest crowd with good service: each second it is given the service quality and answers with the size that
+//! the crowd should have.
 //!
-//! `next` says in which order, `loads` what the holds together say.
+//! `next` decides the order of the loads, `loads` is the model of all holds.
 //!
-//! After each load that failed the crowd shrinks until it is served well again, so that no load is judged by the damage of
-//! the one before. After a hold that the generator limited it shrinks until that keeps up again.
+//! After a load that failed the crowd shrinks until service is good again, so that no load is judged by the damage of the one
+//! before. After a hold that the generator limited it shrinks until the generator keeps up again.
 
 use throng_observation::{Goal, HoldOutcome, HoldRow, Purpose, RunTime};
 
@@ -23,6 +23,7 @@ pub(crate) use next::criterion;
 use next::{Known, Next};
 
 mod holding;
+pub(crate) use holding::LIMITED_FELT_S;
 use holding::{HoldProgress, Holding};
 
 mod estimate;
@@ -42,20 +43,20 @@ pub(crate) mod rng;
 #[cfg(test)]
 mod simulated_tests;
 
-/// What is searched, and how.
+/// The settings of a search.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settings {
-    /// The goal whose limit is looked for; the others are read off the same holds.
+    /// The goal whose limit is searched; the limits of the others follow from the same holds.
     pub goal: Goal,
     /// The crowd of the baseline.
     pub start: u32,
-    /// The smallest crowd that makes sense: 1, or 2 where participants need each other.
+    /// The smallest crowd: 1, or 2 if participants need each other.
     pub floor: u32,
-    /// Loads are multiples of this: 1, or the people of a room where whole rooms come and go.
+    /// Loads are multiples of this: 1, or the size of a room if whole rooms come and go.
     pub step: u32,
     /// The largest crowd that may be tried.
     pub ceiling: u32,
-    /// How long each load is looked at.
+    /// The duration of each step.
     pub schedule: Schedule,
 }
 
@@ -67,56 +68,56 @@ impl Settings {
     }
 }
 
-/// How the crowd fared in one second.
+/// The service quality of one second.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Second {
     /// The end of the second.
     pub at: RunTime,
     /// Participants who should have been served.
     pub users: u32,
-    /// For how many of them it was a bad second, each by the share of the people whom it received badly.
+    /// Participants with a bad second, each weighted by the share of the people whom it received badly.
     pub bad: f64,
-    /// Median of the relative delay of frames, milliseconds; tells when queues have settled.
+    /// Median of the relative delay of frames, milliseconds; shows when queues have settled.
     pub delay_ms: Option<f64>,
     /// Whether the generator was past its own limits.
     pub is_limited: bool,
-    /// Whether the crowd has the size that the search wants, and the time to join is over for all of it.
+    /// Whether the crowd has the size that the search wants, and the time to join is over for all of them.
     pub is_complete: bool,
 }
 
-/// Why a search is over.
+/// The end of a search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End {
-    /// The limit lies between a load that passed and one that failed, each looked at for as long as it takes.
+    /// The limit lies between a load that passed and one that failed, both held long enough.
     Found,
-    /// The largest crowd that may be tried was served well.
+    /// The largest allowed crowd had good service.
     Ceiling,
-    /// The generator was the limit, again and again: of the server nothing is known above the loads that passed.
+    /// The generator was the limit repeatedly: nothing is known of the server above the loads that passed.
     GeneratorLimited,
-    /// Even the smallest crowd was not served well.
+    /// Even the smallest crowd had bad service.
     NeverPasses,
-    /// Seconds were bad that no load explains: this host is too noisy to decide anything.
+    /// Seconds were bad at any load: this host is too noisy for a decision.
     TooNoisy,
-    /// After a load that failed the server did not come back.
+    /// After a load that failed the server did not recover.
     NoRecovery,
-    /// A crowd below the limit was served well, but not for long.
+    /// A crowd below the limit had good service, but not for long.
     NotSustained,
 }
 
-/// A search that goes on.
+/// A search.
 #[derive(Clone, Debug)]
 pub struct Search {
     settings: Settings,
-    /// What was held, and has ended.
+    /// Holds that have ended.
     holds: Vec<HoldRow>,
-    /// The search is repeated; which time, from 1.
+    /// The current repeat, from 1.
     repeat: u32,
     next_number: u32,
-    /// How many holds in a row the generator limited.
+    /// Consecutive holds that the generator limited.
     limited_holds: u32,
-    /// It was so often at some load that the search looks only below it.
+    /// The generator limited some load repeatedly: the search continues below it.
     is_below_generator: bool,
-    /// Names of the loads from 1, where they are no numbers of participants.
+    /// Names of the loads from 1, if loads are values of the scenario.
     values: Vec<String>,
     now: Now,
 }
@@ -129,31 +130,31 @@ enum Now {
     Over(End, Option<HoldRow>),
 }
 
-/// What a search is at, for a person who watches.
+/// The state of a search for the live display.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Progress {
-    /// What the present hold is for; `None` while the server or the generator recovers, and at the end.
+    /// The purpose of the current hold; `None` while the server or the generator recovers, and at the end.
     pub purpose: Option<Purpose>,
-    /// How many participants it wants.
+    /// Participants wanted.
     pub users: u32,
-    /// Seconds judged of the present hold, and of how many.
+    /// Judged seconds of the current hold, and their planned number.
     pub judged_s: (u32, u32),
-    /// Whether queues are still given time to settle.
+    /// Whether queues still have time to settle.
     pub is_settling: bool,
     /// The largest crowd that passed in this repeat.
     pub passing: Option<u32>,
     /// The smallest that failed in this repeat.
     pub failing: Option<u32>,
-    /// Which repeat it is, and of how many.
+    /// The current repeat, and their planned number.
     pub repeat: (u32, u32),
-    /// The passing and the failing load of each repeat that is over.
+    /// The passing and the failing load of each completed repeat.
     pub found: Vec<(u32, u32)>,
-    /// Names of the loads from 1, where they are no numbers of participants.
+    /// Names of the loads from 1, if loads are values of the scenario.
     pub values: Vec<String>,
 }
 
 impl Progress {
-    /// A load as people read it.
+    /// A load as text: a number of participants, or a value.
     #[must_use]
     pub fn load(&self, load: u32) -> String {
         value(&self.values, load).unwrap_or_else(|| load.to_string())
@@ -171,7 +172,7 @@ impl Search {
         Self::resume(settings, &[])
     }
 
-    /// A search that goes on where one with the same settings was cut off: `holds` are those that it had ended.
+    /// Continues a search with the same settings that was cut off after `holds`.
     #[must_use]
     pub fn resume(mut settings: Settings, holds: &[HoldRow]) -> Self {
         settings.step = settings.step.max(1);
@@ -193,7 +194,7 @@ impl Search {
         search
     }
 
-    /// Names the loads from 1 on: they are values of the scenario, in the order in which they weigh.
+    /// Names the loads from 1 on: they are values of the scenario, ordered by the load that they cause.
     #[must_use]
     pub fn named(mut self, values: Vec<String>) -> Self {
         if let Now::Holding(holding) = &mut self.now {
@@ -203,7 +204,7 @@ impl Search {
         self
     }
 
-    /// How large the crowd should be now.
+    /// The size that the crowd should have now.
     #[must_use]
     pub fn wants(&self) -> u32 {
         match &self.now {
@@ -214,7 +215,7 @@ impl Search {
         }
     }
 
-    /// Why it is over, once it is.
+    /// The end of the search, once it is over.
     #[must_use]
     pub fn end(&self) -> Option<&End> {
         match &self.now {
@@ -223,14 +224,14 @@ impl Search {
         }
     }
 
-    /// Takes in a second. Gives the rows that have changed, to be kept.
+    /// Adds a second; returns the rows that have changed, to be stored.
     pub fn second(&mut self, second: &Second) -> Vec<HoldRow> {
         match &mut self.now {
             Now::Holding(holding) => {
-                let verdict = holding.second(second);
+                let progress = holding.second(second);
                 let row = holding.row.clone();
                 let has_calmed_down = holding.has_calmed_down();
-                match verdict {
+                match progress {
                     HoldProgress::Continues => {}
                     HoldProgress::Ended => self.ended(row.clone(), has_calmed_down, second.at),
                     HoldProgress::GeneratorLimited => self.pause(),
@@ -267,7 +268,7 @@ impl Search {
         }
     }
 
-    /// What it is at.
+    /// The current state.
     #[must_use]
     pub fn progress(&self) -> Progress {
         let (purpose, judged_s, is_settling) = match &self.now {
@@ -318,7 +319,7 @@ impl Search {
         self.now = Now::Holding(Box::new(Holding::new(row, self.settings, whole_s)));
     }
 
-    /// The generator was the limit: the same load again once it keeps up, unless it was so often.
+    /// The generator was the limit: holds the same load again once it keeps up, up to [`pause::TRIES`] times.
     fn pause(&mut self) {
         self.limited_holds += 1;
         if self.limited_holds > pause::TRIES && !self.look_below() {
@@ -329,8 +330,8 @@ impl Search {
         self.now = Now::Pausing(Pause::new(self.settings.nearest(f64::from(half)), &self.settings.schedule));
     }
 
-    /// The server's limit may lie below the load that the generator cannot offer: from here on no load is tried above the
-    /// middle between that and what passed. False where there is nothing between.
+    /// The server's limit may lie below the load that the generator cannot offer: from now on no load is tried above the middle
+    /// between that load and the passing one. False if there is nothing between.
     fn look_below(&mut self) -> bool {
         let (limited, step) = (self.wants(), self.settings.step);
         let Some(passing) = self.loads().passing() else { return false };
@@ -359,7 +360,7 @@ impl Search {
         }
     }
 
-    /// Begins what comes next.
+    /// Starts the next step.
     fn decide(&mut self, at: RunTime) {
         match self.known().next() {
             Next::Hold(purpose, users, whole_s) => self.hold(purpose, users, whole_s, at),

@@ -1,4 +1,4 @@
-//! What to hold next: read off all holds so far, so that a search that was cut off goes on where it was.
+//! Chooses the next hold from all holds so far, so that a search that was cut off can continue.
 //!
 //! ```text
 //! baseline -> up until a load is overloaded -> bisection -> the failing load again, longer -> does it depend on the load?
@@ -11,33 +11,33 @@ use super::dependence_test::{Dependence, DependenceTest};
 use super::loads::{Criterion, Load, Loads, is_near};
 use super::{End, Settings};
 
-/// After a load was thought to fail and did not, the way up begins with steps this small and doubles them.
+/// First step, as a share, of the ramp after a load that seemed to fail and did not; the steps double.
 const GALLOP_FROM: f64 = 0.05;
-/// So many holds that were bad to their end are no chance.
+/// Holds bad to their end that are no coincidence.
 const SURE_HOLDS: u32 = 2;
-/// Repeats begin at this share of what the one before found.
+/// First load of a repeat, as a share of the limit that the one before found.
 const REPEAT_FROM: f64 = 0.85;
-/// The soak is held at this share of what was found.
+/// Load of the soak, as a share of the limit.
 const SOAK_AT: f64 = 0.9;
-/// What failed in the first minute is held again after it: a server that was just started compiles, fills caches, opens pools.
+/// A load that failed in the first minute is held again later: a server that was just started compiles, fills caches, opens pools.
 const WARM_UP_S: f64 = 60.0;
-/// The low load of a dependence_test, as a share of the passing one: what strikes there does not strike by the load.
+/// The low load of a dependence test, as a share of the passing one.
 const CONTRAST_LOW: f64 = 0.5;
 
-/// What comes next.
+/// The next step of a search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Next {
-    /// Hold so many users for so many seconds.
+    /// Hold a number of users for a number of seconds.
     Hold(Purpose, u32, u32),
-    /// The limit is known once more: look for it again, from so many users.
+    /// The limit is found: search it again, starting with a number of users.
     Repeat(u32),
     Over(End),
 }
 
-/// What is known when it is asked.
+/// The state from which the next step is chosen.
 pub(super) struct Known<'a> {
     pub(super) settings: &'a Settings,
-    /// All holds that have ended, of all repeats.
+    /// The completed holds of all repeats.
     pub(super) holds: &'a [HoldRow],
     pub(super) repeat: u32,
 }
@@ -47,7 +47,7 @@ impl Known<'_> {
         self.holds.iter().filter(|hold| hold.repeat == self.repeat)
     }
 
-    /// What makes a load fail: where seconds are bad at any load, only that most of them are.
+    /// The criterion by which a load fails.
     pub(super) fn criterion(&self) -> Criterion {
         criterion(self.holds, self.settings.goal)
     }
@@ -57,7 +57,7 @@ impl Known<'_> {
         Loads::of(self.of_repeat(), self.criterion(), self.settings.schedule.hold_s)
     }
 
-    /// What comes next.
+    /// The next step.
     pub(super) fn next(&self) -> Next {
         let goal = self.settings.goal;
         let soak = self.of_repeat().find(|hold| {
@@ -119,22 +119,22 @@ impl Known<'_> {
         Next::Hold(purpose, users, seconds)
     }
 
-    /// Some bad seconds at a load that most seconds serve well, in each hold of the floor: half of what a load may have is too
-    /// much for one. What is over when it is held again was the server's warming up.
+    /// The next step if each hold of the baseline passes with bad seconds: more than half of the allowed ones is too many. If the
+    /// second hold has none, the server was warming up.
     fn noise(&self) -> Option<Next> {
-        let floor = self.of_repeat().take_while(|hold| hold.users == self.settings.start);
-        if floor.clone().count() < self.of_repeat().count() || self.repeat > 1 {
-            return None; // The floor was left behind.
+        let baseline = self.of_repeat().take_while(|hold| hold.users == self.settings.start);
+        if baseline.clone().count() < self.of_repeat().count() || self.repeat > 1 {
+            return None; // The search is past the baseline.
         }
         let goal = self.settings.goal;
         let is_noisy = |hold: &HoldRow| {
             let ratio = f64::from(hold.bad_seconds[goal as usize]) / f64::from(hold.seconds.max(1));
             hold.passed(goal) == HoldOutcome::Yes && ratio >= goal.exceed_ratio() / 2.0
         };
-        if !floor.clone().all(is_noisy) {
+        if !baseline.clone().all(is_noisy) {
             return None;
         }
-        let is_first = floor.count() == 1;
+        let is_first = baseline.count() == 1;
         Some(if is_first {
             self.hold(Purpose::Retest, self.settings.start)
         } else {
@@ -142,7 +142,7 @@ impl Known<'_> {
         })
     }
 
-    /// Nothing passes: is it the load at all? The smallest crowd says.
+    /// The next step if no load passes: the smallest crowd shows whether the load is the reason.
     fn nothing_passes(&self, failing: &Load) -> Next {
         if failing.users > self.settings.floor {
             return self.hold(Purpose::Bisect, self.settings.floor);
@@ -156,8 +156,7 @@ impl Known<'_> {
         Next::Over(if failing.is_collapsed() { End::NeverPasses } else { End::TooNoisy })
     }
 
-    /// The way up, until a load is overloaded for as long as it is held: seconds that were bad now and then below it may have
-    /// another reason than the load.
+    /// The ramp, until a load is overloaded throughout its hold: occasional bad seconds below it may have another reason.
     fn upwards(&self, loads: &Loads, passing: Load) -> Option<Next> {
         let Settings { step, ceiling, schedule, .. } = self.settings;
         let largest = loads.largest()?;
@@ -165,7 +164,7 @@ impl Known<'_> {
             && loads.collapsing().is_none()
             && !is_near(failing.users, largest.users, *step)
         {
-            // A larger crowd was not overloaded: before more is tried it has to be known what it was.
+            // A larger crowd was not overloaded: first find out whether the bad seconds depend on the load.
             return self.dependence_test(&passing, &failing);
         }
         if loads.collapsing().is_some() || largest.users >= *ceiling {
@@ -182,7 +181,7 @@ impl Known<'_> {
         Some(self.hold(purpose, next.max(largest.users + step).min(*ceiling)))
     }
 
-    /// Each step up twice as large as the one before it.
+    /// The factor of the next step: each step is twice as large as the one before.
     fn gallop(&self) -> f64 {
         let mut above = u32::MAX;
         let steps = self.holds.iter().rev().take_while(|hold| {
@@ -193,12 +192,12 @@ impl Known<'_> {
         1.0 + GALLOP_FROM * 2_f64.powi(steps.count().min(10) as i32)
     }
 
-    /// Between the two, while they are further apart than they should be.
+    /// A load between the two, while they are further apart than the goal width.
     fn between(&self, passing: &Load, failing: &Load) -> Option<Next> {
         self.middle(passing.users, failing.users, self.settings.schedule.width_ratio)
     }
 
-    /// The geometric mean of two loads that are further apart than `ratio` of the higher.
+    /// The geometric mean of two loads if they are further apart than `ratio` of the higher one.
     fn middle(&self, low: u32, high: u32, ratio: f64) -> Option<Next> {
         let step = self.settings.step;
         let apart = high.saturating_sub(low);
@@ -209,7 +208,7 @@ impl Known<'_> {
         Some(self.hold(Purpose::Bisect, middle.clamp(low + step, high - step)))
     }
 
-    /// The failing load again, where all of its failures were seen while the server may still have been warming up.
+    /// The failing load again, if it only failed while the server may have been warming up.
     fn warmed_up(&self, failing: &Load) -> Option<Next> {
         let began = self.holds.iter().map(|hold| hold.from).min()?;
         let last = self.holds.iter().find(|hold| Some(hold.number) == failing.last_failed)?;
@@ -221,11 +220,11 @@ impl Known<'_> {
         (!failing.was_confirmed).then(|| self.hold(Purpose::Confirm, failing.users))
     }
 
-    /// Bad seconds now and then far below the overload: by the load, or at any?
+    /// For occasional bad seconds far below the overload: do they depend on the load?
     fn dependence(&self, loads: &Loads, passing: &Load, failing: &Load) -> Option<Next> {
         let Settings { step, schedule, .. } = self.settings;
         if let Some(overloaded) = loads.overload(*step) {
-            // One hold of a load above may be a moment as well.
+            // A single hold of a higher load may be a disturbance as well.
             let is_sure = overloaded.users == failing.users || overloaded.collapsed >= SURE_HOLDS;
             return (!is_sure).then(|| self.hold(Purpose::Retest, overloaded.users));
         }
@@ -239,7 +238,7 @@ impl Known<'_> {
         self.dependence_test(passing, failing)
     }
 
-    /// The next turn of a low and a high load, while it is not known whether service goes bad by the load.
+    /// The next turn of the dependence test, until it is decided.
     fn dependence_test(&self, passing: &Load, failing: &Load) -> Option<Next> {
         let low = self.near(passing, CONTRAST_LOW);
         let dependence_test = DependenceTest::of(self.holds.iter())
@@ -251,13 +250,13 @@ impl Known<'_> {
         })
     }
 
-    /// The passing load for as long as it should be held, and once more after the failing load failed for the last time.
+    /// The passing load for a full hold, and again after the last failure of the failing load.
     fn verify(&self, passing: &Load, failing: Option<&Load>) -> Option<Next> {
         let is_since = failing.is_none_or(|failing| passing.last_passed > failing.last_failed);
         (!passing.is_whole || !is_since).then(|| self.hold(Purpose::Verify, passing.users))
     }
 
-    /// The limit is known once more: again from near by, or a soak, or the end.
+    /// The limit is found: a repeat, a soak, or the end.
     fn known(&self, passing: &Load, failing: Option<&Load>) -> Next {
         if failing.is_some() && self.repeat < self.settings.schedule.repeats {
             Next::Repeat(self.near(passing, REPEAT_FROM))
@@ -277,7 +276,7 @@ impl Known<'_> {
     }
 }
 
-/// What makes a load fail, as far as `holds` tell.
+/// The criterion by which loads fail, from the dependence test among `holds`.
 pub(crate) fn criterion(holds: &[HoldRow], goal: throng_observation::Goal) -> Criterion {
     match DependenceTest::of(holds.iter()).and_then(|dependence_test| dependence_test.dependence()) {
         Some(Dependence::None) => Criterion::Collapse(goal),

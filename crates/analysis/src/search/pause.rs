@@ -1,13 +1,13 @@
-//! After a hold in which the generator was the limit: a smaller crowd until it keeps up again. What else its host does, or
-//! the hypervisor below, passes; a crowd that is too large for it does not.
+//! The pause after a hold that the generator limited: a smaller crowd until the generator keeps up again. Other load on its host and
+//! CPU steal pass; a crowd that is too large for it does not.
 
 use super::{Schedule, Second};
 
-/// The generator keeps up for so many seconds in a row, and the load is held again.
+/// Consecutive seconds in which the generator keeps up before the load is held again.
 const CALM_SECONDS: u32 = 5;
-/// After so many times the longest settling of a load it is given up: a minute of a search of ten.
+/// The search gives up after this many times the longest settling time: a minute of a search of ten minutes.
 const GIVEN_UP: u32 = 4;
-/// A load is held again so many times; then it is the load.
+/// A load is held again this many times; then the load itself is too large.
 pub(crate) const TRIES: u32 = 2;
 
 pub(crate) enum PauseProgress {

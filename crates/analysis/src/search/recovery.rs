@@ -1,19 +1,19 @@
-//! After a load that failed: a smaller crowd until it is served well again, and how long that takes. A server that needs
-//! long, or a much smaller crowd, has got stuck in its overload (a metastable failure).
+//! The recovery after a load that failed: a smaller crowd until service is good again, and the time that takes. A server that needs
+//! long, or a much smaller crowd, has a metastable failure.
 
 use throng_observation::RunTime;
 
 use super::{Second, Settings};
 
-/// So many good seconds in a row, and it has recovered.
+/// Consecutive good seconds of a server that has recovered.
 const GOOD_SECONDS: u32 = 3;
-/// After this long the crowd is made as small as it gets …
+/// After this time the crowd shrinks to the smallest …
 const PATIENCE_S: u32 = 30;
-/// … and after this long the server is given up.
+/// … and after this time the search gives up.
 const GIVEN_UP_S: u32 = 90;
 
-/// Why the search ended where the server did not come back.
-pub(crate) const NEVER: &str = "afterwards the server served not even the smallest crowd for 90 s";
+/// Why the search ended if the server did not recover.
+pub(crate) const NEVER: &str = "afterwards even the smallest crowd had bad service for 90 s";
 
 pub(crate) enum RecoveryProgress {
     NotYet,
@@ -43,7 +43,7 @@ impl Recovery {
         let is_good = second.is_complete && second.users > 0 && second.bad <= may_be_bad;
         self.good = if is_good { self.good + 1 } else { 0 };
         if self.good >= GOOD_SECONDS {
-            // The good seconds themselves were not needed.
+            // The good seconds themselves are not part of the recovery.
             let ms = (second.at.0 - self.since.0) / 1000 - i64::from(GOOD_SECONDS) * 1000;
             return RecoveryProgress::After(u64::try_from(ms).unwrap_or(0));
         }

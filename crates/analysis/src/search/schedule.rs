@@ -1,36 +1,35 @@
-//! How long a search looks at each load, and what a shorter look costs in certainty.
+//! The durations and steps of a search, and the certainty that shorter ones give up.
 
 use std::time::Duration;
 
-/// The times and steps of a search.
+/// The durations and steps of a search.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Schedule {
-    /// A load of the bracket is judged for so long, seconds (RFC 9971's Goal Duration Sum).
+    /// Judged seconds of a load of the bracket (RFC 9971's Goal Duration Sum).
     pub hold_s: u32,
-    /// A step of the way up is judged for so long, seconds.
+    /// Judged seconds of a step of the ramp.
     pub demand_s: u32,
-    /// Joins over, queues are given at least so long to settle, seconds …
+    /// Least seconds for queues to settle after the joins …
     pub settle_min_s: u32,
-    /// … and at most so long.
+    /// … and most.
     pub settle_max_s: u32,
-    /// Each step of the way up is so many times the one before.
+    /// Factor between steps of the ramp.
     pub growth: f64,
-    /// The search ends when the passing and the failing load are this near: (failing − passing) ÷ failing.
+    /// The search ends if the passing and the failing load are this near: (failing − passing) ÷ failing (RFC 9971's Goal Width).
     pub width_ratio: f64,
-    /// The failing load is held again for so many times [`Self::hold_s`].
+    /// The failing load is confirmed for this many times [`Self::hold_s`].
     pub confirm_factor: u32,
-    /// Below the limit a crowd is held for so long at the end, seconds; 0 leaves it out.
+    /// Seconds of the soak below the limit at the end; 0 for none.
     pub soak_s: u32,
-    /// How many times the limit is looked for.
+    /// Number of times that the limit is searched.
     pub repeats: u32,
 }
 
-/// Below this no load can be told from a neighbour.
+/// Shortest budget in which adjacent loads can be told apart.
 const BUDGET_MIN: Duration = Duration::from_secs(60);
 
 impl Default for Schedule {
-    /// Two minutes a load, three times over, ten minutes of soak: what a release is judged by. About three quarters of an
-    /// hour.
+    /// Two minutes a load, three repeats, ten minutes of soak, about three quarters of an hour: for the decision on a release.
     fn default() -> Self {
         Self {
             hold_s: 120,
@@ -47,7 +46,7 @@ impl Default for Schedule {
 }
 
 impl Schedule {
-    /// The best schedule for a search that is to take about this long.
+    /// The best schedule for a search of about this duration.
     #[must_use]
     pub fn of_budget(budget: Duration) -> Self {
         let seconds = budget.max(BUDGET_MIN).as_secs();
@@ -78,7 +77,7 @@ impl Schedule {
         }
     }
 
-    /// What is given up against the full schedule, in sentences; empty for the full schedule.
+    /// The disadvantages against the full schedule, as sentences; empty for the full schedule.
     #[must_use]
     pub fn costs(&self) -> Vec<String> {
         let full = Self::default();
@@ -104,14 +103,12 @@ impl Schedule {
         }
         if self.repeats < full.repeats {
             costs.push(match self.repeats {
-                1 => {
-                    "the limit is looked for once: how far it moves from run to run stays unknown".to_owned()
-                }
-                times => format!("the limit is looked for {times} times instead of {}", full.repeats),
+                1 => "the limit is searched once: its variation from run to run stays unknown".to_owned(),
+                times => format!("the limit is searched {times} times instead of {}", full.repeats),
             });
         }
         if self.soak_s == 0 {
-            costs.push("no soak: leaks and drift stay unseen".to_owned());
+            costs.push("no soak: leaks and drift stay undetected".to_owned());
         }
         costs
     }

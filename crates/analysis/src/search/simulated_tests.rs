@@ -261,7 +261,10 @@ fn a_server_that_stays_down_ends_the_search_and_what_was_found_stands() {
     assert_eq!(search_.end(), Some(&End::NoRecovery));
     let capacity = Capacity::of(&holds, Goal::Acceptable).unwrap();
     assert_eq!(capacity.verdict, CapacityVerdict::Found);
-    assert!(capacity.notes.iter().any(|note| note.contains("not even the smallest")), "{capacity:?}");
+    assert!(
+        capacity.notes.iter().any(|note| note.contains("even the smallest crowd had bad service")),
+        "{capacity:?}"
+    );
 }
 
 #[test]

@@ -1,5 +1,4 @@
-//! When a load has passed, by RFC 9971 (MLRsearch): trials of one second, summed up until more of them cannot change the
-//! answer.
+//! Whether a load passes, by RFC 9971 (MLRsearch): trials of one second are added up until more of them cannot change the result.
 
 use throng_observation::{Goal, HoldOutcome};
 
@@ -20,7 +19,7 @@ impl Trials {
         Self { goal, whole_s: whole_s.max(1), bad: 0, good: 0, since_lone: None }
     }
 
-    /// Counts a second in which `bad` of `users` fared badly; true when it was a bad one.
+    /// Counts a second in which `bad` of `users` had bad service; true if it was a bad second.
     pub(crate) fn add(&mut self, users: u32, bad: f64) -> bool {
         let is_bad = self.is_bad(users, bad);
         if is_bad {
@@ -31,8 +30,8 @@ impl Trials {
         is_bad
     }
 
-    /// One user in a hundred may fare badly, but of twenty there is no hundredth: of a small crowd a lone user's bad second
-    /// is excused, as is one of many whom each of them sees, unless it and the one before are more than the goal allows of all user-seconds since then.
+    /// The goal allows one bad user in a hundred, which a small crowd cannot express: there a single user's bad second is excused,
+    /// unless it and the one before exceed the goal's share of all user-seconds since then.
     fn is_bad(&mut self, users: u32, bad: f64) -> bool {
         let allowed = self.goal.bad_ratio_max();
         let since = self.since_lone.map(|user_seconds| user_seconds + u64::from(users));
@@ -45,13 +44,12 @@ impl Trials {
         bad > 1.0 || is_repeated
     }
 
-    /// Seconds that may be bad.
+    /// The number of seconds that may be bad.
     fn allowed(&self) -> f64 {
         f64::from(self.whole_s.max(self.bad + self.good)) * self.goal.exceed_ratio()
     }
 
-    /// What the load came to so far: it has failed once too many seconds were bad, and passed once the seconds that are
-    /// still missing could all be bad.
+    /// The result so far: the load has failed once too many seconds were bad, and passed once all remaining seconds may be bad.
     pub(crate) fn passed(&self) -> HoldOutcome {
         let whole = self.whole_s.max(self.bad + self.good);
         if f64::from(self.bad) > self.allowed() {

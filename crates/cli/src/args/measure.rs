@@ -8,13 +8,13 @@ use super::parsers::{count, not_negative, positive};
 
 #[derive(Debug, Args)]
 pub(crate) struct Decode {
-    /// So many streams at a time, such as 25, or several counts as 5,10,25 [default: search for the largest]
+    /// The number of streams at a time, such as 25, or several as 5,10,25 [default: search for the largest]
     #[arg(long, value_name = "N", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) streams: Vec<u32>,
-    /// What is decoded: CODEC:WIDTHxHEIGHT@FPS:RATE, codec vp8, vp9, av1 or h264
+    /// The video to decode: CODEC:WIDTHxHEIGHT@FPS:RATE, codec vp8, vp9, av1 or h264
     #[arg(long, default_value = "vp8:320x240@30:256k", value_name = "VIDEO", conflicts_with = "run")]
     pub(crate) video: String,
-    /// The streams that this run's tap kept (--tap N --set tap.keep=true) instead
+    /// Decode the streams that this run's tap kept (--tap N --set tap.keep=true) instead
     #[arg(long, value_name = "FOLDER")]
     pub(crate) run: Option<PathBuf>,
     /// How long each count is measured, after all decoders have started
@@ -41,7 +41,7 @@ pub(crate) struct Decode {
 pub(crate) struct Tap {
     /// The folder of a run that goes on and has a tap: --tap N --set tap.decode=false
     pub(crate) run: PathBuf,
-    /// Only of this many participants, those that show first
+    /// Only the first N participants that send frames
     #[arg(long, value_name = "N")]
     pub(crate) participants: Option<usize>,
     /// Decode; the default unless --keep is there
@@ -53,7 +53,7 @@ pub(crate) struct Tap {
     /// Compare pictures of the test card with their source (SSIM)
     #[arg(long)]
     pub(crate) ssim: bool,
-    /// Streams beyond this many are left alone
+    /// The most streams; further ones are left alone
     #[arg(long, value_name = "N", default_value_t = 32, value_parser = count)]
     pub(crate) streams_max: usize,
     /// The FFmpeg that decodes
@@ -91,7 +91,7 @@ pub(crate) struct RingStat {
 
 #[derive(Debug, Args)]
 pub(crate) struct Ipc {
-    /// What is passed: WIDTHxHEIGHT:FORMAT (i420, nv12, rgba, ...), or bytes such as 1200 or 3MB
+    /// The frame: WIDTHxHEIGHT:FORMAT (i420, nv12, rgba, ...), or bytes such as 1200 or 3MB
     #[arg(long, default_value = "1920x1080:i420", value_name = "FRAME", conflicts_with = "sizes")]
     pub(crate) frame: String,
     /// A file with a frame size a line instead; producers go round it
@@ -106,7 +106,7 @@ pub(crate) struct Ipc {
     /// How long each transport is measured, such as 3s
     #[arg(long = "for", default_value = "3s", value_name = "TIME")]
     pub(crate) duration: String,
-    /// Measure everything so many times in turn; a row is the median of its rounds
+    /// Measure everything N times in turn; a row is the median of its rounds
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=99))]
     pub(crate) rounds: u32,
     /// Only these transports, such as --only ring,tcp
@@ -158,10 +158,10 @@ pub(crate) struct Profile {
     /// Leave out the processes that the named ones start
     #[arg(long)]
     pub(crate) no_children: bool,
-    /// Follow frame pointers only: the kernel then copies no stacks
+    /// Follow only frame pointers, so that the kernel copies no stacks
     #[arg(long)]
     pub(crate) no_unwind: bool,
-    /// What to call this moment in the page, such as "300 viewers"
+    /// The name of this moment on the page, such as "300 viewers"
     #[arg(long, value_name = "WORDS")]
     pub(crate) moment: Option<String>,
     /// Compare with an earlier profile, as --json printed it

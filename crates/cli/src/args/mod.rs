@@ -6,6 +6,7 @@ mod run;
 mod stage;
 
 pub(crate) use measure::{Decode, Ipc, Profile, ProfileMethod, Ring, RingCommand, RingStat, Tap};
+pub(crate) use parsers::{duration, with_unit};
 pub(crate) use run::{Check, Common, Consent, Find, Report, Run, View};
 pub(crate) use stage::{Calibrate, Planted, Stage};
 
@@ -29,30 +30,30 @@ pub(crate) enum Command {
     View(View),
     /// Find the largest crowd that is served well: grows and shrinks it until one load passes and the next one fails
     Find(Find),
-    /// Validate a scenario file and print what it comes to; sends nothing
+    /// Validate a scenario file and print its plan; sends nothing
     Check(Check),
     /// Make the report of a run again from its run.db
     Report(Report),
     /// Run the embedded media server (WHEP out, WHIP in)
     Stage(Stage),
-    /// Find out how many viewers this machine can play before it is the limit itself
+    /// Find out how many viewers this machine can play before the generator is the limit
     Calibrate(Calibrate),
-    /// Measure what it costs to pass frames between two processes, by each transport there is
+    /// Measure the cost of passing frames between two processes, by each transport
     Ipc(Ipc),
     /// A process of `throng ipc`
     #[command(hide = true)]
     IpcRole,
-    /// Watch what this host and its processes and threads do; --listen makes it the agent of runs elsewhere
+    /// Watch this host, its processes and threads; --listen makes it the agent of runs on other machines
     Watch(crate::watch::arguments::Watch),
     /// Find out how many video streams this machine decodes in real time
     Decode(Decode),
-    /// Decode the frames of a run's tapped participants, beside that run: pictures, freezes, delay
+    /// Decode the frames of a run's tapped participants while it goes on: frames, freezes, delay
     Tap(Tap),
     /// Look at the shared-memory rings of other processes
     Ring(Ring),
     /// Sample where running programs spend their time: threads, functions, a flame graph
     Profile(Profile),
-    /// Make a consent proof: a secret for who tests, and the file that the owner of a public server publishes
+    /// Make a consent proof: a secret for the tester, and the file that the owner of a public server publishes
     Consent(Consent),
     /// Print the JSON Schema of a file format
     Schema(Schema),

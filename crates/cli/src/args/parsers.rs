@@ -1,4 +1,24 @@
-//! Numbers of the command line, with the ranges that help texts name.
+//! Values of the command line, with the ranges that help texts name.
+
+use std::time::Duration;
+
+use throng_scenario::units::{self, UnitError};
+
+use crate::CliError;
+
+/// A length of time such as `10s`, the value of `flag`.
+pub(crate) fn duration(flag: &str, text: &str) -> Result<Duration, CliError> {
+    with_unit(flag, text, units::duration)
+}
+
+/// A value with a unit, such as `5/s`, the value of `flag`.
+pub(crate) fn with_unit<T>(
+    flag: &str,
+    text: &str,
+    parse: fn(&str) -> Result<T, UnitError>,
+) -> Result<T, CliError> {
+    parse(text).map_err(|error| CliError::usage(format!("{flag}: {error}")))
+}
 
 /// A number of viewers.
 pub(super) fn viewers(text: &str) -> Result<u32, String> {

@@ -15,7 +15,7 @@ pub(crate) struct Common {
     /// Also allow this private network (CIDR, or one address); repeatable
     #[arg(long, value_name = "CIDR")]
     pub(crate) allow_target: Vec<String>,
-    /// Local addresses that participants take turns to use, such as 127.0.0.2-127.0.0.20; repeatable
+    /// Local addresses that participants use in turn, such as 127.0.0.2-127.0.0.20; repeatable
     #[arg(long, value_name = "RANGE")]
     pub(crate) source_ip: Vec<String>,
     /// Override a value of the scenario, such as crowd.size=50; repeatable
@@ -25,18 +25,18 @@ pub(crate) struct Common {
     /// every=200ms,profile=full,logs=/var/log/janus.log; repeatable
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) watch: Vec<String>,
-    /// Decode what the first N participants receive, to hold it against the meters; more by --set tap.keep=true,
+    /// Decode what the first N participants receive, to check the meters; more by --set tap.keep=true,
     /// tap.ssim=true, tap.decode=false (then `throng tap` may attach)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) tap: Option<u32>,
-    /// Also know what the knowledge packs (*.toml) of this folder say of servers; docs/knowledge-packs.md
+    /// Also use the knowledge packs (*.toml) of this folder; docs/knowledge-packs.md
     #[arg(long, value_name = "DIR")]
     pub(crate) packs: Option<PathBuf>,
     /// Spread participants over N streams: {stream} in the URL is then 0 to N-1, in turn; by Zipf's law with
     /// --set 'crowd.streams={ count = 10, zipf = 1.0 }'
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) streams: Option<u32>,
-    /// What must hold, such as "video.loss p95 < 1%"; repeatable
+    /// An objective, such as "video.loss p95 < 1%"; repeatable
     #[arg(long, value_name = "OBJECTIVE")]
     pub(crate) objective: Vec<String>,
     /// Plain summary lines even on a terminal
@@ -98,7 +98,7 @@ pub(crate) struct View {
     /// How often plain summary lines come, such as 5s
     #[arg(long, value_name = "TIME")]
     pub(crate) summary: Option<String>,
-    /// What objectives leave out at the beginning, such as 5s
+    /// The time at the beginning that objectives leave out, such as 5s
     #[arg(long, value_name = "TIME")]
     pub(crate) warm_up: Option<String>,
     /// Bearer token, or env:NAME, or file:PATH
@@ -115,7 +115,7 @@ pub(crate) struct View {
 pub(crate) struct Find {
     /// The scenario (TOML), or a target's URL
     pub(crate) scenario: String,
-    /// About how long the search may take, such as 10m; less time is less precision, and it says what that costs
+    /// About how long the search may take, such as 10m; less time means less precision, and the search says how much
     /// [default: the full search, about three quarters of an hour]
     #[arg(long, value_name = "TIME")]
     pub(crate) budget: Option<String>,
@@ -130,7 +130,7 @@ pub(crate) struct Find {
     /// crowd stays as large as it is
     #[arg(long, value_name = "COHORT|target.rooms|PATH=A,B,C")]
     pub(crate) vary: Option<String>,
-    /// Go on with the search of this run folder, which was cut off
+    /// Continue the interrupted search of this run folder
     #[arg(long, value_name = "RUN")]
     pub(crate) resume: Option<PathBuf>,
     #[command(flatten)]
@@ -165,28 +165,28 @@ pub(crate) struct Report {
 pub(crate) struct Consent {
     /// The server: HOST:PORT of its signalling, or a target's URL
     pub(crate) target: String,
-    /// Who tests, in words for the owner, such as "Load lab, ops@lab.example"
+    /// The tester, in words for the owner, such as "Load lab, ops@lab.example"
     #[arg(long, value_name = "NAME")]
     pub(crate) tester: String,
     /// When the consent ends: 2026-12-31 (its end, UTC) or 2026-12-31T18:00:00Z; at most a year ahead
     #[arg(long, value_name = "WHEN")]
     pub(crate) expires: String,
-    /// The most users that are agreed to
+    /// The most users that the consent covers
     #[arg(long, value_name = "N", default_value_t = 500, value_parser = viewers)]
     pub(crate) max_users: u32,
-    /// The highest rate that is agreed to, received and sent together
+    /// The highest bit rate that the consent covers, received and sent together
     #[arg(long, value_name = "RATE", default_value = "1Gbit/s")]
     pub(crate) max_bit_rate: String,
-    /// The most joins that are agreed to, such as 5/s
+    /// The highest rate of joins that the consent covers, such as 5/s
     #[arg(long, value_name = "RATE")]
     pub(crate) max_joins: Option<String>,
-    /// The longest run that is agreed to, such as 30m
+    /// The longest run that the consent covers, such as 30m
     #[arg(long, value_name = "TIME")]
     pub(crate) max_duration: Option<String>,
-    /// Where the secret goes; a file that is there is kept, and that is an error
+    /// The file of the secret; an existing file is an error
     #[arg(long, value_name = "FILE", default_value = "throng-consent.secret")]
     pub(crate) secret: PathBuf,
-    /// Where the file to publish goes [default: it is printed]
+    /// The file to publish [default: printed]
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 }

@@ -9,10 +9,10 @@ use super::parsers::{count, viewers};
 
 #[derive(Debug, Args)]
 pub(crate) struct Stage {
-    /// Where HTTP listens; media uses the same address
+    /// The address of HTTP; media uses the same IP
     #[arg(long, default_value = "127.0.0.1:7080", value_name = "ADDRESS")]
     pub(crate) listen: SocketAddr,
-    /// Where media listens, when that is another address [default when HTTP listens on all: one of this machine's]
+    /// The IP of media, if it is another one [default when HTTP listens on all: one of this machine's]
     #[arg(long, value_name = "IP")]
     pub(crate) media_ip: Option<IpAddr>,
     /// Allow an address that other machines can reach
@@ -24,7 +24,7 @@ pub(crate) struct Stage {
     /// Limit what leaves the stage, such as 40Mbit/s: queueing delay, then loss, as on a full line
     #[arg(long, value_name = "RATE")]
     pub(crate) egress_cap: Option<String>,
-    /// How much queueing delay that limit gives before it drops, milliseconds
+    /// The longest queueing delay of that limit before it drops, milliseconds
     #[arg(long, default_value_t = 200, value_name = "MS")]
     pub(crate) egress_queue_ms: u32,
     /// Answer further viewers with 503
@@ -38,19 +38,19 @@ pub(crate) struct Stage {
     /// Ask viewers and publishers for this bearer token
     #[arg(long, value_name = "TOKEN")]
     pub(crate) token: Option<String>,
-    /// Answer as another server does: srs (7.0.121 and later), srs-silent (before: a refusal closes the connection)
+    /// Answer as another server: srs (7.0.121 and later), srs-silent (before: a refusal closes the connection)
     #[arg(long = "as", default_value = "stage", value_name = "SERVER")]
     pub(crate) emulates: String,
 }
 
 /// Limits of the stage that are planted on purpose.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Planted limits, for tests that need to know what the server ends at")]
+#[command(next_help_heading = "Planted limits, for tests that need a server with a known limit")]
 pub(crate) struct Planted {
     /// Further encryption passes over each packet, so that a worker is full at a lower load
     #[arg(long, default_value_t = 0, value_name = "N")]
     pub(crate) work_per_packet: u32,
-    /// Copy so many kilobytes for each packet, so that a worker mostly copies
+    /// Copy KB kilobytes for each packet, so that a worker mostly copies
     #[arg(long, default_value_t = 0, value_name = "KB")]
     pub(crate) copy_per_packet_kb: u32,
     /// All workers take one lock around that work
@@ -59,7 +59,7 @@ pub(crate) struct Planted {
     /// Megabytes that each viewer holds
     #[arg(long, default_value_t = 0, value_name = "MB")]
     pub(crate) memory_per_viewer_mb: u32,
-    /// Abort when so many viewers are there at a time
+    /// Abort when N viewers are there at a time
     #[arg(long, value_name = "N")]
     pub(crate) crash_at: Option<usize>,
     /// Connections that may wait to be accepted
@@ -77,16 +77,16 @@ pub(crate) struct Planted {
     /// A folder with a file for each viewer, which is read as fast as the viewer is sent to
     #[arg(long, value_name = "DIR")]
     pub(crate) media_folder: Option<PathBuf>,
-    /// Send the picture to N viewers at a time; further ones agree on it and get their sound alone
+    /// Send the picture to N viewers at a time; further ones negotiate it and get only sound
     #[arg(long, value_name = "N")]
     pub(crate) pictures_max: Option<usize>,
-    /// Send each viewer sound for so long, seconds
+    /// Send each viewer sound for only S seconds
     #[arg(long, value_name = "S")]
     pub(crate) sound_ends_after_s: Option<u32>,
-    /// Serve N viewers well at a time; further ones get their picture in stutters
+    /// Serve N viewers well at a time; further ones get a picture that stutters
     #[arg(long, value_name = "N")]
     pub(crate) stutters_beyond: Option<usize>,
-    /// Agree to no RTX: what viewers ask for again comes on the stream's own SSRC
+    /// Negotiate no RTX: retransmissions come on the stream's own SSRC
     #[arg(long)]
     pub(crate) no_rtx: bool,
 }

@@ -1,5 +1,5 @@
-//! One browser of the run, on a thread of its own: started before the crowd, told to join at its moment, asked once a
-//! second what it saw, told to leave at the end. Whatever happens to it is told and ends nothing else.
+//! One browser of the run, on a thread of its own. It starts before the crowd, joins at its time, is asked for its statistics
+//! once a second, and leaves at the end. Its failures are reported and end nothing else.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -16,20 +16,20 @@ use super::host_cpu::HostCpu;
 use super::proxy::Refusals;
 use super::stats::StatsSnapshot;
 
-/// How long a reading of `getStats()` may take on a busy machine.
+/// How long `getStats()` may take on a busy machine.
 const STATS_TIMEOUT: Duration = Duration::from_secs(8);
-/// How long it may take to say goodbye.
+/// How long leaving may take.
 const LEAVE_TIMEOUT: Duration = Duration::from_secs(2);
-/// Who is not connected by then is not any more.
+/// A browser that is not connected by then has failed.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
-/// A run that ends sooner after the join does not say that no connection comes: a browser gathers candidates, and a busy
-/// machine takes seconds for it.
+/// Without a connection a browser has failed only if the run went on for this long after its join: a busy machine takes
+/// seconds to gather candidates.
 const CONNECT_AT_LEAST: Duration = Duration::from_secs(10);
-/// Nor does it say that no picture comes when it ends so soon after the connection: servers may have a key frame every few
-/// seconds.
+/// Without a picture it has failed only if the run went on for this long after the connection: key frames may be seconds
+/// apart.
 const PICTURE_WITHIN: Duration = Duration::from_secs(5);
 
-/// What a browser is, before it runs.
+/// A browser that is to run.
 pub(super) struct BrowserRun {
     pub(super) browser: BrowserId,
     pub(super) program: PathBuf,
@@ -41,20 +41,20 @@ pub(super) struct BrowserRun {
     pub(super) leaves_at: Duration,
 }
 
-/// The crowd comes: when the run's zero is, and where rows go.
+/// The start of the run: its time zero, and where rows go.
 pub(super) struct RunStart {
     pub(super) zero: Instant,
     pub(super) rows: SyncSender<Row>,
 }
 
 impl BrowserRun {
-    /// Lives until its time to leave, or until the sender of `told` is gone. `ready` hears when it stands on its page, or
-    /// that it does not. Gives what went wrong.
-    pub(super) fn run(self, ready: &SyncSender<()>, told: &Receiver<RunStart>) -> Option<String> {
+    /// Runs until its time to leave, or until the sender of `start` is gone. Signals `ready` once its page is loaded or has
+    /// failed to load. Returns what went wrong.
+    pub(super) fn run(self, ready: &SyncSender<()>, start: &Receiver<RunStart>) -> Option<String> {
         let started = self.launch();
         let _ = ready.send(());
-        // Without a beginning there is no run to tell anything of.
-        let begin = told.recv().ok()?;
+        // Without a start there is no run to report to.
+        let begin = start.recv().ok()?;
         let mut row = CanaryBrowserRow {
             browser: self.browser,
             intended_at: RunTime::after_start(self.joins_at),
@@ -62,29 +62,29 @@ impl BrowserRun {
         };
         let result = started.and_then(|mut chromium| {
             chromium.version().clone_into(&mut row.version);
-            let result = self.stay(&mut chromium, &begin, told, &mut row);
+            let result = self.stay(&mut chromium, &begin, start, &mut row);
             chromium.set_timeout(LEAVE_TIMEOUT);
-            // A browser that does not answer is ended all the same.
+            // A browser that does not answer is killed when it is dropped.
             let _ = chromium.evaluate("canary.leave().then(() => true)");
             result
         });
         if let Err(error) = result {
-            // It did not start, ended, or did not answer: nothing of it is the server's doing.
+            // It did not start, ended, or did not answer: the server is not the cause.
             fail(&mut row, begin.zero, true, error.to_string());
         }
         row.ended_at = Some(now(begin.zero));
-        begin.tell(CanaryRow::Browser(row.clone()));
-        self.tell_refusals(&begin);
+        begin.send(CanaryRow::Browser(row.clone()));
+        self.report_refusals(&begin);
         let failure = row.failure?;
         let detail = format!("browser {}: {failure}", self.browser.0);
-        begin.happened("canary_failed", detail.clone());
+        begin.send_event("canary_failed", detail.clone());
         Some(detail)
     }
 
-    /// Tells what browsers were kept from since that was told last, by whichever of them looks first.
-    fn tell_refusals(&self, begin: &RunStart) {
+    /// Reports refusals that no browser has reported yet.
+    fn report_refusals(&self, begin: &RunStart) {
         for what in self.refusals.take() {
-            begin.happened("canary_refused", format!("a browser was kept from {what}"));
+            begin.send_event("canary_refused", format!("a browser was kept from {what}"));
         }
     }
 
@@ -95,16 +95,16 @@ impl BrowserRun {
         Ok(chromium)
     }
 
-    /// Joins at its moment and reads until its time to leave.
+    /// Joins at its time and reads its statistics until it leaves.
     fn stay(
         &self,
         chromium: &mut Chromium,
         begin: &RunStart,
-        told: &Receiver<RunStart>,
+        start: &Receiver<RunStart>,
         row: &mut CanaryBrowserRow,
     ) -> Result<(), BrowserError> {
-        begin.tell(CanaryRow::Browser(row.clone()));
-        if !waited(begin.zero + self.joins_at, told) {
+        begin.send(CanaryRow::Browser(row.clone()));
+        if !wait_until(begin.zero + self.joins_at, start) {
             return Ok(());
         }
         chromium.evaluate(&format!("canary.join({}), true", self.config))?;
@@ -112,7 +112,7 @@ impl BrowserRun {
         let mut host = HostCpu::now();
         let mut second = self.joins_at.as_secs() + 1;
         while Duration::from_secs(second) <= self.leaves_at
-            && waited(begin.zero + Duration::from_secs(second), told)
+            && wait_until(begin.zero + Duration::from_secs(second), start)
         {
             let snapshot = chromium.evaluate("canary.stats()")?;
             let snapshot: StatsSnapshot = serde_json::from_value(snapshot).unwrap_or_default();
@@ -120,16 +120,16 @@ impl BrowserRun {
             let last = before.unwrap_or_default();
             let ended = i64::try_from(second).unwrap_or(i64::MAX) - 1;
             let mut seen = snapshot.since(&last, ended, self.browser);
-            // Processes that ended took their time with them.
+            // The CPU time of ended processes is not in the sum any more.
             seen.cpu_us = used_us.saturating_sub(cpu_us);
             cpu_us = used_us;
             let host_now = HostCpu::now();
             seen.host_cpu_ratio = host_now.zip(host).and_then(|(now, before)| now.ratio_since(before));
             host = host_now;
-            begin.tell(CanaryRow::Second(Box::new(seen)));
-            self.tell_refusals(begin);
+            begin.send(CanaryRow::Second(Box::new(seen)));
+            self.report_refusals(begin);
             if self.has_changed(row, &snapshot, begin.zero) {
-                begin.tell(CanaryRow::Browser(row.clone()));
+                begin.send(CanaryRow::Browser(row.clone()));
             }
             if row.connected_at.is_none() && begin.zero.elapsed() > self.joins_at + CONNECT_TIMEOUT {
                 let within = CONNECT_TIMEOUT.as_secs();
@@ -137,7 +137,7 @@ impl BrowserRun {
                 return Ok(());
             }
             before = Some(snapshot);
-            // A reading that took long leaves seconds out rather than to hurry after them.
+            // After a slow reading the missed seconds are left out.
             second = (begin.zero.elapsed().as_secs() + 1).max(second + 1);
         }
         let there_for = begin.zero.elapsed().saturating_sub(self.joins_at);
@@ -157,7 +157,7 @@ impl BrowserRun {
         Ok(())
     }
 
-    /// Brings `row` up to what was read.
+    /// Updates `row` from the snapshot; whether that changed it.
     fn has_changed(&self, row: &mut CanaryBrowserRow, snapshot: &StatsSnapshot, zero: Instant) -> bool {
         let before = row.clone();
         let after_join = |ms: Option<f64>| {
@@ -178,7 +178,7 @@ impl BrowserRun {
     }
 }
 
-/// Without a connection. Where the consent guard kept addresses from it, that may be why.
+/// Notes that there is no connection. The consent guard is the likely reason where it refused addresses.
 fn not_connected(row: &mut CanaryBrowserRow, zero: Instant, why: &str) {
     match row.candidates_refused {
         0 => fail(row, zero, false, why.into()),
@@ -188,7 +188,7 @@ fn not_connected(row: &mut CanaryBrowserRow, zero: Instant, why: &str) {
     }
 }
 
-/// Notes why it failed; the first reason is the cause of what follows.
+/// Notes why it failed. The first reason stays, because it causes the others.
 fn fail(row: &mut CanaryBrowserRow, zero: Instant, is_own: bool, why: String) {
     if row.failure.is_none() {
         (row.failure, row.failed_at, row.failure_is_own) = (Some(why), Some(now(zero)), is_own);
@@ -196,22 +196,22 @@ fn fail(row: &mut CanaryBrowserRow, zero: Instant, is_own: bool, why: String) {
 }
 
 impl RunStart {
-    fn tell(&self, row: CanaryRow) {
-        // Without a store there is nobody to be told.
+    fn send(&self, row: CanaryRow) {
+        // Without a store there is nowhere to send it.
         let _ = self.rows.send(Row::Canary(row));
     }
 
-    fn happened(&self, kind: &str, detail: String) {
+    fn send_event(&self, kind: &str, detail: String) {
         let at = now(self.zero);
         let event = EventRow { at, participant: None, kind: kind.into(), count: 1, detail };
         let _ = self.rows.send(Row::Event(event));
     }
 }
 
-/// Waits until `moment`; `false` when the run is over before.
-fn waited(moment: Instant, told: &Receiver<RunStart>) -> bool {
+/// Waits until `moment`; `false` when the run ends before.
+fn wait_until(moment: Instant, start: &Receiver<RunStart>) -> bool {
     let left = moment.saturating_duration_since(Instant::now());
-    matches!(told.recv_timeout(left), Err(RecvTimeoutError::Timeout) | Ok(_))
+    matches!(start.recv_timeout(left), Err(RecvTimeoutError::Timeout) | Ok(_))
 }
 
 fn now(zero: Instant) -> RunTime {

@@ -1,13 +1,13 @@
-//! What of a session description the browser may act on: only candidates at addresses that the consent guard allows.
+//! Removes ICE candidates at addresses that the consent guard refuses from what a server sends to a browser.
 
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// Whom a browser may reach, or why not.
+/// Whether a browser may reach an address, or why not.
 pub(super) type MayReach = Arc<dyn Fn(IpAddr) -> Result<(), String> + Send + Sync>;
 
-/// `text` (a session description, or one candidate) without the candidates that `may_reach` refuses, and what those were. A
-/// candidate that is named by a host (mDNS, or a name of RFC 8839 section 5.1) has no address to judge: refused.
+/// `text` (a session description, or one candidate) without the candidates that `may_reach` refuses, and those candidates. A
+/// candidate with a name instead of an address (mDNS, or RFC 8839 section 5.1) is refused.
 pub(super) fn filter_candidates(
     text: &str,
     may_reach: &dyn Fn(IpAddr) -> Result<(), String>,
@@ -23,17 +23,17 @@ pub(super) fn filter_candidates(
     (kept, refused)
 }
 
-/// RFC 8839 section 5.1: `foundation component transport priority address port …`, with one blank between them. Whoever
-/// writes it in another way may mean that we and the browser read different addresses.
+/// RFC 8839 section 5.1: `foundation component transport priority address port …`, with one blank between fields. A
+/// candidate in another form is refused, because this parser and the browser may read different addresses.
 fn judge(candidate: &str, may_reach: &dyn Fn(IpAddr) -> Result<(), String>) -> Result<(), String> {
     let odd = |c: char| (c.is_whitespace() || c.is_control()) && c != ' ';
     let mut words = candidate.split(' ');
     let (address, port) = (words.nth(4).unwrap_or_default(), words.next().unwrap_or_default());
     if candidate.contains(odd) || candidate.contains("  ") {
-        return Err(format!("candidate {address}:{port}: it is not written as a candidate is"));
+        return Err(format!("candidate {address}:{port}: not in the form of RFC 8839"));
     }
     let named = format!("candidate {address}:{port}");
-    let address: IpAddr = address.parse().map_err(|_| format!("{named}: it names no address"))?;
+    let address: IpAddr = address.parse().map_err(|_| format!("{named}: it has no address"))?;
     may_reach(address.to_canonical()).map_err(|why| format!("{named}: {why}"))
 }
 

@@ -1,14 +1,11 @@
-//! The page that browsers join with, served on a loopback port of its own: `http://127.0.0.1` is a secure context, so that
-//! the page may have a camera. Beside the page there is only the consent guard's answer.
+//! The page with which browsers join, served on a loopback port: `http://127.0.0.1` is a secure context, in which a page may
+//! use a camera. The only other resource is the consent guard.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
-use std::time::Duration;
+use std::net::{SocketAddr, TcpStream};
 
 use super::candidates::{MayReach, filter_candidates};
+use super::loopback::{IO_TIMEOUT, LoopbackServer};
 use super::proxy::Refusals;
 
 /// The page with its script.
@@ -21,59 +18,19 @@ const PAGE: &str = concat!(
     "</script></body></html>\n"
 );
 
-/// A session description is some kilobytes; of a large conference some hundred.
+/// The longest body. A session description has some kilobytes, that of a large conference some hundred.
 const BODY_BYTES_MAX: u64 = 4 << 20;
-/// Request line and headers of a browser.
+/// The longest request line and headers.
 const HEAD_BYTES_MAX: u64 = 64 << 10;
-/// A browser on this machine sends its request at once.
-const IO_TIMEOUT: Duration = Duration::from_secs(2);
-
-/// The server; it ends when dropped.
-pub(super) struct Page {
-    address: SocketAddr,
-    is_over: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
+/// Serves the page until the server is dropped.
+pub(super) fn serve(may_reach: MayReach, refusals: Refusals) -> std::io::Result<LoopbackServer> {
+    LoopbackServer::start("canary-page", move |stream, address| {
+        // A client that is not a browser of ours gets no answer.
+        let _ = answer(stream, address, &may_reach, &refusals);
+    })
 }
 
-impl Page {
-    pub(super) fn serve(may_reach: MayReach, refusals: Refusals) -> std::io::Result<Self> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-        let address = listener.local_addr()?;
-        let is_over = Arc::new(AtomicBool::new(false));
-        let over = Arc::clone(&is_over);
-        let thread = std::thread::Builder::new().name("canary-page".into()).spawn(move || {
-            for stream in listener.incoming() {
-                if over.load(Ordering::Relaxed) {
-                    return;
-                }
-                // Whoever is not a browser of ours gets no answer, and nobody is told.
-                let _ = stream.and_then(|stream| answer(stream, address, &may_reach, &refusals));
-            }
-        })?;
-        Ok(Self { address, is_over, thread: Some(thread) })
-    }
-
-    pub(super) fn url(&self) -> String {
-        format!("http://{}/", self.address)
-    }
-
-    pub(super) fn address(&self) -> SocketAddr {
-        self.address
-    }
-}
-
-impl Drop for Page {
-    fn drop(&mut self) {
-        self.is_over.store(true, Ordering::Relaxed);
-        // Wakes the thread, which then sees that it is over.
-        let _ = TcpStream::connect_timeout(&self.address, IO_TIMEOUT);
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
-}
-
-/// One request a connection.
+/// Answers the one request of a connection.
 fn answer(
     stream: TcpStream,
     address: SocketAddr,
@@ -107,7 +64,7 @@ fn respond(
         if name.eq_ignore_ascii_case("content-length") {
             length = value.trim().parse().unwrap_or(u64::MAX);
         }
-        // A page from elsewhere that had its name point here would say that name (DNS rebinding).
+        // The host that a page from elsewhere names, when its name points here (DNS rebinding), is another one.
         is_for_us |= name.eq_ignore_ascii_case("host") && value.trim() == address.to_string();
     }
     let what = request.split_ascii_whitespace().take(2).collect::<Vec<_>>().join(" ");
@@ -138,6 +95,7 @@ fn response(status: &str, kind: &str, refused: usize, body: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Arc;
 
     #[test]
     fn a_browser_of_ours_gets_the_page_and_the_guards_answer_and_nobody_else_anything() {

@@ -1,4 +1,4 @@
-//! What a browser is told to join, and what its network stack is let near.
+//! The configuration of the page (what to join, as whom) and of the browser's network stack.
 
 use std::net::SocketAddr;
 use std::time::Instant;
@@ -13,48 +13,41 @@ use throng_scenario::{Endpoint, JanusId, Plan, Secret};
 use crate::secrets::{api_secret, token_text};
 use crate::{CliError, run_id};
 
-/// A camera where nobody of the crowd has one to be like.
+/// The camera where no participant of the crowd sends video.
 const USUAL_CAMERA: Rung = Rung::P240;
 
-/// The words for the page: which protocol, where, as whom, with which camera.
+/// The configuration of the page: protocol, URL, name, token, camera.
 pub(super) fn page_config(plan: &Plan, browser: BrowserId, clock: WallClock) -> Result<Value, CliError> {
     let target = &plan.target;
     let token = token_text(target.token.as_ref())?;
-    let id = |id: &JanusId| match id {
+    let endpoint = plan.endpoint_of_browser(browser.0.into());
+    let (protocol, id, pin, token) = match &endpoint {
+        Endpoint::Janus { mountpoint, pin, .. } => ("janus_streaming", Some(mountpoint), pin.as_ref(), token),
+        Endpoint::JanusVideoRoom { room, pin, .. } => ("janus_videoroom", Some(room), pin.as_ref(), token),
+        Endpoint::LiveKit { room, .. } => {
+            ("livekit", None, None, livekit_token(plan, browser, room, clock)?.or(token))
+        }
+        // The scenario lets canaries join nothing else.
+        Endpoint::Whep { .. } | Endpoint::Whip { .. } | Endpoint::OvenMediaEngine { .. } => {
+            ("whep", None, None, token)
+        }
+    };
+    let id = id.map(|id| match id {
         JanusId::Number(number) => json!(number),
         JanusId::Text(text) => json!(text),
-    };
-    let endpoint = plan.endpoint_of_browser(browser.0.into());
-    let mut config = json!({
+    });
+    Ok(json!({
+        "protocol": protocol,
         "url": endpoint.url().as_str(),
         "token": token,
         "name": run_id::mark().put(&browser.name()),
         "camera": camera(plan),
-    });
-    let (protocol, more) = match &endpoint {
-        Endpoint::Janus { mountpoint, pin, .. } => {
-            ("janus_streaming", json!({ "id": id(mountpoint), "pin": pin.as_ref().map(Secret::expose) }))
-        }
-        Endpoint::JanusVideoRoom { room, pin, .. } => {
-            ("janus_videoroom", json!({ "id": id(room), "pin": pin.as_ref().map(Secret::expose) }))
-        }
-        Endpoint::LiveKit { room, .. } => {
-            let own = livekit_token(plan, browser, room, clock)?;
-            ("livekit", json!({ "token": own.or(token) }))
-        }
-        // The scenario lets canaries join nothing else.
-        Endpoint::Whep { .. } | Endpoint::Whip { .. } | Endpoint::OvenMediaEngine { .. } => {
-            ("whep", json!({}))
-        }
-    };
-    config["protocol"] = json!(protocol);
-    for (key, value) in more.as_object().into_iter().flatten() {
-        config[key] = value.clone();
-    }
-    Ok(config)
+        "id": id,
+        "pin": pin.map(Secret::expose),
+    }))
 }
 
-/// The picture of the first cohort that sends one: who sees everybody sees like from like.
+/// The video of the first cohort that sends any, so that browsers and crowd send alike.
 fn camera(plan: &Plan) -> Value {
     let sizes = plan.roles.iter().filter_map(|role| role.publish.as_ref());
     let size = sizes.filter_map(|publish| publish.video.as_ref().or(publish.simulcast.last())).next();
@@ -88,16 +81,16 @@ fn livekit_token(
     }))
 }
 
-/// Flags that leave the browser's network stack one way out, the proxy, which it asks by name: it looks nothing up itself,
-/// and also asks for what is on loopback. The page is no part of the server's site, so the rules of origins, which a viewer
-/// of the crowd does not have either, are off.
+/// Flags that route all connections of the browser through the proxy, by name and including loopback, and turn its own name
+/// resolution off. The page is not part of the server's site, so same-origin rules, which the crowd's viewers do not have
+/// either, are off.
 pub(super) fn browser_flags(plan: &Plan, proxy: SocketAddr) -> Vec<String> {
     let mut flags = vec![
         format!("--proxy-server=socks5://{proxy}"),
         "--proxy-bypass-list=<-loopback>".into(),
-        // Should it not ask the proxy for something, it finds nothing.
+        // A connection that does not use the proxy finds no address.
         format!("--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE {}", proxy.ip()),
-        // Over UDP it would pass by.
+        // QUIC would bypass the proxy.
         "--disable-quic".into(),
         "--disable-web-security".into(),
     ];

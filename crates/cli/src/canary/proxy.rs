@@ -1,63 +1,59 @@
-//! The only way out of a browser's network stack: a SOCKS 5 server (RFC 1928) on loopback. Whatever the browser is sent to,
-//! by a page, a redirect, a fetch or a WebSocket, it asks for here, by name, and the consent guard judges it. ICE has a
-//! way of its own, which begins in `candidates.rs`.
+//! The SOCKS 5 proxy (RFC 1928) on loopback through which a browser makes all its TCP connections. Pages, redirects, fetches
+//! and WebSockets ask it by name, and the consent guard judges each. ICE does not use it: see `candidates.rs`.
 
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use throng_observation::untrusted;
 
 use super::candidates::MayReach;
+use super::loopback::{IO_TIMEOUT, LoopbackServer};
 
-/// A browser on this machine asks at once.
-const IO_TIMEOUT: Duration = Duration::from_secs(2);
-/// How long a server may take to accept.
+/// How long a TCP connection to a server may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// Connections at a time, of all browsers.
+/// Connections of all browsers at a time.
 const CONNECTIONS_MAX: usize = 512;
-/// Refusals that are named; a server that names more has been understood.
+/// Refusals that are recorded.
 const NAMED_MAX: usize = 50;
 
-/// Whom Chromium asks of its own accord, whatever its flags (updates, accounts). They are refused as all others, and not
-/// named: no server led it there.
+/// Domains that Chromium contacts by itself, whatever its flags (updates, accounts). They are refused and not recorded,
+/// because no server led it there.
 const VENDOR_DOMAINS: [&str; 4] = ["google.com", "googleapis.com", "gstatic.com", "gvt1.com"];
 
-/// RFC 1928 section 6.
+/// Replies of RFC 1928 section 6.
 const SUCCEEDED: u8 = 0;
 const NOT_ALLOWED: u8 = 2;
 const REFUSED: u8 = 5;
 
-/// What browsers were kept from, each once.
+/// The connections and candidates that browsers were refused, each once.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Refusals(Arc<Mutex<Kept>>);
 
 #[derive(Debug, Default)]
 struct Kept {
     named: BTreeSet<String>,
-    untold: Vec<String>,
+    unreported: Vec<String>,
 }
 
 impl Refusals {
     pub(super) fn add(&self, what: &str) {
-        // A server chose the name.
+        // The server chose the text.
         let what = untrusted::line(what).into_owned();
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.named.len() < NAMED_MAX && kept.named.insert(what.clone()) {
-            kept.untold.push(what);
+            kept.unreported.push(what);
         }
     }
 
-    /// Those that were not taken yet.
+    /// Those that were not taken before.
     pub(super) fn take(&self) -> Vec<String> {
-        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner).untold)
+        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner).unreported)
     }
 
-    /// All of them.
     pub(super) fn all(&self) -> Vec<String> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).named.iter().cloned().collect()
     }
@@ -66,16 +62,16 @@ impl Refusals {
 /// Where browsers may connect to.
 #[derive(Clone)]
 pub(super) struct Rules {
-    /// The page, on a port of our own.
+    /// The address of the page.
     pub(super) page: SocketAddr,
-    /// The target's host as its URL has it, and the address that was judged: no other name leads anywhere.
+    /// The target's host as in its URL, and the address that the guard allowed. No other name is resolved.
     pub(super) host: String,
     pub(super) server: IpAddr,
     pub(super) may_reach: MayReach,
 }
 
 impl Rules {
-    /// Where `host` and `port` lead, or why a browser is kept from there.
+    /// The address of `host` and `port`, or why a browser may not connect to it.
     fn judge(&self, host: &str, port: u16) -> Result<SocketAddr, String> {
         let place = format!("{host}:{port}");
         let (host, own) = (bare(host), bare(&self.host));
@@ -92,7 +88,7 @@ impl Rules {
     }
 }
 
-/// A host without the brackets of IPv6 and the final dot of a whole name.
+/// A host without the brackets of IPv6 and the final dot of a fully qualified name.
 fn bare(host: &str) -> &str {
     host.trim_start_matches('[').trim_end_matches(']').trim_end_matches('.')
 }
@@ -103,62 +99,29 @@ fn is_vendor_domain(host: &str) -> bool {
     VENDOR_DOMAINS.into_iter().any(of)
 }
 
-/// The server; it ends when dropped, its connections with their browsers.
-pub(super) struct SocksProxy {
-    address: SocketAddr,
-    is_over: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl SocksProxy {
-    pub(super) fn open(rules: Rules, refusals: Refusals) -> std::io::Result<Self> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-        let address = listener.local_addr()?;
-        let is_over = Arc::new(AtomicBool::new(false));
-        let (over, open) = (Arc::clone(&is_over), Arc::new(AtomicUsize::new(0)));
-        let thread = std::thread::Builder::new().name("canary-proxy".into()).spawn(move || {
-            for browser in listener.incoming().flatten() {
-                if over.load(Ordering::Relaxed) {
-                    return;
-                }
-                if open.fetch_add(1, Ordering::Relaxed) < CONNECTIONS_MAX {
-                    let (rules, refusals, open) = (rules.clone(), refusals.clone(), Arc::clone(&open));
-                    let serve = move || {
-                        // A browser that goes away, or does not speak SOCKS, gets nothing, and nobody is told.
-                        let _ = serve(browser, &rules, &refusals);
-                        open.fetch_sub(1, Ordering::Relaxed);
-                    };
-                    if std::thread::Builder::new().name("canary-tunnel".into()).spawn(serve).is_ok() {
-                        continue;
-                    }
-                }
-                open.fetch_sub(1, Ordering::Relaxed);
+/// Serves until the server is dropped; connections end with their browsers.
+pub(super) fn open(rules: Rules, refusals: Refusals) -> std::io::Result<LoopbackServer> {
+    let open = Arc::new(AtomicUsize::new(0));
+    LoopbackServer::start("canary-proxy", move |browser, _| {
+        if open.fetch_add(1, Ordering::Relaxed) < CONNECTIONS_MAX {
+            let (rules, refusals, its_open) = (rules.clone(), refusals.clone(), Arc::clone(&open));
+            let serve = move || {
+                // A browser that goes away, or does not speak SOCKS, gets no answer.
+                let _ = serve(browser, &rules, &refusals);
+                its_open.fetch_sub(1, Ordering::Relaxed);
+            };
+            if std::thread::Builder::new().name("canary-tunnel".into()).spawn(serve).is_ok() {
+                return;
             }
-        })?;
-        Ok(Self { address, is_over, thread: Some(thread) })
-    }
-
-    /// Where browsers find it.
-    pub(super) fn address(&self) -> SocketAddr {
-        self.address
-    }
-}
-
-impl Drop for SocksProxy {
-    fn drop(&mut self) {
-        self.is_over.store(true, Ordering::Relaxed);
-        // Wakes the thread, which then sees that it is over.
-        let _ = TcpStream::connect_timeout(&self.address, IO_TIMEOUT);
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
         }
-    }
+        open.fetch_sub(1, Ordering::Relaxed);
+    })
 }
 
-/// One connection of a browser, from what it asks for to its end.
+/// Serves one connection of a browser until its end.
 fn serve(mut browser: TcpStream, rules: &Rules, refusals: &Refusals) -> std::io::Result<()> {
     browser.set_read_timeout(Some(IO_TIMEOUT))?;
-    let Some((host, port)) = asked(&mut browser)? else { return Ok(()) };
+    let Some((host, port)) = read_request(&mut browser)? else { return Ok(()) };
     let to = match rules.judge(&host, port) {
         Ok(to) => to,
         Err(what) => {
@@ -173,7 +136,7 @@ fn serve(mut browser: TcpStream, rules: &Rules, refusals: &Refusals) -> std::io:
     };
     answer(&mut browser, SUCCEEDED)?;
     browser.set_read_timeout(None)?;
-    // Signalling is small messages back and forth.
+    // Signalling consists of small messages, which must not wait.
     let _ = browser.set_nodelay(true).and_then(|()| server.set_nodelay(true));
     let (back_from, back_to) = (server.try_clone()?, browser.try_clone()?);
     let back =
@@ -183,21 +146,21 @@ fn serve(mut browser: TcpStream, rules: &Rules, refusals: &Refusals) -> std::io:
     Ok(())
 }
 
-/// Passes on what comes until one end is gone, and then that it is.
+/// Copies bytes until one end closes, and then closes the other.
 fn pass(mut from: &TcpStream, mut to: &TcpStream) {
     let _ = std::io::copy(&mut from, &mut to);
     let _ = to.shutdown(Shutdown::Write);
     let _ = from.shutdown(Shutdown::Read);
 }
 
-/// What a browser asks for (RFC 1928 sections 3 and 4); `None` where it is no CONNECT.
-fn asked(browser: &mut (impl Read + Write)) -> std::io::Result<Option<(String, u16)>> {
+/// The host and port that a browser asks for (RFC 1928 sections 3 and 4); `None` if it is no CONNECT.
+fn read_request(browser: &mut (impl Read + Write)) -> std::io::Result<Option<(String, u16)>> {
     let [version, methods] = read(browser)?;
     if version != 5 {
         return Ok(None);
     }
     std::io::copy(&mut Read::take(&mut *browser, methods.into()), &mut std::io::sink())?;
-    // No authentication: the port is on loopback, and what it opens is what the run may reach anyway.
+    // No authentication: the port is on loopback, and opens only what the run may reach anyway.
     browser.write_all(&[5, 0])?;
     let [version, command, _, kind] = read(browser)?;
     if (version, command) != (5, 1) {
@@ -224,13 +187,14 @@ fn read<const N: usize>(from: &mut impl Read) -> std::io::Result<[u8; N]> {
 }
 
 fn answer(browser: &mut impl Write, how: u8) -> std::io::Result<()> {
-    // The address that it is bound to is of no use to a browser.
+    // Browsers ignore the bound address.
     browser.write_all(&[5, how, 0, 1, 0, 0, 0, 0, 0, 0])
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::TcpListener;
 
     fn rules(page: SocketAddr) -> Rules {
         let server = IpAddr::from([198, 51, 100, 8]);
@@ -291,21 +255,21 @@ mod tests {
             stream.write_all(&asked).unwrap();
         });
         let refusals = Refusals::default();
-        let proxy = SocksProxy::open(rules(page), refusals.clone()).unwrap();
-        let (how, mut stream) = asks(proxy.address(), "127.0.0.1", page.port());
+        let proxy = open(rules(page), refusals.clone()).unwrap();
+        let (how, mut stream) = asks(proxy.address, "127.0.0.1", page.port());
         assert_eq!(how, SUCCEEDED);
         stream.write_all(b"ping").unwrap();
         let mut heard = Vec::new();
         stream.read_to_end(&mut heard).unwrap();
         assert_eq!(heard, b"ping", "and its end is told");
         for _ in 0..2 {
-            assert_eq!(asks(proxy.address(), "198.51.100.9", 7080).0, NOT_ALLOWED);
+            assert_eq!(asks(proxy.address, "198.51.100.9", 7080).0, NOT_ALLOWED);
         }
         let expect = ["198.51.100.9:7080: 198.51.100.9 has not agreed"];
         assert_eq!((refusals.take(), refusals.take()), (expect.map(str::to_owned).to_vec(), Vec::new()));
-        assert_eq!(asks(proxy.address(), "update.googleapis.com", 443).0, NOT_ALLOWED);
+        assert_eq!(asks(proxy.address, "update.googleapis.com", 443).0, NOT_ALLOWED);
         assert_eq!(refusals.all(), expect, "what a browser asks by itself is not the server's doing");
-        assert_eq!(asks(proxy.address(), "notgoogle.com", 443).0, NOT_ALLOWED);
+        assert_eq!(asks(proxy.address, "notgoogle.com", 443).0, NOT_ALLOWED);
         assert_eq!(refusals.all().len(), 2);
     }
 
@@ -313,7 +277,7 @@ mod tests {
     fn what_is_no_socks_is_not_answered() {
         for bytes in [&b"GET / HTTP/1.1\r\n\r\n"[..], &[4, 1, 0, 80], &[5, 1, 0, 5, 2, 0, 1], &[5], &[]] {
             let mut stream = std::io::Cursor::new(bytes.to_vec());
-            assert!(!matches!(asked(&mut stream), Ok(Some(_))), "{bytes:?}");
+            assert!(!matches!(read_request(&mut stream), Ok(Some(_))), "{bytes:?}");
         }
     }
 }

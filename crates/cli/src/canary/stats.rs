@@ -1,25 +1,25 @@
-//! What the page tells of `getStats()`, and the difference of two readings as a row.
+//! Snapshots of `getStats()` from the page, and the difference of two as a row.
 
 use std::collections::HashMap;
 
 use serde::Deserialize;
 use throng_observation::canary::{BrowserId, CanarySecondRow};
 
-/// One snapshot. Counters are those of W3C webrtc-stats, by their names there.
+/// One snapshot. Counters have their names of W3C webrtc-stats.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct StatsSnapshot {
-    /// From the join until the first peer connection was up, milliseconds.
+    /// From the join until the first peer connection was connected, milliseconds.
     pub(super) connected_ms: Option<f64>,
     /// From the join until the first picture could be shown, milliseconds.
     pub(super) first_frame_ms: Option<f64>,
     /// The first thing that went wrong.
     pub(super) problem: Option<String>,
-    /// It went wrong in the browser itself.
+    /// The problem is the browser's own, not the server's.
     pub(super) problem_is_own: bool,
-    /// Candidates that the consent guard took out.
+    /// Candidates that the consent guard removed.
     pub(super) refused: u32,
-    /// The latest that a timer of the page came since the reading before, milliseconds.
+    /// The largest delay of a timer of the page since the snapshot before, milliseconds.
     late_ms: f64,
     received: Vec<InboundRtp>,
     sent: Vec<OutboundRtp>,
@@ -28,7 +28,7 @@ pub(super) struct StatsSnapshot {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct InboundRtp {
-    /// Peer connection and SSRC: a counter that begins anew is another track.
+    /// Peer connection and SSRC, so that counters that restart belong to another track.
     key: String,
     kind: String,
     /// Milliseconds of the browser's clock.
@@ -58,7 +58,7 @@ struct OutboundRtp {
 }
 
 impl StatsSnapshot {
-    /// What happened between `before` and this snapshot. Tracks count from the first reading that knows them as playing.
+    /// What happened between `before` and this snapshot. A track counts from the first snapshot in which it plays.
     pub(super) fn since(&self, before: &Self, second: i64, browser: BrowserId) -> CanarySecondRow {
         let late_max_us = delta(0.0, self.late_ms, 1e3);
         let mut row = CanarySecondRow { second, browser, late_max_us, ..CanarySecondRow::default() };
@@ -108,15 +108,15 @@ fn video(row: &mut CanarySecondRow, was: &InboundRtp, is: &InboundRtp) {
     row.pli_sent += delta(was.pli_count, is.pli_count, 1.0);
 }
 
-/// What no counter of a run reaches; sums of it still fit.
+/// More than any counter of a run; sums of it still fit.
 const COUNTER_MAX: f64 = 1e15;
 
-/// By how much a counter rose, times `scale`; 0 for one that began anew.
+/// The increase of a counter, times `scale`; 0 if the counter restarted.
 fn delta(was: f64, is: f64, scale: f64) -> u64 {
     ((is - was) * scale).round().clamp(0.0, COUNTER_MAX) as u64
 }
 
-/// By how much a figure that may fall changed.
+/// The change of a figure that may fall.
 fn signed_delta(was: f64, is: f64) -> i64 {
     (is - was).clamp(-COUNTER_MAX, COUNTER_MAX) as i64
 }

@@ -1,5 +1,5 @@
-//! Brings the crowd to the size that the search wants: calls who is missing at the rate of the scenario, dismisses who is
-//! too many.
+//! Brings the crowd to the load that the search wants: adds missing participants at the scenario's rate of joins, removes
+//! surplus ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -11,35 +11,35 @@ use throng_scenario::Cohort;
 
 use super::seconds::Failed;
 
-/// Who is there under a load.
+/// Which participants a load consists of.
 #[derive(Clone, Debug)]
 pub(super) enum LoadShape {
-    /// As many as the load says.
+    /// The load is the size of the whole crowd.
     Cohort {
-        /// Cohorts that stay as they are, with their sizes.
+        /// Cohorts that stay as they are.
         fixed: Vec<(CohortId, u32)>,
         /// The cohort whose size is searched.
         varying: CohortId,
     },
-    /// As many as the load says, room after room: whom each room holds.
+    /// The load is the number of users in whole rooms; the cohorts of each room.
     Rooms(Vec<Vec<(CohortId, u32)>>),
-    /// Loads from 1 on are crowds of their own, each of whole cohorts; one of them is there at a time.
+    /// The load is the number, from 1, of a value of the scenario; the cohorts of each, of which one crowd exists at a time.
     Values(Vec<Vec<(CohortId, u32)>>),
 }
 
-/// How the crowd is made up.
+/// What the crowd consists of, and how it grows.
 #[derive(Clone, Debug)]
 pub(super) struct CrowdConfig {
     pub(super) shape: LoadShape,
     /// Joins a second.
     pub(super) joins_per_s: f64,
-    /// The local addresses that participants are dealt in turn; empty lets the kernel choose.
+    /// The local addresses that participants bind to in turn; with none the kernel chooses.
     pub(super) source_ips: Vec<IpAddr>,
-    /// After so long somebody who was called counts, whatever became of the join.
+    /// How long a join may take before the participant counts as not connected.
     pub(super) patience: Duration,
 }
 
-/// What the crowd is to do now.
+/// A change of the crowd.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CrowdAction {
     Call { cohort: CohortId, place: u32, at: RunTime, source_ip: Option<IpAddr> },
@@ -50,21 +50,21 @@ pub(super) enum CrowdAction {
 #[derive(Debug)]
 pub(super) struct Crowd {
     config: CrowdConfig,
-    /// Whose each slot is: first those of cohorts whose sizes are known.
+    /// The cohort of each slot whose cohort is fixed; further slots belong to the varying cohort.
     owners: Vec<CohortId>,
-    /// Who sits there, in the same order; `None` while nobody does.
+    /// The participant of each slot, in the same order; `None` while it is free.
     slots: Vec<Option<ParticipantId>>,
-    /// The number in its cohort of everybody who was called, by which URLs may differ.
+    /// The number of each participant in its cohort, by which URLs may differ.
     places: BTreeMap<ParticipantId, (CohortId, u32)>,
-    /// Who failed, and still counts.
+    /// Failed participants, which count as users until the load ends.
     failed: BTreeSet<ParticipantId>,
-    /// Those of them who failed for want of this host's own resources.
+    /// Those of them that failed because this host had no resources.
     failed_by_generator: BTreeSet<ParticipantId>,
     called: u64,
     next_at: RunTime,
-    /// Since when the crowd has the size that is wanted.
+    /// Since when the crowd has the wanted size.
     right_since: Option<RunTime>,
-    /// When somebody was last called.
+    /// When a participant was last added.
     called_at: Option<RunTime>,
     wants: u32,
 }
@@ -91,7 +91,7 @@ impl Crowd {
         }
     }
 
-    /// The smallest crowd that there can be.
+    /// The smallest possible crowd.
     pub(super) fn fixed(&self) -> u32 {
         match &self.config.shape {
             LoadShape::Cohort { .. } => self.owners.len() as u32,
@@ -99,18 +99,19 @@ impl Crowd {
         }
     }
 
-    /// Notes who failed: they are the first to go.
+    /// Notes failed participants: they are the first to be removed.
     pub(super) fn note_failed(&mut self, failed: Failed) {
         self.failed.extend(failed.all);
         self.failed_by_generator.extend(failed.by_generator);
     }
 
-    /// Whether somebody counts as badly served for whom this host had no room.
+    /// Whether a participant counts as badly served that failed for want of this host's resources.
     pub(super) fn has_failed_by_generator(&self) -> bool {
         !self.failed_by_generator.is_empty()
     }
 
-    /// Whether the crowd had the wanted size, and everybody the time to join, throughout the second that ends at `end`.
+    /// Whether the crowd had the wanted size, and each participant had its time to join, throughout the second that ends at
+    /// `end`.
     pub(super) fn was_complete(&self, end: RunTime) -> bool {
         let patience_us = i64::try_from(self.config.patience.as_micros()).unwrap_or(i64::MAX);
         let begin_us = end.0 - 1_000_000;
@@ -118,7 +119,7 @@ impl Crowd {
         is_right && self.called_at.is_none_or(|at| begin_us >= at.0.saturating_add(patience_us))
     }
 
-    /// The steps towards the load `wants` that are due at `now`. `did` does a step and tells who was called.
+    /// The actions towards the load `wants` that are due at `now`. `did` does one, and tells which participant it added.
     pub(super) fn adjust(
         &mut self,
         wants: u32,
@@ -128,7 +129,7 @@ impl Crowd {
         if wants != self.wants {
             self.wants = wants;
             self.right_since = None;
-            // A new load begins with a whole crowd: who failed under the old one makes room for somebody new.
+            // A new load begins with a whole crowd: new participants replace those that failed under the old one.
             self.replace_failed(&mut did);
             self.resize_slots(&mut did);
             let present_now: BTreeSet<ParticipantId> = self.slots.iter().flatten().copied().collect();
@@ -165,19 +166,19 @@ impl Crowd {
             }
         }
         if matches!(self.config.shape, LoadShape::Cohort { .. }) {
-            // One of these slots is like another: a smaller crowd need not call anybody for a free one.
+            // These slots are alike: a smaller crowd need not refill a free one.
             let mut alike = self.slots.split_off(self.owners.len().min(self.slots.len()));
             alike.retain(Option::is_some);
             self.slots.append(&mut alike);
         }
     }
 
-    /// As many slots as the load has; who loses one leaves, the newest first.
+    /// Makes as many slots as the load has. Participants of removed slots leave, the newest first.
     fn resize_slots(&mut self, did: &mut impl FnMut(CrowdAction) -> Option<ParticipantId>) {
         let size = match &self.config.shape {
             LoadShape::Cohort { .. } => (self.wants as usize).max(self.owners.len()),
             LoadShape::Rooms(_) => (self.wants as usize).min(self.owners.len()),
-            // Another value: everybody leaves, and its own crowd comes.
+            // Another value: the whole crowd leaves, and that of the value joins.
             LoadShape::Values(crowds) => {
                 for participant in self.slots.drain(..).flatten() {
                     did(CrowdAction::Dismiss(participant));
@@ -203,7 +204,7 @@ impl Crowd {
         }
     }
 
-    /// The least number in the cohort that nobody has who is there.
+    /// The smallest number in the cohort that no present participant has.
     fn free_place(&self, cohort: CohortId) -> u32 {
         let of_cohort = |participant: &ParticipantId| {
             self.places.get(participant).filter(|(of, _)| *of == cohort).map(|(_, place)| *place)
@@ -222,7 +223,7 @@ impl Crowd {
     }
 }
 
-/// A slot for each participant of the cohorts.
+/// The cohort of each slot: one slot for each participant of the cohorts.
 fn cohort_per_slot(cohorts: &[(CohortId, u32)]) -> Vec<CohortId> {
     cohorts.iter().flat_map(|(cohort, size)| std::iter::repeat_n(*cohort, *size as usize)).collect()
 }

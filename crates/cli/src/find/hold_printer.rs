@@ -1,10 +1,9 @@
-//! The search as a person reads it: a line for each load, when it is decided.
+//! The progress of a search on the terminal: a line for each load, when it is decided.
 
 use throng_observation::{Goal, HoldOutcome, HoldRow, RunTime};
 
 use crate::say;
 
-/// Prints loads as they are decided.
 pub(super) struct HoldPrinter {
     is_quiet: bool,
     printed: Option<u32>,
@@ -15,7 +14,7 @@ impl HoldPrinter {
         Self { is_quiet, printed: None }
     }
 
-    /// Takes in a row; prints it once its hold is over.
+    /// Prints the row if its hold is over, and later the recovery after it.
     pub(super) fn step(&mut self, row: &HoldRow, passing: Option<u32>) {
         if self.is_quiet || row.until.is_none() {
             return;
@@ -46,9 +45,9 @@ fn line(row: &HoldRow, passing: Option<u32>) -> String {
     let bad = row.bad_seconds[Goal::Acceptable as usize];
     let share = row.bad_user_seconds as f64 / row.user_seconds.max(1) as f64;
     let why = row.why.as_ref().map_or_else(String::new, |why| format!(": {why}"));
-    // A value that was served well is a line of its own above.
-    let best = passing.filter(|_| row.value.is_none());
-    let best = best.map_or_else(String::new, |users| format!("; {users} served well so far"));
+    let best = passing
+        .filter(|_| row.value.is_none())
+        .map_or_else(String::new, |users| format!("; {users} served well so far"));
     let load = row.value.clone().unwrap_or_else(|| format!("{:>5} users", row.users));
     format!(
         "{:>6.0} s  {:<8} {load}  {verdict:<7} {bad} of {} s bad, {:.2} % of user-seconds{why}{best}",

@@ -1,5 +1,5 @@
-//! `throng find`: plays one long run whose crowd grows and shrinks as the search wants, until it knows how many are served
-//! well.
+//! `throng find`: one long run whose crowd grows and shrinks as the search wants, until the largest load that is served well
+//! is known.
 
 mod crowd;
 mod hold_printer;
@@ -15,12 +15,11 @@ use throng_analysis::search::{End, Search, Second};
 use throng_engine::{NewParticipant, RunHandle};
 use throng_observation::RunTime;
 use throng_observation::run::{Ending, Row};
-use throng_report::ObjectiveResult;
 
 use crate::args::Find;
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
-use crate::live::{self, Display};
+use crate::live::{self, Display, State};
 use crate::session::{self, Joins, Prepared, Session};
 use crate::watchers::{self, Watchers};
 use crate::{CliError, say};
@@ -30,11 +29,10 @@ use plan::SearchPlan;
 use profile_triggers::ProfileTriggers;
 use seconds::Seconds;
 
-/// How often the crowd is brought nearer to its size, and a person sees something new.
+/// How often the crowd is brought nearer to its size, and how often the display is updated.
 const LOOK_EVERY: Duration = Duration::from_millis(25);
 const SHOW_EVERY: Duration = Duration::from_millis(250);
 
-/// Searches, reports, and says how it ended.
 pub(crate) fn find(command: &Find) -> Result<Exit, CliError> {
     let interrupt = Interrupt::listen().map_err(CliError::invalid)?;
     let earlier = command.resume.as_deref().map(plan::earlier).transpose()?.unwrap_or_default();
@@ -50,7 +48,7 @@ pub(crate) fn find(command: &Find) -> Result<Exit, CliError> {
     let observer = seconds.clone();
     let on_row = move |row: &Row| observer.observe(row);
     let mut session = Session::start(prepared, &info, Joins::BySearch(&earlier), !common.plain, on_row)?;
-    let stop = SearchLoop {
+    let ending = SearchLoop {
         search: Search::resume(search_plan.settings, &earlier).named(search_plan.values.clone()),
         crowd: Crowd::new(search_plan.crowd.clone()),
         seconds,
@@ -61,36 +59,15 @@ pub(crate) fn find(command: &Find) -> Result<Exit, CliError> {
         triggers: ProfileTriggers::new(&search_plan.settings.schedule),
     }
     .run(&interrupt, &mut session.watchers, live::open(plan, common));
-    if stop == SearchStop::OutOfTime {
-        say("the time budget is used up; the report holds what the search found so far");
-    }
-    let ending = match stop {
-        SearchStop::Over | SearchStop::OutOfTime => Some(Ending::Complete),
-        SearchStop::Person => Some(Ending::Interrupted),
-        SearchStop::RunEnded => None,
-    };
     let folder = session.folder.clone();
     let exit = session.finish(ending)?;
-    if stop == SearchStop::Person {
+    if ending == Some(Ending::Interrupted) {
         say(&format!("to go on with this search: throng find … --resume {}", folder.display()));
     }
     Ok(exit)
 }
 
-/// Why searching ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum SearchStop {
-    /// The search came to its end.
-    Over,
-    /// A person, or a signal.
-    Person,
-    /// The time that was allowed is over.
-    OutOfTime,
-    /// A guard ended the run.
-    RunEnded,
-}
-
-/// A search that goes on.
+/// A search and the run that it drives.
 struct SearchLoop<'a> {
     search: Search,
     crowd: Crowd,
@@ -104,43 +81,47 @@ struct SearchLoop<'a> {
 }
 
 impl SearchLoop<'_> {
+    /// Runs until the search, a person, a signal or the time budget ends it; `None` if a guard of the engine does.
     fn run(
         &mut self,
         interrupt: &Interrupt,
         watchers: &mut Watchers,
         mut display: Box<dyn Display>,
-    ) -> SearchStop {
+    ) -> Option<Ending> {
         let mut show_at = Instant::now();
         loop {
             if interrupt.is_set() {
-                return SearchStop::Person;
+                return Some(Ending::Interrupted);
             }
             if self.handle.is_finished() || self.handle.is_stopped() {
-                return SearchStop::RunEnded;
+                return None;
             }
             self.take_seconds();
             if self.search.end().is_some() {
-                return SearchStop::Over;
+                return Some(Ending::Complete);
             }
             if self.handle.now() >= self.deadline.min(self.handle.ends_at()) {
-                return SearchStop::OutOfTime;
+                say("the time budget is used up; the report holds what the search found so far");
+                return Some(Ending::Complete);
             }
             self.adjust();
             if Instant::now() >= show_at {
                 show_at += SHOW_EVERY;
                 watchers.is_full(self.triggers.is_near_limit);
                 watchers.look(self.triggers.has_failed);
-                let none: &[ObjectiveResult] = &[];
-                if display.show(&self.handle.live(), none, &watchers.figures(), Some(&self.search.progress()))
-                {
-                    return SearchStop::Person;
+                let (live, servers, progress) =
+                    (self.handle.live(), watchers.figures(), self.search.progress());
+                let state =
+                    State { live: &live, objectives: &[], servers: &servers, search: Some(&progress) };
+                if display.show(&state) {
+                    return Some(Ending::Interrupted);
                 }
             }
             std::thread::sleep(LOOK_EVERY);
         }
     }
 
-    /// Tells the search of the seconds that have closed.
+    /// Passes closed seconds on to the search.
     fn take_seconds(&mut self) {
         self.crowd.note_failed(self.seconds.take_failed());
         for seen in self.seconds.take() {
@@ -169,7 +150,7 @@ impl SearchLoop<'_> {
     fn adjust(&mut self) {
         let (handle, now) = (self.handle, self.handle.now());
         if now < RunTime(0) {
-            return; // The idle server is being looked at.
+            return; // The baseline of the idle server.
         }
         let wants = self.search.wants().max(self.crowd.fixed());
         self.crowd.adjust(wants, now, |step| match step {
@@ -184,15 +165,15 @@ impl SearchLoop<'_> {
     }
 }
 
-/// The end of a search, for a person.
+/// The end of a search in words.
 fn why(end: &End) -> &'static str {
     match end {
         End::Found => "the limit is found",
         End::Ceiling => "the largest crowd that may be tried is served well",
-        End::GeneratorLimited => "the generator is the limit: of the server nothing is known above",
+        End::GeneratorLimited => "the generator is the limit: the server's limit lies above and is not known",
         End::NeverPasses => "not even the smallest crowd is served well",
-        End::TooNoisy => "this host is too noisy: seconds are bad that no load explains",
-        End::NotSustained => "below the limit a crowd is served well, but not for long",
-        End::NoRecovery => "after the load that failed the server does not come back",
+        End::TooNoisy => "this host is too noisy: seconds are bad that the load does not explain",
+        End::NotSustained => "a crowd below the limit is served well, but not for long",
+        End::NoRecovery => "the server does not recover after the load that failed",
     }
 }

@@ -1,4 +1,4 @@
-//! What is searched: the scenario at its largest, which cohort varies, how long to look.
+//! The plan of a search: the scenario at its largest, what varies and between which bounds, how long each load is held.
 
 use std::path::Path;
 use std::time::Duration;
@@ -14,22 +14,22 @@ use throng_store::RunFolder;
 use super::crowd::{CrowdConfig, LoadShape, cohort_id, sizes};
 use super::profile_triggers::{PROFILE, near_limit};
 use super::values::ValueVariation;
-use crate::args::Find;
+use crate::args::{Find, duration};
 use crate::{CliError, say, scenario, session};
 
-/// A search may take so many times its budget before it is ended as it is.
+/// A search is ended after this many times its budget.
 const OVERTIME: f64 = 2.0;
 /// What the full schedule may take.
 const FULL: Duration = Duration::from_secs(75 * 60);
-/// The largest crowd that is tried where neither a flag nor a cap says.
+/// The largest crowd without --ceiling and without a cap on users.
 const CEILING: u32 = 2_000;
-/// Joins a second where the scenario lets everybody join at once.
+/// Joins a second where the scenario lets all participants join at once.
 const JOINS_PER_S: f64 = 20.0;
-/// A slower crowd would take longer to gather than to judge.
+/// The slowest rate of joins: a slower crowd would take longer to gather than to judge.
 const JOINS_PER_S_MIN: f64 = 1.0;
-/// The crowd of the baseline.
+/// The crowd of the baseline without --start.
 const START: u32 = 5;
-/// What `--vary` calls the number of rooms.
+/// The value of `--vary` for the number of rooms.
 const ROOMS: &str = "target.rooms";
 
 /// A scenario, and how it is searched.
@@ -49,7 +49,7 @@ pub(super) struct SearchPlan {
 
 impl SearchPlan {
     pub(super) fn of(command: &Find) -> Result<Self, CliError> {
-        let budget = command.budget.as_deref().map(duration).transpose()?;
+        let budget = command.budget.as_deref().map(|text| duration("--budget", text)).transpose()?;
         let time = budget.map_or(FULL, |budget| budget.max(Duration::from_secs(60)).mul_f64(OVERTIME));
         let Variation { scenario, mut plan, shape, values, start, floor, step, ceiling } =
             Variation::of(command, time)?;
@@ -74,21 +74,23 @@ impl SearchPlan {
         })
     }
 
-    /// What has to be said before it begins.
+    /// Warnings before it begins.
     pub(super) fn warnings(&self) -> Vec<String> {
         let mut warnings = session::warnings(&self.plan);
         if self.leaves_stays_out {
-            warnings.push("`stay` is left out: while a load is held, nobody comes or goes".to_owned());
+            warnings
+                .push("`stay` is ignored: while a load is held, no participant joins or leaves".to_owned());
         }
         if self.plan.watch.is_empty() {
             warnings.push(
-                "nothing is watched: the search will say how many, not why (--watch process=…)".to_owned(),
+                "no server is watched: the search will find the limit, but not its cause (--watch process=…)"
+                    .to_owned(),
             );
         }
         warnings
     }
 
-    /// Says what is going to happen.
+    /// Prints what will be searched, and how long that takes.
     pub(super) fn introduce(&self) {
         let Settings { start, ceiling, schedule, .. } = &self.settings;
         let (target, joins_per_s) = (self.plan.target.display(), self.crowd.joins_per_s);
@@ -122,10 +124,8 @@ impl SearchPlan {
             schedule.costs().iter().for_each(|cost| say(&format!("  {cost}")));
         }
     }
-}
 
-impl SearchPlan {
-    /// How long it will take, and when it is ended at the latest.
+    /// How long the search takes, and when it is ended at the latest.
     fn takes(&self) -> String {
         let written = |seconds: f64| {
             let seconds = seconds.round() as u64;
@@ -136,7 +136,7 @@ impl SearchPlan {
             }
         };
         let ended = format!("it is ended after {} with what it knows", written(self.deadline.as_secs_f64()));
-        // Of values nobody knows how many users come and go with each.
+        // How many users join and leave with each value is not known.
         if let LoadShape::Values(_) = self.crowd.shape {
             return ended;
         }
@@ -187,23 +187,16 @@ impl Variation {
         let fixed: u32 = sizes(&asked.crowd, Some(varying)).iter().map(|(_, size)| size).sum();
         let is_conference = asked.crowd.iter().any(|cohort| cohort.role.is_some());
         let floor = fixed + if is_conference && fixed == 0 { 2 } else { 1 };
-        let ceiling = most(command, &asked);
+        let ceiling = users_max(command, &asked);
         if ceiling < floor {
             return Err(CliError::usage(format!(
                 "--ceiling {ceiling} is below {floor}, the smallest crowd of this scenario"
             )));
         }
-        // The scenario at its largest is judged as any other: against its caps, and by its target's consent.
-        let gathers =
-            asked.crowd.get(varying).and_then(|cohort| cohort.arrival.offsets(ceiling - fixed).last());
-        let longest = time.max(gathers.unwrap_or_default() + Duration::from_secs(1));
-        let size = (ceiling - fixed).to_string();
+        let size = ceiling - fixed;
+        let last_join = asked.crowd.get(varying).and_then(|cohort| cohort.arrival.offsets(size).last());
         let path = if asked.crowd.len() == 1 { "crowd.size".into() } else { format!("crowd.{varying}.size") };
-        let largest = [
-            Override::flag_toml("--ceiling", &path, &size),
-            Override::flag("--budget", "run.duration", &format!("{}s", longest.as_secs())),
-        ];
-        let scenario = scenario::of_find(command, &largest)?;
+        let scenario = at_its_largest(command, (&path, size), time, last_join)?;
         Ok(Self {
             plan: scenario.plan(),
             shape: LoadShape::Cohort {
@@ -230,19 +223,13 @@ impl Variation {
             )));
         }
         let each = u32::try_from(asked.users()).unwrap_or(u32::MAX);
-        let most = (most(command, &asked) / each).min(ROOMS_MAX);
+        let most = (users_max(command, &asked) / each).min(ROOMS_MAX);
         if most == 0 {
             return Err(CliError::usage(format!("--ceiling is below {each}, the people of one room")));
         }
-        // The scenario at its largest is judged as any other: against its caps, and by its target's consent.
-        let gathers = |cohort: &Cohort| cohort.arrival.offsets(cohort.size.saturating_mul(most)).last();
-        let gathers = asked.crowd.iter().filter_map(gathers).max().unwrap_or_default();
-        let longest = time.max(gathers + Duration::from_secs(1));
-        let largest = [
-            Override::flag_toml("--ceiling", ROOMS, &most.to_string()),
-            Override::flag("--budget", "run.duration", &format!("{}s", longest.as_secs())),
-        ];
-        let scenario = scenario::of_find(command, &largest)?;
+        let last_join = |cohort: &Cohort| cohort.arrival.offsets(cohort.size.saturating_mul(most)).last();
+        let last_join = asked.crowd.iter().filter_map(last_join).max();
+        let scenario = at_its_largest(command, (ROOMS, most), time, last_join)?;
         let cohorts = scenario.crowd.len();
         let of_room = |room: usize| -> Vec<(CohortId, u32)> {
             let own =
@@ -262,7 +249,7 @@ impl Variation {
         })
     }
 
-    /// A value of the scenario: loads are its places in the list.
+    /// A value of the scenario: a load is an index into the list of values.
     fn value(command: &Find, vary: &str, time: Duration) -> Result<Self, CliError> {
         let ValueVariation { scenario, plan, crowds, names } = ValueVariation::of(command, vary, time)?;
         let ceiling = u32::try_from(names.len()).unwrap_or(u32::MAX);
@@ -279,15 +266,31 @@ impl Variation {
     }
 }
 
-/// The largest crowd that may be tried. Browsers among it are users too.
-fn most(command: &Find, scenario: &Scenario) -> u32 {
+/// The scenario with the value at `path` at its largest, and as long as the search may take. It is checked as any other:
+/// against its caps, and by its target's consent.
+fn at_its_largest(
+    command: &Find,
+    (path, value): (&str, u32),
+    time: Duration,
+    last_join: Option<Duration>,
+) -> Result<Scenario, CliError> {
+    let longest = time.max(last_join.unwrap_or_default() + Duration::from_secs(1));
+    let largest = [
+        Override::flag_toml("--ceiling", path, &value.to_string()),
+        Override::flag("--budget", "run.duration", &format!("{}s", longest.as_secs())),
+    ];
+    scenario::of_find(command, &largest)
+}
+
+/// The largest crowd that may be tried. Browsers count as users.
+fn users_max(command: &Find, scenario: &Scenario) -> u32 {
     let browsers = scenario.canary.as_ref().map_or(0, |canary| u32::from(canary.browsers));
     let capped = scenario.caps.users.map(|users| users.saturating_sub(browsers).min(CEILING));
     command.ceiling.or(capped).unwrap_or(CEILING)
 }
 
-/// What the server does with its time under the load that fails says more than any counter, and most beside what it did
-/// when all was still well.
+/// Adds the profiles of a search: a profile under the failing load shows the cause best beside one under a load that
+/// passed.
 fn profile_moments(watch: &mut Watch, schedule: &Schedule) {
     let wishes = [
         (Moment::Baseline, Watch::BASELINE_DURATION),
@@ -306,7 +309,7 @@ pub(super) fn bad_if(scenario: &Scenario) -> BadIf {
     throng_scenario::bad_if(&scenario.objectives)
 }
 
-/// The holds of a search that was cut off, as of before this run.
+/// The holds of an interrupted search, at negative times: before this run.
 pub(super) fn earlier(folder: &Path) -> Result<Vec<HoldRow>, CliError> {
     let run = RunFolder::outline(folder).map_err(CliError::usage)?;
     let ended: Vec<_> = run.holds.into_iter().filter(|hold| hold.until.is_some()).collect();
@@ -326,11 +329,7 @@ pub(super) fn earlier(folder: &Path) -> Result<Vec<HoldRow>, CliError> {
         .collect())
 }
 
-fn duration(text: &str) -> Result<Duration, CliError> {
-    throng_scenario::units::duration(text).map_err(|error| CliError::usage(format!("--budget: {error}")))
-}
-
-/// The cohort that is named, or the largest.
+/// The index of the named cohort, or of the largest.
 fn varying(scenario: &Scenario, name: Option<&str>) -> Result<usize, CliError> {
     let cohorts = &scenario.crowd;
     let Some(name) = name else {

@@ -1,31 +1,31 @@
-//! When a search profiles the server: under the load that fails, and near the limit where all is still well. What differs
-//! between the two is where to look; the idle server of the baseline tells little.
+//! When a search profiles the server: under the failing load, and near the limit where service is still good. The difference
+//! between the two shows the cause; the profile of the idle server shows little.
 
 use std::time::Duration;
 
 use throng_analysis::search::{Progress, Schedule};
 use throng_observation::Purpose;
 
-/// How long the failing server is profiled, and at most the one that still does well.
+/// How long the server is profiled under the failing load, and at most near the limit.
 pub(super) const PROFILE: Duration = Duration::from_secs(8);
-/// The least: a profile of a second has too few samples.
+/// The shortest profile: one second has too few samples.
 const PROFILE_S_MIN: u32 = 4;
 
-/// The moments of a search, from one closed second to the next.
+/// The triggers of profiles, updated with each closed second.
 #[derive(Clone, Debug)]
 pub(super) struct ProfileTriggers {
     profile_s: u32,
-    /// The hold that is looked at: repeat, purpose, load.
+    /// The current hold: repeat, purpose, load.
     hold: Option<(u32, Purpose, u32)>,
     judged_s: u32,
     bad_s: u32,
-    /// A load near the limit is held, and has done well for long enough to be taken for one that passes.
+    /// A load near the limit is held, and has been good for long enough that it will probably pass.
     pub(super) is_near_limit: bool,
-    /// Users fare badly under the load that fails: the moment of which a profile tells most.
+    /// Users are badly served under the confirmed failing load: when a profile shows most.
     pub(super) has_failed: bool,
 }
 
-/// How long the server is profiled near the limit: within half of a hold, so that nothing of the next is in it.
+/// How long the server is profiled near the limit: at most half of a hold, so that the profile ends before it does.
 pub(super) fn near_limit(schedule: &Schedule) -> Duration {
     Duration::from_secs(u64::from((schedule.hold_s / 2).max(PROFILE_S_MIN))).min(PROFILE)
 }
@@ -37,10 +37,10 @@ impl ProfileTriggers {
         Self { profile_s, hold, judged_s, bad_s, is_near_limit: false, has_failed: false }
     }
 
-    /// A second has closed. `before` is how the search stood before it heard of it; `is_complete`: the crowd had its size
+    /// A second has closed. `before` is the progress of the search without it; `is_complete`: the crowd had its size
     /// throughout.
     pub(super) fn on_second(&mut self, before: &Progress, is_complete: bool, is_bad: bool) {
-        // The failing load is held for longest when it is held again.
+        // The failing load is held longest when it is confirmed.
         self.has_failed |= before.purpose == Some(Purpose::Confirm) && is_complete && is_bad;
         let hold = before.purpose.map(|purpose| (before.repeat.0, purpose, before.users));
         let (judged_s, whole_s) = before.judged_s;
@@ -54,15 +54,14 @@ impl ProfileTriggers {
         }
         self.bad_s += u32::from(is_bad);
         let now_s = judged_s + 1;
-        // A twentieth of its seconds may be bad in a load that passes.
+        // A load passes with up to a twentieth of bad seconds.
         let does_well = self.bad_s * 20 <= now_s;
         let fits = now_s + self.profile_s <= whole_s && now_s * 2 + self.profile_s >= whole_s;
         self.is_near_limit = is_near(before) && does_well && fits;
     }
 }
 
-/// Whether the load lies between the largest that passed and the smallest that failed, or is the one below the limit that
-/// is held for long.
+/// Whether the load lies between the largest that passed and the smallest that failed, or is that of the soak.
 fn is_near(progress: &Progress) -> bool {
     let is_between = || {
         progress.passing.is_some_and(|passing| progress.users >= passing)

@@ -1,5 +1,4 @@
-//! A value of the scenario that varies in place of the crowd's size: each is a crowd of its own, one of which is there at a
-//! time.
+//! A search over the values of a scenario key. Each value has a crowd of its own, and one of them exists at a time.
 
 use std::time::Duration;
 
@@ -10,26 +9,26 @@ use super::crowd::{cohort_id, sizes};
 use crate::args::Find;
 use crate::{CliError, scenario};
 
-/// More values than anybody lists; each is a crowd that has to be planned.
+/// The most values of one search; each is a crowd that has to be planned.
 const VALUES_MAX: usize = 64;
 
-/// The crowds of all values in one plan.
+/// The values of a search, and one plan with all their crowds.
 pub(super) struct ValueVariation {
-    /// With the last value: the heaviest, by the order in which they were given.
+    /// The scenario with the last value, which is the heaviest.
     pub(super) scenario: Scenario,
     pub(super) plan: Plan,
     /// Whole cohorts, by value.
     pub(super) crowds: Vec<Vec<(CohortId, u32)>>,
-    /// What people call them, such as `crowd.publish.video = 360p`.
+    /// The values as they are printed, such as `crowd.publish.video = 360p`.
     pub(super) names: Vec<String>,
 }
 
 impl ValueVariation {
-    /// Reads `--vary PATH=A,B,C`; each run of the crowd may take `longest`, beside the time in which it gathers.
+    /// Reads `--vary PATH=A,B,C`. The plan lasts for `longest` and the time in which the crowd joins.
     pub(super) fn of(command: &Find, vary: &str, longest: Duration) -> Result<Self, CliError> {
         if command.start.is_some() || command.ceiling.is_some() {
             return Err(CliError::usage(
-                "--start and --ceiling bound the crowd's size; with --vary PATH=A,B,C list the values to try",
+                "--start and --ceiling limit the crowd's size; --vary PATH=A,B,C takes the values to try",
             ));
         }
         let (path, values) = listed(vary)?;
@@ -41,13 +40,13 @@ impl ValueVariation {
         let Some(scenario) = scenarios.last().cloned() else { return Err(too_few(vary)) };
         if path == "target.rooms" {
             return Err(CliError::usage(
-                "rooms are a size: write --vary target.rooms, and bound it by --ceiling",
+                "the number of rooms is a size: write --vary target.rooms, and limit it with --ceiling",
             ));
         }
         if let Some(other) = scenarios.iter().find(|other| !differs_in_crowd_alone(other, &scenario)) {
-            let whole = if other.target == scenario.target { "" } else { ", and all of them one target" };
+            let whole = if other.target == scenario.target { "" } else { ", with one target for all values" };
             return Err(CliError::usage(format!(
-                "--vary {path}: within one run only what stands below [crowd] can vary{whole}; \
+                "--vary {path}: only keys below [crowd] can vary within one run{whole}; \
                  run throng find once for each value, with --set {path}=…"
             )));
         }
@@ -84,7 +83,7 @@ fn set(path: &str, value: &str) -> Result<Override, CliError> {
     sets.into_iter().next().ok_or_else(|| too_few(path))
 }
 
-/// Whether nothing but the crowd differs, and what its streams weigh; the cohorts themselves stay as many.
+/// Whether two scenarios differ only below `[crowd]`, `[stream]` and `[run]`, and have as many cohorts.
 fn differs_in_crowd_alone(one: &Scenario, other: &Scenario) -> bool {
     let alike = Scenario {
         crowd: other.crowd.clone(),

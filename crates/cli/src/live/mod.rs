@@ -1,15 +1,13 @@
-//! What a person sees while a run goes on: a full screen on a terminal, plain lines elsewhere.
+//! The live display of a run: a full screen on a terminal, plain lines elsewhere.
 
 mod plain;
-mod screen;
+pub(crate) mod screen;
 mod terminal;
 
-#[cfg(test)]
-pub(crate) use screen::draw;
 pub(crate) use terminal::Screen;
 
 use plain::PlainDisplay;
-pub(crate) use screen::Subject;
+use screen::Subject;
 use terminal::TerminalDisplay;
 
 use std::io::IsTerminal;
@@ -30,43 +28,41 @@ pub(crate) fn open(plan: &Plan, common: &Common) -> Box<dyn Display> {
     }
     let is_send_only = plan.destinations.iter().all(Destination::is_send_only);
     if !common.plain && std::io::stdout().is_terminal() {
-        match TerminalDisplay::take(Subject { title: plan.target.display(), is_send_only }) {
-            Ok(terminal) => return Box::new(terminal),
+        let subject = Subject { title: plan.target.display(), is_send_only };
+        match Screen::take() {
+            Ok(screen) => return Box::new(TerminalDisplay { screen, subject }),
             Err(error) => say(&format!("no full-screen view on this terminal: {error}")),
         }
     }
     Box::new(PlainDisplay::new(std::io::stderr(), plan.summary_every, is_send_only))
 }
 
+/// The state of a run at a moment.
+pub(crate) struct State<'a> {
+    pub(crate) live: &'a LiveSnapshot,
+    /// The rolling objectives.
+    pub(crate) objectives: &'a [ObjectiveResult],
+    /// The watched hosts.
+    pub(crate) servers: &'a [ServerFigures],
+    /// Where a search is.
+    pub(crate) search: Option<&'a Progress>,
+}
+
 /// Shows a run while it goes on.
 pub(crate) trait Display {
-    /// Shows the picture of the moment, what the objectives come to at present, what the watched hosts do, and where a
-    /// search is; called a few times a second. `true` when the person wants to end the run.
-    fn show(
-        &mut self,
-        live: &LiveSnapshot,
-        objectives: &[ObjectiveResult],
-        servers: &[ServerFigures],
-        search: Option<&Progress>,
-    ) -> bool;
+    /// Shows the current state; called a few times a second. `true` when the person wants to end the run.
+    fn show(&mut self, state: &State<'_>) -> bool;
 
-    /// Whether it shows the objectives: judging them costs something.
+    /// Whether it shows the objectives, which cost CPU time to judge.
     fn shows_objectives(&self) -> bool {
         false
     }
 }
 
-/// Shows nothing.
 pub(crate) struct NoDisplay;
 
 impl Display for NoDisplay {
-    fn show(
-        &mut self,
-        _: &LiveSnapshot,
-        _: &[ObjectiveResult],
-        _: &[ServerFigures],
-        _: Option<&Progress>,
-    ) -> bool {
+    fn show(&mut self, _: &State<'_>) -> bool {
         false
     }
 }

@@ -1,17 +1,15 @@
-//! Plain lines for logs and pipes: a summary block each few seconds with every figure of OvenRtcTester's.
+//! Plain lines for logs and pipes: a summary block each few seconds with all figures of OvenRtcTester's.
 
 use std::io::Write;
 use std::time::Duration;
 
-use throng_analysis::search::Progress;
 use throng_engine::LiveSnapshot;
 use throng_engine::live::{KindFigures, RunState, Spread};
 use throng_observation::Quantiles;
 use throng_observation::units::{bit_rate, bytes, duration_ms, percent};
 use throng_observation::untrusted;
-use throng_report::ObjectiveResult;
 
-use super::Display;
+use super::{Display, State};
 use crate::live_hosts::ServerFigures;
 
 /// Writes a summary block each `every` of run time.
@@ -20,12 +18,11 @@ pub(crate) struct PlainDisplay<W: Write> {
     every_s: i64,
     next_s: i64,
     failed_shown: u32,
-    /// Nobody plays: all of them publish.
+    /// All participants publish and none plays.
     is_send_only: bool,
 }
 
 impl<W: Write> PlainDisplay<W> {
-    /// Writes to `out`, of publishers alone where `is_send_only`.
     pub(crate) fn new(out: W, every: Duration, is_send_only: bool) -> Self {
         let every_s = i64::try_from(every.as_secs()).unwrap_or(i64::MAX).max(1);
         Self { out, every_s, next_s: every_s - 1, failed_shown: 0, is_send_only }
@@ -33,17 +30,10 @@ impl<W: Write> PlainDisplay<W> {
 }
 
 impl<W: Write> Display for PlainDisplay<W> {
-    fn show(
-        &mut self,
-        live: &LiveSnapshot,
-        _: &[ObjectiveResult],
-        servers: &[ServerFigures],
-        search: Option<&Progress>,
-    ) -> bool {
-        if search.is_some() {
-            return false; // Its loads are told one by one; a summary between them would bury them.
-        }
-        let Some(second) = live.second else { return false };
+    fn show(&mut self, state: &State<'_>) -> bool {
+        let State { live, servers, search, .. } = *state;
+        // The loads of a search are printed one by one; a summary between them would bury them.
+        let Some(second) = live.second.filter(|_| search.is_none()) else { return false };
         if second >= self.next_s && live.state != RunState::Finished {
             self.next_s = (second + 1) / self.every_s * self.every_s + self.every_s - 1;
             // A closed pipe must not end the run; the figures are in the run folder.
@@ -174,7 +164,7 @@ fn quantiles(quantiles: Option<&Quantiles>, unit: fn(f64) -> String) -> String {
     )
 }
 
-/// As OvenRtcTester has it: average, greatest and least.
+/// Average, maximum and minimum, as OvenRtcTester prints them.
 fn spread(spread: Option<&Spread>, unit: fn(f64) -> String) -> String {
     spread.map_or_else(
         || "–".into(),
@@ -197,8 +187,10 @@ mod tests {
         let mut out = Vec::new();
         let mut plain = PlainDisplay::new(&mut out, Duration::from_secs(5), false);
         for second in 0..=11 {
-            plain.show(&at(second), &[], &[], None);
-            plain.show(&at(second), &[], &[], None);
+            let live = at(second);
+            let state = State { live: &live, objectives: &[], servers: &[], search: None };
+            plain.show(&state);
+            plain.show(&state);
         }
         let text = String::from_utf8(out).unwrap();
         let blocks: Vec<_> = text.lines().filter(|line| line.starts_with("<Summary>")).collect();

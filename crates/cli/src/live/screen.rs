@@ -1,5 +1,5 @@
-//! What the full-screen view shows: the crowd, four sparklines, the objectives, the worst participants, the generator's
-//! health.
+//! The full-screen view of a run: the crowd, four sparklines, the objectives, the worst participants, the watched hosts, the
+//! generator's health.
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -14,35 +14,30 @@ use throng_observation::untrusted;
 use throng_observation::{MediaKind, Quantiles};
 use throng_report::ObjectiveResult;
 
+use super::State;
 use crate::live_hosts::ServerFigures;
 
 const GOOD: Color = Color::Green;
-const BAD: Color = Color::Red;
-const QUIET: Color = Color::DarkGray;
-const ACCENT: Color = Color::Cyan;
-/// A thread that uses so much of its core is as good as full.
-const FULL_THREAD_RATIO: f64 = 0.9;
+pub(crate) const BAD: Color = Color::Red;
+pub(crate) const QUIET: Color = Color::DarkGray;
+pub(crate) const ACCENT: Color = Color::Cyan;
+/// The share of its core from which a thread is shown as full.
+pub(crate) const FULL_THREAD_RATIO: f64 = 0.9;
 
-/// Objectives beyond these are in the report.
+/// Objectives that are shown; the report has all.
 const OBJECTIVES_MAX: usize = 8;
-/// With this many lines, charts get their full height.
+/// Lines of a terminal from which charts have their full height.
 const ROOMY_LINES: u16 = 30;
 
-/// What is shown: at which target, and whether all publish and nobody plays.
+/// The target, and whether all participants publish and none plays.
 pub(crate) struct Subject {
     pub(crate) title: String,
     pub(crate) is_send_only: bool,
 }
 
-pub(crate) fn draw(
-    frame: &mut Frame<'_>,
-    subject: &Subject,
-    live: &LiveSnapshot,
-    objectives: &[ObjectiveResult],
-    servers: &[ServerFigures],
-    search: Option<&Progress>,
-) {
-    // A title and a line each; no room where nothing is watched.
+pub(crate) fn draw(frame: &mut Frame<'_>, subject: &Subject, state: &State<'_>) {
+    let State { live, objectives, servers, search } = *state;
+    // A title and a line for each watched host.
     let servers_height = if servers.is_empty() { 0 } else { servers.len() as u16 + 1 };
     let objectives = objectives.get(..OBJECTIVES_MAX).unwrap_or(objectives);
     let objectives_height = match search {
@@ -73,7 +68,7 @@ pub(crate) fn draw(
     draw_health(frame, health, live);
 }
 
-/// Where the search is, and the bracket as it narrows.
+/// The progress of the search, and the bounds of the limit.
 fn draw_search(frame: &mut Frame<'_>, area: Rect, search: &Progress) {
     let bound = |load: Option<u32>| load.map_or_else(|| "?".to_owned(), |load| search.load(load));
     let (judged, whole) = search.judged_s;
@@ -185,7 +180,7 @@ fn failures(live: &LiveSnapshot) -> String {
     if list.is_empty() { String::new() } else { format!("   failures: {}", list.join(", ")) }
 }
 
-/// Its title, what it draws of a second, and whether high is bad.
+/// Its title, its value of a second, and whether high values are bad.
 type Chart = (String, fn(&HistoryPoint) -> f64, bool);
 
 fn draw_charts(frame: &mut Frame<'_>, area: Rect, live: &LiveSnapshot) {
@@ -231,7 +226,7 @@ fn draw_chart(frame: &mut Frame<'_>, area: Rect, title: &str, values: &[f64], hi
     frame.render_widget(chart, area);
 }
 
-/// What each objective comes to in the last seconds; joins since the start.
+/// The rolling objectives.
 fn draw_objectives(frame: &mut Frame<'_>, area: Rect, objectives: &[ObjectiveResult]) {
     let lines: Vec<_> = objectives
         .iter()
@@ -251,12 +246,12 @@ fn draw_objectives(frame: &mut Frame<'_>, area: Rect, objectives: &[ObjectiveRes
     frame.render_widget(Paragraph::new(lines).block(titled("Objectives at present")), area);
 }
 
-/// The absolute delay, where capture times tell it.
+/// The one-way delay, where capture times are known.
 fn one_way(kind: &KindFigures) -> String {
     kind.absolute_delay_ms.map_or_else(String::new, |q| format!(", one-way p95 {}", ms(Some(q.p95))))
 }
 
-/// A track is worth a line when something was lost, came later than a jitter buffer usually waits, or frames are missing.
+/// Whether a track is shown among the worst: it lost packets, had more delay than a usual jitter buffer, or lacks frames.
 fn is_troubled(track: &TrackFigures, source_fps: Option<f64>) -> bool {
     const LATE_MS: f64 = 50.0;
     let frames_are_missing =
@@ -321,7 +316,7 @@ fn draw_health(frame: &mut Frame<'_>, area: Rect, live: &LiveSnapshot) {
     frame.render_widget(Paragraph::new(lines).block(titled("This generator")), area);
 }
 
-fn titled(title: &str) -> Block<'_> {
+pub(crate) fn titled(title: &str) -> Block<'_> {
     Block::new().borders(Borders::TOP).border_style(Style::new().fg(QUIET)).title(format!(" {title} "))
 }
 
@@ -373,7 +368,8 @@ mod tests {
     fn drawn_with(live: &LiveSnapshot, servers: &[ServerFigures], width: u16, height: u16) -> String {
         let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
         let subject = Subject { title: "whep+http://127.0.0.1:7080/whep".into(), is_send_only: false };
-        terminal.draw(|frame| draw(frame, &subject, live, &objectives(), servers, None)).unwrap();
+        let state = State { live, objectives: &objectives(), servers, search: None };
+        terminal.draw(|frame| draw(frame, &subject, &state)).unwrap();
         let buffer = terminal.backend().buffer().clone();
         (0..height)
             .map(|y| (0..width).map(|x| buffer[(x, y)].symbol()).collect::<String>())

@@ -2,17 +2,15 @@
 //! all that takes part in it ([`Session`]), loops until its own end, and finishes: stop, store, report.
 
 mod prepare;
-pub(crate) use prepare::Prepared;
-
 mod warnings;
-pub(crate) use warnings::{foreign_source, print_warnings, source_ips, warnings};
 
 mod engine;
-pub(crate) use engine::{Joins, start_engine};
-
 mod participants;
-
 mod start;
-pub(crate) use start::Session;
 
 mod finish;
+
+pub(crate) use engine::{Joins, start_engine};
+pub(crate) use prepare::Prepared;
+pub(crate) use start::Session;
+pub(crate) use warnings::{foreign_source, print_warnings, source_ips, warnings};

@@ -7,13 +7,13 @@ use std::time::{Duration, Instant, SystemTime};
 use throng_engine::{Join, ParticipantFactory};
 use throng_media::quality::WallClock;
 use throng_protocol::factory::{ConferenceConfig, TargetFactory};
+use throng_protocol::signalling::RelayServer;
 use throng_protocol::signalling::janus::NewRoom;
-use throng_protocol::webrtc::StepTimeouts;
-use throng_protocol::webrtc::{Weights, crypto};
-use throng_scenario::{Plan, RoomConfig};
+use throng_protocol::webrtc::{StepTimeouts, Weights, crypto};
+use throng_scenario::{Plan, RoomConfig, TurnServer};
 
 use crate::permission::Permission;
-use crate::secrets::{api_secret, token_text};
+use crate::secrets::{api_secret, token, token_text};
 use crate::{CliError, media, run_id};
 
 /// Makes participants as the engine asks for them; secrets and media files are read here, once.
@@ -38,7 +38,7 @@ pub(super) fn participant_factory(
         mark: run_id::mark(),
         ice_transport_policy: plan.target.ice_transport_policy,
         stun: plan.target.stun.clone(),
-        turn: None,
+        turn: plan.target.turn.as_ref().map(|turn| turn_server(turn, plan)).transpose()?,
     };
     let (roles, destinations) = (plan.roles.clone(), plan.destinations.clone());
     Ok(Arc::new(move |join: &Join| {
@@ -54,6 +54,10 @@ pub(super) fn participant_factory(
             None => factory.participant(number, joins_at, &role),
         }
     }))
+}
+
+fn turn_server(turn: &TurnServer, plan: &Plan) -> Result<RelayServer, CliError> {
+    Ok(RelayServer::of_scenario(turn, token(&turn.password)?, plan.target.url()))
 }
 
 /// What the participants of a conference share: the files that they play, who speaks how often, the room that is made.

@@ -1,4 +1,4 @@
-//! The agent: prints by what runs know it, and serves them until it is stopped.
+//! The agent: prints its address, token and fingerprint, and serves runs until it is stopped.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -10,7 +10,6 @@ use crate::exit::Exit;
 use crate::interrupt::Interrupt;
 use crate::{CliError, print, say, secrets};
 
-/// Serves until a signal.
 pub(super) fn serve(command: &Watch, listen: SocketAddr, interrupt: &Interrupt) -> Result<Exit, CliError> {
     let token = match &command.token {
         Some(text) => secrets::secret(text)?.expose().to_owned(),
@@ -45,13 +44,13 @@ pub(super) fn serve(command: &Watch, listen: SocketAddr, interrupt: &Interrupt) 
     Ok(Exit::Met)
 }
 
-/// What a person copies into the scenario of the run.
+/// What the operator of the run copies into its scenario.
 fn said(command: &Watch, agent: &Agent, token: &str) -> String {
     let address = agent.address();
     let scheme = if agent.fingerprint().is_some() { "tls" } else { "tcp" };
     let mut text =
         format!("throng watch is ready: {}\n  agent        {scheme}://{address}\n", command.title());
-    // A token that was given is not repeated: whoever gave it knows it.
+    // A token from the command line is not repeated.
     if command.token.is_none() {
         text += &format!("  token        {token}\n");
     }
@@ -66,12 +65,9 @@ fn said(command: &Watch, agent: &Agent, token: &str) -> String {
     text
 }
 
-/// 128 bits from the kernel.
+/// 128 random bits, in hexadecimal.
 fn new_token() -> Result<String, CliError> {
-    use std::io::Read;
-    let mut bytes = [0; 16];
-    std::fs::File::open("/dev/urandom")
-        .and_then(|mut random| random.read_exact(&mut bytes))
+    let bytes: [u8; 16] = secrets::random()
         .map_err(|error| CliError::usage(format!("no token can be made ({error}); give one with --token")))?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }

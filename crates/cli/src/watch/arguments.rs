@@ -1,4 +1,4 @@
-//! The words of `throng watch`.
+//! The flags of `throng watch`.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -11,10 +11,11 @@ use throng_watch::remote::Consent;
 use throng_watch::{SourceConfig, Target, WatchConfig};
 
 use crate::CliError;
+use crate::args::{duration, with_unit};
 
 #[derive(Debug, Args)]
 pub(crate) struct Watch {
-    /// Processes of this name, with their descendants; repeatable. Without any target the machine alone is watched
+    /// Processes of this name, with their descendants; repeatable. Without any target only the machine is watched
     #[arg(long, value_name = "NAME")]
     pub(crate) process: Vec<String>,
     /// Processes of this systemd unit; repeatable
@@ -23,10 +24,10 @@ pub(crate) struct Watch {
     /// Processes of this control group; repeatable
     #[arg(long, value_name = "PATH")]
     pub(crate) cgroup: Vec<String>,
-    /// This process alone; repeatable
+    /// This process, without descendants; repeatable
     #[arg(long, value_name = "PID")]
     pub(crate) pid: Vec<String>,
-    /// Who listens on this port; repeatable
+    /// The processes that listen on this port; repeatable
     #[arg(long, value_name = "PORT")]
     pub(crate) port: Vec<String>,
     /// Count the lines of this log by pattern: a path, or journal:UNIT; repeatable
@@ -35,13 +36,13 @@ pub(crate) struct Watch {
     /// Account the requests of this access log (nginx, Caddy, lighttpd, Apache); repeatable
     #[arg(long, value_name = "PATH")]
     pub(crate) access_log: Vec<String>,
-    /// Ask this endpoint, [KIND+]URL[#KEY=VALUE&...] as in docs/watch-logs.md; repeatable
+    /// Scrape this endpoint, [KIND+]URL[#KEY=VALUE&...] as in docs/watch-logs.md; repeatable
     #[arg(long, value_name = "ENDPOINT")]
     pub(crate) metrics: Vec<String>,
     /// Endpoints and event handlers may also be in this private network (CIDR, or one address); repeatable
     #[arg(long, value_name = "CIDR")]
     pub(crate) allow_target: Vec<String>,
-    /// Also know what the knowledge packs (*.toml) of this folder say of servers; docs/knowledge-packs.md
+    /// Also use the knowledge packs (*.toml) of this folder; docs/knowledge-packs.md
     #[arg(long, value_name = "DIR")]
     pub(crate) packs: Option<PathBuf>,
     /// The server's knowledge pack, such as janus [default: chosen by the processes]
@@ -68,22 +69,22 @@ pub(crate) struct Watch {
     /// What runs must know: a token of 16 characters or more, or env:NAME, or file:PATH [default: one is made]
     #[arg(long, value_name = "TOKEN", requires = "listen")]
     pub(crate) token: Option<String>,
-    /// Without TLS; on loopback alone
+    /// Without TLS; only on loopback
     #[arg(long, requires = "listen")]
     pub(crate) no_tls: bool,
     /// Agree to load on this port of this host while the agent runs; repeatable
     #[arg(long, value_name = "PORT", requires = "listen")]
     pub(crate) allow_load: Vec<u16>,
-    /// Agree to no more than so many users
+    /// Agree to at most N users
     #[arg(long, value_name = "N", requires = "allow_load")]
     pub(crate) max_users: Option<u32>,
-    /// Agree to no more joins than this, such as 5/s
+    /// Agree to at most this rate of joins, such as 5/s
     #[arg(long, value_name = "RATE", requires = "allow_load")]
     pub(crate) max_joins: Option<String>,
-    /// Agree to no more than this, such as 100Mbit/s
+    /// Agree to at most this bit rate, such as 100Mbit/s
     #[arg(long, value_name = "RATE", requires = "allow_load")]
     pub(crate) max_bit_rate: Option<String>,
-    /// Agree to no longer a run than this, such as 30m
+    /// Agree to at most this length of a run, such as 30m
     #[arg(long, value_name = "TIME", requires = "allow_load")]
     pub(crate) max_duration: Option<String>,
     /// A command to start and to watch; it ends with the watcher
@@ -94,11 +95,11 @@ pub(crate) struct Watch {
 impl Watch {
     /// What is watched.
     pub(crate) fn config(&self) -> Result<WatchConfig, CliError> {
-        let period = time("--every", &self.every)?;
+        let period = duration("--every", &self.every)?;
         Ok(WatchConfig { targets: self.targets()?, period, is_exclusive: true, ..WatchConfig::default() })
     }
 
-    /// What is read beside the counters.
+    /// The logs and endpoints that are read beside the counters.
     pub(crate) fn sources(&self) -> Result<SourceConfig, CliError> {
         let network = |text: &String| {
             text.parse::<Network>()
@@ -121,27 +122,25 @@ impl Watch {
     }
 
     pub(crate) fn duration(&self) -> Result<Option<Duration>, CliError> {
-        self.lasts.as_deref().map(|text| time("--for", text)).transpose()
+        self.lasts.as_deref().map(|text| duration("--for", text)).transpose()
     }
 
-    /// What is watched, for a person.
+    /// The targets in words.
     pub(crate) fn title(&self) -> String {
         let names: Vec<_> = self.targets().unwrap_or_default().iter().map(ToString::to_string).collect();
         if names.is_empty() { "this host".into() } else { names.join(", ") }
     }
 
-    /// What load is agreed to.
+    /// The load that the agent agrees to.
     pub(crate) fn consent(&self) -> Result<Option<Consent>, CliError> {
         if self.allow_load.is_empty() {
             return Ok(None);
         }
-        let bad =
-            |flag: &'static str| move |error: units::UnitError| CliError::usage(format!("{flag}: {error}"));
-        let joins =
-            self.max_joins.as_deref().map(units::rate_per_s).transpose().map_err(bad("--max-joins"))?;
-        let bits =
-            self.max_bit_rate.as_deref().map(units::bit_rate).transpose().map_err(bad("--max-bit-rate"))?;
-        let lasts = self.max_duration.as_deref().map(|text| time("--max-duration", text)).transpose()?;
+        let joins = self.max_joins.as_deref();
+        let joins = joins.map(|text| with_unit("--max-joins", text, units::rate_per_s)).transpose()?;
+        let bits = self.max_bit_rate.as_deref();
+        let bits = bits.map(|text| with_unit("--max-bit-rate", text, units::bit_rate)).transpose()?;
+        let lasts = self.max_duration.as_deref().map(|text| duration("--max-duration", text)).transpose()?;
         Ok(Some(Consent {
             ports: self.allow_load.clone(),
             users_max: self.max_users,
@@ -151,7 +150,7 @@ impl Watch {
         }))
     }
 
-    /// Whose processes.
+    /// The targets.
     pub(crate) fn targets(&self) -> Result<Vec<Target>, CliError> {
         let kinds = [
             ("process", &self.process),
@@ -171,8 +170,4 @@ impl Watch {
         }
         Ok(targets)
     }
-}
-
-fn time(flag: &str, text: &str) -> Result<Duration, CliError> {
-    units::duration(text).map_err(|error| CliError::usage(format!("{flag}: {error}")))
 }

@@ -1,4 +1,4 @@
-//! Rows as figures: the latest of each series, its mean and its peak.
+//! The figures of a watched host: current value, mean and maximum of each series.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
@@ -11,14 +11,14 @@ use throng_observation::untrusted;
 mod ended;
 use ended::Ended;
 
-/// Happenings that are kept.
+/// Events that are kept.
 const EVENTS_MAX: usize = 100;
-/// Points of a history.
+/// Points of the history of busy cores.
 const HISTORY_MAX: usize = 300;
-/// Series that go on at a time. The end of one may be lost on its way; those that said nothing for longest are forgotten.
+/// Live series that are kept. The end of a series may be lost, so beyond this many the longest silent are dropped.
 const SERIES_MAX: usize = 65_536;
 
-/// What counts errors.
+/// Series that count errors.
 const ERRORS: [&str; 14] = [
     "udp.rcvbuf_errors",
     "udp.sndbuf_errors",
@@ -36,31 +36,31 @@ const ERRORS: [&str; 14] = [
     "host.memory.oom_kills",
 ];
 
-/// Levels that cannot pass a limit.
+/// Series that have a hard limit.
 const LEVELS: [&str; 6] =
     ["process.fds", "udp.memory", "tcp.memory", "conntrack.entries", "tcp.ephemeral_ports", "cgroup.memory"];
 
-/// Everything seen so far.
+/// All series and events so far.
 #[derive(Debug, Default)]
 pub(super) struct Figures {
-    /// Those that go on.
+    /// Live series.
     series: BTreeMap<SeriesId, Figure>,
     ended: Ended,
     pub(super) events: VecDeque<HostEvent>,
     pub(super) info: Option<HostInfo>,
     /// Cores busy, a point a sample.
     pub(super) busy: VecDeque<f64>,
-    /// The last moment that anything was told of.
+    /// Time of the latest sample, seconds.
     latest_s: f64,
 }
 
-/// One series.
+/// A series with its statistics.
 #[derive(Debug)]
 pub(super) struct Figure {
     pub(super) of: HostSeries,
     pub(super) now: f64,
     pub(super) max: f64,
-    /// Integral over time, and over which time; the value holds until the next.
+    /// Integral over time; a value holds until the next sample.
     sum: f64,
     began_s: Option<f64>,
     at_s: f64,
@@ -78,7 +78,7 @@ impl Figure {
         self.of.labels.get(name).map_or("", String::as_str)
     }
 
-    /// A label as a person may see it: programs choose the names of their threads.
+    /// A label, escaped: programs choose the names of their threads.
     pub(super) fn shown(&self, name: &str) -> Cow<'_, str> {
         untrusted::name(self.label(name))
     }
@@ -105,7 +105,7 @@ impl Figures {
                 });
                 entry.of = series.clone();
                 if self.series.len() > SERIES_MAX {
-                    self.forget_the_silent();
+                    self.drop_silent();
                 }
             }
             HostRow::Sample(sample) => {
@@ -138,8 +138,8 @@ impl Figures {
         }
     }
 
-    /// Forgets a quarter of the series, those that spoke longest ago.
-    fn forget_the_silent(&mut self) {
+    /// Drops the quarter of the series whose last sample is oldest.
+    fn drop_silent(&mut self) {
         let mut spoke: Vec<_> = self.series.iter().map(|(id, figure)| (figure.at_s, *id)).collect();
         spoke.sort_by(|(a, _), (b, _)| a.total_cmp(b));
         for (_, id) in spoke.into_iter().take(SERIES_MAX / 4) {
@@ -147,35 +147,35 @@ impl Figures {
         }
     }
 
-    /// The series of a metric, those that have ended too.
+    /// The series of a metric, live and ended.
     fn ever<'a>(&'a self, metric: &'a str) -> impl Iterator<Item = &'a Figure> {
         self.of(metric).chain(self.ended.of(metric))
     }
 
-    /// The series of a metric that go on.
+    /// The live series of a metric.
     pub(super) fn of<'a>(&'a self, metric: &'a str) -> impl Iterator<Item = &'a Figure> {
         self.series.values().filter(move |figure| figure.of.metric == metric)
     }
 
-    /// The one series of a metric without labels.
+    /// The only live series of a metric without labels.
     pub(super) fn one<'a>(&'a self, metric: &'a str) -> Option<&'a Figure> {
         self.of(metric).next()
     }
 
-    /// Threads that ran, those that take most at the moment first.
+    /// Live threads, the busiest first.
     pub(super) fn threads(&self) -> Vec<&Figure> {
         let mut threads: Vec<_> = self.of("thread.cpu").filter(|figure| !figure.now.is_nan()).collect();
         threads.sort_by(|a, b| b.now.total_cmp(&a.now));
         threads
     }
 
-    /// How long a thread waits for a CPU, as a share of the time.
+    /// The share of its time that a thread waits for a CPU.
     pub(super) fn wait_of(&self, thread: &Figure) -> f64 {
         let is_its = |figure: &&Figure| figure.label("tid") == thread.label("tid");
         self.of("thread.run_queue_wait").find(is_its).map_or(0.0, |figure| figure.now)
     }
 
-    /// Errors that were counted: metric, labels, how many in a second at the worst.
+    /// Counted errors: metric with labels, and the maximum in a second.
     pub(super) fn errors(&self) -> Vec<(String, f64)> {
         let worst = |name: &'static str| {
             self.ever(name).filter(|figure| figure.max > 0.0).map(move |figure| {
@@ -188,7 +188,7 @@ impl Figures {
         ERRORS.into_iter().flat_map(worst).collect()
     }
 
-    /// Levels near what cannot be passed: what, level, limit.
+    /// Series above 80 % of their limit: name, value, limit.
     pub(super) fn near_limits(&self) -> Vec<String> {
         let near = |name: &'static str| {
             self.ever(name).filter_map(move |figure| {
@@ -201,7 +201,7 @@ impl Figures {
         LEVELS.into_iter().flat_map(near).collect()
     }
 
-    /// What was seen, for the end.
+    /// The table at the end of watching.
     pub(super) fn table(&self, lasted: Duration, rows_dropped: u64) -> String {
         let end_s = lasted.as_secs_f64();
         let mut text = format!("Watched for {end_s:.0} s\n");

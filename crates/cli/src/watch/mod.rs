@@ -1,4 +1,4 @@
-//! `throng watch`: what a server's host does, for a person, into a file, or as the agent that a run elsewhere asks.
+//! `throng watch`: watches a server's host, on the terminal, into a file, or as the agent of runs on other machines.
 
 mod agent;
 pub(crate) mod arguments;
@@ -40,7 +40,7 @@ pub(crate) fn watch(command: &Watch) -> Result<Exit, CliError> {
     }
 }
 
-/// For a person, and into a file when one is named.
+/// On the terminal, and into a file if one is named.
 fn here(command: &Watch, interrupt: &Interrupt) -> Result<Exit, CliError> {
     let lasts = command.duration()?;
     let local = LocalHost::open(command.config()?).map_err(|error| CliError::new(Exit::Target, error))?;
@@ -75,7 +75,7 @@ fn here(command: &Watch, interrupt: &Interrupt) -> Result<Exit, CliError> {
     file.finish(zero, &rows)
 }
 
-/// Takes what has come; what is known of the server goes among the facts of the host.
+/// Takes the received rows. The server's knowledge packs become a fact of the host.
 fn take(received: &RowReceiver, packs: &str, figures: &mut Figures, mut file: Option<&mut File<'_>>) {
     for mut row in received.try_iter() {
         if let HostRow::Info(info) = &mut row {

@@ -1,4 +1,4 @@
-//! The full-screen view of a watched host: CPU, the hottest threads, what goes wrong, the watcher's own cost.
+//! The full-screen view of a watched host: CPU, the hottest threads, errors and limits, the watcher's own cost.
 
 use std::time::Duration;
 
@@ -6,18 +6,13 @@ use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
-use ratatui::widgets::{Block, Borders, Paragraph, Row, Sparkline, Table};
+use ratatui::widgets::{Paragraph, Row, Sparkline, Table};
 use throng_observation::host::{is_stacked_disk, is_upper_interface, lowest};
 use throng_observation::units::{bytes, percent};
 use throng_observation::untrusted;
 
 use super::figures::{Figure, Figures};
-
-const BAD: Color = Color::Red;
-const QUIET: Color = Color::DarkGray;
-const ACCENT: Color = Color::Cyan;
-/// A thread above this share of its core is near its end.
-const FULL: f64 = 0.9;
+use crate::live::screen::{ACCENT, BAD, FULL_THREAD_RATIO, QUIET, titled};
 
 pub(super) fn draw(frame: &mut Frame<'_>, title: &str, figures: &Figures, at: Duration) {
     let [head, host, chart, threads, wrong, own] = Layout::vertical([
@@ -80,12 +75,12 @@ fn sum(figures: Vec<&Figure>) -> f64 {
     figures.into_iter().map(|figure| figure.now).filter(|now| !now.is_nan()).sum()
 }
 
-/// A rate of all disks: of those made of others, each byte counts once.
+/// A rate of all disks. Of stacked devices each byte counts once.
 fn of_disks(figures: &Figures, metric: &str) -> f64 {
     sum(lowest(figures.of(metric).collect(), |disk| is_stacked_disk(disk.label("device"))))
 }
 
-/// A rate of the interfaces of the server's own namespace, without the loopback unless that carries most.
+/// A rate of the interfaces of the server's own namespace, without the loopback unless it carries most.
 fn of_interfaces(figures: &Figures, metric: &str) -> f64 {
     let own = figures.of(metric).filter(|nic| nic.label("netns").is_empty());
     let (local, others): (Vec<_>, Vec<_>) = own.partition(|nic| nic.label("interface") == "lo");
@@ -123,7 +118,7 @@ fn draw_threads(frame: &mut Frame<'_>, area: Rect, figures: &Figures) {
             percent(thread.max),
             percent(figures.wait_of(thread)),
         ]);
-        if thread.now > FULL { row.style(Style::new().fg(BAD)) } else { row }
+        if thread.now > FULL_THREAD_RATIO { row.style(Style::new().fg(BAD)) } else { row }
     });
     let widths = [18, 18, 10, 10, 10, 14].map(Constraint::Length);
     frame.render_widget(Table::new(rows, widths).header(head).block(titled("Threads")), area);
@@ -134,7 +129,7 @@ fn draw_wrong(frame: &mut Frame<'_>, area: Rect, figures: &Figures) {
     let bad = errors.chain(figures.near_limits()).map(|text| Line::styled(text, Style::new().fg(BAD)));
     let events = figures.events.iter().rev().map(|event| Line::from(untrusted::line(&event.detail)));
     let lines: Vec<_> = bad.chain(events).take(area.height as usize).collect();
-    frame.render_widget(Paragraph::new(lines).block(titled("Errors, limits, happenings")), area);
+    frame.render_widget(Paragraph::new(lines).block(titled("Errors, limits, events")), area);
 }
 
 fn draw_own(frame: &mut Frame<'_>, area: Rect, figures: &Figures) {
@@ -142,10 +137,6 @@ fn draw_own(frame: &mut Frame<'_>, area: Rect, figures: &Figures) {
     let rss = figures.one("watcher.rss").map_or(0.0, |figure| figure.now);
     let line = format!("{:.2} % of a core, {}", cost * 100.0, bytes(rss));
     frame.render_widget(Paragraph::new(line).block(titled("This watcher")), area);
-}
-
-fn titled(title: &str) -> Block<'_> {
-    Block::new().borders(Borders::TOP).border_style(Style::new().fg(QUIET)).title(format!(" {title} "))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What a person sees while watching: a full screen on a terminal, a line each few seconds elsewhere.
+//! The live display of a watch: a full screen on a terminal, a line each few seconds elsewhere.
 
 use std::io::IsTerminal;
 use std::time::Duration;
@@ -13,10 +13,10 @@ use crate::say;
 /// How often a plain line comes.
 const LINE_EVERY: Duration = Duration::from_secs(5);
 
-/// The way things are shown.
+/// How figures are shown.
 pub(super) enum View {
     Full { screen: Screen, title: String },
-    Lines { next: Duration, told: usize },
+    Lines { next: Duration, printed: usize },
     Quiet,
 }
 
@@ -31,23 +31,23 @@ impl View {
                 Err(error) => say(&format!("no full-screen view on this terminal: {error}")),
             }
         }
-        Self::Lines { next: LINE_EVERY, told: 0 }
+        Self::Lines { next: LINE_EVERY, printed: 0 }
     }
 
-    /// Shows the moment; `true` when the person wants to end.
+    /// Shows the current figures; `true` when the person wants to end.
     pub(super) fn show(&mut self, figures: &Figures, at: Duration) -> bool {
         match self {
             Self::Full { screen, title } => {
                 screen.draw(|frame| screen::draw(frame, title, figures, at));
                 Screen::wants_to_leave()
             }
-            Self::Lines { next, told } => {
+            Self::Lines { next, printed } => {
                 if at >= *next {
                     *next = at + LINE_EVERY;
-                    for event in figures.events.iter().skip(*told) {
+                    for event in figures.events.iter().skip(*printed) {
                         say(&format!("{:>5.0} s  {}", event.at.as_secs_f64(), event.detail));
                     }
-                    *told = figures.events.len();
+                    *printed = figures.events.len();
                     say(&line(figures, at));
                 }
                 false

@@ -1,5 +1,4 @@
-//! The agents beside a run's servers: connected before the run may begin, because what they agree to decides whether it
-//! may.
+//! The agents beside a run's servers. They are connected before the run, because their consent decides whether it may begin.
 
 use std::net::IpAddr;
 
@@ -8,22 +7,22 @@ use throng_watch::remote::{Presence, RemoteAgent, RemoteConfig};
 
 use crate::secrets;
 
-/// What became of the agent of each watch, in the order of the plan; `None` where there is none.
+/// The agent of each watch of the plan, or why it cannot be reached; `None` where a watch has no agent.
 #[derive(Debug)]
 pub(crate) struct Agents(Vec<Option<Result<RemoteAgent, String>>>);
 
-/// What an agent agrees to, as long as it is there.
+/// An agent's consent to load, valid as long as the agent is connected.
 #[derive(Clone, Debug)]
 pub(crate) struct Agreement {
-    /// For which address, on which ports, within which limits.
+    /// The address, ports and limits that it covers.
     pub(crate) proof: AgentProof,
-    /// Where it was asked.
+    /// The agent's address.
     pub(crate) agent: String,
     presence: Presence,
 }
 
 impl Agents {
-    /// Connects to all agents at once. One that cannot be reached is told when watching begins; it does not end the run.
+    /// Connects to all agents at once. An unreachable one does not end the run; it is reported when watching begins.
     pub(crate) fn connect(plan: &Plan) -> Self {
         std::thread::scope(|scope| {
             let begin = |agent: &Agent| {
@@ -31,44 +30,41 @@ impl Agents {
                 scope.spawn(move || connect(&agent))
             };
             let asked: Vec<_> = plan.watch.iter().map(|watch| watch.agent.as_ref().map(begin)).collect();
-            let fault = || Err("a fault of this throng: its thread died".to_owned());
+            let fault = || Err("a fault of throng: the thread that connects to it died".to_owned());
             Self(asked.into_iter().map(|asked| Some(asked?.join().unwrap_or_else(|_| fault()))).collect())
         })
     }
 
-    /// What the agents that are there agree to.
+    /// The consents of the connected agents.
     pub(crate) fn agreements(&self) -> Vec<Agreement> {
         let there = self.0.iter().flatten().filter_map(|agent| agent.as_ref().ok());
         there.filter_map(agreement).collect()
     }
 
-    /// Why agents could not be asked, for a person whose run needs one.
+    /// Why agents could not be reached, for the message of a run that needs one.
     pub(crate) fn complaints(&self) -> impl Iterator<Item = &str> {
         self.0.iter().flatten().filter_map(|agent| agent.as_ref().err().map(String::as_str))
     }
 
-    /// The agent of a watch, given away.
+    /// Takes the agent of a watch.
     pub(super) fn take(&mut self, watch: usize) -> Result<RemoteAgent, String> {
         let agent = self.0.get_mut(watch).and_then(Option::take);
-        agent.unwrap_or_else(|| Err("its agent was not asked".into()))
+        agent.unwrap_or_else(|| Err("its agent was not connected".into()))
     }
 }
 
 impl Agreement {
-    /// Whether it is for load on this address and port.
+    /// Whether it covers load on this address and port.
     pub(crate) fn covers(&self, address: IpAddr, port: u16) -> bool {
         self.proof.validate(address, port).is_ok()
     }
 
     /// Whether it still holds.
-    ///
-    /// # Errors
-    /// With how it ended.
     pub(crate) fn check(&self) -> Result<(), String> {
         if self.presence.was_never_lost() {
             return Ok(());
         }
-        Err(format!("the agent at {} is gone, and with it what it agreed to", self.agent))
+        Err(format!("the agent at {} is gone, and with it its consent", self.agent))
     }
 }
 

@@ -1,4 +1,4 @@
-//! One watched host of a run: by this process or by an agent, what is read beside its counters, and its profiles.
+//! One watched host of a run: its watcher (this process or an agent), its logs and endpoints, and its profiles.
 
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
@@ -24,26 +24,27 @@ pub(super) struct Host {
     pub(super) is_lost: bool,
 }
 
-/// Who watches.
+/// What watches it.
 enum HostWatcher {
     Local(LocalWatch),
     Agent(RemoteWatch),
 }
 
-/// What is known of a host's server, and what is wrong with what was asked for.
+/// The knowledge packs of a host's server, and problems with its logs, endpoints or pack.
+#[derive(Default)]
 pub(super) struct PackLookup {
     pub(super) packs: Option<Vec<Pack>>,
     pub(super) problems: Vec<String>,
 }
 
-/// A profile that is being taken, on a thread of its own: finding names takes a while.
+/// A profile in progress, on a thread of its own, because symbol lookup takes a while.
 struct Profiling {
     stop: Sender<()>,
     thread: JoinHandle<()>,
 }
 
 impl Host {
-    /// Begins to watch, by `agent` where the watch names one. One that cannot be watched is a host that is lost.
+    /// Begins to watch, by `agent` where the watch names one. A host that cannot be watched counts as lost.
     pub(super) fn begin(
         id: HostId,
         watch: &Watch,
@@ -66,8 +67,8 @@ impl Host {
         (Self { id, watch, watching, source_watch, wishes, profiling, is_lost }, problem)
     }
 
-    /// Finds what is known of the server, and reads its logs and endpoints. An agent does both by itself, by what its
-    /// owner has said; only a pack that the scenario names stands over the agent's.
+    /// Finds the server's knowledge packs, and reads its logs and endpoints. An agent does both by its owner's flags; only a
+    /// pack that the scenario names replaces the agent's.
     pub(super) fn listen(&mut self, sources: &SourceConfig, zero: Instant, rows: &RowSender) -> PackLookup {
         let unknown = |packs: &[Pack], name: &String| packs.iter().all(|pack| pack.pack != *name);
         match (&self.watching, &self.watch.pack) {
@@ -93,40 +94,40 @@ impl Host {
                 let packs = packs::of_server(&sources.packs, Some(name), &[]);
                 PackLookup { packs: Some(packs), problems: Vec::new() }
             }
-            (Some(HostWatcher::Agent(_)) | None, _) => PackLookup { packs: None, problems: Vec::new() },
+            _ => PackLookup::default(),
         }
     }
 
-    /// What is known of the server, when that has become more: its processes came later.
+    /// The server's packs, when there are new ones because its processes started late.
     pub(super) fn new_packs(&self) -> Option<Vec<Pack>> {
         self.source_watch.as_ref()?.changed_packs()
     }
 
-    /// Begins the profiles that are due; returns what there is to tell. `is_heard`: rows of the host have come.
+    /// Begins the profiles that are due; returns problems. `is_heard`: rows of the host have come.
     pub(super) fn profile_when_due(
         &mut self,
         (at_s, full_at, has_failed): (f64, Duration, bool),
         is_heard: bool,
         rows: &RowSender,
     ) -> Vec<String> {
-        let mut told = Vec::new();
+        let mut warnings = Vec::new();
         let due: Vec<ProfileRequest> =
             self.wishes.extract_if(.., |wish| is_due(wish, at_s, full_at, has_failed)).collect();
         for wish in due {
             match self.profile(&wish, at_s, is_heard, rows) {
                 Ok(true) => {}
-                // The processes are not there yet; the moment is not over.
+                // There is no process yet, and the moment is not over.
                 Ok(false) => self.wishes.push(wish),
                 Err(why) => {
                     let (host, moment) = (self.watch.label(), wish.moment.name());
-                    told.push(format!("no profile of {host} at {moment}: {why}"));
+                    warnings.push(format!("no profile of {host} at {moment}: {why}"));
                 }
             }
         }
-        told
+        warnings
     }
 
-    /// Begins a profile; `false` while there is no process to profile and there may yet be one.
+    /// Begins a profile; `false` while there is no process yet.
     fn profile(
         &mut self,
         wish: &ProfileRequest,
@@ -136,9 +137,9 @@ impl Host {
     ) -> Result<bool, String> {
         let is_baseline = wish.moment == Moment::Baseline;
         if is_baseline && at_s >= 0.0 {
-            return Err("its processes came too late".into());
+            return Err("its processes started too late".into());
         }
-        // A profile of the idle server ends when the crowd comes.
+        // A profile of the idle server ends when the first participant joins.
         let until_crowd = Duration::from_secs_f64((-at_s).max(0.0));
         let lasts = if is_baseline { wish.duration.min(until_crowd) } else { wish.duration };
         let watching = match &self.watching {
@@ -170,7 +171,7 @@ impl Host {
         Ok(true)
     }
 
-    /// Ends watching; profiles that are being taken end early and are kept. Returns the moments that did not come.
+    /// Ends watching. Profiles in progress end early and are kept. Returns the moments that did not come.
     pub(super) fn stop(&mut self) -> Vec<Moment> {
         self.profiling.drain(..).for_each(Profiling::end);
         if let Some(source_watch) = self.source_watch.take() {
@@ -187,7 +188,7 @@ impl Host {
 
 impl Profiling {
     fn end(self) {
-        // Over already, perhaps.
+        // The thread may have ended already.
         let _ = self.stop.send(());
         let _ = self.thread.join();
     }

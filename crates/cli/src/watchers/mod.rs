@@ -1,5 +1,5 @@
-//! The watchers of a run: started before the crowd, heard through a bounded queue, stopped after it. What goes wrong
-//! with one of them is told and never ends the run; only an agent that agreed to the load ends it by going.
+//! The watchers of a run. They start before the crowd joins, send their rows through a bounded queue, and stop after the
+//! crowd has left. Their failures are reported and never end the run, but for the loss of an agent that consented to the load.
 
 use std::path::Path;
 use std::sync::mpsc::SyncSender;
@@ -28,16 +28,16 @@ use profile_schedule::{run_time, since};
 mod row_forwarder;
 use row_forwarder::RowForwarder;
 
-/// How long before the first join a watched run begins: the idle server is what everything else is compared with.
+/// How long before the first join a watched run begins, to have the idle server to compare with.
 pub(crate) const BASELINE: Duration = Duration::from_secs(5);
 
-/// Rows of watchers that may wait for the store; with 2,000 threads some ten seconds of a disk that stands still.
+/// Rows of watchers that may wait for the store: with 2,000 threads some ten seconds of a stalled disk.
 const ROWS_WAITING_MAX: usize = 65_536;
 
-/// How long a watcher may say nothing before it counts as lost; it tells of its own cost each second.
+/// How long a watcher may send nothing before it counts as lost; it sends its own cost each second.
 const SILENT_MAX: Duration = Duration::from_secs(10);
 
-/// Says that a watched run begins with a look at the idle server.
+/// Says that a watched run begins with a baseline of the idle server.
 pub(crate) fn announce_baseline(plan: &Plan) {
     if let [first, more @ ..] = plan.watch.as_slice() {
         let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
@@ -46,7 +46,7 @@ pub(crate) fn announce_baseline(plan: &Plan) {
     }
 }
 
-/// What is known of servers: what throng brings along, and what the user's folder adds or replaces.
+/// The knowledge packs: the built-in ones, and those with which the user's folder extends or replaces them.
 pub(crate) fn packs(folder: Option<&Path>) -> Result<Vec<Pack>, CliError> {
     match folder {
         Some(folder) => throng_watch::packs::with_folder(folder)
@@ -55,7 +55,6 @@ pub(crate) fn packs(folder: Option<&Path>) -> Result<Vec<Pack>, CliError> {
     }
 }
 
-/// The watchers of a run.
 pub(crate) struct Watchers {
     hosts: Vec<Host>,
     forwarder: Option<RowForwarder>,
@@ -63,15 +62,14 @@ pub(crate) struct Watchers {
     run_rows: SyncSender<Row>,
     zero: Instant,
     full_at: Duration,
-    /// Whether a person can be told at once; else what there is to tell waits for the end.
+    /// Whether warnings are printed at once, or at the end.
     prints_at_once: bool,
     deferred: Vec<String>,
 }
 
 impl Watchers {
-    /// Starts what the plan wants watched. `zero` is when the first join is due; `beside` holds what is known of
-    /// servers and whom they may be asked by. Warnings are said (at the end, unless one `prints_at_once`) and kept with
-    /// the run.
+    /// Starts the watches of the plan. `zero` is when the first join is due; `sources` holds the knowledge packs and which
+    /// addresses may be asked. Warnings are printed, at once or at the end, and kept with the run.
     pub(crate) fn start(
         plan: &Plan,
         zero: Instant,
@@ -90,75 +88,75 @@ impl Watchers {
         }
         match RowForwarder::start(received, watchers.run_rows.clone()) {
             Ok(forwarder) => watchers.forwarder = Some(forwarder),
-            Err(error) => watchers.tell(None, &format!("nothing is watched: {error}")),
+            Err(error) => watchers.warn(None, &format!("nothing is watched: {error}")),
         }
         for (index, watch) in plan.watch.iter().enumerate() {
             let id = HostId(u8::try_from(index).unwrap_or(u8::MAX));
             let (mut host, problem) = Host::begin(id, watch, || agents.take(index), zero, &watchers.rows);
             if let Some(problem) = problem {
-                watchers.tell(Some(id), &problem);
+                watchers.warn(Some(id), &problem);
             }
             let listening = host.listen(sources, zero, &watchers.rows);
             if let Some(packs) = &listening.packs {
                 watchers.know(id, packs);
             }
-            // The host's happenings hold it already.
+            // The host's events have it already.
             for problem in listening.problems {
-                watchers.tell(None, &format!("{}: {problem}", watch.label()));
+                watchers.warn(None, &format!("{}: {problem}", watch.label()));
             }
             watchers.hosts.push(host);
         }
         watchers
     }
 
-    /// Keeps what is known of a server with the run.
+    /// Stores the packs of a server with the run.
     fn know(&self, id: HostId, packs: &[Pack]) {
         if let (Some(forwarder), Ok(json)) = (&self.forwarder, serde_json::to_string(packs))
-            && let Some(row) = forwarder.know(id, json)
+            && let Some(row) = forwarder.hosts().know(id, json)
         {
             let _ = self.run_rows.send(Row::Host(row));
         }
     }
 
-    /// Begins the profiles that are due, notices watchers that died, and keeps what has become known of servers.
+    /// Begins the profiles that are due, notices lost watchers, and stores new packs.
     /// `has_failed`: an objective was missed.
     pub(crate) fn look(&mut self, has_failed: bool) {
         let at = since(self.zero);
-        let mut told = Vec::new();
+        let mut warnings = Vec::new();
         for host in &mut self.hosts {
-            let silent = self.forwarder.as_ref().and_then(|forwarder| forwarder.silent_for(host.id));
+            let silent = self.forwarder.as_ref().and_then(|forwarder| forwarder.hosts().silent_for(host.id));
             let moment = (at, self.full_at, has_failed);
             let said = host.profile_when_due(moment, silent.is_some(), &self.rows);
-            told.extend(said.into_iter().map(|what| (host.id, what)));
+            warnings.extend(said.into_iter().map(|what| (host.id, what)));
             let is_silent = silent.is_some_and(|silent| silent > SILENT_MAX.max(host.watch.every * 5));
             if !host.is_lost && is_silent {
                 host.is_lost = true;
-                let what = format!("the watcher of {} is lost: it says nothing more", host.watch.label());
-                told.push((host.id, what));
+                let what = format!("the watcher of {} is lost: it sends nothing more", host.watch.label());
+                warnings.push((host.id, what));
             }
         }
-        told.into_iter().for_each(|(id, what)| self.tell(Some(id), &what));
+        warnings.into_iter().for_each(|(id, what)| self.warn(Some(id), &what));
         let news: Vec<_> = self.hosts.iter().filter_map(|host| Some((host.id, host.new_packs()?))).collect();
         news.into_iter().for_each(|(id, packs)| self.know(id, &packs));
     }
 
-    /// What the watched hosts do at the moment.
+    /// The current figures of the watched hosts.
     pub(crate) fn figures(&self) -> Vec<ServerFigures> {
-        self.forwarder.as_ref().map(RowForwarder::figures).unwrap_or_default()
+        self.forwarder.as_ref().map(|forwarder| forwarder.hosts().figures()).unwrap_or_default()
     }
 
-    /// Ends watching; profiles that are being taken end early and are kept.
+    /// Ends watching. Profiles in progress end early and are kept.
     pub(crate) fn stop(mut self) {
         let mut missed = Vec::new();
         for host in &mut self.hosts {
             missed.extend(host.stop().into_iter().map(|moment| (host.id, moment)));
         }
         for (id, moment) in missed.into_iter().filter(|(_, moment)| *moment != Moment::Fail) {
-            self.happened(id, &format!("no profile at {}: that moment did not come", moment.name()));
+            self.add_host_event(id, &format!("no profile at {}: that moment did not come", moment.name()));
         }
         let dropped = self.rows.dropped();
         if dropped > 0 {
-            self.tell(None, &format!("{dropped} rows of the watchers came too fast and are missing"));
+            self.warn(None, &format!("{dropped} rows of the watchers came too fast and are missing"));
         }
         self.deferred.iter().for_each(|warning| say(warning));
         let Self { forwarder, rows, .. } = self;
@@ -169,8 +167,8 @@ impl Watchers {
         }
     }
 
-    /// Tells the person, the host's happenings and the run's events.
-    fn tell(&mut self, id: Option<HostId>, what: &str) {
+    /// Prints a warning, and adds it to the events of the host and of the run.
+    fn warn(&mut self, id: Option<HostId>, what: &str) {
         let warning = format!("warning: {what}");
         if self.prints_at_once {
             say(&warning);
@@ -178,16 +176,16 @@ impl Watchers {
             self.deferred.push(warning);
         }
         if let Some(id) = id {
-            self.happened(id, what);
+            self.add_host_event(id, what);
         }
         let at = self.now();
         let event =
             EventRow { at, participant: None, kind: "watch_failed".into(), count: 1, detail: what.into() };
-        // Without a store there is nobody to be told.
+        // Without a store there is nowhere to send it.
         let _ = self.run_rows.try_send(Row::Event(event));
     }
 
-    fn happened(&self, host: HostId, what: &str) {
+    fn add_host_event(&self, host: HostId, what: &str) {
         let (at, kind, detail) = (self.now(), HostEventKind::Watcher, what.to_owned());
         self.rows.send(HostRow::Event(HostEvent { host, at, kind, detail }));
     }

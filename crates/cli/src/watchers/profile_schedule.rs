@@ -1,4 +1,4 @@
-//! The moments of a run at which profiles are due, and the run's time.
+//! When the profiles of a run are due.
 
 use std::time::{Duration, Instant};
 
@@ -8,8 +8,8 @@ use throng_scenario::{Moment, Plan, ProfileRequest};
 use super::Watchers;
 
 impl Watchers {
-    /// Says whether everybody is there, in a search whose crowd comes and goes otherwise than planned: a load near the
-    /// limit is held, and does well.
+    /// Sets whether the crowd counts as full in a search, whose joins are not those of the plan: a load near the limit is
+    /// held, and service is good.
     pub(crate) fn is_full(&mut self, is_full: bool) {
         self.full_at = if is_full { Duration::ZERO } else { Duration::MAX };
     }
@@ -29,12 +29,12 @@ pub(super) fn since(zero: Instant) -> f64 {
     }
 }
 
-/// Seconds of the run as its time.
+/// Seconds since time zero as run time.
 pub(super) fn run_time(at_s: f64) -> RunTime {
     RunTime((at_s * 1e6) as i64)
 }
 
-/// Whether a profile is to begin, `at_s` into the run. `full_at`: when everybody has joined as planned.
+/// Whether a profile is due `at_s` into the run. `full_at`: when the last join is planned.
 pub(super) fn is_due(wish: &ProfileRequest, at_s: f64, full_at: Duration, has_failed: bool) -> bool {
     match &wish.moment {
         Moment::Baseline => true,

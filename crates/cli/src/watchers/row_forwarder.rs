@@ -1,32 +1,29 @@
-//! Carries rows of watchers on to the store, and looks at them as they pass.
+//! Forwards rows of watchers to the store, and keeps the current figures of their hosts.
 
 use std::sync::mpsc::SyncSender;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
-use throng_observation::host::{HostId, HostRow};
 use throng_observation::run::Row;
 use throng_watch::RowReceiver;
 
-use crate::live_hosts::{LiveHosts, ServerFigures};
+use crate::live_hosts::LiveHosts;
 
-/// The thread that carries rows on to the store.
+/// The thread that forwards rows.
 pub(super) struct RowForwarder {
-    now: Arc<Mutex<LiveHosts>>,
+    hosts: Arc<Mutex<LiveHosts>>,
     thread: JoinHandle<()>,
 }
 
 impl RowForwarder {
     /// Starts; it ends when the last sender of rows is gone.
     pub(super) fn start(received: RowReceiver, run_rows: SyncSender<Row>) -> std::io::Result<Self> {
-        let now = Arc::new(Mutex::new(LiveHosts::default()));
-        let its_now = Arc::clone(&now);
+        let hosts = Arc::new(Mutex::new(LiveHosts::default()));
+        let its_hosts = Arc::clone(&hosts);
         let thread = std::thread::Builder::new().name("watch-rows".into()).spawn(move || {
             for row in received {
-                let more = its_now.lock().unwrap_or_else(PoisonError::into_inner).take(&row);
-                // A store that is slow holds up this thread; the queue before it fills, and what finds no room there is
-                // counted.
+                let more = its_hosts.lock().unwrap_or_else(PoisonError::into_inner).take(&row);
+                // A slow store blocks this thread. Then the queue before it fills, and rows that find no room are counted.
                 for row in std::iter::once(row).chain(more) {
                     if run_rows.send(Row::Host(row)).is_err() {
                         return;
@@ -34,22 +31,12 @@ impl RowForwarder {
                 }
             }
         })?;
-        Ok(Self { now, thread })
+        Ok(Self { hosts, thread })
     }
 
-    /// Keeps what is known of a host's server with it; the row that says so, if the host is known already.
-    pub(super) fn know(&self, host: HostId, packs: String) -> Option<HostRow> {
-        self.now.lock().unwrap_or_else(PoisonError::into_inner).know(host, packs)
-    }
-
-    /// What the hosts do at the moment.
-    pub(super) fn figures(&self) -> Vec<ServerFigures> {
-        self.now.lock().unwrap_or_else(PoisonError::into_inner).figures()
-    }
-
-    /// How long nothing was heard of a host; `None` when nothing ever was.
-    pub(super) fn silent_for(&self, host: HostId) -> Option<Duration> {
-        self.now.lock().unwrap_or_else(PoisonError::into_inner).silent_for(host)
+    /// The current figures of the hosts.
+    pub(super) fn hosts(&self) -> MutexGuard<'_, LiveHosts> {
+        self.hosts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits for the last row.

@@ -40,7 +40,7 @@ fn processes_with(text: &str) -> Vec<String> {
     processes(text).into_iter().map(|(_, command)| command).collect()
 }
 
-/// A browser of this test alone: its name tells its processes from those of others.
+/// A browser of this test, whose name distinguishes its processes from those of other tests.
 struct OwnBrowser {
     folder: tempfile::TempDir,
 }

@@ -12,7 +12,7 @@ use throng_sim::requires_root;
 
 use crate::throng::{Ran, Running, Stage, figure, plain, valid};
 
-/// Public addresses (RFC 5737), inside of the test's namespaces alone.
+/// Public addresses (RFC 5737), only inside the test's namespaces.
 const CROWD: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 1);
 const AGREED: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 8);
 const VICTIM: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 9);

@@ -156,7 +156,7 @@ fn what_cannot_be_searched_is_said_before_anything_is_sent() {
         (vec!["find", "whep+http://127.0.0.1:9/whep", "--vary", "pupils"], "unknown cohort `pupils`"),
         (vec!["find", "whep+http://127.0.0.1:9/whep", "--vary", "crowd.size=5"], "two values or more"),
         (vec!["find", "whep+http://127.0.0.1:9/whep", "--vary", "target.rooms"], "has no rooms"),
-        (vec!["find", ROOM_URL, "--vary", "target.rooms=1,2"], "rooms are a size"),
+        (vec!["find", ROOM_URL, "--vary", "target.rooms=1,2"], "the number of rooms is a size"),
         (vec!["find", ROOM_URL, "--set", "target.rooms=2", "--vary", "viewers"], "target.rooms=1"),
         (vec!["find", "whep+http://127.0.0.1:9/whep", "--vary", "crowd.sise=5,6"], "size"),
         (

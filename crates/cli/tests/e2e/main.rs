@@ -1,6 +1,6 @@
 //! The command against real servers: Janus, Chromium, links of known delay and loss, and servers that misbehave.
 //!
-//! Who runs beside whom stands in `.config/nextest.toml`.
+//! `.config/nextest.toml` says which of them run in parallel.
 
 mod throng;
 
@@ -28,6 +28,7 @@ mod page;
 mod profile;
 mod proxy;
 mod rate;
+mod relay;
 mod remote_watch;
 mod stage;
 mod stopped;

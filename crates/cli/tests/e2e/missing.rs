@@ -27,7 +27,7 @@ fn viewers_who_never_get_the_picture_they_agreed_on_are_not_served() {
     let view = ["view", &stage.target(), "-n", "10", "--every", "50ms", "--for", "9s"];
     let ran = run(None, &view).expect_code(1);
     assert!(ran.stdout.starts_with("10 viewers played for"), "{ran}");
-    assert!(ran.stdout.contains("; video never came on 7 of 10 tracks"), "{ran}");
+    assert!(ran.stdout.contains("; video was never received on 7 of 10 tracks"), "{ran}");
     let summary = ran.summary();
     assert_eq!(figure(&summary, "video.tracks_missing"), 7.0, "{ran}");
     assert_eq!(figure(&summary, "audio.tracks_missing"), 0.0, "{ran}");

@@ -1,4 +1,4 @@
-//! The report page in a real browser: it opens without an error, alone, and shows what the run was.
+//! The report page in a real browser: it opens without an error and without a network, and shows the run.
 
 use std::net::Ipv4Addr;
 use std::path::PathBuf;

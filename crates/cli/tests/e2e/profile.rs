@@ -63,7 +63,7 @@ fn what_cannot_be_profiled_is_told() {
         assert!(text(&output).contains(words), "{words}: {}", text(&output));
     };
     check(&["profile", "4294967295"], "no process to profile");
-    check(&["profile", "--process", "no such program"], "no process is called");
+    check(&["profile", "--process", "no such program"], "there is no process");
     check(&["profile", "1", "--for", "soon"], "--for");
     check(&["profile", "1", "--for", "2h"], "at most 1h");
     check(&["profile", "1", "--hz", "0"], "1 to 10000");

@@ -79,7 +79,7 @@ fn twenty_viewers_on_janus_are_seen_thread_by_thread() {
     assert!(std::fs::read_to_string(ran.folder().join("hosts.csv")).unwrap().contains("thread.cpu"));
 
     let mut browser = page::opened(&namespace, &ran);
-    for text in ["The server", "CPU by thread", "What the viewers had: delay", "The hottest threads"] {
+    for text in ["The server", "CPU by thread", "Viewers: delay", "The hottest threads"] {
         let said = browser.evaluate(&format!("document.body.innerText.includes('{text}')")).unwrap();
         assert_eq!(said, Value::Bool(true), "the page does not say {text}\n{ran}");
     }

@@ -1,4 +1,4 @@
-//! One number of streams: a decoder each, fed by a thread each at the pace of its pictures.
+//! Measures one number of streams: a decoder and a feeding thread for each.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -9,19 +9,17 @@ use std::time::{Duration, Instant};
 use throng_observation::Distribution;
 
 use super::{CapacityError, Conditions, Loop, Row};
-use crate::ffmpeg::{Decoder, Feed, Output, Picture};
+use crate::ffmpeg::{Decoder, Feed, Output, Picture, SIZE_GUESSED};
 
-/// What a decoder may take to start, and each further one beside it.
+/// Time for the first decoder to start, and for each further one.
 const START: Duration = Duration::from_secs(10);
 const START_EACH: Duration = Duration::from_millis(300);
-/// After all have started: what waited for them is worked off.
+/// After all have started: their backlog is decoded.
 const WARM_UP: Duration = Duration::from_secs(1);
-/// A guess until the decoder knows better.
-const SIZE_GUESSED: (u16, u16) = (640, 360);
-/// Pictures that may be on their way; a pipe full of small ones is about as many.
+/// Most pictures between feed and output; a pipe full of small ones has about as many.
 const UNDERWAY_MAX: usize = 16_384;
 
-/// When pictures count, nanoseconds after the beginning.
+/// The time in which pictures count, nanoseconds from the start.
 #[derive(Debug)]
 struct Window {
     began: Instant,
@@ -36,17 +34,17 @@ impl Window {
     }
 }
 
-/// What is known of one stream.
+/// The counts of one stream.
 #[derive(Debug, Default)]
 struct Account {
-    /// Index and due time of pictures that went in and are not out.
+    /// Index and due time of pictures that were fed and are not decoded.
     underway: VecDeque<(u64, Duration)>,
     has_begun: bool,
     late: u64,
     delay_us: Distribution,
 }
 
-/// Decodes `streams` streams for as long as `conditions` say.
+/// Decodes `streams` streams under `conditions`.
 ///
 /// # Errors
 /// See [`CapacityError`].
@@ -59,7 +57,7 @@ pub fn measure(streams: u32, conditions: &Conditions) -> Result<Row, CapacityErr
     for number in 0..streams {
         let of = conditions.loops.get(number as usize % conditions.loops.len().max(1));
         let of = of.ok_or(CapacityError::Nothing)?;
-        // Streams of a call are not in step either.
+        // Streams are out of step, as in a call.
         let offset =
             of.turn.div_f64(of.pictures.len() as f64).mul_f64(f64::from(number) / f64::from(streams));
         lines.push(Line::start(of, offset, conditions, &window)?);
@@ -74,7 +72,7 @@ pub fn measure(streams: u32, conditions: &Conditions) -> Result<Row, CapacityErr
     let (cpu_before, measured_from) = (cpu(), Instant::now());
     thread::sleep(conditions.duration);
     let (cpu_after, seconds) = (cpu(), measured_from.elapsed().as_secs_f64());
-    // What is late by more than that is as good as lost.
+    // A picture that is later counts as dropped.
     thread::sleep(conditions.late_after.max(Duration::from_millis(200)));
     window.is_over.store(true, Relaxed);
     let mut row = Row {
@@ -151,10 +149,10 @@ impl Line {
     }
 
     fn end(self, row: &mut Row, from: Duration, until: Duration) {
-        // The feeder may be waiting for a decoder that is far behind: without it, it goes on at once.
+        // The feeder may be blocked by a slow decoder: ending that unblocks it.
         drop(self.decoder);
         let _ = self.feeder.join();
-        // By the schedule, not by what was fed: a decoder that holds up its feeder is not to be asked less.
+        // By the schedule, not by the pictures fed: a decoder that blocks its feeder has as many due.
         let dues = (0_u64..).map(|index| self.of.due(index) + self.offset);
         row.due += dues.skip_while(|due| *due < from).take_while(|due| *due < until).count() as u64;
         let account = self.account.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,5 +1,5 @@
-//! How many streams this machine decodes in real time: so many decoders are fed at the pace of their pictures, and what
-//! comes out late or never is counted.
+//! The number of streams that this machine decodes in real time: decoders receive pictures at their frame rate, and late and missing
+//! pictures are counted.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,20 +18,19 @@ pub use search::search;
 mod video;
 pub use video::Video;
 
-/// A stream that is fed again and again.
+/// A stream that is repeated.
 #[derive(Clone, Debug)]
 pub struct Loop {
     /// Its codec.
     pub codec: Codec,
     /// Its pictures; the first is a key frame.
     pub pictures: Arc<Vec<CodedPicture>>,
-    /// How long a turn takes.
+    /// The duration of a turn.
     pub turn: Duration,
 }
 
 impl Loop {
-    /// A loop of `pictures` of which the last lasts as long as they do on average; `None` without a key frame at its start
-    /// and a second picture.
+    /// A loop of `pictures`; the last one lasts the mean of the others. `None` without a key frame at its start and a second picture.
     #[must_use]
     pub fn of(codec: Codec, pictures: Vec<CodedPicture>) -> Option<Self> {
         let last_ms = pictures.last()?.at_ms;
@@ -46,7 +45,7 @@ impl Loop {
         self.pictures.len() as f64 / self.turn.as_secs_f64()
     }
 
-    /// When the picture of that index is due, after the beginning.
+    /// When the picture with that index is due, from the start.
     pub(crate) fn due(&self, index: u64) -> Duration {
         let (turns, place) = (index / self.pictures.len() as u64, index % self.pictures.len() as u64);
         let at_ms = self.pictures.get(place as usize).map_or(0.0, |picture| picture.at_ms);
@@ -54,40 +53,40 @@ impl Loop {
     }
 }
 
-/// How a number of streams is measured.
+/// The conditions of a measurement.
 #[derive(Clone, Debug)]
 pub struct Conditions {
-    /// What decodes.
+    /// The decoder.
     pub program: Program,
-    /// What is decoded; streams take turns.
+    /// The streams, used in turns.
     pub loops: Vec<Loop>,
-    /// How long, after everything has started.
+    /// The duration, after all decoders have started.
     pub duration: Duration,
-    /// A picture later than this after it was due is late: about what a jitter buffer can hide.
+    /// A picture is late from this after it was due: about the delay that a jitter buffer can hide.
     pub late_after: Duration,
 }
 
-/// The share of pictures that may be late or missing in what still counts as real time.
+/// The share of pictures that may be late or missing in real time.
 pub const LATE_RATIO_MAX: f64 = 0.01;
 
-/// What so many streams came to.
+/// The result for a number of streams.
 #[derive(Clone, Debug)]
 pub struct Row {
-    /// How many streams.
+    /// The number of streams.
     pub streams: u32,
     /// Pictures that were due.
     pub due: u64,
-    /// Pictures that came, late ones too.
+    /// Decoded pictures, including late ones.
     pub pictures: u64,
-    /// Of those, how many came late.
+    /// Late pictures.
     pub late: u64,
-    /// Pictures that had not come when it ended.
+    /// Pictures not decoded at the end.
     pub dropped: u64,
     /// From due to decoded, microseconds.
     pub delay_us: Distribution,
-    /// Cores that the decoders used together.
+    /// Cores used by all decoders.
     pub cpu_cores: f64,
-    /// How long was measured, seconds.
+    /// The measured time, seconds.
     pub seconds: f64,
 }
 
@@ -105,20 +104,20 @@ impl Row {
     }
 }
 
-/// Why a measurement ended without a row.
+/// Why a measurement has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum CapacityError {
     /// A decoder failed.
     #[error(transparent)]
     Decode(#[from] DecodeError),
-    /// Not all decoders gave a picture in time: far more than the machine can start.
+    /// Not all decoders gave a picture in time: far more streams than the machine can start.
     #[error("{started} of {streams} decoders had given a picture after {seconds} s")]
     NotStarted {
-        /// How many had.
+        /// Decoders that had.
         started: usize,
-        /// Of how many.
+        /// All decoders.
         streams: u32,
-        /// After how long.
+        /// The time limit.
         seconds: u64,
     },
     /// There is nothing to decode.

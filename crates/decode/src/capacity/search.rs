@@ -1,13 +1,12 @@
-//! Finds the largest number of streams that keeps real time: doubles until it fails, then halves the gap.
+//! Finds the largest number of streams in real time: doubles until it fails, then bisects.
 
 use super::{CapacityError, Row};
 
-/// Asks `measure` for one number after the other, 1 first and `most` at most; every row that was measured, in order of
-/// their numbers. A number that fails is tried a second time, and counts as failed only then: something else may have
-/// wanted the machine.
+/// Calls `measure` with numbers from 1 to `most` and returns all rows in order of their numbers. A number that fails is tried a second
+/// time, because other load may have been the reason.
 ///
 /// # Errors
-/// What `measure` could not do for one stream; for more, a failure is a number that does not keep up.
+/// The error of `measure` for one stream; an error for more counts as a number that does not keep up.
 pub fn search(
     most: u32,
     mut measure: impl FnMut(u32) -> Result<Row, CapacityError>,
@@ -43,7 +42,7 @@ pub fn search(
             bad = next;
         }
     }
-    // To a twentieth: finer than two runs agree.
+    // To a twentieth: two runs differ by more.
     while bad - good > 1 + good / 20 {
         let middle = good + (bad - good) / 2;
         if try_one(middle, &mut rows)? {

@@ -1,10 +1,10 @@
-//! What a person says a stream is, such as `vp8:320x240@30:256k`.
+//! A stream on the command line, such as `vp8:320x240@30:256k`.
 
 use std::str::FromStr;
 
 use throng_observation::Codec;
 
-/// A stream to be encoded and decoded.
+/// A video stream to encode and decode.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Video {
     /// VP8, VP9, AV1 or H.264.

@@ -1,5 +1,5 @@
-//! A day of comers and goers, told to the collector as fast as it takes it in: what a run costs depends on who is there, not
-//! on how many have been.
+//! A day of joins and leaves, sent to the collector as fast as it takes them: the cost of a run depends on the current
+//! participants, not on the number of past ones.
 
 use std::net::SocketAddr;
 use std::process::Command;
@@ -13,20 +13,20 @@ use throng_net::Waker;
 
 /// Joins a second.
 const RATE: i64 = 5;
-/// One of so many fails, half of the way through its visit.
+/// One of this many participants fails, half-way through its stay.
 const FAILS: u32 = 50;
-/// What tells the test that it is the child whose memory is measured.
+/// Set in the child process whose memory is measured.
 const CHILD: &str = "THRONG_DAY_OF_SECONDS";
 
 struct Day {
     seconds: i64,
-    /// How long a visit is meant to last.
+    /// Intended stay of a participant.
     stay_s: i64,
-    /// A track reports this often: reports are most of what the test costs.
+    /// Interval of track reports, which are most of the cost of the test.
     every_s: i64,
 }
 
-/// What a stretch of the day cost.
+/// Cost of a part of the day.
 #[derive(Clone, Copy, Debug)]
 struct Cost {
     rss_kib: u64,
@@ -34,9 +34,9 @@ struct Cost {
     cpu_us: f64,
 }
 
-/// What came of it.
+/// What the collector wrote.
 #[derive(Default)]
-struct Told {
+struct WrittenRows {
     participants: u64,
     tracks: u64,
     last_crowd: CrowdRow,
@@ -150,24 +150,24 @@ impl Day {
     }
 
     /// Plays the day; what its second and its last tenth cost.
-    fn play(&self) -> (Cost, Cost, Told) {
+    fn play(&self) -> (Cost, Cost, WrittenRows) {
         let (mut collector, written) = collector(self);
         let reader = std::thread::spawn(move || {
-            let mut told = Told::default();
+            let mut rows = WrittenRows::default();
             for row in written {
                 match row {
                     // Each is written again as it goes on: its last row is the one that counts.
-                    Row::Participant(row) => told.participants += u64::from(row.ended_at.is_some()),
-                    Row::Track(_) => told.tracks += 1,
-                    Row::Crowd(row) => told.last_crowd = row,
+                    Row::Participant(row) => rows.participants += u64::from(row.ended_at.is_some()),
+                    Row::Track(_) => rows.tracks += 1,
+                    Row::Crowd(row) => rows.last_crowd = row,
                     Row::SecondClosed(closed) => {
-                        told.last_experience =
-                            closed.experience.last().copied().unwrap_or(told.last_experience);
+                        rows.last_experience =
+                            closed.experience.last().copied().unwrap_or(rows.last_experience);
                     }
                     _ => {}
                 }
             }
-            told
+            rows
         });
         let tenth = self.seconds / 10;
         let (mut costs, mut began) = (Vec::new(), cpu());
@@ -191,23 +191,23 @@ impl Day {
         (costs[1], *costs.last().unwrap(), reader.join().unwrap())
     }
 
-    /// Holds what came of it against what was told.
-    fn check(&self, told: &Told) {
+    /// Compares the written rows with the plan.
+    fn check(&self, rows: &WrittenRows) {
         let visits = self.seconds * RATE;
         let gone = (self.seconds - self.stay_s) * RATE;
-        let crowd = told.last_crowd;
+        let crowd = rows.last_crowd;
         assert_eq!((i64::from(crowd.intended), i64::from(crowd.started)), (visits, visits));
         let failed =
             (0..(self.seconds - self.stay_s / 2) * RATE).filter(|id| *id as u32 % FAILS == 7).count();
         assert_eq!(crowd.failed as usize, failed);
         let failed_and_gone = (0..gone).filter(|id| *id as u32 % FAILS == 7).count() as i64;
         assert_eq!(i64::from(crowd.left), gone - failed_and_gone);
-        // Who failed is missed until it was to leave, however long it is forgotten.
+        // A failed participant counts as bad until it was to leave, also after its record is dropped.
         let lost = failed as i64 - failed_and_gone;
-        let bad = i64::from(told.last_experience.clauses[throng_observation::Clause::NotConnected as usize]);
+        let bad = i64::from(rows.last_experience.clauses[throng_observation::Clause::NotConnected as usize]);
         assert!((bad - lost).abs() <= 1, "{bad} of {lost} who failed are missed");
-        assert_eq!(told.participants as i64, gone + lost);
-        assert!(told.tracks as i64 >= 2 * gone - 2 * RATE * self.every_s, "{} tracks", told.tracks);
+        assert_eq!(rows.participants as i64, gone + lost);
+        assert!(rows.tracks as i64 >= 2 * gone - 2 * RATE * self.every_s, "{} tracks", rows.tracks);
     }
 }
 
@@ -240,7 +240,7 @@ fn in_a_process_of_its_own(test: &str, day: &Day, grows_kib_max: u64) {
         return;
     }
     crate::memory::share_one_arena();
-    let (early, late, told) = day.play();
+    let (early, late, rows) = day.play();
     let peak = rss_kib("VmHWM");
     println!(
         "{} visits, {} there at a time: peak RSS {} MB; a second cost {:.0} µs in the second tenth, {:.0} µs in the last",
@@ -250,16 +250,16 @@ fn in_a_process_of_its_own(test: &str, day: &Day, grows_kib_max: u64) {
         early.cpu_us,
         late.cpu_us
     );
-    day.check(&told);
+    day.check(&rows);
     let grown = late.rss_kib.saturating_sub(early.rss_kib);
     assert!(grown <= grows_kib_max, "{grown} KiB more are taken in the last tenth than in the second");
     assert!(late.cpu_us < 2.0 * early.cpu_us, "{early:?} {late:?}");
 }
 
 #[test]
-fn what_a_run_costs_depends_on_who_is_there() {
+fn the_cost_of_a_run_depends_on_its_current_participants() {
     let day = Day { seconds: 3_000, stay_s: 40, every_s: 4 };
-    in_a_process_of_its_own("what_a_run_costs_depends_on_who_is_there", &day, 4 * 1024);
+    in_a_process_of_its_own("the_cost_of_a_run_depends_on_its_current_participants", &day, 4 * 1024);
 }
 
 mod long {

@@ -50,7 +50,7 @@ impl EndedParticipants {
     }
 
     /// Participant `id` was removed.
-    pub(super) fn dismissed(&mut self, id: u32, at: RunTime) {
+    pub(super) fn removed(&mut self, id: u32, at: RunTime) {
         if let Some(lost) = self.failed.get_mut(&id)
             && lost.until.is_none_or(|until| at < until)
         {

@@ -25,7 +25,7 @@ impl LossJudge {
             return false;
         }
         self.expected_since = Some(expected);
-        let is_above = counters.loss_ratio().unwrap_or(0.0) > ratio_max;
+        let is_above = counters.packet_loss_ratio().unwrap_or(0.0) > ratio_max;
         let is_repeated = since.is_some_and(|packets| LOST_MIN as f64 / packets as f64 > ratio_max);
         is_above && (counters.packets_lost >= LOST_MIN || is_repeated)
     }
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn who_sends_is_served_badly_when_its_receiver_reports_loss() {
+    fn a_sender_whose_receiver_reports_loss_is_served_badly() {
         let remote_loss_clauses = |packets_sent, remote_loss_ratio| {
             let interval = SentInterval {
                 track: TrackId(0),

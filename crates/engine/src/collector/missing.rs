@@ -98,23 +98,23 @@ mod tests {
     }
 
     #[test]
-    fn what_is_due_is_given_time_to_begin_and_then_it_is_missing() {
-        type Told = Option<(u64, u64, u64)>;
-        let (missing, playing): (Told, Told) =
+    fn media_that_is_due_may_take_time_to_begin_and_is_missing_after_that() {
+        type Figures = Option<(u64, u64, u64)>;
+        let (missing, playing): (Figures, Figures) =
             (Some((1_000_000, 1_000_000, 1_000_000)), Some((1_000_000, 7, 0)));
-        let cases: [(&str, MediaKind, Option<i64>, bool, Told); 7] = [
+        let cases: [(&str, MediaKind, Option<i64>, bool, Figures); 7] = [
             ("it came", MediaKind::Video, None, false, playing),
             ("it is due for two seconds", MediaKind::Video, Some(2 * S), false, None),
             ("it is due for three", MediaKind::Video, Some(3 * S), false, missing),
             ("sound", MediaKind::Audio, Some(9 * S), false, Some((1_000_000, 7, 1_000_000))),
             ("its sender is mute", MediaKind::Video, Some(9 * S), true, None),
             ("it came, then its sender was mute", MediaKind::Video, None, true, Some((0, 0, 0))),
-            ("who is mute is not waited for", MediaKind::Video, Some(S), true, None),
+            ("a muted sender is not waited for", MediaKind::Video, Some(S), true, None),
         ];
         for (what, kind, due_for_us, is_intended, expect) in cases {
             let judged = judge(interval(kind), due_for_us, None, 3 * S, is_intended);
-            let told = judged.map(|i| (i.counters.active_us, i.counters.freeze_us, i.counters.missing_us));
-            assert_eq!(told, expect, "{what}");
+            let figures = judged.map(|i| (i.counters.active_us, i.counters.freeze_us, i.counters.missing_us));
+            assert_eq!(figures, expect, "{what}");
         }
     }
 

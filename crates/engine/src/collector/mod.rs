@@ -162,12 +162,12 @@ impl Collector {
         for command in self.config.control.crowd.take_for_collector() {
             match command {
                 CrowdCommand::Add(id, join) => {
-                    self.participants.called(id, &join);
+                    self.participants.added(id, &join);
                     self.snapshot.crowd.planned = self.snapshot.crowd.planned.saturating_add(1);
                 }
                 CrowdCommand::Remove(id) => {
                     let now = self.now();
-                    self.participants.dismissed(id, now);
+                    self.participants.removed(id, now);
                 }
             }
         }
@@ -190,7 +190,7 @@ impl Collector {
                 self.event(id, at, "refused_send", format!("a datagram to {to} is not allowed"));
             }
             DriverEvent::UnreachableSend { id, at, to, why } => {
-                self.event(id, at, "unreachable_send", format!("a datagram to {to} found no way: {why}"));
+                self.event(id, at, "unreachable_send", format!("no route for a datagram to {to}: {why}"));
             }
             DriverEvent::Ended { id, at, outcome } => self.ended(id, at, &outcome),
             DriverEvent::Health(row) => self.health.add(row),
@@ -241,7 +241,7 @@ impl Collector {
                 self.event(id, at, kind, format!("the server named {to}, which is not allowed"));
             }
             Observation::LeaveUnanswered => {
-                self.event(id, at, "leave_unanswered", "the server did not answer its goodbye".into());
+                self.event(id, at, "leave_unanswered", "the server did not answer its leave request".into());
             }
             // Frames go through the tap, not through the collector.
             Observation::Frame(_) => {}
@@ -398,8 +398,8 @@ impl Collector {
         for record in self.participants.iter_mut() {
             let with_tracks = record.is_alive()
                 && (second + i64::from(record.participant().0)) % TRACKS_WRITTEN_EVERY_S == 0;
-            let with_tracks = with_tracks || record.has_unwritten_tracks();
-            if record.is_changed() || with_tracks || (record.is_overdue(end) && !record.is_written()) {
+            let with_tracks = with_tracks || record.has_unwritten_tracks;
+            if record.is_changed || with_tracks || (record.is_overdue(end) && !record.is_written) {
                 for row in record.rows(with_tracks) {
                     let _ = self.config.rows.send(row);
                 }
@@ -459,7 +459,7 @@ impl Collector {
                 kind: "sender_paused".to_owned(),
                 count: paused,
                 detail: format!(
-                    "{paused} received pictures stood still because throng's own senders paused: not counted"
+                    "{paused} received video tracks froze because throng's own senders paused: not counted"
                 ),
             });
         }
@@ -477,7 +477,7 @@ impl Collector {
         for (kind, count) in std::mem::take(&mut self.events) {
             let count = count.saturating_sub(EVENTS_OF_A_KIND_MAX);
             if count > 0 {
-                let detail = format!("{count} more of this kind were not written one by one");
+                let detail = format!("{count} more events of this kind were not written individually");
                 self.write(Row::Event(EventRow { at, participant: None, kind, count, detail }));
             }
         }
@@ -487,7 +487,7 @@ impl Collector {
     fn write_media_paths(&mut self, at: RunTime) {
         for (path, count) in std::mem::take(&mut self.paths) {
             let kind = format!("{}{}", MediaPath::EVENT, path.key());
-            let detail = format!("media of {count} participants went this way");
+            let detail = format!("media of {count} participants took this path");
             self.write(Row::Event(EventRow { at, participant: None, kind, count, detail }));
         }
     }

@@ -44,13 +44,13 @@ pub(super) struct ParticipantRecord {
     /// When it was last muted, by media kind.
     mute_periods: [MutePeriod; 2],
     /// When it was removed, from which time on it need not be served.
-    dismissed_at: Option<RunTime>,
+    removed_at: Option<RunTime>,
     tracks: Vec<Track>,
-    changed: bool,
+    pub(super) is_changed: bool,
     /// Whether any row of it was written.
-    written: bool,
+    pub(super) is_written: bool,
     /// Whether a track without a written row has reported.
-    tracks_unwritten: bool,
+    pub(super) has_unwritten_tracks: bool,
 }
 
 enum State {
@@ -100,11 +100,11 @@ impl ParticipantRecord {
             pauses: LastSeconds::default(),
             sends: false,
             mute_periods: Default::default(),
-            dismissed_at: None,
+            removed_at: None,
             tracks: Vec::new(),
-            changed: false,
-            written: false,
-            tracks_unwritten: false,
+            is_changed: false,
+            is_written: false,
+            has_unwritten_tracks: false,
         }
     }
 
@@ -125,20 +125,6 @@ impl ParticipantRecord {
         matches!(self.state, State::Awaited) && self.join.at < at
     }
 
-    /// Whether a row of it was ever written.
-    pub(super) fn is_written(&self) -> bool {
-        self.written
-    }
-
-    /// Whether a track has reported of which no row was written.
-    pub(super) fn has_unwritten_tracks(&self) -> bool {
-        self.tracks_unwritten
-    }
-
-    pub(super) fn is_changed(&self) -> bool {
-        self.changed
-    }
-
     pub(super) fn was_connected(&self) -> bool {
         self.reached_any(Phase::DtlsConnected)
     }
@@ -149,7 +135,7 @@ impl ParticipantRecord {
 
     pub(super) fn started(&mut self, at: RunTime, seconds: &mut Seconds) {
         self.state = State::Alive;
-        self.changed = true;
+        self.is_changed = true;
         if let Some(started) = self.reached.get_mut(Phase::Started as usize) {
             started.get_or_insert(at);
         }
@@ -163,7 +149,7 @@ impl ParticipantRecord {
             return None;
         }
         *place = Some(at);
-        self.changed = true;
+        self.is_changed = true;
         if phase >= Phase::DtlsConnected && !self.connected && self.is_alive() {
             self.connected = true;
             seconds.crowd(at.second(), self.join.cohort).connected += 1;
@@ -203,8 +189,8 @@ impl ParticipantRecord {
     }
 
     /// It was removed.
-    pub(super) fn dismissed(&mut self, at: RunTime) {
-        self.dismissed_at.get_or_insert(at);
+    pub(super) fn removed(&mut self, at: RunTime) {
+        self.removed_at.get_or_insert(at);
     }
 
     /// It muted or unmuted a kind of media.
@@ -224,7 +210,7 @@ impl ParticipantRecord {
 
     /// Until when it should be served; `None`: to the end of the run.
     pub(super) fn served_until(&self) -> Option<RunTime> {
-        [self.join.leave_at, self.dismissed_at].into_iter().flatten().min()
+        [self.join.leave_at, self.removed_at].into_iter().flatten().min()
     }
 
     /// Whether it had ended by `at`.
@@ -304,7 +290,7 @@ impl ParticipantRecord {
             }
             State::Awaited | State::Alive => (false, false),
         };
-        if has_left || self.dismissed_at.as_ref().is_some_and(is_over) {
+        if has_left || self.removed_at.as_ref().is_some_and(is_over) {
             return None;
         }
         // Once there are tracks, they tell whether media was due in a second without any.
@@ -395,13 +381,13 @@ impl ParticipantRecord {
             let bits = broken_clauses(interval, bad_if, &mut track.loss);
             track.quality.add(second, SecondNote::new(bits, interval.counters.freeze_us));
         }
-        self.tracks_unwritten |= is_first;
+        self.has_unwritten_tracks |= is_first;
     }
 
     /// Its row, and those of its tracks if `with_tracks`.
     pub(super) fn rows(&mut self, with_tracks: bool) -> Vec<Row> {
-        (self.changed, self.written) = (false, true);
-        self.tracks_unwritten &= !with_tracks;
+        (self.is_changed, self.is_written) = (false, true);
+        self.has_unwritten_tracks &= !with_tracks;
         let (ended_at, outcome) = match &self.state {
             State::Ended(at, outcome) => (Some(*at), Some(outcome.clone())),
             State::Awaited | State::Alive => (None, None),
@@ -451,7 +437,7 @@ impl ParticipantRecord {
 
 /// Packets lost ÷ packets expected; 0 without any.
 pub(super) fn loss_ratio(counters: &TrackCounters) -> f64 {
-    counters.loss_ratio().unwrap_or(0.0)
+    counters.packet_loss_ratio().unwrap_or(0.0)
 }
 
 /// Decodable frames per second of the time in which frames were due.

@@ -66,12 +66,12 @@ fn a_second_without_media_is_bad_of_what_was_due_in_it() {
     record.mark_played(5);
     let missing = TrackCounters { active_us: 1_000_000, missing_us: 1_000_000, ..TrackCounters::default() };
     record.interval(&TrackInterval { counters: missing, ..interval(0) }, 7, &BadIf::default());
-    let told = [5, 6, 7].map(|second| of(&record, second));
-    assert_eq!(told, [Some(0), Some(0), Some(no_media)], "in the sixth all were mute");
+    let bits = [5, 6, 7].map(|second| of(&record, second));
+    assert_eq!(bits, [Some(0), Some(0), Some(no_media)], "in the sixth all were mute");
 }
 
 #[test]
-fn who_failed_is_served_badly_from_then_until_it_was_to_leave() {
+fn a_failed_participant_is_served_badly_until_it_was_to_leave() {
     let mut seconds = Seconds::new(1);
     let mut record = ParticipantRecord::new(&joins_at(4.2, Some(9.5)));
     record.started(RunTime(4_200_000), &mut seconds);
@@ -119,7 +119,7 @@ fn frozen(track: u16, freeze_us: u64) -> TrackInterval {
 }
 
 #[test]
-fn who_sees_one_of_two_stand_still_counts_for_a_half() {
+fn a_receiver_of_one_frozen_sender_out_of_two_counts_half() {
     let mut record = sees_two();
     let bad_if = BadIf::default();
     for (track, freeze_us) in [(0, 400_000), (1, 400_000), (2, 0), (3, 0)] {

@@ -21,7 +21,7 @@ pub(super) struct Participants {
     /// Index of the first planned participant that is not due yet.
     due: usize,
     /// Id of the next added participant.
-    next_called: u32,
+    next_added: u32,
     current: BTreeMap<u32, ParticipantRecord>,
     /// Ended participants and the second of their end.
     ended: VecDeque<(i64, u32)>,
@@ -35,7 +35,7 @@ struct Intended {
     /// Index of the first planned join that is not counted yet.
     next: usize,
     /// Added joins that are not counted yet, in order.
-    called: VecDeque<(RunTime, CohortId)>,
+    added: VecDeque<(RunTime, CohortId)>,
 }
 
 /// What is known of a sender.
@@ -53,11 +53,11 @@ impl Participants {
         let cohorts = usize::from(cohorts.max(1));
         Self {
             due: 0,
-            next_called: u32::try_from(plan.len()).unwrap_or(u32::MAX),
+            next_added: u32::try_from(plan.len()).unwrap_or(u32::MAX),
             current: BTreeMap::new(),
             ended: VecDeque::new(),
             ended_participants: EndedParticipants::new(cohorts),
-            intended: Intended { counts: vec![0; cohorts], next: 0, called: VecDeque::new() },
+            intended: Intended { counts: vec![0; cohorts], next: 0, added: VecDeque::new() },
             plan,
         }
     }
@@ -68,21 +68,21 @@ impl Participants {
     }
 
     /// Adds a participant; ids are in order.
-    pub(super) fn called(&mut self, id: u32, join: &Join) {
-        self.next_called = id.saturating_add(1);
+    pub(super) fn added(&mut self, id: u32, join: &Join) {
+        self.next_added = id.saturating_add(1);
         self.current.insert(id, ParticipantRecord::new(join));
-        self.intended.called.push_back((join.at, join.cohort));
+        self.intended.added.push_back((join.at, join.cohort));
     }
 
     /// Participant `id` was removed.
-    pub(super) fn dismissed(&mut self, id: u32, at: RunTime) {
+    pub(super) fn removed(&mut self, id: u32, at: RunTime) {
         let to_come = self.plan.get(id as usize).filter(|_| id as usize >= self.due);
         if let Some(join) = to_come {
             self.current.entry(id).or_insert_with(|| ParticipantRecord::new(join));
         }
         match self.current.get_mut(&id) {
-            Some(record) => record.dismissed(at),
-            None => self.ended_participants.dismissed(id, at),
+            Some(record) => record.removed(at),
+            None => self.ended_participants.removed(id, at),
         }
     }
 
@@ -119,7 +119,7 @@ impl Participants {
     pub(super) fn sender(&self, id: ParticipantId) -> Sender<'_> {
         let was_here = || {
             let is_planned = (id.0 as usize) < self.plan.len();
-            if is_planned { (id.0 as usize) < self.due } else { id.0 < self.next_called }
+            if is_planned { (id.0 as usize) < self.due } else { id.0 < self.next_added }
         };
         match self.current.get(&id.0) {
             Some(record) => Sender::Current(record),
@@ -167,7 +167,7 @@ impl Participants {
 
     /// Joins of each cohort that were intended before `end`, which must not decrease between calls.
     pub(super) fn intended(&mut self, end: RunTime) -> &[u32] {
-        let Intended { counts, next, called } = &mut self.intended;
+        let Intended { counts, next, added } = &mut self.intended;
         let mut count = |cohort: CohortId| {
             if let Some(count) = counts.get_mut(usize::from(cohort.0)) {
                 *count += 1;
@@ -178,7 +178,7 @@ impl Participants {
             *next += 1;
         }
         if *next == self.plan.len() {
-            while let Some((_, cohort)) = called.pop_front_if(|(at, _)| *at < end) {
+            while let Some((_, cohort)) = added.pop_front_if(|(at, _)| *at < end) {
                 count(cohort);
             }
         }
@@ -240,20 +240,20 @@ mod tests {
     #[test]
     fn a_sender_is_unknown_before_it_comes_and_has_gone_once_it_is_forgotten() {
         let (mut participants, mut seconds) = planned();
-        let told = |participants: &Participants, id: u32| match participants.sender(ParticipantId(id)) {
+        let state = |participants: &Participants, id: u32| match participants.sender(ParticipantId(id)) {
             Sender::Current(_) => "here",
             Sender::Left => "gone",
             Sender::Unknown => "unknown",
         };
         participants.make_due(RunTime(5 * S));
-        assert_eq!([0, 1, 3].map(|id| told(&participants, id)), ["here", "unknown", "unknown"]);
+        assert_eq!([0, 1, 3].map(|id| state(&participants, id)), ["here", "unknown", "unknown"]);
         fail(&mut participants, &mut seconds, 1, 10);
         participants.forget(10 + KEPT_S - 1);
-        assert_eq!(told(&participants, 1), "here");
+        assert_eq!(state(&participants, 1), "here");
         participants.forget(10 + KEPT_S);
-        participants.called(3, &join(3, 20));
+        participants.added(3, &join(3, 20));
         assert_eq!(
-            [0, 1, 2, 3, 4].map(|id| told(&participants, id)),
+            [0, 1, 2, 3, 4].map(|id| state(&participants, id)),
             ["here", "gone", "unknown", "here", "unknown"]
         );
         assert!(participants.start(2).is_some());
@@ -261,24 +261,24 @@ mod tests {
     }
 
     #[test]
-    fn who_failed_is_missed_however_long_ago_until_somebody_dismisses_it() {
+    fn a_failed_participant_counts_as_lost_until_it_is_removed() {
         let (mut participants, mut seconds) = planned();
-        participants.called(3, &join(3, 1));
+        participants.added(3, &join(3, 1));
         fail(&mut participants, &mut seconds, 3, 2);
         let end = |second: i64| RunTime((second + 1) * S);
         assert_eq!(participants.lost(end(2)), [0], "it is here still");
         participants.forget(2 + KEPT_S);
         assert_eq!([7, 5_000].map(|second| participants.lost(end(second))[0]), [1, 1]);
-        participants.dismissed(3, RunTime(5_001 * S + S / 2));
+        participants.removed(3, RunTime(5_001 * S + S / 2));
         assert_eq!([5_000, 5_001].map(|second| participants.lost(end(second))[0]), [1, 0]);
-        participants.dismissed(3, RunTime(6_000 * S));
+        participants.removed(3, RunTime(6_000 * S));
         assert_eq!(participants.lost(end(7_000)), [0]);
     }
 
     #[test]
-    fn who_is_dismissed_before_it_comes_is_nobody_who_should_be_served() {
+    fn a_participant_removed_before_its_join_need_not_be_served() {
         let (mut participants, _) = planned();
-        participants.dismissed(2, RunTime(3 * S));
+        participants.removed(2, RunTime(3 * S));
         participants.make_due(RunTime(60 * S));
         let bad = |record: &ParticipantRecord| record.experience(50, &BadIf::default(), |_| 0).is_some();
         assert_eq!(participants.iter().map(bad).collect::<Vec<_>>(), [true, true, false]);

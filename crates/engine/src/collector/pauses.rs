@@ -59,14 +59,14 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_that_comes_near_a_freeze_is_one_of_the_senders_unless_it_was_asked_for() {
+    fn a_pause_close_to_a_freeze_is_the_senders_own_unless_it_was_limited() {
         assert_eq!(own_pause_us(&sent(50_000, 273e3)), None, "its own rhythm");
         assert_eq!(own_pause_us(&sent(120_000, 273e3)), None);
         assert_eq!(own_pause_us(&sent(134_000, 273e3)), Some(134_000), "of 196 ms");
         let mut long = sent(950_000, 273e3);
         long.counters.frames_sent = 2;
         assert_eq!(own_pause_us(&long), Some(950_000), "nearly all of the second");
-        assert_eq!(own_pause_us(&sent(300_000, 200e3)), None, "somebody said less");
+        assert_eq!(own_pause_us(&sent(300_000, 200e3)), None, "it was limited");
         let sound = SentInterval { kind: MediaKind::Audio, ..sent(300_000, 273e3) };
         assert_eq!(own_pause_us(&sound), None);
     }

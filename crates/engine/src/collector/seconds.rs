@@ -168,7 +168,7 @@ impl Sums {
             if track.counters.active_us < RATE_STRETCH_US_MIN {
                 continue;
             }
-            if let Some(ratio) = track.counters.undelivered_ratio() {
+            if let Some(ratio) = track.counters.loss_ratio() {
                 row.loss_ppm.record((ratio * 1e6) as u64);
             }
             // The wait for the first frame counts as join time.

@@ -208,14 +208,14 @@ impl EventLoop {
         for command in self.config.control.crowd.take_for_thread(self.config.number) {
             match command {
                 CrowdCommand::Add(id, join) => self.config.joins.push(id, join),
-                CrowdCommand::Remove(id) => self.dismiss(id, now),
+                CrowdCommand::Remove(id) => self.remove(id, now),
             }
         }
     }
 
-    fn dismiss(&mut self, id: u32, now: Instant) {
+    fn remove(&mut self, id: u32, now: Instant) {
         match self.slots.key_of(id) {
-            Some(key) => self.with(key, |slot, io| slot.dismiss(now, io)),
+            Some(key) => self.with(key, |slot, io| slot.leave_now(now, io)),
             None => self.config.joins.remove(id),
         }
     }
@@ -271,7 +271,7 @@ impl EventLoop {
         if !self.leaving && (now >= self.config.ends_at || self.config.control.stopped().is_some()) {
             self.leaving = true;
             for key in self.slots.keys() {
-                self.with(key, |slot, io| slot.dismiss(now, io));
+                self.with(key, |slot, io| slot.leave_now(now, io));
             }
         }
         if let Some(row) = health.finish_second(self.config.clock, now, &mut self.io) {

@@ -100,7 +100,7 @@ impl Drops {
 
 /// Bytes of UDP and IP header of a datagram to `to` (RFC 768, RFC 791, RFC 8200).
 pub(super) fn header_bytes(to: std::net::SocketAddr) -> u64 {
-    if to.is_ipv4() { 28 } else { 48 }
+    throng_observation::units::udp_header_bytes(to.is_ipv4()).into()
 }
 
 /// Which epoll set a socket is in.
@@ -126,7 +126,7 @@ impl IoContext {
             collector: config.collector,
             tap: config.tap,
             timers: Timers::default(),
-            batch: ReceiveBatch::new(),
+            batch: ReceiveBatch::default(),
             clocks: Clocks::new(),
             outgoing: Vec::new(),
             drops: Drops::default(),

@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_share_a_plan_and_who_was_dismissed_is_not_let_in() {
+    fn threads_share_a_plan_and_removed_participants_do_not_join() {
         let plan: Arc<[Join]> = (0..10).map(join).collect();
         let mut joins = JoinQueue::new(plan, 1, 2);
         assert_eq!(joins.take().map(|(id, _)| id), Some(1));

@@ -109,7 +109,7 @@ impl Slot {
     }
 
     /// Tells the participant to leave, once: the run ends, or it was removed. No other takes its place.
-    pub(super) fn dismiss(&mut self, now: Instant, io: &mut IoContext) {
+    pub(super) fn leave_now(&mut self, now: Instant, io: &mut IoContext) {
         self.leave(now, false, io);
     }
 
@@ -146,7 +146,7 @@ impl Slot {
             return Outcome::Completed;
         }
         let grace = units::duration(io.grace);
-        let detail = format!("told to leave, it had not said goodbye after {grace}");
+        let detail = format!("told to leave, it had not done so after {grace}");
         Outcome::Failed(Failure::new(FailureReason::SignallingTimeout, detail))
     }
 

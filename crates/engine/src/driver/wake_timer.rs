@@ -27,8 +27,8 @@ impl WakeTimer {
         Ok(Self { timer: watched(timer)?, set_to: Cell::new(None) })
     }
 
-    /// Lets it ring at `at`, which is `time` from now and not now (zero would silence it). A thread that is woken by what
-    /// comes waits for the same moment again, and the timer is not touched.
+    /// Sets it to expire at `at`, which is `time` from now; `time` must not be zero, which would disarm it. A thread that was
+    /// woken by something else waits for the same time again, and the timer is not set again.
     pub(super) fn set(&self, at: Instant, time: Duration) {
         if self.set_to.replace(Some(at)) == Some(at) {
             return;
@@ -42,13 +42,13 @@ impl WakeTimer {
         let _ = timerfd_settime(self.timer.get_ref(), TimerfdTimerFlags::empty(), &once);
     }
 
-    /// Waits until it rings.
+    /// Waits until it expires.
     pub(super) async fn expired(&self) {
         while let Ok(mut guard) = self.timer.readable().await {
-            // What is left of an earlier ring is not there to be read: setting the timer took it away.
-            let rung = guard.try_io(|timer| Ok(rustix::io::read(timer.get_ref(), &mut [0_u8; 8])?));
-            if rung.is_ok() {
-                // It is not there twice: to look again would be a system call each time.
+            // Setting the timer has cleared an expiry that was not read.
+            let read = guard.try_io(|timer| Ok(rustix::io::read(timer.get_ref(), &mut [0_u8; 8])?));
+            if read.is_ok() {
+                // There is no second expiry: checking for one would cost a system call each time.
                 guard.clear_ready();
                 self.set_to.set(None);
                 return;
@@ -78,7 +78,7 @@ mod tests {
         wake_timer.set(now, SOON);
         wake_timer.expired().await;
         wake_timer.set(now + SOON, SOON);
-        // It rings while nobody listens.
+        // It expires while nobody waits.
         wake_timer.timer.readable().await.unwrap().retain_ready();
         wake_timer.set(now + HOUR, HOUR);
         assert!(is_silent(&wake_timer).await, "an hour is not over");

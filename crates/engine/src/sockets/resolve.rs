@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_name_that_is_known_is_not_asked_for() {
+    async fn a_cached_name_is_not_resolved() {
         let address = IpAddr::from([192, 0, 2, 9]);
         let names = DnsCache::known("Localhost", address);
         assert_eq!(names.resolve("localhost").await.unwrap(), [address]);

@@ -351,13 +351,13 @@ mod tests {
             )
         };
         let loopback = Ok(vec![IpAddr::from([127, 0, 0, 1])]);
-        // Only broadcasts live there: the kernel lets nobody connect.
+        // Broadcast only: the kernel refuses to connect.
         let nowhere = "255.255.255.255:9";
         assert_eq!(locals(&[nowhere, "127.0.0.9:1", "127.0.0.1:1"], None), loopback);
         assert_eq!(locals(&[nowhere, "127.0.0.9:1"], Some("127.0.0.1:1")), loopback);
         assert!(matches!(locals(&[nowhere], None), Err(ChannelError::NoRoute(_))));
         assert!(matches!(locals(&["127.0.0.9:1"], None), Err(ChannelError::NotAllowed(_))));
-        // Each way that leads somewhere is one; who was dealt an address has no other.
+        // Every route counts; an assigned address excludes others.
         let both = locals(&["127.0.0.1:1", "127.0.0.1:2", "[::1]:1"], None).unwrap();
         assert_eq!(both.iter().map(ToString::to_string).collect::<Vec<_>>(), ["127.0.0.1", "::1"]);
         let peers = vec!["127.0.0.1:1".parse().unwrap()];
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn one_socket_on_several_addresses_answers_from_the_one_that_was_asked() {
+    fn a_socket_on_several_addresses_answers_from_the_one_that_received() {
         let reach: Reach = Arc::new(|_| true);
         let loopback = |n: u8| IpAddr::from([127, 0, 0, n]);
         for ips in
@@ -375,7 +375,7 @@ mod tests {
         {
             let mut socket = DatagramSocket::bind(&ips, 1 << 16).unwrap();
             assert!(socket.locals().iter().map(SocketAddr::ip).eq(ips.iter().copied()));
-            let mut batch = throng_net::ReceiveBatch::new();
+            let mut batch = throng_net::ReceiveBatch::default();
             for local in socket.locals().to_vec() {
                 let peer =
                     UdpSocket::bind((if local.is_ipv4() { loopback(1) } else { local.ip() }, 0)).unwrap();
@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn what_finds_no_way_is_told_from_what_finds_no_room() {
+    fn an_unreachable_destination_differs_from_a_full_buffer() {
         let error = io::Error::from_raw_os_error;
         for full in [libc::EAGAIN, libc::ENOBUFS, libc::ENOMEM] {
             assert_eq!(SendResult::not_taken(&error(full), None), SendResult::BufferFull);
@@ -445,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_silent_peer_sends_at_once_is_told_from_what_a_slow_reader_loses() {
+    fn drops_in_a_burst_after_silence_differ_from_those_of_a_slow_reader() {
         let mut socket = DatagramSocket::bind(&[[127, 0, 0, 1].into()], 1 << 16).unwrap();
         let start = Instant::now();
         let mut lost =

@@ -16,7 +16,7 @@ use crate::echo::{Ask, Echo, consent_server, udp_echo};
 use crate::play::{play, times};
 
 #[test]
-fn a_datagram_to_a_place_that_is_not_allowed_is_refused_and_told() {
+fn a_datagram_to_an_address_that_is_not_allowed_is_refused_and_reported() {
     let seen = play(vec![Ask::Astray(udp_echo(), "192.0.2.1:9".parse().unwrap())], 1, 300, |_| {});
     for kind in ["refused_send", "refused_ice_candidate"] {
         let told = |event: &throng_observation::run::EventRow| {
@@ -30,12 +30,12 @@ fn a_datagram_to_a_place_that_is_not_allowed_is_refused_and_told() {
 }
 
 #[test]
-fn a_datagram_that_finds_no_way_is_told_and_is_no_limit_of_the_generator() {
+fn a_datagram_without_a_route_is_reported_and_is_no_limit_of_the_generator() {
     // From loopback there is no way to elsewhere, though the guard allows it.
     let asks = vec![Ask::Astray(udp_echo(), "192.0.2.1:9".parse().unwrap())];
     let seen = play(asks, 1, 1300, |config| config.reach = Arc::new(|_: IpAddr| true));
     assert_eq!(times(&seen, "unreachable_send"), crate::echo::ASTRAY);
-    assert!(seen.events.iter().any(|event| event.detail.contains("192.0.2.1:9 found no way")));
+    assert!(seen.events.iter().any(|event| event.detail.contains("no route for a datagram to 192.0.2.1:9")));
     assert!(
         !seen.health.is_empty() && seen.health.iter().all(|row| row.send_drops == 0),
         "{:?}",
@@ -135,7 +135,7 @@ fn a_consent_file_is_fetched_and_its_withdrawal_ends_the_run_within_a_second_of_
 }
 
 #[test]
-fn a_consent_file_comes_from_the_address_that_is_asked_and_from_no_other_of_its_name() {
+fn a_consent_file_comes_only_from_the_requested_address_of_its_name() {
     let server = consent_server(Arc::new(AtomicBool::new(true)));
     let port = server.port();
     let fetch = |host: &str, address: &str| {

@@ -32,7 +32,7 @@ fn participants_join_on_schedule_receive_and_leave_in_order() {
 }
 
 #[test]
-fn a_join_that_hangs_delays_nobody_and_is_told_at_the_end() {
+fn a_join_that_hangs_delays_no_other_and_is_reported_at_the_end() {
     let (silent, server) = (silent_server(), udp_echo());
     let mut asks = vec![Ask::Datagrams(server); 6];
     asks[1] = Ask::WebSocket(format!("ws://{silent}/"));
@@ -91,7 +91,7 @@ fn several_threads_share_a_crowd() {
 }
 
 #[test]
-fn who_is_to_leave_leaves_at_its_time_and_the_others_stay() {
+fn a_participant_leaves_at_its_time_and_the_others_stay() {
     let seen = play(vec![Ask::Datagrams(udp_echo()); 4], 0, 2200, |config| {
         config.joins[1].leave_at = Some(RunTime(500_000));
         config.joins[2].leave_at = Some(RunTime(1_500_000));
@@ -107,7 +107,7 @@ fn who_is_to_leave_leaves_at_its_time_and_the_others_stay() {
 }
 
 #[test]
-fn one_that_played_and_hears_no_goodbye_has_stayed_as_long_as_it_was_meant_to() {
+fn a_participant_that_played_and_gets_no_leave_response_has_completed() {
     let seen = play(vec![Ask::Mute(udp_echo()); 2], 1, 600, |_| {});
     for row in seen.participants.values() {
         assert_eq!(row.outcome, Some(Outcome::Completed));

@@ -15,7 +15,7 @@ use throng_observation::{FailureReason, RunTime};
 use crate::echo::{Ask, Echo};
 
 /// What a run was seen to do.
-pub(crate) struct Seen {
+pub(crate) struct PlayedRun {
     pub(crate) end: RunEnd,
     pub(crate) participants: BTreeMap<u32, ParticipantRow>,
     pub(crate) crowd: Vec<CrowdRow>,
@@ -25,7 +25,12 @@ pub(crate) struct Seen {
 }
 
 /// Runs one participant per entry of `asks`, `every_ms` apart, for `for_ms`.
-pub(crate) fn play(asks: Vec<Ask>, every_ms: i64, for_ms: i64, change: impl FnOnce(&mut RunConfig)) -> Seen {
+pub(crate) fn play(
+    asks: Vec<Ask>,
+    every_ms: i64,
+    for_ms: i64,
+    change: impl FnOnce(&mut RunConfig),
+) -> PlayedRun {
     let joins = (0..asks.len() as u32)
         .map(|n| Join {
             participant: ParticipantId(n),
@@ -46,7 +51,7 @@ pub(crate) fn play(asks: Vec<Ask>, every_ms: i64, for_ms: i64, change: impl FnOn
         Box::new(Echo::new(asks[join.participant.0 as usize].clone()))
     };
     let handle = run(config, Arc::new(factory), rows).unwrap();
-    let mut seen = Seen {
+    let mut seen = PlayedRun {
         end: handle.wait(),
         participants: BTreeMap::new(),
         crowd: Vec::new(),
@@ -74,11 +79,11 @@ pub(crate) fn play(asks: Vec<Ask>, every_ms: i64, for_ms: i64, change: impl FnOn
 }
 
 /// Why participant number `who` failed.
-pub(crate) fn reason(seen: &Seen, who: u32) -> Option<&FailureReason> {
+pub(crate) fn reason(seen: &PlayedRun, who: u32) -> Option<&FailureReason> {
     seen.participants[&who].failure()
 }
 
 /// How often events of `kind` happened.
-pub(crate) fn times(seen: &Seen, kind: &str) -> u32 {
+pub(crate) fn times(seen: &PlayedRun, kind: &str) -> u32 {
     seen.events.iter().filter(|event| event.kind == kind).map(|event| event.count).sum()
 }

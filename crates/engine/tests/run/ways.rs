@@ -38,7 +38,7 @@ fn an_address_that_this_machine_does_not_have_is_our_own_failure() {
 }
 
 #[test]
-fn tls_is_believed_with_the_servers_authority_or_when_told_not_to_look() {
+fn tls_is_trusted_with_the_servers_authority_or_with_insecure() {
     let (server, ca_pem) = tls_ws_server();
     for (tls, expect) in [
         (TlsOptions { insecure: true, extra_ca_pem: None }, None),

@@ -1,4 +1,4 @@
-//! The metrics of a host by name: what each is, its unit, and where it is read. `docs/host-series.md` is this table.
+//! The metrics of a host by name: meaning, unit and source. `docs/host-series.md` is made from it.
 
 use super::Unit;
 
@@ -7,7 +7,7 @@ use super::Unit;
 pub struct Metric {
     /// Its name in a run folder; stable.
     pub name: &'static str,
-    /// What its values are counted in.
+    /// The unit of its values.
     pub unit: Unit,
     /// What it means, in a sentence.
     pub meaning: &'static str,
@@ -15,10 +15,23 @@ pub struct Metric {
     pub source: &'static str,
 }
 
+impl AsRef<str> for Metric {
+    fn as_ref(&self) -> &str {
+        self.name
+    }
+}
+
+/// Metrics that logs make, by the label `pattern` or `uri_group`: lines a second, bytes a second, requests a second.
+pub const LOG_LINES: &str = "log.lines";
+/// See [`LOG_LINES`].
+pub const ACCESS_BYTES: &str = "access.bytes";
+/// See [`LOG_LINES`].
+pub const ACCESS_REQUESTS: &str = "access.requests";
+
 /// Metrics that belong together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Group {
-    /// Of whom they are, with which labels, and what bounds them.
+    /// Their object, labels and limit.
     pub about: &'static str,
     /// The metrics.
     pub metrics: &'static [Metric],
@@ -33,7 +46,7 @@ macro_rules! groups {
                 Metric { name: $name, unit: Unit::$unit, meaning: $meaning, source: $source };
         )+)+
 
-        /// The metrics that the watcher reads by itself, by whom they are of.
+        /// The metrics that the watcher reads by itself, by their object.
         pub const GROUPS: &[Group] = &[$(Group { about: $about, metrics: &[$($constant),+] }),+];
 
         /// Every metric that the watcher reads by itself.
@@ -63,14 +76,14 @@ pub fn markdown() -> String {
     page
 }
 
-const HEAD: &str = "# What is read of a watched host
+const HEAD: &str = "# Metrics of a watched host
 
 The metrics of a host in `run.db`, by name. A ratio of CPU time is in cores (1 = one core), a ratio of waiting is of
 the wall clock, both means over the time since the reading before. A series has further *labels*, and a *limit* where
 the value that cannot be passed is known. Counters that the kernel never resets become rates here.
 
 `P` is a watched process, `T` a thread of it. Network files are read through `/proc/P/net`, so they are those of the
-server's own network namespace. What log files, endpoints and server APIs tell is named by them and is not listed here.
+server's own network namespace. Metrics of log files, endpoints and server APIs have their own names and are not listed here.
 This page is made from `crates/observation/src/host/catalogue`, and a test keeps the two equal.
 ";
 

@@ -1,4 +1,4 @@
-//! Which interfaces and disks may be added up: what is built on top of another carries the same bytes once more.
+//! Which interfaces and disks may be added up: a device that is built on another one carries the same bytes once more.
 
 use super::measured::{Host, MeasuredSeries};
 
@@ -33,7 +33,7 @@ pub fn lowest<T>(all: Vec<T>, is_upper: impl Fn(&T) -> bool) -> Vec<T> {
 impl<'a> Host<'a> {
     /// The series of a metric of disks that may be added up.
     #[must_use]
-    pub fn disks(&self, metric: &str) -> Vec<MeasuredSeries<'a>> {
+    pub fn disks(&self, metric: impl AsRef<str>) -> Vec<MeasuredSeries<'a>> {
         lowest(self.metric(metric).to_vec(), |disk| is_stacked_disk(disk.label("device")))
     }
 
@@ -41,7 +41,7 @@ impl<'a> Host<'a> {
     /// network namespace, without the loopback. Where that is the busiest, the test is on one machine, and it is the only
     /// one.
     #[must_use]
-    pub fn interfaces(&self, metric: &str) -> Vec<MeasuredSeries<'a>> {
+    pub fn interfaces(&self, metric: impl AsRef<str>) -> Vec<MeasuredSeries<'a>> {
         let all = self.metric(metric);
         let own: Vec<MeasuredSeries<'a>> =
             all.iter().filter(|series| series.label("netns").is_empty()).copied().collect();

@@ -1,5 +1,5 @@
-//! Families of functions: what kind of work a function does, told by its name. The table is data; a family earns its
-//! place when a remedy follows from it.
+//! Families of functions: the kind of work of a function, by its name. The table is data; a family is listed when a
+//! remedy follows from it.
 
 use super::Frame;
 use serde::{Deserialize, Serialize};
@@ -34,10 +34,10 @@ pub enum Family {
     Media,
 }
 
-/// What tells a family.
+/// A family and the names of its functions.
 struct Row {
     family: Family,
-    /// In plain words, for a table.
+    /// Its title in tables.
     words: &'static str,
     /// Names of functions; `*` stands for any characters.
     names: &'static [&'static str],

@@ -1,4 +1,4 @@
-//! A watched host's rows made easy to ask: series by metric, and what a series comes to over a stretch of the run.
+//! Queries on a watched host's rows: series by metric, and sums, means and quantiles of a series over a part of the run.
 
 use std::collections::HashMap;
 
@@ -7,14 +7,14 @@ use super::{
 };
 use crate::run::RunData;
 
-/// A rate tells of the time since the reading before; how long ago that was is not known where values did not change,
-/// and is taken for this at most.
+/// A rate is the mean since the previous reading; how long ago that was is unknown where values did not change, and is
+/// taken as this at most.
 const PERIOD_US_MAX: i64 = 1_000_000;
 
 /// Longer stretches than a day are looked at for a day.
 const SECONDS_MAX: usize = 86_400;
 
-/// Nothing of a host is larger; what is came from a damaged file or an endpoint that lies, and would drown the rest.
+/// No value of a host is larger; a larger one comes from a damaged file or a wrong endpoint, and is left out.
 const VALUE_MAX: f64 = 1e18;
 
 /// One watched host.
@@ -22,14 +22,14 @@ const VALUE_MAX: f64 = 1e18;
 pub struct Host<'a> {
     /// Which.
     pub id: HostId,
-    /// What is known of it as a whole.
+    /// Its facts.
     pub info: Option<&'a HostInfo>,
-    /// What happened on it.
+    /// Its events.
     pub events: Vec<&'a HostEvent>,
     /// Its profiles.
     pub profiles: Vec<&'a Profile>,
     by_metric: HashMap<&'a str, Vec<MeasuredSeries<'a>>>,
-    /// The part of the run in which it was seen.
+    /// The part of the run in which it was watched.
     pub window: Window,
 }
 
@@ -119,7 +119,7 @@ fn shift_us(unit: Unit, samples: &[HostSample]) -> i64 {
 }
 
 impl<'a> Host<'a> {
-    /// Its name for people.
+    /// Its display name.
     #[must_use]
     pub fn name(&self) -> String {
         match self.info {
@@ -128,10 +128,10 @@ impl<'a> Host<'a> {
         }
     }
 
-    /// All series of a metric.
+    /// All series of a metric: one of the [catalogue](super::catalogue), or by the name that an endpoint or a log gave it.
     #[must_use]
-    pub fn metric(&self, name: &str) -> &[MeasuredSeries<'a>] {
-        self.by_metric.get(name).map_or(&[], Vec::as_slice)
+    pub fn metric(&self, metric: impl AsRef<str>) -> &[MeasuredSeries<'a>] {
+        self.by_metric.get(metric.as_ref()).map_or(&[], Vec::as_slice)
     }
 
     /// Every metric with its series, by name.
@@ -144,17 +144,17 @@ impl<'a> Host<'a> {
 
     /// The largest value of any series of a metric.
     #[must_use]
-    pub fn max(&self, metric: &str) -> Option<f64> {
+    pub fn max(&self, metric: impl AsRef<str>) -> Option<f64> {
         self.metric(metric).iter().filter_map(|series| series.max(self.window)).reduce(f64::max)
     }
 
-    /// A rate's things in the whole window, all series of the metric together.
+    /// The integral of a rate over the whole window, all series of the metric together.
     #[must_use]
-    pub fn total(&self, metric: &str) -> Option<f64> {
+    pub fn total(&self, metric: impl AsRef<str>) -> Option<f64> {
         self.metric(metric).iter().filter_map(|series| series.integral(self.window)).reduce(|a, b| a + b)
     }
 
-    /// What was said with this kind, in order.
+    /// Its events of one kind, in order.
     pub fn events_of(&self, kind: HostEventKind) -> impl Iterator<Item = &'a HostEvent> {
         self.events.iter().copied().filter(move |event| event.kind == kind)
     }
@@ -167,13 +167,13 @@ impl<'a> MeasuredSeries<'a> {
         self.series.labels.get(name).map_or("", String::as_str)
     }
 
-    /// The value that cannot be passed.
+    /// The value that it cannot exceed.
     #[must_use]
     pub fn limit(&self) -> Option<f64> {
         self.series.limit.filter(|limit| limit.is_finite())
     }
 
-    /// The pieces in which the series has one value: begin and end in microseconds, and the value. Only what is known.
+    /// The pieces in which the series has one value: begin and end in microseconds, and the value. Unknown parts are left out.
     fn pieces(&self, window: Window) -> impl Iterator<Item = (i64, i64, f64)> {
         let ends = self.samples.iter().skip(1).map(|next| next.at.0.saturating_sub(self.shift_us));
         let ends = ends.chain(std::iter::once(self.until_us.saturating_add(1)));

@@ -58,6 +58,6 @@ pub struct Profile {
     pub stacks: Vec<Stack>,
     /// Samples that the kernel or the reader had to drop.
     pub samples_lost: u64,
-    /// What was not possible and which right is missing; empty when all was.
+    /// What was not possible, and which permission is missing; empty when all was.
     pub limits: Vec<String>,
 }

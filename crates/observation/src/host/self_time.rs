@@ -1,4 +1,4 @@
-//! What a profile comes to: the time of each thread and function, and what changed between two moments.
+//! A profile added up: the time of each thread and function, and what changed between two moments.
 //!
 //! Self-time is the time in a function itself, without what it calls: it adds up to the whole, and needs no stacks.
 
@@ -88,7 +88,7 @@ impl Change {
 }
 
 impl FamilyTime {
-    /// The share that tells most: with what they called for kinds that are a path ([`Family::is_path`]), else their own.
+    /// The relevant share: with callees for kinds that are a path ([`Family::is_path`]), else their own.
     #[must_use]
     pub fn share(&self) -> f64 {
         if self.family.is_path() { self.within_share } else { self.own_share }

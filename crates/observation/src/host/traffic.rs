@@ -1,23 +1,20 @@
-//! How much of what the network card sent is accounted for.
+//! How much of the bytes sent by the network interfaces is in an access log.
 
-use super::catalogue::NIC_TX_BYTES;
+use super::catalogue::{ACCESS_BYTES, NIC_TX_BYTES};
 use super::measured::Host;
 
-/// The metric of bytes that an access log tells of.
-const ACCESS_BYTES: &str = "access.bytes";
-
-/// Bytes that left, and those of them that a server's access log tells of.
+/// Bytes sent, and those of them that the server's access logs contain.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AccountedTraffic {
-    /// What the server's interfaces sent, bytes: headers of all layers and every other program's traffic are among it.
+    /// Bytes sent by the server's interfaces, with headers of all layers and traffic of all other programs.
     pub sent_bytes: f64,
-    /// What the accounts tell of, bytes: bodies, and response headers where the log has them.
+    /// Bytes in access logs: bodies, and response headers where the log has them.
     pub accounted_bytes: f64,
 }
 
 impl AccountedTraffic {
-    /// The share of what was sent that no account tells of, 0 to 1; `None` where nothing was sent. Where the accounts
-    /// tell of more than was sent it is 0: a connection of an hour is written at its end, so a window that is shorter
+    /// The share of the sent bytes that is in no access log, 0 to 1; `None` where nothing was sent. Where the logs contain
+    /// more than was sent it is 0: a connection of an hour is logged at its end, so a window that is shorter
     /// than the connections may hold more than its own.
     #[must_use]
     pub fn unaccounted_share(&self) -> Option<f64> {
@@ -29,7 +26,7 @@ impl AccountedTraffic {
 /// was seen. `None` where no interface was seen.
 #[must_use]
 pub fn accounted_traffic(host: &Host<'_>) -> Option<AccountedTraffic> {
-    let sent = host.interfaces(NIC_TX_BYTES.name);
+    let sent = host.interfaces(NIC_TX_BYTES);
     let sent_bytes = sent.iter().filter_map(|nic| nic.integral(host.window)).reduce(|a, b| a + b)?;
     Some(AccountedTraffic { sent_bytes, accounted_bytes: host.total(ACCESS_BYTES).unwrap_or(0.0) })
 }

@@ -4,6 +4,8 @@ use std::net::SocketAddr;
 use std::time::Instant;
 
 use throng_observation::{Failure, RefusedDestination};
+use throng_scenario::{Secret, TurnHost, TurnServer, TurnUri};
+use url::Url;
 
 mod response_deadline;
 mod said;
@@ -22,7 +24,6 @@ mod tests;
 
 pub use self::names::RunMark;
 use crate::participant::{Channel, ChannelError, FetchId, Message, Open, Opening, Request, Response, Why};
-use crate::webrtc::relay::{TurnHost, TurnUri};
 
 /// One server's way to exchange offer, answer and candidates; sans-IO, as the participant that owns it.
 ///
@@ -112,12 +113,19 @@ pub struct RelayServer {
     /// Long-term credential user name.
     pub username: String,
     /// Long-term credential password.
-    pub credential: String,
+    pub credential: Secret,
     /// The URL's host is a name, and the one that signalling itself speaks with: its address is known.
     pub is_signalling_host: bool,
 }
 
 impl RelayServer {
+    /// The TURN server of a scenario, for participants of `target`.
+    #[must_use]
+    pub fn of_scenario(turn: &TurnServer, password: Secret, target: &Url) -> Self {
+        let (url, username) = (turn.uri.clone(), turn.username.clone());
+        Self { url, username, credential: password, is_signalling_host: false }.beside(target.host_str())
+    }
+
     /// The same, having compared its host with that of the signalling server.
     #[must_use]
     pub fn beside(mut self, signalling_host: Option<&str>) -> Self {

@@ -1,7 +1,7 @@
-//! What the participants of a run are called where those of other runs may be.
+//! Names of a run's participants in rooms that other runs may use too.
 
-/// The mark of a run, put behind the names of its participants on the wire: two runs in one room neither throw each other
-/// out nor take each other's people for their own. Within the run names go without it. The default marks nothing.
+/// A suffix of the names of a run's participants on the wire: two runs in one room neither throw each other out nor take
+/// each other's participants for their own. Within the run names have no suffix. The default adds none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunMark(Option<String>);
 
@@ -12,13 +12,13 @@ impl RunMark {
         Self(Some(format!("-{letters}")))
     }
 
-    /// What somebody of this run of that name is called on the wire.
+    /// The name on the wire of this run's participant `name`.
     #[must_use]
     pub fn put(&self, name: &str) -> String {
         [name, self.0.as_deref().unwrap_or_default()].concat()
     }
 
-    /// The name within the run of who is called so on the wire: somebody else's stays as it is.
+    /// The name within the run of the participant `called` on the wire; a name without the suffix stays as it is.
     #[must_use]
     pub fn take<'a>(&self, called: &'a str) -> &'a str {
         self.0.as_deref().and_then(|mark| called.strip_suffix(mark)).unwrap_or(called)

@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use throng_observation::{Failure, FailureReason};
+use throng_scenario::Secret;
 use url::Url;
 
 use super::response_deadline::{ANSWER_WITHIN, ResponseDeadline};
@@ -58,7 +59,7 @@ enum State {
     Idle,
     Opening(ResponseDeadline),
     AwaitingOffer(ResponseDeadline),
-    /// The offer is with the participant, who will answer.
+    /// The participant has the offer and will answer.
     Answering(Session),
     Playing(Session),
     Over,
@@ -156,7 +157,7 @@ impl Ome {
         let mut announced: Vec<RelayServer> = Vec::new();
         for server in servers.take(LIST_MAX) {
             let username = server.username.or(server.user_name).unwrap_or_default();
-            let credential = server.credential.unwrap_or_default();
+            let credential = Secret::new(server.credential.unwrap_or_default());
             for url in server.urls.into_vec().into_iter().take(LIST_MAX) {
                 // A STUN server tells a viewer nothing that its own checks do not.
                 if !url.starts_with("turn:") && !url.starts_with("turns:") {

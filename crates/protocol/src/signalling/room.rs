@@ -1,5 +1,5 @@
-//! How a participant of a conference and its server agree: several peer connections over one signalling channel, and who
-//! is to be seen on which. One adapter a file, behind [`RoomSignalling`].
+//! How a participant of a conference and its server agree: several peer connections over one signalling channel, and
+//! whose streams each of them carries. One adapter a file, behind [`RoomSignalling`].
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -19,15 +19,15 @@ impl PeerId {
     pub const PUBLISHER: Self = Self(0);
 }
 
-/// Whom a participant wants to see or hear.
+/// Which senders a participant wants media of one kind from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Subscription {
-    /// Everybody.
+    /// All senders.
     #[default]
     All,
-    /// Nobody.
+    /// No sender.
     Nobody,
-    /// Those of these names.
+    /// The senders of these names.
     Named(BTreeSet<String>),
 }
 
@@ -46,9 +46,9 @@ impl Subscription {
 /// What a participant subscribes to, separately for sound and pictures.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Subscriptions {
-    /// Whom it hears.
+    /// The senders that it hears.
     pub audio: Subscription,
-    /// Whom it sees.
+    /// The senders that it sees.
     pub video: Subscription,
 }
 
@@ -68,7 +68,7 @@ impl Subscriptions {
 pub struct RoomStream {
     /// `a=mid` of its media section.
     pub mid: String,
-    /// The name of who sends it; `None` while nobody does.
+    /// The name of its sender; `None` while there is none.
     pub from: Option<String>,
     /// Whoever sends it is mute, as far as the server says so: nothing is to come for the time being.
     pub is_muted: bool,
@@ -168,7 +168,7 @@ pub enum RoomOutput {
     Streams(PeerId, Vec<RoomStream>),
     /// Of what the section `a=mid` of a peer connection brings, the server forwards this layer from here on.
     LayerSent(PeerId, String, Layer),
-    /// Who else is in the room and sends, by name, whenever that changes.
+    /// The names of the other senders in the room, whenever they change.
     Publishers(BTreeSet<String>),
     /// The server wants nothing of a kind from us any more, or lets us send it again.
     Muted(MediaKind, bool),

@@ -1,5 +1,5 @@
-//! WHIP: publishing a stream by WebRTC over HTTP (RFC 9725). The dialogue is WHEP's; here it carries a participant who
-//! sends, so that cohorts of publishers need nothing of their own.
+//! WHIP: publishing a stream by WebRTC over HTTP (RFC 9725). The dialogue is that of WHEP, behind
+//! [`RoomSignalling`], so that publishers are ordinary members.
 
 use std::time::Instant;
 
@@ -14,12 +14,12 @@ pub struct Whip {
     dialogue: Whep,
     /// Gives it a token of its own, where the server is a LiveKit and we have its API key.
     access: Option<Access>,
-    /// The answer, which follows the word that the server took us.
+    /// The answer, which follows [`RoomOutput::Joined`].
     answer: Option<String>,
 }
 
 impl Whip {
-    /// One who has not begun. `config.flow` is taken for granted.
+    /// A publisher that has not begun. `config.flow` is overwritten.
     #[must_use]
     pub fn new(config: Config, access: Option<Access>) -> Self {
         Self { dialogue: Whep::new(Config { flow: Flow::Publish, ..config }), access, answer: None }

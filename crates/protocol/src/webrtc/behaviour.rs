@@ -1,5 +1,5 @@
-//! What a participant does in a meeting because of who speaks and of what the scenario's script says: when it speaks, whom
-//! it wants to see and hear, when it is mute, when its picture is a shared screen. It knows nothing of connections.
+//! What a participant of a conference does, by the conversation and the scenario's script: when it speaks, which senders it
+//! subscribes to, when it is muted, when it shares a screen. It knows no connections.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -12,28 +12,28 @@ use super::sender::Ladder;
 use crate::participant::Why;
 use crate::signalling::room::{Subscription, Subscriptions};
 
-/// More people than this are not told apart in a room.
+/// Further participants of a room are not followed.
 const PEOPLE_MAX: usize = 4_096;
 
-/// How often somebody speaks, by name, beside others of weight 1.
+/// How often a participant of that name speaks, relative to others of weight 1.
 pub type Weights = Arc<dyn Fn(&str) -> u32 + Send + Sync>;
 
-/// How a participant behaves in a state.
+/// How a participant behaves in a conference.
 #[derive(Clone)]
 pub struct Behaviour {
     /// The name by which the others know it.
     pub name: String,
     /// Its intended join, since the start of the run.
     pub joins_at: Duration,
-    /// Who speaks when; `None` for everybody all the time.
+    /// The turns to speak; `None` if everybody speaks all the time.
     pub conversation: Option<Conversation>,
     /// How often each speaks.
     pub weights: Weights,
     /// It sends sound, so that it may get a turn.
     pub has_voice: bool,
-    /// Whom it sees.
+    /// The senders whose video it subscribes to.
     pub video: SubscribePolicy,
-    /// Whom it hears.
+    /// The senders whose audio it subscribes to.
     pub audio: SubscribePolicy,
     /// What it does when.
     pub script: Vec<ScriptStep>,
@@ -41,20 +41,20 @@ pub struct Behaviour {
     pub pictures: Vec<Ladder>,
 }
 
-/// What becomes different.
+/// A change of behaviour.
 #[derive(Clone, Debug)]
 pub(super) enum Change {
     /// It speaks from here on, or is silent.
     Talk(bool),
-    /// Whom it receives from here on.
+    /// It subscribes to these from here on.
     Subscribe(Subscriptions),
-    /// It sends this kind no more, or again.
+    /// It mutes or unmutes this kind.
     Mute(MediaKind, bool),
     /// Its picture from here on.
     Show(Ladder),
 }
 
-/// A participant's place in the state.
+/// How far a participant's behaviour has come.
 pub(super) struct BehaviourState {
     behaviour: Behaviour,
     /// The start of the run.
@@ -78,7 +78,7 @@ pub(super) struct BehaviourState {
 }
 
 impl Behaviour {
-    /// Whom it receives before anybody is known.
+    /// Its subscriptions before any sender is known.
     #[must_use]
     pub fn subscriptions(&self) -> Subscriptions {
         let subscription = |whom| match whom {
@@ -120,7 +120,7 @@ impl BehaviourState {
         self.zero = intended_at.checked_sub(self.behaviour.joins_at).or(Some(intended_at));
     }
 
-    /// Who else is in the room.
+    /// The other senders in the room.
     pub(super) fn people(&mut self, people: BTreeSet<String>) {
         self.people = people;
         while self.people.len() > PEOPLE_MAX {
@@ -155,7 +155,7 @@ impl BehaviourState {
         self.followed = at;
         while let Some(turn) = self.next.filter(|turn| turn.begins_at <= at) {
             self.latest = turn.number;
-            // Who joins late passes over what was said before.
+            // A participant that joins late passes over earlier turns.
             if turn.ends_at > at {
                 self.open.push_back(turn);
             }

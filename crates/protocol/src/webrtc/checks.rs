@@ -1,4 +1,4 @@
-//! How connectivity checks are paced, and whose answer to them counts.
+//! The pace of connectivity checks, and which answers to them count.
 //!
 //! *Before a pair works.* str0m repeats a check after 250 ms, 500 ms and so on; a server that is ready a moment after its
 //! answer to the offer is then found a quarter of a second late. A browser asks every 48 ms (libwebrtc's
@@ -34,7 +34,7 @@ pub(super) type Pair = (SocketAddr, SocketAddr);
 /// A STUN transaction (RFC 8489 section 5).
 type Transaction = [u8; 12];
 
-/// What a datagram that came is to us.
+/// What an arrived datagram means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Arrival {
     /// To be taken in.
@@ -42,7 +42,7 @@ pub(super) enum Arrival {
     /// An answer to what was asked of another address, or that came to another of ours: such a check has failed (RFC 8445
     /// section 7.2.5.2.1).
     Elsewhere {
-        /// Who was asked.
+        /// The address that was asked.
         asked: SocketAddr,
     },
     /// An answer to nothing that is open: repeated, too late, or made up.

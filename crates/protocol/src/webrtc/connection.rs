@@ -113,7 +113,7 @@ pub(super) struct Connection {
     /// The signalling server's address, once known.
     server: Option<SocketAddr>,
     outgoing: Vec<Outgoing>,
-    /// Who sends what, by media section.
+    /// The senders of the streams, by media section.
     streams: Vec<RoomStream>,
     /// The layer that was asked for last.
     wanted_layer: Option<Layer>,

@@ -1,5 +1,5 @@
-//! The member of a conference: publishes what it has, receives whom it wants, over as many peer connections as its
-//! signalling asks for.
+//! The member of a conference: it publishes, and receives the senders that it subscribes to, over as many peer connections as
+//! its signalling asks for.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -17,15 +17,15 @@ use crate::participant::{Input, Opening, Output, Participant, Why};
 use crate::signalling::room::{PeerId, RoomInput, RoomOutput, RoomSignalling};
 use crate::signalling::{RelayServer, SIGNALLING};
 
-/// More peer connections than this one participant does not make, whatever the server says.
+/// The most peer connections that a participant makes, whatever the server asks for.
 const PEERS_MAX: usize = 1_024;
 /// TURN servers that are remembered for connections to come.
 const RELAYS_MAX: usize = 8;
 /// Longer than any run.
 const NEVER: Duration = Duration::from_secs(10 * 365 * 86_400);
-/// A server that throws somebody out, ends a room or shuts down closes DTLS at once, and says why on another way: so long is
-/// waited for its word before lost media is the reason.
-const WORD_WITHIN: Duration = Duration::from_secs(1);
+/// A server that throws a participant out, ends a room or shuts down closes DTLS at once and says why by signalling: the time
+/// that a member waits for that reason before it reports lost media.
+const REASON_WITHIN: Duration = Duration::from_secs(1);
 /// Track numbers that each peer connection has to itself where there are several that receive.
 const TRACKS_EACH: u16 = 8;
 
@@ -34,7 +34,7 @@ const TRACKS_EACH: u16 = 8;
 pub struct MemberOptions {
     /// How it connects.
     pub participant: ParticipantOptions,
-    /// What it sends; empty for one who only receives.
+    /// What it sends; empty for a member that only receives.
     pub outgoing: Vec<Outgoing>,
     /// How it behaves.
     pub behaviour: Behaviour,
@@ -56,8 +56,8 @@ pub struct Member {
     peers: BTreeMap<PeerId, Connection>,
     /// The TURN servers that signalling announced.
     relays: Vec<RelayServer>,
-    /// How many of the wishes for layers were told.
-    wishes_told: usize,
+    /// How many of the layer requests were made.
+    layers_requested: usize,
     /// Phases that were reached; each counts once, by whichever connection comes first.
     reached: Vec<Phase>,
     outputs: VecDeque<Output>,
@@ -83,7 +83,7 @@ enum State {
 }
 
 impl Member {
-    /// A member who joins by `signalling`.
+    /// A member that joins by `signalling`.
     #[must_use]
     pub fn new(signalling: Box<dyn RoomSignalling>, options: MemberOptions) -> Self {
         Self {
@@ -97,7 +97,7 @@ impl Member {
             server: None,
             peers: BTreeMap::new(),
             relays: Vec::new(),
-            wishes_told: 0,
+            layers_requested: 0,
             reached: Vec::new(),
             outputs: VecDeque::new(),
         }
@@ -134,7 +134,7 @@ impl Member {
             RoomOutput::Joined => {
                 if matches!(self.state, State::Joining { .. }) {
                     self.state = State::Present;
-                    self.wish(now);
+                    self.request_layers(now);
                 }
             }
             RoomOutput::WantOffer(id) => {
@@ -196,19 +196,19 @@ impl Member {
         }
     }
 
-    /// When the next wish for a layer is to be told.
-    fn next_wish_at(&self) -> Option<Instant> {
-        let wish = self.layers.get(self.wishes_told)?;
-        self.started_at?.checked_add(wish.after).filter(|_| matches!(self.state, State::Present))
+    /// When the next layer request is due.
+    fn next_layer_request_at(&self) -> Option<Instant> {
+        let request = self.layers.get(self.layers_requested)?;
+        self.started_at?.checked_add(request.after).filter(|_| matches!(self.state, State::Present))
     }
 
-    /// Tells the wishes that are due.
-    fn wish(&mut self, now: Instant) {
-        while self.next_wish_at().is_some_and(|at| now >= at) {
-            let Some(wish) = self.layers.get(self.wishes_told).copied() else { return };
-            self.wishes_told += 1;
-            self.peers.values_mut().for_each(|connection| connection.layer_asked(now, wish.layer));
-            self.tell(now, RoomInput::Layer(wish.layer));
+    /// Makes the layer requests that are due.
+    fn request_layers(&mut self, now: Instant) {
+        while self.next_layer_request_at().is_some_and(|at| now >= at) {
+            let Some(request) = self.layers.get(self.layers_requested).copied() else { return };
+            self.layers_requested += 1;
+            self.peers.values_mut().for_each(|connection| connection.layer_asked(now, request.layer));
+            self.tell(now, RoomInput::Layer(request.layer));
         }
     }
 
@@ -320,7 +320,7 @@ impl Member {
             .any(|(other, connection)| *other != id && *other != PeerId::PUBLISHER && !connection.is_over());
         if id == PeerId::PUBLISHER || !others {
             if matches!(self.state, State::Present) && failure.reason == FailureReason::MediaLost {
-                self.state = State::MediaLost { by: now + WORD_WITHIN, failure };
+                self.state = State::MediaLost { by: now + REASON_WITHIN, failure };
                 return;
             }
             return self.part(now, Outcome::Failed(failure), false);
@@ -401,7 +401,7 @@ impl Member {
             }
             after = Bound::Excluded(id);
         }
-        self.wish(now);
+        self.request_layers(now);
         match &self.state {
             State::Joining { by } if now >= *by => {
                 let failure =
@@ -425,7 +425,7 @@ impl Member {
             State::Joining { by } => Some((*by, "signalling overdue")),
             State::MediaLost { by, .. } => Some((*by, "signalling's word on why the media is gone")),
             State::Leaving { by, .. } => Some((*by, "goodbye overdue")),
-            _ => self.next_wish_at().map(|at| (at, "layer to ask for")),
+            _ => self.next_layer_request_at().map(|at| (at, "layer to ask for")),
         };
         let peers = self.peers.values().filter_map(Connection::next_deadline);
         let is_there = matches!(self.state, State::Joining { .. } | State::Present);
@@ -490,7 +490,7 @@ impl Participant for Member {
     }
 
     fn prefetch(&self) -> u64 {
-        // Who has a connection for each sender of a room does not hear of all at once.
+        // With a connection for each sender, they do not all receive at once.
         self.peers.values().take(2).fold(0, |sum, connection| sum ^ connection.prefetch())
     }
 }

@@ -1,4 +1,4 @@
-//! What viewers and members of conferences have in common: whom they may reach, by which servers, how long a step may take.
+//! What viewers and members of conferences have in common: allowed addresses, STUN and TURN servers, timeouts.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;

@@ -1,7 +1,7 @@
-//! Whom a connection listens to. A peer is heard from its candidates alone: those that it named, and those from which it
-//! sent a check that we answered (peer-reflexive, RFC 8445 section 7.3.1.3). Browsers drop whatever else comes, so a
-//! server that answers or sends from another address plays to none of them. It also remembers which of its candidates may
-//! not be sent to, because both are why a connection does not come about.
+//! The addresses that a connection accepts packets from: candidates that the peer named, and those from which it sent a check
+//! that we answered (peer-reflexive, RFC 8445 section 7.3.1.3). Browsers drop packets from other addresses, so a server that
+//! answers or sends from one plays to no browser. The peer's candidates that may not be sent to are remembered too: both
+//! explain why a connection is not established.
 
 use std::net::SocketAddr;
 
@@ -12,7 +12,7 @@ const KNOWN_MAX: usize = 64;
 #[derive(Debug, Default)]
 pub(super) struct PeerAddresses {
     known: Vec<SocketAddr>,
-    /// Who was asked and from where the answer came, the first time that these were not the same.
+    /// The address that was asked and the one that answered, the first time that they differed.
     answered_elsewhere: Option<(SocketAddr, SocketAddr)>,
     /// The first other address that DTLS or media came from, and how many datagrams came from any.
     stranger: Option<SocketAddr>,

@@ -1,4 +1,4 @@
-//! The media path of a viewer: decrypts a packet, finds its track, tells the track's meter. Nothing here allocates, logs
+//! The receive path of a connection: decrypts a packet, finds its track, feeds the track's meter. Nothing here allocates, logs
 //! or locks for a packet of a stream that is known.
 
 use std::time::{Duration, Instant};
@@ -65,14 +65,14 @@ enum Role {
     Ignored,
 }
 
-/// Whether somebody sends on a track. A server may hand one from sender to sender.
+/// Whether a track has a sender. A server may move a track from sender to sender.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum SenderState {
-    /// Somebody does.
+    /// It has one.
     Active,
-    /// Somebody will; the next packet is the first of theirs.
+    /// It will have one; the next packet is the first of that sender.
     Awaited,
-    /// Nobody does; what still comes was on its way before.
+    /// It has none; packets that still come were under way before.
     Absent,
 }
 
@@ -94,7 +94,7 @@ pub(super) struct Track {
 }
 
 impl Track {
-    /// Whether it is measured and reported on: nobody asks for a picture that nobody sends.
+    /// Whether it is measured and reported on: no key frame is requested of a track without a sender.
     pub(super) fn has_sender(&self) -> bool {
         self.sender_state == SenderState::Active
     }
@@ -208,7 +208,7 @@ impl Receiver {
             Role::Ignored => return,
         };
         let Some(track) = self.tracks.get_mut(at_track) else { return };
-        // What was never agreed on plays nowhere: who gets nothing else has no media.
+        // Media that was never negotiated plays nowhere: alone, it counts as none.
         self.last_media_at = Some(arrived_at);
         let Ok(payload) = header.payload(plain) else {
             track.meter.discarded();

@@ -1,8 +1,7 @@
-//! At which address others see us: a server-reflexive candidate (RFC 8445 section 5.1.1.2), asked of a STUN server (RFC 8489)
-//! over the socket of the media.
+//! Gathers a server-reflexive candidate (RFC 8445 section 5.1.1.2) from a STUN server (RFC 8489) over the media socket.
 //!
 //! Not every signalling takes candidates after a description, so offer and answer wait for the STUN server: until it answers,
-//! or for [`WAIT`]. Where it is silent, there are the host candidates.
+//! or for [`WAIT`]. If it does not answer, the host candidates are used alone.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
@@ -12,9 +11,9 @@ use aws_lc_rs::rand;
 use super::checks::{is_answer, mapped_address};
 use crate::participant::Transmit;
 
-/// How long a description waits: a join is not to last much longer for a server that is not there.
+/// How long a description waits: a STUN server that does not answer must not delay a join much.
 const WAIT: Duration = Duration::from_millis(500);
-/// So long after the first request the second goes out, as in libwebrtc (`STUN_INITIAL_RTO`). The 500 ms of RFC 8489 section
+/// The time from the first request to the second, as in libwebrtc (`STUN_INITIAL_RTO`). The 500 ms of RFC 8489 section
 /// 6.2.1 would leave none within [`WAIT`] where the first is lost.
 const FIRST_REPEAT: Duration = Duration::from_millis(250);
 

@@ -548,8 +548,8 @@ fn guarded<T>(text: &str, agree: impl FnOnce(&str) -> Result<T, String>) -> Resu
         .map_err(SessionError::Sdp)
 }
 
-/// An offer whose peer leaves it to us who begins DTLS, as one that wants us to. Who answers is to begin (RFC 5763 section
-/// 5), as every browser does; str0m would wait for the server, which then had another part than real viewers give it.
+/// Rewrites an offer that leaves the DTLS role to us into one that makes us the client. The answerer is to begin DTLS (RFC 5763
+/// section 5), as every browser does; str0m would wait for the server, which would then have another role than with browsers.
 fn left_to_us(offer: &str) -> String {
     offer.replace("a=setup:actpass", "a=setup:passive")
 }

@@ -1,6 +1,7 @@
 //! Relays: their URLs, and the frames of a stream from one.
 
-use throng_protocol::webrtc::relay::{Frames, RelayTransport, TurnHost, TurnUri, is_turn_frame};
+use throng_protocol::webrtc::relay::{Frames, is_turn_frame};
+use throng_scenario::{RelayTransport, TurnHost, TurnUri};
 
 /// TURN: the bytes as a URL, and as a stream that may be cut anywhere without changing its frames.
 pub(crate) fn relay(bytes: &[u8]) {

@@ -41,7 +41,7 @@ const STARVED_RATIO_MAX: f64 = 0.25;
 /// How long after media stops a browser may take to call its connection failed: ICE consent lasts 30 s (RFC 7675 5.1).
 const FAILS_AFTER_S: i64 = 30;
 
-/// What the browsers say of the crowd's figures.
+/// Whether the browsers agree with the crowd's figures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CanaryJudgement {
@@ -119,7 +119,7 @@ pub(super) fn bound(figure: &str, browser: &Side, virtual_: &Side, joins: u64) -
     }
     // One stall on either side, and one for each who joins meanwhile: he waits for his first key frame.
     let stalls = STALL_S * (1.0 / of_browsers + (1.0 + joins as f64) / of_crowd);
-    // Two that both fare badly seldom fare alike: as much again as the better one's trouble.
+    // Two sides with trouble seldom have the same trouble: allow as much again as the better one's.
     match figure {
         "fps" => {
             let (fps, virtual_fps) = (browser.fps()?, virtual_.fps()?);
@@ -143,7 +143,7 @@ pub(super) fn bound(figure: &str, browser: &Side, virtual_: &Side, joins: u64) -
     }
 }
 
-/// How `row` is disputed, for people.
+/// How `row` is disputed, in words.
 pub(super) fn said(row: &Agreement) -> String {
     let name = row.name();
     format!("{name} {} in a browser, {} in the crowd", row.shown(row.browser), row.shown(row.virtual_))
@@ -190,7 +190,7 @@ fn chance(count: usize, all: usize, ratio: f64) -> f64 {
     1.0 - fewer
 }
 
-/// Why nothing could be told.
+/// Why no comparison was possible.
 pub(super) fn unknown(run: &RunData, compared: usize, left_out: usize) -> Vec<String> {
     let mut reasons = Vec::new();
     if left_out > 0 {

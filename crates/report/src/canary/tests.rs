@@ -202,10 +202,10 @@ fn words_and_page_show_both_and_only_where_there_were_browsers() {
     assert!(words.contains("browser 1 failed: its page"), "{words}");
     assert!(words.contains("DISPUTED: 1 of 2 browsers failed"), "{words}");
     let page = crate::html::render(&run, &summary);
-    assert!(page.contains("<h2>Browsers beside the crowd</h2>") && page.contains("&lt;b&gt;crashed"));
+    assert!(page.contains("<h2>Browsers compared with the crowd</h2>") && page.contains("&lt;b&gt;crashed"));
     assert!(!page.contains("<b>crashed"));
     let none = crate::summarise(&example::healthy(5, 10), &[], Duration::ZERO);
-    assert!(none.canary.is_none() && !crate::html::render(&run, &none).contains("Browsers beside"));
+    assert!(none.canary.is_none() && !crate::html::render(&run, &none).contains("Browsers compared"));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What all together sent into the server against what came out of it, second by second, and what should have come out.
+//! The rates of all participants together into the server and out of it, second by second, and the expected rate out.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -10,7 +10,7 @@ use throng_scenario::{Role, SubscribePolicy};
 use super::roles;
 
 /// UDP and IPv4 headers of a packet that was sent, bytes; what is received is counted with them.
-const HEADERS_BYTES: u64 = 28;
+const HEADERS_BYTES: u64 = throng_observation::units::udp_header_bytes(true) as u64;
 /// Seconds over which rates are compared: a second alone has too many or too few key frames in it.
 const WINDOW: usize = 5;
 /// Seconds after somebody came, left or failed that are not held against what was due: who has just come is still
@@ -46,12 +46,12 @@ pub(crate) struct Flow {
     standstills: Vec<Range<usize>>,
 }
 
-/// What came out while the crowd stood still.
+/// The rate out of the server while no participant joined or left.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Delivered {
-    /// What was due, bits per second.
+    /// The expected rate, bits per second.
     pub(crate) expected_bps: f64,
-    /// What came out ÷ what was due.
+    /// Rate out ÷ expected rate.
     pub(crate) ratio: f64,
 }
 

@@ -1,14 +1,12 @@
-//! Who received whom in a conference: a cell for each (from, to) and kind. A lesson of 25 has 600 pictures to show; that one
-//! pupil never sees another is in no mean. Five who cannot join take 220 of the 600 away, so that streams are counted against
-//! the plan too: between those who did join all may be well.
+//! The streams of a conference: a cell for each (sender, receiver) and kind. A conference of 25 has 600 video streams; one
+//! stream that never arrives shows in no mean. Five participants that cannot join remove 220 of the 600, so streams are
+//! counted against the plan too: between the participants that joined all may be well.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use throng_observation::run::{ParticipantId, ParticipantRow, RunData, TrackRow};
 use throng_observation::{MediaKind, RunTime};
 use throng_scenario::{Role, Scenario, SubscribePolicy};
-
-use crate::figures::{freeze_ratio, loss_ratio};
 
 mod flow;
 mod planned;
@@ -21,23 +19,23 @@ mod summary;
 pub(crate) use summary::summarise;
 pub use summary::{Conference, ConferenceMedia, ConferencePair, FlowSummary};
 
-/// What the participants of a conference received of each other.
+/// The streams that the participants of a conference received from each other.
 pub(crate) struct Matrix<'a> {
-    /// Who took part or was to, in the order of their numbers.
+    /// Participants, connected or planned, in the order of their numbers.
     pub(crate) members: Vec<Member<'a>>,
-    /// The streams that came, or should have come.
+    /// The streams that arrived, or were expected.
     pub(crate) cells: BTreeMap<(MediaKind, ParticipantId, ParticipantId), Cell<'a>>,
     /// Whether it is known which streams should have come.
     pub(crate) knows_roles: bool,
-    /// Whether it is known who was to be there, and how long.
+    /// Whether the planned participants and their stays are known.
     pub(crate) knows_plan: bool,
 }
 
-/// Somebody who took part, or was to.
+/// A participant, connected or planned.
 pub(crate) struct Member<'a> {
     pub(crate) row: &'a ParticipantRow,
     role: Role,
-    /// When it was there: from its connection to its end; `None` for who never connected.
+    /// From its connection to its end; `None` when it never connected.
     there: Option<Stay>,
     /// When it was to be there, whatever became of it; `None` where that is not known.
     planned: Option<Stay>,
@@ -48,11 +46,11 @@ pub(crate) struct Member<'a> {
 pub(crate) struct Cell<'a> {
     /// It should have come: both were there, one sent and the other wanted all.
     pub(crate) is_expected: bool,
-    /// It was to come: the same of those who were to be there, whether they came or failed.
+    /// Whether it was planned: expected, had all participants joined as planned.
     pub(crate) is_planned: bool,
     /// Since when both were there.
     pub(crate) since: Option<RunTime>,
-    /// What came.
+    /// The received track.
     pub(crate) track: Option<&'a TrackRow>,
 }
 
@@ -68,7 +66,7 @@ impl Cell<'_> {
     }
 
     pub(crate) fn loss_ratio(&self) -> Option<f64> {
-        loss_ratio(&self.track?.counters)
+        self.track?.counters.loss_ratio()
     }
 
     /// The 95th percentile of delay: from capture to arrival where that is known, else above the stream's own floor.
@@ -79,7 +77,7 @@ impl Cell<'_> {
     }
 
     pub(crate) fn freeze_ratio(&self) -> Option<f64> {
-        freeze_ratio(&self.track?.counters)
+        self.track?.counters.freeze_ratio()
     }
 
     pub(crate) fn freeze_count(&self) -> u64 {
@@ -110,9 +108,9 @@ impl Member<'_> {
 }
 
 impl<'a> Matrix<'a> {
-    /// The matrix of a run; `None` where nobody received anybody by name and nobody sent.
+    /// The matrix of a run; `None` where no track has a named sender and no participant sent.
     pub(crate) fn of(run: &'a RunData) -> Option<Self> {
-        // Who publishes at a URL of its own is no member of what the others receive.
+        // A participant that publishes at a URL of its own is no member of the conference.
         let is_split = |scenario: Scenario| scenario.crowd.iter().any(|cohort| cohort.target.is_some());
         if run.sent.is_empty() || scenario(run).is_some_and(is_split) {
             return None;
@@ -153,7 +151,7 @@ impl<'a> Matrix<'a> {
                 let both = |one: Option<Stay>, other: Option<Stay>| Some(one?.and(other?));
                 let (there, planned) = (both(from.there, to.there), both(from.planned, to.planned));
                 let is_expected = there.is_some_and(Stay::is_long);
-                // Who is let out later than planned may make more of it than was planned.
+                // A participant that leaves later than planned may have more streams than planned.
                 let is_planned = self.knows_plan && (is_expected || planned.is_some_and(Stay::is_long));
                 if !is_expected && !is_planned {
                     continue;
@@ -211,7 +209,7 @@ impl<'a> Matrix<'a> {
         self.cells.iter().filter_map(of_kind)
     }
 
-    /// Everybody who is in a cell, in order.
+    /// All participants of a kind's cells, in order.
     pub(crate) fn people(&self, kind: MediaKind) -> Vec<ParticipantId> {
         let both: BTreeSet<ParticipantId> = self.of_kind(kind).flat_map(|(from, to, _)| [from, to]).collect();
         both.into_iter().collect()

@@ -1,4 +1,4 @@
-//! What the crowd was to send into the server by the plan: N × b, second by second.
+//! The planned rate of the crowd into the server: N × b, second by second.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use throng_observation::run::{CohortId, RunData};
 use throng_scenario::{Plan, Share};
 
 /// Bits per second on the wire that were to go into the server in each of `seconds`. `None` where the scenario cannot be
-/// read any more, where somebody's rate is not in it (a recording has its own), and of a search, whose crowd nobody planned.
+/// read any more, where a participant's rate is not in it (a recording has its own), and for a search, whose crowd is not planned.
 pub(crate) fn planned_in_bps(run: &RunData, seconds: &[i64]) -> Option<Vec<f64>> {
     if !run.holds.is_empty() {
         return None;
@@ -41,7 +41,7 @@ pub(crate) fn planned_in_bps(run: &RunData, seconds: &[i64]) -> Option<Vec<f64>>
     Some(seconds.iter().map(at_end_of).collect())
 }
 
-/// What one participant of a cohort sends; `None` where that is assumed.
+/// The rate of one participant of a cohort; `None` where it is assumed.
 fn bits_of_one(plan: &Plan, cohort: CohortId) -> Option<f64> {
     let mut alone = plan.clone();
     alone.canary = None;
@@ -75,7 +75,7 @@ mod tests {
         for (planned, times) in four.iter().zip(expect) {
             assert!((planned - times * b).abs() < 1.0, "{four:?}");
         }
-        // Who leaves takes it along.
+        // A participant that leaves stops sending.
         let short = planned("[crowd]\nsize = 1\nstay = \"4s\"\n[run]\nduration = \"10s\"\n").unwrap();
         assert!((short[4] - b).abs() < 1.0 && short[6].abs() < 1.0, "{short:?}");
     }

@@ -1,13 +1,13 @@
-//! When somebody was there, and when they were to be there.
+//! When a participant was connected, and when it was planned to be.
 
 use throng_observation::run::{ParticipantRow, RunData};
 use throng_observation::{Phase, RunTime};
 use throng_scenario::Join;
 
-/// A stream that two people had less time than this for is not expected to have come.
+/// A stream between two participants that were connected together for less than this is not expected.
 const OVERLAP_MIN_US: i64 = 5_000_000;
 
-/// A time in which somebody, or two people, are there.
+/// A time in which a participant, or two of them, are connected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stay {
     pub(super) from: RunTime,
@@ -15,14 +15,14 @@ pub(super) struct Stay {
 }
 
 impl Stay {
-    /// From its connection to its end; `None` for who never connected.
+    /// From its connection to its end; `None` when it never connected.
     pub(super) fn seen(run: &RunData, row: &ParticipantRow) -> Option<Self> {
         let from = *row.reached.get(&Phase::DtlsConnected)?;
         let planned_end = RunTime(run.info.planned_duration_us);
         Some(Self { from, until: row.ended_at.or(run.ended_at).unwrap_or(planned_end) })
     }
 
-    /// The time in which both are there.
+    /// The time in which both are connected.
     pub(super) fn and(self, other: Self) -> Self {
         Self { from: self.from.max(other.from), until: self.until.min(other.until) }
     }
@@ -33,15 +33,14 @@ impl Stay {
     }
 }
 
-/// How long everybody was to stay.
+/// The planned stays of all participants.
 pub(super) struct PlannedStays {
     joins: Vec<Join>,
     end: RunTime,
 }
 
 impl PlannedStays {
-    /// `None` where the scenario cannot be read any more, and of a search: it calls and dismisses as it goes, so that
-    /// nobody's stay was planned.
+    /// `None` where the scenario is unreadable, and for a search: it starts and ends participants as it goes, without a plan.
     pub(super) fn of(run: &RunData) -> Option<Self> {
         if !run.holds.is_empty() {
             return None;
@@ -51,7 +50,7 @@ impl PlannedStays {
         Some(Self { joins, end: run.ended_at.map_or(planned_end, |ended_at| ended_at.min(planned_end)) })
     }
 
-    /// From its intended join to when it was to leave, or to the run's end.
+    /// From its intended join to its planned leave, or to the run's end.
     pub(super) fn stay(&self, row: &ParticipantRow) -> Stay {
         let join = self.joins.get(row.participant.0 as usize).filter(|join| join.cohort == row.cohort);
         let leaves = join.and_then(|join| join.leave_at).and_then(|at| i64::try_from(at.as_micros()).ok());

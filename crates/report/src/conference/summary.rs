@@ -8,24 +8,24 @@ use throng_observation::units::bit_rate;
 
 use super::{Cell, Flow, Matrix, Member};
 
-/// The worst streams that are told one by one.
+/// The number of worst streams in the list.
 const WORST: usize = 20;
 
-/// Who received whom in a conference. All of it is in `conference.csv`.
+/// The streams between the participants of a conference. `conference.csv` lists all of them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Conference {
     /// Participants whose transport was up.
     pub members: u64,
-    /// Participants who were to be there for 5 s and more, those who failed to join among them. `null` when the run's
-    /// scenario cannot be read any more, and of a search, whose crowd nobody planned.
+    /// Participants planned to stay for 5 s and more, failed ones included. `null` when the run's scenario is
+    /// unreadable, and in a search, whose crowd is not planned.
     pub members_planned: Option<u64>,
-    /// Pictures.
+    /// Video.
     pub video: ConferenceMedia,
-    /// Sound.
+    /// Audio.
     pub audio: ConferenceMedia,
-    /// Into the server against out of it.
+    /// Rates into and out of the server.
     pub flow: FlowSummary,
-    /// The worst streams between those who were there: those that never came, then by loss, freezes and delay; at most
+    /// The worst streams between connected participants: those never received, then by loss, freezes and delay; at most
     /// 20.
     pub worst: Vec<ConferencePair>,
 }
@@ -33,23 +33,24 @@ pub struct Conference {
 /// The streams of one kind. Percentiles are over pairs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ConferenceMedia {
-    /// Streams that should have come: of everybody who sent to everybody who wanted all and was there with them for 5 s.
-    /// `null` when the run's scenario cannot be read any more.
+    /// Expected streams: from every sender to every participant that subscribes to all and was connected together with it
+    /// for 5 s. `null` when the run's scenario is unreadable.
     pub expected: Option<u64>,
-    /// Of those, how many played.
+    /// Of those, streams that played.
     pub playing: u64,
-    /// Streams that were to come by the plan: of everybody who was to send to everybody who was to want all, where both
-    /// were to be there for 5 s, whether they could join or not. `null` when the run's scenario cannot be read any more,
-    /// and of a search, whose crowd nobody planned.
+    /// Planned streams: from every planned sender to every planned participant that subscribes to all, where both were
+    /// planned to be connected for 5 s, whether they could join or not. `null` when the run's scenario is unreadable, and
+    /// in a search, whose crowd is not planned.
     pub planned: Option<u64>,
-    /// Of those, how many played.
+    /// Of those, streams that played.
     pub planned_playing: Option<u64>,
-    /// The share of planned streams that played: who fails stays in the denominator. Of a search the share of expected
-    /// ones.
+    /// The share of planned streams that played: failed participants stay in the denominator. In a search the share of
+    /// expected streams.
     pub playing_ratio: Option<f64>,
-    /// Streams that came at all, those of last speakers among them.
+    /// Streams that arrived at all, those of last speakers included.
     pub received: u64,
-    /// From both being there to the first frame: median, milliseconds. Streams to who wants all only.
+    /// From both participants being connected to the first frame: median, milliseconds. Only streams to participants that
+    /// subscribe to all.
     pub first_frame_ms_p50: Option<f64>,
     /// 95th percentile.
     pub first_frame_ms_p95: Option<f64>,
@@ -68,25 +69,25 @@ pub struct ConferenceMedia {
     pub frozen: u64,
 }
 
-/// Into the server against out of it: rates on the wire; the largest are means of 5 s.
+/// Rates into and out of the server, on the wire; the largest are means of 5 s.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FlowSummary {
-    /// The most that was sent into the server, bits per second (N × b).
+    /// The highest rate into the server, bits per second (N × b).
     pub in_bps_max: Option<f64>,
-    /// The most that came out of it; `null` where nobody was there to receive what somebody else sent.
+    /// The highest rate out of the server; `null` where no participant could receive another one's stream.
     pub out_bps_max: Option<f64>,
-    /// What was due to come out (N × (N − 1) × b): the mean of that stretch without anybody who came, left or failed in
-    /// which most was due. Due is each stream's payload as often as there was somebody to receive it, times the bytes on the wire that
-    /// the server sends for a byte of payload. The first 3 s of such a stretch are left out, while those who came last
-    /// subscribe, and so is its last second; `null` when less than 5 s remain, when somebody sends a simulcast (which layer
-    /// is forwarded is the server's choice) and when the run's scenario cannot be read any more.
+    /// The expected rate out of the server (N × (N − 1) × b): the mean over the stretch without joins, leaves and failures in
+    /// which it was highest. Each stream's payload counts once for each receiver, times the bytes on the wire that the server
+    /// sends for a byte of payload. The first 3 s of such a stretch are left out, while the latest participants
+    /// subscribe, and so is its last second; `null` when less than 5 s remain, when a participant sends simulcast (the server
+    /// chooses the forwarded layer) and when the run's scenario is unreadable.
     pub expected_bps_max: Option<f64>,
-    /// What came out in that stretch ÷ what was due; 1 when nothing was lost or held back.
+    /// The rate out of the server in that stretch ÷ the expected rate; 1 when nothing was lost or held back.
     pub delivered_ratio: Option<f64>,
     /// The line rate of the watched server's busiest interface, bits per second.
     pub line_rate_bps: Option<f64>,
-    /// The second of the run from which on more came in than at the best time and less went out; `null` when that never
-    /// was.
+    /// The second of the run from which on the rate in was above that of the best stretch and the rate out below it; `null`
+    /// without one.
     pub egress_drop_at_s: Option<f64>,
     /// The same in words.
     pub note: Option<String>,
@@ -95,15 +96,15 @@ pub struct FlowSummary {
 /// A stream from one to another.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ConferencePair {
-    /// The participant who sent.
+    /// The sender.
     pub from: u32,
-    /// The participant who received.
+    /// The receiver.
     pub to: u32,
     /// `video` or `audio`.
     pub kind: String,
-    /// It played.
+    /// Whether it played.
     pub plays: bool,
-    /// From both being there to the first frame, milliseconds.
+    /// From both participants being connected to the first frame, milliseconds.
     pub first_frame_ms: Option<f64>,
     /// Packets lost for good ÷ packets expected.
     pub loss_ratio: Option<f64>,
@@ -116,7 +117,7 @@ pub struct ConferencePair {
 }
 
 impl Conference {
-    /// Who of those that were to be there connected, in words; `None` when all did or nobody knows.
+    /// How many of the planned participants connected, in words; `None` when all did or the plan is unknown.
     pub(crate) fn missing(&self) -> Option<String> {
         let planned = self.members_planned.filter(|planned| *planned > self.members)?;
         Some(format!("{} of {planned} connected", self.members))
@@ -131,7 +132,7 @@ impl ConferenceMedia {
     }
 }
 
-/// What a run comes to as a conference; `None` when it was none.
+/// The conference of a run; `None` for other runs.
 pub(crate) fn summarise(run: &RunData, line_rate_bps: Option<f64>) -> Option<Conference> {
     let matrix = Matrix::of(run)?;
     let members =
@@ -218,7 +219,7 @@ fn worst(matrix: &Matrix<'_>) -> Vec<ConferencePair> {
     let mut conference: Vec<ConferencePair> = matrix
         .cells
         .iter()
-        // Who failed to join is told among the failures, once, and not once a stream.
+        // A participant that failed to join is listed among the failures, once, and not once a stream.
         .filter(|(_, cell)| cell.is_expected || cell.track.is_some())
         .map(|((kind, from, to), cell)| ConferencePair {
             from: from.0,

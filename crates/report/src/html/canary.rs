@@ -1,4 +1,4 @@
-//! The page's table of browsers: what they saw beside what the virtual participants did.
+//! The page's table of browsers, compared with the virtual participants.
 
 use std::fmt::Write as _;
 
@@ -40,7 +40,7 @@ pub(crate) fn render(summary: &Summary) -> String {
         })
         .collect();
     format!(
-        "<h2>Browsers beside the crowd</h2><p>{}</p>{}{}",
+        "<h2>Browsers compared with the crowd</h2><p>{}</p>{}{}",
         sentence(canary),
         table(&["figure", "browsers", "virtual participants", "difference", "noise explains", ""], &rows),
         table(&["browser", "version", "connect", "first frame", "candidates refused", "failed"], &browsers),
@@ -49,14 +49,14 @@ pub(crate) fn render(summary: &Summary) -> String {
 
 fn sentence(canary: &CanarySummary) -> String {
     let mut said = format!(
-        "{} of {} browsers showed a picture. Media figures are those of the same {} s on both sides, by the same \
+        "{} of {} browsers showed video. Media figures are those of the same {} s on both sides, by the same \
          definitions; a packet is lost as browsers count it: a repeat on an RTX stream takes nothing back, one on the stream's \
          own SSRC does.",
         canary.playing,
         canary.browsers.len(),
         canary.seconds
     );
-    let _ = write!(said, " As to whether they agree: {}.", escape(&canary.verdict()));
+    let _ = write!(said, " Agreement: {}.", escape(&canary.verdict()));
     if let Some(cores) = canary.cpu_cores {
         said.push_str(&format!(" The browsers used {cores:.2} cores of the generator's machine."));
     }

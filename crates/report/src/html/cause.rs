@@ -1,4 +1,4 @@
-//! The cause on the first screen: what stopped the server, by what that is told, and what to change.
+//! The bottleneck on the first screen: what limited the server, its evidence, and what to change.
 
 use throng_analysis::bottleneck::{Bottleneck, BottleneckVerdict};
 use throng_analysis::windows::{LoadWindow, judged_window, quality_by_second};
@@ -65,7 +65,7 @@ fn evidence(found: &Bottleneck) -> String {
     table(&["Evidence", "floor", "passed", "failed", "limit", "crossed at"], &rows)
 }
 
-/// What it was not, what else stands out, and what nobody looked at.
+/// What was ruled out, what else stands out, and what was not monitored.
 fn rest(found: &Bottleneck) -> String {
     let list = |title: &str, items: Vec<String>| {
         if items.is_empty() {
@@ -95,7 +95,7 @@ fn rest(found: &Bottleneck) -> String {
     .concat()
 }
 
-/// The counter that tells it, and the users, over the run; holds shaded, the crossing marked.
+/// The counter that shows it, and the users, over the run; holds shaded, the crossing marked.
 fn charts(run: &RunData, found: &Bottleneck) -> String {
     let time = Timeline::of(run);
     let grid = time.grid();

@@ -7,103 +7,72 @@ use throng_observation::units::percent;
 
 use super::chart::{Chart, Line, Scale};
 use super::timeline::{Point, Timeline, Tracks};
-use crate::figures::loss_ratio;
 use crate::summary::{ClockSummary, Media, Summary, one_way_basis};
 
 const THREAD_NAMES: [&str; 4] = ["thread 0", "thread 1", "thread 2", "thread 3"];
 
 pub(crate) fn render(run: &RunData, summary: &Summary) -> String {
     let time = Timeline::of(run);
-    let chart = |title, unit, note, scale, lines| {
-        Chart { title, unit, note, scale, seconds: &time.starts, lines }.render()
-    };
-    let crowd = |index: usize| time.each(|p| p.crowd.and_then(|sums| sums.get(index).copied()));
-    let charts = [
-        chart(
-            "Viewers",
-            "participants",
-            "",
-            Scale::Plain,
-            vec![
-                Line::dashed("intended", 6, crowd(0)),
-                Line::solid("connected", 1, crowd(1)),
-                Line::solid("playing", 3, crowd(2)),
-                Line::solid("failed", 2, crowd(3)),
-            ],
-        ),
-        bitrate(&time),
-        chart(
-            "Video delay",
-            "ms above each track's own floor",
-            "",
-            Scale::Plain,
-            delay(&time, |p, q| at(&p.video.relative, q)),
-        ),
-        absolute(&time, summary),
-        chart(
-            "Packet loss",
-            "of packets expected",
-            "",
-            Scale::Percent,
-            vec![
-                Line::solid("video", 1, time.each(|p| tracks_loss(&p.video))),
-                Line::solid("audio", 4, time.each(|p| tracks_loss(&p.audio))),
-            ],
-        ),
-        chart(
-            "Frame rate",
-            "decodable frames/s",
-            "",
-            Scale::Plain,
-            vec![
-                Line::dashed("source", 6, time.each(|p| p.video.source_fps)),
-                Line::solid("median viewer", 1, time.each(|p| at(&p.video.fps_milli, 0.50))),
-                Line::solid("worst 5 % (p5)", 2, time.each(|p| at(&p.video.fps_milli, 0.05))),
-            ],
-        ),
-        chart(
-            "Freezes",
-            "freezes begun per second",
-            "",
-            Scale::Plain,
-            vec![Line::solid(
-                "freezes",
-                2,
-                time.each(|p| {
-                    p.video.is_present.then(|| p.video.counters.freeze_count as f64 / p.seconds.max(1) as f64)
-                }),
-            )],
-        ),
-        chart(
-            "Audio delay",
-            "ms above each track's own floor",
-            "",
-            Scale::Plain,
-            delay(&time, |p, q| at(&p.audio.relative, q)),
-        ),
-    ];
-    let health = [
-        cpu(&time),
-        chart(
-            "Generator lag",
-            "ms late (p99 of the worst thread)",
-            &format!("limit {LAG_P99_MS_MAX:.0} ms"),
-            Scale::Plain,
-            vec![Line::solid("lag", 5, time.each(|p| p.lag_ms))],
-        ),
-        chart(
-            "Generator memory",
-            "MB resident",
-            "",
-            Scale::Plain,
-            vec![Line::solid("resident", 5, time.each(|p| p.rss_bytes.map(|bytes| bytes / 1e6)))],
-        ),
-    ];
     format!(
         "<h2>Over time</h2><div class=\"charts\">{}</div><h2>Generator health</h2><div class=\"charts\">{}</div>",
-        charts.concat(),
-        health.concat()
+        media(&time, summary),
+        health(&time)
     )
+}
+
+fn chart(time: &Timeline, title: &str, unit: &str, scale: Scale, lines: Vec<Line>) -> String {
+    Chart { title, unit, note: "", scale, seconds: &time.starts, lines }.render()
+}
+
+/// The crowd, and what it received.
+fn media(time: &Timeline, summary: &Summary) -> String {
+    let plain = |title, unit, lines| chart(time, title, unit, Scale::Plain, lines);
+    let crowd = |index: usize| time.each(|p| p.crowd.and_then(|sums| sums.get(index).copied()));
+    let viewers = vec![
+        Line::dashed("intended", 6, crowd(0)),
+        Line::solid("connected", 1, crowd(1)),
+        Line::solid("playing", 3, crowd(2)),
+        Line::solid("failed", 2, crowd(3)),
+    ];
+    let loss = vec![
+        Line::solid("video", 1, time.each(|p| tracks_loss(&p.video))),
+        Line::solid("audio", 4, time.each(|p| tracks_loss(&p.audio))),
+    ];
+    let fps = vec![
+        Line::dashed("source", 6, time.each(|p| p.video.source_fps)),
+        Line::solid("median viewer", 1, time.each(|p| at(&p.video.fps_milli, 0.50))),
+        Line::solid("worst 5 % (p5)", 2, time.each(|p| at(&p.video.fps_milli, 0.05))),
+    ];
+    let freezes = time
+        .each(|p| p.video.is_present.then(|| p.video.counters.freeze_count as f64 / p.seconds.max(1) as f64));
+    let floor = "ms above each track's own floor";
+    [
+        plain("Viewers", "participants", viewers),
+        bitrate(time),
+        plain("Video delay", floor, delay(time, |p, q| at(&p.video.relative, q))),
+        absolute(time, summary),
+        chart(time, "Packet loss", "of packets expected", Scale::Percent, loss),
+        plain("Frame rate", "decodable frames/s", fps),
+        plain("Freezes", "freezes begun per second", vec![Line::solid("freezes", 2, freezes)]),
+        plain("Audio delay", floor, delay(time, |p, q| at(&p.audio.relative, q))),
+    ]
+    .concat()
+}
+
+/// Whether the generator kept up.
+fn health(time: &Timeline) -> String {
+    let memory = time.each(|p| p.rss_bytes.map(|bytes| bytes / 1e6));
+    let lag = Chart {
+        title: "Generator lag",
+        unit: "ms late (p99 of the worst thread)",
+        note: &format!("limit {LAG_P99_MS_MAX:.0} ms"),
+        scale: Scale::Plain,
+        seconds: &time.starts,
+        lines: vec![Line::solid("lag", 5, time.each(|p| p.lag_ms))],
+    };
+    let resident = vec![Line::solid("resident", 5, memory)];
+    let memory = chart(time, "Generator memory", "MB resident", Scale::Plain, resident);
+    [cpu(time), lag.render(), memory].concat()
 }
 
 fn at(distribution: &Distribution, quantile: f64) -> Option<f64> {
@@ -111,7 +80,7 @@ fn at(distribution: &Distribution, quantile: f64) -> Option<f64> {
 }
 
 fn tracks_loss(tracks: &Tracks) -> Option<f64> {
-    tracks.is_present.then(|| loss_ratio(&tracks.counters)).flatten()
+    tracks.is_present.then(|| tracks.counters.loss_ratio()).flatten()
 }
 
 fn delay(time: &Timeline, of: impl Fn(&Point, f64) -> Option<f64>) -> Vec<Line> {
@@ -121,7 +90,7 @@ fn delay(time: &Timeline, of: impl Fn(&Point, f64) -> Option<f64>) -> Vec<Line> 
         .collect()
 }
 
-/// What the viewers received, Mbit/s on the wire.
+/// The rate that viewers received, Mbit/s on the wire.
 pub(super) fn received_mbit(p: &Point) -> Option<f64> {
     let bytes = p.video.counters.wire_bytes + p.audio.counters.wire_bytes;
     (p.video.is_present || p.audio.is_present).then(|| bytes as f64 * 8.0 / 1e6 / p.seconds.max(1) as f64)
@@ -172,7 +141,7 @@ fn absolute(time: &Timeline, summary: &Summary) -> String {
     .render()
 }
 
-/// By what the delay was measured, how far it may be off, and whether the clocks agree at all.
+/// The basis of the delay, its error, and whether the clocks agree at all.
 fn one_way_note(media: &Media, clock: &ClockSummary) -> String {
     let mut note = one_way_basis(media).map_or_else(String::new, |basis| format!("By {}. ", basis.text()));
     note += &match clock.bound_ms {
@@ -181,14 +150,14 @@ fn one_way_note(media: &Media, clock: &ClockSummary) -> String {
     };
     if let Some(ratio) = media.clock_disagrees_ratio.filter(|ratio| *ratio > 0.0) {
         note += &format!(
-            " The clocks disagree: {} of frames seem to have come before they were captured; percentiles among them are left out.",
+            " The clocks disagree: {} of frames seem to arrive before their capture; percentiles among them are left out.",
             percent(ratio)
         );
     }
     note
 }
 
-/// Each thread a line; with more threads than colours tell apart, the busiest and the idlest.
+/// A line for each thread; with more threads than colours, the busiest and the idlest.
 fn cpu(time: &Timeline) -> String {
     let threads: std::collections::BTreeSet<u16> =
         time.points.iter().flat_map(|p| p.thread_cpu.keys().copied()).collect();

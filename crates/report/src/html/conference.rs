@@ -1,4 +1,4 @@
-//! The part of the page about a conference: who received whom, and what came out of the server for what went in.
+//! The part of the page about a conference: its streams, and the rates into and out of the server.
 
 use throng_observation::MediaKind;
 use throng_observation::run::{ParticipantId, RunData};
@@ -70,9 +70,9 @@ pub(crate) fn render(run: &RunData, summary: &Summary) -> String {
         .flat_map(|(kind, name, measures)| measures.iter().map(move |measure| (kind, name, measure)))
         .map(|(kind, name, measure)| heat(&matrix, kind, name, measure))
         .collect::<String>();
-    let told = [
-        told("pictures", conference, &conference.video),
-        told("streams of sound", conference, &conference.audio),
+    let media = [
+        media("video streams", conference, &conference.video),
+        media("audio streams", conference, &conference.audio),
         conference
             .flow
             .note
@@ -80,28 +80,28 @@ pub(crate) fn render(run: &RunData, summary: &Summary) -> String {
             .map(|note| format!("<p><b>In rises, out falls</b>: {}.</p>", escape(note))),
     ];
     format!(
-        "<h2>Who received whom</h2>{}<div class=\"charts\">{}{heats}</div><h3>The worst streams</h3>{}",
-        told.into_iter().flatten().collect::<String>(),
+        "<h2>Streams between participants</h2>{}<div class=\"charts\">{}{heats}</div><h3>The worst streams</h3>{}",
+        media.into_iter().flatten().collect::<String>(),
         flow_chart(run, &flow, conference),
         worst(&conference.worst),
     )
 }
 
-fn told(what: &str, conference: &Conference, media: &ConferenceMedia) -> Option<String> {
+fn media(what: &str, conference: &Conference, media: &ConferenceMedia) -> Option<String> {
     let planned = if media.planned.is_some() { "planned " } else { "" };
     let streams = match media.played() {
         Some((playing, of)) => format!("<b>{playing} of {of} {planned}{what}</b> played"),
-        None if media.received > 0 => format!("<b>{} {what}</b> were seen", media.received),
+        None if media.received > 0 => format!("<b>{} {what}</b> were received", media.received),
         None => return None,
     };
     let missing = conference.missing().map(|missing| format!(" ({missing})")).unwrap_or_default();
     let mut parts = vec![streams + &missing];
     if let Some((p50, p95)) = media.first_frame_ms_p50.zip(media.first_frame_ms_p95) {
         let (p50, p95) = (duration_ms(p50), duration_ms(p95));
-        parts.push(format!("the first frame came {p50} after both were there (p95 {p95})"));
+        parts.push(format!("first frame {p50} after both were connected (p95 {p95})"));
     }
     if let Some((p95, max)) = media.loss_ratio_p95.zip(media.loss_ratio_max) {
-        parts.push(format!("loss of a pair p95 {}, at most {}", percent(p95), percent(max)));
+        parts.push(format!("loss of a stream p95 {}, at most {}", percent(p95), percent(max)));
     }
     if media.frozen > 0 {
         parts.push(format!("{} froze", media.frozen));
@@ -129,7 +129,7 @@ fn heat(matrix: &Matrix<'_>, kind: MediaKind, name: &str, measure: &Measure) -> 
         .render()
 }
 
-/// In, out and what was due to come out, over time; of what comes out nothing where nobody was to receive it.
+/// The rates in, out and expected out, over time; only the rate in where no participant could receive a stream.
 fn flow_chart(run: &RunData, flow: &Flow, conference: &Conference) -> String {
     let width = flow.seconds.len().div_ceil(POINTS_MAX).max(1);
     let points: Vec<_> = flow.seconds.chunks(width).collect();

@@ -1,4 +1,4 @@
-//! What a user costs of each resource, which ends first and what would be next.
+//! The demand of a user on each resource, which is exhausted first, and which would be next.
 
 use throng_analysis::demand::Demand;
 

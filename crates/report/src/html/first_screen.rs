@@ -7,7 +7,7 @@ use throng_observation::units::{bit_rate, bytes, duration_ms, percent};
 
 use super::markup::escape;
 use crate::health::{self, Share};
-use crate::role_counts::RoleCounts;
+use crate::role_counts::{RoleCounts, is_send_only};
 use crate::summary::{RunOutcome, Summary};
 
 pub(crate) fn render(run: &RunData, summary: &Summary) -> String {
@@ -68,43 +68,70 @@ fn objectives(summary: &Summary) -> String {
     out
 }
 
+/// A figure: its name, its value, and what stands below it in small print.
+type Figure = (&'static str, String, String);
+
 fn figures(summary: &Summary) -> String {
-    let (crowd, video) = (&summary.participants, &summary.video);
-    let media = if video.packets_received > 0 { video } else { &summary.audio };
-    let ms = |value: Option<f64>| value.map_or_else(|| "–".into(), duration_ms);
-    let mut list: Vec<(&str, String, String)> = vec![
-        match summary.capacity {
-            // A search has many more joins than there are ever people at once.
-            Some(_) => (
-                "viewers",
-                format!("at most {} at once", crowd.connected_max),
-                format!("{} joins in all, {} failed", crowd.intended, crowd.failed),
-            ),
-            None => match RoleCounts::of(summary) {
-                RoleCounts { viewers: 0, publishers: publishers @ 1.. } => (
-                    "publishers connected",
-                    format!("{} of {publishers}", crowd.connected),
-                    format!("{} failed", crowd.failed),
-                ),
-                RoleCounts { viewers, publishers } => {
-                    let beside = if publishers > 0 {
-                        format!(", beside {publishers} who publish")
-                    } else {
-                        String::new()
-                    };
-                    (
-                        "viewers playing",
-                        format!("{} of {viewers}", crowd.playing),
-                        format!("{} connected, {} failed{beside}", crowd.connected, crowd.failed),
-                    )
-                }
-            },
-        },
-        (
-            "received",
-            bit_rate(summary.received_bps),
-            format!("at most {}", bit_rate(summary.received_bps_max)),
+    let mut list: Vec<Figure> = vec![crowd(summary)];
+    match summary.sent.as_ref().filter(|_| is_send_only(summary)) {
+        Some(sent) => list.push(("sent", bit_rate(sent.bps), format!("at most {}", bit_rate(sent.bps_max)))),
+        None => list.extend(received(summary)),
+    }
+    let [p50, p99] = [summary.connect_ms_p50, summary.connect_ms_p99]
+        .map(|value| value.map_or_else(|| "never".into(), duration_ms));
+    list.extend([("connect, p50", p50, format!("p99 {p99}")), generator(summary)]);
+    let mut out = String::from("<dl class=\"figures\">");
+    for (name, value, more) in list {
+        let [name, value, more] = [name, &value, &more].map(escape);
+        let _ = write!(out, "<div><dt>{name}</dt><dd>{value}<small>{more}</small></dd></div>");
+    }
+    out.push_str("</dl>");
+    if summary.warm_up_s > 0.0 {
+        let warm_up_s = summary.warm_up_s;
+        let _ = write!(out, "<p class=\"over\">Media figures leave out the first {warm_up_s:.0} s.</p>");
+    }
+    out
+}
+
+/// A figure that may not be known.
+fn known<T>(value: Option<T>, text: impl Fn(T) -> String) -> String {
+    value.map_or_else(|| "–".into(), text)
+}
+
+fn crowd(summary: &Summary) -> Figure {
+    let crowd = &summary.participants;
+    if summary.capacity.is_some() {
+        // A search has many more joins than participants at once.
+        let most = format!("at most {} at once", crowd.connected_max);
+        return ("viewers", most, format!("{} joins in all, {} failed", crowd.intended, crowd.failed));
+    }
+    match RoleCounts::of(summary) {
+        RoleCounts { viewers: 0, publishers: publishers @ 1.. } => (
+            "publishers connected",
+            format!("{} of {publishers}", crowd.connected),
+            format!("{} failed", crowd.failed),
         ),
+        RoleCounts { viewers, publishers } => {
+            let publish =
+                if publishers > 0 { format!(", and {publishers} publishers") } else { String::new() };
+            (
+                "viewers playing",
+                format!("{} of {viewers}", crowd.playing),
+                format!("{} connected, {} failed{publish}", crowd.connected, crowd.failed),
+            )
+        }
+    }
+}
+
+/// What viewers received: rate, delay, loss, and of video the frames.
+fn received(summary: &Summary) -> Vec<Figure> {
+    let video = &summary.video;
+    let media = if video.packets_received > 0 { video } else { &summary.audio };
+    let ms = |value| known(value, duration_ms);
+    let (mean, most) = (bit_rate(summary.received_bps), bit_rate(summary.received_bps_max));
+    let packets = media.packets_received + media.packets_recovered + media.packets_lost;
+    let mut list: Vec<Figure> = vec![
+        ("received", mean, format!("at most {most}")),
         (
             "delay above floor, p95",
             ms(media.delay_ms_p95),
@@ -112,12 +139,8 @@ fn figures(summary: &Summary) -> String {
         ),
         (
             "packet loss",
-            media.loss_ratio.map_or_else(|| "–".into(), percent),
-            format!(
-                "{} of {} packets",
-                media.packets_lost,
-                media.packets_received + media.packets_recovered + media.packets_lost
-            ),
+            known(media.loss_ratio, percent),
+            format!("{} of {packets} packets", media.packets_lost),
         ),
     ];
     if let Some(fps) = video.fps_p50 {
@@ -128,48 +151,22 @@ fn figures(summary: &Summary) -> String {
             .collect::<Vec<_>>()
             .join(", ");
         list.push(("frames per second, p50", format!("{fps:.1}"), format!("{low}{source}")));
-        let frozen = video.freeze_ratio.map_or_else(|| "–".into(), percent);
+        let frozen = known(video.freeze_ratio, percent);
         list.push(("time frozen", frozen, format!("{} freezes", video.freeze_count)));
     }
-    list.push((
-        "connect, p50",
-        summary.connect_ms_p50.map_or_else(|| "never".into(), duration_ms),
-        format!("p99 {}", summary.connect_ms_p99.map_or_else(|| "never".into(), duration_ms)),
-    ));
-    let health = &summary.generator;
-    list.push((
-        "generator",
-        match health::share(summary) {
-            Share::None => "not the limit",
-            Share::LeftOut => "at times the limit",
-            Share::All => "was the limit",
-        }
-        .into(),
-        format!(
-            "{} CPU ms a viewer-second, {} a viewer",
-            health.cpu_ms_per_participant_s.map_or_else(|| "–".into(), |ms| format!("{ms:.2}")),
-            health.rss_bytes_per_participant.map_or_else(|| "–".into(), bytes)
-        ),
-    ));
-    let mut out = String::from("<dl class=\"figures\">");
-    for (name, value, more) in list {
-        let _ = write!(
-            out,
-            "<div><dt>{}</dt><dd>{}<small>{}</small></dd></div>",
-            escape(name),
-            escape(&value),
-            escape(&more)
-        );
-    }
-    out.push_str("</dl>");
-    if summary.warm_up_s > 0.0 {
-        let _ = write!(
-            out,
-            "<p class=\"over\">Media figures leave out the first {:.0} s.</p>",
-            summary.warm_up_s
-        );
-    }
-    out
+    list
+}
+
+fn generator(summary: &Summary) -> Figure {
+    let (health, one) = (&summary.generator, RoleCounts::of(summary).one());
+    let said = match health::share(summary) {
+        Share::None => "not the limit",
+        Share::LeftOut => "at times the limit",
+        Share::All => "was the limit",
+    };
+    let cpu = known(health.cpu_ms_per_participant_s, |ms| format!("{ms:.2}"));
+    let rss = known(health.rss_bytes_per_participant, bytes);
+    ("generator", said.into(), format!("{cpu} CPU ms a {one}-second, {rss} a {one}"))
 }
 
 /// `2026-11-21 00:04 UTC` (days to a date after Howard Hinnant's `civil_from_days`).

@@ -11,23 +11,23 @@ use super::markup::escape;
 const ENTRIES: [(&str, &str); 8] = [
     (
         "Connect, first frame",
-        "From the moment the plan wanted the join, whether or not we were late. Percentiles run over everybody who was due: who failed counts as infinitely late; who left on the way counts for as long as he waited (Kaplan–Meier).",
+        "From the planned moment of the join, whether or not the generator was late. Percentiles cover all participants that were due (Kaplan–Meier): failed ones count as infinitely late; those that left before are censored, and count for as long as they waited.",
     ),
     (
         "Packet loss",
-        "Packets expected from the sequence numbers less packets received in the end, over packets expected (RFC 3550 A.3). What a retransmission brought back is not lost.",
+        "Packets expected from the sequence numbers less packets received in the end, over packets expected (RFC 3550 A.3). Packets recovered by retransmission are not lost.",
     ),
     (
         "Delay above floor",
-        "Arrival time less RTP time of each complete frame, above the least that its own track has seen. It needs no synchronised clock and shows queues that grow; a delay that is constant it cannot see.",
+        "Arrival time less RTP time of each complete frame, above the lowest of its own track. It needs no synchronised clock and shows growing queues; it does not show a constant delay.",
     ),
     (
         "One-way delay",
-        "Arrival less the capture time that the stream carries: an in-media mark, else abs-capture-time, else the RTCP sender reports, and never a mixture; which one stands with the figures. Sender reports are most often the server's own: they tell its egress and the path from it, not the source. Off by no more than the clock error stated with it. Where a frame seems to arrive before it was captured the clocks disagree; such frames are counted, and a percentile that lies among them is not told.",
+        "Arrival less the capture time that the stream carries: an in-media mark, else abs-capture-time, else the RTCP sender reports, never a mixture; the figures name their basis. Sender reports are most often the server's own: they cover the path from its egress, not from the source. The stated clock error bounds its error. Where a frame seems to arrive before its capture the clocks disagree; such frames are counted, and a percentile that lies among them is not shown.",
     ),
     (
         "Frame rate",
-        "Frames of which every packet came and whose references were decodable too, per second and track. The source's rate is what its RTP timestamps say.",
+        "Frames of which every packet arrived and whose references were decodable too, per second and track. The source's rate is by its RTP timestamps.",
     ),
     (
         "Freeze",
@@ -42,7 +42,7 @@ const ENTRIES: [(&str, &str); 8] = [
 
 fn generator_limited() -> String {
     format!(
-        "A thread above {:.0} % of its core, a loop more than {LAG_P99_MS_MAX:.0} ms late (p99) or more than {:.0} % of stolen CPU, in at least {:.0} % of the seconds; or any datagram or observation that we dropped ourselves. Such a run is invalid, not failed.",
+        "An engine thread above {:.0} % of its core, a loop more than {LAG_P99_MS_MAX:.0} ms late (p99) or more than {:.0} % CPU steal, in at least {:.0} % of the seconds; or any datagram or observation dropped by the generator. Such a run is invalid, not failed.",
         THREAD_CPU_RATIO_MAX * 100.0,
         STEAL_RATIO_MAX * 100.0,
         BAD_SECONDS_RATIO_MIN * 100.0,

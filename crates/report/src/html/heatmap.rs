@@ -1,5 +1,5 @@
-//! A heat map of who received whom: rows send, columns receive. Cells of one level that lie side by side are one run of a
-//! path, so that a lesson of 100 is a few thousand characters when it went well and some hundred thousand at worst.
+//! A heat map of streams: rows are senders, columns receivers. Cells of one level that lie side by side are one run of a
+//! path, so that a conference of 100 is a few thousand characters when it went well and some hundred thousand at worst.
 
 use std::fmt::Write as _;
 
@@ -12,9 +12,9 @@ const SIDE_MAX: usize = 100;
 pub(crate) struct Heatmap<'a> {
     pub(crate) title: &'a str,
     pub(crate) unit: &'a str,
-    /// What each level means, the best first; the last is for what never came.
+    /// The meaning of each level, the best first; the last is for streams that never arrived.
     pub(crate) levels: &'a [&'a str],
-    /// The numbers of the people, in order.
+    /// The numbers of the participants, in order.
     pub(crate) people: &'a [u32],
     /// The level of the cell (sender, receiver), by their places; `None` where nothing should be.
     pub(crate) cells: &'a dyn Fn(usize, usize) -> Option<usize>,

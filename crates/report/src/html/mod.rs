@@ -145,13 +145,13 @@ mod tests {
             "<h2>The server</h2>",
             "The busiest thread was <b>hloop 1</b> of janus (tid 4012)",
             "CPU by thread against viewers",
-            "What the viewers had: delay",
+            "Viewers: delay",
             "event_loops (janus.jcfg: general), default 0: As many as cores",
             "old_packet_discarded",
             "of what the interfaces sent is in no access log",
             "srtp_protect",
             "janus_ice_outgoing_traffic_handle&lt;Some &amp; thing&gt;",
-            "What could not be seen",
+            "What could not be read",
             "at most 0.4 ms",
             "janus_sessions",
         ] {
@@ -165,7 +165,7 @@ mod tests {
         let run = crate::conference::tests::lesson(30, 60, |second| if second < 25 { 1.0 } else { 0.5 });
         let page = page(&run);
         for text in [
-            "<h2>Who received whom</h2>",
+            "<h2>Streams between participants</h2>",
             "870 of 870 planned pictures",
             "<b>In rises, out falls</b>",
             "plan: N × b in",
@@ -176,7 +176,7 @@ mod tests {
             assert!(page.contains(text), "{text}");
         }
         assert!(!page.contains("NaN") && !page.contains("inf "));
-        assert!(!self::page(&example::healthy(5, 10)).contains("Who received whom"));
+        assert!(!self::page(&example::healthy(5, 10)).contains("Streams between participants"));
         // Who fails to join leaves rows and columns that never came.
         let mut short = crate::conference::tests::lesson(25, 30, |_| 1.0);
         crate::conference::tests::fail_to_join(&mut short, 20);

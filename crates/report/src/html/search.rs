@@ -1,4 +1,4 @@
-//! How the number was found: each load that was held and what it came to, the soak, and what speaks against the number.
+//! How the capacity was found: each load and its outcome, the soak, and the caveats.
 
 use std::fmt::Write as _;
 
@@ -16,10 +16,10 @@ pub(crate) fn render(run: &RunData, summary: &Summary) -> String {
     let Some(capacity) = &summary.capacity else { return String::new() };
     let mut out = String::from("<h2>How the number was found</h2>");
     let soak = capacity.soak.as_ref().map(|soak| format!("Soak: {}", soak.sentence()));
-    let said: Vec<&String> = soak.iter().chain(&capacity.caveats).chain(&capacity.notes).collect();
-    if !said.is_empty() {
+    let notes: Vec<&String> = soak.iter().chain(&capacity.caveats).chain(&capacity.notes).collect();
+    if !notes.is_empty() {
         out.push_str("<ul class=\"notes\">");
-        for line in said {
+        for line in notes {
             let _ = write!(out, "<li>{}</li>", escape(line));
         }
         out.push_str("</ul>");
@@ -29,9 +29,9 @@ pub(crate) fn render(run: &RunData, summary: &Summary) -> String {
     out.push_str(&table(
         &[
             "at",
-            "for",
+            "purpose",
             "load",
-            "came to",
+            "outcome",
             "judged",
             "bad",
             "stretches",
@@ -46,7 +46,7 @@ pub(crate) fn render(run: &RunData, summary: &Summary) -> String {
 }
 
 fn row(hold: &HoldRow, capacity: &CapacitySummary) -> Vec<String> {
-    let came_to = match hold.passed(Goal::Acceptable) {
+    let outcome = match hold.passed(Goal::Acceptable) {
         HoldOutcome::Yes => "passed",
         HoldOutcome::No => "failed",
         HoldOutcome::Undecided => "not decided",
@@ -56,7 +56,7 @@ fn row(hold: &HoldRow, capacity: &CapacitySummary) -> Vec<String> {
         format!("{:.0} s", hold.from.as_secs_f64()),
         hold.purpose.key().to_owned(),
         capacity.load(hold.users),
-        came_to.to_owned(),
+        outcome.to_owned(),
         format!("{} s", hold.seconds),
         format!("{} s", hold.bad_seconds[Goal::Acceptable as usize]),
         hold.bad_stretches.to_string(),

@@ -8,7 +8,6 @@ use throng_observation::units::{bit_rate, bytes, duration_ms, percent};
 use throng_observation::{MediaKind, TrackCounters};
 
 use super::markup::{AFTER_THE_END, NEVER, escape, table};
-use crate::figures::loss_ratio;
 use crate::role_counts::RoleCounts;
 use crate::summary::{Media, Summary};
 
@@ -71,7 +70,7 @@ fn joins(summary: &Summary) -> String {
 fn failures(summary: &Summary) -> String {
     let mut out = String::from("<h2>Failures by reason</h2>");
     if summary.failure_examples.is_empty() {
-        out.push_str("<p>Nobody failed.</p>");
+        out.push_str("<p>No participant failed.</p>");
         return out;
     }
     let most = summary.failures.values().copied().max().unwrap_or(1).max(1) as f64;
@@ -146,7 +145,7 @@ fn media(summary: &Summary) -> String {
     let names = [
         "codec",
         "tracks",
-        "never came / time in which nothing came of what was due",
+        "never received / time missing",
         "payload rate of a track",
         "packets received",
         "lost for good",
@@ -157,7 +156,7 @@ fn media(summary: &Summary) -> String {
         "discarded",
         "NACK / PLI / FIR sent",
         "jitter p95",
-        "frames decodable / given up",
+        "frames decodable / abandoned",
         "OvenRtcTester's “delay” (drift) p50 / max",
     ];
     let rows: Vec<_> = names
@@ -169,12 +168,12 @@ fn media(summary: &Summary) -> String {
     format!("<h2>Media in figures</h2>{}", table(&["", "video", "audio"], &rows))
 }
 
-/// How bad a track was, of which a person would notice something; `None` of the others.
+/// How bad a track was; `None` where a viewer would notice nothing.
 pub(crate) fn trouble(track: &TrackRow) -> Option<f64> {
     let frozen = track.counters.freeze_us as f64 / track.counters.active_us.max(1) as f64;
     let delay_ms = track.relative_delay_us.quantile(0.95).unwrap_or(0) as f64 / 1e3;
     // One scale: 1 % of loss, 1 % frozen and 100 ms of delay weigh the same.
-    let bad = loss_ratio(&track.counters).unwrap_or(1.0) * 100.0 + frozen * 100.0 + delay_ms / 100.0;
+    let bad = track.counters.loss_ratio().unwrap_or(1.0) * 100.0 + frozen * 100.0 + delay_ms / 100.0;
     is_troubled(track).then_some(bad)
 }
 
@@ -205,8 +204,8 @@ fn worst(run: &RunData) -> String {
     )
 }
 
-/// Whether a person would notice something on this track, or nearly: packets lost for good, a freeze, or a twentieth of its
-/// frames later than a jitter buffer usually waits. A healthy track is no news, the least so the audio of a healthy viewer.
+/// Whether a viewer would notice something on this track, or nearly: packets lost for good, a freeze, or a twentieth of its
+/// frames later than a jitter buffer usually waits.
 fn is_troubled(track: &TrackRow) -> bool {
     const LATE_US: u64 = 50_000;
     track.counters.packets_lost > 0
@@ -221,7 +220,7 @@ fn worst_row(track: &TrackRow) -> Vec<String> {
     vec![
         track.participant.0.to_string(),
         format!("{} {}", track.kind.key(), track.codec.name()),
-        loss_ratio(c).map_or_else(|| "–".into(), percent),
+        c.loss_ratio().map_or_else(|| "–".into(), percent),
         c.packets_lost.max(0).to_string(),
         track.relative_delay_us.quantile(0.95).map_or_else(|| "–".into(), |us| duration_ms(us as f64 / 1e3)),
         track

@@ -25,7 +25,7 @@ pub(crate) struct Point {
     pub(crate) rss_bytes: Option<f64>,
 }
 
-/// What the tracks of a kind did in it.
+/// The tracks of a kind in it.
 #[derive(Default)]
 pub(crate) struct Tracks {
     pub(crate) is_present: bool,
@@ -112,7 +112,7 @@ impl Timeline {
         let mut by_second: BTreeMap<i64, [f64; 4]> = BTreeMap::new();
         for row in &run.crowd {
             let sums = by_second.entry(row.second).or_default();
-            // Who came and left again, as the crowds of a search do, is not wanted any more.
+            // Participants that left, as in a search, are not intended any more.
             let wanted = row.intended.saturating_sub(row.left);
             for (sum, count) in sums.iter_mut().zip([wanted, row.connected, row.playing, row.failed]) {
                 *sum += f64::from(count);

@@ -1,15 +1,18 @@
-//! What access logs tell of: bytes and requests by URI group, against what the network card sent.
+//! Bytes and requests by URI group, as access logs count them, against what the network interfaces sent.
 
 use std::collections::BTreeMap;
 
+use throng_observation::host::accounted_traffic;
+use throng_observation::host::catalogue::{ACCESS_BYTES, ACCESS_REQUESTS};
+
 use super::{Host, MeasuredSeries};
 
-/// What the accounts of a host come to.
+/// The access logs of a host added up.
 pub(crate) struct Accounts {
     /// By bytes, the most first.
     pub(crate) groups: Vec<UriGroup>,
-    /// Bytes that the server's interfaces sent and no account tells of, as a share; `None` where either is not known.
-    pub(crate) unexplained_ratio: Option<f64>,
+    /// Share of the bytes sent by the server's interfaces that is in no access log; `None` where either is not known.
+    pub(crate) unaccounted_ratio: Option<f64>,
 }
 
 /// Requests that belong together.
@@ -23,14 +26,10 @@ pub(crate) struct UriGroup {
     pub(crate) by_protocol: BTreeMap<String, f64>,
 }
 
-/// Metrics of accounts, as the reader of access logs names them.
-const BYTES: &str = "access.bytes";
-const REQUESTS: &str = "access.requests";
-
 impl Accounts {
     /// `None` where no access log was read.
     pub(crate) fn of(host: &Host<'_>) -> Option<Self> {
-        let (bytes, requests) = (host.metric(BYTES), host.metric(REQUESTS));
+        let (bytes, requests) = (host.metric(ACCESS_BYTES), host.metric(ACCESS_REQUESTS));
         if bytes.is_empty() && requests.is_empty() {
             return None;
         }
@@ -56,9 +55,7 @@ impl Accounts {
             })
             .collect();
         groups.sort_by(|a, b| b.bytes.total_cmp(&a.bytes));
-        let told =
-            throng_observation::host::accounted_traffic(host).filter(|told| told.accounted_bytes > 0.0);
-        let unexplained_ratio = told.and_then(|told| told.unaccounted_share());
-        Some(Self { groups, unexplained_ratio })
+        let traffic = accounted_traffic(host).filter(|traffic| traffic.accounted_bytes > 0.0);
+        Some(Self { groups, unaccounted_ratio: traffic.and_then(|traffic| traffic.unaccounted_share()) })
     }
 }

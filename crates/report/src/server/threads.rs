@@ -11,7 +11,7 @@ pub(crate) struct Thread<'a> {
     pub(crate) name: &'a str,
     pub(crate) process: &'a str,
     pub(crate) tid: &'a str,
-    /// What it did, seconds of CPU.
+    /// Its CPU time, seconds.
     pub(crate) cpu_s: f64,
     /// Share of one core: median over the time it lived, and the most.
     pub(crate) cpu_p50: f64,
@@ -23,11 +23,11 @@ pub(crate) struct Thread<'a> {
 
 /// Threads that do the same work.
 pub(crate) struct Group {
-    /// What they are called.
+    /// Its name.
     pub(crate) name: String,
-    /// How many.
+    /// Number of threads.
     pub(crate) count: usize,
-    /// What they did together, seconds of CPU.
+    /// Their CPU time together, seconds.
     pub(crate) cpu_s: f64,
     /// Cores at each point of the grid.
     pub(crate) cores: Vec<Option<f64>>,
@@ -39,19 +39,19 @@ pub(crate) struct Threads<'a>(pub(crate) Vec<Thread<'a>>);
 impl<'a> Threads<'a> {
     pub(crate) fn of(host: &Host<'a>) -> Self {
         let waits: BTreeMap<(&str, &str), MeasuredSeries<'a>> =
-            host.metric(THREAD_RUN_QUEUE_WAIT.name).iter().map(|wait| (key(wait), *wait)).collect();
+            host.metric(THREAD_RUN_QUEUE_WAIT).iter().map(|wait| (key(wait), *wait)).collect();
         let thread = |cpu: &MeasuredSeries<'a>| Thread::of(*cpu, waits.get(&key(cpu)).copied(), host.window);
-        let mut threads: Vec<_> = host.metric(THREAD_CPU.name).iter().filter_map(thread).collect();
+        let mut threads: Vec<_> = host.metric(THREAD_CPU).iter().filter_map(thread).collect();
         threads.sort_by(|a, b| b.cpu_s.total_cmp(&a.cpu_s));
         Self(threads)
     }
 
-    /// What all of them did, seconds of CPU.
+    /// CPU time of all of them, seconds.
     pub(crate) fn cpu_s(&self) -> f64 {
         self.0.iter().map(|thread| thread.cpu_s).sum()
     }
 
-    /// The thread that used most of its core; `None` where none did anything.
+    /// The thread that used most of its core; `None` where none used any.
     pub(crate) fn hottest(&self) -> Option<&Thread<'a>> {
         self.0.first().filter(|thread| thread.cpu_s > 0.0)
     }

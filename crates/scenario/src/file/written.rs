@@ -46,6 +46,9 @@ pub(crate) fn to_toml(scenario: &Scenario) -> String {
                 || target.endpoint.asks_for_relay())
             .then(|| target.ice_transport_policy.name().to_owned()),
             stun: target.stun.as_ref().map(ToString::to_string),
+            turn: target.turn.as_ref().map(|turn| turn.uri.clone()),
+            turn_username: target.turn.as_ref().map(|turn| turn.username.clone()),
+            turn_password: target.turn.as_ref().map(|turn| turn.password.to_string()),
         },
         crowd: match crowd.as_slice() {
             [only] => OneOrMany::One(cohort(only)),

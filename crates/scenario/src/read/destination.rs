@@ -2,15 +2,20 @@
 
 use super::crowd::{DestinationPlaces, SEED_MAX};
 use super::fields::{Fields, Reader};
-use super::tree::{Node, Value};
-use super::{check_access, host_of, within};
+use super::tree::{Node, Span, Value};
+use super::{check_access, host_of, token, within};
 use crate::names::Name;
 use crate::scenario::Cohort;
 use crate::streams::{STREAMS_MAX, Spread, Streams, ZIPF_MAX};
-use crate::target::{StunServer, Target, TargetError};
+use crate::target::{StunServer, Target, TargetError, TurnServer, TurnUri};
 
 const STREAMS: &str =
     "a number of streams such as 10, or a table such as { count = 10, zipf = 1.0, seed = 1 }";
+
+const INCOMPLETE_TURN: (&str, &str) = (
+    "`target` has only a part of a TURN server",
+    "write all of turn, turn_username and turn_password, or none of them",
+);
 
 /// Reads a target's URL; the part of an error after `; ` is its help.
 pub(super) fn target(reader: &mut Reader, node: &Node, path: &str) -> Option<Target> {
@@ -48,6 +53,65 @@ pub(super) fn stun(reader: &mut Reader, node: &Node, target: &Target) -> Option<
         ),
     };
     reader.fail(Some(node.span), message, help);
+    None
+}
+
+/// Reads `target.turn` and its credential, and where the URI stands.
+pub(super) fn turn(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<(TurnServer, Span)> {
+    let nodes = ["turn", "turn_username", "turn_password"].map(|name| fields.get(name));
+    let text = |reader: &mut Reader, node: Option<&Node>, path: &str, kind: &str| {
+        reader.text(node?, path, kind).filter(|text| !text.is_empty())
+    };
+    let uri = text(reader, nodes[0], "target.turn", "text such as \"turn:10.0.0.1:3478?transport=tcp\"");
+    let username = text(reader, nodes[1], "target.turn_username", "text");
+    let password = nodes[2].and_then(|node| token(reader, node, "target.turn_password"));
+    let (Some(at), Some(of_password)) = (nodes[0], nodes[2]) else {
+        if nodes.iter().any(Option::is_some) && reader.is_clean() {
+            reader.fail(fields.span, INCOMPLETE_TURN.0, INCOMPLETE_TURN.1);
+        }
+        return None;
+    };
+    match (uri, username, password) {
+        (None, ..) if at.span.source > 0 => None, // an override that takes the file's away
+        (Some(uri), Some(username), Some(password)) => {
+            if at.span.source > 0 && of_password.span.source == 0 {
+                let message = "`target.turn_password` was written for another TURN server";
+                reader.fail(
+                    Some(at.span),
+                    message,
+                    "add --set target.turn_password=… with that for this one",
+                );
+            }
+            Some((TurnServer { uri, username, password }, at.span))
+        }
+        _ => {
+            if reader.is_clean() {
+                reader.fail(Some(at.span), INCOMPLETE_TURN.0, INCOMPLETE_TURN.1);
+            }
+            None
+        }
+    }
+}
+
+/// Judges the URI of `target.turn`. As with `target.stun`, no name but the target's own leads somewhere.
+pub(super) fn check_turn(
+    reader: &mut Reader,
+    (turn, place): (TurnServer, Span),
+    target: &Target,
+) -> Option<TurnServer> {
+    let (message, help) = match TurnUri::parse(&turn.uri) {
+        Ok(uri) if uri.is_known_beside(target.url()) => return Some(turn),
+        Ok(_) => (
+            "`target.turn` names another host than `target.url`, and TURN servers are not looked up by name"
+                .into(),
+            "write its address, such as turn = \"turn:10.0.0.1:3478?transport=tcp\"",
+        ),
+        Err(error) => (
+            format!("`target.turn`: {error}"),
+            "write for example turn = \"turn:10.0.0.1:3478?transport=tcp\"",
+        ),
+    };
+    reader.fail(Some(place), message, help);
     None
 }
 
@@ -106,6 +170,7 @@ pub(super) fn check(
             own.api_key.clone_from(&target.api_key);
             own.allow.clone_from(&target.allow);
             own.stun.clone_from(&target.stun);
+            own.turn.clone_from(&target.turn);
             (own.rooms, own.tls_insecure) = (target.rooms, target.tls_insecure);
             // What target.ice_transport_policy says holds for all; what the target's URL asks for, of those who go there.
             if !target.endpoint.asks_for_relay() {

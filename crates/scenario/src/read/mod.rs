@@ -155,6 +155,7 @@ fn target(reader: &mut Reader, top: &mut Fields<'_>, written_for: Option<&str>) 
         role::word(reader, &mut fields, "ice_transport_policy", &IceTransportPolicy::NAMES)
             .and_then(|name| IceTransportPolicy::from_name(&name));
     let stun_node = fields.get("stun");
+    let turn = destination::turn(reader, &mut fields);
     reader.finish(&fields);
     let node = url?;
     let target = destination::target(reader, node, "target.url")?;
@@ -182,16 +183,15 @@ fn target(reader: &mut Reader, top: &mut Fields<'_>, written_for: Option<&str>) 
         reader.fail(rooms_node.map(|node| node.span), message, help);
     }
     let ice_transport_policy = ice_transport_policy.unwrap_or(target.ice_transport_policy);
-    if ice_transport_policy == IceTransportPolicy::Relay && !target.may_have_relay() {
-        let message = format!(
-            "`target.ice_transport_policy`: participants on {} use no relay",
-            target.protocol().name()
-        );
-        let help = "remove it: relays are used on OvenMediaEngine and by WHEP";
+    let turn = turn.and_then(|turn| destination::check_turn(reader, turn, &target));
+    if ice_transport_policy == IceTransportPolicy::Relay && !target.announces_relays() && turn.is_none() {
+        let message =
+            format!("`target.ice_transport_policy`: {} announces no relay", target.protocol().name());
+        let help = "name one by turn, turn_username and turn_password, or remove it";
         reader.fail(transport_node.map(|node| node.span), message, help);
     }
     let stun = stun_node.and_then(|node| destination::stun(reader, node, &target));
-    Some(Target { token, api_key, rooms, allow, tls_insecure, ice_transport_policy, stun, ..target })
+    Some(Target { token, api_key, rooms, allow, tls_insecure, ice_transport_policy, stun, turn, ..target })
 }
 
 /// LiveKit's API key, its secret, and the room that a WHIP URL does not name.

@@ -1,4 +1,4 @@
-//! Packets on their way: when each arrives, and which do not.
+//! One direction of a link: when each packet arrives, and which are lost.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -14,7 +14,7 @@ pub(super) struct Queue {
     /// By due time, then by arrival: without jitter nothing overtakes.
     packets: BinaryHeap<Reverse<(Instant, u64, Vec<u8>)>>,
     arrivals: u64,
-    /// When the line has sent everything that it was given.
+    /// When the line has sent all queued packets.
     line_free_at: Option<Instant>,
 }
 
@@ -24,7 +24,7 @@ impl Queue {
         Self { conditions, random, packets: BinaryHeap::new(), arrivals: 0, line_free_at: None }
     }
 
-    /// Takes a packet in, or loses it.
+    /// Queues a packet, or loses it.
     pub(super) fn push(&mut self, now: Instant, packet: &[u8]) {
         let Conditions { delay_ms, jitter_ms, loss_percent, rate_kbps, queue_packets } = self.conditions;
         if self.packets.len() >= queue_packets || self.random.f64() * 100.0 < loss_percent {
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn loss_and_jitter_stay_within_what_was_asked() {
+    fn loss_and_jitter_stay_within_their_settings() {
         let conditions = Conditions { loss_percent: 5.0, jitter_ms: 5.0, ..Conditions::delay(20.0) };
         let (mut queue, t0) = (Queue::new(conditions), Instant::now());
         (0..10_000).for_each(|_| queue.push(t0, b"x"));

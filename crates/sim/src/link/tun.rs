@@ -71,7 +71,7 @@ pub(super) fn wait_readable(devices: &[RawFd; 2], within: Duration) -> std::io::
     }
 }
 
-/// Real-time priority and exact timers, as far as this process may have them; a link without is only less exact.
+/// Requests real-time priority and exact timers; without them a link is only less exact.
 pub(super) fn real_time() {
     let priority = libc::sched_param { sched_priority: 5 };
     // SAFETY: both calls take plain values, and a struct that outlives the call.

@@ -109,13 +109,13 @@ fn ome_records_what_the_protocol_does_not_allow() {
 }
 
 #[test]
-fn ome_refuses_upgrades_when_told() {
+fn ome_refuses_upgrades_as_configured() {
     let (server, _) = server(ome::Behaviour { refuse_upgrade: Some(403), ..ome::Behaviour::default() });
     assert!(viewer(&server, "/app/stream").unwrap_err().contains("403"));
 }
 
 #[test]
-fn whep_misbehaves_as_told_and_keeps_the_requests() {
+fn whep_misbehaves_as_configured_and_keeps_the_requests() {
     use whep::Behaviour::{Close, CloseMidBody, CounterOffer, Redirect, Status};
     let busy = Status(503, vec![("Retry-After".into(), "7".into())], "busy".into());
     for (behaviour, expect) in [

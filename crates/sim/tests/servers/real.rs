@@ -52,7 +52,7 @@ fn round_trips(from: &Namespace, to: &Namespace, count: usize, within: Duration)
 }
 
 #[test]
-fn a_link_delays_by_what_it_was_told() {
+fn a_link_delays_by_its_setting() {
     if !requires_root() {
         return;
     }
@@ -69,7 +69,7 @@ fn a_link_delays_by_what_it_was_told() {
 }
 
 #[test]
-fn a_namespace_loses_the_share_it_was_told() {
+fn a_namespace_loses_its_configured_share() {
     if !requires_root() {
         return;
     }

@@ -22,9 +22,9 @@ use crate::srs;
 
 /// Longest body of a request, bytes: ten times what a browser offers.
 const BODY_MAX: usize = 64 * 1024;
-/// A client that has not sent its head or body after so long is dropped.
+/// Time limit for the head and for the body of a request.
 const REQUEST_MAX: Duration = Duration::from_secs(10);
-/// Connections served at a time; further ones wait in the listener's queue.
+/// Most connections at a time; further ones wait in the listener's backlog.
 const CONNECTIONS_MAX: usize = 4_096;
 
 type Answer = Response<Full<Bytes>>;
@@ -70,19 +70,19 @@ pub(crate) async fn serve(
     }
 }
 
-/// A request that gets no answer: the connection is closed.
+/// Closes the connection without an answer, as the emulated server does.
 #[derive(Debug, thiserror::Error)]
-#[error("closed without an answer, in the emulates of another server")]
-struct Silence;
+#[error("closed without an answer, as the emulated server does")]
+struct NoAnswer;
 
-async fn answer(room: &Room, request: Request<Incoming>) -> Result<Answer, Silence> {
+async fn answer(room: &Room, request: Request<Incoming>) -> Result<Answer, NoAnswer> {
     let is_srs = room.config.emulates.is_srs();
     let mut response = route(room, request).await;
     if room.config.emulates == EmulatedServer::SrsSilent && !response.status().is_success() {
-        return Err(Silence);
+        return Err(NoAnswer);
     }
     if is_srs {
-        // For each session SRS uses a short connection.
+        // SRS closes the connection after each request.
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("Close"));
         response.headers_mut().insert(header::SERVER, HeaderValue::from_static("SRS/7.0.121(Kai)"));
     }
@@ -140,7 +140,7 @@ fn front_page(room: &Room) -> String {
     )
 }
 
-/// The body of a request, or the answer to one that cannot be had.
+/// The body of a request, or the answer to one without a valid body.
 async fn body_of(request: Request<Incoming>) -> Result<String, Answer> {
     let collected =
         tokio::time::timeout(REQUEST_MAX, Limited::new(request.into_body(), BODY_MAX).collect()).await;

@@ -1,4 +1,4 @@
-//! The resources of WHEP and WHIP: the endpoint that takes offers, and the session that it makes.
+//! The resources of WHEP and WHIP: the endpoint for offers, and the sessions that it creates.
 
 use http::header;
 use http::{HeaderMap, Method, Request, StatusCode};
@@ -7,12 +7,12 @@ use hyper::body::Incoming;
 use super::{Answer, body_of, not_allowed, preflight, reply, text, with};
 use crate::config::Card;
 use crate::peer::{OfferError, Role, is_candidate};
-use crate::room::{Refusal, Room, Trickle, Welcome};
+use crate::room::{CreatedSession, OfferRefused, Room, TrickleResult};
 use crate::srs;
 
 const SDP: &str = "application/sdp";
 const SDP_FRAGMENT: &str = "application/trickle-ice-sdpfrag";
-/// Candidates of one PATCH; a host with more has no use for them here.
+/// Most candidates of one PATCH.
 const CANDIDATES_MAX: usize = 32;
 
 /// `/whep` and `/whip`.
@@ -33,14 +33,16 @@ pub(super) async fn endpoint(room: &Room, role: Role, request: Request<Incoming>
         Ok(offer) => offer,
         Err(refusal) => return refusal,
     };
-    match room.welcome(role, card, &stream, &offer) {
-        Ok(welcome) => created(role, welcome),
+    match room.create_session(role, card, &stream, &offer) {
+        Ok(session) => created(role, session),
         Err(refusal) => {
             let status = match &refusal {
-                Refusal::Offer(OfferError::Malformed(_)) => StatusCode::BAD_REQUEST,
-                Refusal::Offer(OfferError::NoMedia | OfferError::Section) => StatusCode::UNPROCESSABLE_ENTITY,
-                Refusal::Full(_) | Refusal::Streams => StatusCode::SERVICE_UNAVAILABLE,
-                Refusal::Occupied => StatusCode::CONFLICT,
+                OfferRefused::Offer(OfferError::Malformed(_)) => StatusCode::BAD_REQUEST,
+                OfferRefused::Offer(OfferError::NoMedia | OfferError::Section) => {
+                    StatusCode::UNPROCESSABLE_ENTITY
+                }
+                OfferRefused::Full(_) | OfferRefused::Streams => StatusCode::SERVICE_UNAVAILABLE,
+                OfferRefused::Occupied => StatusCode::CONFLICT,
             };
             let response = text(status, &refusal);
             if status == StatusCode::SERVICE_UNAVAILABLE {
@@ -69,8 +71,8 @@ pub(super) async fn of_srs(room: &Room, role: Role, request: Request<Incoming>) 
         Err(refusal) => return refusal,
     };
     let stream = srs::stream(&query);
-    match room.welcome(role, room.config.card, &stream, &offer) {
-        Ok(Welcome { id, etag, answer }) => {
+    match room.create_session(role, room.config.card, &stream, &offer) {
+        Ok(CreatedSession { id, etag, answer }) => {
             let path = if role == Role::Publisher { srs::WHIP } else { srs::WHEP };
             let token = etag.trim_matches('"');
             let location: String =
@@ -135,13 +137,15 @@ async fn trickle(room: &Room, role: Role, id: &str, request: Request<Incoming>) 
         return text(StatusCode::BAD_REQUEST, format_args!("no candidate: {bad}"));
     }
     match room.trickle(role, id, if_match.as_deref(), candidates) {
-        Trickle::Taken => with(text(StatusCode::NO_CONTENT, ""), accept_patch(), SDP_FRAGMENT),
-        Trickle::UnknownSession => text(StatusCode::NOT_FOUND, "no such session"),
-        Trickle::OtherSession => text(StatusCode::PRECONDITION_FAILED, "If-Match names another ICE session"),
+        TrickleResult::Taken => with(text(StatusCode::NO_CONTENT, ""), accept_patch(), SDP_FRAGMENT),
+        TrickleResult::UnknownSession => text(StatusCode::NOT_FOUND, "no such session"),
+        TrickleResult::OtherSession => {
+            text(StatusCode::PRECONDITION_FAILED, "If-Match names another ICE session")
+        }
     }
 }
 
-fn created(role: Role, welcome: Welcome) -> Answer {
+fn created(role: Role, welcome: CreatedSession) -> Answer {
     let endpoint = match role {
         Role::Viewer => "/whep",
         Role::Publisher => "/whip",
@@ -187,7 +191,7 @@ fn refuse_stranger(room: &Room, headers: &HeaderMap) -> Option<Answer> {
     Some(with(response, header::WWW_AUTHENTICATE, "Bearer realm=\"throng stage\""))
 }
 
-/// Compares without telling by its time how much of it fits.
+/// Compares in constant time.
 fn same(given: &str, token: &str) -> bool {
     aws_lc_rs::constant_time::verify_slices_are_equal(given.as_bytes(), token.as_bytes()).is_ok()
 }

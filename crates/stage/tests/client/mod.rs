@@ -82,7 +82,7 @@ pub(crate) fn publishers_offer(codec: &str) -> String {
 
 /// What a viewer saw.
 #[derive(Debug, Default)]
-pub(crate) struct Seen {
+pub(crate) struct ReceivedMedia {
     pub(crate) video_packets: usize,
     pub(crate) audio_packets: usize,
     pub(crate) first_is_key: bool,
@@ -98,7 +98,7 @@ pub(crate) struct Viewer {
     stage: SocketAddr,
     session: String,
     video: Mid,
-    seen: Seen,
+    seen: ReceivedMedia,
     /// RTP datagrams of video still to pass until one is lost.
     lose_in: Option<usize>,
     lost: Option<u16>,
@@ -114,7 +114,7 @@ impl Viewer {
         let answer = SdpAnswer::from_sdp_string(&reply.body).unwrap();
         rtc.sdp_api().accept_answer(pending, answer).unwrap();
         let session = reply.header("location").unwrap().to_owned();
-        let seen = Seen::default();
+        let seen = ReceivedMedia::default();
         Self { rtc, socket, stage, session, video, seen, lose_in: None, lost: None, video_ssrc: None }
     }
 
@@ -123,7 +123,7 @@ impl Viewer {
         self.lose_in = Some(number);
     }
 
-    pub(crate) fn seen(&self) -> &Seen {
+    pub(crate) fn seen(&self) -> &ReceivedMedia {
         &self.seen
     }
 
@@ -132,7 +132,7 @@ impl Viewer {
     }
 
     /// Runs the session until `enough`, at most for 15 s.
-    pub(crate) fn watch_until(&mut self, what: &str, enough: impl Fn(&Seen) -> bool) {
+    pub(crate) fn watch_until(&mut self, what: &str, enough: impl Fn(&ReceivedMedia) -> bool) {
         let begun = Instant::now();
         let mut buffer = [0; 2_048];
         while !enough(&self.seen) {

@@ -1,22 +1,18 @@
-//! One thread is full, and the server has a way to share its work among more.
+//! A thread is full, and the server can share its work among more threads.
 
 use super::super::CheckResult;
 use super::{Shape, candidate, change, hot};
 use crate::context::Context;
 
 pub(in super::super) fn check(context: &Context<'_>) -> CheckResult {
-    let hot = match hot(context) {
-        Ok(hot) if hot.shape == Shape::Full => hot,
-        Ok(_) => return CheckResult::NotApplicable,
-        Err(seen) => return seen,
-    };
+    let hot = hot(context, Shape::Full)?;
     let thread = hot.thread;
     let title = match hot.pool.len() {
         1 => format!("Thread {} of {} is full: it has one core and no more", thread.name, thread.process),
         n => format!("All {n} threads {} of {} are full", thread.group, thread.process),
     };
     let otherwise =
-        format!("More threads {} (the server's setting for them), or several processes", thread.group);
+        format!("Use more threads {} (the server's setting for them), or several processes", thread.group);
     let change = change(context, thread, &otherwise);
-    candidate(context, &hot, "one_thread_full", title, change).suspect()
+    Ok(candidate(context, &hot, "one_thread_full", title, change))
 }

@@ -5,16 +5,12 @@ use super::{Shape, candidate, change, hot};
 use crate::context::Context;
 
 pub(in super::super) fn check(context: &Context<'_>) -> CheckResult {
-    let hot = match hot(context) {
-        Ok(hot) if hot.shape == Shape::Single => hot,
-        Ok(_) => return CheckResult::NotApplicable,
-        Err(seen) => return seen,
-    };
+    let hot = hot(context, Shape::Single)?;
     let process = hot.thread.process;
     let title = format!("{process} works in a single thread, and its core is full");
     let otherwise = format!(
-        "Several processes of {process} with the users spread among them, a faster core, or less work for each user: more cores alone do not help"
+        "Use several processes of {process} with the users spread among them, a faster core, or less work for each user: more cores alone do not help"
     );
     let change = change(context, hot.thread, &otherwise);
-    candidate(context, &hot, "single_threaded", title, change).suspect()
+    Ok(candidate(context, &hot, "single_threaded", title, change))
 }

@@ -1,5 +1,5 @@
-//! Series that have ended: what the table at the end shows of them is kept, and of that only the most telling, so that a
-//! watch of a server whose threads come and go stays as small as it was.
+//! Ended series, for the table at the end. Only those with the highest values are kept, so that memory stays bounded while
+//! threads start and end.
 
 use std::collections::BTreeMap;
 
@@ -8,14 +8,14 @@ use super::{ERRORS, Figure, LEVELS};
 /// How many ended series of one metric are kept, and how many ended processes.
 pub(super) const ENDED_MAX: usize = 64;
 
-/// What the table shows of a process.
+/// The metrics that the table shows of a process.
 const OF_PROCESS: [&str; 4] = ["process.cpu", "process.threads", "process.rss", "process.fds"];
 
 /// Series that have ended.
 #[derive(Debug, Default)]
 pub(super) struct Ended {
     by_metric: BTreeMap<String, Vec<Figure>>,
-    /// By PID; all that is shown of a process is kept or forgotten together.
+    /// By PID; the series of a process are kept or dropped together.
     processes: BTreeMap<String, Vec<Figure>>,
 }
 
@@ -39,11 +39,11 @@ impl Ended {
     fn take_process(&mut self, figure: Figure) {
         let pid = figure.label("pid").to_owned();
         let of_process = self.processes.entry(pid.clone()).or_default();
-        // Another process may have had the number before.
+        // Another process may have had the PID before.
         of_process.retain(|other| other.of.metric != figure.of.metric);
         of_process.push(figure);
         if self.processes.len() > ENDED_MAX {
-            // The one that ends at the moment is not complete yet.
+            // The process that is ending is not complete yet.
             let cpu = |figures: &Vec<Figure>| {
                 figures.iter().find(|figure| figure.of.metric == "process.cpu").map_or(0.0, weight)
             };
@@ -56,14 +56,14 @@ impl Ended {
         }
     }
 
-    /// All that are kept of a metric.
+    /// The kept series of a metric.
     pub(super) fn of<'a>(&'a self, metric: &'a str) -> impl Iterator<Item = &'a Figure> {
         let of_processes = self.processes.values().flatten().filter(move |figure| figure.of.metric == metric);
         self.by_metric.get(metric).into_iter().flatten().chain(of_processes)
     }
 }
 
-/// How much a series tells: what it summed up to; of a level, how near its limit it came.
+/// The rank of a series: its sum, or, of a series with a limit, how near it came.
 fn weight(figure: &Figure) -> f64 {
     match figure.of.limit {
         Some(limit) if LEVELS.contains(&figure.of.metric.as_str()) => figure.max / limit.max(1.0),
@@ -72,7 +72,7 @@ fn weight(figure: &Figure) -> f64 {
     }
 }
 
-/// The place of the least.
+/// The index of the lowest rank.
 fn least(weights: impl Iterator<Item = f64>) -> Option<usize> {
     weights.enumerate().min_by(|(_, a), (_, b)| a.total_cmp(b)).map(|(index, _)| index)
 }

@@ -34,7 +34,7 @@ pub struct Key {
     pub secret: String,
     /// The room to join.
     pub room: String,
-    /// Who joins: unique in the room, and the name by which the others know them.
+    /// The identity of the participant: unique in the room, and the name that the others see.
     pub identity: String,
     /// They may publish.
     pub can_publish: bool,

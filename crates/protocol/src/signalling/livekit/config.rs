@@ -16,13 +16,13 @@ use crate::signalling::room::{Subscription, Subscriptions};
 pub struct Config {
     /// `ws:` or `wss:` URL of the server's signalling endpoint (`/rtc`).
     pub url: Url,
-    /// What lets it in, and says who it is and which room it is for.
+    /// The token, or the key that makes one: identity and room are in it.
     pub access: Access,
     /// The mark of the run's names.
     pub mark: RunMark,
     /// It publishes.
     pub publishes: bool,
-    /// Whom it subscribes to at first.
+    /// What it subscribes to at first.
     pub subscriptions: Subscriptions,
     /// The sizes in which it sends its picture, the smallest first; one without simulcast.
     pub layers: Vec<SentLayer>,

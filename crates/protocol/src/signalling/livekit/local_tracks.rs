@@ -6,7 +6,7 @@ use throng_observation::MediaKind;
 
 use super::wire::{MuteTrack, TrackInfo, TrackType};
 
-/// Nobody publishes more tracks than a picture and a sound; a few more are borne.
+/// A participant publishes at most one audio and one video track; the bound leaves room.
 const TRACKS_MAX: usize = 16;
 
 /// What we publish.

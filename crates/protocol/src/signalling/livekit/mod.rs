@@ -28,6 +28,7 @@ use std::time::{Duration, Instant};
 use prost::Message as _;
 use serde::{Deserialize, Serialize};
 use throng_observation::{Failure, FailureReason, MediaKind};
+use throng_scenario::Secret;
 
 pub use self::access::{Access, Key};
 pub use self::config::{Config, SentLayer};
@@ -60,14 +61,14 @@ pub struct LiveKit {
     config: Config,
     state: State,
     others: RemoteParticipants,
-    /// Who publishes, as was told last.
+    /// The publishers, as reported last.
     told: BTreeSet<String>,
     own: LocalTracks,
     /// Of the offer that is being answered.
     offer_id: u32,
     /// What its sections bring.
     offered: Vec<Section>,
-    /// Who sends what in them, as was told last.
+    /// Their senders and kinds, as reported last.
     streams: Vec<RoomStream>,
     outputs: VecDeque<RoomOutput>,
 }
@@ -83,7 +84,7 @@ enum State {
     Over,
 }
 
-/// The pings of a participant who is there.
+/// The pings of a participant that joined.
 #[derive(Clone, Copy, Debug)]
 struct Pulse {
     began_at: Instant,
@@ -105,7 +106,7 @@ struct CandidateInit {
 }
 
 impl LiveKit {
-    /// A participant who has not joined yet.
+    /// A participant that has not joined yet.
     #[must_use]
     pub fn new(config: Config) -> Self {
         let others =
@@ -175,7 +176,7 @@ impl LiveKit {
         self.update_subscriptions();
     }
 
-    /// Says who publishes, when that has changed: the last speakers are chosen among them.
+    /// Reports the publishers when they have changed: the last speakers are chosen among them.
     fn tell_people(&mut self) {
         let names = self.others.names();
         if names != self.told {
@@ -184,7 +185,7 @@ impl LiveKit {
         }
     }
 
-    /// What the server says to somebody who is there.
+    /// A message of the server to a participant that joined.
     fn told(&mut self, response: Response) -> Result<(), Failure> {
         match response {
             Response::Answer(description) => {
@@ -232,7 +233,7 @@ impl LiveKit {
         }
     }
 
-    /// Somebody who may mutes a track of ours, or lets it be heard again: a client does as it is told.
+    /// The server mutes or unmutes a track of ours, for a moderator: a client obeys.
     fn muted(&mut self, mute: &MuteTrack) {
         let Some(kind) = self.own.muted_by_server(mute) else {
             return self.anomaly("the server mutes a track that it never said was ours");
@@ -252,7 +253,7 @@ impl LiveKit {
         Ok(())
     }
 
-    /// Says who sends what in the sections of the last offer, when that has changed: somebody is mute, or left.
+    /// Reports the streams in the sections of the last offer when they have changed: a sender is mute, or left.
     fn tell_streams(&mut self) {
         let streams = self.others.streams(&self.offered);
         if streams != self.streams {
@@ -302,7 +303,7 @@ impl LiveKit {
             urls.map(|url| RelayServer {
                 url: url.clone(),
                 username: server.username.clone(),
-                credential: server.credential.clone(),
+                credential: Secret::new(server.credential.as_str()),
                 is_signalling_host: false,
             })
         });
@@ -516,7 +517,7 @@ impl RoomSignalling for LiveKit {
             RoomInput::Closed(error) => self.closed(error),
             RoomInput::Timeout => self.timeout(now),
             RoomInput::Leave { .. } => self.leave(now),
-            // A connection that was lost is the end of a participant who has only these two.
+            // Without one of its two connections a participant has failed.
             RoomInput::Lost(_)
             | RoomInput::CandidatesDone(_)
             | RoomInput::Opened(_)

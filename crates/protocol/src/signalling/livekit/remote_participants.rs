@@ -1,4 +1,5 @@
-//! Who is in the room, what they publish, and what of it is subscribed to: from what is to what is wanted.
+//! The other participants of the room, what they publish, and which requests lead from the present subscriptions to the
+//! wanted ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -35,7 +36,7 @@ pub(super) struct RemoteParticipants {
 #[derive(Debug)]
 struct Track {
     participant: String,
-    /// Who publishes it.
+    /// The name of its publisher.
     name: String,
     kind: MediaKind,
     is_subscribed: bool,
@@ -60,7 +61,7 @@ impl RemoteParticipants {
         }
     }
 
-    /// Who we are ourselves.
+    /// The server's record of ourselves.
     pub(super) fn joined(&mut self, ourselves: Option<&ParticipantInfo>) {
         self.own_sid = ourselves.map(|person| person.sid.clone()).unwrap_or_default();
     }
@@ -117,7 +118,7 @@ impl RemoteParticipants {
         }
     }
 
-    /// The names of all who publish.
+    /// The names of all publishers.
     pub(super) fn names(&self) -> BTreeSet<String> {
         self.tracks.values().map(|track| track.name.clone()).collect()
     }
@@ -170,7 +171,7 @@ impl RemoteParticipants {
         requests
     }
 
-    /// The name of who publishes a track, for a sentence.
+    /// The name of a track's publisher, for a message.
     pub(super) fn whose(&self, sid: &str) -> &str {
         self.tracks.get(sid).map_or("somebody who left", |track| &track.name)
     }

@@ -1,7 +1,7 @@
 //! Dialogues of a participant with a LiveKit server, shaped as version 1.13 speaks.
 
 use super::wire::{
-    DISCONNECTED, DisconnectReason, Leave, MuteTrack, ParticipantInfo, ParticipantUpdate, Pong,
+    DISCONNECTED, DisconnectReason, IceServer, Leave, MuteTrack, ParticipantInfo, ParticipantUpdate, Pong,
     StreamStateInfo, SubscriptionResponse, TrackInfo, TrackPublished, VideoLayer, VideoQuality,
 };
 use super::*;
@@ -130,6 +130,31 @@ fn the_token_travels_in_a_header_and_our_own_choices_are_not_the_urls() {
     assert_eq!(query, "region=x&protocol=16&auto_subscribe=1&adaptive_stream=0");
     assert_eq!(headers, &[("Authorization".to_owned(), "Bearer tok".to_owned())]);
     assert_eq!(stand.room.next_timeout().unwrap().1, "LiveKit: join");
+}
+
+#[test]
+fn turn_servers_of_the_join_are_announced_and_our_candidates_are_trickled() {
+    let mut stand = Stand::new(config());
+    stand.take();
+    let ice_servers = vec![IceServer {
+        urls: vec!["stun:10.0.0.9".into(), "turn:media.example:3478?transport=udp".into()],
+        username: "u".into(),
+        credential: "sesame".into(),
+    }];
+    stand.hears(Response::Join(Box::new(Join { ice_servers, ..Join::default() })));
+    let (_, outputs) = stand.take();
+    let [RoomOutput::Joined, RoomOutput::Relay(relay), RoomOutput::WantOffer(_)] = outputs.as_slice() else {
+        panic!("{outputs:?}")
+    };
+    assert_eq!((relay.url.as_str(), relay.username.as_str()), ("turn:media.example:3478?transport=udp", "u"));
+    assert_eq!((relay.credential.expose(), relay.is_signalling_host), ("sesame", false));
+    assert!(!format!("{relay:?}").contains("sesame"));
+    stand.tell(RoomInput::Candidate(SUBSCRIBER, "candidate:1 1 udp 1 10.0.0.9 40000 typ relay"));
+    let (said, _) = stand.take();
+    let [Request::Trickle(trickle)] = said.as_slice() else { panic!("{said:?}") };
+    assert_eq!(trickle.target(), SignalTarget::Subscriber);
+    let init = r#"{"candidate":"candidate:1 1 udp 1 10.0.0.9 40000 typ relay","sdpMLineIndex":0}"#;
+    assert_eq!(trickle.candidate_init, init);
 }
 
 #[test]

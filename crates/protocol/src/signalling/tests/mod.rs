@@ -73,7 +73,9 @@ fn line(output: &SignalOutput) -> String {
         SignalOutput::RemoteOffer(_) => "offer".into(),
         SignalOutput::RemoteAnswer(_) => "answer".into(),
         SignalOutput::RemoteCandidate(candidate) => candidate.clone(),
-        SignalOutput::Relay(relay) => format!("relay {} {} {}", relay.url, relay.username, relay.credential),
+        SignalOutput::Relay(relay) => {
+            format!("relay {} {} {}", relay.url, relay.username, relay.credential.expose())
+        }
         SignalOutput::Refused(what, address) => format!("refused {what:?} {address}"),
         SignalOutput::Anomaly(what) => format!("anomaly {what}"),
         SignalOutput::Failed(failure) => format!("failed {failure}"),

@@ -10,7 +10,7 @@ use super::super::response_deadline::ANSWER_WITHIN;
 use super::super::said;
 use crate::participant::Why;
 
-/// Which of the two protocols is spoken. They differ in who makes offers, and in their names.
+/// Which of the two protocols is used. They differ in which side may offer, and in their names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Flow {
     /// WHEP: media comes; a server may answer with an offer of its own.

@@ -1,6 +1,8 @@
 //! ICE servers in `Link` header fields (RFC 8288, RFC 9725 §4.6):
 //! `<turn:turn.example.net?transport=udp>; rel="ice-server"; username="user"; credential="secret"`.
 
+use throng_scenario::Secret;
+
 use super::super::RelayServer;
 use super::super::said::LIST_MAX;
 
@@ -29,7 +31,7 @@ fn relay(link: &str) -> Option<RelayServer> {
     (is_ice_server && is_turn).then(|| RelayServer {
         url: url.to_owned(),
         username,
-        credential,
+        credential: Secret::new(credential),
         is_signalling_host: false,
     })
 }
@@ -79,7 +81,7 @@ mod tests {
         let turn = |url: &str, username: &str, credential: &str| RelayServer {
             url: url.into(),
             username: username.into(),
-            credential: credential.into(),
+            credential: Secret::new(credential),
             is_signalling_host: false,
         };
         for (value, expect) in [

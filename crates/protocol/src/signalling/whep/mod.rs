@@ -10,7 +10,7 @@
 //!   PATCH candidates, If-Match ─────▶  204, or 405/501/422: no trickle
 //!   DELETE                     ─────▶  200
 //! ```
-//! WHIP is the same dialogue without the 406; [`super::whip`] wraps it for who publishes.
+//! WHIP is the same dialogue without the 406; [`super::whip`] wraps it for publishers.
 
 mod config;
 mod fragment;

@@ -32,7 +32,7 @@ pub(super) fn failure(request: &str, response: &Response) -> Failure {
     Failure::new(FailureReason::HttpStatus(status.as_u16()), detail)
 }
 
-/// What a publisher does who shares its stream's name with another.
+/// The remedy for publishers that share a stream's name.
 const OWN_STREAM: &str = "give each publisher a stream of its own, by {n} in the URL's path or query";
 /// How servers say that somebody publishes there already: SRS `1028: StreamBusy`, MediaMTX `someone is already publishing`.
 const BUSY: [&str; 4] = ["busy", "already", "in use", "occupied"];

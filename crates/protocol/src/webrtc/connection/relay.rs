@@ -5,12 +5,13 @@ use std::net::SocketAddr;
 use std::time::Instant;
 
 use throng_observation::{FailureReason, MediaPath, Observation, RefusedDestination};
+use throng_scenario::{RelayTransport, TurnUri};
 
 use super::{Connection, ConnectionOutput, Socket, State, Via};
 use crate::excerpt::excerpt;
 use crate::participant::{Open, Opening, Transmit};
 use crate::signalling::RelayServer;
-use crate::webrtc::relay::{Frames, Relay, RelayAccount, RelayOutput, RelayTransport, TurnUri};
+use crate::webrtc::relay::{Frames, Relay, RelayAccount, RelayOutput};
 
 /// Addresses of the peer that are remembered for a relay that is not there yet.
 const PEERS_MAX: usize = 32;

@@ -4,12 +4,13 @@ use super::*;
 use crate::participant::ChannelError;
 use crate::signalling::RelayServer;
 use throng_observation::MediaPath;
+use throng_scenario::Secret;
 
 fn announced(url: &str) -> SignalOutput {
     SignalOutput::Relay(RelayServer {
         url: url.into(),
         username: "user".into(),
-        credential: "secret".into(),
+        credential: Secret::new("secret"),
         is_signalling_host: false,
     })
 }

@@ -1,4 +1,5 @@
-//! What can be odd about what the peer sends; each kind is told once, or a hostile server would fill the run with it.
+//! Protocol anomalies in the peer's packets. Each kind is reported once a connection, so that a hostile server cannot fill the
+//! run with them.
 
 use throng_observation::{Observation, SENDER_CLOCK_PLACE};
 

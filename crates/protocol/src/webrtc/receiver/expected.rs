@@ -1,5 +1,5 @@
-//! What is due: of each section in which the peer said that it sends, something is to come. It is no matter of packets: of a
-//! picture that never comes there are none.
+//! Media that is expected: every section in which the peer announced that it sends. Missing media cannot be found by packets:
+//! a picture that never comes has none.
 
 use std::collections::BTreeSet;
 use std::time::Instant;
@@ -11,7 +11,7 @@ use super::{Receiver, SenderState};
 use crate::signalling::room::RoomStream;
 use crate::webrtc::payload::Assignment;
 
-/// The sections of which something is to come.
+/// The sections in which media is expected.
 #[derive(Default)]
 pub(super) struct ExpectedMedia {
     sections: Vec<Section>,
@@ -29,7 +29,7 @@ struct Section {
 }
 
 impl ExpectedMedia {
-    /// Nothing is agreed; `is_told` says whether signalling says in which sections somebody sends.
+    /// Before negotiation; `is_told` means that signalling reports in which sections a participant sends.
     pub(super) fn new(is_told: bool) -> Self {
         Self { told: is_told.then(BTreeSet::new), ..Self::default() }
     }
@@ -46,7 +46,7 @@ impl ExpectedMedia {
 }
 
 impl Receiver {
-    /// Signalling says who sends what from here on; `before` is what it said last. Another sender has its own time to begin.
+    /// Takes in the senders of all sections; `before` are those until now. Media of a new sender is expected from now on.
     pub(in crate::webrtc) fn sent_in(&mut self, streams: &[RoomStream], before: &[RoomStream], now: Instant) {
         let sent = streams.iter().filter(|stream| stream.is_sent());
         self.due.told = Some(sent.map(|stream| stream.mid.clone()).collect());

@@ -1,4 +1,4 @@
-//! A relay (TURN, RFC 8656) between us and a peer, for servers that cannot be reached directly.
+//! One allocation on a TURN server (RFC 8656): a relay between us and a peer that cannot be reached directly.
 //!
 //! The TURN protocol is `turn-client-proto`'s; the framing of streams and the way of media packets are ours, because
 //! that library does not know the padding of RFC 8656 section 12.5 and would copy what lies between two reads.
@@ -9,6 +9,7 @@ use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
+use throng_scenario::{RelayTransport, Secret};
 use turn_client_proto::api::{Transmit, TurnClientApi, TurnConfig, TurnEvent, TurnPollRet, TurnRecvRet};
 use turn_client_proto::client::TurnClient;
 use turn_client_proto::stun::Instant as TurnInstant;
@@ -17,9 +18,6 @@ use turn_client_proto::stun::types::message::{Message as StunMessage, MessageCla
 use turn_client_proto::tcp::TurnClientTcp;
 use turn_client_proto::types::{AddressFamily, TransportType, TurnCredentials};
 use turn_client_proto::udp::TurnClientUdp;
-
-mod turn_uri;
-pub use turn_uri::{RelayTransport, TurnHost, TurnUri, TurnUriError};
 
 mod frames;
 pub use frames::{Frames, NotTurn, is_turn_frame};
@@ -42,7 +40,7 @@ const ROUNDS_MAX: usize = 64;
 /// What the library waits for when nothing is to be done.
 const IDLE: Duration = Duration::from_secs(9_999);
 
-/// Where a relay is, and whose name to give it.
+/// A TURN server and the credential for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RelayAccount {
     /// The TURN server.
@@ -52,7 +50,7 @@ pub struct RelayAccount {
     /// Long-term credential user name.
     pub username: String,
     /// Long-term credential password.
-    pub credential: String,
+    pub credential: Secret,
 }
 
 /// What a relay wants, or tells.
@@ -91,7 +89,8 @@ impl Relay {
     #[must_use]
     pub fn new(now: Instant, local: SocketAddr, account: &RelayAccount) -> Self {
         let server = account.server;
-        let mut config = TurnConfig::new(TurnCredentials::new(&account.username, &account.credential));
+        let mut config =
+            TurnConfig::new(TurnCredentials::new(&account.username, account.credential.expose()));
         config.set_request_retransmits(FIRST_REPEAT, Duration::MAX, REPEATS, LAST_WAIT);
         if server.is_ipv6() {
             config.set_address_family(AddressFamily::IPV6);
@@ -158,7 +157,7 @@ impl Relay {
     }
 
     /// Takes in one frame from the TURN server: a datagram, or one that [`Frames`] cut from the stream. When a peer
-    /// sent it, tells who, and where in the frame its datagram lies.
+    /// sent it: the peer, and where in the frame its datagram lies.
     pub fn receive(&mut self, now: Instant, frame: &[u8]) -> Option<(SocketAddr, Range<usize>)> {
         if self.over || !is_turn_frame(frame) {
             return None;

@@ -3,13 +3,14 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
+use throng_scenario::{RelayTransport, Secret};
 use turn_client_proto::api::Transmit;
 use turn_client_proto::stun::Instant as TurnInstant;
 use turn_client_proto::types::{AddressFamily, TransportType};
 use turn_server_proto::api::{SocketAllocateError, TurnServerApi, TurnServerPollRet};
 use turn_server_proto::server::TurnServer;
 
-use super::{Frames, Relay, RelayAccount, RelayOutput, RelayTransport};
+use super::{Frames, Relay, RelayAccount, RelayOutput};
 
 pub(in crate::webrtc) const SERVER: &str = "10.0.0.9:3478";
 pub(in crate::webrtc) const RELAYED: &str = "10.0.0.9:40000";
@@ -123,7 +124,7 @@ pub(in crate::webrtc) fn account(transport: RelayTransport, credential: &str) ->
         server: address(SERVER),
         transport,
         username: "user".into(),
-        credential: credential.into(),
+        credential: Secret::new(credential),
     }
 }
 

@@ -27,7 +27,7 @@ pub(super) struct SentFrame {
     pub(super) captured_at: Instant,
     /// What it is a frame of: a stream may change to another clip.
     pub(super) clip: Arc<Clip>,
-    /// It carries sound of somebody who speaks.
+    /// It carries speech.
     pub(super) is_voice: bool,
     /// It begins a talkspurt (RFC 3551 section 4.1).
     pub(super) marker: bool,

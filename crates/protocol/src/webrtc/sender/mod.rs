@@ -244,7 +244,7 @@ impl Sender {
         self.pacer.set_path(self.target_bitrate.path_bps(now).max(sent), frames);
     }
 
-    /// Who talks sends sound, who does not sends silence; without effect on pictures.
+    /// Switches audio between speech and silence; no effect on video.
     pub fn set_talking(&mut self, is_talking: bool) {
         self.streams.iter_mut().for_each(|stream| stream.set_talking(is_talking));
     }
@@ -255,8 +255,8 @@ impl Sender {
         self.is_unshared = true;
     }
 
-    /// Shows another picture from here on, as who begins or ends to share a screen: of the same codec, in place of the one
-    /// picture that is sent. Without effect on the layers of a simulcast.
+    /// Replaces the one picture that is sent by another of the same codec, as at the start or end of screen sharing. No
+    /// effect on the layers of a simulcast.
     pub fn show(&mut self, ladder: &Ladder) {
         let codec = ladder.top().codec();
         let is_shown = |stream: &&mut Stream| stream.plan.rid.is_none() && stream.codec() == codec;

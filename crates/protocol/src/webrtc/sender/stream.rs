@@ -233,7 +233,7 @@ impl Stream {
 
     /// Somebody cannot go on without a key frame.
     pub(super) fn key_frame_requested(&mut self, now: Instant) {
-        // Who begins to send again begins with a key frame anyway.
+        // A stream that resumes begins with a key frame anyway.
         if self.plan.kind == MediaKind::Audio || self.is_still() {
             return;
         }
@@ -266,7 +266,7 @@ impl Stream {
                 Sound::Voice { marker: false }
             };
             if self.is_still() || sound == Sound::Nothing {
-                // Who is mute does not pause.
+                // A muted stream does not pause.
                 self.left_at = None;
                 self.player.skip();
                 continue;

@@ -1,4 +1,4 @@
-//! Who speaks and who is silent, packet by packet: level, talkspurts, and the rare packets of silence.
+//! Speech and silence, packet by packet: audio level, talkspurts, and the rare packets of silence (DTX).
 
 use throng_media::rtp::AudioLevel;
 

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use throng_observation::host::catalogue::PROCESS_CPU;
 use throng_observation::units::percent;
 
 use super::super::markup::table;
 use super::super::stack::{Layer, Stack};
-use super::ServerCharts;
+use super::charts::ServerCharts;
 
 /// Groups of threads with a colour of their own; the others are one.
 const GROUPS_MAX: usize = 5;
@@ -16,9 +17,9 @@ const THREADS_MAX: usize = 12;
 const COLOURS: [u8; 6] = [1, 4, 3, 2, 5, 6];
 
 /// CPU by group of threads over the run.
-pub(super) fn over_time(scene: &ServerCharts<'_>) -> String {
-    let layers = layers(scene);
-    let ratio = threads_of_processes(scene);
+pub(super) fn over_time(charts: &ServerCharts<'_>) -> String {
+    let layers = layers(charts);
+    let ratio = threads_of_processes(charts);
     let note = match ratio {
         Some(ratio) => format!(
             "Threads of one kind together. Dashed: the processes as the kernel counts them; the threads come to {} of it.",
@@ -31,20 +32,20 @@ pub(super) fn over_time(scene: &ServerCharts<'_>) -> String {
         unit: "cores",
         note: &note,
         x_unit: "s",
-        x: &scene.time.starts,
+        x: &charts.time.starts,
         layers,
-        whole: processes(scene).map(|values| ("processes".to_owned(), values)),
+        whole: processes(charts).map(|values| ("processes".to_owned(), values)),
     }
     .render()
 }
 
 /// The same over the number of viewers: which kind of thread grows with them.
-pub(super) fn over_users(scene: &ServerCharts<'_>) -> String {
+pub(super) fn over_users(charts: &ServerCharts<'_>) -> String {
     let mut points_by_users: BTreeMap<i64, Vec<usize>> = BTreeMap::new();
-    let most = scene.time.points.iter().filter_map(|p| p.crowd.map(|sums| sums[2])).fold(0.0, f64::max);
-    // A hundred places are as many as can be told apart.
+    let most = charts.time.points.iter().filter_map(|p| p.crowd.map(|sums| sums[2])).fold(0.0, f64::max);
+    // More than a hundred places cannot be distinguished.
     let step = (most / 100.0).ceil().max(1.0);
-    for (index, point) in scene.time.points.iter().enumerate() {
+    for (index, point) in charts.time.points.iter().enumerate() {
         if let Some(sums) = point.crowd {
             let users = (sums[2] / step).round() * step;
             points_by_users.entry(users as i64).or_default().push(index);
@@ -60,7 +61,7 @@ pub(super) fn over_users(scene: &ServerCharts<'_>) -> String {
     let by_users =
         |values: &[Option<f64>]| points_by_users.values().map(|points| mean(values, points)).collect();
     let layers =
-        layers(scene).into_iter().map(|layer| Layer { values: by_users(&layer.values), ..layer }).collect();
+        layers(charts).into_iter().map(|layer| Layer { values: by_users(&layer.values), ..layer }).collect();
     let users: Vec<i64> = points_by_users.keys().copied().collect();
     Stack {
         title: "CPU by thread against viewers",
@@ -69,15 +70,15 @@ pub(super) fn over_users(scene: &ServerCharts<'_>) -> String {
         x_unit: "viewers",
         x: &users,
         layers,
-        whole: processes(scene).map(|values| ("processes".to_owned(), by_users(&values))),
+        whole: processes(charts).map(|values| ("processes".to_owned(), by_users(&values))),
     }
     .render()
 }
 
-fn layers(scene: &ServerCharts<'_>) -> Vec<Layer> {
-    scene
+fn layers(charts: &ServerCharts<'_>) -> Vec<Layer> {
+    charts
         .threads
-        .groups(scene.grid, scene.knowledge, GROUPS_MAX)
+        .groups(charts.grid, charts.knowledge, GROUPS_MAX)
         .into_iter()
         .zip(COLOURS)
         .filter(|(group, _)| group.cpu_s > 0.0)
@@ -88,21 +89,21 @@ fn layers(scene: &ServerCharts<'_>) -> Vec<Layer> {
         .collect()
 }
 
-fn processes(scene: &ServerCharts<'_>) -> Option<Vec<Option<f64>>> {
-    let list = scene.host.metric("process.cpu");
-    let mut sums = vec![None; scene.grid.count];
-    list.iter().for_each(|process| process.add_to(scene.grid, &mut sums));
+fn processes(charts: &ServerCharts<'_>) -> Option<Vec<Option<f64>>> {
+    let list = charts.host.metric(PROCESS_CPU);
+    let mut sums = vec![None; charts.grid.count];
+    list.iter().for_each(|process| process.add_to(charts.grid, &mut sums));
     (!list.is_empty()).then_some(sums)
 }
 
-fn threads_of_processes(scene: &ServerCharts<'_>) -> Option<f64> {
-    let processes = scene.host.total("process.cpu").filter(|total| *total > 0.0)?;
-    Some(scene.threads.cpu_s() / processes)
+fn threads_of_processes(charts: &ServerCharts<'_>) -> Option<f64> {
+    let processes = charts.host.total(PROCESS_CPU).filter(|total| *total > 0.0)?;
+    Some(charts.threads.cpu_s() / processes)
 }
 
 /// The threads that did most, with what they are and what would give them room.
-pub(super) fn hottest(scene: &ServerCharts<'_>) -> String {
-    let busy: Vec<_> = scene.threads.0.iter().filter(|thread| thread.cpu_s > 0.0).collect();
+pub(super) fn hottest(charts: &ServerCharts<'_>) -> String {
+    let busy: Vec<_> = charts.threads.0.iter().filter(|thread| thread.cpu_s > 0.0).collect();
     if busy.is_empty() {
         return String::new();
     }
@@ -111,10 +112,10 @@ pub(super) fn hottest(scene: &ServerCharts<'_>) -> String {
         .iter()
         .take(THREADS_MAX)
         .map(|thread| {
-            let known = scene.knowledge.thread(thread.process, thread.name);
+            let known = charts.knowledge.thread(thread.process, thread.name);
             is_any_known |= known.is_some();
-            // What a kind of threads does is told once.
-            let known = known.filter(|_| told.insert(scene.knowledge.group(thread.process, thread.name)));
+            // The work of a kind of threads is shown once.
+            let known = known.filter(|_| told.insert(charts.knowledge.group(thread.process, thread.name)));
             vec![
                 thread.name.to_owned(),
                 thread.tid.to_owned(),

@@ -1,29 +1,23 @@
-//! The watched hosts: what the server did while the viewers had what they had.
+//! The watched hosts, on the same axis of time as the viewers' figures.
 
 use std::fmt::Write as _;
 
 use throng_observation::host::HostEventKind;
+use throng_observation::host::catalogue::LOG_LINES;
 use throng_observation::run::RunData;
 use throng_observation::units::{bytes, percent};
 
 use super::chart::{Chart, Line, Scale};
 use super::markup::{escape, table};
 use super::timeline::{Point, Timeline};
-use crate::server::{Accounts, Grid, Host, Knowledge, Threads, hosts};
+use crate::server::{Accounts, Host, Knowledge, Threads, hosts};
+use charts::ServerCharts;
 
+mod charts;
 mod cpu;
 mod levels;
 mod resources;
 mod uncatalogued;
-
-/// What all parts of the section draw from.
-struct ServerCharts<'a> {
-    host: &'a Host<'a>,
-    threads: &'a Threads<'a>,
-    knowledge: &'a Knowledge,
-    time: &'a Timeline,
-    grid: Grid,
-}
 
 /// The sections of all hosts; nothing where nothing was watched.
 pub(crate) fn render(run: &RunData) -> String {
@@ -37,30 +31,30 @@ pub(crate) fn render(run: &RunData) -> String {
 
 fn section(host: &Host<'_>, time: &Timeline, is_one_of_several: bool) -> String {
     let (threads, knowledge) = (Threads::of(host), Knowledge::of(host.info));
-    let scene = ServerCharts { host, threads: &threads, knowledge: &knowledge, time, grid: time.grid() };
+    let charts = ServerCharts { host, threads: &threads, knowledge: &knowledge, time, grid: time.grid() };
     let title = if is_one_of_several { format!("The server {}", host.name()) } else { "The server".into() };
     let mut out = format!("<h2>{}</h2>", escape(&title));
-    out += &lead(&scene);
-    out += &format!("<div class=\"wall\">{}{}</div>", cpu::over_time(&scene), experience(time));
-    out += &cpu::over_users(&scene);
-    out += &cpu::hottest(&scene);
-    out += &format!("<div class=\"charts\">{}</div>", resources::charts(&scene).concat());
-    let told = uncatalogued::charts(&scene);
-    if !told.is_empty() {
-        out += &format!("<h3>What its endpoints tell</h3><div class=\"charts\">{told}</div>");
+    out += &lead(&charts);
+    out += &format!("<div class=\"wall\">{}{}</div>", cpu::over_time(&charts), experience(time));
+    out += &cpu::over_users(&charts);
+    out += &cpu::hottest(&charts);
+    out += &format!("<div class=\"charts\">{}</div>", resources::render(&charts));
+    let endpoints = uncatalogued::render(&charts);
+    if !endpoints.is_empty() {
+        out += &format!("<h3>What its endpoints report</h3><div class=\"charts\">{endpoints}</div>");
     }
-    out += &log_lines(&scene);
+    out += &log_lines(&charts);
     out += &accounts(host);
     out += &profiles(host);
-    out += &uncatalogued::listed(&scene);
+    out += &uncatalogued::listed(&charts);
     out += &watcher(host);
     out
 }
 
-/// What the section comes to, before its charts.
-fn lead(scene: &ServerCharts<'_>) -> String {
+/// The main findings of the section, before its charts.
+fn lead(charts: &ServerCharts<'_>) -> String {
     let mut out = String::new();
-    if let Some(hottest) = scene.threads.hottest() {
+    if let Some(hottest) = charts.threads.hottest() {
         let _ = write!(
             out,
             "<p>The busiest thread was <b>{}</b> of {} (tid {}): {} of one core in the median, {} at most; a thread \
@@ -71,12 +65,12 @@ fn lead(scene: &ServerCharts<'_>) -> String {
             percent(hottest.cpu_p50),
             percent(hottest.cpu_max),
         );
-        if let Some(known) = scene.knowledge.thread(hottest.process, hottest.name) {
-            let _ = write!(out, " It does this: {}.", escape(&known.meaning));
+        if let Some(known) = charts.knowledge.thread(hottest.process, hottest.name) {
+            let _ = write!(out, " Its work: {}.", escape(&known.meaning));
         }
         out.push_str("</p>");
     }
-    let ended = scene.host.events_of(HostEventKind::ProcessEnded);
+    let ended = charts.host.events_of(HostEventKind::ProcessEnded);
     let ended: Vec<_> =
         ended.map(|event| format!("{:.1} s: {}", event.at.as_secs_f64(), event.detail)).collect();
     if !ended.is_empty() {
@@ -89,12 +83,12 @@ fn lead(scene: &ServerCharts<'_>) -> String {
     out
 }
 
-/// What the viewers had, on the same axis right beneath.
+/// The viewers' delay and loss, on the same axis right below.
 fn experience(time: &Timeline) -> String {
     let ms = |p: &Point| p.video.relative.quantile(0.95).or_else(|| p.audio.relative.quantile(0.95));
     let loss = |p: &Point| {
         let tracks = if p.video.is_present { &p.video } else { &p.audio };
-        tracks.is_present.then(|| tracks.counters.loss_ratio()).flatten()
+        tracks.is_present.then(|| tracks.counters.packet_loss_ratio()).flatten()
     };
     let thin = |title, unit, scale, lines| {
         let chart = Chart { title, unit, note: "", scale, seconds: &time.starts, lines };
@@ -102,13 +96,13 @@ fn experience(time: &Timeline) -> String {
     };
     [
         thin(
-            "What the viewers had: delay",
+            "Viewers: delay",
             "ms above each track's own floor, p95",
             Scale::Plain,
             vec![Line::solid("delay", 4, time.each(|p| ms(p).map(|us| us as f64 / 1e3)))],
         ),
         thin(
-            "What the viewers had: packet loss",
+            "Viewers: packet loss",
             "of packets expected",
             Scale::Percent,
             vec![Line::solid("loss", 2, time.each(loss))],
@@ -123,10 +117,10 @@ fn experience(time: &Timeline) -> String {
     .concat()
 }
 
-fn log_lines(scene: &ServerCharts<'_>) -> String {
-    let host = scene.host;
+fn log_lines(charts: &ServerCharts<'_>) -> String {
+    let host = charts.host;
     let mut counted: Vec<(&str, f64)> = host
-        .metric("log.lines")
+        .metric(LOG_LINES)
         .iter()
         .map(|series| (series.label("pattern"), series.integral(host.window).unwrap_or(0.0)))
         .filter(|(_, count)| *count >= 0.5)
@@ -135,7 +129,7 @@ fn log_lines(scene: &ServerCharts<'_>) -> String {
     let rows: Vec<Vec<String>> = counted
         .iter()
         .map(|(pattern, count)| {
-            let known = scene.knowledge.log(pattern);
+            let known = charts.knowledge.log(pattern);
             vec![
                 (*pattern).to_owned(),
                 format!("{count:.0}"),
@@ -182,9 +176,9 @@ fn accounts(host: &Host<'_>) -> String {
             ]
         })
         .collect();
-    let note = match accounts.unexplained_ratio {
-        Some(ratio) => format!("{} of what the interfaces sent is in no access log.", percent(ratio)),
-        None => "How much of what the interfaces sent is in no access log is not known.".into(),
+    let note = match accounts.unaccounted_ratio {
+        Some(ratio) => format!("{} of the bytes sent by the interfaces is in no access log.", percent(ratio)),
+        None => "It is not known how much of the bytes sent by the interfaces is in no access log.".into(),
     };
     format!(
         "<h3>Accounts by URI</h3>{}<p class=\"over\">{}</p>",
@@ -202,7 +196,7 @@ fn profiles(host: &Host<'_>) -> String {
     format!("<div class=\"profiles\">{}</div>", super::flame_page::sections(&profiles))
 }
 
-/// What the watcher cost, how far its clock may be off, and what it could not see.
+/// The watcher's own cost, its clock error, and what it could not read.
 fn watcher(host: &Host<'_>) -> String {
     let mut rows: Vec<Vec<String>> = Vec::new();
     if let Some(info) = host.info {
@@ -234,7 +228,7 @@ fn watcher(host: &Host<'_>) -> String {
     let unreadable: Vec<_> = said(HostEventKind::Unreadable).collect();
     if !unreadable.is_empty() {
         out += &format!(
-            "<h3>What could not be seen</h3>{}",
+            "<h3>What could not be read</h3>{}",
             table(&["at", "what, why, and what to do about it"], &unreadable)
         );
     }

@@ -1,22 +1,21 @@
-//! What endpoints and logs tell beyond the catalogue, such as a server's own counts: what moved, as charts on the shared
-//! axis; all of it in a table.
+//! Metrics of endpoints and logs outside the catalogue, such as a server's own counters: those that changed, as charts on
+//! the shared axis; all of them in a table.
 
 use std::collections::BTreeMap;
 
 use super::super::chart::{Line, Scale};
 use super::super::markup::table;
-use super::ServerCharts;
-use super::resources::{COLOURS, chart};
+use super::charts::{COLOURS, ServerCharts};
 use crate::server::MeasuredSeries;
 
 /// Rows of the table.
 const FURTHER_MAX: usize = 100;
-/// Charts: an endpoint may tell thousands of things.
+/// Charts: an endpoint may report thousands of metrics.
 const CHARTS_MAX: usize = 8;
 /// Lines of each.
 const SERIES_MAX: usize = 3;
 
-/// Rooms of the catalogue: what is in them has its own charts.
+/// Prefixes of the catalogue: its metrics have their own charts.
 const OURS: [&str; 16] = [
     "thread.",
     "process.",
@@ -36,16 +35,16 @@ const OURS: [&str; 16] = [
     "access.",
 ];
 
-/// What the language's own library tells of every program: the server's own words are looked at first.
+/// Metrics of a language's client library, which every program has: the server's own metrics come first.
 const RUNTIMES: [&str; 7] = ["go_", "process_", "promhttp_", "python_", "jvm_", "nodejs_", "scrape_"];
 
 /// The metrics that are not of the catalogue.
-fn metrics<'s>(scene: &'s ServerCharts<'_>) -> impl Iterator<Item = (&'s str, &'s [MeasuredSeries<'s>])> {
+fn metrics<'s>(charts: &'s ServerCharts<'_>) -> impl Iterator<Item = (&'s str, &'s [MeasuredSeries<'s>])> {
     let is_ours = |metric: &str| {
         throng_observation::host::catalogue::find(metric).is_some()
             || OURS.iter().any(|room| metric.starts_with(room))
     };
-    scene.host.metrics().into_iter().filter(move |(metric, _)| !is_ours(metric))
+    charts.host.metrics().into_iter().filter(move |(metric, _)| !is_ours(metric))
 }
 
 /// A metric that moved, its series with most first, and by how much of its highest.
@@ -57,9 +56,9 @@ struct Moved<'a> {
 }
 
 /// A chart for each metric that moved most.
-pub(super) fn charts(scene: &ServerCharts<'_>) -> String {
+pub(super) fn render(charts: &ServerCharts<'_>) -> String {
     let mut moved: Vec<Moved<'_>> =
-        metrics(scene).filter_map(|(metric, list)| moved(scene, metric, list)).collect();
+        metrics(charts).filter_map(|(metric, list)| moved(charts, metric, list)).collect();
     moved.sort_by(|a, b| a.is_runtime.cmp(&b.is_runtime).then(b.share.total_cmp(&a.share)));
     moved
         .into_iter()
@@ -71,19 +70,20 @@ pub(super) fn charts(scene: &ServerCharts<'_>) -> String {
                 let name = told_apart(&series.series.labels, &labels).unwrap_or_else(|| of.metric.to_owned());
                 Line::solid(name, colour, values.clone())
             });
-            chart(scene, of.metric, unit, Scale::Plain, "", lines.collect())
+            charts.chart(of.metric, unit, Scale::Plain, "", lines.collect())
         })
         .collect()
 }
 
-fn moved<'a>(scene: &ServerCharts<'_>, metric: &'a str, list: &[MeasuredSeries<'a>]) -> Option<Moved<'a>> {
-    let window = scene.host.window;
+fn moved<'a>(charts: &ServerCharts<'_>, metric: &'a str, list: &[MeasuredSeries<'a>]) -> Option<Moved<'a>> {
+    let window = charts.host.window;
     // Of a thousand label values those with most are looked at: each costs a pass over its samples.
     let mut list: Vec<(f64, MeasuredSeries<'a>)> =
         list.iter().filter_map(|series| Some((series.max(window)?, *series))).collect();
     list.sort_by(|a, b| b.0.abs().total_cmp(&a.0.abs()));
     list.truncate(SERIES_MAX);
-    let series: Vec<_> = list.into_iter().map(|(max, series)| (max, series, series.on(scene.grid))).collect();
+    let series: Vec<_> =
+        list.into_iter().map(|(max, series)| (max, series, series.on(charts.grid))).collect();
     let share = series.iter().map(|(.., values)| change(values)).fold(0.0, f64::max);
     let is_runtime = RUNTIMES.iter().any(|runtime| metric.starts_with(runtime));
     (share > 0.0).then_some(Moved { metric, is_runtime, share, series })
@@ -106,9 +106,9 @@ fn told_apart(own: &BTreeMap<String, String>, all: &[&BTreeMap<String, String>])
 }
 
 /// All of it, as means and highest values.
-pub(super) fn listed(scene: &ServerCharts<'_>) -> String {
-    let window = scene.host.window;
-    let further: Vec<_> = metrics(scene)
+pub(super) fn listed(charts: &ServerCharts<'_>) -> String {
+    let window = charts.host.window;
+    let further: Vec<_> = metrics(charts)
         .flat_map(|(_, list)| list.iter())
         .filter_map(|series| Some((series, series.mean(window)?, series.max(window)?)))
         .collect();

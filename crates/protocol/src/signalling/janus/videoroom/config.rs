@@ -27,10 +27,10 @@ pub enum SubscriberMode {
     HandlePerFeed,
 }
 
-/// A room that is made for the run by who joins first, and destroyed by who leaves last.
+/// A room that the first participant creates and the last one destroys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewRoom {
-    /// `secret`: who knows it may destroy the room. It tells the rooms of a run from all others.
+    /// `secret`: its holder may destroy the room. It distinguishes the rooms of the run from all others.
     pub secret: String,
     /// `admin_key`, where the server asks for one.
     pub admin_key: Option<String>,
@@ -89,7 +89,7 @@ pub struct Config {
     pub publishes: bool,
     /// It subscribes, and how; `None` to receive nobody.
     pub subscribes: Option<SubscriberMode>,
-    /// Whom it subscribes to at first.
+    /// What it subscribes to at first.
     pub subscriptions: Subscriptions,
     /// Make the room first; one that exists already is as good.
     pub new_room: Option<NewRoom>,

@@ -1,4 +1,4 @@
-//! Who publishes in the room.
+//! The publishers of the room.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -34,12 +34,12 @@ impl Feeds {
         Self { mark, feeds: BTreeMap::new() }
     }
 
-    /// Who is called so, within the run.
+    /// The name within the run of this display name.
     pub(super) fn name(&self, called: &str) -> String {
         self.mark.take(called).to_owned()
     }
 
-    /// Takes in who publishes (anew).
+    /// Takes in publishers, new and changed.
     pub(super) fn published(&mut self, publishers: Vec<Publisher>) {
         for publisher in publishers {
             let Some(key) = said::key(&publisher.id) else { continue };

@@ -27,8 +27,8 @@ impl Layers {
         self.wanted = Some(layer);
     }
 
-    /// A subscription carries these streams from here on. In a section that another took over Janus begins with the layer
-    /// that it likes best, whatever was asked of who had it before.
+    /// A subscription carries these streams from here on. In a section that another sender took over, Janus begins with
+    /// its preferred layer, whatever was asked for of the sender before.
     pub(super) fn streams(&mut self, peer: PeerId, streams: &[RoomStream]) {
         let mut before = self.pictures.remove(&peer).unwrap_or_default();
         let videos = streams.iter().filter(|stream| stream.kind == MediaKind::Video && stream.from.is_some());

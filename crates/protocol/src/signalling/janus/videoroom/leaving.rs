@@ -1,4 +1,4 @@
-//! How a participant says goodbye, and who leaves last ends the room that the run made.
+//! How a participant leaves. The last one destroys the room that the run made.
 
 use std::time::Instant;
 
@@ -39,7 +39,8 @@ impl VideoRoom {
         self.end_session(now);
     }
 
-    /// Who leaves last ends the room: the server answers one after another, so that one of them sees it empty.
+    /// The last participant destroys the room: the server answers requests one after another, so that one of them sees it
+    /// empty.
     pub(super) fn who_is_left(&mut self, now: Instant, handle: Handle) {
         let list = json!({ "request": "listparticipants", "room": room_json(&self.config.room) });
         self.ask(now, handle, list, None, (Ask::WhoIsLeft, "Janus: the goodbye"));

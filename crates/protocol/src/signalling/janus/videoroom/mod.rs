@@ -16,7 +16,7 @@ use self::muting::Muting;
 use self::said::Said;
 use self::subscriber::{Step, Subscribers};
 use super::session::{Handle, Jsep, SERVER, Session, SessionEvent};
-use crate::participant::{Message, Open, Why};
+use crate::participant::{ChannelError, Message, Open, Why};
 use crate::signalling::response_deadline::ResponseDeadline;
 use crate::signalling::room::{PeerId, RoomInput, RoomOutput, RoomSignalling};
 use crate::signalling::said::{broken, excerpt, session_description};
@@ -65,12 +65,12 @@ enum Ask {
     /// `configure` of what we publish.
     Mute,
     DetachSubscriber(PeerId),
-    /// Our own goodbye, where the room is to be destroyed by who leaves last.
+    /// Our own `leave`, where the last participant destroys the room.
     Leave,
     WhoIsLeft,
     /// The end of the room that the run made.
     EndRoom,
-    /// What nobody waits for: the session's end follows.
+    /// A request whose answer is not waited for: the session's end follows.
     Farewell,
     Destroy,
 }
@@ -88,7 +88,7 @@ enum State {
 }
 
 impl VideoRoom {
-    /// A participant who has not joined yet.
+    /// A participant that has not joined yet.
     #[must_use]
     pub fn new(config: Config) -> Self {
         let session = Session::new(config.session.clone());
@@ -401,8 +401,25 @@ impl VideoRoom {
         }
     }
 
-    fn handle_of(&self, peer: PeerId) -> Option<Handle> {
-        if peer == PeerId::PUBLISHER { self.publisher } else { self.subscribers.handle(peer) }
+    /// Tells a candidate of ours.
+    fn trickle(&mut self, now: Instant, peer: PeerId, line: &str) {
+        let is_publisher = peer == PeerId::PUBLISHER;
+        let handle = if is_publisher { self.publisher } else { self.subscribers.handle(peer) };
+        if let Some(handle) = handle {
+            let trickle = self.session.trickle(now, handle, None, Some(line));
+            self.say(trickle);
+        }
+    }
+
+    fn closed(&mut self, error: ChannelError) {
+        match self.state {
+            State::Leaving(_) => {
+                self.state = State::Over;
+                self.outputs.push_back(RoomOutput::Goodbye);
+            }
+            State::Idle | State::Opening(_) => self.fail(error.into()),
+            _ => self.fail(error.after_opening()),
+        }
     }
 
     fn timeout(&mut self, now: Instant) {
@@ -459,12 +476,7 @@ impl RoomSignalling for VideoRoom {
             }
             RoomInput::Offer(PeerId::PUBLISHER, sdp) => self.publish(now, sdp),
             RoomInput::Answer(peer, sdp) => self.start(now, peer, sdp),
-            RoomInput::Candidate(peer, line) => {
-                if let Some(handle) = self.handle_of(peer) {
-                    let trickle = self.session.trickle(now, handle, None, Some(line));
-                    self.say(trickle);
-                }
-            }
+            RoomInput::Candidate(peer, line) => self.trickle(now, peer, line),
             RoomInput::Lost(peer) => {
                 if let Some(handle) = self.subscribers.handle(peer) {
                     let detach = self.session.detach(now, handle, Ask::DetachSubscriber(peer));
@@ -481,14 +493,7 @@ impl RoomSignalling for VideoRoom {
                 self.layers.want(layer);
                 self.update_subscriptions(now);
             }
-            RoomInput::Closed(error) => match self.state {
-                State::Leaving(_) => {
-                    self.state = State::Over;
-                    self.outputs.push_back(RoomOutput::Goodbye);
-                }
-                State::Idle | State::Opening(_) => self.fail(error.into()),
-                _ => self.fail(error.after_opening()),
-            },
+            RoomInput::Closed(error) => self.closed(error),
             RoomInput::Timeout => self.timeout(now),
             RoomInput::Leave { others_follow } => self.leave(now, others_follow),
             // To Janus, the end of candidates says nothing that the connection does not show.

@@ -9,7 +9,7 @@ use throng_observation::MediaKind;
 use super::{Ask, State, VideoRoom};
 use crate::signalling::sections;
 
-/// Nobody publishes more streams than a picture and a sound; a few more are borne.
+/// A participant publishes at most one audio and one video stream; the bound leaves room.
 const STREAMS_MAX: usize = 16;
 
 /// What we publish, and what of it is mute.

@@ -18,7 +18,7 @@ const MISSING_ELEMENT: i64 = 429;
 const ROOM_FULL: i64 = 432;
 /// `JANUS_VIDEOROOM_ERROR_UNAUTHORIZED`: a wrong PIN, or a wrong key to make rooms.
 const UNAUTHORIZED: i64 = 433;
-/// `JANUS_VIDEOROOM_ERROR_NO_SUCH_FEED`: who was to be received is gone already.
+/// `JANUS_VIDEOROOM_ERROR_NO_SUCH_FEED`: the publisher left already.
 const NO_SUCH_FEED: i64 = 428;
 
 impl VideoRoom {
@@ -41,14 +41,14 @@ impl VideoRoom {
                 self.update_subscriptions(now);
                 Ok(())
             }
-            // Who is gone already has no layers; the picture that stays away shows in the meters. What is mute is not sent,
-            // whether the room knows it or not.
+            // A publisher that left has no layers; a missing picture shows in the meters. Muted media is not sent, whether
+            // the room knows it or not.
             (Some(Ask::Layer | Ask::Mute), _) => {
                 self.anomaly(detail);
                 Ok(())
             }
             (Some(Ask::Farewell), _) => Ok(()),
-            // Nobody can be asked who is left, or the room is gone: somebody else ends it, or the server.
+            // The participants cannot be listed, or the room is gone: another participant ends it, or the server.
             (Some(Ask::Leave | Ask::WhoIsLeft | Ask::EndRoom), _) => {
                 self.end_session(now);
                 Ok(())

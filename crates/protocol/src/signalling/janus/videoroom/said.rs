@@ -18,11 +18,11 @@ pub(super) struct Said {
     pub(super) id: Option<Value>,
     pub(super) private_id: Option<u64>,
     pub(super) publishers: Vec<Publisher>,
-    /// Who stopped publishing: an id, or `ok` for ourselves.
+    /// The publisher that stopped: an id, or `ok` for ourselves.
     pub(super) unpublished: Option<Value>,
-    /// Who left: an id, or `ok` for ourselves.
+    /// The participant that left: an id, or `ok` for ourselves.
     pub(super) leaving: Option<Value>,
-    /// Who was thrown out.
+    /// The participant that was thrown out.
     pub(super) kicked: Option<Value>,
     pub(super) reason: Option<String>,
     pub(super) configured: Option<String>,
@@ -30,13 +30,13 @@ pub(super) struct Said {
     /// The section of a subscription of which another layer is forwarded from here on, and which one: 0 is the smallest.
     pub(super) mid: Option<String>,
     pub(super) substream: Option<u64>,
-    /// Who is in the room, as an answer to `listparticipants`.
+    /// All participants of the room, in the answer to `listparticipants`.
     pub(super) participants: Option<Vec<Value>>,
     /// What a subscriber receives, in `attached` and `updated`.
     pub(super) streams: Vec<Stream>,
 }
 
-/// Somebody who publishes.
+/// A publisher of the room.
 #[derive(Deserialize, Default, Debug)]
 #[serde(default)]
 pub(super) struct Publisher {

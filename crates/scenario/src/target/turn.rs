@@ -1,6 +1,21 @@
-//! Reads `turn:` and `turns:` URIs (RFC 7065).
+//! TURN servers: their URIs (RFC 7065), and the one that a scenario names.
 
 use std::net::{IpAddr, SocketAddr};
+
+use url::Url;
+
+use super::TokenSource;
+
+/// The TURN server (RFC 8656) that a scenario names, with its long-term credential.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TurnServer {
+    /// `turn:HOST[:PORT][?transport=udp|tcp]` or `turns:HOST[:PORT]`.
+    pub uri: String,
+    /// The user name, no secret.
+    pub username: String,
+    /// Where the password is.
+    pub password: TokenSource,
+}
 
 /// Why a TURN URI cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -79,6 +94,14 @@ impl TurnUri {
         Ok(Self { host, port, transport })
     }
 
+    /// Whether its address is known when that of the host of `target` is: participants resolve no names.
+    pub(crate) fn is_known_beside(&self, target: &Url) -> bool {
+        match &self.host {
+            TurnHost::Ip(_) => true,
+            TurnHost::Name(name) => target.host_str().is_some_and(|host| host.eq_ignore_ascii_case(name)),
+        }
+    }
+
     /// Its address: the literal one, or `named` for a name whose address is known.
     #[must_use]
     pub fn address(&self, named: Option<IpAddr>) -> Option<SocketAddr> {
@@ -118,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn turn_uris_say_host_port_and_carrier() {
+    fn turn_uris_say_host_port_and_transport() {
         use RelayTransport::{Tcp, Tls, Udp};
         for (uri, host, port, transport) in [
             ("turn:192.0.2.1", "192.0.2.1", 3478, Udp),

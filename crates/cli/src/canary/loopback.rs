@@ -1,0 +1,50 @@
+//! A TCP server on a loopback port of its own, for the browsers of this run.
+
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// How long reading from or writing to a browser on this machine may take.
+pub(super) const IO_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// The thread that accepts connections; it ends when this is dropped.
+pub(super) struct LoopbackServer {
+    pub(super) address: SocketAddr,
+    is_over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl LoopbackServer {
+    /// Gives each connection, and the server's address, to `serve`, on a thread called `name`.
+    pub(super) fn start(
+        name: &str,
+        mut serve: impl FnMut(TcpStream, SocketAddr) + Send + 'static,
+    ) -> std::io::Result<Self> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        let address = listener.local_addr()?;
+        let is_over = Arc::new(AtomicBool::new(false));
+        let over = Arc::clone(&is_over);
+        let thread = std::thread::Builder::new().name(name.into()).spawn(move || {
+            for stream in listener.incoming().flatten() {
+                if over.load(Ordering::Relaxed) {
+                    return;
+                }
+                serve(stream, address);
+            }
+        })?;
+        Ok(Self { address, is_over, thread: Some(thread) })
+    }
+}
+
+impl Drop for LoopbackServer {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        // Wakes the thread, which then sees that it is over.
+        let _ = TcpStream::connect_timeout(&self.address, IO_TIMEOUT);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! What one column holds: each type of a row's field says how SQLite keeps it, and reads it back.
+
+use std::collections::BTreeMap;
+
+use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSqlOutput, Value, ValueRef};
+use rusqlite::{Row, Statement};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use throng_observation::canary::BrowserId;
+use throng_observation::host::{HostEventKind, HostId, ProfileMethod, SeriesId, Unit};
+use throng_observation::run::{CohortId, ParticipantId};
+use throng_observation::{Codec, Distribution, HoldOutcome, Layer, MediaKind, Purpose, RunTime, TrackId};
+
+/// A type that one column holds.
+pub(crate) trait Cell: Sized {
+    /// Its type in SQL.
+    const SQL_TYPE: &'static str;
+    /// Whether the column may hold NULL.
+    const NULLABLE: bool = false;
+    /// The value as SQLite keeps it.
+    fn to_sql(&self) -> ToSqlOutput<'_>;
+    /// The value that SQLite kept.
+    fn from_sql(value: ValueRef<'_>) -> FromSqlResult<Self>;
+}
+
+/// Implements [`Cell`] for a type by another one: how it becomes that, and how it comes from it.
+macro_rules! cells {
+    ($($type:ty as $by:ty, $sql:literal: $to:expr, $from:expr;)*) => {$(
+        impl Cell for $type {
+            const SQL_TYPE: &'static str = $sql;
+            fn to_sql(&self) -> ToSqlOutput<'_> {
+                let to: fn(&Self) -> $by = $to;
+                ToSqlOutput::Owned(to(self).into())
+            }
+            fn from_sql(value: ValueRef<'_>) -> FromSqlResult<Self> {
+                let from: fn($by) -> FromSqlResult<Self> = $from;
+                from(<$by>::column_result(value)?)
+            }
+        }
+    )*};
+}
+
+/// The same for whole numbers, and for types that only wrap one.
+macro_rules! numbers {
+    ($($type:ty),*; $($wrapper:ident($inner:ty)),*) => {
+        cells! { $($type as i64, "INTEGER": |n| i64::from(*n), |n| number(n);)* }
+        cells! { $($wrapper as i64, "INTEGER": |id| i64::from(id.0), |n| number::<$inner>(n).map(Self);)* }
+    };
+}
+
+fn number<T: TryFrom<i64>>(number: i64) -> FromSqlResult<T> {
+    T::try_from(number).map_err(|_| FromSqlError::OutOfRange(number))
+}
+
+numbers! { u8, u16, u32, i64; RunTime(i64), ParticipantId(u32), CohortId(u16), TrackId(u16), BrowserId(u16), HostId(u8), SeriesId(u32) }
+
+cells! {
+    // SQLite's integers are signed. A counter that large does not occur; it stops at the largest rather than turn negative,
+    // and a negative one in a damaged file reads as 0.
+    u64 as i64, "INTEGER": |n| i64::try_from(*n).unwrap_or(i64::MAX), |n| Ok(u64::try_from(n).unwrap_or(0));
+    bool as bool, "INTEGER": |is| *is, Ok;
+    f64 as f64, "REAL": |n| *n, Ok;
+    Codec as String, "TEXT": |codec| codec.name().to_owned(), |name| Ok(Codec::from_name(&name));
+    Layer as String, "TEXT": |layer| layer.key().to_owned(), |key| Ok(Layer::from_key(&key).unwrap_or(Layer::High));
+    MediaKind as String, "TEXT": |kind| kind.key().to_owned(), |key| word(&key).ok_or(FromSqlError::InvalidType);
+    Purpose as String, "TEXT": key, |key| Ok(word(&key).unwrap_or_default());
+    HoldOutcome as String, "TEXT": key, |key| Ok(word(&key).unwrap_or_default());
+    Unit as String, "TEXT": key, |key| Ok(word(&key).unwrap_or_default());
+    // A kind that this throng does not know is still something that the watcher reported.
+    HostEventKind as String, "TEXT": key, |key| Ok(word(&key).unwrap_or(HostEventKind::Watcher));
+    ProfileMethod as String, "TEXT": key, |key| Ok(word(&key).unwrap_or(ProfileMethod::ThreadState));
+    BTreeMap<String, String> as String, "TEXT": json, from_json;
+    Vec<String> as String, "TEXT": json, from_json;
+    Vec<u32> as String, "TEXT": json, from_json;
+}
+
+impl Cell for String {
+    const SQL_TYPE: &'static str = "TEXT";
+    fn to_sql(&self) -> ToSqlOutput<'_> {
+        ToSqlOutput::Borrowed(ValueRef::Text(self.as_bytes()))
+    }
+    fn from_sql(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        String::column_result(value)
+    }
+}
+
+/// An empty distribution is NULL, which takes no room.
+impl Cell for Distribution {
+    const SQL_TYPE: &'static str = "BLOB";
+    const NULLABLE: bool = true;
+    fn to_sql(&self) -> ToSqlOutput<'_> {
+        ToSqlOutput::Owned(if self.is_empty() { Value::Null } else { Value::Blob(self.to_bytes()) })
+    }
+    fn from_sql(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        match value.as_blob_or_null()? {
+            None => Ok(Self::new()),
+            Some(bytes) => Self::from_bytes(bytes).map_err(FromSqlError::other),
+        }
+    }
+}
+
+impl<T: Cell> Cell for Option<T> {
+    const SQL_TYPE: &'static str = T::SQL_TYPE;
+    const NULLABLE: bool = true;
+    fn to_sql(&self) -> ToSqlOutput<'_> {
+        self.as_ref().map_or(ToSqlOutput::Owned(Value::Null), T::to_sql)
+    }
+    fn from_sql(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        if value == ValueRef::Null { Ok(None) } else { T::from_sql(value).map(Some) }
+    }
+}
+
+/// The key of an enum's variant, as serde spells it.
+fn key(variant: &impl Serialize) -> String {
+    match serde_json::to_value(variant) {
+        Ok(serde_json::Value::String(key)) => key,
+        _ => String::new(),
+    }
+}
+
+/// The variant of a key; `None` for one that this throng does not know.
+fn word<T: DeserializeOwned>(key: &str) -> Option<T> {
+    serde_json::from_value(current(key).into()).ok()
+}
+
+/// The key of today for one that earlier folders hold.
+pub(crate) fn current(key: &str) -> &str {
+    match key {
+        "again" => "retest",
+        "contrast" => "dependence_test",
+        "cannot_see" => "unreadable",
+        "defect" => "internal_error",
+        key => key,
+    }
+}
+
+/// Lists and maps of text and numbers, which JSON can always hold.
+fn json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).unwrap_or_default()
+}
+
+fn from_json<T: DeserializeOwned>(text: String) -> FromSqlResult<T> {
+    serde_json::from_str(&text).map_err(FromSqlError::other)
+}
+
+/// Binds the cells of a row to the parameters of a statement, from left to right.
+pub(crate) struct Binder<'a, 'c> {
+    statement: &'a mut Statement<'c>,
+    bound: usize,
+}
+
+impl<'a, 'c> Binder<'a, 'c> {
+    pub(crate) fn new(statement: &'a mut Statement<'c>) -> Self {
+        Self { statement, bound: 0 }
+    }
+
+    pub(crate) fn put(&mut self, cell: &impl Cell) -> rusqlite::Result<()> {
+        self.bound += 1;
+        self.statement.raw_bind_parameter(self.bound, cell.to_sql())
+    }
+}
+
+/// Reads the cells of a row, from left to right.
+pub(crate) struct Cells<'r, 's> {
+    row: &'r Row<'s>,
+    read: usize,
+}
+
+impl<'r, 's> Cells<'r, 's> {
+    pub(crate) fn new(row: &'r Row<'s>) -> Self {
+        Self { row, read: 0 }
+    }
+
+    pub(crate) fn take<T: Cell>(&mut self) -> rusqlite::Result<T> {
+        struct AsCell<T>(T);
+        impl<T: Cell> FromSql for AsCell<T> {
+            fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+                T::from_sql(value).map(Self)
+            }
+        }
+        let index = self.read;
+        self.read += 1;
+        self.row.get(index).map(|AsCell(cell)| cell)
+    }
+}

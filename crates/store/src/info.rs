@@ -1,0 +1,102 @@
+//! What is known of the run as a whole: keys and values; lists and maps are JSON.
+
+use std::collections::HashMap;
+
+use rusqlite::{Connection, params};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use throng_observation::RunTime;
+use throng_observation::run::{ClockError, Ending, RunData, RunInfo};
+
+use crate::FORMAT;
+
+pub(crate) const CREATE: &str = "CREATE TABLE info (key TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID;";
+
+/// Writes `info` of a run that has not ended.
+pub(crate) fn put(db: &Connection, info: &RunInfo) -> rusqlite::Result<()> {
+    let number = |number: i64| Some(number.to_string());
+    for (key, value) in [
+        ("format", number(FORMAT.into())),
+        ("throng_version", Some(info.throng_version.clone())),
+        ("scenario", Some(info.scenario.clone())),
+        ("target", Some(info.target.clone())),
+        ("cohorts", Some(json(&info.cohorts)?)),
+        ("started_at_unix_us", number(info.started_at_unix_us)),
+        ("planned_duration_us", number(info.planned_duration_us)),
+        ("generator_host", Some(json(&info.generator_host)?)),
+        ("clock_bound_us", info.clock.bound_us.map(|bound| bound.to_string())),
+        ("clock_basis", Some(info.clock.basis.clone())),
+        ("warnings", Some(json(&info.warnings)?)),
+        ("ending", Some(Ending::Unfinished.key().into())),
+    ] {
+        set(db, key, value)?;
+    }
+    Ok(())
+}
+
+/// Writes how and when the run ended.
+pub(crate) fn put_ending(db: &Connection, ending: Ending, ended_at: RunTime) -> rusqlite::Result<()> {
+    set(db, "ending", Some(ending.key().into()))?;
+    set(db, "ended_at_us", Some(ended_at.as_micros().to_string()))
+}
+
+/// Writes one value.
+pub(crate) fn set(db: &Connection, key: &str, value: Option<String>) -> rusqlite::Result<()> {
+    let mut statement = db.prepare_cached("INSERT OR REPLACE INTO info (key, value) VALUES (?1, ?2)")?;
+    statement.execute(params![key, value]).map(drop)
+}
+
+fn json(value: &impl Serialize) -> rusqlite::Result<String> {
+    serde_json::to_string(value).map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))
+}
+
+/// Reads what is known of the run as a whole; its rows are left out.
+pub(crate) fn read(db: &Connection) -> rusqlite::Result<RunData> {
+    let mut statement = db.prepare("SELECT key, value FROM info")?;
+    let pairs = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let facts = Facts(pairs.collect::<Result<_, _>>()?);
+    let info = RunInfo {
+        format: facts.number("format").unwrap_or(0),
+        throng_version: facts.text("throng_version").into(),
+        scenario: facts.text("scenario").into(),
+        target: facts.text("target").into(),
+        cohorts: facts.json("cohorts")?,
+        started_at_unix_us: facts.number("started_at_unix_us").unwrap_or(0),
+        planned_duration_us: facts.number("planned_duration_us").unwrap_or(0),
+        generator_host: facts.json("generator_host")?,
+        clock: ClockError {
+            bound_us: facts.number("clock_bound_us"),
+            basis: facts.text("clock_basis").into(),
+        },
+        warnings: facts.json("warnings")?,
+    };
+    Ok(RunData {
+        info,
+        ending: Ending::from_key(facts.text("ending")).unwrap_or_default(),
+        ended_at: facts.number("ended_at_us").map(RunTime),
+        rows_lost: facts.number("rows_lost").unwrap_or(0),
+        ..RunData::default()
+    })
+}
+
+/// The keys and values.
+struct Facts(HashMap<String, Option<String>>);
+
+impl Facts {
+    fn text(&self, key: &str) -> &str {
+        self.0.get(key).and_then(Option::as_deref).unwrap_or_default()
+    }
+
+    fn number<T: std::str::FromStr>(&self, key: &str) -> Option<T> {
+        self.text(key).parse().ok()
+    }
+
+    fn json<T: DeserializeOwned + Default>(&self, key: &str) -> rusqlite::Result<T> {
+        match self.text(key) {
+            "" => Ok(T::default()),
+            text => serde_json::from_str(text).map_err(|error| {
+                rusqlite::Error::FromSqlConversionFailure(1, rusqlite::types::Type::Text, Box::new(error))
+            }),
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! Tables made from the rows that stand in them: each row names its columns once, and is created, written and read by that.
+
+use std::collections::HashSet;
+
+use rusqlite::{Connection, Row, Transaction};
+
+use crate::cells::{Binder, Cell, Cells};
+
+/// A column: its name, and how it is declared.
+pub(crate) struct Column {
+    pub(crate) name: &'static str,
+    declaration: String,
+}
+
+impl Column {
+    pub(crate) fn new<T: Cell>(name: &'static str) -> Self {
+        let null = if T::NULLABLE { "" } else { " NOT NULL" };
+        Self { name, declaration: format!("{name} {}{null}", T::SQL_TYPE) }
+    }
+
+    pub(crate) fn declared(name: &'static str, declaration: &str) -> Self {
+        Self { name, declaration: declaration.to_owned() }
+    }
+}
+
+/// What stands in columns side by side: a row, or a part of one. [`columns!`] implements it.
+pub(crate) trait Columns: Sized {
+    fn columns(out: &mut Vec<Column>);
+    fn bind(&self, to: &mut Binder<'_, '_>) -> rusqlite::Result<()>;
+    fn read(from: &mut Cells<'_, '_>) -> rusqlite::Result<Self>;
+}
+
+/// How a field that is no single cell stands in its columns.
+pub(crate) trait Group<T> {
+    fn columns(out: &mut Vec<Column>);
+    fn bind(field: &T, to: &mut Binder<'_, '_>) -> rusqlite::Result<()>;
+    fn read(from: &mut Cells<'_, '_>) -> rusqlite::Result<T>;
+}
+
+/// A field that has columns of its own.
+pub(crate) struct Nested;
+
+impl<T: Columns> Group<T> for Nested {
+    fn columns(out: &mut Vec<Column>) {
+        T::columns(out);
+    }
+    fn bind(field: &T, to: &mut Binder<'_, '_>) -> rusqlite::Result<()> {
+        field.bind(to)
+    }
+    fn read(from: &mut Cells<'_, '_>) -> rusqlite::Result<T> {
+        T::read(from)
+    }
+}
+
+/// A row of a table.
+pub(crate) trait Stored: Columns {
+    const TABLE: &'static str;
+    /// The columns of its primary key, by commas; empty where rows are only ever appended.
+    const KEY: &'static str = "";
+    /// The order in which rows are read.
+    const ORDER: &'static str;
+    /// Folders of earlier versions may lack the table, or have one without these columns: what stands for each.
+    const OLDER: Option<&'static [(&'static str, &'static str)]> = None;
+}
+
+/// Implements [`Columns`]: the fields of a row in the order of their columns. A column is called as its field, or by the
+/// name behind `=`; `as` names the [`Group`] of a field that is no single cell.
+macro_rules! columns {
+    ($row:ty { $($field:ident $(= $name:literal)? $(as $group:ty)?),* $(,)? }) => {
+        impl $crate::table::Columns for $row {
+            fn columns(out: &mut Vec<$crate::table::Column>) {
+                $( columns!(@declare out, $field $(= $name)? $(as $group)?); )*
+            }
+            fn bind(&self, to: &mut $crate::cells::Binder<'_, '_>) -> rusqlite::Result<()> {
+                $( columns!(@bind to, &self.$field $(, $group)?)?; )*
+                Ok(())
+            }
+            fn read(from: &mut $crate::cells::Cells<'_, '_>) -> rusqlite::Result<Self> {
+                Ok(Self { $( $field: columns!(@read from $(, $group)?)? ),* })
+            }
+        }
+    };
+    (@declare $out:ident, $field:ident) => { columns!(@column $out, $field, stringify!($field)) };
+    (@declare $out:ident, $field:ident = $name:literal) => { columns!(@column $out, $field, $name) };
+    (@declare $out:ident, $field:ident as $group:ty) => {
+        $crate::table::group::<Self, _, $group>($out, |row| &row.$field)
+    };
+    (@column $out:ident, $field:ident, $name:expr) => { $crate::table::column::<Self, _>($out, $name, |row| &row.$field) };
+    (@bind $to:ident, $value:expr) => { $to.put($value) };
+    (@bind $to:ident, $value:expr, $group:ty) => { <$group as $crate::table::Group<_>>::bind($value, $to) };
+    (@read $from:ident) => { $from.take() };
+    (@read $from:ident, $group:ty) => { <$group as $crate::table::Group<_>>::read($from) };
+}
+pub(crate) use columns;
+
+/// The column of a field, whose type is told by how it is reached.
+pub(crate) fn column<R, T: Cell>(out: &mut Vec<Column>, name: &'static str, _field: fn(&R) -> &T) {
+    out.push(Column::new::<T>(name));
+}
+
+/// The columns of a field that is no single cell.
+pub(crate) fn group<R, T, G: Group<T>>(out: &mut Vec<Column>, _field: fn(&R) -> &T) {
+    G::columns(out);
+}
+
+/// Implements [`Group`] for an array whose elements have a column each.
+macro_rules! array_columns {
+    ($group:ident: [$cell:ty; $length:expr], $names:expr) => {
+        pub(crate) struct $group;
+
+        impl $crate::table::Group<[$cell; $length]> for $group {
+            fn columns(out: &mut Vec<$crate::table::Column>) {
+                out.extend($names.into_iter().map($crate::table::Column::new::<$cell>));
+            }
+            fn bind(
+                field: &[$cell; $length],
+                to: &mut $crate::cells::Binder<'_, '_>,
+            ) -> rusqlite::Result<()> {
+                field.iter().try_for_each(|cell| to.put(cell))
+            }
+            fn read(from: &mut $crate::cells::Cells<'_, '_>) -> rusqlite::Result<[$cell; $length]> {
+                let mut field = [<$cell>::default(); $length];
+                field.iter_mut().try_for_each(|cell| from.take().map(|read| *cell = read))?;
+                Ok(field)
+            }
+        }
+    };
+}
+pub(crate) use array_columns;
+
+/// The columns of `T`, in order.
+pub(crate) fn columns_of<T: Columns>() -> Vec<Column> {
+    let mut columns = Vec::new();
+    T::columns(&mut columns);
+    columns
+}
+
+/// The statement that makes the table. A table with a key of several columns is ordered by it; a key of one number is the
+/// row's own number.
+pub(crate) fn create<T: Stored>() -> String {
+    let mut parts: Vec<String> = columns_of::<T>().into_iter().map(|column| column.declaration).collect();
+    if !T::KEY.is_empty() {
+        parts.push(format!("PRIMARY KEY ({})", T::KEY));
+    }
+    let without = if T::KEY.contains(',') { " WITHOUT ROWID" } else { "" };
+    format!("CREATE TABLE IF NOT EXISTS {} ({}){without};", T::TABLE, parts.join(", "))
+}
+
+/// Writes `rows`; one with the key of an earlier one replaces it.
+pub(crate) fn put<'a, T: Stored + 'a>(
+    db: &Transaction<'_>,
+    rows: impl IntoIterator<Item = &'a T>,
+) -> rusqlite::Result<()> {
+    let names: Vec<_> = columns_of::<T>().iter().map(|column| column.name).collect();
+    let marks = vec!["?"; names.len()].join(", ");
+    let insert = format!("INSERT OR REPLACE INTO {} ({}) VALUES ({marks})", T::TABLE, names.join(", "));
+    let mut statement = db.prepare_cached(&insert)?;
+    for row in rows {
+        row.bind(&mut Binder::new(&mut statement))?;
+        statement.raw_execute()?;
+    }
+    Ok(())
+}
+
+/// All rows of the table in their order; none where an earlier version made the folder without it.
+pub(crate) fn list<T: Stored>(db: &Connection) -> rusqlite::Result<Vec<T>> {
+    let mut rows = Vec::new();
+    each(
+        db,
+        T::ORDER,
+        |_| None,
+        |row| {
+            rows.push(row);
+            true
+        },
+    )?;
+    Ok(rows)
+}
+
+/// Shows `take` the rows one by one in `order`, until it has enough. `instead` names what is read in place of a column.
+pub(crate) fn each<T: Stored>(
+    db: &Connection,
+    order: &str,
+    instead: impl Fn(&'static str) -> Option<&'static str>,
+    mut take: impl FnMut(T) -> bool,
+) -> rusqlite::Result<()> {
+    let found: HashSet<String> = db
+        .prepare_cached("SELECT name FROM pragma_table_info(?1)")?
+        .query_map([T::TABLE], |row| row.get(0))?
+        .collect::<Result<_, _>>()?;
+    if found.is_empty() && T::OLDER.is_some() {
+        return Ok(());
+    }
+    let absent = |name| {
+        let older = T::OLDER.unwrap_or_default().iter().find(|(column, _)| *column == name)?;
+        (!found.contains(name)).then_some(older.1)
+    };
+    let names: Vec<_> = columns_of::<T>()
+        .iter()
+        .map(|column| instead(column.name).or_else(|| absent(column.name)).unwrap_or(column.name))
+        .collect();
+    let mut statement =
+        db.prepare(&format!("SELECT {} FROM {} ORDER BY {order}", names.join(", "), T::TABLE))?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        if !take(read(row)?) {
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn read<T: Columns>(row: &Row<'_>) -> rusqlite::Result<T> {
+    T::read(&mut Cells::new(row))
+}
