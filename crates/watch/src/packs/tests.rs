@@ -126,17 +126,17 @@ fn what_is_wrong_with_a_pack_is_said_with_line_and_column() {
         (&format!("{GOOD}[[thread]]\nname = \"x\"\ngruop = \"y\"\nmeaning = \"z\""), "line 6, column 1"),
         (
             &format!("{GOOD}[[thread]]\nname = \"SPRtcSignallingX\"\ngroup = \"y\"\nmeaning = \"z\""),
-            "line 5, column 8: `SPRtcSignallingX` can match no thread",
+            "line 5, column 8: `SPRtcSignallingX` cannot match any thread",
         ),
         (
             &format!("{GOOD}[[log]]\nid = \"a\"\npattern = 'ö('\nmeaning = \"z\""),
-            "line 6, column 11: not a regular expression",
+            "line 6, column 11: not a supported regular expression",
         ),
         (
             &format!(
                 "{GOOD}[[log]]\nid = \"a\"\npattern = 'x'\nmeaning = \"z\"\n[[log]]\nid = \"a\"\npattern = 'x'\nmeaning = \"z\""
             ),
-            "line 9, column 6: `a` is there twice",
+            "line 9, column 6: `a` is defined twice",
         ),
         (
             &format!(

@@ -157,7 +157,7 @@ mod tests {
     fn a_flood_of_series_is_reported() {
         let flood: String = (0..=SERIES_MAX).map(|n| format!("x{{id=\"{n}\"}} 1\n")).collect();
         let readings = read(EndpointKind::OpenMetrics, &flood).unwrap();
-        let said = |readings: &Reading| matches!(readings, Reading::Event(_, detail) if detail.contains("more than 2000 series"));
+        let said = |readings: &Reading| matches!(readings, Reading::Event(_, detail) if detail.contains("more than 2000 allowed series"));
         assert!(readings.last().is_some_and(said));
     }
 }

@@ -165,7 +165,7 @@ mod tests {
         };
         let rules: Vec<_> = (0..GROUPS_MAX).map(rule).collect();
         assert!(UriGroups::new(rules.iter().take(GROUPS_MAX - 1)).is_ok());
-        assert!(UriGroups::new(&rules).unwrap_err().to_string().contains("`g63`: one too many"));
+        assert!(UriGroups::new(&rules).unwrap_err().to_string().contains("`g63`: too many groups"));
         let none = UriGroupRule { group: "x".into(), ..Default::default() };
         assert!(UriGroups::new([&none]).unwrap_err().to_string().contains("no condition"));
     }
