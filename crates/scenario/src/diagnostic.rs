@@ -104,7 +104,7 @@ impl fmt::Display for Diagnostic {
             let gutter = " ".repeat(number.len());
             match &location.origin {
                 Origin::File => {
-                    writeln!(f, "{gutter}--> line {}, column {}", location.line, location.column)?
+                    writeln!(f, "{gutter}--> line {}, column {}", location.line, location.column)?;
                 }
                 Origin::Override(words) => writeln!(f, "{gutter}--> in {words}")?,
             }
