@@ -1,22 +1,22 @@
-//! Real browsers among the crowd: how many, and when they join.
+//! Real browsers that join with the crowd.
 
 use std::time::Duration;
 
 use crate::target::{Endpoint, Target};
 
-/// More browsers than a large machine decodes for.
+/// Most browsers: a large machine decodes for no more.
 pub(crate) const BROWSERS_MAX: u64 = 16;
 
 /// The canaries of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Canary {
-    /// How many browsers.
+    /// Number of browsers.
     pub browsers: u16,
-    /// When the first joins, since the start of the run.
+    /// When the first one joins, from the start of the run.
     pub at: Duration,
-    /// How long after each the next one joins.
+    /// Interval between their joins.
     pub every: Duration,
-    /// The browser's program; `None` for the first known one in `PATH`.
+    /// Path of the executable; `None`: the first known one in `PATH`.
     pub browser: Option<String>,
 }
 
@@ -28,15 +28,15 @@ impl Canary {
     }
 }
 
-/// Why no browser can join there; `None` when it can.
-pub(crate) fn unspoken(target: &Target) -> Option<&'static str> {
+/// Why browsers cannot join there; `None` if they can.
+pub(crate) fn unsupported(target: &Target) -> Option<&'static str> {
     match target.endpoint {
         Endpoint::Whep { .. }
         | Endpoint::Janus { .. }
         | Endpoint::JanusVideoRoom { .. }
         | Endpoint::LiveKit { .. } => None,
-        Endpoint::OvenMediaEngine { .. } => Some("does not speak OvenMediaEngine's signalling"),
-        Endpoint::Whip { .. } => Some("would see nothing: WHIP only takes in"),
+        Endpoint::OvenMediaEngine { .. } => Some("browsers cannot join OvenMediaEngine"),
+        Endpoint::Whip { .. } => Some("browsers receive nothing: WHIP is send-only"),
     }
 }
 
@@ -78,10 +78,10 @@ mod tests {
             (WHEP, "[canary]\nbrowsers = 17\n", "from 1 to 16"),
             (WHEP, "[canary]\nbrowsers = 1\nat = \"2\"\n", "write at"),
             (WHEP, "[canary]\nbrowsers = 1\nat = \"30s\"\n", "after the run"),
-            (WHEP, "[canary]\nbrowsers = 1\nbrowser = \"\"\n", "names nothing"),
+            (WHEP, "[canary]\nbrowsers = 1\nbrowser = \"\"\n", "`canary.browser` is empty"),
             (WHEP, "[canary]\nbrowsers = 1\nbrowsser = \"x\"\n", "did you mean `browser`"),
             (ome, "[canary]\nbrowsers = 1\n", "OvenMediaEngine"),
-            ("whip+http://127.0.0.1/whip", "[canary]\nbrowsers = 1\n", "WHIP only takes in"),
+            ("whip+http://127.0.0.1/whip", "[canary]\nbrowsers = 1\n", "WHIP is send-only"),
         ] {
             let error = canary(url, toml).unwrap_err();
             assert!(error.contains(expect), "{toml}: {error}");

@@ -1,38 +1,38 @@
-//! How long people stay, and whether somebody takes their place: an audience that comes and goes.
+//! Churn: how long participants stay, and whether others replace them.
 
 use std::time::Duration;
 
 use crate::arrival::exponential;
 
-/// How long each participant of a cohort stays.
+/// The stay of each participant of a cohort.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stay {
-    /// The time from intended join to leaving.
+    /// From the intended join to the leave.
     pub time: StayTime,
-    /// A new participant joins at the moment one leaves, so that the crowd keeps its size.
+    /// A new participant joins when one leaves, so that the size of the crowd is constant.
     pub rejoin: bool,
 }
 
 /// The distribution of stays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StayTime {
-    /// Everybody stays exactly this long.
-    Exactly(Duration),
-    /// Exponential with this mean, drawn from `seed`: leaving is as likely in any second.
+    /// The same for all participants.
+    Constant(Duration),
+    /// Exponential: the probability of leaving is the same in every second.
     Exponential {
         /// The mean stay.
         mean: Duration,
-        /// Seed of the stays.
+        /// Seed of the random stays.
         seed: u64,
     },
 }
 
-/// Everybody who is there leaves and joins anew at the same time: what a server meets after its network failed.
+/// All participants that are present leave at once and join again, as after a network failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reconnect {
-    /// When, since the start of the run.
+    /// When they leave, from the start of the run.
     pub at: Duration,
-    /// Within which time they come back, spread evenly; zero for all at once.
+    /// The time over which they join again, evenly spaced; zero: all at once.
     pub within: Duration,
 }
 
@@ -41,25 +41,24 @@ impl Stay {
     #[must_use]
     pub fn mean(&self) -> Duration {
         match self.time {
-            StayTime::Exactly(time) => time,
+            StayTime::Constant(time) => time,
             StayTime::Exponential { mean, .. } => mean,
         }
     }
 
-    /// The stays of the participant who came as number `member` of the cohort and of those who take the place after
-    /// them: endless, and the same at every call.
+    /// The stays of participant `member` of the cohort and of those that replace it: endless, and the same at every call.
     pub fn times(&self, member: u32) -> impl Iterator<Item = Duration> + use<> {
         let time = self.time;
         let seed = match time {
-            StayTime::Exactly(_) => 0,
-            // Each place has a stream of its own, so that a share of the crowd draws the same stays as the whole.
+            StayTime::Constant(_) => 0,
+            // Each member has its own random stream, so that a share of the crowd draws the same stays as the whole.
             StayTime::Exponential { seed, .. } => {
                 seed ^ u64::from(member).wrapping_mul(0x9e37_79b9_7f4a_7c15)
             }
         };
         let mut random = fastrand::Rng::with_seed(seed);
         std::iter::repeat_with(move || match time {
-            StayTime::Exactly(time) => time,
+            StayTime::Constant(time) => time,
             StayTime::Exponential { mean, .. } => {
                 Duration::try_from_secs_f64(exponential(&mut random, mean.as_secs_f64()))
                     .unwrap_or(Duration::MAX)
@@ -82,7 +81,7 @@ mod tests {
 
     #[test]
     fn an_exact_stay_never_varies() {
-        let stay = Stay { time: StayTime::Exactly(Duration::from_secs(9)), rejoin: false };
+        let stay = Stay { time: StayTime::Constant(Duration::from_secs(9)), rejoin: false };
         assert!(stay.times(3).take(5).all(|time| time == Duration::from_secs(9)));
     }
 

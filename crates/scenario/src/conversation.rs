@@ -1,24 +1,24 @@
-//! Who speaks when. In a meeting one person speaks, then there is a short pause, then another; now and then somebody
-//! falls in before the other has ended. Nobody keeps the floor: each participant works out from the seed, the number of
-//! the turn and who is there whose turn it is, and all come to the same answer, on one machine or on many.
+//! Who speaks when: alternating talkspurts and pauses, sometimes overlapping, as in the conversation model of ITU-T P.59.
+//! There is no floor control: each participant computes the speaker from the seed, the number of the talkspurt and the
+//! participants present, and all get the same result, on one machine or on many.
 
 use std::time::Duration;
 
 use crate::arrival::exponential;
 
-/// A turn is no shorter.
-const SHORTEST_TURN: Duration = Duration::from_millis(500);
-/// How far back who spoke last is looked for, in turns for each that is wanted.
-const TURNS_BACK: u64 = 64;
+/// The shortest talkspurt.
+const TALKSPURT_MIN: Duration = Duration::from_millis(500);
+/// How far back [`Conversation::last_speakers`] searches, in talkspurts per speaker.
+const SEARCH_BACK: u64 = 64;
 
-/// A conversation model.
+/// The parameters of a conversation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Conversation {
-    /// Mean length of a turn; exponential, half a second at least.
+    /// Mean length of a talkspurt; exponential, each at least 500 ms.
     pub talkspurt: Duration,
-    /// Mean pause between two turns; exponential.
+    /// Mean pause between two talkspurts; exponential.
     pub pause: Duration,
-    /// Share of turns into whose end the next one falls, 0 to 1.
+    /// Share of talkspurts that the next one overlaps, 0 to 1.
     pub overlap: f64,
     /// The same seed gives the same conversation.
     pub seed: u64,
@@ -30,19 +30,19 @@ impl Default for Conversation {
     }
 }
 
-/// A turn: somebody speaks.
+/// An interval in which one participant speaks (RFC 3551).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Talkspurt {
     /// Numbered from 1.
     pub number: u64,
-    /// When it begins, since the start of the run.
+    /// When it begins, from the start of the run.
     pub begins_at: Duration,
     /// When it ends.
     pub ends_at: Duration,
 }
 
 impl Conversation {
-    /// All turns in the order of their beginnings; endless.
+    /// All talkspurts in the order of their beginnings; endless.
     pub fn talkspurts(&self) -> impl Iterator<Item = Talkspurt> + use<> {
         let conversation = *self;
         let mut random = fastrand::Rng::with_seed(conversation.seed);
@@ -52,27 +52,27 @@ impl Conversation {
         let mut choice = fastrand::Rng::with_seed(!conversation.seed);
         let mut begins_at = Duration::ZERO;
         (1_u64..).map(move |number| {
-            let length = draw(conversation.talkspurt).max(SHORTEST_TURN);
-            let turn = Talkspurt { number, begins_at, ends_at: begins_at.saturating_add(length) };
+            let length = draw(conversation.talkspurt).max(TALKSPURT_MIN);
+            let talkspurt = Talkspurt { number, begins_at, ends_at: begins_at.saturating_add(length) };
             begins_at = if choice.f64() < conversation.overlap {
-                // Somebody falls in during the last third.
+                // The next speaker begins during the last third.
                 begins_at + length.mul_f64(0.66 + 0.3 * choice.f64())
             } else {
-                turn.ends_at.saturating_add(draw(conversation.pause))
+                talkspurt.ends_at.saturating_add(draw(conversation.pause))
             };
-            turn
+            talkspurt
         })
     }
 
-    /// Whose turn `number` is among `people`, each with a weight: who weighs 5 speaks as often as five others, who weighs 0
-    /// never. `None` when nobody is there who would.
+    /// The speaker of talkspurt `number` among `participants` with their weights: weight 5 speaks as often as five
+    /// participants of weight 1, weight 0 never. `None` if no participant speaks.
     pub fn speaker<'p>(
         &self,
         number: u64,
-        people: impl IntoIterator<Item = (&'p str, u32)>,
+        participants: impl IntoIterator<Item = (&'p str, u32)>,
     ) -> Option<&'p str> {
-        // The highest draw wins, and a draw depends on nobody else: who comes or goes changes only own turns.
-        people
+        // The highest draw wins. Draws are independent, so that a join or leave changes only that participant's talkspurts.
+        participants
             .into_iter()
             .filter(|(_, weight)| *weight > 0)
             .map(|(name, weight)| (self.draw(number, name).ln() / f64::from(weight), name))
@@ -80,9 +80,9 @@ impl Conversation {
             .map(|(_, name)| name)
     }
 
-    /// Above 0, below 1, for a name in a turn.
+    /// The draw of a participant for a talkspurt, in (0, 1).
     fn draw(&self, number: u64, name: &str) -> f64 {
-        // FNV-1a over the name, then the finalizer of splitmix64, which leaves no pattern.
+        // FNV-1a over the name, then the finalizer of splitmix64.
         let hash = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
         let mut bits = name.bytes().fold(0xcbf2_9ce4_8422_2325, hash);
         bits ^= self.seed.wrapping_add(number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
@@ -92,18 +92,23 @@ impl Conversation {
         ((bits >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
     }
 
-    /// The `count` people who spoke last up to turn `number`, the latest first. Before the first turn there were others, so
-    /// that a lesson begins with as many as it has later; who never speaks is not among them.
+    /// The last `count` speakers up to talkspurt `number`, the latest first. Virtual talkspurts precede the first one, so that
+    /// the list is complete from the start. Participants of weight 0 are never in it.
     #[must_use]
-    pub fn last_speakers<'p>(&self, number: u64, count: usize, people: &[(&'p str, u32)]) -> Vec<&'p str> {
-        let can_speak = people.iter().filter(|(_, weight)| *weight > 0).count();
+    pub fn last_speakers<'p>(
+        &self,
+        number: u64,
+        count: usize,
+        participants: &[(&'p str, u32)],
+    ) -> Vec<&'p str> {
+        let can_speak = participants.iter().filter(|(_, weight)| *weight > 0).count();
         let wanted = count.min(can_speak);
         let mut speakers: Vec<&str> = Vec::new();
-        for back in 0..TURNS_BACK.saturating_mul(wanted as u64) {
+        for back in 0..SEARCH_BACK.saturating_mul(wanted as u64) {
             if speakers.len() >= wanted {
                 break;
             }
-            match self.speaker(number.wrapping_sub(back), people.iter().copied()) {
+            match self.speaker(number.wrapping_sub(back), participants.iter().copied()) {
                 Some(name) if !speakers.contains(&name) => speakers.push(name),
                 _ => {}
             }
@@ -128,15 +133,17 @@ mod tests {
     #[test]
     fn turns_have_the_means_that_were_asked_for() {
         let conversation = Conversation { overlap: 0.25, ..Conversation::default() };
-        let turns: Vec<Talkspurt> = conversation.talkspurts().take(20_000).collect();
+        let talkspurts: Vec<Talkspurt> = conversation.talkspurts().take(20_000).collect();
         let mean = |of: &mut dyn Iterator<Item = f64>| {
             let all: Vec<f64> = of.collect();
             (all.iter().sum::<f64>() / all.len() as f64, all.len())
         };
-        let (length, _) = mean(&mut turns.iter().map(|turn| (turn.ends_at - turn.begins_at).as_secs_f64()));
-        // The shortest turns are lengthened: the mean is a little above.
+        let (length, _) = mean(
+            &mut talkspurts.iter().map(|talkspurt| (talkspurt.ends_at - talkspurt.begins_at).as_secs_f64()),
+        );
+        // TALKSPURT_MIN raises the mean slightly.
         assert!((6.0..6.2).contains(&length), "{length}");
-        let gaps = || turns.windows(2).map(|pair| (pair[0].ends_at, pair[1].begins_at));
+        let gaps = || talkspurts.windows(2).map(|pair| (pair[0].ends_at, pair[1].begins_at));
         let (pause, pauses) = mean(
             &mut gaps().filter(|(end, begin)| begin >= end).map(|(end, begin)| (begin - end).as_secs_f64()),
         );
@@ -148,16 +155,17 @@ mod tests {
     #[test]
     fn everybody_speaks_as_often_as_they_weigh() {
         let names = class(10);
-        let mut people = equal(&names);
-        (people[0].1, people[1].1) = (9, 0);
+        let mut participants = equal(&names);
+        (participants[0].1, participants[1].1) = (9, 0);
         let conversation = Conversation::default();
-        let mut turns: BTreeMap<&str, u32> = BTreeMap::new();
+        let mut talkspurts: BTreeMap<&str, u32> = BTreeMap::new();
         (0..17_000).for_each(|n| {
-            *turns.entry(conversation.speaker(n, people.iter().copied()).unwrap()).or_default() += 1
+            *talkspurts.entry(conversation.speaker(n, participants.iter().copied()).unwrap()).or_default() +=
+                1
         });
-        assert!((8_600..9_400).contains(&turns["throng-0"]), "{turns:?}");
-        assert!(!turns.contains_key("throng-1"));
-        assert!(turns.iter().skip(1).all(|(_, count)| (850..1_150).contains(count)), "{turns:?}");
+        assert!((8_600..9_400).contains(&talkspurts["throng-0"]), "{talkspurts:?}");
+        assert!(!talkspurts.contains_key("throng-1"));
+        assert!(talkspurts.iter().skip(1).all(|(_, count)| (850..1_150).contains(count)), "{talkspurts:?}");
     }
 
     #[test]
@@ -176,18 +184,18 @@ mod tests {
     #[test]
     fn the_last_speakers_are_as_many_as_are_wanted_and_begin_with_who_speaks() {
         let names = class(25);
-        let people = equal(&names);
+        let participants = equal(&names);
         let conversation = Conversation::default();
         for number in [1, 2, 50] {
-            let last = conversation.last_speakers(number, 10, &people);
+            let last = conversation.last_speakers(number, 10, &participants);
             assert_eq!(last.len(), 10);
-            assert_eq!(Some(last[0]), conversation.speaker(number, people.iter().copied()));
+            assert_eq!(Some(last[0]), conversation.speaker(number, participants.iter().copied()));
         }
-        let now: Vec<_> = conversation.last_speakers(50, 10, &people);
-        let then: Vec<_> = conversation.last_speakers(51, 10, &people);
-        // One turn changes one place at most.
+        let now: Vec<_> = conversation.last_speakers(50, 10, &participants);
+        let then: Vec<_> = conversation.last_speakers(51, 10, &participants);
+        // One talkspurt changes one position at most.
         assert!(then.iter().filter(|name| !now.contains(name)).count() <= 1);
-        assert_eq!(conversation.last_speakers(5, 10, &people[..3]).len(), 3);
+        assert_eq!(conversation.last_speakers(5, 10, &participants[..3]).len(), 3);
         assert_eq!(conversation.last_speakers(5, 10, &[]), Vec::<&str>::new());
         assert_eq!(conversation.last_speakers(5, 10, &[("a", 0)]), Vec::<&str>::new());
     }

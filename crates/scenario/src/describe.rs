@@ -1,24 +1,20 @@
-//! The plan for a person: what `throng check` prints.
+//! The plan as text: the output of `throng check`.
 
 use std::collections::HashSet;
 use std::fmt::Write;
-use std::time::Duration;
 
-use throng_observation::units;
-
-use crate::arrival::Arrival;
-use crate::churn::StayTime;
 use crate::plan::Plan;
-use crate::scenario::{Caps, Cohort};
+use crate::scenario::Caps;
 use crate::share::Share;
+use crate::units::shown;
 
-/// Of so many URLs a person sees the pattern.
+/// URLs that are shown of each cohort: enough to see the pattern.
 const URLS_SHOWN_MAX: usize = 3;
-/// And among so many joins they are looked for.
+/// Joins that are searched for different URLs.
 const JOINS_LOOKED_AT_MAX: usize = 10_000;
 
 impl Plan {
-    /// When, who, how much, what must hold and what it needs, a few lines, without secrets.
+    /// Target, crowd, schedule, load, requirements and objectives, one line each; secrets redacted.
     #[must_use]
     pub fn describe(&self) -> String {
         let mut text = String::new();
@@ -31,16 +27,16 @@ impl Plan {
         let load = &self.expected;
         writeln!(f, "target      {} ({})", self.target.display(), self.target.protocol().name())?;
         for line in &self.arrivals {
-            writeln!(f, "who         {line}")?;
+            writeln!(f, "crowd       {line}")?;
         }
         for line in self.urls() {
             writeln!(f, "url         {line}")?;
         }
         if self.share != Share::ALL {
-            writeln!(f, "share       {} of that", self.share)?;
+            writeln!(f, "share       {} of the crowd", self.share)?;
         }
-        writeln!(f, "when        {}", self.when())?;
-        let assumed = if load.assumed { " (bit rates assumed; say yours under [stream])" } else { "" };
+        writeln!(f, "schedule    {}", self.schedule())?;
+        let assumed = if load.assumed { " (bit rates assumed; set yours under [stream])" } else { "" };
         writeln!(
             f,
             "load        at most {} users at a time, {} joins within a second",
@@ -62,10 +58,10 @@ impl Plan {
             writeln!(f, "watch       {}", watch.describe())?;
         }
         if let Some(canary) = &self.canary {
-            let first = format!("the first at {}", time(canary.at));
-            let (count, every) = (canary.browsers, time(canary.every));
+            let first = format!("the first at {}", shown(canary.at));
+            let (count, every) = (canary.browsers, shown(canary.every));
             match count {
-                1 => writeln!(f, "canary      1 browser, at {}", time(canary.at))?,
+                1 => writeln!(f, "canary      1 browser, at {}", shown(canary.at))?,
                 _ => writeln!(f, "canary      {count} browsers, {first}, then one every {every}")?,
             }
         }
@@ -81,7 +77,7 @@ impl Plan {
         }
     }
 
-    /// The first few URLs of each cohort of the file whose URL has names, and how many different ones follow.
+    /// The first few URLs of each cohort whose URL has variables, and the number of further ones.
     fn urls(&self) -> Vec<String> {
         let cohorts = self.arrivals.len().max(1);
         let mut lines = Vec::new();
@@ -106,59 +102,32 @@ impl Plan {
         lines
     }
 
-    fn when(&self) -> String {
+    fn schedule(&self) -> String {
         let mut text = match (self.joins.first(), self.joins.last()) {
             (Some(first), Some(last)) => {
-                format!("{} joins from {} to {}, ", self.joins.len(), time(first.at), time(last.at))
+                format!("{} joins from {} to {}, ", self.joins.len(), shown(first.at), shown(last.at))
             }
             _ => "no joins, ".into(),
         };
-        let _ = write!(text, "ends after {}", time(self.duration));
+        let _ = write!(text, "ends after {}", shown(self.duration));
         if !self.warm_up.is_zero() {
-            let _ = write!(text, ", objectives count after {}", time(self.warm_up));
+            let _ = write!(text, ", media objectives from {}", shown(self.warm_up));
         }
         text
     }
 }
 
-/// One line of a cohort.
-pub(crate) fn cohort(cohort: &Cohort, rooms: u32) -> String {
-    let each = if rooms > 1 { format!(" in each of {rooms} rooms") } else { String::new() };
-    let arrives = cohort.arrival.describe(cohort.size.saturating_mul(rooms));
-    let mut line = format!("{} {}{each}, {arrives}", cohort.size, cohort.name);
-    if let Some(stay) = &cohort.stay {
-        let _ = match stay.time {
-            StayTime::Exactly(exact) => write!(line, ", each stays {}", time(exact)),
-            StayTime::Exponential { mean, seed } => {
-                write!(line, ", each stays {} in the mean (exponential, seed {seed})", time(mean))
-            }
-        };
-        line.push_str(if stay.rejoin { " and is replaced" } else { "" });
-    }
-    if let Some(streams) = &cohort.streams {
-        let _ = write!(line, ", {}", streams.describe());
-    }
-    if let Some(own) = &cohort.target {
-        let _ = write!(line, ", at {} ({})", own.display(), own.protocol().name());
-    }
-    line
-}
-
 fn caps(caps: &Caps) -> String {
     if *caps == Caps::NONE {
-        return "none (loopback never leaves this host)".into();
+        return "none (loopback)".into();
     }
     let parts = [
         caps.users.map(|users| format!("{users} users")),
         caps.joins_per_s.map(|rate| format!("{rate} joins/s")),
         caps.mbit_per_s.map(|rate| format!("{rate} Mbit/s")),
-        caps.duration.map(time),
+        caps.duration.map(shown),
     ];
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
-}
-
-fn time(time: Duration) -> String {
-    if time.is_zero() { "0 s".into() } else { units::duration_ms(time.as_secs_f64() * 1e3) }
 }
 
 fn mbit(rate: f64) -> String {
@@ -170,7 +139,7 @@ mod tests {
     use crate::Scenario;
 
     #[test]
-    fn the_plan_reads_as_a_page_for_people() {
+    fn the_plan_is_described_line_by_line() {
         let scenario = Scenario::parse(
             "objectives = [\"video.loss p95 < 1%\", \"failed < 1%\"]\n[target]\nurl = \"janus+ws://127.0.0.1:8188/streaming/1?pin=hunter2\"\n\
              [crowd]\nsize = 100\nstay = \"20s\"\n[run]\nduration = \"1m\"\nwarm_up = \"5s\"\n[stream]\nvideo = \"1Mbit/s\"\naudio = \"48kbit/s\"\n",
@@ -180,12 +149,12 @@ mod tests {
         assert_eq!(
             plan.describe(),
             "target      janus+ws://127.0.0.1:8188/streaming/1?pin=… (Janus Streaming)\n\
-             who         100 viewers, one every 100 ms, each stays 20.00 s\n\
-             when        100 joins from 0 s to 9.90 s, ends after 1 min 00 s, objectives count after 5.00 s\n\
+             crowd       100 viewers, one every 100 ms, stay 20.00 s\n\
+             schedule    100 joins from 0 s to 9.90 s, ends after 1 min 00 s, media objectives from 5.00 s\n\
              load        at most 100 users at a time, 10 joins within a second\n\
              server      111 Mbit/s out, 0.85 Mbit/s in\n\
              generator   264 open files, 100 UDP ports\n\
-             caps        none (loopback never leaves this host)\n\
+             caps        none (loopback)\n\
              objective   video.loss p95 < 1%  (over user-seconds)\n\
              objective   failed < 1%  (over the whole run)\n"
         );

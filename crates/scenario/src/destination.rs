@@ -1,30 +1,38 @@
-//! The way of a cohort: at which URL its participants join, and over how many streams they are spread.
+//! The destination of a cohort: the URL of each of its participants, and the streams that they are distributed over.
 
 use std::sync::Arc;
 
-use crate::names::Whose;
 use crate::scenario::Scenario;
 use crate::streams::Streams;
 use crate::target::{Endpoint, Protocol, Target};
+use crate::url_template::UrlValues;
 
-/// Where the participants of one cohort go.
+/// The destination of one cohort.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Destination {
     /// The scenario's target, or the cohort's own URL on the same host and port.
     pub target: Arc<Target>,
     /// The cohort's name in the scenario, without the room.
     pub(crate) cohort: String,
-    /// The place of its room, from 0.
+    /// The index of its room, from 0.
     pub(crate) room: u32,
     pub(crate) streams: Option<Streams>,
 }
 
+impl Scenario {
+    /// The destination of each cohort of the run, by `CohortId`.
+    #[must_use]
+    pub fn destinations(&self) -> Vec<Destination> {
+        Destination::all_of(self)
+    }
+}
+
 impl Destination {
-    /// The ways of all cohorts of a run, room after room.
+    /// The destinations of all cohorts of a run, room after room.
     pub(crate) fn all_of(scenario: &Scenario) -> Vec<Self> {
-        let usual = Arc::new(scenario.target.clone());
+        let default = Arc::new(scenario.target.clone());
         let target = |own: &Option<Target>| {
-            own.as_ref().map_or_else(|| Arc::clone(&usual), |own| Arc::new(own.clone()))
+            own.as_ref().map_or_else(|| Arc::clone(&default), |own| Arc::new(own.clone()))
         };
         let targets: Vec<Arc<Target>> = scenario.crowd.iter().map(|cohort| target(&cohort.target)).collect();
         let of_room = |room: u32| {
@@ -38,26 +46,26 @@ impl Destination {
         (0..scenario.target.rooms).flat_map(of_room).collect()
     }
 
-    /// Where the participant of number `number` in the cohort goes; `random` was drawn for this join.
+    /// The endpoint of participant `number` of the cohort; `random` is the random number of this join.
     #[must_use]
     pub fn endpoint(&self, number: u32, random: u64) -> Endpoint {
-        self.target.endpoint_of(&self.whose(number, Some(random)))
+        self.target.endpoint_of(&self.values(number, Some(random)))
     }
 
-    /// Its URL as the scenario would write it, without secrets; `None` where all have the same.
+    /// The URL of participant `number`, secrets redacted; `None` if all have the same.
     #[must_use]
     pub fn shown(&self, number: u32) -> Option<String> {
-        self.target.shown_of(&self.whose(number, None))
+        self.target.shown_of(&self.values(number, None))
     }
 
-    /// Whether its participants only send, as by WHIP.
+    /// Whether its participants only send (WHIP).
     #[must_use]
     pub fn is_send_only(&self) -> bool {
         self.target.protocol() == Protocol::Whip
     }
 
-    fn whose(&self, number: u32, random: Option<u64>) -> Whose<'_> {
+    fn values(&self, number: u32, random: Option<u64>) -> UrlValues<'_> {
         let stream = self.streams.as_ref().map_or(0, |streams| streams.of(number));
-        Whose { number, stream, room: self.room, cohort: &self.cohort, random }
+        UrlValues { number, stream, room: self.room, cohort: &self.cohort, random }
     }
 }

@@ -1,4 +1,4 @@
-//! The scenario file as it is written, and its JSON Schema.
+//! The schema of the scenario file: types for the JSON Schema and for writing TOML.
 
 use schemars::{JsonSchema, Schema, schema_for};
 use serde::Serialize;
@@ -9,13 +9,12 @@ mod written;
 
 use conference::{ConversationFile, ReconnectFile, RoomFile, ScriptStepFile};
 use streams::StreamsFile;
-pub(crate) use written::to_toml;
 
-/// A throng scenario: which server, which crowd, for how long, and what must hold.
+/// A throng scenario: the server under load, the crowd, the run and its objectives.
 #[derive(Serialize, JsonSchema)]
 #[schemars(title = "throng scenario", deny_unknown_fields)]
 struct File {
-    /// What must hold for the run to count as met: `metric [quantile] < threshold`, such as `video.loss p95 < 1%`.
+    /// Objectives of the run: `metric [quantile] < threshold`, such as `video.loss p95 < 1%`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(default, with = "OneOrMany<String>")]
     objectives: Vec<String>,
@@ -30,14 +29,14 @@ struct File {
     conversation: Option<ConversationFile>,
     #[serde(skip_serializing_if = "Option::is_none")]
     room: Option<RoomFile>,
-    /// What is watched while the crowd is in.
+    /// Processes that are monitored during the run.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(default, with = "OneOrMany<WatchFile>")]
     watch: Vec<WatchFile>,
-    /// Whose received frames are decoded, to hold what is seen against what the meters say.
+    /// Participants whose received video is decoded, to validate the quality metrics.
     #[serde(skip_serializing_if = "Option::is_none")]
     tap: Option<TapFile>,
-    /// Real browsers among the crowd, to hold their experience against that of the virtual participants.
+    /// Real browsers that join with the crowd, to validate the metrics of the virtual participants.
     #[serde(skip_serializing_if = "Option::is_none")]
     canary: Option<CanaryFile>,
     #[schemars(default)]
@@ -63,7 +62,7 @@ enum OneOrMany<T> {
 struct TargetFile {
     /// `ws(s)://HOST:3333/APP/STREAM` (OvenMediaEngine), `janus+ws(s)://HOST:8188/streaming/ID` or
     /// `…/videoroom/ID`, `livekit+ws(s)://HOST:7880/ROOM`, `whep+http(s)://…`, `whip+http(s)://…`. In path and query
-    /// `{n}`, `{stream}`, `{room}`, `{cohort}` and `{random}` differ by participant.
+    /// `{n}`, `{stream}`, `{room}`, `{cohort}` and `{random}` are variables of the participant.
     #[schemars(regex(
         pattern = r"^(([Jj][Aa][Nn][Uu][Ss]\+|[Ll][Ii][Vv][Ee][Kk][Ii][Tt]\+)?[Ww][Ss][Ss]?|[Ww][Hh][EeIi][Pp]\+[Hh][Tt][Tt][Pp][Ss]?)://"
     ))]
@@ -71,33 +70,33 @@ struct TargetFile {
     /// `env:NAME`, `file:PATH`, or the token itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     token: Option<String>,
-    /// LiveKit's API key, by which each participant gets a token of its own.
+    /// LiveKit's API key, with which throng makes a token for each participant.
     #[serde(skip_serializing_if = "Option::is_none")]
     api_key: Option<String>,
     /// Its secret: `env:NAME`, `file:PATH`, or the secret itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     api_secret: Option<String>,
-    /// LiveKit's room, where the URL (WHIP) does not name it.
+    /// LiveKit's room, for WHIP only: its URL does not contain one.
     #[serde(skip_serializing_if = "Option::is_none")]
     room: Option<String>,
-    /// How many rooms of a conference there are, the URL's among them, each with the whole crowd; 1 when left out.
+    /// Number of rooms, that of the URL included, each with the whole crowd; default 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1_000))]
     rooms: Option<u32>,
-    /// Private networks that may be reached beside loopback and this host's own addresses, such as `10.0.0.0/8`.
+    /// Private networks that throng may send to, such as `10.0.0.0/8`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(default, with = "OneOrMany<String>")]
     allow: Vec<String>,
     /// Accept any TLS certificate.
     #[schemars(default)]
     tls_insecure: bool,
-    /// Over which ways media may come: `all`, or `relay` for nothing but a relay (TURN) that the server announces; `all` when
-    /// left out, but `relay` where the URL asks OvenMediaEngine for it (`?transport=tcp`).
+    /// ICE candidates for media: `all`, or `relay` for the relay (TURN) alone that the server announces; default `all`, or
+    /// `relay` if the URL requests it of OvenMediaEngine (`?transport=tcp`).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^(all|relay)$"))]
     ice_transport_policy: Option<String>,
-    /// A STUN server, `stun:HOST` or `stun:HOST:PORT`, that each participant asks for its address as it is seen from outside;
-    /// HOST is an address, or the host name of `url`.
+    /// A STUN server, `stun:HOST` or `stun:HOST:PORT`, from which each participant learns its address outside a NAT; HOST is
+    /// an IP address, or the host name of `url`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^[Ss][Tt][Uu][Nn]:"))]
     stun: Option<String>,
@@ -114,99 +113,99 @@ struct TargetFile {
     turn_password: Option<String>,
 }
 
-/// Participants who are alike and arrive together.
+/// Participants with the same configuration, which arrive together.
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 struct CohortFile {
     /// Its name in reports.
     #[schemars(length(min = 1, max = 64))]
     name: Option<String>,
-    /// How many participants.
+    /// Number of participants per room.
     #[schemars(range(min = 1, max = 1_000_000))]
     size: u32,
-    /// When they arrive; one each 100 ms when left out.
+    /// The schedule of their joins; default `{ every = "100ms" }`.
     #[serde(skip_serializing_if = "Option::is_none")]
     arrival: Option<ArrivalFile>,
-    /// How long each stays; until the end of the run when left out.
+    /// How long each participant stays; default: until the end of the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     stay: Option<StayFile>,
-    /// Local addresses or ranges that participants are dealt in turn, such as `127.0.0.2-127.0.0.20`.
+    /// Local addresses or ranges, assigned round robin, such as `127.0.0.2-127.0.0.20`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(default, with = "OneOrMany<String>")]
     source_ips: Vec<String>,
-    /// Where they go, where that is not `target.url`: another URL on the same host and port.
+    /// Their own URL, on the same host and port as `target.url`.
     #[serde(skip_serializing_if = "Option::is_none")]
     url: Option<String>,
-    /// Over how many streams they are spread, for `{stream}` in the URL.
+    /// The streams that they are distributed over, for `{stream}` in the URL.
     #[serde(skip_serializing_if = "Option::is_none")]
     streams: Option<StreamsFile>,
-    /// What participants of a conference send: `"none"` or a table; a 240p picture and sound when left out.
+    /// Media that participants of a conference send: `"none"` or a table; default: 240p video and audio.
     #[serde(skip_serializing_if = "Option::is_none")]
     publish: Option<PublishFile>,
-    /// Whom they receive: `"all"`, `"none"` or a table; all when left out.
+    /// Participants that they receive: `"all"`, `"none"` or a table; default `"all"`.
     #[serde(skip_serializing_if = "Option::is_none")]
     subscribe: Option<SubscribeFile>,
-    /// They receive each of the others on a peer connection of its own.
+    /// One peer connection for each participant that is received.
     #[schemars(default)]
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     connection_per_feed: bool,
-    /// Which layer of the others' simulcast they ask for, and when.
+    /// The simulcast layers that they request, and when.
     #[serde(skip_serializing_if = "Option::is_none")]
     layers: Option<LayersFile>,
-    /// How often they speak beside others of weight 1, where there is a `[conversation]`; 0 for never.
+    /// How often they speak in a `[conversation]`, relative to participants of weight 1; 0: never.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(max = 1000))]
     speaking_weight: Option<u32>,
-    /// What they all do at moments of the run.
+    /// Timed actions of the whole cohort.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(default, with = "OneOrMany<ScriptStepFile>")]
     script: Vec<ScriptStepFile>,
-    /// They all leave and join anew.
+    /// The whole cohort leaves and joins again.
     #[serde(skip_serializing_if = "Option::is_none")]
     reconnect: Option<ReconnectFile>,
 }
 
-/// A layer, or a script of them.
+/// A layer, or a list of layers with times.
 #[derive(Serialize, JsonSchema)]
 #[serde(untagged)]
 enum LayersFile {
     /// From the join on.
     Word(Layer),
-    /// One after another.
+    /// In order of time.
     Script(#[schemars(length(min = 1, max = 100))] Vec<LayerStep>),
 }
 
-/// One of the sizes of a simulcast.
+/// A simulcast layer.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Layer {
-    /// None for the time being.
+    /// No video.
     Off,
     /// The smallest.
     Low,
-    /// The one between, or the larger of two.
+    /// The middle one, or the larger of two.
     Medium,
     /// The largest.
     High,
 }
 
-/// A layer that is asked for at a moment.
+/// A request for a layer.
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 struct LayerStep {
-    /// How long after the join; at once when left out.
+    /// Time after the join; default: at the join.
     after: Option<Duration>,
-    /// Which.
+    /// The layer.
     layer: Layer,
 }
 
-/// What a participant of a conference sends.
+/// Media that a participant of a conference sends.
 #[derive(Serialize, JsonSchema)]
 #[serde(untagged)]
 enum PublishFile {
     /// Nothing.
     Word(Nothing),
-    /// A picture of the test card, sound, or both.
+    /// Video, audio, or both.
     Table(PublishTable),
 }
 
@@ -218,87 +217,87 @@ enum Nothing {
     None,
 }
 
-/// A picture, sound, or both.
+/// Video, audio, or both.
 #[derive(Default, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 struct PublishTable {
-    /// The picture: a size of the test card, such as `240p`, or a file that is played in a loop (Annex-B, IVF, `.mjr`,
-    /// `.pcap`); no picture when left out.
+    /// A size of the test card, such as `240p`, or a file that is played in a loop (Annex-B, IVF, `.mjr`, `.pcap`); default:
+    /// no video.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^(144p|180p|240p|360p|720p|.*\..+)$"))]
     video: Option<String>,
-    /// Two or three sizes sent side by side, in place of `video`.
+    /// Two or three sizes sent at once, in place of `video`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(default, length(min = 2, max = 3), inner(regex(pattern = r"^(144p|180p|240p|360p|720p)$")))]
     simulcast: Vec<String>,
-    /// `vp8` or `h264` of the test card; what a byte stream or a capture is coded with.
+    /// `vp8` or `h264` for the test card; the codec of a byte stream or a capture.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^(vp8|h264|h265|vp9|av1|opus)$"))]
     codec: Option<String>,
-    /// Frames a second of a byte stream; 30 when left out.
+    /// Frame rate of a byte stream; default 30.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("exclusiveMinimum" = 0))]
     fps: Option<f64>,
-    /// Which stream of a capture is the picture; the largest when left out.
+    /// SSRC of the video in a capture; default: the largest stream.
     #[serde(skip_serializing_if = "Option::is_none")]
     ssrc: Option<u32>,
-    /// Sound like speech, or a file (Ogg/Opus, `.mjr`, `.pcap`); sent when left out.
+    /// Speech-like audio (`true`), or a file (Ogg/Opus, `.mjr`, `.pcap`); default `true`.
     #[serde(skip_serializing_if = "Option::is_none")]
     audio: Option<AudioFile>,
-    /// Which stream of a capture is the sound; the largest when left out.
+    /// SSRC of the audio in a capture; default: the largest stream.
     #[serde(skip_serializing_if = "Option::is_none")]
     audio_ssrc: Option<u32>,
-    /// Whether smaller sizes of the test card are sent, or fewer of a simulcast, when the server or the path allow less;
-    /// `true` when left out.
+    /// Sends smaller sizes of the test card, or fewer simulcast layers, when the server or the network allows less; default
+    /// `true`.
     #[serde(skip_serializing_if = "Option::is_none")]
     adapt: Option<bool>,
 }
 
-/// Whether sound is sent, or which.
+/// Audio.
 #[derive(Serialize, JsonSchema)]
 #[serde(untagged)]
 enum AudioFile {
-    /// Sound like speech, or none.
+    /// Speech-like audio, or none.
     Speech(bool),
     /// A file.
     File(String),
 }
 
-/// Whom a participant of a conference receives.
+/// Participants that one receives in a conference.
 #[derive(Serialize, JsonSchema)]
 #[serde(untagged)]
 enum SubscribeFile {
-    /// Pictures and sound alike.
+    /// The same for video and audio.
     Word(Whom),
-    /// Each for itself.
+    /// Video and audio separately.
     Table(SubscribeTable),
 }
 
-/// Whom: `all`, `none`, or so many of those who spoke last, such as `last_speakers(10)`.
+/// `all`, `none`, or the last N speakers, such as `last_speakers(10)`.
 #[derive(Serialize, JsonSchema)]
 struct Whom(#[schemars(regex(pattern = r"^(all|none|last_speakers\(\s*[1-9]\d*\s*\))$"))] String);
 
-/// Whom to see and whom to hear.
+/// Policies for video and audio.
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 struct SubscribeTable {
-    /// Whom to see.
+    /// Whose video is received.
     video: Option<Whom>,
-    /// Whom to hear.
+    /// Whose audio is received.
     audio: Option<Whom>,
 }
 
-/// When participants arrive: exactly one way.
+/// The schedule of joins: exactly one kind.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum ArrivalFile {
-    /// One join after another, this far apart, such as `100ms`.
+    /// Interval between joins, such as `100ms`.
     Every(Duration),
-    /// All joins spread evenly over this time, such as `60s`.
+    /// All joins evenly spaced over this time, such as `60s`.
     Ramp(Duration),
-    /// Groups that arrive together.
+    /// Groups that join at once.
     Burst(BurstFile),
-    /// At random, as people who do not know of each other.
+    /// A Poisson process.
     Poisson(PoissonFile),
 }
 
@@ -314,14 +313,14 @@ struct BitRate(#[schemars(regex(pattern = r"^\s*\d+(\.\d*)?\s*[kKMG]?(bit/s|bps)
 #[derive(Serialize, JsonSchema)]
 struct Rate(#[schemars(regex(pattern = r"^\s*\d+(\.\d*)?\s*/(s|m|min|h)\s*$"))] String);
 
-/// Groups of `size` joins, the next group `every` later.
+/// Groups of `size` joins, `every` apart.
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 struct BurstFile {
-    /// How many arrive together.
+    /// Joins per group.
     #[schemars(range(min = 1, max = 1_000_000))]
     size: u32,
-    /// From one group to the next.
+    /// Between groups.
     every: Duration,
 }
 
@@ -329,34 +328,34 @@ struct BurstFile {
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 struct PoissonFile {
-    /// Mean joins, such as `5/s`.
+    /// Mean join rate, such as `5/s`.
     rate: Rate,
-    /// Seed: the same one gives the same arrivals; 1 when left out.
+    /// The same seed gives the same arrivals; default 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     seed: Option<u64>,
 }
 
-/// How long each participant stays.
+/// The stay of each participant.
 #[derive(Serialize, JsonSchema)]
 #[serde(untagged)]
 enum StayFile {
-    /// Exactly this long.
+    /// The same for all participants.
     Short(Duration),
-    /// With all its choices.
+    /// With all options.
     Table(StayTable),
 }
 
-/// `exactly` or `mean`, and whether somebody takes the place of who left.
+/// `exactly` or `mean`, and whether participants that leave are replaced.
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 struct StayTable {
-    /// Everybody stays exactly this long.
+    /// The same for all participants.
     #[serde(skip_serializing_if = "Option::is_none")]
     exactly: Option<Duration>,
     /// Exponential with this mean.
     #[serde(skip_serializing_if = "Option::is_none")]
     mean: Option<Duration>,
-    /// Seed of the exponential stays; 1 when left out.
+    /// Seed of the exponential stays; default 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     seed: Option<u64>,
     /// A new participant joins when one leaves.
@@ -364,78 +363,78 @@ struct StayTable {
     rejoin: bool,
 }
 
-/// How long, counted from the first intended join.
+/// Times of the run, from the first intended join.
 #[derive(Default, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 struct RunFile {
-    /// Until everybody is asked to leave; 60 s when left out.
+    /// Until all participants are told to leave; default 60 s.
     #[serde(skip_serializing_if = "Option::is_none")]
     duration: Option<Duration>,
-    /// What objectives leave out at the beginning; nothing when left out.
+    /// Time at the start that media metrics and their objectives exclude; default 0 s.
     #[serde(skip_serializing_if = "Option::is_none")]
     warm_up: Option<Duration>,
-    /// How often the plain summary is printed; 5 s when left out.
+    /// Interval of the plain-text summary; default 5 s.
     #[serde(skip_serializing_if = "Option::is_none")]
     summary_every: Option<Duration>,
 }
 
-/// What one viewer is expected to receive, for planning.
+/// The stream that one viewer is expected to receive, for the plan.
 #[derive(Default, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 struct StreamFile {
-    /// Video payload, such as `1Mbit/s`.
+    /// Bit rate of the video payload, such as `1Mbit/s`.
     #[serde(skip_serializing_if = "Option::is_none")]
     video: Option<BitRate>,
-    /// Audio payload, such as `48kbit/s`.
+    /// Bit rate of the audio payload, such as `48kbit/s`.
     #[serde(skip_serializing_if = "Option::is_none")]
     audio: Option<BitRate>,
-    /// The source's frames per second.
+    /// Frame rate of the source.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("exclusiveMinimum" = 0))]
     fps: Option<f64>,
 }
 
-/// Processes to watch, named by exactly one of `process`, `unit`, `cgroup`, `pid`, `port`, `command`, `agent`.
+/// Processes to monitor, selected by exactly one of `process`, `unit`, `cgroup`, `pid`, `port`, `command`, `agent`.
 #[derive(Default, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 struct WatchFile {
-    /// Its name in reports; the host's own when left out.
+    /// Its name in reports; default: the host name.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 64))]
     name: Option<String>,
     /// All processes of this name, such as `janus`.
     #[serde(skip_serializing_if = "Option::is_none")]
     process: Option<String>,
-    /// Those of a systemd unit, such as `nginx.service`.
+    /// The processes of a systemd unit, such as `nginx.service`.
     #[serde(skip_serializing_if = "Option::is_none")]
     unit: Option<String>,
-    /// Those of a control group, such as `/system.slice/janus.service`.
+    /// The processes of a control group, such as `/system.slice/janus.service`.
     #[serde(skip_serializing_if = "Option::is_none")]
     cgroup: Option<String>,
     /// One process.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pid: Option<u32>,
-    /// Who listens on this port.
+    /// The processes that listen on this port.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     port: Option<u16>,
-    /// A command that the watcher starts, and ends with the run: program and arguments.
+    /// A command that the watcher starts with the run and ends with it: program and arguments.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(default, with = "OneOrMany<String>")]
     command: Vec<String>,
-    /// The agent on the server's host: `tls://HOST:PORT`, on loopback also `tcp://`. What is read there was said when
-    /// it was started, so that `every`, `logs`, `access_log` and `metrics` do not go with it.
+    /// The agent on the server's host: `tls://HOST:PORT`, on loopback also `tcp://`. Its own flags set what it reads, so
+    /// `every`, `logs`, `access_log` and `metrics` cannot be combined with it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^(tls|tcp)://.+:\d+/?$"))]
     agent: Option<String>,
     /// The agent's token: `env:NAME`, `file:PATH`, or the token itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     token: Option<String>,
-    /// SHA-256 of the agent's certificate, as it prints it.
+    /// SHA-256 of the agent's certificate, as the agent prints it.
     #[serde(skip_serializing_if = "Option::is_none")]
     fingerprint: Option<String>,
-    /// From one reading to the next, 100 ms to 60 s; 1 s when left out.
+    /// Sampling interval, 100 ms to 60 s; default 1 s.
     #[serde(skip_serializing_if = "Option::is_none")]
     every: Option<Duration>,
     /// Log files of the server.
@@ -454,7 +453,7 @@ struct WatchFile {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(default, with = "OneOrMany<ProfileFile>")]
     profile: Vec<ProfileFile>,
-    /// The knowledge pack, such as `janus`; chosen by the processes when left out.
+    /// The knowledge pack, such as `janus`; default: chosen from the processes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pack: Option<String>,
 }
@@ -463,9 +462,9 @@ struct WatchFile {
 #[derive(Serialize, JsonSchema)]
 #[serde(untagged)]
 enum ProfileFile {
-    /// A moment by its name.
+    /// A named moment.
     Named(MomentFile),
-    /// A moment and how long.
+    /// A moment and a duration.
     Table(ProfileTable),
 }
 
@@ -475,19 +474,19 @@ enum ProfileFile {
 enum MomentFile {
     /// Before the first join.
     Baseline,
-    /// When everybody has joined.
+    /// After the last planned join.
     Full,
     /// When an objective is missed for the first time.
     Fail,
 }
 
-/// A moment and how long.
+/// A moment and a duration.
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 struct ProfileTable {
     /// `baseline`, `full`, `fail`, or a time after the first intended join, such as `30s`.
     at: String,
-    /// How long, 1 s to 5 min; 10 s when left out, 3 s for `baseline`.
+    /// Duration, 1 s to 5 min; default 10 s, for `baseline` 3 s.
     #[serde(rename = "for", skip_serializing_if = "Option::is_none")]
     duration: Option<Duration>,
 }
@@ -498,19 +497,19 @@ impl StreamFile {
     }
 }
 
-/// Participants whose received video is handed to another process and decoded.
+/// Participants whose received video another process decodes.
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 struct TapFile {
-    /// How many of those who join first, or a list of participants by the order of joins, from 0.
+    /// The first N participants to join, or a list of participant numbers in the order of joins, from 0.
     participants: TappedFile,
-    /// Decode while the run goes on; with `false` nobody is started, and `throng tap` may attach.
+    /// Decode during the run; with `false`, `throng tap` may attach.
     #[schemars(default = "yes")]
     decode: bool,
     /// Keep the coded streams in the run folder.
     #[schemars(default)]
     keep: bool,
-    /// Compare decoded pictures of the test card with those of its source.
+    /// Compare decoded pictures of the test card with their source (SSIM).
     #[schemars(default)]
     ssim: bool,
 }
@@ -519,36 +518,36 @@ fn yes() -> bool {
     true
 }
 
-/// Headless browsers that join among the crowd.
+/// Headless browsers that join with the crowd.
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 struct CanaryFile {
-    /// How many.
+    /// Number of browsers.
     #[schemars(range(min = 1, max = 16))]
     browsers: u16,
-    /// When the first joins, since the start of the run.
+    /// When the first one joins, from the start of the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     at: Option<Duration>,
-    /// How long after each the next one joins; 1 s when left out.
+    /// Interval between their joins; default 1 s.
     #[serde(skip_serializing_if = "Option::is_none")]
     every: Option<Duration>,
-    /// The browser's program; the first known one in `PATH` when left out.
+    /// Path of the executable; default: the first known one in `PATH`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     browser: Option<String>,
 }
 
-/// Which participants are tapped.
+/// The tapped participants.
 #[derive(Serialize, JsonSchema)]
 #[serde(untagged)]
 enum TappedFile {
-    /// So many that join first.
+    /// The first N to join.
     First(#[schemars(range(min = 1, max = 1_000))] u32),
-    /// These.
+    /// By their numbers.
     These(#[schemars(length(min = 1, max = 1_000))] Vec<u32>),
 }
 
-/// Where results go.
+/// Output of the run.
 #[derive(Default, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 struct OutputFile {
@@ -560,7 +559,7 @@ struct OutputFile {
     csv: bool,
 }
 
-/// Limits; for targets that are not loopback 500 users, 20 joins/s, 1000 Mbit/s and 60 minutes when left out.
+/// Limits; for targets that are not loopback 500 users, 20 joins/s, 1000 Mbit/s and 60 minutes by default.
 #[derive(Default, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 struct CapsFile {

@@ -1,30 +1,35 @@
-//! What to do: the scenario file, the crowd, arrivals, objectives, consent, the plan.
+//! The description of a load test: scenario file, crowd, arrivals, objectives, consent, plan.
 //!
 //! ```text
 //! text + overrides -> Scenario -> Plan -> Share
 //! ```
-//! Pure: no sockets, no clock, no paths. Secrets and consent proofs are named here and fetched by the caller.
+//! Pure: no sockets, no clock, no file access. The caller fetches secrets and consent proofs.
 
-mod problem;
-pub use problem::{Origin, Place, Problem, ScenarioError};
+mod diagnostic;
+pub use diagnostic::{Diagnostic, Location, Origin, ScenarioError};
+
+mod suggestion;
 
 mod target;
 pub use target::{
     ApiKey, Endpoint, IceTransportPolicy, JanusId, Protocol, RelayTransport, StunServer, Target, TargetError,
-    TokenSource, TurnHost, TurnServer, TurnUri, TurnUriError,
+    TurnHost, TurnServer, TurnUri, TurnUriError,
 };
 
-mod names;
-pub use names::{Name, UrlNames, Whose};
+mod url_template;
+pub use url_template::{UrlTemplate, UrlTemplateError, UrlValues, UrlVariable};
 
 mod secret;
-pub use secret::Secret;
+pub use secret::{Secret, TokenSource};
 
 mod network;
 pub use network::{AddressRange, Network, NetworkError};
 
 mod scenario;
-pub use scenario::{Caps, Cohort, OutputTo, Override, RunTimes, Scenario, ScenarioFlags, Stream};
+pub use scenario::{Caps, Cohort, OutputConfig, RunTimes, Scenario, Stream};
+
+mod flags;
+pub use flags::{Override, ScenarioFlags};
 
 pub mod arrival;
 pub use arrival::Arrival;
@@ -58,7 +63,7 @@ pub mod objective;
 pub use objective::{Metric, Objective, ObjectiveError, ObjectiveOutcome, Statistic, Threshold, bad_if};
 
 mod streams;
-pub use streams::{Spread, Streams};
+pub use streams::{StreamDistribution, Streams};
 
 mod destination;
 pub use destination::Destination;

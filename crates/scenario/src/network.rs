@@ -1,10 +1,10 @@
-//! Networks in CIDR notation and ranges of local addresses, as a scenario writes them.
+//! Networks in CIDR notation, and ranges of local addresses.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
-/// Why a network or an address range was not understood, with what to do about it.
+/// Why a text is not a network or an address range, with a hint.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NetworkError {
     /// Neither a network nor an address.
@@ -17,7 +17,7 @@ pub enum NetworkError {
         "`{written}` has bits set beyond its prefix; write `{meant}`, or `{address}` for the one address"
     )]
     HostBits {
-        /// As written.
+        /// The text.
         written: String,
         /// The network that holds it.
         meant: Network,
@@ -32,7 +32,7 @@ pub enum NetworkError {
     RangeOrder(String),
 }
 
-/// An IP network: all addresses that share a prefix. One address is a network with the full prefix.
+/// An IP network: all addresses with the same prefix. One address is a network with the full prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Network {
     address: IpAddr,
@@ -47,7 +47,7 @@ impl Network {
         (prefix_bits <= width(address)).then(|| Self { address: masked(address, prefix_bits), prefix_bits })
     }
 
-    /// Whether `address` lies in it. IPv4-mapped IPv6 addresses are taken as the IPv4 address they carry.
+    /// Whether it contains `address`. IPv4-mapped IPv6 addresses count as IPv4.
     #[must_use]
     pub fn contains(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
@@ -100,7 +100,7 @@ impl fmt::Display for Network {
     }
 }
 
-/// Addresses from a first to a last one, both included; used to give participants different local addresses.
+/// An inclusive range of addresses, from which participants get different local addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct AddressRange {
     first: IpAddr,
@@ -108,7 +108,7 @@ pub struct AddressRange {
 }
 
 impl AddressRange {
-    /// How many addresses it holds.
+    /// The number of addresses.
     #[must_use]
     pub fn len(&self) -> u128 {
         bits(self.last).saturating_sub(bits(self.first)).saturating_add(1)
@@ -120,7 +120,7 @@ impl AddressRange {
         false
     }
 
-    /// The address number `index`, wrapping around at the end: participants are dealt addresses in turn.
+    /// The address number `index`, wrapping around at the end.
     #[must_use]
     pub fn nth(&self, index: u64) -> IpAddr {
         let offset = u128::from(index) % self.len();

@@ -1,4 +1,4 @@
-//! What a scenario comes to: every join at its intended moment, and what server and generator need for it.
+//! The plan of a scenario: every join with its intended time, and the resources that server and generator need.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
@@ -21,46 +21,46 @@ use crate::tap::Tap;
 use crate::target::{Endpoint, Target};
 use crate::watch::Watch;
 
-/// Every join of a run, and what they add up to. Two plans of one scenario are equal.
+/// The joins of a run and their expected load. Plans are deterministic: two plans of one scenario are equal.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     /// The server under load.
     pub target: Target,
     /// Names of the cohorts by `CohortId`.
     pub cohorts: Vec<String>,
-    /// What the participants of each cohort do in a conference, by `CohortId`.
+    /// The behaviour of the participants of each cohort in a conference, by `CohortId`.
     pub roles: Vec<Role>,
-    /// Where the participants of each cohort go, by `CohortId`.
+    /// The destination of each cohort, by `CohortId`.
     pub destinations: Vec<Destination>,
-    /// Who speaks when; `None` for everybody all the time.
+    /// Who speaks when; `None`: everybody all the time.
     pub conversation: Option<Conversation>,
-    /// The room that the run makes, if it does.
+    /// The room of a conference, if the run creates it.
     pub room: Option<RoomConfig>,
-    /// The joins in the order of their moments; in the whole plan the participant's id is the index.
+    /// The joins in the order of their times; in the whole plan, the participant's id is the index.
     pub joins: Vec<Join>,
-    /// How long the run lasts, from its first intended join until everybody is asked to leave.
+    /// From the first intended join until all participants are told to leave.
     pub duration: Duration,
-    /// What objectives leave out at the beginning.
+    /// Time at the start that media metrics and their objectives exclude.
     pub warm_up: Duration,
-    /// How often the plain summary is printed.
+    /// Interval of the plain-text summary.
     pub summary_every: Duration,
-    /// What is watched; a watch's index is its `HostId`.
+    /// The monitored processes; the index of a watch is its `HostId`.
     pub watch: Vec<Watch>,
-    /// Whose frames are handed out to be decoded.
+    /// The participants whose received video is decoded.
     pub tap: Option<Tap>,
-    /// Real browsers among the crowd.
+    /// Real browsers that join with the crowd.
     pub canary: Option<Canary>,
-    /// What must hold.
+    /// The objectives of the run.
     pub objectives: Vec<Objective>,
     /// The limits in force, for the whole crowd.
     pub caps: Caps,
-    /// Which part of the crowd this is.
+    /// The part of the crowd that this plan covers.
     pub share: Share,
-    /// What the joins of this share come to for the server.
+    /// The load of this share on the server.
     pub expected: ExpectedLoad,
-    /// What the joins of this share need of the generator.
+    /// The resources of the generator that this share needs.
     pub needs: Needs,
-    /// One line a cohort: how many, and how they arrive and stay.
+    /// One line per cohort of the file: size, arrival, stay.
     pub(crate) arrivals: Vec<String>,
     stream: Stream,
 }
@@ -68,51 +68,51 @@ pub struct Plan {
 /// One participant's intended visit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Join {
-    /// Who; numbered by the order of joins over all cohorts. Who takes the place of somebody who left is new.
+    /// Numbered in the order of joins over all cohorts. A participant that replaces another has a new number.
     pub participant: ParticipantId,
-    /// Of which cohort.
+    /// Its cohort.
     pub cohort: CohortId,
-    /// The number within the cohort, from 0; who takes the place of somebody who left has that one's.
+    /// The number in the cohort, from 0; a participant that replaces another has the same one.
     pub place: u32,
-    /// The intended moment, since the start of the run.
+    /// The intended time, from the start of the run.
     pub at: Duration,
-    /// When to leave, if that is before the run's end; since the start of the run.
+    /// When to leave, from the start of the run; `None`: at its end.
     pub leave_at: Option<Duration>,
-    /// Whether others of the same room, who stay longer, may still be on their way to it at `leave_at`.
+    /// Whether other participants of the same room, which stay longer, may still be joining at `leave_at`.
     pub others_follow: bool,
-    /// The local address to use, where the cohort has a list.
+    /// The local address, if the cohort has a list.
     pub source_ip: Option<IpAddr>,
 }
 
-/// What the server has to carry when the crowd is largest. 1 Mbit/s is 10^6 bit/s on the wire, IP header included.
+/// The peak load on the server. 1 Mbit/s is 10^6 bit/s on the wire, IP header included.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ExpectedLoad {
-    /// Participants at a time, at most.
+    /// Most participants at a time.
     pub users: u32,
-    /// Joins within any second, at most.
+    /// Most joins within one second.
     pub joins_per_s: u32,
-    /// Into the server: feedback and connectivity checks of the viewers.
+    /// Into the server: published media, feedback and connectivity checks.
     pub server_in_mbit_per_s: f64,
     /// Out of the server: media with RTP, SRTP, UDP and IP overhead.
     pub server_out_mbit_per_s: f64,
-    /// Whether a bit rate was assumed because the scenario does not say one under `[stream]`.
+    /// Whether a bit rate was assumed because `[stream]` has none.
     pub assumed: bool,
 }
 
-/// What the generator's operating system must allow.
+/// The limits that the generator's operating system must allow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
-    /// Open files at most.
+    /// Most open files.
     pub file_descriptors: u64,
-    /// Local UDP ports at most (on one address, unless there are several).
+    /// Most local UDP ports (on one address, unless there are several).
     pub ports: u64,
 }
 
-/// Video assumed where `[stream]` does not say, bits per second: a common 720p rendition.
+/// Assumed video if `[stream]` has none, bits per second: a common 720p rendition.
 const ASSUMED_VIDEO_BITS_PER_S: f64 = 1.5e6;
-/// Audio assumed where `[stream]` does not say, bits per second: Opus as browsers send it.
+/// Assumed audio if `[stream]` has none, bits per second: Opus as browsers send it.
 const ASSUMED_AUDIO_BITS_PER_S: f64 = 48e3;
-/// Sound like speech as throng sends it, bits per second.
+/// The speech-like audio that throng sends, bits per second.
 const SPEECH_BITS_PER_S: f64 = 29e3;
 /// Headers around the payload of a packet: RTP 12, SRTP tag 10, UDP 8, IPv4 20 bytes.
 const OVERHEAD_BYTES: f64 = 50.0;
@@ -120,10 +120,10 @@ const OVERHEAD_BYTES: f64 = 50.0;
 const VIDEO_PAYLOAD_BYTES: f64 = 1150.0;
 /// Audio packets a second at the usual 20 ms (RFC 7587 4.2).
 const AUDIO_PACKETS_PER_S: f64 = 50.0;
-/// What a viewer sends: ten transport-wide feedbacks a second of about 80 bytes, two receiver reports of about 120,
+/// Feedback of a viewer: ten transport-wide feedbacks a second of about 80 bytes, two receiver reports of about 120,
 /// a STUN consent check each 5 s (RFC 7675) of about 130, all with their headers.
 const FEEDBACK_BITS_PER_S: f64 = (10.0 * 80.0 + 2.0 * 120.0 + 130.0 / 5.0) * 8.0;
-/// Beside the participants' own: standard streams, run folder, threads' epoll, event and timer descriptors.
+/// Descriptors of the process itself: standard streams, run folder, epoll, event and timer descriptors of the threads.
 pub const OWN_DESCRIPTORS: u64 = 64;
 
 impl Stream {
@@ -136,7 +136,7 @@ impl Stream {
         (wire, self.video_bits_per_s.is_none() || self.audio_bits_per_s.is_none())
     }
 
-    /// Wire bits per second that a participant of a conference sends of pictures or sound, and whether they are assumed.
+    /// Wire bits per second of video or audio that a publisher sends, and whether they are assumed.
     fn sent_bits_per_s(&self, role: &Role, is_video: bool) -> (f64, bool) {
         let Some(publish) = &role.publish else { return (0.0, false) };
         if !is_video {
@@ -164,9 +164,17 @@ impl Stream {
     }
 }
 
+impl Scenario {
+    /// Every join of the scenario, and the expected load.
+    #[must_use]
+    pub fn plan(&self) -> Plan {
+        Plan::of(self)
+    }
+}
+
 impl Plan {
     /// The plan of a scenario, for the whole crowd.
-    pub(crate) fn of(scenario: &Scenario) -> Self {
+    fn of(scenario: &Scenario) -> Self {
         let RunTimes { duration, warm_up, summary_every } = scenario.run;
         let mut joins: Vec<Join> = Vec::new();
         let (rooms, each) = (scenario.target.rooms, scenario.crowd.len());
@@ -176,12 +184,12 @@ impl Plan {
             joins_of(cohort, (rooms, &of_room), duration, &mut joins);
         }
         let (cohorts, roles): (_, Vec<Role>) = scenario.cohorts().unzip();
-        // Stable: cohorts that join at one moment do so in the order of the file.
+        // A stable sort: simultaneous joins keep the order of the file.
         joins.sort_by_key(|join| join.at);
         for (number, join) in (0_u32..).zip(&mut joins) {
             join.participant = ParticipantId(number);
         }
-        tell_who_is_followed(&roles, duration, &mut joins);
+        mark_followed(&roles, duration, &mut joins);
         let mut plan = Self {
             target: scenario.target.clone(),
             cohorts,
@@ -201,14 +209,14 @@ impl Plan {
             share: Share::ALL,
             expected: ExpectedLoad::default(),
             needs: Needs::default(),
-            arrivals: scenario.crowd.iter().map(|cohort| crate::describe::cohort(cohort, rooms)).collect(),
+            arrivals: scenario.crowd.iter().map(|cohort| cohort.describe(rooms)).collect(),
             stream: scenario.stream.clone(),
         };
         plan.add_up();
         plan
     }
 
-    /// The part of this plan that one generator of several plays; ids and moments stay those of the whole plan.
+    /// The part of this plan for one of several generators; ids and times stay those of the whole plan.
     #[must_use]
     pub fn share(&self, share: Share) -> Self {
         let mut part = self.clone();
@@ -218,7 +226,7 @@ impl Plan {
         part
     }
 
-    /// Where a browser goes: with the participant of its number in the first cohort that receives.
+    /// The endpoint of a browser: that of the participant with its number in the first cohort that receives.
     #[must_use]
     pub fn endpoint_of_browser(&self, number: u32) -> Endpoint {
         let destination = self.destinations.iter().find(|destination| !destination.is_send_only());
@@ -229,7 +237,7 @@ impl Plan {
     }
 
     fn add_up(&mut self) {
-        // Browsers are users too, and join with the first share.
+        // Browsers count as users; they join with the first share.
         let canaries =
             self.canary.as_ref().filter(|_| self.share.holds(0)).map_or(0, |canary| canary.browsers);
         let users = users_at_a_time(&self.joins).saturating_add(u32::from(canaries));
@@ -246,15 +254,15 @@ impl Plan {
         } else if self.destinations.iter().any(Destination::is_send_only) {
             self.add_up_publishers();
         }
-        // A datagram socket and a signalling connection each. WHEP's connection is short, but in the worst case all
-        // of a ramp's are open at once.
+        // Each has a datagram socket and a signalling connection. WHEP's connection is short, but in the worst case those
+        // of all participants are open at once.
         self.needs =
             Needs { file_descriptors: OWN_DESCRIPTORS + 2 * u64::from(users), ports: u64::from(users) };
     }
 }
 
 impl Plan {
-    /// Of all visits, how many are of each cohort, brought to the number of users at a time.
+    /// The number of users at a time, divided among the cohorts in proportion to their visits.
     fn users_by_cohort(&self) -> Vec<f64> {
         let mut visits = vec![0_u64; self.roles.len()];
         for join in &self.joins {
@@ -266,7 +274,7 @@ impl Plan {
         visits.into_iter().map(|count| count as f64 * part).collect()
     }
 
-    /// Who publishes sends into the server and receives little more than reports; the others are viewers.
+    /// Publishers send to the server and receive little more than reports; all others are viewers.
     fn add_up_publishers(&mut self) {
         let mut load = self.expected;
         let (wire_bits_per_s, assumed) = self.stream.wire_bits_per_s();
@@ -290,10 +298,9 @@ impl Plan {
         self.expected = load;
     }
 
-    /// In a conference everybody's stream goes to all others of the room who want it: N × b into the server,
+    /// In a conference, each stream goes to all others of the room that subscribe to it: N × b into the server,
     /// N × (N − 1) × b out of it.
     fn add_up_conference(&mut self) {
-        // Cohorts in proportion to their visits, as many as are there at a time.
         let crowd: Vec<(&Role, f64)> = self.roles.iter().zip(self.users_by_cohort()).collect();
         let mut load = self.expected;
         (load.server_in_mbit_per_s, load.server_out_mbit_per_s, load.assumed) = (0.0, 0.0, false);
@@ -318,7 +325,7 @@ impl Plan {
     }
 }
 
-/// The visits of one cohort, ids not yet given: who comes first fills the first room.
+/// The visits of one cohort, without ids: the first participants fill the first room.
 fn joins_of(
     cohort: &Cohort,
     (rooms, of_room): (u32, &dyn Fn(u32) -> CohortId),
@@ -367,7 +374,7 @@ fn joins_of(
     }
 }
 
-/// Splits the visits from `first` on that last over the moment: they end there, and others take their places.
+/// Splits the visits from `first` on that last beyond the reconnect: they end there, and a second visit follows each.
 fn reconnect_at(reconnect: Reconnect, first: usize, duration: Duration, joins: &mut Vec<Join>) {
     let is_there = |join: &&mut Join| {
         join.at < reconnect.at
@@ -386,14 +393,13 @@ fn reconnect_at(reconnect: Reconnect, first: usize, duration: Duration, joins: &
     joins.extend(back);
 }
 
-/// How long before it is told to leave somebody else's join may lie and still be going on.
+/// The longest time that a join may take.
 const JOINING: Duration = Duration::from_secs(10);
 
-/// Tells those who leave before the end whether others are then on their way to their room. `joins` are in the order of
-/// their moments.
-fn tell_who_is_followed(roles: &[Role], duration: Duration, joins: &mut [Join]) {
+/// Sets [`Join::others_follow`] of participants that leave before the end. `joins` are in the order of their times.
+fn mark_followed(roles: &[Role], duration: Duration, joins: &mut [Join]) {
     let room_of = |join: &Join| roles.get(usize::from(join.cohort.0)).map(|role| role.room);
-    // Of each room, backwards: from this join on, somebody stays until then.
+    // For each room, in reverse order: from this join on, a participant stays until then.
     let mut stays: HashMap<_, Vec<(Duration, Duration)>> = HashMap::new();
     for join in joins.iter().rev() {
         let of_room = stays.entry(room_of(join)).or_default();
@@ -409,7 +415,7 @@ fn tell_who_is_followed(roles: &[Role], duration: Duration, joins: &mut [Join]) 
     }
 }
 
-/// Address number `index` of the cohort's ranges laid end to end.
+/// Address number `index` of the cohort's concatenated ranges.
 fn dealt(cohort: &Cohort, mut index: u128) -> Option<IpAddr> {
     for range in &cohort.source_ips {
         if index < range.len() {
@@ -420,7 +426,7 @@ fn dealt(cohort: &Cohort, mut index: u128) -> Option<IpAddr> {
     None
 }
 
-/// The largest number of participants present at one moment; who leaves makes room for who joins then.
+/// The largest number of participants at a time; a leave comes before a join at the same time.
 fn users_at_a_time(joins: &[Join]) -> u32 {
     let mut leaving: BinaryHeap<Reverse<Duration>> = BinaryHeap::new();
     let (mut present, mut most) = (0_u32, 0_u32);

@@ -1,4 +1,4 @@
-//! What the participants of a conference do: what they send, and whom they receive.
+//! The behaviour of participants in a conference: what they publish and whom they receive.
 
 use std::time::Duration;
 
@@ -6,88 +6,87 @@ use throng_observation::{Codec, Layer};
 
 use crate::script::ScriptStep;
 
-/// What a participant of a conference sends and receives.
+/// The role of a participant in a conference.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Role {
-    /// What it sends; `None` for who only watches.
+    /// What it sends; `None` for a pure viewer.
     pub publish: Option<PublishConfig>,
-    /// Whom it sees.
+    /// Whose video it receives.
     pub video: SubscribePolicy,
-    /// Whom it hears.
+    /// Whose audio it receives.
     pub audio: SubscribePolicy,
-    /// It receives each of the others on a peer connection of its own, as clients of older servers did.
+    /// One peer connection per received participant, as clients of older servers.
     pub connection_per_feed: bool,
-    /// Which layer of the others' simulcast it asks for, and when, in order; empty to take what the server gives.
+    /// The simulcast layers that it requests, in order of time; empty: the server's choice.
     pub layers: Vec<LayerRequest>,
-    /// How often it speaks beside others of weight 1, where there is a conversation model; 0 for who only listens.
+    /// How often it speaks in a conversation, relative to participants of weight 1; 0: never.
     pub speaking_weight: u32,
-    /// What it does at which moments.
+    /// Its timed actions.
     pub script: Vec<ScriptStep>,
-    /// Its room: 0 is that of the target's URL.
+    /// The index of its room; 0 is that of the target's URL.
     pub room: u32,
 }
 
-/// What a participant sends.
+/// The media that a participant sends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PublishConfig {
-    /// Its picture: a size of the test card, such as `240p`; `None` for sound only.
+    /// A size of the test card, such as `240p`; `None` without the test card, and with simulcast.
     pub video: Option<String>,
-    /// Sizes of the same picture that it sends side by side (RFC 8853), two or three, the smallest first; empty
-    /// without simulcast. `video` is `None` then.
+    /// Two or three sizes of the test card that it sends at once (RFC 8853), in ascending order; empty without simulcast.
     pub simulcast: Vec<String>,
-    /// What the picture is coded with: H.264 or VP8.
+    /// The codec of the video.
     pub codec: Codec,
-    /// It sends sound: like speech, or that of [`Self::audio_file`].
+    /// Sends audio: speech-like, or that of [`Self::audio_file`].
     pub audio: bool,
-    /// The file that is its picture, in place of the test card.
+    /// The file of the video, in place of the test card.
     pub video_file: Option<MediaFile>,
-    /// The file that is its sound.
+    /// The file of the audio.
     pub audio_file: Option<MediaFile>,
-    /// It sends less when the server or the path allow less, where it has less to send.
+    /// Sends a smaller encoding, where there is one, when the server or the network allows less.
     pub adapts: bool,
 }
 
 impl PublishConfig {
-    /// It sends a picture.
+    /// Whether it sends video.
     #[must_use]
     pub fn has_video(&self) -> bool {
         self.video.is_some() || self.video_file.is_some() || !self.simulcast.is_empty()
     }
 
-    /// The files that it plays.
+    /// The files of video and audio.
     pub fn files(&self) -> impl Iterator<Item = &MediaFile> {
         [&self.video_file, &self.audio_file].into_iter().flatten()
     }
 }
 
-/// A file that is played in a loop, and what has to be known of one that does not say it itself.
+/// A media file that is played in a loop, and the parameters that its format does not contain.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct MediaFile {
-    /// Where it lies, as the scenario says.
+    /// Its path, as in the scenario.
     pub path: String,
-    /// What a byte stream or a capture is coded with.
+    /// The codec of a byte stream or a capture.
     pub codec: Option<MediaCodec>,
-    /// Frames a second of a byte stream, in thousandths.
+    /// Frame rate of a byte stream, in thousandths of a frame per second.
     pub fps_milli: Option<u32>,
-    /// Which stream of a capture to play.
+    /// The SSRC of the stream of a capture.
     pub ssrc: Option<u32>,
 }
 
-/// A codec that a file can be told to be coded with.
+/// The codec of a media file, as the scenario gives it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct MediaCodec(usize);
 
 impl MediaCodec {
-    /// All of them, as a scenario writes them.
+    /// Their names in a scenario.
     pub const NAMES: [&str; 6] = ["vp8", "h264", "h265", "vp9", "av1", "opus"];
 
-    /// The codec that a scenario writes so.
+    /// The codec of this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::NAMES.iter().position(|known| *known == name).map(Self)
     }
 
-    /// How a scenario writes it.
+    /// Its name in a scenario.
     #[must_use]
     pub fn name(self) -> &'static str {
         Self::NAMES.get(self.0).copied().unwrap_or_default()
@@ -100,16 +99,16 @@ impl MediaCodec {
     }
 }
 
-/// A layer that a participant asks for, of all simulcast pictures that it receives.
+/// A request for a layer of all simulcast video that a participant receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LayerRequest {
-    /// How long after its join.
+    /// Time after its join.
     pub after: Duration,
-    /// Which.
+    /// The layer.
     pub layer: Layer,
 }
 
-/// Whom a participant receives.
+/// The participants that one receives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SubscribePolicy {
     /// Everybody.
@@ -117,12 +116,12 @@ pub enum SubscribePolicy {
     All,
     /// Nobody.
     Nobody,
-    /// So many of those who spoke last.
+    /// The last N speakers (last-N).
     LastSpeakers(u16),
 }
 
 impl SubscribePolicy {
-    /// How the file writes it.
+    /// Its name in a scenario.
     #[must_use]
     pub fn name(self) -> String {
         match self {
@@ -132,7 +131,7 @@ impl SubscribePolicy {
         }
     }
 
-    /// Whom a file means.
+    /// The policy of this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         let count = |text: &str| text.strip_prefix("last_speakers(")?.strip_suffix(')')?.trim().parse().ok();
@@ -143,7 +142,7 @@ impl SubscribePolicy {
         }
     }
 
-    /// How many of `others` it receives at a time.
+    /// The number of `others` that it receives at a time.
     #[must_use]
     pub fn count_of(self, others: u64) -> u64 {
         match self {
@@ -154,16 +153,16 @@ impl SubscribePolicy {
     }
 }
 
-/// The sizes of the test card, as a file names them.
+/// The sizes of the test card.
 pub const CARD_SIZES: [&str; 5] = ["144p", "180p", "240p", "360p", "720p"];
-/// What each of [`CARD_SIZES`] is encoded for, bits per second.
+/// The bit rate of each of [`CARD_SIZES`], bits per second.
 pub const CARD_BITS_PER_S: [u32; 5] = [64_000, 90_000, 256_000, 1_000_000, 2_500_000];
-/// The file endings that are taken for media files.
+/// The extensions of media files.
 pub(crate) const MEDIA_ENDINGS: [&str; 11] =
     [".mjr", ".ivf", ".h264", ".264", ".h265", ".265", ".hevc", ".ogg", ".opus", ".pcap", ".cap"];
 
 impl Default for Role {
-    /// A pupil of a lesson: a small picture and sound, everybody seen and heard.
+    /// Sends small video and audio, and receives everybody.
     fn default() -> Self {
         Self {
             publish: Some(PublishConfig {

@@ -1,43 +1,43 @@
-//! What participants of a conference do at moments that the scenario names: everybody at the same time, as in a lesson.
+//! Timed actions of a cohort in a conference: all its participants act at the same time.
 
 use std::time::Duration;
 
 use throng_observation::MediaKind;
 
-/// Something that every participant of a cohort does at one moment.
+/// An action of all participants of a cohort, and its time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScriptStep {
-    /// When it begins, since the start of the run. Who joins in the middle of it does the rest.
+    /// When it begins, from the start of the run. Participants that join later take part in the rest.
     pub at: Duration,
-    /// How long it lasts; `None` until they leave.
+    /// Its duration; `None`: until they leave.
     pub lasts: Option<Duration>,
-    /// What.
+    /// The action.
     pub action: Action,
 }
 
-/// What is done for a time.
+/// A timed action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// They send nothing of this kind.
+    /// Sends no media of this kind.
     Mute(MediaKind),
-    /// Their picture becomes a larger one of the test card, as who begins to share a screen.
+    /// Replaces the video by this larger size of the test card, as a shared screen.
     ScreenShare(String),
 }
 
 impl ScriptStep {
-    /// Whether it goes on at `at`.
+    /// Whether it is active at `at`.
     #[must_use]
     pub fn is_on(&self, at: Duration) -> bool {
         at >= self.at && self.ends_at().is_none_or(|end| at < end)
     }
 
-    /// When it is over.
+    /// When it ends.
     #[must_use]
     pub fn ends_at(&self) -> Option<Duration> {
         self.lasts.map(|lasts| self.at.saturating_add(lasts))
     }
 
-    /// The next moment after `at` at which it begins or ends.
+    /// Its next begin or end after `at`.
     #[must_use]
     pub fn next_change(&self, at: Duration) -> Option<Duration> {
         [Some(self.at), self.ends_at()].into_iter().flatten().filter(|moment| *moment > at).min()
@@ -49,14 +49,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cue_is_on_from_its_moment_until_it_is_over() {
+    fn a_step_is_active_from_its_begin_to_its_end() {
         let s = Duration::from_secs;
-        let cue = ScriptStep { at: s(10), lasts: Some(s(5)), action: Action::Mute(MediaKind::Audio) };
+        let step = ScriptStep { at: s(10), lasts: Some(s(5)), action: Action::Mute(MediaKind::Audio) };
         for (at, is_on, next) in
             [(0, false, Some(10)), (10, true, Some(15)), (14, true, Some(15)), (15, false, None)]
         {
-            assert_eq!((cue.is_on(s(at)), cue.next_change(s(at))), (is_on, next.map(s)), "{at}");
+            assert_eq!((step.is_on(s(at)), step.next_change(s(at))), (is_on, next.map(s)), "{at}");
         }
-        assert!(ScriptStep { lasts: None, ..cue }.is_on(s(1_000_000)));
+        assert!(ScriptStep { lasts: None, ..step }.is_on(s(1_000_000)));
     }
 }

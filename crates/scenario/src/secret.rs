@@ -1,24 +1,24 @@
-//! A string that never shows itself in logs, errors or stored scenarios.
+//! Secrets, which never appear in logs, errors or stored scenarios, and their sources.
 
 use std::fmt;
 
-/// What stands in the place of a secret wherever one would be shown.
+/// The text that is shown in place of a secret.
 pub(crate) const HIDDEN: &str = "…";
 
-/// Names of URL parameters with one of these in them may sign or authorise.
+/// URL parameters whose names contain one of these may be signatures or credentials.
 const SECRET_NAMES: [&str; 17] = [
     "token", "key", "secret", "pass", "pwd", "pin", "sig", "auth", "jwt", "policy", "cred", "hash", "hmac",
     "session", "ticket", "code", "access",
 ];
 
-/// A name of a stream or a room is no longer.
+/// Names of streams and rooms are no longer.
 const SHOWN_BYTES_MAX: usize = 64;
 
-/// So many letters and digits on end, with both among them, are no word.
+/// A word that mixes letters and digits and is at least this long counts as random.
 const WORD_BYTES_MIN: usize = 20;
 
-/// Whether a parameter of a URL's query may be shown with its value, as it is written there: its name is none of a secret, and
-/// its value looks like a name. Two streams whose names stand in the query are told apart by them.
+/// Whether a query parameter may be shown with its value: its name is not that of a secret, and its value looks like a
+/// name. Stream names in a query stay visible this way.
 pub(crate) fn may_be_shown(pair: &str) -> bool {
     let Some((name, value)) = pair.split_once('=') else { return false };
     let name = name.to_ascii_lowercase();
@@ -43,7 +43,7 @@ impl Secret {
         Self(value.into())
     }
 
-    /// The value itself, to be sent to the server and nowhere else.
+    /// The value itself, for the server only.
     #[must_use]
     pub fn expose(&self) -> &str {
         &self.0
@@ -59,6 +59,45 @@ impl fmt::Debug for Secret {
 impl fmt::Display for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(HIDDEN)
+    }
+}
+
+/// The source of a token; the caller reads environment and files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TokenSource {
+    /// In the scenario itself.
+    Inline(Secret),
+    /// `env:NAME`: the environment variable `NAME`.
+    Environment(String),
+    /// `file:PATH`: the trimmed content of a file; a relative path is relative to the scenario's folder.
+    File(String),
+}
+
+impl TokenSource {
+    /// Reads `env:NAME`, `file:PATH`, or the token itself.
+    #[must_use]
+    pub fn parse(text: &str) -> Self {
+        match (text.strip_prefix("env:"), text.strip_prefix("file:")) {
+            (Some(name), _) => Self::Environment(name.to_owned()),
+            (_, Some(path)) => Self::File(path.to_owned()),
+            _ => Self::Inline(Secret::new(text)),
+        }
+    }
+
+    /// Whether it is the token itself.
+    pub(crate) fn is_secret(&self) -> bool {
+        matches!(self, Self::Inline(_))
+    }
+}
+
+impl fmt::Display for TokenSource {
+    /// The reference, or `…` for the token itself.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Inline(secret) => secret.fmt(f),
+            Self::Environment(name) => write!(f, "env:{name}"),
+            Self::File(path) => write!(f, "file:{path}"),
+        }
     }
 }
 

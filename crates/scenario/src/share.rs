@@ -1,4 +1,4 @@
-//! A part of the crowd: a run on several machines is the same run with a smaller share on each.
+//! A share of the crowd: a run on several machines is the same run with a smaller share on each.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,7 +10,7 @@ pub struct Share {
     of: u32,
 }
 
-/// Why a share was not understood, with what to do about it.
+/// Why a text is not a share, with a hint.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ShareError {
     /// Not two numbers.

@@ -1,32 +1,32 @@
-//! Whose received frames are handed out to be decoded, and what is done with them.
+//! Participants whose received video another process decodes.
 
 /// The tap of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tap {
-    /// Whose frames.
+    /// The participants.
     pub selection: TapSelection,
-    /// They are decoded while the run goes on; else nobody is started, and `throng tap` may attach.
+    /// Decode during the run; otherwise `throng tap` may attach.
     pub decode: bool,
-    /// They are kept in the run folder, to be decoded again later.
+    /// Keep the coded streams in the run folder.
     pub keep: bool,
-    /// Decoded pictures of the test card are compared with those of its source.
+    /// Compare decoded pictures of the test card with their source (SSIM).
     pub ssim: bool,
 }
 
 /// Which participants are tapped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TapSelection {
-    /// Those that join first.
+    /// The first N to join.
     First(u32),
-    /// These, by their numbers in order of joins, from 0.
+    /// By their numbers in the order of joins, from 0.
     These(Vec<u32>),
 }
 
-/// More are not listed one by one: each costs a decoder.
+/// Most tapped participants: each needs a decoder.
 pub(crate) const LISTED_MAX: usize = 1_000;
 
 impl Default for TapSelection {
-    /// Nobody.
+    /// None.
     fn default() -> Self {
         Self::First(0)
     }

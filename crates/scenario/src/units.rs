@@ -1,14 +1,16 @@
-//! Quantities as people write them in a scenario: `100ms`, `1m30s`, `256kbit/s`, `30/min`, `1%`.
+//! Quantities of a scenario: `100ms`, `1m30s`, `256kbit/s`, `30/min`, `1%`.
 
 use std::time::Duration;
 
-/// A quantity that was not understood: what was expected stands in the error.
+use throng_observation::units;
+
+/// A text that is not the expected quantity.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{got}` is not {expected}")]
 pub struct UnitError {
-    /// What was written (cut when very long).
+    /// The text (cut when very long).
     pub got: String,
-    /// What was expected, with examples.
+    /// The expected quantity, with examples.
     pub expected: &'static str,
 }
 
@@ -28,10 +30,10 @@ const DURATION_UNITS_NS: [(&str, f64); 8] = [
     ("h", 3600e9),
 ];
 
-/// A duration: one or several numbers with unit (`ns`, `us`, `ms`, `s`, `m` or `min`, `h`), which add up.
+/// A duration: the sum of one or more numbers with unit (`ns`, `us`, `ms`, `s`, `m` or `min`, `h`).
 ///
 /// # Errors
-/// When the text is no such thing; a number needs its unit.
+/// When the text is not a duration; every number needs its unit.
 pub fn duration(text: &str) -> Result<Duration, UnitError> {
     let wrong = || error(text, DURATION);
     let mut rest = text.trim();
@@ -48,14 +50,14 @@ pub fn duration(text: &str) -> Result<Duration, UnitError> {
         total_ns += number * unit_ns;
         rest = next.trim_start();
     }
-    // Beyond u64 nanoseconds (584 years) nothing is meant.
+    // More than u64 nanoseconds (584 years) is out of range.
     if total_ns < u64::MAX as f64 { Ok(Duration::from_nanos(total_ns.round() as u64)) } else { Err(wrong()) }
 }
 
 /// Bits per second from `bit/s`, `kbit/s`, `Mbit/s`, `Gbit/s` (or `bps`, `kbps` …), SI prefixes.
 ///
 /// # Errors
-/// When the text is no such thing.
+/// When the text is not a bit rate.
 pub fn bit_rate(text: &str) -> Result<f64, UnitError> {
     let wrong = || error(text, BIT_RATE);
     let (number, unit) = leading_number(text.trim()).ok_or_else(wrong)?;
@@ -74,7 +76,7 @@ pub fn bit_rate(text: &str) -> Result<f64, UnitError> {
 /// Events per second from `/s`, `/min` or `/h`.
 ///
 /// # Errors
-/// When the text is no such thing.
+/// When the text is not a rate.
 pub fn rate_per_s(text: &str) -> Result<f64, UnitError> {
     let wrong = || error(text, RATE);
     let (number, unit) = leading_number(text.trim()).ok_or_else(wrong)?;
@@ -90,18 +92,18 @@ pub fn rate_per_s(text: &str) -> Result<f64, UnitError> {
 /// A ratio from `1%`.
 ///
 /// # Errors
-/// When the text is no such thing.
+/// When the text is not a percentage.
 pub fn percent(text: &str) -> Result<f64, UnitError> {
     let wrong = || error(text, PERCENT);
     let (number, unit) = leading_number(text.trim()).ok_or_else(wrong)?;
     if unit.trim() == "%" { finite(number / 100.0).ok_or_else(wrong) } else { Err(wrong()) }
 }
 
-/// A plain decimal number, not negative, and the text after it.
+/// A decimal number without sign, and the text after it.
 pub(crate) fn leading_number(text: &str) -> Option<(f64, &str)> {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, rest) = text.split_at(end);
-    // `f64` would also read `inf`, `1e9` and signs: none of them is a quantity that a person means here.
+    // `f64` would also accept `inf`, `1e9` and signs.
     let number =
         if number.starts_with(|c: char| c.is_ascii_digit()) { number.parse().ok()? } else { return None };
     Some((finite(number)?, rest))
@@ -115,7 +117,7 @@ fn error(text: &str, expected: &'static str) -> UnitError {
     UnitError { got: text.chars().take(60).collect(), expected }
 }
 
-/// `duration` in the form that [`duration`] reads back exactly, in the largest unit that leaves no fraction.
+/// `duration` as text that [`duration`] parses exactly, in the largest unit without a fraction.
 #[must_use]
 pub fn write_duration(duration: Duration) -> String {
     let ns = duration.as_nanos();
@@ -133,7 +135,12 @@ pub fn write_duration(duration: Duration) -> String {
     if ns == 0 { "0s".into() } else { format!("{ns}ns") }
 }
 
-/// A bit rate in the form that [`bit_rate`] reads back exactly.
+/// `time` for people: `1 min 30 s`.
+pub(crate) fn shown(time: Duration) -> String {
+    if time.is_zero() { "0 s".into() } else { units::duration_ms(time.as_secs_f64() * 1e3) }
+}
+
+/// A bit rate as text that [`bit_rate`] parses exactly.
 #[must_use]
 pub fn write_bit_rate(bits_per_s: f64) -> String {
     for (unit, scale) in [("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3)] {

@@ -1,59 +1,58 @@
-//! What is watched while the crowd is in: which processes, by which agent, which logs and endpoints, and when to profile.
+//! Monitoring during the run: processes, agent, logs, endpoints and profiles.
 
 use std::fmt;
 use std::time::Duration;
 
-use throng_observation::units;
+use crate::secret::TokenSource;
+use crate::units::shown;
 
-use crate::target::TokenSource;
-
-/// One `[[watch]]`: a server's processes and what is read beside them. Its index is its `HostId`.
+/// One `[[watch]]`: processes of a server, its logs and endpoints. Its index is its `HostId`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Watch {
-    /// Its name in reports; the host's own when absent.
+    /// Its name in reports; `None`: the host name.
     pub name: Option<String>,
-    /// Whose processes; with an agent always [`WatchTarget::ByAgent`].
+    /// The processes; with an agent always [`WatchTarget::ByAgent`].
     pub target: WatchTarget,
-    /// The agent (`throng watch`) that does it on another host; this process does when absent.
+    /// The agent (`throng watch`) on another host; `None`: this process watches this host.
     pub agent: Option<Agent>,
-    /// From one reading to the next; an agent's owner has said it to the agent.
+    /// Sampling interval; for an agent, its own flag applies.
     pub every: Duration,
-    /// Log files of the server, whose lines are counted by pattern; paths on this host.
+    /// Log files of the server on this host; their lines are counted by pattern.
     pub logs: Vec<String>,
-    /// Access logs (nginx, Caddy, lighttpd), whose requests are accounted by URI; paths on this host.
+    /// Access logs (nginx, Caddy, lighttpd) on this host; their requests are counted by URI.
     pub access_logs: Vec<String>,
-    /// Endpoints that are scraped; URLs as seen from this host.
+    /// URLs of endpoints that this host scrapes.
     pub metrics: Vec<String>,
     /// When stacks are sampled.
     pub profile: Vec<ProfileRequest>,
-    /// The knowledge pack of the server, by name; chosen by the processes when absent.
+    /// The knowledge pack of the server, by name; `None`: chosen from the processes.
     pub pack: Option<String>,
 }
 
-/// Whose processes are watched. Their descendants are too, except with [`WatchTarget::Pid`].
+/// The monitored processes. Their descendants are included, except with [`WatchTarget::Pid`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WatchTarget {
     /// All processes of this name.
     Process(String),
-    /// Those of a systemd unit.
+    /// The processes of a systemd unit.
     Unit(String),
-    /// Those of a control group, by its path below the hierarchy's root.
+    /// The processes of a control group, by its path below the root of the hierarchy.
     Cgroup(String),
     /// One process.
     Pid(u32),
-    /// Who listens on this port, TCP or UDP.
+    /// The processes that listen on this port, TCP or UDP.
     Port(u16),
-    /// A command that the watcher starts, and ends with the run: program and arguments.
+    /// A command that the watcher starts with the run and ends with it: program and arguments.
     Command(Vec<String>),
-    /// Whatever the agent was told to watch by whoever started it.
+    /// The target that the agent was started with.
     ByAgent,
 }
 
 impl WatchTarget {
-    /// The keys of a `[[watch]]` that name whom to watch on this host.
+    /// The keys of a `[[watch]]` that select processes of this host.
     pub const KEYS: [&'static str; 6] = ["process", "unit", "cgroup", "pid", "port", "command"];
 
-    /// The key that stands for it in a scenario.
+    /// Its key in a scenario.
     #[must_use]
     pub fn key(&self) -> &'static str {
         match self {
@@ -77,23 +76,23 @@ impl fmt::Display for WatchTarget {
             Self::Pid(pid) => write!(f, "pid {pid}"),
             Self::Port(port) => write!(f, "port {port}"),
             Self::Command(words) => write!(f, "command {}", words.join(" ")),
-            Self::ByAgent => write!(f, "what its agent was told to watch"),
+            Self::ByAgent => write!(f, "the target of its agent"),
         }
     }
 }
 
-/// Where an agent listens and how it is known to be the right one.
+/// The address of an agent and its authentication.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Agent {
     /// Host name or address.
     pub host: String,
     /// Port.
     pub port: u16,
-    /// Whether it speaks TLS; without it only on loopback.
+    /// TLS; without it only on loopback.
     pub is_tls: bool,
-    /// What it asks of whoever connects.
+    /// The token that it requires.
     pub token: Option<TokenSource>,
-    /// SHA-256 of its certificate, 64 lower-case hexadecimal digits, as it prints them when it starts.
+    /// SHA-256 of its certificate, 64 lower-case hexadecimal digits, as the agent prints them.
     pub fingerprint: Option<String>,
 }
 
@@ -104,34 +103,34 @@ impl fmt::Display for Agent {
     }
 }
 
-/// A profile that is wanted: when and for how long.
+/// A requested profile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProfileRequest {
     /// When it begins.
     pub moment: Moment,
-    /// For how long stacks are sampled.
+    /// How long stacks are sampled.
     pub duration: Duration,
 }
 
-/// When a profile begins.
+/// The time at which a profile begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Moment {
     /// Before the first join, while the server is idle.
     Baseline,
-    /// When everybody has joined, as planned.
+    /// After the last planned join.
     Full,
     /// When an objective is missed for the first time.
     Fail,
-    /// So long after the first intended join.
+    /// At this time after the first intended join.
     At(Duration),
 }
 
 impl Moment {
-    /// The moments that have a name.
+    /// The named moments.
     pub const NAMED: [(&'static str, Self); 3] =
         [("baseline", Self::Baseline), ("full", Self::Full), ("fail", Self::Fail)];
 
-    /// How long its profile lasts when the scenario does not say.
+    /// The default duration of its profile.
     #[must_use]
     pub fn usual_duration(&self) -> Duration {
         match self {
@@ -153,14 +152,14 @@ impl Moment {
 }
 
 impl Watch {
-    /// How long a profile lasts when the scenario does not say.
+    /// The default duration of a profile.
     pub const PROFILE_DURATION: Duration = Duration::from_secs(10);
-    /// How long a profile of the idle server lasts: the crowd waits for it.
+    /// The default duration of a profile of the idle server; the first join waits for it.
     pub const BASELINE_DURATION: Duration = Duration::from_secs(3);
-    /// How often counters are read when the scenario does not say.
+    /// The default sampling interval.
     pub const EVERY: Duration = Duration::from_secs(1);
 
-    /// What to call it where the host's own name is not known yet.
+    /// Its name as long as the host name is unknown.
     #[must_use]
     pub fn label(&self) -> String {
         match (&self.name, &self.agent) {
@@ -170,27 +169,26 @@ impl Watch {
         }
     }
 
-    /// One line for people.
+    /// One line for the plan.
     pub(crate) fn describe(&self) -> String {
-        let time = |time: Duration| units::duration_ms(time.as_secs_f64() * 1e3);
         let mut line = match &self.name {
             Some(name) => format!("{name}: {}", self.target),
             None => self.target.to_string(),
         };
         line += &match &self.agent {
             Some(agent) => format!(", {agent}"),
-            None => format!(" on this host, each {}", time(self.every)),
+            None => format!(" on this host, every {}", shown(self.every)),
         };
         let lists = [("logs", &self.logs), ("access logs", &self.access_logs), ("metrics", &self.metrics)];
         for (name, list) in lists.into_iter().filter(|(_, list)| !list.is_empty()) {
             line += &format!(", {name} {}", list.join(" "));
         }
-        for wish in &self.profile {
-            let when = match &wish.moment {
-                Moment::At(at) => format!("after {}", time(*at)),
+        for request in &self.profile {
+            let when = match &request.moment {
+                Moment::At(at) => format!("after {}", shown(*at)),
                 named => format!("at {}", named.name()),
             };
-            line += &format!(", a profile {when} for {}", time(wish.duration));
+            line += &format!(", a profile {when} for {}", shown(request.duration));
         }
         if let Some(pack) = &self.pack {
             line += &format!(", pack {pack}");
@@ -199,8 +197,7 @@ impl Watch {
     }
 }
 
-/// `--watch process=janus,every=100ms` as the inline table that a file would hold. A text without `=` is left to be
-/// refused where it is read.
+/// `--watch process=janus,every=100ms` as an inline table. A text without `=` becomes a string, which the reader refuses.
 pub(crate) fn inline_table(text: &str) -> String {
     let quoted = |text: &str| toml::Value::String(text.trim().to_owned()).to_string();
     let mut pairs: Vec<(String, Vec<String>)> = Vec::new();

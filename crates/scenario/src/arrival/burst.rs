@@ -1,17 +1,16 @@
-//! Groups that arrive together: a link is posted, a bell rings, a bus stops.
+//! Groups that join at once, at a constant interval.
 
 use std::time::Duration;
 
-use throng_observation::units;
-
 use super::{Arrival, joins_in_a_second};
+use crate::units::shown;
 
-/// `size` joins at one moment, the next group `every` later.
+/// `size` joins at once, the next group `every` later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Burst {
-    /// How many arrive together, at least 1.
+    /// Joins per group, at least 1.
     pub size: u32,
-    /// From one group to the next.
+    /// Between groups.
     pub every: Duration,
 }
 
@@ -26,7 +25,7 @@ impl Arrival for Burst {
     }
 
     fn describe(&self, _size: u32) -> String {
-        format!("{} at once every {}", self.size, units::duration_ms(self.every.as_secs_f64() * 1e3))
+        format!("{} at once every {}", self.size, shown(self.every))
     }
 }
 

@@ -1,15 +1,14 @@
-//! One join after another, evenly: the drip of a tap.
+//! Joins at a constant interval.
 
 use std::time::Duration;
 
-use throng_observation::units;
-
 use super::{Arrival, joins_in_a_second};
+use crate::units::shown;
 
-/// A join each `interval`, the first at the start.
+/// One join per `interval`, the first at the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Every {
-    /// From one intended join to the next; zero lets everybody arrive at once.
+    /// Between intended joins; zero: all at once.
     pub interval: Duration,
 }
 
@@ -25,7 +24,7 @@ impl Arrival for Every {
     fn describe(&self, _size: u32) -> String {
         match self.interval.is_zero() {
             true => "all at once".into(),
-            false => format!("one every {}", units::duration_ms(self.interval.as_secs_f64() * 1e3)),
+            false => format!("one every {}", shown(self.interval)),
         }
     }
 }

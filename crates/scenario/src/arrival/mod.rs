@@ -1,5 +1,4 @@
-//! When participants arrive: one way of arriving a file, all told in intended moments, none of them waiting for the
-//! server (an open schedule: a slow server must not slow what is offered).
+//! Arrivals: schedules of intended joins, one kind per file. All are open models: a slow server does not slow them.
 
 use std::time::Duration;
 
@@ -15,18 +14,18 @@ pub(crate) use poisson::exponential;
 
 /// A schedule of intended joins.
 pub trait Arrival {
-    /// The intended joins of `size` participants: exactly `size` moments since the start of the run, none before
-    /// the one in front of it; the same ones at every call.
+    /// The intended joins of `size` participants: exactly `size` times from the start of the run, in ascending order; the
+    /// same at every call.
     fn offsets(&self, size: u32) -> Box<dyn Iterator<Item = Duration> + '_>;
 
-    /// The most joins in any second that are meant for `size` participants; for random arrivals, their rate.
+    /// The most intended joins in any second; for random arrivals, their mean rate.
     fn joins_per_s(&self, size: u32) -> f64;
 
-    /// In words, for the plan.
+    /// A phrase for the plan.
     fn describe(&self, size: u32) -> String;
 }
 
-/// The ways of arriving that a scenario can name.
+/// The arrivals of a scenario.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ArrivalKind {
     /// `{ every = "100ms" }`
@@ -71,7 +70,7 @@ impl Arrival for ArrivalKind {
     }
 }
 
-/// Evenly spaced joins in the fullest second `[t, t + 1 s)`, of `size` in all.
+/// The most joins of `size`, `interval` apart, in any second `[t, t + 1 s)`.
 fn joins_in_a_second(interval: Duration, size: u32) -> f64 {
     match u32::try_from(1_000_000_000_u128.div_ceil(interval.as_nanos().max(1))) {
         Ok(fit) if !interval.is_zero() => f64::from(fit.clamp(1, size.max(1))),

@@ -1,16 +1,16 @@
-//! Everybody for themselves: people who do not know of each other open the page at a steady rate.
+//! A Poisson process: independent users join at a constant mean rate.
 
 use std::time::Duration;
 
 use super::Arrival;
 
-/// A Poisson process: gaps are exponential with mean `1 / rate_per_s`, drawn from `seed`, so that two runs of one
-/// scenario offer the same load.
+/// Exponential intervals with mean `1 / rate_per_s`, drawn from `seed`, so that two runs of one scenario offer the same
+/// load.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Poisson {
     /// Mean joins per second, above 0.
     pub rate_per_s: f64,
-    /// Seed of the gaps.
+    /// Seed of the random intervals.
     pub seed: u64,
 }
 
@@ -19,7 +19,7 @@ impl Arrival for Poisson {
         let mut random = fastrand::Rng::with_seed(self.seed);
         let mut at_s = 0.0_f64;
         let mean_s = 1.0 / self.rate_per_s;
-        // The first join is the start of the run, as with every other arrival: RunTime 0 is the first intended join.
+        // As with every arrival, the first join is the start of the run: RunTime 0.
         Box::new((0..size).map(move |index| {
             if index > 0 {
                 at_s += exponential(&mut random, mean_s);
@@ -33,12 +33,12 @@ impl Arrival for Poisson {
     }
 
     fn describe(&self, _size: u32) -> String {
-        format!("at random, {} joins/s in the mean (Poisson, seed {})", self.rate_per_s, self.seed)
+        format!("{} joins/s on average (Poisson, seed {})", self.rate_per_s, self.seed)
     }
 }
 
-/// A draw from the exponential distribution with this mean (inversion; `1 - u` lies in `(0, 1]`, so the logarithm
-/// is finite).
+/// A draw from the exponential distribution with this mean, by inversion; `1 - u` is in `(0, 1]`, so the logarithm is
+/// finite.
 pub(crate) fn exponential(random: &mut fastrand::Rng, mean: f64) -> f64 {
     -mean * (1.0 - random.f64()).ln()
 }

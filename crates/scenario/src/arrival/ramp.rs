@@ -1,16 +1,15 @@
-//! The whole crowd spread evenly over a time: the hour before the match begins.
+//! The whole crowd, evenly spaced over a given time.
 
 use std::time::Duration;
 
-use throng_observation::units;
-
 use super::{Arrival, joins_in_a_second};
+use crate::units::shown;
 
-/// All joins evenly within `over`: the first at the start, the next `over / size` later, so that the crowd is
-/// complete one step before `over` is.
+/// All joins evenly within `over`: the first at the start, the others `over / size` apart, so that the last one comes one
+/// step before `over`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ramp {
-    /// How long the crowd takes to be complete.
+    /// The time until the crowd is complete.
     pub over: Duration,
 }
 
@@ -23,7 +22,7 @@ impl Ramp {
 impl Arrival for Ramp {
     fn offsets(&self, size: u32) -> Box<dyn Iterator<Item = Duration> + '_> {
         let over_ns = self.over.as_nanos();
-        // Multiplied before it is divided: rounding errors of a step would add up over a large crowd.
+        // Multiply before dividing: rounding errors of a step would add up over a large crowd.
         Box::new((0..size).map(move |index| {
             let ns = over_ns * u128::from(index) / u128::from(size.max(1));
             Duration::from_nanos(u64::try_from(ns).unwrap_or(u64::MAX))
@@ -37,7 +36,7 @@ impl Arrival for Ramp {
     fn describe(&self, size: u32) -> String {
         format!(
             "evenly over {} ({:.1} joins/s)",
-            units::duration_ms(self.over.as_secs_f64() * 1e3),
+            shown(self.over),
             f64::from(size) / self.over.as_secs_f64().max(1e-9)
         )
     }

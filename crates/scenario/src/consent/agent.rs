@@ -1,44 +1,44 @@
-//! Consent by presence: the owner runs an agent on the target, and as long as it runs, load is welcome there.
+//! Consent by presence: the owner runs an agent on the target, and consents as long as it runs.
 
 use std::net::IpAddr;
 
 use crate::scenario::Caps;
 
-/// What the agent on a target agrees to.
+/// The consent of an agent on a target.
 ///
-/// It holds for the address at which the agent answered, and for no other that it may name: who runs an agent somewhere
-/// must not be able to point a run at somebody else. It is good only while the agent is there.
+/// It applies to the address at which the agent answered and to no other address that the agent may name: the owner of an
+/// agent must not be able to point a run at somebody else. It ends with the agent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AgentProof {
-    /// Where the agent answered, as this host reached it.
+    /// The address at which the agent answered.
     pub answered_at: IpAddr,
-    /// The ports that load may be sent to.
+    /// The allowed ports.
     pub ports: Vec<u16>,
-    /// The owner's limits; each one given lowers ours.
+    /// The owner's limits, which lower ours.
     pub caps: Caps,
 }
 
-/// Why an agent is no proof for a target.
+/// Why an agent's consent does not cover a target.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AgentProofError {
-    /// It answers elsewhere.
+    /// It answers at another address.
     #[error("the agent answers at {agent}, the target is at {target}: run the agent on the target itself")]
     OtherAddress {
-        /// Where it answers.
+        /// The address of the agent.
         agent: IpAddr,
-        /// Where load was to go.
+        /// The address of the target.
         target: IpAddr,
     },
-    /// Its owner has not named this port.
-    #[error("the agent's owner has not agreed to load on port {0}: start it with --allow-load {0}")]
+    /// The port is not allowed.
+    #[error("the agent does not allow load on port {0}: start it with --allow-load {0}")]
     OtherPort(u16),
 }
 
 impl AgentProof {
-    /// Whether it is the proof for signalling at `address` and `port`.
+    /// Checks that it covers signalling at `address` and `port`.
     ///
     /// # Errors
-    /// With what does not fit.
+    /// If it does not.
     pub fn validate(&self, address: IpAddr, port: u16) -> Result<(), AgentProofError> {
         let (agent, target) = (self.answered_at.to_canonical(), address.to_canonical());
         if agent != target {

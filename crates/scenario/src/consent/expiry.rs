@@ -1,4 +1,4 @@
-//! When a proof ends: a date or a time of UTC.
+//! The expiry of a proof: a date or a time in UTC.
 
 use super::ConsentProofError;
 

@@ -1,4 +1,4 @@
-//! Whom a run may send to: loopback and this host are free, everything else has to agree first.
+//! The consent guard: a run may send to loopback and to this host; all other targets have to consent first.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -17,7 +17,7 @@ pub use proof::{ConsentProof, ConsentProofError, DNS_LABEL, WELL_KNOWN_PATH};
 mod secret;
 pub use secret::{ConsentSecret, ConsentSecretError};
 
-/// Which addresses a run may send to. Cheap to ask for every destination that a server names.
+/// The addresses that a run may send to. Checked for every address that a server names.
 #[derive(Clone, Debug, Default)]
 pub struct AddressPolicy {
     own_addresses: HashSet<IpAddr>,
@@ -28,13 +28,13 @@ pub struct AddressPolicy {
 /// Why an address may be reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PermitReason {
-    /// It never leaves this host.
+    /// Packets never leave this host.
     Loopback,
     /// It is one of this host's own addresses.
     OwnAddress,
     /// A private address within an allowed network.
     AllowedNetwork,
-    /// A public address that itself gave out a consent proof, or at which its owner's agent answers.
+    /// An address that serves a consent proof, or at which the owner's agent answers.
     Proven,
 }
 
@@ -43,18 +43,18 @@ pub enum PermitReason {
 pub enum Refusal {
     /// `0.0.0.0`, `::`, or another address of "this network" (RFC 1122 3.2.1.3).
     Unspecified(IpAddr),
-    /// A group address.
+    /// A multicast address.
     Multicast(IpAddr),
     /// `255.255.255.255`, or reserved space (240.0.0.0/4).
     Broadcast(IpAddr),
-    /// A private, link-local or carrier-grade NAT address that no allowed network holds.
+    /// A private, link-local or carrier-grade NAT address outside the allowed networks.
     PrivateNotAllowed(IpAddr),
     /// A public address without proof of consent.
     PublicNotProven(IpAddr),
 }
 
 impl Refusal {
-    /// The address that was asked for, IPv4-mapped IPv6 addresses as the IPv4 address they carry.
+    /// The refused address; IPv4-mapped IPv6 addresses as IPv4.
     #[must_use]
     pub fn address(self) -> IpAddr {
         match self {
@@ -70,10 +70,12 @@ impl Refusal {
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unspecified(address) => write!(f, "{address} is no destination"),
-            Self::Multicast(address) => write!(f, "{address} is a multicast address, which is never sent to"),
+            Self::Unspecified(address) => write!(f, "{address} is not a destination address"),
+            Self::Multicast(address) => {
+                write!(f, "{address} is a multicast address; throng never sends to these")
+            }
             Self::Broadcast(address) => {
-                write!(f, "{address} is a broadcast or reserved address, which is never sent to")
+                write!(f, "{address} is a broadcast or reserved address; throng never sends to these")
             }
             Self::PrivateNotAllowed(address) => write!(
                 f,
@@ -81,7 +83,7 @@ impl fmt::Display for Refusal {
             ),
             Self::PublicNotProven(address) => write!(
                 f,
-                "{address} is public and has not agreed: a consent proof must be published at that very address \
+                "{address} is public and has not consented: it has to serve a consent proof itself \
                  (docs/consent.md)"
             ),
         }
@@ -91,7 +93,7 @@ impl fmt::Display for Refusal {
 impl std::error::Error for Refusal {}
 
 impl AddressPolicy {
-    /// What may be reached by this host with these addresses, and in these networks.
+    /// The policy of a host with `own_addresses`, and with these allowed networks.
     #[must_use]
     pub fn new(
         own_addresses: impl IntoIterator<Item = IpAddr>,
@@ -104,20 +106,19 @@ impl AddressPolicy {
         }
     }
 
-    /// Adds the one address from which a proof was fetched. A name says nothing of who owns the addresses that it points
-    /// to, so each answers for itself. The caller has validated the proof ([`ConsentProof::validate`]); it is named here
-    /// so that nobody adds an address without having one.
+    /// Adds the address that served `_proof`. A DNS name proves nothing about the owner of its addresses, so each address needs
+    /// its own proof. The caller has validated it ([`ConsentProof::validate`]); the parameter prevents calls without one.
     pub fn prove(&mut self, _proof: &ConsentProof, address: IpAddr) {
         self.proven.insert(address.to_canonical());
     }
 
-    /// Adds the address at which an agent of its owner answers; the caller has validated the proof
-    /// ([`AgentProof::validate`]) and withdraws it when the agent goes.
+    /// Adds the address at which the owner's agent answers. The caller has validated the proof ([`AgentProof::validate`]) and
+    /// withdraws it when the agent ends.
     pub fn prove_by_agent(&mut self, proof: &AgentProof) {
         self.proven.insert(proof.answered_at.to_canonical());
     }
 
-    /// Takes back all proofs: consent was withdrawn or has expired.
+    /// Removes all proven addresses: consent was withdrawn or has expired.
     pub fn withdraw(&mut self) {
         self.proven.clear();
     }
@@ -128,7 +129,7 @@ impl AddressPolicy {
     /// With the reason why it may not.
     pub fn permits(&self, address: IpAddr) -> Result<PermitReason, Refusal> {
         let address = address.to_canonical();
-        // The kinds that are never a peer come first: no network or proof may let them in.
+        // Never allowed, whatever the networks and proofs.
         match address {
             IpAddr::V4(v4) if v4.octets()[0] == 0 => return Err(Refusal::Unspecified(address)),
             IpAddr::V6(v6) if v6.is_unspecified() => return Err(Refusal::Unspecified(address)),
@@ -143,7 +144,7 @@ impl AddressPolicy {
             return Ok(PermitReason::OwnAddress);
         }
         let private = is_private(address);
-        // An allowed network opens private space only: `0.0.0.0/0` is not the consent of the whole Internet.
+        // Allowed networks open private addresses only: `0.0.0.0/0` is not the consent of the whole Internet.
         if private && self.allowed_networks.iter().any(|network| network.contains(address)) {
             return Ok(PermitReason::AllowedNetwork);
         }
@@ -154,7 +155,7 @@ impl AddressPolicy {
     }
 }
 
-/// Addresses that only mean something within somebody's own network: RFC 1918, RFC 3927 link-local, RFC 6598
+/// Addresses without global meaning: RFC 1918, RFC 3927 link-local, RFC 6598
 /// carrier-grade NAT, RFC 2544 benchmarking, RFC 4193 unique local, RFC 4291 link-local.
 fn is_private(address: IpAddr) -> bool {
     match address {

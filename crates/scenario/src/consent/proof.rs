@@ -1,9 +1,8 @@
-//! The text by which the owner of a public server agrees to a load test: a few `key = value` lines in a file that the
-//! server's own address gives out, or the same pairs in a DNS TXT record beside it. Fetching it is the engine's; what it
-//! means is decided here.
+//! The consent of a public server's owner to a load test: `key = value` lines in a file that the server's own address
+//! serves, or the same pairs in a DNS TXT record. The engine fetches it; this module parses and validates it.
 //!
-//! Everybody may read it, so nothing in it is a password. It holds an HMAC-SHA-256 (RFC 2104) over its terms, keyed with a
-//! secret that the tester alone has: who has no secret cannot use it, and no term can be changed.
+//! The text is public and contains no password. It has an HMAC-SHA-256 (RFC 2104) over its terms, keyed with a secret that
+//! only the tester has: nobody else can use it, and no term can be changed.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -15,24 +14,24 @@ use super::secret::{self, ConsentSecret};
 use crate::scenario::Caps;
 use crate::units;
 
-/// Where on the target's web server the proof lies.
+/// The path of the proof on the target's web server.
 pub const WELL_KNOWN_PATH: &str = "/.well-known/throng-consent";
-/// What stands before the target's host name in DNS, for the TXT record that may stand beside the file.
+/// The label before the target's host name, for the optional DNS TXT record.
 pub const DNS_LABEL: &str = "_throng-consent";
 
-/// More than any honest proof needs; longer ones are not read.
+/// Longer texts are refused.
 const PROOF_BYTES_MAX: usize = 4096;
-/// A proof is good for a test, not for ever.
+/// The longest validity of a proof.
 const LIFETIME_MAX: Duration = Duration::from_secs(366 * 24 * 60 * 60);
-/// Of a tester's name.
+/// The longest name of a tester.
 const TESTER_CHARS_MAX: usize = 100;
-/// What names the way in which the terms are sealed; another way gets another name.
+/// The name of the authentication scheme.
 const SEAL: &str = "hmac-sha256:";
 
-/// What the owner of a host agrees to, and with whom.
+/// The terms of a host owner's consent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConsentProof {
-    /// Whom it was made out to: a name for people.
+    /// The name of the tester, for people.
     pub tester: String,
     /// The host name or address that the proof is for, lower case.
     pub host: String,
@@ -40,77 +39,76 @@ pub struct ConsentProof {
     pub port: u16,
     /// When it ends, seconds since the Unix epoch.
     pub expires_unix_s: u64,
-    /// The owner's limits; each one given lowers ours. Users and bit rate are always given.
+    /// The owner's limits, which lower ours. Users and bit rate are always set.
     pub caps: Caps,
     seal: [u8; 32],
 }
 
-/// Why a text is not a proof, or not one for this run.
+/// Why a text is not a proof, or not valid for this run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConsentProofError {
-    /// Not the format.
+    /// A syntax error.
     #[error("consent proof: {0}")]
     Malformed(String),
-    /// The format of before, whose password everybody could read.
+    /// The format of an earlier version, whose token everybody could read.
     #[error(
-        "consent proof: it publishes a token that whoever reads it could use, as earlier versions had it; take it away, \
-         and publish the file that `throng consent HOST:PORT` makes (docs/consent.md)"
+        "consent proof: it has a `token` of an earlier version, which anybody could use; remove it, and publish the file that \
+         `throng consent HOST:PORT` makes (docs/consent.md)"
     )]
     ClearToken,
     /// A field that every proof needs is missing.
-    #[error("consent proof: `{0}` is missing; `throng consent HOST:PORT` makes a whole one")]
+    #[error("consent proof: `{0}` is missing; `throng consent HOST:PORT` makes a complete one")]
     Missing(&'static str),
-    /// It was not sealed with the secret of this run.
+    /// It was not authenticated with the secret of this run.
     #[error(
-        "consent proof: it is made out to `{tester}` and not sealed with the secret given with the run: it is another \
-         tester's, or was changed after `throng consent` made it"
+        "consent proof: it is for `{tester}` and does not match the secret of this run: it belongs to another tester, or was \
+         changed after `throng consent` made it"
     )]
     OtherSecret {
-        /// Whom it names.
+        /// The tester of the proof.
         tester: String,
     },
     /// It is for another host or port.
     #[error("consent proof: it is for {proven}, the target is {target}")]
     OtherTarget {
-        /// What it is for.
+        /// The target of the proof.
         proven: String,
-        /// What was asked for.
+        /// The target of the run.
         target: String,
     },
-    /// It has ended.
+    /// It has expired.
     #[error("consent proof: it expired {0} s ago; ask the owner for a new one")]
     Expired(u64),
-    /// It is good for longer than a year, which no test is.
+    /// It is valid for more than a year.
     #[error("consent proof: it expires in more than a year; ask for one that ends after the test")]
     TooLong,
 }
 
 impl ConsentProof {
-    /// Reads a proof: pairs `key = value`, one a line (file) or separated by `;` (TXT record); `#` begins a comment.
+    /// Parses a proof: pairs `key = value`, one a line (file) or separated by `;` (TXT record); `#` begins a comment.
     ///
     /// # Errors
-    /// When it is not of the format, says a key twice, or lacks one that is needed. Unknown keys are errors: a limit
-    /// with a typing error must not be no limit.
+    /// For syntax errors, repeated, missing and unknown keys: a misspelt limit must not be silently no limit.
     pub fn parse(text: &str) -> Result<Self, ConsentProofError> {
         let (proof, is_sealed) = Self::read(text)?;
         if is_sealed { Ok(proof) } else { Err(ConsentProofError::Missing("proof")) }
     }
 
-    /// Seals `terms`, the lines of a proof without `proof`, with the tester's secret: the text to be published.
+    /// Authenticates `terms`, the lines of a proof without `proof`, with the tester's secret: the text to publish.
     ///
     /// # Errors
-    /// When the terms are not those of a proof, or end before `now_unix_s` or more than a year after it.
+    /// If the terms are invalid, or expire before `now_unix_s` or more than a year after it.
     pub fn sealed(terms: &str, secret: &ConsentSecret, now_unix_s: u64) -> Result<String, ConsentProofError> {
         let (proof, is_sealed) = Self::read(terms)?;
         if is_sealed {
-            return Err(ConsentProofError::Malformed("the terms hold a `proof` already".into()));
+            return Err(ConsentProofError::Malformed("the terms already have a `proof`".into()));
         }
         proof.is_of_today(now_unix_s)?;
         let seal = secret::digits(&secret.seal(&proof.terms()));
         Ok(format!("proof = {SEAL}{seal}\n{terms}"))
     }
 
-    /// What the text says, and whether it holds a seal.
+    /// The terms of a text, and whether it has a `proof`.
     fn read(text: &str) -> Result<(Self, bool), ConsentProofError> {
         use ConsentProofError::{ClearToken, Malformed, Missing};
         if text.len() > PROOF_BYTES_MAX {
@@ -137,7 +135,7 @@ impl ConsentProof {
                 _ => return Err(Malformed(format!("unknown key `{}`", cut(key)))),
             };
             if !is_new {
-                return Err(Malformed(format!("`{key}` is there twice")));
+                return Err(Malformed(format!("`{key}` is repeated")));
             }
         }
         let (host, port) = target.ok_or(Missing("target"))?;
@@ -154,11 +152,11 @@ impl ConsentProof {
         Ok((proof, seal.is_some()))
     }
 
-    /// Whether it is the proof for this run: sealed with our secret, this host and port, not expired at `now_unix_s`. To
-    /// be asked again during the run.
+    /// Checks that it is valid for this run: our secret, this host and port, not expired at `now_unix_s`. Repeated during
+    /// the run.
     ///
     /// # Errors
-    /// With what does not fit.
+    /// If it is not.
     pub fn validate(
         &self,
         secret: &ConsentSecret,
@@ -185,7 +183,7 @@ impl ConsentProof {
         }
     }
 
-    /// What is sealed: every term by its meaning, so that blanks, comments and the order of lines may differ.
+    /// The authenticated text: the values of all terms, so that blanks, comments and the order of lines do not matter.
     fn terms(&self) -> String {
         let Self { tester, host, port, expires_unix_s, caps, seal: _ } = self;
         let mut terms =
@@ -199,7 +197,7 @@ impl ConsentProof {
     }
 }
 
-/// The pairs of a text; a value is missing where there is no `=`.
+/// The pairs of a text; the value is `None` without a `=`.
 fn pairs(text: &str) -> impl Iterator<Item = (&str, Option<&str>)> {
     let lines = text.lines().map(|line| line.split('#').next().unwrap_or_default());
     let pairs = lines.flat_map(|line| line.split(';')).map(str::trim).filter(|pair| !pair.is_empty());
@@ -210,7 +208,7 @@ fn pairs(text: &str) -> impl Iterator<Item = (&str, Option<&str>)> {
 }
 
 impl Caps {
-    /// The lower of each limit of both: an owner may lower ours and never raises them.
+    /// The lower of each limit: an owner can lower ours, not raise them.
     #[must_use]
     pub fn lowered_by(&self, other: &Self) -> Self {
         Self {
@@ -240,13 +238,13 @@ fn read_tester(value: &str) -> Result<String, ConsentProofError> {
         && value.chars().count() <= TESTER_CHARS_MAX
         && !value.contains(untrusted::is_harmful);
     fits.then(|| value.to_owned()).ok_or_else(|| {
-        let what = format!("the tester is not 1 to {TESTER_CHARS_MAX} characters that can be seen");
+        let what = format!("tester is not 1 to {TESTER_CHARS_MAX} printable characters");
         ConsentProofError::Malformed(what)
     })
 }
 
 fn read_target(value: &str) -> Result<(String, u16), ConsentProofError> {
-    let wrong = || ConsentProofError::Malformed("the target is not `HOST:PORT`".into());
+    let wrong = || ConsentProofError::Malformed("target is not `HOST:PORT`".into());
     let (host, port) = value.rsplit_once(':').ok_or_else(wrong)?;
     let port = port.parse().ok().filter(|port| *port > 0).ok_or_else(wrong)?;
     if host.is_empty() || host.contains(['*', '/', '@', ' ']) || host.contains(untrusted::is_harmful) {
@@ -319,7 +317,7 @@ mod tests {
         assert_eq!(valid("MEDIA.example.org.", 3333, END - 1), Ok(()));
         let stranger = ConsentSecret::new([8; 32]);
         for (result, expect) in [
-            (proof.validate(&stranger, "media.example.org", 3333, END - 1), "another tester's"),
+            (proof.validate(&stranger, "media.example.org", 3333, END - 1), "another tester"),
             (valid("example.org", 3333, END - 1), "is for media.example.org:3333"),
             (valid("media.example.org", 3334, END - 1), "the target is media.example.org:3334"),
             (valid("media.example.org", 3333, END), "expired 0 s ago"),
@@ -374,7 +372,7 @@ mod tests {
             ("hmac-sha256:", "hmac-sha256:0", "proof is not"),
             ("proof = hmac", "token = 0123456789abcdef\nproof = hmac", "throng consent HOST:PORT"),
             ("tester = Load lab, ops@lab.example", "", "`tester` is missing"),
-            ("Load lab", "Load\u{1b}[2J lab", "characters that can be seen"),
+            ("Load lab", "Load\u{1b}[2J lab", "printable characters"),
             ("target = Media.Example.org:3333", "", "`target` is missing"),
             ("Media.Example.org:3333", "Media.Example.org", "HOST:PORT"),
             ("Media.Example.org:3333", "*.Example.org:3333", "HOST:PORT"),
@@ -387,7 +385,7 @@ mod tests {
             ("max_users", "max_user", "unknown key `max_user`"),
             ("max_users", "max\u{1b}_users", "unknown key `max\\u{1b}_users`"),
             ("max_users = 200", "max_users = many", "not a number"),
-            ("max_users = 200", "max_users = 200\nmax_users = 300", "twice"),
+            ("max_users = 200", "max_users = 200\nmax_users = 300", "is repeated"),
             ("max_duration = 30m", "max_duration", "key = value"),
         ] {
             let error = ConsentProof::parse(&published().replace(from, to)).expect_err(to).to_string();

@@ -1,4 +1,4 @@
-//! What a tester holds and nobody publishes: it shows that a proof was made out to who runs the test.
+//! The secret of a tester: it shows that a proof was made for whoever runs the test.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,30 +7,30 @@ use aws_lc_rs::hmac;
 
 use crate::secret::HIDDEN;
 
-/// Bytes of a secret: as many as its HMAC-SHA-256 has, so that guessing it from what is published is hopeless.
+/// Bytes of a secret: as many as an HMAC-SHA-256 has, so that it cannot be guessed from what is published.
 const SECRET_BYTES: usize = 32;
 
-/// The secret of a tester. Its owner keeps it: the published proof holds an HMAC of it over the terms that were agreed, so
-/// that who reads the proof can neither use it nor change it.
+/// The secret of a tester. The published proof has an HMAC over its terms with this key: without the secret, the proof can
+/// neither be used nor changed.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ConsentSecret([u8; SECRET_BYTES]);
 
-/// A text that is no secret.
+/// The error for a text that is not a secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "a consent secret is 64 hexadecimal digits, as `throng consent HOST:PORT` makes it together with the file that the \
-     owner publishes; a token of an earlier version is good for nothing any more (docs/consent.md)"
+     owner publishes; tokens of earlier versions are invalid (docs/consent.md)"
 )]
 pub struct ConsentSecretError;
 
 impl ConsentSecret {
-    /// A secret of these bytes, which the caller has drawn from the system's randomness.
+    /// A secret of these bytes, from the system's random number generator.
     #[must_use]
     pub fn new(bytes: [u8; SECRET_BYTES]) -> Self {
         Self(bytes)
     }
 
-    /// Its 64 digits, for the tester's file and nowhere else.
+    /// Its 64 digits, for the tester's file only.
     #[must_use]
     pub fn expose(&self) -> String {
         digits(&self.0)

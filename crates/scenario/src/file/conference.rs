@@ -1,4 +1,4 @@
-//! What a conference has beside its crowd, as it is written: the script, who speaks when, the room.
+//! The tables of a conference in the file: script, conversation, room.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -11,32 +11,32 @@ use crate::room::RoomConfig;
 use crate::script::{Action, ScriptStep};
 use crate::units::write_bit_rate;
 
-/// Something that all of a cohort do: exactly one of `mute` and `screen_share`.
+/// A timed action of a cohort: exactly one of `mute` and `screen_share`.
 #[derive(Default, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub(super) struct ScriptStepFile {
-    /// When it begins, since the start of the run.
+    /// When it begins, from the start of the run.
     at: Option<Duration>,
-    /// How long it lasts; until they leave when left out.
+    /// Its duration; default: until the participants leave.
     #[serde(rename = "for", skip_serializing_if = "Option::is_none")]
     duration: Option<Duration>,
-    /// They send no `audio`, or no `video`.
+    /// Stops `audio` or `video`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^(audio|video)$"))]
     mute: Option<String>,
-    /// Their picture becomes the test card of this size, as who shares a screen.
+    /// Replaces the video by this size of the test card, as a shared screen.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^(144p|180p|240p|360p|720p)$"))]
     screen_share: Option<String>,
 }
 
-/// Everybody leaves and joins anew.
+/// The whole cohort leaves and joins again.
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub(super) struct ReconnectFile {
-    /// When, since the start of the run.
+    /// When they leave, from the start of the run.
     at: Duration,
-    /// Within which time they come back; at once when left out.
+    /// The time over which they join again; default: at once.
     within: Option<Duration>,
 }
 
@@ -44,44 +44,44 @@ pub(super) struct ReconnectFile {
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub(super) struct ConversationFile {
-    /// Mean length of a turn; 6 s when left out.
+    /// Mean length of a talkspurt; default 6 s.
     talkspurt: Option<Duration>,
-    /// Mean pause between two turns; 600 ms when left out.
+    /// Mean pause between two talkspurts; default 600 ms.
     pause: Option<Duration>,
-    /// Share of turns into whose end the next one falls; 0.1 when left out.
+    /// Share of talkspurts that the next one overlaps; default 0.1.
     #[schemars(range(max = 1))]
     overlap: Option<f64>,
-    /// The same seed gives the same conversation; 1 when left out.
+    /// The same seed gives the same conversation; default 1.
     seed: Option<u64>,
 }
 
-/// The conference's room, made by who joins first and destroyed by who leaves last.
+/// The room of a conference, which the first participant creates and the last one destroys.
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub(super) struct RoomFile {
-    /// The server's key for making rooms: `env:NAME`, `file:PATH`, or the key itself.
+    /// The key that the server requires to create rooms: `env:NAME`, `file:PATH`, or the key itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     admin_key: Option<String>,
-    /// How many may publish; as many as the crowd has when left out.
+    /// Most publishers; default: twice the crowd of a room.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 100_000))]
     publishers: Option<u32>,
-    /// The rate that the server allows each publisher; any when left out.
+    /// The bit rate that the server allows each publisher; default: unlimited.
     #[serde(skip_serializing_if = "Option::is_none")]
     bitrate: Option<BitRate>,
-    /// The picture codecs that it takes; what the crowd sends when left out.
+    /// The video codecs of the room; default: those of the crowd.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(default, with = "OneOrMany<String>")]
     video_codecs: Vec<String>,
 }
 
-pub(super) fn cue(cue: &ScriptStep) -> ScriptStepFile {
+pub(super) fn script_step(step: &ScriptStep) -> ScriptStepFile {
     let file = ScriptStepFile {
-        at: Some(duration(cue.at)),
-        duration: cue.lasts.map(duration),
+        at: Some(duration(step.at)),
+        duration: step.lasts.map(duration),
         ..ScriptStepFile::default()
     };
-    match &cue.action {
+    match &step.action {
         Action::Mute(kind) => ScriptStepFile { mute: Some(kind.key().into()), ..file },
         Action::ScreenShare(size) => ScriptStepFile { screen_share: Some(size.clone()), ..file },
     }
@@ -98,7 +98,7 @@ pub(super) fn conversation(conversation: &Conversation) -> ConversationFile {
 
 pub(super) fn room(room: &RoomConfig) -> RoomFile {
     RoomFile {
-        // A key itself is left out, as every secret is.
+        // The key itself is left out, as every secret.
         admin_key: room.admin_key.as_ref().filter(|key| !key.is_secret()).map(ToString::to_string),
         publishers: room.publishers,
         bitrate: room.bits_per_s.map(|bits| BitRate(write_bit_rate(bits))),

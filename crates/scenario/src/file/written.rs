@@ -1,4 +1,4 @@
-//! A scenario as the file that would say it: TOML, defaults written out, secrets left out.
+//! Writes a scenario as TOML: defaults written out, secrets redacted.
 
 use super::{
     ArrivalFile, AudioFile, BitRate, BurstFile, CanaryFile, CapsFile, CohortFile, Duration, File, Layer,
@@ -15,8 +15,16 @@ use crate::target::{IceTransportPolicy, Target};
 use crate::units::{write_bit_rate, write_duration};
 use crate::watch::{Moment, ProfileRequest, Watch, WatchTarget};
 
-/// The scenario as TOML, defaults written out, secrets left out.
-pub(crate) fn to_toml(scenario: &Scenario) -> String {
+impl Scenario {
+    /// The scenario as TOML, with defaults and overrides, secrets redacted (`…`).
+    #[must_use]
+    pub fn to_toml(&self) -> String {
+        // A tree of text, numbers and tables: serialisation does not fail.
+        toml::to_string(&file(self)).unwrap_or_default()
+    }
+}
+
+fn file(scenario: &Scenario) -> File {
     let Scenario {
         target,
         crowd,
@@ -31,7 +39,7 @@ pub(crate) fn to_toml(scenario: &Scenario) -> String {
         output,
         caps,
     } = scenario;
-    let file = File {
+    File {
         objectives: objectives.iter().map(|objective| objective.text.clone()).collect(),
         target: TargetFile {
             url: target.display(),
@@ -84,9 +92,7 @@ pub(crate) fn to_toml(scenario: &Scenario) -> String {
         }),
         output: OutputFile { folder: output.folder.clone(), csv: output.csv },
         caps: limits(caps),
-    };
-    // Text, numbers and tables only: nothing that TOML could not hold.
-    toml::to_string(&file).unwrap_or_default()
+    }
 }
 
 fn watch_file(watch: &Watch) -> WatchFile {
@@ -112,25 +118,25 @@ fn watch_file(watch: &Watch) -> WatchFile {
     if let Some(agent) = &watch.agent {
         file.agent = Some(agent.to_string());
         file.fingerprint.clone_from(&agent.fingerprint);
-        // A token itself is left out: the agent refuses whoever comes without.
+        // The token itself is left out: an agent refuses connections without it.
         file.token = agent.token.as_ref().filter(|token| !token.is_secret()).map(ToString::to_string);
     }
     file
 }
 
-fn profile_file(wish: &ProfileRequest) -> ProfileFile {
-    let named = match wish.moment {
-        _ if wish.duration != wish.moment.usual_duration() => None,
+fn profile_file(request: &ProfileRequest) -> ProfileFile {
+    let named = match request.moment {
+        _ if request.duration != request.moment.usual_duration() => None,
         Moment::Baseline => Some(MomentFile::Baseline),
         Moment::Full => Some(MomentFile::Full),
         Moment::Fail => Some(MomentFile::Fail),
         Moment::At(_) => None,
     };
-    let table = || ProfileTable { at: wish.moment.name(), duration: Some(duration(wish.duration)) };
+    let table = || ProfileTable { at: request.moment.name(), duration: Some(duration(request.duration)) };
     named.map_or_else(|| ProfileFile::Table(table()), ProfileFile::Named)
 }
 
-/// An endpoint's URL with its password left out.
+/// The URL of an endpoint without its password.
 fn without_secrets(url: &str) -> String {
     let Ok(mut parsed) = url::Url::parse(url) else { return String::new() };
     if parsed.password().is_none() || parsed.set_password(None).is_err() {
@@ -164,11 +170,11 @@ fn cohort(cohort: &Cohort) -> CohortFile {
             }),
         }),
         stay: cohort.stay.map(|stay| {
-            if let (StayTime::Exactly(time), false) = (stay.time, stay.rejoin) {
+            if let (StayTime::Constant(time), false) = (stay.time, stay.rejoin) {
                 return StayFile::Short(duration(time));
             }
             let (exactly, mean, seed) = match stay.time {
-                StayTime::Exactly(time) => (Some(duration(time)), None, None),
+                StayTime::Constant(time) => (Some(duration(time)), None, None),
                 StayTime::Exponential { mean, seed } => (None, Some(duration(mean)), Some(seed)),
             };
             StayFile::Table(StayTable { exactly, mean, seed, rejoin: stay.rejoin })
@@ -191,7 +197,7 @@ fn cohort(cohort: &Cohort) -> CohortFile {
             .as_ref()
             .map(|role| role.speaking_weight)
             .filter(|speaking_weight| *speaking_weight != 1),
-        script: cohort.role.iter().flat_map(|role| &role.script).map(conference::cue).collect(),
+        script: cohort.role.iter().flat_map(|role| &role.script).map(conference::script_step).collect(),
         reconnect: cohort.reconnect.map(conference::reconnect),
     }
 }
@@ -206,9 +212,9 @@ fn layers(role: &Role) -> LayersFile {
     match role.layers.as_slice() {
         [only] if only.after.is_zero() => LayersFile::Word(layer(only.layer)),
         steps => {
-            let step = |wish: &crate::role::LayerRequest| LayerStep {
-                after: Some(duration(wish.after)),
-                layer: layer(wish.layer),
+            let step = |request: &crate::role::LayerRequest| LayerStep {
+                after: Some(duration(request.after)),
+                layer: layer(request.layer),
             };
             LayersFile::Script(steps.iter().map(step).collect())
         }

@@ -1,11 +1,11 @@
-//! What objectives say of a single second of a single participant: the bounds by which a search tells bad seconds from good.
+//! Bounds of one second of one participant, from the objectives: a search classifies bad seconds by them.
 
 use throng_observation::BadIf;
 
 use super::{Metric, Objective, Threshold};
 
-/// The bounds that `objectives` set, the strictest of a kind; what they are silent of has its default. Over how many users
-/// and seconds a bound must hold is the search's business, so the statistic (`p95`) is left aside.
+/// The strictest bounds that `objectives` set, and the defaults of all others. The statistic (`p95`) is ignored: the search
+/// decides how many users and seconds may exceed a bound.
 #[must_use]
 pub fn bad_if(objectives: &[Objective]) -> BadIf {
     let mut bounds = BadIf::default();

@@ -1,4 +1,4 @@
-//! Reads `metric [quantile] op threshold` and says at which character it went wrong.
+//! Parses `metric [quantile] op threshold`; errors have the range of the wrong text.
 
 use std::ops::Range;
 use std::str::FromStr;
@@ -7,19 +7,19 @@ use super::metric::{Better, CATALOGUE, MetricEntry, Population, Unit};
 use super::{Comparison, Objective, Statistic, Threshold};
 use crate::units;
 
-/// Why an objective was not understood.
+/// Why a text is not an objective.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}; {help}")]
 pub struct ObjectiveError {
     /// What is wrong.
     pub message: String,
-    /// What to write.
+    /// How to fix it.
     pub help: String,
-    /// The bytes of the text that are meant.
+    /// The bytes of the text that are wrong.
     pub span: Range<usize>,
 }
 
-/// A word of the objective with its place.
+/// A word of the objective and its offset.
 #[derive(Clone, Copy)]
 struct Word<'a> {
     text: &'a str,
@@ -45,7 +45,7 @@ impl FromStr for Objective {
         let statistic = statistic(entry, words.next(), name)?;
         if let Some(more) = words.next() {
             let help = format!("write it as `{}`", entry.example);
-            return Err(fail(format!("`{}` is one word too many", cut(more.text)), help, more.span()));
+            return Err(fail(format!("unexpected word `{}`", cut(more.text)), help, more.span()));
         }
         direction(entry, comparison, sign)?;
         let threshold = threshold(entry, right)?;
@@ -55,12 +55,12 @@ impl FromStr for Objective {
     }
 }
 
-/// The text before the comparison, the comparison, its place, and the threshold.
+/// The text before the comparison, the comparison, its range, and the threshold.
 fn split(text: &str) -> Result<(&str, Comparison, Range<usize>, Word<'_>), ObjectiveError> {
     let whole = || 0..text.len();
     let Some(at) = text.find(['<', '>', '≤', '≥', '=']) else {
         let help = "write `metric quantile < threshold`, such as `video.loss p95 < 1%`";
-        return Err(fail("there is no comparison", help, whole()));
+        return Err(fail("the comparison is missing", help, whole()));
     };
     let (left, rest) = text.split_at(at);
     let signs = [
@@ -72,7 +72,7 @@ fn split(text: &str) -> Result<(&str, Comparison, Range<usize>, Word<'_>), Objec
         (">", Comparison::Greater),
     ];
     let Some((sign, comparison)) = signs.into_iter().find(|(sign, _)| rest.starts_with(sign)) else {
-        return Err(fail("`=` is no comparison here", "write `<`, `<=`, `>` or `>=`", at..at + 1));
+        return Err(fail("`=` is not a comparison", "write `<`, `<=`, `>` or `>=`", at..at + 1));
     };
     let after = rest.get(sign.len()..).unwrap_or_default();
     let trimmed = after.trim_start();
@@ -82,7 +82,7 @@ fn split(text: &str) -> Result<(&str, Comparison, Range<usize>, Word<'_>), Objec
 }
 
 fn words(text: &str) -> impl Iterator<Item = Word<'_>> {
-    // The words are slices of the text, so their distance from its beginning is their place.
+    // Words are slices of `text`: the difference of the pointers is the offset.
     text.split_whitespace()
         .map(move |word| Word { text: word, start: word.as_ptr() as usize - text.as_ptr() as usize })
 }
@@ -92,7 +92,7 @@ fn metric(name: Word<'_>) -> Result<&'static MetricEntry, ObjectiveError> {
         return Ok(entry);
     }
     let candidates = CATALOGUE.iter().flat_map(|entry| entry.names).copied();
-    let help = match crate::read::nearest(name.text, candidates) {
+    let help = match crate::suggestion::nearest(name.text, candidates) {
         Some(near) => format!("did you mean `{near}`?"),
         None => metrics(),
     };
@@ -114,13 +114,13 @@ fn statistic(
     let found = Statistic::QUANTILES.into_iter().find(|statistic| statistic.name() == word.text);
     match (found, entry.population) {
         (Some(_), Population::Run) => {
-            let message = format!("`{}` is one figure for the whole run and has no quantile", name.text);
+            let message = format!("`{}` is one value for the whole run and has no quantile", name.text);
             Err(fail(message, format!("write for example `{}`", entry.example), word.span()))
         }
         (Some(statistic), _) => Ok(statistic),
         (None, _) if matches!(word.text, "mean" | "avg" | "average") => {
-            let help = "write `p50` for the middle, `p95` for nearly everybody";
-            Err(fail("a mean hides those who suffer, so there is none", help, word.span()))
+            let help = "write `p50` for the median, `p95` for nearly everybody";
+            Err(fail("there is no mean: it hides the participants that suffer", help, word.span()))
         }
         (None, _) => {
             let message = format!("`{}` is not a quantile", cut(word.text));
@@ -131,14 +131,15 @@ fn statistic(
 
 fn direction(entry: &MetricEntry, comparison: Comparison, sign: Range<usize>) -> Result<(), ObjectiveError> {
     let upper = matches!(comparison, Comparison::Less | Comparison::LessOrEqual);
-    let (wrong, way, help) = match entry.better {
+    let (wrong, word, help) = match entry.better {
         Better::Lower => (!upper, "lower", "<"),
         Better::Higher => (upper, "higher", ">"),
     };
     if !wrong {
         return Ok(());
     }
-    let message = format!("`{}` is better when it is {way}, so this would demand a bad run", entry.names[0]);
+    let message =
+        format!("`{}` is better when it is {word}: this objective would demand a bad run", entry.names[0]);
     Err(fail(message, format!("write `{help}`"), sign))
 }
 
@@ -153,7 +154,7 @@ fn threshold(entry: &MetricEntry, right: Word<'_>) -> Result<Threshold, Objectiv
             let ratio = read(units::percent(right.text))?;
             if ratio > 1.0 {
                 let help = "write a percentage from 0% to 100%";
-                return Err(fail("more than 100% cannot be measured", help, right.span()));
+                return Err(fail("the threshold is more than 100%", help, right.span()));
             }
             Ok(Threshold::Ratio(ratio))
         }
@@ -166,7 +167,7 @@ fn threshold(entry: &MetricEntry, right: Word<'_>) -> Result<Threshold, Objectiv
 
 /// `25`, `25fps`, or `0.9 of source`.
 fn frame_rate(right: Word<'_>) -> Result<Threshold, ObjectiveError> {
-    let expected = "a frame rate such as `25`, or a share such as `0.9 of source`";
+    let expected = "a frame rate such as `25`, or a ratio such as `0.9 of source`";
     let parsed = units::leading_number(right.text).and_then(|(number, rest)| {
         let rest: Vec<&str> = rest.split_whitespace().collect();
         match rest.as_slice() {
@@ -178,8 +179,8 @@ fn frame_rate(right: Word<'_>) -> Result<Threshold, ObjectiveError> {
     });
     match parsed {
         Some(Threshold::OfSource(share)) if share > 1.0 => {
-            let help = "write a share up to 1, such as `0.9 of source`";
-            Err(fail("no viewer sees more frames than the source has", help, right.span()))
+            let help = "write a ratio up to 1, such as `0.9 of source`";
+            Err(fail("the threshold is more than the frame rate of the source", help, right.span()))
         }
         Some(threshold) => Ok(threshold),
         None => {

@@ -1,6 +1,6 @@
-//! The catalogue of what an objective can be about: one place for the parser, the error messages and the report.
+//! The catalogue of metrics, for the parser, its errors and the report.
 
-/// What is measured.
+/// A metric of an objective.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Metric {
     /// Video packets lost for good.
@@ -21,31 +21,31 @@ pub enum Metric {
     AudioDelay,
     /// RFC 3550 interarrival jitter of audio.
     AudioJitter,
-    /// Time to a media transport that is up.
+    /// Time until the media transport is up.
     Connect,
     /// Time to the first frame.
     FirstFrame,
-    /// Participants who failed.
+    /// Participants that failed.
     Failed,
 }
 
-/// In what a metric is measured; what [`super::Objective::evaluate`] takes is in the same unit.
+/// The unit of a metric, and of the value that [`super::Objective::evaluate`] takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// A share from 0 to 1, written in percent.
+    /// A ratio from 0 to 1, written in percent.
     Ratio,
     /// Milliseconds, written as a duration.
     Milliseconds,
-    /// Frames per second, or their share of the source's.
+    /// Frames per second, or their ratio to the source's.
     FramesPerSecond,
 }
 
-/// What a quantile of a metric runs over.
+/// The population of a quantile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Population {
-    /// One value for each track and second of playing (the seconds of the warm-up left out).
+    /// One value for each track and second of playing, without the warm-up.
     UserSeconds,
-    /// One value for each participant. Whoever failed before the value existed counts as worse than any value.
+    /// One value for each participant. A participant that failed before the value existed counts as worse than any value.
     Participants,
     /// One value for each complete frame (audio: packet).
     Frames,
@@ -53,7 +53,7 @@ pub enum Population {
     Run,
 }
 
-/// Which way is better.
+/// The direction in which a metric is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Better {
     /// Less is better: an objective sets an upper bound.
@@ -77,7 +77,7 @@ pub struct MetricEntry {
     pub population: Population,
     /// Whether it may be used without a quantile, as one figure for the whole run.
     pub whole: bool,
-    /// Which way is better.
+    /// The direction in which a metric is better.
     pub better: Better,
     /// An objective that could be meant.
     pub example: &'static str,
@@ -122,7 +122,7 @@ pub const CATALOGUE: [MetricEntry; 12] = [
     MetricEntry {
         metric: Metric::VideoFps,
         names: &["video.fps", "fps"],
-        doc: "decodable video frames per second, or their share of the source's frame rate",
+        doc: "decodable video frames per second, or their ratio to the source's frame rate",
         unit: FramesPerSecond,
         population: UserSeconds,
         whole: false,
@@ -182,7 +182,7 @@ pub const CATALOGUE: [MetricEntry; 12] = [
     MetricEntry {
         metric: Metric::Connect,
         names: &["connect"],
-        doc: "time from the intended join until ICE and DTLS are up; a participant who failed counts as slower than any",
+        doc: "time from the intended join until ICE and DTLS are up; a participant that failed counts as slower than any",
         unit: Milliseconds,
         population: Participants,
         whole: false,
@@ -192,7 +192,7 @@ pub const CATALOGUE: [MetricEntry; 12] = [
     MetricEntry {
         metric: Metric::FirstFrame,
         names: &["first_frame"],
-        doc: "time from the intended join to the first decodable frame; a participant who failed counts as slower than any",
+        doc: "time from the intended join to the first decodable frame; a participant that failed counts as slower than any",
         unit: Milliseconds,
         population: Participants,
         whole: false,
@@ -212,14 +212,14 @@ pub const CATALOGUE: [MetricEntry; 12] = [
 ];
 
 impl Metric {
-    /// What the catalogue says of it.
+    /// Its entry of the catalogue.
     #[must_use]
     pub fn entry(self) -> &'static MetricEntry {
         // The catalogue is in the order of the enum; a test holds it to that.
         &CATALOGUE[self as usize]
     }
 
-    /// The name that reports use, such as `video.loss`.
+    /// Its name in reports, such as `video.loss`.
     #[must_use]
     pub fn name(self) -> &'static str {
         self.entry().names[0]
@@ -227,7 +227,7 @@ impl Metric {
 }
 
 impl Population {
-    /// In words: `user-seconds`.
+    /// Its name: `user-seconds`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

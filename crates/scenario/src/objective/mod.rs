@@ -1,4 +1,4 @@
-//! What must hold for a run to count as met: `video.loss p95 < 1%`.
+//! Objectives of a run: `video.loss p95 < 1%`.
 
 use std::fmt;
 
@@ -14,22 +14,22 @@ pub use grammar::ObjectiveError;
 /// One objective: `metric [quantile] op threshold`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Objective {
-    /// What is measured.
+    /// The metric.
     pub metric: Metric,
-    /// Which figure of it.
+    /// The statistic of the metric.
     pub statistic: Statistic,
-    /// How it is compared.
+    /// The comparison.
     pub comparison: Comparison,
-    /// With what.
+    /// The threshold.
     pub threshold: Threshold,
-    /// As the scenario writes it, spaces evened out.
+    /// The text of the scenario, with single spaces.
     pub text: String,
 }
 
-/// Which figure of a metric's population.
+/// A statistic of a metric's population.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Statistic {
-    /// One figure for the whole run (loss: lost over expected of all tracks), not a quantile.
+    /// One value for the whole run (loss: lost over expected of all tracks), not a quantile.
     Whole,
     /// Smallest value.
     Min,
@@ -46,10 +46,10 @@ pub enum Statistic {
 }
 
 impl Statistic {
-    /// The quantiles that an objective can name.
+    /// The quantiles of objectives.
     pub const QUANTILES: [Self; 6] = [Self::Min, Self::P50, Self::P90, Self::P95, Self::P99, Self::Max];
 
-    /// The word in an objective; empty for [`Self::Whole`].
+    /// The name in an objective; empty for [`Self::Whole`].
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -63,7 +63,7 @@ impl Statistic {
         }
     }
 
-    /// The quantile as a share (min 0, p95 0.95, max 1); `None` for [`Self::Whole`].
+    /// The quantile as a ratio (min 0, p95 0.95, max 1); `None` for [`Self::Whole`].
     #[must_use]
     pub fn quantile(self) -> Option<f64> {
         match self {
@@ -78,7 +78,7 @@ impl Statistic {
     }
 }
 
-/// How a measured figure is compared with the threshold.
+/// The comparison of a measured value with the threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Comparison {
     /// `<`
@@ -92,7 +92,7 @@ pub enum Comparison {
 }
 
 impl Comparison {
-    /// The sign.
+    /// The operator, such as `<`.
     #[must_use]
     pub fn sign(self) -> &'static str {
         match self {
@@ -113,21 +113,21 @@ impl Comparison {
     }
 }
 
-/// What a figure is compared with; it says in which unit the figure must be.
+/// The threshold of an objective, in the unit of the measured value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Threshold {
-    /// A share from 0 to 1.
+    /// A ratio from 0 to 1.
     Ratio(f64),
     /// Milliseconds.
     Milliseconds(f64),
     /// Frames per second.
     FramesPerSecond(f64),
-    /// A share of the source's frame rate: the figure must be measured fps over source fps.
+    /// A ratio of the source's frame rate: the value is measured fps over source fps.
     OfSource(f64),
 }
 
 impl Threshold {
-    /// The number, in the threshold's own unit.
+    /// The number, in the threshold's unit.
     #[must_use]
     pub fn value(self) -> f64 {
         match self {
@@ -139,20 +139,20 @@ impl Threshold {
     }
 }
 
-/// How an objective came out.
+/// The outcome of an objective.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ObjectiveOutcome {
-    /// It holds.
+    /// Met.
     Met,
-    /// It does not.
+    /// Missed.
     Missed,
-    /// Nothing was measured. This is not met: a run that saw no video has not shown that video is fine.
+    /// Not measured, which counts as not met: a run without video does not show that video is fine.
     NotMeasured,
 }
 
 impl Objective {
-    /// Judges a measured figure, in the unit of the [`Threshold`]; `None` (or not a number) when there is none.
-    /// `f64::INFINITY` is a figure: the connect time of somebody who never connected.
+    /// Evaluates a measured value, in the unit of the [`Threshold`]; `None` or NaN: not measured. `f64::INFINITY` is a
+    /// value: the connect time of a participant that never connected.
     #[must_use]
     pub fn evaluate(&self, measured: Option<f64>) -> ObjectiveOutcome {
         match measured {

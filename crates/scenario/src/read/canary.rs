@@ -2,20 +2,20 @@
 
 use std::time::Duration;
 
-use super::Span;
 use super::fields::{Fields, Reader};
-use crate::canary::{BROWSERS_MAX, Canary, unspoken};
+use super::tree::Span;
+use crate::canary::{BROWSERS_MAX, Canary, unsupported};
 use crate::scenario::Scenario;
 use crate::units;
 
-/// The browsers; `None` when there is no such table.
+/// Reads `[canary]`; `None` if it is absent.
 pub(super) fn canary(reader: &mut Reader, top: &mut Fields<'_>) -> Option<Canary> {
     let node = top.get("canary")?;
     let mut fields = reader.table(node, "canary", "a table such as { browsers = 1 }")?;
     let browsers = reader.integer(&mut fields, "browsers", 1, BROWSERS_MAX);
     if fields.get("browsers").is_none() && fields.lacks("browsers") {
         let message = "`canary.browsers` is missing";
-        reader.fail(Some(node.span), message, "write under [canary] browsers = 1");
+        reader.fail(node.span, message, "write under [canary] browsers = 1");
     }
     let at = reader.quantity(&mut fields, "at", "2s", units::duration);
     let every = reader.quantity(&mut fields, "every", "1s", units::duration);
@@ -23,26 +23,26 @@ pub(super) fn canary(reader: &mut Reader, top: &mut Fields<'_>) -> Option<Canary
     let browser = named.and_then(|node| reader.text(node, "canary.browser", "the path of a program"));
     if let (Some(node), Some("")) = (named, browser.as_deref()) {
         let help = "write browser = \"/usr/bin/chromium\", or leave it out";
-        reader.fail(Some(node.span), "`canary.browser` names nothing", help);
+        reader.fail(node.span, "`canary.browser` is empty", help);
     }
     reader.finish(&fields);
     Some(Canary {
-        browsers: browsers.and_then(|count| u16::try_from(count).ok()).unwrap_or(1),
+        browsers: browsers.unwrap_or(1),
         at: at.unwrap_or_default(),
         every: every.unwrap_or(Duration::from_secs(1)),
         browser,
     })
 }
 
-/// Judges the browsers together with whom they would join and for how long.
-pub(super) fn check(reader: &mut Reader, scenario: &Scenario, place: Option<Span>) {
+/// Checks the browsers against the target and the length of the run.
+pub(super) fn check(reader: &mut Reader, scenario: &Scenario, span: Option<Span>) {
     let Some(canary) = &scenario.canary else { return };
-    if let Some(why) = unspoken(&scenario.target) {
+    if let Some(why) = unsupported(&scenario.target) {
         let help = "remove [canary]: browsers join by WHEP, Janus Streaming, Janus VideoRoom and LiveKit";
-        reader.fail(place, format!("`canary`: a browser of ours {why}"), help);
+        reader.fail(span, format!("`canary`: {why}"), help);
     }
     if canary.joins_at(canary.browsers.saturating_sub(1)) >= scenario.run.duration {
-        let message = "`canary`: the last browser would join after the run's end";
-        reader.fail(place, message, "make `canary.at` and `canary.every` smaller, or `run.duration` longer");
+        let message = "`canary`: the last browser would join after the run has ended";
+        reader.fail(span, message, "reduce `canary.at` or `canary.every`, or increase `run.duration`");
     }
 }

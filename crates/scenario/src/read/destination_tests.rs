@@ -1,8 +1,9 @@
-//! URLs with names, cohorts with URLs of their own, and streams, as a file says them and as a plan comes to.
+//! URL templates, cohorts with their own URLs, and streams, in a file and in a plan.
 
 use throng_observation::run::CohortId;
 
-use crate::scenario::{Override, Scenario};
+use crate::flags::Override;
+use crate::scenario::Scenario;
 
 const PUBLISHERS: &str =
     "[target]\nurl = \"whip+http://127.0.0.1:1985/rtc/v1/whip/?app=live&stream={n}\"\n[crowd]\nsize = 5\n";
@@ -98,7 +99,7 @@ fn rooms_of_any_protocol_are_numbered_by_the_url() {
     let scenario = read(text);
     assert_eq!(urls(&scenario, 0), ["http://127.0.0.1/room-1/0", "http://127.0.0.1/room-1/1"]);
     assert_eq!(urls(&scenario, 1), ["http://127.0.0.1/room-2/0", "http://127.0.0.1/room-2/1"]);
-    assert!(refused(&text.replace("{room}", "a")).contains("number them by {room} in the URL"));
+    assert!(refused(&text.replace("{room}", "a")).contains("write {room} into the URL"));
 }
 
 #[test]
@@ -120,21 +121,13 @@ fn what_does_not_go_together_says_where_and_what_to_write() {
     let unknown = PUBLISHERS.replace("{n}", "{nr}");
     let error = refused(&unknown);
     assert!(error.contains("line 2, column 64") && error.contains("^^^^\n"), "{error}");
-    assert!(error.contains("`target.url`: `{nr}` is no name"), "{error}");
+    assert!(error.contains("`target.url`: unknown variable `{nr}`"), "{error}");
     for (from, to, expect) in [
         ("127.0.0.1:1985/rtc/v1/whip/", "127.0.0.{n}:1985/", "scheme, host or port"),
-        (
-            "url = \"whip+http://127.0.0.1:1985/",
-            "url = \"whip+http://127.0.0.1:1986/",
-            "a scenario has one host",
-        ),
-        (
-            "url = \"whip+http://127.0.0.1:1985/",
-            "url = \"whip+http://127.0.0.2:1985/",
-            "a scenario has one host",
-        ),
+        ("url = \"whip+http://127.0.0.1:1985/", "url = \"whip+http://127.0.0.1:1986/", "has another host"),
+        ("url = \"whip+http://127.0.0.1:1985/", "url = \"whip+http://127.0.0.2:1985/", "has another host"),
         ("streams = 3", "", "write streams = 10"),
-        ("stream={stream}", "stream=a", "changes nothing"),
+        ("stream={stream}", "stream=a", "has no effect"),
         ("streams = 3", "streams = 0", "from 1 to 100000"),
         ("streams = 3", "streams = \"many\"", "a number of streams such as 10"),
         ("streams = 3", "streams = { zipf = 1.0 }", "count = 10"),
@@ -144,12 +137,12 @@ fn what_does_not_go_together_says_where_and_what_to_write() {
         (
             "url = \"whip+http://127.0.0.1:1985/rtc/v1/whip/?app=live&stream={n}\"",
             "url = \"rtmp://h/x\"",
-            "names no protocol",
+            "unknown scheme",
         ),
         (
             "url = \"whip+http://127.0.0.1:1985/rtc/v1/whip/?app=live&stream={n}\"",
             "url = \"janus+ws://127.0.0.1:1985/videoroom/1\"",
-            "in a conference",
+            "participants of a conference",
         ),
         ("video = \"360p\", ", "", "add video = \"240p\""),
     ] {

@@ -1,21 +1,41 @@
-//! Takes typed values out of the tree and collects every problem with its place.
+//! Reads typed values from the tree and collects every error with its location.
 
-use super::nearest;
+use std::ops::Range;
+use std::str::FromStr;
+
 use super::tree::{Entry, Node, Sources, Span, Value};
-use crate::problem::Problem;
+use crate::diagnostic::Diagnostic;
+use crate::network::NetworkError;
+use crate::suggestion::nearest;
 use crate::units::UnitError;
 
-/// Collects problems while the scenario is read.
+/// The keys at the top of the file.
+pub(super) const TOP_KEYS: [&str; 12] = [
+    "objectives",
+    "target",
+    "crowd",
+    "run",
+    "stream",
+    "conversation",
+    "room",
+    "watch",
+    "tap",
+    "canary",
+    "output",
+    "caps",
+];
+
+/// Collects the errors of a scenario.
 pub(super) struct Reader {
     pub(super) sources: Sources,
-    problems: Vec<(Option<Span>, Problem)>,
-    /// Whether this is a stored scenario, where `…` stands for a token.
-    pub(super) may_lack_secrets: bool,
+    diagnostics: Vec<(Option<Span>, Diagnostic)>,
+    /// The scenario comes from a run folder: secrets are redacted (`…`).
+    pub(super) is_redacted: bool,
 }
 
-/// The entries of one table, and which of them were asked for.
+/// The entries of one table, and the keys that have been read.
 pub(super) struct Fields<'t> {
-    /// The dotted path, empty at the top.
+    /// The dotted path of the table; empty at the top.
     pub(super) path: String,
     pub(super) span: Option<Span>,
     entries: &'t [Entry],
@@ -27,7 +47,7 @@ impl<'t> Fields<'t> {
         Self { path: path.into(), span, entries, known: Vec::new() }
     }
 
-    /// The value of `key`, which this table may have.
+    /// The value of `key`; the key becomes a known one.
     pub(super) fn get(&mut self, key: &'static str) -> Option<&'t Node> {
         if !self.known.contains(&key) {
             self.known.push(key);
@@ -35,7 +55,21 @@ impl<'t> Fields<'t> {
         self.entries.iter().find(|entry| entry.key == key).map(|entry| &entry.node)
     }
 
-    /// Whether `key` is absent and nothing here looks like a misspelling of it, which would be the better message.
+    /// The location of the value of `key`; the key becomes a known one.
+    pub(super) fn span_of(&mut self, key: &'static str) -> Option<Span> {
+        self.get(key).map(|node| node.span)
+    }
+
+    /// The location of `table.key`, seen from the top of the file.
+    pub(super) fn span_at(&self, table: &str, key: &str) -> Option<Span> {
+        let of = |entries: &'t [Entry], key: &str| entries.iter().find(|entry| entry.key == key);
+        match &of(self.entries, table)?.node.value {
+            Value::Table(entries) => of(entries, key).map(|entry| entry.node.span),
+            _ => None,
+        }
+    }
+
+    /// No key of this table is `key` or a misspelling of it. A misspelling is reported as an unknown key.
     pub(super) fn lacks(&self, key: &'static str) -> bool {
         !self.entries.iter().any(|entry| nearest(&entry.key, std::iter::once(key)).is_some())
     }
@@ -48,45 +82,53 @@ impl<'t> Fields<'t> {
 
 impl Reader {
     pub(super) fn new(sources: Sources) -> Self {
-        Self { sources, problems: Vec::new(), may_lack_secrets: false }
+        Self { sources, diagnostics: Vec::new(), is_redacted: false }
     }
 
-    pub(super) fn fail(&mut self, span: Option<Span>, message: impl Into<String>, help: impl Into<String>) {
-        let place = span.and_then(|span| self.sources.place(span));
-        let problem = Problem { place, message: message.into(), help: Some(help.into()) };
-        self.problems.push((span, problem));
+    /// Adds an error.
+    pub(super) fn fail(
+        &mut self,
+        span: impl Into<Option<Span>>,
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) {
+        let span = span.into();
+        let location = span.and_then(|span| self.sources.location(span));
+        let diagnostic = Diagnostic { location, message: message.into(), help: Some(help.into()) };
+        self.diagnostics.push((span, diagnostic));
     }
 
-    /// All problems in the order of their places; what is missing altogether comes last.
-    pub(super) fn into_problems(mut self) -> Vec<Problem> {
-        self.problems.sort_by_key(|(span, _)| (span.is_none(), *span));
-        self.problems.into_iter().map(|(_, problem)| problem).collect()
+    /// All errors in the order of their locations; those without a location come last.
+    pub(super) fn into_diagnostics(mut self) -> Vec<Diagnostic> {
+        self.diagnostics.sort_by_key(|(span, _)| (span.is_none(), *span));
+        self.diagnostics.into_iter().map(|(_, diagnostic)| diagnostic).collect()
     }
 
     pub(super) fn is_clean(&self) -> bool {
-        self.problems.is_empty()
+        self.diagnostics.is_empty()
     }
 
-    /// Reports the keys that nobody asked for.
+    /// Reports the keys that have not been read.
     pub(super) fn finish(&mut self, fields: &Fields<'_>) {
         for entry in fields.entries.iter().filter(|entry| !fields.known.contains(&entry.key.as_str())) {
-            let place = if fields.path.is_empty() { String::new() } else { format!(" in `{}`", fields.path) };
+            let table = if fields.path.is_empty() { String::new() } else { format!(" in `{}`", fields.path) };
             let shown: String = entry.key.chars().take(60).collect();
             let help = if let Some(near) = nearest(&entry.key, fields.known.iter().copied()) {
                 format!("did you mean `{near}`?")
-            } else if super::TOP_KEYS.contains(&entry.key.as_str()) && !fields.path.is_empty() {
+            } else if TOP_KEYS.contains(&entry.key.as_str()) && !fields.path.is_empty() {
                 format!("`{shown}` belongs at the top of the file, before the first [table]")
             } else {
-                format!("known here: {}", fields.known.join(", "))
+                format!("known keys: {}", fields.known.join(", "))
             };
-            self.fail(Some(entry.key_span), format!("unknown key `{shown}`{place}"), help);
+            self.fail(entry.key_span, format!("unknown key `{shown}`{table}"), help);
         }
     }
 
     fn expected(&mut self, node: &Node, path: &str, expected: &str) {
-        self.fail(Some(node.span), format!("`{path}` is not {expected}"), format!("write {expected}"));
+        self.fail(node.span, format!("`{path}` is not {expected}"), format!("write {expected}"));
     }
 
+    /// The fields of a table.
     pub(super) fn table<'t>(&mut self, node: &'t Node, path: &str, expected: &str) -> Option<Fields<'t>> {
         match &node.value {
             Value::Table(entries) => Some(Fields::new(path, Some(node.span), entries)),
@@ -97,7 +139,7 @@ impl Reader {
         }
     }
 
-    /// A table of the file, empty when it is absent.
+    /// The fields of the table `key`; empty if it is absent.
     pub(super) fn section<'t>(&mut self, fields: &mut Fields<'t>, key: &'static str) -> Fields<'t> {
         let path = fields.path_of(key);
         let empty = Fields::new(path.clone(), None, &[]);
@@ -107,7 +149,7 @@ impl Reader {
         }
     }
 
-    /// Text; a bare word or number of `--set` is text too where text is expected.
+    /// Text. The value of a `--set` needs no quotes: a bare word or number is text where text is expected.
     pub(super) fn text(&mut self, node: &Node, path: &str, expected: &str) -> Option<String> {
         match &node.value {
             Value::Text(text) => Some(text.clone()),
@@ -121,7 +163,7 @@ impl Reader {
         }
     }
 
-    /// A quantity with its unit.
+    /// A quantity with its unit, such as `100ms`.
     pub(super) fn quantity<T>(
         &mut self,
         fields: &mut Fields<'_>,
@@ -135,16 +177,13 @@ impl Reader {
         match parse(&text) {
             Ok(value) => Some(value),
             Err(error) => {
-                self.fail(
-                    Some(node.span),
-                    format!("`{path}`: {error}"),
-                    format!("write {key} = \"{example}\""),
-                );
+                self.fail(node.span, format!("`{path}`: {error}"), format!("write {key} = \"{example}\""));
                 None
             }
         }
     }
 
+    /// `true` or `false`.
     pub(super) fn boolean(&mut self, fields: &mut Fields<'_>, key: &'static str) -> Option<bool> {
         let path = fields.path_of(key);
         let node = fields.get(key)?;
@@ -158,13 +197,13 @@ impl Reader {
     }
 
     /// A whole number from `least` to `most`.
-    pub(super) fn integer(
+    pub(super) fn integer<T: TryFrom<u64>>(
         &mut self,
         fields: &mut Fields<'_>,
         key: &'static str,
         least: u64,
         most: u64,
-    ) -> Option<u64> {
+    ) -> Option<T> {
         let path = fields.path_of(key);
         let node = fields.get(key)?;
         let expected = format!("a whole number from {least} to {most}");
@@ -172,7 +211,7 @@ impl Reader {
             && let Ok(value) = u64::try_from(value)
             && (least..=most).contains(&value)
         {
-            return Some(value);
+            return T::try_from(value).ok();
         }
         self.expected(node, &path, &expected);
         None
@@ -194,7 +233,60 @@ impl Reader {
         None
     }
 
-    /// A list of texts, each with its place.
+    /// One of `words`.
+    pub(super) fn word(
+        &mut self,
+        fields: &mut Fields<'_>,
+        key: &'static str,
+        words: &[&str],
+    ) -> Option<String> {
+        let path = fields.path_of(key);
+        let node = fields.get(key)?;
+        let expected = format!("one of \"{}\"", words.join("\", \""));
+        let text = self.text(node, &path, &expected)?;
+        if words.contains(&text.as_str()) {
+            return Some(text);
+        }
+        let help = match nearest(&text, words.iter().copied()) {
+            Some(near) => format!("did you mean \"{near}\"?"),
+            None => format!("write {expected}"),
+        };
+        self.fail(node.span, format!("`{path}` is not {expected}"), help);
+        None
+    }
+
+    /// A list of networks or addresses. The part of an error after `; ` is the help.
+    pub(super) fn networks<T: FromStr<Err = NetworkError>>(
+        &mut self,
+        fields: &mut Fields<'_>,
+        key: &'static str,
+        expected: &str,
+    ) -> Vec<T> {
+        let path = fields.path_of(key);
+        let mut parsed = Vec::new();
+        for (text, node) in self.texts(fields, key, expected) {
+            match text.parse::<T>() {
+                Ok(value) => parsed.push(value),
+                Err(error) => {
+                    let error = error.to_string();
+                    let (message, help) =
+                        error.split_once("; ").unwrap_or((&error, "write `127.0.0.2-127.0.0.20`"));
+                    self.fail(node.span, format!("`{path}`: {message}"), help);
+                }
+            }
+        }
+        parsed
+    }
+
+    /// The span of a part of a text value, where the source contains the text literally (plain quotes, no escapes);
+    /// else the span of the value.
+    pub(super) fn span_within(&self, node: &Node, text: &str, part: Range<usize>) -> Span {
+        let Some(quote) = self.sources.slice(node.span).find(text) else { return node.span };
+        let start = node.span.start + quote;
+        Span { source: node.span.source, start: start + part.start, end: start + part.end }
+    }
+
+    /// A list of texts, each with its node. A single text is a list of one.
     pub(super) fn texts<'t>(
         &mut self,
         fields: &mut Fields<'t>,
@@ -205,7 +297,6 @@ impl Reader {
         let Some(node) = fields.get(key) else { return Vec::new() };
         let items: &[Node] = match &node.value {
             Value::List(items) => items,
-            // One is a list of one.
             Value::Text(_) => std::slice::from_ref(node),
             _ => {
                 self.expected(node, &path, expected);

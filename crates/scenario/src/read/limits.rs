@@ -1,65 +1,59 @@
-//! Judges values together: does the crowd arrive within the run, and does it stay below the caps?
+//! Checks values against each other: whether the crowd arrives within the run and stays below the caps.
 
 use std::time::Duration;
 
-use super::crowd::SIZE_MAX;
-use super::fields::Reader;
-use super::{Places, Span};
+use super::crowd::{CohortSpans, SIZE_MAX};
+use super::fields::{Fields, Reader};
+use super::tree::Span;
 use crate::arrival::Arrival;
 use crate::scenario::{Cohort, Scenario};
 use crate::units::write_duration;
 
-/// More visits than one run could hold in memory.
+/// Most visits of a run, because of its memory.
 const VISITS_MAX: f64 = 5e6;
-/// No run is longer, whatever its caps say: a month.
+/// The longest run, whatever its caps: a month.
 const DURATION_MAX: Duration = Duration::from_secs(31 * 24 * 60 * 60);
 
-pub(super) fn check(reader: &mut Reader, scenario: &Scenario, places: &Places) {
-    times(reader, scenario, places);
-    for (index, cohort) in scenario.crowd.iter().enumerate() {
-        let place = |of: &[Option<Span>]| of.get(index).copied().flatten();
-        let late = latest([places.duration, place(&places.size), place(&places.arrival)]);
+pub(super) fn check(reader: &mut Reader, scenario: &Scenario, top: &Fields<'_>, cohorts: &[CohortSpans]) {
+    times(reader, scenario, top, cohorts);
+    for (cohort, spans) in scenario.crowd.iter().zip(cohorts) {
+        let late = latest([top.span_at("run", "duration"), Some(spans.size), Some(spans.arrival)]);
         let size = cohort.size.saturating_mul(scenario.target.rooms);
         arrives_in_time(reader, (cohort, size), scenario.run.duration, late);
-        visits(reader, (cohort, size), scenario.run.duration, place(&places.stay));
+        visits(reader, (cohort, size), scenario.run.duration, spans.stay);
     }
-    caps(reader, scenario, places);
+    caps(reader, scenario, top, cohorts);
 }
 
-/// Of places that are wrong together, the one that was laid over the others last: what the person just wrote. In the file
-/// alone, the last of them.
-fn latest(places: impl IntoIterator<Item = Option<Span>>) -> Option<Span> {
-    places.into_iter().flatten().max_by_key(|span| span.source)
+/// Of values that contradict each other, the last override, which is what the user just wrote; without overrides, the last
+/// one of the file.
+fn latest(spans: impl IntoIterator<Item = Option<Span>>) -> Option<Span> {
+    spans.into_iter().flatten().max_by_key(|span| span.source)
 }
 
-fn times(reader: &mut Reader, scenario: &Scenario, places: &Places) {
+fn times(reader: &mut Reader, scenario: &Scenario, top: &Fields<'_>, cohorts: &[CohortSpans]) {
     let run = &scenario.run;
     if run.duration < Duration::from_secs(1) || run.duration > DURATION_MAX {
-        reader.fail(
-            places.duration,
-            "`run.duration` must be from 1 s to 31 days",
-            "write duration = \"60s\"",
-        );
+        let span = top.span_at("run", "duration");
+        reader.fail(span, "`run.duration` must be from 1 s to 31 days", "write duration = \"60s\"");
     } else if run.warm_up >= run.duration {
         let help = format!("write less than \"{}\"", write_duration(run.duration));
-        reader.fail(places.warm_up, "`run.warm_up` leaves nothing of the run for the objectives", help);
+        let message = "`run.warm_up` must be less than `run.duration`: objectives exclude the warm-up";
+        reader.fail(top.span_at("run", "warm_up"), message, help);
     }
     if scenario.users() > SIZE_MAX {
-        let span = places.size.last().copied().flatten();
-        reader.fail(
-            span,
-            format!("more than {SIZE_MAX} participants in all"),
-            "make the cohorts smaller, or the rooms fewer",
-        );
+        let message = format!("the crowd has more than {SIZE_MAX} participants in total");
+        let span = cohorts.last().map(|spans| spans.size);
+        reader.fail(span, message, "reduce crowd.size or target.rooms");
     }
 }
 
-/// Everybody must have come before the run ends.
+/// All participants must join before the run ends.
 fn arrives_in_time(
     reader: &mut Reader,
     (cohort, size): (&Cohort, u32),
     duration: Duration,
-    place: Option<Span>,
+    span: Option<Span>,
 ) {
     let Some(last) = cohort.arrival.offsets(size).last().filter(|last| *last >= duration) else {
         return;
@@ -71,40 +65,40 @@ fn arrives_in_time(
         write_duration(duration)
     );
     let help = format!(
-        "lengthen run.duration beyond \"{}\", let them arrive faster, or make the crowd smaller",
+        "increase run.duration beyond \"{}\", shorten the arrival, or reduce crowd.size",
         write_duration(rounded_up(last))
     );
-    reader.fail(place, message, help);
+    reader.fail(span, message, help);
 }
 
-/// Up to a whole second, for messages.
+/// `time` in whole seconds, rounded up.
 fn rounded_up(time: Duration) -> Duration {
     Duration::from_secs(time.as_secs().saturating_add(u64::from(time.subsec_nanos() > 0)))
 }
 
-fn visits(reader: &mut Reader, (cohort, size): (&Cohort, u32), duration: Duration, place: Option<Span>) {
+fn visits(reader: &mut Reader, (cohort, size): (&Cohort, u32), duration: Duration, span: Option<Span>) {
     let Some(stay) = cohort.stay.filter(|stay| stay.rejoin) else { return };
     let visits = f64::from(size) * (1.0 + duration.as_secs_f64() / stay.mean().as_secs_f64());
     if visits > VISITS_MAX {
-        let message = format!("about {visits:.0} visits, more than the {VISITS_MAX:.0} that a run can hold");
-        reader.fail(place, message, "lengthen the stay, shorten the run or make the crowd smaller");
+        let message = format!("about {visits:.0} visits; a run can have {VISITS_MAX:.0}");
+        reader.fail(span, message, "increase the stay, or reduce run.duration or crowd.size");
     }
 }
 
-fn caps(reader: &mut Reader, scenario: &Scenario, places: &Places) {
+fn caps(reader: &mut Reader, scenario: &Scenario, top: &Fields<'_>, cohorts: &[CohortSpans]) {
     let caps = &scenario.caps;
     let users = scenario.users();
     let largest =
         scenario.crowd.iter().enumerate().max_by_key(|(_, cohort)| cohort.size).map_or(0, |(index, _)| index);
-    let place = |of: &[Option<Span>]| of.get(largest).copied().flatten();
+    let largest = cohorts.get(largest);
     let mut exceeded = |span, what: String, cap: String, key: &str, value: String| {
-        let message = format!("{what} exceed the cap of {cap}, which guards against harm by mistake");
-        let help = format!("make it less, or, with the server owner's agreement, set caps.{key} = {value}");
+        let message = format!("{what} exceed the cap of {cap}, which prevents harm by mistake");
+        let help = format!("reduce it, or, if the server's owner agrees, set caps.{key} = {value}");
         reader.fail(span, message, help);
     };
     if let Some(cap) = caps.users.filter(|cap| users > u64::from(*cap)) {
         exceeded(
-            latest(places.size.iter().copied().chain([place(&places.size)])),
+            latest(cohorts.iter().chain(largest).map(|spans| Some(spans.size))),
             format!("{users} users"),
             format!("{cap} users"),
             "users",
@@ -114,19 +108,20 @@ fn caps(reader: &mut Reader, scenario: &Scenario, places: &Places) {
     let joins_per_s = joins_per_s(&scenario.crowd, scenario.target.rooms);
     if let Some(cap) = caps.joins_per_s.filter(|cap| joins_per_s > cap * (1.0 + 1e-9)) {
         let (what, value) = (format!("{joins_per_s:.1} joins/s"), format!("{:.0}", joins_per_s.ceil()));
-        exceeded(place(&places.arrival), what, format!("{cap} joins/s"), "joins_per_s", value);
+        exceeded(largest.map(|spans| spans.arrival), what, format!("{cap} joins/s"), "joins_per_s", value);
     }
     let mbit_per_s = scenario.stream.mbit_per_s(users);
-    // What is only assumed is no reason to refuse; the generator measures against the cap as it runs.
-    if let Some(cap) = caps.mbit_per_s.filter(|cap| mbit_per_s > *cap && places.video.is_some()) {
+    // An assumed bit rate is no reason to refuse: the run measures its bit rate against the cap.
+    let video = top.span_at("stream", "video");
+    if let Some(cap) = caps.mbit_per_s.filter(|cap| mbit_per_s > *cap && video.is_some()) {
         let (what, value) = (format!("{mbit_per_s:.0} Mbit/s"), format!("{:.0}", mbit_per_s.ceil()));
-        exceeded(places.video, what, format!("{cap} Mbit/s"), "mbit_per_s", value);
+        exceeded(video, what, format!("{cap} Mbit/s"), "mbit_per_s", value);
     }
     let duration = scenario.run.duration;
     if let Some(cap) = caps.duration.filter(|cap| duration > *cap) {
         let value = format!("\"{}\"", write_duration(duration));
         exceeded(
-            places.duration,
+            top.span_at("run", "duration"),
             format!("{} of run", write_duration(duration)),
             write_duration(cap),
             "duration",
@@ -135,7 +130,7 @@ fn caps(reader: &mut Reader, scenario: &Scenario, places: &Places) {
     }
 }
 
-/// The most joins in a second that the cohorts together are meant to offer, those who replace others included.
+/// The highest planned join rate of all cohorts, replacements included.
 fn joins_per_s(crowd: &[Cohort], rooms: u32) -> f64 {
     crowd
         .iter()

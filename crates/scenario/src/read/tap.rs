@@ -4,15 +4,15 @@ use super::fields::{Fields, Reader};
 use super::tree::{Node, Value};
 use crate::tap::{LISTED_MAX, Tap, TapSelection};
 
-const PARTICIPANTS: &str = "a whole number from 1 to 1000 (those who join first), or a list such as [0, 17]";
+const PARTICIPANTS: &str = "a whole number from 1 to 1000 (the first to join), or a list such as [0, 17]";
 
-/// The tap; `None` when there is no such table.
+/// Reads `[tap]`; `None` if it is absent.
 pub(super) fn tap(reader: &mut Reader, top: &mut Fields<'_>) -> Option<Tap> {
     let node = top.get("tap")?;
     let mut fields = reader.table(node, "tap", "a table such as { participants = 3 }")?;
     let participants = fields.get("participants");
     if participants.is_none() {
-        reader.fail(Some(node.span), "`tap.participants` is missing", "write under [tap] participants = 3");
+        reader.fail(node.span, "`tap.participants` is missing", "write under [tap] participants = 3");
     }
     let tap = Tap {
         selection: participants.map(|node| selection(reader, node)).unwrap_or_default(),
@@ -36,11 +36,8 @@ fn selection(reader: &mut Reader, node: &Node) -> TapSelection {
         _ => number(node).filter(|count| (1..=LISTED_MAX as u32).contains(count)).map(TapSelection::First),
     };
     read.unwrap_or_else(|| {
-        reader.fail(
-            Some(node.span),
-            format!("`tap.participants` is not {PARTICIPANTS}"),
-            "write participants = 3",
-        );
+        let message = format!("`tap.participants` is not {PARTICIPANTS}");
+        reader.fail(node.span, message, "write participants = 3");
         TapSelection::default()
     })
 }

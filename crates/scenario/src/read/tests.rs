@@ -156,7 +156,7 @@ fn a_stored_scenario_holds_no_secret_and_says_so_when_it_is_run_again() {
     let stored = read(&text).to_toml();
     assert!(!stored.contains("hunter2"), "{stored}");
     let error = Scenario::parse(&stored).unwrap_err().to_string();
-    assert!(error.contains("left out when this scenario was stored"), "{error}");
+    assert!(error.contains("redacted when this scenario was stored"), "{error}");
     // What the run was to keep to can still be read.
     let asked = Scenario::parse_stored(&stored).unwrap_or_else(|error| panic!("{stored}\n{error}"));
     assert_eq!((&asked.objectives, &asked.run), (&read(&text).objectives, &read(&text).run));
@@ -289,8 +289,8 @@ fn a_bad_override_says_which() {
         assert!(Override::parse(text).is_err(), "{text}");
     }
     let error = set(SMALL, &["crowd.arrival={ramp=\"60x\"}"]).unwrap_err();
-    let place = error.problems[0].place.clone().unwrap();
-    let meant: String = place.source_line.chars().skip(place.caret_at).take(place.width).collect();
+    let location = error.diagnostics[0].location.clone().unwrap();
+    let meant: String = location.source_line.chars().skip(location.caret_at).take(location.width).collect();
     assert_eq!(meant, "\"60x\"");
 }
 
@@ -310,7 +310,7 @@ fn the_quick_form_makes_what_a_file_would() {
     assert_eq!(Scenario::from_flags(&form).unwrap(), read(file));
     let wrong = ScenarioFlags { url: "http://h/x".into(), every: Some("fast".into()), ..form };
     let error = Scenario::from_flags(&wrong).unwrap_err();
-    assert_eq!(error.problems.len(), 2);
+    assert_eq!(error.diagnostics.len(), 2);
     let text = error.to_string();
     assert!(
         text.contains("in the URL") && text.contains("in --every") && text.contains("whep+http://h/x"),
@@ -319,7 +319,7 @@ fn the_quick_form_makes_what_a_file_would() {
 }
 
 #[test]
-fn problems_stand_at_their_line_and_column_with_the_mend() {
+fn errors_have_line_column_and_help() {
     // (what is replaced, by what, line, what the caret is under, help)
     for (from, to, line, meant, help) in [
         ("size = 100", "sise = 100", 11, "sise", "did you mean `size`?"),
@@ -373,7 +373,7 @@ fn problems_stand_at_their_line_and_column_with_the_mend() {
             "rate = \"1/s\"",
             12,
             "{ poisson = { rate = \"1/s\", seed = 7 } }",
-            "lengthen run.duration",
+            "increase run.duration",
         ),
         ("video.loss p95", "video.los p95", 1, "video.los", "did you mean `video.loss`?"),
         ("0.9 of source", "1.9 of source", 1, "1.9 of source", "up to 1"),
@@ -393,26 +393,30 @@ fn problems_stand_at_their_line_and_column_with_the_mend() {
         assert!(FULL.contains(from), "{from}");
         let error = Scenario::parse(&FULL.replacen(from, to, 1)).expect_err(to);
         let shown = error.to_string();
-        let place = error.problems[0].place.clone().unwrap_or_else(|| panic!("{to}: {shown}"));
-        let under: String = place.source_line.chars().skip(place.caret_at).take(place.width).collect();
-        assert_eq!((place.origin, place.line, under.as_str()), (Origin::File, line, meant), "{shown}");
+        let location = error.diagnostics[0].location.clone().unwrap_or_else(|| panic!("{to}: {shown}"));
+        let under: String =
+            location.source_line.chars().skip(location.caret_at).take(location.width).collect();
+        assert_eq!((location.origin, location.line, under.as_str()), (Origin::File, line, meant), "{shown}");
         assert!(
-            error.problems.iter().any(|problem| problem.help.as_ref().is_some_and(|m| m.contains(help))),
+            error
+                .diagnostics
+                .iter()
+                .any(|diagnostic| diagnostic.help.as_ref().is_some_and(|m| m.contains(help))),
             "{shown}"
         );
     }
 }
 
 #[test]
-fn all_problems_are_reported_in_the_order_of_the_file() {
+fn all_errors_are_reported_in_the_order_of_the_file() {
     let text =
         FULL.replace("size = 100", "sise = 0").replace("1m30s", "soon").replace("csv = true", "csv = 1");
     let error = Scenario::parse(&text).unwrap_err();
     let lines: Vec<usize> =
-        error.problems.iter().filter_map(|problem| Some(problem.place.as_ref()?.line)).collect();
+        error.diagnostics.iter().filter_map(|diagnostic| Some(diagnostic.location.as_ref()?.line)).collect();
     assert_eq!(lines, [11, 17, 28], "{error}");
     let syntax = Scenario::parse("a = \nb = 1\nc = = 2\n").unwrap_err();
-    assert!(syntax.problems.len() >= 2, "{syntax}");
+    assert!(syntax.diagnostics.len() >= 2, "{syntax}");
     let missing = Scenario::parse("").unwrap_err().to_string();
     assert!(
         missing.contains("`target.url` is missing") && missing.contains("`crowd.size` is missing"),
@@ -433,7 +437,7 @@ fn loopback_is_free_of_caps_and_others_are_told_how_to_pass_them() {
     assert_eq!(read(&crowd.replace("HOST", "127.0.0.1")).users(), 1000);
     let remote = crowd.replace("HOST", "10.0.0.9");
     let error = Scenario::parse(&remote).unwrap_err();
-    assert_eq!(error.problems.len(), 2, "{error}");
+    assert_eq!(error.diagnostics.len(), 2, "{error}");
     let shown = error.to_string();
     assert!(shown.contains("1000 users exceed the cap of 500 users"), "{shown}");
     assert!(shown.contains("100.0 joins/s exceed the cap of 20 joins/s"), "{shown}");
@@ -519,7 +523,7 @@ fn a_token_goes_to_the_host_that_it_was_written_for_and_to_no_other() {
     assert_eq!(token(&[other, "target.token="]).unwrap(), None);
     for url in [other, "target.url=whep+http://127.0.0.1:7081/whep"] {
         let error = token(&[url]).unwrap_err().to_string();
-        for said in ["written for 127.0.0.1:7080", "in --set target.url", "--set target.token="] {
+        for said in ["is for 127.0.0.1:7080", "in --set target.url", "--set target.token="] {
             assert!(error.contains(said), "{error}");
         }
     }

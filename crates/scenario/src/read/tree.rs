@@ -1,29 +1,30 @@
-//! The scenario's text as a tree of values, each with its place, overrides laid over it.
+//! The scenario as a tree of values, each with its location, and the overrides applied to it.
 
 use std::ops::Range;
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::problem::{Origin, Place, Problem};
-use crate::scenario::Override;
+use crate::diagnostic::{Diagnostic, Location, Origin};
+use crate::flags::Override;
 
-/// A stretch of one of the texts.
+/// A range of bytes of one of the sources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Span {
-    /// 0 is the file, `n` the override number `n - 1`.
+    /// 0 is the file, `n` is override number `n - 1`.
     pub(super) source: usize,
     pub(super) start: usize,
     pub(super) end: usize,
 }
 
-/// A value and its place.
+/// A value and its location.
 #[derive(Clone, Debug)]
 pub(super) struct Node {
     pub(super) span: Span,
     pub(super) value: Value,
 }
 
+/// A TOML value.
 #[derive(Clone, Debug)]
 pub(super) enum Value {
     Text(String),
@@ -32,10 +33,11 @@ pub(super) enum Value {
     Boolean(bool),
     List(Vec<Node>),
     Table(Vec<Entry>),
-    /// Nothing that a scenario holds (a date), or nested deeper than any scenario is.
+    /// A date, which no scenario contains, or a value nested too deeply.
     Other,
 }
 
+/// A key and its value.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     pub(super) key: String,
@@ -43,16 +45,16 @@ pub(super) struct Entry {
     pub(super) node: Node,
 }
 
-/// The texts that spans point into: the file, then each override as `path = value`.
+/// The texts that spans refer to: the file, then each override as `path = value`.
 pub(super) struct Sources {
     texts: Vec<(Origin, String)>,
 }
 
-/// A scenario is three levels deep; what is deeper is not read.
+/// A scenario has three levels; deeper values are not read.
 const DEPTH_MAX: usize = 16;
-/// No scenario that a person writes is longer.
+/// Longer files are refused.
 const TEXT_BYTES_MAX: usize = 1 << 20;
-/// No key that a person writes has more parts; the TOML parser nests once for each.
+/// Longer dotted keys are refused: the TOML parser recurses once for each part.
 const KEY_PARTS_MAX: usize = 64;
 
 impl Sources {
@@ -64,9 +66,9 @@ impl Sources {
         Self { texts }
     }
 
-    pub(super) fn place(&self, span: Span) -> Option<Place> {
+    pub(super) fn location(&self, span: Span) -> Option<Location> {
         let (origin, text) = self.texts.get(span.source)?;
-        Some(Place::of(origin.clone(), text, span.start, span.end))
+        Some(Location::of(origin.clone(), text, span.start, span.end))
     }
 
     pub(super) fn slice(&self, span: Span) -> &str {
@@ -74,38 +76,38 @@ impl Sources {
     }
 }
 
-/// The file's tree, or what its syntax has wrong.
-pub(super) fn parse(text: &str) -> Result<Vec<Entry>, Vec<Problem>> {
-    let problem = |range: Range<usize>, message: String, help: Option<&str>| Problem {
-        place: Some(Place::of(Origin::File, text, range.start, range.end)),
+/// The tree of the file, or its syntax errors.
+pub(super) fn parse(text: &str) -> Result<Vec<Entry>, Vec<Diagnostic>> {
+    let diagnostic = |range: Range<usize>, message: String, help: Option<&str>| Diagnostic {
+        location: Some(Location::of(Origin::File, text, range.start, range.end)),
         message,
         help: help.map(str::to_owned),
     };
     if text.len() > TEXT_BYTES_MAX {
-        return Err(vec![problem(0..0, format!("the file is longer than {TEXT_BYTES_MAX} bytes"), None)]);
+        return Err(vec![diagnostic(0..0, format!("the file has more than {TEXT_BYTES_MAX} bytes"), None)]);
     }
     if let Some(at) = overlong_key(text) {
-        let message = format!("more than {KEY_PARTS_MAX} parts in a dotted name");
-        return Err(vec![problem(at..at, message, None)]);
+        let message = format!("the dotted key has more than {KEY_PARTS_MAX} parts");
+        return Err(vec![diagnostic(at..at, message, None)]);
     }
     let (table, errors) = DeTable::parse_recoverable(text);
     if errors.is_empty() {
         return Ok(entries(table.get_ref(), 0, 0, 0));
     }
-    let help = Some("this is TOML: text stands in quotes, tables in [brackets]");
+    let help = Some("the file is TOML: quote text, and write tables as [table]");
     Err(errors
         .iter()
-        .map(|e| problem(e.span().unwrap_or(0..0), e.message().trim().to_owned(), help))
+        .map(|e| diagnostic(e.span().unwrap_or(0..0), e.message().trim().to_owned(), help))
         .collect())
 }
 
-/// Where a run of `name.name.name…` has too many parts: the parser would recurse as deep.
+/// The offset at which a dotted key `name.name.name…` exceeds [`KEY_PARTS_MAX`].
 fn overlong_key(text: &str) -> Option<usize> {
     let mut parts = 0;
     for (at, c) in text.char_indices() {
         match c {
             '.' => parts += 1,
-            // Whatever ends a key ends the run; quotes and blanks may stand between the parts of one.
+            // The end of a key; quotes and blanks may separate its parts.
             '=' | ']' | '\n' | '[' | '{' | '}' | ',' => parts = 0,
             _ => {}
         }
@@ -125,7 +127,7 @@ fn entries(table: &DeTable<'_>, source: usize, shift: usize, depth: usize) -> Ve
             node: node(value, source, shift, depth + 1),
         })
         .collect();
-    // As written: the parser's table is in the order of the alphabet.
+    // In the order of the source: the parser's table is sorted by key.
     all.sort_by_key(|entry| entry.key_span);
     all
 }
@@ -153,7 +155,7 @@ fn shifted(range: Range<usize>, source: usize, shift: usize) -> Span {
     Span { source, start: range.start + shift, end: range.end + shift }
 }
 
-/// Lays one override over the tree.
+/// Applies one override to the tree.
 pub(super) fn apply(
     root: &mut Vec<Entry>,
     over: &Override,
@@ -163,12 +165,12 @@ pub(super) fn apply(
     let parts: Vec<&str> = over.path.split('.').map(str::trim).collect();
     if parts.iter().any(|part| part.is_empty()) || parts.len() > DEPTH_MAX {
         let help = "write a dotted path such as `crowd.size`".into();
-        return Err((path_span, format!("`{}` is not the path of a setting", over.path), help));
+        return Err((path_span, format!("`{}` is not a path", over.path), help));
     }
     set(root, &parts, override_node(over, source), path_span, false)
 }
 
-/// The override's value: TOML where it is TOML, otherwise the text as it stands.
+/// The value of the override: parsed as TOML, else as plain text.
 fn override_node(over: &Override, source: usize) -> Node {
     const PREFIX: &str = "v = ";
     let start = over.path.len() + " = ".len();
@@ -180,7 +182,7 @@ fn override_node(over: &Override, source: usize) -> Node {
     let document = format!("{PREFIX}{}", over.value);
     match DeTable::parse(&document) {
         Ok(table) => table.get_ref().iter().next().map_or(text, |(_, value)| {
-            // The value stands `start` into its own text and PREFIX into the document.
+            // Its span is relative to the document, which begins with PREFIX instead of the path.
             let mut value = node(value, source, start, 0);
             unshift(&mut value, PREFIX.len());
             value
@@ -207,7 +209,7 @@ fn unshift(node: &mut Node, by: usize) {
     }
 }
 
-/// Sets `parts` below `table`. Where one of several must be chosen (`is_choice`: ways of arriving), others go.
+/// Sets the value at path `parts` below `table`. With `is_choice` (kinds of arrival), it replaces all other keys.
 fn set(
     table: &mut Vec<Entry>,
     parts: &[&str],
@@ -237,9 +239,9 @@ fn set(
             let (item, rest) = choose(items, rest).ok_or_else(|| {
                 let (message, key) = match rest {
                     [name, key @ ..] if !key.is_empty() => {
-                        (format!("there is no `{name}` in `{first}`"), key)
+                        (format!("unknown {} `{name}`", kind_of(first)), key)
                     }
-                    key => (format!("there are several `{first}`, so one must be named"), key),
+                    key => (format!("`{first}` has several entries; the path must name one"), key),
                 };
                 let paths = names.iter().map(|name| format!("`{first}.{name}.{}`", key.join(".")));
                 (path_span, message, format!("write {}", paths.collect::<Vec<_>>().join(" or ")))
@@ -253,7 +255,7 @@ fn set(
                 }
             }
         }
-        // A short form (`stay = "30s"`) gives way to the table that the path means.
+        // The table that the path implies replaces a short form (`stay = "30s"`).
         scalar => {
             let mut inner = Vec::new();
             set(&mut inner, rest, value, path_span, false)?;
@@ -264,7 +266,12 @@ fn set(
     }
 }
 
-/// What each item of a list is called in a path: its `name`, or its index.
+/// What an entry of the list `key` is called in errors.
+fn kind_of(key: &str) -> &str {
+    if key == "crowd" { "cohort" } else { key }
+}
+
+/// The name of each item of a list in a path: its `name`, or its index.
 fn names(items: &[Node]) -> Vec<String> {
     let name = |node: &Node| match &node.value {
         Value::Table(entries) => entries.iter().find(|entry| entry.key == "name").and_then(|entry| {
@@ -276,7 +283,7 @@ fn names(items: &[Node]) -> Vec<String> {
     items.iter().enumerate().map(|(index, node)| name(node).unwrap_or_else(|| index.to_string())).collect()
 }
 
-/// The item of a list that a path means: by its `name`, by its index, or because it is the only one.
+/// The item of a list that a path refers to: by its `name`, by its index, or because it is the only one.
 fn choose<'n, 'p>(items: &'n mut [Node], parts: &'p [&'p str]) -> Option<(&'n mut Node, &'p [&'p str])> {
     let (first, rest) = parts.split_first()?;
     let is_named = |node: &Node| match &node.value {

@@ -1,4 +1,4 @@
-//! Reads the `[[watch]]` tables: whom to watch, by whom, what else to read, and when to profile.
+//! Reads the `[[watch]]` tables: the monitored processes, the agent, logs and endpoints, profiles.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -6,18 +6,20 @@ use std::time::Duration;
 use url::Url;
 
 use super::fields::{Fields, Reader};
-use super::tree::{Node, Value};
-use super::{is_text, nearest, place_of};
+use super::target::token;
+use super::tree::{Node, Span, Value};
+use crate::scenario::Scenario;
+use crate::suggestion::nearest;
 use crate::units;
 use crate::watch::{Agent, Moment, ProfileRequest, Watch, WatchTarget};
 
-/// More hosts than a page could show.
+/// Most `[[watch]]` tables.
 const WATCHES_MAX: usize = 16;
-/// Logs, endpoints, profiles and words of a command, each.
+/// Most entries of each list: logs, endpoints, profiles, words of a command.
 const LIST_MAX: usize = 64;
-/// Longer texts name nothing.
+/// The longest text.
 const TEXT_BYTES_MAX: usize = 4096;
-/// The fastest and the slowest reading.
+/// The shortest and the longest sampling interval.
 const EVERY: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(60));
 /// The shortest and the longest profile.
 const PROFILE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(300));
@@ -33,8 +35,8 @@ pub(super) fn watches<'t>(reader: &mut Reader, top: &mut Fields<'t>) -> Vec<Watc
         _ => (std::slice::from_ref(node), false),
     };
     if items.len() > WATCHES_MAX {
-        let message = format!("{} hosts to watch", items.len());
-        reader.fail(Some(node.span), message, format!("write at most {WATCHES_MAX} [[watch]] tables"));
+        let message = format!("`watch` has {} tables", items.len());
+        reader.fail(node.span, message, format!("write at most {WATCHES_MAX} [[watch]] tables"));
         return Vec::new();
     }
     let mut names = HashSet::new();
@@ -57,8 +59,8 @@ fn name(reader: &mut Reader, fields: &mut Fields<'_>, taken: &mut HashSet<String
     if is_short && taken.insert(name.clone()) {
         return Some(name);
     }
-    let message = "a name must be new and have 1 to 64 characters";
-    reader.fail(Some(node.span), message, "give each [[watch]] its own name, or none");
+    let message = format!("`{path}` must be unique and have 1 to 64 characters");
+    reader.fail(node.span, message, "give each [[watch]] its own name, or none");
     None
 }
 
@@ -66,11 +68,11 @@ fn watch(reader: &mut Reader, fields: &mut Fields<'_>, name: Option<String>) -> 
     let is_remote = fields.get("agent").is_some();
     let agent = agent(reader, fields);
     let target = if is_remote { by_agent(reader, fields) } else { watched(reader, fields) };
-    let every_place = place_of(fields.get("every"));
+    let every_span = fields.span_of("every");
     let every = reader.quantity(fields, "every", "1s", units::duration).unwrap_or(Watch::EVERY);
     if !(EVERY.0..=EVERY.1).contains(&every) {
         let message = format!("`{}` must be from 100 ms to 60 s", fields.path_of("every"));
-        reader.fail(every_place, message, "write every = \"1s\"");
+        reader.fail(every_span, message, "write every = \"1s\"");
     }
     Some(Watch {
         name,
@@ -85,19 +87,19 @@ fn watch(reader: &mut Reader, fields: &mut Fields<'_>, name: Option<String>) -> 
     })
 }
 
-/// What an agent watches and reads is its owner's to say: a run that could name files there could have them searched.
+/// The agent's own flags decide what it watches and reads: a run must not be able to make it read arbitrary files.
 fn by_agent(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<WatchTarget> {
     let owners = WatchTarget::KEYS.into_iter().chain(["every", "logs", "access_log", "metrics"]);
     let wrong = owners.filter_map(|key| fields.get(key).map(|node| (key, node.span))).next();
-    let Some((key, place)) = wrong else { return Some(WatchTarget::ByAgent) };
+    let Some((key, span)) = wrong else { return Some(WatchTarget::ByAgent) };
     let flag = match key {
         "command" => "`-- COMMAND`".to_owned(),
         "logs" => "`--log`".to_owned(),
         _ => format!("`--{}`", key.replace('_', "-")),
     };
-    let message = format!("`{}` is said to the agent, by whoever starts it", fields.path_of(key));
-    let help = format!("leave it out here, and give {flag} to `throng watch --listen`");
-    reader.fail(Some(place), message, help);
+    let message = format!("`{}` is a setting of the agent", fields.path_of(key));
+    let help = format!("remove it here, and give {flag} to `throng watch --listen`");
+    reader.fail(span, message, help);
     None
 }
 
@@ -105,13 +107,12 @@ fn watched(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<WatchTarget> 
     let present: Vec<(&'static str, &Node)> =
         WatchTarget::KEYS.into_iter().filter_map(|key| fields.get(key).map(|node| (key, node))).collect();
     let [(key, node)] = present.as_slice() else {
-        // A misspelt key is the better message.
+        // A misspelt key is reported as unknown.
         if !present.is_empty() || WatchTarget::KEYS.iter().all(|key| fields.lacks(key)) {
-            let place = present.get(1).map(|(_, node)| node.span).or(fields.span);
-            let message = format!("`{}` must name exactly one thing to watch", fields.path);
+            let span = present.get(1).map(|(_, node)| node.span).or(fields.span);
             let keys = WatchTarget::KEYS.join(", ");
-            let help = format!("write one of {keys} or agent, such as process = \"janus\"");
-            reader.fail(place, message, help);
+            let message = format!("`{}` must have exactly one of {keys} or agent", fields.path);
+            reader.fail(span, message, "write for example process = \"janus\"");
         }
         return None;
     };
@@ -119,20 +120,15 @@ fn watched(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<WatchTarget> 
     match *key {
         "pid" | "port" => {
             let most = if *key == "pid" { u64::from(i32::MAX.unsigned_abs()) } else { u64::from(u16::MAX) };
-            let number = reader.integer(fields, key, 1, most)?;
             match *key {
-                "pid" => u32::try_from(number).ok().map(WatchTarget::Pid),
-                _ => u16::try_from(number).ok().map(WatchTarget::Port),
+                "pid" => reader.integer(fields, key, 1, most).map(WatchTarget::Pid),
+                _ => reader.integer(fields, key, 1, most).map(WatchTarget::Port),
             }
         }
         "command" => {
             let words = texts(reader, fields, "command", "[\"/usr/sbin/nginx\", \"-g\", \"daemon off;\"]");
             if words.is_empty() && reader.is_clean() {
-                reader.fail(
-                    Some(node.span),
-                    format!("`{path}` is empty"),
-                    "write the program and its arguments",
-                );
+                reader.fail(node.span, format!("`{path}` is empty"), "write the program and its arguments");
             }
             (!words.is_empty()).then_some(WatchTarget::Command(words))
         }
@@ -145,7 +141,7 @@ fn named(reader: &mut Reader, key: &str, path: &str, node: &Node) -> Option<Watc
     let has_path = text.contains('/');
     let problem = match key {
         _ if text.is_empty() || text.len() > TEXT_BYTES_MAX || text.contains('\0') => {
-            Some(("names nothing", "write its name"))
+            Some(("is empty or too long", "write the name"))
         }
         "process" if has_path => Some(("is a path", "write the process's name, such as \"janus\"")),
         "unit" if has_path => Some(("is a path", "write the unit's name, such as \"nginx.service\"")),
@@ -156,7 +152,7 @@ fn named(reader: &mut Reader, key: &str, path: &str, node: &Node) -> Option<Watc
         _ => None,
     };
     if let Some((what, help)) = problem {
-        reader.fail(Some(node.span), format!("`{path}` {what}"), help);
+        reader.fail(node.span, format!("`{path}` {what}"), help);
         return None;
     }
     Some(match key {
@@ -166,22 +162,21 @@ fn named(reader: &mut Reader, key: &str, path: &str, node: &Node) -> Option<Watc
     })
 }
 
-/// The agent, `None` inside when the watch is local; `None` outside when it is wrong.
+/// The agent: the inner `None` for a local watch, the outer `None` for an error.
 #[expect(clippy::option_option, reason = "absent and wrong are different things")]
 fn agent(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<Option<Agent>> {
     const HELP: &str = "write agent = \"tls://HOST:PORT\", as `throng watch --listen` prints it";
     let (path, token_path) = (fields.path_of("agent"), fields.path_of("token"));
     let token_node = fields.get("token");
     let token = match token_node {
-        Some(node) => Some(super::token(reader, node, &token_path)?),
+        Some(node) => Some(token(reader, node, &token_path)?),
         None => None,
     };
-    let fingerprint_place = place_of(fields.get("fingerprint"));
+    let fingerprint_span = fields.span_of("fingerprint");
     let fingerprint = fingerprint(reader, fields)?;
     let Some(node) = fields.get("agent") else {
-        if let Some(place) = place_of(token_node).or(fingerprint_place) {
-            let message = "a token and a fingerprint are those of an agent, and there is none";
-            reader.fail(Some(place), message, HELP);
+        if let Some(span) = token_node.map(|node| node.span).or(fingerprint_span) {
+            reader.fail(span, "`token` and `fingerprint` have no effect without `agent`", HELP);
             return None;
         }
         return Some(None);
@@ -190,23 +185,23 @@ fn agent(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<Option<Agent>> 
     let parts = Url::parse(&text).ok().filter(|url| matches!(url.scheme(), "tls" | "tcp"));
     let address = parts.as_ref().and_then(|url| Some((url.host_str()?.to_owned(), url.port()?)));
     let (Some(url), Some((host, port))) = (&parts, address) else {
-        reader.fail(Some(node.span), format!("`{path}` is not an agent's address"), HELP);
+        reader.fail(node.span, format!("`{path}` is not an agent's address"), HELP);
         return None;
     };
     if !url.username().is_empty() || !matches!(url.path(), "" | "/") || url.query().is_some() {
-        reader.fail(Some(node.span), format!("`{path}` has more than a host and a port"), HELP);
+        reader.fail(node.span, format!("`{path}` has more than a host and a port"), HELP);
         return None;
     }
     let is_tls = url.scheme() == "tls";
     if !is_tls && !is_loopback(&host) {
-        let message = format!("`{path}` is not on this host, so it must be TLS");
-        reader.fail(Some(node.span), message, HELP);
+        let message = format!("`{path}` is not on loopback and must use TLS");
+        reader.fail(node.span, message, HELP);
         return None;
     }
     if is_tls && fingerprint.is_none() {
-        let message = format!("`{path}` makes its own certificate, so its fingerprint must be known");
+        let message = format!("`{path}` needs `fingerprint`: the agent's certificate is self-signed");
         let help = "write fingerprint = \"sha256:…\" as `throng watch --listen` prints it";
-        reader.fail(Some(node.span), message, help);
+        reader.fail(node.span, message, help);
         return None;
     }
     Some(Some(Agent { host, port, is_tls, token, fingerprint }))
@@ -217,7 +212,7 @@ fn is_loopback(host: &str) -> bool {
     host == "localhost" || bare.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-/// The digits of the fingerprint, `None` inside when there is none; `None` outside when it is wrong.
+/// The digits of the fingerprint: the inner `None` if there is none, the outer `None` for an error.
 #[expect(clippy::option_option, reason = "absent and wrong are different things")]
 fn fingerprint(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<Option<String>> {
     let path = fields.path_of("fingerprint");
@@ -230,7 +225,7 @@ fn fingerprint(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<Option<St
         return Some(Some(digits));
     }
     let message = format!("`{path}` is not a SHA-256 of {FINGERPRINT_DIGITS} hexadecimal digits");
-    reader.fail(Some(node.span), message, "copy it from what `throng watch --listen` prints");
+    reader.fail(node.span, message, "copy it from what `throng watch --listen` prints");
     None
 }
 
@@ -239,7 +234,7 @@ fn metrics(reader: &mut Reader, fields: &mut Fields<'_>) -> Vec<String> {
     let expected = "a list of URLs such as [\"http://127.0.0.1:9090/metrics\"]";
     let mut urls = Vec::new();
     for (text, node) in reader.texts(fields, "metrics", expected) {
-        // The part before `+` says what speaks there, as in a target's URL.
+        // The part before `+` names the kind of endpoint, as in a target's URL.
         let is_http = Url::parse(&text).is_ok_and(|url| {
             let scheme = url.scheme().rsplit('+').next().unwrap_or_default();
             matches!(scheme, "http" | "https" | "ws" | "wss")
@@ -247,8 +242,9 @@ fn metrics(reader: &mut Reader, fields: &mut Fields<'_>) -> Vec<String> {
         if is_http && text.len() <= TEXT_BYTES_MAX && urls.len() < LIST_MAX {
             urls.push(text);
         } else {
-            let message = format!("`{path}` holds what is no HTTP URL, or more than {LIST_MAX}");
-            reader.fail(Some(node.span), message, format!("write {expected}"));
+            let message =
+                format!("`{path}` has an entry that is not an HTTP URL, or more than {LIST_MAX} entries");
+            reader.fail(node.span, message, format!("write {expected}"));
         }
     }
     urls
@@ -259,8 +255,8 @@ fn texts(reader: &mut Reader, fields: &mut Fields<'_>, key: &'static str, exampl
     let mut texts = Vec::new();
     for (text, node) in reader.texts(fields, key, &format!("text or a list of texts such as {example}")) {
         if text.is_empty() || text.len() > TEXT_BYTES_MAX || text.contains('\0') || texts.len() >= LIST_MAX {
-            let message = format!("`{path}` holds an empty or overlong text, or more than {LIST_MAX}");
-            reader.fail(Some(node.span), message, format!("write {key} = {example}"));
+            let message = format!("`{path}` has an empty or overlong text, or more than {LIST_MAX} entries");
+            reader.fail(node.span, message, format!("write {key} = {example}"));
         } else {
             texts.push(text);
         }
@@ -273,7 +269,7 @@ fn text(reader: &mut Reader, fields: &mut Fields<'_>, key: &'static str, expecte
     let node = fields.get(key)?;
     let text = reader.text(node, &path, expected)?;
     if text.is_empty() || text.len() > TEXT_BYTES_MAX || text.contains('\0') {
-        reader.fail(Some(node.span), format!("`{path}` is empty or too long"), format!("write {expected}"));
+        reader.fail(node.span, format!("`{path}` is empty or too long"), format!("write {expected}"));
         return None;
     }
     Some(text)
@@ -290,38 +286,35 @@ fn profile(reader: &mut Reader, fields: &mut Fields<'_>) -> Vec<ProfileRequest> 
         _ => std::slice::from_ref(node),
     };
     if items.len() > LIST_MAX {
-        reader.fail(
-            Some(node.span),
-            format!("`{path}` asks for more than {LIST_MAX} profiles"),
-            "ask for fewer",
-        );
+        let message = format!("`{path}` has more than {LIST_MAX} profiles");
+        reader.fail(node.span, message, "remove some");
         return Vec::new();
     }
-    items.iter().filter_map(|item| profile_wish(reader, item, &path)).collect()
+    items.iter().filter_map(|item| profile_request(reader, item, &path)).collect()
 }
 
-fn profile_wish(reader: &mut Reader, node: &Node, path: &str) -> Option<ProfileRequest> {
-    if is_text(node) {
+fn profile_request(reader: &mut Reader, node: &Node, path: &str) -> Option<ProfileRequest> {
+    if matches!(node.value, Value::Text(_)) {
         let text = reader.text(node, path, PROFILE_EXAMPLE)?;
         let moment = moment(reader, node, path, &text)?;
         return Some(ProfileRequest { duration: moment.usual_duration(), moment });
     }
     let mut fields = reader.table(node, path, PROFILE_EXAMPLE)?;
     let at_node = fields.get("at");
-    let duration_place = place_of(fields.get("for")).or(Some(node.span));
+    let duration_span = fields.span_of("for").unwrap_or(node.span);
     let duration = reader.quantity(&mut fields, "for", "10s", units::duration);
     reader.finish(&fields);
     let Some(at_node) = at_node else {
         if fields.lacks("at") {
-            reader.fail(
-                Some(node.span),
-                format!("`{path}` does not say when"),
-                format!("write {PROFILE_EXAMPLE}"),
-            );
+            reader.fail(node.span, format!("`{path}.at` is missing"), format!("write {PROFILE_EXAMPLE}"));
         }
         return None;
     };
-    let at = reader.text(at_node, &format!("{path}.at"), "a time such as \"30s\", or a named moment")?;
+    let at = reader.text(
+        at_node,
+        &format!("{path}.at"),
+        "a time such as \"30s\", or one of \"baseline\", \"full\", \"fail\"",
+    )?;
     let moment = match units::duration(&at) {
         Ok(at) => Moment::At(at),
         Err(_) => moment(reader, at_node, &format!("{path}.at"), &at)?,
@@ -329,7 +322,7 @@ fn profile_wish(reader: &mut Reader, node: &Node, path: &str) -> Option<ProfileR
     let duration = duration.unwrap_or_else(|| moment.usual_duration());
     if !(PROFILE.0..=PROFILE.1).contains(&duration) {
         let message = format!("`{path}.for` must be from 1 s to 5 min");
-        reader.fail(duration_place, message, "write for = \"10s\"");
+        reader.fail(duration_span, message, "write for = \"10s\"");
         return None;
     }
     Some(ProfileRequest { moment, duration })
@@ -344,20 +337,20 @@ fn moment(reader: &mut Reader, node: &Node, path: &str, text: &str) -> Option<Mo
             None => format!("write {PROFILE_EXAMPLE}"),
         };
         let shown: String = text.chars().take(60).collect();
-        reader.fail(Some(node.span), format!("`{path}`: `{shown}` is no moment of a run"), help);
+        reader.fail(node.span, format!("`{path}`: unknown moment `{shown}`"), help);
     }
     named.map(|(_, moment)| moment)
 }
 
-/// A profile that begins when the run is over would never be taken.
-pub(super) fn check(reader: &mut Reader, watches: &[Watch], duration: Duration, place: Option<super::Span>) {
-    for wish in watches.iter().flat_map(|watch| &watch.profile) {
-        if let Moment::At(at) = wish.moment
-            && at >= duration
+/// A profile must begin before the end of the run.
+pub(super) fn check(reader: &mut Reader, scenario: &Scenario, span: Option<Span>) {
+    for request in scenario.watch.iter().flat_map(|watch| &watch.profile) {
+        if let Moment::At(at) = request.moment
+            && at >= scenario.run.duration
         {
             let message =
-                format!("a profile at {} begins after the run has ended", units::write_duration(at));
-            reader.fail(place, message, "take it earlier, or lengthen run.duration");
+                format!("a profile at {} would begin after the run has ended", units::write_duration(at));
+            reader.fail(span, message, "write an earlier time, or increase run.duration");
         }
     }
 }

@@ -64,38 +64,47 @@ fn moments_of_profiles_have_their_usual_length_unless_it_is_said() {
 }
 
 #[test]
-fn what_is_wrong_is_named_with_its_line_and_mend() {
+fn errors_have_their_line_and_help() {
     for (watch, line, message, help) in [
         ("[[watch]]\nproces = \"x\"", 6, "unknown key `proces`", "did you mean `process`?"),
-        ("[[watch]]\nname = \"x\"", 5, "exactly one thing to watch", "process = \"janus\""),
-        ("[[watch]]\npid = 1\nport = 2", 7, "exactly one thing to watch", ""),
+        ("[[watch]]\nname = \"x\"", 5, "must have exactly one of", "process = \"janus\""),
+        ("[[watch]]\npid = 1\nport = 2", 7, "must have exactly one of", ""),
         ("[[watch]]\nport = 0", 6, "from 1 to 65535", ""),
         ("[[watch]]\nport = 70000", 6, "from 1 to 65535", ""),
         ("[[watch]]\npid = \"x\"", 6, "whole number", ""),
         ("[[watch]]\nprocess = \"/usr/bin/janus\"", 6, "is a path", "such as \"janus\""),
         ("[[watch]]\ncgroup = \"x\"", 6, "is not a path", "/proc/PID/cgroup"),
         ("[[watch]]\ncommand = []", 6, "is empty", "program"),
-        ("[[watch]]\nprocess = \"\"", 6, "names nothing", ""),
+        ("[[watch]]\nprocess = \"\"", 6, "is empty or too long", ""),
         ("[[watch]]\npid = 1\nevery = \"1ms\"", 7, "from 100 ms to 60 s", "every = \"1s\""),
         ("[[watch]]\npid = 1\nevery = 1", 7, "text with a unit", ""),
-        ("[[watch]]\npid = 1\nmetrics = [\"ftp://x\"]", 7, "no HTTP URL", "http://"),
-        ("[[watch]]\npid = 1\nprofile = \"basline\"", 7, "no moment", "did you mean `baseline`?"),
-        ("[[watch]]\npid = 1\nprofile = { for = \"1s\" }", 7, "does not say when", "at = \"30s\""),
+        ("[[watch]]\npid = 1\nmetrics = [\"ftp://x\"]", 7, "not an HTTP URL", "http://"),
+        ("[[watch]]\npid = 1\nprofile = \"basline\"", 7, "unknown moment", "did you mean `baseline`?"),
+        (
+            "[[watch]]\npid = 1\nprofile = { for = \"1s\" }",
+            7,
+            "`watch.0.profile.at` is missing",
+            "at = \"30s\"",
+        ),
         ("[[watch]]\npid = 1\nprofile = { at = \"1s\", for = \"1h\" }", 7, "from 1 s to 5 min", ""),
         ("[[watch]]\npid = 1\nprofile = { at = \"2m\" }", 5, "after the run has ended", "run.duration"),
-        ("[[watch]]\npid = 1\ntoken = \"x\"", 7, "there is none", "tls://HOST:PORT"),
+        ("[[watch]]\npid = 1\ntoken = \"x\"", 7, "no effect without `agent`", "tls://HOST:PORT"),
         ("[[watch]]\nagent = \"10.0.0.1:1\"", 6, "not an agent's address", "tls://"),
         ("[[watch]]\nagent = \"tls://h\"", 6, "not an agent's address", "tls://"),
-        ("[[watch]]\nagent = \"tcp://10.0.0.1:1\"", 6, "must be TLS", ""),
-        ("[[watch]]\nagent = \"tls://10.0.0.1:1\"", 6, "fingerprint must be known", "sha256:"),
+        ("[[watch]]\nagent = \"tcp://10.0.0.1:1\"", 6, "must use TLS", ""),
+        ("[[watch]]\nagent = \"tls://10.0.0.1:1\"", 6, "needs `fingerprint`", "sha256:"),
         ("[[watch]]\npid = 1\nfingerprint = \"sha256:12\"", 7, "64 hexadecimal digits", ""),
-        ("[[watch]]\nname = \"a\"\npid = 1\n[[watch]]\nname = \"a\"\npid = 2", 9, "must be new", ""),
+        ("[[watch]]\nname = \"a\"\npid = 1\n[[watch]]\nname = \"a\"\npid = 2", 9, "must be unique", ""),
     ] {
         let error = read(watch).map(|_| ()).unwrap_err();
-        let problem = &error.problems[0];
-        assert!(problem.message.contains(message), "{watch}: {error}");
-        assert!(problem.help.as_deref().is_some_and(|text| text.contains(help)), "{watch}: {error}");
-        assert_eq!(problem.place.as_ref().map(|place| place.line), Some(line), "{watch}: {error}");
+        let diagnostic = &error.diagnostics[0];
+        assert!(diagnostic.message.contains(message), "{watch}: {error}");
+        assert!(diagnostic.help.as_deref().is_some_and(|text| text.contains(help)), "{watch}: {error}");
+        assert_eq!(
+            diagnostic.location.as_ref().map(|location| location.line),
+            Some(line),
+            "{watch}: {error}"
+        );
     }
 }
 
@@ -144,7 +153,7 @@ fn a_stored_endpoint_keeps_no_password() {
 }
 
 #[test]
-fn what_an_agent_reads_is_not_the_runs_to_say() {
+fn a_scenario_cannot_set_what_an_agent_reads() {
     for (key, flag) in [
         ("process = \"janus\"", "--process"),
         ("port = 8188", "--port"),
@@ -155,9 +164,9 @@ fn what_an_agent_reads_is_not_the_runs_to_say() {
         ("every = \"1s\"", "--every"),
     ] {
         let error = read(&format!("[[watch]]\nagent = \"tcp://127.0.0.1:7081\"\n{key}\n")).unwrap_err();
-        let problem = &error.problems[0];
-        assert!(problem.message.contains("is said to the agent"), "{key}: {error}");
-        assert!(problem.help.as_deref().is_some_and(|help| help.contains(flag)), "{key}: {error}");
+        let diagnostic = &error.diagnostics[0];
+        assert!(diagnostic.message.contains("is a setting of the agent"), "{key}: {error}");
+        assert!(diagnostic.help.as_deref().is_some_and(|help| help.contains(flag)), "{key}: {error}");
     }
 }
 
@@ -168,7 +177,7 @@ fn the_plan_says_what_is_watched() {
         .plan();
     assert!(
         plan.describe().contains(
-            "watch       sfu: process janus on this host, each 1.00 s, logs /l, a profile at full for 10.00 s\n"
+            "watch       sfu: process janus on this host, every 1.00 s, logs /l, a profile at full for 10.00 s\n"
         ),
         "{}",
         plan.describe()

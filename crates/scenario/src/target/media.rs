@@ -1,30 +1,29 @@
-//! How media finds its way: over which ways it may come, and whom participants ask for their address as it is seen from
-//! outside.
+//! ICE settings of a target: the transport policy and the STUN server.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
 use url::{Host, Url};
 
-/// Over which ways media may come.
+/// The ICE candidates that may be used (W3C `RTCConfiguration.iceTransportPolicy`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum IceTransportPolicy {
-    /// Directly, or through a relay that the server announces: ICE chooses, as in a browser.
+    /// All candidates: ICE chooses between the direct path and a relay that the server announces.
     #[default]
     All,
-    /// Only through a relay (TURN), as in a browser with `iceTransportPolicy: "relay"`.
+    /// The relay (TURN) alone.
     Relay,
 }
 
 impl IceTransportPolicy {
-    /// What a scenario may write.
+    /// The names in a scenario.
     pub(crate) const NAMES: [&'static str; 2] = ["all", "relay"];
 
     pub(crate) fn from_name(name: &str) -> Option<Self> {
-        [Self::All, Self::Relay].into_iter().find(|transport| transport.name() == name)
+        [Self::All, Self::Relay].into_iter().find(|policy| policy.name() == name)
     }
 
-    /// What a scenario writes.
+    /// Its name in a scenario.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -34,19 +33,19 @@ impl IceTransportPolicy {
     }
 }
 
-/// Where STUN servers listen (RFC 8489 section 18.6).
+/// The default port of STUN (RFC 8489 section 18.6).
 const STUN_PORT: u16 = 3478;
 
-/// A STUN server (RFC 8489), as a `stun:` URI (RFC 7064) says.
+/// A STUN server (RFC 8489), from a `stun:` URI (RFC 7064).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StunServer {
-    /// An address, IPv6 without its brackets, or a name in small letters.
+    /// An IP address, IPv6 without brackets, or a name in lower case.
     host: String,
     port: u16,
 }
 
 impl StunServer {
-    /// Reads `stun:HOST[:PORT]`; `None` for what is none.
+    /// Parses `stun:HOST[:PORT]`.
     #[must_use]
     pub fn parse(uri: &str) -> Option<Self> {
         let (scheme, place) = uri.split_once(':')?;
@@ -62,15 +61,15 @@ impl StunServer {
         (is_stun && !host.is_empty() && port != 0).then_some(Self { host, port })
     }
 
-    /// Its address: the literal one, or at `host`, the address of the target's host, when it is named.
+    /// Its address: its IP address, or `host`, the address of the target's host, for a name.
     #[must_use]
     pub fn address(&self, host: Option<IpAddr>) -> Option<SocketAddr> {
         let ip = self.literal().or(host)?;
         Some(SocketAddr::new(ip.to_canonical(), self.port))
     }
 
-    /// Whether its address is known when that of the host of `target` is: participants resolve no names.
-    pub(crate) fn is_known_beside(&self, target: &Url) -> bool {
+    /// Whether its address is known once the host of `target` is resolved: participants do not resolve names.
+    pub(crate) fn is_resolved_with(&self, target: &Url) -> bool {
         self.literal().is_some()
             || target.host_str().is_some_and(|host| host.eq_ignore_ascii_case(&self.host))
     }

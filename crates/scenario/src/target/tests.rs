@@ -135,3 +135,16 @@ fn who_asks_ovenmediaengine_for_its_relay_means_to_use_it() {
         assert_eq!(target(text).ice_transport_policy, transport, "{text}");
     }
 }
+
+#[test]
+fn rooms_are_numbered_on_from_the_urls_own() {
+    for (url, first, third) in [
+        ("janus+ws://h:8188/videoroom/1234", "1234", "1236"),
+        ("janus+ws://h:8188/videoroom/lesson", "lesson", "lesson-3"),
+        ("livekit+ws://h:7880/meeting", "meeting", "meeting-3"),
+    ] {
+        let target = Target::parse(url).unwrap();
+        let shown = |place| Target { endpoint: target.endpoint.in_room(place), ..target.clone() }.display();
+        assert!(shown(0).ends_with(first) && shown(2).ends_with(third), "{} {}", shown(0), shown(2));
+    }
+}

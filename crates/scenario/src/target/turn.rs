@@ -95,7 +95,7 @@ impl TurnUri {
     }
 
     /// Whether its address is known when that of the host of `target` is: participants resolve no names.
-    pub(crate) fn is_known_beside(&self, target: &Url) -> bool {
+    pub(crate) fn is_resolved_with(&self, target: &Url) -> bool {
         match &self.host {
             TurnHost::Ip(_) => true,
             TurnHost::Name(name) => target.host_str().is_some_and(|host| host.eq_ignore_ascii_case(name)),

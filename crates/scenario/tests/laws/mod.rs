@@ -30,13 +30,13 @@ pub(crate) fn scenario(bytes: &[u8]) {
     match Scenario::parse_with(file, &overrides) {
         Ok(scenario) => scenario_again(&scenario),
         Err(error) => {
-            assert!(!error.problems.is_empty());
-            for problem in &error.problems {
-                assert!(!problem.message.is_empty());
-                let Some(place) = &problem.place else { continue };
-                assert!(place.width >= 1 && place.column >= 1);
-                match &place.origin {
-                    Origin::File => assert!((1..=file.lines().count().max(1) + 1).contains(&place.line)),
+            assert!(!error.diagnostics.is_empty());
+            for diagnostic in &error.diagnostics {
+                assert!(!diagnostic.message.is_empty());
+                let Some(location) = &diagnostic.location else { continue };
+                assert!(location.width >= 1 && location.column >= 1);
+                match &location.origin {
+                    Origin::File => assert!((1..=file.lines().count().max(1) + 1).contains(&location.line)),
                     Origin::Override(words) => assert!(words.starts_with("--set ")),
                 }
             }
@@ -100,7 +100,7 @@ pub(crate) fn target(bytes: &[u8]) {
                     .any(|word| key.to_ascii_lowercase().contains(word));
                 let is_name = value.len() <= 64 && value.chars().all(|c| c.is_ascii_graphic());
                 // What is between braces is a name, which the example that is read again has filled in.
-                let is_filled_in = target.names.is_some() && value.contains('…');
+                let is_filled_in = target.template.is_some() && value.contains('…');
                 assert!(value == "…" || is_filled_in || (!is_secret && is_name), "{shown}");
             }
         }

@@ -1,4 +1,4 @@
-//! What names in a URL come to, where they may stand, and that nothing shown of such a URL holds a secret.
+//! The values of variables, where they are allowed, and that no displayed URL contains a secret.
 
 use super::*;
 use crate::target::{Endpoint, JanusId, Target};
@@ -7,8 +7,8 @@ fn target(text: &str) -> Target {
     Target::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
-fn whose(number: u32) -> Whose<'static> {
-    Whose { number, stream: number % 3, room: 1, cohort: "front row", random: Some(0xabc) }
+fn values(number: u32) -> UrlValues<'static> {
+    UrlValues { number, stream: number % 3, room: 1, cohort: "front row", random: Some(0xabc) }
 }
 
 #[test]
@@ -24,9 +24,9 @@ fn each_participant_has_a_url_of_its_own() {
         ("ws://h:3333/app/{n}{n}", "ws://h:3333/app/77"),
         ("whep+http://h/plain", "http://h/plain"),
     ] {
-        assert_eq!(target(text).endpoint_of(&whose(7)).url().as_str(), expect, "{text}");
+        assert_eq!(target(text).endpoint_of(&values(7)).url().as_str(), expect, "{text}");
     }
-    let room = |text: &str| match target(text).endpoint_of(&whose(7)) {
+    let room = |text: &str| match target(text).endpoint_of(&values(7)) {
         Endpoint::JanusVideoRoom { room, .. } => room,
         Endpoint::Janus { mountpoint, .. } => mountpoint,
         Endpoint::LiveKit { room, .. } => JanusId::Text(room),
@@ -41,7 +41,7 @@ fn each_participant_has_a_url_of_its_own() {
 }
 
 #[test]
-fn names_stand_in_path_and_query_alone_and_unknown_ones_say_which_there_are() {
+fn variables_are_allowed_in_path_and_query_only_and_unknown_ones_list_the_known_ones() {
     for (text, expect) in [
         ("whep+http://{n}/x", "scheme, host or port"),
         ("whep+http://h{n}.example/x", "scheme, host or port"),
@@ -50,12 +50,12 @@ fn names_stand_in_path_and_query_alone_and_unknown_ones_say_which_there_are() {
         ("whep+http:///{n}/x", "scheme, host or port"),
         ("whep+http://\\{n}/x", "scheme, host or port"),
         ("whe{n}+http://h/x", "scheme, host or port"),
-        ("whep+http://h/{nr}", "`{nr}` is no name"),
+        ("whep+http://h/{nr}", "unknown variable `{nr}`"),
         ("whep+http://h/{strean}", "did you mean {stream}?"),
         ("whep+http://h/{N}", "write {n} (the participant's number"),
-        ("whep+http://h/x?a={", "begins no name"),
+        ("whep+http://h/x?a={", "does not belong to a variable"),
         ("whep+http://h/x?a=}", "%7B or %7D"),
-        ("whep+http://h/{{n}}", "begins no name"),
+        ("whep+http://h/{{n}}", "does not belong to a variable"),
     ] {
         let error = Target::parse(text).expect_err(text).to_string();
         assert!(error.contains(expect), "{text}: {error}");
@@ -63,7 +63,7 @@ fn names_stand_in_path_and_query_alone_and_unknown_ones_say_which_there_are() {
 }
 
 #[test]
-fn what_is_shown_keeps_names_and_no_secret_and_reads_back() {
+fn a_displayed_url_keeps_its_variables_and_no_secret_and_parses_again() {
     for (text, expect) in [
         ("whip+http://h/a{n}", "whip+http://h/a{n}"),
         (
@@ -77,9 +77,10 @@ fn what_is_shown_keeps_names_and_no_secret_and_reads_back() {
         let target = target(text);
         assert_eq!(target.display(), expect);
         assert_eq!(Target::parse(expect).map(|again| again.display()).as_deref(), Ok(expect));
-        assert!(!format!("{:?}", target.names).contains("hunter2"));
+        assert!(!format!("{:?}", target.template).contains("hunter2"));
     }
-    let shown = target("whep+http://h/{n}?id=x{n}&r={random}").shown_of(&Whose { random: None, ..whose(7) });
+    let shown =
+        target("whep+http://h/{n}?id=x{n}&r={random}").shown_of(&UrlValues { random: None, ..values(7) });
     assert_eq!(shown.as_deref(), Some("whep+http://h/7?id=x7&r={random}"));
-    assert_eq!(target("whep+http://h/x").shown_of(&whose(7)), None);
+    assert_eq!(target("whep+http://h/x").shown_of(&values(7)), None);
 }

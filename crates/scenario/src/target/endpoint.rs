@@ -1,0 +1,407 @@
+//! Target URLs: which server and which protocol.
+
+use std::fmt;
+
+use url::Url;
+
+use crate::secret::{HIDDEN, Secret, may_be_shown};
+use crate::url_template::UrlTemplateError;
+
+/// The signalling protocols that a target URL can name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Protocol {
+    /// OvenMediaEngine's WebSocket signalling: `ws(s)://HOST:3333/APP/STREAM[/PLAYLIST]`.
+    OvenMediaEngine,
+    /// Janus Streaming plugin over WebSocket: `janus+ws(s)://HOST:8188/streaming/ID`.
+    Janus,
+    /// Janus VideoRoom plugin over WebSocket: `janus+ws(s)://HOST:8188/videoroom/ROOM`.
+    JanusVideoRoom,
+    /// LiveKit: `livekit+ws(s)://HOST:7880/ROOM`.
+    LiveKit,
+    /// WebRTC-HTTP egress protocol: `whep+http(s)://…`.
+    Whep,
+    /// WebRTC-HTTP ingestion protocol (RFC 9725): `whip+http(s)://…`.
+    Whip,
+}
+
+impl Protocol {
+    /// The name for people.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Protocol::OvenMediaEngine => "OvenMediaEngine",
+            Protocol::Janus => "Janus Streaming",
+            Protocol::JanusVideoRoom => "Janus VideoRoom",
+            Protocol::LiveKit => "LiveKit",
+            Protocol::Whep => "WHEP",
+            Protocol::Whip => "WHIP",
+        }
+    }
+}
+
+/// The address of the target, with what its protocol needs besides the URL.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Endpoint {
+    /// OvenMediaEngine.
+    OvenMediaEngine {
+        /// `ws:` or `wss:`, with application, stream and perhaps playlist in its path; the query as written.
+        url: Url,
+    },
+    /// Janus Streaming.
+    Janus {
+        /// `ws:` or `wss:` of the Janus WebSocket transport; path `/` unless `?path=` says otherwise.
+        url: Url,
+        /// The mountpoint.
+        mountpoint: JanusId,
+        /// The mountpoint's PIN, from `?pin=`.
+        pin: Option<Secret>,
+    },
+    /// Janus VideoRoom: a conference, whose participants send and receive.
+    JanusVideoRoom {
+        /// `ws:` or `wss:` of the Janus WebSocket transport; path `/` unless `?path=` says otherwise.
+        url: Url,
+        /// The room to join.
+        room: JanusId,
+        /// The room's PIN, from `?pin=`.
+        pin: Option<Secret>,
+    },
+    /// LiveKit: a conference, whose participants send and receive.
+    LiveKit {
+        /// `ws:` or `wss:` of the signalling endpoint: path `/rtc`, below `?path=` where that is given; other query
+        /// parameters as written.
+        url: Url,
+        /// The room to join.
+        room: String,
+    },
+    /// WHEP.
+    Whep {
+        /// `http:` or `https:`, as written after `whep+`.
+        url: Url,
+    },
+    /// WHIP: participants only send.
+    Whip {
+        /// `http:` or `https:`, as written after `whip+`.
+        url: Url,
+    },
+}
+
+/// The id of a Janus Streaming mountpoint or of a VideoRoom. Janus uses numbers unless it is configured with `string_ids`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum JanusId {
+    /// The usual numeric id.
+    Number(u64),
+    /// The id of a Janus with `string_ids = true`.
+    Text(String),
+}
+
+impl fmt::Display for JanusId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            JanusId::Number(id) => id.fmt(f),
+            JanusId::Text(id) => id.fmt(f),
+        }
+    }
+}
+
+/// Why a target URL is not valid, with a hint.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TargetError {
+    /// Not a URL.
+    #[error("`{text}` is not a URL ({why}); write for example `whep+http://127.0.0.1:7080/whep`")]
+    NotUrl {
+        /// The text, secrets redacted.
+        text: String,
+        /// The URL parser's error.
+        why: String,
+    },
+    /// The scheme is not one of a supported protocol.
+    #[error("unknown scheme `{scheme}`; {help}")]
+    Scheme {
+        /// The scheme.
+        scheme: String,
+        /// What to write.
+        help: String,
+    },
+    /// The path is incomplete.
+    #[error("{protocol} requires {needs}: write for example `{example}`")]
+    Path {
+        /// The protocol.
+        protocol: &'static str,
+        /// What is missing.
+        needs: &'static str,
+        /// A URL that would do.
+        example: &'static str,
+    },
+    /// A variable is unknown, or where none is allowed.
+    #[error(transparent)]
+    Template(#[from] UrlTemplateError),
+}
+
+/// The URL of a Janus target in a scenario.
+fn janus_url(url: &Url, plugin: &str, id: &JanusId, has_pin: bool) -> String {
+    let mut base = url.clone();
+    base.set_path(plugin);
+    base.set_query(None);
+    // An id may contain characters that end a path segment, so the URL type escapes it.
+    if let Ok(mut segments) = base.path_segments_mut() {
+        segments.push(&id.to_string());
+    }
+    let mut queries = Vec::new();
+    if url.path() != "/" {
+        queries.push(format!("path={}", url.path()));
+    }
+    if has_pin {
+        queries.push(format!("pin={HIDDEN}"));
+    }
+    let query = if queries.is_empty() { String::new() } else { format!("?{}", queries.join("&")) };
+    format!("janus+{}{query}", without_secrets(&base))
+}
+
+/// The path of a LiveKit server's signalling endpoint, below its prefix.
+const LIVEKIT_PATH: &str = "/rtc";
+
+/// The URL of a LiveKit target in a scenario.
+fn livekit_url(url: &Url, room: &str) -> String {
+    let mut base = url.clone();
+    base.set_path("/");
+    if let Ok(mut segments) = base.path_segments_mut() {
+        segments.clear().push(room);
+    }
+    let text = format!("livekit+{}", without_secrets(&base));
+    match url.path().strip_suffix(LIVEKIT_PATH) {
+        None | Some("") => text,
+        Some(prefix) => format!("{text}{}path={prefix}", if text.contains('?') { '&' } else { '?' }),
+    }
+}
+
+/// A parameter of a query, its value redacted if it may be a secret.
+fn shown_pair(pair: &str) -> String {
+    match pair.split_once('=') {
+        Some(_) if may_be_shown(pair) => pair.to_owned(),
+        Some((name, _)) => format!("{name}={HIDDEN}"),
+        // A value without a name.
+        None => HIDDEN.to_owned(),
+    }
+}
+
+/// `url` as text, with user info and values of query parameters redacted that may be secrets.
+fn without_secrets(url: &Url) -> String {
+    let mut shown = url.clone();
+    // These do not fail: URLs of these schemes may have user info.
+    let _ = shown.set_username("");
+    let _ = shown.set_password(None);
+    shown.set_query(None);
+    shown.set_fragment(None);
+    let queries = match url.query() {
+        // Literally, so that it parses as the same URL.
+        Some(query) if query.split('&').all(may_be_shown) => vec![query.to_owned()],
+        Some(query) => query.split('&').filter(|pair| !pair.is_empty()).map(shown_pair).collect(),
+        None => Vec::new(),
+    };
+    let user = if url.username().is_empty() && url.password().is_none() { "" } else { "…@" };
+    let text = shown.as_str().replacen("://", &format!("://{user}"), 1);
+    if queries.is_empty() { text } else { format!("{text}?{}", queries.join("&")) }
+}
+
+impl Endpoint {
+    /// The same server with another room: 0 is that of the URL. Numbers count on from it, names become `NAME-2`, `NAME-3` and
+    /// so on. Endpoints without rooms stay the same.
+    #[must_use]
+    pub fn in_room(&self, index: u32) -> Self {
+        let named = |name: &str| match index {
+            0 => name.to_owned(),
+            _ => format!("{name}-{}", u64::from(index) + 1),
+        };
+        let mut endpoint = self.clone();
+        match &mut endpoint {
+            Self::JanusVideoRoom { room: JanusId::Number(id), .. } => {
+                *id = id.saturating_add(u64::from(index));
+            }
+            Self::JanusVideoRoom { room: JanusId::Text(name), .. } | Self::LiveKit { room: name, .. } => {
+                *name = named(name);
+            }
+            _ => {}
+        }
+        endpoint
+    }
+
+    /// The URL as in the scenario, secrets redacted.
+    pub(crate) fn display(&self) -> String {
+        match self {
+            Self::OvenMediaEngine { url } => without_secrets(url),
+            Self::Whep { url } => format!("whep+{}", without_secrets(url)),
+            Self::Whip { url } => format!("whip+{}", without_secrets(url)),
+            Self::LiveKit { url, room } => livekit_url(url, room),
+            Self::Janus { url, mountpoint, pin } => janus_url(url, "/streaming", mountpoint, pin.is_some()),
+            Self::JanusVideoRoom { url, room, pin } => janus_url(url, "/videoroom", room, pin.is_some()),
+        }
+    }
+
+    /// Host and port.
+    pub(crate) fn host_and_port(&self) -> (String, u16) {
+        let url = self.url();
+        (url.host_str().unwrap_or_default().to_owned(), url.port_or_known_default().unwrap_or(0))
+    }
+
+    /// The protocol.
+    pub(crate) fn protocol(&self) -> Protocol {
+        match self {
+            Self::OvenMediaEngine { .. } => Protocol::OvenMediaEngine,
+            Self::Janus { .. } => Protocol::Janus,
+            Self::JanusVideoRoom { .. } => Protocol::JanusVideoRoom,
+            Self::LiveKit { .. } => Protocol::LiveKit,
+            Self::Whep { .. } => Protocol::Whep,
+            Self::Whip { .. } => Protocol::Whip,
+        }
+    }
+
+    /// Whether the URL asks OvenMediaEngine for its relay, which is TURN over TCP: `tcp` until 0.20, `relay` since 0.21.
+    pub(crate) fn asks_for_relay(&self) -> bool {
+        let Self::OvenMediaEngine { url } = self else { return false };
+        url.query_pairs().any(|(key, value)| {
+            key == "transport" && ["tcp", "relay"].contains(&&*value.to_ascii_lowercase())
+        })
+    }
+
+    /// The URL that is connected to (`ws`, `wss`, `http`, `https`).
+    #[must_use]
+    pub fn url(&self) -> &Url {
+        match self {
+            Self::OvenMediaEngine { url }
+            | Self::Janus { url, .. }
+            | Self::JanusVideoRoom { url, .. }
+            | Self::LiveKit { url, .. }
+            | Self::Whep { url }
+            | Self::Whip { url } => url,
+        }
+    }
+
+    pub(crate) fn parse(text: &str) -> Result<Self, TargetError> {
+        let text = text.trim();
+        let Some((scheme, _)) = text.split_once("://") else {
+            return Err(TargetError::NotUrl {
+                text: before_secrets(text),
+                why: "it has no `scheme://`".into(),
+            });
+        };
+        let scheme = scheme.to_ascii_lowercase();
+        // The URL standard knows the hosts of ws and http only, so the prefix goes before parsing.
+        let plain = |prefix: &str| {
+            let rest = text.get(prefix.len()..).unwrap_or_default();
+            Url::parse(rest)
+                .map_err(|why| TargetError::NotUrl { text: before_secrets(text), why: why.to_string() })
+        };
+        match scheme.as_str() {
+            "ws" | "wss" => Self::oven(plain("")?),
+            "janus+ws" | "janus+wss" => Self::janus(&plain("janus+")?),
+            "livekit+ws" | "livekit+wss" => Self::livekit(&plain("livekit+")?),
+            "whep+http" | "whep+https" => Ok(Self::Whep { url: plain("whep+")? }),
+            "whip+http" | "whip+https" => Ok(Self::Whip { url: plain("whip+")? }),
+            _ => Err(TargetError::Scheme { help: mend_for(&scheme, text), scheme }),
+        }
+    }
+
+    fn oven(url: Url) -> Result<Self, TargetError> {
+        let segments = url.path_segments().map_or(0, |parts| parts.filter(|part| !part.is_empty()).count());
+        match segments {
+            2 | 3 => Ok(Self::OvenMediaEngine { url }),
+            _ => Err(TargetError::Path {
+                protocol: Protocol::OvenMediaEngine.name(),
+                needs: "application and stream in the path (Janus URLs begin with `janus+ws://`)",
+                example: "ws://127.0.0.1:3333/app/stream",
+            }),
+        }
+    }
+
+    fn livekit(written: &Url) -> Result<Self, TargetError> {
+        let parts: Vec<&str> = written.path_segments().map(Iterator::collect).unwrap_or_default();
+        let room = match parts.as_slice() {
+            [room] | [room, ""] if !room.is_empty() => decoded(room),
+            _ => None,
+        };
+        let room = room.ok_or(TargetError::Path {
+            protocol: Protocol::LiveKit.name(),
+            needs: "the room in the path, `/ROOM` (for a server below a prefix add `?path=/PREFIX`)",
+            example: "livekit+ws://127.0.0.1:7880/lesson",
+        })?;
+        let pairs: Vec<_> = written.query_pairs().into_owned().collect();
+        let prefix = pairs.iter().find(|(key, _)| key == "path").map_or("", |(_, value)| value.as_str());
+        let mut url = written.clone();
+        url.set_path(&format!("{}{LIVEKIT_PATH}", prefix.trim_end_matches('/')));
+        url.set_fragment(None);
+        url.set_query(None);
+        let further: Vec<_> = pairs.iter().filter(|(key, _)| key != "path").collect();
+        if !further.is_empty() {
+            url.query_pairs_mut().extend_pairs(further);
+        }
+        Ok(Self::LiveKit { url, room })
+    }
+
+    fn janus(written: &Url) -> Result<Self, TargetError> {
+        let wrong = || TargetError::Path {
+            protocol: "Janus",
+            needs: "a mountpoint or a room in the path, `/streaming/ID` or `/videoroom/ID`",
+            example: "janus+ws://127.0.0.1:8188/streaming/1",
+        };
+        let parts: Vec<&str> = written.path_segments().map(Iterator::collect).unwrap_or_default();
+        let (plugin, id) = match parts.as_slice() {
+            [plugin @ ("streaming" | "videoroom"), id] | [plugin @ ("streaming" | "videoroom"), id, ""]
+                if !id.is_empty() =>
+            {
+                (*plugin, decoded(id).ok_or_else(wrong)?)
+            }
+            _ => return Err(wrong()),
+        };
+        let id = id.parse().map_or(JanusId::Text(id), JanusId::Number);
+        let parameter =
+            |name| written.query_pairs().find(|(key, _)| key == name).map(|(_, value)| value.into_owned());
+        let mut url = written.clone();
+        url.set_path(&parameter("path").unwrap_or_default());
+        url.set_query(None);
+        url.set_fragment(None);
+        let pin = parameter("pin").map(Secret::new);
+        Ok(match plugin {
+            "videoroom" => Self::JanusVideoRoom { url, room: id, pin },
+            _ => Self::Janus { url, mountpoint: id, pin },
+        })
+    }
+}
+
+/// A path segment, percent-decoded.
+fn decoded(part: &str) -> Option<String> {
+    // Form decoding handles %XX as the URL standard does; `+` and `&` are literal in a path.
+    let escaped = format!("id={}", part.replace('+', "%2B").replace('&', "%26"));
+    url::form_urlencoded::parse(escaped.as_bytes()).next().map(|(_, value)| value.into_owned())
+}
+
+/// What to write in place of an unknown scheme.
+fn mend_for(scheme: &str, text: &str) -> String {
+    let shown = before_secrets(text);
+    match scheme {
+        "http" | "https" => format!("for WHEP write `whep+{shown}`, to publish by WHIP `whip+{shown}`"),
+        "janus+http" | "janus+https" => {
+            "throng connects to Janus by WebSocket: write `janus+ws://HOST:8188/streaming/ID`".into()
+        }
+        "whep" | "wheps" => "write `whep+http://…` or `whep+https://…`".into(),
+        "whip" | "whips" => "write `whip+http://…` or `whip+https://…`".into(),
+        "livekit" | "livekits" => "write `livekit+ws://HOST:7880/ROOM` or `livekit+wss://…`".into(),
+        "janus" => "write `janus+ws://HOST:8188/streaming/ID` or `janus+wss://…`".into(),
+        "ome" | "oven" => "write `ws://HOST:3333/APP/STREAM` or `wss://…`".into(),
+        _ => "write `ws://…` for OvenMediaEngine, `janus+ws://…` for Janus, `livekit+ws://…` for LiveKit, \
+              `whep+http://…` for WHEP, `whip+http://…` for WHIP"
+            .into(),
+    }
+}
+
+/// The part of a URL-like text before its query, without user info, cut to a line's length.
+fn before_secrets(text: &str) -> String {
+    let head = text.split(['?', '#']).next().unwrap_or_default();
+    let head = match head.split_once("://") {
+        Some((scheme, rest)) => match rest.split_once('@') {
+            Some((_, host)) => format!("{scheme}://{HIDDEN}@{host}"),
+            None => head.to_owned(),
+        },
+        None => head.to_owned(),
+    };
+    head.chars().take(120).collect()
+}
