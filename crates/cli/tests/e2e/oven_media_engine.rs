@@ -12,6 +12,7 @@ use throng_sim::ome::{Behaviour, Server};
 
 use crate::throng::{Ran, Running, figure, run};
 
+mod keys;
 mod peer;
 use peer::{FPS, Manner, Peer};
 

@@ -16,9 +16,10 @@ use str0m::{Candidate, Event, Input, Output, Rtc, RtcConfig};
 use throng_media::container::{annexb, ogg::OggReader};
 use throng_media::rtcp::{Report, RtcpWriter, SenderInfo};
 use throng_media::rtp::{NtpTime, PacketKind, classify};
-use throng_protocol::webrtc::crypto::{self, KeySlot};
 use throng_protocol::webrtc::srtp::Sealer;
 use throng_sim::ome::MediaPeer;
+
+use super::keys::{self, Slot};
 
 static H264: &[u8] = include_bytes!("../../../../media/clips/card-360p.h264");
 static OPUS: &[u8] = include_bytes!("../../../../media/clips/tone.opus.ogg");
@@ -64,7 +65,7 @@ const REPORT_EVERY: Duration = Duration::from_secs(1);
 /// A sender that has offered.
 pub(crate) struct Peer {
     socket: UdpSocket,
-    offered: Option<(Rtc, SdpPendingOffer, [Mid; 2], KeySlot)>,
+    offered: Option<(Rtc, SdpPendingOffer, [Mid; 2], Slot)>,
     manner: Manner,
     trickled: Option<Sender<String>>,
     gone: Arc<AtomicBool>,
@@ -87,10 +88,7 @@ impl Peer {
 impl MediaPeer for Peer {
     fn offer(&mut self) -> String {
         let configuration = RtcConfig::new().clear_codecs().enable_h264(true).enable_opus(true, false);
-        let shared = crypto::shared().unwrap();
-        let configuration = configuration.set_ice_lite(true).set_dtls_cert(shared.certificate.clone());
-        let configuration = configuration.set_crypto_provider(shared.provider.clone());
-        let (mut rtc, keys) = crypto::with_key_slot(|| configuration.build(Instant::now()));
+        let (mut rtc, keys) = keys::build(configuration.set_ice_lite(true));
         let mut change = rtc.sdp_api();
         let mids = [MediaKind::Video, MediaKind::Audio]
             .map(|kind| change.add_media(kind, Direction::SendOnly, Some("card".into()), None, None));
@@ -152,7 +150,7 @@ struct Show {
     rtc: Rtc,
     mids: [Mid; 2],
     candidates: Receiver<String>,
-    keys: KeySlot,
+    keys: Slot,
     /// Where reports in media time go, and with which keys.
     reporter: Option<(Sealer, SocketAddr)>,
     ready_at: Instant,
@@ -204,9 +202,8 @@ impl Show {
 
     /// Sends a report of each stream: so far into the media, so many ticks of its clock.
     fn report(&mut self, clips: &[Clip; 2]) {
-        if let (None, Some(to)) = (&self.reporter, self.to)
-            && let Some(keys) = self.keys.take()
-        {
+        let keys = self.keys.lock().unwrap().take();
+        if let (None, Some(keys), Some(to)) = (&self.reporter, keys, self.to) {
             self.reporter = Some((keys.sealer().unwrap(), to));
         }
         for ((clip, number), mid) in clips.iter().zip(self.played).zip(self.mids) {
