@@ -80,7 +80,7 @@ pub struct Agreement {
     /// Browser less virtual.
     pub difference: Option<f64>,
     /// The largest difference, of either sign, that noise explains; `null` where the two differ by nature, or too little was
-    /// seen.
+    /// compared.
     #[serde(default)]
     pub bound: Option<f64>,
     /// The difference is beyond the bound.
@@ -168,21 +168,22 @@ pub(crate) fn summarise(run: &RunData, warm_up_s: f64) -> Option<CanarySummary> 
     }
     let (times, starved) = (Times::of(run, warm_up_s), starved(&run.canary.seconds));
     let is_conference = !run.sent.is_empty();
-    let Compared { seen, seconds, left_out, can_tell } = Compared::of(run, &times, &starved);
+    let Compared { rows, seconds, left_out, is_enough } = Compared::of(run, &times, &starved);
     let (mut browser, mut virtual_) = (Side::default(), Side::default());
-    let both = seen.iter().filter(|row| seconds.contains(&row.second));
+    let both = rows.iter().filter(|row| seconds.contains(&row.second));
     both.for_each(|row| browser.add_browser(row, is_conference));
     let series = run.series.iter().filter(is_video).filter(|row| seconds.contains(&row.second));
     series.for_each(|row| virtual_.add_virtual(row));
     let mut agreement = agreement(run, &browser, &virtual_);
-    if can_tell {
+    if is_enough {
         let second = |row: &&ParticipantRow| row.intended_at.0.div_euclid(1_000_000);
         let joins = run.participants.iter().filter(|row| seconds.contains(&second(row))).count() as u64;
         agreement.iter_mut().for_each(|row| row.judge(&browser, &virtual_, joins));
     }
-    let mut reasons: Vec<String> = agreement.iter().filter(|row| row.disputed).map(judgement::said).collect();
+    let mut reasons: Vec<String> =
+        agreement.iter().filter(|row| row.disputed).map(judgement::sentence).collect();
     reasons.extend(judgement::failed(run, &times, &starved));
-    let judgement = match (reasons.is_empty(), can_tell) {
+    let judgement = match (reasons.is_empty(), is_enough) {
         (false, _) => CanaryJudgement::Disputed,
         (true, true) => CanaryJudgement::Agrees,
         (true, false) => {
@@ -190,7 +191,7 @@ pub(crate) fn summarise(run: &RunData, warm_up_s: f64) -> Option<CanarySummary> 
             CanaryJudgement::CannotTell
         }
     };
-    let sum = |of: fn(&CanarySecondRow) -> u64| seen.iter().map(|row| of(row)).sum::<u64>() as f64;
+    let sum = |of: fn(&CanarySecondRow) -> u64| rows.iter().map(|row| of(row)).sum::<u64>() as f64;
     let (decoded, dropped) = (sum(|row| row.frames_decoded), sum(|row| row.frames_dropped));
     let emitted = sum(|row| row.jitter_buffer_emitted);
     let ratio = |of: f64, all: f64| (all > 0.0).then(|| of / all);
@@ -216,12 +217,12 @@ fn is_video(row: &&SeriesRow) -> bool {
 
 /// The seconds in which browsers and virtual viewers both played: by these they are compared.
 struct Compared<'a> {
-    seen: Vec<&'a CanarySecondRow>,
+    rows: Vec<&'a CanarySecondRow>,
     seconds: BTreeSet<i64>,
     /// Seconds that were left out because a browser had no CPU in them.
     left_out: usize,
     /// Whether enough are left to judge by. What is too little is shown all the same, with what was left out.
-    can_tell: bool,
+    is_enough: bool,
 }
 
 impl<'a> Compared<'a> {
@@ -244,9 +245,9 @@ impl<'a> Compared<'a> {
         let had_cpu = |row: &&&CanarySecondRow| !starved.contains(&(row.browser, row.second));
         let fit: Vec<&CanarySecondRow> = played.iter().filter(had_cpu).copied().collect();
         let left_out = seconds_of(&played).len() - seconds_of(&fit).len();
-        let can_tell = seconds_of(&fit).len() >= SECONDS_MIN;
-        let seen = if can_tell { fit } else { played };
-        Self { seconds: seconds_of(&seen), seen, left_out, can_tell }
+        let is_enough = seconds_of(&fit).len() >= SECONDS_MIN;
+        let rows = if is_enough { fit } else { played };
+        Self { seconds: seconds_of(&rows), rows, left_out, is_enough }
     }
 }
 

@@ -8,10 +8,10 @@ use crate::health::{self, Share};
 use crate::summary::Summary;
 
 /// Fills in the bottleneck and the demand of a user.
-pub(crate) fn explain(told: Explanation, summary: &mut Summary) {
-    (summary.demand, summary.join_cost) = (told.demand, told.joins);
-    summary.other_processes_cpu = told.other_processes_cpu;
-    let found = told.bottleneck;
+pub(crate) fn explain(explanation: Explanation, summary: &mut Summary) {
+    (summary.demand, summary.join_cost) = (explanation.demand, explanation.joins);
+    summary.other_processes_cpu = explanation.other_processes_cpu;
+    let found = explanation.bottleneck;
     // Nothing is said about the server then.
     let is_invalid = health::share(summary) == Share::All;
     summary.bottleneck = match found.verdict {

@@ -145,26 +145,26 @@ pub(crate) fn lines(decoded: &[Decoded]) -> Vec<String> {
 }
 
 fn line(track: &Decoded) -> String {
-    let mut said = format!("viewer {}", track.participant);
+    let mut line = format!("viewer {}", track.participant);
     if let Some(from) = &track.from {
-        let _ = write!(said, " from {from}");
+        let _ = write!(line, " from {from}");
     }
-    let _ = write!(said, ": {} {}x{}", track.codec, track.width, track.height);
+    let _ = write!(line, ": {} {}x{}", track.codec, track.width, track.height);
     if let Some(fps) = track.fps {
         let meter = track.fps_meter.map_or_else(String::new, |meter| format!(" (meter {meter:.1})"));
-        let _ = write!(said, ", {fps:.1} fps seen{meter}");
+        let _ = write!(line, ", {fps:.1} fps decoded{meter}");
     }
-    let _ = write!(said, ", {} freezes (meter {})", track.freezes, track.freezes_meter);
+    let _ = write!(line, ", {} freezes (meter {})", track.freezes, track.freezes_meter);
     if let Some(delay) = track.glass_delay_ms_p50 {
-        let _ = write!(said, ", capture to picture p50 {}", duration_ms(delay));
+        let _ = write!(line, ", capture to picture p50 {}", duration_ms(delay));
     }
     if track.numbers_read > 0 {
-        let _ = write!(said, ", card {} next, {} skipped", track.numbers_next, track.numbers_skipped);
+        let _ = write!(line, ", card {} next, {} skipped", track.numbers_next, track.numbers_skipped);
     }
     if let Some(ssim) = track.ssim_mean {
-        let _ = write!(said, ", SSIM {ssim:.4}");
+        let _ = write!(line, ", SSIM {ssim:.4}");
     }
-    said
+    line
 }
 
 #[cfg(test)]
@@ -228,7 +228,7 @@ mod tests {
         assert_eq!((track.ssim_min, track.frozen_ms), (Some(0.7), 400.0));
         assert!((track.ssim_mean.unwrap() - 0.99).abs() < 1e-9);
         let words = text::summary(&summary);
-        assert!(words.contains("viewer 0: VP8 426x240, 30.0 fps seen (meter"), "{words}");
+        assert!(words.contains("viewer 0: VP8 426x240, 30.0 fps decoded (meter"), "{words}");
         let page = crate::html::render(&run, &summary);
         assert!(page.contains("<h2>Decoded</h2>") && page.contains("426 × 240"));
         let none = summarise(&example::healthy(5, 10), &[], Duration::ZERO);

@@ -55,7 +55,7 @@ fn everybody_played_or_was_judged(summary: &Summary) -> bool {
 
 /// The answer in one sentence.
 pub(crate) fn headline(summary: &Summary) -> String {
-    let said = match summary.outcome {
+    let sentence = match summary.outcome {
         _ if summary.capacity.is_some() => {
             let capacity = summary.capacity.as_ref();
             let statement = capacity.map(|capacity| capacity.statement.as_str()).unwrap_or_default();
@@ -78,19 +78,19 @@ pub(crate) fn headline(summary: &Summary) -> String {
         RunOutcome::Disputed if summary.objectives.iter().all(|objective| objective.met) => played(summary),
         RunOutcome::Disputed => missed(summary),
     };
-    let said = match &summary.canary {
+    let sentence = match &summary.canary {
         Some(canary) if summary.outcome == RunOutcome::Disputed => {
             let because = canary.reasons.join("; ");
-            format!("Disputed by a browser: {because}; the crowd alone: {}", going_on(&said))
+            format!("Disputed by a browser: {because}; the crowd alone: {}", going_on(&sentence))
         }
-        _ => said,
+        _ => sentence,
     };
-    if summary.partial { format!("Partial: {}", going_on(&said)) } else { said }
+    if summary.partial { format!("Partial: {}", going_on(&sentence)) } else { sentence }
 }
 
 /// A sentence after a colon.
-fn going_on(said: &str) -> String {
-    let mut letters = said.chars();
+fn going_on(sentence: &str) -> String {
+    let mut letters = sentence.chars();
     letters.next().map(|first| first.to_lowercase().chain(letters).collect()).unwrap_or_default()
 }
 
@@ -137,12 +137,12 @@ fn played(summary: &Summary) -> String {
         return published(crowd, sent, &duration);
     }
     // Beside viewers in one run.
-    let who = RoleCounts::of(summary);
-    let publishers = match who.publishers {
+    let roles = RoleCounts::of(summary);
+    let publishers = match roles.publishers {
         0 => String::new(),
         publishers => format!("{} sent, ", role_counts::count(publishers, "publisher")),
     };
-    let viewers = role_counts::count(who.viewers, "viewer");
+    let viewers = role_counts::count(roles.viewers, "viewer");
     let loss = summary.video.loss_ratio.unwrap_or(0.0).max(summary.audio.loss_ratio.unwrap_or(0.0));
     // A track that never arrived is lost entirely; and a run with a bottleneck was not clean.
     let clean = crowd.failed == 0
@@ -152,7 +152,7 @@ fn played(summary: &Summary) -> String {
         && summary.video.freeze_ratio.unwrap_or(0.0) < 0.001;
     let how = if clean { "cleanly " } else { "" };
     let missing: String = summary.media().iter().filter_map(|(name, media)| missing(name, media)).collect();
-    if crowd.playing == who.viewers && crowd.connected == crowd.intended && crowd.failed == 0 {
+    if crowd.playing == roles.viewers && crowd.connected == crowd.intended && crowd.failed == 0 {
         return format!("{publishers}{viewers} played {how}for {duration}{missing}");
     }
     let failed = match crowd.failed {
@@ -228,15 +228,15 @@ mod tests {
     fn waiting_for_goodbyes_is_no_playing() {
         let mut run = example::healthy(10, 20);
         run.ended_at = Some(RunTime(22_100_000));
-        let said = |run: &_| summarise(run, &[], Duration::ZERO).headline;
-        assert_eq!(said(&run), "10 viewers played cleanly for 20 s");
+        let sentence = |run: &_| summarise(run, &[], Duration::ZERO).headline;
+        assert_eq!(sentence(&run), "10 viewers played cleanly for 20 s");
         let (at, kind) = (RunTime(20_000_000), "leave_unanswered".to_owned());
         run.events.push(EventRow { at, participant: None, kind, count: 1, detail: String::new() });
         assert_eq!(
-            said(&run),
+            sentence(&run),
             "10 viewers played cleanly for 20 s, and 2 s waited for goodbyes that were not answered"
         );
         run.ended_at = Some(RunTime(8_000_000));
-        assert_eq!(said(&run), "10 viewers played cleanly for 8 s", "it was ended before its time");
+        assert_eq!(sentence(&run), "10 viewers played cleanly for 8 s", "it was ended before its time");
     }
 }

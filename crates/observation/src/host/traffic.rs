@@ -43,9 +43,9 @@ mod tests {
 
     /// A host whose series each have one value from second 0 to 10.
     /// Metric, labels, value.
-    type Told<'a> = (&'a str, &'a [(&'a str, &'a str)], f64);
+    type Constant<'a> = (&'a str, &'a [(&'a str, &'a str)], f64);
 
-    fn told(series: &[Told<'_>]) -> Option<AccountedTraffic> {
+    fn traffic(series: &[Constant<'_>]) -> Option<AccountedTraffic> {
         let mut host = HostData::default();
         for (number, (metric, labels, value)) in (0..).zip(series) {
             let id = SeriesId(number);
@@ -61,19 +61,19 @@ mod tests {
 
     #[test]
     fn what_no_account_tells_of_is_unexplained() {
-        let told = told(&[
+        let traffic = traffic(&[
             ("nic.tx_bytes", &[("interface", "eth0")], 59e6 / 8.0),
             ("access.bytes", &[("uri_group", "chat")], 30e6 / 8.0),
             ("access.bytes", &[("uri_group", "video")], 3e6 / 8.0),
         ]);
-        let told = told.unwrap();
-        assert!((told.sent_bytes - 59e6 / 8.0 * 10.0).abs() < 1.0, "{told:?}");
-        assert!((told.unaccounted_share().unwrap() - 26.0 / 59.0).abs() < 1e-9);
+        let traffic = traffic.unwrap();
+        assert!((traffic.sent_bytes - 59e6 / 8.0 * 10.0).abs() < 1.0, "{traffic:?}");
+        assert!((traffic.unaccounted_share().unwrap() - 26.0 / 59.0).abs() < 1e-9);
     }
 
     #[test]
     fn bytes_that_pass_several_interfaces_were_sent_once() {
-        let sent = |series: &[Told<'_>]| told(series).map(|told| told.sent_bytes);
+        let sent = |series: &[Constant<'_>]| traffic(series).map(|traffic| traffic.sent_bytes);
         // A container's bytes pass its own interface, the end of it on the host, the bridge and the card.
         let host = sent(&[
             ("nic.tx_bytes", &[("interface", "lo")], 40.0),
@@ -101,8 +101,8 @@ mod tests {
 
     #[test]
     fn an_account_larger_than_the_card_leaves_nothing_unexplained() {
-        let told = AccountedTraffic { sent_bytes: 10.0, accounted_bytes: 11.0 };
-        assert_eq!(told.unaccounted_share(), Some(0.0));
+        let traffic = AccountedTraffic { sent_bytes: 10.0, accounted_bytes: 11.0 };
+        assert_eq!(traffic.unaccounted_share(), Some(0.0));
         assert_eq!(AccountedTraffic { sent_bytes: 0.0, accounted_bytes: 0.0 }.unaccounted_share(), None);
     }
 }

@@ -144,7 +144,7 @@ pub(super) fn bound(figure: &str, browser: &Side, virtual_: &Side, joins: u64) -
 }
 
 /// How `row` is disputed, in words.
-pub(super) fn said(row: &Agreement) -> String {
+pub(super) fn sentence(row: &Agreement) -> String {
     let name = row.name();
     format!("{name} {} in a browser, {} in the crowd", row.shown(row.browser), row.shown(row.virtual_))
 }

@@ -214,7 +214,7 @@ impl Sums {
 
     /// What the payload of this second comes to when everybody gets what they want. A room's streams stay in it.
     fn due_payload_bps(&self, roles: &[Role], kind: MediaKind) -> f64 {
-        let whom = |role: &Role| if kind == MediaKind::Video { role.video } else { role.audio };
+        let policy = |role: &Role| if kind == MediaKind::Video { role.video } else { role.audio };
         let mut by_room: BTreeMap<u32, (u32, f64)> = BTreeMap::new();
         for ((cohort, _), (bytes, tracks)) in self.payload.iter().filter(|((_, of), _)| *of == kind) {
             let room = roles.get(usize::from(cohort.0)).map_or(0, |role| role.room);
@@ -228,9 +228,9 @@ impl Sums {
             let own = self.payload.get(&(*cohort, kind)).filter(|(_, tracks)| *tracks > 0);
             let own_bits = own.map_or(0.0, |(bytes, tracks)| *bytes as f64 * 8.0 / f64::from(*tracks));
             let others = u64::from(senders) - u64::from(own.is_some()).min(u64::from(senders));
-            let each = match whom(role) {
+            let each = match policy(role) {
                 SubscribePolicy::All => bits - own_bits,
-                whom => (bits - own_bits) / others.max(1) as f64 * whom.count_of(others) as f64,
+                policy => (bits - own_bits) / others.max(1) as f64 * policy.count_of(others) as f64,
             };
             Some(each * f64::from(*count))
         });

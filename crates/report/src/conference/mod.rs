@@ -119,7 +119,7 @@ impl<'a> Matrix<'a> {
         let planned = PlannedStays::of(run);
         let (knows_roles, knows_plan) = (roles.is_some(), planned.is_some());
         let member = |row: &'a ParticipantRow| {
-            let there = Stay::seen(run, row);
+            let there = Stay::observed(run, row);
             let planned = planned.as_ref().map(|planned| planned.stay(row));
             let role = roles.as_ref().and_then(|roles| roles.get(usize::from(row.cohort.0))).cloned();
             (there.is_some() || planned.is_some()).then(|| Member {
@@ -162,8 +162,8 @@ impl<'a> Matrix<'a> {
                     (MediaKind::Video, publish.has_video(), to.role.video),
                     (MediaKind::Audio, publish.audio, to.role.audio),
                 ];
-                for (kind, is_sent, whom) in kinds {
-                    if is_sent && whom == SubscribePolicy::All {
+                for (kind, is_sent, policy) in kinds {
+                    if is_sent && policy == SubscribePolicy::All {
                         self.cells.insert((kind, from.row.participant, to.row.participant), cell);
                     }
                 }
@@ -176,7 +176,7 @@ impl<'a> Matrix<'a> {
             .members
             .iter()
             .filter_map(|member| {
-                let all = |whom| whom == SubscribePolicy::All;
+                let all = |policy| policy == SubscribePolicy::All;
                 let told = (member.there?.from, all(member.role.video), all(member.role.audio));
                 Some((member.row.participant, told))
             })

@@ -16,7 +16,7 @@ pub(super) struct Stay {
 
 impl Stay {
     /// From its connection to its end; `None` when it never connected.
-    pub(super) fn seen(run: &RunData, row: &ParticipantRow) -> Option<Self> {
+    pub(super) fn observed(run: &RunData, row: &ParticipantRow) -> Option<Self> {
         let from = *row.reached.get(&Phase::DtlsConnected)?;
         let planned_end = RunTime(run.info.planned_duration_us);
         Some(Self { from, until: row.ended_at.or(run.ended_at).unwrap_or(planned_end) })

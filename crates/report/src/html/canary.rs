@@ -48,7 +48,7 @@ pub(crate) fn render(summary: &Summary) -> String {
 }
 
 fn sentence(canary: &CanarySummary) -> String {
-    let mut said = format!(
+    let mut text = format!(
         "{} of {} browsers showed video. Media figures are those of the same {} s on both sides, by the same \
          definitions; a packet is lost as browsers count it: a repeat on an RTX stream takes nothing back, one on the stream's \
          own SSRC does.",
@@ -56,16 +56,16 @@ fn sentence(canary: &CanarySummary) -> String {
         canary.browsers.len(),
         canary.seconds
     );
-    let _ = write!(said, " Agreement: {}.", escape(&canary.verdict()));
+    let _ = write!(text, " Agreement: {}.", escape(&canary.verdict()));
     if let Some(cores) = canary.cpu_cores {
-        said.push_str(&format!(" The browsers used {cores:.2} cores of the generator's machine."));
+        text.push_str(&format!(" The browsers used {cores:.2} cores of the generator's machine."));
     }
     let ms = [
         ("A frame waited in their jitter buffers for", canary.jitter_buffer_ms),
         ("Decoding a frame took", canary.decode_ms),
     ];
     for (what, ms) in ms.into_iter().filter_map(|(what, ms)| Some((what, ms?))) {
-        said.push_str(&format!(" {what} {} in the mean.", duration_ms(ms)));
+        text.push_str(&format!(" {what} {} in the mean.", duration_ms(ms)));
     }
-    said
+    text
 }

@@ -34,9 +34,9 @@ pub(crate) fn render(summary: &Summary) -> String {
     let heads = [
         "track",
         "picture",
-        "fps: seen / meter",
-        "freezes: seen / meter",
-        "frozen: seen / meter",
+        "fps: decoded / meter",
+        "freezes: decoded / meter",
+        "frozen: decoded / meter",
         "p50 from capture: to picture / to last packet (meter)",
         "last packet to picture p95",
         "card: next / again / skipped",

@@ -159,14 +159,14 @@ fn received(summary: &Summary) -> Vec<Figure> {
 
 fn generator(summary: &Summary) -> Figure {
     let (health, one) = (&summary.generator, RoleCounts::of(summary).one());
-    let said = match health::share(summary) {
+    let state = match health::share(summary) {
         Share::None => "not the limit",
         Share::LeftOut => "at times the limit",
         Share::All => "was the limit",
     };
     let cpu = known(health.cpu_ms_per_participant_s, |ms| format!("{ms:.2}"));
     let rss = known(health.rss_bytes_per_participant, bytes);
-    ("generator", said.into(), format!("{cpu} CPU ms a {one}-second, {rss} a {one}"))
+    ("generator", state.into(), format!("{cpu} CPU ms a {one}-second, {rss} a {one}"))
 }
 
 /// `2026-11-21 00:04 UTC` (days to a date after Howard Hinnant's `civil_from_days`).

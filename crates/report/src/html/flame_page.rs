@@ -112,7 +112,7 @@ fn comparison(before: &Profile, after: &Profile) -> String {
     if counts.iter().any(|count| *count < SAMPLES_MIN) {
         let [before, after] = counts;
         return format!(
-            "<p class=\"over\">What changed between these moments is not told: {before} samples before and {after} \
+            "<p class=\"over\">The change between these moments is not shown: {before} samples before and {after} \
              after are too few. A server that does nothing gives none.</p>"
         );
     }

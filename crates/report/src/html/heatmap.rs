@@ -59,7 +59,7 @@ impl Heatmap<'_> {
             "<figure class=\"chart heat\"><h3>{} <small>{}</small></h3><div class=\"legend\">{legend}</div>\
              <svg viewBox=\"0 0 {side} {side}\" role=\"img\" aria-label=\"{}\" shape-rendering=\"crispEdges\">\
              <rect class=\"h-none\" width=\"{side}\" height=\"{side}\"/>{drawn}</svg>\
-             <figcaption>Down: who sends, {first} to {end}. Across: who receives, {first} to {end}.{blocks}</figcaption></figure>",
+             <figcaption>Rows: senders, {first} to {end}. Columns: receivers, {first} to {end}.{blocks}</figcaption></figure>",
             escape(self.title),
             escape(self.unit),
             escape(self.title),

@@ -182,7 +182,7 @@ mod tests {
         crate::conference::tests::fail_to_join(&mut short, 20);
         let short = self::page(&short);
         assert!(short.contains("<b>380 of 600 planned pictures</b> played (20 of 25 connected)"));
-        assert!(short.contains("who sends, 0 to 24") && short.contains("class=\"h-never\""));
+        assert!(short.contains("senders, 0 to 24") && short.contains("class=\"h-never\""));
     }
 
     #[test]

@@ -79,7 +79,7 @@ fn failures(summary: &Summary) -> String {
         out.push_str(&bar(reason, *count as f64 / most, &count.to_string(), 2));
     }
     out.push_str("</div>");
-    let who = RoleCounts::of(summary);
+    let roles = RoleCounts::of(summary);
     let rows: Vec<_> = summary
         .failure_examples
         .iter()
@@ -87,11 +87,11 @@ fn failures(summary: &Summary) -> String {
             vec![
                 e.reason.clone(),
                 e.count.to_string(),
-                format!("{} {}: {}", who.one(), e.participant, e.detail),
+                format!("{} {}: {}", roles.one(), e.participant, e.detail),
             ]
         })
         .collect();
-    out.push_str(&table(&["reason", who.many(), "for example"], &rows));
+    out.push_str(&table(&["reason", roles.many(), "for example"], &rows));
     out
 }
 

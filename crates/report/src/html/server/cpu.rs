@@ -107,7 +107,7 @@ pub(super) fn hottest(charts: &ServerCharts<'_>) -> String {
     if busy.is_empty() {
         return String::new();
     }
-    let (mut is_any_known, mut told) = (false, std::collections::BTreeSet::new());
+    let (mut is_any_known, mut shown) = (false, std::collections::BTreeSet::new());
     let rows: Vec<Vec<String>> = busy
         .iter()
         .take(THREADS_MAX)
@@ -115,7 +115,7 @@ pub(super) fn hottest(charts: &ServerCharts<'_>) -> String {
             let known = charts.knowledge.thread(thread.process, thread.name);
             is_any_known |= known.is_some();
             // The work of a kind of threads is shown once.
-            let known = known.filter(|_| told.insert(charts.knowledge.group(thread.process, thread.name)));
+            let known = known.filter(|_| shown.insert(charts.knowledge.group(thread.process, thread.name)));
             vec![
                 thread.name.to_owned(),
                 thread.tid.to_owned(),

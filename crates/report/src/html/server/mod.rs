@@ -219,13 +219,13 @@ fn watcher(host: &Host<'_>) -> String {
             rows.push(vec![name.clone(), value.clone()]);
         }
     }
-    let said = |kind: HostEventKind| {
+    let events = |kind: HostEventKind| {
         host.events_of(kind)
             .take(30)
             .map(|event| vec![format!("{:.1} s", event.at.as_secs_f64()), event.detail.clone()])
     };
     let mut out = String::new();
-    let unreadable: Vec<_> = said(HostEventKind::Unreadable).collect();
+    let unreadable: Vec<_> = events(HostEventKind::Unreadable).collect();
     if !unreadable.is_empty() {
         out += &format!(
             "<h3>What could not be read</h3>{}",
@@ -240,7 +240,7 @@ fn watcher(host: &Host<'_>) -> String {
         HostEventKind::Mark,
     ]
     .into_iter()
-    .flat_map(said)
+    .flat_map(events)
     .collect();
     out += &format!(
         "<details><summary>The watcher, the host and its settings</summary>{}{}</details>",
