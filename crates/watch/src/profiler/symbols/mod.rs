@@ -39,7 +39,7 @@ pub(crate) fn name(places: &[CodeLocation], tracked: &mut TrackedProcesses) -> N
             CodeLocation::Kernel(address) => kernel.push(address),
             CodeLocation::Image { image, offset } => files.entry(image).or_default().push(offset),
             CodeLocation::Anonymous { process, address } => {
-                anonymous.entry(process).or_default().push(address)
+                anonymous.entry(process).or_default().push(address);
             }
             CodeLocation::Unknown => {}
         }
