@@ -1,6 +1,6 @@
-//! The producers' half of the protocol: claim a place, commit or abort it, evict the oldest to make room.
+//! The producers' half of the protocol: claim a position, commit or abort it, evict the oldest frame to make room.
 //!
-//! Lock-free: a claim is one compare-and-swap on `reserve` that only fails when a rival's succeeded.
+//! Lock-free: a claim is one compare-and-swap on `reserve` that only fails when another producer's succeeded.
 
 use crate::drop_reason::DropReason;
 use crate::layout::ROWS;
@@ -8,10 +8,10 @@ use crate::memory::Memory;
 use crate::packed::{Position, SlotState, StateWord};
 use crate::sync::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
-/// What a producer remembers between claims, so as to leave the consumer's cache line alone while there is room.
+/// Copies of the two positions that a producer keeps between claims, to stay off the consumer's cache line while there is room.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CachedPositions {
-    /// `reserve` as this producer left it. As long as it stands so, `release` can only have grown since.
+    /// `reserve` as this producer left it. While it is unchanged, `release` can only have grown since.
     reserve: Position,
     release: Position,
 }
@@ -23,7 +23,7 @@ impl CachedPositions {
     }
 }
 
-/// What a try to claim came to.
+/// Result of one attempt to claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ClaimAttempt {
     Claimed(Position),
@@ -32,18 +32,18 @@ pub(crate) enum ClaimAttempt {
     Corrupt(&'static str),
 }
 
-/// What a try to evict came to.
+/// Result of one attempt to evict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Eviction {
-    /// Something became free, or somebody else made progress: try to claim again.
+    /// Space became free, or another process made progress: try to claim again.
     Progress,
-    /// The oldest is in the consumer's hands, or a producer still writes it: no room can be made.
+    /// The consumer holds the oldest frame, or a producer still writes it: no room can be made.
     Held,
     /// There is nothing to evict.
     Empty,
 }
 
-/// What a producer says about a frame when it commits.
+/// Metadata of a frame, written at its commit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Descriptor {
     pub(crate) len: u32,
@@ -55,23 +55,28 @@ pub(crate) struct Descriptor {
     pub(crate) user_data: u64,
 }
 
-/// Takes the next place of `units`, if there is room.
+/// Claims the next position with `units` of payload, if there is room.
 #[inline(always)]
-pub(crate) fn try_claim(memory: &Memory, seen: &mut CachedPositions, owner: u16, units: u32) -> ClaimAttempt {
+pub(crate) fn try_claim(
+    memory: &Memory,
+    cached: &mut CachedPositions,
+    owner: u16,
+    units: u32,
+) -> ClaimAttempt {
     let control = memory.control();
     let geometry = memory.geometry();
     loop {
-        // Acquire: `release` as read below is at least what the one who moved `reserve` there had seen.
+        // Acquire: `release` as read below is at least as new as it was for the producer that moved `reserve` there.
         let reserve = Position::unpack(control.reserve.0.load(Acquire));
-        let refresh = reserve != seen.reserve;
+        let refresh = reserve != cached.reserve;
         if refresh {
-            // Rivals claimed meanwhile, so what was seen may be any age. SYNC POINT with `advance_release`: what the consumer
+            // Other producers claimed meanwhile, so the cached copy may be of any age. SYNC POINT with `advance_release`: what the consumer
             // read of the old payload happens before what is written over it.
-            seen.release = Position::unpack(control.release.0.load(Acquire));
-            seen.reserve = reserve;
+            cached.release = Position::unpack(control.release.0.load(Acquire));
+            cached.reserve = reserve;
         }
-        let slots_used = reserve.sequence.wrapping_sub(seen.release.sequence);
-        let units_used = reserve.unit.wrapping_sub(seen.release.unit);
+        let slots_used = reserve.sequence.wrapping_sub(cached.release.sequence);
+        let units_used = reserve.unit.wrapping_sub(cached.release.unit);
         if slots_used > geometry.slots || units_used > geometry.units() {
             // `release` was read after `reserve` and may have overtaken it.
             if Position::unpack(control.reserve.0.load(Acquire)) != reserve {
@@ -82,21 +87,21 @@ pub(crate) fn try_claim(memory: &Memory, seen: &mut CachedPositions, owner: u16,
         if slots_used == geometry.slots || units_used > geometry.units() - units {
             if !refresh {
                 let release = Position::unpack(control.release.0.load(Acquire));
-                if release != seen.release {
-                    seen.release = release;
+                if release != cached.release {
+                    cached.release = release;
                     continue;
                 }
             }
             return ClaimAttempt::Full;
         }
         let next = reserve.after(units);
-        // SYNC POINT with `cursor::abandonment`: while this stands, a place that nobody owns may be about to be ours.
+        // SYNC POINT with `cursor::abandonment`: while this is set, an unowned position may be about to become ours.
         let claiming = &memory.rows()[usize::from(owner) % ROWS].claiming;
         claiming.store(1, Relaxed);
         let won =
             control.reserve.0.compare_exchange_weak(reserve.pack(), next.pack(), AcqRel, Relaxed).is_ok();
         if won {
-            seen.reserve = next;
+            cached.reserve = next;
             mark_claimed(memory, reserve, owner, units);
         }
         claiming.store(0, Release);
@@ -106,24 +111,24 @@ pub(crate) fn try_claim(memory: &Memory, seen: &mut CachedPositions, owner: u16,
     }
 }
 
-/// Makes the slot of a reserved place ours. The consumer has given back what was there, or `release` would not have let
-/// us here; nobody else has the place, and it is taken from no producer that lives.
+/// Marks the slot of a reserved position as claimed by us. Its previous frame has been released, or `release` would not
+/// have let us reserve; no other producer has the position.
 #[inline(always)]
-fn mark_claimed(memory: &Memory, place: Position, owner: u16, units: u32) {
-    let slot = memory.slot(place.sequence);
-    let claimed = StateWord { sequence: place.sequence, owner, stage: SlotState::Claimed };
-    // SYNC POINT with `Cursor::peek`: whoever sees us here sees that `release` had gone past who was here before.
+fn mark_claimed(memory: &Memory, position: Position, owner: u16, units: u32) {
+    let slot = memory.slot(position.sequence);
+    let claimed = StateWord { sequence: position.sequence, owner, stage: SlotState::Claimed };
+    // SYNC POINT with `Cursor::peek`: a reader that sees our claim also sees that `release` is past the previous owner.
     slot.state.store(claimed.pack(), Release);
     slot.units.store(units, Relaxed);
-    // SYNC POINT with `Cursor::extent_of_dead`: whoever sees this place in `start` sees `units`.
-    slot.start.store(place.pack(), Release);
+    // SYNC POINT with `Cursor::extent_of_dead`: a reader that sees this position in `start` sees `units`.
+    slot.start.store(position.pack(), Release);
 }
 
 /// Makes a claimed frame visible. False if the claim is not open.
 #[inline(always)]
-pub(crate) fn commit(memory: &Memory, place: Position, owner: u16, descriptor: &Descriptor) -> bool {
-    let slot = memory.slot(place.sequence);
-    let claimed = StateWord { sequence: place.sequence, owner, stage: SlotState::Claimed };
+pub(crate) fn commit(memory: &Memory, position: Position, owner: u16, descriptor: &Descriptor) -> bool {
+    let slot = memory.slot(position.sequence);
+    let claimed = StateWord { sequence: position.sequence, owner, stage: SlotState::Claimed };
     if slot.state.load(Relaxed) != claimed.pack() {
         return false;
     }
@@ -133,21 +138,21 @@ pub(crate) fn commit(memory: &Memory, place: Position, owner: u16, descriptor: &
     slot.timestamp_ns.store(descriptor.timestamp_ns, Relaxed);
     slot.sequence.store(descriptor.sequence, Relaxed);
     slot.user_data.store(descriptor.user_data, Relaxed);
-    // SYNC POINT with `Cursor::peek`: descriptor and payload are seen by whoever sees the frame committed.
+    // SYNC POINT with `Cursor::peek`: a reader that sees the frame committed sees descriptor and payload.
     slot.state
         .compare_exchange(claimed.pack(), claimed.at(SlotState::Committed).pack(), AcqRel, Relaxed)
         .is_ok()
 }
 
-/// Gives up a claim. False if it is not open.
-pub(crate) fn abort(memory: &Memory, place: Position, owner: u16) -> bool {
-    let claimed = StateWord { sequence: place.sequence, owner, stage: SlotState::Claimed };
+/// Aborts a claim. False if it is not open.
+pub(crate) fn abort(memory: &Memory, position: Position, owner: u16) -> bool {
+    let claimed = StateWord { sequence: position.sequence, owner, stage: SlotState::Claimed };
     let aborted = claimed.at(SlotState::Aborted);
-    let slot = memory.slot(place.sequence);
+    let slot = memory.slot(position.sequence);
     slot.state.compare_exchange(claimed.pack(), aborted.pack(), AcqRel, Relaxed).is_ok()
 }
 
-/// Aborts whatever a producer that goes still has open.
+/// Aborts all open claims of a producer that leaves; how many there were.
 pub(crate) fn abort_all(memory: &Memory, owner: u16) -> u64 {
     let mut aborted = 0;
     for slot in memory.slots() {
@@ -161,8 +166,8 @@ pub(crate) fn abort_all(memory: &Memory, owner: u16) -> u64 {
     aborted
 }
 
-/// Drops the oldest frame, or finishes giving back one that is over already. The drop is counted with the producer
-/// whose frame it was.
+/// Drops the oldest frame, or moves `release` past one that is done. The drop is counted for the producer that committed
+/// the frame.
 pub(crate) fn evict_oldest(memory: &Memory) -> Eviction {
     let control = memory.control();
     let release = Position::unpack(control.release.0.load(Acquire));
@@ -178,7 +183,7 @@ pub(crate) fn evict_oldest(memory: &Memory) -> Eviction {
         return if moved { Eviction::Progress } else { Eviction::Held };
     }
     match state.stage {
-        // Who wins this compare-and-swap decides: the consumer peeks it, or it is gone.
+        // This compare-and-swap decides: either the consumer peeks the frame, or it is evicted.
         SlotState::Committed => {
             let evicted = state.at(SlotState::Evicted).pack();
             if slot.state.compare_exchange(word, evicted, AcqRel, Relaxed).is_err() {
@@ -188,15 +193,15 @@ pub(crate) fn evict_oldest(memory: &Memory) -> Eviction {
             row.dropped[DropReason::Evicted as usize].fetch_add(1, Relaxed);
         }
         SlotState::Released | SlotState::Aborted | SlotState::Evicted => {}
-        // The extent of a poisoned claim is for the consumer to find out.
+        // Only the consumer determines the extent of a poisoned claim.
         SlotState::Claimed | SlotState::Peeked | SlotState::Poisoned => return Eviction::Held,
     }
     advance_release(memory, release, release.after(slot.units.load(Relaxed)));
     Eviction::Progress
 }
 
-/// Moves `release` on from one place to another, between which all is over; does nothing if somebody else moved it before.
-/// No slot is reused until then, so that `units` still stood there when they were read if the compare-and-swap succeeds.
+/// Moves `release` forward over positions that are all done; false if another process moved it first. No slot is reused
+/// before that, so `units` was still valid when it was read if the compare-and-swap succeeds.
 #[inline(always)]
 pub(crate) fn advance_release(memory: &Memory, from: Position, to: Position) -> bool {
     // SYNC POINT with `try_claim`. Acquire as well: an evicting producer passes on what the consumer released.

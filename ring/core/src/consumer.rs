@@ -1,4 +1,4 @@
-//! The consumer's side: lanes of many producers, read fairly, with one thing to wait on.
+//! The consumer's side: lanes of many producers, read fairly, with one descriptor to wait on.
 
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -15,23 +15,23 @@ use crate::options::RingOptions;
 use crate::stats::LaneStats;
 use crate::wake::{self, Sleep};
 
-/// Bytes a lane may deliver before the next has its turn (deficit round robin): frames of a megabyte and packets of a
-/// kilobyte share fairly, and small ones still come in runs.
+/// Bytes a lane may deliver in its turn (deficit round robin): frames of a megabyte and packets of a kilobyte share
+/// fairly, and small ones are still delivered in batches.
 const QUANTUM_BYTES: i64 = 64 * 1024;
-/// What a frame costs beside its bytes, so that empty ones are not free.
+/// Charged for a frame in addition to its bytes, so that empty ones are not free.
 const FRAME_COST_BYTES: i64 = 64;
-/// Looks before sleeping: about a microsecond, less than what going to sleep costs.
+/// Attempts before sleeping: about a microsecond, less than the cost of going to sleep.
 const SPINS: u32 = 50;
-/// A consumer that sleeps on a futex looks this often at the handshake sockets, which a futex cannot watch.
+/// How often a consumer that sleeps on a futex checks the handshake sockets, which a futex cannot watch.
 const LIVENESS_PERIOD: Duration = Duration::from_millis(50);
-/// A consumer that never sleeps looks once in so many peeks (one system call for all lanes) for producers that died.
+/// A consumer that never sleeps checks for dead producers once in so many peeks (one system call for all lanes).
 const PEEKS_PER_LOOK: u32 = 256;
-/// Lanes that one consumer can have at a time.
+/// Most lanes of one consumer.
 const LANES_MAX: usize = 1 << 16;
 
 /// Reads the frames of all its producers: one lane (a ring) for each producer process.
 ///
-/// It is of the process that made it. A child that inherits it through `fork` may drop it, and must do nothing else with it.
+/// It belongs to the process that made it. A child that inherits it through `fork` may only drop it.
 #[derive(Debug)]
 pub struct Consumer {
     /// By the lower half of the lane number.
@@ -43,7 +43,7 @@ pub struct Consumer {
     peeks: u32,
     events: VecDeque<Event>,
     epoll: OwnedFd,
-    /// How late frames may be seen, so that several of them share a wake-up; zero for not at all.
+    /// Longest delay of a frame so that several share a wake-up; zero for none.
     coalescing: Duration,
     /// The latest wait was shorter than that.
     comes_fast: bool,
@@ -69,10 +69,10 @@ impl Consumer {
         })
     }
 
-    /// How late frames may be seen in exchange for fewer wake-ups, as a network card's interrupts are coalesced
-    /// (`rx-usecs` of `ethtool -c`). While frames come faster than that, [`Consumer::wait`] sleeps so long by the clock and then
-    /// finds several; nobody has to wake it. Lanes need room for what comes meanwhile, or their producers wait too. Zero,
-    /// as at first, means to be woken for each frame. Who polls ([`Consumer::arm`]) sees to this himself.
+    /// Longest delay of a frame in exchange for fewer wake-ups, as a network card's interrupts are coalesced (`rx-usecs` of
+    /// `ethtool -c`). While frames come faster than that, [`Consumer::wait`] sleeps for that time and then finds several;
+    /// no producer has to wake it. Lanes need room for the frames of that time, or their producers wait too. Zero, the
+    /// default, means a wake-up for each frame. Has no effect on callers that poll ([`Consumer::arm`]).
     pub fn set_coalescing(&mut self, most: Duration) {
         self.coalescing = most;
         self.comes_fast = false;
@@ -81,7 +81,7 @@ impl Consumer {
     /// Makes a lane and the invitation that a producer process joins with.
     ///
     /// # Errors
-    /// The size cannot be, or memory or descriptors are short.
+    /// The size is invalid, or memory or descriptors are short.
     pub fn add_lane(&mut self, options: &RingOptions) -> Result<(LaneId, Invitation), RingError> {
         let id = self.free_id()?;
         let mut lane = Lane::create(id, options)?;
@@ -92,7 +92,7 @@ impl Consumer {
         Ok((id, invitation))
     }
 
-    /// Makes a lane for whoever connected to a socket of the caller's: the other end calls
+    /// Makes a lane for the process at the other end of a connected socket, which calls
     /// [`crate::Producer::connect`] or [`crate::Producer::join`].
     ///
     /// # Errors
@@ -107,13 +107,13 @@ impl Consumer {
         Ok(id)
     }
 
-    /// Invites one more process to an existing lane. Processes of a lane share memory and fate: one that writes wildly
-    /// can spoil the others' frames there, which a lane of its own could not.
+    /// Invites one more process to an existing lane. Processes of a lane share its memory: one that writes wildly can
+    /// corrupt the others' frames, which it could not from a lane of its own.
     ///
     /// # Errors
-    /// There is no such lane, or descriptors are short.
+    /// The lane does not exist, or descriptors are short.
     pub fn invite(&mut self, lane: LaneId) -> Result<Invitation, RingError> {
-        // The places of those who died since the last look are the newcomer's to take.
+        // Frees the rows of processes that died since the last check, for the new one.
         self.check_liveness();
         let lane = self.lane_mut(lane).ok_or(RingError::UnknownLane { lane: lane.0 })?;
         let (session, invitation) = lane.invite()?;
@@ -124,13 +124,13 @@ impl Consumer {
         Ok(invitation)
     }
 
-    /// Gives up a lane at once, whoever is still connected: for producers that misbehave within the rules (send what they
-    /// should not, or claim and never commit). Frames of it that were not read are lost, those that are held count as
-    /// released: nobody may use their bytes any more. Its producers learn it when they next find the ring full. Its last
-    /// statistics; no [`Event::LaneEnded`] follows.
+    /// Closes a lane at once, also while producers are connected: for producers that misbehave within the rules (send the
+    /// wrong content, or claim and never commit). Its unread frames are lost; frames that are held count as released, and
+    /// their bytes must not be used any more. Producers get an error when they next find the ring full. Returns the lane's
+    /// final statistics; no [`Event::LaneEnded`] follows.
     ///
     /// # Errors
-    /// There is no such lane, or its statistics cannot be read; then it stays.
+    /// The lane does not exist, or its statistics cannot be read; then it stays.
     pub fn remove_lane(&mut self, lane: LaneId) -> Result<LaneStats, RingError> {
         let unknown = RingError::UnknownLane { lane: lane.0 };
         let slot = self.lanes.get_mut(index(lane)).filter(|slot| slot.as_ref().is_some_and(|l| l.id == lane));
@@ -144,19 +144,19 @@ impl Consumer {
         Ok(stats)
     }
 
-    /// Copies of a lane's descriptors, to be kept by a supervisor. To be taken anew when somebody was invited since, whom a
-    /// new consumer would else take for dead.
+    /// Copies of a lane's descriptors, to be kept by a supervisor. Export again after each invitation: a new consumer takes
+    /// sessions that it has no socket of for dead.
     ///
     /// # Errors
-    /// There is no such lane, or descriptors are short.
+    /// The lane does not exist, or descriptors are short.
     pub fn export(&self, lane: LaneId) -> Result<LaneFds, RingError> {
         self.lane(lane).ok_or(RingError::UnknownLane { lane: lane.0 })?.export()
     }
 
-    /// Goes on where the dead consumer of a lane stopped. Frames that it had peeked and not released come again.
+    /// Takes over a lane from a dead consumer. Frames that it had peeked and not released are delivered again.
     ///
     /// # Errors
-    /// That consumer lives, or what is adopted is no valid ring.
+    /// That consumer is alive, or the descriptors are of no valid ring.
     pub fn adopt(&mut self, fds: LaneFds) -> Result<LaneId, RingError> {
         let id = self.free_id()?;
         let lane = Lane::adopt(id, fds)?;
@@ -170,15 +170,15 @@ impl Consumer {
     }
 
     /// The next frame of any lane, if there is one; lanes take turns by bytes. It stays where it is until
-    /// [`Consumer::release`]; any number may be held. Frames of one lane come in the order of their claims.
+    /// [`Consumer::release`]; any number may be held. Frames of one lane are delivered in the order of their claims.
     #[inline]
     pub fn peek(&mut self) -> Option<Frame> {
         self.peeks = self.peeks.wrapping_add(1);
         if self.peeks.is_multiple_of(PEEKS_PER_LOOK) {
-            // Should the system refuse, the next look or wait finds the same.
+            // If the system refuses, the next peek or wait tries again.
             let _ = self.drain_epoll(Duration::ZERO);
         }
-        // The first round spends credit; should all who have something be out of it, one refill serves the second.
+        // The first round spends credit; if all ready lanes are out of credit, one refill serves the second.
         for _ in 0..2 {
             for _ in 0..self.lanes.len().max(1) {
                 match self.peek_turn() {
@@ -208,7 +208,7 @@ impl Consumer {
                 Some(frame)
             }
             Ok(None) => {
-                // An idle lane saves nothing up.
+                // An idle lane does not accumulate credit.
                 lane.credit = lane.credit.min(0);
                 None
             }
@@ -226,7 +226,7 @@ impl Consumer {
         }
     }
 
-    /// All who have something are in debt: lets as many rounds pass as the least indebted needs. Nothing if nobody has.
+    /// All ready lanes are in debt: adds the credit of as many rounds as the least indebted needs. None if no lane is ready.
     fn refill(&mut self) -> Option<()> {
         let ready = |lane: &&mut Lane| lane.is_ready();
         let debt = self.lanes.iter_mut().flatten().filter(ready).map(|lane| lane.credit).max()?;
@@ -240,7 +240,7 @@ impl Consumer {
     /// The bytes of a held frame.
     ///
     /// # Errors
-    /// It is not held (any more).
+    /// The frame is not held.
     #[inline]
     pub fn payload(&self, frame: FrameId) -> Result<Payload<'_>, RingError> {
         let (start, len) = self
@@ -250,20 +250,20 @@ impl Consumer {
         Ok(Payload::new(start, len))
     }
 
-    /// Gives a frame back, in any order. Its room becomes free for the producer once all frames of the lane before it
-    /// were given back too. Small frames become free in runs of up to 16 and an eighth of the lane, at the latest when there is
-    /// nothing to peek or the consumer waits; one by one where a producer drops the oldest, or sleeps for want of room.
+    /// Releases a frame, in any order. Its space becomes free for the producer once all earlier frames of the lane are
+    /// released too. Small frames are freed in batches of up to 16 and an eighth of the lane, at the latest when there is
+    /// nothing to peek or the consumer waits; one by one if a producer drops the oldest, or sleeps for lack of room.
     ///
     /// # Errors
-    /// It is not held (any more).
+    /// The frame is not held.
     #[inline]
     pub fn release(&mut self, frame: FrameId) -> Result<(), RingError> {
         let released = self.lane_mut(frame.lane()).is_some_and(|lane| lane.release(frame.sequence()));
         if released { Ok(()) } else { Err(RingError::UnknownFrame { frame: frame.get() }) }
     }
 
-    /// Sleeps until there may be a frame or an [`Event`], at most for `timeout`. True if there may be. Costs no system
-    /// call when there is something.
+    /// Sleeps until there may be a frame or an [`Event`], at most for `timeout`. True if there may be. Makes no
+    /// system call when there is something.
     ///
     /// # Errors
     /// The system refuses to wait.
@@ -274,9 +274,9 @@ impl Consumer {
             }
             std::hint::spin_loop();
         }
-        // Producers that wait for the little room there is would otherwise sleep as long as we do.
+        // Producers that wait for the room there is would otherwise sleep as long as this consumer does.
         self.lanes.iter_mut().flatten().for_each(Lane::be_idle);
-        // Read only here: where there is something, the clock would be a quarter of what a small frame costs.
+        // The clock is read only here: reading it for each small frame would add a quarter to its cost.
         let began = Instant::now();
         if self.comes_fast {
             std::thread::sleep(self.coalescing.min(timeout));
@@ -339,7 +339,7 @@ impl Consumer {
         self.epoll.as_fd()
     }
 
-    /// After the event descriptor became readable: takes note of what happened to it, without waiting.
+    /// To be called after the event descriptor became readable: processes its events without waiting.
     ///
     /// # Errors
     /// The system refuses.
@@ -349,13 +349,12 @@ impl Consumer {
         Ok(())
     }
 
-    /// What happened beside frames, oldest first. Ended lanes are cleaned up here, so call it now and then.
+    /// The next event, oldest first. Ended lanes are freed here, so call it regularly.
     pub fn next_event(&mut self) -> Option<Event> {
         for slot in &mut self.lanes {
             let Some(lane) = slot.as_mut().filter(|lane| lane.has_ended()) else { continue };
             lane.end();
-            // The descriptor was ours to the end, so that this can only fail if the system is out of memory; the lane
-            // is kept until it works.
+            // The descriptor is valid, so this can fail only if the system is out of memory; the lane is kept until it works.
             let Ok(stats) = LaneStats::read(lane.memfd()) else { continue };
             let id = lane.id;
             unwatch(&self.epoll, lane);
@@ -365,7 +364,7 @@ impl Consumer {
         self.events.pop_front()
     }
 
-    /// Numbers of the lanes there are.
+    /// Numbers of all lanes.
     pub fn lanes(&self) -> impl Iterator<Item = LaneId> + '_ {
         self.lanes.iter().flatten().map(|lane| lane.id)
     }
@@ -375,10 +374,10 @@ impl Consumer {
         self.lanes.iter().flatten().map(Lane::held).sum()
     }
 
-    /// Statistics of a lane: the same that another process reads.
+    /// Statistics of a lane, as any other process can read them.
     ///
     /// # Errors
-    /// There is no such lane.
+    /// The lane does not exist.
     pub fn stats(&self, lane: LaneId) -> Result<LaneStats, RingError> {
         LaneStats::read(self.lane(lane).ok_or(RingError::UnknownLane { lane: lane.0 })?.memfd())
     }
@@ -388,7 +387,7 @@ impl Consumer {
         self.lane(lane).is_some_and(|lane| lane.memory().has_huge_pages())
     }
 
-    /// Looks at all handshake sockets at once, which [`Consumer::wait`] does by itself: for those who never wait.
+    /// Checks all handshake sockets for ended producers; for callers that never call [`Consumer::wait`], which does it.
     pub fn check_liveness(&mut self) {
         for lane in self.lanes.iter_mut().flatten() {
             let id = lane.id;
@@ -425,7 +424,7 @@ impl Consumer {
     }
 
     fn watch_lane(&self, lane: &Lane) -> Result<(), RingError> {
-        // Edge-triggered: each wake-up is news, and nobody has to read the counter.
+        // Edge-triggered: each write is one event, and the counter need not be read.
         self.watch(lane.frame_event.as_fd(), epoll::EventFlags::IN | epoll::EventFlags::ET)
     }
 
@@ -473,8 +472,8 @@ impl Consumer {
     }
 }
 
-/// Closing a descriptor is not enough while somebody else has a copy of it: the producer has one of the eventfd, a
-/// supervisor of all.
+/// Closing a descriptor does not remove it from epoll while a copy is open elsewhere: the producer has one of the eventfd,
+/// a supervisor of all.
 fn unwatch(epoll: &OwnedFd, lane: &Lane) {
     let sockets = lane.sessions.iter().map(|session| session.socket.as_fd());
     for fd in sockets.chain([lane.frame_event.as_fd()]) {
@@ -487,7 +486,7 @@ fn index(id: LaneId) -> usize {
     (id.0 & 0xffff) as usize
 }
 
-/// Sleeps until the only lane has something, without a descriptor in between.
+/// Sleeps until the only lane has something, by futex.
 fn sleep_on_futex(lane: &Lane, timeout: Duration) {
     let value = wake::announce(lane.sleep_word(), Sleep::FUTEX);
     if !lane.is_ready() {

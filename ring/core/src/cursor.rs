@@ -1,11 +1,11 @@
-//! The consumer's half of the protocol, a lane: peek ahead, release in any order, put aside what the dead left.
+//! The consumer's half of the protocol for one lane: peek ahead, release in any order, skip claims of dead producers.
 //!
 //! The consumer keeps its own copies of all positions. A shared field is loaded once into a local, checked, then used;
 //! the first contradiction closes the lane.
 //!
-//! Producers that evict take the oldest place or none. So only the oldest that the consumer has is marked as its own: that
-//! one *guards* all behind it, which are read without a word to anybody. And small frames are given back in runs
-//! ([`crate::release_batch`]), so that a run costs the two exchanges that each of its frames would.
+//! Producers that evict take the oldest position or none. So the consumer marks only the oldest frame that it holds: that
+//! one *guards* all behind it, which are read without writing to shared memory. Small frames are released in batches
+//! ([`crate::release_batch`]), so that a batch costs the two atomic exchanges that each of its frames would.
 //!
 //! What every frame passes is inlined by force, here and in `claim`: descriptions that were handed from function to function
 //! through memory took two fifths of the time of a small record.
@@ -19,8 +19,8 @@ use crate::packed::{Position, SlotState, StateWord, UNIT};
 use crate::release_batch::ReleaseBatch;
 use crate::sync::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
-/// Looks at a word that changes under us. An honest one changes once or twice while it is dealt with; for another there
-/// is the next call.
+/// Attempts on a word that changes concurrently. An honest producer changes it once or twice meanwhile; otherwise the next
+/// call tries again.
 const TRIES: u32 = 8;
 
 /// A broken rule: which, and at which descriptor.
@@ -30,7 +30,7 @@ pub(crate) struct Violation {
     pub(crate) what: &'static str,
 }
 
-/// A frame that was peeked: its descriptor's sequence number is its name within the lane.
+/// A peeked frame; its descriptor's sequence number identifies it within the lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Peeked {
     pub(crate) sequence: u32,
@@ -38,41 +38,41 @@ pub(crate) struct Peeked {
     pub(crate) descriptor: Descriptor,
 }
 
-/// What came of giving a frame back.
+/// Result of releasing a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Released {
     /// Bytes of payload that it had.
     pub(crate) len: u32,
-    /// Producers were told of room.
-    pub(crate) told: bool,
+    /// `release` was moved, so producers may have more room.
+    pub(crate) published: bool,
 }
 
-/// Between what was given back and the next frame to peek.
+/// A position between `oldest` and the next frame to peek.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
-    place: Position,
+    position: Position,
     len: u32,
     owner: u16,
-    /// Given back by the user, or nothing to use: an aborted or dead claim.
-    over: bool,
+    /// Released by the user, or without a frame: an aborted or abandoned claim.
+    released: bool,
 }
 
-/// Where the consumer stands in one lane.
+/// The consumer's positions in one lane.
 #[derive(Debug)]
 pub(crate) struct Cursor {
     next: Position,
-    /// Where `release` stands, as we left it. If it is not `next`, its slot is marked as ours, and guards all up to `next`.
+    /// `release` as we left it. If it is not `next`, its slot is marked as ours and guards all up to `next`.
     oldest: Position,
-    /// Places from the first still in use up to `next`, without gaps. What lies between `oldest` and the first of them is
-    /// over, and nobody was told yet.
+    /// Positions from the first still in use up to `next`, without gaps. Those between `oldest` and the first of them are
+    /// released and not published yet.
     entries: VecDeque<Entry>,
     release_batch: ReleaseBatch,
-    /// Somebody moved `release` away from a place that we guard.
-    trespassed: bool,
+    /// A producer moved `release` although our guard was there.
+    release_moved: bool,
 }
 
 impl Cursor {
-    /// Begins where everything before was given back: what an earlier consumer held comes again.
+    /// Starts at `release`: frames that an earlier consumer held are delivered again.
     pub(crate) fn new(memory: &Memory) -> Self {
         publish_for_killed_consumer(memory);
         let next = Position::unpack(memory.control().release.0.load(Acquire));
@@ -82,17 +82,17 @@ impl Cursor {
             oldest: next,
             entries,
             release_batch: ReleaseBatch::of(memory.geometry()),
-            trespassed: false,
+            release_moved: false,
         }
     }
 
-    /// The same with another measure of what may be held back.
+    /// With another batch size.
     #[cfg(test)]
     pub(crate) fn with_release_batch(self, release_batch: ReleaseBatch) -> Self {
         Self { release_batch, ..self }
     }
 
-    /// Whether a look at the next slot would find something: for the decision to sleep. Costs one load.
+    /// Whether the next slot has something to read: for the decision to sleep. Costs one load.
     pub(crate) fn is_ready(&self, memory: &Memory) -> bool {
         if self.is_full(memory) {
             return false;
@@ -108,17 +108,17 @@ impl Cursor {
         }
     }
 
-    /// Frames and other places not given back yet.
+    /// Positions not released yet.
     pub(crate) fn held(&self) -> usize {
-        self.entries.iter().filter(|entry| !entry.over).count()
+        self.entries.iter().filter(|entry| !entry.released).count()
     }
 
-    /// Whether places are reserved that were not seen yet.
+    /// Whether positions are reserved that the cursor has not reached.
     pub(crate) fn is_behind(&self, memory: &Memory) -> bool {
         Position::unpack(memory.control().reserve.0.load(Acquire)).sequence != self.next.sequence
     }
 
-    /// Whether all places before `until` were seen.
+    /// Whether the cursor has passed all positions before `until`.
     pub(crate) fn is_past(&self, until: u32) -> bool {
         until.wrapping_sub(self.next.sequence) as i32 <= 0
     }
@@ -127,17 +127,17 @@ impl Cursor {
         self.next.sequence.wrapping_sub(self.oldest.sequence) >= memory.geometry().slots
     }
 
-    /// Whether nothing is ours: what comes next has no guard before it.
+    /// Whether nothing is held, so that the next position has no guard before it.
     fn is_unguarded(&self) -> bool {
         self.oldest == self.next
     }
 
-    /// The next committed frame, in the order of claims; gives nothing back. Looks at no more places than a ring at rest
-    /// can hold: a producer that claims and aborts, or evicts, without end would keep us from other lanes. So there may
-    /// be a frame behind after nothing was found, and [`Cursor::is_ready`] says so.
+    /// The next committed frame, in the order of claims. Looks at no more positions than the ring has slots, since a producer
+    /// that claims and aborts (or evicts) without end would otherwise starve other lanes. So there may be a frame although
+    /// this returns none; [`Cursor::is_ready`] tells.
     #[inline(always)]
     pub(crate) fn peek(&mut self, memory: &Memory) -> Result<Option<Peeked>, Violation> {
-        // One more than there are slots, since going on where evictions left `release` is a step too.
+        // One more than there are slots, since moving to where evictions left `release` is a step too.
         for _ in 0..=memory.geometry().slots {
             if self.is_full(memory) {
                 break;
@@ -151,8 +151,8 @@ impl Cursor {
                 if state.sequence == before {
                     return self.nothing();
                 }
-                // The slot's new owner had seen `release` beyond our place, and we have seen that owner's word.
-                self.follow(memory, "its slot was reused before it was given back")?;
+                // The slot's new owner saw `release` beyond our position, and we have read that owner's state word.
+                self.follow(memory, "its slot was reused before it was released")?;
                 continue;
             }
             match state.stage {
@@ -169,7 +169,7 @@ impl Cursor {
                 SlotState::Evicted => self.finish_eviction(memory)?,
                 SlotState::Aborted | SlotState::Released => match self.extent(memory) {
                     Ok(units) => self.pass(memory, units)?,
-                    // An evicter may go over it as we do, and it is another's place by now.
+                    // An evicting producer may have moved past it too, and the slot may have a new owner by now.
                     Err(violation) => self.follow(memory, violation.what)?,
                 },
             }
@@ -177,12 +177,12 @@ impl Cursor {
         Ok(None)
     }
 
-    /// There is nothing to peek. A lane whose `release` somebody moved from under us comes to that soon, for no producer
-    /// finds room any more: so the frames before it need not be asked.
+    /// There is nothing to peek. A lane whose `release` was moved past our guard gets here soon, since no producer finds room
+    /// any more; so the check is only made here.
     #[inline(always)]
     fn nothing(&self) -> Result<Option<Peeked>, Violation> {
-        if self.trespassed {
-            Err(self.violation("`release` was moved while its place was held"))
+        if self.release_moved {
+            Err(self.violation("`release` was moved while its position was held"))
         } else {
             Ok(None)
         }
@@ -191,13 +191,13 @@ impl Cursor {
     /// Marks the frame at `next` as ours. False if a producer evicted it meanwhile.
     #[inline(always)]
     fn guard(&self, memory: &Memory, word: u64, state: StateWord) -> bool {
-        // Where a guard stands, this is not of an earlier one.
+        // So that `done` never belongs to an earlier guard.
         memory.control().consumer.0.done.store(self.next.pack(), Relaxed);
         let slot = memory.slot(self.next.sequence);
         slot.state.compare_exchange(word, state.at(SlotState::Peeked).pack(), AcqRel, Acquire).is_ok()
     }
 
-    /// Reads the descriptor of a committed frame that is marked as ours, or guarded: no honest producer touches it.
+    /// Reads the descriptor of a committed frame that is marked as ours or guarded; no honest producer changes it.
     #[inline(always)]
     fn take(&mut self, memory: &Memory, state: StateWord) -> Result<Peeked, Violation> {
         let units = self.extent(memory)?;
@@ -215,7 +215,7 @@ impl Cursor {
         if u64::from(descriptor.len) > u64::from(units) * UNIT as u64 {
             return Err(self.violation("its length is beyond its extent"));
         }
-        let entry = Entry { place: self.next, len: descriptor.len, owner: state.owner, over: false };
+        let entry = Entry { position: self.next, len: descriptor.len, owner: state.owner, released: false };
         self.entries.push_back(entry);
         self.next = self.next.after(units);
         Ok(Peeked { sequence: state.sequence, owner: state.owner, descriptor })
@@ -245,29 +245,29 @@ impl Cursor {
         Ok(())
     }
 
-    /// Goes over a place with nothing to use: an aborted claim, one of the dead, a frame that an earlier consumer released.
+    /// Skips a position without a frame to deliver: an aborted or abandoned claim, or a frame that an earlier consumer released.
     fn pass(&mut self, memory: &Memory, units: u32) -> Result<(), Violation> {
-        let place = self.next;
+        let position = self.next;
         if self.is_unguarded() {
-            if !advance_release(memory, place, place.after(units)) {
-                // An evicter was faster, and what we read as extent may be of the slot's next turn.
-                return self.follow(memory, "it is over, but cannot be given back");
+            if !advance_release(memory, position, position.after(units)) {
+                // An evicting producer was faster, and the extent that we read may be of the slot's next use.
+                return self.follow(memory, "it is done, but `release` cannot move past it");
             }
-            self.next = place.after(units);
+            self.next = position.after(units);
             self.oldest = self.next;
             return Ok(());
         }
-        self.next = place.after(units);
+        self.next = position.after(units);
         if !self.entries.is_empty() {
-            self.entries.push_back(Entry { place, len: 0, owner: 0, over: true });
+            self.entries.push_back(Entry { position, len: 0, owner: 0, released: true });
         } else if self.release_batch.is_enough(memory, self.oldest, self.next) {
-            self.tell(memory);
+            self.publish(memory);
         }
         Ok(())
     }
 
-    /// Producers that evict went past `next`, which nothing of ours guards: goes on where they left `release`. If they did
-    /// not, what we found there is wrong.
+    /// Continues at `release` after producers evicted past `next`, which is possible only while nothing is held. If they did
+    /// not, the slot is corrupt.
     fn follow(&mut self, memory: &Memory, what: &'static str) -> Result<(), Violation> {
         let release = Position::unpack(memory.control().release.0.load(Acquire));
         if !self.is_unguarded() || release == self.next {
@@ -282,80 +282,82 @@ impl Cursor {
         let slot = memory.slot(self.next.sequence);
         let (start, units) = (slot.start.load(Acquire), slot.units.load(Relaxed));
         if Position::unpack(memory.control().release.0.load(Acquire)) == self.next {
-            // Not reused yet, so what was read belongs to it.
+            // Not reused yet, so the extent belongs to it.
             if start != self.next.pack() || units == 0 || units > memory.geometry().units() {
                 return Err(self.violation("evicted, with an extent that cannot be"));
             }
             advance_release(memory, self.next, self.next.after(units));
         }
-        self.follow(memory, "evicted, but cannot be given back")
+        self.follow(memory, "evicted, but `release` cannot move past it")
     }
 
     /// Payload of a held frame. The pointer is good for `len` bytes until the frame is released.
     #[inline(always)]
     pub(crate) fn payload(&self, memory: &Memory, sequence: u32) -> Option<(NonNull<u8>, usize)> {
         let entry = self.entries.get(self.index(sequence)?)?;
-        Some((memory.payload(entry.place.unit), entry.len as usize))
+        Some((memory.payload(entry.position.unit), entry.len as usize))
     }
 
     /// Position of a held frame among the entries.
     #[inline(always)]
     fn index(&self, sequence: u32) -> Option<usize> {
-        let first = self.entries.front()?.place.sequence;
+        let first = self.entries.front()?.position.sequence;
         let index = sequence.wrapping_sub(first) as usize;
-        self.entries.get(index).filter(|entry| !entry.over).map(|_| index)
+        self.entries.get(index).filter(|entry| !entry.released).map(|_| index)
     }
 
-    /// Gives a frame back, in any order; the room becomes free once all before it were given back, and once so many are
-    /// that it is worth telling. Its bytes, and whether producers were told of room; or nothing if it is not held.
+    /// Releases a frame, in any order. Its space becomes free once all frames before it are released and the batch is large
+    /// enough to publish. None if the frame is not held.
     #[inline(always)]
     pub(crate) fn release(&mut self, memory: &Memory, sequence: u32) -> Option<Released> {
         let index = self.index(sequence)?;
         let entry = self.entries.get_mut(index)?;
         let len = entry.len;
         if index > 0 {
-            entry.over = true;
+            entry.released = true;
             let released = StateWord { sequence, owner: entry.owner, stage: SlotState::Released };
             // Should we die, a new consumer does not hand it out again. SYNC POINT with `evict_oldest`: our reads of the
             // payload happen before anything that follows from this.
             memory.slot(sequence).state.store(released.pack(), Release);
-            return Some(Released { len, told: false });
+            return Some(Released { len, published: false });
         }
         self.entries.pop_front();
-        while self.entries.front().is_some_and(|entry| entry.over) {
+        while self.entries.front().is_some_and(|entry| entry.released) {
             self.entries.pop_front();
         }
         memory.control().consumer.0.done.store(self.free().pack(), Release);
-        let told = self.release_batch.is_enough(memory, self.oldest, self.free()) && self.tell(memory);
-        Some(Released { len, told })
+        let published =
+            self.release_batch.is_enough(memory, self.oldest, self.free()) && self.publish(memory);
+        Some(Released { len, published })
     }
 
-    /// Up to where all is over.
+    /// The position up to which all frames are released.
     #[inline(always)]
     fn free(&self) -> Position {
-        self.entries.front().map_or(self.next, |first| first.place)
+        self.entries.front().map_or(self.next, |first| first.position)
     }
 
-    /// Tells producers of all room that there is. False if they know.
+    /// Publishes all released positions to producers. False if there is nothing new.
     #[inline(always)]
-    pub(crate) fn tell(&mut self, memory: &Memory) -> bool {
+    pub(crate) fn publish(&mut self, memory: &Memory) -> bool {
         let free = self.free();
         if free == self.oldest {
             return false;
         }
         if let Some(first) = self.entries.front() {
-            // The new guard. Nobody else writes there while the old one stands; whoever sees `release` there sees it.
+            // The new guard. No other process writes there while the old one is in place; a reader that sees `release` there sees it.
             let ours =
-                StateWord { sequence: first.place.sequence, owner: first.owner, stage: SlotState::Peeked };
-            memory.slot(first.place.sequence).state.store(ours.pack(), Relaxed);
+                StateWord { sequence: first.position.sequence, owner: first.owner, stage: SlotState::Peeked };
+            memory.slot(first.position.sequence).state.store(ours.pack(), Relaxed);
         }
-        self.trespassed |= !advance_release(memory, self.oldest, free);
+        self.release_moved |= !advance_release(memory, self.oldest, free);
         self.oldest = free;
         true
     }
 
-    /// Puts aside what producers left that are known to be dead: at most all places before `until`. Never touches
-    /// what a living producer owns, or is about to own. How many claims were put aside: at most as many as there are slots, the next call goes on.
+    /// Skips claims of producers that are known to be dead, at most all positions before `until`. Never touches a claim that
+    /// a living producer owns or is about to own. Returns how many claims were skipped: at most one per slot; the next
+    /// call continues.
     pub(crate) fn recover(
         &mut self,
         memory: &Memory,
@@ -384,8 +386,8 @@ impl Cursor {
         self.next.sequence
     }
 
-    /// Whether the claim at a place is one of the dead: owned by one, put aside already, or reserved before `until`
-    /// and owned by nobody, or by nobody yet.
+    /// Whether the claim at a position may be abandoned: owned by a dead session, poisoned already, or reserved before
+    /// `until` and not owned by anybody yet.
     pub(crate) fn may_be_abandoned(
         &self,
         memory: &Memory,
@@ -397,7 +399,7 @@ impl Cursor {
         state.is_some_and(|state| abandonment(memory, sequence, state, is_dead, until) != Abandonment::No)
     }
 
-    /// Marks the slot of a dead claim as poisoned. False if it is not one, or changes all the time.
+    /// Marks the slot of an abandoned claim as poisoned. False if it is not abandoned, or keeps changing.
     fn poison(&self, memory: &Memory, sequence: u32, is_dead: &dyn Fn(u16) -> bool, until: u32) -> bool {
         let slot = memory.slot(sequence);
         for _ in 0..TRIES {
@@ -416,8 +418,8 @@ impl Cursor {
         false
     }
 
-    /// How far the poisoned claim at `next` reaches: by its own words if it lived to write them, else up to where the
-    /// following one starts. Nothing if the following owner is alive and about to write that.
+    /// Extent of the poisoned claim at `next`: from its own slot if its owner wrote it, else up to where the following claim
+    /// starts. None if the following owner is alive and about to write that.
     fn extent_of_dead(
         &self,
         memory: &Memory,
@@ -444,7 +446,7 @@ impl Cursor {
             }
             let state = StateWord::unpack(memory.slot(following).state.load(Acquire));
             if state.is_some_and(|s| s.sequence == following && s.stage == SlotState::Poisoned) {
-                // Poisoned before it wrote its place, as this one: the last of such a run carries all their extents.
+                // Poisoned before it wrote its position, as this one: the last of such a run gets the extent of all.
                 return Ok(Some(0));
             }
             if !self.poison(memory, following, is_dead, until) {
@@ -459,8 +461,8 @@ impl Cursor {
     }
 }
 
-/// A consumer that was killed had given back more than it told of: nothing of that comes again. Its guard still stands at
-/// `release` then; where none does, evicting producers went on, and what it wrote down is old.
+/// Publishes what a killed consumer had released but not published, so that it is not delivered again. Its guard is still
+/// at `release` then; if it is not, evicting producers have moved on and `done` is out of date.
 fn publish_for_killed_consumer(memory: &Memory) {
     let control = memory.control();
     let release = Position::unpack(control.release.0.load(Acquire));
@@ -477,10 +479,10 @@ fn publish_for_killed_consumer(memory: &Memory) {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Abandonment {
-    /// Its owner lives, or it is committed, or over.
+    /// Its owner is alive, or the frame is committed or done.
     No,
-    /// Nobody owns it, and somebody who lives is about to own a place: a few instructions on it is either his or due. To
-    /// be asked again, for nobody tells when.
+    /// It has no owner, and a living producer is about to own some position: within a few instructions this is either owned
+    /// or `Due`. The caller must look again, since nothing will wake it.
     Pending,
     /// Its owner is dead.
     Due,
@@ -500,9 +502,9 @@ fn abandonment(
     match state.stage {
         SlotState::Poisoned if state.sequence == sequence => Abandonment::Poisoned,
         SlotState::Claimed if state.sequence == sequence && is_dead(state.owner) => Abandonment::Due,
-        // SYNC POINT with `try_claim`: `until` was read from `reserve` after this place was reserved. So we see its
-        // claimer say that it claims, or else that it has done so and the slot as it left it, and what we read there before
-        // is not there any more.
+        // SYNC POINT with `try_claim`: `until` was read from `reserve` after this position was reserved. So either
+        // we see its producer's `claiming` flag, or we see that it was cleared and the slot as the producer left it; then the
+        // state read before is out of date and the compare-and-swap on it fails.
         stage if stage != SlotState::Claimed && state.sequence == before && is_reserved => {
             if is_anybody_claiming(memory, is_dead) {
                 Abandonment::Pending
@@ -514,7 +516,7 @@ fn abandonment(
     }
 }
 
-/// Whether a living producer is between reserving a place and making it its own.
+/// Whether a living producer is between reserving a position and marking its slot.
 fn is_anybody_claiming(memory: &Memory, is_dead: &dyn Fn(u16) -> bool) -> bool {
     let mut rows = memory.rows().iter().zip(0..);
     rows.any(|(row, owner)| row.claiming.load(Acquire) != 0 && !is_dead(owner))

@@ -1,4 +1,4 @@
-//! Everything that can go wrong, with what to do about it.
+//! Every error of the library, with what to do about it.
 
 use std::io;
 
@@ -8,11 +8,11 @@ use std::io;
 pub enum RingError {
     /// The descriptor cannot carry seals, so it is no memfd.
     #[error(
-        "this descriptor is not a memfd, so nothing keeps its owner from truncating it under us: \
-         hand over the memfd that a ring's consumer made, or the socket from its invitation"
+        "this descriptor is not a memfd, so its owner could truncate it while it is mapped: \
+         pass the memfd that a ring's consumer made, or the socket from its invitation"
     )]
     NotAMemfd,
-    /// Its size could still change: a peer that truncates it would end us by SIGBUS.
+    /// Its size could still change: a peer that truncates it would end this process by SIGBUS.
     #[error(
         "the memfd lacks the seals {missing}: whoever makes a ring must fcntl(F_ADD_SEALS) with SHRINK|GROW|SEAL \
          before passing it on"
@@ -41,7 +41,7 @@ pub enum RingError {
         /// Major version of this library.
         supported: u16,
     },
-    /// A size in the header (or asked for) that cannot be.
+    /// A size in the header, or one that was asked for, is invalid.
     #[error("{field} is {value}: {rule}")]
     BadGeometry {
         /// Which size.
@@ -69,7 +69,7 @@ pub enum RingError {
         /// Process id that it wrote down; 0 if none.
         pid: u32,
     },
-    /// No room could ever be enough.
+    /// The frame is larger than the ring allows.
     #[error(
         "a frame of {len} bytes never fits: this ring takes up to {max} bytes; make it with RingOptions::for_frames({len}, 4)"
     )]
@@ -89,15 +89,15 @@ pub enum RingError {
         /// Bytes claimed.
         claimed: usize,
     },
-    /// Nobody will read any more.
+    /// The consumer has left.
     #[error("the consumer has gone ({unread_frames} frames were not read): join a new one, or end")]
     ConsumerGone {
         /// Committed frames that were never given back.
         unread_frames: u32,
     },
-    /// The consumer gave up this lane.
+    /// The consumer closed this lane.
     #[error(
-        "the consumer closed this lane: it wants nothing more from it, or something in this process wrote over the ring's words; \
+        "the consumer closed this lane: it removed the lane, or found it corrupt; \
          look for stray writes, then join again"
     )]
     Closed,
@@ -117,26 +117,26 @@ pub enum RingError {
         /// Which rule was broken.
         what: &'static str,
     },
-    /// A frame id that is not held: released already, or of a lane that ended.
+    /// The frame is not held: it was released, or its lane ended.
     #[error("frame {frame} is not held: it was released before, or its lane has ended")]
     UnknownFrame {
         /// The id as a number.
         frame: u64,
     },
-    /// A claim that is not open: committed or aborted already.
+    /// The claim is not open: it was committed or aborted.
     #[error("claim {sequence} is not open: it was committed or aborted before")]
     UnknownClaim {
         /// Sequence number of its descriptor.
         sequence: u32,
     },
-    /// A lane number that does not stand for a lane of this consumer.
+    /// The consumer has no lane of that number.
     #[error("there is no lane {lane} here: it has ended and was forgotten")]
     UnknownLane {
         /// The number.
         lane: u32,
     },
-    /// What arrived on the socket is no invitation.
-    #[error("no ring was handed over on this socket: {what}")]
+    /// The message on the socket is no valid invitation.
+    #[error("no ring came over this socket: {what}")]
     BadHandshake {
         /// What was wrong.
         what: &'static str,
@@ -149,7 +149,7 @@ pub enum RingError {
         /// Name of the variable.
         variable: &'static str,
     },
-    /// The system refused something.
+    /// A system call failed.
     #[error("{operation} failed: {source}{}", advice(source))]
     Io {
         /// What was being done.
@@ -160,13 +160,13 @@ pub enum RingError {
 }
 
 impl RingError {
-    /// For `map_err`: an error of the system, with what was being done.
+    /// For `map_err`: an error of the system, with the operation that failed.
     pub(crate) fn io<E: Into<io::Error>>(operation: &'static str) -> impl FnOnce(E) -> Self {
         move |source| Self::Io { operation, source: source.into() }
     }
 }
 
-/// What helps against the usual errors of the system.
+/// Advice for the usual errors of the system.
 fn advice(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::OutOfMemory | io::ErrorKind::StorageFull => {

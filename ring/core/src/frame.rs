@@ -1,4 +1,4 @@
-//! What a frame carries beside its bytes, and the names by which frames are held and released.
+//! Metadata of frames, their ids, and access to their payload.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -7,28 +7,28 @@ use std::ptr::NonNull;
 use crate::claim::Descriptor;
 use crate::cursor::Peeked;
 
-/// Marks of a frame; any combination.
+/// Flags of a frame; any combination.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Flags(pub u16);
 
 impl Flags {
-    /// No marks.
+    /// No flags.
     pub const NONE: Self = Self(0);
-    /// Decodable without frames before it. [`crate::Policy::DropUntilKeyframe`] goes on at one.
+    /// Decodable without frames before it. [`crate::Policy::DropUntilKeyframe`] resumes at one.
     pub const KEYFRAME: Self = Self(1);
     /// No other frame refers to it.
     pub const DISPOSABLE: Self = Self(1 << 1);
     /// Frames of this stream are missing before it. Set by the library on the first frame that a producer claims after
     /// one was refused (any [`crate::DropReason`] but [`crate::DropReason::Evicted`]) or aborted. A frame that is evicted,
-    /// or that a dying process leaves behind, goes missing before frames that were committed already: that shows only as a
-    /// gap in [`Frame::sequence`].
+    /// or that a dying process leaves uncommitted, is missing before frames that were committed already: that shows only
+    /// as a gap in [`Frame::sequence`].
     pub const DISCONTINUITY: Self = Self(1 << 2);
     /// The stream ends with this frame.
     pub const END_OF_STREAM: Self = Self(1 << 3);
     /// Its producer knows that the content is damaged.
     pub const DAMAGED: Self = Self(1 << 4);
 
-    /// Whether all marks of `other` are set.
+    /// Whether all flags of `other` are set.
     pub fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
@@ -42,18 +42,18 @@ impl std::ops::BitOr for Flags {
     }
 }
 
-/// What a producer says about a frame. The ring carries it and looks only at `stream` and the key frame mark.
+/// A frame's metadata, set by its producer. The ring carries it and reads only `stream` and the key frame flag.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FrameInfo {
     /// Which of the producer's streams (track, participant) it belongs to.
     pub stream: u32,
-    /// What it is, in the application's numbers (video, audio, a record type).
+    /// Type of the frame, defined by the application (video, audio, a record type).
     pub kind: u16,
-    /// Its marks.
+    /// Its flags.
     pub flags: Flags,
-    /// When it is to be shown or was captured; ns on a clock on which both sides agree.
+    /// Presentation or capture time, ns, on a clock that both sides agree on.
     pub timestamp_ns: u64,
-    /// Anything else in a word: a format, a pointer into the producer's bookkeeping.
+    /// Any other value: a format, a pointer into the producer's bookkeeping.
     pub user_data: u64,
 }
 
@@ -80,7 +80,7 @@ impl fmt::Display for LaneId {
     }
 }
 
-/// The name of a frame that a consumer holds: a plain number, good for other languages and other threads' queues.
+/// Id of a frame that a consumer holds: a plain number, usable in other languages and in queues between threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FrameId(u64);
 
@@ -109,22 +109,22 @@ impl From<u64> for FrameId {
     }
 }
 
-/// A frame that was peeked and not released yet. Owns nothing and borrows nothing: the bytes are asked for with
-/// [`crate::Consumer::payload`], and the room goes back to its producer with [`crate::Consumer::release`].
+/// A frame that is peeked and not released. Owns nothing and borrows nothing: get its bytes by
+/// [`crate::Consumer::payload`], and free its space by [`crate::Consumer::release`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// Its name.
+    /// Its id.
     pub id: FrameId,
-    /// Where it came from.
+    /// Its lane.
     pub lane: LaneId,
     /// Which handle of the lane's process committed it.
     pub producer: u16,
     /// Bytes of payload.
     pub len: usize,
-    /// What its producer said.
+    /// Its producer's metadata.
     pub info: FrameInfo,
     /// Number of the frame within its producer's stream, from 0. Dropped frames count too, so that a gap is a loss;
-    /// after a consumer's restart a number that was seen before is a repetition.
+    /// after a consumer's restart frames that were not released are delivered again with the same number.
     pub sequence: u64,
 }
 
@@ -164,10 +164,10 @@ impl FrameInfo {
     }
 }
 
-/// The bytes of a held frame, where they lie in shared memory.
+/// The bytes of a held frame, in shared memory.
 ///
-/// A producer that means harm can still write while they are read. So the safe methods copy, once, and a reader decides
-/// on its own copy; [`Payload::as_slice`] is for producers that are trusted, and [`Payload::as_ptr`] for decoders
+/// A hostile producer can still write while they are read. So the safe methods copy once, and the reader checks its own
+/// copy; [`Payload::as_slice`] is for producers that are trusted, and [`Payload::as_ptr`] for decoders
 /// behind a C interface, to which torn pixels are harmless.
 #[derive(Clone, Copy, Debug)]
 pub struct Payload<'a> {
@@ -181,7 +181,7 @@ impl<'a> Payload<'a> {
         Self { start, len, held: PhantomData }
     }
 
-    /// How many bytes.
+    /// Length in bytes.
     pub fn len(&self) -> usize {
         self.len
     }
@@ -191,17 +191,17 @@ impl<'a> Payload<'a> {
         self.len == 0
     }
 
-    /// Where they stand, contiguous, aligned to 64 bytes; valid for `len` bytes until the frame is released.
+    /// Address of the bytes: contiguous, aligned to 64 bytes, valid for `len` bytes until the frame is released.
     pub fn as_ptr(&self) -> *const u8 {
         self.start.as_ptr()
     }
 
-    /// Copies from `offset` on as much as fits into `into`; how many bytes that were.
+    /// Copies from `offset` on as many bytes as fit into `into`; returns how many.
     pub fn copy_to(&self, offset: usize, into: &mut [u8]) -> usize {
         let count = into.len().min(self.len.saturating_sub(offset));
         if count > 0 {
-            // SAFETY: offset + count ≤ len, which is mapped and held; `into` is ordinary memory elsewhere. Should the
-            // producer write meanwhile, the copy is torn, and nothing depends on its content.
+            // SAFETY: offset + count ≤ len, which is mapped and held; `into` is ordinary memory elsewhere. If the
+            // producer writes meanwhile the copy is torn, and nothing here depends on its content.
             unsafe {
                 let from = self.start.as_ptr().add(offset);
                 std::ptr::copy_nonoverlapping(from, into.as_mut_ptr(), count);
@@ -223,7 +223,7 @@ impl<'a> Payload<'a> {
     /// The producer must not write to a frame after committing it, which this library never does but a hostile or
     /// broken process can.
     pub unsafe fn as_slice(&self) -> &'a [u8] {
-        // SAFETY: mapped for `len` bytes while held, which 'a expresses; that nobody writes is the caller's promise.
+        // SAFETY: mapped for `len` bytes while held, which 'a expresses; the caller promises that no process writes.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
 }

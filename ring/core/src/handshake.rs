@@ -1,7 +1,7 @@
-//! How a ring travels: one message with three descriptors over a Unix socket, which stays open as the sign of life.
+//! How a producer joins: one message with three descriptors over a Unix socket, which stays open for liveness.
 //!
-//! The kernel closes a dead process's socket, whatever killed it: no process ids that can be reused, no heartbeat to
-//! tune, and a sandbox that allows nothing but inherited descriptors allows this.
+//! The kernel closes a dead process's socket, whatever killed it: no reused process ids, no heartbeat to tune, and
+//! it works in a sandbox that allows nothing but inherited descriptors.
 
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -32,7 +32,7 @@ pub struct Invitation {
 }
 
 impl Invitation {
-    /// A connected pair: ours, and the one to give away.
+    /// A connected pair: the consumer's end, and the one to give away.
     pub(crate) fn pair() -> Result<(OwnedFd, Self), RingError> {
         let (ours, theirs) =
             rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
@@ -69,22 +69,22 @@ pub(crate) fn inherited() -> Result<OwnedFd, RingError> {
     if number < 3 {
         return Err(missing());
     }
-    // SAFETY: only asks about the number; an open descriptor of this process that nobody was told to own otherwise.
+    // SAFETY: only asks about the number; the variable says that this descriptor was passed for this purpose.
     let borrowed = unsafe { BorrowedFd::borrow_raw(number) };
     rustix::io::fcntl_setfd(borrowed, rustix::io::FdFlags::CLOEXEC).map_err(|_| missing())?;
-    // SAFETY: the one who set the variable passed this descriptor to this process for this purpose.
+    // SAFETY: whoever set the variable passed this descriptor to this process for this purpose.
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
-/// What a producer is given.
+/// The message that a producer gets.
 #[derive(Debug)]
 pub(crate) struct Offer {
     /// Number of the socket within the lane, from 1.
     pub(crate) session: u32,
     pub(crate) memfd: OwnedFd,
-    /// Written to when a consumer that polls is to be woken.
+    /// Eventfd that wakes a polling consumer.
     pub(crate) frame_event: OwnedFd,
-    /// Written to when a producer that polls is to be woken.
+    /// Eventfd that wakes polling producers.
     pub(crate) room_event: OwnedFd,
 }
 
@@ -109,7 +109,7 @@ pub(crate) fn send(socket: BorrowedFd<'_>, session: u32, fds: [BorrowedFd<'_>; 3
     if sent == OFFER_BYTES {
         Ok(())
     } else {
-        Err(RingError::BadHandshake { what: "the socket took half a message" })
+        Err(RingError::BadHandshake { what: "the socket took only part of the message" })
     }
 }
 
@@ -160,8 +160,8 @@ pub(crate) fn receive(socket: BorrowedFd<'_>) -> Result<Offer, RingError> {
     Ok(Offer { session, memfd, frame_event, room_event })
 }
 
-/// Whether the other end of a handshake socket is still held by anybody. Asked of the state of the connection, not by
-/// reading: what the other side may have sent, against the rules, would stand before its end.
+/// Whether any process still holds the other end of a handshake socket. Checked by the state of the connection, not by
+/// reading: data that the other side sent against the rules would hide its end.
 pub(crate) fn is_open(socket: BorrowedFd<'_>) -> bool {
     let mut fds = [PollFd::from_borrowed_fd(socket, PollFlags::RDHUP)];
     match rustix::event::poll(&mut fds, Some(&Timespec::default())) {
@@ -170,7 +170,7 @@ pub(crate) fn is_open(socket: BorrowedFd<'_>) -> bool {
             let [fd] = fds;
             !fd.revents().intersects(PollFlags::RDHUP | PollFlags::HUP | PollFlags::NVAL)
         }
-        // The system is short of memory, or a signal came: the next look tells.
+        // The system is short of memory, or a signal came: the next check decides.
         Err(_) => true,
     }
 }
@@ -181,7 +181,7 @@ pub(crate) fn event() -> Result<OwnedFd, RingError> {
     rustix::event::eventfd(0, flags).map_err(RingError::io("making an eventfd"))
 }
 
-/// Another descriptor of the same thing.
+/// A second descriptor of the same open file.
 pub(crate) fn duplicate(fd: impl AsFd) -> Result<OwnedFd, RingError> {
     fd.as_fd().try_clone_to_owned().map_err(RingError::io("duplicating a descriptor"))
 }

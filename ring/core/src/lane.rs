@@ -27,8 +27,8 @@ pub struct LaneFds {
     pub frame_event: OwnedFd,
     /// The eventfd that wakes producers.
     pub room_event: OwnedFd,
-    /// The consumer's ends of the handshake sockets, with their session numbers. As long as somebody holds them,
-    /// producers take the consumer for alive.
+    /// The consumer's ends of the handshake sockets, with their session numbers. While any process holds them,
+    /// producers see the consumer as alive.
     pub sessions: Vec<(u32, OwnedFd)>,
 }
 
@@ -39,15 +39,15 @@ pub(crate) struct Session {
     pub(crate) socket: OwnedFd,
 }
 
-/// A session that ended with places open.
+/// A session that died with positions claimed or reserved.
 #[derive(Clone, Copy, Debug)]
 struct DeadSession {
     session: u32,
-    /// Sequence number at which `reserve` stood when it was found dead: it has nothing from there on.
+    /// `reserve` when the session was found dead: it owns nothing from there on.
     until: u32,
 }
 
-/// A session whose processes are all gone.
+/// A session whose processes have all ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct EndedSession {
     pub(crate) session: u32,
@@ -61,19 +61,19 @@ pub(crate) struct Lane {
     memory: Memory,
     cursor: Cursor,
     memfd: OwnedFd,
-    /// Its own open file description: the lock ends with this consumer, not with those who share the memfd.
+    /// On an open file description of its own: the lock ends with this consumer, not with others that share the memfd.
     lock: Lock,
     pub(crate) frame_event: OwnedFd,
     room_event: OwnedFd,
     pub(crate) sessions: Vec<Session>,
     next_session: u32,
-    /// Sessions that died with producers open, until all places reserved by then are dealt with.
+    /// Sessions that died with producers open, until all positions reserved by then are passed.
     dead: Vec<DeadSession>,
-    /// Sequence number at which `reserve` stood when the latest of them was found dead.
+    /// `reserve` when the latest of them was found dead.
     recover_until: u32,
-    /// Bytes that this lane may still deliver before it is another's turn.
+    /// Bytes that this lane may still deliver before the next lane's turn.
     pub(crate) credit: i64,
-    /// A producer wrote nonsense: nothing more is read.
+    /// A producer corrupted it: nothing more is read.
     pub(crate) closed: bool,
     /// The latest peek found nothing.
     idle: bool,
@@ -100,7 +100,7 @@ impl Lane {
     pub(crate) fn adopt(id: LaneId, fds: LaneFds) -> Result<Self, RingError> {
         let memory = Memory::attach(fds.memfd.as_fd(), Access::Consumer, false)?;
         let mut lane = Self::take_over(id, memory, fds)?;
-        // Sessions that ended while nobody consumed.
+        // Sessions that ended while there was no consumer.
         let known: Vec<u32> = lane.sessions.iter().map(|session| session.number).collect();
         for row in lane.memory.rows() {
             let session = row.session.load(Acquire);
@@ -111,10 +111,10 @@ impl Lane {
                 lane.dead.push(DeadSession { session, until: lane.reserved() });
             }
         }
-        // And what those left whose rows are free already: the one before may have put places aside, but not given back.
+        // And positions of sessions whose rows are free already: the previous consumer may have skipped them without publishing.
         lane.dead.push(DeadSession { session: 0, until: lane.reserved() });
         lane.recover_until = lane.reserved();
-        // A number that died with its process must not come back while its rows are still there.
+        // A dead session's number must not be reused while its rows are still taken.
         let highest = lane.dead.iter().map(|dead| dead.session).chain(known).max().unwrap_or(0);
         lane.next_session = highest.wrapping_add(1).max(1);
         Ok(lane)
@@ -147,13 +147,13 @@ impl Lane {
         })
     }
 
-    /// Another process may join this lane; the number of its session.
+    /// Makes an invitation for one more process; with the number of its session.
     pub(crate) fn invite(&mut self) -> Result<(u32, Invitation), RingError> {
         let (ours, theirs) = Invitation::pair()?;
         Ok((self.offer(ours)?, theirs))
     }
 
-    /// Hands the lane over on a connected socket.
+    /// Sends the lane's descriptors over a connected socket.
     pub(crate) fn offer(&mut self, socket: OwnedFd) -> Result<u32, RingError> {
         let number = self.next_session;
         let fds = [self.memfd.as_fd(), self.frame_event.as_fd(), self.room_event.as_fd()];
@@ -181,7 +181,7 @@ impl Lane {
         self.memfd.as_fd()
     }
 
-    /// Whether [`Lane::peek`] would find a frame, or something of the dead to put aside.
+    /// Whether [`Lane::peek`] would find a frame, or an abandoned claim to skip.
     pub(crate) fn is_ready(&self) -> bool {
         if self.closed {
             return false;
@@ -193,7 +193,7 @@ impl Lane {
                 && self.cursor.is_behind(&self.memory))
     }
 
-    /// Nobody is left who could commit, or reserve, anything.
+    /// No session is left that could reserve or commit anything.
     fn is_abandoned(&self) -> bool {
         self.sessions.is_empty()
     }
@@ -210,7 +210,7 @@ impl Lane {
             )
     }
 
-    /// The next frame of this lane; puts aside what the dead left in its way.
+    /// The next frame of this lane; skips abandoned claims before it.
     #[inline(always)]
     pub(crate) fn peek(&mut self) -> Result<Option<Peeked>, RingError> {
         if self.closed {
@@ -252,32 +252,32 @@ impl Lane {
         if put_aside > 0 { self.cursor.peek(&self.memory) } else { Ok(None) }
     }
 
-    /// What is next is no frame, and nothing that we hold keeps us from looking further.
+    /// The next position has no frame, and no frame that we hold is the reason.
     fn is_stuck(&self) -> bool {
         !self.cursor.is_full(&self.memory) && !self.cursor.is_ready(&self.memory)
     }
 
-    /// Frees the rows of the dead all of whose places are behind us. Each has an end of its own: in a lane that is never
-    /// empty the latest death's would move on with every further one, and 32 deaths later nobody could join.
+    /// Frees the rows of dead sessions whose positions are all passed. Each has its own `until`: with a common one, a lane
+    /// that is never empty would free no row while processes keep dying, and after 32 deaths no producer could join.
     fn free_dead_rows(&mut self) {
         let (rows, cursor) = (self.memory.rows(), &self.cursor);
         self.dead.retain(|dead| {
             let is_over = cursor.is_past(dead.until);
             for row in rows.iter().filter(|row| is_over && row.session.load(Acquire) == dead.session) {
-                // Fails if a producer of the same lane wrote there meanwhile: then it is that one's row.
+                // Fails if another producer took the row meanwhile: then it is that producer's.
                 let _ = row.session.compare_exchange(dead.session, 0, AcqRel, Relaxed);
             }
             !is_over
         });
     }
 
-    /// Nothing is to come: leaves the words as those who look at them afterwards expect them.
+    /// The lane has ended: leaves the shared words complete for later readers of statistics.
     pub(crate) fn end(&mut self) {
-        self.cursor.tell(&self.memory);
+        self.cursor.publish(&self.memory);
         self.free_dead_rows();
     }
 
-    /// Reads nothing more, and tells producers so.
+    /// Stops reading, and sets `closed` for producers.
     pub(crate) fn give_up(&mut self) {
         self.closed = true;
         self.memory.control().consumer.0.closed.store(1, Relaxed);
@@ -295,22 +295,23 @@ impl Lane {
         self.cursor.payload(&self.memory, sequence)
     }
 
-    /// Gives a frame back. False if it is not held.
+    /// Releases a frame. False if it is not held.
     #[inline(always)]
     pub(crate) fn release(&mut self, sequence: u32) -> bool {
         let Some(released) = self.cursor.release(&self.memory, sequence) else { return false };
         let words = &self.memory.control().consumer.0;
         bump(&words.delivered_frames, 1);
         bump(&words.delivered_bytes, released.len.into());
-        // Who waits finds nothing to peek before he is woken, and nobody may be left to do so.
-        if released.told || (self.armed && self.cursor.tell(&self.memory)) {
+        // While armed, publish each release: the consumer may find nothing to peek before it is woken, and no producer may be
+        // left to wake it.
+        if released.published || (self.armed && self.cursor.publish(&self.memory)) {
             self.wake(producer_wakeup::sleepers_after_release(&self.memory, &self.cursor));
         }
         true
     }
 
-    /// Nothing to peek. A consumer at its producer's heels finds that after each small frame, and goes on with its run; to
-    /// find it twice, or with somebody asleep for want of room, is to be idle.
+    /// Nothing to peek. A consumer that keeps up finds that after each small frame, and continues its batch; twice in a row,
+    /// or while a producer sleeps for lack of room, counts as idle.
     #[inline(always)]
     pub(crate) fn found_nothing(&mut self) {
         if self.idle || self.memory.control().producer_sleep.0.load(Relaxed) != 0 {
@@ -319,9 +320,9 @@ impl Lane {
         self.idle = true;
     }
 
-    /// We have nothing to do, or are about to sleep: whoever waits for room may use the time.
+    /// The consumer is idle or about to sleep: publishes everything and wakes waiting producers.
     pub(crate) fn be_idle(&mut self) {
-        self.cursor.tell(&self.memory);
+        self.cursor.publish(&self.memory);
         self.wake(producer_wakeup::sleepers_when_idle(&self.memory));
     }
 
@@ -353,7 +354,7 @@ impl Lane {
         self.sleep_word().fetch_and(!Sleep::EVENT, AcqRel);
     }
 
-    /// Looks at each handshake socket (a system call each); which sessions ended since.
+    /// Checks each handshake socket (a system call each); returns the sessions that ended since.
     pub(crate) fn check_liveness(&mut self) -> Vec<EndedSession> {
         let mut left = Vec::new();
         let mut index = 0;
@@ -365,7 +366,7 @@ impl Lane {
             let session = self.sessions.swap_remove(index).number;
             let clean = self.memory.rows().iter().all(|row| row.session.load(Acquire) != session);
             self.recover_until = self.reserved();
-            // One that left its rows may still have reserved what it never claimed: clean is what it says.
+            // A session that freed its rows may still have reserved positions without marking them.
             if !clean || self.cursor.is_behind(&self.memory) {
                 self.dead.push(DeadSession { session, until: self.recover_until });
             }
@@ -384,7 +385,7 @@ impl Lane {
         self.cursor.held()
     }
 
-    /// Nobody can add to it, and all that was there is read and given back.
+    /// No producer is left, and all frames are read and released.
     pub(crate) fn has_ended(&self) -> bool {
         self.sessions.is_empty()
             && self.cursor.held() == 0
@@ -393,15 +394,15 @@ impl Lane {
 }
 
 impl Drop for Lane {
-    /// What was released does not come again with another consumer.
+    /// Publishes releases, so that another consumer does not deliver those frames again.
     fn drop(&mut self) {
         if !self.closed && self.lock.is_ours() {
-            self.cursor.tell(&self.memory);
+            self.cursor.publish(&self.memory);
         }
     }
 }
 
-/// A claim of a row that is free is nobody's: a producer aborts its claims before it gives up its row.
+/// A free row has no claims: a producer aborts its claims before it frees its row.
 fn is_dead(rows: &[Row], dead: &[DeadSession], owner: u16) -> bool {
     let session = rows.get(usize::from(owner)).map_or(0, |row| row.session.load(Acquire));
     session == 0 || dead.iter().any(|dead| dead.session == session)
@@ -412,8 +413,8 @@ fn bump(counter: &AtomicU64, count: u64) {
     counter.store(counter.load(Relaxed).wrapping_add(count), Relaxed);
 }
 
-/// The right to consume. Given back at once when dropped, also if a child that was forked meanwhile holds a copy; but not
-/// by that child, should it drop its own.
+/// The consumer's file lock. Unlocked when dropped, also if a forked child holds a copy of the descriptor; but not when
+/// that child drops its own.
 #[derive(Debug)]
 struct Lock {
     file: OwnedFd,
@@ -421,7 +422,7 @@ struct Lock {
 }
 
 impl Lock {
-    /// Whether this is the process that took it, and no child.
+    /// Whether this is the process that took the lock, and not a forked child.
     fn is_ours(&self) -> bool {
         self.pid == std::process::id()
     }
@@ -436,8 +437,8 @@ impl Drop for Lock {
     }
 }
 
-/// Takes the consumer's lock. Through a new open file description, for all who got the memfd passed share the old one,
-/// and a lock would live as long as any of them.
+/// Takes the consumer's lock, on a new open file description: all processes that were passed the memfd share the old one,
+/// and a lock on it would last as long as any of them.
 fn lock(memfd: BorrowedFd<'_>, pid: &AtomicU32) -> Result<Lock, RingError> {
     let path = format!("/proc/self/fd/{}", memfd.as_raw_fd());
     let own = rustix::fs::open(path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())

@@ -1,4 +1,4 @@
-//! What stands where in the shared memory. `ring/docs/layout.md` is the specification; a test here keeps both equal.
+//! Offsets in the shared memory. `ring/docs/layout.md` is the specification; a test here keeps both equal.
 
 use crate::packed::{Position, SlotState, StateWord, UNIT};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
@@ -79,13 +79,13 @@ impl Header {
 #[derive(Debug)]
 pub(crate) struct CachePadded<T>(pub(crate) T);
 
-/// The words over which producers and consumer meet.
+/// The words that producers and consumer share.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct Control {
-    /// Position that the next claim gets. Producers move it.
+    /// Position of the next claim. Producers move it.
     pub(crate) reserve: CachePadded<AtomicU64>,
-    /// Position up to which everything was given back. The consumer moves it, and producers that evict.
+    /// Position up to which everything is released. The consumer moves it, and producers that evict.
     pub(crate) release: CachePadded<AtomicU64>,
     /// How the sleeping consumer wants to be woken: [`crate::wake::Sleep`] bits, 0 awake.
     pub(crate) consumer_sleep: CachePadded<AtomicU32>,
@@ -94,7 +94,7 @@ pub(crate) struct Control {
     pub(crate) consumer: CachePadded<ConsumerWords>,
 }
 
-/// What the consumer tells the others about itself.
+/// Words that only the consumer writes, except `evicts`.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct ConsumerWords {
@@ -102,7 +102,7 @@ pub(crate) struct ConsumerWords {
     pub(crate) epoch: AtomicU32,
     /// Process id of the latest.
     pub(crate) pid: AtomicU32,
-    /// 1 once the consumer gave up the lane because a producer wrote nonsense.
+    /// 1 once the consumer closed the lane because a producer corrupted it.
     pub(crate) closed: AtomicU32,
     /// How often it woke sleeping producers (a system call each).
     pub(crate) wakes: AtomicU32,
@@ -110,29 +110,29 @@ pub(crate) struct ConsumerWords {
     pub(crate) sleeps: AtomicU64,
     pub(crate) delivered_frames: AtomicU64,
     pub(crate) delivered_bytes: AtomicU64,
-    /// Claims of dead producers that were put aside.
+    /// Claims of dead producers that were skipped.
     pub(crate) abandoned_claims: AtomicU64,
-    /// 1 once a producer may evict; then nothing that is over is held back. Here since the consumer asks for each frame,
-    /// and has this line at hand.
+    /// 1 once a producer may evict; then releases are published at once. Here because the consumer checks it for each frame
+    /// and has this cache line at hand.
     pub(crate) evicts: AtomicU32,
     pub(crate) reserved: AtomicU32,
-    /// Position up to which the consumer has given back all, told or not: for the one that follows it if it is killed.
+    /// Position up to which the consumer has released all frames, published or not: for its successor if it is killed.
     pub(crate) done: AtomicU64,
 }
 
 /// Reasons for which a producer can drop a frame, in the order of [`Row::dropped`].
 pub(crate) const REASONS: usize = 6;
 
-/// What a producer tells about itself; counters only grow, also across owners of the row.
+/// Words that one producer handle writes about itself; counters only grow, also across owners of the row.
 #[repr(C, align(128))]
 #[derive(Debug)]
 pub(crate) struct Row {
-    /// Session whose process uses the row, 0 when free: one word, so that a row is never taken by nobody.
+    /// Session of the process that uses the row, 0 when free.
     pub(crate) session: AtomicU32,
     pub(crate) pid: AtomicU32,
     /// How often it slept waiting for room.
     pub(crate) sleeps: AtomicU32,
-    /// 1 from before it reserves a place until its slot says whose it is.
+    /// 1 from before it reserves a position until it has marked the slot.
     pub(crate) claiming: AtomicU32,
     pub(crate) committed_frames: AtomicU64,
     pub(crate) committed_bytes: AtomicU64,
@@ -142,7 +142,7 @@ pub(crate) struct Row {
     pub(crate) dropped: [AtomicU64; REASONS],
 }
 
-/// A descriptor: apart from the payload, so that nothing written there can look like one.
+/// A descriptor; apart from the payload, so that payload can never be taken for one.
 #[repr(C, align(64))]
 #[derive(Debug)]
 pub(crate) struct Slot {
@@ -196,11 +196,11 @@ impl Geometry {
     }
 }
 
-/// Puts the words of an empty ring into zeroed memory. `first` is where counting starts: zero, except in tests that
-/// want every wrap within sight.
+/// Writes the words of an empty ring into zeroed memory. `first` is where counting starts: zero, except in tests of the
+/// wrap-around.
 pub(crate) fn start(control: &Control, slots: &[Slot], first: Position) {
     for (index, slot) in slots.iter().enumerate() {
-        // Each slot looks as if the turn before its first had ended well.
+        // Each slot looks as if a frame before its first use had been released.
         let count = slots.len() as u32;
         let ahead = (index as u32).wrapping_sub(first.sequence) & (count - 1);
         let sequence = first.sequence.wrapping_add(ahead).wrapping_sub(count);

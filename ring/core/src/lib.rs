@@ -4,12 +4,12 @@
 //!
 //! # Shape
 //! Each producer process has a *lane*: a ring of its own, in a memfd of its own, which its threads share
-//! ([`Producer::try_clone`]). A [`Consumer`] reads all lanes, fairly by bytes. So a process that dies, or writes wildly,
-//! or fills its ring, costs its lane and nobody else's. Processes that trust each other can share a lane
+//! ([`Producer::try_clone`]). A [`Consumer`] reads all lanes, fairly by bytes. A process that dies, or writes wildly,
+//! or fills its ring, costs its own lane and no other. Processes that trust each other can share a lane
 //! ([`Consumer::invite`]).
 //!
-//! A Unix socket hands the memory over (inherited, through fork, or by SCM_RIGHTS), and stays open as the sign of life.
-//! Nothing has a name in a file system, so that it works inside a sandbox, between users and between containers.
+//! The memory is passed over a Unix socket (inherited, through fork, or by SCM_RIGHTS), which stays open for liveness.
+//! Nothing has a name in a file system, so it works inside a sandbox, between users and between containers.
 //!
 //! # Example
 //! ```
@@ -42,8 +42,8 @@
 //! ```
 //!
 //! # Guarantees
-//! - A producer killed at any instruction blocks nobody: what it had committed is delivered, what it had claimed is put
-//!   aside and counted, at once, when the kernel closes its socket.
+//! - A producer killed at any instruction blocks nobody: its committed frames are delivered, its open claims are
+//!   skipped and counted as soon as the kernel closes its socket.
 //! - A hostile producer cannot make the consumer read outside the mapping: the consumer keeps its own positions, loads
 //!   each shared field once, and closes the lane at the first contradiction. Payload may still change while it is read,
 //!   which nothing cheap prevents; hence [`Payload`] copies unless told otherwise.
@@ -118,8 +118,8 @@ pub use options::RingOptions;
 #[cfg(not(loom))]
 pub use policy::Policy;
 #[cfg(not(loom))]
-pub use producer::Producer;
+pub use producer::{Claim, Producer};
 #[cfg(not(loom))]
 pub use stats::{LaneStats, ProducerStats, rings_of_process};
 #[cfg(not(loom))]
-pub use token::{Claim, ClaimToken};
+pub use token::ClaimToken;

@@ -39,28 +39,28 @@ fn ring(slots: u32) -> Arc<Ring> {
 }
 
 impl Ring {
-    fn cell(&self, place: Position) -> &UnsafeCell<u64> {
-        &self.payload[place.unit as usize & (self.payload.len() - 1)]
+    fn cell(&self, position: Position) -> &UnsafeCell<u64> {
+        &self.payload[position.unit as usize & (self.payload.len() - 1)]
     }
 
-    fn write(&self, place: Position, value: u64) {
+    fn write(&self, position: Position, value: u64) {
         // SAFETY: claimed; loom checks it.
-        self.cell(place).with_mut(|cell| unsafe { *cell = value });
+        self.cell(position).with_mut(|cell| unsafe { *cell = value });
     }
 
-    fn commit(&self, place: Position, owner: u16, value: u64) -> u32 {
-        self.write(place, value);
+    fn commit(&self, position: Position, owner: u16, value: u64) -> u32 {
+        self.write(position, value);
         let descriptor = Descriptor { len: 8, user_data: value, ..Descriptor::default() };
-        assert!(claim::commit(&self.memory, place, owner, &descriptor), "a live claim was taken away");
+        assert!(claim::commit(&self.memory, position, owner, &descriptor), "a live claim was taken away");
         wake::sleepers_after_rmw(&self.memory.control().consumer_sleep.0)
     }
 
     /// Claims, writes, commits; waits for room by giving way. Whom it woke.
     fn produce(&self, owner: u16, value: u64) -> u32 {
-        let mut seen = CachedPositions::new(&self.memory);
+        let mut cached = CachedPositions::new(&self.memory);
         loop {
-            match claim::try_claim(&self.memory, &mut seen, owner, 1) {
-                ClaimAttempt::Claimed(place) => return self.commit(place, owner, value),
+            match claim::try_claim(&self.memory, &mut cached, owner, 1) {
+                ClaimAttempt::Claimed(position) => return self.commit(position, owner, value),
                 ClaimAttempt::Full => thread::yield_now(),
                 ClaimAttempt::Corrupt(what) => panic!("{what}"),
             }
@@ -234,9 +234,9 @@ fn no_release_is_slept_through() {
                 wake::sleepers_after_rmw(&ring.memory.control().producer_sleep.0)
             }
         });
-        let mut seen = CachedPositions::new(&ring.memory);
+        let mut cached = CachedPositions::new(&ring.memory);
         wake::announce(&ring.memory.control().producer_sleep.0, Sleep::FUTEX);
-        let sleeps = matches!(claim::try_claim(&ring.memory, &mut seen, 2, 1), ClaimAttempt::Full);
+        let sleeps = matches!(claim::try_claim(&ring.memory, &mut cached, 2, 1), ClaimAttempt::Full);
         let woken = consumer.join().unwrap();
         if sleeps {
             HITS.fetch_add(1, Std::SeqCst);
@@ -250,12 +250,12 @@ fn sleep_for_room(ring: &Arc<Ring>) -> [thread::JoinHandle<bool>; 2] {
     [(2, Sleep::FUTEX), (3, Sleep::EVENT)].map(|(owner, how)| {
         let ring = Arc::clone(ring);
         thread::spawn(move || {
-            let mut seen = CachedPositions::new(&ring.memory);
+            let mut cached = CachedPositions::new(&ring.memory);
             wake::announce(&ring.memory.control().producer_sleep.0, how);
-            match claim::try_claim(&ring.memory, &mut seen, owner, 1) {
+            match claim::try_claim(&ring.memory, &mut cached, owner, 1) {
                 ClaimAttempt::Full => true,
-                ClaimAttempt::Claimed(place) => {
-                    ring.commit(place, owner, 9);
+                ClaimAttempt::Claimed(position) => {
+                    ring.commit(position, owner, 9);
                     false
                 }
                 ClaimAttempt::Corrupt(what) => panic!("{what}"),
@@ -329,10 +329,10 @@ fn eviction_and_peek_never_get_the_same_frame() {
                 if claim::evict_oldest(&ring.memory) != Eviction::Progress {
                     return;
                 }
-                let mut seen = CachedPositions::new(&ring.memory);
-                if let ClaimAttempt::Claimed(place) = claim::try_claim(&ring.memory, &mut seen, 2, 1) {
+                let mut cached = CachedPositions::new(&ring.memory);
+                if let ClaimAttempt::Claimed(position) = claim::try_claim(&ring.memory, &mut cached, 2, 1) {
                     HITS.fetch_add(1, Std::SeqCst);
-                    ring.commit(place, 2, 2);
+                    ring.commit(position, 2, 2);
                 }
             }
         });
@@ -350,14 +350,14 @@ fn eviction_and_peek_never_get_the_same_frame() {
 #[test]
 fn an_evicter_and_the_consumer_go_over_an_aborted_place_together() {
     static HITS: AtomicUsize = AtomicUsize::new(0);
-    check("an aborted place", Some(3), &HITS, || {
+    check("an aborted position", Some(3), &HITS, || {
         let geometry = Geometry { slots: 1, arena_bytes: 2 * UNIT };
         let memory = Arc::new(Memory::heap(geometry, Position { sequence: u32::MAX, unit: u32::MAX }));
         let claim = |memory: &Memory, owner, units| {
-            let mut seen = CachedPositions::new(memory);
+            let mut cached = CachedPositions::new(memory);
             loop {
-                match claim::try_claim(memory, &mut seen, owner, units) {
-                    ClaimAttempt::Claimed(place) => return place,
+                match claim::try_claim(memory, &mut cached, owner, units) {
+                    ClaimAttempt::Claimed(position) => return position,
                     ClaimAttempt::Full => thread::yield_now(),
                     ClaimAttempt::Corrupt(what) => panic!("{what}"),
                 }
@@ -392,10 +392,10 @@ fn releases_out_of_order_free_room_in_order() {
         let producer = thread::spawn({
             let ring = Arc::clone(&ring);
             move || {
-                let mut seen = CachedPositions::new(&ring.memory);
-                if let ClaimAttempt::Claimed(place) = claim::try_claim(&ring.memory, &mut seen, 2, 1) {
+                let mut cached = CachedPositions::new(&ring.memory);
+                if let ClaimAttempt::Claimed(position) = claim::try_claim(&ring.memory, &mut cached, 2, 1) {
                     HITS.fetch_add(1, Std::SeqCst);
-                    ring.commit(place, 2, 3);
+                    ring.commit(position, 2, 3);
                 }
             }
         });
@@ -446,11 +446,12 @@ fn the_guard_keeps_evictors_from_what_is_behind_it() {
             let ring = Arc::clone(&ring);
             move || {
                 let mut evicted = 0;
-                let mut seen = CachedPositions::new(&ring.memory);
+                let mut cached = CachedPositions::new(&ring.memory);
                 for value in [3, 4] {
                     evicted += usize::from(claim::evict_oldest(&ring.memory) == Eviction::Progress);
-                    if let ClaimAttempt::Claimed(place) = claim::try_claim(&ring.memory, &mut seen, 2, 1) {
-                        ring.commit(place, 2, value);
+                    if let ClaimAttempt::Claimed(position) = claim::try_claim(&ring.memory, &mut cached, 2, 1)
+                    {
+                        ring.commit(position, 2, value);
                     }
                 }
                 evicted
@@ -486,13 +487,13 @@ fn what_is_held_back_is_told_to_who_sleeps_for_it() {
                 let told = cursor.release(&ring.memory, sequence).unwrap().told;
                 let woken =
                     if told { producer_wakeup::sleepers_after_release(&ring.memory, &cursor) } else { 0 };
-                cursor.tell(&ring.memory);
+                cursor.publish(&ring.memory);
                 (told, woken | producer_wakeup::sleepers_when_idle(&ring.memory))
             }
         });
-        let mut seen = CachedPositions::new(&ring.memory);
+        let mut cached = CachedPositions::new(&ring.memory);
         wake::announce(&ring.memory.control().producer_sleep.0, Sleep::FUTEX);
-        let sleeps = matches!(claim::try_claim(&ring.memory, &mut seen, 2, 1), ClaimAttempt::Full);
+        let sleeps = matches!(claim::try_claim(&ring.memory, &mut cached, 2, 1), ClaimAttempt::Full);
         let (told, woken) = consumer.join().unwrap();
         if sleeps {
             HITS.fetch_add(usize::from(!told), Std::SeqCst);
@@ -504,7 +505,7 @@ fn what_is_held_back_is_told_to_who_sleeps_for_it() {
 #[test]
 fn who_is_about_to_own_its_place_keeps_it() {
     static HITS: AtomicUsize = AtomicUsize::new(0);
-    check("an unowned place of a living claimer", Some(4), &HITS, || {
+    check("an unowned position of a living claimer", Some(4), &HITS, || {
         let ring = ring(1);
         let producer = thread::spawn({
             let ring = Arc::clone(&ring);
@@ -563,7 +564,7 @@ fn a_dead_claim_ends_where_a_living_one_behind_it_is_about_to_start() {
             thread::yield_now();
         };
         assert_eq!((put_aside, value), (1, 7));
-        assert_eq!(sequence, until, "the living one kept its place");
+        assert_eq!(sequence, until, "the living one kept its position");
         cursor.release(&ring.memory, sequence).unwrap();
         living.join().unwrap();
         let release = Position::unpack(ring.memory.control().release.0.load(Acquire));

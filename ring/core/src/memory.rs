@@ -1,4 +1,4 @@
-//! The shared memory itself: makes, checks and maps it. All pointers into a ring are born here.
+//! The shared memory: creates, checks and maps it. All pointers into a ring are made here.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
@@ -16,11 +16,11 @@ use crate::packed::UNIT;
 /// Name of the memfd, as it shows in `/proc/PID/fd` after `memfd:`.
 pub(crate) const MEMFD_NAME: &str = "throng-ring";
 
-/// Addresses on both sides of a mapping that belong to nobody, so that an access beyond it ends the process rather than
-/// reaching into something else. As large as the largest page in use.
+/// Unmapped addresses on both sides of a mapping, so that an access beyond it ends the process instead of reaching other
+/// memory. As large as the largest page in use.
 const GUARD_BYTES: usize = ARENA_ALIGNMENT;
 
-/// Who maps: the consumer has no business writing payload, so that its pages are read-only.
+/// Who maps: the consumer never writes payload, so its payload pages are read-only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
     Producer,
@@ -47,8 +47,8 @@ pub(crate) struct Memory {
 enum Backing {
     /// One reservation that holds everything, with a guard at both ends.
     Mapped { base: NonNull<u8>, bytes: usize, huge_pages: bool },
-    /// Private memory, for Miri and loom, which know no `mmap`. The second half of the arena is no mirror there, which
-    /// no reader can tell: a frame is read at the very offset at which it was written.
+    /// Private memory, for Miri and loom, which have no `mmap`. The second half of the arena is no mirror there, which makes
+    /// no difference: a frame is read at the offset at which it was written.
     #[cfg(test)]
     Heap { arena: *mut [u64] },
 }
@@ -60,7 +60,7 @@ unsafe impl Send for Memory {}
 unsafe impl Sync for Memory {}
 
 impl Memory {
-    /// Makes a sealed memfd that holds an empty ring, and maps it.
+    /// Makes a sealed memfd that holds an empty ring.
     pub(crate) fn create(geometry: Geometry, lane: u64, prefault: bool) -> Result<OwnedFd, RingError> {
         check_geometry(geometry.slots.into(), geometry.arena_bytes as u64)?;
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
@@ -82,7 +82,7 @@ impl Memory {
         Ok(memfd)
     }
 
-    /// Maps a ring that somebody hands over. Checks everything that could hurt us first; the header is read once.
+    /// Maps a ring that another process made, after checking seals, size and header; the header is read once.
     pub(crate) fn attach(memfd: BorrowedFd<'_>, access: Access, huge_pages: bool) -> Result<Self, RingError> {
         let (geometry, lane) = inspect(memfd)?;
         Self::map(memfd, geometry, lane, access, huge_pages)
@@ -136,7 +136,7 @@ impl Memory {
             .map_err(RingError::io("mapping the ring"))?;
         }
         if huge_pages {
-            // Optional in the word's full sense: a sandbox, or shmem_enabled=never, refuses, and nothing else changes.
+            // Optional: a sandbox, or shmem_enabled=never, refuses, and nothing else changes.
             // SAFETY: advice on our own mapping; the contents stay.
             let advised = unsafe {
                 rustix::mm::madvise(at(base, head).as_ptr().cast(), 2 * arena, Advice::LinuxHugepage)
@@ -247,7 +247,7 @@ impl Memory {
         unsafe { std::slice::from_raw_parts(self.rows.as_ptr(), ROWS) }
     }
 
-    /// Where the payload of a unit stands. Up to a whole arena may be accessed from there.
+    /// Address of the payload of a unit. Up to a whole arena may be accessed from there.
     pub(crate) fn payload(&self, unit: u32) -> NonNull<u8> {
         let offset = (unit & (self.geometry.units() - 1)) as usize * UNIT;
         // SAFETY: the masked offset is below the arena's length, of which two are mapped.
@@ -283,7 +283,7 @@ fn at(base: NonNull<u8>, offset: usize) -> NonNull<u8> {
     unsafe { base.add(offset) }
 }
 
-/// Reads and checks what stands in a memfd before any of it is mapped or believed.
+/// Reads and checks a memfd's seals, size and header before any of it is mapped.
 pub(crate) fn inspect(memfd: BorrowedFd<'_>) -> Result<(Geometry, u64), RingError> {
     let seals = rustix::fs::fcntl_get_seals(memfd).map_err(|_| RingError::NotAMemfd)?;
     let missing: Vec<_> =

@@ -56,7 +56,7 @@ enum Life {
 /// A frame in the model: in claim order, gone once it and all before it are over.
 #[derive(Clone, Copy, Debug)]
 struct Model {
-    place: Position,
+    position: Position,
     units: u32,
     mark: u64,
     life: Life,
@@ -71,7 +71,7 @@ fn run(steps: &[Step], first: Position, release_batch: ReleaseBatch) -> Result<(
     let geometry = Geometry { slots: 8, arena_bytes: 65_536 };
     let memory = Memory::heap(geometry, first);
     let consumer = || Cursor::new(&memory).with_release_batch(release_batch);
-    let (mut cursor, mut seen) = (consumer(), CachedPositions::new(&memory));
+    let (mut cursor, mut cached) = (consumer(), CachedPositions::new(&memory));
     let mut model: VecDeque<Model> = VecDeque::new();
     let mut mark = 0u64;
     for step in steps {
@@ -79,12 +79,12 @@ fn run(steps: &[Step], first: Position, release_batch: ReleaseBatch) -> Result<(
             Step::Claim(units) => {
                 let used: u32 = model.iter().map(|frame| frame.units).sum();
                 let fits = model.len() < 8 && used + units <= geometry.units();
-                match claim::try_claim(&memory, &mut seen, 1, *units) {
-                    ClaimAttempt::Claimed(place) => {
+                match claim::try_claim(&memory, &mut cached, 1, *units) {
+                    ClaimAttempt::Claimed(position) => {
                         prop_assert!(fits);
                         mark += 1;
-                        fill(&memory, place, *units, mark);
-                        model.push_back(Model { place, units: *units, mark, life: Life::Open });
+                        fill(&memory, position, *units, mark);
+                        model.push_back(Model { position, units: *units, mark, life: Life::Open });
                     }
                     other => prop_assert!(!fits && other == ClaimAttempt::Full, "{other:?}"),
                 }
@@ -94,12 +94,12 @@ fn run(steps: &[Step], first: Position, release_batch: ReleaseBatch) -> Result<(
                 let frame = &mut model[index];
                 let len = frame.units * UNIT as u32 - (frame.mark % 64) as u32;
                 let descriptor = Descriptor { len, user_data: frame.mark, ..Descriptor::default() };
-                prop_assert!(claim::commit(&memory, frame.place, 1, &descriptor));
+                prop_assert!(claim::commit(&memory, frame.position, 1, &descriptor));
                 frame.life = Life::Committed;
             }
             Step::Abort(index) => {
                 let Some(index) = nth(&model, Life::Open, *index) else { continue };
-                prop_assert!(claim::abort(&memory, model[index].place, 1));
+                prop_assert!(claim::abort(&memory, model[index].position, 1));
                 model[index].life = Life::Over;
             }
             Step::Peek => {
@@ -109,16 +109,16 @@ fn run(steps: &[Step], first: Position, release_batch: ReleaseBatch) -> Result<(
                 let peeked = cursor.peek(&memory).unwrap();
                 prop_assert_eq!(peeked.map(|p| p.descriptor.user_data), expect.map(|i| model[i].mark));
                 if let (Some(peeked), Some(index)) = (peeked, expect) {
-                    prop_assert_eq!(peeked.sequence, model[index].place.sequence);
+                    prop_assert_eq!(peeked.sequence, model[index].position.sequence);
                     check(&memory, &cursor, peeked.sequence, model[index].mark)?;
                     model[index].life = Life::Held;
                 }
             }
             Step::Release(index) => {
                 let Some(index) = nth(&model, Life::Held, *index) else { continue };
-                check(&memory, &cursor, model[index].place.sequence, model[index].mark)?;
+                check(&memory, &cursor, model[index].position.sequence, model[index].mark)?;
                 let is_in_order = model.iter().position(|frame| frame.life == Life::Held) == Some(index);
-                prop_assert!(cursor.release(&memory, model[index].place.sequence).is_some());
+                prop_assert!(cursor.release(&memory, model[index].position.sequence).is_some());
                 model[index].life = if is_in_order { Life::HeldBack } else { Life::Over };
             }
             Step::Evict => match claim::evict_oldest(&memory) {
@@ -131,7 +131,7 @@ fn run(steps: &[Step], first: Position, release_batch: ReleaseBatch) -> Result<(
                 }
             },
             Step::Tell => {
-                cursor.tell(&memory);
+                cursor.publish(&memory);
                 settle(&memory, &mut model);
                 prop_assert!(model.front().is_none_or(|frame| frame.life != Life::HeldBack));
             }
@@ -153,17 +153,18 @@ fn run(steps: &[Step], first: Position, release_batch: ReleaseBatch) -> Result<(
 /// them, which the model need not predict to the step.
 fn settle(memory: &Memory, model: &mut VecDeque<Model>) {
     let release = Position::unpack(memory.control().release.0.load(crate::sync::Ordering::Relaxed));
-    while model.front().is_some_and(|f| f.place.sequence != release.sequence) {
+    while model.front().is_some_and(|f| f.position.sequence != release.sequence) {
         let gone = model.pop_front().unwrap();
         assert!(matches!(gone.life, Life::HeldBack | Life::Over), "given back while in use");
     }
-    assert!(model.front().is_none_or(|f| f.place == release));
+    assert!(model.front().is_none_or(|f| f.position == release));
 }
 
-fn fill(memory: &Memory, place: Position, units: u32, mark: u64) {
+fn fill(memory: &Memory, position: Position, units: u32, mark: u64) {
     // SAFETY: claimed by the caller, `units` long.
-    let bytes =
-        unsafe { std::slice::from_raw_parts_mut(memory.payload(place.unit).as_ptr(), units as usize * UNIT) };
+    let bytes = unsafe {
+        std::slice::from_raw_parts_mut(memory.payload(position.unit).as_ptr(), units as usize * UNIT)
+    };
     bytes.fill(mark as u8);
 }
 

@@ -1,4 +1,4 @@
-//! How large a ring is, and how its memory is had.
+//! Size of a ring, and how its memory is allocated.
 
 use crate::error::RingError;
 use crate::layout::{ARENA_ALIGNMENT, ARENA_MAX, Geometry, SLOTS_MAX, SLOTS_MIN};
@@ -37,15 +37,15 @@ impl RingOptions {
         Self { arena_bytes: round_up(bytes), slots, prefault: false, huge_pages: false }
     }
 
-    /// Reserves all memory when the lane is made, so that a machine without enough says so then, and the first lap
-    /// costs no page faults on the consumer's account.
+    /// Reserves all memory when the lane is made: a machine that lacks it fails then, and the first use of each page costs
+    /// the consumer no page fault.
     pub fn prefault(mut self, prefault: bool) -> Self {
         self.prefault = prefault;
         self
     }
 
-    /// Asks for huge pages on the consumer's side (transparent ones, `madvise`). The system may refuse, by
-    /// `/sys/kernel/mm/transparent_hugepage/shmem_enabled`; nothing else changes then.
+    /// Asks for huge pages on the consumer's side (transparent ones, `madvise`). The system may refuse
+    /// (`/sys/kernel/mm/transparent_hugepage/shmem_enabled`); nothing else changes then.
     pub fn huge_pages(mut self, huge_pages: bool) -> Self {
         self.huge_pages = huge_pages;
         self

@@ -1,11 +1,11 @@
-//! The two packed words of the protocol: a *place* (which descriptor, which byte) and a slot's *state*.
+//! The two packed words of the protocol: a *position* (which descriptor, which byte) and a slot's *state*.
 
 /// Bytes in a unit: payload starts at a multiple of it, which suits AVX-512 loads and cache lines.
 pub(crate) const UNIT: usize = 64;
 
-/// A place in the ring: the sequence number of a descriptor and the unit at which its payload starts.
+/// A position in the ring: the sequence number of a descriptor and the unit at which its payload starts.
 ///
-/// Both count up for ever and wrap at 2^32; the slot is `sequence mod slots`, the offset `unit mod units`. As both stand
+/// Both only count up and wrap at 2^32; the slot is `sequence mod slots`, the offset `unit mod units`. As both stand
 /// in one word, one compare-and-swap claims a descriptor and its bytes together, and a word that was read long ago
 /// matches again only after a multiple of 2^32 frames *and* of 256 GiB.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,30 +23,30 @@ impl Position {
         u64::from(self.sequence) << 32 | u64::from(self.unit)
     }
 
-    /// The place behind a frame of so many units.
+    /// The position after a frame of so many units.
     pub(crate) fn after(self, units: u32) -> Self {
         Self { sequence: self.sequence.wrapping_add(1), unit: self.unit.wrapping_add(units) }
     }
 }
 
-/// Where a slot is in its life. From `Released` on the slot is over: its place in the ring may be given back. A frame that
-/// was read under the guard of an older one, and given back with it, stays committed until the slot's next turn.
+/// State of a slot. From `Released` on the slot is done: `release` may move past it. A frame that was read under the guard
+/// of an older one, and released with it, stays `Committed` until the slot is claimed again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum SlotState {
     /// A producer owns it and writes the payload.
     Claimed = 1,
-    /// The frame is whole.
+    /// The frame is complete.
     Committed = 2,
     /// The consumer uses the payload.
     Peeked = 3,
-    /// The consumer gave it back.
+    /// The consumer released it.
     Released = 4,
-    /// Its producer gave it up.
+    /// Its producer aborted it.
     Aborted = 5,
-    /// A producer dropped it, the oldest, to make room.
+    /// A producer dropped it, as the oldest frame, to make room.
     Evicted = 6,
-    /// Its producer died before the commit; the consumer put it aside.
+    /// Its producer died before the commit; the consumer skips it.
     Poisoned = 7,
 }
 
@@ -65,7 +65,7 @@ impl SlotState {
     }
 }
 
-/// A slot's state word: whose turn of the ring it belongs to, who owns it, where it is in its life.
+/// A slot's state word: the sequence number that it is valid for, its owner, and what it does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct StateWord {
     pub(crate) sequence: u32,
@@ -75,7 +75,7 @@ pub(crate) struct StateWord {
 }
 
 impl StateWord {
-    /// Nothing for a word that no implementation writes.
+    /// None for a word that no implementation writes.
     pub(crate) fn unpack(word: u64) -> Option<Self> {
         if word & 0xff00 != 0 {
             return None;
@@ -101,8 +101,8 @@ mod tests {
     fn words_come_back_as_they_went() {
         for sequence in [0, 1, 0x7fff_ffff, u32::MAX] {
             for unit in [0, 1, u32::MAX] {
-                let place = Position { sequence, unit };
-                assert_eq!(Position::unpack(place.pack()), place);
+                let position = Position { sequence, unit };
+                assert_eq!(Position::unpack(position.pack()), position);
             }
             for byte in 1..=7 {
                 let state = StateWord { sequence, owner: 0xabcd, stage: SlotState::of(byte).unwrap() };
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn places_wrap_without_a_seam() {
-        let place = Position { sequence: u32::MAX, unit: u32::MAX - 1 };
-        assert_eq!(place.after(3), Position { sequence: 0, unit: 1 });
+        let position = Position { sequence: u32::MAX, unit: u32::MAX - 1 };
+        assert_eq!(position.after(3), Position { sequence: 0, unit: 1 });
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// What a producer does when there is no room. Every frame that is lost by it is counted under a [`crate::DropReason`].
+/// What a producer does when there is no room. Every frame that it drops is counted under a [`crate::DropReason`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Policy {
     /// Wait for room; drop the frame after `timeout` ([`Duration::MAX`]: never).
@@ -12,8 +12,8 @@ pub enum Policy {
     },
     /// Drop the frame that does not fit.
     DropNewest,
-    /// Drop the oldest frames of the lane, whatever their stream, until there is room. What the consumer holds is never
-    /// taken from it; if that is what is in the way, the new frame is dropped.
+    /// Drop the oldest frames of the lane, of any stream, until there is room. Frames that the consumer holds are never
+    /// dropped; if they are the oldest, the new frame is dropped.
     DropOldest,
     /// Drop the frame that does not fit, and then all of its stream until the next key frame that fits: a decoder could
     /// not use them.

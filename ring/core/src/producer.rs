@@ -3,6 +3,7 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::ptr::NonNull;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -18,17 +19,17 @@ use crate::policy::Policy;
 use crate::streams::Streams;
 use crate::sync::AtomicU64;
 use crate::sync::Ordering::{AcqRel, Acquire, Relaxed, Release};
-use crate::token::{Claim, ClaimToken};
+use crate::token::ClaimToken;
 use crate::wake::{self, Sleep};
 
-/// A waiting producer looks at least this often whether its consumer still lives.
+/// How often a waiting producer checks that its consumer is alive.
 const LIVENESS_PERIOD: Duration = Duration::from_millis(100);
-/// Looks at a full ring before sleeping: about a microsecond, less than what going to sleep costs.
+/// Attempts on a full ring before sleeping: about a microsecond, less than the cost of going to sleep.
 const SPINS: u32 = 50;
-/// One look (a system call) after so many drops, so as to learn that the consumer has gone.
+/// Check (a system call) whether the consumer is alive after this many drops.
 const DROPS_PER_LOOK: u32 = 64;
 
-/// What one process shares between its handles on a lane; its end closes the handshake socket.
+/// State shared by all handles of one process on a lane; dropping it closes the handshake socket.
 #[derive(Debug)]
 struct LaneConnection {
     memory: Memory,
@@ -41,13 +42,13 @@ struct LaneConnection {
 
 /// A handle that puts frames into a ring. One per thread: [`Producer::try_clone`] makes more.
 ///
-/// The process must not use a handle that it inherited through `fork`: parent and child would count as one. To drop it
-/// there leaves the parent's claims alone.
+/// A child process must not use a handle that it inherited through `fork`: parent and child would count as one. It may
+/// drop it, which leaves the parent's claims as they are.
 #[derive(Debug)]
 pub struct Producer {
     joined: Arc<LaneConnection>,
     row: u16,
-    seen: CachedPositions,
+    cached: CachedPositions,
     policy: Policy,
     streams: Streams,
     drops: u32,
@@ -85,7 +86,7 @@ impl Producer {
     /// Joins at a socket path where a consumer accepts: [`crate::Consumer::accept`].
     ///
     /// # Errors
-    /// Nobody listens there, or as [`Producer::join`].
+    /// No consumer listens there, or as [`Producer::join`].
     pub fn connect(path: impl AsRef<Path>) -> Result<Self, RingError> {
         let socket =
             UnixStream::connect(path).map_err(RingError::io("connecting to the consumer's socket"))?;
@@ -108,24 +109,24 @@ impl Producer {
         let rows: Vec<_> = joined.memory.rows().iter().enumerate().collect();
         let (index, row) = *rows.iter().find(free).ok_or(RingError::TooManyProducers { max: ROWS })?;
         row.pid.store(joined.pid, Relaxed);
-        // Who had the row before may have died on the way.
+        // The previous owner of the row may have died before it cleared this.
         row.claiming.store(0, Release);
-        let seen = CachedPositions::new(&joined.memory);
+        let cached = CachedPositions::new(&joined.memory);
         let row = index as u16;
         drop(rows);
-        Ok(Self { joined, row, seen, policy: Policy::DropNewest, streams: Streams::default(), drops: 0 })
+        Ok(Self { joined, row, cached, policy: Policy::DropNewest, streams: Streams::default(), drops: 0 })
     }
 
-    /// What happens from here on when there is no room. A new handle drops the newest.
+    /// Sets what happens when there is no room. A new handle has [`Policy::DropNewest`].
     pub fn set_policy(&mut self, policy: Policy) {
         if policy == Policy::DropOldest {
-            // From here on the consumer holds nothing back that is over.
+            // From here on the consumer publishes each release at once.
             self.joined.memory.control().consumer.0.evicts.store(1, Relaxed);
         }
         self.policy = policy;
     }
 
-    /// Bytes of the largest frame that this ring takes: half of it.
+    /// Bytes of the largest frame that this ring takes: half its arena.
     pub fn frame_bytes_max(&self) -> usize {
         self.joined.memory.geometry().arena_bytes / 2
     }
@@ -151,7 +152,7 @@ impl Producer {
     #[inline]
     pub fn send(&mut self, bytes: &[u8], info: &FrameInfo) -> Result<bool, RingError> {
         let Some(token) = self.claim_token(bytes.len(), info)? else { return Ok(false) };
-        // SAFETY: `len` bytes were claimed for us alone; `bytes` cannot overlap them, for nobody has a reference there.
+        // SAFETY: `len` bytes were claimed for us alone; `bytes` cannot overlap them, since no reference points there.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), token.as_ptr(), bytes.len()) };
         self.commit(token, bytes.len())?;
         Ok(true)
@@ -175,11 +176,11 @@ impl Producer {
         }
         // At least one unit, so that no two frames start at the same place.
         let units = len.div_ceil(UNIT).max(1) as u32;
-        let place = match claim::try_claim(&self.joined.memory, &mut self.seen, self.row, units) {
-            ClaimAttempt::Claimed(place) => place,
+        let position = match claim::try_claim(&self.joined.memory, &mut self.cached, self.row, units) {
+            ClaimAttempt::Claimed(position) => position,
             ClaimAttempt::Corrupt(what) => return Err(self.corrupt(what)),
             ClaimAttempt::Full => match self.make_room(units)? {
-                Ok(place) => place,
+                Ok(position) => position,
                 Err(reason) => {
                     self.drop_frame(info.stream, reason);
                     return self.look_after_drops().map(|()| None);
@@ -191,9 +192,9 @@ impl Producer {
         if std::mem::take(&mut stream.lost) {
             info.flags = info.flags | Flags::DISCONTINUITY;
         }
-        let sequence = stream.count();
-        let start = self.joined.memory.payload(place.unit);
-        Ok(Some(ClaimToken { place, start, len, info, sequence }))
+        let sequence = stream.next_sequence();
+        let start = self.joined.memory.payload(position.unit);
+        Ok(Some(ClaimToken { position, start, len, info, sequence }))
     }
 
     /// Makes the first `len` bytes of a claim visible to the consumer, and wakes it if it sleeps.
@@ -208,8 +209,8 @@ impl Producer {
             return Err(RingError::CommitTooLong { len, claimed });
         }
         let descriptor = token.info.descriptor(len as u32, token.sequence);
-        if !claim::commit(&self.joined.memory, token.place, self.row, &descriptor) {
-            return Err(RingError::UnknownClaim { sequence: token.place.sequence });
+        if !claim::commit(&self.joined.memory, token.position, self.row, &descriptor) {
+            return Err(RingError::UnknownClaim { sequence: token.position.sequence });
         }
         let row = self.row();
         add(&row.committed_frames, 1);
@@ -218,14 +219,14 @@ impl Producer {
         Ok(())
     }
 
-    /// Gives a claim up. The consumer never sees it; the stream's numbering shows a gap.
+    /// Aborts a claim. The consumer never sees it; the stream's sequence has a gap.
     ///
     /// # Errors
     /// The claim is not open.
     #[expect(clippy::needless_pass_by_value, reason = "a claim is aborted once: the token ends here")]
     pub fn abort(&mut self, token: ClaimToken) -> Result<(), RingError> {
-        if !claim::abort(&self.joined.memory, token.place, self.row) {
-            return Err(RingError::UnknownClaim { sequence: token.place.sequence });
+        if !claim::abort(&self.joined.memory, token.position, self.row) {
+            return Err(RingError::UnknownClaim { sequence: token.position.sequence });
         }
         add(&self.row().aborted_frames, 1);
         self.streams.get(token.info.stream).lost = true;
@@ -248,9 +249,9 @@ impl Producer {
         Ok(self.arm_room(units))
     }
 
-    /// Asks to be told of room. True if there is some by now.
+    /// Arms the room event. True if there is room by now.
     fn arm_room(&self, units: u32) -> bool {
-        // Readable from earlier times: empty it, then ask to be told.
+        // It may be readable from before: empty it, then arm it.
         let was_readable = rustix::io::read(&self.joined.room_event, &mut [0; 8][..]).is_ok();
         wake::announce(&self.joined.memory.control().producer_sleep.0, Sleep::EVENT);
         let has_room = self.has_room(units);
@@ -281,7 +282,7 @@ impl Producer {
         &self.joined.memory.rows()[usize::from(self.row)]
     }
 
-    /// What the policy does about a full ring: a place after all, or the reason to drop.
+    /// Applies the policy to a full ring: a position after all, or the reason to drop.
     fn make_room(&mut self, units: u32) -> Result<Result<Position, DropReason>, RingError> {
         match self.policy {
             Policy::Wait { timeout } => self.wait_for_room(units, timeout),
@@ -291,8 +292,8 @@ impl Producer {
     }
 
     fn try_again(&mut self, units: u32) -> Result<Option<Position>, RingError> {
-        match claim::try_claim(&self.joined.memory, &mut self.seen, self.row, units) {
-            ClaimAttempt::Claimed(place) => Ok(Some(place)),
+        match claim::try_claim(&self.joined.memory, &mut self.cached, self.row, units) {
+            ClaimAttempt::Claimed(position) => Ok(Some(position)),
             ClaimAttempt::Full => Ok(None),
             ClaimAttempt::Corrupt(what) => Err(self.corrupt(what)),
         }
@@ -307,8 +308,8 @@ impl Producer {
         loop {
             for _ in 0..SPINS {
                 std::hint::spin_loop();
-                if let Some(place) = self.try_again(units)? {
-                    return Ok(Ok(place));
+                if let Some(position) = self.try_again(units)? {
+                    return Ok(Ok(position));
                 }
             }
             let left = deadline.map_or(LIVENESS_PERIOD, |at| at.saturating_duration_since(Instant::now()));
@@ -316,8 +317,8 @@ impl Producer {
                 return Ok(Err(DropReason::TimedOut));
             }
             let value = wake::announce(&self.joined.memory.control().producer_sleep.0, Sleep::FUTEX);
-            if let Some(place) = self.try_again(units)? {
-                return Ok(Ok(place));
+            if let Some(position) = self.try_again(units)? {
+                return Ok(Ok(position));
             }
             self.look_for_consumer()?;
             let row = self.row();
@@ -333,19 +334,19 @@ impl Producer {
                 Eviction::Held => return Ok(Err(DropReason::HeldByConsumer)),
                 Eviction::Empty | Eviction::Progress => {}
             }
-            if let Some(place) = self.try_again(units)? {
+            if let Some(position) = self.try_again(units)? {
                 self.look_after_drops()?;
-                return Ok(Ok(place));
+                return Ok(Ok(position));
             }
         }
     }
 
-    /// Counts a lost frame, also in the stream's numbering.
+    /// Counts a dropped frame, also in the stream's sequence.
     fn drop_frame(&mut self, stream: u32, reason: DropReason) {
         // An eviction by another producer may count in this row at the same time, under its own reason only.
         add(&self.row().dropped[reason as usize], 1);
         let stream = self.streams.get(stream);
-        stream.count();
+        stream.next_sequence();
         stream.lost = true;
     }
 
@@ -380,6 +381,55 @@ impl Producer {
         if how != 0 {
             wake::wake(word, how, self.joined.frame_event.as_fd());
             add(&self.row().wakes, 1);
+        }
+    }
+}
+
+/// Claimed space in the ring, to write a frame into. Dropping it without a commit aborts the claim.
+#[derive(Debug)]
+pub struct Claim<'a> {
+    pub(crate) producer: &'a mut Producer,
+    pub(crate) token: Option<ClaimToken>,
+}
+
+impl Claim<'_> {
+    /// The bytes to write; until then they hold those of earlier frames.
+    ///
+    /// The consumer made this memory and could write to it too; a producer trusts it not to (this library's consumer maps
+    /// payload read-only).
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        let (start, len) = self.token.as_ref().map_or((NonNull::dangling(), 0), |t| (t.start, t.len));
+        // SAFETY: initialised (a memfd starts as zeros), claimed for this handle alone until the commit, which needs
+        // `self` by value; no other reference to it exists in this process.
+        unsafe { std::slice::from_raw_parts_mut(start.as_ptr(), len) }
+    }
+
+    /// Makes all claimed bytes visible to the consumer.
+    ///
+    /// # Errors
+    /// The ring's words were overwritten.
+    pub fn commit(self) -> Result<(), RingError> {
+        let len = self.token.as_ref().map_or(0, ClaimToken::len);
+        self.commit_len(len)
+    }
+
+    /// Makes the first `len` bytes visible: for encoders that know the size only afterwards.
+    ///
+    /// # Errors
+    /// `len` is more than was claimed.
+    pub fn commit_len(mut self, len: usize) -> Result<(), RingError> {
+        match self.token.take() {
+            Some(token) => self.producer.commit(token, len),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Drop for Claim<'_> {
+    fn drop(&mut self) {
+        if let Some(token) = self.token.take() {
+            // Fails only if the ring's words were overwritten; the next claim says so.
+            let _ = self.producer.abort(token);
         }
     }
 }

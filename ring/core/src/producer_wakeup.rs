@@ -1,8 +1,8 @@
-//! When producers that sleep for want of room are woken: so late that one wake-up serves many small frames, and never so
-//! late that both sides sleep.
+//! When producers that sleep for lack of room are woken: late enough that one wake-up serves many small frames, and never
+//! so late that both sides sleep.
 //!
-//! A release that does not wake leaves the sleep word as it is. So whoever sleeps is seen again by each later release,
-//! and at the latest when the consumer finds nothing to peek or goes to sleep itself.
+//! A release that does not wake leaves the sleep word as it is. So each later release sees the sleeper again, and at the
+//! latest the consumer does when it finds nothing to peek or goes to sleep itself.
 
 use crate::cursor::Cursor;
 use crate::memory::Memory;
@@ -11,10 +11,10 @@ use crate::sync::AtomicU32;
 use crate::sync::Ordering::{AcqRel, Acquire};
 use crate::wake;
 
-/// Whom to wake after a frame was given back: not before a quarter of slots and units is free, unless the consumer has
-/// nothing else to do. They count as woken by this. Costs one load while nobody sleeps.
+/// Which producers to wake after a release: none before a quarter of slots and units is free, unless the consumer has
+/// nothing else to do. Clears the sleep word. Costs one load while no producer sleeps.
 pub(crate) fn sleepers_after_release(memory: &Memory, cursor: &Cursor) -> u32 {
-    // Room that became free did so by a compare-and-swap; without any there is nothing to wake for.
+    // Space becomes free by a compare-and-swap, which is the read-modify-write that this check needs before it.
     if !wake::is_anybody_asleep_after_rmw(word(memory)) {
         return 0;
     }
@@ -22,7 +22,7 @@ pub(crate) fn sleepers_after_release(memory: &Memory, cursor: &Cursor) -> u32 {
     if free.is_quarter(memory) || (free.is_any() && !cursor.is_ready(memory)) { take(memory) } else { 0 }
 }
 
-/// Whom to wake when the consumer finds nothing to peek, or is about to sleep: all, however little room there is.
+/// Which producers to wake when the consumer finds nothing to peek, or is about to sleep: all, if any room is free.
 pub(crate) fn sleepers_when_idle(memory: &Memory) -> u32 {
     if wake::is_anybody_asleep(word(memory)) && Free::of(memory).is_any() { take(memory) } else { 0 }
 }
@@ -35,7 +35,7 @@ fn take(memory: &Memory) -> u32 {
     word(memory).swap(0, AcqRel)
 }
 
-/// Room as the shared words tell it, which is good enough for a wake-up: one too many costs a system call.
+/// Free space by the shared words, which is accurate enough for a wake-up: one too many costs a system call.
 struct Free {
     slots: u32,
     units: u32,
@@ -47,7 +47,7 @@ impl Free {
         let release = Position::unpack(control.release.0.load(Acquire));
         let reserve = Position::unpack(control.reserve.0.load(Acquire));
         let free = |size: u32, reserve: u32, release: u32| {
-            // More in use than there is: producers evict and claim meanwhile. To be woken in vain harms nobody.
+            // More in use than there is: producers evict and claim meanwhile. A needless wake-up is harmless.
             size.checked_sub(reserve.wrapping_sub(release)).unwrap_or(size)
         };
         Self {

@@ -1,21 +1,21 @@
-//! How much of what is over the consumer may keep to itself before it tells producers.
+//! How many released positions the consumer may collect before it publishes them to producers.
 //!
-//! Telling is an exchange on a word that the other side reads, and one on the slot that guards what is held: for a record
-//! of 64 bytes a quarter of all that it costs. So a run of small frames is told of at once. It is short beside the ring,
-//! and nothing is held back from a producer that sleeps for want of room, or where one evicts, who would otherwise find what
-//! is over in his way.
+//! Publishing is an atomic exchange on a word that the other side reads, and a store to the slot of the new guard: for a
+//! record of 64 bytes a quarter of its cost. So small frames are published in batches. A batch is small relative to the
+//! ring, and nothing is held back while a producer sleeps for lack of room, or may evict: an evicting producer could not
+//! take released frames that are still guarded.
 
 use crate::layout::Geometry;
 use crate::memory::Memory;
 use crate::packed::Position;
 use crate::sync::Ordering::Relaxed;
 
-/// Most places in a run: what telling costs is spread over so many that more would gain little.
+/// Most positions in a batch: a larger one would gain little.
 const SLOTS: u32 = 16;
-/// A run is at most this part of the ring, in slots and in bytes: so much smaller it may look to a producer.
+/// A batch is at most this fraction of the ring, in slots and in bytes: to a producer the ring may look smaller by it.
 const PART: u32 = 8;
 
-/// From how many places or units on producers are told.
+/// A batch is published from so many positions or units on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReleaseBatch {
     pub(crate) slots: u32,
@@ -27,7 +27,7 @@ impl ReleaseBatch {
         Self { slots: (geometry.slots / PART).min(SLOTS), units: geometry.units() / PART }
     }
 
-    /// Whether what is over between the two places is to be told.
+    /// Whether the released positions between the two are to be published.
     #[inline(always)]
     pub(crate) fn is_enough(self, memory: &Memory, oldest: Position, free: Position) -> bool {
         free.sequence.wrapping_sub(oldest.sequence) >= self.slots

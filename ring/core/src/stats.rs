@@ -1,4 +1,4 @@
-//! Statistics of a lane, read from the memfd by anybody who can open it: no mapping, no help from the two sides.
+//! Statistics of a lane, read from the memfd by any process that can open it, without mapping it or involving either side.
 
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -10,18 +10,18 @@ use crate::layout::{CONTROL_OFFSET, REASONS, ROWS, ROWS_OFFSET, Row};
 use crate::memory::{MEMFD_NAME, inspect};
 use crate::packed::{Position, UNIT};
 
-/// What a lane has done since it was made. Each figure is exact; all together are of slightly different moments, since
-/// nobody stops for a reader.
+/// Counters of a lane since it was made. Each is exact; together they are of slightly different moments, since producers
+/// and consumer go on while they are read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LaneStats {
-    /// Number that its consumer gave it.
+    /// Its number, given by its consumer.
     pub lane: u64,
-    /// Bytes of payload that it holds.
+    /// Size of the arena, bytes.
     pub arena_bytes: usize,
-    /// Frames that it holds.
+    /// Most frames in flight.
     pub descriptors: u32,
-    /// Claimed, committed or held frames at the moment; and small ones that the consumer released and has not told
-    /// producers of yet, at most 16 and an eighth of the lane.
+    /// Frames that are claimed, committed or held at the moment, and small ones that the consumer released and has not
+    /// published yet: at most 16 and an eighth of the lane.
     pub frames_in_flight: u32,
     /// Bytes of the arena that those take, in whole units of 64.
     pub bytes_in_flight: u64,
@@ -29,13 +29,13 @@ pub struct LaneStats {
     pub consumer_epoch: u32,
     /// Process id of the latest consumer, as it sees itself.
     pub consumer_pid: u32,
-    /// The consumer gave it up because a producer wrote nonsense.
+    /// The consumer closed it because a producer corrupted it.
     pub closed: bool,
     /// Frames that the consumer released.
     pub delivered_frames: u64,
-    /// Their payload.
+    /// Bytes of their payload.
     pub delivered_bytes: u64,
-    /// Claims of dead producers that were put aside.
+    /// Claims of dead producers that were skipped.
     pub abandoned_claims: u64,
     /// How often the consumer slept.
     pub consumer_sleeps: u64,
@@ -45,7 +45,7 @@ pub struct LaneStats {
     pub producers: Vec<ProducerStats>,
 }
 
-/// What the producers that used one row of the table have done.
+/// Counters of the producers that used one row of the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProducerStats {
     /// Number of the row.
@@ -56,13 +56,13 @@ pub struct ProducerStats {
     pub pid: u32,
     /// Frames committed.
     pub committed_frames: u64,
-    /// Their payload.
+    /// Bytes of their payload.
     pub committed_bytes: u64,
-    /// Claims given up.
+    /// Aborted claims.
     pub aborted_frames: u64,
     /// Frames dropped, by reason, in the order of [`DropReason::ALL`].
     pub dropped: [u64; REASONS],
-    /// How often it slept for want of room.
+    /// How often it slept for lack of room.
     pub sleeps: u32,
     /// How often it woke the consumer (a system call each).
     pub wakes: u64,

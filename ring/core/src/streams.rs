@@ -1,4 +1,4 @@
-//! What a producer remembers of each of its streams: the next frame's number, and whether frames are missing.
+//! Per-stream state of a producer: the next frame's sequence number, and whether frames are missing.
 
 /// State of one stream.
 #[derive(Clone, Copy, Debug)]
@@ -17,7 +17,7 @@ pub(crate) struct Streams {
 }
 
 impl Streams {
-    /// The stream of that number, new if it was not seen before.
+    /// The stream of that number; added if it is new.
     #[inline]
     pub(crate) fn get(&mut self, number: u32) -> &mut Stream {
         if self.streams.get(self.last).is_none_or(|stream| stream.number != number) {
@@ -34,8 +34,8 @@ impl Streams {
 }
 
 impl Stream {
-    /// The number of the next frame; dropped frames use one up too.
-    pub(crate) fn count(&mut self) -> u64 {
+    /// The sequence number of the next frame; dropped frames use one up too.
+    pub(crate) fn next_sequence(&mut self) -> u64 {
         let sequence = self.next_sequence;
         self.next_sequence += 1;
         sequence
@@ -50,7 +50,7 @@ mod tests {
     fn each_stream_counts_for_itself() {
         let mut streams = Streams::default();
         for (number, expect) in [(7, 0), (7, 1), (3, 0), (7, 2), (3, 1), (9, 0)] {
-            assert_eq!(streams.get(number).count(), expect, "stream {number}");
+            assert_eq!(streams.get(number).next_sequence(), expect, "stream {number}");
         }
     }
 }

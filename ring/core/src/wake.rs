@@ -1,7 +1,7 @@
 //! Sleeping and waking without a lost wake-up, and without a system call while the other side is awake.
 //!
-//! Who wants to sleep writes down how to be woken, fences, looks once more, then sleeps. Who made something to see
-//! fences, then looks whether anybody sleeps. One of the two fences comes first; whoever comes second sees the other.
+//! The sleeper announces how to be woken, fences, checks once more, then sleeps. The waker publishes its change, fences,
+//! then checks whether anybody sleeps. One of the two fences comes first; the side whose fence is second sees the other.
 
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
@@ -18,11 +18,11 @@ pub(crate) struct Sleep;
 impl Sleep {
     /// A thread waits on the word itself.
     pub(crate) const FUTEX: u32 = 1;
-    /// Somebody polls the eventfd.
+    /// A thread polls the eventfd.
     pub(crate) const EVENT: u32 = 2;
 }
 
-/// Says that we are about to sleep. Look once more after this, and only then sleep. The word as it stands now.
+/// Announces that we are about to sleep; the caller must check once more before it does. Returns the word's new value.
 pub(crate) fn announce(word: &AtomicU32, how: u32) -> u32 {
     let before = word.fetch_or(how, Relaxed);
     // SYNC POINT with `is_anybody_asleep`.
@@ -30,27 +30,27 @@ pub(crate) fn announce(word: &AtomicU32, how: u32) -> u32 {
     before | how
 }
 
-/// Who sleeps, asked after something was made visible; they count as woken by this.
+/// Who sleeps, to be called after a change was published. Clears the word: the caller must wake them.
 pub(crate) fn sleepers(word: &AtomicU32) -> u32 {
     if is_anybody_asleep(word) { word.swap(0, AcqRel) } else { 0 }
 }
 
-/// [`sleepers`] for callers whose last step was an atomic read-modify-write that made something visible.
+/// [`sleepers`] for callers whose last step was the atomic read-modify-write that published the change.
 pub(crate) fn sleepers_after_rmw(word: &AtomicU32) -> u32 {
     if is_anybody_asleep_after_rmw(word) { word.swap(0, AcqRel) } else { 0 }
 }
 
-/// Whether anybody sleeps, asked after something was made visible. Those who do go on sleeping.
+/// Whether anybody sleeps, to be called after a change was published. Leaves the word as it is.
 pub(crate) fn is_anybody_asleep(word: &AtomicU32) -> bool {
     // SYNC POINT with `announce`.
     fence(SeqCst);
     word.load(Relaxed) != 0
 }
 
-/// [`is_anybody_asleep`] for callers whose last step was an atomic read-modify-write that made something visible.
+/// [`is_anybody_asleep`] for callers whose last step was the atomic read-modify-write that published the change.
 ///
-/// On x86 such an instruction is a full barrier by itself, so that only the compiler is left to be told: a second barrier
-/// would be a tenth of what a small frame costs. Elsewhere, and under the model checker, it is the fence.
+/// On x86 such an instruction is a full barrier by itself, so only the compiler needs a barrier: a second one
+/// would be a tenth of the cost of a small frame. Elsewhere, and under the model checker, it is the fence.
 pub(crate) fn is_anybody_asleep_after_rmw(word: &AtomicU32) -> bool {
     #[cfg(any(loom, not(target_arch = "x86_64")))]
     fence(SeqCst);
@@ -59,7 +59,7 @@ pub(crate) fn is_anybody_asleep_after_rmw(word: &AtomicU32) -> bool {
     word.load(Relaxed) != 0
 }
 
-/// Wakes those whom [`sleepers`] named. A full eventfd counter means that a wake-up is pending: as good.
+/// Wakes those that [`sleepers`] returned. A full eventfd counter means that a wake-up is pending: as good.
 #[cfg(not(loom))]
 pub(crate) fn wake(word: &AtomicU32, how: u32, event: BorrowedFd<'_>) {
     if how & Sleep::FUTEX != 0 {
@@ -70,7 +70,7 @@ pub(crate) fn wake(word: &AtomicU32, how: u32, event: BorrowedFd<'_>) {
     }
 }
 
-/// Sleeps until the word changes from `value`, or the time is over, or a signal came: the caller looks again anyway.
+/// Sleeps until the word changes from `value`, the timeout passes or a signal comes; the caller checks again anyway.
 #[cfg(not(loom))]
 pub(crate) fn futex_wait(word: &AtomicU32, value: u32, timeout: Duration) {
     let waited = rustix::thread::futex::wait(
