@@ -40,6 +40,7 @@ pub struct RunHandle {
 ///
 /// # Errors
 /// When a thread or descriptor cannot be had, or the plan contradicts itself.
+#[expect(clippy::needless_pass_by_value, reason = "a caller makes the factory for this run, and keeps none")]
 pub fn run(
     mut config: RunConfig,
     factory: Arc<dyn ParticipantFactory>,

@@ -161,7 +161,7 @@ mod tests {
         let mut talkspurts: BTreeMap<&str, u32> = BTreeMap::new();
         (0..17_000).for_each(|n| {
             *talkspurts.entry(conversation.speaker(n, participants.iter().copied()).unwrap()).or_default() +=
-                1
+                1;
         });
         assert!((8_600..9_400).contains(&talkspurts["throng-0"]), "{talkspurts:?}");
         assert!(!talkspurts.contains_key("throng-1"));

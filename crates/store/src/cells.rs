@@ -139,6 +139,10 @@ fn json(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }
 
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "the list of cells above calls each conversion with a value"
+)]
 fn from_json<T: DeserializeOwned>(text: String) -> FromSqlResult<T> {
     serde_json::from_str(&text).map_err(FromSqlError::other)
 }

@@ -29,19 +29,19 @@ pub(crate) fn put(db: &Connection, info: &RunInfo) -> rusqlite::Result<()> {
         ("warnings", Some(json(&info.warnings)?)),
         ("ending", Some(Ending::Unfinished.key().into())),
     ] {
-        set(db, key, value)?;
+        set(db, key, value.as_deref())?;
     }
     Ok(())
 }
 
 /// Writes how and when the run ended.
 pub(crate) fn put_ending(db: &Connection, ending: Ending, ended_at: RunTime) -> rusqlite::Result<()> {
-    set(db, "ending", Some(ending.key().into()))?;
-    set(db, "ended_at_us", Some(ended_at.as_micros().to_string()))
+    set(db, "ending", Some(ending.key()))?;
+    set(db, "ended_at_us", Some(&ended_at.as_micros().to_string()))
 }
 
 /// Writes one value.
-pub(crate) fn set(db: &Connection, key: &str, value: Option<String>) -> rusqlite::Result<()> {
+pub(crate) fn set(db: &Connection, key: &str, value: Option<&str>) -> rusqlite::Result<()> {
     let mut statement = db.prepare_cached("INSERT OR REPLACE INTO info (key, value) VALUES (?1, ?2)")?;
     statement.execute(params![key, value]).map(drop)
 }

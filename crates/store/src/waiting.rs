@@ -68,10 +68,13 @@ impl Waiting {
             Row::Crowd(row) => append(&mut self.crowd, row),
             Row::Series(row) => append(&mut self.series, *row),
             Row::Sent(row) => append(&mut self.sent, row),
-            Row::SecondClosed(closed) => closed
-                .experience
-                .into_iter()
-                .fold(true, |kept, row| append(&mut self.experience, row) && kept),
+            Row::SecondClosed(closed) => {
+                let mut kept = true;
+                for row in closed.experience {
+                    kept &= append(&mut self.experience, row);
+                }
+                kept
+            }
             Row::Hold(row) => replace(&mut self.holds, row.number, *row),
             Row::LayerSwitch(row) => append(&mut self.layer_switches, row),
             Row::Generator(row) => append(&mut self.generator, row),

@@ -126,7 +126,7 @@ impl RunWriter {
         let result = (|| {
             let transaction = self.connection.transaction()?;
             put_all(&transaction, &self.waiting)?;
-            info::set(&transaction, "rows_lost", Some(lost.to_string()))?;
+            info::set(&transaction, "rows_lost", Some(&lost.to_string()))?;
             also(&transaction)?;
             transaction.commit()
         })();

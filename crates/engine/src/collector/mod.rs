@@ -225,7 +225,7 @@ impl Collector {
                 self.update(id, |record, _| record.mutes(kind, is_muted, clock.run_time(at)));
             }
             Observation::TrackFrom { track, from } => {
-                self.update(id, |record, _| record.track_from(track, from))
+                self.update(id, |record, _| record.track_from(track, from));
             }
             Observation::TrackFirstFrame { track, at } => {
                 self.update(id, |record, _| record.track_first_frame(track, clock.run_time(at)));

@@ -160,7 +160,7 @@ mod tests {
         assert!(dropped > 20_000, "{dropped}");
         let mut ended = 0;
         let mut count = |batch: Vec<DriverEvent>| {
-            ended += batch.iter().filter(|s| matches!(s, DriverEvent::Ended { .. })).count()
+            ended += batch.iter().filter(|s| matches!(s, DriverEvent::Ended { .. })).count();
         };
         count(from.recv().unwrap());
         collector.finish();

@@ -235,7 +235,7 @@ impl Slot {
                 }
                 Output::Close(channel) => self.close_channel(channel, now, io),
                 Output::Fetch(id, request) => {
-                    io.submit(self.key, self.source_ip, SignallingCommand::Fetch(id, request))
+                    io.submit(self.key, self.source_ip, SignallingCommand::Fetch(id, request));
                 }
                 Output::Ended(outcome) => {
                     self.flush(now, io);
@@ -357,7 +357,7 @@ impl Slot {
                 SendResult::BufferFull => io.drops.sent += 1,
                 SendResult::LoopbackOnly => {}
                 SendResult::Unreachable(why) => {
-                    io.collector.push(DriverEvent::UnreachableSend { id, at, to, why })
+                    io.collector.push(DriverEvent::UnreachableSend { id, at, to, why });
                 }
                 SendResult::Refused => io.collector.push(DriverEvent::RefusedSend { id, at, to }),
             }
@@ -376,7 +376,7 @@ impl Slot {
                 match why {
                     SendResult::LoopbackOnly => {}
                     SendResult::Unreachable(why) => {
-                        io.collector.push(DriverEvent::UnreachableSend { id, at, to, why })
+                        io.collector.push(DriverEvent::UnreachableSend { id, at, to, why });
                     }
                     _ => io.drops.sent += 1,
                 }

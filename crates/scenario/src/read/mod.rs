@@ -21,9 +21,9 @@ mod limits;
 mod role;
 mod tap;
 mod target;
-mod turn;
 #[cfg(test)]
 mod tests;
+mod turn;
 mod watch;
 #[cfg(test)]
 mod watch_tests;
