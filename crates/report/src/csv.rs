@@ -75,7 +75,7 @@ pub fn participant_line(run: &RunData, row: &ParticipantRow) -> String {
     line(&participant_row(run, row))
 }
 
-/// The columns of [`server`]; labels are `name=value` with `;` between them.
+/// The columns of [`hosts`]; labels are `name=value` with `;` between them.
 pub const SERVER_COLUMNS: [&str; 6] = ["at_s", "host", "metric", "labels", "unit", "value"];
 
 /// A line for every sample of every series of the watched hosts; see [`SERVER_COLUMNS`]. An empty value ends a series.

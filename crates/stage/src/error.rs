@@ -17,7 +17,7 @@ pub enum StageError {
     /// A figure is outside its range.
     #[error("{field} = {value} is outside {range}")]
     OutOfRange {
-        /// The field of [`StageConfig`].
+        /// The field of [`StageConfig`](crate::StageConfig).
         field: &'static str,
         /// What it was.
         value: u64,

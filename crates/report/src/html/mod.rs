@@ -148,7 +148,7 @@ mod tests {
             "Viewers: delay",
             "event_loops (janus.jcfg: general), default 0: As many as cores",
             "old_packet_discarded",
-            "of what the interfaces sent is in no access log",
+            "of the bytes sent by the interfaces is in no access log",
             "srtp_protect",
             "janus_ice_outgoing_traffic_handle&lt;Some &amp; thing&gt;",
             "What could not be read",
@@ -166,7 +166,7 @@ mod tests {
         let page = page(&run);
         for text in [
             "<h2>Streams between participants</h2>",
-            "870 of 870 planned pictures",
+            "870 of 870 planned video streams",
             "<b>In rises, out falls</b>",
             "plan: N × b in",
             "Into the server and out of it",
@@ -181,7 +181,7 @@ mod tests {
         let mut short = crate::conference::tests::lesson(25, 30, |_| 1.0);
         crate::conference::tests::fail_to_join(&mut short, 20);
         let short = self::page(&short);
-        assert!(short.contains("<b>380 of 600 planned pictures</b> played (20 of 25 connected)"));
+        assert!(short.contains("<b>380 of 600 planned video streams</b> played (20 of 25 connected)"));
         assert!(short.contains("senders, 0 to 24") && short.contains("class=\"h-never\""));
     }
 
