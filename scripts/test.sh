@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # What must hold at every landing: laws, hostile input, the end-to-end tests against real servers, limits that are planted
 # and whether throng finds them (lab/), the ring (ring/test.sh). 15 minutes on 2 cores; what takes longer is in
-# `make proof`. Who runs beside whom stands in .config/nextest.toml; what a test says of itself, in scripts/test-report.py.
+# `make proof`. Which tests run in parallel is in .config/nextest.toml, how results are counted in scripts/test-report.py.
+# cargo-nextest writes its reports below the root of each workspace, whatever CARGO_TARGET_DIR is.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 target=${CARGO_TARGET_DIR:-target}
@@ -21,21 +22,21 @@ echo "built in $(($(date +%s) - built)) s"
 status=0
 began=$(date +%s) before=$(ticks)
 from=$(date +%s.%N)
-rm -f "$target"/nextest/default/ring.xml
+rm -f ring/target/nextest/default/ring.xml
 ring 2>&1 | tee "$work/said" || status=1
 echo "$(awk "BEGIN { print $(date +%s.%N) - $from }") ring/test.sh" >"$work/more"
 
-rm -f "$target"/nextest/{default,again}/junit.xml
+rm -f target/nextest/{default,again}/junit.xml
 pool
 case $? in 0 | 100) ;; *) exit 1 ;; esac
-report=(scripts/test-report.py "$target/nextest/default/junit.xml")
+report=(scripts/test-report.py target/nextest/default/junit.xml)
 # What fails of the ring is not run again: nothing ran beside it.
 "${report[@]}" --failed-to "$work/failed"
-report+=("$target/nextest/default/ring.xml")
+report+=(ring/target/nextest/default/ring.xml)
 if [[ -s $work/failed ]]; then
   echo "AGAIN, what failed, one by one:"
   pool --profile again -E "$(cat "$work/failed")"
-  report+=(--again "$target/nextest/again/junit.xml")
+  report+=(--again target/nextest/again/junit.xml)
 fi
 wall=$(($(date +%s) - began))
 stolen=$(awk -v before="$before" -v after="$(ticks)" 'BEGIN {

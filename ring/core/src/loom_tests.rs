@@ -427,7 +427,7 @@ fn what_is_given_back_in_runs_is_used_again_without_a_race() {
             };
             assert_eq!(value, expect);
             let released = cursor.release(&ring.memory, sequence).unwrap();
-            assert_eq!(released.told, expect.is_multiple_of(2));
+            assert_eq!(released.published, expect.is_multiple_of(2));
             expect += 1;
         }
         producer.join().unwrap();
@@ -464,7 +464,7 @@ fn the_guard_keeps_evictors_from_what_is_behind_it() {
             held[index..]
                 .iter()
                 .for_each(|(held, value)| assert_eq!(ring.read(*held), *value, "overwritten"));
-            assert!(cursor.release(&ring.memory, *sequence).unwrap().told);
+            assert!(cursor.release(&ring.memory, *sequence).unwrap().published);
         }
         let evicted = producer.join().unwrap();
         HITS.fetch_add(usize::from(held.len() == 2 && evicted > 0), Std::SeqCst);
@@ -472,9 +472,9 @@ fn the_guard_keeps_evictors_from_what_is_behind_it() {
 }
 
 #[test]
-fn what_is_held_back_is_told_to_who_sleeps_for_it() {
+fn a_sleeping_producer_is_woken_by_a_release_that_was_batched() {
     static HITS: AtomicUsize = AtomicUsize::new(0);
-    check("telling when idle", None, &HITS, || {
+    check("publishing when idle", None, &HITS, || {
         let ring = ring(1);
         ring.produce(1, 1);
         let consumer = thread::spawn({
@@ -483,20 +483,23 @@ fn what_is_held_back_is_told_to_who_sleeps_for_it() {
                 let mut cursor =
                     Cursor::new(&ring.memory).with_release_batch(ReleaseBatch { slots: 2, units: 2 });
                 let (sequence, _) = ring.peek(&mut cursor).unwrap();
-                // Told at once to who sleeps already, and to who came later once there is nothing to do.
-                let told = cursor.release(&ring.memory, sequence).unwrap().told;
-                let woken =
-                    if told { producer_wakeup::sleepers_after_release(&ring.memory, &cursor) } else { 0 };
+                // A producer that sleeps already is woken at once; one that goes to sleep later, once the consumer is idle.
+                let published = cursor.release(&ring.memory, sequence).unwrap().published;
+                let woken = if published {
+                    producer_wakeup::sleepers_after_release(&ring.memory, &cursor)
+                } else {
+                    0
+                };
                 cursor.publish(&ring.memory);
-                (told, woken | producer_wakeup::sleepers_when_idle(&ring.memory))
+                (published, woken | producer_wakeup::sleepers_when_idle(&ring.memory))
             }
         });
         let mut cached = CachedPositions::new(&ring.memory);
         wake::announce(&ring.memory.control().producer_sleep.0, Sleep::FUTEX);
         let sleeps = matches!(claim::try_claim(&ring.memory, &mut cached, 2, 1), ClaimAttempt::Full);
-        let (told, woken) = consumer.join().unwrap();
+        let (published, woken) = consumer.join().unwrap();
         if sleeps {
-            HITS.fetch_add(usize::from(!told), Std::SeqCst);
+            HITS.fetch_add(usize::from(!published), Std::SeqCst);
             assert_eq!(woken, Sleep::FUTEX);
         }
     });

@@ -114,7 +114,7 @@ fn agrees(ran: &Ran) {
     assert_ne!(summary["canary"]["judgement"], "disputed", "{ran}");
     assert!(ran.stdout.contains("1 of 1 browsers showed a picture"), "{ran}");
     let page = std::fs::read_to_string(ran.folder().join("report.html")).unwrap();
-    assert!(page.contains("Browsers beside the crowd"));
+    assert!(page.contains("Browsers compared with the crowd"));
     let run = RunFolder::read(ran.folder()).unwrap();
     let decoded: u64 = run.canary.seconds.iter().map(|row| row.frames_decoded).sum();
     assert!(decoded > 50, "{decoded} frames\n{ran}");

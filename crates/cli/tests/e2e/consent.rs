@@ -195,7 +195,7 @@ fn a_proof_that_somebody_else_read_is_useless_to_him() {
     for other in [&stranger, &captured] {
         let (ran, packets) = stand.run(&url, other, &["-n", "2", "--for", "3s"]);
         let ran = ran.expect_code(3);
-        assert!(ran.stderr.contains("another tester's") && !ran.folder().exists(), "{ran}");
+        assert!(ran.stderr.contains("belongs to another tester") && !ran.folder().exists(), "{ran}");
         assert!(to(&packets, AGREED).iter().all(|p| p.protocol == TCP), "{ran}");
     }
     assert_eq!(web.asked().len(), 2, "it was asked, and nothing came of it");

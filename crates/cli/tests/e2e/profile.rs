@@ -35,8 +35,9 @@ fn a_profile_is_printed_kept_as_a_page_and_compared_with_an_earlier_one() {
     let busy = Busy::start();
     let folder = tempfile::tempdir().unwrap();
     let (page, json) = (folder.path().join("profile.html"), folder.path().join("before.json"));
-    // States can be sampled without any right, and a shell that is never idle has just one.
-    let before = plain(&["profile", &busy.pid(), "--for", "1s", "--method", "state", "--json"]);
+    // States can be sampled without any right, and a shell that is never idle has just one. Two seconds of 20 samples each:
+    // fewer than 30 are not compared.
+    let before = plain(&["profile", &busy.pid(), "--for", "2s", "--method", "state", "--json"]);
     assert_eq!(before.status.code(), Some(0), "{}", text(&before));
     let parsed: Value = serde_json::from_slice(&before.stdout).expect("JSON and nothing else");
     assert_eq!(parsed["profile"]["method"], "thread_state");
@@ -45,14 +46,14 @@ fn a_profile_is_printed_kept_as_a_page_and_compared_with_an_earlier_one() {
 
     let (page, json) = (page.to_str().unwrap(), json.to_str().unwrap());
     let pid = busy.pid();
-    let args = ["profile", &pid, "--for", "1s", "--method", "state", "-o", page, "--against", json];
+    let args = ["profile", &pid, "--for", "2s", "--method", "state", "-o", page, "--against", json];
     let after = plain(&args);
     assert_eq!(after.status.code(), Some(0), "{}", text(&after));
     for part in ["running or ready to run", "sh: ", "what changed:", "sampling itself took"] {
         assert!(text(&after).contains(part), "{part}: {}", text(&after));
     }
     let html = std::fs::read_to_string(page).unwrap();
-    assert!(html.contains("bar-of-time") && html.contains("What changed"));
+    assert!(html.contains("bar-of-time") && html.contains("What changed"), "{html}");
 }
 
 #[test]

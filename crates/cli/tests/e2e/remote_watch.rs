@@ -181,7 +181,7 @@ fn without_the_right_agent_a_private_target_is_not_reached() {
     drop(stand.agent);
     let agent = Agent::start(&stand.server, &["--allow-load", "8188"]);
     let ran = Stand { agent, ..stand }.begin(|text| text).wait().expect_code(3);
-    assert!(ran.stderr.contains("has not agreed to load on port 7080"), "{ran}");
+    assert!(ran.stderr.contains("does not allow load on port 7080"), "{ran}");
 }
 
 #[test]

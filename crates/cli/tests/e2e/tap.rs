@@ -54,7 +54,7 @@ fn decoded_pictures_of_a_janus_room_agree_with_the_meters() {
         assert!(figure(track, "ssim_mean") > 0.999, "forwarded, not transcoded: {track:#}");
         assert!(track["from"].as_str().unwrap().starts_with("throng-"), "{track:#}");
     }
-    assert!(ran.stdout.contains("fps seen (meter"), "{ran}");
+    assert!(ran.stdout.contains("fps decoded (meter"), "{ran}");
     let kept: Vec<_> = std::fs::read_dir(ran.folder().join("tap")).unwrap().collect();
     assert_eq!(kept.len(), 2);
     assert!(!ran.folder().join("tap.sock").exists());
