@@ -1,4 +1,4 @@
-//! Why LiveKit lets somebody not in, or go: its reasons as failures that name them.
+//! Why LiveKit refuses or disconnects a participant: its reasons as failures.
 
 use throng_observation::{Failure, FailureReason};
 
@@ -6,14 +6,14 @@ use super::SERVER;
 use super::wire::{DisconnectReason, Leave};
 use crate::participant::ChannelError;
 
-/// What we say when we go.
+/// The participant's own `leave` message.
 pub(super) fn ours() -> Leave {
     let mut leave = Leave::default();
     leave.set_reason(DisconnectReason::ClientInitiated);
     leave
 }
 
-/// The server told us to leave.
+/// The failure for a `leave` message of the server.
 pub(super) fn failure(leave: &Leave) -> Failure {
     use DisconnectReason as Left;
     let (reason, words) = match leave.reason() {
@@ -40,7 +40,7 @@ pub(super) fn failure(leave: &Leave) -> Failure {
     Failure::new(reason, format!("{SERVER} ended the session: {words}{wish}"))
 }
 
-/// The WebSocket did not open.
+/// The failure of a WebSocket that did not open.
 pub(super) fn not_opened(error: ChannelError) -> Failure {
     let words = match &error {
         ChannelError::Status(401, _) => "it refused the token: look at the key, its secret, and both clocks",
@@ -55,7 +55,7 @@ pub(super) fn not_opened(error: ChannelError) -> Failure {
     failure
 }
 
-/// `RequestResponse.Reason` in words.
+/// `RequestResponse.Reason` as text.
 pub(super) fn refusal(reason: i32) -> &'static str {
     match reason {
         1 => "not found",
