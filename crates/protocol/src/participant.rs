@@ -300,7 +300,7 @@ pub enum ChannelError {
     #[error("the server closed the connection without an answer")]
     Unanswered,
     /// This host has no route to any of the addresses that the peer may have.
-    #[error("no way to {0}")]
+    #[error("no route to {0}")]
     NoRoute(String),
     /// This machine has no descriptor, port or memory left for the channel.
     #[error("generator: {0}")]

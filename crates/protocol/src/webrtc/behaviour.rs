@@ -233,10 +233,10 @@ impl BehaviourState {
     /// When the next change is due, and why.
     pub(super) fn next_timeout(&self) -> Option<(Instant, Why)> {
         let zero = self.zero?;
-        let begins = self.next.map(|turn| (turn.begins_at, "a turn to speak begins"));
-        let ends = self.open.iter().map(|turn| (turn.ends_at, "a turn to speak ends"));
+        let begins = self.next.map(|turn| (turn.begins_at, "a turn to talk begins"));
+        let ends = self.open.iter().map(|turn| (turn.ends_at, "a turn to talk ends"));
         let cues = self.behaviour.script.iter().filter_map(|cue| cue.next_change(self.followed));
-        let script = cues.map(|at| (at, "the script goes on"));
+        let script = cues.map(|at| (at, "the next step of the script"));
         let (at, why) = ends.chain(begins).chain(script).min_by_key(|(at, _)| *at)?;
         Some((zero.checked_add(at)?, why))
     }

@@ -414,9 +414,9 @@ impl Member {
     fn next_deadline(&self) -> (Instant, Why) {
         let own = match &self.state {
             State::Joining { by } => Some((*by, "signalling overdue")),
-            State::MediaLost { by, .. } => Some((*by, "signalling's word on why the media is gone")),
+            State::MediaLost { by, .. } => Some((*by, "signalling's reason for the lost media")),
             State::Leaving { by, .. } => Some((*by, "goodbye overdue")),
-            _ => self.next_layer_request_at().map(|at| (at, "layer to ask for")),
+            _ => self.next_layer_request_at().map(|at| (at, "layer request due")),
         };
         let peers = self.peers.values().filter_map(Connection::next_deadline);
         let is_there = matches!(self.state, State::Joining { .. } | State::Present);

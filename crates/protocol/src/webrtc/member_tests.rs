@@ -243,7 +243,7 @@ fn who_is_thrown_out_is_told_so_although_media_ends_first() {
         let mut world = World::connected();
         world.closes_media();
         assert!(world.ended.is_none());
-        assert_eq!(world.waits_for, "signalling's word on why the media is gone");
+        assert_eq!(world.waits_for, "signalling's reason for the lost media");
         world.run(Duration::from_millis(300));
         world.says(RoomOutput::Failed(Failure::new(word.clone(), "the room says so")));
         world.run(Duration::from_millis(2));

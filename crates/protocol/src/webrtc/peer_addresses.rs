@@ -60,7 +60,7 @@ impl PeerAddresses {
     /// allowed targets.
     pub(super) fn explanation(&self) -> Option<String> {
         let answered = self.answered_elsewhere.map(|(asked, from)| match asked.ip() == from.ip() {
-            _ if asked == from => format!("{asked} answered to another address of ours than asked"),
+            _ if asked == from => format!("{asked} answered to another local address than asked"),
             true => format!("{asked} answered from another port, {}", from.port()),
             false => format!("{asked} answered from another address, {from}"),
         });

@@ -165,7 +165,7 @@ impl Receiver {
     pub fn rtp(&mut self, arrived_at: Instant, ip_udp_bytes: u32, datagram: &mut [u8]) -> bool {
         let wire_bytes = ip_udp_bytes + datagram.len() as u32;
         let Ok(header) = RtpHeader::parse(datagram) else {
-            self.anomaly(AnomalyKind::BadRtp, "rtp", "a datagram that is RTP by its first byte is not");
+            self.anomaly(AnomalyKind::BadRtp, "rtp", "a datagram starts like RTP but is malformed");
             return false;
         };
         let known = self.sources.iter().position(|source| source.ssrc == header.ssrc);

@@ -226,7 +226,7 @@ impl Session {
     /// [`SessionError::Sdp`] and, without an open offer, [`SessionError::Order`].
     pub fn accept_answer(&mut self, text: &str) -> Result<Negotiated, SessionError> {
         let pending =
-            self.pending.take().ok_or(SessionError::Order("an answer came without an offer of ours"))?;
+            self.pending.take().ok_or(SessionError::Order("an answer arrived without a pending offer"))?;
         self.checks.begin_anew();
         let rtc = &mut self.rtc;
         guarded(text, |text| {

@@ -147,7 +147,7 @@ impl Streaming {
                 return Err(Failure::new(FailureReason::SignallingClosed, "Janus timed the session out"));
             }
             SessionEvent::SlowLink(_, uplink, lost) => {
-                let way = if uplink { "from us" } else { "to us" };
+                let way = if uplink { "to the server" } else { "to the viewer" };
                 self.anomaly(format!("{SERVER}: slowlink, {lost} packets lost {way}"));
             }
             SessionEvent::Anomaly(what) => self.anomaly(what),

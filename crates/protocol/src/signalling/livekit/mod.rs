@@ -209,7 +209,7 @@ impl LiveKit {
             }
             Response::SubscriptionPermission(update) if !update.allowed => {
                 let whose = excerpt(self.others.whose(&update.track_sid));
-                self.anomaly(format_args!("{whose} does not let us subscribe"));
+                self.anomaly(format_args!("{whose} does not permit the subscription"));
             }
             Response::Mute(mute) => self.muted(&mute),
             Response::TrackPublished(published) => {
@@ -217,7 +217,7 @@ impl LiveKit {
                 self.say_mute();
             }
             Response::TrackUnpublished(_) => {
-                let detail = "the server took back a track that we publish";
+                let detail = "the server unpublished a track of this participant";
                 return Err(Failure::new(FailureReason::Refused, format!("{SERVER}: {detail}")));
             }
             Response::Join(_) => self.anomaly("joined twice"),
@@ -236,10 +236,10 @@ impl LiveKit {
     /// The server mutes or unmutes a published track on behalf of a moderator; the participant complies.
     fn muted(&mut self, mute: &MuteTrack) {
         let Some(kind) = self.own.muted_by_server(mute) else {
-            return self.anomaly("the server mutes a track that it never said was ours");
+            return self.anomaly("the server muted a track that this participant does not publish");
         };
         if mute.muted {
-            self.anomaly(format_args!("the server muted our {}", kind.key()));
+            self.anomaly(format_args!("the server muted the published {}", kind.key()));
         }
         self.outputs.push_back(RoomOutput::Muted(kind, mute.muted));
     }
@@ -314,7 +314,7 @@ impl LiveKit {
     fn streams_changed(&mut self, update: &StreamStateUpdate) {
         let paused = update.stream_states.iter().filter(|stream| stream.state == 1).count();
         if paused > 0 {
-            self.anomaly(format_args!("it paused {paused} streams for want of bandwidth to us"));
+            self.anomaly(format_args!("it paused {paused} streams for lack of bandwidth"));
         }
     }
 
@@ -324,7 +324,7 @@ impl LiveKit {
             return Ok(());
         }
         let why = disconnect::refusal(response.reason);
-        let detail = format!("{SERVER} refused what we asked for: {why}, {}", excerpt(&response.message));
+        let detail = format!("{SERVER} refused a request: {why}, {}", excerpt(&response.message));
         if self.config.publishes {
             return Err(Failure::new(FailureReason::Refused, detail));
         }
@@ -456,7 +456,7 @@ impl Pulse {
     /// The ping to send now, or a failure when the server stopped answering.
     fn beat(&mut self, now: Instant) -> Result<Option<Ping>, Failure> {
         if now.saturating_duration_since(self.answered_at) >= self.timeout {
-            let detail = format!("{SERVER}: no answer to our pings within {} s", self.timeout.as_secs());
+            let detail = format!("{SERVER}: no answer to pings within {} s", self.timeout.as_secs());
             return Err(Failure::new(FailureReason::SignallingTimeout, detail));
         }
         if now < self.next_at {

@@ -173,7 +173,7 @@ impl RemoteParticipants {
 
     /// The name of a track's publisher, for messages.
     pub(super) fn whose(&self, sid: &str) -> &str {
-        self.tracks.get(sid).map_or("somebody who left", |track| &track.name)
+        self.tracks.get(sid).map_or("a participant that left", |track| &track.name)
     }
 }
 

@@ -341,7 +341,7 @@ fn pings_keep_the_session_and_a_silent_server_is_named() {
 #[test]
 fn a_refusal_of_the_upgrade_says_what_to_look_at() {
     for (status, words) in
-        [(401, "refused the token"), (403, "does not let us"), (404, "no such room"), (500, "500")]
+        [(401, "refused the token"), (403, "does not permit"), (404, "no such room"), (500, "500")]
     {
         let mut stand = Stand::new(config());
         stand.room.state = State::Opening(ResponseDeadline::new(stand.now, Duration::from_secs(1), "x"));
@@ -359,7 +359,7 @@ fn the_servers_reasons_to_end_a_session_are_named() {
         (
             DisconnectReason::DuplicateIdentity,
             0,
-            "refused: LiveKit ended the session: somebody of the same identity",
+            "refused: LiveKit ended the session: a participant with the same identity",
         ),
         (DisconnectReason::ParticipantRemoved, 0, "kicked"),
         (DisconnectReason::RoomDeleted, 0, "room_ended"),

@@ -166,7 +166,7 @@ fn what_the_server_says_in_mid_session_is_understood() {
         (r#"{"janus":"media","sender":22,"type":"video","receiving":true}"#, ""),
         (
             r#"{"janus":"slowlink","sender":22,"uplink":false,"lost":9}"#,
-            "anomaly Janus: slowlink, 9 packets lost to us",
+            "anomaly Janus: slowlink, 9 packets lost to the viewer",
         ),
         (
             r#"{"janus":"trickle","sender":22,"candidate":{"candidate":"1 1 udp 1 10.0.0.1 9 typ host"}}"#,

@@ -14,7 +14,7 @@ pub(super) struct IceSection {
 }
 
 /// Why candidates cannot be sent.
-pub(super) const NO_CREDENTIALS: Why = "our description has no ICE credentials, so candidates cannot be told";
+pub(super) const NO_CREDENTIALS: Why = "the local description has no ICE credentials to send candidates with";
 
 impl IceSection {
     /// The first media section of `sdp`; `None` when it has no media or no ICE credentials.

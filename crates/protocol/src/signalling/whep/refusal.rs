@@ -51,7 +51,7 @@ pub(super) fn remedy(flow: Flow, offer: &str, answer: Option<&Response>) -> Opti
             (Flow::Publish, Some(codec)) => format!("of the codec: {codec}; or of the stream: {OWN_STREAM}"),
         };
         return Some(format!(
-            "some servers refuse so (SRS before 7.0.121) because {may_be}; their log says why"
+            "some servers (SRS before 7.0.121) do so because {may_be}; the reason is in their log"
         ));
     };
     if flow == Flow::Play {

@@ -69,7 +69,7 @@ impl Connection {
                 Some((*by, FailureReason::Generator, "the media socket did not open"))
             }
             State::Connecting { by, step, .. } => Some(match step {
-                Step::Answer => (*by, FailureReason::SignallingTimeout, "no answer to our offer in time"),
+                Step::Answer => (*by, FailureReason::SignallingTimeout, "no answer to the offer in time"),
                 Step::Ice => (*by, FailureReason::Ice, self.ice_overdue()),
                 Step::Dtls => (*by, FailureReason::Dtls, "no DTLS handshake in time"),
             }),
@@ -79,10 +79,10 @@ impl Connection {
                     .map(|at| (at + timeouts.consent, FailureReason::MediaLost, "ICE consent was lost"));
                 // In a room, signalling determines which participants send, and when.
                 let media = (!self.config.in_room).then(|| match receiver.last_media_at() {
-                    Some(at) => (at + timeouts.silence, FailureReason::MediaLost, "no media any more"),
+                    Some(at) => (at + timeouts.silence, FailureReason::MediaLost, "media stopped"),
                     None => {
                         let by = *since + timeouts.first_media;
-                        (by, FailureReason::NoMedia, "connected, and no media came")
+                        (by, FailureReason::NoMedia, "connected, but no media arrived")
                     }
                 });
                 media.into_iter().chain(consent).min_by_key(|(at, ..)| *at)
@@ -93,9 +93,9 @@ impl Connection {
     fn ice_overdue(&self) -> Why {
         match (self.config.options.relay_only, self.transport.relay.was_named()) {
             (false, _) => "no candidate pair worked in time",
-            (true, true) => "no candidate pair worked in time through the relay, the only way allowed",
+            (true, true) => "no candidate pair worked in time through the relay, the only path allowed",
             (true, false) => {
-                "only a relay is to be used (target.ice_transport_policy), and the server announced none that could be"
+                "only a relay is allowed (target.ice_transport_policy), and the server announced none that is usable"
             }
         }
     }

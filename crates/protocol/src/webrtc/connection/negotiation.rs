@@ -22,7 +22,7 @@ impl Connection {
         if matches!(self.state, State::Idle) {
             return self.open(now, Wanted::Offer);
         }
-        self.anomaly("signalling", "an offer was wanted twice");
+        self.anomaly("signalling", "an offer was requested twice");
     }
 
     /// Handles an offer of the peer, the first or a later one.
@@ -48,7 +48,7 @@ impl Connection {
     /// Handles the peer's answer to the local offer.
     pub(in crate::webrtc) fn remote_answer(&mut self, now: Instant, sdp: &str) {
         let (State::Connecting { peer, .. } | State::Playing { peer, .. }) = &mut self.state else {
-            return self.anomaly("sdp", "an answer came before our offer");
+            return self.anomaly("sdp", "an answer arrived before the offer");
         };
         match peer.session.accept_answer(sdp) {
             Ok(negotiated) => {
@@ -281,7 +281,7 @@ impl Connection {
                 }
                 if sender.as_ref().is_some_and(|sender| sender.is_empty()) {
                     let detail = format!(
-                        "the server takes none of what we would send: {}{}",
+                        "the server accepts none of the offered media: {}{}",
                         self.sent_codecs(),
                         self.codec_to_try()
                     );
@@ -335,7 +335,7 @@ impl Connection {
             let plans = send_plans::plans(negotiated, at, &out.media, codec);
             if plans.is_empty() {
                 let to_try = self.codec_to_try();
-                let detail = format!("the server does not take {}: it is not sent{to_try}", codec.name());
+                let detail = format!("the server does not accept {}: it is not sent{to_try}", codec.name());
                 self.transport.outputs.push_back(ConnectionOutput::Observed(Observation::ProtocolAnomaly {
                     place: "codec_refused",
                     detail,

@@ -104,7 +104,7 @@ impl Connection {
         };
         let named = self.server.filter(|_| server.is_signalling_host).map(|address| address.ip());
         let Some(address) = uri.address(named) else {
-            let what = "names another host than the signalling's, and relays are not looked up by name";
+            let what = "names another host than the signalling URL, and relay names are not resolved";
             return self.anomaly("relay", format!("{} {what}", excerpt(&server.url)));
         };
         if !(self.config.options.may_reach)(address.ip()) {
@@ -252,7 +252,7 @@ impl Connection {
             return self.fail(now, FailureReason::MediaLost, &format!("the relay is gone: {why}"));
         }
         if self.config.options.relay_only {
-            let detail = format!("the relay, the only way allowed: {why}");
+            let detail = format!("the relay, the only path allowed: {why}");
             return self.fail(now, FailureReason::Ice, &detail);
         }
         self.anomaly("relay", why);

@@ -27,7 +27,7 @@ fn packets_of_a_payload_type_that_was_never_agreed_are_no_media() {
     world.run(Duration::from_secs(3));
     let Some(Outcome::Failed(failure)) = &world.ended else { panic!("{:?}", world.ended) };
     assert_eq!(failure.reason, FailureReason::NoMedia);
-    assert_eq!(failure.detail, "connected, and no media came: payload type 20 was not agreed");
+    assert_eq!(failure.detail, "connected, but no media arrived: payload type 20 was not agreed");
 
     // What plays and is then sent as something else is lost.
     let mut world = World::new();

@@ -71,8 +71,8 @@ fn who_is_to_use_the_relay_alone_opens_no_other_way() {
 
     // A relay that goes before it is used is the end, and so is none at all, where the direct way would work.
     for (relay, words) in [
-        (Some("turn:10.0.0.9:3478?transport=tcp"), "the relay, the only way allowed: TCP: refused"),
-        (None, "only a relay is to be used (target.ice_transport_policy), and the server announced none"),
+        (Some("turn:10.0.0.9:3478?transport=tcp"), "the relay, the only path allowed: TCP: refused"),
+        (None, "only a relay is allowed (target.ice_transport_policy), and the server announced none"),
     ] {
         let mut world = World::with(|options| options.relay_only = true);
         let asked = relay.map(announced).into_iter().chain([SignalOutput::WantOffer]);

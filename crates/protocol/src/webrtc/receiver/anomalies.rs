@@ -55,7 +55,7 @@ impl Receiver {
         if self.anomalies.told & AnomalyKind::SenderClock as u8 == 0 {
             self.anomalies.told |= AnomalyKind::SenderClock as u8;
             let detail = "sender reports have no wall clock: their NTP time is more than a day from this host's, or runs at \
-                          another pace; the one-way delay is not told by them";
+                          another rate; one-way delay is not computed from them";
             self.observed
                 .push(Observation::ProtocolAnomaly { place: SENDER_CLOCK_PLACE, detail: detail.into() });
         }

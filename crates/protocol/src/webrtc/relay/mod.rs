@@ -249,11 +249,11 @@ impl Relay {
                 // Without a channel, Send and Data indications carry the same data at 36 bytes per packet.
                 let at = self.turn_time(now);
                 let permitted = self.client.create_permission(TransportType::Udp, peer.ip(), at).is_ok();
-                let hope = if permitted { "; asks for a permission" } else { "" };
+                let hope = if permitted { "; a permission is requested" } else { "" };
                 self.outputs.push_back(RelayOutput::Anomaly(format!("no channel to {peer}{hope}")));
             }
             TurnEvent::PermissionCreateFailed(_, peer) => {
-                self.outputs.push_back(RelayOutput::Anomaly(format!("the relay may not talk to {peer}")));
+                self.outputs.push_back(RelayOutput::Anomaly(format!("the relay does not permit {peer}")));
             }
             TurnEvent::AllocationCreated(..)
             | TurnEvent::PermissionCreated(..)

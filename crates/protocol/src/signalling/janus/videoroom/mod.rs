@@ -150,7 +150,7 @@ impl VideoRoom {
             SessionEvent::HungUp(handle, reason) => return self.hung_up(handle, &reason),
             SessionEvent::Detached(handle) => self.detached(handle)?,
             SessionEvent::SessionTimedOut => {
-                let detail = "Janus dropped the session: it heard nothing from us in time";
+                let detail = "Janus dropped the session: it received no keepalive in time";
                 return Err(Failure::new(FailureReason::SignallingClosed, detail));
             }
             SessionEvent::Anomaly(detail) => self.anomaly(detail),
@@ -227,7 +227,7 @@ impl VideoRoom {
         }
         let is_own = |id: &Value| self.own_id.as_ref() == Some(id);
         if said.kicked.as_ref().is_some_and(is_own) || said.reason.as_deref() == Some("kicked") {
-            return Err(Failure::new(FailureReason::Kicked, "the room threw this participant out"));
+            return Err(Failure::new(FailureReason::Kicked, "this participant was removed from the room"));
         }
         if said.videoroom == "joined" {
             self.joined(&said);
