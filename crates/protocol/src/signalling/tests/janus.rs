@@ -1,4 +1,4 @@
-//! Dialogues with Janus, among them transcripts of Janus 1.1.2 (`janus/testdata`: `>` we said, `<` it said).
+//! Message exchanges with Janus, among them transcripts of Janus 1.1.2 (`janus/testdata`: `>` sent, `<` received).
 
 use serde_json::{Value, json};
 
@@ -18,7 +18,7 @@ fn stand() -> Stand {
     Stand::new(adapter(1, None))
 }
 
-/// Up to the given number of the server's messages of a usual dialogue: created, attached, ack, offered.
+/// The state after this many server messages of a usual exchange: created, attached, ack, offered.
 fn after(messages: usize) -> Stand {
     let mut stand = stand();
     stand.open(Some("janus-protocol"));
@@ -46,7 +46,7 @@ fn event(transaction: &str, data: &Value, offers: bool) -> String {
     event.to_string()
 }
 
-/// Plays the server's side of a transcript; our messages must be those that were recorded.
+/// Plays the server's side of a transcript; the adapter's messages must be the recorded ones.
 fn replay(
     transcript: &str,
     mut adapter: Stand,
