@@ -331,7 +331,7 @@ impl fmt::Display for Close {
             1001 => "going away",
             1002 => "protocol error",
             1003 => "unsupported data",
-            1007 => "data of another kind than announced",
+            1007 => "invalid payload data",
             1008 => "policy violation",
             1009 => "message too big",
             1011 => "internal error",

@@ -134,7 +134,7 @@ impl Ome {
 
     fn offered(&mut self, said: Said) -> Result<(), Failure> {
         if !matches!(self.state, State::AwaitingOffer(_) | State::Playing(_)) {
-            self.anomaly(format!("{SERVER}: an offer that was not asked for"));
+            self.anomaly(format!("{SERVER}: an offer that was not requested"));
             return Ok(());
         }
         let id = said.id.ok_or_else(|| said::broken(SERVER, "an offer without id"))?;

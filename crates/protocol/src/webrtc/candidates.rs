@@ -22,7 +22,7 @@ pub(super) fn offered_addresses(sdp: &str, may_reach: &MayReach) -> Vec<SocketAd
 
 /// The socket toward a peer whose candidates are `named`. If there are none, as when the participant offers first
 /// or the peer trickles all its candidates, media may use another address than `signalling`: another address of
-/// the same host, or another host than that of a proxy.
+/// the same host or, where signalling passes a proxy, another host.
 pub(super) fn socket_toward(named: Vec<SocketAddr>, signalling: Option<SocketAddr>) -> Open {
     if named.is_empty() {
         let toward = vec![signalling.unwrap_or(ANYWHERE)];

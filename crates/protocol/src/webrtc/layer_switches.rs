@@ -40,7 +40,7 @@ struct Asked {
     told_at: Option<Instant>,
 }
 
-/// A server passes through each layer at most once in each direction.
+/// More changes than a server makes on the way through all layers and back.
 const CHANGES_MAX: usize = 16;
 
 impl Asked {

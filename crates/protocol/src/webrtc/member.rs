@@ -291,7 +291,7 @@ impl Member {
                         self.behave(now);
                     }
                 }
-                // Reported is one ICE state per participant: that of its first connection.
+                // Only the ICE state of the first connection is reported for a participant.
                 ConnectionOutput::Observed(Observation::Ice(_)) if self.peers.keys().next() != Some(&id) => {}
                 ConnectionOutput::Observed(observation) => self.observe(observation),
                 ConnectionOutput::Failed(failure) => self.connection_failed(now, id, failure),

@@ -187,7 +187,7 @@ impl Receiver {
             let role = self.bind(&header, &extensions, arrived_at);
             let source = &mut self.sources[at];
             source.role = role;
-            // A retransmission without its original is looked up again for the next packet.
+            // A retransmission of a stream that is still unknown is looked up again at its next packet.
             source.payload_type = if role == Role::Ignored { u8::MAX } else { header.payload_type };
         }
         self.deliver(self.sources[at].role, &header, &extensions, plain, arrived_at, wire_bytes);

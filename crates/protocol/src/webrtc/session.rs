@@ -457,7 +457,7 @@ impl Session {
                 Output::Event(Event::Connected) if !self.keyed => {
                     let keys = self.keys.take();
                     let keys =
-                        keys.ok_or_else(|| SessionError::Transport("DTLS agreed on no SRTP profile".into()))?;
+                        keys.ok_or_else(|| SessionError::Transport("DTLS chose no SRTP profile".into()))?;
                     self.keyed = true;
                     self.frees_at = (self.locals.len() > 1).then(|| self.now + FREED_AFTER);
                     return Ok(SessionOutput::Connected(keys));

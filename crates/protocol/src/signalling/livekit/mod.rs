@@ -6,7 +6,7 @@
 //! ```text
 //! participant                         server
 //!   GET /rtc (WebSocket), token ─────▶
-//!                               ◀─────  join: who is there
+//!                               ◀─────  join: participants in the room
 //!   add_track …, offer          ─────▶
 //!                               ◀─────  track_published …, answer, trickle
 //!                               ◀─────  offer of what others publish, trickle
@@ -158,7 +158,7 @@ impl LiveKit {
             (Response::Leave(leave), _) => return Err(disconnect::failure(&leave)),
             (Response::Pong(pong), State::Present(pulse)) => pulse.answered(now, pong.last_ping_timestamp),
             (response, State::Present(_)) => return self.told(response),
-            _ => return Err(broken(SERVER, "something else than join came first")),
+            _ => return Err(broken(SERVER, "the first message is not join")),
         }
         Ok(())
     }
@@ -275,7 +275,7 @@ impl LiveKit {
             }
             Err(error) => {
                 let init = excerpt(&trickle.candidate_init);
-                self.anomaly(format_args!("a candidate that cannot be read ({error}): {init}"));
+                self.anomaly(format_args!("a malformed candidate ({error}): {init}"));
             }
         }
     }

@@ -78,7 +78,7 @@ pub(super) struct Stream {
     /// 4.3.1).
     fir_sequence: Option<u8>,
     pub(super) counters: SentCounters,
-    /// The packet count in the last report, from which follows whether receivers know the timestamps' wall time.
+    /// The packet count in the last sender report, which gives the timestamps their wall time; `None` before it.
     reported: Option<u64>,
     /// When the last packet of a frame left, and the longest pause between two such moments since the last query.
     left_at: Option<Instant>,
