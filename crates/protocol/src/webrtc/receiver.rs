@@ -106,8 +106,8 @@ impl Track {
 }
 
 impl Receiver {
-    /// A receiver with the keys of a session. Track ids count from `first_track`; intervals end on whole seconds after
-    /// `joined_at`.
+    /// A receiver with the keys of a session. Track ids count from `first_track`; intervals end on whole seconds
+    /// after `joined_at`.
     ///
     /// # Errors
     /// When the cryptographic library refuses the keys.

@@ -1,4 +1,5 @@
-//! Gathers a server-reflexive candidate (RFC 8445 section 5.1.1.2) from a STUN server (RFC 8489) over the media socket.
+//! Gathers a server-reflexive candidate (RFC 8445 section 5.1.1.2) from a STUN server (RFC 8489) on the media
+//! socket.
 //!
 //! Not every signalling protocol supports trickle, so offer and answer wait for the STUN server: until it
 //! responds, or for [`WAIT`]. Without a response only the host candidates are used.

@@ -1,5 +1,5 @@
-//! WHEP: playing a stream by WebRTC over HTTP (draft-ietf-wish-whep-03 and later; the rules that it shares with WHIP
-//! are in RFC 9725).
+//! WHEP: playing a stream by WebRTC over HTTP (draft-ietf-wish-whep-03 and later; the rules that it shares with
+//! WHIP are in RFC 9725).
 //!
 //! ```text
 //! player                              server

@@ -398,7 +398,8 @@ impl World {
         }
     }
 
-    /// 30 frames of three packets a second, a key frame each second; 50 audio packets; a sender report each second.
+    /// 30 frames of three packets a second, a key frame each second; 50 audio packets; a sender report each
+    /// second.
     fn play(&mut self) {
         let ms = self.now.duration_since(self.began).as_millis() as u64;
         if ms.is_multiple_of(20) {

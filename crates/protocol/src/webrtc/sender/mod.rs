@@ -34,8 +34,8 @@ pub use stream::SendPlan;
 /// Mean time between sender reports, drawn between half and one and a half of it (RFC 3550 section 6.2).
 const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Header with its extensions, and authentication tag. Subtracted from packet sizes, because the estimate is compared
-/// with the rates of clips, which count payload only.
+/// Header with its extensions, and authentication tag. Subtracted from packet sizes, because the estimate is
+/// compared with the rates of clips, which count payload only.
 const OVERHEAD_BYTES: usize = 40;
 
 /// A track to send: its negotiated parameters, and its media.
