@@ -1,9 +1,9 @@
-//! What a server says in its own words, as it may be shown to a person: short, one line, and nothing that steers a terminal.
+//! Text that a server sent, made safe to show: short, one line, without control or bidirectional characters.
 
-/// How many characters of a server's words are shown.
+/// How many characters of a server's text are shown.
 pub(crate) const EXCERPT_CHARS_MAX: usize = 200;
 
-/// The beginning of `text` on one line, at most 200 characters; what is not to be seen becomes a space.
+/// The beginning of `text` on one line, at most 200 characters; control and invisible characters become spaces.
 pub(crate) fn excerpt(text: &str) -> String {
     let mut short: String =
         text.trim().chars().take(EXCERPT_CHARS_MAX).map(|c| if is_seen(c) { c } else { ' ' }).collect();
@@ -13,13 +13,14 @@ pub(crate) fn excerpt(text: &str) -> String {
     short
 }
 
-/// Whether a character is neither a control nor one of those that change the direction or the width of what follows.
+/// Whether a character is visible: neither a control character nor one that changes direction or width of the
+/// text.
 fn is_seen(c: char) -> bool {
     !c.is_control()
         && !matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
-/// `: ` and the excerpt of `text`; nothing when it says nothing.
+/// `: ` and the excerpt of `text`; empty if `text` is empty.
 pub(crate) fn after_colon(text: &str) -> String {
     match excerpt(text) {
         words if words.is_empty() => words,

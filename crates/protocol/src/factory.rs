@@ -1,4 +1,4 @@
-//! From a target to the participants that play at it.
+//! Creates the participants of a target.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -29,51 +29,51 @@ use crate::webrtc::{Behaviour, MayReach, Outgoing, ParticipantOptions, StepTimeo
 /// Everything that the participants of one target share.
 #[derive(Clone)]
 pub struct TargetFactory {
-    /// Where to watch what.
+    /// The endpoint to join.
     pub endpoint: Endpoint,
-    /// Bearer token (WHEP, WHIP, OvenMediaEngine), Janus `token` or LiveKit token, as read from where the scenario says.
+    /// Bearer token (WHEP, WHIP, OvenMediaEngine), Janus `token` or LiveKit token, as the scenario configures it.
     pub token: Option<String>,
-    /// LiveKit's API key, with which each participant gets a token of its own.
+    /// LiveKit's API key, which signs a separate token for each participant.
     pub api_key: Option<ApiSecret>,
-    /// The consent guard's judgement.
+    /// The consent guard's check of addresses.
     pub may_reach: MayReach,
-    /// One reading of both clocks for the whole run.
+    /// One reading of both clocks, shared by the whole run.
     pub clock: WallClock,
-    /// An address of the server when its URL names a host that was resolved before; it chooses the interface on which a
+    /// An address of the server when the host in its URL was resolved before; it selects the interface on which a
     /// viewer that makes the offer receives.
     pub server: Option<SocketAddr>,
-    /// Seed of the run; each viewer draws its own from it.
+    /// Seed of the run; each participant derives its own from it.
     pub seed: u64,
     /// How long each step of a session may take.
     pub timeouts: StepTimeouts,
-    /// Whose coded frames are told.
+    /// The participants whose coded frames are reported.
     pub tapped: TapSelection,
     /// What the participants of a conference share.
     pub conference: ConferenceConfig,
     /// The suffix that distinguishes the run's names from those of other runs in the same room.
     pub mark: RunMark,
-    /// Whether media may come directly, or through a relay only.
+    /// Whether media may use all candidates, or relayed ones only.
     pub ice_transport_policy: IceTransportPolicy,
     /// The STUN server that participants ask for a server-reflexive candidate.
     pub stun: Option<StunServer>,
-    /// The TURN server that participants use, with its password as read from where the scenario says.
+    /// The TURN server that participants use, with the password that the scenario configures.
     pub turn: Option<RelayServer>,
 }
 
 /// What the participants of a conference share.
 #[derive(Clone, Default)]
 pub struct ConferenceConfig {
-    /// Who speaks when; `None` for everybody all the time.
+    /// Which participants talk at which time; `None` if all talk all the time.
     pub conversation: Option<Conversation>,
-    /// How often each speaks; `None` for all alike.
+    /// How often each participant talks; `None` if all talk equally often.
     pub weights: Option<Weights>,
-    /// The files that are played, read once.
+    /// The media files that are played, each read once.
     pub clips: Arc<BTreeMap<MediaFile, Arc<Clip>>>,
-    /// The room that the run makes on Janus, if it does.
+    /// The room that the run creates on Janus, if any.
     pub new_room: Option<janus::NewRoom>,
 }
 
-/// LiveKit's API key with its secret, as read from where the scenario says.
+/// LiveKit's API key with its secret, as the scenario configures it.
 #[derive(Clone, Debug)]
 pub struct ApiSecret {
     /// The key's name.
@@ -85,14 +85,13 @@ pub struct ApiSecret {
 }
 
 impl TargetFactory {
-    /// Participant `number` in a cohort of `role`, which is intended to join `joins_at` after the start of the
-    /// run.
+    /// Participant `number` of a cohort with `role`, whose intended time is `joins_at` after the start of the run.
     #[must_use]
     pub fn participant(&self, number: u32, joins_at: Duration, role: &Role) -> Box<dyn Participant> {
         self.participant_at(&self.endpoint.in_room(role.room), number, joins_at, role)
     }
 
-    /// The same at an endpoint of its own on the same host.
+    /// Like [`Self::participant`], at another endpoint on the same host.
     #[must_use]
     pub fn participant_at(
         &self,
@@ -228,7 +227,7 @@ impl TargetFactory {
             && self.turn.is_none()
             && !url.query_pairs().any(|(key, _)| key == "transport")
         {
-            // Without it the server does not announce its relay.
+            // Without this parameter the server does not announce its relay.
             url.query_pairs_mut().append_pair("transport", "tcp");
         }
         let mut config = ome::Config::new(url);
@@ -283,32 +282,32 @@ impl TargetFactory {
         }
     }
 
-    /// How WHEP and WHIP ask.
+    /// The HTTP configuration of WHEP and WHIP.
     fn whep(&self, url: &Url) -> whep::Config {
         let mut config = whep::Config::new(url.clone());
         config.token.clone_from(&self.token);
         config.answer_within = self.timeouts.signalling;
         let may_reach = Arc::clone(&self.may_reach);
-        // A name is judged by the driver, by the address that it resolves to.
+        // Host names are checked by the driver, by the address that they resolve to.
         config.may_reach = Arc::new(move |url| named_address(url).is_none_or(|place| may_reach(place.ip())));
         config
     }
 }
 
-/// The name by which the others of a conference know participant `number`.
+/// The name of participant `number` as the other participants of a conference see it.
 #[must_use]
 pub fn member_name(number: u32) -> String {
     ParticipantId(number).name()
 }
 
-/// The identity of a WHIP publisher on LiveKit. It differs from those of members, because a participant that joins with an
-/// identity in use replaces the one that has it.
+/// The identity of a WHIP publisher on LiveKit. It differs from those of conference participants, because LiveKit
+/// removes a participant when another one joins with the same identity.
 fn publisher_name(number: u32) -> String {
     format!("throng-whip-{number}")
 }
 
-/// What a participant of that role sends. Everybody begins elsewhere in the loop, so that a class does not send its key
-/// frames all at once.
+/// The streams that a participant of that role sends. Each starts at another position in the loop, so that key
+/// frames of different participants do not coincide.
 fn outgoing(role: &Role, number: u32, clips: &BTreeMap<MediaFile, Arc<Clip>>) -> Vec<Outgoing> {
     let Some(publish) = &role.publish else { return Vec::new() };
     let sound = match &publish.audio_file {
@@ -323,8 +322,8 @@ fn outgoing(role: &Role, number: u32, clips: &BTreeMap<MediaFile, Arc<Clip>>) ->
         offset,
         adapts: publish.adapts,
     });
-    // Each size of a simulcast is a stream of its own; one picture alone has no name. The largest comes first, as the most
-    // preferred (RFC 8853 section 5.2): Janus tells sizes by this order, LiveKit by their names.
+    // Each layer of a simulcast is a stream of its own; a single encoding has no RID. The largest comes first, as
+    // the most preferred (RFC 8853 section 5.2): Janus identifies layers by this order, LiveKit by their RIDs.
     let layers: Vec<_> = if publish.simulcast.is_empty() {
         picture(publish, clips).map(|ladder| (None, ladder)).into_iter().collect()
     } else {
@@ -341,7 +340,7 @@ fn outgoing(role: &Role, number: u32, clips: &BTreeMap<MediaFile, Arc<Clip>>) ->
     [sound, pictures].into_iter().flatten().collect()
 }
 
-/// The sizes that are sent of one picture, the smallest first, and what receivers call them.
+/// The encodings of one picture, the smallest first, with their layers.
 fn sizes(publish: &PublishConfig) -> Vec<(Option<Layer>, Rung)> {
     let names: &[Layer] = match publish.simulcast.len() {
         0 => {
@@ -360,8 +359,8 @@ fn sizes(publish: &PublishConfig) -> Vec<(Option<Layer>, Rung)> {
     names.iter().copied().map(Some).zip(rungs).collect()
 }
 
-/// The name of a layer in the description (RFC 8851): a quarter, a half and the full size, as libwebrtc's clients have
-/// it and servers expect it.
+/// The RID of a layer in the description (RFC 8851): a quarter, a half and the full size, named as in libwebrtc's
+/// clients, which servers expect.
 fn rid(layer: Layer) -> &'static str {
     match layer {
         Layer::Off | Layer::Low => "q",
@@ -370,7 +369,7 @@ fn rid(layer: Layer) -> &'static str {
     }
 }
 
-/// What a server is told of the sizes.
+/// The layers as signalled to LiveKit.
 fn sent_layers(role: &Role) -> Vec<livekit::SentLayer> {
     let sizes = role.publish.as_ref().map(sizes).unwrap_or_default();
     let to_layer = |(layer, rung): (Option<Layer>, Rung)| livekit::SentLayer {
@@ -383,7 +382,7 @@ fn sent_layers(role: &Role) -> Vec<livekit::SentLayer> {
     sizes.into_iter().map(to_layer).collect()
 }
 
-/// The picture that is sent: of a file, which has one rate, or of the test card.
+/// The video that is sent: a file, which has one rate, or the test card.
 fn picture(publish: &PublishConfig, clips: &BTreeMap<MediaFile, Arc<Clip>>) -> Option<Ladder> {
     match &publish.video_file {
         Some(file) => clips.get(file).cloned().map(Ladder::from),
@@ -391,12 +390,12 @@ fn picture(publish: &PublishConfig, clips: &BTreeMap<MediaFile, Arc<Clip>>) -> O
     }
 }
 
-/// The test card at `rung`, and at the rungs below it for senders that adapt.
+/// The test card at `rung`, and at the rungs below it for senders that adapt their rate.
 fn card_ladder(rung: Rung, codec: Codec) -> Option<Ladder> {
     card::ladder(rung, codec).ok().and_then(Ladder::new)
 }
 
-/// The address that a URL names without resolving anything.
+/// The address in a URL whose host is an IP address; nothing is resolved.
 fn named_address(url: &Url) -> Option<SocketAddr> {
     let port = url.port_or_known_default().unwrap_or(9);
     let ip = match url.host()? {

@@ -1,6 +1,6 @@
-//! Participants: sans-IO state machines that play one member of the crowd on the wire.
+//! Participants: sans-IO state machines, each of which implements one simulated client.
 //!
-//! [`participant`] is the contract that the engine drives; each protocol is a folder.
+//! [`participant`] is the interface that the engine drives; each protocol has a folder.
 
 pub mod participant;
 

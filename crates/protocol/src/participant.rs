@@ -1,17 +1,17 @@
-//! The contract between a participant and whatever drives it.
+//! The interface between a participant and its driver.
 //!
-//! A participant is told the time and handed what arrived ([`Participant::handle`]); it answers with [`Output`]s,
-//! drained until the answer is [`Output::Timeout`], which says until when nothing else is to be done, and why.
-//! It knows no sockets, clocks or runtimes. Everything it sends goes over a [`Channel`] that it asked the driver to
-//! open, so that WebRTC (one datagram channel and one WebSocket), RTSP (a stream, or a stream and pairs of datagram
-//! channels), HLS (only fetches), XMPP chat (a WebSocket) and a conference of a hundred media streams on one WebSocket
-//! all fit the same loop.
+//! The driver passes the time and the events of a participant to [`Participant::handle`], then drains its
+//! [`Output`]s until it returns [`Output::Timeout`], which names the next deadline and the reason for it. A
+//! participant has no access to sockets, clocks or runtimes. Everything it sends goes over a [`Channel`] that it
+//! asked the driver to open, so that WebRTC (one datagram channel and one WebSocket), RTSP (a stream, or a stream
+//! and pairs of datagram channels), HLS (only fetches), XMPP chat (a WebSocket) and a conference of a hundred
+//! media streams on one WebSocket all fit the same loop.
 //!
 //! ```text
 //! driver:  handle(now, Start) → poll_output … → handle(now, Opened…) → poll_output … → handle(now, Datagram…)
 //! ```
-//! Several inputs may be handled before the outputs are drained: the driver hands over a whole batch of datagrams
-//! and drains once.
+//! Several inputs may be handled before the outputs are drained: the driver passes a whole batch of datagrams and
+//! drains once.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -24,97 +24,97 @@ use crate::excerpt;
 
 /// One member of the crowd.
 pub trait Participant: Send {
-    /// Takes in what happened. `now` never goes back.
+    /// Handles an event. `now` never decreases.
     fn handle(&mut self, now: Instant, input: Input<'_>);
 
-    /// The next thing to do, or [`Output::Timeout`] when there is nothing until then.
+    /// The next output, or [`Output::Timeout`] when there is none until a deadline.
     ///
     /// After [`Output::Ended`] the driver drops the participant and closes its channels.
     fn poll_output(&mut self, now: Instant) -> Output;
 
-    /// Reads here and there what the next datagram will need, so that its memory is on its way. The driver does this for
-    /// several participants, whose memory then comes at the same time, before the first of them gets its datagrams. What
-    /// is returned means nothing; it keeps the reads from being left out.
+    /// Prefetches memory that the next datagram will need. The driver calls this for several participants before
+    /// it passes datagrams to the first of them, so that their cache misses overlap. The result has no meaning; it
+    /// keeps the compiler from removing the reads.
     fn prefetch(&self) -> u64 {
         0
     }
 }
 
-/// A channel within its participant; the participant picks the number when it asks for the channel.
+/// A channel, numbered within its participant; the participant chooses the number when it opens the channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Channel(pub u16);
 
-/// A fetch within its participant.
+/// An HTTP fetch, numbered within its participant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FetchId(pub u32);
 
-/// What a participant is told.
+/// An event for a participant.
 #[derive(Debug)]
 pub enum Input<'a> {
-    /// Join now. `intended_at` may lie before `now` when the generator was late; latencies count from it.
+    /// Join now. `intended_at` is before `now` when the generator was late; latencies count from it.
     Start {
-        /// When the plan wanted this join.
+        /// The intended time of this join.
         intended_at: Instant,
     },
     /// A channel is open.
     Opened {
-        /// Which one.
+        /// Its number.
         channel: Channel,
-        /// How it came to be, with the local and remote addresses.
+        /// How it was opened, with the local and remote addresses.
         opening: Opening,
     },
-    /// A datagram arrived. It may be changed in place (decrypted), the driver does not look at it again.
+    /// A datagram arrived. The participant may change it in place (decrypt it); the driver does not read it again.
     Datagram {
-        /// On which channel.
+        /// The channel.
         channel: Channel,
-        /// From where.
+        /// The sender's address.
         source: SocketAddr,
-        /// To which address of ours, where the channel has several.
+        /// The local address that received it, where the channel has several.
         local: Option<IpAddr>,
-        /// When the kernel received it, on the clock of `now` (never later than it).
+        /// When the kernel received it, on the clock of `now`; never later than `now`.
         arrived_at: Instant,
         /// The datagram's payload.
         bytes: &'a mut [u8],
     },
     /// Bytes of a stream channel arrived.
     Bytes {
-        /// On which channel.
+        /// The channel.
         channel: Channel,
-        /// The next bytes in order.
+        /// The next bytes, in order.
         bytes: &'a [u8],
     },
-    /// A whole message of a WebSocket arrived.
+    /// A complete WebSocket message arrived.
     Message {
-        /// On which channel.
+        /// The channel.
         channel: Channel,
         /// The message.
         message: Message,
     },
-    /// A channel could not be opened, or closed; nothing more comes from it.
+    /// A channel could not be opened, or was closed; it reports nothing further.
     Closed {
-        /// Which one.
+        /// Its number.
         channel: Channel,
-        /// Why.
+        /// The reason.
         why: ChannelError,
     },
     /// A fetch ended.
     Fetched {
-        /// Which one.
+        /// Its number.
         fetch: FetchId,
-        /// What came back.
+        /// The response, or why there is none.
         result: Result<Response, ChannelError>,
     },
-    /// The deadline of the last [`Output::Timeout`] has come.
+    /// The deadline of the last [`Output::Timeout`] has passed.
     Timeout,
-    /// Leave in an orderly way, as a person who closes the tab: say goodbye, then [`Output::Ended`].
+    /// Leave in an orderly way, like a closed browser tab: sign off, then output [`Output::Ended`].
     Leave {
-        /// Whether others of the crowd are on their way to the same room, so that it must not end.
+        /// Whether other participants will join the same room, so that it must not be destroyed.
         others_follow: bool,
     },
 }
 
 impl Input<'_> {
-    /// The channel that it concerns.
+    /// The channel of the event.
     #[must_use]
     pub fn channel(&self) -> Option<Channel> {
         match self {
@@ -128,7 +128,7 @@ impl Input<'_> {
     }
 }
 
-/// What a participant wants.
+/// A request or report of a participant to its driver.
 #[derive(Debug)]
 pub enum Output {
     /// Open a channel; answered by [`Input::Opened`] or [`Input::Closed`].
@@ -137,40 +137,40 @@ pub enum Output {
     Send(Channel, Transmit),
     /// Send a message on a WebSocket.
     Signal(Channel, Message),
-    /// Close a channel after what was sent on it is gone.
+    /// Close a channel after everything queued on it is sent.
     Close(Channel),
     /// Fetch over HTTP; answered by [`Input::Fetched`].
     Fetch(FetchId, Box<Request>),
-    /// Something was seen.
+    /// An observation for the collector.
     Observed(Observation),
     /// The session is over.
     Ended(Outcome),
-    /// Nothing to do before this moment, except when an input comes.
+    /// Nothing to do before this moment unless an input arrives.
     Timeout(Instant, Why),
 }
 
-/// The reason of a deadline, so that a stuck participant explains itself.
+/// The reason of a deadline, shown in traces of a participant that is stuck.
 pub type Why = &'static str;
 
 /// What kind of channel to open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Open {
-    /// A UDP socket of its own, on the local addresses from which the peer may be reached. They choose interfaces, not the
-    /// peer.
+    /// A UDP socket on the local addresses that have a route to the peer. The addresses below select interfaces;
+    /// they do not restrict the peer.
     Datagrams {
-        /// Addresses that the peer may have, the likeliest first.
+        /// Addresses that the peer may have, the most likely first.
         toward: Vec<SocketAddr>,
-        /// Where to look when there is a way to none of them.
+        /// The address to try when there is no route to any of them.
         otherwise: Option<SocketAddr>,
-        /// The peer may be elsewhere: the socket is on every address of this host that can be of use, as a browser gathers
-        /// host candidates (RFC 8445 section 5.1.1.1). Loopback is one when the peer may be there.
+        /// The peer may have other addresses: the socket uses every suitable address of this host, as a browser
+        /// gathers host candidates (RFC 8445 section 5.1.1.1). Loopback is included when the peer may be there.
         gathers: bool,
     },
     /// A TCP connection.
     Stream {
         /// The peer.
         to: SocketAddr,
-        /// Speak TLS with this server name, or plain TCP.
+        /// Use TLS with this server name; `None` for plain TCP.
         tls: Option<String>,
     },
     /// A WebSocket (RFC 6455).
@@ -184,34 +184,34 @@ pub enum Open {
     },
 }
 
-/// How a channel, or the connection under a fetch, came to be. Moments are absent for steps not taken: a connection
-/// that was reused has none.
+/// How a channel, or the connection of a fetch, was opened. A moment is absent if its step was not needed: a
+/// reused connection has none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Opening {
-    /// Our address.
+    /// The local address.
     pub local: Option<SocketAddr>,
-    /// All addresses of a datagram channel that has several, [`Self::local`] among them as the first.
+    /// All local addresses of a datagram channel that has several; the first is [`Self::local`].
     pub locals: Vec<SocketAddr>,
-    /// The peer's address, as pinned for this run.
+    /// The peer's address, pinned for this run.
     pub remote: Option<SocketAddr>,
-    /// The name was resolved.
+    /// When the name was resolved.
     pub resolved_at: Option<Instant>,
-    /// TCP was established.
+    /// When TCP was established.
     pub connected_at: Option<Instant>,
-    /// TLS was established.
+    /// When TLS was established.
     pub secured_at: Option<Instant>,
     /// The subprotocol that the WebSocket server chose.
     pub subprotocol: Option<String>,
 }
 
 impl Opening {
-    /// Every address of ours; none when the driver named none.
+    /// All local addresses; empty when the driver named none.
     #[must_use]
     pub fn addresses(&self) -> Vec<SocketAddr> {
         if self.locals.is_empty() { self.local.into_iter().collect() } else { self.locals.clone() }
     }
 
-    /// The phases of joining that it took.
+    /// The phases of joining that were needed.
     pub(crate) fn phases(&self) -> impl Iterator<Item = Observation> + use<> {
         let moments = [
             (Phase::Resolved, self.resolved_at),
@@ -225,9 +225,9 @@ impl Opening {
 /// Bytes to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transmit {
-    /// The peer; on a stream channel it is ignored.
+    /// The peer; ignored on a stream channel.
     pub to: SocketAddr,
-    /// From which address of ours, where the channel has several; `None` leaves it to the route.
+    /// The local address to send from, where the channel has several; `None` leaves the choice to routing.
     pub from: Option<IpAddr>,
     /// One datagram, or the next bytes of the stream.
     pub bytes: Vec<u8>,
@@ -242,29 +242,29 @@ pub enum Message {
     Binary(Vec<u8>),
 }
 
-/// An HTTP request. Redirects are not followed by the driver: the participant judges them.
+/// An HTTP request. The driver does not follow redirects: the participant decides on them.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// Method, absolute URI and headers.
     pub head: http::request::Parts,
     /// The body; may be empty.
     pub body: Vec<u8>,
-    /// Give up after this long.
+    /// When to give up.
     pub timeout: Duration,
 }
 
-/// An HTTP response, body and all.
+/// An HTTP response with its whole body.
 #[derive(Clone, Debug)]
 pub struct Response {
     /// Status, version and headers.
     pub head: http::response::Parts,
     /// The body.
     pub body: Vec<u8>,
-    /// How its connection came to be.
+    /// How its connection was opened.
     pub opening: Opening,
 }
 
-/// Why a channel is not, or no longer, there.
+/// Why a channel could not be opened, or was closed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ChannelError {
     /// The name did not resolve.
@@ -272,19 +272,19 @@ pub enum ChannelError {
     Dns {
         /// The name.
         host: String,
-        /// The resolver's words.
+        /// The resolver's message.
         detail: String,
     },
-    /// The address is outside what this run may reach.
+    /// The address is not an allowed target of this run.
     #[error("{0} is not an allowed target")]
     NotAllowed(String),
-    /// TCP did not come up, or broke.
+    /// TCP could not be established, or broke.
     #[error("TCP: {0}")]
     Tcp(String),
-    /// TLS did not come up.
+    /// TLS could not be established.
     #[error("TLS: {0}")]
     Tls(String),
-    /// The WebSocket upgrade was answered with another status than 101, and perhaps with words.
+    /// The WebSocket upgrade was answered with another status than 101, and possibly with an explanation.
     #[error("HTTP status {}{}", status(.0), excerpt::after_colon(.1))]
     Status(u16, String),
     /// The peer broke HTTP or the WebSocket protocol.
@@ -293,16 +293,16 @@ pub enum ChannelError {
     /// No answer in time.
     #[error("no answer within {}", within(.0))]
     Timeout(Duration),
-    /// The peer closed in order, a WebSocket perhaps with a reason.
+    /// The peer closed the connection regularly; a WebSocket may carry a reason.
     #[error("closed by the server{}", why(.0))]
     ClosedByPeer(Option<Close>),
-    /// The peer took an HTTP request and closed the connection without a word.
+    /// The peer accepted an HTTP request and closed the connection without a response.
     #[error("the server closed the connection without an answer")]
     Unanswered,
-    /// This host has no way to any of the addresses that the peer may have.
-    #[error("no way to {0}")]
+    /// This host has no route to any of the addresses that the peer may have.
+    #[error("no route to {0}")]
     NoRoute(String),
-    /// This machine has no descriptor, port or memory left for it.
+    /// This machine has no descriptor, port or memory left for the channel.
     #[error("generator: {0}")]
     Generator(String),
 }
@@ -312,7 +312,7 @@ pub enum ChannelError {
 pub struct Close {
     /// The status code.
     pub code: u16,
-    /// The peer's own words; may be empty.
+    /// The peer's reason; may be empty.
     pub reason: String,
 }
 
@@ -325,13 +325,13 @@ impl From<u16> for Close {
 impl fmt::Display for Close {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "code {}", self.code)?;
-        // RFC 6455 section 7.4.1, and what IANA registered since.
+        // RFC 6455 section 7.4.1 and the IANA registry.
         let name = match self.code {
             1000 => "normal",
             1001 => "going away",
             1002 => "protocol error",
             1003 => "unsupported data",
-            1007 => "data of another kind than announced",
+            1007 => "invalid payload data",
             1008 => "policy violation",
             1009 => "message too big",
             1011 => "internal error",
@@ -357,16 +357,16 @@ fn within(time: &Duration) -> String {
     units::duration(*time)
 }
 
-/// A status with its usual words.
+/// A status with its reason phrase.
 fn status(status: &u16) -> String {
     let words = http::StatusCode::from_u16(*status).ok().and_then(|status| status.canonical_reason());
     words.map_or_else(|| status.to_string(), |words| format!("{status} {words}"))
 }
 
 impl ChannelError {
-    /// What this means for a session whose channel had been open: however the connection broke, it is the signalling
-    /// that closed in the middle of a session. A peer that breaks the protocol, and what is our own doing, keep their
-    /// names.
+    /// The failure of a session whose open channel was lost: however the connection broke, the reason is that
+    /// signalling closed during the session. Protocol errors of the peer, and errors of the generator, keep their
+    /// reasons.
     #[must_use]
     pub fn after_opening(self) -> throng_observation::Failure {
         use throng_observation::{Failure, FailureReason};

@@ -1,5 +1,5 @@
-//! A brief fuzz that runs with every `cargo test`: real messages of real servers, damaged in every simple way, many times
-//! a parser. The seed is fixed, so a failure repeats; the long hunt is `fuzz/`.
+//! A short fuzz test in every `cargo test`: messages of real servers, damaged in simple ways, many times per
+//! parser. The seed is fixed, so a failure is reproducible; `fuzz/` has the long-running targets.
 
 #[path = "../../../fuzz/hunt.rs"]
 mod hunt;

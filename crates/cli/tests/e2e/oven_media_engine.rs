@@ -119,7 +119,7 @@ fn a_relay_that_nobody_asked_for_is_one_way_of_two() {
 fn without_the_relay_that_was_asked_for_nobody_plays() {
     let coturn = Coturn::start().unwrap();
     for (behaviour, why) in [
-        (with_relay(&coturn, "tcp", "wrong"), "the relay, the only way allowed: no allocation: 401"),
+        (with_relay(&coturn, "tcp", "wrong"), "the relay, the only path allowed: no allocation: 401"),
         (speaking(), "the server announced none that could be"),
     ] {
         let (server, _) = start(behaviour, Manner::default());

@@ -89,7 +89,7 @@ fn a_codec_that_is_refused_says_which_to_try_with_words_of_the_server_and_withou
         (
             "srs-silent",
             "signalling_closed",
-            "the server closed the connection without an answer; some servers refuse so (SRS before 7.0.121) because of the \
+            "the server closed the connection without an answer; some servers (SRS before 7.0.121) do so because of the \
              codec: the offer has VP8 alone, try publish.codec = \"h264\"",
         ),
     ] {

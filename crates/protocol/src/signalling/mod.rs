@@ -1,4 +1,4 @@
-//! How a WebRTC participant and a server agree on a session: one adapter a file, behind [`Signalling`].
+//! How a WebRTC participant negotiates a session with a server: one adapter per file, behind [`Signalling`].
 
 use std::net::SocketAddr;
 use std::time::Instant;
@@ -25,54 +25,54 @@ mod tests;
 pub use self::names::RunMark;
 use crate::participant::{Channel, ChannelError, FetchId, Message, Open, Opening, Request, Response, Why};
 
-/// One server's way to exchange offer, answer and candidates; sans-IO, as the participant that owns it.
+/// One server's exchange of offer, answer and candidates; sans-IO, like the participant that owns it.
 ///
-/// Inputs are those of the participant that concern the signalling channel ([`SIGNALLING`]) and fetches; outputs are
-/// drained until `None`.
+/// Inputs are those of the participant that concern the signalling channel ([`SIGNALLING`]) and fetches; outputs
+/// are drained until `None`.
 pub trait Signalling: Send {
-    /// Tells it what happened.
+    /// Handles an event.
     fn handle(&mut self, now: Instant, input: SignalInput<'_>);
 
-    /// The next thing it wants, or `None`.
+    /// The next output, or `None`.
     fn poll_output(&mut self) -> Option<SignalOutput>;
 
     /// When it next needs [`SignalInput::Timeout`] (keepalives, answers overdue), and why.
     fn next_timeout(&self) -> Option<(Instant, Why)>;
 }
 
-/// The channel that every adapter signals on. Datagram and relay channels of the session have higher numbers.
+/// The signalling channel of every adapter. Datagram and relay channels of the session have higher numbers.
 pub const SIGNALLING: Channel = Channel(0);
 
-/// What an adapter is told.
+/// An event for an adapter.
 #[derive(Debug)]
 pub enum SignalInput<'a> {
     /// Begin.
     Start,
     /// The signalling channel is open.
     Opened(&'a Opening),
-    /// A message came on it.
+    /// A message arrived on it.
     Message(&'a Message),
-    /// It could not be opened, or closed.
+    /// It could not be opened, or was closed.
     Closed(ChannelError),
     /// A fetch ended.
     Fetched(FetchId, Result<&'a Response, ChannelError>),
-    /// Our offer, asked for with [`SignalOutput::WantOffer`].
+    /// The local offer, requested with [`SignalOutput::WantOffer`].
     Offer(String),
-    /// Our answer to [`SignalOutput::RemoteOffer`].
+    /// The local answer to [`SignalOutput::RemoteOffer`].
     Answer(String),
-    /// A candidate of ours, as an `a=candidate` value without the `a=`, found after offer or answer went out.
+    /// A local candidate, as an `a=candidate` value without the `a=`, found after the offer or answer was sent.
     Candidate(&'a str),
-    /// No more candidates of ours.
+    /// No more local candidates.
     CandidatesDone,
     /// The media transport is up (ICE and DTLS).
     Connected,
     /// The deadline of [`Signalling::next_timeout`].
     Timeout,
-    /// Say goodbye; [`SignalOutput::Goodbye`] follows when it is said.
+    /// Sign off; [`SignalOutput::Goodbye`] follows when that is done.
     Leave,
 }
 
-/// What an adapter wants.
+/// A request or report of an adapter.
 #[derive(Debug)]
 pub enum SignalOutput {
     /// Open the signalling channel.
@@ -83,25 +83,25 @@ pub enum SignalOutput {
     Close,
     /// Fetch over HTTP.
     Fetch(FetchId, Box<Request>),
-    /// The name was resolved and the server reached at this moment by this connection (fetch-based adapters).
+    /// When the name was resolved and the server reached by this connection (fetch-based adapters).
     Reached(Opening),
-    /// Make an offer to receive; answered by [`SignalInput::Offer`].
+    /// Make an offer; answered by [`SignalInput::Offer`].
     WantOffer,
     /// The server's offer (SDP); answered by [`SignalInput::Answer`]. A later one renegotiates.
     RemoteOffer(String),
-    /// The server's answer (SDP) to our offer.
+    /// The server's answer (SDP) to the local offer.
     RemoteAnswer(String),
     /// A candidate of the server, `candidate:…`.
     RemoteCandidate(String),
-    /// A TURN server that the server wants us to use, with its credentials.
+    /// A TURN server that the server announced, with its credentials.
     Relay(RelayServer),
-    /// The server named a place outside what is allowed; nothing was sent there.
+    /// The server named an address that is not an allowed target; nothing was sent there.
     Refused(RefusedDestination, SocketAddr),
-    /// A message that breaks the protocol and could be ignored.
+    /// A protocol anomaly.
     Anomaly(String),
     /// The server ended or refused the session.
     Failed(Failure),
-    /// Goodbye is said, or cannot be.
+    /// The adapter has signed off, or cannot.
     Goodbye,
 }
 
@@ -114,7 +114,7 @@ pub struct RelayServer {
     pub username: String,
     /// Long-term credential password.
     pub credential: Secret,
-    /// The URL's host is a name, and the one that signalling itself speaks with: its address is known.
+    /// The URL's host is a name, the same as that of the signalling server, so its address is known.
     pub is_signalling_host: bool,
 }
 
@@ -126,7 +126,7 @@ impl RelayServer {
         Self { url, username, credential: password, is_signalling_host: false }.beside(target.host_str())
     }
 
-    /// The same, having compared its host with that of the signalling server.
+    /// The same, with its host compared to that of the signalling server.
     #[must_use]
     pub fn beside(mut self, signalling_host: Option<&str>) -> Self {
         let place = TurnUri::parse(&self.url).ok();

@@ -1,4 +1,5 @@
-//! OvenMediaEngine's WebSocket signalling: the server offers, the viewer answers. Written from its public protocol.
+//! OvenMediaEngine's WebSocket signalling: the server offers, the viewer answers. Implemented from its public
+//! protocol.
 //!
 //! ```text
 //! viewer                                server
@@ -24,10 +25,10 @@ use super::said::{self, LIST_MAX};
 use super::{RelayServer, SignalInput, SignalOutput, Signalling};
 use crate::participant::{ChannelError, Message, Open, Why};
 
-/// How failures and anomalies name this server.
+/// The name of this server in failures and anomalies.
 const SERVER: &str = "OvenMediaEngine";
 
-/// Where and how to ask.
+/// The stream, and how to request it.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// `ws://HOST:3333/APP/STREAM[/PLAYLIST]`, query included (`?transport=tcp` asks for the TCP relay; signed
@@ -35,7 +36,7 @@ pub struct Config {
     pub url: Url,
     /// Further headers of the upgrade request, such as `Authorization`.
     pub headers: Vec<(String, String)>,
-    /// How long the server may be silent in one step.
+    /// The time limit for each answer.
     pub answer_within: Duration,
 }
 
@@ -47,7 +48,7 @@ impl Config {
     }
 }
 
-/// The ids that the server gave this viewer; every message about the session repeats them.
+/// The ids that the server assigned to this viewer; every message about the session repeats them.
 #[derive(Clone, Copy, Debug)]
 struct Session {
     id: i64,
@@ -59,13 +60,13 @@ enum State {
     Idle,
     Opening(ResponseDeadline),
     AwaitingOffer(ResponseDeadline),
-    /// The participant has the offer and will answer.
+    /// The participant has the offer and is making the answer.
     Answering(Session),
     Playing(Session),
     Over,
 }
 
-/// The adapter.
+/// The signalling adapter.
 #[derive(Debug)]
 pub struct Ome {
     config: Config,
@@ -74,7 +75,7 @@ pub struct Ome {
 }
 
 impl Ome {
-    /// An adapter that has not begun.
+    /// An adapter in its initial state.
     #[must_use]
     pub fn new(config: Config) -> Self {
         Self { config, state: State::Idle, outputs: VecDeque::new() }
@@ -113,7 +114,7 @@ impl Ome {
             Some("stop") => {
                 Err(Failure::new(FailureReason::SignallingClosed, format!("{SERVER} stopped the session")))
             }
-            // Playlists and renditions: the viewer takes what it is given.
+            // Playlists and renditions: the viewer keeps the rendition that it receives.
             Some("notification") => Ok(()),
             Some(p2p) if p2p.ends_with("_p2p") => {
                 self.anomaly(format!("{SERVER}: declined {}: viewers do not relay", said::excerpt(p2p)));
@@ -133,7 +134,7 @@ impl Ome {
 
     fn offered(&mut self, said: Said) -> Result<(), Failure> {
         if !matches!(self.state, State::AwaitingOffer(_) | State::Playing(_)) {
-            self.anomaly(format!("{SERVER}: an offer that was not asked for"));
+            self.anomaly(format!("{SERVER}: an offer that was not requested"));
             return Ok(());
         }
         let id = said.id.ok_or_else(|| said::broken(SERVER, "an offer without id"))?;
@@ -152,14 +153,14 @@ impl Ome {
         Ok(())
     }
 
-    /// Both spellings of the server list carry the same servers; each is announced once.
+    /// Both spellings of the server list carry the same servers; each server is reported once.
     fn relays(&mut self, servers: impl Iterator<Item = IceServer>) {
         let mut announced: Vec<RelayServer> = Vec::new();
         for server in servers.take(LIST_MAX) {
             let username = server.username.or(server.user_name).unwrap_or_default();
             let credential = Secret::new(server.credential.unwrap_or_default());
             for url in server.urls.into_vec().into_iter().take(LIST_MAX) {
-                // A STUN server tells a viewer nothing that its own checks do not.
+                // STUN servers are ignored: the viewer's own checks suffice.
                 if !url.starts_with("turn:") && !url.starts_with("turns:") {
                     continue;
                 }
@@ -262,7 +263,7 @@ impl Signalling for Ome {
             }
             SignalInput::Closed(error) => self.closed(error),
             SignalInput::Leave => self.leave(),
-            // The protocol has no word for the end of candidates, fetches nothing, and is not told of the transport.
+            // The protocol has no end-of-candidates and no fetches, and does not depend on the transport.
             SignalInput::CandidatesDone
             | SignalInput::Connected
             | SignalInput::Fetched(..)
@@ -282,7 +283,7 @@ impl Signalling for Ome {
     }
 }
 
-/// What the viewer says.
+/// A message of the viewer.
 #[derive(Serialize)]
 #[serde(tag = "command", rename_all = "snake_case")]
 enum Command<'a> {
@@ -292,14 +293,14 @@ enum Command<'a> {
     Stop { id: i64 },
 }
 
-/// What the server says; one shape for all commands, because errors come with or without one.
+/// A message of the server; one type for all commands, because errors come with or without a command.
 #[derive(Deserialize)]
 struct Said {
     command: Option<String>,
     id: Option<i64>,
     peer_id: Option<i64>,
     code: Option<i64>,
-    /// A text; other shapes are shown as they are.
+    /// A string; other JSON values are shown as they are.
     #[serde(default, deserialize_with = "words")]
     error: Option<String>,
     sdp: Option<Description>,
@@ -330,7 +331,7 @@ struct IceServer {
     #[serde(default)]
     urls: Urls,
     username: Option<String>,
-    /// The older spelling.
+    /// The older spelling of `username`.
     user_name: Option<String>,
     credential: Option<String>,
 }

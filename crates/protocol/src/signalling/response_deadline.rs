@@ -1,4 +1,4 @@
-//! An answer that a server owes us: until when, and what it is.
+//! The deadline of an expected answer, and its description.
 
 use std::time::{Duration, Instant};
 
@@ -6,18 +6,18 @@ use throng_observation::{Failure, FailureReason};
 
 use crate::participant::Why;
 
-/// How long a server may be silent in one step of the signalling unless a configuration says otherwise.
+/// The default time limit for each answer of a server.
 pub(super) const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 
-/// How long a goodbye may take; leaving must not wait for a server that is gone.
+/// How long signing off may take; leaving must not wait for a server that is gone.
 pub(super) const GOODBYE_WITHIN: Duration = Duration::from_secs(2);
 
-/// ResponseDeadline for the server.
+/// The deadline of one expected answer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ResponseDeadline {
     /// The deadline.
     pub(super) until: Instant,
-    /// What is awaited, in the words that the trace and the failure use.
+    /// The expected answer, as named in the trace and the failure.
     pub(super) why: Why,
     within: Duration,
 }
@@ -27,7 +27,7 @@ impl ResponseDeadline {
         Self { until: now + within, why, within }
     }
 
-    /// The failure when the deadline has passed.
+    /// The failure if the deadline has passed.
     pub(super) fn overdue(&self, now: Instant) -> Option<Failure> {
         (now >= self.until).then(|| {
             Failure::new(
@@ -37,7 +37,7 @@ impl ResponseDeadline {
         })
     }
 
-    /// As a participant's deadline.
+    /// The deadline and its reason.
     pub(super) fn deadline(&self) -> (Instant, Why) {
         (self.until, self.why)
     }

@@ -1,5 +1,5 @@
-//! How a participant of a conference and its server agree: several peer connections over one signalling channel, and
-//! whose streams each of them carries. One adapter a file, behind [`RoomSignalling`].
+//! How a participant of a conference negotiates with its server: several peer connections over one signalling
+//! channel, and whose streams each of them carries. One adapter per file, behind [`RoomSignalling`].
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -19,7 +19,7 @@ impl PeerId {
     pub const PUBLISHER: Self = Self(0);
 }
 
-/// Which senders a participant wants media of one kind from.
+/// From which senders a participant wants media of one kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Subscription {
     /// All senders.
@@ -27,12 +27,12 @@ pub enum Subscription {
     All,
     /// No sender.
     Nobody,
-    /// The senders of these names.
+    /// The senders with these names.
     Named(BTreeSet<String>),
 }
 
 impl Subscription {
-    /// Whether it wants `name`.
+    /// Whether it includes `name`.
     #[must_use]
     pub fn wants(&self, name: &str) -> bool {
         match self {
@@ -43,17 +43,17 @@ impl Subscription {
     }
 }
 
-/// What a participant subscribes to, separately for sound and pictures.
+/// What a participant subscribes to, separately for audio and video.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Subscriptions {
-    /// The senders that it hears.
+    /// The senders whose audio it receives.
     pub audio: Subscription,
-    /// The senders that it sees.
+    /// The senders whose video it receives.
     pub video: Subscription,
 }
 
 impl Subscriptions {
-    /// Whether it wants `kind` of `name`.
+    /// Whether it includes `kind` of `name`.
     #[must_use]
     pub fn wants(&self, name: &str, kind: MediaKind) -> bool {
         match kind {
@@ -68,80 +68,80 @@ impl Subscriptions {
 pub struct RoomStream {
     /// `a=mid` of its media section.
     pub mid: String,
-    /// The name of its sender; `None` while there is none.
+    /// The name of its sender; `None` without a sender.
     pub from: Option<String>,
-    /// Whoever sends it is mute, as far as the server says so: nothing is to come for the time being.
+    /// Its sender is mute, as far as the server signals that: no media is expected for now.
     pub is_muted: bool,
     /// Audio or video.
     pub kind: MediaKind,
-    /// The layers in which it is sent, and the width and height of each in pixels, where the server says so.
+    /// The layers in which it is sent, with the width and height of each in pixels, where the server signals them.
     pub layers: Vec<(Layer, u16, u16)>,
-    /// The server says when it forwards another layer of it: [`RoomOutput::LayerSent`].
+    /// The server signals when it forwards another layer of it: [`RoomOutput::LayerSent`].
     pub tells_layers: bool,
 }
 
 impl RoomStream {
-    /// Whether something is to come of it.
+    /// Whether media is expected.
     #[must_use]
     pub fn is_sent(&self) -> bool {
         self.from.is_some() && !self.is_muted
     }
 }
 
-/// One server's way to hold a conference; sans-IO, as the participant that owns it.
+/// One server's conference signalling; sans-IO, like the participant that owns it.
 pub trait RoomSignalling: Send {
-    /// Tells it what happened.
+    /// Handles an event.
     fn handle(&mut self, now: Instant, input: RoomInput<'_>);
 
-    /// The next thing it wants, or `None`.
+    /// The next output, or `None`.
     fn poll_output(&mut self) -> Option<RoomOutput>;
 
     /// When it next needs [`RoomInput::Timeout`], and why.
     fn next_timeout(&self) -> Option<(Instant, Why)>;
 }
 
-/// What an adapter is told.
+/// An event for an adapter.
 #[derive(Debug)]
 pub enum RoomInput<'a> {
     /// Begin.
     Start,
     /// The signalling channel is open.
     Opened(&'a Opening),
-    /// A message came on it.
+    /// A message arrived on it.
     Message(&'a Message),
-    /// It could not be opened, or closed.
+    /// It could not be opened, or was closed.
     Closed(ChannelError),
     /// A fetch ended.
     Fetched(FetchId, Result<&'a Response, ChannelError>),
-    /// Our offer, asked for with [`RoomOutput::WantOffer`].
+    /// The local offer, requested with [`RoomOutput::WantOffer`].
     Offer(PeerId, String),
-    /// Our answer to [`RoomOutput::RemoteOffer`].
+    /// The local answer to [`RoomOutput::RemoteOffer`].
     Answer(PeerId, String),
-    /// A candidate of ours, as an `a=candidate` value without the `a=`, found after offer or answer went out.
+    /// A local candidate, as an `a=candidate` value without the `a=`, found after the offer or answer was sent.
     Candidate(PeerId, &'a str),
-    /// No more candidates of ours follow.
+    /// No more local candidates follow.
     CandidatesDone(PeerId),
     /// A peer connection is up.
     Connected(PeerId),
-    /// A peer connection failed; the adapter gives up what belongs to it.
+    /// A peer connection failed; the adapter drops its state.
     Lost(PeerId),
-    /// Subscribe to this from here on.
+    /// Subscribe to this from now on.
     Subscribe(&'a Subscriptions),
-    /// Our own sending of a kind is mute from here on, or not any more: the others are to know it. Told whenever it changes,
-    /// and of what is mute once more when the publisher's connection is up.
+    /// Local media of a kind is mute from now on, or no longer; the adapter signals it to the others. Sent at each
+    /// change, and once more for each mute kind when the publisher's connection is up.
     Mute(MediaKind, bool),
-    /// Ask for this layer of every simulcast picture from here on.
+    /// Request this layer of every simulcast video from now on.
     Layer(Layer),
     /// The deadline of [`RoomSignalling::next_timeout`].
     Timeout,
-    /// Say goodbye; [`RoomOutput::Goodbye`] follows when it is said.
+    /// Sign off; [`RoomOutput::Goodbye`] follows when that is done.
     Leave {
-        /// Whether others are on their way to the room, so that it must not end.
+        /// Whether other participants will join the room, so that it must not be destroyed.
         others_follow: bool,
     },
 }
 
-/// What an adapter wants.
+/// A request or report of an adapter.
 #[derive(Debug)]
 pub enum RoomOutput {
     /// Open the signalling channel.
@@ -154,34 +154,35 @@ pub enum RoomOutput {
     Fetch(FetchId, Box<Request>),
     /// The server was reached by this connection (fetch-based adapters).
     Reached(Opening),
-    /// The room let us in.
+    /// The participant joined the room.
     Joined,
-    /// Make an offer of what is to be published; answered by [`RoomInput::Offer`].
+    /// Make an offer of the media to publish; answered by [`RoomInput::Offer`].
     WantOffer(PeerId),
     /// The server's offer, first or later; answered by [`RoomInput::Answer`].
     RemoteOffer(PeerId, String),
-    /// The server's answer to our offer.
+    /// The server's answer to the local offer.
     RemoteAnswer(PeerId, String),
     /// A candidate of the server.
     RemoteCandidate(PeerId, String),
-    /// What the server sends on a peer connection from here on; before the offer that brings it.
+    /// The streams that the server sends on a peer connection from now on; reported before the offer that contains
+    /// them.
     Streams(PeerId, Vec<RoomStream>),
-    /// Of what the section `a=mid` of a peer connection brings, the server forwards this layer from here on.
+    /// The server now forwards this layer of the stream in section `a=mid` of a peer connection.
     LayerSent(PeerId, String, Layer),
-    /// The names of the other senders in the room, whenever they change.
+    /// The names of the other senders in the room, at each change.
     Publishers(BTreeSet<String>),
-    /// The server wants nothing of a kind from us any more, or lets us send it again.
+    /// The server muted media of a kind that this participant sends, or unmuted it.
     Muted(MediaKind, bool),
     /// A peer connection is no longer needed.
     ClosePeer(PeerId),
-    /// A TURN server that the server wants us to use, with its credentials.
+    /// A TURN server that the server announced, with its credentials.
     Relay(RelayServer),
-    /// The server named a place outside what is allowed; nothing was sent there.
+    /// The server named an address that is not an allowed target; nothing was sent there.
     Refused(RefusedDestination, SocketAddr),
-    /// A message that breaks the protocol and could be ignored.
+    /// A protocol anomaly.
     Anomaly(String),
     /// The server ended or refused the session.
     Failed(Failure),
-    /// Goodbye is said, or cannot be.
+    /// The adapter has signed off, or cannot.
     Goodbye,
 }

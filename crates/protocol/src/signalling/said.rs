@@ -1,5 +1,5 @@
-//! What a server said, taken in with bounds: a message too big, of the wrong kind or malformed becomes a failure that
-//! shows the beginning of it.
+//! Parses server messages with bounds: a message that is too big, of the wrong kind or malformed becomes a failure
+//! that shows its beginning.
 
 use serde::de::DeserializeOwned;
 use throng_observation::{Failure, FailureReason};
@@ -7,13 +7,13 @@ use throng_observation::{Failure, FailureReason};
 pub(super) use crate::excerpt::excerpt;
 use crate::participant::Message;
 
-/// The largest signalling message or body taken in. Offers of a hundred media sections stay under 300 kB.
+/// The largest signalling message or body accepted. Offers of a hundred media sections stay under 300 kB.
 pub(super) const MESSAGE_BYTES_MAX: usize = 1 << 20;
 
-/// How many candidates, or ICE servers, one message may carry; the rest is dropped and said.
+/// How many candidates, or ICE servers, one message may carry; the rest is dropped.
 pub(super) const LIST_MAX: usize = 64;
 
-/// A failure because `server` broke its protocol.
+/// The failure of a session whose `server` broke its protocol.
 pub(super) fn broken(server: &str, what: impl std::fmt::Display) -> Failure {
     Failure::new(FailureReason::Protocol, format!("{server}: {what}"))
 }
@@ -39,7 +39,7 @@ pub(super) fn json<T: DeserializeOwned>(server: &str, message: &Message) -> Resu
         .map_err(|e| broken(server, format!("malformed JSON message ({e}): {}", excerpt(text))))
 }
 
-/// Passes `sdp` on when it looks like a session description (RFC 8866 begins with `v=0`).
+/// Returns `sdp` if it looks like a session description (RFC 8866 begins with `v=0`).
 ///
 /// # Errors
 /// [`FailureReason::Protocol`] with an excerpt otherwise.
@@ -57,8 +57,8 @@ pub(super) fn session_description(server: &str, what: &str, sdp: String) -> Resu
     }
 }
 
-/// `candidate:…` from what a server wrote, which may lack the prefix or carry `a=`; `None` for an empty one, which
-/// means the end of candidates (RFC 8838 §8).
+/// Normalises a candidate of a server, which may lack the prefix or have `a=`, to `candidate:…`; `None` for an
+/// empty one, which is end-of-candidates (RFC 8838 §8).
 pub(super) fn candidate(written: &str) -> Option<String> {
     let written = written.trim();
     let value = written.strip_prefix("a=").unwrap_or(written);

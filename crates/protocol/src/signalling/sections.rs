@@ -1,4 +1,5 @@
-//! Which track each media section of a description carries: `a=msid` (RFC 8830), where LiveKit and we write track ids; and its `a=mid`.
+//! Which track each media section of a description carries: `a=msid` (RFC 8830), where LiveKit and throng put
+//! track ids; and its `a=mid`.
 
 use throng_observation::MediaKind;
 
@@ -11,7 +12,7 @@ pub(super) struct Section {
     pub(super) mid: String,
     /// `None` for data channels.
     pub(super) kind: Option<MediaKind>,
-    /// The id of its track, while it has one and is not stopped.
+    /// The id of its track, unless it has none or is stopped.
     pub(super) track: Option<String>,
     is_silent: bool,
 }
@@ -42,7 +43,7 @@ pub(super) fn read(sdp: &str) -> Vec<Section> {
     sections
 }
 
-/// What to write for another codec than that of the picture that `offer` sends; `None` where there is no other to send.
+/// A hint to try another codec than that of the offered video; `None` where there is no other.
 pub(crate) fn codec_to_try(offer: &str) -> Option<String> {
     let picture = offer.split("\nm=").find(|section| section.starts_with("video"))?;
     let offers = |name: &str| {
@@ -64,7 +65,7 @@ fn attribute_of(section: &mut Section, attribute: &str) {
     match name {
         "mid" => section.mid = short(value),
         "msid" => section.track = value.split_ascii_whitespace().nth(1).map(short).or(section.track.take()),
-        // Older writers name it with the source.
+        // Older implementations put the msid into `a=ssrc`.
         "ssrc" if section.track.is_none() => {
             let msid = value.split_once(" msid:").map(|(_, msid)| msid);
             section.track = msid.and_then(|msid| msid.split_ascii_whitespace().nth(1)).map(short);

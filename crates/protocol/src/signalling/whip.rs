@@ -1,5 +1,5 @@
-//! WHIP: publishing a stream by WebRTC over HTTP (RFC 9725). The dialogue is that of WHEP, behind
-//! [`RoomSignalling`], so that publishers are ordinary members.
+//! WHIP: publishing a stream by WebRTC over HTTP (RFC 9725). The exchange is that of WHEP, behind
+//! [`RoomSignalling`], so that publishers are ordinary conference participants.
 
 use std::time::Instant;
 
@@ -12,14 +12,14 @@ use crate::participant::Why;
 /// A participant that publishes at a WHIP endpoint.
 pub struct Whip {
     dialogue: Whep,
-    /// Gives it a token of its own, where the server is a LiveKit and we have its API key.
+    /// Signs a token for this publisher, where the server is LiveKit and its API key is configured.
     access: Option<Access>,
     /// The answer, which follows [`RoomOutput::Joined`].
     answer: Option<String>,
 }
 
 impl Whip {
-    /// A publisher that has not begun. `config.flow` is overwritten.
+    /// A publisher in its initial state. `config.flow` is overwritten.
     #[must_use]
     pub fn new(config: Config, access: Option<Access>) -> Self {
         Self { dialogue: Whep::new(Config { flow: Flow::Publish, ..config }), access, answer: None }
@@ -42,8 +42,8 @@ impl RoomSignalling for Whip {
             RoomInput::Connected(PeerId::PUBLISHER) => SignalInput::Connected,
             RoomInput::Timeout => SignalInput::Timeout,
             RoomInput::Leave { .. } => SignalInput::Leave,
-            // There is no channel beside HTTP, nothing is received, and the one connection is ours. To stop sending is all that
-            // WHIP has for a mute.
+            // There is no channel but HTTP, nothing is received, and the only connection sends. WHIP has no signal
+            // for mute; the sender just stops.
             RoomInput::Opened(_)
             | RoomInput::Message(_)
             | RoomInput::Closed(_)
@@ -84,7 +84,7 @@ impl RoomSignalling for Whip {
                 SignalOutput::Signal(message) => RoomOutput::Signal(message),
                 SignalOutput::Close => RoomOutput::Close,
                 SignalOutput::Relay(relay) => RoomOutput::Relay(relay),
-                // Only players are offered.
+                // Servers offer to players only.
                 SignalOutput::RemoteOffer(_) => continue,
             });
         }

@@ -1,5 +1,5 @@
-//! What a participant of a conference does, by the conversation and the scenario's script: when it speaks, which senders it
-//! subscribes to, when it is muted, when it shares a screen. It knows no connections.
+//! The behaviour of a conference participant, by the conversation and the scenario's script: when it talks, which
+//! senders it subscribes to, when it is muted, when it shares a screen. Independent of connections.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -12,66 +12,67 @@ use super::sender::Ladder;
 use crate::participant::Why;
 use crate::signalling::room::{Subscription, Subscriptions};
 
-/// Further participants of a room are not followed.
+/// The largest number of participants of a room that are tracked.
 const PEOPLE_MAX: usize = 4_096;
 
-/// How often a participant of that name speaks, relative to others of weight 1.
+/// How often the participant of a name talks, relative to others of weight 1.
 pub type Weights = Arc<dyn Fn(&str) -> u32 + Send + Sync>;
 
 /// How a participant behaves in a conference.
 #[derive(Clone)]
 pub struct Behaviour {
-    /// The name by which the others know it.
+    /// Its name as the others see it.
     pub name: String,
-    /// Its intended join, since the start of the run.
+    /// Its intended time, since the start of the run.
     pub joins_at: Duration,
-    /// The turns to speak; `None` if everybody speaks all the time.
+    /// The turns to talk; `None` if all participants talk all the time.
     pub conversation: Option<Conversation>,
-    /// How often each speaks.
+    /// How often each participant talks.
     pub weights: Weights,
-    /// It sends sound, so that it may get a turn.
+    /// Whether it sends audio, and so can get a turn.
     pub has_voice: bool,
     /// The senders whose video it subscribes to.
     pub video: SubscribePolicy,
     /// The senders whose audio it subscribes to.
     pub audio: SubscribePolicy,
-    /// What it does when.
+    /// The steps of its script.
     pub script: Vec<ScriptStep>,
-    /// Its usual picture, and those of [`Action::ScreenShare`] in the order of the script; one that is not there is not shown.
+    /// Its usual video, and those of [`Action::ScreenShare`] in the order of the script; a missing one is not
+    /// shown.
     pub pictures: Vec<Ladder>,
 }
 
 /// A change of behaviour.
 #[derive(Clone, Debug)]
 pub(super) enum Change {
-    /// It speaks from here on, or is silent.
+    /// It starts or stops talking.
     Talk(bool),
-    /// It subscribes to these from here on.
+    /// It subscribes to these senders from now on.
     Subscribe(Subscriptions),
     /// It mutes or unmutes this kind.
     Mute(MediaKind, bool),
-    /// Its picture from here on.
+    /// The video that it shows from now on.
     Show(Ladder),
 }
 
-/// How far a participant's behaviour has come.
+/// The progress of a participant's behaviour.
 pub(super) struct BehaviourState {
     behaviour: Behaviour,
     /// The start of the run.
     zero: Option<Instant>,
     turns: Option<Box<dyn Iterator<Item = Talkspurt> + Send>>,
-    /// The turn that begins next.
+    /// The next turn.
     next: Option<Talkspurt>,
-    /// Turns that go on, and the number of the last that began.
+    /// Turns in progress, and the number of the last that began.
     open: VecDeque<Talkspurt>,
     latest: u64,
-    /// Up to when the conversation and the script were followed, since the start of the run.
+    /// Up to when the conversation and the script were processed, since the start of the run.
     followed: Duration,
     people: BTreeSet<String>,
-    /// What was told last.
+    /// The state that was reported last.
     is_talking: bool,
     muted: Vec<MediaKind>,
-    /// What the room does not let it send, whatever its script says.
+    /// The kinds that the room has muted, whatever the script does.
     muted_by_room: Vec<MediaKind>,
     shown: usize,
     subscriptions: Subscriptions,
@@ -115,12 +116,12 @@ impl BehaviourState {
         }
     }
 
-    /// It joins, and was meant to at `intended_at`.
+    /// It joins; `intended_at` is its intended time.
     pub(super) fn begin(&mut self, intended_at: Instant) {
         self.zero = intended_at.checked_sub(self.behaviour.joins_at).or(Some(intended_at));
     }
 
-    /// The other senders in the room.
+    /// Sets the other senders in the room.
     pub(super) fn people(&mut self, people: BTreeSet<String>) {
         self.people = people;
         while self.people.len() > PEOPLE_MAX {
@@ -128,19 +129,19 @@ impl BehaviourState {
         }
     }
 
-    /// The room does not let it send a kind any more, or does again.
+    /// The room mutes or unmutes a kind.
     pub(super) fn room_mutes(&mut self, kind: MediaKind, is_muted: bool) {
         self.muted_by_room.retain(|muted| *muted != kind);
         self.muted_by_room.extend(is_muted.then_some(kind));
     }
 
-    /// What it sends through begins anew: a sender speaks, is not mute and shows the usual picture.
+    /// A new sender was created; its initial state is talking, not muted, usual video.
     pub(super) fn sender_begins(&mut self) {
         (self.is_talking, self.shown) = (true, 0);
         self.muted.clear();
     }
 
-    /// What is different at `now`.
+    /// The changes that are due at `now`.
     pub(super) fn changes(&mut self, now: Instant) -> Vec<Change> {
         let Some(at) = self.zero.map(|zero| now.saturating_duration_since(zero)) else { return Vec::new() };
         let mut changes = Vec::new();
@@ -155,7 +156,7 @@ impl BehaviourState {
         self.followed = at;
         while let Some(turn) = self.next.filter(|turn| turn.begins_at <= at) {
             self.latest = turn.number;
-            // A participant that joins late passes over earlier turns.
+            // A participant that joins late skips earlier turns.
             if turn.ends_at > at {
                 self.open.push_back(turn);
             }
@@ -220,7 +221,7 @@ impl BehaviourState {
                 changes.push(Change::Mute(kind, is_muted));
             }
         }
-        // The first picture is the usual one; each screen of the script has its own after that.
+        // The first video is the usual one; those of the script's screen shares follow in order.
         let screens = self.behaviour.script.iter().filter(|cue| matches!(cue.action, Action::ScreenShare(_)));
         let shown = screens.zip(1..).filter(|(cue, _)| cue.is_on(at)).map(|(_, at)| at).last().unwrap_or(0);
         if shown != self.shown {
@@ -229,13 +230,13 @@ impl BehaviourState {
         }
     }
 
-    /// When something is different next, and why.
+    /// When the next change is due, and why.
     pub(super) fn next_timeout(&self) -> Option<(Instant, Why)> {
         let zero = self.zero?;
-        let begins = self.next.map(|turn| (turn.begins_at, "a turn to speak begins"));
-        let ends = self.open.iter().map(|turn| (turn.ends_at, "a turn to speak ends"));
+        let begins = self.next.map(|turn| (turn.begins_at, "a turn to talk begins"));
+        let ends = self.open.iter().map(|turn| (turn.ends_at, "a turn to talk ends"));
         let cues = self.behaviour.script.iter().filter_map(|cue| cue.next_change(self.followed));
-        let script = cues.map(|at| (at, "the script goes on"));
+        let script = cues.map(|at| (at, "the next step of the script"));
         let (at, why) = ends.chain(begins).chain(script).min_by_key(|(at, _)| *at)?;
         Some((zero.checked_add(at)?, why))
     }
@@ -263,7 +264,7 @@ mod tests {
         }
     }
 
-    /// A meeting of `size`, played for `seconds`: what each was told and when.
+    /// A meeting of `size`, simulated for `seconds`: the changes of each participant with their times.
     fn played(size: u32, seconds: u64) -> Vec<Vec<(Duration, Change)>> {
         let zero = Instant::now();
         let everybody: BTreeSet<String> = (0..size).map(|n| format!("throng-{n}")).collect();
@@ -300,7 +301,7 @@ mod tests {
                 }
             }
         }
-        // Turns of 6 s, pauses of 0.6 s, a tenth falling in: a little more than nine tenths of the time.
+        // Turns of 6 s, pauses of 0.6 s, one in ten overlapping: a little more than nine tenths of the time.
         let share = spoken.as_secs_f64() / 592.0;
         assert!((0.85..1.1).contains(&share), "{share}");
     }

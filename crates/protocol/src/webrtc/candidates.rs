@@ -1,4 +1,4 @@
-//! Where the peer may be, before the socket toward it is open.
+//! Addresses that the peer may have, before the socket toward it is open.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -7,12 +7,12 @@ use super::sdp::Description;
 use super::session::RemoteCandidate;
 use crate::participant::Open;
 
-/// TEST-NET-1 (RFC 5737): nothing is sent there, it only names the default route.
+/// TEST-NET-1 (RFC 5737): nothing is sent there; it only selects the default route.
 const ANYWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), 9);
-/// Of an offer that names more, the rest is not asked for.
+/// How many addresses of an offer are used; the rest is ignored.
 const ADDRESSES_MAX: usize = 16;
 
-/// The UDP candidates of an offer that may be reached, in the order of the offer.
+/// The allowed UDP candidates of an offer, in its order.
 pub(super) fn offered_addresses(sdp: &str, may_reach: &MayReach) -> Vec<SocketAddr> {
     let candidates = Description::candidates_of(sdp);
     let usable = candidates.iter().filter_map(|text| RemoteCandidate::parse(text).ok());
@@ -20,9 +20,9 @@ pub(super) fn offered_addresses(sdp: &str, may_reach: &MayReach) -> Vec<SocketAd
     addresses.filter(|address| may_reach(address.ip())).take(ADDRESSES_MAX).collect()
 }
 
-/// The socket toward a peer whose candidates are `named`. Where none is, as when we offer first or the peer trickles all of
-/// its own, media may be elsewhere than `signalling`: on another address of the same host, or behind another door than a
-/// proxy's.
+/// The socket toward a peer whose candidates are `named`. If there are none, as when the participant offers first
+/// or the peer trickles all its candidates, media may use another address than `signalling`: another address of
+/// the same host or, where signalling passes a proxy, another host.
 pub(super) fn socket_toward(named: Vec<SocketAddr>, signalling: Option<SocketAddr>) -> Open {
     if named.is_empty() {
         let toward = vec![signalling.unwrap_or(ANYWHERE)];
@@ -31,7 +31,7 @@ pub(super) fn socket_toward(named: Vec<SocketAddr>, signalling: Option<SocketAdd
     Open::Datagrams { toward: named, otherwise: signalling, gathers: false }
 }
 
-/// A candidate of an offer came beside it, before its socket was opened: then it is known where to look.
+/// A candidate of an offer arrived separately, before the socket was opened: it becomes an address of the peer.
 pub(super) fn named_late(open: &mut Open, candidate: SocketAddr) {
     let Open::Datagrams { toward, otherwise, gathers } = open else { return };
     if std::mem::replace(gathers, false) {

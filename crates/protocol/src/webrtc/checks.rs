@@ -1,26 +1,26 @@
-//! The pace of connectivity checks, and which answers to them count.
+//! The pace of connectivity checks, and which responses to them count.
 //!
-//! *Before a pair works.* str0m repeats a check after 250 ms, 500 ms and so on; a server that is ready a moment after its
-//! answer to the offer is then found a quarter of a second late. A browser asks every 48 ms (libwebrtc's
-//! `WEAK_PING_INTERVAL`; Ta of RFC 8445 section 14.2 is 50 ms). The request that has no answer goes out again here, as it
-//! is: a retransmission of its transaction (RFC 8489 section 6.2.1) costs no HMAC.
+//! *Before a pair works.* str0m repeats a check after 250 ms, 500 ms and so on; a server that becomes ready just
+//! after its answer to the offer would be found a quarter of a second late. A browser sends a check every 48 ms
+//! (libwebrtc's `WEAK_PING_INTERVAL`; Ta of RFC 8445 section 14.2 is 50 ms). Here the unanswered request is sent
+//! again unchanged: a retransmission of its transaction (RFC 8489 section 6.2.1) costs no HMAC.
 //!
-//! *When one works.* str0m would go on as for one that does not, up to 3 s. Consent (RFC 7675 section 5.1) wants a check
-//! each 5 s, and each of the early ones costs a join a datagram in both directions and two HMACs.
+//! *Once a pair works.* str0m would keep the pace of unanswered checks, up to 3 s. Consent (RFC 7675 section 5.1)
+//! needs a check every 5 s, and each extra check costs a datagram in both directions and two HMACs.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
-/// Between checks of a connection that answers: what libwebrtc takes for one that is strong and stable.
+/// The interval of checks once the connection answers: libwebrtc's for a connection that is strong and stable.
 const CHECKED_EVERY: Duration = Duration::from_millis(2_500);
 
-/// Between two datagrams of checks while no pair works: Ta of RFC 8445 section 14.2.
+/// The interval of check datagrams while no pair works: Ta of RFC 8445 section 14.2.
 const PACE: Duration = Duration::from_millis(50);
 
-/// Requests without an answer that are remembered; str0m takes an answer to the last nine of a pair.
+/// How many unanswered requests are kept; str0m accepts responses to the last nine of a pair.
 const OPEN_MAX: usize = 64;
-/// An answer that comes later than this is to nothing that str0m still asks.
+/// A response that is later than this belongs to no request that str0m still has open.
 const OPEN_FOR: Duration = Duration::from_secs(30);
 
 /// Message types of a binding request, its success response and its error response (RFC 8489 sections 5 and 18.2).
@@ -28,40 +28,40 @@ const REQUEST: [u8; 2] = [0x00, 0x01];
 const RESPONSE: [u8; 2] = [0x01, 0x01];
 const ERROR: [u8; 2] = [0x01, 0x11];
 
-/// Where a check leaves from, a local candidate, and where it goes.
+/// The local candidate that a check leaves from, and its destination.
 pub(super) type Pair = (SocketAddr, SocketAddr);
 
 /// A STUN transaction (RFC 8489 section 5).
 type Transaction = [u8; 12];
 
-/// What an arrived datagram means.
+/// The meaning of a received datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Arrival {
-    /// To be taken in.
+    /// To be processed.
     Taken,
-    /// An answer to what was asked of another address, or that came to another of ours: such a check has failed (RFC 8445
-    /// section 7.2.5.2.1).
+    /// A response from another address than was checked, or to another local address: such a check has failed (RFC
+    /// 8445 section 7.2.5.2.1).
     Elsewhere {
-        /// The address that was asked.
+        /// The address that was checked.
         asked: SocketAddr,
     },
-    /// An answer to nothing that is open: repeated, too late, or made up.
+    /// A response without an open request: repeated, too late, or forged.
     Unasked,
 }
 
-/// What is known of the checks of one connection.
+/// The state of one connection's checks.
 #[derive(Debug, Default)]
 pub(super) struct Checks {
     is_connected: bool,
-    /// When and over which pair we asked last, since something about candidates or credentials changed.
+    /// Time and pair of the last check since candidates or credentials changed.
     asked: Option<(Instant, Pair)>,
-    /// When a request went out last, for the first time or again.
+    /// When a request was last sent, first transmission or repeat.
     sent_at: Option<Instant>,
-    /// Requests that have no answer, the oldest first.
+    /// Requests without a response, the oldest first.
     open: VecDeque<Asked>,
-    /// Pairs that have answered.
+    /// Pairs that have responded.
     working: Vec<Pair>,
-    /// Local candidates that the peer sees at another address than ours.
+    /// Local candidates that the peer sees at another address (NAT).
     translated: Vec<SocketAddr>,
 }
 
@@ -70,7 +70,7 @@ struct Asked {
     transaction: Transaction,
     pair: Pair,
     at: Instant,
-    /// The request, as long as it is the last of its pair and may go out again.
+    /// The request, while it is the last of its pair and may be repeated.
     request: Option<Repeatable>,
 }
 
@@ -81,7 +81,7 @@ struct Repeatable {
 }
 
 impl Checks {
-    /// ICE says whether a pair works.
+    /// Sets whether a pair works, as ICE reports it.
     pub(super) fn connected(&mut self, is_connected: bool) {
         self.is_connected = is_connected;
         if is_connected {
@@ -89,12 +89,12 @@ impl Checks {
         }
     }
 
-    /// Candidates or credentials change: what is to be checked now is another thing than before.
+    /// Candidates or credentials changed: all pairs must be checked again.
     pub(super) fn begin_anew(&mut self) {
         self.asked = None;
     }
 
-    /// A datagram goes out over `pair`.
+    /// A datagram was sent over `pair`.
     pub(super) fn sent(&mut self, now: Instant, pair: Pair, datagram: &[u8]) {
         let Some(transaction) = transaction(datagram).filter(|_| datagram.starts_with(&REQUEST)) else {
             return;
@@ -109,7 +109,7 @@ impl Checks {
         self.open.push_back(Asked { transaction, pair, at: now, request });
     }
 
-    /// A datagram came from `source` to `local`, a candidate of ours.
+    /// A datagram arrived from `source` at `local`, a local candidate.
     pub(super) fn received(&mut self, local: SocketAddr, source: SocketAddr, datagram: &[u8]) -> Arrival {
         if !datagram.starts_with(&RESPONSE) && !datagram.starts_with(&ERROR) {
             return Arrival::Taken;
@@ -134,19 +134,18 @@ impl Checks {
         Arrival::Taken
     }
 
-    /// No other local candidate than `local` is there any more.
+    /// Drops all local candidates but `local`.
     pub(super) fn keep_to(&mut self, local: SocketAddr) {
         self.working.retain(|(from, _)| *from == local);
         self.open.retain(|asked| asked.pair.0 == local);
     }
 
-    /// Whether the peer's last answer to `local` says that it sees it at another address.
+    /// Whether the peer's last response to `local` has another mapped address.
     pub(super) fn is_translated(&self, local: SocketAddr) -> bool {
         self.translated.contains(&local)
     }
 
-    /// The request that is to go out again at `now`, if one is: of those without an answer the one that was sent the
-    /// longest time ago.
+    /// The request to repeat at `now`, if any: among those without a response, the least recently sent.
     pub(super) fn repeat(&mut self, now: Instant) -> Option<(Pair, Vec<u8>)> {
         if self.repeat_at().is_none_or(|at| now < at) {
             return None;
@@ -163,11 +162,11 @@ impl Checks {
         self.sent_at.filter(|_| waits).map(|at| at + PACE)
     }
 
-    /// When ICE is to be told the time, which wants that at `at`; `is_idle`: nobody but ICE wants it.
+    /// When to pass the time to ICE, which requested `at`; `is_idle`: only ICE has a deadline.
     pub(super) fn due(&self, at: Instant, is_idle: bool) -> Instant {
         let at = match self.asked {
             Some((asked_at, pair)) if is_idle && self.is_connected && self.answers(pair) => {
-                // Each pair that works gets its share of the checks.
+                // The pairs that work share the interval.
                 at.max(asked_at + CHECKED_EVERY / self.working.len().max(1) as u32)
             }
             _ => at,
@@ -175,14 +174,14 @@ impl Checks {
         self.repeat_at().map_or(at, |repeat_at| at.min(repeat_at))
     }
 
-    /// Whether `pair`, asked last, works, and all that work answer still. One that does not keeps ICE at its own pace, which
-    /// is the one to find out by.
+    /// Whether `pair`, checked last, works, and all working pairs still respond. Otherwise ICE keeps its own pace,
+    /// to detect the failure in time.
     fn answers(&self, pair: Pair) -> bool {
         self.working.contains(&pair) && !self.open.iter().any(|asked| self.working.contains(&asked.pair))
     }
 }
 
-/// XOR-MAPPED-ADDRESS (RFC 8489 section 14.2): from where the other side heard us.
+/// XOR-MAPPED-ADDRESS (RFC 8489 section 14.2): the address at which the other side saw the request.
 pub(super) fn mapped_address(message: &[u8]) -> Option<SocketAddr> {
     const XOR_MAPPED_ADDRESS: u16 = 0x0020;
     let cookie_and_transaction: [u8; 16] = message.get(4..20)?.try_into().ok()?;
@@ -208,7 +207,7 @@ pub(super) fn mapped_address(message: &[u8]) -> Option<SocketAddr> {
     None
 }
 
-/// Whether a datagram says that a check has succeeded.
+/// Whether a datagram is a success response.
 pub(super) fn is_answer(datagram: &[u8]) -> bool {
     datagram.starts_with(&RESPONSE)
 }
@@ -255,14 +254,14 @@ mod tests {
         assert_eq!(due(&checks), 2_600);
         assert_eq!(checks.due(at(350), false), at(350), "DTLS is not done");
         assert_eq!(checks.due(at(9_000), true), at(9_000), "ICE may want it later");
-        // What is no check of ours changes nothing: their check, our answer to it, an indication, DTLS.
+        // Other datagrams change nothing: the peer's checks, responses to them, indications, DTLS.
         for theirs in [message(REQUEST, 7), message([0x00, 0x11], 7), vec![0x16, 0xfe]] {
             assert_eq!(checks.received(address(OURS), address(THEIRS), &theirs), Arrival::Taken);
         }
         checks.sent(at(150), pair(), &message(RESPONSE, 7));
         checks.sent(at(150), pair(), &[0x16, 0xfe]);
         assert_eq!(due(&checks), 2_600);
-        // A pair that never answered is given up at the pace of ICE, and is no part of the connection.
+        // A pair that never responded fails at the pace of ICE, and does not belong to the connection.
         let dead = (address(OURS), address("10.0.0.9:5000"));
         checks.sent(at(160), dead, &message(REQUEST, 2));
         assert_eq!(due(&checks), 350);
@@ -302,7 +301,7 @@ mod tests {
         }
         assert_eq!(answered(&mut checks, 2), Arrival::Unasked);
         assert_eq!(checks.received(address(OURS), address(THEIRS), &[0x01, 0x01, 0x00]), Arrival::Unasked);
-        // The right one still counts when it comes, and once.
+        // The right response still counts when it arrives, once.
         assert_eq!(answered(&mut checks, 1), Arrival::Taken);
         assert_eq!(answered(&mut checks, 1), Arrival::Unasked);
     }
@@ -323,7 +322,7 @@ mod tests {
         {
             let message = [&head[..], &software, attribute].concat();
             assert_eq!(mapped_address(&message), Some(address(expect)));
-            // Whatever is cut off, nothing breaks.
+            // A truncated message yields `None`, without a panic.
             (0..message.len()).for_each(|cut| assert_eq!(mapped_address(&message[..cut]), None, "{cut}"));
         }
     }
@@ -339,12 +338,12 @@ mod tests {
         assert_eq!(checks.repeat(at(49)), None);
         assert_eq!(checks.repeat(at(50)), Some((pair(), message(REQUEST, 1))));
         assert_eq!(checks.repeat(at(51)), None);
-        // Another pair takes its turn: together they keep the pace.
+        // Pairs take turns: together they keep the pace.
         checks.sent(at(60), second, &message(REQUEST, 2));
         assert_eq!(checks.due(at(250), true), at(110));
         assert_eq!(checks.repeat(at(110)), Some((pair(), message(REQUEST, 1))));
         assert_eq!(checks.repeat(at(160)), Some((second, message(REQUEST, 2))));
-        // Of a pair that is asked anew only the new request is repeated.
+        // When a pair is checked again, only the new request is repeated.
         checks.sent(at(170), pair(), &message(REQUEST, 3));
         assert_eq!(checks.repeat(at(220)), Some((second, message(REQUEST, 2))));
         assert_eq!(checks.repeat(at(270)), Some((pair(), message(REQUEST, 3))));

@@ -1,5 +1,5 @@
-//! One peer connection: from a description to media that flows, in one direction or both. It knows no signalling. Its
-//! transports are a UDP socket and, where there is one, a TURN relay.
+//! One peer connection: from a description to flowing media, in one direction or both. Independent of signalling.
+//! Its transports are a UDP socket and, optionally, a TURN relay.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
@@ -28,60 +28,60 @@ mod relay;
 
 mod tracks;
 
-/// Candidates that come before there is a session to take them; more are not kept.
+/// How many candidates are kept that arrive before the session exists.
 const EARLY_CANDIDATES_MAX: usize = 64;
 
-/// What a connection is made for.
+/// The purpose and settings of a connection.
 pub(super) struct ConnectionConfig {
-    /// The number of its participant's connections that it has; its channels follow from it.
+    /// Its number within the participant; its channels are derived from it.
     pub(super) number: u16,
     pub(super) options: Arc<ParticipantOptions>,
-    /// Seed of what is random in it.
+    /// Seed of its random values.
     pub(super) seed: u64,
     /// When the participant began: intervals end on whole seconds after it.
     pub(super) joined_at: Instant,
-    /// Tracks are numbered from here.
+    /// The first track number.
     pub(super) first_track: u16,
-    /// A room's signalling says who sends what on it, and when. Otherwise whatever was negotiated is to come, and a
-    /// connection without media fails.
+    /// A room's signalling reports which participant sends what on it, and when. Otherwise everything negotiated
+    /// is expected, and a connection without media fails.
     pub(super) in_room: bool,
 }
 
-/// A track that is to be sent.
+/// A track to send.
 #[derive(Clone, Debug)]
 pub struct Outgoing {
     /// Audio or video, and its simulcast layers.
     pub media: MediaToSend,
-    /// For each layer (or the one stream without simulcast) the same picture at one or more rates.
+    /// For each layer (or the one stream without simulcast) the same video at one or more rates.
     pub ladders: Vec<Ladder>,
-    /// How far into the loop to begin.
+    /// The start position within the loop.
     pub offset: Duration,
-    /// Less is sent when the peer or the path allow less.
+    /// Whether the rate is reduced when the peer or the path requires it.
     pub adapts: bool,
 }
 
-/// What a connection wants or reports.
+/// A request or report of a connection.
 #[derive(Debug)]
 pub(super) enum ConnectionOutput {
     /// For the driver: open, send on or close one of its channels.
     Driver(Output),
-    /// Our offer, with the candidates that we have.
+    /// The local offer, with the candidates gathered so far.
     Offer(String),
-    /// Our answer, likewise.
+    /// The local answer, likewise.
     Answer(String),
-    /// A candidate of ours that was found after the description.
+    /// A local candidate that was found after the description.
     Candidate(String),
-    /// No more candidates of ours follow.
+    /// No more local candidates follow.
     CandidatesDone,
     /// Offer and answer are exchanged.
     Negotiated,
-    /// ICE works.
+    /// ICE is connected.
     IceConnected,
-    /// The keys are there; media may flow, this way.
+    /// DTLS is connected; media may flow, over this path.
     Connected(MediaPath),
-    /// Something was observed.
+    /// An observation for the collector.
     Observed(Observation),
-    /// It cannot be, or no longer. It is closed.
+    /// The connection failed and is closed.
     Failed(Failure),
 }
 
@@ -90,17 +90,17 @@ pub(super) enum ConnectionOutput {
 pub(super) enum Socket {
     /// The UDP socket of ICE, DTLS and media.
     Media = 1,
-    /// To the TURN server.
+    /// The channel to the TURN server.
     Relay = 2,
 }
 
 impl Socket {
-    /// The channel of this socket of a participant's connection.
+    /// The channel of this socket of connection `connection`.
     pub(super) fn channel(self, connection: u16) -> Channel {
         Channel(connection.saturating_mul(2).saturating_add(self as u16))
     }
 
-    /// Of which connection, and which of its sockets, a channel is; `None` for signalling's.
+    /// The connection and socket of a channel; `None` for that of signalling.
     pub(super) fn of(channel: Channel) -> Option<(u16, Self)> {
         let at = channel.0.checked_sub(1)?;
         Some((at / 2, if at % 2 == 0 { Self::Media } else { Self::Relay }))
@@ -115,17 +115,17 @@ pub(super) struct Connection {
     outgoing: Vec<Outgoing>,
     /// The senders of the streams, by media section.
     streams: Vec<RoomStream>,
-    /// The layer that was asked for last.
+    /// The layer that was requested last.
     wanted_layer: Option<Layer>,
     state: State,
     transport: Transport,
-    /// Signalling knows that no more candidates of ours come.
+    /// Whether end-of-candidates was signalled.
     candidates_done: bool,
-    /// Where our packets go, and how: as authentic packets or DTLS come.
+    /// The path and address for outgoing packets; follows authentic packets and DTLS from the peer.
     remote: Option<(Via, SocketAddr)>,
 }
 
-/// What datagrams leave by.
+/// The sockets and paths of outgoing datagrams.
 struct Transport {
     /// The connection's number.
     number: u16,
@@ -169,10 +169,10 @@ enum Step {
     Dtls,
 }
 
-/// How datagrams travel between us and the peer.
+/// The path of datagrams between this side and the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Via {
-    /// Over the media socket, from the address named when it has several.
+    /// Over the media socket; with the local address when it has several.
     Socket(Option<IpAddr>),
     /// Through the relay.
     Relay,
@@ -183,8 +183,8 @@ struct Peer {
     addresses: LocalAddresses,
     negotiated: Option<Negotiated>,
     timeout_at: Instant,
-    /// The session is to be told the time at once: a new pair has checks to send, and the deadline that the session gave
-    /// before says nothing of them.
+    /// Pass the time to the session immediately: a new pair has checks to send, which the session's last deadline
+    /// did not include.
     check_at: Option<Instant>,
     consent_lost_at: Option<Instant>,
 }
@@ -194,7 +194,7 @@ impl Peer {
         self.check_at.unwrap_or(self.timeout_at)
     }
 
-    /// The local candidate to which a datagram came; through the relay, `relayed`.
+    /// The local candidate that received a datagram; for the relay, `relayed`.
     fn received_at(&self, via: Via, relayed: Option<SocketAddr>) -> Option<SocketAddr> {
         match via {
             Via::Socket(local) => self.addresses.received_at(local),
@@ -202,7 +202,7 @@ impl Peer {
         }
     }
 
-    /// How a datagram from `source`, a local candidate, leaves.
+    /// The path of a datagram from `source`, a local candidate.
     fn leaves_from(&self, source: SocketAddr) -> Via {
         if self.addresses.has(source) { Via::Socket(self.addresses.leaves_from(source)) } else { Via::Relay }
     }
@@ -214,7 +214,7 @@ impl Transport {
         match via {
             Via::Socket(from) => self.send_on(Socket::Media, Transmit { to, from, bytes }),
             Via::Relay => {
-                // Until the relay lets the peer through, ICE repeats what is dropped here.
+                // ICE repeats checks that are dropped here before the relay permits the peer.
                 if let Some((server, bytes)) = self.relay.wrap(now, to, &bytes) {
                     self.send_on(Socket::Relay, Transmit { to: server, from: None, bytes });
                 }
@@ -257,12 +257,12 @@ impl Connection {
         }
     }
 
-    /// The participant began at `now`.
+    /// The participant started at `now`.
     pub(super) fn begin(&mut self, now: Instant) {
         self.config.joined_at = now;
     }
 
-    /// Signalling's connection leads to this address.
+    /// Sets the address that signalling is connected to.
     pub(super) fn set_server(&mut self, server: Option<SocketAddr>) {
         self.server = server.or(self.server);
     }
@@ -275,7 +275,7 @@ impl Connection {
         !self.transport.outputs.is_empty()
     }
 
-    /// Media keys are known, and the connection goes on.
+    /// Whether the media keys are known and the connection is not closed.
     pub(super) fn is_playing(&self) -> bool {
         matches!(self.state, State::Playing { .. })
     }
@@ -288,7 +288,7 @@ impl Connection {
         !self.outgoing.is_empty()
     }
 
-    /// Takes in what came on one of its channels. `true` when it was media: then no deadlines moved but those of media.
+    /// Handles input of one of its channels. Returns `true` for media: only media deadlines have changed then.
     #[inline]
     pub(super) fn handle(&mut self, now: Instant, socket: Socket, input: Input<'_>) -> bool {
         match (socket, input) {
@@ -349,7 +349,8 @@ impl Connection {
         }
     }
 
-    /// Takes in a datagram that `source` sent to us, to the address `relayed` if by a relay; the media path of every packet.
+    /// Handles a datagram that `source` sent, to the address `relayed` if through a relay; the hot path of all
+    /// packets.
     #[inline]
     fn datagram(
         &mut self,
@@ -359,7 +360,7 @@ impl Connection {
         arrived_at: Instant,
         bytes: &mut [u8],
     ) -> bool {
-        // Nearly each comes from where the one before came from.
+        // Most packets come from the same address as the one before.
         let is_known = self.remote == Some((via, source));
         match (classify(bytes), &mut self.state) {
             (PacketKind::Rtp | PacketKind::Rtcp, State::Playing { peer, .. })
@@ -370,7 +371,7 @@ impl Connection {
                 }
             }
             (PacketKind::Rtp, State::Playing { receiver, peer, .. }) => {
-                // What a relay adds is not counted: it is no rate that the media server chose.
+                // The relay's overhead is not counted: the media server does not choose it.
                 let ip_udp_bytes = if source.is_ipv4() { 28 } else { 48 };
                 if receiver.rtp(arrived_at, ip_udp_bytes, bytes) && !is_known {
                     self.remote = Some((via, source));
@@ -378,7 +379,7 @@ impl Connection {
                     local.into_iter().for_each(|local| peer.session.media_at(local));
                 }
                 if self.config.options.is_tapped && receiver.has_observed() {
-                    self.take_observed(); // frames are worth little when they come late
+                    self.take_observed(); // frames must be reported without delay
                 }
             }
             (PacketKind::Rtcp, State::Playing { receiver, sender, .. }) => {
@@ -405,7 +406,7 @@ impl Connection {
                 }
                 return false;
             }
-            // Media before the keys, other sources, and what is of no protocol.
+            // Media before the keys, other sources, and unknown protocols.
             _ => {}
         }
         true
@@ -420,7 +421,7 @@ impl Connection {
         }
     }
 
-    /// Says goodbye to the peer, gives the relay back, and is over.
+    /// Sends BYE to the peer, releases the relay, and closes.
     pub(super) fn close(&mut self, now: Instant) {
         match std::mem::replace(&mut self.state, State::Over) {
             State::Playing { peer, mut receiver, sender, .. } => {

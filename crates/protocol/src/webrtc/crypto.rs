@@ -1,6 +1,6 @@
-//! The cryptography that all sessions share, viewers' and an embedded server's alike: one validated DTLS configuration and
-//! one certificate, where the stock provider tests itself anew for every session; and the way of a session's media keys
-//! from its DTLS to its owner.
+//! The cryptography that all sessions share, those of viewers and of the embedded server: one validated DTLS
+//! configuration and one certificate (the stock provider runs its self-test for every session), and the transfer
+//! of a session's media keys from its DTLS to its owner.
 
 use std::cell::RefCell;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -14,25 +14,25 @@ use str0m_proto::crypto::{CryptoError, CryptoProvider, DtlsVersion};
 
 use super::srtp::{Profile, SessionKeys};
 
-/// How long an unanswered DTLS flight waits before it is sent again, at first; each repetition doubles it. What libwebrtc
-/// begins with on a path of less than 25 ms (`kMinHandshakeTimeout` of its `dtls_transport.cc`; RFC 6347's second would be
-/// most of a join's time): a server that has not heard yet that ICE is done throws the first flight away, as Janus does.
+/// The first retransmission timeout of a DTLS flight; each repetition doubles it. libwebrtc starts with this on a
+/// path below 25 ms (`kMinHandshakeTimeout` of its `dtls_transport.cc`; RFC 6347's one second would be most of a
+/// join's time): a server that does not know yet that ICE is connected discards the first flight, as Janus does.
 const FLIGHT_RTO: Duration = Duration::from_millis(50);
-/// How often a flight is sent again: past the 40 s that a handshake may take in all.
+/// How often a flight is retransmitted: beyond the 40 s that a whole handshake may take.
 const FLIGHT_RETRIES: usize = 10;
 
-/// What no session can do without could not be made.
+/// Why the shared cryptography could not be set up.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CryptoSetupError {
     /// The DTLS configuration failed its self-test.
     #[error("DTLS configuration: {0}")]
     Configuration(String),
-    /// No certificate could be made.
+    /// The certificate could not be created.
     #[error("no DTLS certificate could be made")]
     Certificate,
 }
 
-/// What all sessions of the process share.
+/// The cryptography that all sessions of the process share.
 #[derive(Debug)]
 pub struct SharedCrypto {
     /// For str0m's configuration of every session.
@@ -41,19 +41,19 @@ pub struct SharedCrypto {
     pub certificate: DtlsCert,
 }
 
-/// Where the DTLS of one session puts its keys, and the session finds them.
+/// The slot in which the DTLS instance of a session puts its keys, for the session to take.
 #[derive(Clone, Debug, Default)]
 pub struct KeySlot(Arc<Mutex<Option<SessionKeys>>>);
 
 thread_local! {
     /// The slot for the session being built. str0m keeps the DTLS provider as a `&'static` object and calls its
-    /// `new_dtls` from within `RtcConfig::build`, so a slot can reach the instance only beside the call; it is set
-    /// and taken within [`with_key_slot`], and so never outlives the one build that it is for.
+    /// `new_dtls` from within `RtcConfig::build`, so a slot cannot be an argument of that call; it is set and
+    /// taken within [`with_key_slot`], and so never outlives the one build that it is for.
     static BUILDING: RefCell<Option<KeySlot>> = const { RefCell::new(None) };
 }
 
 impl KeySlot {
-    /// The keys, once the handshake has made them; they are handed out once.
+    /// The keys, once the handshake has derived them; they are returned once.
     #[must_use]
     pub fn take(&self) -> Option<SessionKeys> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
@@ -64,7 +64,7 @@ impl KeySlot {
     }
 }
 
-/// Runs `build`, which makes exactly one DTLS instance, and returns the slot that this instance fills.
+/// Runs `build`, which creates exactly one DTLS instance, and returns the slot that this instance fills.
 pub fn with_key_slot<T>(build: impl FnOnce() -> T) -> (T, KeySlot) {
     let slot = KeySlot::default();
     BUILDING.with_borrow_mut(|building| *building = Some(slot.clone()));
@@ -73,7 +73,7 @@ pub fn with_key_slot<T>(build: impl FnOnce() -> T) -> (T, KeySlot) {
     (built, slot)
 }
 
-/// The shared cryptography, made at the first call.
+/// The shared cryptography, set up at the first call.
 ///
 /// # Errors
 /// [`CryptoSetupError`], at every call once the first has failed.
@@ -87,7 +87,7 @@ fn set_up() -> Result<SharedCrypto, CryptoSetupError> {
     let dtls_crypto = str0m_aws_lc_rs::dimpl_crypto_provider();
     static KEYS: OnceLock<SharedKeys> = OnceLock::new();
     let keys = KEYS.get_or_init(|| SharedKeys { stock: dtls_crypto.key_provider, loaded: OnceLock::new() });
-    // ICE has proven the return path before DTLS begins, which is all that a server cookie would prove.
+    // ICE has verified the return path before DTLS begins, so a server cookie would add nothing.
     let configuration = dimpl::Config::builder()
         .use_server_cookie(false)
         .flight_start_rto(FLIGHT_RTO)
@@ -103,7 +103,7 @@ fn set_up() -> Result<SharedCrypto, CryptoSetupError> {
     Ok(SharedCrypto { provider: Arc::new(CryptoProvider { dtls_provider, ..stock }), certificate })
 }
 
-/// Loads private keys; the one that all sessions share is read and checked once, and not at every join.
+/// Loads private keys; the shared key is parsed and checked once, not at every join.
 #[derive(Debug)]
 struct SharedKeys {
     stock: &'static dyn KeyProvider,
@@ -111,7 +111,7 @@ struct SharedKeys {
 }
 
 impl SharedKeys {
-    /// Keeps the key that `der` holds; `None` when it holds none.
+    /// Parses and keeps the key in `der`; `None` when there is none.
     fn share(&self, der: &[u8]) -> Option<()> {
         let key = self.stock.load_private_key(der).ok()?;
         let shared = SharedKey {
@@ -133,8 +133,8 @@ impl KeyProvider for SharedKeys {
     }
 }
 
-/// A handle on the key of the shared certificate. Signing takes some twenty microseconds once a join, so that threads
-/// seldom wait for one another.
+/// A handle on the key of the shared certificate. A signature takes about 20 µs once per join, so threads rarely
+/// wait for one another.
 #[derive(Clone, Debug)]
 struct SharedKey {
     key: Arc<Mutex<Box<dyn SigningKey>>>,
@@ -161,7 +161,7 @@ impl SigningKey for SharedKey {
     }
 }
 
-/// Makes DTLS instances of one configuration.
+/// Creates DTLS instances with one configuration.
 struct SharedDtls {
     stock: &'static dyn DtlsProvider,
     configuration: Arc<dimpl::Config>,
@@ -199,8 +199,8 @@ impl DtlsProvider for SharedDtls {
     }
 }
 
-/// A DTLS instance that gives the media keys to the session's owner, and not to str0m: its own SRTP contexts and control
-/// packets would cost memory, and time at every join, and nothing of them is ever used.
+/// A DTLS instance that passes the media keys to the session's owner instead of str0m, whose own SRTP contexts and
+/// control packets would cost memory, and time at every join, without ever being used.
 struct KeyedDtls {
     dtls: dimpl::Dtls,
     slot: Option<KeySlot>,
@@ -229,7 +229,7 @@ impl DtlsInstance for KeyedDtls {
             && let Ok(keys) = SessionKeys::new(profile, material, we_are_client)
         {
             slot.put(keys);
-            // Told a second time str0m does nothing about it, and asks for what comes next.
+            // str0m ignores a second `Connected`, and polls again.
             return DtlsOutput::Connected;
         }
         output

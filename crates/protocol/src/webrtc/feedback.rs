@@ -1,4 +1,4 @@
-//! What a real receiver says to its server: receiver reports, lost packets, wanted key frames, arrival times.
+//! The RTCP of a receiver: receiver reports, NACKs, key frame requests, arrival times.
 
 use std::time::{Duration, Instant};
 
@@ -12,29 +12,29 @@ use super::sdp::Feedback;
 use super::srtp::Sealer;
 
 /// Mean time between receiver reports of a stream: libwebrtc's (`kDefaultVideoReportInterval`,
-/// `kDefaultAudioReportInterval`). Each is drawn between half and one and a half of it (RFC 3550 6.2), lest a crowd that
-/// joined together reports together.
+/// `kDefaultAudioReportInterval`). Each is drawn between half and one and a half of it (RFC 3550 6.2), so that
+/// participants that joined together do not report together.
 const VIDEO_REPORT_INTERVAL: Duration = Duration::from_secs(1);
 const AUDIO_REPORT_INTERVAL: Duration = Duration::from_secs(5);
-/// Time between transport-wide feedback messages: browsers move between 50 ms and 250 ms, and begin with this.
+/// Time between transport-wide feedback messages: browsers vary it between 50 ms and 250 ms, and begin with this.
 const TRANSPORT_FEEDBACK_INTERVAL: Duration = Duration::from_millis(100);
-/// With as many arrivals waiting, feedback is sent before its time.
+/// At this number of unreported arrivals, feedback is sent early.
 const ARRIVALS_MAX: usize = 1_000;
 
-/// What one track is owed.
+/// The report state of one track.
 pub(super) struct ReportState {
     feedback: Feedback,
     report_interval: Duration,
     next_report_at: Instant,
-    /// As the last report had it.
+    /// The value in the last report.
     fraction_lost: u8,
     fir_sequence: u8,
-    /// The middle 32 bits of the last sender report's NTP time, and when that report came.
+    /// The middle 32 bits of the last sender report's NTP time, and the arrival of that report.
     last_sender_report: Option<(u32, Instant)>,
 }
 
 impl ReportState {
-    /// When the next report on it is due.
+    /// When its next report is due.
     pub(super) fn next_report_at(&self) -> Instant {
         self.next_report_at
     }
@@ -55,7 +55,7 @@ impl ReportState {
     }
 }
 
-/// Writes and seals our RTCP; the only owner of the session's SRTCP index.
+/// Writes and seals the session's RTCP; the only owner of its SRTCP index.
 pub(super) struct Reporter {
     sealer: Sealer,
     ssrc: u32,
@@ -68,8 +68,8 @@ pub(super) struct Reporter {
     missing: Vec<u16>,
 }
 
-/// A canonical name: random (RFC 7022 4.2), of sixteen characters as a browser's, so that its packets are as long; and
-/// by its first ones whoever looks at the packets knows whose load this is.
+/// A canonical name: random (RFC 7022 4.2), sixteen characters as in browsers, so that packets have the same
+/// length; its fixed prefix identifies the load generator in packet captures.
 pub(super) fn cname(dice: &mut fastrand::Rng) -> String {
     "throng-".chars().chain((0..9).map(|_| dice.alphanumeric())).collect()
 }
@@ -91,7 +91,7 @@ impl Reporter {
         }
     }
 
-    /// What a track that opens now is owed.
+    /// The report state of a new track.
     pub(super) fn report_state(&mut self, kind: MediaKind, feedback: Feedback, now: Instant) -> ReportState {
         let report_interval = match kind {
             MediaKind::Video => VIDEO_REPORT_INTERVAL,
@@ -100,7 +100,7 @@ impl Reporter {
         ReportState {
             feedback,
             report_interval,
-            // The first report comes after half an interval (RFC 3550 6.2).
+            // The first report is sent after half an interval (RFC 3550 6.2).
             next_report_at: now + self.drawn(report_interval) / 2,
             fraction_lost: 0,
             fir_sequence: 0,
@@ -108,8 +108,8 @@ impl Reporter {
         }
     }
 
-    /// What the session agreed on. Bitrate estimates (REMB) are what browsers send where transport-wide feedback,
-    /// which replaced them, is not agreed.
+    /// Sets what the session negotiated. Like browsers, it sends bitrate estimates (REMB) only where
+    /// transport-wide feedback, their successor, was not agreed.
     pub(super) fn agreed(&mut self, transport_cc: bool, remb: bool, reduced_size: bool) {
         self.reduced_size = reduced_size;
         if transport_cc {
@@ -129,7 +129,7 @@ impl Reporter {
         }
     }
 
-    /// So many bytes arrived on the wire.
+    /// A number of bytes arrived on the wire.
     #[inline]
     pub(super) fn received(&mut self, wire_bytes: u32) {
         if let Some(rate) = &mut self.remb {
@@ -137,15 +137,15 @@ impl Reporter {
         }
     }
 
-    /// When something will be due, beside what the tracks want.
+    /// The next deadline other than those of tracks.
     pub(super) fn next_at(&self) -> Option<Instant> {
         self.transport.as_ref().and_then(|transport| transport.send_at)
     }
 
-    /// The next datagram that is due, if any is.
+    /// The next datagram that is due, if any.
     ///
-    /// Each stream reports and asks for itself, as libwebrtc's do. Janus goes by the first block to learn which medium
-    /// all of a datagram is about, and throws away what has none: of several blocks it would hear one.
+    /// Each stream has its own reports and requests, as in libwebrtc. Janus uses only the first report block to
+    /// find the medium of a datagram, and drops datagrams without one: of several blocks it would process one.
     pub(super) fn due(&mut self, now: Instant, tracks: &mut [Track]) -> Option<Vec<u8>> {
         let mut body = Vec::new();
         for at in 0..tracks.len() {
@@ -175,7 +175,7 @@ impl Reporter {
         self.datagram(!self.reduced_size, None, body)
     }
 
-    /// A report, of `block` if there is one, where there is to be one; and `body` behind it.
+    /// A report, of `block` if there is one, where a report is needed; followed by `body`.
     fn datagram(
         &mut self,
         has_report: bool,
@@ -191,14 +191,14 @@ impl Reporter {
         self.seal(packet)
     }
 
-    /// The bitrate estimate, behind the report of `tracks[at]` if that is the one which carries it.
+    /// The bitrate estimate, after the report of `tracks[at]` if that is the report which carries it.
     fn estimate(&mut self, now: Instant, at: usize, tracks: &[Track], body: &mut Vec<u8>) {
         let Some(rate) = &mut self.remb else { return };
         let agreed = tracks
             .iter()
             .enumerate()
             .filter(|(_, track)| track.has_sender() && track.report_state.feedback.remb);
-        // Of the most frequent reports, the first.
+        // The first of the tracks with the most frequent reports.
         let transport = agreed.min_by_key(|(_, track)| track.report_state.report_interval);
         if transport.is_none_or(|(transport, _)| transport != at) {
             return;
@@ -211,7 +211,7 @@ impl Reporter {
         }
     }
 
-    /// Packets of a track to send again, and its key frame.
+    /// NACKs and key frame requests of a track.
     fn requests(&mut self, now: Instant, track: &mut Track, body: &mut Vec<u8>) {
         if track.meter.next_timeout().is_none_or(|at| at > now) {
             return;
@@ -267,7 +267,7 @@ fn report_block(track: &mut Track, now: Instant) -> Option<ReportBlock> {
     })
 }
 
-/// Arrivals that the server has not been told of, in the order of their sequence numbers.
+/// Arrivals that are not reported yet, in the order of their sequence numbers.
 #[derive(Default)]
 struct TransportArrivals {
     arrivals: Vec<Arrival>,
@@ -279,7 +279,7 @@ impl TransportArrivals {
     #[inline]
     fn add(&mut self, arrival: Arrival, now: Instant) {
         let follows = |earlier: &Arrival| arrival.sequence.wrapping_sub(earlier.sequence) as i16 > 0;
-        // Nearly always the place is the end; reordered packets are looked for from there.
+        // The place is almost always the end; for reordered packets the search starts there.
         let place = self.arrivals.iter().rposition(follows).map_or(0, |before| before + 1);
         if self.arrivals.get(place).is_some_and(|same| same.sequence == arrival.sequence) {
             return;
@@ -303,7 +303,7 @@ impl TransportArrivals {
     }
 }
 
-/// How much arrives, for REMB.
+/// The received rate, for REMB.
 #[derive(Default)]
 struct ReceiveRate {
     bytes: u64,
@@ -311,9 +311,9 @@ struct ReceiveRate {
 }
 
 impl ReceiveRate {
-    /// What to tell the sender that it may send. The rule of the receive side that browsers had: half as much again as
-    /// arrives while less than a tenth of it is lost (so that a probing sender finds more), beyond that what arrives
-    /// less half the share lost. `None` at the first call.
+    /// The bitrate that the sender may use. The rule of browsers' receive-side estimate: 1.5 times the received
+    /// rate while the loss is below 10 % (so that a probing sender finds more), above that the received rate minus
+    /// half the loss. `None` at the first call.
     fn estimate(&mut self, now: Instant, fraction_lost: u8) -> Option<u64> {
         let since = self.since.replace(now);
         let bytes = std::mem::take(&mut self.bytes);

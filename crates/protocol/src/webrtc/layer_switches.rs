@@ -1,4 +1,4 @@
-//! Which layer of a simulcast a received track shows, by the size of its key frames, and how long a change took.
+//! Which simulcast layer a received track shows, by the size of its key frames, and how long a switch took.
 
 use std::time::Instant;
 
@@ -11,18 +11,18 @@ type Size = (u16, u16);
 /// The layers of one track.
 #[derive(Debug, Default)]
 pub(super) struct LayerSwitches {
-    /// Of what is shown.
+    /// The size of the shown video.
     size: Option<Size>,
-    /// A key frame of this timestamp and size is on its way.
+    /// A key frame of this timestamp and size is arriving.
     coming: Option<(u32, Size)>,
     asked: Option<Asked>,
     /// The layer of the last request.
     wanted: Option<Layer>,
-    /// The size of each layer, where the server told.
+    /// The size of each layer, where the server signalled it.
     sizes: Vec<(Layer, u16, u16)>,
-    /// The server says which layer it forwards, whenever that changes.
+    /// Whether the server signals which layer it forwards, at each change.
     is_told: bool,
-    /// Which one it said last.
+    /// The layer that it signalled last.
     sent: Option<Layer>,
 }
 
@@ -30,17 +30,17 @@ pub(super) struct LayerSwitches {
 struct Asked {
     layer: Layer,
     at: Instant,
-    /// The size from which it is to change; `None` when any picture will do.
+    /// The size before the switch; `None` when any picture will do.
     from: Option<Size>,
-    /// The size to which it is to change, where that is known: servers pass through the layers between.
+    /// The expected size, where known: servers pass through the layers between.
     to: Option<Size>,
-    /// Changes of size since, in order.
+    /// Changes of size since the request, in order.
     changes: Vec<(Instant, Size)>,
-    /// Where the server says what it forwards: since when that is the layer asked for.
+    /// Where the server signals the forwarded layer: since when it is the requested one.
     told_at: Option<Instant>,
 }
 
-/// A server does not go through more layers than there are, and back.
+/// More changes than a server makes on the way through all layers and back.
 const CHANGES_MAX: usize = 16;
 
 impl Asked {
@@ -57,10 +57,10 @@ impl Asked {
         }
     }
 
-    /// When what was asked for was there, and how large it was; `at` is when the last key frame was complete.
+    /// When the requested layer was shown, and its size; `at` is when the last key frame was complete.
     ///
-    /// A server's word comes some milliseconds before its picture or after it, and pictures of a layer between may not have
-    /// been whole: so the last change counts that was seen by the first key frame after the word.
+    /// The server's signal arrives some milliseconds before or after the picture, and pictures of a layer between
+    /// may have been incomplete: so the last change counts that was seen by the first key frame after the signal.
     fn met(&self, is_told: bool, at: Instant) -> Option<(Instant, Size)> {
         match (self.to, is_told) {
             (Some(to), _) => self.changes.iter().find(|(_, size)| *size == to),
@@ -72,35 +72,35 @@ impl Asked {
 }
 
 impl LayerSwitches {
-    /// The sizes of the layers, as the server told; and whether it says which of them it forwards.
+    /// Sets the sizes of the layers as signalled, and whether the server signals which of them it forwards.
     pub(super) fn learn(&mut self, sizes: &[(Layer, u16, u16)], is_told: bool) {
         self.sizes = sizes.to_vec();
         self.is_told = is_told;
     }
 
-    /// The size of a layer; one that is not sent is answered with the largest below it.
+    /// The size of a layer; for one that is not sent, that of the largest below it.
     fn size_of(&self, layer: Layer) -> Option<Size> {
         let known = self.sizes.iter().filter(|(known, ..)| *known <= layer).max_by_key(|(known, ..)| *known);
         known.map(|(_, width, height)| (*width, *height))
     }
 
-    /// Another layer is asked for at `now`. Returns the request before it when nothing came of that.
+    /// Another layer is requested at `now`. Returns the previous request if it was not fulfilled.
     pub(super) fn ask(&mut self, now: Instant, track: TrackId, layer: Layer) -> Option<LayerSwitch> {
         let before = self.give_up(track);
         let was_off = self.wanted.replace(layer) == Some(Layer::Off);
         let (from, to) = (self.size.filter(|_| !was_off), self.size_of(layer));
         let is_sent = self.is_told && self.sent == Some(layer);
-        // What is shown already is no change.
+        // A layer that is shown already is no switch.
         let is_shown = if to.is_some() { to == from } else { is_sent && from.is_some() };
         if layer != Layer::Off && !is_shown {
-            // Taken up again where it stopped, the layer is not told once more.
+            // A server that resumes the same layer does not signal it again.
             let told_at = (is_sent && was_off).then_some(now);
             self.asked = Some(Asked { layer, at: now, from, to, changes: Vec::new(), told_at });
         }
         before
     }
 
-    /// The server says that it forwards `layer` from here on.
+    /// The server signals that it forwards `layer` from now on.
     pub(super) fn sent(&mut self, now: Instant, layer: Layer) {
         self.sent = Some(layer);
         if let Some(asked) = &mut self.asked {
@@ -108,19 +108,20 @@ impl LayerSwitches {
         }
     }
 
-    /// A packet of a key frame came.
+    /// A packet of a key frame arrived.
     pub(super) fn key_packet(&mut self, codec: Codec, timestamp: u32, payload: &[u8]) {
         if let Some(size) = picture_size(codec, payload) {
             self.coming = Some((timestamp, size));
         }
     }
 
-    /// Whether [`Self::shown`] is to be called when key frames become decodable.
+    /// Whether [`Self::shown`] must be called when key frames become decodable.
     pub(super) fn awaits_key_frame(&self) -> bool {
         self.coming.is_some()
     }
 
-    /// The last decodable key frame has `timestamp` and was complete at `at`. Returns what it changed.
+    /// The last decodable key frame has `timestamp` and was complete at `at`. Returns the request that it
+    /// completed, if any.
     pub(super) fn shown(&mut self, track: TrackId, timestamp: u32, at: Instant) -> Option<LayerSwitch> {
         let (_, size) = self.coming.take_if(|(coming, _)| *coming == timestamp)?;
         self.size = Some(size);
@@ -129,7 +130,7 @@ impl LayerSwitches {
         self.asked.take().map(|asked| asked.ended(track, Some(shown)))
     }
 
-    /// Nothing more will come. Returns the request that is open.
+    /// The track ended. Returns the open request.
     pub(super) fn give_up(&mut self, track: TrackId) -> Option<LayerSwitch> {
         let asked = self.asked.take()?;
         let shown = asked.told_at.and_then(|told_at| asked.met(self.is_told, told_at));
@@ -216,27 +217,27 @@ mod tests {
         assert_eq!(shows(&mut layer_switches, 1, 100, 0), None);
         layer_switches.ask(at(100), TRACK, Layer::Low);
         assert_eq!(layer_switches.give_up(TRACK), None, "it is forwarded already");
-        // The word comes first, and so does the word of the layer between, of which a picture comes late.
+        // The signal arrives first, also for the layer between, of which a picture arrives late.
         layer_switches.ask(at(100), TRACK, Layer::High);
         layer_switches.sent(at(105), Layer::Medium);
         layer_switches.sent(at(125), Layer::High);
         assert_eq!(shows(&mut layer_switches, 2, 150, 120), None);
         assert_eq!(shows(&mut layer_switches, 3, 200, 150), told(Layer::High, 100, 150, 200));
-        // The picture comes first: the next key frame shows that nothing else came.
+        // The picture arrives first: the next key frame shows that the size did not change again.
         layer_switches.ask(at(200), TRACK, Layer::Low);
         assert_eq!(shows(&mut layer_switches, 4, 100, 230), None);
         layer_switches.sent(at(232), Layer::Low);
         assert_eq!(shows(&mut layer_switches, 5, 100, 290), told(Layer::Low, 200, 230, 100));
-        // Or the end does.
+        // Or the end of the track shows it.
         layer_switches.ask(at(300), TRACK, Layer::High);
         assert_eq!(shows(&mut layer_switches, 6, 200, 330), None);
         layer_switches.sent(at(331), Layer::High);
         assert_eq!(layer_switches.give_up(TRACK), told(Layer::High, 300, 330, 200));
-        // Taken up again where it stopped, no word comes.
+        // The same layer is resumed: no signal arrives.
         layer_switches.ask(at(400), TRACK, Layer::Off);
         layer_switches.ask(at(500), TRACK, Layer::High);
         assert_eq!(shows(&mut layer_switches, 7, 200, 530), told(Layer::High, 500, 530, 200));
-        // Another layer than was asked for is no answer.
+        // A signal for another layer does not fulfil the request.
         layer_switches.ask(at(600), TRACK, Layer::Low);
         layer_switches.sent(at(610), Layer::Medium);
         assert_eq!(shows(&mut layer_switches, 8, 150, 630), None);

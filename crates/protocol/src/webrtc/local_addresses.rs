@@ -1,4 +1,4 @@
-//! Our end of a connection: the addresses of its socket.
+//! The local addresses of a connection's socket.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -7,19 +7,19 @@ use std::net::{IpAddr, SocketAddr};
 pub(super) struct LocalAddresses(Box<[SocketAddr]>);
 
 impl LocalAddresses {
-    /// `addresses`, the likeliest first; not empty.
+    /// `addresses`, the most likely first; not empty.
     pub(super) fn new(addresses: Vec<SocketAddr>) -> Self {
         Self(addresses.into())
     }
 
-    /// Where a datagram came to, which `local` says when there are several. An address that is none of ours is told as it
-    /// is: ICE drops what comes to it.
+    /// The address that received a datagram, which `local` names when there are several. An unknown address is
+    /// returned unchanged: ICE drops what arrives there.
     pub(super) fn received_at(&self, local: Option<IpAddr>) -> Option<SocketAddr> {
         let first = self.0.first()?;
         Some(local.map_or(*first, |ip| SocketAddr::new(ip, first.port())))
     }
 
-    /// What to tell the driver of a datagram that leaves from `source`: nothing when there is no choice.
+    /// The source address to pass to the driver for a datagram from `source`; `None` when there is only one.
     pub(super) fn leaves_from(&self, source: SocketAddr) -> Option<IpAddr> {
         (self.0.len() > 1).then(|| source.ip())
     }

@@ -1,5 +1,5 @@
-//! The member of a conference: it publishes, and receives the senders that it subscribes to, over as many peer connections as
-//! its signalling asks for.
+//! A conference participant: it publishes, and receives the senders that it subscribes to, over as many peer
+//! connections as its signalling requires.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -17,19 +17,19 @@ use crate::participant::{Input, Opening, Output, Participant, Why};
 use crate::signalling::room::{PeerId, RoomInput, RoomOutput, RoomSignalling};
 use crate::signalling::{RelayServer, SIGNALLING};
 
-/// The most peer connections that a participant makes, whatever the server asks for.
+/// The largest number of peer connections, whatever the server requests.
 const PEERS_MAX: usize = 1_024;
-/// TURN servers that are remembered for connections to come.
+/// How many TURN servers are kept for later connections.
 const RELAYS_MAX: usize = 8;
 /// Longer than any run.
 const NEVER: Duration = Duration::from_secs(10 * 365 * 86_400);
-/// A server that throws a participant out, ends a room or shuts down closes DTLS at once and says why by signalling: the time
-/// that a member waits for that reason before it reports lost media.
+/// A server that removes a participant, ends a room or shuts down closes DTLS at once and signals the reason
+/// separately: how long a member waits for that reason before it reports lost media.
 const REASON_WITHIN: Duration = Duration::from_secs(1);
-/// Track numbers that each peer connection has to itself where there are several that receive.
+/// How many track numbers each peer connection reserves where several of them receive.
 const TRACKS_EACH: u16 = 8;
 
-/// How a member takes part.
+/// The configuration of a member.
 #[derive(Clone)]
 pub struct MemberOptions {
     /// How it connects.
@@ -38,7 +38,7 @@ pub struct MemberOptions {
     pub outgoing: Vec<Outgoing>,
     /// How it behaves.
     pub behaviour: Behaviour,
-    /// Which layer of what it receives it asks for, and when after its join.
+    /// Its layer requests, with their times after the join.
     pub layers: Vec<LayerRequest>,
 }
 
@@ -56,9 +56,9 @@ pub struct Member {
     peers: BTreeMap<PeerId, Connection>,
     /// The TURN servers that signalling announced.
     relays: Vec<RelayServer>,
-    /// How many of the layer requests were made.
+    /// How many of the layer requests were sent.
     layers_requested: usize,
-    /// Phases that were reached; each counts once, by whichever connection comes first.
+    /// Phases that were reached; each counts once, for the first connection that reaches it.
     reached: Vec<Phase>,
     outputs: VecDeque<Output>,
 }
@@ -70,7 +70,7 @@ enum State {
         by: Instant,
     },
     Present,
-    /// Its media is gone, and signalling may yet say why.
+    /// Media was lost; signalling may still report the reason.
     MediaLost {
         by: Instant,
         failure: Failure,
@@ -83,7 +83,7 @@ enum State {
 }
 
 impl Member {
-    /// A member that joins by `signalling`.
+    /// A member that joins through `signalling`.
     #[must_use]
     pub fn new(signalling: Box<dyn RoomSignalling>, options: MemberOptions) -> Self {
         Self {
@@ -174,7 +174,7 @@ impl Member {
                 self.close_all(now);
                 match self.state {
                     State::Leaving { .. } => self.over(),
-                    // Signalling's word, also where the loss of media came before it.
+                    // The reason from signalling takes precedence, even if media was lost before.
                     _ => self.end(Outcome::Failed(failure)),
                 }
             }
@@ -188,7 +188,7 @@ impl Member {
         self.started_at?.checked_add(request.after).filter(|_| matches!(self.state, State::Present))
     }
 
-    /// Makes the layer requests that are due.
+    /// Sends the layer requests that are due.
     fn request_layers(&mut self, now: Instant) {
         while self.next_layer_request_at().is_some_and(|at| now >= at) {
             let Some(request) = self.layers.get(self.layers_requested).copied() else { return };
@@ -198,7 +198,7 @@ impl Member {
         }
     }
 
-    /// Does what the conversation and the script ask for at `now`.
+    /// Applies the changes of conversation and script that are due at `now`.
     fn behave(&mut self, now: Instant) {
         if matches!(self.state, State::Idle | State::Leaving { .. } | State::Over) {
             return;
@@ -236,7 +236,7 @@ impl Member {
         self.relays.push(relay);
     }
 
-    /// Makes the connection of that number, if it is not there.
+    /// Creates the connection of that number, if it does not exist.
     fn make_connection(&mut self, now: Instant, id: PeerId) {
         if self.peers.contains_key(&id) {
             return;
@@ -259,7 +259,7 @@ impl Member {
         self.peers.insert(id, connection);
     }
 
-    /// Has the connection of that number do something, if it is there.
+    /// Applies `act` to the connection of that number, if it exists.
     fn on_connection(&mut self, now: Instant, id: PeerId, act: impl FnOnce(&mut Connection)) {
         if let Some(connection) = self.peers.get_mut(&id) {
             act(connection);
@@ -280,7 +280,7 @@ impl Member {
                     self.observe(Observation::Reached(Phase::IceConnected, now));
                 }
                 ConnectionOutput::Connected(path) => {
-                    // Of several connections the first stands for all: each of them is to the same server.
+                    // The first of several connections represents all: they lead to the same server.
                     if !self.reached.contains(&Phase::DtlsConnected) {
                         self.observe(Observation::Path(path));
                     }
@@ -291,7 +291,7 @@ impl Member {
                         self.behave(now);
                     }
                 }
-                // A participant has one ICE state in the figures: that of its first connection.
+                // Only the ICE state of the first connection is reported for a participant.
                 ConnectionOutput::Observed(Observation::Ice(_)) if self.peers.keys().next() != Some(&id) => {}
                 ConnectionOutput::Observed(observation) => self.observe(observation),
                 ConnectionOutput::Failed(failure) => self.connection_failed(now, id, failure),
@@ -299,7 +299,8 @@ impl Member {
         }
     }
 
-    /// Without what it publishes, or without any connection, a member is not there any more; without one of several it is.
+    /// A member fails when it loses its publishing connection or its last one; it survives the loss of one of
+    /// several.
     fn connection_failed(&mut self, now: Instant, id: PeerId, failure: Failure) {
         if matches!(self.state, State::MediaLost { .. } | State::Leaving { .. } | State::Over) {
             return;
@@ -336,7 +337,7 @@ impl Member {
         }
     }
 
-    /// Ends the media, and has signalling say goodbye.
+    /// Closes the connections, and lets signalling sign off.
     fn part(&mut self, now: Instant, outcome: Outcome, others_follow: bool) {
         self.close_all(now);
         let was_idle = matches!(self.state, State::Idle);
@@ -413,9 +414,9 @@ impl Member {
     fn next_deadline(&self) -> (Instant, Why) {
         let own = match &self.state {
             State::Joining { by } => Some((*by, "signalling overdue")),
-            State::MediaLost { by, .. } => Some((*by, "signalling's word on why the media is gone")),
+            State::MediaLost { by, .. } => Some((*by, "signalling's reason for the lost media")),
             State::Leaving { by, .. } => Some((*by, "goodbye overdue")),
-            _ => self.next_layer_request_at().map(|at| (at, "layer to ask for")),
+            _ => self.next_layer_request_at().map(|at| (at, "layer request due")),
         };
         let peers = self.peers.values().filter_map(Connection::next_deadline);
         let is_there = matches!(self.state, State::Joining { .. } | State::Present);
@@ -480,7 +481,7 @@ impl Participant for Member {
     }
 
     fn prefetch(&self) -> u64 {
-        // With a connection for each sender, they do not all receive at once.
+        // With one connection per sender, not all of them receive at the same time.
         self.peers.values().take(2).fold(0, |sum, connection| sum ^ connection.prefetch())
     }
 }

@@ -1,4 +1,4 @@
-//! A member against a server in memory: what becomes of it when its media ends, and signalling has a word or none.
+//! A member against a server in memory: its outcome when its media ends, with or without a reason from signalling.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -27,7 +27,7 @@ fn address(text: &str) -> SocketAddr {
     text.parse().unwrap()
 }
 
-/// A room that lets everybody in, says what the test says, and takes every goodbye.
+/// A room that admits every participant, outputs what the test sets, and accepts every goodbye.
 #[derive(Clone, Default)]
 struct Room(Arc<Mutex<RoomState>>);
 
@@ -68,7 +68,7 @@ struct World {
     server: Session,
     waits_for: Why,
     ended: Option<(Instant, Outcome)>,
-    /// What the member offered.
+    /// The member's offer.
     offer: String,
 }
 
@@ -82,7 +82,7 @@ impl World {
         Self::connected_by(script, None)
     }
 
-    /// One that asks a STUN server before it offers.
+    /// A member that asks a STUN server before it offers.
     fn connected_by(script: Vec<ScriptStep>, stun: Option<StunServer>) -> Self {
         let now = Instant::now() + Duration::from_secs(1);
         let options = MemberOptions {
@@ -135,7 +135,7 @@ impl World {
         world
     }
 
-    /// The room says something to the member.
+    /// The room passes an output to the member.
     fn says(&mut self, output: RoomOutput) {
         self.room.0.lock().unwrap().to_member.push_back(output);
         let message = Message::Text(String::new());
@@ -197,7 +197,7 @@ impl World {
         }
     }
 
-    /// The server ends DTLS; the moment at which it did.
+    /// The server closes DTLS; returns the time.
     fn closes_media(&mut self) -> Instant {
         self.server.close();
         self.run(Duration::from_millis(5));
@@ -223,7 +223,7 @@ fn what_is_mute_is_said_to_the_room_when_it_begins_and_when_it_ends() {
     assert_eq!(said(&world), [(MediaKind::Video, true)]);
     world.run(Duration::from_secs(5));
     assert_eq!(said(&world), [(MediaKind::Video, true), (MediaKind::Video, false)]);
-    // Mute from before it was connected, it says so when it is.
+    // A member that is mute before it is connected signals that once it is.
     let world = World::connected_with(vec![mute(Duration::ZERO, Action::Mute(MediaKind::Video))]);
     assert_eq!(said(&world).last(), Some(&(MediaKind::Video, true)));
 }
@@ -243,7 +243,7 @@ fn who_is_thrown_out_is_told_so_although_media_ends_first() {
         let mut world = World::connected();
         world.closes_media();
         assert!(world.ended.is_none());
-        assert_eq!(world.waits_for, "signalling's word on why the media is gone");
+        assert_eq!(world.waits_for, "signalling's reason for the lost media");
         world.run(Duration::from_millis(300));
         world.says(RoomOutput::Failed(Failure::new(word.clone(), "the room says so")));
         world.run(Duration::from_millis(2));

@@ -1,4 +1,4 @@
-//! What viewers and members of conferences have in common: allowed addresses, STUN and TURN servers, timeouts.
+//! The settings shared by viewers and conference participants: allowed addresses, STUN and TURN servers, timeouts.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -9,29 +9,29 @@ use throng_scenario::StunServer;
 
 use crate::signalling::RelayServer;
 
-/// Whether an address that the server names may be sent to.
+/// Whether an address that the server names is an allowed target.
 pub type MayReach = Arc<dyn Fn(IpAddr) -> bool + Send + Sync>;
 
 /// How a WebRTC participant connects.
 #[derive(Clone)]
 pub struct ParticipantOptions {
-    /// The consent guard's judgement of candidates, STUN and TURN servers.
+    /// The consent guard's check of candidates, STUN and TURN servers.
     pub may_reach: MayReach,
-    /// One reading of both clocks, the same for all participants of a run.
+    /// One reading of both clocks, shared by all participants of a run.
     pub clock: WallClock,
-    /// An address of the server, when known beforehand; it chooses the interface of the media socket.
+    /// An address of the server, when known beforehand; it selects the interface of the media socket.
     pub toward: Option<SocketAddr>,
-    /// Seed of what is random in a participant (report intervals, SSRC).
+    /// Seed of the random values of a participant (report intervals, SSRC).
     pub seed: u64,
     /// How long each step may take.
     pub timeouts: StepTimeouts,
-    /// Coded frames that arrive are reported too.
+    /// Received coded frames are reported too.
     pub is_tapped: bool,
-    /// Media goes through a relay or not at all: no other candidate is gathered (RFC 8829 section 3.5.3).
+    /// Only relayed candidates are gathered (RFC 8829 section 3.5.3).
     pub relay_only: bool,
     /// The STUN server that each connection asks for a server-reflexive candidate.
     pub stun: Option<StunServer>,
-    /// The TURN server of the scenario. It replaces those that signalling announces.
+    /// The TURN server of the scenario. It takes precedence over those that signalling announces.
     pub turn: Option<RelayServer>,
 }
 
@@ -48,9 +48,9 @@ pub struct StepTimeouts {
     pub first_media: Duration,
     /// Between media packets.
     pub silence: Duration,
-    /// How long lost consent (RFC 7675) may take to come back.
+    /// For lost consent (RFC 7675) to return.
     pub consent: Duration,
-    /// For the end of signalling.
+    /// For signing off.
     pub goodbye: Duration,
 }
 

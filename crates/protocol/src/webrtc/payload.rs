@@ -1,4 +1,4 @@
-//! What was agreed about each payload type: which section it belongs to, what it carries, which feedback it gets.
+//! The negotiated payload types: section, content and feedback of each.
 
 use throng_observation::{Codec, MediaKind};
 
@@ -12,14 +12,14 @@ pub(super) struct Assignment {
     /// Index of the media section.
     pub(super) section: u16,
     pub(super) kind: MediaKind,
-    /// Of a retransmission format: the codec of what it repeats.
+    /// For a retransmission format: the codec of the repeated packets.
     pub(super) codec: Codec,
     pub(super) clock_rate_hz: u32,
     pub(super) feedback: Feedback,
     pub(super) is_retransmission: bool,
 }
 
-/// All that was agreed about payload types and SSRCs, as the receiver needs it.
+/// All negotiated payload types and SSRCs, as the receiver needs them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Assignments {
     list: Vec<Assignment>,
@@ -28,7 +28,7 @@ pub(super) struct Assignments {
     /// `a=mid` by section.
     mids: Vec<String>,
     pub(super) expects_video: bool,
-    /// Of each section in which the peer sends, and we receive, the place in the list of what it prefers there.
+    /// For each section in which the peer sends and this side receives: the index of the peer's preferred format.
     sent: Vec<usize>,
     pub(super) reduced_size_rtcp: bool,
 }
@@ -36,8 +36,8 @@ pub(super) struct Assignments {
 impl Assignments {
     pub(super) fn of(negotiated: &Negotiated) -> Self {
         let mut all = Self::default();
-        // A section that is to be sent in and for which there is no track: some servers say `sendonly` of it all the same, and
-        // name no track there though they do elsewhere.
+        // A section without a track: some servers mark it `sendonly` all the same, and name no track there
+        // although they do in other sections.
         let any_named = negotiated.remote.sections.iter().any(|remote| remote.names_track);
         for (index, section) in negotiated.answer.sections.iter().enumerate() {
             let index = index as u16; // at most 256 sections are kept
@@ -65,7 +65,7 @@ impl Assignments {
                     is_retransmission,
                 });
             }
-            // Of an offer of ours nothing is kept: it asks for all that it names.
+            // Formats of a local offer are not kept: it lists all supported ones.
             let ours = negotiated.local.sections.get(usize::from(index));
             if sends && ours.is_none_or(|ours| ours.direction.receives()) {
                 let formats = all.list.iter().enumerate().skip(begin);
@@ -91,7 +91,7 @@ impl Assignments {
         self.mids.get(usize::from(section)).map(String::as_str)
     }
 
-    /// What `payload_type` means, in `section` when that is known.
+    /// The meaning of `payload_type`, in `section` when that is known.
     pub(super) fn find(&self, payload_type: u8, section: Option<u16>) -> Option<&Assignment> {
         let mut of_type = self.list.iter().filter(|assignment| assignment.payload_type == payload_type);
         match section {
@@ -100,7 +100,7 @@ impl Assignments {
         }
     }
 
-    /// The sections in which something is to come, each with the format that the peer prefers there.
+    /// The sections in which media is expected, each with the peer's preferred format.
     pub(super) fn sent(&self) -> impl Iterator<Item = &Assignment> {
         self.sent.iter().filter_map(|at| self.list.get(*at))
     }

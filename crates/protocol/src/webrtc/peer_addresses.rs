@@ -1,23 +1,23 @@
-//! The addresses that a connection accepts packets from: candidates that the peer named, and those from which it sent a check
-//! that we answered (peer-reflexive, RFC 8445 section 7.3.1.3). Browsers drop packets from other addresses, so a server that
-//! answers or sends from one plays to no browser. The peer's candidates that may not be sent to are remembered too: both
-//! explain why a connection is not established.
+//! The addresses that a connection accepts packets from: candidates that the peer named, and those from which it
+//! sent a check that was answered (peer-reflexive, RFC 8445 section 7.3.1.3). Browsers drop packets from other
+//! addresses, so a server that responds or sends from one does not work with browsers. The peer's candidates that
+//! are not allowed targets are kept too: both explain why a connection is not established.
 
 use std::net::SocketAddr;
 
-/// Addresses of a peer that are remembered; the oldest goes first.
+/// How many addresses of a peer are kept; the oldest is dropped first.
 const KNOWN_MAX: usize = 64;
 
-/// The peer's addresses, and what came from elsewhere.
+/// The peer's addresses, and statistics of packets from others.
 #[derive(Debug, Default)]
 pub(super) struct PeerAddresses {
     known: Vec<SocketAddr>,
-    /// The address that was asked and the one that answered, the first time that they differed.
+    /// The address that was checked and the one that responded, the first time that they differed.
     answered_elsewhere: Option<(SocketAddr, SocketAddr)>,
-    /// The first other address that DTLS or media came from, and how many datagrams came from any.
+    /// The first unknown address that sent DTLS or media, and the number of datagrams from unknown addresses.
     stranger: Option<SocketAddr>,
     strange: u64,
-    /// Candidates that may not be sent to: the first, and how many.
+    /// Candidates that are not allowed targets: the first, and their number.
     refused: Option<SocketAddr>,
     refusals: usize,
 }
@@ -33,13 +33,13 @@ impl PeerAddresses {
         }
     }
 
-    /// A candidate of the peer that may not be sent to.
+    /// A candidate of the peer that is not an allowed target.
     pub(super) fn refuse(&mut self, address: SocketAddr) {
         self.refused.get_or_insert(address);
         self.refusals += 1;
     }
 
-    /// An answer came from `from`, and `asked` was asked.
+    /// A check of `asked` was answered from `from`.
     pub(super) fn answered_elsewhere(&mut self, asked: SocketAddr, from: SocketAddr) {
         self.answered_elsewhere.get_or_insert((asked, from));
     }
@@ -49,17 +49,18 @@ impl PeerAddresses {
         self.known.contains(&source)
     }
 
-    /// DTLS or media came from elsewhere; whether for the first time.
+    /// DTLS or media arrived from an unknown address; returns whether it is the first time.
     pub(super) fn unknown_source(&mut self, source: SocketAddr) -> bool {
         self.stranger.get_or_insert(source);
         self.strange += 1;
         self.strange == 1
     }
 
-    /// What speaks against the connection: what came from elsewhere, and where nothing may be sent.
+    /// Possible reasons why the connection fails: packets from unknown addresses, and candidates that are not
+    /// allowed targets.
     pub(super) fn explanation(&self) -> Option<String> {
         let answered = self.answered_elsewhere.map(|(asked, from)| match asked.ip() == from.ip() {
-            _ if asked == from => format!("{asked} answered to another address of ours than asked"),
+            _ if asked == from => format!("{asked} answered to another local address than asked"),
             true => format!("{asked} answered from another port, {}", from.port()),
             false => format!("{asked} answered from another address, {from}"),
         });

@@ -1,5 +1,5 @@
-//! The receive path of a connection: decrypts a packet, finds its track, feeds the track's meter. Nothing here allocates, logs
-//! or locks for a packet of a stream that is known.
+//! The receive path of a connection: decrypts a packet, finds its track, updates the track's meter. For a packet
+//! of a known stream nothing here allocates, logs or locks.
 
 use std::time::{Duration, Instant};
 
@@ -24,7 +24,7 @@ mod tracks;
 use self::anomalies::{AnomalyKind, AnomalyLog};
 use self::expected::ExpectedMedia;
 
-/// More sources than this are not followed: a hundred streams with their retransmissions stay below it.
+/// How many SSRCs are tracked: a hundred streams with their retransmissions stay below it.
 const SOURCES_MAX: usize = 512;
 
 /// Receives the media of one peer connection.
@@ -57,22 +57,22 @@ struct Source {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Role {
-    /// The packets of `tracks[i]`.
+    /// Media packets of `tracks[i]`.
     Media(usize),
-    /// Repeats packets of `tracks[i]`.
+    /// Retransmissions of `tracks[i]`.
     Retransmission(usize),
-    /// Nothing that was agreed on.
+    /// Packets that were not negotiated.
     Ignored,
 }
 
-/// Whether a track has a sender. A server may move a track from sender to sender.
+/// Whether a track has a sender. A server may assign a track to different senders in turn.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum SenderState {
     /// It has one.
     Active,
     /// It will have one; the next packet is the first of that sender.
     Awaited,
-    /// It has none; packets that still come were under way before.
+    /// It has none; packets that still arrive were in flight before.
     Absent,
 }
 
@@ -89,25 +89,25 @@ pub(super) struct Track {
     first_frame_told: bool,
     config: TrackConfig,
     sender_state: SenderState,
-    /// Puts its frames together, if the participant is tapped.
+    /// Assembles its frames, if the participant is tapped.
     assembler: Option<Box<FrameAssembler>>,
 }
 
 impl Track {
-    /// Whether it is measured and reported on: no key frame is requested of a track without a sender.
+    /// Whether it is measured and reported on: key frames are not requested for a track without a sender.
     pub(super) fn has_sender(&self) -> bool {
         self.sender_state == SenderState::Active
     }
 
-    /// Whether anything ever came of it.
+    /// Whether any packet of it arrived.
     pub(super) fn has_begun(&self) -> bool {
         self.ssrc != 0
     }
 }
 
 impl Receiver {
-    /// A receiver with the keys of a session. Track ids count from `first_track`; intervals end on whole seconds after
-    /// `joined_at`.
+    /// A receiver with the keys of a session. Track ids count from `first_track`; intervals end on whole seconds
+    /// after `joined_at`.
     ///
     /// # Errors
     /// When the cryptographic library refuses the keys.
@@ -139,32 +139,33 @@ impl Receiver {
         Ok(receiver)
     }
 
-    /// A later offer and answer changed what was agreed; streams that go on keep their state.
+    /// A later offer and answer changed the negotiated parameters; continuing streams keep their state.
     pub fn renegotiated(&mut self, negotiated: &Negotiated, now: Instant) {
         self.assignments = Assignments::of(negotiated);
         self.extension_ids = negotiated.answer.extension_ids();
         let transport_cc = self.assignments.any(|feedback| feedback.transport_cc);
         let remb = self.assignments.any(|feedback| feedback.remb);
         self.reporter.agreed(transport_cc, remb, self.assignments.reduced_size_rtcp);
-        // Payload types may mean something else from here on.
+        // Payload types may have another meaning from now on.
         self.sources.iter_mut().for_each(|source| source.payload_type = u8::MAX);
         self.review(now);
     }
 
-    /// Reads a little of what the next packet will need: see [`crate::participant::Participant::prefetch`].
+    /// Prefetches memory for the next packet: see [`crate::participant::Participant::prefetch`].
     #[must_use]
     pub(super) fn prefetch(&self) -> u64 {
         let sources = self.sources.first().map_or(0, |source| u64::from(source.ssrc));
-        // Audio and video; the tracks of a conference do not all get something at once.
+        // Two tracks for audio and video; the tracks of a conference do not all receive at the same time.
         let tracks = self.tracks.iter().take(2).fold(0, |sum, track| sum ^ track.meter.prefetch());
         sources ^ tracks ^ u64::from(self.anomalies.told()) ^ u64::from(self.first_frame_seen)
     }
 
-    /// Takes in a datagram that is RTP by its first bytes; it is decrypted in place. `true` when it was authentic.
+    /// Handles a datagram that is RTP by its first bytes, and decrypts it in place. Returns whether it was
+    /// authentic.
     pub fn rtp(&mut self, arrived_at: Instant, ip_udp_bytes: u32, datagram: &mut [u8]) -> bool {
         let wire_bytes = ip_udp_bytes + datagram.len() as u32;
         let Ok(header) = RtpHeader::parse(datagram) else {
-            self.anomaly(AnomalyKind::BadRtp, "rtp", "a datagram that is RTP by its first byte is not");
+            self.anomaly(AnomalyKind::BadRtp, "rtp", "a datagram starts like RTP but is malformed");
             return false;
         };
         let known = self.sources.iter().position(|source| source.ssrc == header.ssrc);
@@ -186,7 +187,7 @@ impl Receiver {
             let role = self.bind(&header, &extensions, arrived_at);
             let source = &mut self.sources[at];
             source.role = role;
-            // A repeat whose original is not there yet is asked about again.
+            // A retransmission of a stream that is still unknown is looked up again at its next packet.
             source.payload_type = if role == Role::Ignored { u8::MAX } else { header.payload_type };
         }
         self.deliver(self.sources[at].role, &header, &extensions, plain, arrived_at, wire_bytes);
@@ -208,7 +209,7 @@ impl Receiver {
             Role::Ignored => return,
         };
         let Some(track) = self.tracks.get_mut(at_track) else { return };
-        // Media that was never negotiated plays nowhere: alone, it counts as none.
+        // Media that was not negotiated cannot be played, so it does not count here.
         self.last_media_at = Some(arrived_at);
         let Ok(payload) = header.payload(plain) else {
             track.meter.discarded();
@@ -223,7 +224,7 @@ impl Receiver {
             }
         }
         let (sequence, payload) = if retransmitted {
-            // Padding on the retransmission stream probes the path and repeats nothing.
+            // Padding on the retransmission stream probes the path and repeats no packet.
             let Some(original) = original_packet(payload) else { return track.meter.overhead(wire_bytes) };
             original
         } else {
@@ -234,7 +235,7 @@ impl Receiver {
             basis: CaptureBasis::AbsCaptureTime,
         });
         let described = extensions.dependency_descriptor;
-        // A payload that breaks its format still counts as a packet of its frame.
+        // A malformed payload still counts as a packet of its frame.
         let (facts, malformed) = match track.payloads.read_described(payload, described) {
             Ok(facts) => (facts, None),
             Err(error) => (PayloadFacts::default(), Some(error)),
@@ -303,7 +304,7 @@ impl Receiver {
         self.anomaly(AnomalyKind::Undecryptable, "srtp", "a packet was not authentic");
     }
 
-    /// Takes in a datagram that is RTCP by its first bytes. `true` when it was authentic.
+    /// Handles a datagram that is RTCP by its first bytes. Returns whether it was authentic.
     pub fn rtcp(&mut self, arrived_at: Instant, datagram: &mut [u8]) -> bool {
         let Ok(len) = self.opener.open_rtcp(datagram) else {
             self.anomaly(AnomalyKind::Undecryptable, "srtcp", "a packet was not authentic");
@@ -335,7 +336,7 @@ impl Receiver {
         true
     }
 
-    /// Does what is due: gives up on late packets, and ends the interval when its second is over.
+    /// Performs due actions: gives up late packets, and ends the interval when its second is over.
     pub fn timeout(&mut self, now: Instant) {
         if now >= self.next_interval_at {
             self.next_interval_at = next_second(self.next_interval_at, now);
@@ -348,7 +349,7 @@ impl Receiver {
         self.reporter.due(now, &mut self.tracks)
     }
 
-    /// The RTCP datagram that says goodbye.
+    /// The RTCP BYE datagram.
     pub fn goodbye(&mut self) -> Option<Vec<u8>> {
         self.reporter.goodbye()
     }
@@ -373,33 +374,33 @@ impl Receiver {
         tracks.chain(self.reporter.next_at()).fold(self.next_interval_at, Instant::min)
     }
 
-    /// When the last authentic packet of a track came.
+    /// When the last authentic packet of a track arrived.
     #[must_use]
     pub fn last_media_at(&self) -> Option<Instant> {
         self.last_media_at
     }
 
-    /// What was odd last, for the sentence that says why nothing played.
+    /// The last protocol anomaly, for the failure that explains why no media played.
     pub(super) fn last_anomaly(&self) -> Option<&str> {
         self.anomalies.last()
     }
 
-    /// Whether [`Self::take_observed`] has something.
+    /// Whether [`Self::take_observed`] has observations.
     #[must_use]
     pub fn has_observed(&self) -> bool {
         !self.observed.is_empty()
     }
 
-    /// What was seen since the last call, in order.
+    /// The observations since the last call, in order.
     pub fn take_observed(&mut self) -> std::vec::Drain<'_, Observation> {
         self.observed.drain(..)
     }
 }
 
-/// How a [`Receiver`] is set up.
+/// The configuration of a [`Receiver`].
 #[derive(Clone, Copy, Debug)]
 pub struct ReceiverOptions {
-    /// Reads wall time from moments.
+    /// Converts moments to wall time.
     pub clock: WallClock,
     /// When the participant joined: intervals end on whole seconds after it.
     pub joined_at: Instant,
@@ -407,13 +408,14 @@ pub struct ReceiverOptions {
     pub first_track: u16,
     /// Seed of the report intervals, the SSRC and the canonical name.
     pub seed: u64,
-    /// Whole coded frames are told too.
+    /// Whole coded frames are reported too.
     pub is_tapped: bool,
-    /// Signalling says in which sections somebody sends; otherwise something is due in each that was agreed on.
+    /// Whether signalling reports the sections in which a participant sends; otherwise media is expected in each
+    /// negotiated section.
     pub is_told: bool,
 }
 
-/// A frame as it is told.
+/// The observation of a frame.
 fn whole(track: TrackId, codec: Codec, clock: &WallClock, frame: AssembledFrame) -> Observation {
     Observation::Frame(Box::new(CodedFrame {
         track,

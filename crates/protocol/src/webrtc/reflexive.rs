@@ -1,7 +1,8 @@
-//! Gathers a server-reflexive candidate (RFC 8445 section 5.1.1.2) from a STUN server (RFC 8489) over the media socket.
+//! Gathers a server-reflexive candidate (RFC 8445 section 5.1.1.2) from a STUN server (RFC 8489) on the media
+//! socket.
 //!
-//! Not every signalling takes candidates after a description, so offer and answer wait for the STUN server: until it answers,
-//! or for [`WAIT`]. If it does not answer, the host candidates are used alone.
+//! Not every signalling protocol supports trickle, so offer and answer wait for the STUN server: until it
+//! responds, or for [`WAIT`]. Without a response only the host candidates are used.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
@@ -11,21 +12,21 @@ use aws_lc_rs::rand;
 use super::checks::{is_answer, mapped_address};
 use crate::participant::Transmit;
 
-/// How long a description waits: a STUN server that does not answer must not delay a join much.
+/// How long a description waits: a STUN server that does not respond must not delay a join much.
 const WAIT: Duration = Duration::from_millis(500);
-/// The time from the first request to the second, as in libwebrtc (`STUN_INITIAL_RTO`). The 500 ms of RFC 8489 section
-/// 6.2.1 would leave none within [`WAIT`] where the first is lost.
+/// The time from the first request to the second, as in libwebrtc (`STUN_INITIAL_RTO`). With the 500 ms of RFC
+/// 8489 section 6.2.1 there would be no second request within [`WAIT`].
 const FIRST_REPEAT: Duration = Duration::from_millis(250);
 
-/// Why a participant that gathers waits.
+/// The reason for the deadline of a participant that gathers.
 pub(super) const WAITS_FOR: &str = "STUN server's answer";
 
-/// What the media socket can be reached at.
+/// The addresses of the media socket.
 #[derive(Debug, Default)]
 pub(super) struct Gathered {
-    /// Its addresses, the likeliest first.
+    /// Its addresses, the most likely first.
     pub(super) locals: Vec<SocketAddr>,
-    /// An address at which it is seen, and which of its own that is.
+    /// A server-reflexive address, and its base among the local addresses.
     pub(super) reflexive: Option<(SocketAddr, SocketAddr)>,
 }
 
@@ -33,7 +34,7 @@ pub(super) struct Gathered {
 #[derive(Debug)]
 pub(super) struct Gathering {
     gathered: Gathered,
-    /// `None` where nobody is asked, or the answer is there.
+    /// `None` if there is no STUN server, or it has responded.
     asking: Option<Asking>,
 }
 
@@ -49,13 +50,13 @@ struct Asking {
 }
 
 impl Gathering {
-    /// Of a socket on `locals`, which asks `server` if there is one that it can lead to.
+    /// Gathers for a socket on `locals` from `server`, if the socket can reach it.
     pub(super) fn new(now: Instant, server: Option<SocketAddr>, locals: Vec<SocketAddr>) -> Self {
         let asking = server.filter(|server| lead_to(&locals, *server)).and_then(|to| Asking::new(now, to));
         Self { gathered: Gathered { locals, reflexive: None }, asking }
     }
 
-    /// The request, when it is to go out. The route chooses from which address.
+    /// The request, if it is due. Routing chooses the source address.
     pub(super) fn poll_request(&mut self, now: Instant) -> Option<Transmit> {
         let asking = self.asking.as_mut().filter(|asking| asking.repeat_at <= now && now < asking.until)?;
         asking.repeat_at = now + asking.repeat_after;
@@ -63,10 +64,10 @@ impl Gathering {
         Some(Transmit { to: asking.server, from: None, bytes: asking.request.to_vec() })
     }
 
-    /// A datagram came from `source`, to the address `local` where the socket has several. What is no answer of the STUN
-    /// server to our request is ignored.
+    /// A datagram arrived from `source`, at the address `local` where the socket has several. It is ignored unless
+    /// it is the STUN server's response to the request.
     pub(super) fn datagram(&mut self, source: SocketAddr, local: Option<IpAddr>, bytes: &[u8]) {
-        // Cookie and transaction.
+        // Magic cookie and transaction id.
         let is_ours =
             |asking: &mut Asking| asking.server == source && asking.request.get(4..) == bytes.get(4..20);
         if self.asking.take_if(is_ours).is_none() {
@@ -78,17 +79,17 @@ impl Gathering {
         self.gathered.reflexive = mapped.zip(base);
     }
 
-    /// When it next needs to be looked at; `None` when nothing is waited for.
+    /// The next deadline; `None` when gathering is complete.
     pub(super) fn next_timeout(&self) -> Option<Instant> {
         self.asking.as_ref().map(|asking| asking.repeat_at.min(asking.until))
     }
 
-    /// Whether nothing is waited for any longer.
+    /// Whether gathering is complete or timed out.
     pub(super) fn is_over(&self, now: Instant) -> bool {
         self.asking.as_ref().is_none_or(|asking| now >= asking.until)
     }
 
-    /// What there is.
+    /// The candidates gathered.
     pub(super) fn into_gathered(self) -> Gathered {
         self.gathered
     }
@@ -103,7 +104,8 @@ impl Asking {
     }
 }
 
-/// Whether one of `locals` can lead to `server`: it is of its family, and loopback leads to this host alone.
+/// Whether one of `locals` can reach `server`: it has the same address family, and loopback reaches only this
+/// host.
 fn lead_to(locals: &[SocketAddr], server: SocketAddr) -> bool {
     let leads = |local: &SocketAddr| {
         local.is_ipv4() == server.is_ipv4() && (server.ip().is_loopback() || !local.ip().is_loopback())
@@ -115,9 +117,9 @@ fn lead_to(locals: &[SocketAddr], server: SocketAddr) -> bool {
 pub(super) mod tests {
     use super::*;
 
-    /// A STUN server of the tests.
+    /// The STUN server of the tests.
     pub(in crate::webrtc) const STUN: &str = "10.0.0.3:3478";
-    /// Where a NAT of the tests shows us.
+    /// The server-reflexive address in the tests.
     pub(in crate::webrtc) const OUTSIDE: &str = "10.99.0.1:40000";
 
     fn address(text: &str) -> SocketAddr {
@@ -158,7 +160,7 @@ pub(super) mod tests {
         }
         gathering.datagram(address(STUN), Some([10, 1, 0, 2].into()), &right);
         assert!(gathering.is_over(start) && gathering.next_timeout().is_none());
-        // A second answer is to nothing that is asked.
+        // A second response is ignored.
         gathering.datagram(address(STUN), None, &answer(&request, "10.99.0.9:1"));
         let found = gathering.into_gathered();
         assert_eq!(found.reflexive, Some((address(OUTSIDE), address("10.1.0.2:6000"))));

@@ -1,5 +1,5 @@
-//! What an SDP (RFC 8866, JSEP) says about the media that will come: tolerant of what it does not know, bounded in what
-//! it keeps. str0m negotiates; this reads what was agreed.
+//! Parses an SDP (RFC 8866, JSEP) for the media that it announces: ignores unknown lines, bounds what it keeps.
+//! str0m negotiates; this module reads the result.
 
 use std::collections::HashSet;
 
@@ -12,7 +12,7 @@ const SECTIONS_MAX: usize = 256;
 const FORMATS_MAX: usize = 128;
 const SOURCES_MAX: usize = 64;
 
-/// What a session's description says.
+/// The parsed description of a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Description {
     /// The media sections, in order.
@@ -40,7 +40,8 @@ pub struct MediaSection {
     pub ssrcs: Vec<u32>,
     /// Pairs of (media, retransmission) SSRCs from `a=ssrc-group:FID`.
     pub retransmissions: Vec<(u32, u32)>,
-    /// Whether the writer names what it sends, by `a=msid` or `a=ssrc`. JSEP has each track named (RFC 8829 section 5.3.1).
+    /// Whether the writer names its streams by `a=msid` or `a=ssrc`. JSEP requires it for each track (RFC 8829
+    /// section 5.3.1).
     pub names_track: bool,
     /// RTCP packets need no report in front (`a=rtcp-rsize`, RFC 5506).
     pub reduced_size_rtcp: bool,
@@ -79,13 +80,13 @@ impl Direction {
 pub struct Format {
     /// RTP payload type, 0–127.
     pub payload_type: u8,
-    /// What it carries; [`Codec::Other`] with an encoding name that is not known.
+    /// The codec; [`Codec::Other`] for an unknown encoding name.
     pub codec: Codec,
-    /// Encoding name as written; empty where a static payload type has none.
+    /// Encoding name as written; empty for a static payload type without an rtpmap.
     pub name: String,
     /// RTP clock rate, Hz.
     pub clock_rate_hz: u32,
-    /// For `rtx`: the payload type that it repeats (`apt`).
+    /// For `rtx`: the payload type that it retransmits (`apt`).
     pub repeats: Option<u8>,
     /// `a=rtcp-fb` values.
     pub feedback: Feedback,
@@ -99,7 +100,7 @@ impl Format {
     }
 }
 
-/// Which RTCP feedback a payload type was agreed with.
+/// The RTCP feedback that was negotiated for a payload type.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Feedback {
     /// Generic NACK (RFC 4585).
@@ -115,7 +116,7 @@ pub struct Feedback {
 }
 
 impl Description {
-    /// Reads an SDP. Lines that are not understood are passed over.
+    /// Parses an SDP. Unknown lines are skipped.
     #[must_use]
     pub fn parse(text: &str) -> Self {
         let mut description = Self::default();
@@ -139,7 +140,7 @@ impl Description {
         description
     }
 
-    /// The candidates of an SDP, and nothing else of it.
+    /// The candidates of an SDP; everything else is skipped.
     #[must_use]
     pub fn candidates_of(text: &str) -> Vec<String> {
         let mut candidates = Vec::new();
@@ -150,7 +151,7 @@ impl Description {
         candidates
     }
 
-    /// The extension ids of all sections together; a bundle may not use an id for two things (RFC 9143 10.1).
+    /// The extension ids of all sections; within a bundle an id has one meaning (RFC 9143 10.1).
     #[must_use]
     pub fn extension_ids(&self) -> ExtensionIds {
         ExtensionIds::from_pairs(
@@ -158,7 +159,7 @@ impl Description {
         )
     }
 
-    /// Whether the transport-wide sequence number was agreed in any section.
+    /// Whether the transport-wide sequence number was negotiated in any section.
     #[must_use]
     pub fn has_transport_sequence(&self) -> bool {
         self.extension_ids().id(Extension::TransportSequence).is_some()
@@ -288,7 +289,7 @@ impl MediaSection {
 }
 
 impl Format {
-    /// A payload type before its rtpmap; those of RFC 3551 that need none are known.
+    /// A payload type before its rtpmap; the static ones of RFC 3551 need none.
     fn of_static_type(payload_type: u8) -> Self {
         let (codec, clock_rate_hz) = match payload_type {
             0 => (Codec::Pcmu, 8_000),
@@ -322,8 +323,9 @@ fn direction(attribute: &str) -> Option<Direction> {
     })
 }
 
-/// What str0m is to know of `text`. Not its candidates, and not the end of them: what may be reached is judged before it is
-/// used. Not its sources: the media path is ours, and what str0m lays out for each would be memory that nothing uses.
+/// The part of `text` that str0m gets. Without candidates and end-of-candidates: they are checked against the
+/// allowed targets first. Without sources: the media path is separate, and str0m would allocate unused memory for
+/// each.
 #[must_use]
 pub fn to_negotiate(text: &str) -> String {
     let is_ours = |line: &str| {
@@ -342,9 +344,10 @@ pub fn to_negotiate(text: &str) -> String {
 
 const GROUP: &str = "a=group:BUNDLE ";
 
-/// The line of the bundle group, with those that share its transport unnamed; `None` where all are named. Janus 1.1.2 cuts the
-/// line after 511 bytes, within a name and without an end: a lesson of a hundred has more sections than fit. The ICE user
-/// fragment of a section says which transport it uses (RFC 8839 5.4); one without has none of its own.
+/// The line of the bundle group, completed by the sections that share its transport but are not listed; `None` if
+/// all are listed. Janus 1.1.2 cuts the line after 511 bytes, within a mid: a lesson of a hundred has more
+/// sections than fit. The ICE user fragment of a section identifies its transport (RFC 8839 5.4); a section
+/// without one has no transport of its own.
 fn whole_group(text: &str) -> Option<String> {
     let lines = || text.lines().map(str::trim_end);
     let named: HashSet<&str> =
@@ -352,7 +355,7 @@ fn whole_group(text: &str) -> Option<String> {
     let mut sections: Vec<Transported<'_>> = Vec::new();
     for line in lines() {
         if let Some(media) = line.strip_prefix("m=") {
-            // A rejected section has no transport, whatever else stands in it.
+            // A rejected section has no transport, whatever its attributes are.
             let is_rejected = media.split(' ').nth(1) == Some("0");
             sections.push(Transported { mid: "", ufrag: None, is_rejected });
         }
@@ -376,7 +379,7 @@ fn whole_group(text: &str) -> Option<String> {
     is_cut.then(|| format!("{GROUP}{}", sharing.join(" ")))
 }
 
-/// What a media section says of its transport.
+/// The attributes of a media section that identify its transport.
 struct Transported<'a> {
     mid: &'a str,
     ufrag: Option<&'a str>,
@@ -424,7 +427,7 @@ mod tests {
                 assert_eq!(told.lines().nth(1), Some(whole.as_str()), "{sections}, cut after {bytes} bytes");
             }
         }
-        // What has a transport of its own, and what is named already, stays as it is.
+        // Sections with a transport of their own, and a complete group, are unchanged.
         let own = described("a=group:BUNDLE 0 1\r\n", 9, &|mid| format!("a=ice-ufrag:{}\r\n", mid.max(1)));
         assert_eq!(to_negotiate(&own), own);
         let all = described(&format!("{}\r\n", whole(198)), 198, &once);

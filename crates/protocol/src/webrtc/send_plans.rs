@@ -1,4 +1,4 @@
-//! From what both sides agreed on to what is sent, where and as what.
+//! Derives from the negotiated parameters where and in which format each stream is sent.
 
 use throng_observation::Codec;
 
@@ -6,8 +6,8 @@ use super::sdp::{Direction, MediaSection};
 use super::sender::SendPlan;
 use super::session::{MediaToSend, Negotiated};
 
-/// What to send of one media section: a plan for each of its layers, in the order of `rids`; empty where the peer does
-/// not take it.
+/// The streams to send in one media section: a plan for each layer, in the order of `rids`; empty if the peer does
+/// not accept the section.
 pub(super) fn plans(
     negotiated: &Negotiated,
     section: usize,

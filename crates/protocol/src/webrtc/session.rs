@@ -1,7 +1,8 @@
-//! ICE, DTLS and SDP of one peer connection. The only module that knows str0m, whose API changes about monthly.
+//! ICE, DTLS and SDP of one peer connection. The only module that depends on str0m, whose API changes about
+//! monthly.
 //!
-//! str0m also believes to be in charge of the media: what it would send as RTP or RTCP is dropped here, because our own
-//! media path holds the same keys and must be the only one that uses an SRTCP index.
+//! str0m would also handle the media: the RTP and RTCP that it wants to send is dropped here, because throng's
+//! media path has the same keys and must be the only user of an SRTCP index.
 
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -21,23 +22,23 @@ use super::peer_addresses::PeerAddresses;
 use super::sdp::{Description, SDP_BYTES_MAX, to_negotiate};
 use super::srtp::SessionKeys;
 
-/// Between str0m's own reports, which nobody gets. Longer than any run.
+/// The interval of str0m's own statistics, which are not used. Longer than any run.
 const NEVER: Duration = Duration::from_secs(365 * 86_400);
 
-/// How long after the connection came up the addresses that it does not use are given up (RFC 8445 section 8.3): until then
-/// the peer may still choose among them, and from then on each would cost checks for nothing.
+/// How long after connecting the unused local addresses are freed (RFC 8445 section 8.3): until then the peer may
+/// still select them, afterwards each would cost useless checks.
 const FREED_AFTER: Duration = Duration::from_secs(3);
 
-/// Why a session could not be made or go on.
+/// Why a session could not be created or continued.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SessionError {
-    /// The shared cryptography is not there.
+    /// The shared cryptography is not available.
     #[error(transparent)]
     Crypto(#[from] CryptoSetupError),
-    /// The peer's SDP is malformed or cannot be agreed with.
+    /// The peer's SDP is malformed, or negotiation with it failed.
     #[error("SDP: {0}")]
     Sdp(String),
-    /// A candidate cannot be read or used.
+    /// A candidate cannot be parsed or used.
     #[error("candidate: {0}")]
     Candidate(String),
     /// The transport broke: DTLS alert, wrong fingerprint.
@@ -53,11 +54,11 @@ pub enum SessionError {
 pub struct MediaToSend {
     /// Audio or video.
     pub kind: MediaKind,
-    /// Names of its simulcast layers, the most preferred first; empty without simulcast.
+    /// The RIDs of its simulcast layers, the most preferred first; empty without simulcast.
     pub rids: Vec<String>,
 }
 
-/// What a session wants, or tells.
+/// A request or report of a session.
 #[derive(Debug)]
 pub enum SessionOutput {
     /// Send this datagram (STUN or DTLS) from `source`, a local candidate.
@@ -79,14 +80,14 @@ pub enum SessionOutput {
     Timeout(Instant),
 }
 
-/// What both sides agreed on.
+/// The result of negotiation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Negotiated {
-    /// What the answer says: payload types, feedback and extensions that may be used.
+    /// The content of the answer: payload types, feedback and extensions that may be used.
     pub answer: Description,
-    /// What our side says: the SSRCs that we send from.
+    /// The local description: the SSRCs that are sent from.
     pub local: Description,
-    /// What the peer's side says: the SSRCs that it will send from, and its candidates.
+    /// The peer's description: the SSRCs that it will send from, and its candidates.
     pub remote: Description,
 }
 
@@ -95,21 +96,21 @@ pub struct Session {
     rtc: Box<Rtc>,
     keys: KeySlot,
     pending: Option<SdpPendingOffer>,
-    /// What the pending offer says.
+    /// The content of the pending offer.
     offered: Description,
-    /// The keys were handed out.
+    /// Whether the keys were returned.
     keyed: bool,
     checks: Checks,
     peers: PeerAddresses,
-    /// Host candidates of ours that are not given up.
+    /// Local host candidates that are not freed.
     locals: Vec<SocketAddr>,
-    /// The server-reflexive candidate of one of them, and which that is.
+    /// A server-reflexive candidate, and its base.
     reflexive: Option<(Candidate, SocketAddr)>,
-    /// The local candidate that DTLS or media was seen to use last.
+    /// The local candidate that DTLS or media last used.
     in_use: Option<SocketAddr>,
-    /// When those that are not in use are given up.
+    /// When unused local candidates are freed.
     frees_at: Option<Instant>,
-    /// The time as it was told last.
+    /// The time of the last call.
     now: Instant,
 }
 
@@ -122,7 +123,7 @@ impl Session {
         Self::build(configuration()?, now)
     }
 
-    /// A server's end: ICE-lite, waits for an offer.
+    /// A server's side: ICE-lite, waits for an offer.
     ///
     /// # Errors
     /// As [`Self::viewer`].
@@ -167,7 +168,7 @@ impl Session {
         Self::build(configuration, now)
     }
 
-    /// Makes an offer to send `media`, a section each.
+    /// Makes an offer to send `media`, one section each.
     ///
     /// # Errors
     /// [`SessionError::Order`] when there is nothing to offer.
@@ -203,7 +204,7 @@ impl Session {
         Ok(offer.to_sdp_string())
     }
 
-    /// Offers what a server offers in the middle of a session: one more stream of video, or fresh ICE credentials.
+    /// Makes an offer as a server sends it during a session: one more video stream, or fresh ICE credentials.
     #[cfg(test)]
     pub(super) fn create_later_offer(&mut self, later: LaterOffer) -> Result<String, SessionError> {
         let mut change = self.rtc.sdp_api();
@@ -218,14 +219,14 @@ impl Session {
         Ok(offer.to_sdp_string())
     }
 
-    /// Takes the peer's answer to our offer. Its candidates are not used: they are in the result, to be judged and
-    /// then added.
+    /// Applies the peer's answer to the local offer. Its candidates are not used yet: the caller checks those in
+    /// the result and adds them.
     ///
     /// # Errors
     /// [`SessionError::Sdp`] and, without an open offer, [`SessionError::Order`].
     pub fn accept_answer(&mut self, text: &str) -> Result<Negotiated, SessionError> {
         let pending =
-            self.pending.take().ok_or(SessionError::Order("an answer came without an offer of ours"))?;
+            self.pending.take().ok_or(SessionError::Order("an answer arrived without a pending offer"))?;
         self.checks.begin_anew();
         let rtc = &mut self.rtc;
         guarded(text, |text| {
@@ -236,8 +237,8 @@ impl Session {
         Ok(Negotiated { answer: remote.clone(), local: std::mem::take(&mut self.offered), remote })
     }
 
-    /// Takes the peer's offer, first or later, and makes our answer. As with [`Self::accept_answer`] the candidates in
-    /// it are left to the caller.
+    /// Applies the peer's offer, first or later, and makes the local answer. As with [`Self::accept_answer`] the
+    /// candidates in it are left to the caller.
     ///
     /// # Errors
     /// [`SessionError::Sdp`].
@@ -255,7 +256,7 @@ impl Session {
         Ok((answer, negotiated))
     }
 
-    /// Adds a host candidate of ours and returns its `candidate:…` line.
+    /// Adds a local host candidate and returns its `candidate:…` line.
     ///
     /// # Errors
     /// [`SessionError::Candidate`] for an address that cannot be one (0.0.0.0, port 0).
@@ -269,12 +270,12 @@ impl Session {
         Ok(line)
     }
 
-    /// Media comes to `local`, a candidate of ours.
+    /// Media arrives at `local`, a local candidate.
     pub fn media_at(&mut self, local: SocketAddr) {
         self.in_use = Some(local);
     }
 
-    /// Gives up the host candidates that are not in use.
+    /// Frees the host candidates that are not in use.
     fn free_the_others(&mut self) {
         self.frees_at = None;
         let Some(in_use) = self.in_use.filter(|in_use| self.locals.contains(in_use)) else { return };
@@ -291,8 +292,8 @@ impl Session {
         self.checks.keep_to(in_use);
     }
 
-    /// Adds `mapped`, the address at which others see `base`, a host candidate of ours. What is sent from it comes out with
-    /// `base` as its source.
+    /// Adds `mapped`, the server-reflexive address of `base`, a local host candidate. Packets sent from it have
+    /// `base` as their source.
     ///
     /// # Errors
     /// As [`Self::add_local_candidate`].
@@ -309,8 +310,8 @@ impl Session {
         Ok(())
     }
 
-    /// Adds `relayed`, an address that a relay gave us when asked from `local`, and returns its `candidate:…` line.
-    /// What is to be sent from it comes out with `relayed` as its source.
+    /// Adds `relayed`, an address that a relay allocated for `local`, and returns its `candidate:…` line. Packets
+    /// to be sent from it have `relayed` as their source.
     ///
     /// # Errors
     /// As [`Self::add_local_candidate`].
@@ -334,41 +335,41 @@ impl Session {
         self.rtc.add_remote_candidate(candidate.0);
     }
 
-    /// Whether media from `source` is the peer's. What is not is to be dropped, as browsers do.
+    /// Whether media from `source` is the peer's. Other media must be dropped, as in browsers.
     #[must_use]
     pub fn is_from_peer(&self, source: SocketAddr) -> bool {
         self.peers.has(source)
     }
 
-    /// Media came from `source`, which is not the peer's. When it is the first: what is to be told of it.
+    /// Media arrived from `source`, which is not the peer's. Returns an explanation to report the first time.
     pub fn drop_unknown_source(&mut self, source: SocketAddr) -> Option<String> {
         self.peers.unknown_source(source).then(|| self.explain("dropped"))
     }
 
-    /// The way of media that leaves directly.
+    /// The path of media that is not relayed.
     #[must_use]
     pub fn direct_path(&self) -> MediaPath {
         let is_translated = self.in_use.is_some_and(|local| self.checks.is_translated(local));
         if is_translated { MediaPath::Reflexive } else { MediaPath::Host }
     }
 
-    /// A candidate of the peer that this run may not send to.
+    /// A candidate of the peer that is not an allowed target of this run.
     pub fn refuse_candidate(&mut self, address: SocketAddr) {
         self.peers.refuse(address);
     }
 
-    /// `what` went wrong, and what is known of why: answers and media that came from other addresses than the peer's
-    /// candidates, and candidates that may not be sent to.
+    /// `what` went wrong, with possible reasons: responses and media from other addresses than the peer's
+    /// candidates, and candidates that are not allowed targets.
     #[must_use]
     pub fn explain(&self, what: &str) -> String {
         self.peers.explanation().map_or_else(|| what.to_owned(), |why| format!("{what}: {why}"))
     }
 
-    /// Takes in a STUN or DTLS datagram. Others, what cannot be read, answers from another address than the one that was
-    /// asked (RFC 8445 section 7.2.5.2.1) and DTLS from one that is none of the peer's are ignored.
+    /// Handles a STUN or DTLS datagram. Ignored are others, malformed ones, responses from another address than
+    /// was checked (RFC 8445 section 7.2.5.2.1), and DTLS from an address that is not the peer's.
     ///
     /// # Errors
-    /// [`SessionError::Transport`] when DTLS cannot go on.
+    /// [`SessionError::Transport`] when DTLS cannot continue.
     pub fn datagram(
         &mut self,
         now: Instant,
@@ -400,7 +401,7 @@ impl Session {
         self.rtc.handle_input(Input::Receive(now, received)).map_err(transport)
     }
 
-    /// The deadline of [`SessionOutput::Timeout`] has come.
+    /// The deadline of [`SessionOutput::Timeout`] has passed.
     ///
     /// # Errors
     /// [`SessionError::Transport`].
@@ -412,7 +413,7 @@ impl Session {
         self.rtc.handle_input(Input::Timeout(now)).map_err(transport)
     }
 
-    /// The next thing the session wants; [`SessionOutput::Timeout`] when there is nothing now.
+    /// The next output; [`SessionOutput::Timeout`] when there is nothing to do now.
     ///
     /// # Errors
     /// [`SessionError::Transport`].
@@ -423,7 +424,7 @@ impl Session {
                     if let Some(((source, to), bytes)) = self.checks.repeat(self.now) {
                         return Ok(SessionOutput::Transmit { source, to, bytes });
                     }
-                    // DTLS is done when there are keys; what is left to wait for is ICE's.
+                    // DTLS is complete once there are keys; the remaining deadlines are those of ICE.
                     let at = self.checks.due(at, self.keyed);
                     return Ok(SessionOutput::Timeout(self.frees_at.map_or(at, |frees_at| at.min(frees_at))));
                 }
@@ -435,7 +436,7 @@ impl Session {
                             &transmit.contents,
                         );
                         if is_answer(&transmit.contents) {
-                            // Only a check that shows our password is answered: whoever sent it is the peer.
+                            // Only a check with the local ICE password is answered: its sender is the peer.
                             self.peers.add(transmit.destination);
                         }
                         if classify(&transmit.contents) == PacketKind::Dtls {
@@ -456,7 +457,7 @@ impl Session {
                 Output::Event(Event::Connected) if !self.keyed => {
                     let keys = self.keys.take();
                     let keys =
-                        keys.ok_or_else(|| SessionError::Transport("DTLS agreed on no SRTP profile".into()))?;
+                        keys.ok_or_else(|| SessionError::Transport("DTLS chose no SRTP profile".into()))?;
                     self.keyed = true;
                     self.frees_at = (self.locals.len() > 1).then(|| self.now + FREED_AFTER);
                     return Ok(SessionOutput::Connected(keys));
@@ -469,7 +470,7 @@ impl Session {
 
     /// Closes DTLS; poll until there is nothing more to send.
     pub fn close(&mut self) {
-        // A close that DTLS refuses leaves nothing to be done: the peer's consent checks will end it.
+        // If DTLS refuses to close, the peer's consent checks end the session.
         let _ = self.rtc.close();
     }
 }
@@ -482,15 +483,15 @@ pub(super) enum LaterOffer {
     IceRestart,
 }
 
-/// A candidate of the peer that has been read.
+/// A parsed candidate of the peer.
 #[derive(Clone, Debug)]
 pub struct RemoteCandidate(Candidate);
 
 impl RemoteCandidate {
-    /// Reads `candidate:…`, with or without `a=` in front.
+    /// Parses `candidate:…`, with or without `a=` in front.
     ///
     /// # Errors
-    /// [`SessionError::Candidate`] for what is no candidate or names a host instead of an address (mDNS).
+    /// [`SessionError::Candidate`] for a malformed candidate or one with a host name instead of an address (mDNS).
     pub fn parse(text: &str) -> Result<Self, SessionError> {
         let text = text.trim();
         let text = text.strip_prefix("a=").unwrap_or(text);
@@ -500,7 +501,7 @@ impl RemoteCandidate {
             .map_err(|error| SessionError::Candidate(error.to_string()))
     }
 
-    /// Where it points.
+    /// Its address.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.0.addr()
@@ -534,7 +535,7 @@ fn configuration() -> Result<RtcConfig, SessionError> {
         .set_stats_interval(None))
 }
 
-/// Runs an SDP through str0m. A panic in there is a defect that must cost one viewer and not the run.
+/// Runs an SDP through str0m. A panic there is a defect that must cost one participant, not the run.
 fn guarded<T>(text: &str, agree: impl FnOnce(&str) -> Result<T, String>) -> Result<T, SessionError> {
     if text.len() > SDP_BYTES_MAX {
         return Err(SessionError::Sdp(format!(
@@ -548,8 +549,9 @@ fn guarded<T>(text: &str, agree: impl FnOnce(&str) -> Result<T, String>) -> Resu
         .map_err(SessionError::Sdp)
 }
 
-/// Rewrites an offer that leaves the DTLS role to us into one that makes us the client. The answerer is to begin DTLS (RFC 5763
-/// section 5), as every browser does; str0m would wait for the server, which would then have another role than with browsers.
+/// Rewrites an offer that leaves the DTLS role open so that this side is the client. The answerer should start
+/// DTLS (RFC 5763 section 5), as every browser does; str0m would wait for the server, whose role would then differ
+/// from that with browsers.
 fn left_to_us(offer: &str) -> String {
     offer.replace("a=setup:actpass", "a=setup:passive")
 }

@@ -1,8 +1,8 @@
-//! SRTP and SRTCP (RFC 3711, RFC 7714) with key schedules and HMAC pads made once per session, in place, without
-//! allocation: one [`Opener`] for what arrives, one [`Sealer`] for what is sent.
+//! SRTP and SRTCP (RFC 3711, RFC 7714) with key schedules and HMAC pads computed once per session, in place,
+//! without allocation: one [`Opener`] for received packets, one [`Sealer`] for sent ones.
 //!
-//! There is no replay list. A replayed RTP packet is a duplicate sequence number, which the meters of its track count
-//! as such; a replayed RTCP packet says again what was said. A load generator loses nothing to either.
+//! There is no replay list. A replayed RTP packet is a duplicate sequence number, which the meters of its track
+//! count as such; a replayed RTCP packet repeats its content. Neither harms a load generator.
 
 use std::ops::Range;
 
@@ -11,9 +11,9 @@ use aws_lc_rs::cipher::{self, AES_128, AES_256, EncryptingKey, EncryptionContext
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use aws_lc_rs::hmac;
 
-/// The longest that sealing makes an RTP packet grow: the AEAD tag.
+/// The largest growth of an RTP packet by sealing: the AEAD tag.
 pub const RTP_GROWTH_MAX: usize = 16;
-/// The longest that sealing makes an RTCP packet grow: the AEAD tag and the E flag with the SRTCP index.
+/// The largest growth of an RTCP packet by sealing: the AEAD tag and the E flag with the SRTCP index.
 pub const RTCP_GROWTH_MAX: usize = 20;
 
 const GCM_TAG: usize = 16;
@@ -29,12 +29,13 @@ pub enum SrtpError {
     /// The packet is shorter than its own header, tag and trailer.
     #[error("{len} bytes are too short for an SRTP packet that needs {needed}")]
     TooShort {
-        /// Bytes there were.
+        /// The actual length.
         len: usize,
-        /// Bytes that were needed.
+        /// The length needed.
         needed: usize,
     },
-    /// The authentication tag does not match: not from the peer, damaged, or the rollover counter is not ours.
+    /// The authentication tag does not match: not from the peer, damaged, or another rollover counter than
+    /// expected.
     #[error("authentication failed")]
     Authentication,
     /// SRTCP without encryption (E = 0), which WebRTC never sends (RFC 8827 6.5).
@@ -43,9 +44,9 @@ pub enum SrtpError {
     /// The exported keying material is shorter than the profile needs.
     #[error("{len} bytes of keying material, {needed} needed")]
     KeyLength {
-        /// Bytes there were.
+        /// The actual length.
         len: usize,
-        /// Bytes that the profile needs.
+        /// The length that the profile needs.
         needed: usize,
     },
     /// The cryptographic library refused a key or an operation.
@@ -82,7 +83,8 @@ impl Profile {
         }
     }
 
-    /// Bytes of keying material that the DTLS exporter gives for this profile (RFC 5764 4.2): two keys, two salts.
+    /// Bytes of keying material that the DTLS exporter returns for this profile (RFC 5764 4.2): two keys, two
+    /// salts.
     #[must_use]
     pub fn keying_material_len(self) -> usize {
         2 * (self.key_len() + self.salt_len())
@@ -124,13 +126,13 @@ impl SessionKeys {
         Ok(Self { profile, material, we_are_dtls_client })
     }
 
-    /// The profile that was agreed.
+    /// The negotiated profile.
     #[must_use]
     pub fn profile(&self) -> Profile {
         self.profile
     }
 
-    /// What opens the peer's packets.
+    /// The cipher for received packets.
     ///
     /// # Errors
     /// [`SrtpError::Library`] only.
@@ -142,7 +144,7 @@ impl SessionKeys {
         })
     }
 
-    /// What seals our packets.
+    /// The cipher for sent packets.
     ///
     /// # Errors
     /// [`SrtpError::Library`] only.
@@ -164,16 +166,16 @@ impl SessionKeys {
     }
 }
 
-/// Opens what the peer sealed.
+/// Authenticates and decrypts the peer's packets.
 pub struct Opener {
     rtp: Cipher,
     rtcp: Cipher,
 }
 
 impl Opener {
-    /// Authenticates and decrypts an RTP packet in place and returns where in `packet` its plain payload (padding
-    /// included) lies. `header_len` counts the fixed header, CSRCs and the extension; `index` is the extended
-    /// sequence number, from [`IndexEstimator`].
+    /// Authenticates and decrypts an RTP packet in place and returns the range of its plain payload (padding
+    /// included) in `packet`. `header_len` counts the fixed header, CSRCs and the extension; `index` is the
+    /// extended sequence number, from [`IndexEstimator`].
     ///
     /// # Errors
     /// When the packet is too short or its tag is wrong; `packet` is then unspecified and not to be used.
@@ -242,7 +244,7 @@ impl Opener {
     }
 }
 
-/// Seals what we send. There must be one only per session: two would use an SRTCP index twice.
+/// Encrypts outgoing packets. There must be only one per session: two would use an SRTCP index twice.
 pub struct Sealer {
     rtp: Cipher,
     rtcp: Cipher,
@@ -257,9 +259,9 @@ impl Sealer {
         self.rtp.tag_len()
     }
 
-    /// Encrypts the RTP packet in `buffer[..plain_len]` in place, puts its tag behind it, and returns the sealed
-    /// length. The buffer needs [`RTP_GROWTH_MAX`] spare bytes. The caller never seals two different packets with the
-    /// same `ssrc` and `index`.
+    /// Encrypts the RTP packet in `buffer[..plain_len]` in place, appends its tag, and returns the sealed length.
+    /// The buffer needs [`RTP_GROWTH_MAX`] spare bytes. The caller never seals two different packets with the same
+    /// `ssrc` and `index`.
     ///
     /// # Errors
     /// [`SrtpError::TooShort`] when the header is longer than the packet or the buffer has no room for the tag.
@@ -353,7 +355,7 @@ impl IndexEstimator {
         let last = (highest & 0xffff) as i32;
         let distance = i32::from(sequence) - last;
         let rollover = if distance > 0x8000 {
-            // Before the last wrap; the first cycle has nothing before it.
+            // Before the last wrap; there is no cycle before the first.
             rollover.saturating_sub(1)
         } else if distance < -0x8000 {
             rollover + 1
@@ -363,7 +365,7 @@ impl IndexEstimator {
         (rollover << 16) | u64::from(sequence)
     }
 
-    /// Learns that the packet of `index` was authentic.
+    /// The packet with `index` was authentic.
     #[inline]
     pub fn accept(&mut self, index: u64) {
         if self.highest.is_none_or(|highest| index > highest) {
@@ -378,7 +380,7 @@ enum Cipher {
         key: LessSafeKey,
         salt: [u8; 12],
     },
-    /// In a box: HMAC pads are large, and the sessions of most servers have none.
+    /// Boxed: HMAC pads are large, and the sessions of most servers do not use them.
     Cm(Box<CounterMode>),
 }
 
@@ -440,7 +442,7 @@ impl Cipher {
     }
 }
 
-/// RFC 3711 4.3 with a key derivation rate of 0, and RFC 7714 11 for the 96-bit salt, which stands left-aligned.
+/// RFC 3711 4.3 with a key derivation rate of 0, and RFC 7714 11 for the 96-bit salt, which is left-aligned.
 fn derive_key(master_key: &[u8], master_salt: &[u8], label: u8, out: &mut [u8]) -> Result<(), SrtpError> {
     let mut iv = [0; 16];
     iv.iter_mut().zip(master_salt).for_each(|(iv, salt)| *iv = *salt);
@@ -516,7 +518,7 @@ fn gcm_rtcp_nonce(salt: &[u8; 12], ssrc: u32, index: u32) -> Nonce {
     Nonce::assume_unique_for_key(iv)
 }
 
-/// RFC 7714 9.2: what stays in the clear, then the E flag and the index.
+/// RFC 7714 9.2: the part in the clear, then the E flag and the index.
 fn rtcp_aad(clear: &[u8], index: u32) -> Aad<[u8; RTCP_CLEAR + RTCP_INDEX]> {
     let mut aad = [0; RTCP_CLEAR + RTCP_INDEX];
     let (head, tail) = aad.split_at_mut(RTCP_CLEAR);
@@ -530,7 +532,7 @@ fn encrypted_index(trailer: &[u8]) -> Result<u32, SrtpError> {
     if word & ENCRYPTED_FLAG == 0 { Err(SrtpError::Unencrypted) } else { Ok(word & !ENCRYPTED_FLAG) }
 }
 
-/// The first four bytes as a number; bytes that are not there are left out.
+/// The first four bytes as a big-endian number; a shorter slice is taken whole.
 fn be_u32(bytes: &[u8]) -> u32 {
     bytes.iter().take(4).fold(0, |word, byte| (word << 8) | u32::from(*byte))
 }

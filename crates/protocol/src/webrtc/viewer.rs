@@ -1,4 +1,4 @@
-//! The viewer: a participant with one peer connection that receives. It lets its signalling adapter agree with the server,
+//! The viewer: a participant with one peer connection that receives. It negotiates through its signalling adapter,
 //! connects, plays and leaves.
 
 use std::collections::VecDeque;
@@ -21,20 +21,20 @@ pub struct Viewer {
     signalling: Box<dyn Signalling>,
     connection: Connection,
     state: State,
-    /// The first deadline as it was when last everything was looked at; `None` since something other than media came.
+    /// The first deadline at the last full check; `None` after any input but media.
     quiet_until: Option<(Instant, Why)>,
     outputs: VecDeque<Output>,
 }
 
 enum State {
     Idle,
-    /// Signalling has nothing to connect with yet.
+    /// Signalling has no description yet.
     Joining {
         by: Instant,
     },
-    /// The connection is being made, or plays: its deadlines hold.
+    /// The connection is being established, or plays; its deadlines apply.
     Connecting,
-    /// Signalling says goodbye.
+    /// Signalling signs off.
     Leaving {
         by: Instant,
         outcome: Outcome,
@@ -43,7 +43,7 @@ enum State {
 }
 
 impl Viewer {
-    /// A viewer that joins by `signalling`.
+    /// A viewer that joins through `signalling`.
     #[must_use]
     pub fn new(signalling: Box<dyn Signalling>, options: ParticipantOptions) -> Self {
         let options = Arc::new(options);
@@ -74,7 +74,8 @@ impl Viewer {
         self.drain(now);
     }
 
-    /// Signalling's outputs first: a candidate that comes beside an offer says where its socket is to look.
+    /// Signalling's outputs first: a candidate that arrives with an offer helps to select the interface of the
+    /// socket.
     fn drain(&mut self, now: Instant) {
         loop {
             if let Some(output) = self.signalling.poll_output() {
@@ -167,7 +168,7 @@ impl Viewer {
         }
     }
 
-    /// Ends the media, and has signalling say goodbye.
+    /// Closes the connection, and lets signalling sign off.
     fn part(&mut self, now: Instant, outcome: Outcome) {
         self.close_connection(now);
         let was_idle = matches!(self.state, State::Idle);
@@ -235,7 +236,7 @@ impl Viewer {
         all.min_by_key(|(at, _)| *at).unwrap_or((self.options.clock.at + NEVER, "nothing"))
     }
 
-    /// The next deadline, when nothing but media came and nothing is due.
+    /// The next deadline, if only media arrived since the last full check and no deadline has passed.
     #[inline]
     fn media_only(&self, now: Instant) -> Option<(Instant, Why)> {
         let quiet = self.quiet_until.filter(|(at, _)| now < *at)?;
@@ -298,7 +299,7 @@ impl Participant for Viewer {
                 *self.quiet_until.insert(self.next_deadline())
             }
         };
-        // A deadline that has come and left nothing to do would spin the driver.
+        // A deadline that has passed without any work would make the driver spin.
         Output::Timeout(at.max(now + Duration::from_millis(1)), why)
     }
 

@@ -1,4 +1,4 @@
-//! Session descriptions: what is kept is bounded, and candidates and sources go without touching the rest.
+//! Session descriptions: memory is bounded, and removing candidates and sources leaves the rest unchanged.
 
 use throng_protocol::webrtc::sdp::{Description, to_negotiate};
 
@@ -22,7 +22,7 @@ pub(crate) fn sdp(bytes: &[u8]) {
     for section in &mut sections {
         (section.ssrcs, section.retransmissions) = Default::default();
     }
-    // SSRCs name a track as well as `a=msid`, which stays.
+    // SSRCs name a track, as `a=msid` does, which remains.
     for section in sections.iter_mut().chain(&mut bare_description.sections) {
         section.names_track = false;
     }

@@ -1,5 +1,5 @@
-//! Signalling: an adapter that hears anything whatever keeps what it says in bounds and on one line, asks for nothing once
-//! it has failed, waits for nothing once it has said goodbye.
+//! Signalling: for any input, an adapter's outputs are bounded and texts fit one line; it requests nothing after a
+//! failure, and waits for nothing after its goodbye.
 
 use std::time::{Duration, Instant};
 
@@ -8,13 +8,13 @@ use throng_protocol::participant::{FetchId, Message, Opening, Response};
 use throng_protocol::signalling::janus::{Config as JanusConfig, MountpointId, SessionConfig, Streaming};
 use throng_protocol::signalling::{SignalInput, SignalOutput, Signalling, ome, whep};
 
-/// A description that passes for one.
+/// A minimal valid description.
 pub(super) const SDP: &str = "v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\na=setup:actpass\r\nm=video 9 UDP/TLS/RTP/SAVPF 96\r\na=mid:v\r\na=ice-ufrag:uf\r\na=ice-pwd:pw\r\n";
 const OURS: &str = "candidate:1 1 udp 1 10.0.0.2 9 typ host";
-/// The longest text that is told about a server's words, bytes: an excerpt of 200 characters and what leads to it.
+/// The longest reported text with an excerpt of a server's text, bytes: 200 characters and their introduction.
 const TOLD_LEN_MAX: usize = 2_000;
 
-/// Janus: one message a line; a line `wait` lets the next deadline pass.
+/// Janus: one message per line; the line `wait` advances time to the next deadline.
 pub(crate) fn janus(bytes: &[u8]) {
     let config = JanusConfig {
         url: "ws://10.0.0.1/".parse().expect("a URL"),
@@ -25,7 +25,7 @@ pub(crate) fn janus(bytes: &[u8]) {
     converse(Streaming::new(config), Some("janus-protocol"), bytes);
 }
 
-/// OvenMediaEngine: as [`janus`].
+/// OvenMediaEngine: like [`janus`].
 pub(crate) fn ome(bytes: &[u8]) {
     let config = ome::Config::new("ws://10.0.0.1:3333/app/stream".parse().expect("a URL"));
     converse(ome::Ome::new(config), None, bytes);
@@ -47,7 +47,7 @@ fn converse(adapter: impl Signalling + 'static, subprotocol: Option<&str>, bytes
     stand.leave();
 }
 
-/// WHEP: responses between zero bytes, each a status line, header fields, an empty line and the body.
+/// WHEP: responses separated by zero bytes, each a status line, header fields, an empty line and the body.
 pub(crate) fn whep(bytes: &[u8]) {
     let config = whep::Config::new("http://10.0.0.1/whep".parse().expect("a URL"));
     let mut stand = Stand::new(whep::Whep::new(config));
@@ -91,7 +91,7 @@ impl Stand {
         Self { adapter: Box::new(adapter), now: Instant::now(), failed: false }
     }
 
-    /// Gives an input and judges the outputs; whether a description of the server wants an answer.
+    /// Passes an input and checks the outputs; returns whether the server's description needs an answer.
     fn tell(&mut self, input: SignalInput<'_>) -> bool {
         let mut wants_answer = false;
         self.adapter.handle(self.now, input);
@@ -131,7 +131,7 @@ impl Stand {
         }
     }
 
-    /// Goodbye is said, at the latest when nobody answers it any more.
+    /// Leaves: the goodbye is complete at the latest when the server no longer answers.
     fn leave(mut self) {
         if self.failed {
             return;
@@ -145,7 +145,7 @@ impl Stand {
     }
 }
 
-/// What is told about a server is one short line.
+/// A reported text is one short line.
 pub(super) fn told(text: &str) {
     assert!(!text.is_empty() && text.len() < TOLD_LEN_MAX, "{text}");
     assert!(!text.chars().any(char::is_control), "{text:?}");

@@ -1,5 +1,5 @@
-//! What must hold whatever a server says: one function a parser, shared by the brief fuzz of `cargo test` and by the fuzz
-//! targets. Each panics when its law is broken.
+//! Properties that hold for any input from a server: one function per parser, shared by the short fuzz test of
+//! `cargo test` and by the fuzz targets. Each panics when its property is violated.
 
 #![allow(dead_code, unused_imports, reason = "a fuzz target uses one of the laws")]
 

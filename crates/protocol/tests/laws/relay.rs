@@ -3,7 +3,7 @@
 use throng_protocol::webrtc::relay::{Frames, is_turn_frame};
 use throng_scenario::{RelayTransport, TurnHost, TurnUri};
 
-/// TURN: the bytes as a URL, and as a stream that may be cut anywhere without changing its frames.
+/// TURN: the bytes as a URL, and as a stream whose frames do not depend on how it is split.
 pub(crate) fn relay(bytes: &[u8]) {
     if let Ok(place) = TurnUri::parse(&String::from_utf8_lossy(bytes)) {
         url_again(&place);
@@ -27,7 +27,7 @@ fn url_again(place: &TurnUri) {
     assert_eq!((&again.host, again.port), (&place.host, place.port), "{written}");
 }
 
-/// The frames of a stream that arrives in pieces, and whether it turned out to be none.
+/// The frames of a stream that arrives in pieces, and whether it turned out not to be TURN.
 fn cut(stream: &[u8], piece: usize) -> (Vec<Vec<u8>>, bool) {
     let (mut cutter, mut frames) = (Frames::default(), Vec::new());
     for bytes in stream.chunks(piece) {

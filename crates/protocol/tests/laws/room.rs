@@ -1,5 +1,5 @@
-//! Conferences: what holds for the signalling of a viewer holds for that of a participant, with several peer connections
-//! and with what it asks for in between.
+//! Conferences: the properties of a viewer's signalling also hold for a participant with several peer connections
+//! and its own requests.
 
 use std::time::{Duration, Instant};
 
@@ -16,8 +16,8 @@ use throng_scenario::JanusId;
 
 use super::dialogue::{SDP, response_of, told};
 
-/// A VideoRoom: one message a line; the lines `wait`, `nobody`, `all`, `mute`, `speak`, `off`, `high` and `lost` are what
-/// the participant itself does. Once with a subscription to all and once with one to each.
+/// A VideoRoom: one message per line; the lines `wait`, `nobody`, `all`, `mute`, `speak`, `off`, `high` and `lost`
+/// are actions of the participant. Runs once with one subscription to all, once with one per publisher.
 pub(crate) fn videoroom(bytes: &[u8]) {
     for subscribing in [SubscriberMode::Multistream, SubscriberMode::HandlePerFeed] {
         let new_room = (subscribing == SubscriberMode::HandlePerFeed).then(|| NewRoom {
@@ -48,7 +48,7 @@ pub(crate) fn videoroom(bytes: &[u8]) {
     }
 }
 
-/// WHIP: responses between zero bytes, as those of WHEP.
+/// WHIP: responses separated by zero bytes, as for WHEP.
 pub(crate) fn whip(bytes: &[u8]) {
     let config = whep::Config::new("http://10.0.0.1/whip".parse().expect("a URL"));
     let mut stand = Stand::new(Whip::new(config, None));
@@ -75,7 +75,7 @@ impl Stand {
         stand
     }
 
-    /// What the server says, or what the participant does, on one line.
+    /// A message of the server or an action of the participant, on one line.
     fn line(&mut self, line: &[u8]) {
         let subscriptions =
             |subscription: Subscription| Subscriptions { audio: Subscription::All, video: subscription };
@@ -95,7 +95,7 @@ impl Stand {
         }
     }
 
-    /// Gives an input, judges the outputs, and answers what wants a description.
+    /// Passes an input, checks the outputs, and answers descriptions that need it.
     fn tell(&mut self, input: RoomInput<'_>) {
         self.room.handle(self.now, input);
         let mut wanted = Vec::new();
@@ -130,7 +130,7 @@ impl Stand {
         }
     }
 
-    /// Goodbye is said, at the latest when nobody answers it any more.
+    /// Leaves: the goodbye is complete at the latest when the server no longer answers.
     fn leave(mut self) {
         if self.failed {
             return;

@@ -227,7 +227,7 @@ fn a_token_that_is_refused_and_somebody_thrown_out_are_named() {
     let ran = running.wait();
     let summary = ran.summary();
     assert_eq!(figure(&summary, "failures.kicked"), 1.0, "{ran}");
-    assert!(ran.stdout.contains("threw this participant out"), "{ran}");
+    assert!(ran.stdout.contains("this participant was removed from the room"), "{ran}");
     let run = RunFolder::read(ran.folder()).unwrap();
     let last = run.crowd.iter().map(|row| row.second).max().unwrap_or(0);
     let playing: u32 = run.crowd.iter().filter(|row| row.second == last - 2).map(|row| row.playing).sum();

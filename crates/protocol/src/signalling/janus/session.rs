@@ -1,8 +1,8 @@
-//! Janus's core API over a WebSocket (`janus-protocol`): one session, its transactions, its handles, its keepalive.
-//! What a handle is for is the plugin's business; many handles may live on one session.
+//! Janus's core API over a WebSocket (`janus-protocol`): one session with its transactions, handles and keepalive.
+//! The plugin modules decide what a handle is used for; one session may have many handles.
 //!
-//! Source: the Janus RESTful/WebSocket API documentation. A request is answered by `success`, `error` or `ack`; after
-//! an `ack` a plugin's answer follows as an `event` with the same transaction.
+//! Source: the Janus RESTful/WebSocket API documentation. A request is answered by `success`, `error` or `ack`;
+//! after an `ack`, the plugin's answer follows as an `event` with the same transaction.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -15,13 +15,14 @@ use super::super::response_deadline::{ANSWER_WITHIN, ResponseDeadline};
 use super::super::said;
 use crate::participant::{Message, Why};
 
-/// How failures and anomalies name this server.
+/// The name of this server in failures and anomalies.
 pub(super) const SERVER: &str = "Janus";
 
-/// Janus drops a session after 60 s of silence (`session_timeout`); two keepalives fit in with room for a lost one.
+/// Janus drops a session after 60 s without a message (`session_timeout`); at this interval one keepalive may be
+/// lost.
 const KEEPALIVE_EVERY: Duration = Duration::from_secs(25);
 
-/// Requests that may be unanswered at once; beyond it the server is not answering at all.
+/// How many requests may be unanswered at once; above it the server does not answer at all.
 const PENDING_MAX: usize = 1024;
 
 /// Credentials and timeouts.
@@ -31,7 +32,7 @@ pub struct SessionConfig {
     pub token: Option<String>,
     /// `apisecret` of every request, for servers with an API secret.
     pub api_secret: Option<String>,
-    /// How long the server may leave one request unanswered.
+    /// The time limit for each answer.
     pub answer_within: Duration,
 }
 
@@ -41,7 +42,7 @@ impl Default for SessionConfig {
     }
 }
 
-/// A handle: one attachment to one plugin.
+/// A handle: the attachment to one plugin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Handle(pub u64);
 
@@ -55,45 +56,45 @@ pub struct Jsep {
     pub sdp: String,
 }
 
-/// What a message of the server meant. `T` is the tag that the owner gave its request.
+/// What a message of the server meant. `T` is the tag that the caller gave its request.
 #[derive(Debug, PartialEq)]
 pub enum SessionEvent<T> {
-    /// The session exists.
+    /// The session was created.
     Created,
-    /// A handle exists.
+    /// A handle was created.
     Attached(T, Handle),
-    /// A detach or destroy is done.
+    /// A detach or destroy was completed.
     Done(T),
-    /// A plugin spoke; with the tag of the request that it answers, if it answers one.
+    /// A message of a plugin, with the tag of the request that it answers, if any.
     Plugin {
-        /// The handle that spoke.
+        /// The handle that sent it.
         handle: Handle,
-        /// What it answers.
+        /// The tag of the request that it answers.
         answers: Option<T>,
         /// `plugindata.data`.
         data: Value,
-        /// Offer or answer, if any.
+        /// Offer or answer, if present.
         jsep: Option<Jsep>,
     },
-    /// A request was refused by the core: Janus's error code and reason.
+    /// The core refused a request: Janus's error code and reason.
     Refused(Option<T>, i64, String),
-    /// A candidate of the server, or `None` for the end of them.
+    /// A candidate of the server, or `None` for end-of-candidates.
     Trickle(Handle, Option<String>),
     /// The peer connection of a handle is up (ICE and DTLS).
     WebRtcUp(Handle),
-    /// The server sees trouble on the link: lost packets towards us (`uplink` false) or from us.
+    /// The server reports lost packets: of those that it sends (`uplink` false) or of those that it receives.
     SlowLink(Handle, bool, u64),
-    /// The server sees media (or no more of it) from us; meaningless for a viewer.
+    /// The server receives media from this side, or no longer does; meaningless for a viewer.
     Media(Handle),
-    /// The peer connection of a handle was closed, and why.
+    /// The peer connection of a handle was closed, with the reason.
     HungUp(Handle, String),
-    /// A handle is gone.
+    /// A handle was removed.
     Detached(Handle),
-    /// The session is gone: Janus heard nothing from us for its `session_timeout`.
+    /// The session was removed: Janus received nothing from it for its `session_timeout`.
     SessionTimedOut,
     /// Nothing to act on.
     Nothing,
-    /// Something that could be ignored.
+    /// A protocol anomaly.
     Anomaly(String),
 }
 
@@ -103,7 +104,7 @@ enum Purpose<T> {
     Attach(T),
     /// `ack` is the whole answer.
     Acknowledged,
-    /// The plugin's event, after an `ack`, or a `success` of a synchronous request.
+    /// The plugin's event, after an `ack`, or the `success` of a synchronous request.
     Plugin(T),
     End(T),
 }
@@ -114,7 +115,7 @@ struct Pending<T> {
     waiting: ResponseDeadline,
 }
 
-/// One Janus session. It makes messages to send and reads those that came; it sends nothing by itself.
+/// One Janus session. It builds messages and parses received ones; the caller sends them.
 #[derive(Debug)]
 pub struct Session<T> {
     config: SessionConfig,
@@ -126,19 +127,19 @@ pub struct Session<T> {
 }
 
 impl<T: Copy> Session<T> {
-    /// A session that does not exist yet.
+    /// A session that is not created yet.
     #[must_use]
     pub fn new(config: SessionConfig) -> Self {
         Self { config, id: None, transactions: 0, pending: BTreeMap::new(), keepalive_at: None, unmatched: 0 }
     }
 
-    /// How many answers came for transactions that we never made or that were answered before.
+    /// How many answers had a transaction that is unknown or was answered before.
     #[must_use]
     pub fn unmatched(&self) -> u64 {
         self.unmatched
     }
 
-    /// Asks for the session: `create`.
+    /// Creates the session: `create`.
     pub fn create(&mut self, now: Instant) -> Message {
         self.request(now, "create", None, Map::new(), Purpose::Create, "Janus: the session after create")
     }
@@ -149,8 +150,8 @@ impl<T: Copy> Session<T> {
         self.request(now, "attach", None, fields, Purpose::Attach(tag), "Janus: the handle after attach")
     }
 
-    /// Sends `body` to the plugin behind `handle`; answered by [`SessionEvent::Plugin`] with this tag. `why` names the
-    /// answer that is awaited.
+    /// Sends `body` to the plugin of `handle`; answered by [`SessionEvent::Plugin`] with this tag. `why` names the
+    /// expected answer.
     pub fn message(
         &mut self,
         now: Instant,
@@ -166,7 +167,7 @@ impl<T: Copy> Session<T> {
         self.request(now, "message", Some(handle), fields, Purpose::Plugin(tag), why)
     }
 
-    /// Tells a candidate of ours, or the end of them. `mid` is that of the first media section.
+    /// Sends a local candidate, or end-of-candidates. `mid` is that of the first media section.
     pub fn trickle(
         &mut self,
         now: Instant,
@@ -188,7 +189,7 @@ impl<T: Copy> Session<T> {
         self.request(now, "trickle", Some(handle), fields, Purpose::Acknowledged, "Janus: an ack of trickle")
     }
 
-    /// Gives a handle up; answered by [`SessionEvent::Done`].
+    /// Detaches a handle; answered by [`SessionEvent::Done`].
     pub fn detach(&mut self, now: Instant, handle: Handle, tag: T) -> Message {
         self.request(
             now,
@@ -206,7 +207,7 @@ impl<T: Copy> Session<T> {
         self.request(now, "destroy", None, Map::new(), Purpose::End(tag), "Janus: the end of the session")
     }
 
-    /// The next keepalive or overdue answer.
+    /// When the next keepalive or the oldest pending answer is due.
     #[must_use]
     pub fn next_timeout(&self) -> Option<(Instant, Why)> {
         let overdue = self.pending.values().map(|p| p.waiting.deadline()).min_by_key(|(until, _)| *until);
@@ -214,7 +215,7 @@ impl<T: Copy> Session<T> {
         [overdue, keepalive].into_iter().flatten().min_by_key(|(until, _)| *until)
     }
 
-    /// What is due: a keepalive to send, or nothing.
+    /// The keepalive to send now, if any.
     ///
     /// # Errors
     /// `SignallingTimeout` when an answer is overdue; it names the request.
@@ -230,10 +231,10 @@ impl<T: Copy> Session<T> {
         Ok(Some(self.request(now, "keepalive", None, Map::new(), Purpose::Acknowledged, why)))
     }
 
-    /// Reads a message of the server.
+    /// Parses a message of the server.
     ///
     /// # Errors
-    /// `Protocol` when it is not Janus's protocol; it shows the message's beginning.
+    /// `Protocol` when it does not follow Janus's protocol; the failure shows its beginning.
     pub fn heard(&mut self, now: Instant, message: &Message) -> Result<SessionEvent<T>, Failure> {
         let said: Said = said::json(SERVER, message)?;
         let handle = said.sender.map(Handle);
@@ -270,7 +271,7 @@ impl<T: Copy> Session<T> {
                 None => SessionEvent::Anomaly(format!("{SERVER}: slowlink without sender")),
             },
             "timeout" => SessionEvent::SessionTimedOut,
-            // `server_info`, `keepalive` echoes of older versions and whatever comes next.
+            // `server_info`, `keepalive` echoes of older versions, and messages of future versions.
             other => SessionEvent::Anomaly(format!("{SERVER}: unknown message {}", said::excerpt(other))),
         })
     }
@@ -300,7 +301,7 @@ impl<T: Copy> Session<T> {
             fields.insert("apisecret".into(), json!(secret));
         }
         if self.pending.len() >= PENDING_MAX {
-            // The oldest is overdue long before this many can gather; this only bounds memory.
+            // The oldest request times out long before so many are pending; this only bounds memory.
             self.pending.pop_first();
         }
         let waiting = ResponseDeadline::new(now, self.config.answer_within, why);
@@ -308,7 +309,7 @@ impl<T: Copy> Session<T> {
         Message::Text(Value::Object(fields).to_string())
     }
 
-    /// Our number of a transaction that is still open.
+    /// The number of a transaction that is still open.
     fn open_transaction(&self, said: &Said) -> Option<u64> {
         let number = said.transaction.as_deref().and_then(number_of)?;
         self.pending.contains_key(&number).then_some(number)
@@ -325,8 +326,8 @@ impl<T: Copy> Session<T> {
 
     fn acknowledged(&mut self, said: &Said) -> SessionEvent<T> {
         let Some(number) = self.open_transaction(said) else {
-            // Janus 1.1.2 sends a plugin's event before the ack when the plugin is quick (a wrong PIN): the ack of a
-            // request that is answered already means nothing.
+            // Janus 1.1.2 sends a plugin's event before the ack when the plugin answers fast (a wrong PIN): the
+            // ack of a request that is already answered is ignored.
             let ours =
                 said.transaction.as_deref().and_then(number_of).is_some_and(|n| n <= self.transactions);
             return if ours { SessionEvent::Nothing } else { self.stray(said) };
@@ -378,7 +379,7 @@ impl<T: Copy> Session<T> {
         }
         match self.open_transaction(&said).and_then(|number| self.pending.remove(&number)) {
             Some(Pending { purpose: Purpose::Plugin(tag), .. }) => plugin(said, Some(tag)),
-            // Plugins repeat the transaction of the request that led to a later event; the event still counts.
+            // Plugins repeat the transaction of a request in later events that it caused; those events count too.
             _ => {
                 self.unmatched += 1;
                 plugin(said, None)
@@ -387,7 +388,7 @@ impl<T: Copy> Session<T> {
     }
 }
 
-/// The number in a transaction of ours, `t17`.
+/// The number in a transaction `t17`.
 fn number_of(transaction: &str) -> Option<u64> {
     transaction.strip_prefix('t')?.parse().ok()
 }
@@ -416,7 +417,7 @@ struct Said {
     reason: Option<String>,
     uplink: Option<bool>,
     lost: Option<u64>,
-    /// What `lost` was called before Janus 0.10.
+    /// The name of `lost` before Janus 0.10.
     nacks: Option<u64>,
 }
 

@@ -1,4 +1,4 @@
-//! A viewer of a Janus Streaming mountpoint: `watch`, the server's offer, `start` with our answer.
+//! A viewer of a Janus Streaming mountpoint: `watch`, the server's offer, `start` with the answer.
 
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -14,32 +14,32 @@ use super::super::{SignalInput, SignalOutput, Signalling};
 use super::session::{Handle, Jsep, SERVER, Session, SessionConfig, SessionEvent};
 use crate::participant::{Message, Open, Why};
 
-/// The WebSocket subprotocol; Janus closes connections without it.
+/// The WebSocket subprotocol; Janus closes connections that do not request it.
 const SUBPROTOCOL: &str = "janus-protocol";
 
 /// A mountpoint's id; a string on servers with `string_ids`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MountpointId {
-    /// The usual kind.
+    /// The default.
     Number(u64),
     /// With `string_ids = true`.
     Text(String),
 }
 
-/// Where and what to watch.
+/// The mountpoint to watch, and how.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The WebSocket, `ws://HOST:8188/`.
+    /// The WebSocket URL, `ws://HOST:8188/`.
     pub url: Url,
     /// The mountpoint.
     pub mountpoint: MountpointId,
-    /// Its PIN, when it has one.
+    /// Its PIN, if it has one.
     pub pin: Option<String>,
     /// Credentials and timeouts.
     pub session: SessionConfig,
 }
 
-/// What a request was for.
+/// The purpose of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ask {
     Attach,
@@ -56,15 +56,15 @@ enum State {
     Opening(ResponseDeadline),
     Creating,
     Attaching,
-    /// `watch` is sent; its answer carries the offer.
+    /// `watch` was sent; its answer carries the offer.
     Watching(Handle),
-    /// An offer is with the participant; `mid` is that of its first media section.
+    /// The participant is answering an offer; `mid` is that of its first media section.
     Answering {
         handle: Handle,
         mid: Option<String>,
         playing: bool,
     },
-    /// `start` is sent with our answer.
+    /// `start` was sent with the answer.
     Playing {
         handle: Handle,
         mid: Option<String>,
@@ -74,7 +74,7 @@ enum State {
     Over,
 }
 
-/// The adapter.
+/// The signalling adapter.
 #[derive(Debug)]
 pub struct Streaming {
     config: Config,
@@ -84,14 +84,14 @@ pub struct Streaming {
 }
 
 impl Streaming {
-    /// An adapter that has not begun.
+    /// An adapter in its initial state.
     #[must_use]
     pub fn new(config: Config) -> Self {
         let session = Session::new(config.session.clone());
         Self { config, session, state: State::Idle, outputs: VecDeque::new() }
     }
 
-    /// How many answers of the server belonged to no request of ours.
+    /// How many answers of the server belonged to no open request.
     #[must_use]
     pub fn unmatched(&self) -> u64 {
         self.session.unmatched()
@@ -147,11 +147,11 @@ impl Streaming {
                 return Err(Failure::new(FailureReason::SignallingClosed, "Janus timed the session out"));
             }
             SessionEvent::SlowLink(_, uplink, lost) => {
-                let way = if uplink { "from us" } else { "to us" };
+                let way = if uplink { "to the server" } else { "to the viewer" };
                 self.anomaly(format!("{SERVER}: slowlink, {lost} packets lost {way}"));
             }
             SessionEvent::Anomaly(what) => self.anomaly(what),
-            // A peer connection or handle that is no more, and what a viewer does not act on.
+            // Events of a peer connection or handle that was removed, and events that do not concern a viewer.
             _ => {}
         }
         Ok(())
@@ -245,7 +245,7 @@ impl Streaming {
         self.say(trickle);
     }
 
-    /// Before media flowed, the reason tells which transport did not come up.
+    /// Before media flowed, the reason distinguishes which transport failed.
     fn hung_up(&self, reason: &str) -> Failure {
         let connected = matches!(self.state, State::Playing { connected: true, .. });
         let kind = match reason {
@@ -272,7 +272,7 @@ impl Streaming {
                 self.state = State::Over;
                 self.outputs.push_back(SignalOutput::Goodbye);
             }
-            // No session id yet: closing the connection is all there is to say, and Janus drops its session with it.
+            // Without a session id only the connection can be closed; Janus then drops the session.
             State::Opening(_) | State::Creating => self.goodbye(),
             _ => {
                 let destroy = self.session.destroy(now, Ask::Destroy);

@@ -1,4 +1,4 @@
-//! The token that lets a participant in: a JSON Web Token (RFC 7519) signed with a key of the server (HS256).
+//! The access token of a participant: a JSON Web Token (RFC 7519) signed with an API key of the server (HS256).
 //!
 //! Source: LiveKit's documentation of access tokens (claims `iss`, `sub`, `nbf`, `exp`, `name`, `video`).
 
@@ -11,36 +11,36 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::json;
 use throng_media::quality::WallClock;
 
-/// How long a token is good for: longer than a run, and checked by the server when somebody joins only.
+/// How long a token is valid: longer than a run; the server checks it only at the join.
 const VALID_FOR_S: u64 = 24 * 3_600;
-/// The server's clock may be this far behind ours.
+/// By how much the server's clock may be behind the local one.
 const CLOCKS_APART_S: u64 = 60;
 
-/// What lets a participant into a room.
+/// The credentials for a room.
 #[derive(Clone)]
 pub enum Access {
-    /// A token that was made elsewhere.
+    /// A token that was issued elsewhere.
     Token(String),
-    /// A key of the server, by which a token is made at each join.
+    /// An API key of the server, which signs a token for each join.
     Key(Box<Key>),
 }
 
-/// What a token is made of.
+/// The contents of a token.
 #[derive(Clone)]
 pub struct Key {
     /// The key's name.
     pub name: String,
     /// Its secret.
     pub secret: String,
-    /// The room to join.
+    /// The room that the token permits.
     pub room: String,
     /// The identity of the participant: unique in the room, and the name that the others see.
     pub identity: String,
-    /// They may publish.
+    /// Whether the participant may publish.
     pub can_publish: bool,
-    /// They may subscribe.
+    /// Whether the participant may subscribe.
     pub can_subscribe: bool,
-    /// Tells wall time.
+    /// Converts moments to wall time.
     pub clock: WallClock,
 }
 

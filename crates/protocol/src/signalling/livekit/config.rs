@@ -1,4 +1,4 @@
-//! What a participant of a LiveKit room is told beforehand.
+//! The configuration of a LiveKit participant.
 
 use std::time::Duration;
 
@@ -11,31 +11,31 @@ use super::wire::VideoLayer;
 use crate::signalling::RunMark;
 use crate::signalling::room::{Subscription, Subscriptions};
 
-/// What a participant does in which room.
+/// The room of a participant, and what it does there.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// `ws:` or `wss:` URL of the server's signalling endpoint (`/rtc`).
     pub url: Url,
-    /// The token, or the key that makes one: identity and room are in it.
+    /// The token, or the key that signs one; both carry identity and room.
     pub access: Access,
-    /// The mark of the run's names.
+    /// The suffix of the run's names.
     pub mark: RunMark,
-    /// It publishes.
+    /// Whether it publishes.
     pub publishes: bool,
-    /// What it subscribes to at first.
+    /// Its subscriptions at the beginning.
     pub subscriptions: Subscriptions,
-    /// The sizes in which it sends its picture, the smallest first; one without simulcast.
+    /// The layers in which it sends its video, the smallest first; one without simulcast.
     pub layers: Vec<SentLayer>,
-    /// How long the server may take for an answer.
+    /// How long the server may take to answer.
     pub answer_within: Duration,
 }
 
-/// A size in which a picture is sent.
+/// A layer in which video is sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SentLayer {
-    /// What receivers call it.
+    /// The layer that receivers select it by.
     pub layer: Layer,
-    /// Its name in the description; empty without simulcast.
+    /// Its RID in the description; empty without simulcast.
     pub rid: String,
     /// Pixels.
     pub width: u32,
@@ -60,14 +60,14 @@ impl SentLayer {
 }
 
 impl Config {
-    /// Whether the server may subscribe us to everything by itself, as clients do that show everybody.
+    /// Whether the server may subscribe the participant to every track, as clients do that show all participants.
     pub(super) fn is_automatic(&self) -> bool {
         self.subscriptions.audio == Subscription::All && self.subscriptions.video == Subscription::All
     }
 
-    /// Where to open the WebSocket, speaking version `protocol`.
+    /// The URL of the WebSocket, with protocol version `protocol`.
     pub(super) fn join_url(&self, protocol: &str) -> Url {
-        // What this participant does itself is not for the scenario's URL to say.
+        // The adapter sets these parameters itself; those in the scenario's URL are dropped.
         let ours = ["protocol", "auto_subscribe", "adaptive_stream"];
         let further: Vec<_> = self.url.query_pairs().into_owned().collect();
         let further = further.into_iter().filter(|(key, _)| !ours.contains(&key.as_str()));

@@ -1,4 +1,4 @@
-//! Why LiveKit lets somebody not in, or go: its reasons as failures that name them.
+//! Why LiveKit refuses or disconnects a participant: its reasons as failures.
 
 use throng_observation::{Failure, FailureReason};
 
@@ -6,28 +6,28 @@ use super::SERVER;
 use super::wire::{DisconnectReason, Leave};
 use crate::participant::ChannelError;
 
-/// What we say when we go.
+/// The participant's own `leave` message.
 pub(super) fn ours() -> Leave {
     let mut leave = Leave::default();
     leave.set_reason(DisconnectReason::ClientInitiated);
     leave
 }
 
-/// The server told us to leave.
+/// The failure for a `leave` message of the server.
 pub(super) fn failure(leave: &Leave) -> Failure {
     use DisconnectReason as Left;
     let (reason, words) = match leave.reason() {
-        Left::DuplicateIdentity => (FailureReason::Refused, "somebody of the same identity joined"),
+        Left::DuplicateIdentity => (FailureReason::Refused, "a participant with the same identity joined"),
         Left::ServerShutdown => (FailureReason::SignallingClosed, "the server shuts down"),
-        Left::ParticipantRemoved => (FailureReason::Kicked, "the room threw this participant out"),
+        Left::ParticipantRemoved => (FailureReason::Kicked, "this participant was removed from the room"),
         Left::RoomDeleted => (FailureReason::RoomEnded, "the room was deleted"),
         Left::RoomClosed => (FailureReason::RoomEnded, "the room was closed"),
-        Left::StateMismatch => (FailureReason::SignallingClosed, "the server lost what it knew of us"),
+        Left::StateMismatch => (FailureReason::SignallingClosed, "the server lost this participant's state"),
         Left::JoinFailure => (FailureReason::Refused, "the join failed on the server"),
-        Left::Migration => (FailureReason::SignallingClosed, "the server moves us to another node"),
-        Left::SignalClose => (FailureReason::SignallingClosed, "the server closed our signalling"),
-        Left::ConnectionTimeout => (FailureReason::MediaLost, "the server waited in vain for our connection"),
-        Left::MediaFailure => (FailureReason::MediaLost, "our media failed on the server"),
+        Left::Migration => (FailureReason::SignallingClosed, "the server moves the session to another node"),
+        Left::SignalClose => (FailureReason::SignallingClosed, "the server closed signalling"),
+        Left::ConnectionTimeout => (FailureReason::MediaLost, "the server saw no connection in time"),
+        Left::MediaFailure => (FailureReason::MediaLost, "the media connection failed on the server"),
         Left::UserUnavailable | Left::UserRejected => (FailureReason::Refused, "the user is not there"),
         Left::SipTrunkFailure | Left::AgentError => (FailureReason::Refused, "a part of the server failed"),
         Left::Unknown | Left::ClientInitiated => (FailureReason::SignallingClosed, "without a reason"),
@@ -40,14 +40,14 @@ pub(super) fn failure(leave: &Leave) -> Failure {
     Failure::new(reason, format!("{SERVER} ended the session: {words}{wish}"))
 }
 
-/// The WebSocket did not open.
+/// The failure of a WebSocket that did not open.
 pub(super) fn not_opened(error: ChannelError) -> Failure {
     let words = match &error {
-        ChannelError::Status(401, _) => "it refused the token: look at the key, its secret, and both clocks",
-        ChannelError::Status(403, _) => "the token does not let us into this room",
+        ChannelError::Status(401, _) => "it refused the token: check the key, its secret, and both clocks",
+        ChannelError::Status(403, _) => "the token does not permit this room",
         ChannelError::Status(404, _) => "there is no such room, or no LiveKit at this address",
-        ChannelError::Status(429, _) => "it takes no more participants for the moment",
-        ChannelError::Status(503, _) => "it takes no more participants",
+        ChannelError::Status(429, _) => "it accepts no more participants for the moment",
+        ChannelError::Status(503, _) => "it accepts no more participants",
         _ => return error.into(),
     };
     let mut failure = Failure::from(error);
@@ -55,13 +55,13 @@ pub(super) fn not_opened(error: ChannelError) -> Failure {
     failure
 }
 
-/// `RequestResponse.Reason` in words.
+/// `RequestResponse.Reason` as text.
 pub(super) fn refusal(reason: i32) -> &'static str {
     match reason {
         1 => "not found",
         2 => "not allowed",
         3 => "more than allowed",
-        5 => "of a type that it does not take",
+        5 => "of an unsupported type",
         11 => "not understood",
         _ => "not done",
     }

@@ -1,4 +1,4 @@
-//! The tracks that we publish, and which of them the server and the others take for mute.
+//! The published tracks, and which of them the server shows as mute.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,24 +9,24 @@ use super::wire::{MuteTrack, TrackInfo, TrackType};
 /// A participant publishes at most one audio and one video track; the bound leaves room.
 const TRACKS_MAX: usize = 16;
 
-/// What we publish.
+/// The published tracks.
 #[derive(Debug, Default)]
 pub(super) struct LocalTracks {
-    /// By the server's ids.
+    /// By the ids that the server assigned.
     tracks: BTreeMap<String, Track>,
-    /// What we want to be mute.
+    /// The kinds that are to be mute.
     mute: BTreeSet<MediaKind>,
 }
 
 #[derive(Debug)]
 struct Track {
     kind: MediaKind,
-    /// The server takes it for mute.
+    /// Whether the server shows it as mute.
     is_muted: bool,
 }
 
 impl LocalTracks {
-    /// The server took a track of ours.
+    /// The server accepted a published track.
     pub(super) fn published(&mut self, track: Option<TrackInfo>) {
         let Some(track) = track.filter(|_| self.tracks.len() < TRACKS_MAX) else { return };
         let kind = match track.kind() {
@@ -37,7 +37,7 @@ impl LocalTracks {
         self.tracks.insert(track.sid, Track { kind, is_muted: false });
     }
 
-    /// Ours of a kind is to be mute, or not any more.
+    /// Sets whether the tracks of a kind are to be mute.
     pub(super) fn mute(&mut self, kind: MediaKind, is_muted: bool) {
         if is_muted {
             self.mute.insert(kind);
@@ -46,14 +46,14 @@ impl LocalTracks {
         }
     }
 
-    /// The server mutes a track of ours, or lets it be heard again; its kind, if it is ours.
+    /// The server mutes or unmutes a track; returns its kind if it is a published one.
     pub(super) fn muted_by_server(&mut self, mute: &MuteTrack) -> Option<MediaKind> {
         let track = self.tracks.get_mut(&mute.sid)?;
         track.is_muted = mute.muted;
         Some(track.kind)
     }
 
-    /// What has to be said so that the server takes for mute what is; it counts as said.
+    /// The messages that bring the server's mute states up to date; they count as sent.
     pub(super) fn mutes(&mut self) -> Vec<MuteTrack> {
         let mute = &self.mute;
         let changed = self.tracks.iter_mut().filter_map(|(sid, track)| {

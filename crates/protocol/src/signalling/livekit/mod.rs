@@ -1,12 +1,12 @@
-//! LiveKit: a participant that signals in protobuf over one WebSocket, publishes on a peer connection that it offers, and
-//! receives all others on one that the server offers.
+//! LiveKit: a participant that signals in protobuf over one WebSocket, publishes on a peer connection that it
+//! offers, and receives all others on one that the server offers.
 //!
 //! Source: LiveKit's public protocol definition and its documentation of the client protocol.
 //!
 //! ```text
 //! participant                         server
 //!   GET /rtc (WebSocket), token ─────▶
-//!                               ◀─────  join: who is there
+//!                               ◀─────  join: participants in the room
 //!   add_track …, offer          ─────▶
 //!                               ◀─────  track_published …, answer, trickle
 //!                               ◀─────  offer of what others publish, trickle
@@ -46,11 +46,11 @@ use super::sections::{self, Section};
 use crate::participant::{ChannelError, Message, Open, Why};
 
 const SERVER: &str = "LiveKit";
-/// The version of the protocol that we speak: two peer connections, leave with an action, answers with ids.
+/// The protocol version in use: two peer connections, leave with an action, answers with ids.
 const PROTOCOL: &str = "16";
 /// The peer connection on which the server sends.
 const SUBSCRIBER: PeerId = PeerId(1);
-/// Where a server does not say how often it wants to be pinged, and how long it may be silent.
+/// Defaults for servers that do not announce a ping interval and timeout.
 const PING_EVERY: Duration = Duration::from_secs(10);
 const PING_TIMEOUT: Duration = Duration::from_secs(30);
 /// `RequestResponse.Reason.OK` and `QUEUED`.
@@ -61,14 +61,14 @@ pub struct LiveKit {
     config: Config,
     state: State,
     others: RemoteParticipants,
-    /// The publishers, as reported last.
+    /// The publishers that were reported last.
     told: BTreeSet<String>,
     own: LocalTracks,
-    /// Of the offer that is being answered.
+    /// The id of the offer that is being answered.
     offer_id: u32,
-    /// What its sections bring.
+    /// Its media sections.
     offered: Vec<Section>,
-    /// Their senders and kinds, as reported last.
+    /// Its streams, with senders and kinds, as reported last.
     streams: Vec<RoomStream>,
     outputs: VecDeque<RoomOutput>,
 }
@@ -77,26 +77,26 @@ pub struct LiveKit {
 enum State {
     Idle,
     Opening(ResponseDeadline),
-    /// The WebSocket is open; `join` is awaited.
+    /// The WebSocket is open; `join` is expected.
     Entering(ResponseDeadline),
     Present(Pulse),
     Leaving(ResponseDeadline),
     Over,
 }
 
-/// The pings of a participant that joined.
+/// The ping state of a participant that joined.
 #[derive(Clone, Copy, Debug)]
 struct Pulse {
     began_at: Instant,
     every: Duration,
     timeout: Duration,
     next_at: Instant,
-    /// When the server was last heard to answer one.
+    /// When the server last answered one.
     answered_at: Instant,
     round_trip_ms: i64,
 }
 
-/// `RTCIceCandidateInit`, as far as one bundle needs it.
+/// The fields of `RTCIceCandidateInit` that a bundle needs.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct CandidateInit {
@@ -149,7 +149,7 @@ impl LiveKit {
         let response = SignalResponse::decode(bytes.as_slice()).map_err(|error| {
             broken(SERVER, format!("a malformed message of {} bytes: {error}", bytes.len()))
         })?;
-        // What is of no kind that we know is for clients that do more.
+        // Messages of an unknown kind are meant for other clients.
         let Some(response) = response.message else { return Ok(()) };
         match (response, &mut self.state) {
             (Response::Leave(_), State::Leaving(_)) => self.goodbye(),
@@ -158,7 +158,7 @@ impl LiveKit {
             (Response::Leave(leave), _) => return Err(disconnect::failure(&leave)),
             (Response::Pong(pong), State::Present(pulse)) => pulse.answered(now, pong.last_ping_timestamp),
             (response, State::Present(_)) => return self.told(response),
-            _ => return Err(broken(SERVER, "something else than join came first")),
+            _ => return Err(broken(SERVER, "the first message is not join")),
         }
         Ok(())
     }
@@ -176,7 +176,7 @@ impl LiveKit {
         self.update_subscriptions();
     }
 
-    /// Reports the publishers when they have changed: the last speakers are chosen among them.
+    /// Reports the publishers when they have changed; subscriptions to the last speakers are chosen from them.
     fn tell_people(&mut self) {
         let names = self.others.names();
         if names != self.told {
@@ -185,7 +185,7 @@ impl LiveKit {
         }
     }
 
-    /// A message of the server to a participant that joined.
+    /// Handles a message of the server after the join.
     fn told(&mut self, response: Response) -> Result<(), Failure> {
         match response {
             Response::Answer(description) => {
@@ -209,7 +209,7 @@ impl LiveKit {
             }
             Response::SubscriptionPermission(update) if !update.allowed => {
                 let whose = excerpt(self.others.whose(&update.track_sid));
-                self.anomaly(format_args!("{whose} does not let us subscribe"));
+                self.anomaly(format_args!("{whose} does not permit the subscription"));
             }
             Response::Mute(mute) => self.muted(&mute),
             Response::TrackPublished(published) => {
@@ -217,7 +217,7 @@ impl LiveKit {
                 self.say_mute();
             }
             Response::TrackUnpublished(_) => {
-                let detail = "the server took back a track that we publish";
+                let detail = "the server unpublished a track of this participant";
                 return Err(Failure::new(FailureReason::Refused, format!("{SERVER}: {detail}")));
             }
             Response::Join(_) => self.anomaly("joined twice"),
@@ -226,20 +226,20 @@ impl LiveKit {
         Ok(())
     }
 
-    /// Tells the others what is mute of ours, as far as the server does not know it.
+    /// Signals which published tracks are mute, where the server has another state.
     fn say_mute(&mut self) {
         if matches!(self.state, State::Present(_)) {
             self.own.mutes().into_iter().for_each(|mute| self.say(Request::Mute(mute)));
         }
     }
 
-    /// The server mutes or unmutes a track of ours, for a moderator: a client obeys.
+    /// The server mutes or unmutes a published track on behalf of a moderator; the participant complies.
     fn muted(&mut self, mute: &MuteTrack) {
         let Some(kind) = self.own.muted_by_server(mute) else {
-            return self.anomaly("the server mutes a track that it never said was ours");
+            return self.anomaly("the server muted a track that this participant does not publish");
         };
         if mute.muted {
-            self.anomaly(format_args!("the server muted our {}", kind.key()));
+            self.anomaly(format_args!("the server muted the published {}", kind.key()));
         }
         self.outputs.push_back(RoomOutput::Muted(kind, mute.muted));
     }
@@ -253,7 +253,8 @@ impl LiveKit {
         Ok(())
     }
 
-    /// Reports the streams in the sections of the last offer when they have changed: a sender is mute, or left.
+    /// Reports the streams in the sections of the last offer when they have changed: a sender became mute, or
+    /// left.
     fn tell_streams(&mut self) {
         let streams = self.others.streams(&self.offered);
         if streams != self.streams {
@@ -274,12 +275,12 @@ impl LiveKit {
             }
             Err(error) => {
                 let init = excerpt(&trickle.candidate_init);
-                self.anomaly(format_args!("a candidate that cannot be read ({error}): {init}"));
+                self.anomaly(format_args!("a malformed candidate ({error}): {init}"));
             }
         }
     }
 
-    /// Tells a candidate of ours.
+    /// Sends a local candidate.
     fn trickle(&mut self, peer: PeerId, line: &str) {
         let init = CandidateInit { candidate: line.to_owned(), sdp_m_line_index: Some(0) };
         // Serialising a string and a number does not fail.
@@ -295,7 +296,7 @@ impl LiveKit {
         }
     }
 
-    /// The TURN servers that the server announces; STUN servers are the scenario's to name.
+    /// The TURN servers that the server announces; only the scenario configures STUN servers.
     fn relays(&mut self, join: &Join) {
         let host = self.config.url.host_str();
         let relays = join.ice_servers.iter().take(LIST_MAX).flat_map(|server| {
@@ -313,17 +314,17 @@ impl LiveKit {
     fn streams_changed(&mut self, update: &StreamStateUpdate) {
         let paused = update.stream_states.iter().filter(|stream| stream.state == 1).count();
         if paused > 0 {
-            self.anomaly(format_args!("it paused {paused} streams for want of bandwidth to us"));
+            self.anomaly(format_args!("it paused {paused} streams for lack of bandwidth"));
         }
     }
 
-    /// What became of a request; only those that fail are of interest.
+    /// Handles the answer to a request; only failures matter.
     fn answered(&mut self, response: &RequestResponse) -> Result<(), Failure> {
         if FINE.contains(&response.reason) {
             return Ok(());
         }
         let why = disconnect::refusal(response.reason);
-        let detail = format!("{SERVER} refused what we asked for: {why}, {}", excerpt(&response.message));
+        let detail = format!("{SERVER} refused a request: {why}, {}", excerpt(&response.message));
         if self.config.publishes {
             return Err(Failure::new(FailureReason::Refused, detail));
         }
@@ -331,7 +332,7 @@ impl LiveKit {
         Ok(())
     }
 
-    /// Announces the tracks of our offer, then makes it: the server ties them by the ids in the description.
+    /// Announces the tracks of the offer, then sends it: the server matches them by the ids in the description.
     fn publish(&mut self, sdp: String) {
         if !matches!(self.state, State::Present(_)) {
             return;
@@ -368,7 +369,7 @@ impl LiveKit {
     fn answer(&mut self, sdp: String) {
         let id = self.offer_id;
         self.say(Request::Answer(SessionDescription { kind: "answer".into(), sdp, id }));
-        // What the answer brings may be asked for in another layer from here on.
+        // The tracks in this answer accept layer requests from now on.
         self.update_subscriptions();
     }
 
@@ -437,7 +438,7 @@ impl Pulse {
             _ => otherwise,
         };
         let every = seconds(join.ping_interval, PING_EVERY);
-        // A server that wants its pings less often than it gives up would be a mistake of its configuration.
+        // A ping timeout below two intervals would be a configuration error of the server.
         let timeout = seconds(join.ping_timeout, PING_TIMEOUT).max(every * 2);
         let next_at = now + every;
         Self { began_at: now, every, timeout, next_at, answered_at: now, round_trip_ms: 0 }
@@ -452,10 +453,10 @@ impl Pulse {
         self.round_trip_ms = self.since_begin_ms(now).saturating_sub(sent_ms).clamp(0, 60_000);
     }
 
-    /// The ping that is due, or that the server is gone.
+    /// The ping to send now, or a failure when the server stopped answering.
     fn beat(&mut self, now: Instant) -> Result<Option<Ping>, Failure> {
         if now.saturating_duration_since(self.answered_at) >= self.timeout {
-            let detail = format!("{SERVER}: no answer to our pings within {} s", self.timeout.as_secs());
+            let detail = format!("{SERVER}: no answer to pings within {} s", self.timeout.as_secs());
             return Err(Failure::new(FailureReason::SignallingTimeout, detail));
         }
         if now < self.next_at {
@@ -480,7 +481,7 @@ impl RoomSignalling for LiveKit {
                 self.outputs.push_back(RoomOutput::Open(Open::WebSocket {
                     url: self.config.join_url(PROTOCOL),
                     protocols: Vec::new(),
-                    // In a header, because URLs end up in logs.
+                    // In a header, because URLs are logged.
                     headers: vec![(
                         "Authorization".into(),
                         format!("Bearer {}", self.config.access.token(now)),

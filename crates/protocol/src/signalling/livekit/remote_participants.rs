@@ -1,5 +1,5 @@
-//! The other participants of the room, what they publish, and which requests lead from the present subscriptions to the
-//! wanted ones.
+//! The other participants of the room with their tracks, and the requests that lead from the present subscriptions
+//! to the wanted ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,26 +13,26 @@ use crate::signalling::RunMark;
 use crate::signalling::room::{RoomStream, Subscriptions};
 use crate::signalling::sections::Section;
 
-/// LiveKit itself takes identities of up to 256 bytes; longer ids are not followed.
+/// LiveKit limits identities to 256 bytes; participants and tracks with longer ids are ignored.
 const ID_BYTES_MAX: usize = 512;
 /// Simulcast has three layers.
 const LAYERS_MAX: usize = 4;
-/// More tracks than a room of any size has; further ones are not known.
+/// More tracks than a room of any size has; further ones are ignored.
 const TRACKS_MAX: usize = 16_384;
 
-/// The tracks of all participants but ourselves.
+/// The tracks of all other participants.
 pub(super) struct RemoteParticipants {
     subscriptions: Subscriptions,
-    /// The server subscribes us to what is new by itself.
+    /// The server subscribes this participant to new tracks by itself.
     is_automatic: bool,
     layer: Option<Layer>,
     tracks: BTreeMap<String, Track>,
-    /// What the server calls ourselves: it tells us of ourselves as of the others.
+    /// The server's id of this participant, which is also in its participant updates.
     own_sid: String,
     mark: RunMark,
 }
 
-/// A track that somebody publishes.
+/// A published track.
 #[derive(Debug)]
 struct Track {
     participant: String,
@@ -40,10 +40,10 @@ struct Track {
     name: String,
     kind: MediaKind,
     is_subscribed: bool,
-    /// The server has offered it to us; it can be told what layer is wanted.
+    /// The server has offered it; layer requests are possible.
     is_offered: bool,
     told: Option<Layer>,
-    /// Its publisher sends nothing of it for the time being.
+    /// Its publisher has muted it.
     is_muted: bool,
     /// The layers that its publisher announced, with width and height.
     layers: Vec<(Layer, u16, u16)>,
@@ -61,7 +61,7 @@ impl RemoteParticipants {
         }
     }
 
-    /// The server's record of ourselves.
+    /// The server's record of this participant.
     pub(super) fn joined(&mut self, ourselves: Option<&ParticipantInfo>) {
         self.own_sid = ourselves.map(|person| person.sid.clone()).unwrap_or_default();
     }
@@ -74,7 +74,7 @@ impl RemoteParticipants {
         self.layer = Some(layer);
     }
 
-    /// Takes in what somebody publishes, all of it, or that they left.
+    /// Handles an update of a participant: its complete list of tracks, or that it left.
     pub(super) fn seen(&mut self, person: &ParticipantInfo) {
         if !self.own_sid.is_empty() && person.sid == self.own_sid {
             return;
@@ -123,7 +123,7 @@ impl RemoteParticipants {
         self.tracks.values().map(|track| track.name.clone()).collect()
     }
 
-    /// What the sections of an offer bring.
+    /// The streams in the sections of an offer.
     pub(super) fn streams(&mut self, sections: &[Section]) -> Vec<RoomStream> {
         self.tracks.values_mut().for_each(|track| track.is_offered = false);
         let streams = sections.iter().filter_map(|section| {
@@ -140,7 +140,7 @@ impl RemoteParticipants {
         streams.collect()
     }
 
-    /// The requests that bring us from what is subscribed to what is wanted.
+    /// The requests that lead from the present subscriptions to the wanted ones.
     pub(super) fn update_subscriptions(&mut self) -> Vec<Request> {
         let (mut more, mut fewer, mut layered) = (Vec::new(), Vec::new(), Vec::new());
         for (sid, track) in &mut self.tracks {
@@ -171,13 +171,13 @@ impl RemoteParticipants {
         requests
     }
 
-    /// The name of a track's publisher, for a message.
+    /// The name of a track's publisher, for messages.
     pub(super) fn whose(&self, sid: &str) -> &str {
-        self.tracks.get(sid).map_or("somebody who left", |track| &track.name)
+        self.tracks.get(sid).map_or("a participant that left", |track| &track.name)
     }
 }
 
-/// What a track says of its layers, where it says it of several.
+/// The announced layers of a track; empty if it has only one.
 fn layers(track: &TrackInfo) -> Vec<(Layer, u16, u16)> {
     let layers = track.layers.iter().take(LAYERS_MAX).filter_map(|layer| {
         let (width, height) = (u16::try_from(layer.width).ok()?, u16::try_from(layer.height).ok()?);
@@ -191,7 +191,7 @@ fn layers(track: &TrackInfo) -> Vec<(Layer, u16, u16)> {
     layers.collect()
 }
 
-/// LiveKit's word for a layer; that there is to be none stands beside it.
+/// The value of `VideoQuality` for a layer; that a track is off is a separate field.
 pub(super) fn quality(layer: Layer) -> VideoQuality {
     match layer {
         Layer::Off | Layer::Low => VideoQuality::Low,

@@ -1,4 +1,4 @@
-//! Dialogues of a participant with a LiveKit server, shaped as version 1.13 speaks.
+//! Message exchanges of a participant with a LiveKit server, as of version 1.13.
 
 use super::wire::{
     DISCONNECTED, DisconnectReason, IceServer, Leave, MuteTrack, ParticipantInfo, ParticipantUpdate, Pong,
@@ -18,7 +18,7 @@ struct Stand {
     now: Instant,
     said: Vec<Request>,
     outputs: Vec<RoomOutput>,
-    /// Who publishes, as was told last.
+    /// The publishers that were reported last.
     people: Vec<String>,
 }
 
@@ -260,7 +260,7 @@ fn attention_becomes_subscriptions_and_only_what_changes_is_said() {
     let [Request::Subscription(first)] = said.as_slice() else { panic!("{said:?}") };
     assert!(first.subscribe);
     assert_eq!(first.track_sids, ["TR_a1", "TR_a2", "TR_v2"]);
-    // Somebody comes, and somebody goes.
+    // A participant joins, and another one leaves.
     let gone = ParticipantInfo { state: DISCONNECTED, ..person(2) };
     stand.hears(Response::Update(ParticipantUpdate { participants: vec![person(3), gone] }));
     let (said, _) = stand.take();
@@ -341,7 +341,7 @@ fn pings_keep_the_session_and_a_silent_server_is_named() {
 #[test]
 fn a_refusal_of_the_upgrade_says_what_to_look_at() {
     for (status, words) in
-        [(401, "refused the token"), (403, "does not let us"), (404, "no such room"), (500, "500")]
+        [(401, "refused the token"), (403, "does not permit"), (404, "no such room"), (500, "500")]
     {
         let mut stand = Stand::new(config());
         stand.room.state = State::Opening(ResponseDeadline::new(stand.now, Duration::from_secs(1), "x"));
@@ -359,7 +359,7 @@ fn the_servers_reasons_to_end_a_session_are_named() {
         (
             DisconnectReason::DuplicateIdentity,
             0,
-            "refused: LiveKit ended the session: somebody of the same identity",
+            "refused: LiveKit ended the session: a participant with the same identity",
         ),
         (DisconnectReason::ParticipantRemoved, 0, "kicked"),
         (DisconnectReason::RoomDeleted, 0, "room_ended"),
@@ -470,7 +470,7 @@ fn what_is_mute_is_said_of_each_track_and_only_when_the_server_does_not_know_it(
     stand.tell(RoomInput::Mute(MediaKind::Audio, false));
     stand.tell(RoomInput::Mute(MediaKind::Video, false));
     assert_eq!(said(&mut stand), [("TR_sound".to_owned(), false), ("TR_picture".to_owned(), false)]);
-    // What the server mutes itself it need not be told.
+    // A mute by the server needs no message back to it.
     stand.hears(Response::Mute(MuteTrack { sid: "TR_picture".into(), muted: true }));
     stand.tell(RoomInput::Mute(MediaKind::Video, true));
     assert_eq!(said(&mut stand), []);
@@ -496,7 +496,7 @@ fn what_fails_beside_the_session_is_odd_and_what_denies_our_tracks_ends_it() {
 fn what_is_no_message_is_a_named_failure_and_unknown_ones_are_passed_over() {
     let mut stand = Stand::present(config(), vec![]);
     stand.take();
-    // Field 26, of a later protocol.
+    // Field 26, of a later protocol version.
     stand.tell(RoomInput::Message(&Message::Binary(vec![0xd2, 1, 0])));
     assert!(stand.outputs.is_empty());
     for message in [

@@ -1,10 +1,10 @@
 //! The messages of LiveKit's signalling that a participant needs, by the field numbers of its public protocol
-//! definition (`livekit_rtc.proto`, `livekit_models.proto`, protocol version 16). Fields that are not named here are
-//! passed over when read, as protobuf means it.
+//! definition (`livekit_rtc.proto`, `livekit_models.proto`, protocol version 16). Fields that are not declared
+//! here are skipped when a message is decoded, as in any protobuf decoder.
 
 use prost::{Enumeration, Message, Oneof};
 
-/// What a participant says.
+/// A message of the participant.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct SignalRequest {
     #[prost(oneof = "Request", tags = "1, 2, 3, 4, 5, 6, 7, 8, 14, 16")]
@@ -33,7 +33,7 @@ pub(super) enum Request {
     Ping(Ping),
 }
 
-/// What the server says.
+/// A message of the server.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct SignalResponse {
     #[prost(oneof = "Response", tags = "1, 2, 3, 4, 5, 6, 8, 9, 13, 15, 17, 20, 21, 22")]
@@ -79,7 +79,7 @@ pub(super) struct SessionDescription {
     pub(super) kind: String,
     #[prost(string, tag = "2")]
     pub(super) sdp: String,
-    /// An answer repeats that of its offer.
+    /// An answer repeats the id of its offer.
     #[prost(uint32, tag = "3")]
     pub(super) id: u32,
 }
@@ -94,7 +94,7 @@ pub(super) enum SignalTarget {
 
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Trickle {
-    /// A JSON object: `RTCIceCandidateInit` of the W3C.
+    /// A JSON object: W3C `RTCIceCandidateInit`.
     #[prost(string, tag = "1")]
     pub(super) candidate_init: String,
     #[prost(enumeration = "SignalTarget", tag = "2")]
@@ -144,7 +144,7 @@ pub(super) struct VideoLayer {
 
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct AddTrack {
-    /// The track's id in our SDP (`a=msid`).
+    /// The track's id in the local SDP (`a=msid`).
     #[prost(string, tag = "1")]
     pub(super) cid: String,
     #[prost(string, tag = "2")]
@@ -217,7 +217,7 @@ pub(super) enum DisconnectReason {
 pub(super) struct Leave {
     #[prost(enumeration = "DisconnectReason", tag = "2")]
     pub(super) reason: i32,
-    /// 0: leave for good; 1 and 2: come back.
+    /// 0: leave for good; 1 and 2: reconnect.
     #[prost(int32, tag = "3")]
     pub(super) action: i32,
 }
@@ -227,7 +227,7 @@ pub(super) struct Ping {
     /// Milliseconds since the Unix epoch.
     #[prost(int64, tag = "1")]
     pub(super) timestamp: i64,
-    /// Milliseconds, of the ping before.
+    /// Milliseconds, of the previous ping.
     #[prost(int64, tag = "2")]
     pub(super) rtt: i64,
 }
@@ -248,7 +248,7 @@ pub(super) struct Join {
     pub(super) server_version: String,
     #[prost(message, repeated, tag = "5")]
     pub(super) ice_servers: Vec<IceServer>,
-    /// Seconds without a pong after which the server is taken for gone.
+    /// Seconds without a pong after which the server counts as lost.
     #[prost(int32, tag = "10")]
     pub(super) ping_timeout: i32,
     /// Seconds from ping to ping.
@@ -256,7 +256,7 @@ pub(super) struct Join {
     pub(super) ping_interval: i32,
 }
 
-/// STUN and TURN servers that participants are to use.
+/// STUN and TURN servers for participants.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct IceServer {
     #[prost(string, repeated, tag = "1")]
@@ -324,7 +324,7 @@ pub(super) struct StreamStateUpdate {
 pub(super) struct StreamStateInfo {
     #[prost(string, tag = "2")]
     pub(super) track_sid: String,
-    /// 0: active, 1: paused for want of bandwidth.
+    /// 0: active, 1: paused for lack of bandwidth.
     #[prost(int32, tag = "3")]
     pub(super) state: i32,
 }
@@ -349,7 +349,7 @@ pub(super) struct SubscriptionResponse {
 
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct RequestResponse {
-    /// 0: done, 2: not allowed, 3: more than allowed, 4: later.
+    /// 0: done, 2: not allowed, 3: limit exceeded, 4: queued.
     #[prost(int32, tag = "2")]
     pub(super) reason: i32,
     #[prost(string, tag = "3")]

@@ -1,4 +1,4 @@
-//! Dialogues with Janus, among them transcripts of Janus 1.1.2 (`janus/testdata`: `>` we said, `<` it said).
+//! Message exchanges with Janus, among them transcripts of Janus 1.1.2 (`janus/testdata`: `>` sent, `<` received).
 
 use serde_json::{Value, json};
 
@@ -18,7 +18,7 @@ fn stand() -> Stand {
     Stand::new(adapter(1, None))
 }
 
-/// Up to the given number of the server's messages of a usual dialogue: created, attached, ack, offered.
+/// The state after this many server messages of a usual exchange: created, attached, ack, offered.
 fn after(messages: usize) -> Stand {
     let mut stand = stand();
     stand.open(Some("janus-protocol"));
@@ -46,7 +46,7 @@ fn event(transaction: &str, data: &Value, offers: bool) -> String {
     event.to_string()
 }
 
-/// Plays the server's side of a transcript; our messages must be those that were recorded.
+/// Plays the server's side of a transcript; the adapter's messages must be the recorded ones.
 fn replay(
     transcript: &str,
     mut adapter: Stand,
@@ -166,7 +166,7 @@ fn what_the_server_says_in_mid_session_is_understood() {
         (r#"{"janus":"media","sender":22,"type":"video","receiving":true}"#, ""),
         (
             r#"{"janus":"slowlink","sender":22,"uplink":false,"lost":9}"#,
-            "anomaly Janus: slowlink, 9 packets lost to us",
+            "anomaly Janus: slowlink, 9 packets lost to the viewer",
         ),
         (
             r#"{"janus":"trickle","sender":22,"candidate":{"candidate":"1 1 udp 1 10.0.0.1 9 typ host"}}"#,

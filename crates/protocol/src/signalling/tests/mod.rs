@@ -1,4 +1,4 @@
-//! Dialogues: what the server says, what the adapter does. No sockets; time is moved by hand.
+//! Message exchanges of adapters with servers, without sockets; tests advance the time.
 
 mod janus;
 mod ome;
@@ -13,7 +13,7 @@ use throng_observation::FailureReason;
 use super::{SignalInput, SignalOutput, Signalling};
 use crate::participant::{ChannelError, Message, Opening};
 
-/// A description that passes for one.
+/// A minimal valid description.
 const SDP: &str = "v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\na=setup:actpass\r\nm=video 9 UDP/TLS/RTP/SAVPF 96\r\na=mid:v\r\na=ice-ufrag:uf\r\na=ice-pwd:pw\r\n";
 
 /// An adapter with its clock.
@@ -27,7 +27,7 @@ impl Stand {
         Self { adapter: Box::new(adapter), now: Instant::now() }
     }
 
-    /// Gives an input and takes the outputs, each as one line.
+    /// Passes an input and returns the outputs, each as one line.
     fn tell(&mut self, input: SignalInput<'_>) -> Vec<String> {
         self.adapter.handle(self.now, input);
         std::iter::from_fn(|| self.adapter.poll_output()).map(|output| line(&output)).collect()
@@ -44,7 +44,7 @@ impl Stand {
         lines
     }
 
-    /// Moves time to the next deadline, which must have this reason.
+    /// Advances time to the next deadline, which must have this reason.
     fn wait_for(&mut self, why: &str) -> Vec<String> {
         let (at, said) = self.adapter.next_timeout().expect("a deadline");
         assert_eq!(said, why);
@@ -83,15 +83,15 @@ fn line(output: &SignalOutput) -> String {
     }
 }
 
-/// The one line must be a failure of this kind that says this.
+/// Asserts that the only line is a failure with this reason and text.
 fn failed(lines: &[String], reason: &FailureReason, says: &str) {
     let last = lines.last().expect("an output");
     assert!(last.starts_with(&format!("failed {}: ", reason.key())), "{lines:?}");
     assert!(last.contains(says), "{last} does not say {says}");
 }
 
-/// What a closed or refused connection means is the same for all WebSocket adapters: one that was asked for and did not
-/// open is named by the step that failed, one that broke after it was open is closed signalling.
+/// Closed or refused connections have the same meaning for all WebSocket adapters: a connection that did not open
+/// fails with the step that failed, one that breaks after it was open fails as closed signalling.
 fn closes_are_named(mut asked: impl FnMut() -> Stand, mut opened: impl FnMut() -> Stand) {
     for (error, before, after) in [
         (ChannelError::Status(401, String::new()), FailureReason::HttpStatus(401), None),

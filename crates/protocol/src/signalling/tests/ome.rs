@@ -1,4 +1,4 @@
-//! Dialogues with OvenMediaEngine.
+//! Message exchanges with OvenMediaEngine.
 
 use super::super::ome::{Config, Ome};
 use super::*;

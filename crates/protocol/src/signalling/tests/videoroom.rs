@@ -1,4 +1,4 @@
-//! Dialogues of a participant with a Janus VideoRoom, shaped as Janus 1.1.2 speaks.
+//! Message exchanges of a participant with a Janus VideoRoom, as of Janus 1.1.2.
 
 use std::time::Instant;
 
@@ -14,12 +14,12 @@ use crate::signalling::room::{
     PeerId, RoomInput, RoomOutput, RoomSignalling, RoomStream, Subscription, Subscriptions,
 };
 
-/// The server's end: it numbers handles from 100 and answers what a test tells it to.
+/// The server's side: it numbers handles from 100 and sends the answers that a test chooses.
 struct Stand {
     room: VideoRoom,
     now: Instant,
     handles: u64,
-    /// Requests to the plugin that were not answered: transaction, handle, body.
+    /// Unanswered requests to the plugin: transaction, handle, body.
     asked: Vec<(String, u64, Value)>,
     outputs: Vec<RoomOutput>,
 }
@@ -59,7 +59,7 @@ impl Stand {
         }
     }
 
-    /// The core answers by itself: sessions, handles, ends of both.
+    /// Answers for the core: sessions, handles, ends of both.
     fn core(&mut self, text: &str) {
         let said: Value = serde_json::from_str(text).unwrap();
         let transaction = said["transaction"].as_str().unwrap().to_owned();
@@ -85,7 +85,8 @@ impl Stand {
         self.tell(RoomInput::Message(&Message::Text(message.to_string())));
     }
 
-    /// The body of the oldest request, which must be this one, answered by `data` and perhaps a description.
+    /// Answers the oldest request, which must be this one, by `data` and optionally a description; returns its
+    /// body.
     fn answers(&mut self, request: &str, data: &Value, jsep: Option<&str>) -> Value {
         let (transaction, handle, body) = self.asked.remove(0);
         assert_eq!(body["request"], request, "{body}");
@@ -107,7 +108,7 @@ impl Stand {
         self.hears(&event);
     }
 
-    /// In the room, its offer answered, with these others there already.
+    /// A participant in the room, with its offer answered, and with these others present.
     fn present(config: VideoRoomConfig, others: &[Value]) -> Self {
         let mut stand = Self::new(config);
         let joined = json!({"videoroom":"joined","id":1,"private_id":99,"publishers":others});
@@ -167,7 +168,7 @@ fn a_participant_publishes_and_receives_all_on_one_more_handle() {
     assert_eq!(stand.names(), ["RemoteAnswer"]);
     stand.answers("start", &json!({"videoroom":"event","started":"ok"}), None);
 
-    // Two more publish while a change is being negotiated: they come with the next one, together.
+    // Two more publish while a change is being negotiated: the next change includes both.
     stand.tells(100, &json!({"videoroom":"event","publishers":[publisher(3, "throng-2")]}), None);
     stand.tells(100, &json!({"videoroom":"event","publishers":[publisher(4, "throng-3")]}), None);
     assert_eq!(stand.asked.len(), 1, "one request at a time");
@@ -249,12 +250,12 @@ fn a_room_is_made_or_found_and_destroyed_by_who_leaves_last() {
         stand.tell(RoomInput::Leave { others_follow: false });
         stand.answers("leave", &json!({"videoroom":"event","leaving":"ok"}), None);
         stand.answers("listparticipants", left, None);
-        // A room that is not ours refuses the secret, and stays.
+        // A room of another run rejects the secret, and remains.
         let requests: Vec<_> = stand.asked.iter().map(|(_, _, body)| body.clone()).collect();
         match requests.as_slice() {
             [end] if is_ended => {
                 assert_eq!((&end["request"], &end["secret"]), (&json!("destroy"), &json!("s")));
-                // The session, and with it the right to ask, lasts until the room is gone.
+                // The session lasts until the room is destroyed, because only a session can request that.
                 assert!(!matches!(stand.outputs.last(), Some(RoomOutput::Goodbye)), "{:?}", stand.outputs);
                 stand.answers("destroy", &json!({"videoroom":"destroyed","room":1234}), None);
             }
@@ -298,7 +299,7 @@ fn refusals_are_failures_that_carry_the_rooms_words() {
         assert_eq!(failure.reason, reason);
         assert!(failure.detail.contains(words), "{failure}");
     }
-    // Who is gone before they could be received costs nothing else.
+    // A publisher that leaves before it could be received does not affect the others.
     let mut stand = Stand::present(config(), &[publisher(2, "a"), publisher(3, "b")]);
     stand.tells(100, &json!({"videoroom":"event","leaving":2}), None);
     stand.answers("join", &json!({"videoroom":"event","error_code":428,"error":"No such feed (2)"}), None);
@@ -349,7 +350,7 @@ fn what_is_mute_is_relayed_no_more_and_begins_again_with_a_key_frame() {
     stand.tell(RoomInput::Mute(MediaKind::Audio, false));
     let asked = stand.answers("configure", &configured, None);
     assert_eq!(asked, json!({"request":"configure","mid":"v","send":true,"keyframe":true,"has_jsep":false}));
-    // Refused, it costs nothing but a word: what is mute is not sent in any case.
+    // A refusal is only an anomaly: muted media is not sent in any case.
     let refused = json!({"videoroom":"event","error_code":430,"error":"Invalid element (mid)"});
     let asked = stand.answers("configure", &refused, None);
     assert_eq!(asked, json!({"request":"configure","mid":"a","send":true,"has_jsep":false}));
@@ -377,7 +378,7 @@ fn layers_are_asked_for_when_nothing_else_is_open_and_again_of_who_takes_a_place
     stand.answers("start", &json!({"videoroom":"event","started":"ok"}), None);
     let asked = stand.answers("configure", &json!({"videoroom":"event","configured":"ok"}), None);
     assert_eq!(asked["streams"], json!([{"mid":"1","send":true,"substream":0}]));
-    // What Janus forwards is told on, and the rest of what it may say is not.
+    // The forwarded layer is reported; other fields of the event are ignored.
     stand.outputs.clear();
     stand.tells(101, &json!({"videoroom":"event","room":1234,"mid":"1","substream":0}), None);
     stand.tells(101, &json!({"videoroom":"event","room":1234,"mid":"1","substream":7}), None);
@@ -390,7 +391,7 @@ fn layers_are_asked_for_when_nothing_else_is_open_and_again_of_who_takes_a_place
     stand.tell(RoomInput::Layer(Layer::Off));
     let asked = stand.answers("configure", &json!({"videoroom":"event","configured":"ok"}), None);
     assert_eq!(asked["streams"], json!([{"mid":"1","send":false}]));
-    // Refused, it costs nothing but a word.
+    // A refusal is only an anomaly.
     stand.tell(RoomInput::Layer(Layer::High));
     stand.answers("configure", &json!({"videoroom":"event","error_code":428,"error":"No such feed"}), None);
     assert!(
@@ -398,7 +399,7 @@ fn layers_are_asked_for_when_nothing_else_is_open_and_again_of_who_takes_a_place
         "{:?}",
         stand.outputs
     );
-    // Somebody else in the same section begins with what Janus likes best.
+    // Another sender in the same section begins with the layer that Janus prefers.
     let other = json!({"videoroom":"updated","streams":[stream("1", "video", "throng-2")]});
     stand.tells(101, &other, None);
     let asked = stand.answers("configure", &json!({"videoroom":"event","configured":"ok"}), None);

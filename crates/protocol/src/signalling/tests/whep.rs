@@ -1,4 +1,4 @@
-//! Dialogues with WHEP endpoints.
+//! Message exchanges with WHEP endpoints.
 
 use std::sync::Arc;
 
@@ -46,7 +46,7 @@ fn playing() -> Stand {
 #[test]
 fn a_session_is_posted_trickled_and_deleted() {
     let mut stand = posted();
-    // Found before there is a session to tell: kept, and told in one request.
+    // Candidates found before there is a session are kept, and sent in one request.
     assert!(stand.tell(SignalInput::Candidate("candidate:1 1 udp 1 10.0.0.2 9 typ host")).is_empty());
     assert!(stand.tell(SignalInput::Candidate("candidate:2 1 udp 1 10.0.0.3 9 typ host")).is_empty());
     let lines = respond(&mut stand, 0, 201, &SESSION, ANSWER);
@@ -78,7 +78,7 @@ fn a_server_that_takes_no_candidates_is_no_failure() {
 
 #[test]
 fn an_offer_of_the_server_is_answered_by_patch() {
-    // 406 as draft 03 says; 201 with an offer as servers of older drafts do.
+    // 406 as in draft 03; 201 with an offer as from servers of older drafts.
     for status in [406, 201] {
         let mut stand = posted();
         assert_eq!(respond(&mut stand, 0, status, &SESSION, SDP), ["reached", "offer"], "{status}");
@@ -101,7 +101,7 @@ fn redirects_are_followed_within_reach_and_not_forever() {
     let mut stand = posted();
     let moved = respond(&mut stand, 0, 307, &[("location", "https://10.0.0.9/x")], "");
     assert!(moved[1].starts_with("fetch 1 POST https://10.0.0.9/x authorization=Bearer tok"), "{moved:?}");
-    // Leaving TLS would show the token.
+    // Leaving TLS would expose the token.
     let down = respond(&mut stand, 1, 308, &[("location", "http://10.0.0.9/x")], "");
     assert_eq!(down[0], "refused Redirect 10.0.0.9:80");
     failed(&down, &FailureReason::NotAllowed, "http://10.0.0.9/x");

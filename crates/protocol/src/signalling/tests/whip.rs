@@ -1,4 +1,4 @@
-//! Dialogues with WHIP endpoints; what they share with WHEP's is said there.
+//! Message exchanges with WHIP endpoints; the WHEP tests cover what both protocols share.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -33,7 +33,7 @@ impl Stand {
         std::iter::from_fn(|| self.publisher.poll_output()).collect()
     }
 
-    /// The offer as it is posted.
+    /// The posted offer.
     fn posted(&mut self) -> Box<Request> {
         let start = self.tell(RoomInput::Start);
         assert!(matches!(start.as_slice(), [RoomOutput::WantOffer(PeerId::PUBLISHER)]), "{start:?}");
@@ -108,7 +108,7 @@ fn redirects_keep_the_offer_within_what_may_be_reached() {
 
 #[test]
 fn refusals_are_named_with_the_servers_words() {
-    // Only players are offered something in return (406).
+    // A counter-offer (406) is for players only.
     for status in [400, 401, 403, 404, 406, 409, 415, 503] {
         let mut stand = Stand::new(None, None);
         stand.posted();
@@ -170,7 +170,7 @@ fn a_refusal_repeats_the_servers_words_and_says_what_to_try() {
         let detail = detail(offering(codec).respond(0, status, &[], body));
         assert!(detail.contains(said) && detail.contains(to_try), "{detail}");
     }
-    // What says nothing of codec or stream says no remedy.
+    // Without a mention of codec or stream there is no remedy.
     for (status, body) in [(401, "a bearer token is needed"), (404, ""), (503, "full")] {
         let detail = detail(offering("VP8").respond(0, status, &[], body));
         assert!(!detail.contains("try ") && !detail.contains(own), "{detail}");

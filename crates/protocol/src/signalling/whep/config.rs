@@ -1,4 +1,4 @@
-//! Where a WHEP player or a WHIP publisher asks, with what, and where it may be sent on to.
+//! The configuration of a WHEP player or WHIP publisher: endpoint, credentials, allowed redirects.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use crate::participant::Why;
 /// Which of the two protocols is used. They differ in which side may offer, and in their names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Flow {
-    /// WHEP: media comes; a server may answer with an offer of its own.
+    /// WHEP: receives media; a server may answer with an offer of its own.
     #[default]
     Play,
-    /// WHIP (RFC 9725): media goes; only the publisher offers.
+    /// WHIP (RFC 9725): sends media; only the publisher offers.
     Publish,
 }
 
@@ -44,27 +44,27 @@ impl Flow {
     }
 }
 
-/// Whether a place that the server names (redirect, session URL) may be reached. The driver checks addresses again
-/// when it connects; this keeps the participant from asking.
+/// Whether a URL that the server names (redirect, session URL) may be requested. The driver checks addresses again
+/// when it connects; this avoids the request.
 pub type MayReach = Arc<dyn Fn(&Url) -> bool + Send + Sync>;
 
-/// Where and how to ask.
+/// The endpoint, and how to use it.
 #[derive(Clone)]
 pub struct Config {
     /// The endpoint, `http:` or `https:`.
     pub url: Url,
-    /// Whether it plays or publishes there.
+    /// Whether to play or to publish.
     pub flow: Flow,
     /// Bearer token (RFC 6750) sent with every request, redirected ones included.
     pub token: Option<String>,
-    /// What may be reached.
+    /// Which URLs may be requested.
     pub may_reach: MayReach,
     /// How long the server may take for one response.
     pub answer_within: Duration,
 }
 
 impl Config {
-    /// The defaults for `url`: only its own origin may be reached.
+    /// The defaults for `url`: only its own origin may be requested.
     #[must_use]
     pub fn new(url: Url) -> Self {
         let origin = url.origin();
@@ -79,7 +79,7 @@ impl fmt::Debug for Config {
     }
 }
 
-/// A URL without what may be secret: user, password, query.
+/// A URL without its possibly secret parts: user, password, query.
 pub(super) fn place(url: &Url) -> String {
     let port = url.port().map_or_else(String::new, |port| format!(":{port}"));
     said::excerpt(&format!("{}://{}{port}{}", url.scheme(), url.host_str().unwrap_or(""), url.path()))

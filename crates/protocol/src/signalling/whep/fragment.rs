@@ -1,8 +1,9 @@
-//! Candidates as an SDP fragment, `application/trickle-ice-sdpfrag` (RFC 8840 §9), made from our own description.
+//! Candidates as an SDP fragment, `application/trickle-ice-sdpfrag` (RFC 8840 §9), made from the local
+//! description.
 
 use crate::participant::Why;
 
-/// What a fragment repeats of the description whose candidates it adds: the section that carries the bundle.
+/// The parts of a description that a fragment repeats: those of the section that carries the bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct IceSection {
     /// The `m=` line without its line end.
@@ -12,8 +13,8 @@ pub(super) struct IceSection {
     pwd: String,
 }
 
-/// Why candidates cannot be told.
-pub(super) const NO_CREDENTIALS: Why = "our description has no ICE credentials, so candidates cannot be told";
+/// Why candidates cannot be sent.
+pub(super) const NO_CREDENTIALS: Why = "the local description has no ICE credentials to send candidates with";
 
 impl IceSection {
     /// The first media section of `sdp`; `None` when it has no media or no ICE credentials.
@@ -27,7 +28,7 @@ impl IceSection {
         })
     }
 
-    /// The fragment that adds `candidates` (`candidate:…`), and says that they were the last.
+    /// The fragment that adds `candidates` (`candidate:…`), with end-of-candidates if they are the `last`.
     pub(super) fn fragment(&self, candidates: &[String], last: bool) -> String {
         let mut lines = Vec::with_capacity(candidates.len() + 6);
         if let Some(mid) = &self.mid {

@@ -6,8 +6,8 @@ use throng_scenario::Secret;
 use super::super::RelayServer;
 use super::super::said::LIST_MAX;
 
-/// The TURN servers of one `Link` field value, which may list several links; STUN servers and other relations are
-/// passed over, and so is what cannot be read.
+/// The TURN servers of one `Link` field value, which may list several links; STUN servers, other relations and
+/// malformed links are skipped.
 pub(super) fn relays(value: &str) -> Vec<RelayServer> {
     split(value, ',').take(LIST_MAX).filter_map(relay).collect()
 }
@@ -36,7 +36,7 @@ fn relay(link: &str) -> Option<RelayServer> {
     })
 }
 
-/// The parts of `text` between `separator`s that stand outside quotes and angle brackets.
+/// The parts of `text` between `separator`s outside quotes and angle brackets.
 fn split(text: &str, separator: char) -> impl Iterator<Item = &str> {
     let (mut quoted, mut escaped, mut bracketed) = (false, false, false);
     text.split(move |c: char| {
@@ -55,7 +55,7 @@ fn split(text: &str, separator: char) -> impl Iterator<Item = &str> {
     })
 }
 
-/// A token, or what a quoted string (RFC 9110 §5.6.4) says.
+/// A token, or the content of a quoted string (RFC 9110 §5.6.4).
 fn unquoted(value: &str) -> String {
     let Some(inner) = value.strip_prefix('"').and_then(|v| v.strip_suffix('"')) else {
         return value.to_owned();

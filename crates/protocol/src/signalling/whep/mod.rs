@@ -1,5 +1,5 @@
-//! WHEP: playing a stream by WebRTC over HTTP (draft-ietf-wish-whep-03 and later; the rules that it shares with WHIP
-//! are in RFC 9725).
+//! WHEP: playing a stream by WebRTC over HTTP (draft-ietf-wish-whep-03 and later; the rules that it shares with
+//! WHIP are in RFC 9725).
 //!
 //! ```text
 //! player                              server
@@ -33,13 +33,13 @@ use super::said::{self, LIST_MAX};
 use super::{SignalInput, SignalOutput, Signalling};
 use crate::participant::{ChannelError, FetchId, Request, Response, Why};
 
-/// Redirects followed before giving up, as browsers do with twenty; load balancers need one or two.
+/// How many redirects are followed; browsers follow twenty, load balancers need one or two.
 const REDIRECTS_MAX: u8 = 5;
 
-/// Where the session lives on the server, once it does.
+/// The session resource on the server, once created.
 #[derive(Clone, Debug)]
 struct Session {
-    /// `None` when the server named none, or one out of reach: nothing can be told or deleted then.
+    /// `None` when the server named no URL or a forbidden one: candidates and DELETE cannot be sent then.
     url: Option<Url>,
     etag: Option<String>,
 }
@@ -57,16 +57,16 @@ enum State {
         redirects: u8,
         waiting: ResponseDeadline,
     },
-    /// The server's own offer is with the participant.
+    /// The participant is answering the server's own offer.
     CounterOffered(Session),
-    /// The answer to it is on its way.
+    /// The answer to it was sent.
     Answered {
         fetch: FetchId,
         session: Session,
         waiting: ResponseDeadline,
     },
     Playing(Session),
-    /// DELETE, or the response to POST that says what to delete, is awaited.
+    /// Waits for DELETE, or for the response to POST that names the URL to delete.
     Leaving {
         fetch: FetchId,
         posted_to: Option<Url>,
@@ -75,18 +75,18 @@ enum State {
     Over,
 }
 
-/// Candidates that the server is yet to be told.
+/// Candidates that are not sent yet.
 #[derive(Debug, Default)]
 struct Trickle {
     section: Option<IceSection>,
-    /// The server has said that it takes none.
+    /// The server has declined candidates.
     declined: bool,
     gathered: Vec<String>,
     done: bool,
     in_flight: Option<FetchId>,
 }
 
-/// The adapter.
+/// The signalling adapter.
 #[derive(Debug)]
 pub struct Whep {
     config: Config,
@@ -97,12 +97,12 @@ pub struct Whep {
 }
 
 impl Whep {
-    /// Another token for the requests to come.
+    /// Replaces the token of later requests.
     pub(super) fn set_token(&mut self, token: String) {
         self.config.token = Some(token);
     }
 
-    /// An adapter that has not begun.
+    /// An adapter in its initial state.
     #[must_use]
     pub fn new(config: Config) -> Self {
         Self { config, state: State::Idle, trickle: Trickle::default(), fetches: 0, outputs: VecDeque::new() }
@@ -121,7 +121,7 @@ impl Whep {
         self.config.flow.server()
     }
 
-    /// Sends a request; one that cannot be written as HTTP (a token with control characters) ends the session.
+    /// Sends a request; a request that is not valid HTTP (a token with control characters) ends the session.
     fn fetch(
         &mut self,
         method: Method,
@@ -240,7 +240,7 @@ impl Whep {
         }
     }
 
-    /// The failure of a POST, with what to try next where its answer tells.
+    /// The failure of a POST, with a remedy if the response suggests one.
     fn with_remedy(&self, mut failure: Failure, answer: Option<&Response>) -> Failure {
         if let State::Posted { offer, .. } = &self.state
             && let Some(remedy) = refusal::remedy(self.config.flow, offer, answer)
@@ -288,7 +288,7 @@ impl Whep {
             ));
         }
         self.state = State::CounterOffered(session);
-        // Candidates of the withdrawn offer are not those of the answer.
+        // Candidates of the withdrawn offer do not belong to the answer.
         self.trickle = Trickle::default();
         self.outputs.push_back(SignalOutput::RemoteOffer(sdp));
         Ok(())
@@ -327,7 +327,7 @@ impl Whep {
         let headers = &response.head.headers;
         let links = headers.get_all(header::LINK).iter().filter_map(|value| value.to_str().ok());
         let relays: Vec<_> = links.take(LIST_MAX).flat_map(link::relays).take(LIST_MAX).collect();
-        // Only the first endpoint's address is told; a redirect to another host leaves names unknown.
+        // Only the first endpoint's address is known; after a redirect to another host, names are unknown.
         let host = endpoint.host_str().filter(|host| self.config.url.host_str() == Some(*host));
         let relays = relays.into_iter().map(|relay| SignalOutput::Relay(relay.beside(host)));
         self.outputs.extend(relays);
@@ -349,7 +349,8 @@ impl Whep {
         Session { url, etag: refusal::text(headers, header::ETAG).map(str::to_owned) }
     }
 
-    /// Whether `to` may be asked; a refusal is told. Leaving TLS is never allowed: the token would go in the clear.
+    /// Whether `to` may be requested; a refusal is reported. Leaving TLS is never allowed: it would expose the
+    /// token.
     fn reachable(&mut self, from: &Url, to: &Url) -> bool {
         let is_http = matches!(to.scheme(), "http" | "https");
         let keeps_tls = from.scheme() != "https" || to.scheme() == "https";
@@ -360,7 +361,7 @@ impl Whep {
         let address = match to.host() {
             Some(Host::Ipv4(v4)) => Some(IpAddr::V4(v4)),
             Some(Host::Ipv6(v6)) => Some(IpAddr::V6(v6)),
-            // A name that was not resolved has no address to tell; the failure or anomaly that follows names it.
+            // An unresolved name has no address to report; the failure or anomaly that follows names it.
             Some(Host::Domain(_)) | None => None,
         };
         if let Some(address) = address {
@@ -379,8 +380,8 @@ impl Whep {
         self.tell_candidates();
     }
 
-    /// Sends what was gathered, in one request at a time, once there is a session to send it to. The end of candidates
-    /// goes along with the last of them; alone it would cost every viewer a request that tells the server nothing.
+    /// Sends the gathered candidates, in one request at a time, once there is a session. End-of-candidates is sent
+    /// with the last of them; a separate request for it would cost every viewer a round trip without use.
     fn tell_candidates(&mut self) {
         let State::Playing(session) = &self.state else { return };
         if self.trickle.declined || self.trickle.in_flight.is_some() || self.trickle.gathered.is_empty() {
@@ -398,7 +399,7 @@ impl Whep {
         self.trickle.in_flight = Some(fetch);
     }
 
-    /// A server that takes no candidates is no failure: it learns ours from the checks.
+    /// A server that declines candidates is no failure: it learns them from the checks.
     fn trickled(&mut self, result: Result<&Response, ChannelError>) {
         self.trickle.in_flight = None;
         let what = match result {
@@ -424,7 +425,7 @@ impl Whep {
             State::Playing(session) | State::CounterOffered(session) | State::Answered { session, .. } => {
                 self.delete(session.url, waiting);
             }
-            // The server may be making a session just now; its response says what to delete.
+            // The server may be creating a session at this moment; its response names the URL to delete.
             State::Posted { fetch, to, .. } => {
                 self.state = State::Leaving { fetch, posted_to: Some(to), waiting };
             }
@@ -452,7 +453,7 @@ impl Whep {
                 ResponseDeadline::new(now, GOODBYE_WITHIN, self.config.flow.awaits_goodbye()),
             );
         }
-        // A server that saw BYE or the end of DTLS first has nothing left to delete.
+        // A server that received BYE or DTLS close first has nothing left to delete.
         if let (None, Some(response)) = (posted_to, response)
             && !response.head.status.is_success()
             && !matches!(response.head.status, StatusCode::NOT_FOUND | StatusCode::GONE)
@@ -502,7 +503,7 @@ impl Signalling for Whep {
             }
             SignalInput::Timeout => self.timeout(now),
             SignalInput::Leave => self.leave(now),
-            // There is no signalling channel.
+            // WHEP has no signalling channel.
             SignalInput::Connected
             | SignalInput::Opened(_)
             | SignalInput::Message(_)

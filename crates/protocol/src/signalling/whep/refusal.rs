@@ -1,4 +1,4 @@
-//! A response that is not the one wanted, as a failure that repeats the server's own explanation.
+//! Turns an unexpected response into a failure with the server's own explanation.
 
 use http::{HeaderMap, StatusCode, header};
 use serde::Deserialize;
@@ -9,7 +9,7 @@ use super::super::sections::codec_to_try;
 use super::config::Flow;
 use crate::participant::Response;
 
-/// RFC 9457 problem details, or what others call their words: MediaMTX `error`, many `message`.
+/// RFC 9457 problem details, or the fields of other servers: MediaMTX `error`, many `message`.
 #[derive(Deserialize)]
 struct Problem {
     title: Option<String>,
@@ -34,22 +34,24 @@ pub(super) fn failure(request: &str, response: &Response) -> Failure {
 
 /// The remedy for publishers that share a stream's name.
 const OWN_STREAM: &str = "give each publisher a stream of its own, by {n} in the URL's path or query";
-/// How servers say that somebody publishes there already: SRS `1028: StreamBusy`, MediaMTX `someone is already publishing`.
+/// Text of servers whose stream already has a publisher: SRS `1028: StreamBusy`, MediaMTX `someone is already
+/// publishing`.
 const BUSY: [&str; 4] = ["busy", "already", "in use", "occupied"];
-/// And that nothing of the offer is for them: SRS `5018: RtcSdpExchange`, MediaMTX `codec … not supported`.
+/// Text of servers that support nothing of the offer: SRS `5018: RtcSdpExchange`, MediaMTX `codec … not
+/// supported`.
 const CODECS: [&str; 4] = ["codec", "sdp", "payload", "no media"];
 
-/// What to try next after `offer` was answered so, or not at all (`None`): as far as that tells.
+/// A remedy after `offer` was refused with `answer`, or without an HTTP response (`None`), if these suggest one.
 pub(super) fn remedy(flow: Flow, offer: &str, answer: Option<&Response>) -> Option<String> {
     let Some(answer) = answer else {
-        // SRS answered so until 7.0.121, whatever it had against an offer.
+        // SRS before 7.0.121 closed the connection for any problem with an offer.
         let may_be = match (flow, codec_to_try(offer)) {
             (Flow::Play, _) => "of the stream: is it published".to_owned(),
             (Flow::Publish, None) => format!("of the stream: {OWN_STREAM}"),
             (Flow::Publish, Some(codec)) => format!("of the codec: {codec}; or of the stream: {OWN_STREAM}"),
         };
         return Some(format!(
-            "some servers refuse so (SRS before 7.0.121) because {may_be}; their log says why"
+            "some servers (SRS before 7.0.121) do so because {may_be}; the reason is in their log"
         ));
     };
     if flow == Flow::Play {

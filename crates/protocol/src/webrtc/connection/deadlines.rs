@@ -1,4 +1,4 @@
-//! What a connection does when time passes, and until when it waits for what.
+//! The timed actions of a connection, and its deadlines with their reasons.
 
 use std::time::Instant;
 
@@ -11,7 +11,7 @@ use crate::webrtc::receiver::next_second;
 use crate::webrtc::reflexive::WAITS_FOR;
 
 impl Connection {
-    /// Does what is due.
+    /// Performs the actions that are due.
     pub(in crate::webrtc) fn tick(&mut self, now: Instant) {
         self.gather(now);
         if let State::Connecting { peer, .. } | State::Playing { peer, .. } = &mut self.state
@@ -60,7 +60,7 @@ impl Connection {
         self.take_observed();
     }
 
-    /// Until when it waits for what, and what it means when that does not come.
+    /// The deadline of the current step, and the failure if it passes.
     fn own_deadline(&self) -> Option<(Instant, FailureReason, Why)> {
         let timeouts = &self.config.options.timeouts;
         match &self.state {
@@ -69,7 +69,7 @@ impl Connection {
                 Some((*by, FailureReason::Generator, "the media socket did not open"))
             }
             State::Connecting { by, step, .. } => Some(match step {
-                Step::Answer => (*by, FailureReason::SignallingTimeout, "no answer to our offer in time"),
+                Step::Answer => (*by, FailureReason::SignallingTimeout, "no answer to the offer in time"),
                 Step::Ice => (*by, FailureReason::Ice, self.ice_overdue()),
                 Step::Dtls => (*by, FailureReason::Dtls, "no DTLS handshake in time"),
             }),
@@ -77,12 +77,12 @@ impl Connection {
                 let lost_at = peer.consent_lost_at;
                 let consent = lost_at
                     .map(|at| (at + timeouts.consent, FailureReason::MediaLost, "ICE consent was lost"));
-                // Who sends in a room, and when, its signalling says.
+                // In a room, signalling determines which participants send, and when.
                 let media = (!self.config.in_room).then(|| match receiver.last_media_at() {
-                    Some(at) => (at + timeouts.silence, FailureReason::MediaLost, "no media any more"),
+                    Some(at) => (at + timeouts.silence, FailureReason::MediaLost, "media stopped"),
                     None => {
                         let by = *since + timeouts.first_media;
-                        (by, FailureReason::NoMedia, "connected, and no media came")
+                        (by, FailureReason::NoMedia, "connected, but no media arrived")
                     }
                 });
                 media.into_iter().chain(consent).min_by_key(|(at, ..)| *at)
@@ -93,9 +93,9 @@ impl Connection {
     fn ice_overdue(&self) -> Why {
         match (self.config.options.relay_only, self.transport.relay.was_named()) {
             (false, _) => "no candidate pair worked in time",
-            (true, true) => "no candidate pair worked in time through the relay, the only way allowed",
+            (true, true) => "no candidate pair worked in time through the relay, the only path allowed",
             (true, false) => {
-                "only a relay is to be used (target.ice_transport_policy), and the server announced none that could be"
+                "only a relay is allowed (target.ice_transport_policy), and the server announced none that is usable"
             }
         }
     }
@@ -124,8 +124,8 @@ impl Connection {
         [own, session, media, relay].into_iter().flatten().min_by_key(|(at, _)| *at)
     }
 
-    /// The next deadline of received media, when nothing of it is due: packets move this one only, and to ask for all
-    /// others after each of them would cost as much as to take them in.
+    /// The next deadline of received media if none has passed: packets change only this one, and checking all
+    /// others after each packet would cost as much as receiving it.
     #[inline]
     pub(in crate::webrtc) fn media_deadline(&self, now: Instant) -> Option<(Instant, Why)> {
         let State::Playing { receiver, sender: None, .. } = &self.state else { return None };

@@ -1,4 +1,4 @@
-//! From a description to the keys: offers and answers, candidates, and what was agreed that is received and sent.
+//! From a description to the keys: offers and answers, candidates, and the agreed media in both directions.
 
 use std::net::SocketAddr;
 use std::time::Instant;
@@ -17,15 +17,15 @@ use crate::webrtc::session::{Negotiated, RemoteCandidate, Session, SessionError}
 use crate::webrtc::srtp::SessionKeys;
 
 impl Connection {
-    /// Makes an offer, once its socket is open.
+    /// Makes an offer, once the socket is open.
     pub(in crate::webrtc) fn offer(&mut self, now: Instant) {
         if matches!(self.state, State::Idle) {
             return self.open(now, Wanted::Offer);
         }
-        self.anomaly("signalling", "an offer was wanted twice");
+        self.anomaly("signalling", "an offer was requested twice");
     }
 
-    /// The peer offers, for the first time or again.
+    /// Handles an offer of the peer, the first or a later one.
     pub(in crate::webrtc) fn remote_offer(&mut self, now: Instant, sdp: String) {
         let (State::Connecting { peer, .. } | State::Playing { peer, .. }) = &mut self.state else {
             return match &mut self.state {
@@ -45,10 +45,10 @@ impl Connection {
         }
     }
 
-    /// The peer's answer to our offer.
+    /// Handles the peer's answer to the local offer.
     pub(in crate::webrtc) fn remote_answer(&mut self, now: Instant, sdp: &str) {
         let (State::Connecting { peer, .. } | State::Playing { peer, .. }) = &mut self.state else {
-            return self.anomaly("sdp", "an answer came before our offer");
+            return self.anomaly("sdp", "an answer arrived before the offer");
         };
         match peer.session.accept_answer(sdp) {
             Ok(negotiated) => {
@@ -80,7 +80,8 @@ impl Connection {
         }
     }
 
-    /// A candidate came before there is a session. Where the socket was not asked for yet, it says where to look.
+    /// A candidate arrived before the session exists. If the socket is not requested yet, the candidate helps to
+    /// select its interface.
     fn early_candidate(&mut self, text: String) {
         let State::Opening { candidates, wanted, .. } = &mut self.state else { return };
         let channel = Socket::Media.channel(self.config.number);
@@ -103,7 +104,7 @@ impl Connection {
         }
     }
 
-    /// Opens the sockets that candidates are gathered on; what is `wanted` follows.
+    /// Opens the sockets that candidates are gathered on; continues with `wanted`.
     fn open(&mut self, now: Instant, wanted: Wanted) {
         self.open_turn();
         let by = now + self.config.options.timeouts.signalling;
@@ -118,7 +119,7 @@ impl Connection {
         self.state = State::Opening { by, wanted, candidates: Vec::new(), gathering: None };
     }
 
-    /// Its media socket is open, at these addresses.
+    /// The media socket is open, at these addresses.
     pub(super) fn media_opened(&mut self, now: Instant, locals: Vec<SocketAddr>) {
         if !matches!(self.state, State::Opening { .. }) {
             return;
@@ -133,7 +134,7 @@ impl Connection {
         self.gather(now);
     }
 
-    /// The STUN server to ask, where one is named and may be asked.
+    /// The STUN server to use, if one is configured and allowed.
     fn stun_server(&mut self) -> Option<SocketAddr> {
         let options = &self.config.options;
         let server = options.stun.as_ref()?.address(self.server.map(|server| server.ip()))?;
@@ -144,7 +145,7 @@ impl Connection {
         None
     }
 
-    /// Asks the STUN server what is due; does what was wanted once its answer is there, or does not come.
+    /// Sends a due request to the STUN server; continues the negotiation after its response or timeout.
     pub(super) fn gather(&mut self, now: Instant) {
         let State::Opening { gathering: Some(gathering), .. } = &mut self.state else { return };
         if let Some(request) = gathering.poll_request(now) {
@@ -161,7 +162,8 @@ impl Connection {
         self.begin_session(now, by, gathering.into_gathered(), wanted, candidates);
     }
 
-    /// Makes a session on what was gathered, and its description; `candidates` of the peer came before it.
+    /// Creates the session on the gathered candidates, and its description; `candidates` of the peer arrived
+    /// before.
     fn begin_session(
         &mut self,
         now: Instant,
@@ -279,7 +281,7 @@ impl Connection {
                 }
                 if sender.as_ref().is_some_and(|sender| sender.is_empty()) {
                     let detail = format!(
-                        "the server takes none of what we would send: {}{}",
+                        "the server accepts none of the offered media: {}{}",
                         self.sent_codecs(),
                         self.codec_to_try()
                     );
@@ -307,7 +309,7 @@ impl Connection {
         }
     }
 
-    /// The other codec of the test card, where the picture is in one of the two; the end of a sentence.
+    /// A hint to try the test card's other codec, where it uses one of the two; completes a sentence.
     fn codec_to_try(&self) -> &'static str {
         let codecs =
             self.outgoing.iter().filter_map(|out| out.ladders.first()).map(|ladder| ladder.top().codec());
@@ -324,16 +326,16 @@ impl Connection {
         ladders.map(|ladder| ladder.top().codec().name()).collect::<Vec<_>>().join(", ")
     }
 
-    /// What is sent, section by section, layer by layer.
+    /// The tracks to send, by section and layer.
     fn tracks(&mut self, negotiated: &Negotiated) -> Vec<SentTrack> {
         let mut tracks = Vec::new();
         for (at, out) in self.outgoing.iter().enumerate() {
-            // The sections of an offer are in the order of what is sent.
+            // The sections of an offer are in the order of `outgoing`.
             let Some(codec) = out.ladders.first().map(|ladder| ladder.top().codec()) else { continue };
             let plans = send_plans::plans(negotiated, at, &out.media, codec);
             if plans.is_empty() {
                 let to_try = self.codec_to_try();
-                let detail = format!("the server does not take {}: it is not sent{to_try}", codec.name());
+                let detail = format!("the server does not accept {}: it is not sent{to_try}", codec.name());
                 self.transport.outputs.push_back(ConnectionOutput::Observed(Observation::ProtocolAnomaly {
                     place: "codec_refused",
                     detail,

@@ -1,5 +1,5 @@
-//! The relay of a connection, which the scenario or signalling names: beside the direct way, as browsers do, and ICE
-//! chooses; or alone, as in a browser with `iceTransportPolicy: "relay"`.
+//! The TURN relay of a connection, from the scenario or signalling: in addition to direct candidates, as in
+//! browsers, where ICE chooses; or alone, as in a browser with `iceTransportPolicy: "relay"`.
 
 use std::net::SocketAddr;
 use std::time::Instant;
@@ -13,20 +13,20 @@ use crate::participant::{Open, Opening, Transmit};
 use crate::signalling::RelayServer;
 use crate::webrtc::relay::{Frames, Relay, RelayAccount, RelayOutput};
 
-/// Addresses of the peer that are remembered for a relay that is not there yet.
+/// How many peer addresses are kept for a relay that is not allocated yet.
 const PEERS_MAX: usize = 32;
 
-/// Where the use of a relay stands.
+/// The state of the relay.
 #[derive(Default)]
 pub(super) enum RelayState {
-    /// None was named.
+    /// No relay is configured or announced.
     #[default]
     None,
-    /// The channel to it is being opened.
+    /// Its channel is being opened.
     Opening { account: RelayAccount, peers: Vec<SocketAddr> },
-    /// TURN is spoken.
+    /// Its channel is open for TURN.
     Open { relay: Box<Relay>, frames: Frames, path: MediaPath },
-    /// It failed, or was given back.
+    /// It failed, or was released.
     Over,
 }
 
@@ -35,7 +35,7 @@ impl RelayState {
         !matches!(self, Self::None)
     }
 
-    /// The relayed address, and ours toward the relay.
+    /// The relayed address, and the local address toward the relay.
     pub(super) fn allocated(&self) -> Option<(SocketAddr, SocketAddr)> {
         match self {
             Self::Open { relay, .. } => Some((relay.relayed()?, relay.local())),
@@ -43,7 +43,7 @@ impl RelayState {
         }
     }
 
-    /// The path of media through it.
+    /// The media path through it.
     pub(super) fn path(&self) -> Option<MediaPath> {
         match self {
             Self::Open { path, .. } => Some(*path),
@@ -58,7 +58,8 @@ impl RelayState {
         }
     }
 
-    /// A datagram for `peer` as it goes to the TURN server, and its address; `None` while that peer is not permitted.
+    /// A datagram for `peer` as sent to the TURN server, and that server's address; `None` while the peer is not
+    /// permitted.
     pub(super) fn wrap(
         &mut self,
         now: Instant,
@@ -69,7 +70,7 @@ impl RelayState {
         Some((relay.server(), relay.wrap(now, peer, datagram)?))
     }
 
-    /// Whether a candidate of ours may still come from it.
+    /// Whether it may still yield a local candidate.
     fn is_pending(&self) -> bool {
         match self {
             Self::Opening { .. } => true,
@@ -80,22 +81,22 @@ impl RelayState {
 }
 
 impl Connection {
-    /// Signalling announces a TURN server. That of the scenario replaces it.
+    /// Signalling announces a TURN server. One in the scenario takes precedence.
     pub(in crate::webrtc) fn relay_announced(&mut self, server: RelayServer) {
         if self.config.options.turn.is_none() {
             self.open_relay(server);
         }
     }
 
-    /// Opens the channel to the TURN server of the scenario.
+    /// Opens the channel to the scenario's TURN server.
     pub(super) fn open_turn(&mut self) {
         if let (Some(turn), RelayState::None) = (&self.config.options.turn, &self.transport.relay) {
             self.open_relay(turn.clone());
         }
     }
 
-    /// Opens the channel to a relay. A name is only followed when it is the signalling server's own, whose address is
-    /// known: participants do not resolve, and a name that anybody could point anywhere is not for a guarded run.
+    /// Opens the channel to a relay. A host name is accepted only if it is that of the signalling server, whose
+    /// address is known: participants do not resolve names, and in a guarded run a name could point to any host.
     fn open_relay(&mut self, server: RelayServer) {
         let uri = match TurnUri::parse(&server.url) {
             Ok(uri) => uri,
@@ -103,7 +104,7 @@ impl Connection {
         };
         let named = self.server.filter(|_| server.is_signalling_host).map(|address| address.ip());
         let Some(address) = uri.address(named) else {
-            let what = "names another host than the signalling's, and relays are not looked up by name";
+            let what = "names another host than the signalling URL, and relay names are not resolved";
             return self.anomaly("relay", format!("{} {what}", excerpt(&server.url)));
         };
         if !(self.config.options.may_reach)(address.ip()) {
@@ -140,7 +141,7 @@ impl Connection {
         self.drain_relay(now);
     }
 
-    /// Has the relay let through a peer that may be reached.
+    /// Requests permission for a peer, if it is an allowed target.
     pub(super) fn permit_peer(&mut self, now: Instant, peer: SocketAddr) {
         match &mut self.transport.relay {
             RelayState::Opening { peers, .. } if peers.len() < PEERS_MAX => peers.push(peer),
@@ -153,7 +154,7 @@ impl Connection {
     }
 
     pub(super) fn relay_bytes(&mut self, now: Instant, bytes: &[u8]) {
-        // The frames are out of the connection while it looks at them, so that media is decrypted where it lies.
+        // The frames are moved out while the connection handles them, so that media is decrypted in place.
         let RelayState::Open { frames, .. } = &mut self.transport.relay else { return };
         let mut cut = std::mem::take(frames);
         cut.push(bytes);
@@ -220,7 +221,7 @@ impl Connection {
     }
 
     fn relay_allocated(&mut self, now: Instant, relayed: SocketAddr, local: SocketAddr) {
-        // Before there is a session, the candidate waits for its description.
+        // Before the session exists, its description will contain the candidate.
         let (State::Connecting { peer, .. } | State::Playing { peer, .. }) = &mut self.state else { return };
         match peer.session.add_relayed_candidate(relayed, local) {
             Ok(line) => {
@@ -232,7 +233,7 @@ impl Connection {
         }
     }
 
-    /// Tells signalling, once, that all our candidates are known to it.
+    /// Signals end-of-candidates, once.
     pub(super) fn no_more_candidates(&mut self) {
         let has_session = matches!(self.state, State::Connecting { .. } | State::Playing { .. });
         if has_session && !self.candidates_done && !self.transport.relay.is_pending() {
@@ -241,7 +242,7 @@ impl Connection {
         }
     }
 
-    /// Goes on without the relay, unless the media came through it.
+    /// Continues without the relay, unless media came through it.
     pub(super) fn relay_closed(&mut self, now: Instant, why: &str) {
         if matches!(self.transport.relay, RelayState::None | RelayState::Over) {
             return;
@@ -251,14 +252,14 @@ impl Connection {
             return self.fail(now, FailureReason::MediaLost, &format!("the relay is gone: {why}"));
         }
         if self.config.options.relay_only {
-            let detail = format!("the relay, the only way allowed: {why}");
+            let detail = format!("the relay, the only path allowed: {why}");
             return self.fail(now, FailureReason::Ice, &detail);
         }
         self.anomaly("relay", why);
         self.no_more_candidates();
     }
 
-    /// Gives the allocation back.
+    /// Releases the allocation.
     pub(super) fn leave_relay(&mut self, now: Instant) {
         match std::mem::replace(&mut self.transport.relay, RelayState::Over) {
             RelayState::Open { mut relay, .. } => {

@@ -1,4 +1,4 @@
-//! What flows on a connection: what the room says of the peer's streams, and what is done with ours.
+//! The streams of a connection: the peer's, as the room signals them, and the local ones.
 
 use std::time::Instant;
 
@@ -9,7 +9,7 @@ use crate::signalling::room::RoomStream;
 use crate::webrtc::sender::{Ladder, Sender};
 
 impl Connection {
-    /// What the peer sends on it from here on.
+    /// Sets the streams that the peer sends from now on.
     pub(in crate::webrtc) fn streams(&mut self, now: Instant, streams: Vec<RoomStream>) {
         let before = std::mem::replace(&mut self.streams, streams);
         let State::Playing { receiver, .. } = &mut self.state else { return };
@@ -25,12 +25,12 @@ impl Connection {
                 receiver.sender_changed(*track, was.is_some(), is.is_some(), now);
             }
         }
-        // What the sender before did is reported as theirs.
+        // Observations so far belong to the previous sender.
         self.transport.outputs.extend(receiver.take_observed().map(ConnectionOutput::Observed));
         known.into_iter().for_each(|track| self.report_sender_of(track));
     }
 
-    /// Reports whose a track is.
+    /// Reports the sender of a track.
     fn report_sender_of(&mut self, track: TrackId) {
         let State::Playing { receiver, .. } = &mut self.state else { return };
         let Some(mid) = receiver.mid_of(track) else { return };
@@ -42,28 +42,28 @@ impl Connection {
         self.observe(Observation::TrackFrom { track, from });
     }
 
-    /// We talk from here on, or are silent.
+    /// Sets whether the participant talks.
     pub(in crate::webrtc) fn set_talking(&mut self, is_talking: bool) {
         if let State::Playing { sender: Some(sender), .. } = &mut self.state {
             sender.set_talking(is_talking);
         }
     }
 
-    /// Nothing of a kind is sent from here on, or it is again.
+    /// Mutes or unmutes the local tracks of a kind.
     pub(in crate::webrtc) fn set_muted(&mut self, kind: MediaKind, is_muted: bool) {
         if let State::Playing { sender: Some(sender), .. } = &mut self.state {
             sender.set_muted(kind, is_muted);
         }
     }
 
-    /// Another picture is sent from here on.
+    /// Switches to another video.
     pub(in crate::webrtc) fn show(&mut self, ladder: &Ladder) {
         if let State::Playing { sender: Some(sender), .. } = &mut self.state {
             sender.show(ladder);
         }
     }
 
-    /// Another layer was asked for of what it receives.
+    /// Another layer of the received streams was requested.
     pub(in crate::webrtc) fn layer_asked(&mut self, now: Instant, layer: Layer) {
         self.wanted_layer = Some(layer);
         if let State::Playing { receiver, .. } = &mut self.state {
@@ -71,7 +71,7 @@ impl Connection {
         }
     }
 
-    /// The server forwards another layer of what a section brings.
+    /// The server now forwards another layer of a section's stream.
     pub(in crate::webrtc) fn layer_sent(&mut self, now: Instant, mid: &str, layer: Layer) {
         if let State::Playing { receiver, .. } = &mut self.state {
             receiver.layer_sent(now, mid, layer);
@@ -97,7 +97,7 @@ impl Connection {
     }
 }
 
-/// What the sender's streams did since this was last asked.
+/// What the sender's streams did since the last call.
 pub(super) fn sent(sender: &mut Sender, now: Instant) -> impl Iterator<Item = ConnectionOutput> + use<> {
     let intervals = sender.take_intervals(0, now).into_iter();
     intervals.map(|interval| ConnectionOutput::Observed(Observation::Sent(Box::new(interval))))

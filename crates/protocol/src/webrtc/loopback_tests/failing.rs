@@ -1,4 +1,4 @@
-//! Every step that does not come has a named end.
+//! Each step of a connection that fails or times out has its own failure.
 
 use super::*;
 
@@ -27,9 +27,9 @@ fn packets_of_a_payload_type_that_was_never_agreed_are_no_media() {
     world.run(Duration::from_secs(3));
     let Some(Outcome::Failed(failure)) = &world.ended else { panic!("{:?}", world.ended) };
     assert_eq!(failure.reason, FailureReason::NoMedia);
-    assert_eq!(failure.detail, "connected, and no media came: payload type 20 was not agreed");
+    assert_eq!(failure.detail, "connected, but no media arrived: payload type 20 was not agreed");
 
-    // What plays and is then sent as something else is lost.
+    // A peer that switches to a format that was not negotiated counts as lost media.
     let mut world = World::new();
     world.start();
     world.run(Duration::from_secs(2));
@@ -103,7 +103,7 @@ fn garbage_and_bent_packets_do_not_end_a_session() {
                 _ => *first,
             };
         }
-        // DTLS alerts in the clear are judged by DTLS itself.
+        // DTLS itself handles unencrypted alerts.
         let (source, arrived_at) = (address(SERVER), world.now);
         world.viewer.handle(
             world.now,

@@ -1,4 +1,4 @@
-//! A viewer against a server's end in memory: no sockets, time moved by hand, datagrams passed one by one.
+//! A viewer and a server's peer connection in memory: no sockets, simulated time, datagrams passed one by one.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -82,11 +82,11 @@ impl Signalling for Desk {
     }
 }
 
-/// What the server heard from the viewer.
+/// What the server received from the viewer.
 #[derive(Default)]
 struct Heard {
     fractions_lost: Vec<u8>,
-    /// Of the video: lost so far, and the highest sequence number.
+    /// Video: packets lost so far, and the highest sequence number.
     lost_of: Vec<(i32, u32)>,
     last_sr: Vec<u32>,
     nacked: Vec<u16>,
@@ -97,11 +97,11 @@ struct Heard {
     bandwidth_estimates: usize,
     byes: usize,
     reports: usize,
-    /// Of the audio.
+    /// Audio receiver reports.
     audio_reports: usize,
-    /// Reports of more than one stream.
+    /// Reports on more than one stream.
     crowded_reports: usize,
-    /// Requests in a datagram whose first report block is not of the stream that is asked for.
+    /// Requests in a datagram whose first report block belongs to another stream.
     astray: usize,
     bad: usize,
 }
@@ -137,24 +137,24 @@ struct World {
     opened: Vec<Channel>,
     closed: Vec<Channel>,
     to_viewer: Vec<Vec<u8>>,
-    /// Says whether the media packet is lost: (is retransmission, count).
+    /// Whether a media packet is lost: (is retransmission, count).
     lose: fn(bool, u32) -> bool,
-    /// Says whether the media packet comes 3 ms after those that were sent behind it, by the count of packets.
+    /// Whether a media packet arrives 3 ms late, behind those sent after it; by the count of packets.
     delay: fn(u32) -> bool,
     delayed: Vec<(Instant, Vec<u8>)>,
     /// A stream of video that a later offer added.
     more_video: Stream,
-    /// The only way between the two, when there is one.
+    /// The only path between the two, if set.
     relay: Option<Stand>,
     plays: bool,
     answers_media: bool,
-    /// So many of the viewer's DTLS datagrams come before the server listens, and are lost.
+    /// How many of the viewer's first DTLS datagrams are lost.
     dtls_lost: usize,
-    /// What to change in the server's answer.
+    /// Changes the server's answer.
     mend: fn(String) -> String,
-    /// Where what the server sends comes from.
+    /// The source address of the server's datagrams.
     sends_from: &'static str,
-    /// What the STUN server was asked.
+    /// The requests to the STUN server.
     asked: Vec<Vec<u8>>,
 }
 
@@ -163,9 +163,9 @@ impl World {
         Self::with(|_| {})
     }
 
-    /// One whose viewer has other options.
+    /// A world whose viewer has changed options.
     fn with(change: impl FnOnce(&mut ParticipantOptions)) -> Self {
-        // Instants before the process began cannot be made everywhere, so time starts later.
+        // Some platforms cannot represent instants before the process began, so time starts later.
         let now = Instant::now() + Duration::from_secs(1);
         let desk = Desk::default();
         let mut options = ParticipantOptions {
@@ -238,7 +238,7 @@ impl World {
         self.poke();
     }
 
-    /// Lets `duration` pass in steps of a millisecond.
+    /// Advances time by `duration` in steps of a millisecond.
     fn run(&mut self, duration: Duration) {
         for _ in 0..duration.as_millis() {
             self.now += Duration::from_millis(1);
@@ -270,7 +270,7 @@ impl World {
         self.drain_viewer();
     }
 
-    /// Carries what the relay has for either side.
+    /// Forwards the relay's datagrams to both sides.
     fn turn_relay(&mut self) {
         let Some(relay) = &mut self.relay else { return };
         relay.turn(self.now);
@@ -398,7 +398,8 @@ impl World {
         }
     }
 
-    /// 30 frames of three packets a second, a key frame each second; 50 audio packets; a sender report each second.
+    /// 30 frames of three packets a second, a key frame each second; 50 audio packets; a sender report each
+    /// second.
     fn play(&mut self) {
         let ms = self.now.duration_since(self.began).as_millis() as u64;
         if ms.is_multiple_of(20) {
@@ -483,7 +484,7 @@ impl World {
         self.to_viewer.push(packet);
     }
 
-    /// The server offers again and takes the answer; returns what it offered.
+    /// The server offers again and applies the answer; returns its offer.
     fn offer_again(&mut self, later: LaterOffer) -> Description {
         let offer = self.server.create_later_offer(later).unwrap();
         self.desk.0.lock().unwrap().to_viewer.push_back(SignalOutput::RemoteOffer(offer.clone()));
@@ -493,7 +494,7 @@ impl World {
         Description::parse(&offer)
     }
 
-    /// Has the viewer ask its adapter, which it does when something concerns it.
+    /// Makes the viewer poll its adapter, which it does after any input.
     fn poke(&mut self) {
         let message = crate::participant::Message::Text(String::new());
         self.viewer.handle(self.now, Input::Message { channel: Channel(0), message });

@@ -1,4 +1,4 @@
-//! What a viewer that plays counts, reports and asks for.
+//! The measurements, reports and requests of a viewer that plays.
 
 use super::*;
 
@@ -83,7 +83,7 @@ fn loss_that_stays_is_reported_and_a_key_frame_is_asked_for() {
     let video = world.total(MediaKind::Video);
     assert_eq!(video.pli_sent, world.heard.plis as u64);
     assert!(video.packets_lost > 0);
-    // Janus goes by the first report block to learn which medium a datagram is about, and throws away what has none.
+    // Janus uses only the first report block to find the medium of a datagram, and drops datagrams without one.
     assert!(world.heard.nacked.len() > 100 && world.heard.astray == 0, "{} requests", world.heard.astray);
 }
 
@@ -124,7 +124,7 @@ fn reordered_packets_are_counted_and_neither_lost_nor_late() {
     let video = world.total(MediaKind::Video);
     assert_eq!(video.packets_received, u64::from(world.video.packets), "{video:?}");
     assert_eq!((video.packets_lost, video.packets_late), (0, 0), "{video:?}");
-    // The last of a frame's three packets has none behind it that could overtake it.
+    // The last of a frame's three packets is followed by none that could overtake it.
     let overtaken = (1..=world.video.packets).filter(|count| count % 10 == 4 && count % 3 != 0).count();
     assert_eq!(video.packets_reordered, overtaken as u64, "{video:?}");
     assert!(video.frames_decodable > 100, "{video:?}");

@@ -1,4 +1,4 @@
-//! A viewer that asks a STUN server where it is seen.
+//! A viewer that asks a STUN server for its server-reflexive address.
 
 use throng_scenario::StunServer;
 

@@ -15,7 +15,7 @@ fn announced(url: &str) -> SignalOutput {
     })
 }
 
-/// A world in which nothing but the relay carries anything.
+/// A world in which only the relay forwards datagrams.
 fn behind_a_relay() -> World {
     let mut world = World::new();
     world.relay = Some(Stand::new(world.now, address(TO_RELAY), true));
@@ -48,7 +48,7 @@ fn media_and_reports_pass_the_relay_and_it_is_given_back() {
     assert_eq!(audio.packets_received, u64::from(world.audio.packets));
     assert_eq!((video.packets_lost, video.packets_discarded), (0, 0));
     assert!(world.heard.fractions_lost.len() >= 4, "reports go through the relay");
-    // What the relay adds on the way is not counted as the server's.
+    // The overhead of TURN does not count as the server's traffic.
     assert_eq!(
         video.wire_bytes - video.payload_bytes - video.header_bytes,
         video.packets_received * (28 + 16)
@@ -69,10 +69,11 @@ fn who_is_to_use_the_relay_alone_opens_no_other_way() {
     assert!(world.observed.iter().any(|seen| matches!(seen, Observation::Path(MediaPath::RelayTcp))));
     assert!(world.total(MediaKind::Video).frames_decodable > 50);
 
-    // A relay that goes before it is used is the end, and so is none at all, where the direct way would work.
+    // A relay that fails before it is used ends the session, and so does a missing one, even if a direct path
+    // would work.
     for (relay, words) in [
-        (Some("turn:10.0.0.9:3478?transport=tcp"), "the relay, the only way allowed: TCP: refused"),
-        (None, "only a relay is to be used (target.ice_transport_policy), and the server announced none"),
+        (Some("turn:10.0.0.9:3478?transport=tcp"), "the relay, the only path allowed: TCP: refused"),
+        (None, "only a relay is allowed (target.ice_transport_policy), and the server announced none"),
     ] {
         let mut world = World::with(|options| options.relay_only = true);
         let asked = relay.map(announced).into_iter().chain([SignalOutput::WantOffer]);
@@ -99,7 +100,7 @@ fn a_relay_that_dies_ends_only_the_session_that_it_carries() {
     world.run(Duration::from_millis(5));
     assert_eq!(world.failure(), FailureReason::MediaLost);
 
-    // Here the relay is announced and everything goes the direct way.
+    // Here a relay is announced, but media uses the direct path.
     for ending in [&b""[..], b"\x80 not TURN", b"HTTP/1.1 400"] {
         let mut world = World::new();
         let relay = announced("turn:10.0.0.9:3478?transport=tcp");

@@ -1,4 +1,4 @@
-//! What is agreed on: the first time, again, and when it is bent.
+//! Negotiation: first, repeated, and with modified descriptions.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What comes from another address than the peer's candidates is not the peer's, as in browsers.
+//! Packets from other addresses than the peer's candidates are not the peer's, as in browsers.
 
 use super::super::session::RemoteCandidate;
 use super::*;
@@ -41,7 +41,7 @@ fn media_from_another_address_is_dropped_and_named() {
     let words = "came from another address, 10.0.0.3:5000, which is no candidate of the server";
     assert!(detail(&world).contains(words), "{}", detail(&world));
 
-    // What played, and then comes from elsewhere, is lost; what comes back from the right one is heard again.
+    // Media that moves to an unknown address is lost; when it returns to the right one, it counts again.
     let mut world = World::new();
     world.start();
     world.run(Duration::from_secs(2));
@@ -58,7 +58,7 @@ fn media_from_another_address_is_dropped_and_named() {
     assert_eq!(world.failure(), FailureReason::MediaLost);
 }
 
-/// Two full agents, of which the first is not told where the second is: it learns it from the second's checks.
+/// Two full agents. The first does not get the second's address and learns it from the second's checks.
 #[test]
 fn a_peer_that_asks_from_an_address_it_never_named_is_heard_from_there() {
     let mut now = Instant::now() + Duration::from_secs(1);
@@ -103,7 +103,7 @@ fn a_server_that_is_deaf_at_first_is_asked_again_every_50_ms() {
     assert!(world.phases().contains(&Phase::IceConnected), "{:?}", world.phases());
 }
 
-/// The addresses that a viewer has beside the one that is used cost checks for three seconds and not for ever.
+/// A viewer's unused addresses cost checks for three seconds only.
 #[test]
 fn addresses_that_are_not_used_are_given_up() {
     let mut now = Instant::now() + Duration::from_secs(1);

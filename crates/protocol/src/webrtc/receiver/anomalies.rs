@@ -1,5 +1,5 @@
-//! Protocol anomalies in the peer's packets. Each kind is reported once a connection, so that a hostile server cannot fill the
-//! run with them.
+//! Protocol anomalies in the peer's packets. Each kind is reported once per connection, so that a hostile server
+//! cannot fill the run with them.
 
 use throng_observation::{Observation, SENDER_CLOCK_PLACE};
 
@@ -17,7 +17,7 @@ pub(super) enum AnomalyKind {
     SenderClock = 128,
 }
 
-/// Which kinds were told, and what was told last.
+/// The kinds that were reported, and the last detail.
 #[derive(Default)]
 pub(super) struct AnomalyLog {
     told: u8,
@@ -49,13 +49,13 @@ impl Receiver {
         }
     }
 
-    /// The sender's reports carry another clock than wall time. That keeps nothing from playing, so that it is no answer to
-    /// why nothing plays.
+    /// The sender's reports do not carry wall time. Media plays all the same, so this is not kept as an
+    /// explanation for missing media.
     pub(super) fn sender_clock_anomaly(&mut self) {
         if self.anomalies.told & AnomalyKind::SenderClock as u8 == 0 {
             self.anomalies.told |= AnomalyKind::SenderClock as u8;
             let detail = "sender reports have no wall clock: their NTP time is more than a day from this host's, or runs at \
-                          another pace; the one-way delay is not told by them";
+                          another rate; one-way delay is not computed from them";
             self.observed
                 .push(Observation::ProtocolAnomaly { place: SENDER_CLOCK_PLACE, detail: detail.into() });
         }

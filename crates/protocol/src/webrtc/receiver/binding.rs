@@ -1,4 +1,4 @@
-//! Which track a packet is of, and how tracks begin.
+//! Assigns packets to tracks, and opens tracks.
 
 use std::time::Instant;
 
@@ -15,7 +15,7 @@ use crate::webrtc::payload::Assignment;
 use crate::webrtc::srtp::IndexEstimator;
 
 impl Receiver {
-    /// Finds, or opens, the track of a packet of a new SSRC or with a new payload type.
+    /// Finds or opens the track of a packet with a new SSRC or a new payload type.
     pub(super) fn bind(&mut self, header: &RtpHeader, extensions: &Extensions<'_>, now: Instant) -> Role {
         let section = self.assignments.section(header.ssrc, extensions.mid);
         let Some(assignment) = self.assignments.find(header.payload_type, section).cloned() else {
@@ -51,7 +51,7 @@ impl Receiver {
                 Role::Media(at)
             }
             (false, None) => {
-                // What was due comes at last, perhaps in another format than was thought.
+                // Expected media arrives late, possibly in another format than assumed.
                 let at = self.unseen_track(assignment.section).unwrap_or(self.tracks.len());
                 let track = self.track(at, &assignment, header.ssrc, SenderState::Active, now);
                 self.put(at, track);
@@ -60,7 +60,7 @@ impl Receiver {
         }
     }
 
-    /// Track number `at`, as it is before its first packet.
+    /// Track number `at` in its state before the first packet.
     pub(super) fn track(
         &mut self,
         at: usize,
@@ -94,7 +94,7 @@ impl Receiver {
         }
     }
 
-    /// Opens a track in place number `at`, the first that is free or that of one of which nothing came.
+    /// Puts a track in place `at`: the first free one, or that of a track without packets.
     pub(super) fn put(&mut self, at: usize, track: Track) {
         let (track_id, kind, codec) = (track.config.track, track.kind, track.codec);
         match self.tracks.get_mut(at) {

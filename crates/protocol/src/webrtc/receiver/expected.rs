@@ -1,5 +1,5 @@
-//! Media that is expected: every section in which the peer announced that it sends. Missing media cannot be found by packets:
-//! a picture that never comes has none.
+//! Expected media: every section in which the peer announced that it sends. Missing media cannot be detected from
+//! packets: a video that never arrives has none.
 
 use std::collections::BTreeSet;
 use std::time::Instant;
@@ -15,21 +15,22 @@ use crate::webrtc::payload::Assignment;
 #[derive(Default)]
 pub(super) struct ExpectedMedia {
     sections: Vec<Section>,
-    /// The sections, by `a=mid`, in which somebody sends, where signalling says so.
+    /// The sections, by `a=mid`, in which a participant sends, where signalling reports that.
     told: Option<BTreeSet<String>>,
     pictures_off: bool,
 }
 
 struct Section {
-    /// What is likely to come.
+    /// The most likely format.
     format: Assignment,
     since: Instant,
-    /// Up to when it was told.
+    /// The end of the last reported interval.
     told_until: Instant,
 }
 
 impl ExpectedMedia {
-    /// Before negotiation; `is_told` means that signalling reports in which sections a participant sends.
+    /// The state before negotiation; `is_told` means that signalling reports in which sections a participant
+    /// sends.
     pub(super) fn new(is_told: bool) -> Self {
         Self { told: is_told.then(BTreeSet::new), ..Self::default() }
     }
@@ -38,7 +39,7 @@ impl ExpectedMedia {
         self.sections.iter().find(|due| due.format.section == section).map(|due| due.since)
     }
 
-    /// Whether something is to come in a section of that `mid`.
+    /// Whether media is expected in a section with that `mid`.
     fn holds(&self, kind: MediaKind, mid: Option<&str>) -> bool {
         let is_sent = self.told.as_ref().is_none_or(|told| mid.is_some_and(|mid| told.contains(mid)));
         is_sent && !(self.pictures_off && kind == MediaKind::Video)
@@ -46,7 +47,8 @@ impl ExpectedMedia {
 }
 
 impl Receiver {
-    /// Takes in the senders of all sections; `before` are those until now. Media of a new sender is expected from now on.
+    /// Sets the senders of all sections; `before` are the previous ones. Media of a new sender is expected from
+    /// now on.
     pub(in crate::webrtc) fn sent_in(&mut self, streams: &[RoomStream], before: &[RoomStream], now: Instant) {
         let sent = streams.iter().filter(|stream| stream.is_sent());
         self.due.told = Some(sent.map(|stream| stream.mid.clone()).collect());
@@ -63,13 +65,14 @@ impl Receiver {
         }
     }
 
-    /// No picture is wanted from here on, or any is.
+    /// Sets whether all video is switched off.
     pub(in crate::webrtc) fn pictures_are_off(&mut self, are_off: bool, now: Instant) {
         self.due.pictures_off = are_off;
         self.review(now);
     }
 
-    /// What is due after something else was agreed on or told. What goes on being due is so since before.
+    /// Updates the expected sections after negotiation or signalling changed them. Sections that remain keep their
+    /// start.
     pub(super) fn review(&mut self, now: Instant) {
         let is_due = |format: &&Assignment| self.due.holds(format.kind, self.assignments.mid(format.section));
         let formats: Vec<Assignment> = self.assignments.sent().filter(is_due).cloned().collect();
@@ -89,7 +92,7 @@ impl Receiver {
         }
     }
 
-    /// Nothing more is to come in a section: what came up to here is told.
+    /// Media of a section is no longer expected: reports its interval up to now.
     fn pause(&mut self, section: u16, now: Instant) {
         let held = self.tracks.iter_mut().filter(|track| track.section == section && track.has_sender());
         for track in held {
@@ -103,7 +106,7 @@ impl Receiver {
         held.for_each(|track| track.meter.resume(now));
     }
 
-    /// Tells what each track did since its last interval, and in which due sections nothing came.
+    /// Reports the interval of each track, and the expected sections in which nothing arrived.
     pub(super) fn end_intervals(
         &mut self,
         now: Instant,
@@ -127,7 +130,7 @@ impl Receiver {
                 if interval.counters.wire_bytes == 0 {
                     continue;
                 }
-                // What was on its way. No time of playing passed.
+                // Packets that were in flight. They count no playing time.
                 (interval.counters.active_us, interval.counters.freeze_us) = (0, 0);
                 interval.frames_due_us = 0;
             }
@@ -141,7 +144,7 @@ impl Receiver {
         self.due.sections.iter_mut().for_each(|due| due.told_until = now);
     }
 
-    /// Tells that nothing comes in a section in which no track is held.
+    /// Reports missing media in an expected section without an active track.
     fn report_missing(&mut self, section: u16, since: Instant, now: Instant) {
         let Some(due) = self.due.sections.iter().find(|due| due.format.section == section) else { return };
         let (format, told_until) = (due.format.clone(), due.told_until);
@@ -161,7 +164,7 @@ impl Receiver {
         self.observed.push(Observation::Interval(Box::new(interval)));
     }
 
-    /// The track of a section of which nothing ever came.
+    /// The track of a section of which no packet ever arrived.
     pub(super) fn unseen_track(&self, section: u16) -> Option<usize> {
         self.tracks.iter().position(|track| track.section == section && !track.has_begun())
     }

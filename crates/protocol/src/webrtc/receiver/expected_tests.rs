@@ -1,4 +1,4 @@
-//! What is due of a receiver to which a test sends what it likes.
+//! Expected media of a receiver, with packets and signalling that a test chooses.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -45,7 +45,7 @@ impl Stand {
         Self { now, receiver, sealer, sent: BTreeMap::new(), opened: Vec::new(), intervals: Vec::new() }
     }
 
-    /// Lets so many milliseconds pass, in which each of these streams has a packet every so many of them.
+    /// Advances time by `ms` milliseconds; each of these streams has a packet per given number of milliseconds.
     fn run(&mut self, ms: u64, streams: &[((u8, u32), u64)]) {
         for at in 0..ms {
             self.now += Duration::from_millis(1);
@@ -82,7 +82,8 @@ impl Stand {
         }
     }
 
-    /// Of the intervals since the last call: of which kind nothing came, and how many seconds it had been due.
+    /// The kinds without media in the intervals since the last call, and for how many seconds it had been
+    /// expected.
     fn missing(&mut self) -> Vec<(MediaKind, u64)> {
         let told = std::mem::take(&mut self.intervals);
         let missing = |interval: &TrackInterval| {
@@ -109,7 +110,7 @@ fn what_was_agreed_on_and_never_comes_is_missing_from_the_first_second() {
     stand.run(3_100, &[(OPUS, 20)]);
     let video = MediaKind::Video;
     assert_eq!(stand.missing(), [(video, 1), (video, 2), (video, 3)]);
-    // It comes after all, and in another format than the one that was preferred: it is still one track.
+    // It arrives late, in another format than the preferred one: it is still one track.
     stand.run(2_000, &[(OPUS, 20), (H264, 33)]);
     assert_eq!(stand.missing(), []);
     let opened = [(MediaKind::Audio, Codec::Opus), (video, Codec::Vp8), (video, Codec::H264)];
@@ -130,7 +131,7 @@ fn what_stops_is_missing_and_counts_from_when_it_was_agreed_on() {
 #[test]
 fn silence_between_words_and_a_slow_picture_are_nothing_missing() {
     let mut stand = Stand::new(SDP, false);
-    // Opus in DTX; a slide each second and a half.
+    // Opus in DTX; a slide every 1.5 s.
     stand.run(12_000, &[(OPUS, 400), (VP8, 1_500)]);
     let slow = stand.missing();
     assert!(slow.iter().all(|(kind, _)| *kind == MediaKind::Video), "{slow:?}");
@@ -158,7 +159,7 @@ fn what_nobody_sends_is_not_due() {
         assert_eq!(stand.missing(), [], "{what}");
         assert_eq!(stand.opened, [(MediaKind::Audio, Codec::Opus)], "{what}");
     }
-    // A later description takes the picture away.
+    // A later description removes the video.
     let mut stand = Stand::new(SDP, false);
     stand.run(2_000, &[(OPUS, 20), (VP8, 33)]);
     let without = SDP.replace("H264/90000\r\na=sendonly", "H264/90000\r\na=inactive");
@@ -181,17 +182,17 @@ fn in_a_conference_it_is_due_from_who_sends_and_is_not_mute() {
     assert_eq!(stand.missing(), [(MediaKind::Video, 1), (MediaKind::Video, 2)]);
     stand.run(3_000, &[(OPUS, 20), (VP8, 33)]);
     assert_eq!(stand.missing(), []);
-    // Mute, the picture stands still for nobody.
+    // Muted video does not count as frozen.
     says(&mut stand, &both(Some("anna"), false), &both(Some("anna"), true));
     stand.run(4_000, &[(OPUS, 20)]);
     let muted: Vec<_> = stand.intervals.iter().filter(|i| i.kind == MediaKind::Video).collect();
     assert!(muted.iter().all(|interval| interval.counters.freeze_us == 0), "{muted:?}");
     assert_eq!(stand.missing(), []);
-    // From then on it is due again, and counts from there.
+    // Unmuted, it is expected again, from that time on.
     says(&mut stand, &both(Some("anna"), true), &both(Some("anna"), false));
     stand.run(1_000, &[(OPUS, 20)]);
     assert_eq!(stand.missing(), [(MediaKind::Video, 1)]);
-    // So it does of another sender.
+    // The same holds for another sender.
     says(&mut stand, &both(Some("anna"), false), &both(Some("bert"), false));
     stand.run(1_000, &[(OPUS, 20)]);
     assert_eq!(stand.missing(), [(MediaKind::Video, 1)]);

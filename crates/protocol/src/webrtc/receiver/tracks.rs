@@ -1,4 +1,4 @@
-//! What a receiver is told of its tracks: whose they are, and in which layers they come.
+//! What signalling reports about received tracks: their senders and layers.
 
 use std::time::Instant;
 
@@ -8,7 +8,8 @@ use throng_observation::{Layer, MediaKind, Observation, TrackId};
 use super::{Receiver, SenderState};
 
 impl Receiver {
-    /// In which layers a track is sent, and how large each is; whether the server says which it forwards.
+    /// Sets the layers in which a track is sent, with the size of each, and whether the server signals which it
+    /// forwards.
     pub(in crate::webrtc) fn layers_of(
         &mut self,
         track: TrackId,
@@ -21,7 +22,7 @@ impl Receiver {
         }
     }
 
-    /// The server forwards another layer of what the section `mid` brings.
+    /// The server now forwards another layer of the stream in section `mid`.
     pub(in crate::webrtc) fn layer_sent(&mut self, now: Instant, mid: &str, layer: Layer) {
         let Some(id) = self.track_ids().filter(|track| self.mid_of(*track) == Some(mid)).last() else {
             return;
@@ -31,7 +32,7 @@ impl Receiver {
         }
     }
 
-    /// Another layer of every simulcast picture was asked for at `now`.
+    /// Another layer of every simulcast video was requested at `now`.
     pub(in crate::webrtc) fn layer_asked(&mut self, now: Instant, layer: Layer) {
         let first = self.first_track;
         for (at, track) in self.tracks.iter_mut().enumerate().filter(|(_, t)| t.kind == MediaKind::Video) {
@@ -42,9 +43,9 @@ impl Receiver {
         self.pictures_are_off(layer == Layer::Off, now);
     }
 
-    /// Another sender, or none, has a track from here on: what the one before sent is over, and the next packet begins a
-    /// measurement of its own. That nobody was known of before means nothing while somebody sends: packets may come before
-    /// the word whose they are.
+    /// A track now has another sender, or none: the previous sender's measurement ends, and the next packet begins
+    /// a new one. A track whose first sender is reported keeps its measurement: packets may arrive before that
+    /// report.
     pub(in crate::webrtc) fn sender_changed(
         &mut self,
         track: TrackId,
@@ -65,7 +66,7 @@ impl Receiver {
         track.first_frame_told = false;
     }
 
-    /// The tracks that were opened.
+    /// The tracks opened so far.
     pub(in crate::webrtc) fn track_ids(&self) -> impl Iterator<Item = TrackId> + '_ {
         (0..self.tracks.len()).map(|at| TrackId(self.first_track.saturating_add(at as u16)))
     }

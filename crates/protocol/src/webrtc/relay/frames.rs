@@ -9,13 +9,13 @@ const CHANNEL_HEADER_LEN: usize = 4;
 /// RFC 8489 section 5.
 const MAGIC_COOKIE: [u8; 4] = [0x21, 0x12, 0xa4, 0x42];
 
-/// The stream does not carry TURN; where the next frame would begin is not known.
+/// The stream does not carry TURN, so the boundary of the next frame is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the relay's stream carries something else than TURN")]
 pub struct NotTurn;
 
-/// What arrived on the stream and is not used yet: less than one frame (65,555 bytes) between two calls of
-/// [`Self::push`] when all whole frames are taken.
+/// Received bytes of the stream that are not consumed: less than one frame (65,555 bytes) between two calls of
+/// [`Self::push`] if all whole frames are taken.
 #[derive(Debug, Default)]
 pub struct Frames {
     buffer: Vec<u8>,
@@ -30,10 +30,10 @@ impl Frames {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// The next whole frame without its padding, to be changed at will; `None` when more bytes are needed.
+    /// The next whole frame without its padding, which the caller may modify; `None` when more bytes are needed.
     ///
     /// # Errors
-    /// [`NotTurn`]; the stream cannot be read on.
+    /// [`NotTurn`]; the stream cannot be used any further.
     pub fn next_frame(&mut self) -> Result<Option<&mut [u8]>, NotTurn> {
         let Some(frame) = measure(self.buffer.get(self.taken..).unwrap_or_default())? else {
             return Ok(None);
@@ -44,7 +44,7 @@ impl Frames {
     }
 }
 
-/// The extent of the frame at the start of `bytes`, when all of it and its padding is there.
+/// The extent of the frame at the start of `bytes`, if it and its padding are complete.
 fn measure(bytes: &[u8]) -> Result<Option<Range<usize>>, NotTurn> {
     let &[first, _, high, low, ref rest @ ..] = bytes else { return Ok(None) };
     let len = usize::from(u16::from_be_bytes([high, low]));
@@ -125,7 +125,7 @@ mod tests {
             let mut cutter = Frames::default();
             cutter.push(bytes);
             let result = cutter.next_frame().map(|frame| frame.map(|frame| frame.to_vec()));
-            // `HTTP` begins as ChannelData of 21,584 bytes would: it never becomes whole.
+            // `HTTP` parses as ChannelData of 21,584 bytes, which is never complete here.
             let expect = if bytes[0] == b'H' { Ok(None) } else { Err(NotTurn) };
             assert_eq!(result, expect, "{bytes:?}");
         }

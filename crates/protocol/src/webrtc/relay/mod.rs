@@ -1,7 +1,8 @@
-//! One allocation on a TURN server (RFC 8656): a relay between us and a peer that cannot be reached directly.
+//! One allocation on a TURN server (RFC 8656): a relay to a peer that cannot be reached directly.
 //!
-//! The TURN protocol is `turn-client-proto`'s; the framing of streams and the way of media packets are ours, because
-//! that library does not know the padding of RFC 8656 section 12.5 and would copy what lies between two reads.
+//! `turn-client-proto` implements the TURN protocol; framing of streams and forwarding of media packets are
+//! implemented here, because that library does not support the padding of RFC 8656 section 12.5 and would copy
+//! partial frames.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -25,19 +26,19 @@ pub use frames::{Frames, NotTurn, is_turn_frame};
 #[cfg(test)]
 pub(super) mod tests;
 
-/// PeerAddresses that one relay is asked to talk to; a server that names more is not followed.
+/// How many peer addresses one relay is asked to permit; further ones are ignored.
 const PEERS_MAX: usize = 32;
 /// First retransmission of a request to the relay (RFC 8489 section 6.2.1).
 const FIRST_REPEAT: Duration = Duration::from_millis(500);
-/// Sent at 0, 0.5, 1.5 and 3.5 s: a relay that is silent for longer will not carry a stream either.
+/// Sent at 0, 0.5, 1.5 and 3.5 s: a relay that does not respond for longer would not carry a stream either.
 const REPEATS: u32 = 4;
-/// How long the last request is waited for.
+/// How long to wait for the response to the last request.
 const LAST_WAIT: Duration = Duration::from_secs(2);
-/// Longer than the pause that the library keeps between two requests.
+/// Longer than the library's pause between two requests.
 const PAST_CADENCE: Duration = Duration::from_secs(1);
-/// Rounds of asking the library what it wants; it comes to rest in two or three.
+/// How often the library is polled at once; two or three times suffice.
 const ROUNDS_MAX: usize = 64;
-/// What the library waits for when nothing is to be done.
+/// The library's deadline when it has nothing to do.
 const IDLE: Duration = Duration::from_secs(9_999);
 
 /// A TURN server and the credential for it.
@@ -45,7 +46,7 @@ const IDLE: Duration = Duration::from_secs(9_999);
 pub struct RelayAccount {
     /// The TURN server.
     pub server: SocketAddr,
-    /// What carries TURN to it.
+    /// The transport to it.
     pub transport: RelayTransport,
     /// Long-term credential user name.
     pub username: String,
@@ -53,16 +54,16 @@ pub struct RelayAccount {
     pub credential: Secret,
 }
 
-/// What a relay wants, or tells.
+/// A request or report of a relay.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RelayOutput {
     /// Send these bytes to the TURN server: one datagram, or the next of the stream.
     Send(Vec<u8>),
-    /// The relay gave us this address; it is a local candidate.
+    /// The relayed address was allocated; it is a local candidate.
     Allocated(SocketAddr),
-    /// Something was refused that leaves the rest usable.
+    /// A refused request that leaves the relay usable.
     Anomaly(String),
-    /// The relay cannot be used, or any longer.
+    /// The relay cannot be used, or no longer.
     Failed(String),
 }
 
@@ -77,15 +78,15 @@ pub struct Relay {
     relayed: Option<SocketAddr>,
     peers: Vec<SocketAddr>,
     next_at: Instant,
-    /// The last error that the server answered while there was no allocation: code and words.
+    /// The last error response of the server before the allocation: code and reason phrase.
     refused: Option<(u16, String)>,
     over: bool,
     outputs: VecDeque<RelayOutput>,
 }
 
 impl Relay {
-    /// Asks for an allocation over a channel that is open from `local`. The address asked for is of the family that
-    /// the server is reached by.
+    /// Requests an allocation over a channel that is open from `local`. The relayed address has the same family as
+    /// the server's address.
     #[must_use]
     pub fn new(now: Instant, local: SocketAddr, account: &RelayAccount) -> Self {
         let server = account.server;
@@ -130,13 +131,13 @@ impl Relay {
         self.server
     }
 
-    /// Our end of the channel to the TURN server.
+    /// The local address of the channel to the TURN server.
     #[must_use]
     pub fn local(&self) -> SocketAddr {
         self.local
     }
 
-    /// Lets `peer` send to us and us to it (ChannelBind, RFC 8656 section 11), from the allocation on.
+    /// Permits `peer` in both directions (ChannelBind, RFC 8656 section 11), as soon as there is an allocation.
     pub fn permit(&mut self, now: Instant, peer: SocketAddr) {
         let same_family = peer.is_ipv4() == self.server.is_ipv4();
         if !same_family || self.peers.contains(&peer) || self.peers.len() == PEERS_MAX {
@@ -156,8 +157,8 @@ impl Relay {
         }
     }
 
-    /// Takes in one frame from the TURN server: a datagram, or one that [`Frames`] cut from the stream. When a peer
-    /// sent it: the peer, and where in the frame its datagram lies.
+    /// Handles one frame from the TURN server: a datagram, or one that [`Frames`] extracted from the stream. For
+    /// data of a peer, returns the peer and the range of its datagram in the frame.
     pub fn receive(&mut self, now: Instant, frame: &[u8]) -> Option<(SocketAddr, Range<usize>)> {
         if self.over || !is_turn_frame(frame) {
             return None;
@@ -166,7 +167,7 @@ impl Relay {
         let carried_by = if self.is_stream { TransportType::Tcp } else { TransportType::Udp };
         let transmit = Transmit::new(frame, carried_by, self.server, self.local);
         let client = &mut self.client;
-        // A defect of the library on what a server sends costs this relay and not the run.
+        // A panic of the library on a server's data costs this relay, not the run.
         let received = catch_unwind(AssertUnwindSafe(|| match client.recv(transmit, at) {
             TurnRecvRet::PeerData(from) => within(frame, from.data()).map(|range| (from.peer, range)),
             TurnRecvRet::Handled | TurnRecvRet::Ignored(_) | TurnRecvRet::PeerIcmp { .. } => None,
@@ -185,7 +186,7 @@ impl Relay {
         }
     }
 
-    /// `datagram` for `peer` as it goes to the TURN server; `None` while that peer is not permitted.
+    /// `datagram` for `peer` as sent to the TURN server; `None` while that peer is not permitted.
     pub fn wrap(&mut self, now: Instant, peer: SocketAddr, datagram: &[u8]) -> Option<Vec<u8>> {
         if self.over {
             return None;
@@ -200,7 +201,7 @@ impl Relay {
         Some(bytes)
     }
 
-    /// The deadline of [`Self::next_timeout`] has come: refreshes and repeats what is due.
+    /// The deadline of [`Self::next_timeout`] has passed: sends refreshes and retransmissions.
     pub fn timeout(&mut self, now: Instant) {
         if self.over {
             return;
@@ -220,11 +221,11 @@ impl Relay {
                 }
                 TurnPollRet::WaitUntil(_) => {}
                 TurnPollRet::Closed => return self.fail_allocation(),
-                // These belong to allocations of TCP, which are not asked for.
+                // These belong to TCP allocations, which are not requested.
                 TurnPollRet::AllocateTcpSocket { .. } | TurnPollRet::TcpClose { .. } => {}
             }
         }
-        // It wants to be asked again and does nothing; a moment later it does.
+        // The library wants to be polled again without progress: retry a moment later.
         self.next_at = now + Duration::from_millis(10);
     }
 
@@ -245,14 +246,14 @@ impl Relay {
             }
             TurnEvent::AllocationCreateFailed(_) => self.fail_allocation(),
             TurnEvent::ChannelCreateFailed(_, peer) => {
-                // Without a channel, Send and Data indications carry the same at 36 bytes a packet.
+                // Without a channel, Send and Data indications carry the same data at 36 bytes per packet.
                 let at = self.turn_time(now);
                 let permitted = self.client.create_permission(TransportType::Udp, peer.ip(), at).is_ok();
-                let hope = if permitted { "; asks for a permission" } else { "" };
+                let hope = if permitted { "; a permission is requested" } else { "" };
                 self.outputs.push_back(RelayOutput::Anomaly(format!("no channel to {peer}{hope}")));
             }
             TurnEvent::PermissionCreateFailed(_, peer) => {
-                self.outputs.push_back(RelayOutput::Anomaly(format!("the relay may not talk to {peer}")));
+                self.outputs.push_back(RelayOutput::Anomaly(format!("the relay does not permit {peer}")));
             }
             TurnEvent::AllocationCreated(..)
             | TurnEvent::PermissionCreated(..)
@@ -262,8 +263,8 @@ impl Relay {
         }
     }
 
-    /// Keeps what the server answered to a request for an allocation. The first 401 asks for credentials; the second
-    /// refuses them, which the library would find out only by waiting.
+    /// Keeps an error response to an allocation request. The first 401 asks for credentials; the second refuses
+    /// them, which the library would detect only by timeout.
     fn note_refusal(&mut self, frame: &[u8]) {
         if self.relayed.is_some() {
             return;
@@ -298,7 +299,7 @@ impl Relay {
         }
     }
 
-    /// Gives the allocation back (Refresh with lifetime 0). The answer is not waited for.
+    /// Releases the allocation (Refresh with lifetime 0), without waiting for the response.
     pub fn close(&mut self, now: Instant) {
         let at = self.turn_time(now);
         if !self.over && self.client.delete(at).is_ok() {
@@ -309,12 +310,12 @@ impl Relay {
         self.relayed = None;
     }
 
-    /// The next thing it wants, or `None`.
+    /// The next output, or `None`.
     pub fn poll_output(&mut self) -> Option<RelayOutput> {
         self.outputs.pop_front()
     }
 
-    /// When it next needs [`Self::timeout`]; `None` when it is over.
+    /// When it next needs [`Self::timeout`]; `None` when it is closed.
     #[must_use]
     pub fn next_timeout(&self) -> Option<Instant> {
         (!self.over).then_some(self.next_at)
@@ -326,7 +327,7 @@ impl Relay {
     }
 }
 
-/// Where `part`, a slice of `whole`, lies in it.
+/// The range of `part`, a slice of `whole`, within it.
 fn within(whole: &[u8], part: &[u8]) -> Option<Range<usize>> {
     let start = part.as_ptr().addr().checked_sub(whole.as_ptr().addr())?;
     let end = start.checked_add(part.len())?;

@@ -1,4 +1,4 @@
-//! A relay against a TURN server in memory, over datagrams and over a stream, with time moved by hand.
+//! A relay against a TURN server in memory, over datagrams and over a stream, in simulated time.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -21,16 +21,16 @@ fn address(text: &str) -> SocketAddr {
     text.parse().unwrap()
 }
 
-/// A TURN server with one client; `user` and `secret` let in.
+/// A TURN server with one client; its credentials are `user` and `secret`.
 pub(in crate::webrtc) struct Stand {
     server: TurnServer,
     base: Instant,
     client: SocketAddr,
     is_stream: bool,
     from_client: Frames,
-    /// What the client gets next: datagrams, or bytes of the stream.
+    /// What the client receives next: datagrams, or bytes of the stream.
     pub(in crate::webrtc) to_client: Vec<Vec<u8>>,
-    /// What peers get from the relayed address.
+    /// What peers receive from the relayed address.
     pub(in crate::webrtc) to_peers: Vec<(SocketAddr, Vec<u8>)>,
     /// The relayed socket is open.
     pub(in crate::webrtc) is_allocated: bool,
@@ -56,7 +56,7 @@ impl Stand {
         TurnInstant::from_nanos(now.duration_since(self.base).as_nanos() as i64)
     }
 
-    /// Bytes of the client, as it sends them.
+    /// Passes bytes of the client to the server.
     pub(in crate::webrtc) fn hear_client(&mut self, now: Instant, bytes: &[u8]) {
         if !self.is_stream {
             return self.hear(now, bytes, self.client, address(SERVER));
@@ -70,7 +70,7 @@ impl Stand {
         cut.iter().for_each(|frame| self.hear(now, frame, self.client, address(SERVER)));
     }
 
-    /// A datagram of a peer to the relayed address.
+    /// Passes a datagram of a peer to the relayed address.
     pub(in crate::webrtc) fn hear_peer(&mut self, now: Instant, peer: SocketAddr, bytes: &[u8]) {
         self.hear(now, bytes, peer, address(RELAYED));
     }
@@ -85,7 +85,7 @@ impl Stand {
         self.turn(now);
     }
 
-    /// Lets the server do what is due.
+    /// Runs the server's due actions.
     pub(in crate::webrtc) fn turn(&mut self, now: Instant) {
         let at = self.time(now);
         for _ in 0..16 {
@@ -135,7 +135,7 @@ struct World {
     relay: Relay,
     stand: Stand,
     frames: Frames,
-    /// Changes what the server says on its way.
+    /// Changes the server's messages.
     bend: Bend,
     received: Vec<(SocketAddr, Vec<u8>)>,
     allocated: Vec<SocketAddr>,
@@ -180,7 +180,7 @@ impl World {
                 self.take(&bytes);
                 continue;
             }
-            // In pieces, as TCP may cut.
+            // In pieces, as TCP may split the stream.
             for piece in bytes.chunks(7) {
                 self.frames.push(piece);
                 while let Ok(Some(frame)) = self.frames.next_frame() {
@@ -223,7 +223,7 @@ impl World {
 fn datagrams_pass_both_ways_whatever_carries_turn() {
     for transport in [RelayTransport::Udp, RelayTransport::Tcp, RelayTransport::Tls("relay.example".into())] {
         let mut world = World::new(&transport, "secret");
-        // Asked for before there is an allocation.
+        // Requested before the allocation exists.
         world.relay.permit(world.now, address(PEER));
         world.settle();
         assert_eq!(world.allocated, [address(RELAYED)], "{transport:?} {:?}", world.failed);
@@ -330,7 +330,7 @@ fn bent_and_random_frames_neither_panic_nor_grow() {
         for _ in 0..50 {
             let mut frame: Vec<u8> = (0..random.usize(0..80)).map(|_| random.u8(..)).collect();
             if frame.len() >= 20 {
-                // Passes as STUN, or as a channel.
+                // Accepted as STUN, or as a channel.
                 let len = (frame.len() - 20) as u8;
                 frame[0] = if random.bool() { random.u8(0..4) } else { 0x40 };
                 (frame[2], frame[3]) = (0, len);

@@ -1,4 +1,4 @@
-//! What each picture has of what all of them may have together.
+//! Distributes the target bitrate among the video streams.
 
 use std::time::Instant;
 
@@ -7,16 +7,16 @@ use throng_observation::MediaKind;
 use super::estimate::BACK_OFF;
 use super::stream::Stream;
 
-/// A rung is sent up to so much above what is allowed: of a rung that arrives whole, what a queue that grew for other reasons
-/// leaves of the rate ([`BACK_OFF`]) is enough for it. Clips come to an eighth more than the rate that they are named for, and
-/// a limit of that rate has room for them.
+/// The factor by which a rung may exceed the allowed rate: enough that a rung which arrives completely still fits
+/// after a back-off ([`BACK_OFF`]) with another cause. Clips exceed their nominal rate by up to an eighth, and a
+/// limit at the nominal rate has room for them.
 const OVER: f64 = 1.02 / BACK_OFF;
 
-/// Shares `bps` among the pictures that are not mute, alike. One of them goes up or down its ladder; of a simulcast, sizes
-/// are left out from the largest down and come back (libwebrtc's `SimulcastRateAllocator`). The smallest is always sent.
-/// Says whether all is as it is to be: a better picture may have to wait.
+/// Distributes `bps` equally among the videos that are not mute. A single encoding moves up or down its ladder;
+/// simulcast layers are dropped from the largest down, and resumed (libwebrtc's `SimulcastRateAllocator`). The
+/// smallest is always sent. Returns whether the distribution is complete: an upgrade may have to wait.
 pub(super) fn allocate(streams: &mut [Stream], bps: f64, now: Instant) -> bool {
-    // The streams of one section follow each other, and are one picture in several sizes.
+    // The streams of one section are adjacent, and are the layers of one video.
     let is_same = |a: &Stream, b: &Stream| a.plan.mid == b.plan.mid;
     let pictures = streams.chunk_by(is_same).filter(|picture| is_shown(picture)).count().max(1);
     let each = OVER * bps.max(0.0) / pictures as f64;
@@ -34,7 +34,7 @@ fn is_shown(picture: &[Stream]) -> bool {
     picture.iter().any(|stream| stream.plan.kind == MediaKind::Video && !stream.is_muted())
 }
 
-/// Sends a size where it and all below it have room.
+/// Sends a layer if it and all smaller ones fit.
 fn leave_out(sizes: &mut [Stream], bps: f64, now: Instant) -> bool {
     let mut is_kept = true;
     for at in 0..sizes.len() {

@@ -1,10 +1,10 @@
-//! What the path carries, by when the packets of a sender arrive: transport-wide feedback
-//! (draft-holmer-rmcat-transport-wide-cc-extensions-01) in, a ceiling on the rate out.
+//! Estimates the capacity of the path from packet arrival times: transport-wide feedback
+//! (draft-holmer-rmcat-transport-wide-cc-extensions-01) in, an upper bound on the rate out.
 //!
-//! The rate follows as in Google's congestion control (draft-ietf-rmcat-gcc-02 section 5.5, libwebrtc's `AimdRateControl`):
-//! when a queue grows, 0.85 of what arrives; then slowly more. There is no ceiling until a queue grew, and none any more
-//! when it is far above what the sender wants. Nothing is sent to probe: the next rung that fits is the probe, so that the
-//! ceiling may grow above 1.5 times of what arrives.
+//! The rate follows Google's congestion control (draft-ietf-rmcat-gcc-02 section 5.5, libwebrtc's
+//! `AimdRateControl`): when a queue grows, 0.85 of the received rate; then a slow increase. There is no bound
+//! before a queue grew, and none once it is far above the rate that the sender wants. There are no probe packets:
+//! the next rung that fits is the probe, so the bound may grow above 1.5 times the received rate.
 
 use std::time::{Duration, Instant};
 
@@ -13,28 +13,28 @@ use throng_media::rtcp::TransportFeedback;
 use super::sent_log::{PacketOutcome, SentLog};
 use super::trendline::{Trendline, Usage};
 
-/// Share of what arrives that is kept to when a queue grows.
+/// The share of the received rate that remains after a back-off.
 pub(super) const BACK_OFF: f64 = 0.85;
-/// Growth in a second while it is not known where the path is full.
+/// Growth per second while the capacity of the path is unknown.
 const GROWTH: f64 = 1.08;
-/// Growth in a second where it is known: a packet in a response time (`GetNearMaxIncreaseRateBpsPerSecond`), 1,000 bytes
-/// in 300 ms.
+/// Growth per second near the known capacity: a packet per response time (`GetNearMaxIncreaseRateBpsPerSecond`),
+/// 1,000 bytes in 300 ms.
 const GROWTH_BPS: f64 = 1_000.0 * 8.0 / 0.3;
-/// What arrives is so far from where the path was full that it is another path.
+/// If the received rate differs from the known capacity by this share, the path has changed.
 const FULL_MARGIN: f64 = 0.15;
-/// A queue needs time to empty before it says anything new.
+/// A queue needs this time to empty before its growth has a meaning again.
 const BACK_OFF_EVERY: Duration = Duration::from_millis(300);
-/// No ceiling is lower: a rate that nothing is sent at teaches nothing.
+/// The lowest bound: without packets there is no feedback.
 const FLOOR_BPS: f64 = 10_000.0;
-/// What arrives is measured over so many steps of a tenth of a second: a second, with its key frame.
+/// The received rate is measured over this many steps of 0.1 s: a second, with its key frame.
 const STEPS: usize = 10;
 const STEP_US: i64 = 100_000;
-/// And not told before so many steps are over.
+/// The fewest complete steps for a measurement.
 const STEPS_MIN: i64 = 5;
-/// Loss is told of at least this time and so many packets.
+/// Loss is reported over at least this time and this many packets.
 const LOSS_EVERY: Duration = Duration::from_secs(1);
 const LOSS_PACKETS_MIN: u32 = 20;
-/// A report says no more than this of what was sent lately; the rest of a longer one is not looked at.
+/// How many packet statuses of a report are evaluated; the rest of a longer one is ignored.
 const STATUSES_MAX: usize = 2_048;
 
 /// The estimate of one sender.
@@ -47,7 +47,7 @@ pub(super) struct Estimate {
     lost: u32,
     loss_told_at: Instant,
     ceiling_bps: Option<f64>,
-    /// What arrived when the path was full.
+    /// The received rate when the path was full.
     full_bps: Option<f64>,
     changed_at: Instant,
     backed_off_at: Option<Instant>,
@@ -70,13 +70,13 @@ impl Estimate {
         }
     }
 
-    /// Packet `sequence` left, `bytes` long.
+    /// Packet `sequence` of size `bytes` was sent.
     pub(super) fn sent(&mut self, now: Instant, sequence: u16, bytes: usize) {
         let sent_us = now.saturating_duration_since(self.began_at).as_micros() as u32;
         self.sent.sent(sequence, sent_us, bytes);
     }
 
-    /// The receiver says what arrived and when.
+    /// Handles the receiver's report of arrival times.
     pub(super) fn feedback(&mut self, now: Instant, feedback: &TransportFeedback<'_>) {
         let mut usage = None;
         for status in feedback.packets().take(STATUSES_MAX) {
@@ -97,7 +97,7 @@ impl Estimate {
         match usage {
             Some(Usage::Over) => self.back_off(now),
             Some(Usage::Normal) => self.grow(now),
-            // The queue is to be empty before more is tried.
+            // The queue must empty before the rate grows.
             Some(Usage::Under) | None => {}
         }
         self.changed_at = now;
@@ -114,12 +114,13 @@ impl Estimate {
         Some(f64::from(lost.min(told)) / f64::from(told))
     }
 
-    /// Bits a second that may be sent of what is numbered; `None` while nothing says that the path has an end.
+    /// The bound for packets with a transport-wide sequence number, bits per second; `None` while there is no sign
+    /// of a limit.
     pub(super) fn ceiling_bps(&self) -> Option<f64> {
         self.ceiling_bps
     }
 
-    /// The ceiling is no concern when it is above `bps`.
+    /// Removes the bound if it is above `bps`.
     pub(super) fn forget_above(&mut self, bps: f64) {
         if self.ceiling_bps.is_some_and(|ceiling| ceiling > bps) {
             (self.ceiling_bps, self.full_bps) = (None, None);
@@ -151,12 +152,12 @@ impl Estimate {
     }
 }
 
-/// What arrives, over the last second of the receiver's clock.
+/// The received rate, over the last second of the receiver's clock.
 #[derive(Debug, Default)]
 struct ArrivedRate {
-    /// Bytes of the steps that are over, and of the one that goes on, in a ring.
+    /// Bytes of the complete steps, and of the current one, in a ring.
     bytes: [u64; STEPS + 1],
-    /// The step that goes on, and the first.
+    /// The current step, and the first.
     step: i64,
     began: Option<i64>,
 }
@@ -165,7 +166,7 @@ impl ArrivedRate {
     fn add(&mut self, arrived_us: i64, bytes: u16) {
         let step = arrived_us.div_euclid(STEP_US);
         let ahead = step.saturating_sub(self.step);
-        // A clock that jumps, forth or back, begins anew; a little back is a packet that was overtaken.
+        // A clock that jumps resets the measurement; a small step back is a reordered packet.
         if self.began.is_none() || ahead.saturating_abs() > 3 * STEPS as i64 {
             *self = Self { bytes: [0; STEPS + 1], step, began: Some(step) };
         }
@@ -182,7 +183,7 @@ impl ArrivedRate {
         }
     }
 
-    /// Bits a second in the steps that are over; `None` while there are few.
+    /// Bits per second over the complete steps; `None` while there are too few.
     fn bps(&self) -> Option<f64> {
         let over = (self.step - self.began?).min(STEPS as i64);
         if over < STEPS_MIN {
@@ -194,7 +195,7 @@ impl ArrivedRate {
     }
 }
 
-/// Where a step stands in the ring.
+/// The index of a step in the ring.
 fn slot(step: i64) -> usize {
     step.rem_euclid(STEPS as i64 + 1) as usize
 }

@@ -1,4 +1,4 @@
-//! What was sent of one stream in the last second: enough to write a packet again, without having kept it.
+//! The frames that one stream sent in the last second, from which packets are rebuilt for retransmission.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use std::sync::Arc;
 use throng_media::source::{Clip, PlayedFrame};
 
-/// How long packets can be asked for again: what libwebrtc keeps at least (`RtpPacketHistory::kMinPacketDurationMs`).
-/// What is asked for later misses its playout anyway.
+/// How long packets can be retransmitted: libwebrtc's minimum (`RtpPacketHistory::kMinPacketDurationMs`). Later
+/// retransmissions would miss their playout anyway.
 const KEPT_FOR: Duration = Duration::from_secs(1);
-/// And how many frames at most, whatever their age: 100 frames a second.
+/// The largest number of frames: 100 frames a second.
 const FRAMES_MAX: usize = 100;
 
 /// The recent frames of a stream.
@@ -18,18 +18,18 @@ pub(super) struct History {
     frames: VecDeque<SentFrame>,
 }
 
-/// A frame that went out.
+/// A sent frame.
 #[derive(Clone)]
 pub(super) struct SentFrame {
     /// Extended sequence number of its first packet.
     pub(super) first: u64,
     pub(super) frame: PlayedFrame,
     pub(super) captured_at: Instant,
-    /// What it is a frame of: a stream may change to another clip.
+    /// Its clip: a stream may switch to another one.
     pub(super) clip: Arc<Clip>,
-    /// It carries speech.
+    /// Whether it carries speech.
     pub(super) is_voice: bool,
-    /// It begins a talkspurt (RFC 3551 section 4.1).
+    /// Whether it begins a talkspurt (RFC 3551 section 4.1).
     pub(super) marker: bool,
 }
 
@@ -46,7 +46,7 @@ impl History {
             ^ self.frames.back().map_or(0, |newest| newest.first)
     }
 
-    /// Keeps `sent`, which follows those before it.
+    /// Adds `sent`, the frame after those in the history.
     pub(super) fn keep(&mut self, sent: SentFrame) {
         let is_old =
             |first: &SentFrame| sent.captured_at.saturating_duration_since(first.captured_at) > KEPT_FOR;
@@ -56,7 +56,7 @@ impl History {
         self.frames.push_back(sent);
     }
 
-    /// The frame that packet `index` belongs to, and which of its packets it is.
+    /// The frame of packet `index`, and the packet's position in it.
     pub(super) fn find(&self, index: u64) -> Option<(&SentFrame, usize)> {
         let after = self.frames.partition_point(|sent| sent.first <= index);
         let sent = self.frames.get(after.checked_sub(1)?)?;

@@ -1,20 +1,20 @@
-//! The same picture at one or more rates, of which a sender plays one.
+//! One video at one or more rates, of which a sender plays one.
 
 use std::sync::Arc;
 
 use throng_media::source::Clip;
 
-/// The same picture at one or more rates. Small to copy: clips are shared.
+/// One video at one or more rates. Cheap to clone: clips are shared.
 #[derive(Clone, Debug)]
 pub struct Ladder {
-    /// What is played while nobody says less.
+    /// The rung that is played without a rate limit.
     top: Arc<Clip>,
-    /// What is played in its place, the lowest first.
+    /// The rungs below it, the lowest first.
     lower: Arc<[Arc<Clip>]>,
 }
 
 impl Ladder {
-    /// The rungs in any order; `None` where there are none.
+    /// A ladder of these rungs, in any order; `None` if there are none.
     #[must_use]
     pub fn new(mut rungs: Vec<Arc<Clip>>) -> Option<Self> {
         rungs.sort_by(|a, b| a.bitrate_bps().total_cmp(&b.bitrate_bps()));
@@ -22,7 +22,7 @@ impl Ladder {
         Some(Self { top, lower: rungs.into() })
     }
 
-    /// What is played while nobody says less.
+    /// The rung that is played without a rate limit.
     #[must_use]
     pub fn top(&self) -> &Arc<Clip> {
         &self.top
@@ -33,14 +33,14 @@ impl Ladder {
         std::iter::once(&self.top).chain(self.lower.iter().rev())
     }
 
-    /// The highest rung of at most `bps`, or the lowest where none is so low: a picture that is sent at all has some rate.
+    /// The highest rung of at most `bps`, or the lowest if all are above: video that is sent at all has some rate.
     pub(super) fn fitting(&self, bps: f64) -> &Arc<Clip> {
         let lowest = self.lower.first().unwrap_or(&self.top);
         self.down().find(|clip| clip.bitrate_bps() <= bps).unwrap_or(lowest)
     }
 }
 
-/// The one rate of what is encoded once, as a file is.
+/// A ladder of one rung, as for a file.
 impl From<Arc<Clip>> for Ladder {
     fn from(top: Arc<Clip>) -> Self {
         Self { top, lower: Arc::default() }

@@ -1,5 +1,5 @@
-//! The media path of a publisher: plays its clips in their time, paced and sealed, and does what receivers ask for:
-//! packets again, key frames, less.
+//! The media path of a publisher: plays its clips in real time, paces and seals the packets, and answers feedback:
+//! retransmissions, key frames, lower rates.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -34,33 +34,33 @@ pub use stream::SendPlan;
 /// Mean time between sender reports, drawn between half and one and a half of it (RFC 3550 section 6.2).
 const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Header with its extensions, and authentication tag: rates of clips are of their payloads, and what is allowed is compared
-/// with them.
+/// Header with its extensions, and authentication tag. Subtracted from packet sizes, because the estimate is
+/// compared with the rates of clips, which count payload only.
 const OVERHEAD_BYTES: usize = 40;
 
-/// A track to send: what was agreed about it, and what it plays.
+/// A track to send: its negotiated parameters, and its media.
 #[derive(Clone, Debug)]
 pub struct SentTrack {
-    /// What was agreed.
+    /// The negotiated parameters.
     pub plan: SendPlan,
-    /// The same picture at one or more rates; the highest that may be sent is played.
+    /// One video at one or more rates; the highest that is allowed is played.
     pub ladder: Ladder,
-    /// How far into the loop to begin.
+    /// The start position within the loop.
     pub offset: Duration,
 }
 
-/// How a [`Sender`] is set up.
+/// The configuration of a [`Sender`].
 #[derive(Clone, Debug)]
 pub struct SenderOptions {
-    /// Reads wall time from moments.
+    /// Converts moments to wall time.
     pub clock: WallClock,
-    /// Seed of what is random: timestamps, sequence numbers, report intervals.
+    /// Seed of the random values: timestamps, sequence numbers, report intervals.
     pub seed: u64,
-    /// Header extension ids that were agreed.
+    /// The negotiated header extension ids.
     pub extension_ids: ExtensionIds,
     /// RTCP packets need no report in front.
     pub reduced_size_rtcp: bool,
-    /// Less is sent when receivers or the path allow less.
+    /// Whether the rate is reduced when receivers or the path require it.
     pub adapts: bool,
 }
 
@@ -74,13 +74,13 @@ pub struct Sender {
     streams: Vec<Stream>,
     pacer: Pacer,
     target_bitrate: TargetBitrate,
-    /// Made when packets are numbered for it.
+    /// Created when packets have transport-wide sequence numbers.
     estimate: Option<Box<Estimate>>,
-    /// What may be sent, or what there is to send, is another since it was shared among the pictures.
+    /// The allowed or the wanted rate has changed since it was distributed.
     is_unshared: bool,
     transport_sequence: u16,
     next_report_at: Instant,
-    /// Which stream's turn it is among those that wait.
+    /// The stream that sends next, among those with waiting packets.
     turn: usize,
     round_trip_s: Option<f64>,
     /// By stream.
@@ -134,7 +134,7 @@ impl Sender {
         })
     }
 
-    /// Whether there is nothing to send: the peer took no track.
+    /// Whether there is nothing to send: the peer accepted no track.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.streams.is_empty()
@@ -146,7 +146,7 @@ impl Sender {
         streams ^ u64::from(self.transport_sequence) ^ u64::from(self.is_unshared)
     }
 
-    /// Takes in a datagram that is RTCP by its first bytes. `true` when it was authentic.
+    /// Handles a datagram that is RTCP by its first bytes. Returns whether it was authentic.
     pub fn rtcp(&mut self, arrived_at: Instant, datagram: &mut [u8]) -> bool {
         let Ok(len) = self.opener.open_rtcp(datagram) else { return false };
         for packet in Compound::new(datagram.get(..len).unwrap_or_default()).flatten() {
@@ -188,7 +188,7 @@ impl Sender {
         true
     }
 
-    /// Takes in which of the numbered packets arrived, and when. Sound has no numbers.
+    /// Handles a report of which numbered packets arrived, and when. Audio packets have no such numbers.
     fn arrived(&mut self, now: Instant, feedback: &TransportFeedback<'_>) {
         let sound_bps = self.sound_bps();
         let Some(estimate) = &mut self.estimate else { return };
@@ -227,18 +227,18 @@ impl Sender {
         self.streams.iter().filter(|s| s.plan.kind == MediaKind::Audio).map(Stream::bitrate_bps).sum()
     }
 
-    /// What the sound takes that a limit on `sources` is not about: that of Janus is on pictures alone.
+    /// The audio rate to add to a limit on `sources` that excludes audio: Janus limits video only.
     fn sound_beside(&self, mut sources: impl ExactSizeIterator<Item = u32>) -> f64 {
         let is_sound =
             |ssrc| self.streams.iter().any(|s| s.plan.kind == MediaKind::Audio && s.plan.ssrc == ssrc);
         if sources.len() == 0 || sources.any(is_sound) { 0.0 } else { self.sound_bps() }
     }
 
-    /// Shares what may be sent among the pictures; sound keeps its rate.
+    /// Distributes the target bitrate among the videos; audio keeps its rate.
     fn apply_target_bitrate(&mut self, now: Instant) {
         let pictures_bps = self.target_bitrate.bps(now) - self.sound_bps();
         self.is_unshared = self.options.adapts && !allocation::allocate(&mut self.streams, pictures_bps, now);
-        // Never slower than what is sent comes, or it would queue up for good.
+        // Never below the sent rate, or packets would queue without bound.
         let sent: f64 = self.streams.iter().map(Stream::bitrate_bps).sum();
         let frames: usize = self.streams.iter().map(Stream::frame_bytes_max).sum();
         self.pacer.set_path(self.target_bitrate.path_bps(now).max(sent), frames);
@@ -249,27 +249,27 @@ impl Sender {
         self.streams.iter_mut().for_each(|stream| stream.set_talking(is_talking));
     }
 
-    /// Stops sending, or begins again with a key frame, all tracks of a kind.
+    /// Stops or resumes all tracks of a kind; video resumes with a key frame.
     pub fn set_muted(&mut self, kind: MediaKind, is_muted: bool) {
         self.streams.iter_mut().filter(|s| s.plan.kind == kind).for_each(|stream| stream.set_muted(is_muted));
         self.is_unshared = true;
     }
 
-    /// Replaces the one picture that is sent by another of the same codec, as at the start or end of screen sharing. No
-    /// effect on the layers of a simulcast.
+    /// Replaces the single-encoding video by another one of the same codec, as at the start or end of screen
+    /// sharing. No effect on the layers of a simulcast.
     pub fn show(&mut self, ladder: &Ladder) {
         let codec = ladder.top().codec();
         let is_shown = |stream: &&mut Stream| stream.plan.rid.is_none() && stream.codec() == codec;
         self.streams.iter_mut().filter(is_shown).for_each(|stream| stream.show(ladder));
-        // A mute picture will want its rate as well.
+        // Includes muted video, which will need its rate later.
         self.target_bitrate.want(self.streams.iter().map(Stream::wanted_bps).sum());
         self.is_unshared = true;
     }
 
-    /// Does what is due.
+    /// Performs due actions.
     pub fn timeout(&mut self, now: Instant) {
-        // As an encoder, which is told its rate for the next picture: of limits that come in a row, as Janus begins with, only
-        // the last counts.
+        // Like an encoder, which applies its rate at the next frame: of several limits in a row, as Janus sends
+        // them at first, only the last one counts.
         let is_due = |stream: &Stream| stream.plan.kind == MediaKind::Video && stream.next_frame_at() <= now;
         if self.is_unshared && self.streams.iter().any(is_due) {
             self.apply_target_bitrate(now);
@@ -279,16 +279,16 @@ impl Sender {
 
     /// The next sealed datagram that may leave now, control or media.
     pub fn poll_packet(&mut self, now: Instant) -> Option<Vec<u8>> {
-        // The first report of a stream leaves in front of its first packet (RFC 6051 section 3.1), and once more behind it, for
-        // servers that know a source only when it has spoken: until it has come they can set tracks beside each other by their
-        // arrival alone, and one that then moves a picture back takes it for one with B-frames (OvenMediaEngine).
+        // The first report of a stream precedes its first packet (RFC 6051 section 3.1), and is repeated after it
+        // for servers that learn an SSRC from media only. Until a report arrives, such a server can only align
+        // tracks by arrival; if a report then moves video back, OvenMediaEngine takes it for video with B-frames.
         if now >= self.next_report_at || self.streams.iter().any(Stream::is_unreported) {
             self.next_report_at = now + REPORT_INTERVAL.mul_f64(0.5 + self.dice.f64());
             if let Some(report) = self.report(now) {
                 return Some(report);
             }
         }
-        // Sound is neither held back nor counted.
+        // Audio is neither paced nor counted.
         if let Some(packet) = self.media_packet(now, MediaKind::Audio) {
             return Some(packet);
         }
@@ -300,7 +300,7 @@ impl Sender {
         Some(packet)
     }
 
-    /// Streams that wait take turns, so that no layer stands behind a whole picture of another.
+    /// Streams take turns packet by packet, so that no layer waits for a whole frame of another.
     fn media_packet(&mut self, now: Instant, kind: MediaKind) -> Option<Vec<u8>> {
         let before = self.transport_sequence;
         let mut wire = Wire {
@@ -338,7 +338,7 @@ impl Sender {
         self.sealer.seal_rtcp(&mut packet).ok().map(|()| packet)
     }
 
-    /// The RTCP datagram that says goodbye.
+    /// The RTCP BYE datagram.
     pub fn goodbye(&mut self) -> Option<Vec<u8>> {
         let ssrcs: Vec<u32> = self.streams.iter().map(|stream| stream.plan.ssrc).collect();
         let mut packet = Vec::new();
@@ -365,7 +365,7 @@ impl Sender {
             .unwrap_or((self.next_report_at, "sender report due"))
     }
 
-    /// What each stream did since the last call. Tracks are numbered from `first_track`.
+    /// The statistics of each stream since the last call. Tracks are numbered from `first_track`.
     pub fn take_intervals(&mut self, first_track: u16, now: Instant) -> Vec<SentInterval> {
         let allowed_bps = self.target_bitrate.bps(now);
         let wanted_bps = self.target_bitrate.wanted_bps();

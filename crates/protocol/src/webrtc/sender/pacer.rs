@@ -1,57 +1,57 @@
-//! Spreads the packets of large frames over time, as every real sender does.
+//! Spreads the packets of large frames over time, as WebRTC senders do.
 //!
-//! Source: libwebrtc's `PacingController` with the bursts that Chromium asks of it.
+//! Source: libwebrtc's `PacingController` with Chromium's burst settings.
 
 use std::time::{Duration, Instant};
 
-/// How much faster than its path is taken to carry a sender may go: `kDefaultPacingFactor`.
+/// The ratio of pacing rate to estimated path rate: `kDefaultPacingFactor`.
 const FACTOR: f64 = 2.5;
-/// Packets leave in bursts of what the pacing rate sends in this time, so that most frames leave whole and a sender sleeps
-/// in between: `kDefaultBurstInterval`.
+/// A burst has the bytes that the pacing rate sends in this time, so that most frames leave in one burst and a
+/// sender sleeps in between: `kDefaultBurstInterval`.
 const BURST: Duration = Duration::from_millis(40);
-/// A burst is no larger, or it would overrun the buffers of sockets: `kMaxBurstSize`.
+/// The largest burst, which fits socket buffers: `kMaxBurstSize`.
 const BURST_BYTES_MAX: f64 = 63_000.0;
-/// A sender is never slower than this, or its first key frame would take seconds.
+/// The lowest path rate, so that the first key frame does not take seconds.
 const RATE_MIN_BPS: f64 = 300_000.0;
-/// No frame takes longer than this to leave. An encoder that is told of a lower rate makes smaller key frames from the next
-/// on (libvpx's `rc_max_intra_bitrate_pct`); a clip cannot, and the picture would stand still at all of its receivers
-/// because of its sender.
+/// The longest time to send a frame. An encoder whose rate is reduced makes smaller key frames from the next one
+/// on (libvpx's `rc_max_intra_bitrate_pct`); a clip cannot, and video would freeze at all of its receivers because
+/// of its sender.
 const FRAME_S_MAX: f64 = 0.08;
 
-/// A bucket that leaks: what was sent too early is a debt in time.
+/// A leaky bucket: data that was sent early is a debt in time.
 pub(super) struct Pacer {
     bytes_per_s: f64,
-    /// When all that was sent would have left at the pacing rate.
+    /// When all sent data would have left at the pacing rate.
     paid_at: Instant,
-    /// The next burst begins no earlier.
+    /// The earliest start of the next burst.
     next_at: Instant,
 }
 
 impl Pacer {
-    /// For a sender whose path is taken to carry `path_bps`.
+    /// A pacer for a path with the estimated rate `path_bps`.
     pub(super) fn new(path_bps: f64, now: Instant) -> Self {
         let mut pacer = Self { bytes_per_s: 0.0, paid_at: now, next_at: now };
         pacer.set_path(path_bps, 0);
         pacer
     }
 
-    /// The path is taken to carry so much from here on; the largest frame has so many bytes.
+    /// Sets the estimated path rate and the size of the largest frame.
     pub(super) fn set_path(&mut self, path_bps: f64, frame_bytes_max: usize) {
         let by_path = path_bps.max(RATE_MIN_BPS) * FACTOR / 8.0;
         self.bytes_per_s = by_path.max(frame_bytes_max as f64 / FRAME_S_MAX);
     }
 
-    /// When the next packet may leave; now or earlier when it may at once.
+    /// When the next packet may leave; not after the present if it may leave at once.
     pub(super) fn next_at(&self) -> Instant {
         self.next_at
     }
 
-    /// A packet of `bytes` leaves.
+    /// A packet of `bytes` was sent.
     pub(super) fn sent(&mut self, now: Instant, bytes: usize) {
         let cost = Duration::from_secs_f64(bytes as f64 / self.bytes_per_s);
         self.paid_at = self.paid_at.max(now) + cost;
         let burst = BURST.min(Duration::from_secs_f64(BURST_BYTES_MAX / self.bytes_per_s));
-        // A burst that has run out is paid for whole before the next.
+        // After a burst the debt is paid in full before the next one.
         if self.paid_at.saturating_duration_since(now) > burst {
             self.next_at = self.paid_at;
         }
@@ -77,7 +77,7 @@ mod tests {
             pacer.sent(now, 1_250);
             *bursts.last_mut().unwrap() += 1;
         }
-        // A packet is worth 4 ms: ten, and the one that ends the burst.
+        // A packet takes 4 ms: ten, and the one that ends the burst.
         assert_eq!(bursts, [11; 10]);
         assert_eq!((now - start).as_millis(), 9 * 44);
     }

@@ -1,13 +1,13 @@
-//! When each packet left that feedback may still tell about.
+//! When each packet was sent, for packets that feedback may still report.
 
 use std::collections::VecDeque;
 
-/// Feedback comes several times a second; what it does not tell of within this time it will not.
+/// Feedback arrives several times a second; after this time it no longer reports a packet.
 const KEPT_US: u32 = 2_000_000;
-/// And how many packets at most: 500 a second.
+/// The largest number of packets: 500 a second.
 const PACKETS_MAX: usize = 1_000;
 
-/// The packets of the last seconds, by their transport-wide sequence numbers, which follow each other and wrap.
+/// The packets of the last seconds by transport-wide sequence number; the numbers are consecutive and wrap.
 #[derive(Debug, Default)]
 pub(super) struct SentLog {
     packets: VecDeque<SentPacket>,
@@ -15,7 +15,7 @@ pub(super) struct SentLog {
     first: u16,
 }
 
-/// A packet that left.
+/// A sent packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SentPacket {
     /// Microseconds on a clock that wraps.
@@ -24,7 +24,7 @@ pub(super) struct SentPacket {
     pub(super) fate: PacketOutcome,
 }
 
-/// What feedback said of a packet.
+/// What feedback reported about a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PacketOutcome {
     Untold,
@@ -33,7 +33,7 @@ pub(super) enum PacketOutcome {
 }
 
 impl SentLog {
-    /// Packet `sequence`, which follows the one before it, left.
+    /// Packet `sequence`, the successor of the previous one, was sent.
     pub(super) fn sent(&mut self, sequence: u16, sent_us: u32, bytes: usize) {
         let is_old = |packet: &SentPacket| sent_us.wrapping_sub(packet.sent_us) > KEPT_US;
         while self.packets.len() >= PACKETS_MAX || self.packets.front().is_some_and(is_old) {
@@ -50,8 +50,8 @@ impl SentLog {
         self.packets.push_back(SentPacket { sent_us, bytes, fate: PacketOutcome::Untold });
     }
 
-    /// Feedback tells of packet `sequence`: the packet as it was known before; `None` when it is not known or is known to
-    /// have arrived.
+    /// Feedback reports packet `sequence`. Returns its previous state; `None` when it is unknown or was already
+    /// reported as arrived.
     pub(super) fn tell(&mut self, sequence: u16, has_arrived: bool) -> Option<SentPacket> {
         let packet = self.packets.get_mut(usize::from(sequence.wrapping_sub(self.first)))?;
         let known = *packet;

@@ -1,4 +1,4 @@
-//! One stream that is sent: a clip, or one layer of a simulcast, with its sequence numbers and its past.
+//! One sent stream: a clip, or one layer of a simulcast, with its sequence numbers and history.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,24 +17,25 @@ use super::ladder::Ladder;
 use super::voice::{Sound, Voice, level};
 use crate::webrtc::srtp::{RTP_GROWTH_MAX, Sealer};
 
-/// Key frames come no faster than this however often they are asked for: libwebrtc's `kMinKeyframeSendIntervalMs`.
+/// The shortest interval of key frames, however often they are requested: libwebrtc's
+/// `kMinKeyframeSendIntervalMs`.
 const KEY_FRAME_SPACING: Duration = Duration::from_millis(300);
-/// A packet that was repeated is not repeated again before its repeat can have arrived.
+/// A packet is not retransmitted again before the last retransmission can have arrived.
 const REPEAT_SPACING: Duration = Duration::from_millis(30);
-/// A better picture is begun no sooner after a worse one: each change costs a key frame, and what was found not to fit does
-/// not fit at once. libwebrtc looks for a better picture every few seconds (`QualityScaler`).
+/// The time between a downgrade and the next upgrade: each change costs a key frame, and a rate that did not fit
+/// will not fit immediately. libwebrtc tries an upgrade every few seconds (`QualityScaler`).
 const WORSE_FOR: Duration = Duration::from_secs(2);
-/// Packets to repeat that wait at most; more were asked for than could be of use.
+/// How many retransmissions may be queued; more would arrive too late.
 const REPEATS_MAX: usize = 256;
 /// Room for the header with all extensions.
 const HEADER_ROOM: usize = 64;
 
-/// Where and as what a stream is sent: what was agreed.
+/// The negotiated parameters of a sent stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SendPlan {
     /// `a=mid` of its media section.
     pub mid: String,
-    /// Its simulcast layer, if it is one (`a=rid`).
+    /// Its simulcast layer, if any (`a=rid`).
     pub rid: Option<String>,
     /// Audio or video.
     pub kind: MediaKind,
@@ -42,43 +43,44 @@ pub struct SendPlan {
     pub payload_type: u8,
     /// Synchronization source.
     pub ssrc: u32,
-    /// Payload type and synchronization source of its repeats (RFC 4588); without them packets are repeated as they were.
+    /// Payload type and SSRC of its retransmissions (RFC 4588); without them packets are retransmitted unchanged.
     pub repeats: Option<(u8, u32)>,
 }
 
-/// A stream that is sent.
+/// A sent stream.
 pub(super) struct Stream {
     pub(super) plan: SendPlan,
     player: Player,
-    /// The same picture at other rates; the one that is played is among them.
+    /// One video at several rates, among them that of `player`.
     ladder: Ladder,
     began_at: Instant,
     timestamp_base: u32,
     /// Extended sequence number of the next packet.
     next: u64,
     next_repeat: u64,
-    /// Frames that have packets to go, and how many of the first one's are gone.
+    /// Frames with packets to send, and how many packets of the first frame were sent.
     waiting: VecDeque<SentFrame>,
     gone: usize,
-    /// Packets that were asked for again, and when each was last repeated.
+    /// Packets to retransmit, and when each was last retransmitted.
     repeats: VecDeque<u64>,
     repeated: VecDeque<(u64, Instant)>,
     history: History,
     voice: Voice,
     is_muted: bool,
-    /// It is a size of a simulcast that there is no room for.
+    /// It is a simulcast layer that does not fit the target bitrate.
     is_left_out: bool,
-    /// When a better picture was last given up.
+    /// When the last downgrade happened.
     worse_since: Option<Instant>,
     key_frame_at: Option<Instant>,
-    /// A key frame was asked for too soon after the last.
+    /// A key frame was requested too soon after the last one.
     key_frame_owed: bool,
-    /// The sequence number of the last full intra request: one that is repeated is the same (RFC 5104 section 4.3.1).
+    /// The sequence number of the last full intra request, by which a repeated one is recognised (RFC 5104 section
+    /// 4.3.1).
     fir_sequence: Option<u8>,
     pub(super) counters: SentCounters,
-    /// Of how many packets the last report spoke, which says which moment its timestamps are of.
+    /// The packet count in the last sender report, which gives the timestamps their wall time; `None` before it.
     reported: Option<u64>,
-    /// When the last packet of a frame left, and the longest pause between two such moments since it was asked for.
+    /// When the last packet of a frame left, and the longest pause between two such moments since the last query.
     left_at: Option<Instant>,
     pause_max: Duration,
 }
@@ -97,7 +99,7 @@ impl Stream {
             ladder,
             began_at: now,
             timestamp_base: dice.u32(..),
-            // Below 2^15, so that the first wrap is far and no peer takes it for one (RFC 3711 section 3.3.1).
+            // Below 2^15, so that the first wrap is far and no peer assumes one (RFC 3711 section 3.3.1).
             next: u64::from(dice.u16(1..0x8000)),
             next_repeat: u64::from(dice.u16(1..0x8000)),
             waiting: VecDeque::new(),
@@ -119,17 +121,17 @@ impl Stream {
         }
     }
 
-    /// Mean rate of what is sent, bits per second.
+    /// Mean rate of the current clip, bits per second.
     pub(super) fn bitrate_bps(&self) -> f64 {
         if self.is_still() { 0.0 } else { self.player.clip().bitrate_bps() }
     }
 
-    /// Payload bytes of the largest frame of what is sent.
+    /// Payload bytes of the largest frame of the current clip.
     pub(super) fn frame_bytes_max(&self) -> usize {
         if self.is_still() { 0 } else { self.player.clip().frame_bytes_max() }
     }
 
-    /// Mean rate of what it would send if it might, bits per second.
+    /// Mean rate without limits, bits per second.
     pub(super) fn wanted_bps(&self) -> f64 {
         self.ladder.top().bitrate_bps()
     }
@@ -138,7 +140,7 @@ impl Stream {
         self.is_muted
     }
 
-    /// It sends nothing for now.
+    /// Whether it sends nothing for now.
     fn is_still(&self) -> bool {
         self.is_muted || self.is_left_out
     }
@@ -166,7 +168,7 @@ impl Stream {
         self.player.clip()
     }
 
-    /// Packets of the frame that is under way.
+    /// The packets of the frame that is being sent.
     #[cfg(test)]
     pub(super) fn waiting_packets(&self) -> usize {
         self.waiting.front().map_or(0, |frame| frame.packets() as usize)
@@ -187,15 +189,15 @@ impl Stream {
         self.is_muted = is_muted;
     }
 
-    /// Plays `ladder` from here on, which begins with a key frame.
+    /// Switches to `ladder`, beginning with a key frame.
     pub(super) fn show(&mut self, ladder: &Ladder) {
         self.ladder = ladder.clone();
         self.player.switch_to(Arc::clone(ladder.top()));
         self.worse_since = None;
     }
 
-    /// Keeps to `bps` as well as the ladder allows; a change begins with a key frame. Says whether it does: what is better
-    /// may have to wait.
+    /// Plays the rung that fits `bps`; a change begins with a key frame. Returns whether that rung is playing: an
+    /// upgrade may have to wait.
     pub(super) fn keep_to(&mut self, bps: f64, now: Instant) -> bool {
         let (clip, played) = (self.ladder.fitting(bps), self.player.clip());
         if Arc::ptr_eq(clip, played) {
@@ -210,7 +212,7 @@ impl Stream {
         true
     }
 
-    /// Leaves this size of a simulcast out, or sends it again, beginning with a key frame. Says whether it does.
+    /// Drops or resumes this simulcast layer; it resumes with a key frame. Returns whether that is done.
     pub(super) fn leave_out(&mut self, is_left_out: bool, now: Instant) -> bool {
         if self.is_left_out == is_left_out {
             return true;
@@ -231,7 +233,7 @@ impl Stream {
         is_worse || !self.worse_since.is_some_and(is_soon)
     }
 
-    /// Somebody cannot go on without a key frame.
+    /// A receiver needs a key frame.
     pub(super) fn key_frame_requested(&mut self, now: Instant) {
         // A stream that resumes begins with a key frame anyway.
         if self.plan.kind == MediaKind::Audio || self.is_still() {
@@ -266,7 +268,7 @@ impl Stream {
                 Sound::Voice { marker: false }
             };
             if self.is_still() || sound == Sound::Nothing {
-                // A muted stream does not pause.
+                // The time while muted is no pause.
                 self.left_at = None;
                 self.player.skip();
                 continue;
@@ -288,7 +290,7 @@ impl Stream {
         }
     }
 
-    /// The packets of sequence numbers `missing` are to be sent again.
+    /// Queues the packets with sequence numbers `missing` for retransmission.
     pub(super) fn nacked(&mut self, now: Instant, missing: impl Iterator<Item = u16>) {
         while self
             .repeated
@@ -309,8 +311,8 @@ impl Stream {
         }
     }
 
-    /// The frame that packet `index` belongs to, and which of its packets it is, when it is gone: of a large frame the first
-    /// are asked for again while the last still wait.
+    /// The frame of packet `index`, and the packet's position in it, if the packet was sent: the first packets of
+    /// a large frame can be requested again while its last ones still wait.
     fn gone(&self, index: u64) -> Option<(&SentFrame, usize)> {
         let under_way = || {
             let frame = self.waiting.front()?;
@@ -320,14 +322,14 @@ impl Stream {
         self.history.find(index).or_else(under_way)
     }
 
-    /// Writes and seals the next packet that waits, repeats first: they are late already.
+    /// Writes and seals the next waiting packet; retransmissions first, because they are late already.
     pub(super) fn packet(&mut self, now: Instant, wire: &mut Wire<'_>) -> Option<Vec<u8>> {
         while let Some(index) = self.repeats.pop_front() {
             if let Some(packet) = self.repeat(now, index, wire) {
                 return Some(packet);
             }
         }
-        // Taken out meanwhile, for writing changes the stream that the frame stands in.
+        // Moved out while the packet is written, which borrows the stream.
         let sent = self.waiting.pop_front()?;
         let packet = self.gone;
         let written = self.write(&sent, packet, None, wire);
@@ -357,7 +359,8 @@ impl Stream {
         Some(sealed)
     }
 
-    /// A sealed packet of a frame, as it is or as the repeat of packet `repeats`, and its payload's length.
+    /// A sealed packet of a frame, as it is or as the retransmission of packet `repeats`, and its payload's
+    /// length.
     fn write(
         &mut self,
         sent: &SentFrame,
@@ -387,7 +390,7 @@ impl Stream {
             repaired_rid: rid.filter(|_| is_rtx),
             abs_capture_time: (packet == 0).then_some(captured),
             audio_level: is_audio.then(|| level(sent.is_voice, sent.frame.number())),
-            // A packet that is repeated as it was must be the same to the bit: its nonce is.
+            // A packet that is retransmitted unchanged must be identical to the bit, because its nonce is.
             transport_sequence: (is_rtx || (repeats.is_none() && self.plan.repeats.is_some()))
                 .then(|| wire.next_transport_sequence()),
             ..Extensions::default()
@@ -408,7 +411,7 @@ impl Stream {
         if sent.is_voice {
             sent.clip.write_payload(&sent.frame, packet, captured_unix_ns, &mut buffer).then_some(())?;
         } else {
-            // An Opus packet with an empty frame: the receiver makes up the silence (RFC 6716 section 3.2.1).
+            // An Opus packet with an empty frame: the receiver generates silence (RFC 6716 section 3.2.1).
             let mut voice = Vec::new();
             sent.clip.write_payload(&sent.frame, packet, captured_unix_ns, &mut voice).then_some(())?;
             buffer.push(voice.first()? & !3);
@@ -430,7 +433,7 @@ impl Stream {
         self.counters.packets_sent > 0 || !self.waiting.is_empty()
     }
 
-    /// Whether no report has said yet which moment its timestamps are of, or the only one came before its first packet.
+    /// Whether receivers lack a report for its timestamps, or only got one before its first packet.
     pub(super) fn is_unreported(&self) -> bool {
         match self.reported {
             None => self.is_active(),
@@ -438,7 +441,7 @@ impl Stream {
         }
     }
 
-    /// What a sender report says at `now`.
+    /// The content of a sender report at `now`.
     pub(super) fn report(&mut self, now: Instant, clock: WallClock) -> SenderInfo {
         self.reported = Some(self.counters.packets_sent);
         let rate = u128::from(self.player.clip().clock_rate());
@@ -453,7 +456,7 @@ impl Stream {
     }
 }
 
-/// What all streams of a peer connection share on their way out.
+/// The outgoing state that all streams of a peer connection share.
 pub(super) struct Wire<'a> {
     pub(super) sealer: &'a Sealer,
     pub(super) extension_ids: &'a ExtensionIds,

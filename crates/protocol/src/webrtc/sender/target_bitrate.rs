@@ -1,19 +1,19 @@
-//! How much a sender may send, by what its receivers say: REMB, loss, and when packets arrive.
+//! The target bitrate of a sender, from its receivers' feedback: REMB, loss, and arrival times.
 //!
-//! Loss is judged as the sender side of Google's congestion control does (draft-ietf-rmcat-gcc-02 section 6): above a
-//! tenth the rate falls by half the loss, below a fiftieth it grows by a twentieth, between them it stays. What comes of
-//! delay (`estimate.rs`) is one more ceiling.
+//! Loss has the effect of the sender side of Google's congestion control (draft-ietf-rmcat-gcc-02 section 6):
+//! above 10 % the rate falls by half the loss, below 2 % it grows by 5 %, between them it stays. The estimate from
+//! delay (`estimate.rs`) is one more upper bound.
 
 use std::time::{Duration, Instant};
 
 const LOSS_HIGH: f64 = 0.1;
 const LOSS_LOW: f64 = 0.02;
-/// Reports come about once a second from each receiver; a rate is judged no more often.
+/// Reports arrive about once a second from each receiver; the rate is adjusted no more often.
 const JUDGED_EVERY: Duration = Duration::from_secs(1);
-/// A ceiling that is not repeated is forgotten after so long.
+/// An upper bound from REMB expires if it is not repeated.
 const CEILING_LIFE: Duration = Duration::from_secs(10);
-/// How much more than it wants to send a sender finds out that its path carries: libwebrtc probes up to twice of what its
-/// encoders may make, for the bursts of their key frames (`ProbeController`, `second_allocation_probe_scale`).
+/// How far probes find the path to exceed the wanted rate: libwebrtc probes up to twice the encoders' largest
+/// rate, for the bursts of their key frames (`ProbeController`, `second_allocation_probe_scale`).
 const PROBED: f64 = 2.0;
 
 /// The rate that a sender keeps to.
@@ -39,29 +39,29 @@ impl TargetBitrate {
         }
     }
 
-    /// The sender wants to send more or less from here on.
+    /// Sets the rate that the sender wants.
     pub(super) fn want(&mut self, wanted_bps: f64) {
         let share = self.by_loss_bps / self.wanted_bps.max(1.0);
         self.wanted_bps = wanted_bps;
         self.by_loss_bps = wanted_bps * share.min(1.0);
     }
 
-    /// What it would send if nobody said less, bits per second.
+    /// The rate without limits, bits per second.
     pub(super) fn wanted_bps(&self) -> f64 {
         self.wanted_bps
     }
 
-    /// The receiver can take so much.
+    /// The receiver's REMB.
     pub(super) fn remb(&mut self, now: Instant, bits_per_second: f64) {
         self.remb = Some((bits_per_second, now));
     }
 
-    /// The path carries so much by when packets arrive, as far as is known.
+    /// The bound from arrival times, if there is one.
     pub(super) fn by_delay(&mut self, now: Instant, bits_per_second: Option<f64>) {
         self.by_delay = bits_per_second.map(|bps| (bps, now));
     }
 
-    /// The receiver lost this share of what was sent since its last report.
+    /// The receiver lost this share of the packets since its last report.
     pub(super) fn loss(&mut self, now: Instant, ratio: f64) {
         self.worst_loss = self.worst_loss.max(ratio);
         if now.saturating_duration_since(self.judged_at) < JUDGED_EVERY {
@@ -76,19 +76,19 @@ impl TargetBitrate {
         }
     }
 
-    /// Bits a second that may be sent at `now`.
+    /// The rate that may be sent at `now`, bits per second.
     pub(super) fn bps(&self, now: Instant) -> f64 {
         self.below_ceilings(self.by_loss_bps, now)
     }
 
-    /// Bits a second that the path is taken to carry at `now`, by which packets are paced: what probes found, unless loss or
-    /// the receiver say less.
+    /// The estimated path rate at `now`, bits per second, by which packets are paced: the probed rate, unless loss
+    /// or the receiver limits it.
     pub(super) fn path_bps(&self, now: Instant) -> f64 {
         let is_lossy = self.by_loss_bps < self.wanted_bps;
         self.below_ceilings(if is_lossy { self.by_loss_bps } else { self.probed_bps() }, now)
     }
 
-    /// Bits a second that the path is taken to carry while nobody says less.
+    /// The estimated path rate without limits, bits per second.
     pub(super) fn probed_bps(&self) -> f64 {
         PROBED * self.wanted_bps
     }

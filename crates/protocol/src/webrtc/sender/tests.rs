@@ -1,4 +1,4 @@
-//! A sender against our own receiver: no sockets, time moved by hand.
+//! A sender against throng's own receiver: no sockets, simulated time.
 
 use super::*;
 use throng_media::source::{Clip, Format, read};
@@ -48,7 +48,7 @@ struct Stand {
     now: Instant,
     sender: Sender,
     receiver: Receiver,
-    /// Moments and lengths of all datagrams, and whether they are control.
+    /// Times and lengths of all datagrams, and whether they are RTCP.
     sent: Vec<(Instant, usize)>,
     intervals: Vec<TrackInterval>,
 }
@@ -89,7 +89,7 @@ impl Stand {
         Self { now, sender, receiver, sent: Vec::new(), intervals: Vec::new() }
     }
 
-    /// Lets `ms` pass; `arrives` says of each media datagram whether it gets through.
+    /// Advances time by `ms`; `arrives` decides for each media datagram.
     fn run(&mut self, ms: u64, mut arrives: impl FnMut(usize) -> bool) {
         for _ in 0..ms {
             self.now += Duration::from_millis(1);
@@ -131,7 +131,7 @@ fn what_is_sent_is_received_whole_and_in_time() {
     // One at the start, and thirty a second.
     assert_eq!((received.packets_lost, received.frames_decodable), (0, 151));
     let [interval] = stand.sender.take_intervals(0, stand.now).try_into().unwrap();
-    // Four packets a frame; the last frame may still be on its way.
+    // Four packets a frame; the last frame may still be in flight.
     let of_frames = 4 * interval.counters.frames_sent;
     assert!((of_frames - 4..=of_frames).contains(&interval.counters.packets_sent), "{interval:?}");
     assert!(interval.round_trip_s.is_some_and(|rtt| rtt < 0.01), "{interval:?}");
@@ -163,7 +163,7 @@ fn packets_come_again_of_a_frame_that_is_still_under_way() {
     let stream = &mut stand.sender.streams[0];
     let packets = stream.waiting_packets();
     assert!((1..packets).contains(&sent.len()), "{} of {packets} are gone", sent.len());
-    // The first, the last that is gone, and the one after it, which is not.
+    // The first packet, the last one sent, and the next one, which is not sent.
     let (first, last) = (sent[0], sent[sent.len() - 1]);
     stream.nacked(stand.now, [first, last, last.wrapping_add(1)].into_iter());
     stand.now += Duration::from_millis(100);
@@ -216,7 +216,7 @@ fn large_frames_are_spread_and_sound_is_not_behind_them() {
         }
         bursts.extend((burst > 0).then_some(burst));
     }
-    // What sockets can take at once, and the packet that goes beyond it: each frame is more than that.
+    // A socket buffer's worth, plus the packet that exceeds it: each frame is larger than that.
     assert!(bursts.iter().all(|bytes| *bytes < 64_300) && bursts.len() >= 58, "{bursts:?}");
     assert!(sound.len() >= 49 && sound.windows(2).skip(1).all(|pair| pair[1] - pair[0] == 20), "{sound:?}");
 }
@@ -253,7 +253,7 @@ fn a_sender_that_was_not_served_paused_and_one_that_was_mute_did_not() {
     stand.run(1_000, |_| true);
     let even = pause_ms(&mut stand);
     assert!(even.is_some_and(|ms| (33..=40).contains(&ms)), "a frame every 33 ms: {even:?}");
-    // Its thread was busy with something else.
+    // Its thread was late.
     stand.now += Duration::from_millis(300);
     stand.run(200, |_| true);
     let late = pause_ms(&mut stand);

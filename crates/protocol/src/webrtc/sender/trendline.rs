@@ -1,33 +1,33 @@
 //! Whether a queue grows on the path: the delay-based detector of Google's congestion control
-//! (draft-ietf-rmcat-gcc-02 section 5), with the trendline that libwebrtc has in place of its Kalman filter
+//! (draft-ietf-rmcat-gcc-02 section 5), with the trendline that libwebrtc uses in place of the Kalman filter
 //! (`InterArrivalDelta`, `TrendlineEstimator`).
 //!
-//! Packets that leave together are a group. When groups arrive further apart than they left, again and again, something
-//! between holds more and more of them.
+//! Packets that leave together are a group. If groups repeatedly arrive further apart than they left, a queue on
+//! the path grows.
 
 /// Packets that leave within this time of the first are one group.
 const GROUP_US: i64 = 5_000;
-/// Groups that the trend is taken over.
+/// The number of groups over which the trend is computed.
 const WINDOW: usize = 20;
-/// Share of the old in the smoothed delay.
+/// Weight of the previous value in the smoothed delay.
 const SMOOTHING: f64 = 0.9;
-/// The trend is made as large as if it went on for so many groups at most, times the gain.
+/// The trend is multiplied by the number of groups, up to this many, and by the gain.
 const GROUPS_MAX: u32 = 60;
 const GAIN: f64 = 4.0;
-/// A trend above the threshold is an over-use only when it lasts: milliseconds.
+/// A trend above the threshold is an over-use only after this time, milliseconds.
 const OVER_FOR_MS: f64 = 10.0;
-/// The threshold follows what is usual on the path, faster down than up, within these bounds (section 5.4).
+/// The threshold adapts to the path, faster down than up, within these bounds (section 5.4).
 const THRESHOLD_MS: f64 = 12.5;
 const THRESHOLD_MIN_MS: f64 = 6.0;
 const THRESHOLD_MAX_MS: f64 = 600.0;
 const FOLLOWS_UP: f64 = 0.0087;
 const FOLLOWS_DOWN: f64 = 0.039;
-/// A trend so far above the threshold is a change of the path, to which it does not get used.
+/// A trend that exceeds the threshold by this is a change of the path; the threshold does not adapt to it.
 const SPIKE_MS: f64 = 15.0;
-/// Clocks that jump by more than this begin anew.
+/// Clocks that jump by more than this reset the state.
 const JUMP_US: i64 = 3_000_000;
 
-/// How the path is used.
+/// The use of the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Usage {
     /// A queue grows.
@@ -38,17 +38,17 @@ pub(super) enum Usage {
     Normal,
 }
 
-/// What is known of the path's delay.
+/// The state of the path's delay.
 #[derive(Debug)]
 pub(super) struct Trendline {
     group: Option<Group>,
     before: Option<Group>,
     /// Groups compared so far.
     groups: u32,
-    /// Sum of all changes of delay, as it is and smoothed, milliseconds.
+    /// Sum of all changes of delay, raw and smoothed, milliseconds.
     delay_ms: f64,
     smoothed_ms: f64,
-    /// (arrival, smoothed delay) of the last groups in a ring, milliseconds; the next to be written over.
+    /// (arrival, smoothed delay) of the last groups in a ring, milliseconds; the index to overwrite next.
     points: [(f64, f64); WINDOW],
     next: usize,
     slope: f64,
@@ -86,7 +86,7 @@ impl Default for Trendline {
 }
 
 impl Trendline {
-    /// How the path is used by the last group that was compared.
+    /// The use of the path according to the last compared group.
     pub(super) fn usage(&self) -> Usage {
         self.usage
     }
@@ -173,7 +173,7 @@ fn after(later: u32, earlier: u32) -> i64 {
     i64::from(later.wrapping_sub(earlier) as i32)
 }
 
-/// The slope of the line through the points with the least squares; `None` where they are all at one moment.
+/// The slope of the least-squares line through the points; `None` if all have the same time.
 fn slope(points: &[(f64, f64)]) -> Option<f64> {
     let count = points.len() as f64;
     let (x, y) = points.iter().fold((0.0, 0.0), |(x, y), point| (x + point.0 / count, y + point.1 / count));
@@ -188,13 +188,13 @@ fn slope(points: &[(f64, f64)]) -> Option<f64> {
 mod tests {
     use super::*;
 
-    /// What a frame every 33 ms, delayed by `delay_us` of its number, makes of the path: usages, without repeats.
+    /// The detected usages, without repeats, for a frame every 33 ms that is delayed by `delay_us` of its number.
     fn usages(frames: i64, delay_us: impl Fn(i64) -> i64) -> Vec<Usage> {
         let mut trend = Trendline::default();
         let mut told = vec![Usage::Normal];
         for frame in 0..frames {
             let sent_us = frame * 33_000;
-            // The sender's clock wraps on the way.
+            // The sender's clock wraps within the test.
             let wrapping = (sent_us as u32).wrapping_sub(1_000_000);
             for packet in 0..3 {
                 trend.arrived(wrapping, 7_000_000_000 + sent_us + delay_us(frame) + packet * 100);
@@ -219,7 +219,7 @@ mod tests {
         let mut dice = fastrand::Rng::with_seed(4);
         let jitter: Vec<i64> = (0..3_000).map(|_| dice.i64(0..8_000)).collect();
         assert_eq!(usages(3_000, |frame| jitter[frame as usize]), [Usage::Normal]);
-        // A hiccup of 30 ms once a second: what was held back comes at once.
+        // A pause of 30 ms once a second, after which the delayed packets arrive at once.
         assert!(!usages(3_000, |frame| if frame % 30 == 0 { 30_000 } else { 0 }).contains(&Usage::Over));
     }
 

@@ -1,4 +1,4 @@
-//! Speech and silence, packet by packet: audio level, talkspurts, and the rare packets of silence (DTX).
+//! Speech and silence, packet by packet: audio level, talkspurts, and the rare packets during silence (DTX).
 
 use throng_media::rtp::AudioLevel;
 
@@ -16,12 +16,12 @@ pub(super) struct Voice {
     talked: u32,
 }
 
-/// What to do with the next packet of sound.
+/// What to do with the next audio packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sound {
     /// Send it; with the marker bit when it begins a talkspurt.
     Voice { marker: bool },
-    /// Send a packet that says there is nothing to hear.
+    /// Send a packet of silence.
     Comfort,
     /// Send nothing.
     Nothing,
@@ -38,7 +38,7 @@ impl Voice {
         }
     }
 
-    /// What becomes of the next packet.
+    /// Decides on the next packet.
     pub(super) fn next(&mut self) -> Sound {
         if self.is_talking {
             self.talked = self.talked.wrapping_add(1);
@@ -50,7 +50,7 @@ impl Voice {
     }
 }
 
-/// What the header extension says of a packet's loudness (RFC 6464): speech moves, silence does not.
+/// The audio level header extension of a packet (RFC 6464): it varies during speech, not during silence.
 pub(super) fn level(is_voice: bool, number: u32) -> AudioLevel {
     // Syllables: between −20 and −44 dBov, four times a second at 20 ms a packet.
     let syllable = [20, 22, 26, 32, 38, 44, 40, 34, 28, 24, 22, 20];
@@ -74,7 +74,7 @@ mod tests {
         );
         voice.set_talking(false);
         assert_eq!(played(&mut voice, 41), [Sound::Comfort; 3]);
-        voice.set_talking(false); // said again, nothing changes
+        voice.set_talking(false); // a repeated call changes nothing
         assert_eq!(played(&mut voice, 19), []);
         voice.set_talking(true);
         assert_eq!(played(&mut voice, 1), [Sound::Voice { marker: true }]);

@@ -91,7 +91,7 @@ fn gcm_control_packet_is_that_of_rfc_7714_17() {
     assert_eq!(packet[..len], plain);
 }
 
-/// The two ends of a session of `profile`.
+/// The keys of both ends of a session of `profile`.
 fn ends(profile: Profile) -> (SessionKeys, SessionKeys) {
     let material: Vec<u8> = (0..profile.keying_material_len() as u8).map(|b| b.wrapping_mul(37)).collect();
     (

@@ -1,4 +1,4 @@
-//! What a participant of a VideoRoom is told beforehand.
+//! The configuration of a VideoRoom participant.
 
 use serde_json::{Map, Value, json};
 use throng_scenario::JanusId;
@@ -8,7 +8,7 @@ use crate::signalling::RunMark;
 use crate::signalling::janus::SessionConfig;
 use crate::signalling::room::Subscriptions;
 
-/// A room's id as Janus wants it: a number or, with `string_ids`, a text.
+/// A room's id in Janus's JSON: a number or, with `string_ids`, a string.
 pub(super) fn room_json(room: &JanusId) -> Value {
     match room {
         JanusId::Number(number) => json!(number),
@@ -16,34 +16,34 @@ pub(super) fn room_json(room: &JanusId) -> Value {
     }
 }
 
-/// How a participant receives the others.
+/// How a participant receives the other participants.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SubscriberMode {
-    /// One subscriber handle, and one peer connection, with a media section a stream.
+    /// One subscriber handle and one peer connection, with one media section per stream.
     #[default]
     Multistream,
-    /// A subscriber handle and a peer connection for each other participant, as clients did that were
-    /// written before there was the other way; in the words of Janus 1.x all the same.
+    /// One subscriber handle and one peer connection per publisher, as in clients that predate multistream; the
+    /// requests are those of Janus 1.x.
     HandlePerFeed,
 }
 
 /// A room that the first participant creates and the last one destroys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewRoom {
-    /// `secret`: its holder may destroy the room. It distinguishes the rooms of the run from all others.
+    /// `secret`: required to destroy the room. It distinguishes the rooms of the run from all others.
     pub secret: String,
-    /// `admin_key`, where the server asks for one.
+    /// `admin_key`, where the server requires one.
     pub admin_key: Option<String>,
-    /// How many may publish.
+    /// The largest number of publishers.
     pub publishers: u32,
-    /// `bitrate`: the cap that Janus gives each publisher by REMB, bits per second; 0 for none.
+    /// `bitrate`: the limit that Janus sends each publisher by REMB, bits per second; 0 for none.
     pub bitrate_bps: u32,
     /// `videocodec`, such as `vp8` or `h264,vp8`.
     pub video_codecs: String,
 }
 
 impl NewRoom {
-    /// The request that ends the room.
+    /// The request that destroys the room.
     pub(super) fn end(&self, room: &JanusId) -> Value {
         json!({ "request": "destroy", "room": room_json(room), "secret": self.secret })
     }
@@ -72,7 +72,7 @@ impl NewRoom {
     }
 }
 
-/// What a participant does in which room.
+/// The room of a participant, and what it does there.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// `ws:` or `wss:` URL of the server.
@@ -81,17 +81,17 @@ pub struct Config {
     pub room: JanusId,
     /// Its PIN, if it has one.
     pub pin: Option<String>,
-    /// The name by which the others know this participant.
+    /// The name of this participant that the others see.
     pub display: String,
-    /// The mark of the run's names.
+    /// The suffix of the run's names.
     pub mark: RunMark,
-    /// It publishes.
+    /// Whether it publishes.
     pub publishes: bool,
-    /// It subscribes, and how; `None` to receive nobody.
+    /// How it subscribes; `None` to receive no stream.
     pub subscribes: Option<SubscriberMode>,
-    /// What it subscribes to at first.
+    /// Its subscriptions at the beginning.
     pub subscriptions: Subscriptions,
-    /// Make the room first; one that exists already is as good.
+    /// Create the room first; if it exists already, join it.
     pub new_room: Option<NewRoom>,
     /// Credentials and timeouts.
     pub session: SessionConfig,

@@ -9,7 +9,7 @@ use super::said::{self, LIST_MAX, Publisher};
 use crate::signalling::RunMark;
 use crate::signalling::room::Subscriptions;
 
-/// The publishers of a room but for ourselves.
+/// The publishers of a room, without this participant.
 #[derive(Debug, Default)]
 pub(super) struct Feeds {
     mark: RunMark,
@@ -19,27 +19,27 @@ pub(super) struct Feeds {
 /// One publisher.
 #[derive(Debug)]
 pub(super) struct Feed {
-    /// Its id as Janus wrote it.
+    /// Its id in Janus's JSON.
     pub(super) id: Value,
     pub(super) name: String,
-    /// Streams by mid. Janus 0.x named none, and is not spoken to here.
+    /// Streams by mid. Janus 0.x sends none and is not supported here.
     pub(super) streams: Vec<(String, MediaKind)>,
-    /// The mids of those that come in several layers.
+    /// The mids of the simulcast streams.
     simulcasts: BTreeSet<String>,
 }
 
 impl Feeds {
-    /// Nobody yet.
+    /// An empty list.
     pub(super) fn new(mark: RunMark) -> Self {
         Self { mark, feeds: BTreeMap::new() }
     }
 
-    /// The name within the run of this display name.
+    /// The name within the run that belongs to a display name.
     pub(super) fn name(&self, called: &str) -> String {
         self.mark.take(called).to_owned()
     }
 
-    /// Takes in publishers, new and changed.
+    /// Adds and updates publishers.
     pub(super) fn published(&mut self, publishers: Vec<Publisher>) {
         for publisher in publishers {
             let Some(key) = said::key(&publisher.id) else { continue };
@@ -54,13 +54,13 @@ impl Feeds {
         }
     }
 
-    /// Somebody stopped publishing, or left.
+    /// Removes a publisher that stopped publishing, or left.
     pub(super) fn gone(&mut self, id: &Value) -> Option<String> {
         let key = said::key(id)?;
         self.feeds.remove(&key).map(|_| key)
     }
 
-    /// The names of all.
+    /// The names of all publishers.
     pub(super) fn names(&self) -> BTreeSet<String> {
         self.feeds.values().map(|feed| feed.name.clone()).collect()
     }
@@ -69,13 +69,13 @@ impl Feeds {
         self.feeds.get(key)
     }
 
-    /// Whether a stream of a subscription comes in several layers.
+    /// Whether a stream of a subscription is simulcast.
     pub(super) fn is_simulcast(&self, stream: &said::Stream) -> bool {
         let feed = said::key(&stream.feed_id).and_then(|key| self.feeds.get(&key));
         feed.zip(stream.feed_mid.as_ref()).is_some_and(|(feed, mid)| feed.simulcasts.contains(mid))
     }
 
-    /// The (feed, mid) pairs that `subscriptions` wants.
+    /// The (feed, mid) pairs that `subscriptions` selects.
     pub(super) fn wanted(&self, subscriptions: &Subscriptions) -> BTreeSet<(String, String)> {
         let pairs = self.feeds.iter().flat_map(|(key, feed)| {
             let streams = feed.streams.iter().filter(|(_, kind)| subscriptions.wants(&feed.name, *kind));

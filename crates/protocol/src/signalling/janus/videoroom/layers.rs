@@ -1,4 +1,4 @@
-//! Which layer of a simulcast is wanted of every picture, and what Janus was asked for.
+//! Which simulcast layer is wanted of every video stream, and which was requested from Janus.
 
 use std::collections::BTreeMap;
 
@@ -7,14 +7,14 @@ use throng_observation::{Layer, MediaKind};
 
 use crate::signalling::room::{PeerId, RoomStream};
 
-/// What is wanted of all pictures, and what was asked of each.
+/// The wanted layer of all video streams, and the requested layer of each.
 #[derive(Debug, Default)]
 pub(super) struct Layers {
     wanted: Option<Layer>,
     pictures: BTreeMap<PeerId, BTreeMap<String, Picture>>,
 }
 
-/// What comes in one media section.
+/// The stream in one media section.
 #[derive(Debug, Default)]
 struct Picture {
     from: Option<String>,
@@ -22,13 +22,13 @@ struct Picture {
 }
 
 impl Layers {
-    /// This layer is wanted from here on.
+    /// Sets the wanted layer.
     pub(super) fn want(&mut self, layer: Layer) {
         self.wanted = Some(layer);
     }
 
-    /// A subscription carries these streams from here on. In a section that another sender took over, Janus begins with
-    /// its preferred layer, whatever was asked for of the sender before.
+    /// Sets the streams of a subscription. In a section that another sender took over, Janus begins with its
+    /// preferred layer, whatever was requested of the sender before.
     pub(super) fn streams(&mut self, peer: PeerId, streams: &[RoomStream]) {
         let mut before = self.pictures.remove(&peer).unwrap_or_default();
         let videos = streams.iter().filter(|stream| stream.kind == MediaKind::Video && stream.from.is_some());
@@ -40,12 +40,12 @@ impl Layers {
         self.pictures.insert(peer, pictures.collect());
     }
 
-    /// The subscription is over.
+    /// The subscription ended.
     pub(super) fn gone(&mut self, peer: PeerId) {
         self.pictures.remove(&peer);
     }
 
-    /// The request that a subscription needs now, if any; it counts as made.
+    /// The request that a subscription needs now, if any; it counts as sent.
     pub(super) fn request(&mut self, peer: PeerId) -> Option<Value> {
         let layer = self.wanted?;
         let pictures = self.pictures.get_mut(&peer)?.iter_mut();
@@ -63,7 +63,7 @@ impl Layers {
     }
 }
 
-/// Janus counts layers from 0, the smallest.
+/// Janus numbers layers from 0, the smallest.
 fn substream(layer: Layer) -> Option<u8> {
     match layer {
         Layer::Off => None,
@@ -73,7 +73,7 @@ fn substream(layer: Layer) -> Option<u8> {
     }
 }
 
-/// The layer that Janus calls so.
+/// The layer with this number in Janus.
 pub(super) fn layer(substream: u64) -> Option<Layer> {
     match substream {
         0 => Some(Layer::Low),

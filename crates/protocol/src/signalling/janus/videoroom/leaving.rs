@@ -1,4 +1,4 @@
-//! How a participant leaves. The last one destroys the room that the run made.
+//! How a participant leaves. The last one destroys the room that the run created.
 
 use std::time::Instant;
 
@@ -18,7 +18,7 @@ impl VideoRoom {
                 self.state = State::Over;
                 return self.outputs.push_back(RoomOutput::Goodbye);
             }
-            // No session id yet: closing the connection is all there is to say.
+            // Without a session id only the connection can be closed.
             State::Opening(_) => return self.goodbye(),
             State::Leaving(_) => return,
             State::Entering | State::Present => {}
@@ -26,7 +26,7 @@ impl VideoRoom {
         if let Some(handle) = self.publisher {
             let why = "Janus: the goodbye";
             if matches!(self.state, State::Present) {
-                // Between the look whether the room is empty and its end somebody could come in.
+                // A participant could join between the check that the room is empty and its destruction.
                 let may_end = self.config.new_room.is_some() && !others_follow;
                 let ask = if may_end { Ask::Leave } else { Ask::Farewell };
                 self.ask(now, handle, json!({ "request": "leave" }), None, (ask, why));
@@ -39,8 +39,8 @@ impl VideoRoom {
         self.end_session(now);
     }
 
-    /// The last participant destroys the room: the server answers requests one after another, so that one of them sees it
-    /// empty.
+    /// The last participant destroys the room: the server answers requests one after another, so that exactly one
+    /// of several leaving participants finds it empty.
     pub(super) fn who_is_left(&mut self, now: Instant, handle: Handle) {
         let list = json!({ "request": "listparticipants", "room": room_json(&self.config.room) });
         self.ask(now, handle, list, None, (Ask::WhoIsLeft, "Janus: the goodbye"));
@@ -50,7 +50,8 @@ impl VideoRoom {
         if let Some(room) = &self.config.new_room
             && said.participants.as_ref().is_some_and(Vec::is_empty)
         {
-            // Waited for: Janus takes messages to plugins in threads of their own, and would end the session before.
+            // Its answer is awaited: Janus handles plugin messages in separate threads, and could end the session
+            // first.
             let end = room.end(&self.config.room);
             self.ask(now, handle, end, None, (Ask::EndRoom, "Janus: the goodbye"));
             self.state = State::Leaving(ResponseDeadline::new(now, GOODBYE_WITHIN, "Janus: the goodbye"));
@@ -59,7 +60,7 @@ impl VideoRoom {
         }
     }
 
-    /// The end of the session detaches its handles and frees their ports.
+    /// Ends the session; this detaches its handles and frees their ports.
     pub(super) fn end_session(&mut self, now: Instant) {
         let destroy = self.session.destroy(now, Ask::Destroy);
         self.say(destroy);

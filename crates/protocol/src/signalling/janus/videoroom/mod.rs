@@ -1,5 +1,5 @@
-//! Janus VideoRoom: a participant that publishes on one handle and receives the others on one more (multistream), or on
-//! one for each of them. One WebSocket and one Janus session a participant.
+//! Janus VideoRoom: a participant that publishes on one handle and receives the others on one more (multistream),
+//! or on one per publisher. Each participant has one WebSocket and one Janus session.
 //!
 //! Source: the documentation of the VideoRoom plugin, Janus 1.x.
 
@@ -41,7 +41,7 @@ pub struct VideoRoom {
     state: State,
     /// The handle that joins and publishes.
     publisher: Option<Handle>,
-    /// Our id in the room.
+    /// This participant's id in the room.
     own_id: Option<Value>,
     feeds: Feeds,
     subscribers: Subscribers,
@@ -50,7 +50,7 @@ pub struct VideoRoom {
     outputs: VecDeque<RoomOutput>,
 }
 
-/// What a request of ours was.
+/// The purpose of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ask {
     Attach,
@@ -62,15 +62,15 @@ enum Ask {
     Subscriber(PeerId),
     /// `configure` of a subscriber.
     Layer,
-    /// `configure` of what we publish.
+    /// `configure` of the publisher.
     Mute,
     DetachSubscriber(PeerId),
-    /// Our own `leave`, where the last participant destroys the room.
+    /// The publisher's `leave`, where the last participant destroys the room.
     Leave,
     WhoIsLeft,
-    /// The end of the room that the run made.
+    /// The destruction of the room that the run created.
     EndRoom,
-    /// A request whose answer is not waited for: the session's end follows.
+    /// A request whose answer is not awaited: the session ends right after it.
     Farewell,
     Destroy,
 }
@@ -79,7 +79,7 @@ enum Ask {
 enum State {
     Idle,
     Opening(ResponseDeadline),
-    /// Until the room let us in.
+    /// Before the participant joined.
     Entering,
     /// In the room.
     Present,
@@ -150,11 +150,11 @@ impl VideoRoom {
             SessionEvent::HungUp(handle, reason) => return self.hung_up(handle, &reason),
             SessionEvent::Detached(handle) => self.detached(handle)?,
             SessionEvent::SessionTimedOut => {
-                let detail = "Janus dropped the session: it heard nothing from us in time";
+                let detail = "Janus dropped the session: it received no keepalive in time";
                 return Err(Failure::new(FailureReason::SignallingClosed, detail));
             }
             SessionEvent::Anomaly(detail) => self.anomaly(detail),
-            // Trouble on the link shows in the meters; media events say what was published.
+            // Problems of the link show in the RTP statistics; media events repeat what was published.
             SessionEvent::Attached(..)
             | SessionEvent::Done(_)
             | SessionEvent::Trickle(_, None)
@@ -227,7 +227,7 @@ impl VideoRoom {
         }
         let is_own = |id: &Value| self.own_id.as_ref() == Some(id);
         if said.kicked.as_ref().is_some_and(is_own) || said.reason.as_deref() == Some("kicked") {
-            return Err(Failure::new(FailureReason::Kicked, "the room threw this participant out"));
+            return Err(Failure::new(FailureReason::Kicked, "this participant was removed from the room"));
         }
         if said.videoroom == "joined" {
             self.joined(&said);
@@ -285,7 +285,7 @@ impl VideoRoom {
         }
     }
 
-    /// What a subscriber's handle said.
+    /// Handles an event of a subscriber handle.
     fn subscriber_said(
         &mut self,
         now: Instant,
@@ -311,7 +311,7 @@ impl VideoRoom {
             Some(jsep) => {
                 return Err(broken(SERVER, format!("jsep of type {} to a subscriber", excerpt(&jsep.kind))));
             }
-            // `started`, or an update that changed nothing.
+            // `started`, or an update without effect.
             None if has_list || said.started.is_some() => self.subscribers.settled(peer),
             None => {}
         }
@@ -326,7 +326,7 @@ impl VideoRoom {
         self.ask(now, handle, json!({ "request": "start" }), Some(&jsep), (Ask::Subscriber(peer), why));
     }
 
-    /// Asks for the next step from what is received to what is wanted.
+    /// Sends the next request that brings the subscriptions closer to the wanted ones.
     fn update_subscriptions(&mut self, now: Instant) {
         if !matches!(self.state, State::Present) {
             return;
@@ -385,7 +385,7 @@ impl VideoRoom {
         }
     }
 
-    /// A subscription is no more.
+    /// A subscription ended.
     fn lost(&mut self, peer: PeerId) {
         if self.subscribers.lost(peer) {
             self.layers.gone(peer);
@@ -401,7 +401,7 @@ impl VideoRoom {
         }
     }
 
-    /// Tells a candidate of ours.
+    /// Sends a local candidate.
     fn trickle(&mut self, now: Instant, peer: PeerId, line: &str) {
         let is_publisher = peer == PeerId::PUBLISHER;
         let handle = if is_publisher { self.publisher } else { self.subscribers.handle(peer) };
@@ -496,7 +496,7 @@ impl RoomSignalling for VideoRoom {
             RoomInput::Closed(error) => self.closed(error),
             RoomInput::Timeout => self.timeout(now),
             RoomInput::Leave { others_follow } => self.leave(now, others_follow),
-            // To Janus, the end of candidates says nothing that the connection does not show.
+            // End-of-candidates has no effect in Janus.
             RoomInput::CandidatesDone(_)
             | RoomInput::Opened(_)
             | RoomInput::Offer(..)

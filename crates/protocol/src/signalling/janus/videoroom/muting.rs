@@ -1,4 +1,4 @@
-//! Which of our own streams the room relays: Janus is told of each that is mute, and of it when it is not any more.
+//! Which local streams the room relays: Janus gets a request when one becomes mute, and when it is unmuted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
@@ -12,26 +12,27 @@ use crate::signalling::sections;
 /// A participant publishes at most one audio and one video stream; the bound leaves room.
 const STREAMS_MAX: usize = 16;
 
-/// What we publish, and what of it is mute.
+/// The published streams, and which of them are mute.
 #[derive(Debug, Default)]
 pub(super) struct Muting {
-    /// The streams of our offer by mid, and whether Janus was told that they are mute.
+    /// The streams of the local offer by mid, and whether Janus was asked to mute them.
     streams: BTreeMap<String, (MediaKind, bool)>,
-    /// Janus knows the streams.
+    /// Janus has answered the offer.
     is_published: bool,
-    /// What we want to be mute.
+    /// The kinds that are to be mute.
     mute: BTreeSet<MediaKind>,
 }
 
 impl Muting {
-    /// We offer to publish this.
+    /// Registers the streams of the local offer.
     pub(super) fn offered(&mut self, sdp: &str) {
         let sections = sections::read(sdp).into_iter().take(STREAMS_MAX);
         self.streams = sections.filter_map(|section| Some((section.mid, (section.kind?, false)))).collect();
         self.is_published = false;
     }
 
-    /// A request for each stream of which Janus does not know that it is mute, or that it is not any more; they count as made.
+    /// A request for each stream whose mute state differs from what Janus was asked for; the requests count as
+    /// sent.
     fn requests(&mut self) -> Vec<Value> {
         if !self.is_published {
             return Vec::new();
@@ -43,7 +44,7 @@ impl Muting {
                 return None;
             }
             let mut body = json!({ "request": "configure", "mid": mid, "send": !is_muted });
-            // The picture's first frames may have come before this word, and were not relayed.
+            // Janus did not relay video frames that it received before this request.
             if *kind == MediaKind::Video && !is_muted {
                 body["keyframe"] = json!(true);
             }
@@ -54,13 +55,13 @@ impl Muting {
 }
 
 impl VideoRoom {
-    /// Janus answered our offer: it knows what we publish.
+    /// Janus answered the offer; requests for its streams are possible now.
     pub(super) fn published(&mut self, now: Instant) {
         self.muting.is_published = true;
         self.say_mute(now);
     }
 
-    /// Ours of a kind is mute from here on, or not any more.
+    /// Mutes or unmutes the local streams of a kind.
     pub(super) fn mute(&mut self, now: Instant, kind: MediaKind, is_muted: bool) {
         if is_muted {
             self.muting.mute.insert(kind);

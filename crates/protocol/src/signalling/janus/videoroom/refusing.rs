@@ -1,4 +1,4 @@
-//! What a participant makes of a request that Janus refused: what can be gone without, and what ends it.
+//! How a participant reacts to requests that Janus refused: which refusals it ignores, and which end the session.
 
 use std::time::Instant;
 
@@ -12,13 +12,13 @@ use crate::signalling::said::excerpt;
 const ROOM_EXISTS: i64 = 427;
 /// `JANUS_VIDEOROOM_ERROR_NO_SUCH_ROOM`.
 const NO_SUCH_ROOM: i64 = 426;
-/// `JANUS_VIDEOROOM_ERROR_MISSING_ELEMENT`: no PIN, for a room that wants one.
+/// `JANUS_VIDEOROOM_ERROR_MISSING_ELEMENT`: no PIN, for a room that requires one.
 const MISSING_ELEMENT: i64 = 429;
 /// `JANUS_VIDEOROOM_ERROR_PUBLISHERS_FULL`.
 const ROOM_FULL: i64 = 432;
-/// `JANUS_VIDEOROOM_ERROR_UNAUTHORIZED`: a wrong PIN, or a wrong key to make rooms.
+/// `JANUS_VIDEOROOM_ERROR_UNAUTHORIZED`: a wrong PIN, or a wrong key for creating rooms.
 const UNAUTHORIZED: i64 = 433;
-/// `JANUS_VIDEOROOM_ERROR_NO_SUCH_FEED`: the publisher left already.
+/// `JANUS_VIDEOROOM_ERROR_NO_SUCH_FEED`: the publisher has left.
 const NO_SUCH_FEED: i64 = 428;
 
 impl VideoRoom {
@@ -41,14 +41,15 @@ impl VideoRoom {
                 self.update_subscriptions(now);
                 Ok(())
             }
-            // A publisher that left has no layers; a missing picture shows in the meters. Muted media is not sent, whether
-            // the room knows it or not.
+            // The publisher may have left; missing video shows in the RTP statistics. Muted media is not sent,
+            // whether the room has the mute state or not.
             (Some(Ask::Layer | Ask::Mute), _) => {
                 self.anomaly(detail);
                 Ok(())
             }
             (Some(Ask::Farewell), _) => Ok(()),
-            // The participants cannot be listed, or the room is gone: another participant ends it, or the server.
+            // The participants cannot be listed, or the room no longer exists: another participant or the server
+            // ends it.
             (Some(Ask::Leave | Ask::WhoIsLeft | Ask::EndRoom), _) => {
                 self.end_session(now);
                 Ok(())
@@ -59,7 +60,7 @@ impl VideoRoom {
 
     pub(super) fn refused(&mut self, ask: Option<Ask>, code: i64, reason: &str) -> Result<(), Failure> {
         let detail = format!("{SERVER} refused: error {code}, {reason}");
-        // What was on its way when the session ended finds none.
+        // Ignores errors for requests that were in flight when the session ended.
         if matches!(self.state, State::Leaving(_)) && ask != Some(Ask::Destroy) {
             return Ok(());
         }
@@ -77,7 +78,7 @@ impl VideoRoom {
     }
 }
 
-/// What a refusal of the plugin means for a participant.
+/// The failure reason for a refusal by the plugin.
 fn reason_of(code: i64, reason: &str) -> FailureReason {
     match code {
         MISSING_ELEMENT if reason.contains("(pin)") || reason.contains("(admin_key)") => {

@@ -1,38 +1,38 @@
-//! What the VideoRoom plugin says: `plugindata.data`.
+//! The messages of the VideoRoom plugin: `plugindata.data`.
 
 use serde::Deserialize;
 use serde_json::Value;
 use throng_observation::MediaKind;
 
-/// More publishers, or streams, than a room of any size has; the rest of a list is dropped.
+/// More publishers, or streams, than any room has; the rest of a list is dropped.
 pub(super) const LIST_MAX: usize = 4_096;
 
-/// An event of the plugin; which fields are there says what it is.
+/// An event of the plugin; its kind follows from the fields that are present.
 #[derive(Deserialize, Default, Debug)]
 #[serde(default)]
 pub(super) struct Said {
     pub(super) videoroom: String,
     pub(super) error_code: Option<i64>,
     pub(super) error: Option<String>,
-    /// Our own id, in `joined`.
+    /// This participant's id, in `joined`.
     pub(super) id: Option<Value>,
     pub(super) private_id: Option<u64>,
     pub(super) publishers: Vec<Publisher>,
-    /// The publisher that stopped: an id, or `ok` for ourselves.
+    /// The publisher that stopped: an id, or `ok` for this participant.
     pub(super) unpublished: Option<Value>,
-    /// The participant that left: an id, or `ok` for ourselves.
+    /// The participant that left: an id, or `ok` for this participant.
     pub(super) leaving: Option<Value>,
-    /// The participant that was thrown out.
+    /// The participant that was removed.
     pub(super) kicked: Option<Value>,
     pub(super) reason: Option<String>,
     pub(super) configured: Option<String>,
     pub(super) started: Option<String>,
-    /// The section of a subscription of which another layer is forwarded from here on, and which one: 0 is the smallest.
+    /// The section of a subscription whose forwarded layer changed, and its new layer: 0 is the smallest.
     pub(super) mid: Option<String>,
     pub(super) substream: Option<u64>,
     /// All participants of the room, in the answer to `listparticipants`.
     pub(super) participants: Option<Vec<Value>>,
-    /// What a subscriber receives, in `attached` and `updated`.
+    /// The streams of a subscription, in `attached` and `updated`.
     pub(super) streams: Vec<Stream>,
 }
 
@@ -69,7 +69,7 @@ pub(super) struct Stream {
     pub(super) active: bool,
 }
 
-/// Audio or video; data channels and what comes next are neither.
+/// Audio or video; `None` for data channels and unknown kinds.
 pub(super) fn kind(text: &str) -> Option<MediaKind> {
     match text {
         "audio" => Some(MediaKind::Audio),
@@ -78,7 +78,7 @@ pub(super) fn kind(text: &str) -> Option<MediaKind> {
     }
 }
 
-/// An id as a key: Janus has numbers, or texts with `string_ids`.
+/// An id as a map key: Janus uses numbers, or strings with `string_ids`.
 pub(super) fn key(id: &Value) -> Option<String> {
     match id {
         Value::Number(number) => Some(number.to_string()),

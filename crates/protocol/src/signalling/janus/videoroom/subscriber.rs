@@ -1,4 +1,4 @@
-//! From what a participant receives to what it wants to receive, one request at a time: Janus takes no second change of a
+//! Brings the subscriptions to the wanted ones, one request at a time: Janus accepts no second change of a
 //! subscription while the first is being negotiated.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,10 +12,10 @@ use crate::signalling::janus::session::Handle;
 use crate::signalling::room::{PeerId, RoomStream, Subscriptions};
 use throng_scenario::JanusId;
 
-/// So many numbers are given to peer connections before the first is given again: each has two channels.
+/// How many numbers peer connections use before the first is reused: each has two channels.
 const PEER_IDS: u16 = 32_000;
 
-/// A stream of a feed: its feed's key, and its mid there.
+/// A stream of a feed: the feed's key and the stream's mid.
 type Pair = (String, String);
 
 /// The subscriptions of a participant.
@@ -24,19 +24,19 @@ pub(super) struct Subscribers {
     subscriptions: Subscriptions,
     by_peer: BTreeMap<PeerId, Subscription>,
     next_peer: u16,
-    /// What `joined` said: ties our subscriptions to us, so that Janus knows whose they are.
+    /// `private_id` of `joined`: associates the subscriptions with this participant in Janus.
     pub(super) private_id: Option<u64>,
 }
 
 /// One subscriber handle and its peer connection.
 struct Subscription {
-    /// Whose streams it receives, where it receives one participant only.
+    /// The feed, where the subscription receives one publisher only.
     feed: Option<String>,
     state: State,
     received: BTreeSet<Pair>,
-    /// What was asked for last, taken to be received when it is negotiated.
+    /// The streams that were requested last; they count as received once negotiated.
     asked: BTreeSet<Pair>,
-    /// What the last request was meant to bring: refused, it is not asked for again until something else is wanted.
+    /// The goal of the last request. If it was refused, it is not repeated until the wanted streams change.
     goal: BTreeSet<Pair>,
     was_refused: bool,
 }
@@ -44,21 +44,21 @@ struct Subscription {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     Attaching,
-    /// There is a handle, and nothing was subscribed yet.
+    /// The handle exists, without a subscription.
     Attached(Handle),
-    /// A request is open, or an offer is being answered.
+    /// A request is pending, or an offer is being answered.
     Busy(Handle),
-    /// Everything asked for is negotiated.
+    /// Everything requested is negotiated.
     Settled(Handle),
 }
 
 /// What to do next.
 pub(super) enum Step {
-    /// Get a handle for a subscription.
+    /// Attach a handle for a subscription.
     Attach(PeerId),
-    /// Ask the plugin.
+    /// Send a request to the plugin.
     Ask(PeerId, Handle, Value),
-    /// Give a subscription up.
+    /// Detach a subscription's handle.
     Detach(PeerId, Handle),
 }
 
@@ -88,7 +88,7 @@ impl Subscribers {
         }
     }
 
-    /// Those of which everything asked for is negotiated.
+    /// The subscriptions with nothing pending.
     pub(super) fn all_settled(&self) -> Vec<(PeerId, Handle)> {
         let settled = self.by_peer.iter().filter_map(|(peer, subscription)| match subscription.state {
             State::Settled(handle) => Some((*peer, handle)),
@@ -97,7 +97,7 @@ impl Subscribers {
         settled.collect()
     }
 
-    /// An offer came; it will be answered.
+    /// An offer arrived; the participant will answer it.
     pub(super) fn offered(&mut self, peer: PeerId) {
         if let Some(subscription) = self.by_peer.get_mut(&peer)
             && let Some(handle) = subscription.handle()
@@ -106,7 +106,7 @@ impl Subscribers {
         }
     }
 
-    /// Nothing is open any more.
+    /// Nothing is pending any more.
     pub(super) fn settled(&mut self, peer: PeerId) {
         if let Some(subscription) = self.by_peer.get_mut(&peer)
             && let Some(handle) = subscription.handle()
@@ -116,7 +116,7 @@ impl Subscribers {
         }
     }
 
-    /// A request was refused because somebody is gone already: what is wanted is asked for anew, without them.
+    /// A request was refused because a publisher has left: request the wanted streams again, without its streams.
     pub(super) fn refused(&mut self, peer: PeerId) {
         if let Some(subscription) = self.by_peer.get_mut(&peer)
             && let Some(handle) = subscription.handle()
@@ -128,12 +128,13 @@ impl Subscribers {
         }
     }
 
-    /// Whether there was such a subscription.
+    /// Removes a subscription; returns whether it existed.
     pub(super) fn lost(&mut self, peer: PeerId) -> bool {
         self.by_peer.remove(&peer).is_some()
     }
 
-    /// Somebody stopped publishing: Janus itself takes them out of a subscription to many; one to them alone is over.
+    /// A publisher stopped: Janus itself removes its streams from a multistream subscription; a subscription to it
+    /// alone ends.
     pub(super) fn gone(&mut self, key: &str) -> Vec<(PeerId, Option<Handle>)> {
         for subscription in self.by_peer.values_mut() {
             subscription.received.retain(|(feed, _)| feed != key);
@@ -143,7 +144,7 @@ impl Subscribers {
         self.by_peer.extract_if(.., |_, s| alone(s)).map(|(peer, s)| (peer, s.handle())).collect()
     }
 
-    /// What a subscription's streams are, as the plugin lists them.
+    /// The streams of a subscription, as the plugin lists them.
     pub(super) fn streams(&self, peer: PeerId, streams: &[said::Stream], feeds: &Feeds) -> Vec<RoomStream> {
         let feed = self.by_peer.get(&peer).and_then(|subscription| subscription.feed.as_deref());
         let of_feed = feed.and_then(|key| feeds.get(key)).map(|feed| feed.name.clone());
@@ -156,7 +157,7 @@ impl Subscribers {
                     .map(|called| feeds.name(called))
                     .or_else(|| of_feed.clone())
                     .filter(|_| stream.active || of_feed.is_some()),
-                // Janus tells the others nothing of a publisher's mute streams.
+                // Janus does not signal to subscribers which streams of a publisher are mute.
                 is_muted: false,
                 kind: said::kind(&stream.kind)?,
                 layers: Vec::new(),
@@ -166,7 +167,7 @@ impl Subscribers {
         streams.collect()
     }
 
-    /// The next step toward what is wanted; `None` when there is nothing to do now.
+    /// The next step toward the wanted streams; `None` when nothing can be done now.
     pub(super) fn next_step(&mut self, feeds: &Feeds, room: &JanusId) -> Option<Step> {
         let wanted = feeds.wanted(&self.subscriptions);
         match self.mode? {
@@ -218,7 +219,7 @@ impl Subscribers {
         peer
     }
 
-    /// The request that brings a subscription to `wanted`, if it can take one now.
+    /// The request that brings a subscription to `wanted`, if it accepts one now.
     fn advance(
         &mut self,
         peer: PeerId,

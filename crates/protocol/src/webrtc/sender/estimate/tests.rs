@@ -1,4 +1,4 @@
-//! An estimate over a path with a bottleneck, made by hand.
+//! An estimate over a simulated path with a bottleneck.
 
 use throng_media::rtcp::{Arrival, Compound, Report, Rtcp, RtcpWriter};
 
@@ -6,7 +6,7 @@ use super::*;
 
 const WANTED_BPS: f64 = 1e6;
 
-/// A path with a queue before its narrowest place, and a sender of a frame every 33 ms.
+/// A path with a queue before its bottleneck, and a sender of a frame every 33 ms.
 struct Path {
     estimate: Estimate,
     start: Instant,
@@ -15,15 +15,15 @@ struct Path {
     capacity_bps: f64,
     /// When the queue is empty.
     free_at: Instant,
-    /// Packets that are on their way: number, arrival.
+    /// Packets in flight: number, arrival.
     under_way: Vec<(u16, Instant)>,
     dice: fastrand::Rng,
-    /// Mean time that jitter adds.
+    /// The mean of the added jitter.
     jitter_ms: f64,
     reports: u8,
 }
 
-/// What a stretch of time came to.
+/// The results of an interval.
 struct Seen {
     sent_bps: f64,
     worst_loss: f64,
@@ -47,7 +47,8 @@ impl Path {
         }
     }
 
-    /// Sends what is wanted, or the ceiling where that is less, for `seconds`; `arrives` says of each packet whether it does.
+    /// Sends at the wanted rate, or at the ceiling if that is lower, for `seconds`; `arrives` decides for each
+    /// packet.
     fn run(&mut self, seconds: u64, mut arrives: impl FnMut(u16) -> bool) -> Seen {
         let mut seen = Seen { sent_bps: 0.0, worst_loss: 0.0, ceilings: Vec::new() };
         for frame in 0..seconds * 30 {
@@ -167,7 +168,7 @@ fn feedback_that_lies_is_survived() {
             estimate.sent(now, next, dice.usize(0..2_000));
             next = next.wrapping_add(1);
         }
-        // Of what was sent and what was not, at any time, forth and back.
+        // Sent and unknown packets, with times that go backwards too.
         let mut sequence = next.wrapping_sub(dice.u16(0..64));
         let mut arrived_us = dice.u64(0..1 << 50);
         let arrivals: Vec<Arrival> = (0..dice.usize(0..20))

@@ -1,4 +1,4 @@
-//! A sender that is told to send less.
+//! A sender whose rate is limited.
 
 use super::*;
 use throng_media::card::Rung;
@@ -19,7 +19,7 @@ impl Stand {
         self
     }
 
-    /// The receivers of `sources` can take so much.
+    /// A REMB of the receivers of `sources`.
     fn remb(&mut self, bps: f64, sources: &[u32]) {
         let mut remb = Vec::new();
         let _ = RtcpWriter::compound(&mut remb, Report::Receiver(9), &[], "x").remb(9, bps as u64, sources);
@@ -27,12 +27,12 @@ impl Stand {
         assert!(self.sender.rtcp(self.now, &mut remb));
     }
 
-    /// Lets `ms` pass without a receiver.
+    /// Advances time by `ms` without a receiver.
     fn alone(&mut self, ms: u64) {
         let _ = self.sent_alone(ms);
     }
 
-    /// The same, and what was sent of each source meanwhile, bits a second.
+    /// The same; returns what was sent of each source meanwhile, bits per second.
     fn sent_alone(&mut self, ms: u64) -> impl Fn(u32) -> f64 + use<> {
         let mut sent: Vec<(u32, usize)> = Vec::new();
         for _ in 0..ms {
@@ -106,7 +106,8 @@ fn a_better_picture_comes_back_after_a_while() {
     assert!(stand.plays(0, &high));
 }
 
-/// Janus begins with a quarter, a third and a half of its limit, a packet each (`remb_startup` of its VideoRoom).
+/// Janus begins with a quarter, a third and a half of its limit, one packet each (`remb_startup` of its
+/// VideoRoom).
 #[test]
 fn of_limits_that_come_in_a_row_the_last_counts() {
     let (low, high) = (picture(500), picture(4_000));
@@ -129,7 +130,7 @@ fn a_limit_on_pictures_leaves_the_sound_its_rate() {
         let speech = throng_media::card::speech().unwrap();
         let tracks = vec![track(MediaKind::Audio, speech), track(MediaKind::Video, ladder)];
         let mut stand = Stand::new(std::slice::from_ref(&low)).sending(tracks);
-        // As little as the picture can do with.
+        // The lowest limit that the high rung alone fits.
         stand.remb(high.bitrate_bps() / 1.19, sources);
         stand.alone(100);
         assert!(stand.plays(1, if is_high { &high } else { &low }), "{sources:?}");
@@ -199,7 +200,7 @@ fn a_screen_has_its_rungs_and_the_picture_after_it() {
     stand.remb(1.2e6, &[PICTURE]);
     stand.alone(100);
     assert!(stand.plays(0, &rung(Rung::P360)));
-    // The limit holds for what is shown next as well, before a frame of it is sent.
+    // The limit also applies to the next video, before a frame of it is sent.
     stand.sender.show(&card(Rung::P240));
     stand.sender.show(&card(Rung::P720));
     stand.alone(100);
@@ -219,7 +220,8 @@ fn who_begins_to_share_while_mute_may_send_all_after() {
     assert!(stand.plays(0, &screen));
 }
 
-/// A path with a queue of half a second before its narrowest place, whose end sends transport-wide feedback and a report.
+/// A path with a queue of half a second before its bottleneck; its receiver sends transport-wide feedback and a
+/// report.
 struct Narrow {
     bps: f64,
     free_at: Instant,
@@ -234,7 +236,8 @@ impl Narrow {
         Self { bps, free_at: now, number: 0, under_way: Vec::new(), lost: 0, reports: 0 }
     }
 
-    /// Lets `seconds` pass on this path, and says what was sent meanwhile, bits a second, and what was lost.
+    /// Advances time by `seconds`; returns what was sent meanwhile, bits per second, and how many packets were
+    /// lost.
     fn carry(&mut self, stand: &mut Stand, seconds: u64) -> (f64, u32) {
         let (mut sent, lost_before) = (0, self.lost);
         for ms in 0..seconds * 1_000 {
@@ -302,7 +305,7 @@ fn a_path_of_half_what_is_wanted_is_sent_less_than_it_carries() {
     path.carry(&mut stand, 5);
     let (sent, _) = path.carry(&mut stand, 60);
     assert!((half / 1.5..half).contains(&sent), "{sent} of {half}");
-    // And all that is wanted where the path widens.
+    // When the path widens, the wanted rate is reached.
     path.bps = 20e6;
     path.carry(&mut stand, 60);
     assert!(stand.plays(0, &rungs[4]));

@@ -1,4 +1,4 @@
-//! When frames are, as servers work it out: of one stream by RTP timestamps, of several beside each other by sender reports.
+//! Frame times as servers compute them: within a stream by RTP timestamps, across streams by sender reports.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ fn keys(client: bool) -> SessionKeys {
     SessionKeys::new(profile, &vec![7; profile.keying_material_len()], client).unwrap()
 }
 
-/// Sound and an H.264 picture that begins `offset_ms` into its loop.
+/// Audio and an H.264 video that begins `offset_ms` into its loop.
 fn publisher(rung: Rung, offset_ms: u64) -> (Sender, Instant) {
     let stand = Stand::new(&[picture(1_000)]);
     let offset = Duration::from_millis(offset_ms);
@@ -59,38 +59,38 @@ fn timestamps_never_go_back_over_loops_key_frames_and_changes_of_size() {
     assert!(frames > 15 * 25 && sender.streams[1].counters.key_frames_sent > 40, "{frames}");
 }
 
-/// What a server knows of a track: OvenMediaEngine's `LipSyncClock`. Until reports of both tracks have come, the tracks
-/// stand beside each other as their first frames arrived; from then on, as the reports say.
+/// A server's model of a track, OvenMediaEngine's `LipSyncClock`: until reports of both tracks have arrived,
+/// tracks are aligned by the arrival of their first frames; after that, by the reports.
 #[derive(Default)]
 struct Track {
     has_spoken: bool,
     first: Option<(Instant, u32)>,
     /// Wall time and timestamp of the newest report.
     report: Option<(f64, u32)>,
-    /// The same as of the last frame.
+    /// The same of the last frame.
     ready: Option<(f64, u32)>,
 }
 
 impl Track {
-    /// When the first frame was, by the sender's wall clock.
+    /// The time of the first frame, by the sender's wall clock.
     fn began_s(&self, rate: f64) -> Option<f64> {
         let ((_, first), (at_s, timestamp)) = (self.first?, self.ready?);
         Some(at_s - f64::from(timestamp.wrapping_sub(first) as i32) / rate)
     }
 }
 
-/// Which reports a server hears.
+/// Which reports a server processes.
 #[derive(Clone, Copy, PartialEq)]
 enum Hears {
     /// All.
     All,
-    /// Those of sources that have spoken.
+    /// Those of SSRCs whose media has arrived.
     Known,
-    /// Those of after half a second.
+    /// Those after half a second.
     Late,
 }
 
-/// When a server shows each picture of a publisher, seconds, on a link of half as much again as it sends.
+/// When a server shows each frame of a publisher, seconds, on a link of 1.5 times the publisher's rate.
 fn shown_s(rung: Rung, offset_ms: u64, hears: Hears) -> Vec<f64> {
     let (mut sender, began_at) = publisher(rung, offset_ms);
     let opener = keys(false).opener().unwrap();
@@ -121,7 +121,7 @@ fn shown_s(rung: Rung, offset_ms: u64, hears: Hears) -> Vec<f64> {
             }
             let (payload_type, marker, timestamp) = header(&packet);
             tracks.entry(payload_type).or_default().has_spoken = true;
-            // A picture is looked at when its last packet is there.
+            // A frame counts when its last packet has arrived.
             if payload_type == 97 || (payload_type == 96 && !marker) {
                 continue;
             }
@@ -148,11 +148,11 @@ fn a_server_that_sets_tracks_beside_each_other_by_their_reports_moves_no_picture
     for (rung, offset_ms) in [(Rung::P240, 0), (Rung::P360, 0), (Rung::P360, 1_300), (Rung::P720, 0)] {
         let shown = shown_s(rung, offset_ms, Hears::All);
         assert!(shown.len() > 50 && !goes_back(&shown), "{} from {offset_ms} ms: {shown:?}", rung.name());
-        // The first picture may be there before a sound that is behind a report.
+        // The first frame may arrive before an audio packet that follows a report.
         let shown = shown_s(rung, offset_ms, Hears::Known);
         assert!(!goes_back(&shown[1..]), "{} from {offset_ms} ms, known: {shown:?}", rung.name());
-        // Were the first reports to come half a second later, the first key frame, which takes its time, would have put the
-        // picture behind its sound until then.
+        // If the first reports came half a second later, the first key frame, which takes long to arrive, would
+        // have put the video behind its audio until then.
         let shown = shown_s(rung, offset_ms, Hears::Late);
         assert!(goes_back(&shown), "{} from {offset_ms} ms: {shown:?}", rung.name());
     }
