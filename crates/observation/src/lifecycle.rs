@@ -3,9 +3,10 @@
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// The phases of a session in the order in which a session passes them; one that a protocol does not have is absent.
+/// The phases of a session in their order; one that a protocol does not have is absent.
 ///
-/// Their distances split the time to first frame: DNS = `Resolved` − `Started`, TCP = `Connected` − `Resolved` …
+/// Their differences divide the time to first frame: DNS = `Resolved` − `Started`, TCP = `Connected` − `Resolved`
+/// …
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
