@@ -120,7 +120,7 @@ pub enum FailureReason {
     NoMedia,
     /// Media stopped, or ICE consent expired, in the middle of a session.
     MediaLost,
-    /// Consent guard: the target, or an address that it named, is not allowed.
+    /// Consent guard: the target, or an address that the server sent, is not allowed.
     NotAllowed,
     /// The generator lacked a file descriptor, port or memory. Counts against the generator, never against the server.
     Generator,
@@ -197,12 +197,12 @@ impl FailureReason {
     }
 }
 
-/// A failure with the sentence that leads to its cause.
+/// A failure with its details.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
     /// What kind of failure it was.
     pub reason: FailureReason,
-    /// What exactly happened, in words: which server, which message, which offset.
+    /// What exactly happened: which server, which message, which offset.
     pub detail: String,
 }
 
