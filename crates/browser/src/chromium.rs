@@ -12,10 +12,11 @@ use crate::BrowserError;
 use crate::pipe::{NoMessage, Pipe};
 use crate::process::{self, ProcessGroup};
 
-/// How long the browser may take to start, to load a page, and to settle a promise, unless the caller says otherwise.
+/// Time limit for the start of the browser, for loading a page, and for settling a promise, unless the caller sets
+/// another.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Nothing that reaches out by itself, nothing that asks a person, WebRTC on loopback and local addresses.
+/// No network access of its own, no prompts, WebRTC on loopback and local addresses.
 const FLAGS: [&str; 17] = [
     "--headless=new",
     "--disable-gpu",
@@ -32,7 +33,7 @@ const FLAGS: [&str; 17] = [
     "--use-fake-ui-for-media-stream",
     "--autoplay-policy=no-user-gesture-required",
     "--allow-loopback-in-peer-connection",
-    // Whether a page may speak to a private address is a question to a person from Chromium 142 on.
+    // Since Chromium 142 a page's access to a private address prompts the user.
     concat!(
         "--disable-features=WebRtcHideLocalIpsWithMdns,MediaRouter,OptimizationHints,LocalNetworkAccessChecks,",
         "LocalNetworkAccessChecksWebSockets,LocalNetworkAccessChecksWebRTC"
@@ -53,8 +54,8 @@ pub struct Chromium {
 }
 
 impl Chromium {
-    /// Runs `command` (the browser, perhaps behind a program that becomes it) with a fresh profile and `flags` beside
-    /// those that every test page needs.
+    /// Runs `command` (the browser, or a wrapper that executes it) with a fresh profile, and with `flags` in
+    /// addition to those that every test page needs.
     ///
     /// # Errors
     /// When it cannot be started or does not come up within 20 s.
@@ -72,7 +73,7 @@ impl Chromium {
         let (its_commands, commands) = pipe()?;
         let (answers, its_answers) = pipe()?;
         let group = ProcessGroup::start(&mut command, &its_commands, &its_answers)?;
-        // Only the browser holds its ends: when it goes, so does the pipe.
+        // Only the browser holds its ends, so that the pipe closes when the browser ends.
         drop((its_commands, its_answers));
         let pipe = Pipe::new(commands, answers);
         let mut browser = Self {
@@ -90,18 +91,18 @@ impl Chromium {
         Ok(browser)
     }
 
-    /// What it calls itself, e.g. `HeadlessChrome/156.0.8078.79`.
+    /// Its product name and version, e.g. `HeadlessChrome/156.0.8078.79`.
     #[must_use]
     pub fn version(&self) -> &str {
         &self.version
     }
 
-    /// How long each later question may take.
+    /// Sets the time limit of each later command.
     pub fn set_timeout(&mut self, timeout: Duration) {
         self.timeout = timeout;
     }
 
-    /// Speaks to the browser's first page from here on.
+    /// Attaches to the browser's first page.
     fn attach(&mut self) -> Result<(), BrowserError> {
         let until = Instant::now() + self.timeout;
         let page = loop {
@@ -138,7 +139,8 @@ impl Chromium {
         Err(self.silent(url))
     }
 
-    /// The JSON value of `expression`; a promise is awaited (so `pc.getStats()` needs its entries made an array).
+    /// The JSON value of `expression`; a promise is awaited (so the entries of `pc.getStats()` must be made an
+    /// array).
     ///
     /// # Errors
     /// When it throws, or does not settle in time.
@@ -180,7 +182,7 @@ impl Chromium {
                 Err(NoMessage::Late) => return Err(self.silent(method)),
                 Err(NoMessage::Gone) => return Err(self.ended()),
             };
-            // Events have no id; answers to what was given up on have an earlier one.
+            // Events have no id; responses to commands that timed out have an earlier one.
             if answer.get("id").and_then(Value::as_u64) != Some(self.asked) {
                 if answer["method"] == "Inspector.targetCrashed" {
                     return Err(BrowserError::Ended { said: Some("its page crashed".into()) });
@@ -203,7 +205,7 @@ impl Chromium {
         process::cpu_us(self.group.id())
     }
 
-    /// The id of its process group, for tests that look whether it is gone.
+    /// The id of its process group, for tests that check that it ended.
     #[must_use]
     pub fn process_group(&self) -> u32 {
         self.group.id()

@@ -1,6 +1,6 @@
-//! What can go wrong with a browser.
+//! Errors of a browser.
 
-/// Why a browser could not be started or did not do what it was asked.
+/// Why a browser could not be started or a command failed.
 #[derive(Debug, thiserror::Error)]
 pub enum BrowserError {
     /// The program could not be started; it may not be installed.
@@ -11,7 +11,7 @@ pub enum BrowserError {
         /// Why.
         error: std::io::Error,
     },
-    /// Its process ended, or closed the pipe by which it is driven.
+    /// Its process ended, or closed the pipe that controls it.
     #[error("the browser ended{}", .said.as_ref().map_or_else(String::new, |said| format!("; it said last: {said}")))]
     Ended {
         /// The last line that it wrote to standard error, if any.
@@ -20,20 +20,20 @@ pub enum BrowserError {
     /// No answer came in time.
     #[error("the browser did not answer {what} within {within_ms} ms")]
     Silent {
-        /// The command of the protocol, or what was waited for.
+        /// The DevTools command, or what was awaited.
         what: String,
-        /// How long was waited, milliseconds.
+        /// The time limit, milliseconds.
         within_ms: u128,
     },
-    /// It answered with an error, or the script threw.
+    /// It returned an error, or the script threw.
     #[error("the browser refused {what}: {said}")]
     Refused {
-        /// The command of the protocol.
+        /// The DevTools command.
         what: String,
-        /// Its words.
+        /// Its error message.
         said: String,
     },
-    /// A pipe or a file of ours.
+    /// An error of one of throng's own pipes or files.
     #[error(transparent)]
     Io(#[from] std::io::Error),
 }

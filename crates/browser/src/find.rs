@@ -4,11 +4,11 @@ use std::ffi::OsStr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// The names that are looked for in `PATH`, best first.
+/// The names that are searched in `PATH`, best first.
 pub const NAMES: [&str; 5] =
     ["chromium", "chromium-browser", "google-chrome-stable", "google-chrome", "chrome-headless-shell"];
 
-/// The first of [`NAMES`] in the folders of `path` (as the environment variable `PATH` has them) that can be run.
+/// The first of [`NAMES`] in the folders of `path` (format of the environment variable `PATH`) that is executable.
 #[must_use]
 pub fn find(path: &OsStr) -> Option<PathBuf> {
     let folders: Vec<PathBuf> = std::env::split_paths(path).collect();

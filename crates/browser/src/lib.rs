@@ -1,5 +1,5 @@
-//! A headless Chromium on a leash: started with a fresh profile, driven over a pipe by the Chrome DevTools Protocol, ended
-//! with whoever started it, however that ends.
+//! A headless Chromium: started with a fresh profile, controlled over a pipe with the Chrome DevTools Protocol,
+//! and ended with the process that started it, however that one ends.
 
 mod error;
 pub use error::BrowserError;

@@ -6,10 +6,10 @@ use std::time::Instant;
 
 use serde_json::Value;
 
-/// A message larger than this is none that we asked for.
+/// Largest message; no requested one is larger.
 const MESSAGE_BYTES_MAX: usize = 32 << 20;
 
-/// Our ends of both pipes.
+/// This process's ends of both pipes.
 #[derive(Debug)]
 pub(crate) struct Pipe {
     commands: PipeWriter,
@@ -20,9 +20,9 @@ pub(crate) struct Pipe {
 /// Why there is no message.
 #[derive(Debug)]
 pub(crate) enum NoMessage {
-    /// None came in time.
+    /// None arrived in time.
     Late,
-    /// The other side is gone, or sent what is no message.
+    /// The other side closed the pipe, or sent something that is not a message.
     Gone,
 }
 
@@ -62,7 +62,7 @@ impl Pipe {
     }
 }
 
-/// Waits until there is something to read, or the end of it.
+/// Waits until data or the end of the pipe can be read.
 fn is_readable(pipe: &PipeReader, until: Instant) -> bool {
     loop {
         let left_ms = until.saturating_duration_since(Instant::now()).as_millis();
@@ -72,7 +72,7 @@ fn is_readable(pipe: &PipeReader, until: Instant) -> bool {
         if ready > 0 {
             return true;
         }
-        // Interrupted by a signal, it goes on waiting.
+        // Waits again after a signal interrupted it.
         if ready == 0 || std::io::Error::last_os_error().kind() != std::io::ErrorKind::Interrupted {
             return false;
         }

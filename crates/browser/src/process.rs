@@ -1,4 +1,4 @@
-//! The browser's processes: a group of their own, told to end with us, and how much CPU they use.
+//! The browser's processes: a process group that ends with this process, and its CPU use.
 
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::process::CommandExt;
@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 
 use crate::BrowserError;
 
-/// Where `--remote-debugging-pipe` reads its commands.
+/// Descriptor from which `--remote-debugging-pipe` reads its commands.
 const COMMANDS_FD: RawFd = 3;
-/// Where it writes its answers.
+/// Descriptor to which it writes its responses.
 const ANSWERS_FD: RawFd = 4;
 /// Above both, so that neither is overwritten before it is copied.
 const SAFE_FD: RawFd = 10;
-/// How long it may take to end when asked.
+/// Time to end after SIGTERM.
 const ENDING: Duration = Duration::from_secs(2);
 
 /// A process group whose leader is the browser; all of it ends when this is dropped.
@@ -22,8 +22,8 @@ const ENDING: Duration = Duration::from_secs(2);
 pub(crate) struct ProcessGroup(Child);
 
 impl ProcessGroup {
-    /// Starts `command`, which finds `commands` and `answers` where the browser expects them. The kernel ends it with the
-    /// thread that calls this (PR_SET_PDEATHSIG, prctl(2)), so also after `kill -9`.
+    /// Starts `command` with `commands` and `answers` at the descriptors that the browser expects. The kernel ends
+    /// it with the calling thread (PR_SET_PDEATHSIG, prctl(2)), also after `kill -9`.
     pub(crate) fn start(
         command: &mut Command,
         commands: &impl AsRawFd,
@@ -31,7 +31,7 @@ impl ProcessGroup {
     ) -> Result<Self, BrowserError> {
         let program = command.get_program().to_string_lossy().into_owned();
         let (commands, answers) = (commands.as_raw_fd(), answers.as_raw_fd());
-        // A terminal's Ctrl-C is for us; the browser is told by us.
+        // A terminal's Ctrl-C must not reach the browser; this process ends it.
         command.process_group(0);
         let before_exec = move || {
             // SAFETY: only system calls that signal-safety(7) or prctl(2) allow between fork and exec; they take numbers
@@ -56,7 +56,7 @@ impl ProcessGroup {
 
     fn signal(&self, signal: libc::c_int) {
         if let Ok(group) = i32::try_from(self.0.id()) {
-            // SAFETY: kill only sends a signal, to the group of a child of ours.
+            // SAFETY: kill only sends a signal, to the group of a child of this process.
             unsafe { libc::kill(-group, signal) };
         }
     }
@@ -64,7 +64,7 @@ impl ProcessGroup {
 
 impl Drop for ProcessGroup {
     fn drop(&mut self) {
-        // Asked first, so that it ends its own children; then all of them must.
+        // SIGTERM first, so that it ends its own children; then SIGKILL for the whole group.
         self.signal(libc::SIGTERM);
         let until = Instant::now() + ENDING;
         while matches!(self.0.try_wait(), Ok(None)) && Instant::now() < until {

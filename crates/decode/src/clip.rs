@@ -15,7 +15,7 @@ use crate::ffmpeg::{DecodeError, Program};
 pub struct CodedPicture {
     /// It can be decoded without others.
     pub key_frame: bool,
-    /// When it is due, milliseconds after the first.
+    /// Its time, milliseconds after the first.
     pub at_ms: f64,
     /// The frame in the decoder's format.
     pub bytes: Vec<u8>,
@@ -80,7 +80,7 @@ pub fn recorded_pictures(file: &[u8]) -> Result<(Codec, Vec<CodedPicture>), Deco
     Ok((codec, pictures.collect()))
 }
 
-/// The options of FFmpeg's encoder for a codec, as fast and with the settings of a call.
+/// The options of FFmpeg's encoder for a codec: fast, with the settings of a call.
 fn encoder(codec: Codec) -> Option<&'static str> {
     Some(match codec {
         Codec::Vp8 => "-c:v libvpx -deadline realtime -cpu-used 8 -lag-in-frames 0 -f ivf",

@@ -62,8 +62,8 @@ pub enum DecodeError {
 pub struct Program {
     /// The program; searched in `PATH` if it is a bare name.
     pub ffmpeg: PathBuf,
-    /// One of its decoders (`ffmpeg -decoders`), such as `libvpx` or `h264_v4l2m2m`; or `hwaccel:NAME` for a hardware
-    /// acceleration (`ffmpeg -hwaccels`), such as `hwaccel:vaapi`. FFmpeg's own choice when absent.
+    /// One of its decoders (`ffmpeg -decoders`), such as `libvpx` or `h264_v4l2m2m`; or `hwaccel:NAME` for a
+    /// hardware acceleration (`ffmpeg -hwaccels`), such as `hwaccel:vaapi`. FFmpeg's own choice when absent.
     pub decoder: Option<String>,
 }
 
@@ -96,7 +96,7 @@ impl Program {
     /// The command that decodes a Matroska stream from its standard input.
     fn decoding(&self, output: Output) -> Command {
         let mut command = self.command();
-        // Not `-fflags nobuffer`: it drops what was read to find the format, which is the first key frame.
+        // Not `-fflags nobuffer`: it drops the data read to detect the format, which is the first key frame.
         command.args(["-loglevel", "info", "-flags", "low_delay"]);
         command.args(["-probesize", "32", "-analyzeduration", "0", "-threads", "1"]);
         match self.decoder.as_deref().map(|name| (name, name.strip_prefix("hwaccel:"))) {
@@ -129,7 +129,7 @@ impl Program {
 pub enum Output {
     /// The luma of each picture (its Y plane).
     Luma,
-    /// Only the notice that a picture was decoded, so that only decoding costs.
+    /// Only the notice that a picture was decoded, so that only decoding uses CPU.
     Nothing,
 }
 
@@ -192,7 +192,8 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// Starts a decoder of `codec`; `take` receives each picture on a thread of the decoder. `size` is a first guess, pixels.
+    /// Starts a decoder of `codec`; calls `take` with each picture on a thread of the decoder. `size` is a first
+    /// guess, pixels.
     ///
     /// # Errors
     /// [`DecodeError::NoFfmpeg`], [`DecodeError::Codec`], or an error of the system.
@@ -207,7 +208,7 @@ impl Decoder {
         let mut child = program.decoding(output).spawn().map_err(|error| program.failed(error))?;
         let complaints = Complaints::default();
         let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-        // From here on an error ends the process.
+        // From here on, returning an error ends the process.
         let mut decoder = Self { child, complaints: Arc::clone(&complaints), threads: Vec::new() };
         let missing = || program.failed(std::io::Error::other("a process without its pipes"));
         let (mut stdin, stdout, stderr) = stdin
@@ -305,7 +306,7 @@ fn listen(stderr: impl Read, complaints: &Complaints, mut take: impl FnMut(Annou
     let mut line = Vec::new();
     loop {
         line.clear();
-        // FFmpeg has no longer lines.
+        // FFmpeg's lines are shorter.
         match reader.by_ref().take(64 << 10).read_until(b'\n', &mut line) {
             Ok(0) | Err(_) => return,
             Ok(_) => {}
@@ -325,7 +326,7 @@ fn listen(stderr: impl Read, complaints: &Complaints, mut take: impl FnMut(Annou
     }
 }
 
-/// Whether a line is an error and not information on streams.
+/// Whether a line is an error and not information about streams.
 fn is_complaint(line: &str) -> bool {
     let words = "rror|nvalid|nknown|ailed|annot|orrupt|not found|No such|Unrecognized|nable to";
     words.split('|').any(|word| line.contains(word))

@@ -19,9 +19,9 @@ pub struct NumberCounts {
     pub read: u64,
     /// Steps of one.
     pub next: u64,
-    /// The same number once more.
+    /// The same number again.
     pub repeated: u64,
-    /// Numbers passed over.
+    /// Numbers skipped.
     pub skipped: u64,
 }
 
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
     use std::time::Instant;
 
-    /// The strip of the test card alone, as `clips/make.sh` draws it.
+    /// Only the number strip of the test card, as `clips/make.sh` draws it.
     fn picture(number: u8, width: u32, height: u32) -> Picture {
         let white = |column: u32| match column {
             0 | 11 => true,
@@ -77,7 +77,7 @@ mod tests {
         assert_eq!(numbers.take(), NumberCounts { read: 7, next: 4, repeated: 1, skipped: 3 });
         let grey = Picture { luma: vec![0x80; 426 * 240], ..picture(0, 426, 240) };
         assert_eq!(numbers.picture(&grey), None);
-        // A switch to another size is no step.
+        // A switch to another size is not counted as a step.
         assert_eq!(numbers.picture(&picture(40, 640, 360)), Some(40));
         assert_eq!(numbers.take(), NumberCounts { read: 1, ..NumberCounts::default() });
     }

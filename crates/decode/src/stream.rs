@@ -23,7 +23,7 @@ const WAITING_MAX: usize = 128;
 /// The options of a stream.
 #[derive(Clone, Debug)]
 pub struct StreamOptions {
-    /// Decode it with this.
+    /// Decode with this.
     pub decode: Option<Program>,
     /// Compare the test card's pictures with these.
     pub references: Option<References>,
@@ -77,8 +77,8 @@ impl TappedStream {
         lock(&self.meter).dropped(frames);
     }
 
-    /// Gives the next frame; `sequence` counts the stream's frames, those that were dropped on the way too. Never waits:
-    /// what finds no room is dropped, and all up to the next key frame.
+    /// Adds the next frame; `sequence` counts the stream's frames, including those dropped on the way. Never
+    /// waits: without room, frames are dropped up to the next key frame.
     pub fn give(&mut self, sequence: u64, frame: CodedFrame) {
         let mut dropped = self.next_sequence.map_or(0, |next| sequence.saturating_sub(next));
         self.next_sequence = Some(sequence + 1);
@@ -110,7 +110,7 @@ impl TappedStream {
     /// Waits until all frames are decoded and stored; then [`Self::take`] has the last figures.
     ///
     /// # Errors
-    /// If the decoder gave up, or the file could not be written.
+    /// If the decoder failed, or the file could not be written.
     pub fn finish(&mut self) -> Result<(), DecodeError> {
         self.frames = None;
         match self.feeder.take().map(JoinHandle::join) {

@@ -61,17 +61,17 @@ impl StreamMeter {
         self.row.frames_dropped += frames;
     }
 
-    /// Frames before the next one did not arrive whole.
+    /// Frames before the next one were incomplete.
     pub fn broke(&mut self) {
         self.row.breaks += 1;
     }
 
-    /// A picture was decoded at `unix_ns`; `compare` gives its SSIM to the source, from the number on it.
+    /// A picture was decoded at `unix_ns`; `compare` returns its SSIM to the source, from the number on it.
     pub fn picture(&mut self, picture: &Picture, unix_ns: u64, compare: impl FnOnce(u8) -> Option<f64>) {
         self.row.pictures += 1;
         (self.row.width, self.row.height) = (picture.width, picture.height);
         self.freezes.frame(picture.decoded_at);
-        // Frames before it gave no picture.
+        // Frames before it produced no picture.
         while self.given.front().is_some_and(|given| given.index < picture.index) {
             self.given.pop_front();
         }
@@ -168,7 +168,7 @@ mod tests {
             let captured = Some((arrived_unix_ns - 30 * MS, CaptureBasis::Mark));
             meter.given(FedFrame { index, arrived_unix_ns, captured });
         }
-        // Frame 7 is none that the decoder could use; frames 20 to 29 come late.
+        // The decoder could not use frame 7; frames 20 to 29 are late.
         for index in (0..40).filter(|index| *index != 7) {
             let late = if (20..30).contains(&index) { 1_000 } else { 10 };
             let at_ms = 1_000 + index * 40 + late;

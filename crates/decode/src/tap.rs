@@ -20,7 +20,7 @@ pub const KEPT_FOLDER: &str = "tap";
 /// Size of the ring: more than a second of several streams.
 const ARENA_BYTES: usize = 8 << 20;
 const DESCRIPTORS: u32 = 2_048;
-/// Interval of the checks besides frames.
+/// Interval of the checks that do not depend on frames.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -46,7 +46,7 @@ pub struct TapOptions {
 pub enum TapError {
     /// No run listens there.
     #[error(
-        "no run with a tap goes on in {folder}: start one with `throng run … --tap 3 --output {folder}`, \
+        "no run with a tap is in progress in {folder}: start one with `throng run … --tap 3 --output {folder}`, \
          with --set tap.decode=false if it is to start no reader of its own ({error})"
     )]
     NoRun {
@@ -66,7 +66,7 @@ pub enum TapError {
 /// The result of reading a tap.
 #[derive(Debug, Default)]
 pub struct TapResult {
-    /// Rows with the begin of their second, microseconds since the Unix epoch; their `second` is not set yet.
+    /// Rows with the start of their second, microseconds since the Unix epoch; their `second` is not set yet.
     pub rows: Vec<(i64, DecodedRow)>,
     /// Errors of single streams.
     pub complaints: Vec<String>,
@@ -120,7 +120,7 @@ fn connect(folder: &Path, patience: Duration) -> Result<UnixStream, TapError> {
     let given_up_at = Instant::now() + patience;
     let attempt = || {
         let opened = File::open(folder)?;
-        // A path to a socket may be 107 bytes long, a run folder's path longer.
+        // The path to a socket may have at most 107 bytes; a run folder's may be longer.
         UnixStream::connect(format!("/proc/self/fd/{}/tap.sock", opened.as_raw_fd()))
     };
     loop {
@@ -138,7 +138,7 @@ struct Reader<'a> {
     references: Option<References>,
     /// By stream number; `None` for skipped streams.
     streams: BTreeMap<u32, Option<TappedStream>>,
-    /// Frames before a stream's first key frame, which a decoder cannot use: they are no loss.
+    /// Frames before a stream's first key frame, which a decoder cannot use: not counted as lost.
     early: BTreeMap<u32, u64>,
     participants: Vec<u32>,
     second_began: Instant,

@@ -1,6 +1,6 @@
-//! Coded frames from RTP packets, for those few tracks that somebody wants to decode. Packets wait for those before them,
-//! bounded in number, bytes and time; after a frame that did not come whole nothing is given until the next key frame, as
-//! a browser's jitter buffer does it.
+//! Coded frames from RTP packets, for the few tracks that are decoded. Packets wait for missing ones before them,
+//! bounded in number, bytes and time; after an incomplete frame no frame is returned until the next key frame, as
+//! in a browser's jitter buffer.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -11,11 +11,11 @@ use crate::codec::PayloadFacts;
 use crate::depacketise;
 use crate::quality::CaptureTime;
 
-/// Packets that may wait; some seconds of a usual stream.
+/// Most packets that may wait; some seconds of a usual stream.
 const PACKETS_MAX: usize = 2_048;
 /// Bytes that may wait.
 const BYTES_MAX: usize = 4 << 20;
-/// How long a hole is waited for: two rounds of a retransmission that takes long.
+/// How long to wait for a hole: two rounds of a slow retransmission.
 const PATIENCE: Duration = Duration::from_millis(400);
 
 /// A packet of a video track.
@@ -23,32 +23,32 @@ const PATIENCE: Duration = Duration::from_millis(400);
 pub struct MediaPacket<'a> {
     /// When it arrived.
     pub arrived_at: Instant,
-    /// RTP sequence number; of a retransmission, that of the packet which it repeats.
+    /// RTP sequence number; for a retransmission, that of the original packet.
     pub sequence: u16,
     /// RTP timestamp.
     pub timestamp: u32,
     /// RTP marker.
     pub marker: bool,
-    /// What its payload says.
+    /// Facts from its payload.
     pub facts: PayloadFacts,
-    /// When its frame was captured, if it says so.
+    /// When its frame was captured, if the packet carries it.
     pub captured: Option<CaptureTime>,
     /// The payload, padding stripped.
     pub payload: &'a [u8],
 }
 
-/// A frame of which every packet came, ready for a decoder.
+/// A frame of which every packet arrived, ready for a decoder.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AssembledFrame {
     /// RTP timestamp.
     pub timestamp: u32,
     /// It can be decoded without others.
     pub key_frame: bool,
-    /// Frames before it were given up: the decoder is told of a break.
+    /// Frames before it were dropped: the decoder has to be reset.
     pub after_break: bool,
     /// When its last packet arrived.
     pub arrived_at: Instant,
-    /// When it was captured, if a packet of it says so.
+    /// When it was captured, if one of its packets carries it.
     pub captured: Option<CaptureTime>,
     /// The coded frame: see [`depacketise::frame`].
     pub bytes: Vec<u8>,
@@ -65,14 +65,14 @@ struct Waiting {
     payload: Vec<u8>,
 }
 
-/// Puts the frames of one video track together.
+/// Assembles the frames of one video track.
 #[derive(Debug)]
 pub struct FrameAssembler {
     codec: Codec,
     waiting: BTreeMap<i64, Waiting>,
     waiting_bytes: usize,
     highest: Option<i64>,
-    /// The number that the next frame begins with; `None` until a frame's beginning was seen.
+    /// The first number of the next frame; `None` before the beginning of a frame was received.
     next: Option<i64>,
     needs_key_frame: bool,
     is_broken: bool,
@@ -93,12 +93,12 @@ impl FrameAssembler {
         }
     }
 
-    /// The source begins anew: what waits is given up, and a key frame is needed.
+    /// The source restarts: waiting packets are dropped, and a key frame is needed.
     pub fn restart(&mut self) {
         *self = Self { is_broken: true, ..Self::new(self.codec) };
     }
 
-    /// Takes in a packet, in whatever order, and tells the frames that are whole by it, in order.
+    /// Takes a packet, in any order, and calls `tell` with the frames that it completes, in order.
     pub fn packet(&mut self, packet: &MediaPacket<'_>, mut tell: impl FnMut(AssembledFrame)) {
         let number = match self.highest {
             None => i64::from(packet.sequence),
@@ -125,11 +125,11 @@ impl FrameAssembler {
         while self.take_first(packet.arrived_at, &mut tell) {}
     }
 
-    /// Deals with the first frame that waits, if that can be: tells it, or gives it up.
+    /// Handles the first waiting frame, if possible: passes it to `tell`, or drops it.
     fn take_first(&mut self, now: Instant, tell: &mut impl FnMut(AssembledFrame)) -> bool {
         let Some((&first, packet)) = self.waiting.first_key_value() else { return false };
         if self.next.is_none() {
-            // Nothing can be made of the rest of a frame whose beginning was missed.
+            // The rest of a frame whose beginning was lost is of no use.
             if packet.starts_frame {
                 self.next = Some(first);
             } else {
@@ -157,7 +157,7 @@ impl FrameAssembler {
         false
     }
 
-    /// The number after the frame that begins with `first`, if all of it is there.
+    /// The number after the frame that begins with `first`, if that frame is complete.
     fn end_of_frame(&self, first: i64) -> Option<i64> {
         let timestamp = self.waiting.get(&first)?.timestamp;
         let mut expected = first;
@@ -165,7 +165,7 @@ impl FrameAssembler {
             if number != expected {
                 return None;
             }
-            // Some senders set no marker; the next frame's first packet ends it as well.
+            // Some senders set no marker; the next frame's first packet ends the frame as well.
             if packet.timestamp != timestamp {
                 return Some(number);
             }
@@ -204,11 +204,11 @@ impl FrameAssembler {
         }
     }
 
-    /// Goes on at the next packet that begins another frame.
+    /// Drops the first frame and continues at the next packet that begins one.
     fn give_up_first(&mut self) {
         let timestamp = self.waiting.first_key_value().map(|(_, packet)| packet.timestamp);
         let begins = |packet: &Waiting| packet.starts_frame && Some(packet.timestamp) != timestamp;
-        // A hole before a frame's first packet leaves that frame whole.
+        // A hole before a frame's first packet does not make that frame incomplete.
         let is_whole = |(number, packet): &(&i64, &Waiting)| {
             begins(packet) || (packet.starts_frame && self.next.is_some_and(|next| **number > next))
         };
@@ -319,7 +319,7 @@ mod tests {
 
     #[test]
     fn what_never_ends_is_given_up_and_stays_bounded() {
-        // One frame without an end, without a marker, with a hole that never fills.
+        // One frame without an end, without a marker, with a hole that is never filled.
         let mut endless: Vec<_> =
             (0..9_000_u16).map(|n| (n.wrapping_mul(2), 1, false, vec![0x10, 0, 1, 2])).collect();
         endless[0].3 = vec![0x10, 0];

@@ -1,4 +1,4 @@
-//! The test card: moving pictures at several rates and sound, made once by `clips/make.sh` and shipped with the program.
+//! The test card: video at several rates and audio, made once by `clips/make.sh` and included in the program.
 
 use std::sync::{Arc, OnceLock};
 
@@ -107,7 +107,7 @@ impl Rung {
         }
     }
 
-    /// How many pictures a turn of the loop has; their numbers count from 0 in each.
+    /// Number of pictures in a turn of the loop; they are numbered from 0 in each turn.
     #[must_use]
     pub fn pictures(self) -> u32 {
         3 * self.fps()
@@ -134,7 +134,7 @@ pub fn file(rung: Rung, codec: Codec) -> Option<&'static [u8]> {
     rung.file(codec)
 }
 
-/// The picture of the test card; the same clip for all who ask.
+/// The video of the test card; all callers share one clip.
 ///
 /// # Errors
 /// [`ClipError::Codec`] for any codec but H.264 and VP8.
@@ -148,7 +148,8 @@ pub fn picture(rung: Rung, codec: Codec) -> Result<Arc<Clip>, ClipError> {
     shared(slot, file, &Format { codec: None, fps: Some(f64::from(rung.fps())), ssrc: None })
 }
 
-/// The picture of the test card at `rung` and at all rungs below it, the smallest first; the same clips for all who ask.
+/// The video of the test card at `rung` and at all rungs below it, the smallest first; all callers share the
+/// clips.
 ///
 /// # Errors
 /// As [`picture`].
@@ -156,19 +157,19 @@ pub fn ladder(rung: Rung, codec: Codec) -> Result<Vec<Arc<Clip>>, ClipError> {
     Rung::ALL.into_iter().filter(|lower| *lower <= rung).map(|lower| picture(lower, codec)).collect()
 }
 
-/// Sound like speech: noise in syllables, Opus, about 29 kbit/s.
+/// Audio like speech: noise in syllables, Opus, about 29 kbit/s.
 ///
 /// # Errors
-/// None that a build with its clips in order meets.
+/// None if the included clips are intact.
 pub fn speech() -> Result<Arc<Clip>, ClipError> {
     static SPEECH: OnceLock<Arc<Clip>> = OnceLock::new();
     shared(&SPEECH, include_bytes!("../clips/speech.opus.ogg"), &Format::default())
 }
 
-/// Two tones that beat once a second, so that an ear notices a gap: Opus, 32 kbit/s.
+/// Two tones that beat once a second, so that a gap is audible: Opus, 32 kbit/s.
 ///
 /// # Errors
-/// None that a build with its clips in order meets.
+/// None if the included clips are intact.
 pub fn tone() -> Result<Arc<Clip>, ClipError> {
     static TONE: OnceLock<Arc<Clip>> = OnceLock::new();
     shared(&TONE, include_bytes!("../clips/tone.opus.ogg"), &Format::default())
@@ -182,16 +183,16 @@ fn shared(slot: &OnceLock<Arc<Clip>>, file: &[u8], format: &Format) -> Result<Ar
     Ok(Arc::clone(slot.get_or_init(|| clip)))
 }
 
-/// Columns of the strip that says a frame's number.
+/// Columns of the strip with a frame's number.
 const COLUMNS: usize = 12;
 /// Columns that are always the same: (column, is white).
 const FRAME: [(usize, bool); 3] = [(0, true), (9, false), (COLUMNS - 1, true)];
 
-/// Reads the number of a frame off its decoded picture: eight bits in the strip at its top. `luma` is the Y plane, a line
-/// every `stride` bytes. `None` when the strip is not there or damaged.
+/// Reads the number of a frame from its decoded picture: eight bits in the strip at its top. `luma` is the Y
+/// plane, a line every `stride` bytes. `None` when the strip is missing or damaged.
 #[must_use]
 pub fn read_number(luma: &[u8], stride: usize, width: usize, height: usize) -> Option<u8> {
-    // A few pixels from the middle of each column, so that blur at its borders does not matter.
+    // A few pixels from the middle of each column, so that blur at its borders has no effect.
     let line = height / 18;
     let mean = |column: usize| {
         let middle = (2 * column + 1) * width / (2 * COLUMNS);

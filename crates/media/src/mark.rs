@@ -1,9 +1,9 @@
-//! An in-media mark: frame number and capture time carried inside the coded stream, where every server that does not
-//! transcode hands them on, by whatever protocol.
+//! An in-media mark: frame number and capture time inside the coded stream, where every server that does not
+//! transcode forwards them, with any protocol.
 //!
-//! In H.264 and H.265 it is an SEI message "user data unregistered" (payload type 5 of both codecs). The two numbers are
-//! written seven bits to a byte with the top bit set: no byte is ever 0–3, so the NAL unit needs no emulation prevention
-//! and any tool can cut it out or put it in.
+//! In H.264 and H.265 it is an SEI message "user data unregistered" (payload type 5 of both codecs). The two
+//! numbers are written seven bits to a byte with the top bit set: no byte is ever 0–3, so the NAL unit needs no
+//! emulation prevention and any tool can remove or insert it.
 
 /// The frame number and capture time that a throng source wrote into the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub struct Mark {
     pub captured_unix_ns: u64,
 }
 
-/// What tells our user data from any other: a version 4 UUID that begins with "throng" and has no byte below 4.
+/// Identifies throng's user data: a version 4 UUID that begins with "throng" and has no byte below 4.
 pub const MARK_UUID: [u8; 16] =
     [b't', b'h', b'r', b'o', b'n', b'g', 0x4d, 0x61, 0xb2, 0xc5, 0x3e, 0x91, 0xf7, 0x4a, 0xd8, 0x6b];
 
@@ -23,8 +23,8 @@ const PAYLOAD_LEN: usize = MARK_UUID.len() + Mark::NUMBERS_LEN;
 const USER_DATA_UNREGISTERED: u8 = 5;
 /// RBSP trailing bits.
 const TRAILING: u8 = 0x80;
-/// How far into an SEI NAL unit a mark is looked for: other messages may stand before it, and a hostile server does not
-/// get to make us read more.
+/// How far into an SEI NAL unit a mark is searched: other messages may precede it, and a hostile server must not
+/// make the search expensive.
 const SCAN_MAX: usize = 1024;
 
 const H264_SEI: u8 = 6;
@@ -59,8 +59,8 @@ impl Mark {
         out.push(TRAILING);
     }
 
-    /// The bytes that differ from mark to mark; they stand right behind [`MARK_UUID`], so that media which is packetised
-    /// once can be marked anew each time it is sent.
+    /// The bytes that differ from mark to mark; they directly follow [`MARK_UUID`], so that media that is
+    /// packetised once can be marked again each time it is sent.
     #[must_use]
     pub fn numbers(&self) -> [u8; Self::NUMBERS_LEN] {
         let bits = u128::from(self.frame) << 64 | u128::from(self.captured_unix_ns);
@@ -88,8 +88,8 @@ impl Mark {
     }
 }
 
-/// Looks for our message by its type, length and UUID. The messages before it are not walked: their lengths count
-/// without the emulation prevention bytes that may stand in them.
+/// Searches the message by its type, length and UUID. The messages before it are not parsed: their lengths do not
+/// include the emulation prevention bytes that they may contain.
 fn find(messages: &[u8]) -> Option<Mark> {
     let messages = messages.get(..SCAN_MAX).unwrap_or(messages);
     let head = [USER_DATA_UNREGISTERED, PAYLOAD_LEN as u8];
@@ -121,7 +121,7 @@ mod tests {
         assert_eq!((h265.len(), &h265[..4]), (Mark::H265_NAL_LEN, &[0x4e, 1, 5, 30][..]));
         assert_eq!(Mark::find_h264(&h264), Some(MARK));
         assert_eq!(Mark::find_h265(&h265), Some(MARK));
-        // Neither is taken for the other.
+        // Neither is mistaken for the other.
         assert_eq!((Mark::find_h264(&h265), Mark::find_h265(&h264)), (None, None));
     }
 

@@ -1,4 +1,4 @@
-//! Big-endian numbers at an offset, or nothing where the bytes end: what every reader of hostile bytes stands on.
+//! Big-endian numbers at an offset, `None` after the end: the base of all readers of untrusted bytes.
 
 /// The `N` bytes at `at`.
 #[inline]
@@ -26,7 +26,7 @@ pub(crate) fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     chunk_at(bytes, at).map(|b| u64::from_be_bytes(*b))
 }
 
-/// Whole big-endian words of `bytes`; a rest shorter than a word is left out.
+/// Whole big-endian words of `bytes`; a remainder shorter than a word is left out.
 #[inline]
 pub(crate) fn words(bytes: &[u8]) -> impl ExactSizeIterator<Item = u32> + Clone + '_ {
     bytes.chunks_exact(4).map(|word| u32_at(word, 0).unwrap_or_default())
@@ -35,7 +35,7 @@ pub(crate) fn words(bytes: &[u8]) -> impl ExactSizeIterator<Item = u32> + Clone 
 /// A leb128 value has at most eight bytes (AV1 section 4.10.5).
 const LEB128_LEN_MAX: usize = 8;
 
-/// A leb128 number and what follows it; `None` when it does not end, or does not fit.
+/// A leb128 number and the bytes after it; `None` when it does not end, or is too large.
 pub(crate) fn leb128(bytes: &[u8]) -> Option<(usize, &[u8])> {
     let mut value = 0_u64;
     for (index, &byte) in bytes.iter().take(LEB128_LEN_MAX).enumerate() {

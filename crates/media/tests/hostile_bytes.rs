@@ -1,5 +1,5 @@
-//! A brief fuzz that runs with every `cargo test`: valid packets and files of every kind, damaged in every simple way,
-//! many times a parser. The seed is fixed, so a failure repeats; the long hunt is `fuzz/`.
+//! A brief fuzz test that runs with every `cargo test`: valid packets and files of every kind with simple damage,
+//! many times a parser. The seed is fixed, so that a failure repeats; long fuzzing is in `fuzz/`.
 
 #[path = "../../../fuzz/hunt.rs"]
 mod hunt;
@@ -13,7 +13,7 @@ use throng_media::rtp::{
 };
 
 const ROUNDS: usize = 500_000;
-/// By which readers of files know where they are.
+/// Magic words of the file formats.
 const FILE_WORDS: &[&[u8]] = &[&[0, 0, 1], b"OggS", b"OpusHead", b"MEET", b"MEETECHO", b"\"c\":\"h264\""];
 
 fn rtp_packet(first_id: u8, extensions: &Extensions<'_>, payload: &[u8]) -> Vec<u8> {
@@ -155,7 +155,7 @@ fn marks_hold_their_laws_for_any_bytes() {
 
 #[test]
 fn containers_hold_their_laws_for_any_bytes() {
-    // The Ogg checksum is mended and computed bit by bit, which bounds how many files fit into a test.
+    // The Ogg checksum is corrected and computed bit by bit, which bounds how many files fit into a test.
     hunt::hunt(laws::container, &hunt::seeds_in("fuzz/seeds/container"), FILE_WORDS, 40_000);
 }
 

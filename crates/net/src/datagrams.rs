@@ -9,14 +9,14 @@ use std::time::Duration;
 
 use socket2::SockAddr;
 
-/// Datagrams that one receive returns at most. At 200 packets a second and a 5 ms tick a socket holds one or two; 32 carries a
-/// burst (a key frame) in one call and keeps the buffers in the second-level cache.
+/// Most datagrams of one receive. At 200 packets a second and a 5 ms tick a socket holds one or two; 32 carry a
+/// burst (a key frame) in one call and keep the buffers in the second-level cache.
 pub const RECEIVE_BATCH: usize = 32;
 
 /// Bytes kept of a datagram. Media servers stay below an Ethernet frame; longer ones are dropped and counted.
 const DATAGRAM_BYTES_MAX: usize = 2048;
 
-/// Datagrams that one send carries at most.
+/// Most datagrams of one send.
 pub const SEND_BATCH: usize = 32;
 
 /// Room for `SCM_TIMESTAMPNS` (32 bytes with its header), `SO_RXQ_OVFL` (24 bytes) and `IPV6_PKTINFO` (40 bytes; that of
@@ -40,7 +40,7 @@ pub struct ReceiveBatch {
     received: usize,
 }
 
-// SAFETY: its pointers lead only into its own boxes, whose contents do not move with it.
+// SAFETY: its pointers refer only to its own boxes, whose contents do not move with it.
 unsafe impl Send for ReceiveBatch {}
 
 /// One datagram of a batch.
@@ -54,7 +54,7 @@ pub struct Received<'a> {
     pub arrived_unix: Option<Duration>,
     /// Datagrams that the socket dropped since it was opened, after [`receive_arrivals_and_drops`].
     pub dropped_so_far: Option<u32>,
-    /// It was longer than 2048 bytes; the rest is lost.
+    /// It was longer than 2048 bytes; the rest was discarded.
     pub truncated: bool,
     /// The payload.
     pub bytes: &'a mut [u8],
@@ -79,8 +79,8 @@ impl Default for ReceiveBatch {
 }
 
 impl ReceiveBatch {
-    /// Makes the first `count` headers ready to be filled. The kernel changes only those that it fills, and to set all
-    /// of them for the one or two datagrams of most calls would cost more than those.
+    /// Prepares the first `count` headers for the kernel, which changes only those that it fills; preparing all of
+    /// them for the one or two datagrams of most calls would cost more than those.
     fn arm(&mut self, count: usize) {
         for ((((header, vector), source), control), bytes) in self
             .headers
@@ -107,12 +107,12 @@ impl ReceiveBatch {
     /// Receives datagrams without blocking, at most `most` and [`RECEIVE_BATCH`]; returns how many.
     ///
     /// # Errors
-    /// The socket's pending error, which this clears.
+    /// The socket's pending error; returning it clears it.
     pub fn receive(&mut self, socket: BorrowedFd<'_>, most: usize) -> io::Result<usize> {
         let used = mem::take(&mut self.received);
         self.arm(used);
-        // SAFETY: every header points to buffers that `self` owns with the lengths armed; they outlive the call
-        // and nobody else reads or writes them during it.
+        // SAFETY: every header points to buffers that `self` owns, of the lengths given; they outlive the call,
+        // and no other code reads or writes them during it.
         let received = unsafe {
             libc::recvmmsg(
                 socket.as_raw_fd(),
@@ -175,14 +175,14 @@ fn address(source: &Source) -> Option<SocketAddr> {
     }
 }
 
-/// What the kernel tells about a datagram in control messages.
+/// What the kernel reports about a datagram in control messages.
 #[derive(Default)]
 struct AncillaryData {
     /// Arrival since the Unix epoch.
     arrived_unix: Option<Duration>,
     /// Drops of the socket so far.
     dropped_so_far: Option<u32>,
-    /// The address of ours that it was sent to.
+    /// The local address that it was sent to.
     local: Option<IpAddr>,
 }
 
@@ -229,7 +229,7 @@ fn ancillary(message: &libc::msghdr) -> AncillaryData {
 pub struct Outgoing<'a> {
     /// The peer; of the family of the socket.
     pub to: SockAddr,
-    /// The local address to send it from; `None` leaves it to the route.
+    /// The local address to send it from; `None`: the route decides.
     pub from: Option<IpAddr>,
     /// The payload.
     pub bytes: &'a [u8],
@@ -240,7 +240,7 @@ impl Outgoing<'_> {
     fn name_source(&self, message: &mut libc::msghdr, control: &mut SendControl) {
         let Some(from) = self.from else { return };
         message.msg_control = control.as_mut_ptr().cast();
-        // A socket of both families takes IPv4 addresses as mapped ones (ip(7), ipv6(7), RFC 3542 section 6.2).
+        // A dual-stack socket takes IPv4 addresses as mapped ones (ip(7), ipv6(7), RFC 3542 section 6.2).
         match from {
             IpAddr::V4(v4) if self.to.is_ipv4() => {
                 let spec = libc::in_addr { s_addr: u32::from_ne_bytes(v4.octets()) };
@@ -263,7 +263,7 @@ impl Outgoing<'_> {
     }
 }
 
-/// Writes the only control message of `message`, whose `msg_control` leads to a [`SendControl`].
+/// Writes the only control message of `message`, whose `msg_control` points to a [`SendControl`].
 fn write_control<T>(message: &mut libc::msghdr, level: i32, kind: i32, value: T) {
     const { assert!(mem::size_of::<T>() <= mem::size_of::<libc::in6_pktinfo>()) };
     let length = mem::size_of::<T>() as libc::c_uint;
@@ -283,7 +283,7 @@ fn write_control<T>(message: &mut libc::msghdr, level: i32, kind: i32, value: T)
 /// Sends up to [`SEND_BATCH`] datagrams on one socket; returns how many the kernel took.
 ///
 /// # Errors
-/// That of the first datagram; the others were not tried.
+/// The error of the first datagram; the others were not tried.
 pub fn send(socket: BorrowedFd<'_>, datagrams: &[Outgoing<'_>]) -> io::Result<usize> {
     let mut vectors = [const { MaybeUninit::<libc::iovec>::uninit() }; SEND_BATCH];
     let mut headers = [const { MaybeUninit::<libc::mmsghdr>::zeroed() }; SEND_BATCH];
@@ -317,20 +317,20 @@ pub fn send(socket: BorrowedFd<'_>, datagrams: &[Outgoing<'_>]) -> io::Result<us
     usize::try_from(sent).map_err(|_| io::Error::last_os_error())
 }
 
-/// Makes the kernel tell arrival times and drop counts with each datagram.
+/// Makes the kernel report arrival times and drop counts with each datagram.
 ///
 /// # Errors
-/// When it knows no such option.
+/// When the kernel does not support the option.
 pub fn receive_arrivals_and_drops(socket: BorrowedFd<'_>) -> io::Result<()> {
     set(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)?;
     set(socket, libc::SOL_SOCKET, libc::SO_RXQ_OVFL, 1)
 }
 
-/// Makes the kernel tell the local address of each datagram, for a socket on several (ip(7) `IP_PKTINFO`, RFC 3542 section
-/// 6.1).
+/// Makes the kernel report the local address of each datagram, for a socket on several (ip(7) `IP_PKTINFO`, RFC
+/// 3542 section 6.1).
 ///
 /// # Errors
-/// When it knows no such option.
+/// When the kernel does not support the option.
 pub fn receive_locals(socket: BorrowedFd<'_>, is_ipv4: bool) -> io::Result<()> {
     if is_ipv4 {
         set(socket, libc::IPPROTO_IP, libc::IP_PKTINFO, 1)
@@ -344,7 +344,7 @@ pub fn receive_locals(socket: BorrowedFd<'_>, is_ipv4: bool) -> io::Result<()> {
 /// # Errors
 /// Without CAP_NET_ADMIN.
 pub fn force_receive_buffer(socket: BorrowedFd<'_>, bytes: usize) -> io::Result<()> {
-    // The kernel doubles the value for its own bookkeeping, so half of i32 is the most it takes.
+    // The kernel doubles the value for its own bookkeeping, so the maximum is half of i32.
     set(socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, i32::try_from(bytes).unwrap_or(i32::MAX / 2))
 }
 
@@ -352,7 +352,7 @@ pub fn force_receive_buffer(socket: BorrowedFd<'_>, bytes: usize) -> io::Result<
 /// over different peers (ip(7), IP_BIND_ADDRESS_NO_PORT).
 ///
 /// # Errors
-/// When the kernel knows no such option.
+/// When the kernel does not support the option.
 pub fn choose_port_at_connect(socket: BorrowedFd<'_>) -> io::Result<()> {
     set(socket, libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT, 1)
 }
@@ -416,7 +416,7 @@ mod tests {
         for ip in ["127.0.0.1:0", "[::1]:0"] {
             let (a, b) = (UdpSocket::bind(ip).unwrap(), UdpSocket::bind(ip).unwrap());
             let mut batch = ReceiveBatch::default();
-            // Batches of changing length: each finds its buffers ready again.
+            // Batches of varying length: the buffers are ready again each time.
             for count in [3, 1, 5] {
                 (0..count).for_each(|_| assert_eq!(a.send_to(b"x", b.local_addr().unwrap()).unwrap(), 1));
                 assert_eq!(batch.receive(b.as_fd(), RECEIVE_BATCH).unwrap(), count);
@@ -449,7 +449,7 @@ mod tests {
         }
         let mut batch = ReceiveBatch::default();
         while batch.receive(b.as_fd(), RECEIVE_BATCH).unwrap() > 0 {}
-        // The count travels with the next datagram that fits.
+        // The count is reported with the next datagram that fits.
         a.send_to(&[7; 10], b.local_addr().unwrap()).unwrap();
         assert_eq!(batch.receive(b.as_fd(), RECEIVE_BATCH).unwrap(), 1);
         assert!(batch.get(0).unwrap().dropped_so_far.unwrap() > 100);

@@ -1,5 +1,5 @@
-//! What load generator, watcher and stage share below their protocols: many datagrams per system call, wake-ups between
-//! threads, and the checks of TLS certificates. Their unsafe code on sockets is here.
+//! Socket code shared by load generator, watcher and stage: many datagrams per system call, wake-ups between
+//! threads, and checks of TLS certificates. Contains their unsafe code on sockets.
 
 mod datagrams;
 pub use datagrams::{

@@ -10,7 +10,7 @@ use socket2::SockAddr;
 
 /// Messages in one `sendmmsg`; the kernel takes at most 1 024.
 const MESSAGES_MAX: usize = 256;
-/// Bytes of packets that are gathered before they are sent.
+/// Bytes of packets that are collected before they are sent.
 const ARENA_LEN: usize = 256 * 1024;
 /// Segments in one message (UDP_MAX_SEGMENTS was 64 until Linux 6.9).
 const SEGMENTS_MAX: usize = 64;
@@ -19,7 +19,7 @@ const MESSAGE_LEN_MAX: usize = 65_000;
 /// Room for one control message with a 16-bit segment size, aligned as a header needs.
 type Control = [u64; 3];
 
-/// What became of a batch.
+/// The result of a batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sent {
     /// Datagrams that the kernel took.
@@ -40,7 +40,7 @@ struct Run {
     packets: usize,
 }
 
-/// Gathers packets to many peers and sends them together. Its memory is allocated once.
+/// Collects packets to many peers and sends them together. Its memory is allocated once.
 pub struct SendBatch {
     arena: Vec<u8>,
     runs: Vec<Run>,
@@ -48,12 +48,12 @@ pub struct SendBatch {
     vectors: Vec<iovec>,
     controls: Vec<Control>,
     messages: Vec<mmsghdr>,
-    /// Send packets of equal length to one address as one message, until the kernel refuses that.
+    /// Packets of equal length to one address are sent as one message, until the kernel refuses that.
     segmenting: bool,
 }
 
-// SAFETY: the raw pointers in `vectors` and `messages` are written anew in each flush, from buffers that move along
-// with the batch, and are not read between flushes.
+// SAFETY: the raw pointers in `vectors` and `messages` are written again in each flush, from buffers that move
+// along with the batch, and are not read between flushes.
 unsafe impl Send for SendBatch {}
 
 impl Default for SendBatch {
@@ -76,7 +76,7 @@ impl SendBatch {
         &mut self.arena
     }
 
-    /// Whether the next packet may not fit; then the caller flushes.
+    /// Whether the next packet may not fit; then the caller has to flush.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.runs.len() >= MESSAGES_MAX || self.arena.len() + 4_096 > ARENA_LEN
@@ -101,7 +101,7 @@ impl SendBatch {
         }
     }
 
-    /// Sends all packets; returns what became of them.
+    /// Sends all packets; returns how many the kernel took.
     pub fn flush(&mut self, socket: &UdpSocket) -> Sent {
         let mut sent = Sent::default();
         if self.runs.is_empty() {
@@ -110,7 +110,7 @@ impl SendBatch {
         self.prepare();
         let mut done = 0;
         while let Some(rest) = self.messages.get_mut(done..).filter(|rest| !rest.is_empty()) {
-            // SAFETY: `rest` holds initialised headers whose pointers lead into `arena`, `addresses`, `vectors` and
+            // SAFETY: `rest` holds initialised headers whose pointers refer to `arena`, `addresses`, `vectors` and
             // `controls`, which `prepare` filled and nothing has changed since.
             let count = unsafe {
                 libc::sendmmsg(
@@ -132,7 +132,8 @@ impl SendBatch {
                     continue;
                 }
                 let Some(run) = self.runs.get(done) else { break };
-                // A full buffer, or an ICMP error of an earlier datagram: this one is lost, the next may pass.
+                // A full buffer, or an ICMP error of an earlier datagram: this datagram is lost, the next may be
+                // sent.
                 sent.failed += run.packets as u64;
                 if run.packets > 1
                     && matches!(error.raw_os_error(), Some(libc::EIO | libc::EINVAL | libc::EMSGSIZE))

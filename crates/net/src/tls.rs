@@ -13,15 +13,16 @@ use rustls::{
 /// The server certificates that a client accepts.
 #[derive(Clone, Debug)]
 pub enum Trust {
-    /// Certificates for the server's name by one of these authorities; [`system_roots`] has the system's.
+    /// Certificates for the server's name, issued by one of these authorities; [`system_roots`] has the system's.
     Authorities(RootCertStore),
-    /// The one certificate with this SHA-256 fingerprint, whatever its name and dates.
+    /// The one certificate with this SHA-256 fingerprint, with any name and dates.
     Fingerprint([u8; 32]),
     /// Any certificate.
     Any,
 }
 
-/// A client configuration without client certificate. That the server holds the key of its certificate is always checked.
+/// A client configuration without client certificate. Always checks that the server holds the key of its
+/// certificate.
 ///
 /// # Errors
 /// When the cryptography does not support `versions`.
@@ -45,7 +46,7 @@ pub fn client_config(
 #[must_use]
 pub fn system_roots() -> RootCertStore {
     let mut roots = RootCertStore::empty();
-    // One that cannot be read does not make the others untrusted.
+    // A root that cannot be read does not affect the others.
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     roots
 }
@@ -56,7 +57,7 @@ pub fn fingerprint(certificate: &CertificateDer<'_>) -> [u8; 32] {
     digest(&SHA256, certificate).as_ref().try_into().unwrap_or_default()
 }
 
-/// Accepts the certificate with the fingerprint, or any without one.
+/// Accepts the certificate with the fingerprint; without a fingerprint, any certificate.
 #[derive(Debug)]
 struct WithoutAuthority {
     fingerprint: Option<[u8; 32]>,

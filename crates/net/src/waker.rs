@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
-/// Wakes one thread; it stays awake until it calls [`Self::clear`].
+/// Wakes one thread, which stays awake until it calls [`Self::clear`].
 #[derive(Debug)]
 pub struct Waker {
     event: OwnedFd,
@@ -24,7 +24,7 @@ impl Waker {
 
     /// Makes the waker's descriptor readable.
     pub fn wake(&self) {
-        // A full counter means that the thread has 2^64 - 2 reasons to wake already.
+        // A full counter means that 2^64 - 2 wake-ups are already pending.
         let _ = rustix::io::write(&self.event, &1u64.to_ne_bytes());
     }
 

@@ -10,7 +10,7 @@ use crate::{Distribution, RunTime};
 pub struct BrowserId(pub u16);
 
 impl BrowserId {
-    /// The name by which the others of a conference know this browser.
+    /// The name of this browser as the other participants of a conference see it.
     #[must_use]
     pub fn name(self) -> String {
         format!("canary-{}", self.0)
@@ -45,10 +45,10 @@ pub struct CanaryBrowserRow {
     pub failure: Option<String>,
     /// When it failed.
     pub failed_at: Option<RunTime>,
-    /// The failure was the browser's own (it did not start, ended, did not answer, or was kept from the server): it says
-    /// nothing about the server.
+    /// The failure was the browser's own (it did not start, ended, did not respond, or could not reach the server
+    /// because of this machine): it says nothing about the server.
     pub failure_is_own: bool,
-    /// Remote candidates that the consent guard took out of what the server named.
+    /// Remote candidates of the server's description that the consent guard removed.
     pub candidates_refused: u32,
 }
 
@@ -62,7 +62,7 @@ pub struct CanarySecondRow {
     pub browser: BrowserId,
     /// Video tracks that had decoded a frame before this second.
     pub video_tracks: u32,
-    /// Time over which those tracks were seen, microseconds, summed over them.
+    /// Time over which those tracks were observed, microseconds, summed over them.
     pub video_active_us: u64,
     /// `framesDecoded` of video.
     pub frames_decoded: u64,
@@ -70,11 +70,11 @@ pub struct CanarySecondRow {
     pub frames_dropped: u64,
     /// `packetsReceived` of video, repeats included.
     pub video_packets_received: u64,
-    /// `retransmittedPacketsReceived` of video: part of them came on an RTX stream (RFC 4588). 0 where RTX was not agreed on:
-    /// other repeats cannot be told from first transmissions.
+    /// `retransmittedPacketsReceived` of video: the part of them that came on an RTX stream (RFC 4588). 0 where
+    /// RTX was not negotiated: other repeats cannot be distinguished from first transmissions.
     pub video_packets_repeated: u64,
-    /// `packetsLost` of video: expected less received on the track's own SSRC. It falls when late packets come, and when
-    /// repeats come there; repeats on an RTX stream take nothing back.
+    /// `packetsLost` of video: expected less received on the track's own SSRC. It falls with late packets and with
+    /// repeats on that SSRC; repeats on an RTX stream do not change it.
     pub video_packets_lost: i64,
     /// `bytesReceived` of video: payload only, repeats included.
     pub video_bytes: u64,
@@ -106,13 +106,13 @@ pub struct CanarySecondRow {
     pub audio_bytes: u64,
     /// `framesSent` of video, where it publishes.
     pub frames_sent: u64,
-    /// `bytesSent` of sound and picture.
+    /// `bytesSent` of audio and video.
     pub bytes_sent: u64,
     /// CPU time that the browser's processes used, microseconds (user + system).
     pub cpu_us: u64,
-    /// The latest that a timer of its page came, microseconds: it has to wait for a CPU.
+    /// Largest delay of a timer of its page, microseconds: the page waited for a CPU.
     pub late_max_us: u64,
-    /// How much of this machine's CPU time was used, low-priority work left out, 0 to 1; `None` where that is not known.
+    /// Share of this machine's CPU time in use, without low-priority work, 0 to 1; `None` where that is not known.
     pub host_cpu_ratio: Option<f64>,
 }
 

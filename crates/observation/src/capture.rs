@@ -1,10 +1,10 @@
-//! Absolute one-way delay, with where its capture times come from: figures of two origins do not mix.
+//! Absolute one-way delay, with the origin of its capture times: figures of two origins are not mixed.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Distribution, Quantiles};
 
-/// The place of the anomaly of sender reports whose NTP time is not wall-clock time.
+/// The part of a protocol with the anomaly "sender reports have an NTP time that is not wall-clock time".
 pub const SENDER_CLOCK_PLACE: &str = "sender_clock";
 /// The event: `protocol_anomaly_` and the place.
 pub const SENDER_CLOCK_EVENT: &str = "protocol_anomaly_sender_clock";
@@ -18,7 +18,7 @@ pub enum CaptureBasis {
     /// The `abs-capture-time` header extension.
     AbsCaptureTime,
     /// The RTCP sender report's NTP to RTP mapping. Most SFUs write their own reports, so that this is the time at
-    /// which the server sent rather than the camera saw.
+    /// which the server sent the frame, not at which the camera captured it.
     SenderReport,
 }
 
@@ -43,7 +43,7 @@ impl CaptureBasis {
         Self::ALL.into_iter().find(|basis| basis.key() == key)
     }
 
-    /// For a person: by what the delay was measured.
+    /// For a person: how the delay was measured.
     #[must_use]
     pub fn text(self) -> &'static str {
         match self {
@@ -53,18 +53,18 @@ impl CaptureBasis {
         }
     }
 
-    /// Whether the capture time is the source's, so that the delay is that of the whole way.
+    /// Whether the capture time is the source's, so that the delay is end to end.
     #[must_use]
     pub fn is_end_to_end(self) -> bool {
         self != CaptureBasis::SenderReport
     }
 }
 
-/// Absolute one-way delays of frames, all by one basis: the best that was seen.
+/// Absolute one-way delays of frames, all of one basis: the best one seen.
 #[derive(Clone, Debug, Default)]
 pub struct OneWayDelay {
     basis: Option<CaptureBasis>,
-    /// Negative delays stand as 0, so that ranks are right.
+    /// Negative delays are recorded as 0, so that ranks are right.
     delay_us: Distribution,
     negative: u64,
 }
@@ -76,9 +76,9 @@ impl OneWayDelay {
         Self { basis, delay_us, negative }
     }
 
-    /// Adds a frame's delay, microseconds; negative when it seems to have come before it was captured, because the
-    /// clocks disagree by more than the way takes. What came by a worse basis is dropped for a better one, and the
-    /// other way round left out.
+    /// Adds a frame's delay, microseconds; negative when it seems to have arrived before it was captured, because
+    /// the clocks differ by more than the delay. Samples of a better basis replace all of a worse one; samples of
+    /// a worse basis are ignored.
     pub fn record(&mut self, basis: CaptureBasis, delay_us: i32) {
         if self.prepare(basis) {
             self.delay_us.record(u64::try_from(delay_us).unwrap_or(0));
@@ -108,7 +108,7 @@ impl OneWayDelay {
         }
     }
 
-    /// By what the delays were measured; `None` when there are none.
+    /// How the delays were measured; `None` when there are none.
     #[must_use]
     pub fn basis(&self) -> Option<CaptureBasis> {
         self.basis
@@ -120,7 +120,7 @@ impl OneWayDelay {
         &self.delay_us
     }
 
-    /// Frames that seem to have come before they were captured.
+    /// Frames that seem to have arrived before they were captured.
     #[must_use]
     pub fn negative(&self) -> u64 {
         self.negative
@@ -132,15 +132,15 @@ impl OneWayDelay {
         self.delay_us.is_empty()
     }
 
-    /// Share of frames that seem to have come before they were captured; `None` without frames.
+    /// Share of frames that seem to have arrived before they were captured; `None` without frames.
     #[must_use]
     pub fn clock_disagrees_ratio(&self) -> Option<f64> {
         let frames = self.delay_us.count();
         (frames > 0).then(|| self.negative as f64 / frames as f64)
     }
 
-    /// The `q`-quantile, microseconds; `None` when it lies among the negative ones, of which only is known that the
-    /// clocks disagree.
+    /// The `q`-quantile, microseconds; `None` when it is among the negative delays, which only show that the
+    /// clocks differ.
     #[must_use]
     pub fn quantile_us(&self, q: f64) -> Option<u64> {
         let disagrees = self.clock_disagrees_ratio()?;

@@ -11,23 +11,25 @@ use hdrhistogram::serialization::{Deserializer, Serializer, V2Serializer};
 #[error("not a serialised HDR histogram (V2): {0}")]
 pub struct DistributionError(String);
 
-/// Cells held one by one; with more a histogram is laid out, which then takes no more memory than they would.
+/// Most cells of the list; with more the distribution becomes a histogram, which takes no more memory than they
+/// would.
 const CELLS_MAX: usize = 1024;
 
-/// A full list grows by an eighth, and by eight cells at least: doubling would leave a quarter of what all lists take unused.
+/// A full list grows by an eighth, and by eight cells at least: doubling would leave a quarter of the memory of
+/// all lists unused.
 const GROWTH: usize = 8;
 
 /// Significant bits kept of a value: what a histogram of two significant digits keeps.
 const BITS: u32 = 8;
 
-/// Bits of a cell that count; the ones above them say which cell it is.
+/// Bits of a cell that hold the count; the ones above them are the cell's number.
 const COUNT_BITS: u32 = 20;
 
 /// An HDR histogram of non-negative microsecond (or unit-less) values, 2 significant digits, growing as needed.
 ///
-/// Two significant digits bound the error of any quantile to 1 % of its value. There are several of these a track, and
-/// most hold some dozens or hundreds of different values: until they are many, they are kept in a list. Rows of a run have
-/// half a dozen of which most are empty: an empty one is a word.
+/// Two significant digits bound the error of any quantile to 1 % of its value. A track has several of these, and
+/// most hold some dozens or hundreds of different values, which are kept in a list until they are many. Rows of a
+/// run have half a dozen, of which most are empty: an empty one takes one word.
 #[derive(Clone, Debug, Default)]
 pub struct Distribution(Option<Box<Samples>>);
 
@@ -38,15 +40,15 @@ struct Samples {
     histogram: Option<Box<Histogram<u32>>>,
 }
 
-/// All values that share their [`BITS`] highest bits, and how often they were seen: number and count in one word, for
-/// these are most of what a track is remembered by.
+/// All values that share their [`BITS`] highest bits, and their count: number and count in one word, because cells
+/// are most of the memory of a track.
 #[derive(Clone, Copy, Debug)]
 struct Cell(u32);
 
 /// The quantiles that every report prints, in the unit of the recorded values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Quantiles {
-    /// How many samples the figures stand on.
+    /// Number of samples.
     pub count: u64,
     /// Median.
     pub p50: f64,
@@ -77,7 +79,7 @@ impl Distribution {
         }
     }
 
-    /// Adds to the list, if there is one that has room for it.
+    /// Adds to the list, if there is one with room for it.
     fn list(&mut self, value: u64, count: u32) -> bool {
         let Some(number) = Cell::number_of(value) else { return false };
         let Samples { cells, histogram: None } = &mut **self.0.get_or_insert_default() else { return false };
@@ -152,7 +154,7 @@ impl Distribution {
         (!self.is_empty()).then(|| self.histogram().mean())
     }
 
-    /// Forgets all samples and keeps the memory.
+    /// Removes all samples and keeps the memory.
     pub fn clear(&mut self) {
         let Some(samples) = self.0.as_deref_mut() else { return };
         samples.cells.clear();
@@ -161,7 +163,7 @@ impl Distribution {
         }
     }
 
-    /// The same as a histogram.
+    /// The same samples as a histogram.
     fn histogram(&self) -> Cow<'_, Histogram<u32>> {
         match self.0.as_deref() {
             Some(Samples { histogram: Some(histogram), .. }) => Cow::Borrowed(histogram),
@@ -170,7 +172,7 @@ impl Distribution {
         }
     }
 
-    /// The histogram, which takes all samples from here on.
+    /// The histogram, which takes all samples from now on.
     fn laid_out(&mut self) -> &mut Histogram<u32> {
         let Samples { cells, histogram } = &mut **self.0.get_or_insert_default();
         histogram.get_or_insert_with(|| Box::new(lay_out(&std::mem::take(cells))))
@@ -216,7 +218,7 @@ impl Cell {
         Some((shift << (BITS - 1)) + (value >> shift))
     }
 
-    /// `None` when the count has too many bits.
+    /// `None` when the count needs too many bits.
     fn new(number: u32, count: u32) -> Option<Self> {
         (count < 1 << COUNT_BITS).then_some(Self(number << COUNT_BITS | count))
     }
@@ -229,7 +231,7 @@ impl Cell {
         self.0 & ((1 << COUNT_BITS) - 1)
     }
 
-    /// The same with `count` more; `None` when that has too many bits.
+    /// The same with `count` more; `None` when the sum needs too many bits.
     fn more(self, count: u32) -> Option<Self> {
         self.count().checked_add(count).and_then(|count| Self::new(self.number(), count))
     }
@@ -248,7 +250,7 @@ fn lay_out(cells: &[Cell]) -> Histogram<u32> {
 }
 
 fn add(histogram: &mut Histogram<u32>, value: u64, count: u32) {
-    // Only a value beyond what memory can index fails to record, and then it counts as the largest so far.
+    // Only a value beyond the range that memory can index fails to record; it counts as the largest so far.
     if histogram.record_n(value, count).is_err() {
         histogram.saturating_record_n(value, count);
     }
@@ -283,7 +285,7 @@ mod tests {
 
     #[test]
     fn few_cells_and_many_are_the_same_distribution() {
-        // All magnitudes, well mixed; ever more of them, so that the list becomes a histogram on the way.
+        // Values of all magnitudes, mixed; their number grows, so that the list becomes a histogram on the way.
         let mixed = |n: u32| u64::from(n.wrapping_mul(2_654_435_761) >> (n % 32));
         let edges = [0, 1, 255, 256, 257, 511, 512, u64::from(u32::MAX), u64::from(u32::MAX) + 1];
         for samples in [0, 1, 9, 100, 200, 5_000] {
@@ -315,11 +317,11 @@ mod tests {
         let mut d = Distribution::new();
         (0..1_000_000).for_each(|n| d.record(20_000 + n % 5_000));
         assert!(listed(&d).is_some_and(|cells| cells <= 5_000 / 128 + 1));
-        // Delays of anything up to a second, as on a machine that is too busy.
+        // Delays of up to a second, as on a machine that is too busy.
         let mut wide = Distribution::new();
         (0..1_000_000).for_each(|n| wide.record(10_000 + n));
         assert!(listed(&wide).is_some_and(|cells| cells * size_of::<Cell>() <= 4096));
-        // What is read back from a run takes as little.
+        // A distribution read back from a run takes as little memory.
         let back = Distribution::from_bytes(&wide.to_bytes()).unwrap();
         assert_eq!((listed(&back), size_of::<Distribution>()), (listed(&wide), size_of::<usize>()));
     }

@@ -1,6 +1,6 @@
-//! The quality of a second for the participants who should be served in it: the user-second, good or bad, on which the
-//! search for the limit rests. It is RFC 9971's trial of one second, whose loss ratio is the share of participants with a
-//! bad second.
+//! The quality of a second for the participants that should be served in it: the user-second, good or bad, on
+//! which the search for the limit is based. It is RFC 9971's trial of one second, whose loss ratio is the share of
+//! participants with a bad second.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,12 +11,12 @@ use crate::run::CohortId;
 pub struct BadIf {
     /// Not connected, or without any media, this long after the intended join, milliseconds.
     pub join_ms_max: f64,
-    /// Packets lost for good ÷ packets expected of a track, after what retransmission brought back.
+    /// Packets lost ÷ packets expected of a track, after what retransmission recovered.
     pub loss_ratio_max: f64,
     /// Median of the relative delay of a track's frames, milliseconds: queueing above the track's own floor.
     /// ITU-T G.114 considers 150 ms one way unnoticed in conversation.
     pub delay_ms_max: f64,
-    /// Decodable frames ÷ frames that the source's timestamps say, of a video track.
+    /// Decodable frames ÷ frames according to the source's timestamps, of a video track.
     pub fps_ratio_min: f64,
     /// Interarrival jitter of a track (RFC 3550), milliseconds.
     pub jitter_ms_max: f64,
@@ -25,7 +25,8 @@ pub struct BadIf {
 impl Default for BadIf {
     /// 3 s to join, 1 % loss, 150 ms of queues, 0.8 of the frames, 100 ms jitter.
     ///
-    /// Jitter alone does no harm where the delay is within its bound: its own bound only catches what the others miss.
+    /// Jitter alone does no harm where the delay is within its bound: its own bound only catches what the other
+    /// clauses miss.
     fn default() -> Self {
         Self {
             join_ms_max: 3_000.0,
@@ -41,11 +42,11 @@ impl Default for BadIf {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Clause {
-    /// Not connected though the time to join was over, or failed.
+    /// Not connected although the time to join was over, or failed.
     NotConnected,
     /// Connected, and no packet arrived.
     NoMedia,
-    /// Too many packets lost for good.
+    /// Too many packets lost and not recovered.
     Loss,
     /// Frames waited in queues.
     Delay,
@@ -90,13 +91,13 @@ pub struct ExperienceRow {
     pub second: i64,
     /// Which cohort.
     pub cohort: CohortId,
-    /// Participants who should be served in this second: their time to join is over and they have not been told to leave.
-    /// Failed participants are among them.
+    /// Participants that should be served in this second: their time to join is over and the plan has not ended
+    /// their stay. Failed participants are among them.
     pub users: u32,
     /// Participants whose second was bad.
     pub bad: u32,
-    /// Thousandths of a participant to subtract from `bad`: a participant who receives one of nineteen streams badly
-    /// counts for a nineteenth.
+    /// Thousandths of a participant to subtract from `bad`: a participant that receives one of nineteen streams
+    /// badly counts as a nineteenth.
     pub uncounted_milli: u32,
     /// Participants by [`Clause`]; one participant may be in several.
     pub clauses: [u32; Clause::ALL.len()],
@@ -109,7 +110,7 @@ pub struct SecondClosed {
     pub second: i64,
     /// A row per cohort, in order; empty where joins were not offered throughout the second.
     pub experience: Vec<ExperienceRow>,
-    /// Whether the generator was past one of its own limits in it.
+    /// Whether the generator exceeded one of its own limits in it.
     pub is_generator_limited: bool,
 }
 

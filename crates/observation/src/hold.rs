@@ -15,15 +15,15 @@ pub enum Purpose {
     Demand,
     /// Between a load that passed and one that failed.
     Bisect,
-    /// A load again, because its holds do not agree, or because one bad moment decided.
+    /// A load again, because its holds disagree, or because a single bad stretch decided.
     Retest,
-    /// The failing load again, for longer, so that one bad moment does not decide.
+    /// The failing load again, for longer, so that a single bad stretch does not decide.
     Confirm,
     /// The passing load again after the failing one was confirmed, so that it did not pass by chance, or only early.
     Verify,
     /// A low and a high load in turns: do bad seconds depend on the load at all?
     DependenceTest,
-    /// Below the limit for a long time: leaks and drift show here.
+    /// Below the limit for a long time: shows leaks and drift.
     Soak,
 }
 
@@ -62,7 +62,7 @@ impl Purpose {
 pub enum Goal {
     /// Unnoticed by users: at most 0.1 % of users have a bad second.
     Clean,
-    /// At most 1 % of users have a bad second: the headline.
+    /// At most 1 % of users have a bad second: the headline figure.
     #[default]
     Acceptable,
     /// Beyond it more than 20 % of users have bad seconds: the service has broken down.
@@ -83,7 +83,7 @@ impl Goal {
         }
     }
 
-    /// A second is bad for this goal when a larger share of its users had a bad one.
+    /// A second is bad for this goal when the share of its users with a bad second is larger than this.
     #[must_use]
     pub fn bad_ratio_max(self) -> f64 {
         match self {
@@ -107,7 +107,7 @@ impl Goal {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HoldOutcome {
-    /// Not held long enough to say.
+    /// Not held long enough to decide.
     #[default]
     Undecided,
     /// It met the goal.
@@ -153,8 +153,8 @@ pub struct HoldRow {
     pub seconds: u32,
     /// Seconds that were bad, by [`Goal`] in the order of [`Goal::ALL`].
     pub bad_seconds: [u32; 3],
-    /// Stretches of bad seconds for [`Goal::Acceptable`], those less than 3 good seconds apart counted as one: how often
-    /// service was bad, where [`Self::bad_seconds`] says for how long.
+    /// Stretches of bad seconds for [`Goal::Acceptable`], those less than 3 good seconds apart counted as one: how
+    /// often service was bad; [`Self::bad_seconds`] is for how long.
     pub bad_stretches: u32,
     /// Whether its last second was bad: a disturbance ends while the load lasts, an overload does not.
     pub bad_to_the_end: bool,
@@ -166,7 +166,7 @@ pub struct HoldRow {
     pub user_seconds: u64,
     /// Those of them that were bad.
     pub bad_user_seconds: u64,
-    /// Seconds in which the generator was past its own limits.
+    /// Seconds in which the generator exceeded its own limits.
     pub limited_seconds: u32,
     /// After a failed load: the time until the server served a smaller crowd well again, milliseconds.
     pub recovery_ms: Option<u64>,
@@ -187,7 +187,7 @@ impl HoldRow {
         self.bad_seconds[goal as usize] * 2 > self.seconds || self.seconds == 0
     }
 
-    /// Whether it was mostly bad, and to the end: an overload lasts while the load does.
+    /// Whether it was mostly bad, and to the end: an overload lasts as long as the load.
     #[must_use]
     pub fn is_overloaded(&self, goal: Goal) -> bool {
         self.is_mostly_bad(goal) && self.bad_to_the_end

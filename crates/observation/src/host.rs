@@ -40,11 +40,11 @@ pub enum Unit {
     /// A plain number of things, now.
     #[default]
     Count,
-    /// Things in a second.
+    /// Things per second.
     PerSecond,
     /// Bytes, now.
     Bytes,
-    /// Bytes in a second.
+    /// Bytes per second.
     BytesPerSecond,
     /// A share of one: of one core for CPU time, of the wall clock for waiting, of a limit for a level.
     Ratio,
@@ -53,7 +53,7 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// How it is written behind a value.
+    /// The symbol written after a value.
     #[must_use]
     pub fn symbol(self) -> &'static str {
         match self {
@@ -110,7 +110,7 @@ pub enum HostEventKind {
     Unreadable,
     /// The watcher could not keep its pace and reads less often.
     RateLowered,
-    /// The watcher was lost or came back.
+    /// The watcher became unreachable, or reachable again.
     Watcher,
     /// A log line worth keeping whole: the first of its pattern.
     LogLine,

@@ -1,4 +1,4 @@
-//! The layers of a simulcast as a receiver asks for them, and how long a change took to show.
+//! The layers of a simulcast that a receiver can request, and how long a change took to appear.
 
 use crate::TrackId;
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,7 @@ use std::time::Instant;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Layer {
-    /// None for now, as for a participant who is scrolled out of view; the subscription stays.
+    /// None for now, as for a participant that is scrolled out of view; the subscription remains.
     Off,
     /// The smallest.
     Low,
@@ -49,8 +49,8 @@ pub struct LayerSwitch {
     pub layer: Layer,
     /// When the request was sent.
     pub requested_at: Instant,
-    /// When the first decodable frame of that layer was complete, and its width and height in pixels; `None` when none
-    /// came before the next request or the end. Where the server does not say how large its layers are, the first frame
-    /// of another size than before counts (any, after [`Layer::Off`]).
+    /// When the first decodable frame of that layer was complete, and its width and height in pixels; `None` when
+    /// none came before the next request or the end. Where the server does not send the sizes of its layers, the
+    /// first frame of another size than before counts (any, after [`Layer::Off`]).
     pub shown: Option<(Instant, u16, u16)>,
 }

@@ -1,4 +1,4 @@
-//! The vocabulary that all other crates share: the phases of a session, what a track measures in a second, and the rows
+//! The types that all other crates share: the phases of a session, what a track measures in a second, and the rows
 //! of a run. Formats only: no paths, no sockets, no clocks.
 
 mod time;

@@ -3,9 +3,10 @@
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// The phases of a session in the order in which a session passes them; one that a protocol does not have is absent.
+/// The phases of a session in their order; one that a protocol does not have is absent.
 ///
-/// Their distances split the time to first frame: DNS = `Resolved` − `Started`, TCP = `Connected` − `Resolved` …
+/// Their differences divide the time to first frame: DNS = `Resolved` − `Started`, TCP = `Connected` − `Resolved`
+/// …
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
@@ -119,7 +120,7 @@ pub enum FailureReason {
     NoMedia,
     /// Media stopped, or ICE consent expired, in the middle of a session.
     MediaLost,
-    /// Consent guard: the target, or an address that it named, is not allowed.
+    /// Consent guard: the target, or an address that the server sent, is not allowed.
     NotAllowed,
     /// The generator lacked a file descriptor, port or memory. Counts against the generator, never against the server.
     Generator,
@@ -196,12 +197,12 @@ impl FailureReason {
     }
 }
 
-/// A failure with the sentence that leads to its cause.
+/// A failure with its details.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
     /// What kind of failure it was.
     pub reason: FailureReason,
-    /// What exactly happened, in words: which server, which message, which offset.
+    /// What exactly happened: which server, which message, which offset.
     pub detail: String,
 }
 

@@ -1,42 +1,46 @@
-//! The limits of the generator: beyond them a second says more about the generator than about the server. One place, so
-//! that the live view, the search and the report judge alike.
+//! The limits of the generator: in a second beyond them the figures describe the generator more than the server.
+//! One place, so that the live view, the search and the report apply the same limits.
 
 use crate::run::GeneratorRow;
 
-/// CPU of an engine thread, share of one core: the usual knee of a queue, where waiting exceeds twice the service time.
+/// CPU of an engine thread, share of one core: the usual knee of a queue, where waiting exceeds twice the service
+/// time.
 pub const THREAD_CPU_RATIO_MAX: f64 = 0.70;
 
 /// 99th percentile of how late a thread's loop comes to its deadlines, milliseconds.
 ///
-/// Lateness does not enter the delay figures, because the kernel stamps arrivals; it delays joins and feedback. Browsers
-/// look for packets to ask again each 20 ms (libwebrtc `NackPeriodicProcessor`), so up to there a crowd still answers as
-/// real viewers do.
+/// Lateness does not affect the delay figures, because the kernel timestamps arrivals; it delays joins and
+/// feedback. Browsers look for packets to request again every 20 ms (libwebrtc `NackPeriodicProcessor`), so up to
+/// that value a crowd responds as real viewers do.
 pub const LAG_P99_MS_MAX: f64 = 20.0;
 
-/// CPU steal (time taken by the hypervisor), share of all CPUs: 50 ms of each second, as long as the shortest freeze that a
-/// viewer of 20 frames per second could notice. Beyond it other virtual machines are part of the measurement.
+/// CPU steal (time taken by the hypervisor), share of all CPUs: 50 ms of each second, as long as the shortest
+/// freeze that a viewer of 20 frames per second could notice. Beyond it other virtual machines affect the
+/// measurement.
 pub const STEAL_RATIO_MAX: f64 = 0.05;
 
-/// Frames received by the host and dropped at the full backlog of a CPU (softnet), share of all of a second: a tenth
-/// of the loss that makes a viewer's second bad. It is not known whose they were, so this is forgiven when brief. Drops of
-/// our own sockets are counted one by one, see [`Limit::ReceiveDrops`].
+/// Frames received by the host and dropped at the full backlog of a CPU (softnet), share of all of a second: a
+/// tenth of the loss that makes a viewer's second bad. Which sockets they were for is unknown, so short periods
+/// are forgiven. Drops of the generator's own sockets are counted one by one, see [`Limit::ReceiveDrops`].
 pub const HOST_DROP_RATIO_MAX: f64 = 0.001;
 
-/// The event of a second past [`HOST_DROP_RATIO_MAX`].
+/// The event of a second above [`HOST_DROP_RATIO_MAX`].
 pub const HOST_DROPS_EVENT: &str = "host_drops";
 
-/// The event of a second in which the generator was past any of its limits. Its detail names them.
+/// The event of a second in which the generator exceeded any of its limits. Its detail names them.
 pub const GENERATOR_LIMITED_EVENT: &str = "generator_limited";
 
-/// The event of datagrams that came at once after their sender had been silent for a second and more, and found our receive
-/// buffers full: a server that stalled sends its backlog faster than any receiver reads. Its count is the number of datagrams.
+/// The event of datagrams that arrived in a burst after their sender had been silent for a second or more, and
+/// found the generator's receive buffers full: a server that stalled sends its backlog faster than any receiver
+/// reads. Its count is the number of datagrams.
 pub const BURST_DROPS_EVENT: &str = "burst_drops";
 
-/// Share of a run's seconds that must pass a limit of CPU, lag, steal or the host for the run to be invalid: the exceed ratio that
-/// a capacity trial allows the server (RFC 9971 with trials of 1 s), so that both sides are held to one rule.
+/// Share of a run's seconds that must exceed a limit of CPU, lag, steal or the host for the run to be invalid: the
+/// exceed ratio that a capacity trial allows the server (RFC 9971 with trials of 1 s), so that generator and
+/// server have the same rule.
 pub const BAD_SECONDS_RATIO_MIN: f64 = 0.05;
 
-/// And at least so many seconds, so that one hiccup does not invalidate a short run.
+/// Least number of such seconds, so that one hiccup does not invalidate a short run.
 pub const BAD_SECONDS_MIN: usize = 3;
 
 /// Memory of the process, share of the machine's or of its control group's. Beyond it the run ends, before the kernel's
@@ -55,10 +59,11 @@ pub enum Limit {
     Lag,
     /// [`STEAL_RATIO_MAX`].
     Steal,
-    /// No datagram may be dropped at the generator's full receive buffers: it would count as loss of the server. A burst
-    /// after a silence is the server's doing ([`BURST_DROPS_EVENT`]).
+    /// No datagram may be dropped at the generator's full receive buffers: it would count as loss of the server. A
+    /// burst after a silence is caused by the server ([`BURST_DROPS_EVENT`]).
     ReceiveDrops,
-    /// No datagram may be dropped at the generator's full send buffers: the server waits for that feedback, or media.
+    /// No datagram may be dropped at the generator's full send buffers: the server waits for that feedback or
+    /// media.
     SendDrops,
     /// No observation may be dropped by the generator's collector.
     ObservationDrops,
@@ -75,7 +80,7 @@ impl Limit {
         Self::ObservationDrops,
     ];
 
-    /// The figure that it bounds; `None` for a row without it.
+    /// The figure that it limits; `None` for a row without it.
     #[must_use]
     pub fn figure(self, row: &GeneratorRow) -> Option<f64> {
         let of_thread = row.thread.is_some();
@@ -89,7 +94,7 @@ impl Limit {
         }
     }
 
-    /// The largest figure that is within it.
+    /// The largest figure that does not exceed it.
     #[must_use]
     pub fn max(self) -> f64 {
         match self {
@@ -106,9 +111,9 @@ impl Limit {
         self.figure(row).is_some_and(|figure| figure > self.max())
     }
 
-    /// Whether it takes [`BAD_SECONDS_RATIO_MIN`] of a run's seconds to make the run invalid. One slow second in an hour
-    /// (a page fault storm, a cron job) affects less than one user-second in a thousand; each drop of our own is a packet
-    /// that counts as loss of the server.
+    /// Whether it takes [`BAD_SECONDS_RATIO_MIN`] of a run's seconds to make the run invalid. One slow second in
+    /// an hour (a page fault storm, a cron job) affects less than one user-second in a thousand; each datagram
+    /// that the generator drops counts as loss of the server.
     #[must_use]
     pub fn is_forgiven_when_brief(self) -> bool {
         matches!(self, Self::ThreadCpu | Self::Lag | Self::Steal)

@@ -6,7 +6,8 @@ use crate::{
 use std::net::SocketAddr;
 use std::time::Instant;
 
-/// Something that a participant measured or did. It carries no participant id: the driver knows whose output it drains.
+/// Something that a participant measured or did. Has no participant id: the driver knows which participant's
+/// output it reads.
 #[derive(Clone, Debug)]
 pub enum Observation {
     /// A phase was reached.
@@ -15,16 +16,17 @@ pub enum Observation {
     Ice(IceState),
     /// Its media transport is up, on this path.
     Path(MediaPath),
-    /// A track was announced; its id is used from here on.
+    /// A track was announced; later observations use its id.
     TrackOpened {
         /// Id within the participant.
         track: TrackId,
         /// Audio or video.
         kind: MediaKind,
-        /// What it is coded with.
+        /// Its codec.
         codec: Codec,
     },
-    /// The sender of a received track from here on, by its name in the conference; `None` while the track has no sender.
+    /// The sender of a received track from now on, by its name in the conference; `None` while the track has no
+    /// sender.
     TrackFrom {
         /// Id within the participant.
         track: TrackId,
@@ -47,7 +49,7 @@ pub enum Observation {
         /// When it was complete.
         at: Instant,
     },
-    /// Another layer of a simulcast was asked for, and shown or not.
+    /// Another layer of a simulcast was requested; shown or not.
     LayerSwitched(LayerSwitch),
     /// The counters of a sent track over the interval that just ended.
     Sent(Box<SentInterval>),
@@ -57,9 +59,9 @@ pub enum Observation {
     Frame(Box<CodedFrame>),
     /// It sent its leave request, and the server did not answer in time.
     LeaveUnanswered,
-    /// The server named an address that the consent guard does not allow; nothing was sent there.
+    /// The server sent an address that the consent guard does not allow; nothing was sent there.
     Refused(RefusedDestination, SocketAddr),
-    /// A message of the server broke the protocol and could be ignored: where, and what.
+    /// A message of the server broke the protocol but could be ignored: where, and what.
     ProtocolAnomaly {
         /// The message or packet kind, a stable key such as `rtcp`, `sdp`, `janus`.
         place: &'static str,
@@ -73,7 +75,7 @@ pub enum Observation {
 pub struct CodedFrame {
     /// The track within the participant.
     pub track: TrackId,
-    /// What it is coded with.
+    /// Its codec.
     pub codec: Codec,
     /// Whether it can be decoded without other frames.
     pub key_frame: bool,
@@ -81,7 +83,7 @@ pub struct CodedFrame {
     pub after_break: bool,
     /// When its last packet arrived, on the wall clock, nanoseconds since the Unix epoch.
     pub arrived_unix_ns: u64,
-    /// When it was captured by the sender's clock, nanoseconds since the Unix epoch, and by what that is known.
+    /// When it was captured by the sender's clock, nanoseconds since the Unix epoch, and the basis of that time.
     pub captured: Option<(u64, CaptureBasis)>,
     /// Annex B (H.264, H.265), a bare frame (VP8, VP9), or a temporal unit (AV1).
     pub bytes: Vec<u8>,
@@ -99,8 +101,8 @@ const CODECS: [Codec; 9] = [
     Codec::Pcma,
 ];
 
-/// The kind of a frame in the sixteen bits that a ring has for it: the codec in the lower byte, the basis of its capture
-/// time in the upper one (0: none).
+/// Codec and capture basis in the sixteen bits that a ring has for the kind of a frame: the codec in the lower
+/// byte, the basis in the upper one (0: none).
 #[must_use]
 pub fn tap_kind(codec: Codec, basis: Option<CaptureBasis>) -> u16 {
     let codec = CODECS.iter().position(|known| *known == codec).unwrap_or(0);
@@ -116,7 +118,8 @@ pub fn from_tap_kind(kind: u16) -> (Codec, Option<CaptureBasis>) {
     (codec, basis.copied())
 }
 
-/// The way between a participant and its server, by the local candidate of the pair that ICE chose (RFC 8445 section 5.1.1).
+/// The path between a participant and its server, by the local candidate of the pair that ICE chose (RFC 8445
+/// section 5.1.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum MediaPath {
     /// From an address of this host, as the server sees it.

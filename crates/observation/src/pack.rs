@@ -18,7 +18,7 @@ pub struct Pack {
     /// The server's display name.
     #[serde(default)]
     pub title: String,
-    /// Where the knowledge is from: server versions, documents.
+    /// Origin of the knowledge: server versions, documents.
     #[serde(default)]
     pub source: String,
     /// Names of the processes that it describes: [globs](glob_matches) on the name of a process or of its program.
@@ -27,7 +27,7 @@ pub struct Pack {
     /// What threads do; the first that matches a name counts.
     #[serde(default, rename = "thread")]
     pub threads: Vec<ThreadMeaning>,
-    /// Log lines that mean something.
+    /// Log lines with a known meaning.
     #[serde(default, rename = "log")]
     pub logs: Vec<LogPattern>,
     /// Endpoints that report its metrics.
@@ -54,22 +54,23 @@ pub struct ThreadMeaning {
     /// What to do where no setting helps, in a sentence.
     #[serde(default)]
     pub remedy: Option<String>,
-    /// The runtime that puts any task on any of these threads.
+    /// The runtime that runs any task on any of these threads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runtime: Option<Runtime>,
 }
 
-/// A runtime that puts any task on any of its threads: what one of them does says nothing, what they do together does.
+/// A runtime that runs any task on any of its threads: the load of one of them means nothing, that of all together
+/// does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Runtime {
-    /// Go: goroutines on as many threads at once as `GOMAXPROCS` says.
+    /// Go: goroutines on as many threads at once as `GOMAXPROCS` allows.
     Go,
     /// Tokio (Rust): tasks on its workers.
     Tokio,
-    /// A pool of the Java machine.
+    /// A pool of the Java virtual machine.
     Jvm,
-    /// The Erlang machine: processes on its schedulers.
+    /// The Erlang virtual machine: processes on its schedulers.
     Beam,
     /// The pool of libuv (Node.js); its event loop is a thread of its own.
     Libuv,
@@ -147,11 +148,11 @@ impl Runtime {
 pub struct Setting {
     /// Its name as the server spells it.
     pub name: String,
-    /// Where it stands: the file and the place within.
+    /// Its place: the file and the section within.
     pub place: String,
     /// What one more of it is: `thread`, `process`, `connection`.
     pub unit: String,
-    /// The value that the server takes without it.
+    /// The value that the server uses without it.
     #[serde(default)]
     pub default: Option<String>,
     /// When to change it and how far, in a sentence.
@@ -172,7 +173,7 @@ pub enum Severity {
     Error,
 }
 
-/// Log lines that mean something.
+/// Log lines with a known meaning.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LogPattern {
@@ -185,23 +186,23 @@ pub struct LogPattern {
     pub severity: Severity,
     /// What it means, in a sentence.
     pub meaning: String,
-    /// What it points to: the bottleneck that is seen this way.
+    /// The bottleneck that it points to.
     #[serde(default)]
     pub hint: Option<String>,
-    /// Values that stand in the line.
+    /// Values in the line.
     #[serde(default, rename = "value")]
     pub values: Vec<LogValue>,
 }
 
-/// A value that stands in a log line.
+/// A value in a log line.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LogValue {
     /// The named group of the pattern that holds it.
     pub group: String,
-    /// The metric that it is.
+    /// The metric of the value.
     pub metric: String,
-    /// What it is counted in.
+    /// Its unit.
     pub unit: crate::host::Unit,
     /// What it means, in a sentence.
     pub meaning: String,
@@ -234,17 +235,18 @@ pub struct KnownEndpoint {
     pub kind: EndpointKind,
     /// Where it usually is, on the server's own host.
     pub url: String,
-    /// How to switch it on.
+    /// How to enable it.
     pub switch_on: String,
-    /// [Globs](glob_matches) on the names of metrics that are never kept, before [`Self::series`] is asked.
+    /// [Globs](glob_matches) on the names of metrics that are never kept; they have precedence over
+    /// [`Self::series`].
     #[serde(default)]
     pub deny: Vec<String>,
-    /// The metrics that are kept; all where there are none.
+    /// The metrics that are kept; empty: all.
     #[serde(default)]
     pub series: Vec<KnownSeries>,
 }
 
-/// A metric of an endpoint that matters.
+/// A relevant metric of an endpoint.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KnownSeries {
@@ -254,7 +256,7 @@ pub struct KnownSeries {
     pub meaning: String,
 }
 
-/// Requests that belong together. All conditions that are given must hold.
+/// Requests that belong together. All given conditions must hold.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct UriGroupRule {
@@ -274,7 +276,7 @@ pub struct UriGroupRule {
 }
 
 impl Pack {
-    /// What the threads of this name do. A name longer than the kernel keeps is cut as the kernel cuts it.
+    /// What the threads of this name do. A longer name is cut as the kernel cuts it.
     #[must_use]
     pub fn thread_meaning(&self, name: &str) -> Option<&ThreadMeaning> {
         let name = as_the_kernel_cuts(name);
@@ -323,7 +325,7 @@ impl Setting {
 }
 
 impl ThreadMeaning {
-    /// What to change, in a sentence; empty where nothing is known to help.
+    /// What to change, in a sentence; empty where no remedy is known.
     #[must_use]
     pub fn help(&self) -> String {
         let setting = self.setting.as_ref().map(Setting::sentence);
@@ -331,7 +333,7 @@ impl ThreadMeaning {
     }
 }
 
-/// The packs that speak of a process, and those that speak of any (their `processes` is `*`) after them.
+/// The packs of a process, followed by those for any process (their `processes` is `*`).
 pub fn packs_of_process<'a, 'n>(
     packs: &'a [Pack],
     name: &'n str,
@@ -349,13 +351,13 @@ fn as_the_kernel_cuts(name: &str) -> &str {
     name.get(..end).unwrap_or(name)
 }
 
-/// Whether `glob` matches all of `text`: `*` stands for any run of bytes, `?` for one, anything else for itself.
-/// Its time is bounded by the product of both lengths.
+/// Whether `glob` matches all of `text`: `*` matches any run of bytes, `?` one byte, anything else itself. Its
+/// time is bounded by the product of both lengths.
 #[must_use]
 pub fn glob_matches(glob: &str, text: &str) -> bool {
     let (glob, text) = (glob.as_bytes(), text.as_bytes());
     let (mut g, mut t) = (0, 0);
-    // Where to take up again when what follows the last star does not fit: the star, and one more byte for it.
+    // Where to resume when the rest after the last star does not match: the star takes one more byte.
     let mut retry: Option<(usize, usize)> = None;
     while let Some(byte) = text.get(t) {
         match glob.get(g) {

@@ -38,9 +38,9 @@ pub struct CohortId(pub u16);
 /// The run as a whole, as known before it starts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunInfo {
-    /// Version of the row format; readers refuse what is newer than they are.
+    /// Version of the row format; readers refuse a newer one.
     pub format: u32,
-    /// The throng that ran, e.g. `0.1.0`.
+    /// The version of throng, e.g. `0.1.0`.
     pub throng_version: String,
     /// Scenario file as run, overrides applied; TOML.
     pub scenario: String,
@@ -56,7 +56,7 @@ pub struct RunInfo {
     pub generator_host: BTreeMap<String, String>,
     /// The clock error of one-way delays, and its reason.
     pub clock: ClockError,
-    /// Warnings of the preflight check: what the machine may not allow.
+    /// Warnings of the preflight check: limits of this machine.
     pub warnings: Vec<String>,
 }
 
@@ -73,7 +73,7 @@ pub struct ClockError {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ending {
-    /// No ending was written: the run is going on, or the process died.
+    /// No ending was written: the run is in progress, or the process was killed.
     #[default]
     Unfinished,
     /// It ran to its end.
@@ -116,9 +116,10 @@ pub struct CrowdRow {
     pub intended: u32,
     /// Participants whose join began.
     pub started: u32,
-    /// Participants whose transport is up at the end of the second (ICE and DTLS done, or the protocol's equivalent).
+    /// Participants whose transport is up at the end of the second (ICE and DTLS done, or the protocol's
+    /// equivalent).
     pub connected: u32,
-    /// Participants who have received media in this second.
+    /// Participants that received media in this second.
     pub playing: u32,
     /// Participants who failed so far.
     pub failed: u32,
@@ -160,7 +161,7 @@ pub struct SeriesRow {
     pub counters: TrackCounters,
     /// Relative delay of frames, microseconds.
     pub relative_delay_us: Distribution,
-    /// Absolute one-way delay of frames, microseconds, with its basis; empty where no capture time came.
+    /// Absolute one-way delay of frames, microseconds, with its basis; empty without capture times.
     pub absolute_delay: OneWayDelay,
     /// Jitter of tracks at the end of the second, microseconds.
     pub jitter_us: Distribution,
@@ -175,7 +176,7 @@ pub struct SeriesRow {
 }
 
 impl SeriesRow {
-    /// Adds the samples of another second; the counters stay as they are.
+    /// Adds the samples of another second; the counters do not change.
     pub fn add_samples(&mut self, other: &Self) {
         self.relative_delay_us.merge(&other.relative_delay_us);
         self.absolute_delay.merge(&other.absolute_delay);
@@ -201,7 +202,7 @@ pub struct SentRow {
     pub counters: SentCounters,
 }
 
-/// A request for another simulcast layer, and when it showed.
+/// A request for another simulcast layer, and when the layer was shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LayerSwitchRow {
     /// The receiver.
@@ -235,7 +236,7 @@ pub struct ParticipantRow {
     pub ended_at: Option<RunTime>,
     /// How it ended; `None` while it is active.
     pub outcome: Option<Outcome>,
-    /// The local address its media used, if any.
+    /// The local address of its media, if any.
     pub local_address: Option<String>,
 }
 
@@ -246,7 +247,7 @@ impl ParticipantRow {
         self.reached.get(&phase).map(|at| at.millis_since(self.intended_at))
     }
 
-    /// Why it failed, if it did. A participant that the end of the run interrupted while joining did not: see
+    /// Why it failed, if it did. A participant that was joining when the run ended did not fail: see
     /// [`Self::was_censored`].
     #[must_use]
     pub fn failure(&self) -> Option<&FailureReason> {
@@ -258,7 +259,7 @@ impl ParticipantRow {
         }
     }
 
-    /// Whether the end of the run, or of its planned stay, came before it had joined: neither failed nor served.
+    /// Whether the run, or its planned stay, ended before it had joined: neither failed nor served.
     #[must_use]
     pub fn was_censored(&self) -> bool {
         matches!(&self.outcome, Some(Outcome::Failed(failure)) if failure.reason == FailureReason::NotStarted)
@@ -274,7 +275,7 @@ pub struct TrackRow {
     pub track: TrackId,
     /// Audio or video.
     pub kind: MediaKind,
-    /// What it is coded with.
+    /// Its codec.
     pub codec: Codec,
     /// Its last sender, by its name in the conference.
     pub from: Option<String>,
@@ -303,7 +304,7 @@ pub struct DecodedRow {
     pub participant: ParticipantId,
     /// The track within the participant.
     pub track: TrackId,
-    /// What it is coded with.
+    /// Its codec.
     pub codec: Codec,
     /// Width of the last picture, pixels; 0 before there was one.
     pub width: u32,
@@ -329,9 +330,9 @@ pub struct DecodedRow {
     pub freeze_count: u64,
     /// Time frozen, microseconds.
     pub freeze_us: u64,
-    /// From the last packet of a frame until its picture, microseconds.
+    /// From the last packet of a frame to its picture, microseconds.
     pub decode_delay_us: Distribution,
-    /// From capture until the picture, microseconds, with its basis.
+    /// From capture to the picture, microseconds, with its basis.
     pub glass_delay: OneWayDelay,
     /// SSIM with the source's picture, mean over the pictures compared; `None` without any.
     pub ssim_mean: Option<f64>,
@@ -381,7 +382,7 @@ pub struct EventRow {
     pub participant: Option<ParticipantId>,
     /// A stable key: `failed`, `refused_ice_candidate`, `protocol_anomaly_rtcp`, `abort`, `generator_limited`, …
     pub kind: String,
-    /// Number of events of this kind that the row stands for; more than 1 where there were too many to write each.
+    /// Number of events of this kind that the row represents; more than 1 where there were too many to write each.
     pub count: u32,
     /// What happened, in a sentence.
     pub detail: String,

@@ -1,12 +1,12 @@
-//! Measurements of a track that a participant sends. Names follow W3C webrtc-stats (`RTCOutboundRtpStreamStats`,
-//! `RTCRemoteInboundRtpStreamStats`) where it has one.
+//! Measurements of a track that a participant sends, with the names of W3C webrtc-stats
+//! (`RTCOutboundRtpStreamStats`, `RTCRemoteInboundRtpStreamStats`) where they exist.
 
 use crate::{Codec, MediaKind, TrackId};
 use serde::{Deserialize, Serialize};
 use std::ops::AddAssign;
 use std::time::{Duration, Instant};
 
-/// Sums over a stretch of time; all add up over time and over tracks.
+/// Sums over an interval; all add up over time and over tracks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SentCounters {
     /// RTP packets sent, repeats left out (W3C `packetsSent` less `retransmittedPacketsSent`).
@@ -49,11 +49,11 @@ impl AddAssign for SentCounters {
 /// A sent track over one interval.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SentInterval {
-    /// Which of the participant's sent tracks; numbered apart from those that it receives.
+    /// Which of the participant's sent tracks; numbered separately from received ones.
     pub track: TrackId,
     /// Audio or video.
     pub kind: MediaKind,
-    /// What it is coded with.
+    /// Its codec.
     pub codec: Codec,
     /// When the interval ended.
     pub ended_at: Instant,
@@ -63,13 +63,13 @@ pub struct SentInterval {
     pub counters: SentCounters,
     /// Round-trip time by the receiver's last report (RFC 3550 section 6.4.1), seconds.
     pub round_trip_s: Option<f64>,
-    /// Share of packets that the receiver's last report says were lost.
+    /// Share of packets lost, by the receiver's last report.
     pub remote_loss_ratio: Option<f64>,
     /// Bits per second that the sender may send, by REMB, loss and delay.
     pub allowed_bps: f64,
     /// Bits per second that it would send without these bounds.
     pub wanted_bps: f64,
-    /// The longest pause of a picture: from one frame's last packet to the next one's last, where the next left in the
-    /// interval, microseconds. A freeze that the sender caused is not the server's.
+    /// The longest pause of a picture: from one frame's last packet to the next one's last, where the next was
+    /// sent in the interval, microseconds. A freeze that the sender caused is not counted against the server.
     pub pause_us_max: u32,
 }

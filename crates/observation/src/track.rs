@@ -1,4 +1,5 @@
-//! Measurements of a received track. Names follow W3C webrtc-stats (`RTCInboundRtpStreamStats`) where it has one.
+//! Measurements of a received track, with the names of W3C webrtc-stats (`RTCInboundRtpStreamStats`) where they
+//! exist.
 
 use crate::CaptureBasis;
 use serde::{Deserialize, Serialize};
@@ -9,9 +10,9 @@ use std::time::Instant;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum MediaKind {
-    /// Sound.
+    /// Audio.
     Audio,
-    /// Pictures.
+    /// Video.
     Video,
 }
 
@@ -46,7 +47,7 @@ pub enum Codec {
     Pcmu,
     /// G.711 A-law, RFC 3551.
     Pcma,
-    /// Anything else: packets are counted, frames are taken from timestamps and markers.
+    /// Any other codec: packets are counted, frames follow from timestamps and markers.
     Other,
 }
 
@@ -81,26 +82,27 @@ impl Codec {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct TrackId(pub u16);
 
-/// Sums over a stretch of time; all add up over time and over tracks.
+/// Sums over an interval; all add up over time and over tracks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TrackCounters {
     /// RTP packets received, without duplicates and retransmissions (W3C `packetsReceived`).
     pub packets_received: u64,
-    /// RTP payload bytes of every packet, without padding and headers: repeats count, on an RTX stream or not, and
-    /// duplicates too (W3C `bytesReceived`).
+    /// RTP payload bytes of every packet, without padding and headers: repeats, on an RTX stream or not, and
+    /// duplicates are included (W3C `bytesReceived`).
     pub payload_bytes: u64,
     /// RTP headers, extensions and padding of the same packets (W3C `headerBytesReceived`).
     pub header_bytes: u64,
     /// Bytes on the wire of every datagram of this track: with RTP header, SRTP tag, UDP and IP header.
     pub wire_bytes: u64,
-    /// Packets expected from the sequence numbers less those received in the end; negative within one interval
-    /// when packets counted lost earlier arrived late (RFC 3550 A.3).
+    /// Packets expected from the sequence numbers less those received; negative within one interval when packets
+    /// counted lost earlier arrived late (RFC 3550 A.3).
     pub packets_lost: i64,
-    /// Packets that arrived after they had been counted lost, but not as an answer to a NACK.
+    /// Packets that arrived after they had been counted lost, but not because of a NACK.
     pub packets_late: u64,
     /// Packets that had arrived before.
     pub packets_duplicate: u64,
-    /// Packets with a lower sequence number than one before them, that were not lost, RFC 4737 type-P-reordered.
+    /// Packets with a lower sequence number than one before them, that were not counted lost, RFC 4737
+    /// type-P-reordered.
     pub packets_reordered: u64,
     /// Packets recovered by retransmission, on an RTX stream or the original one.
     pub packets_recovered: u64,
@@ -122,14 +124,15 @@ pub struct TrackCounters {
     pub frames_dropped: u64,
     /// Freezes begun (W3C `freezeCount`).
     pub freeze_count: u64,
-    /// Time spent frozen in this stretch, of freezes that still last too, so that a picture that never comes back shows
-    /// in every stretch (over a life the same as W3C `totalFreezesDuration`).
+    /// Time frozen in this interval, freezes in progress included, so that a picture that never returns counts in
+    /// every interval (over a life the same as W3C `totalFreezesDuration`).
     pub freeze_us: u64,
-    /// Time that this stretch lasted while the track was meant to play.
+    /// Time of this interval in which the track was meant to play.
     pub active_us: u64,
     /// Datagrams of this track that could not be decrypted or parsed.
     pub packets_discarded: u64,
-    /// Time of this stretch in which the track was due and received nothing, beyond its time to begin: part of `active_us`.
+    /// Time of this interval in which the track was expected and received nothing, after its time to start: part
+    /// of `active_us`.
     pub missing_us: u64,
 }
 
@@ -140,29 +143,29 @@ impl TrackCounters {
         self.packets_received + self.packets_recovered + self.packets_lost.max(0) as u64
     }
 
-    /// What a browser calls lost: W3C `packetsLost`, by RFC 3550 6.4.1 expected less received on the track's own SSRC. A
-    /// repeat that comes there takes its loss back, and so does a duplicate; one on an RTX stream does not.
+    /// The loss that a browser counts: W3C `packetsLost`, by RFC 3550 6.4.1 expected less received on the track's
+    /// own SSRC. A repeat on that SSRC cancels its loss, and so does a duplicate; one on an RTX stream does not.
     #[must_use]
     pub fn packets_lost_on_ssrc(&self) -> i64 {
         let signed = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
         self.packets_lost + signed(self.rtx_packets_received) - signed(self.packets_duplicate)
     }
 
-    /// Packets lost for good ÷ packets expected; `None` when nothing was expected.
+    /// Packets lost ÷ packets expected, after recovery; `None` when nothing was expected.
     #[must_use]
     pub fn packet_loss_ratio(&self) -> Option<f64> {
         let expected = self.packets_expected();
         (expected > 0).then(|| self.packets_lost.max(0) as f64 / expected as f64)
     }
 
-    /// Time in which a due track received nothing ÷ active time; `None` when never active.
+    /// Time in which an expected track received nothing ÷ active time; `None` when never active.
     #[must_use]
     pub fn missing_ratio(&self) -> Option<f64> {
         (self.active_us > 0).then(|| (self.missing_us as f64 / self.active_us as f64).min(1.0))
     }
 
-    /// The loss of every report: packets lost for good, with time in which a due track received nothing counted as lost
-    /// entirely. `None` when nothing was expected.
+    /// The loss in all reports: packets lost after recovery, with time in which an expected track received nothing
+    /// as total loss. `None` when nothing was expected.
     #[must_use]
     pub fn loss_ratio(&self) -> Option<f64> {
         match (self.packet_loss_ratio(), self.missing_ratio().filter(|missing| *missing > 0.0)) {
@@ -171,7 +174,7 @@ impl TrackCounters {
         }
     }
 
-    /// Whether the track was due and no packet of it ever arrived.
+    /// Whether the track was expected and no packet of it ever arrived.
     #[must_use]
     pub fn never_received(&self) -> bool {
         self.missing_us > 0 && self.packets_received + self.packets_recovered == 0
@@ -189,7 +192,7 @@ impl TrackCounters {
         if self.active_us == 0 { 0.0 } else { self.payload_bytes as f64 * 8e6 / self.active_us as f64 }
     }
 
-    /// Adds another track of the same participant: they ran at the same time, so their times do not add up.
+    /// Adds another track of the same participant: both ran at the same time, so their times do not add up.
     pub fn add_concurrent(&mut self, other: &Self) {
         let active_us = self.active_us.max(other.active_us);
         *self += *other;
@@ -241,22 +244,24 @@ pub struct TrackInterval {
     pub relative_delay_us: Vec<u32>,
     /// Absolute one-way delay of each frame that carried a capture time, microseconds (negative: clocks disagree).
     pub absolute_delay_us: Vec<i32>,
-    /// Where the capture times of [`Self::absolute_delay_us`] come from, all of them alike; `None` when there are none.
+    /// The basis of the capture times of [`Self::absolute_delay_us`], the same for all; `None` when there are
+    /// none.
     pub capture_basis: Option<CaptureBasis>,
     /// OvenRtcTester's "delay": |time since the first packet − RTP time since the first packet|, last value,
     /// microseconds. For comparison with its reports only: it is drift, not delay.
     pub oven_rtc_tester_delay_us: Option<u32>,
     /// The frame rate by the RTP timestamps of the source, frames per second; `None` for audio or unknown.
     pub source_fps: Option<f32>,
-    /// Time of this stretch in which frames were due, microseconds: for video from the first decodable frame after it
-    /// began, or began again; the wait for that frame is part of joining, which has its own measure. For audio all of it.
+    /// Time of this interval in which frames were expected, microseconds: for video from the first decodable frame
+    /// after it began, or began again; the wait for that frame is part of joining, which is measured separately.
+    /// For audio all of it.
     pub frames_due_us: u64,
-    /// Since when the first decodable frame is awaited; `None` once it arrived, and for audio. The reader decides how long
-    /// that may take.
+    /// Since when the first decodable frame is awaited; `None` once it arrived, and for audio. The reader decides
+    /// how long that may take.
     pub first_frame_awaited_since: Option<Instant>,
-    /// Since when the track is due without a packet in the interval. A track is due when it was negotiated (RFC 8829: a media
-    /// section in which the peer sends) and, in a conference, when its sender is not muted and its layer is not switched
-    /// off. The reader decides how long it may take to begin.
+    /// Since when the track is expected without a packet in the interval. A track is expected when it was
+    /// negotiated (RFC 8829: a media section in which the peer sends) and, in a conference, when its sender is not
+    /// muted and its layer is not switched off. The reader decides how long it may take to begin.
     pub missing_since: Option<Instant>,
 }
 

@@ -1,20 +1,20 @@
-//! Untrusted text: names of processes, threads, rooms and participants, lines of logs, answers of servers. It
-//! may hold terminal commands (ECMA-48), marks that change the direction of the text around them (Unicode UAX 9), and
-//! line ends that make one line look like several. Wherever such text is shown, it is escaped here.
+//! Untrusted text: names of processes, threads, rooms and participants, log lines, responses of servers. It may
+//! contain terminal commands (ECMA-48), characters that change the direction of the text around them (Unicode UAX
+//! 9), and line ends that make one line look like several. Wherever such text is shown, it is escaped here.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// The most characters of a name, a label, one cell.
+/// Most characters of a name, a label, a cell.
 pub const NAME_CHARS_MAX: usize = 120;
-/// The most characters of a sentence: an answer of a server, a line of a log.
+/// Most characters of a sentence: a response of a server, a log line.
 pub const LINE_CHARS_MAX: usize = 2_000;
 
 /// Stands for characters that were cut off.
 const CUT: char = '…';
 
-/// Whether `c` does something to what shows it rather than to be seen: control characters (C0, DEL, C1), marks of
-/// direction, separators of lines, and characters without a picture that can hide text.
+/// Whether `c` affects how other text is shown: control characters (C0, DEL, C1), direction marks, line
+/// separators, and invisible characters that can hide text.
 #[must_use]
 pub fn is_harmful(c: char) -> bool {
     c.is_control()
@@ -66,7 +66,7 @@ pub fn line(text: &str) -> Cow<'_, str> {
     escaped(text, LINE_CHARS_MAX)
 }
 
-/// Output of several lines on its way to a terminal: of harmful characters only line ends and tabs stay.
+/// Output of several lines for a terminal: of the harmful characters only line ends and tabs remain.
 #[must_use]
 pub fn lines(text: &str) -> Cow<'_, str> {
     let passes = |c: char| matches!(c, '\n' | '\t') || !is_harmful(c);
@@ -80,8 +80,8 @@ pub fn lines(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// JSON text that is safe to show: harmful characters as `\u…` (RFC 8259 section 7), which parses to the same value. Outside
-/// of strings JSON has only line ends, blanks and ASCII.
+/// JSON text that is safe to show: harmful characters as `\u…` (RFC 8259 section 7), which parses to the same
+/// value. Outside of strings JSON has only line ends, blanks and ASCII.
 #[must_use]
 pub fn json(text: &str) -> Cow<'_, str> {
     let passes = |c: char| c == '\n' || !is_harmful(c);

@@ -1,4 +1,4 @@
-//! What the browsers of a run measured: tables that are there only where there were browsers.
+//! Measurements of a run's browsers: tables that exist only in runs with browsers.
 
 use rusqlite::{Connection, Transaction};
 use throng_observation::canary::{CanaryBrowserRow, CanaryData, CanarySecondRow};
@@ -38,7 +38,7 @@ impl Stored for CanarySecondRow {
     ]);
 }
 
-/// Writes the rows that wait, and makes the tables when the first ones come.
+/// Writes the pending rows; creates the tables with the first of them.
 pub(crate) fn put_all(db: &Transaction<'_>, waiting: &WaitingCanary) -> rusqlite::Result<()> {
     if waiting.len() == 0 {
         return Ok(());
@@ -48,7 +48,7 @@ pub(crate) fn put_all(db: &Transaction<'_>, waiting: &WaitingCanary) -> rusqlite
     put(db, &waiting.seconds)
 }
 
-/// Everything about browsers; nothing where there were none.
+/// Reads everything about browsers; empty in a run without browsers.
 pub(crate) fn read_all(db: &Connection) -> rusqlite::Result<CanaryData> {
     Ok(CanaryData { browsers: list(db)?, seconds: list(db)? })
 }

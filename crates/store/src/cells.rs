@@ -1,4 +1,4 @@
-//! What one column holds: each type of a row's field says how SQLite keeps it, and reads it back.
+//! How SQLite stores each type of a row's field in one column, and how it is read back.
 
 use std::collections::BTreeMap;
 
@@ -11,19 +11,19 @@ use throng_observation::host::{HostEventKind, HostId, ProfileMethod, SeriesId, U
 use throng_observation::run::{CohortId, ParticipantId};
 use throng_observation::{Codec, Distribution, HoldOutcome, Layer, MediaKind, Purpose, RunTime, TrackId};
 
-/// A type that one column holds.
+/// A type that fits in one column.
 pub(crate) trait Cell: Sized {
     /// Its type in SQL.
     const SQL_TYPE: &'static str;
     /// Whether the column may hold NULL.
     const NULLABLE: bool = false;
-    /// The value as SQLite keeps it.
+    /// The value as SQLite stores it.
     fn to_sql(&self) -> ToSqlOutput<'_>;
-    /// The value that SQLite kept.
+    /// Reads the stored value.
     fn from_sql(value: ValueRef<'_>) -> FromSqlResult<Self>;
 }
 
-/// Implements [`Cell`] for a type by another one: how it becomes that, and how it comes from it.
+/// Implements [`Cell`] for a type by conversion to and from another one.
 macro_rules! cells {
     ($($type:ty as $by:ty, $sql:literal: $to:expr, $from:expr;)*) => {$(
         impl Cell for $type {
@@ -40,7 +40,7 @@ macro_rules! cells {
     )*};
 }
 
-/// The same for whole numbers, and for types that only wrap one.
+/// The same for integers, and for types that wrap one.
 macro_rules! numbers {
     ($($type:ty),*; $($wrapper:ident($inner:ty)),*) => {
         cells! { $($type as i64, "INTEGER": |n| i64::from(*n), |n| number(n);)* }
@@ -55,8 +55,8 @@ fn number<T: TryFrom<i64>>(number: i64) -> FromSqlResult<T> {
 numbers! { u8, u16, u32, i64; RunTime(i64), ParticipantId(u32), CohortId(u16), TrackId(u16), BrowserId(u16), HostId(u8), SeriesId(u32) }
 
 cells! {
-    // SQLite's integers are signed. A counter that large does not occur; it stops at the largest rather than turn negative,
-    // and a negative one in a damaged file reads as 0.
+    // SQLite's integers are signed. A larger counter (none occurs) is stored as the maximum, not as a negative
+    // number; a negative counter in a damaged file reads as 0.
     u64 as i64, "INTEGER": |n| i64::try_from(*n).unwrap_or(i64::MAX), |n| Ok(u64::try_from(n).unwrap_or(0));
     bool as bool, "INTEGER": |is| *is, Ok;
     f64 as f64, "REAL": |n| *n, Ok;
@@ -66,7 +66,7 @@ cells! {
     Purpose as String, "TEXT": key, |key| Ok(word(&key).unwrap_or_default());
     HoldOutcome as String, "TEXT": key, |key| Ok(word(&key).unwrap_or_default());
     Unit as String, "TEXT": key, |key| Ok(word(&key).unwrap_or_default());
-    // A kind that this throng does not know is still something that the watcher reported.
+    // A kind that this version does not know is still an event that the watcher reported.
     HostEventKind as String, "TEXT": key, |key| Ok(word(&key).unwrap_or(HostEventKind::Watcher));
     ProfileMethod as String, "TEXT": key, |key| Ok(word(&key).unwrap_or(ProfileMethod::ThreadState));
     BTreeMap<String, String> as String, "TEXT": json, from_json;
@@ -110,7 +110,7 @@ impl<T: Cell> Cell for Option<T> {
     }
 }
 
-/// The key of an enum's variant, as serde spells it.
+/// The key of an enum's variant, as serde writes it.
 fn key(variant: &impl Serialize) -> String {
     match serde_json::to_value(variant) {
         Ok(serde_json::Value::String(key)) => key,
@@ -118,12 +118,12 @@ fn key(variant: &impl Serialize) -> String {
     }
 }
 
-/// The variant of a key; `None` for one that this throng does not know.
+/// The variant of a key; `None` for one that this version does not know.
 fn word<T: DeserializeOwned>(key: &str) -> Option<T> {
     serde_json::from_value(current(key).into()).ok()
 }
 
-/// The key of today for one that earlier folders hold.
+/// The present key for one of an earlier version.
 pub(crate) fn current(key: &str) -> &str {
     match key {
         "again" => "retest",

@@ -1,4 +1,4 @@
-//! What decoders made of tapped tracks: a table that the decoding process makes when its first rows come.
+//! Results of decoding tapped tracks: a table that the decoding process creates with its first rows.
 
 use std::path::Path;
 
@@ -22,14 +22,15 @@ impl Stored for DecodedRow {
     const OLDER: Option<&'static [(&'static str, &'static str)]> = Some(&[("frames_fed", "frames_given")]);
 }
 
-/// Adds rows to the `run.db` at `path`, replacing those of the same second and track. Apart from the run's own writer
-/// this is the only one; each waits for the other's transaction.
+/// Adds rows to the `run.db` at `path`, replacing those of the same second and track. The only writer apart from
+/// the run's own; each waits for the other's transaction.
 pub(crate) fn add(path: &Path, decoded: &[DecodedRow]) -> Result<(), StoreError> {
     let named = |error| StoreError::from_sql(path, error);
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut db = Connection::open_with_flags(path, flags).map_err(named)?;
     schema::check_identity(&db, path)?;
-    // At once for writing: a transaction that began as a reader could not go on after the run's own commit.
+    // A write transaction from the start: one that began with a read cannot write after a commit of the run's
+    // writer.
     let transaction = db.transaction_with_behavior(TransactionBehavior::Immediate).map_err(named)?;
     transaction.execute_batch(&table::create::<DecodedRow>()).map_err(named)?;
     table::put(&transaction, decoded).map_err(named)?;

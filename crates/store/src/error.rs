@@ -1,4 +1,4 @@
-//! What can go wrong with a run folder, in words that say what to do.
+//! Errors of a run folder, with what to do about them.
 
 use std::path::PathBuf;
 
@@ -35,7 +35,7 @@ pub enum StoreError {
         path: PathBuf,
         /// Its format.
         found: i64,
-        /// The newest that this throng knows.
+        /// The newest format that this version knows.
         known: u32,
     },
     /// The database is damaged: what it holds cannot be trusted.
@@ -57,7 +57,7 @@ pub enum StoreError {
     Io {
         /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         error: std::io::Error,
     },
     /// Any other answer of SQLite.
@@ -65,13 +65,13 @@ pub enum StoreError {
     Sql {
         /// The file.
         path: PathBuf,
-        /// What SQLite said.
+        /// The error of SQLite.
         error: rusqlite::Error,
     },
 }
 
 impl StoreError {
-    /// Names what SQLite said about the database at `path`.
+    /// The error for an answer of SQLite about the database at `path`.
     pub(crate) fn from_sql(path: &std::path::Path, error: rusqlite::Error) -> Self {
         use rusqlite::ErrorCode as Code;
         let path = path.to_owned();

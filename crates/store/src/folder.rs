@@ -1,4 +1,4 @@
-//! The folder itself: making one, reading one, and putting the report's files into it.
+//! The folder: creating, reading, and writing the report's files into it.
 
 use std::fs;
 use std::io::{BufWriter, Write};
@@ -10,7 +10,7 @@ use throng_observation::run::{DecodedRow, Row, RunData, RunInfo};
 use crate::table::list;
 use crate::{RunWriter, StoreError, Table, decoded, reader, selected};
 
-/// The format of `run.db` that this throng writes, and the newest that it reads.
+/// The format of `run.db` that this version writes, and the newest that it reads.
 pub const FORMAT: u32 = 1;
 
 /// The database's name inside a run folder.
@@ -25,7 +25,7 @@ fn database(path: &Path) -> Result<PathBuf, StoreError> {
     if database.is_file() { Ok(database) } else { Err(StoreError::NoRun(path.to_owned())) }
 }
 
-/// Makes the empty file, so that two writers told to use one name do not share it.
+/// Creates the empty file atomically, so that of two writers with the same name only one succeeds.
 fn claim(database: &Path, taken: impl FnOnce() -> StoreError) -> Result<(), StoreError> {
     match fs::File::options().write(true).create_new(true).open(database) {
         Ok(_) => Ok(()),
@@ -34,7 +34,7 @@ fn claim(database: &Path, taken: impl FnOnce() -> StoreError) -> Result<(), Stor
     }
 }
 
-/// A lone file such as `host.db`: what a watcher saw without a crowd, in the tables of a `run.db`.
+/// A single file such as `host.db`: what a watcher measured without a crowd, in the tables of a `run.db`.
 #[derive(Clone, Copy, Debug)]
 pub struct HostFile;
 
@@ -57,7 +57,7 @@ impl HostFile {
         RunWriter::open(path.to_owned(), &info)
     }
 
-    /// Reads what was watched: finished, cut off, or still going on.
+    /// Reads what was watched: of a finished, an interrupted or a current run.
     ///
     /// # Errors
     /// As [`RunFolder::read`].
@@ -70,7 +70,7 @@ impl HostFile {
     }
 }
 
-/// A run folder: `run.db`, and beside it the files that a report is made of.
+/// A run folder: `run.db` and the files of the report.
 #[derive(Clone, Debug)]
 pub struct RunFolder {
     path: PathBuf,
@@ -79,7 +79,7 @@ pub struct RunFolder {
 impl RunFolder {
     /// Makes the folder (and those above it) with an empty `run.db`, and opens it for writing.
     ///
-    /// `info.format` is stored as [`FORMAT`] whatever it says.
+    /// `info.format` is ignored; the stored value is always [`FORMAT`].
     ///
     /// # Errors
     /// [`StoreError::Exists`] when it holds a run already; [`StoreError::Io`], [`StoreError::DiskFull`] or
@@ -92,7 +92,7 @@ impl RunFolder {
         RunWriter::open(database, info)
     }
 
-    /// Reads a whole run: finished, cut off, or still going on.
+    /// Reads a whole run: finished, interrupted or current.
     ///
     /// # Errors
     /// See the variants of [`StoreError`]: no such folder, no run in it, not a run, a newer format, damaged.
@@ -100,8 +100,8 @@ impl RunFolder {
         reader::read(&database(path.as_ref())?)
     }
 
-    /// Reads a run for a report, in the memory of what that shows: what `selector` does not want one by one is added up as it is
-    /// read. The addresses of participants are left out.
+    /// Reads a run for a report in the memory that the report needs: rows that `selector` does not keep one by one
+    /// are added up as they are read. The addresses of participants are left out.
     ///
     /// # Errors
     /// As [`RunFolder::read`].
@@ -112,7 +112,7 @@ impl RunFolder {
         selected::read(&database(path.as_ref())?, selector)
     }
 
-    /// Reads what is known of a run as a whole, and the steps of its search, and none of its other rows.
+    /// Reads the run's information and the steps of its search, and no other rows.
     ///
     /// # Errors
     /// As [`RunFolder::read`].
@@ -120,7 +120,7 @@ impl RunFolder {
         reader::outline(&database(path.as_ref())?)
     }
 
-    /// What decoders made of the tapped tracks of a run.
+    /// The results of decoding the run's tapped tracks.
     ///
     /// # Errors
     /// As [`RunFolder::read`].
@@ -128,7 +128,7 @@ impl RunFolder {
         reader::at_one_moment(&database(path.as_ref())?, list)
     }
 
-    /// Shows `each` the rows of a table, one after the other, until it answers that it has enough.
+    /// Calls `each` with the rows of a table, one after the other, until it returns that it has enough.
     ///
     /// # Errors
     /// As [`RunFolder::read`].
@@ -140,7 +140,7 @@ impl RunFolder {
         selected::each(&database(path.as_ref())?, table, &mut each)
     }
 
-    /// Adds what decoders made of tapped tracks to the run at `path`, while it goes on or after it; rows of the same
+    /// Adds the results of decoding tapped tracks to the run at `path`, during or after it; rows of the same
     /// second and track are replaced.
     ///
     /// # Errors
@@ -168,8 +168,8 @@ impl RunFolder {
         &self.path
     }
 
-    /// Writes a file such as `summary.json` or `report.html` whole or not at all: under another name first, then
-    /// renamed, so that a reader never meets half a report and a full disk leaves the earlier one.
+    /// Writes a file such as `summary.json` or `report.html` completely or not at all: under another name first,
+    /// then renamed, so that a reader never gets half a report and a full disk leaves the earlier one.
     ///
     /// # Errors
     /// [`StoreError::Io`] when it could not be written.
@@ -180,7 +180,7 @@ impl RunFolder {
         })
     }
 
-    /// The same of a file that `write` writes piece by piece.
+    /// The same for a file that `write` writes piece by piece.
     ///
     /// # Errors
     /// [`StoreError::Io`] when it could not be written, and what `write` fails with.
@@ -199,7 +199,7 @@ impl RunFolder {
             fs::rename(&unfinished, &target).map_err(named)
         })();
         if written.is_err() {
-            // What could be written is of no use, and would hold the room that the next try needs.
+            // A partial file is of no use and takes the disk space that the next attempt needs.
             let _ = fs::remove_file(&unfinished);
         }
         written.map(|()| target)

@@ -1,4 +1,4 @@
-//! The tables of watched hosts: series, samples, events, profiles. A folder from before them has none, which reads as a run
+//! The tables of watched hosts: series, samples, events, profiles. A folder older than these tables reads as a run
 //! without hosts.
 
 use std::collections::HashMap;
@@ -13,7 +13,7 @@ use crate::cells::{Binder, Cells};
 use crate::table::{Column, Group, Stored, columns, create, list, put};
 use crate::waiting::WaitingHost;
 
-/// No column of these tables came later than its table.
+/// No column was added to these tables later.
 type Older = Option<&'static [(&'static str, &'static str)]>;
 
 columns! { HostInfo { host, name, facts, clock_error_us, watcher_cpu_us, watcher_rss_bytes } }
@@ -25,7 +25,7 @@ impl Stored for HostInfo {
     const OLDER: Older = Some(&[]);
 }
 
-// `upper_limit`, because LIMIT is a word of SQL.
+// `upper_limit`, because LIMIT is a keyword of SQL.
 columns! { HostSeries { id = "series", host, metric, unit, labels, limit = "upper_limit" } }
 
 impl Stored for HostSeries {
@@ -37,8 +37,8 @@ impl Stored for HostSeries {
 
 columns! { HostSample { at = "at_us", series, value as Value } }
 
-/// Samples are keyed by time first: they come in order of time, so each second goes to the end of the tree; by series
-/// first it would rewrite a page for each of several thousand series every second.
+/// The primary key begins with time: samples arrive in order of time, so that each second is appended to the tree;
+/// with the series first, each second would rewrite a page for each of several thousand series.
 impl Stored for HostSample {
     const TABLE: &'static str = "host_sample";
     const KEY: &'static str = "at_us, series";
@@ -46,8 +46,8 @@ impl Stored for HostSample {
     const OLDER: Older = Some(&[]);
 }
 
-/// A value of a sample. `NUMERIC` keeps whole values as integers of a byte or two; NULL stands for NaN: nothing is known
-/// from then on.
+/// A value of a sample. `NUMERIC` stores integers in a byte or two; NULL stands for NaN: the value is unknown from
+/// then on.
 struct Value;
 
 impl Group<f64> for Value {
@@ -56,7 +56,7 @@ impl Group<f64> for Value {
     }
 
     fn bind(value: &f64, to: &mut Binder<'_, '_>) -> rusqlite::Result<()> {
-        // SQLite makes NULL of NaN.
+        // SQLite stores NaN as NULL.
         to.put(value)
     }
 
@@ -75,7 +75,7 @@ impl Stored for HostEvent {
 
 /// A profile without its frames and stacks, which have tables of their own.
 struct ProfileRow {
-    /// Its number; SQLite gives the next one to a row that has none.
+    /// Its number; SQLite assigns the next one to a row without.
     profile: Option<i64>,
     host: HostId,
     moment: String,
@@ -147,7 +147,7 @@ pub(crate) fn create_all() -> String {
     .concat()
 }
 
-/// Writes the rows of hosts that wait.
+/// Writes the pending rows of hosts.
 pub(crate) fn put_all(db: &Transaction<'_>, waiting: &WaitingHost) -> rusqlite::Result<()> {
     put(db, waiting.hosts.values())?;
     put(db, waiting.series.values())?;
@@ -189,10 +189,11 @@ fn put_profile(db: &Transaction<'_>, profile: &Profile) -> rusqlite::Result<()> 
     put(db, &(0..).zip(&profile.stacks).map(stack).collect::<Vec<_>>())
 }
 
-/// Reads everything of hosts.
+/// Reads all rows of hosts.
 pub(crate) fn read_all(db: &Connection) -> rusqlite::Result<HostData> {
     let mut samples: Vec<HostSample> = list(db)?;
-    // In memory, because the table is in order of time; in place, because they may be many millions. No two are alike.
+    // Sorted here because the table is in order of time; unstable, thus in place, because there may be many
+    // millions. No two have the same key.
     samples.sort_unstable_by_key(|sample| (sample.series, sample.at));
     Ok(HostData {
         hosts: list(db)?,

@@ -1,4 +1,4 @@
-//! What is known of the run as a whole: keys and values; lists and maps are JSON.
+//! Information about the run as a whole: keys and values; lists and maps are JSON.
 
 use std::collections::HashMap;
 
@@ -50,7 +50,7 @@ fn json(value: &impl Serialize) -> rusqlite::Result<String> {
     serde_json::to_string(value).map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))
 }
 
-/// Reads what is known of the run as a whole; its rows are left out.
+/// Reads the information about the run as a whole, without its rows.
 pub(crate) fn read(db: &Connection) -> rusqlite::Result<RunData> {
     let mut statement = db.prepare("SELECT key, value FROM info")?;
     let pairs = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;

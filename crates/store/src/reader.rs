@@ -1,4 +1,4 @@
-//! Reading a run back, whoever closed it and however it was cut off.
+//! Reading a run back, also one that was interrupted at any point.
 
 use std::path::Path;
 
@@ -22,12 +22,12 @@ pub(crate) fn read(path: &Path) -> Result<RunData, StoreError> {
     })
 }
 
-/// Reads what is known of a run as a whole, and the steps of its search; its rows stay where they are.
+/// Reads the run's information and the steps of its search, and no other rows.
 pub(crate) fn outline(path: &Path) -> Result<RunData, StoreError> {
     at_one_moment(path, |db| Ok(RunData { holds: list(db)?, ..info::read(db)? }))
 }
 
-/// All but participants, series, tracks and what decoders made of them, of which a long run has very many.
+/// All but the tables that are very large in a long run: participants, series, tracks and decoding results.
 pub(crate) fn read_most(db: &Connection) -> rusqlite::Result<RunData> {
     Ok(RunData {
         crowd: list(db)?,
@@ -43,24 +43,24 @@ pub(crate) fn read_most(db: &Connection) -> rusqlite::Result<RunData> {
     })
 }
 
-/// Reads with `act`, whoever closed the run and however it was cut off.
+/// Reads with `act` in one transaction, also a run that was interrupted at any point.
 pub(crate) fn at_one_moment<T>(
     path: &Path,
     act: impl FnOnce(&Connection) -> rusqlite::Result<T>,
 ) -> Result<T, StoreError> {
     let named = |error| match StoreError::from_sql(path, error) {
-        // A table or column that is not there, a cell of another type: someone's hands or a bad disk.
+        // A missing table or column, or a cell of another type: the file was edited, or the disk is bad.
         StoreError::Sql { path, error } if !is_access(&error) => {
             StoreError::Corrupt { path, detail: error.to_string() }
         }
         other => other,
     };
-    // Writing is asked for because a run that was cut off is put right on opening (its write-ahead log is folded
-    // in); SQLite falls back to reading by itself where the file may not be written.
+    // Opened for writing because SQLite repairs an interrupted run when it opens it (folds its write-ahead log
+    // in); where the file is read-only SQLite falls back to reading.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut db = Connection::open_with_flags(path, flags).map_err(named)?;
     check_identity(&db, path)?;
-    // One transaction, so that a run which is still going on is read at one moment.
+    // One transaction, so that a run in progress is read at one moment.
     let moment = db.transaction().map_err(named)?;
     let read = act(&moment).map_err(named)?;
     moment.finish().map_err(named)?;

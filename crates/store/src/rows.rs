@@ -18,7 +18,7 @@ columns! { TrackCounters {
     frames_dropped, freeze_count, freeze_us, active_us, packets_discarded, missing_us, rtx_packets_received,
 } }
 
-/// What stands for the counters and names that folders of earlier versions do not have.
+/// Default values of the counters and names that folders of earlier versions lack.
 const OLDER_TRACKS: &[(&str, &str)] =
     &[("missing_us", "0"), ("rtx_packets_received", "0"), ("oven_rtc_tester_delay_us", "oven_delay_us")];
 
@@ -99,7 +99,7 @@ columns! { GeneratorRow {
 
 impl Stored for GeneratorRow {
     const TABLE: &'static str = "generator";
-    // The second column is the thread's number, whatever it was called in earlier versions.
+    // The second column is the thread's number; its name differs between versions.
     const ORDER: &'static str = "1, 2";
     const OLDER: Option<&'static [(&'static str, &'static str)]> = Some(&[("thread", "worker")]);
 }
@@ -111,7 +111,7 @@ impl Stored for EventRow {
     const ORDER: &'static str = "at_us, rowid";
 }
 
-/// How a participant ended: `outcome`, `failure_reason`, `failure_detail`; all NULL while it lives.
+/// How a participant ended: `outcome`, `failure_reason`, `failure_detail`; all NULL until it ends.
 struct OutcomeColumns;
 
 impl Group<Option<Outcome>> for OutcomeColumns {
@@ -134,7 +134,7 @@ impl Group<Option<Outcome>> for OutcomeColumns {
         let (outcome, reason, detail): (Option<String>, Option<String>, Option<String>) =
             (from.take()?, from.take()?, from.take()?);
         let failed = || {
-            // A reason that this throng does not know is still a failure.
+            // A reason that this version does not know is still a failure.
             let reason = reason.as_deref().and_then(|reason| FailureReason::from_key(current(reason)));
             Outcome::Failed(Failure::new(
                 reason.unwrap_or(FailureReason::Protocol),

@@ -1,5 +1,5 @@
-//! `run.db`, format 1: which tables an empty run has, and by what a run is known. `docs/run-folder.md` says what the
-//! columns mean.
+//! `run.db`, format 1: the tables of an empty run, and the mark by which a run is recognised. `docs/run-folder.md`
+//! describes the columns.
 
 use std::path::Path;
 
@@ -12,10 +12,10 @@ use throng_observation::{ExperienceRow, HoldRow};
 use crate::table::create;
 use crate::{FORMAT, StoreError, host, info};
 
-/// `PRAGMA application_id`: "thrn", by which `file` and the reader tell a run from any other database.
+/// `PRAGMA application_id`: "thrn"; `file` and the reader recognise a run by it.
 pub(crate) const APPLICATION_ID: i32 = 0x7468_726e;
 
-/// The statements that make an empty run.
+/// The statements that create an empty run.
 pub(crate) fn create_all() -> String {
     [
         info::CREATE.to_owned(),
@@ -34,7 +34,7 @@ pub(crate) fn create_all() -> String {
     .concat()
 }
 
-/// Refuses a database that throng did not write, and one of a newer format.
+/// Rejects a database that throng did not write, and one of a newer format.
 pub(crate) fn check_identity(db: &Connection, path: &Path) -> Result<(), StoreError> {
     let pragma = |name| {
         db.pragma_query_value(None, name, |row| row.get::<_, i64>(0))

@@ -1,4 +1,4 @@
-//! The steps of a search, and how well users were served: tables that folders of the first versions lack.
+//! The steps of a search and the experience of users: tables that folders of the first versions lack.
 
 use throng_observation::{Clause, ExperienceRow, Goal, HoldOutcome, HoldRow};
 
@@ -28,7 +28,7 @@ impl Stored for HoldRow {
         ("value", "NULL"),
         ("bad_stretches", "0"),
         ("broke_at_us", "NULL"),
-        // A load that failed there failed by the rule of that time: for as long as it was judged.
+        // The first versions judged a load over its whole hold, so one that failed was bad to the end.
         ("bad_to_the_end", "passed_acceptable = 'no'"),
         ("step", "1"),
     ]);

@@ -1,5 +1,5 @@
-//! Reading a run of any length for a report, which shows few of its rows one by one: the others are added up as they are
-//! read, and not kept.
+//! Reading a run of any length for a report, which shows few of its rows one by one: the others are added up as
+//! they are read.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::StoreError;
 use crate::reader::{self, at_one_moment};
 use crate::table::{self, Stored, columns_of};
 
-/// Columns of `series` that are samples of its tracks and frames, and what stands for them where they are not read.
+/// Columns of `series` with samples of its tracks and frames, and the value of each where they are not read.
 const SAMPLES: [(&str, &str); 8] = [
     ("relative_delay_us", "NULL"),
     ("absolute_delay_us", "NULL"),
@@ -57,7 +57,7 @@ fn keep<T>(rows: &mut Vec<T>, row: T) -> bool {
     true
 }
 
-/// Shows `take` the rows of `table` until it has enough.
+/// Calls `take` with the rows of `table` until it has enough.
 pub(crate) fn each(path: &Path, table: Table, take: &mut dyn FnMut(Row) -> bool) -> Result<(), StoreError> {
     at_one_moment(path, |db| match table {
         Table::Series => table::each(db, SeriesRow::ORDER, |_| None, |row| take(Row::Series(Box::new(row)))),
@@ -71,7 +71,7 @@ pub(crate) fn each(path: &Path, table: Table, take: &mut dyn FnMut(Row) -> bool)
 fn series_without_samples(db: &Connection) -> rusqlite::Result<Vec<SeriesRow>> {
     let instead = |column| SAMPLES.iter().find(|(sample, _)| *sample == column).map(|(_, absent)| *absent);
     let mut series: Vec<SeriesRow> = Vec::new();
-    // They were written in this order, or nearly: to let SQLite sort them would write them all once more.
+    // The rows were written approximately in this order; a sort in SQLite would write them all again.
     table::each(db, "rowid", instead, |row| keep(&mut series, row))?;
     let key = |row: &SeriesRow| (row.second, row.cohort, std::cmp::Reverse(row.kind));
     if !series.is_sorted_by_key(key) {
@@ -100,7 +100,7 @@ fn add_samples(db: &Connection, stretches: &[i64], series: &mut [SeriesRow]) -> 
     })
 }
 
-/// Hands the tracks to `selector`, those of a participant together.
+/// Passes the tracks to `selector`, those of one participant together.
 fn select_tracks(db: &Connection, selector: &mut dyn RowSelector, run: &mut RunData) -> rusqlite::Result<()> {
     let mut of_one: Vec<TrackRow> = Vec::new();
     table::each(
@@ -121,7 +121,7 @@ fn select_tracks(db: &Connection, selector: &mut dyn RowSelector, run: &mut RunD
     Ok(())
 }
 
-/// What decoders made of tapped tracks: the delays of a track are added up into its first row.
+/// The results of decoding tapped tracks: the delays of a track are added up into its first row.
 fn decoded_tracks(db: &Connection) -> rusqlite::Result<Vec<DecodedRow>> {
     let mut all: Vec<DecodedRow> = Vec::new();
     let mut first = HashMap::new();

@@ -1,4 +1,5 @@
-//! Tables made from the rows that stand in them: each row names its columns once, and is created, written and read by that.
+//! Tables defined by their rows: each row type names its columns once; creating, writing and reading follow from
+//! that.
 
 use std::collections::HashSet;
 
@@ -6,7 +7,7 @@ use rusqlite::{Connection, Row, Transaction};
 
 use crate::cells::{Binder, Cell, Cells};
 
-/// A column: its name, and how it is declared.
+/// A column: its name and its declaration.
 pub(crate) struct Column {
     pub(crate) name: &'static str,
     declaration: String,
@@ -23,21 +24,21 @@ impl Column {
     }
 }
 
-/// What stands in columns side by side: a row, or a part of one. [`columns!`] implements it.
+/// Adjacent columns: a row, or a part of one. [`columns!`] implements it.
 pub(crate) trait Columns: Sized {
     fn columns(out: &mut Vec<Column>);
     fn bind(&self, to: &mut Binder<'_, '_>) -> rusqlite::Result<()>;
     fn read(from: &mut Cells<'_, '_>) -> rusqlite::Result<Self>;
 }
 
-/// How a field that is no single cell stands in its columns.
+/// The columns of a field that needs more than one cell.
 pub(crate) trait Group<T> {
     fn columns(out: &mut Vec<Column>);
     fn bind(field: &T, to: &mut Binder<'_, '_>) -> rusqlite::Result<()>;
     fn read(from: &mut Cells<'_, '_>) -> rusqlite::Result<T>;
 }
 
-/// A field that has columns of its own.
+/// A field whose type has columns of its own.
 pub(crate) struct Nested;
 
 impl<T: Columns> Group<T> for Nested {
@@ -55,16 +56,16 @@ impl<T: Columns> Group<T> for Nested {
 /// A row of a table.
 pub(crate) trait Stored: Columns {
     const TABLE: &'static str;
-    /// The columns of its primary key, by commas; empty where rows are only ever appended.
+    /// The columns of its primary key, separated by commas; empty where rows are only appended.
     const KEY: &'static str = "";
     /// The order in which rows are read.
     const ORDER: &'static str;
-    /// Folders of earlier versions may lack the table, or have one without these columns: what stands for each.
+    /// Folders of earlier versions may lack the table, or these columns of it: the value that is read instead.
     const OLDER: Option<&'static [(&'static str, &'static str)]> = None;
 }
 
-/// Implements [`Columns`]: the fields of a row in the order of their columns. A column is called as its field, or by the
-/// name behind `=`; `as` names the [`Group`] of a field that is no single cell.
+/// Implements [`Columns`]: the fields of a row in the order of their columns. A column has the name of its field
+/// or, after `=`, the name given there; `as` names the [`Group`] of a field that needs more than one cell.
 macro_rules! columns {
     ($row:ty { $($field:ident $(= $name:literal)? $(as $group:ty)?),* $(,)? }) => {
         impl $crate::table::Columns for $row {
@@ -93,12 +94,12 @@ macro_rules! columns {
 }
 pub(crate) use columns;
 
-/// The column of a field, whose type is told by how it is reached.
+/// The column of a field; its type follows from the accessor.
 pub(crate) fn column<R, T: Cell>(out: &mut Vec<Column>, name: &'static str, _field: fn(&R) -> &T) {
     out.push(Column::new::<T>(name));
 }
 
-/// The columns of a field that is no single cell.
+/// The columns of a field that needs more than one cell.
 pub(crate) fn group<R, T, G: Group<T>>(out: &mut Vec<Column>, _field: fn(&R) -> &T) {
     G::columns(out);
 }
@@ -135,8 +136,8 @@ pub(crate) fn columns_of<T: Columns>() -> Vec<Column> {
     columns
 }
 
-/// The statement that makes the table. A table with a key of several columns is ordered by it; a key of one number is the
-/// row's own number.
+/// The statement that creates the table. A table with a key of several columns is ordered by it; a key of one
+/// integer is the rowid.
 pub(crate) fn create<T: Stored>() -> String {
     let mut parts: Vec<String> = columns_of::<T>().into_iter().map(|column| column.declaration).collect();
     if !T::KEY.is_empty() {
@@ -146,7 +147,7 @@ pub(crate) fn create<T: Stored>() -> String {
     format!("CREATE TABLE IF NOT EXISTS {} ({}){without};", T::TABLE, parts.join(", "))
 }
 
-/// Writes `rows`; one with the key of an earlier one replaces it.
+/// Writes `rows`; a row replaces an earlier one with the same key.
 pub(crate) fn put<'a, T: Stored + 'a>(
     db: &Transaction<'_>,
     rows: impl IntoIterator<Item = &'a T>,
@@ -162,7 +163,7 @@ pub(crate) fn put<'a, T: Stored + 'a>(
     Ok(())
 }
 
-/// All rows of the table in their order; none where an earlier version made the folder without it.
+/// All rows of the table in their order; none where the folder is of a version without this table.
 pub(crate) fn list<T: Stored>(db: &Connection) -> rusqlite::Result<Vec<T>> {
     let mut rows = Vec::new();
     each(
@@ -177,7 +178,7 @@ pub(crate) fn list<T: Stored>(db: &Connection) -> rusqlite::Result<Vec<T>> {
     Ok(rows)
 }
 
-/// Shows `take` the rows one by one in `order`, until it has enough. `instead` names what is read in place of a column.
+/// Calls `take` with the rows one by one in `order`, until it has enough. `instead` is read in place of a column.
 pub(crate) fn each<T: Stored>(
     db: &Connection,
     order: &str,

@@ -1,4 +1,4 @@
-//! Rows that wait for the next commit. Bounded: a disk that stays full must not fill the memory instead.
+//! Rows that wait for the next commit. Bounded, so that a disk that stays full does not fill the memory as well.
 
 use std::collections::BTreeMap;
 
@@ -12,12 +12,12 @@ use throng_observation::run::{
 };
 use throng_observation::{ExperienceRow, HoldRow, TrackId};
 
-/// Most rows of each kind that is only ever appended. A commit a second meets some tens of them; this many is
-/// several minutes of a full disk.
+/// Most rows of each kind that is only appended. A second has some tens of them; this many is several minutes of a
+/// full disk.
 const APPENDED_MAX: usize = 4096;
 
-/// Most participants and tracks. Later rows of the same participant replace earlier ones, so only a crowd larger
-/// than this loses any.
+/// Most participants and tracks. Later rows of the same participant replace earlier ones, so rows are lost only in
+/// a crowd larger than this.
 const REPLACED_MAX: usize = 200_000;
 
 /// Most samples of watched hosts: some 6 MB, half a minute of a full disk with 2,000 threads.
@@ -43,14 +43,14 @@ pub(crate) struct Waiting {
     pub(crate) host: WaitingHost,
 }
 
-/// What waits of browsers.
+/// Pending rows of browsers.
 #[derive(Default)]
 pub(crate) struct WaitingCanary {
     pub(crate) browsers: BTreeMap<BrowserId, CanaryBrowserRow>,
     pub(crate) seconds: Vec<CanarySecondRow>,
 }
 
-/// What waits of watched hosts.
+/// Pending rows of watched hosts.
 #[derive(Default)]
 pub(crate) struct WaitingHost {
     pub(crate) hosts: BTreeMap<HostId, HostInfo>,
@@ -61,7 +61,7 @@ pub(crate) struct WaitingHost {
 }
 
 impl Waiting {
-    /// Keeps `row` for the next commit; `false` when there is no room and it was dropped.
+    /// Keeps `row` for the next commit; `false` when the limit was reached and the row was dropped.
     #[must_use]
     pub(crate) fn keep(&mut self, row: Row) -> bool {
         match row {

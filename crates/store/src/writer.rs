@@ -1,4 +1,4 @@
-//! Writing a run as it goes.
+//! Writing a run while it is in progress.
 
 use std::path::{Path, PathBuf};
 
@@ -10,14 +10,14 @@ use crate::table::put;
 use crate::waiting::Waiting;
 use crate::{FORMAT, StoreError, canary, host, info, schema};
 
-/// Pages that SQLite keeps in memory. By default it is two megabytes, as much as thirty viewers.
+/// SQLite's page cache. The default is two megabytes, as much memory as thirty viewers.
 const CACHE_KIB: i32 = 512;
 
 /// The one writer of a run's `run.db`.
 ///
-/// Rows wait in memory until [`Self::commit`], which writes them in one transaction. When that fails (disk full) they
-/// keep waiting for the next commit, as far as there is room; the rest are dropped and counted in [`Self::rows_lost`].
-/// Dropping the writer without [`Self::finish`] leaves a folder that says `unfinished`.
+/// Rows wait in memory until [`Self::commit`], which writes them in one transaction. When that fails (disk full)
+/// they wait for the next commit, up to a limit; rows above it are dropped and counted in [`Self::rows_lost`].
+/// Dropping the writer without [`Self::finish`] leaves a folder with the ending `unfinished`.
 pub struct RunWriter {
     connection: Connection,
     path: PathBuf,
@@ -46,17 +46,17 @@ impl RunWriter {
             .map_err(|error| StoreError::from_sql(&self.path, error))
     }
 
-    /// Keeps a row for the next commit. Never blocks and never fails: what finds no room is counted.
+    /// Keeps a row for the next commit. Never blocks and never fails: rows above the limit are counted.
     pub fn write(&mut self, row: Row) {
         if !self.waiting.keep(row) {
             self.rows_lost += 1;
         }
     }
 
-    /// Writes everything that waits in one transaction: all of it or nothing.
+    /// Writes all pending rows in one transaction: all of them or none.
     ///
     /// # Errors
-    /// [`StoreError::DiskFull`] and others; the rows wait for the next try.
+    /// [`StoreError::DiskFull`] and others; the rows wait for the next attempt.
     pub fn commit(&mut self) -> Result<(), StoreError> {
         if self.waiting.is_empty() && self.rows_lost == self.rows_lost_stored {
             return Ok(());
@@ -64,14 +64,14 @@ impl RunWriter {
         self.transact(|_| Ok(()))
     }
 
-    /// Writes the rest and how the run ended, and closes `run.db` so that it is one plain file.
+    /// Writes the remaining rows and how the run ended, and closes `run.db` as one plain file.
     ///
     /// # Errors
     /// [`StoreError::DiskFull`] and others; the folder then reads as `unfinished`.
     pub fn finish(mut self, ending: Ending, ended_at: RunTime) -> Result<(), StoreError> {
         self.transact(|transaction| info::put_ending(transaction, ending, ended_at))?;
-        // Back from the write-ahead log to one file that can be copied, mailed and read from a read-only disk. Should
-        // that fail for want of room, the log stays beside the file and reads just as well.
+        // Back from the write-ahead log to one file that can be copied and read from a read-only disk. If the disk
+        // has no room for that, the log stays next to the file, and both read as well.
         let _ = self.connection.pragma_update(None, "journal_mode", "DELETE");
         Ok(())
     }
@@ -82,13 +82,13 @@ impl RunWriter {
         self.rows_lost
     }
 
-    /// Lets the database grow to so many pages at most (at least what it has), as a full disk would; `None` lifts the
+    /// Limits the database to so many pages (at least its present size), as a full disk would; `None` lifts the
     /// limit.
     ///
     /// # Errors
     /// When SQLite refuses.
     pub fn limit_pages(&self, pages: Option<u32>) -> Result<(), StoreError> {
-        // SQLite takes a limit below the present size for the present size, and 0 for no change.
+        // SQLite replaces a limit below the present size by that size, and takes 0 as no change.
         let pages = pages.map_or(u32::MAX - 1, |pages| pages.max(1));
         self.connection
             .pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))
@@ -103,11 +103,12 @@ impl RunWriter {
 
     fn prepare(&mut self, info: &RunInfo) -> rusqlite::Result<()> {
         let db = &self.connection;
-        // A reader (`throng report` of a run that is still going on) never makes the writer wait.
+        // A reader (`throng report` of a run in progress) never blocks the writer.
         db.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
-        // NORMAL survives the death of the process at any moment; only a power cut may cost the last seconds.
+        // NORMAL survives the end of the process at any moment; only a power failure may lose the last seconds.
         db.pragma_update(None, "synchronous", "NORMAL")?;
-        // Rows are appended, and those of who lives are written over now and then: the pages between are the kernel's to keep.
+        // Rows are appended, and those of current participants rewritten at times: the kernel caches all other
+        // pages.
         db.pragma_update(None, "cache_size", -CACHE_KIB)?;
         db.set_prepared_statement_cache_capacity(32);
         let transaction = self.connection.transaction()?;
@@ -137,7 +138,7 @@ impl RunWriter {
     }
 }
 
-/// Writes all rows that wait.
+/// Writes all pending rows.
 fn put_all(db: &Transaction<'_>, waiting: &Waiting) -> rusqlite::Result<()> {
     put(db, &waiting.crowd)?;
     put(db, &waiting.series)?;

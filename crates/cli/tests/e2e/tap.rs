@@ -163,5 +163,5 @@ fn a_tap_without_a_run_or_a_decoder_says_what_to_do() {
     let ran = command.output().unwrap();
     let said = String::from_utf8_lossy(&ran.stderr).into_owned();
     assert_eq!(ran.status.code(), Some(2), "{said}");
-    assert!(said.contains("no run with a tap goes on in"), "{said}");
+    assert!(said.contains("no run with a tap is in progress in"), "{said}");
 }

@@ -16,7 +16,7 @@ const START: Duration = Duration::from_secs(10);
 const START_EACH: Duration = Duration::from_millis(300);
 /// After all have started: their backlog is decoded.
 const WARM_UP: Duration = Duration::from_secs(1);
-/// Most pictures between feed and output; a pipe full of small ones has about as many.
+/// Most pictures between feed and output; a full pipe of small ones has about as many.
 const UNDERWAY_MAX: usize = 16_384;
 
 /// The time in which pictures count, nanoseconds from the start.
@@ -37,7 +37,7 @@ impl Window {
 /// The counts of one stream.
 #[derive(Debug, Default)]
 struct Account {
-    /// Index and due time of pictures that were fed and are not decoded.
+    /// Index and expected time of pictures that were fed and are not decoded.
     underway: VecDeque<(u64, Duration)>,
     has_begun: bool,
     late: u64,
@@ -57,7 +57,7 @@ pub fn measure(streams: u32, conditions: &Conditions) -> Result<Row, CapacityErr
     for number in 0..streams {
         let of = conditions.loops.get(number as usize % conditions.loops.len().max(1));
         let of = of.ok_or(CapacityError::Nothing)?;
-        // Streams are out of step, as in a call.
+        // Streams have different phases, as in a call.
         let offset =
             of.turn.div_f64(of.pictures.len() as f64).mul_f64(f64::from(number) / f64::from(streams));
         lines.push(Line::start(of, offset, conditions, &window)?);
@@ -152,7 +152,7 @@ impl Line {
         // The feeder may be blocked by a slow decoder: ending that unblocks it.
         drop(self.decoder);
         let _ = self.feeder.join();
-        // By the schedule, not by the pictures fed: a decoder that blocks its feeder has as many due.
+        // By the schedule, not by the pictures fed: a decoder that blocks its feeder has as many to decode.
         let dues = (0_u64..).map(|index| self.of.due(index) + self.offset);
         row.due += dues.skip_while(|due| *due < from).take_while(|due| *due < until).count() as u64;
         let account = self.account.lock().unwrap_or_else(PoisonError::into_inner);
@@ -162,7 +162,7 @@ impl Line {
     }
 }
 
-/// Feeds each picture when it is due.
+/// Feeds each picture at its time.
 fn pace(of: &Loop, offset: Duration, mut feed: Feed, account: &Mutex<Account>, window: &Window) {
     for index in 0_u64.. {
         let due = of.due(index) + offset;

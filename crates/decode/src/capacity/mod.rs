@@ -1,5 +1,5 @@
-//! The number of streams that this machine decodes in real time: decoders receive pictures at their frame rate, and late and missing
-//! pictures are counted.
+//! The number of streams that this machine decodes in real time: decoders receive pictures at their frame rate,
+//! and late and missing pictures are counted.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,12 +25,13 @@ pub struct Loop {
     pub codec: Codec,
     /// Its pictures; the first is a key frame.
     pub pictures: Arc<Vec<CodedPicture>>,
-    /// The duration of a turn.
+    /// The duration of one turn of the loop.
     pub turn: Duration,
 }
 
 impl Loop {
-    /// A loop of `pictures`; the last one lasts the mean of the others. `None` without a key frame at its start and a second picture.
+    /// A loop of `pictures`; the last one lasts the mean of the others. `None` unless it has a key frame at its
+    /// start and a second picture.
     #[must_use]
     pub fn of(codec: Codec, pictures: Vec<CodedPicture>) -> Option<Self> {
         let last_ms = pictures.last()?.at_ms;
@@ -45,7 +46,7 @@ impl Loop {
         self.pictures.len() as f64 / self.turn.as_secs_f64()
     }
 
-    /// When the picture with that index is due, from the start.
+    /// The time of the picture with that index, from the start.
     pub(crate) fn due(&self, index: u64) -> Duration {
         let (turns, place) = (index / self.pictures.len() as u64, index % self.pictures.len() as u64);
         let at_ms = self.pictures.get(place as usize).map_or(0.0, |picture| picture.at_ms);
@@ -62,7 +63,7 @@ pub struct Conditions {
     pub loops: Vec<Loop>,
     /// The duration, after all decoders have started.
     pub duration: Duration,
-    /// A picture is late from this after it was due: about the delay that a jitter buffer can hide.
+    /// A picture is late from this long after its time: about the delay that a jitter buffer can hide.
     pub late_after: Duration,
 }
 
@@ -74,7 +75,7 @@ pub const LATE_RATIO_MAX: f64 = 0.01;
 pub struct Row {
     /// The number of streams.
     pub streams: u32,
-    /// Pictures that were due.
+    /// Pictures expected.
     pub due: u64,
     /// Decoded pictures, including late ones.
     pub pictures: u64,
@@ -82,7 +83,7 @@ pub struct Row {
     pub late: u64,
     /// Pictures not decoded at the end.
     pub dropped: u64,
-    /// From due to decoded, microseconds.
+    /// From the expected time to decoded, microseconds.
     pub delay_us: Distribution,
     /// Cores used by all decoders.
     pub cpu_cores: f64,
@@ -110,10 +111,10 @@ pub enum CapacityError {
     /// A decoder failed.
     #[error(transparent)]
     Decode(#[from] DecodeError),
-    /// Not all decoders gave a picture in time: far more streams than the machine can start.
+    /// Not all decoders produced a picture in time: far more streams than the machine can start.
     #[error("{started} of {streams} decoders had given a picture after {seconds} s")]
     NotStarted {
-        /// Decoders that had.
+        /// Decoders that did.
         started: usize,
         /// All decoders.
         streams: u32,
@@ -121,6 +122,6 @@ pub enum CapacityError {
         seconds: u64,
     },
     /// There is nothing to decode.
-    #[error("nothing to decode: no stream begins with a key frame and goes on")]
+    #[error("nothing to decode: no stream has a key frame at its start and a second picture")]
     Nothing,
 }

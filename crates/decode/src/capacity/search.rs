@@ -42,7 +42,7 @@ pub fn search(
             bad = next;
         }
     }
-    // To a twentieth: two runs differ by more.
+    // Precise to a twentieth: two runs differ by more.
     while bad - good > 1 + good / 20 {
         let middle = good + (bad - good) / 2;
         if try_one(middle, &mut rows)? {

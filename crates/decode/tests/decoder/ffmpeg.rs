@@ -1,4 +1,4 @@
-//! Real FFmpeg: what goes in comes out, numbered, at every size and codec of the test card.
+//! Tests with real FFmpeg: all frames are decoded, with their numbers, at every size and codec of the test card.
 
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -61,7 +61,7 @@ fn a_damaged_picture_is_less_like_its_source() {
         std::thread::sleep(Duration::from_millis(20));
     };
     assert!((like - 1.0).abs() < 1e-9, "{like}");
-    // A frame is lost and the decoder is not told: what follows is wrong until the next key frame.
+    // A frame is lost without a notice to the decoder: pictures are wrong until the next key frame.
     coded.remove(3);
     let damaged = decode(&program, codec, Output::Luma, &coded);
     let worst =

@@ -1,4 +1,4 @@
-//! Real FFmpeg: what goes in comes out; and the reading end of a tap.
+//! Tests with real FFmpeg, and of the reader of a tap.
 
 mod ffmpeg;
 mod tap;

@@ -1,4 +1,4 @@
-//! The reading end of a tap beside a ring that drops: every frame that was lost is told.
+//! The reader of a tap with a ring that drops: every lost frame is counted.
 
 use std::os::unix::net::UnixListener;
 use std::time::Duration;
@@ -35,7 +35,7 @@ fn drops_before_the_first_frame_and_behind_the_last_are_told() {
     for _ in 0..2 {
         assert!(matches!(send(&too_large, Flags::KEYFRAME), Err(RingError::FrameTooLarge { .. })));
     }
-    // No loss: a decoder could not have begun with it.
+    // Not a loss: a decoder could not have started with it.
     assert!(send(&[1; 100], Flags::NONE).unwrap());
     assert!(send(&[2; 100], Flags::KEYFRAME).unwrap());
     for _ in 0..3 {

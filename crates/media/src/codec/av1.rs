@@ -1,4 +1,4 @@
-//! AV1 (RTP payload specification of the Alliance for Open Media): the aggregation header and the heads of the OBUs, or
+//! AV1 (RTP payload specification of the Alliance for Open Media): the aggregation header and the OBU headers, or
 //! the dependency descriptor where the packet has one.
 
 use throng_observation::Codec;
@@ -54,7 +54,7 @@ fn truncated(payload: &[u8], what: &'static str) -> CodecError {
     CodecError::Truncated { codec: Codec::Av1, what, len: payload.len() }
 }
 
-/// Walks the OBU elements behind the aggregation header (section 4.4 of the payload specification).
+/// Iterates over the OBU elements after the aggregation header (section 4.4 of the payload specification).
 fn read_obus(payload: &[u8]) -> Result<PayloadFacts, CodecError> {
     let (&aggregation, mut rest) =
         payload.split_first().ok_or_else(|| truncated(payload, "aggregation header"))?;
@@ -104,7 +104,7 @@ fn read_obus(payload: &[u8]) -> Result<PayloadFacts, CodecError> {
     Ok(facts)
 }
 
-/// The head of an OBU (AV1 section 5.3).
+/// An OBU header (AV1 section 5.3).
 struct Obu<'a> {
     kind: u8,
     layers: Option<(u8, u8)>,
@@ -121,13 +121,13 @@ impl<'a> Obu<'a> {
             body = after;
         }
         if head & 0x02 != 0 {
-            // The specification asks senders to leave the size out, and receivers to bear it.
+            // The specification asks senders to omit the size, and receivers to accept it.
             body = leb128(body)?.1;
         }
         Some(Self { kind: head >> 3 & 0x0f, layers, body })
     }
 
-    /// Tile groups and the like only ever follow a frame header.
+    /// Tile groups and similar OBUs only follow a frame header.
     fn may_begin_picture(&self) -> bool {
         matches!(self.kind, SEQUENCE_HEADER | TEMPORAL_DELIMITER | FRAME_HEADER | METADATA | FRAME)
     }
@@ -155,7 +155,7 @@ mod tests {
             (&[0x10, 0x30, 0x30], "s"),                 // frame_type 1: inter
             (&[0x10, 0x18, 0x90], "s"),                 // show_existing_frame
             (&[0x08, 2, 0x08, 0, 2, 0x30, 0x10], "sk"), // W=0: every element has a length
-            (&[0x58, 0x08], "sk"),                      // the beginning of a sequence header that goes on (Y)
+            (&[0x58, 0x08], "sk"),                      // the beginning of a sequence header that continues (Y)
             (&[0x90, 0x30, 0x10], ""),                  // Z: a fragment, whatever its bytes look like
             (&[0xa0, 1, 9, 0x20, 0], ""),               // a fragment, then a tile group
             (&[0x10, 0x32, 5, 0x10], "sk"),             // with a size field

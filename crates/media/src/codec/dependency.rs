@@ -1,14 +1,14 @@
 //! The AV1 dependency descriptor, an RTP header extension (appendix A of the AV1 RTP payload specification): where
-//! frames begin and end, and what depends on them, readable without the payload.
+//! frames begin and end, and which frames depend on them, readable without the payload.
 
 use throng_observation::Codec;
 
 use super::CodecError;
 
-/// Template ids have six bits, so a structure can name at most as many templates.
+/// Template ids have six bits, so a structure can have at most as many templates.
 const TEMPLATES_MAX: usize = 64;
 
-/// What the dependency descriptor of one packet says.
+/// The dependency descriptor of one packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DependencyDescriptor {
     /// The packet is the first of its frame.
@@ -19,13 +19,13 @@ pub struct DependencyDescriptor {
     pub template_id: u8,
     /// Number of the frame in decode order, with wrap.
     pub frame_number: u16,
-    /// A template structure came with it: the first packet of a coded video sequence.
+    /// It contains a template structure: the first packet of a coded video sequence.
     pub new_structure: bool,
-    /// What the template says of the frame; `None` while its structure has not been seen.
+    /// The template of the frame; `None` before its structure was received.
     pub template: Option<FrameTemplate>,
 }
 
-/// What is known of a frame from its template and its own amendments.
+/// Properties of a frame from its template and the descriptor's own changes to it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FrameTemplate {
     /// Spatial layer.
@@ -56,8 +56,8 @@ impl DependencyReader {
     /// Reads one descriptor, the data of the header extension.
     ///
     /// # Errors
-    /// [`CodecError::Truncated`] and [`CodecError::Malformed`]; a structure that cannot be read is forgotten together
-    /// with the one before it, because frames refer to the new one.
+    /// [`CodecError::Truncated`] and [`CodecError::Malformed`]; after a structure that cannot be read there is
+    /// none, because frames refer to the new one.
     pub fn read(&mut self, bytes: &[u8]) -> Result<DependencyDescriptor, CodecError> {
         let mut bits = Bits { bytes, at: 0 };
         let mut descriptor = DependencyDescriptor {
@@ -160,7 +160,7 @@ impl Structure {
     }
 }
 
-/// Bits from the most significant on.
+/// Bits, the most significant first.
 struct Bits<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -208,7 +208,7 @@ impl Bits<'_> {
         Ok(discardable)
     }
 
-    /// How many frames the frame refers to, by its own list.
+    /// Number of frames that the frame refers to, by its own list.
     fn skip_custom_references(&mut self) -> Result<usize, CodecError> {
         let mut count = 0;
         loop {

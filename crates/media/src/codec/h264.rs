@@ -1,4 +1,4 @@
-//! H.264 (RFC 6184): single NAL units, STAP-A/B and FU-A/B. The interleaved MTAPs are refused: WebRTC has none.
+//! H.264 (RFC 6184): single NAL units, STAP-A/B and FU-A/B. The interleaved MTAPs are rejected: WebRTC has none.
 
 use throng_observation::Codec;
 
@@ -43,20 +43,20 @@ fn single(nal: &[u8]) -> PayloadFacts {
     PayloadFacts { mark: Mark::find_h264(nal), ..facts(head, body, true) }
 }
 
-/// What a NAL unit, or its first fragment, says; `body` follows the NAL unit's header.
+/// Facts from a NAL unit, or its first fragment; `body` follows the NAL unit's header.
 fn facts(head: u8, body: &[u8], first_fragment: bool) -> PayloadFacts {
     let kind = head & 0x1f;
     let slice = (SLICE..=LAST_SLICE_TYPE).contains(&kind);
     let starts_frame = match kind {
         // first_mb_in_slice is 0: its Exp-Golomb code is one set bit. Partitions B and C have no slice header.
         SLICE | PARTITION_A | IDR => body.first().is_some_and(|&first| first & 0x80 != 0),
-        SEI..=DELIMITER => true, // what may stand before the first slice (section 7.4.1.2.3 of H.264)
+        SEI..=DELIMITER => true, // units allowed before the first slice (section 7.4.1.2.3 of H.264)
         _ => false,
     };
     PayloadFacts {
         starts_frame: starts_frame && first_fragment,
         key_frame: matches!(kind, IDR | SPS),
-        // Other NAL units may have nal_ref_idc 0 in frames that are referred to.
+        // Other NAL units may have nal_ref_idc 0 in frames that others refer to.
         discardable: slice && head & 0x60 == 0,
         ..PayloadFacts::default()
     }
@@ -92,7 +92,7 @@ fn fragment(payload: &[u8], indicator: u8, body: &[u8], don: usize) -> Result<Pa
     if !(1..=23).contains(&(header & 0x1f)) {
         return Err(CodecError::Malformed { codec: Codec::H264, what: "fragmented NAL unit type" });
     }
-    // The NAL unit's header is put together from the indicator's NRI and the FU header's type (section 5.8).
+    // The NAL unit's header consists of the indicator's NRI and the FU header's type (section 5.8).
     Ok(facts(indicator & 0xe0 | header & 0x1f, body, header & 0x80 != 0))
 }
 

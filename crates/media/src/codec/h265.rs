@@ -83,20 +83,20 @@ impl Reader {
         }
     }
 
-    /// What a NAL unit, or its first fragment, says; `body` follows the NAL unit's header.
+    /// Facts from a NAL unit, or its first fragment; `body` follows the NAL unit's header.
     fn facts(&mut self, head: Head, body: &[u8], first_fragment: bool) -> PayloadFacts {
         let slice = head.kind < FIRST_NON_SLICE;
         let starts_frame = match head.kind {
             0..FIRST_NON_SLICE => body.first().is_some_and(|&first| first & 0x80 != 0), // first_slice_segment_in_pic_flag
-            VPS..=DELIMITER | PREFIX_SEI => true, // what may stand before the first slice
+            VPS..=DELIMITER | PREFIX_SEI => true, // units allowed before the first slice
             _ => false,
         };
         let top = slice && self.temporal.is_top(head.temporal);
         PayloadFacts {
             starts_frame: starts_frame && first_fragment && head.layer == 0,
             key_frame: matches!(head.kind, 16..=23 | VPS | SPS),
-            // Even types below 16 are not referred to within their own temporal layer (table 7-1 of H.265), but may be
-            // from a higher one.
+            // No frame of their own temporal layer refers to even types below 16 (table 7-1 of H.265), but one of
+            // a higher layer may.
             discardable: head.kind < 16 && head.kind.is_multiple_of(2) && top,
             spatial_layer: head.layer,
             temporal_layer: head.temporal,
@@ -134,7 +134,7 @@ impl Reader {
     }
 }
 
-/// The payload that a PACI packet carries (section 4.4.4): its header is put together from the PACI's.
+/// The payload of a PACI packet (section 4.4.4): its header consists of fields of the PACI header.
 fn unpack_paci(head: Head, body: &[u8], len: usize) -> Result<(Head, &[u8]), CodecError> {
     let fields = u16_at(body, 0).ok_or_else(|| truncated("PACI header", len))?;
     let (kind, extension_len) = ((fields >> 9 & 0x3f) as u8, usize::from(fields >> 4 & 0x1f));

@@ -1,4 +1,4 @@
-//! What an RTP payload says about the frame it belongs to: one codec, one file. Headers only; nothing is decoded.
+//! Facts about a frame from the headers of its RTP payloads: one codec, one file. Nothing is decoded.
 
 use throng_observation::Codec;
 
@@ -20,26 +20,27 @@ pub use opus::OpusPacket;
 mod size;
 pub use size::picture_size;
 
-/// What one RTP payload says about its frame. The RTP marker and timestamp are the packet's own and not here.
+/// Facts from one RTP payload about its frame. RTP marker and timestamp are the packet's own and not here.
 ///
-/// A packet from the middle of a frame knows less than the first one: `key_frame` of a frame is whether any of its
-/// packets says so, `discardable` likewise.
+/// A packet from the middle of a frame has fewer facts than the first one: `key_frame` of a frame is whether any
+/// of its packets has it set, and so is `discardable`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PayloadFacts {
-    /// The payload begins a frame (first packet of an access unit, S bit of partition 0, B bit, N/start of a temporal unit).
+    /// The payload begins a frame (first packet of an access unit, S bit of partition 0, B bit, N/start of a
+    /// temporal unit).
     ///
-    /// In H.264 and H.265 parameter sets, SEI and the first slice may come in packets of their own; each of them says so.
-    /// With spatial layers (VP9, AV1) only the base layer of a picture begins it.
+    /// In H.264 and H.265 parameter sets, SEI and the first slice may come in packets of their own; it is set for
+    /// each of them. With spatial layers (VP9, AV1) only the base layer of a picture begins it.
     pub starts_frame: bool,
-    /// The payload says that it ends its frame (VP9 E bit, AV1 dependency descriptor); codecs without such a bit leave it
-    /// to the marker. With spatial layers it ends one layer's frame, and the marker ends the picture.
+    /// The payload has a bit that ends its frame (VP9 E bit, AV1 dependency descriptor); codecs without such a bit
+    /// use the marker. With spatial layers it ends one layer's frame, and the marker ends the picture.
     pub ends_frame: bool,
     /// The frame can be decoded without any other (IDR/IRAP, VP8 key frame, VP9 non-inter-predicted base layer, AV1 key frame / new sequence).
     pub key_frame: bool,
-    /// No later frame refers to this one (non-reference NAL, top temporal layer), so its loss breaks only itself.
+    /// No later frame refers to this one (non-reference NAL, top temporal layer), so its loss affects no other.
     pub discardable: bool,
-    /// The picture id, where the codec carries one (VP8, VP9), with its width in bits: 7 or 15; the frame number of the
-    /// AV1 dependency descriptor, with 16.
+    /// The picture id, where the codec has one (VP8, VP9), with its width in bits: 7 or 15; the frame number of
+    /// the AV1 dependency descriptor, with 16.
     pub picture_id: Option<(u16, u8)>,
     /// TL0PICIDX (VP8, VP9 non-flexible): number of the last frame of the lowest temporal layer, 8 bits with wrap.
     pub base_layer_index: Option<u8>,
@@ -51,7 +52,7 @@ pub struct PayloadFacts {
     pub mark: Option<Mark>,
 }
 
-/// Why a payload is not what its codec's RTP format asks for.
+/// Why a payload violates its codec's RTP format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CodecError {
     /// The payload ends inside a header that it announces.
@@ -72,7 +73,7 @@ pub enum CodecError {
         /// Which part of it.
         what: &'static str,
     },
-    /// The payload uses a part of its format that WebRTC does not have and that is not read here.
+    /// The payload uses a part of its format that WebRTC does not use and that is not implemented.
     #[error("{} payload uses {what}, which is not read", codec.name())]
     Unsupported {
         /// The codec.
@@ -82,8 +83,8 @@ pub enum CodecError {
     },
 }
 
-/// Reads the payloads of one RTP stream. It keeps what has to be known from earlier packets: the highest temporal layer
-/// seen, the AV1 template structure.
+/// Reads the payloads of one RTP stream. Keeps state of earlier packets: the highest temporal layer seen, the AV1
+/// template structure.
 #[derive(Clone, Debug)]
 pub struct PayloadReader {
     codec: Reader,
@@ -119,7 +120,7 @@ impl PayloadReader {
         Self { codec }
     }
 
-    /// Reads one payload (padding stripped). An empty one is a bandwidth probe and says nothing.
+    /// Reads one payload (padding stripped). An empty one is a bandwidth probe and has no facts.
     ///
     /// # Errors
     /// Every [`CodecError`]; the reader stays usable.
@@ -128,8 +129,8 @@ impl PayloadReader {
         self.read_described(payload, None)
     }
 
-    /// As [`Self::read`], with the AV1 dependency descriptor of the packet's header extension, which says more than the
-    /// payload and is there for every packet. It is ignored for other codecs.
+    /// As [`Self::read`], with the AV1 dependency descriptor of the packet's header extension, which has more
+    /// information than the payload and is in every packet. Ignored for other codecs.
     ///
     /// # Errors
     /// As [`Self::read`].
@@ -155,7 +156,7 @@ impl PayloadReader {
     }
 }
 
-/// What every packet of a codec whose packets are decodable one by one says.
+/// The facts of every packet of a codec whose packets can be decoded one by one.
 const WHOLE_AUDIO_FRAME: PayloadFacts = PayloadFacts {
     starts_frame: true,
     ends_frame: true,
@@ -170,7 +171,7 @@ const WHOLE_AUDIO_FRAME: PayloadFacts = PayloadFacts {
 
 /// Whether a layer is the highest of several seen so far, so that nothing refers to its frames.
 ///
-/// Until a second layer has been seen there is no top: a stream with one layer refers to all its frames.
+/// Before a second layer is seen there is no top: a stream with one layer refers to all its frames.
 #[derive(Clone, Copy, Debug, Default)]
 struct TopLayer {
     highest: u8,

@@ -1,18 +1,18 @@
-//! Opus (RFC 7587): every packet is a frame of its own; its first bytes say how long it lasts (RFC 6716 section 3).
+//! Opus (RFC 7587): every packet is a frame of its own; its first bytes contain its duration (RFC 6716 section 3).
 
 use throng_observation::Codec;
 
 use super::CodecError;
 
-/// RTP's clock rate for Opus, whatever the audio's own (RFC 7587 section 4.1).
+/// RTP's clock rate for Opus, independent of the audio's own (RFC 7587 section 4.1).
 const SAMPLES_PER_MS: u32 = 48;
 /// RFC 6716 section 3.2.5, R5.
 const DURATION_MS_MAX: u32 = 120;
 
-/// What the head of an Opus packet says.
+/// The header of an Opus packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpusPacket {
-    /// How long its audio lasts, in samples of the 48 kHz RTP clock; 120–5760.
+    /// Duration of its audio, in samples of the 48 kHz RTP clock; 120–5760.
     pub duration_samples: u32,
     /// It codes two channels.
     pub stereo: bool,
@@ -21,7 +21,7 @@ pub struct OpusPacket {
 }
 
 impl OpusPacket {
-    /// Reads the head of a packet.
+    /// Reads the header of a packet.
     ///
     /// # Errors
     /// [`CodecError::Truncated`] when it is empty or its frame count is missing, [`CodecError::Malformed`] when it has

@@ -1,12 +1,13 @@
-//! Width and height of a picture, from the packet that begins a key frame: how the layer of a simulcast is told when a
-//! server forwards all of them as one stream.
+//! Width and height of a picture, from the packet that begins a key frame: shows the simulcast layer when a server
+//! forwards all layers as one stream.
 
 use throng_observation::Codec;
 
 use crate::octets::u16_at;
 
-/// Pixels (width, height) that the payload of a packet says, where it does: the first packet of a VP8 key frame
-/// (RFC 6386 section 9.1), or one with the sequence parameter set of H.264 (section 7.3.2.1.1 of the specification).
+/// Size in pixels (width, height), where the payload of a packet contains it: the first packet of a VP8 key frame
+/// (RFC 6386 section 9.1), or one with the sequence parameter set of H.264 (section 7.3.2.1.1 of the
+/// specification).
 #[must_use]
 pub fn picture_size(codec: Codec, payload: &[u8]) -> Option<(u16, u16)> {
     let (width, height) = match codec {
@@ -61,7 +62,7 @@ fn h264(payload: &[u8]) -> Option<(u16, u16)> {
     }
 }
 
-/// Profiles whose parameter sets say the chroma format.
+/// Profiles whose parameter sets contain the chroma format.
 const WITH_CHROMA: [u32; 13] = [100, 110, 122, 244, 44, 83, 86, 118, 128, 138, 139, 134, 135];
 
 fn sequence_parameters(sps: &[u8]) -> Option<(u16, u16)> {
@@ -118,7 +119,7 @@ fn sequence_parameters(sps: &[u8]) -> Option<(u16, u16)> {
     Some((u16::try_from(width).ok()?, u16::try_from(height).ok()?))
 }
 
-/// The bits of a NAL unit, its emulation prevention bytes (00 00 03) passed over.
+/// The bits of a NAL unit without its emulation prevention bytes (00 00 03).
 struct Bits<'a> {
     bytes: &'a [u8],
     at: usize,

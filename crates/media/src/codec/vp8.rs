@@ -20,7 +20,7 @@ impl Reader {
     }
 }
 
-/// What a payload's descriptor says, and how long it is; the piece of the frame follows it.
+/// Facts from a payload's descriptor, and its length; the piece of the frame follows it.
 pub(crate) fn describe(payload: &[u8]) -> Result<(PayloadFacts, usize), CodecError> {
     let read = |at: usize| {
         payload.get(at).copied().ok_or(CodecError::Truncated {
@@ -51,7 +51,7 @@ pub(crate) fn describe(payload: &[u8]) -> Result<(PayloadFacts, usize), CodecErr
             at += 1;
         }
         if present & 0x30 != 0 {
-            // TID, Y and KEYIDX share a byte that is there when either T or K is set.
+            // TID, Y and KEYIDX share a byte that is present when either T or K is set.
             let layer = read(at)?;
             at += 1;
             if present & 0x20 != 0 {
@@ -62,7 +62,7 @@ pub(crate) fn describe(payload: &[u8]) -> Result<(PayloadFacts, usize), CodecErr
     facts.discardable = first & 0x20 != 0;
     // S is set and the partition is the first.
     facts.starts_frame = first & 0x17 == 0x10;
-    // Only the frame's first byte tells (section 4.3): its lowest bit is 0 for a key frame.
+    // Only in the frame's first byte (section 4.3): its lowest bit is 0 for a key frame.
     facts.key_frame = facts.starts_frame && read(at)? & 1 == 0;
     Ok((facts, at))
 }

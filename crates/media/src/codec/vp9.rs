@@ -29,7 +29,7 @@ impl Reader {
     }
 }
 
-/// What a payload's descriptor says, and how long it is; the piece of the frame follows it.
+/// Facts from a payload's descriptor, and its length; the piece of the frame follows it.
 pub(crate) fn describe(payload: &[u8]) -> Result<(PayloadFacts, usize), CodecError> {
     let mut descriptor = Descriptor { payload, at: 0 };
     let flags = descriptor.byte()?;
@@ -65,7 +65,7 @@ pub(crate) fn describe(payload: &[u8]) -> Result<(PayloadFacts, usize), CodecErr
     Ok((facts, descriptor.at))
 }
 
-/// The part of the descriptor that is still to be read.
+/// The unread part of the descriptor.
 struct Descriptor<'a> {
     payload: &'a [u8],
     at: usize,
@@ -95,9 +95,9 @@ impl Descriptor<'_> {
         Err(CodecError::Malformed { codec: Codec::Vp9, what: "fourth reference index" })
     }
 
-    /// What the frame's own first byte says behind the descriptor: ffmpeg leaves the P bit unset on every packet, so the
-    /// descriptor alone would make each of its frames a key frame. A payload that is no VP9 frame header (encrypted end
-    /// to end) has only the descriptor to go by.
+    /// Whether the frame's own first byte, after the descriptor, allows a key frame: ffmpeg leaves the P bit unset
+    /// on every packet, so that by the descriptor alone each of its frames would be a key frame. For a payload
+    /// without a VP9 frame header (encrypted end to end) only the descriptor counts.
     fn frame_may_be_key(&self) -> bool {
         // frame_marker (2 bits, binary 10), profile (2, and a reserved bit for profile 3), show_existing_frame,
         // frame_type (0 is a key frame): section 6.2 of the VP9 bitstream specification.
@@ -153,7 +153,7 @@ mod tests {
                     ..none
                 },
             ),
-            // Flexible: two references; SID 1 begins a layer and not the picture, and needs the layer below.
+            // Flexible: two references; SID 1 begins a layer but not the picture, and needs the layer below.
             (&[0x78, 0x03, 0x03, 0x02, 0], PayloadFacts { spatial_layer: 1, ..none }),
             (&[0x28, 0x03, 0, 0], PayloadFacts { spatial_layer: 1, base_layer_index: Some(0), ..none }),
             // A structure of one layer with its size, and a group of two pictures with references.

@@ -1,7 +1,7 @@
-//! Annex-B byte streams (ITU-T H.264 and H.265, Annex B): NAL units behind start codes, and H.264 access units.
+//! Annex-B byte streams (ITU-T H.264 and H.265, Annex B): NAL units after start codes, and H.264 access units.
 
-/// Iterates over the NAL units of a byte stream, without start codes and trailing zero bytes; bytes before the first
-/// start code are left out. Empty units are skipped.
+/// Iterates over the NAL units of a byte stream, without start codes and trailing zero bytes. Bytes before the
+/// first start code and empty units are skipped.
 #[must_use]
 pub fn nal_units(stream: &[u8]) -> NalUnits<'_> {
     NalUnits { rest: after_start_code(stream) }
@@ -40,7 +40,7 @@ fn after_start_code(bytes: &[u8]) -> Option<&[u8]> {
     find_start_code(bytes).and_then(|at| bytes.get(at + 3..))
 }
 
-/// An H.264 access unit: one coded picture with what belongs to it.
+/// An H.264 access unit: one coded picture with its other NAL units.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccessUnit<'a> {
     /// Its NAL units in order.
@@ -49,8 +49,8 @@ pub struct AccessUnit<'a> {
     pub key_frame: bool,
 }
 
-/// Iterates over the access units of an H.264 byte stream (clause 7.4.1.2.3): a unit begins with the first of access
-/// unit delimiter, SPS, PPS, SEI or a slice whose first macroblock is 0, after a slice of the one before.
+/// Iterates over the access units of an H.264 byte stream (clause 7.4.1.2.3): a unit begins with the first access
+/// unit delimiter, SPS, PPS, SEI or slice whose first macroblock is 0, after a slice of the previous unit.
 #[must_use]
 pub fn h264_access_units(stream: &[u8]) -> H264AccessUnits<'_> {
     H264AccessUnits { units: nal_units(stream), pending: None }
@@ -60,7 +60,7 @@ pub fn h264_access_units(stream: &[u8]) -> H264AccessUnits<'_> {
 #[derive(Clone, Debug)]
 pub struct H264AccessUnits<'a> {
     units: NalUnits<'a>,
-    /// The unit that ended the last access unit and begins the next.
+    /// The NAL unit that ended the last access unit and begins the next.
     pending: Option<&'a [u8]>,
 }
 

@@ -1,7 +1,7 @@
 //! IVF, the file of the VPx and AV1 tools: a 32-byte header, then frames with a 12-byte header each; little-endian.
 
 const MAGIC: [u8; 4] = *b"DKIF";
-/// Bytes of the file header; the header's own length field may say more.
+/// Bytes of the file header; the header's own length field may be larger.
 const FILE_HEADER_LEN: usize = 32;
 
 /// Why bytes are not an IVF file.

@@ -1,7 +1,9 @@
-//! Matroska (RFC 9559) with one track of video: what a decoder process is fed by, and what a tapped stream is kept in.
-//! Written as it comes, a cluster a frame, so that nothing waits for the next one; only such files are read back.
+//! Matroska (RFC 9559) with one video track: the input of a decoder process, and the file of a stored tapped
+//! stream. Each frame is written as a cluster of its own, so that none waits for the next one; only such files are
+//! read back.
 //!
-//! H.264 and H.265 stand in it as Annex B and without a configuration record, which FFmpeg and players built on it take.
+//! H.264 and H.265 are stored as Annex B without a configuration record, which FFmpeg and players based on it
+//! accept.
 
 use throng_observation::Codec;
 
@@ -25,25 +27,25 @@ const CLUSTER: u32 = 0x1f43_b675;
 const TIMESTAMP: u32 = 0xe7;
 const SIMPLE_BLOCK: u32 = 0xa3;
 
-/// A size that is not known: a segment that is still being written.
+/// An unknown size: a segment that is still being written.
 const UNKNOWN: u64 = 0x00ff_ffff_ffff_ffff;
 /// Track number 1 as a variable-length number, a relative timestamp of 0.
 const BLOCK_HEAD: [u8; 3] = [0x81, 0, 0];
 const KEY: u8 = 0x80;
 
-/// Why bytes are not a file of ours.
+/// Why bytes are not a file that this module wrote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MatroskaError {
-    /// It does not begin as Matroska does, or ends before its first frame could stand.
+    /// It does not begin with a Matroska header, or ends within it.
     #[error("no Matroska header")]
     Header,
-    /// The track's codec is none that is read.
+    /// The track's codec is not supported.
     #[error("a codec that is not read; VP8, VP9, AV1, H.264 and H.265 are")]
     Codec,
     /// An element ends after the file, or is larger than any frame.
     #[error("cut off or damaged at offset {offset}")]
     Damaged {
-        /// Where.
+        /// Its offset.
         offset: usize,
     },
 }
@@ -75,8 +77,8 @@ fn number(id: u32, value: u64, out: &mut Vec<u8>) {
     element(id, &value.to_be_bytes(), out);
 }
 
-/// The beginning of a file of `codec`; frames follow it. `size` is a first guess of width and height, pixels: decoders
-/// read the real one off the stream. `None` for what is no video.
+/// The beginning of a file of `codec`; frames follow it. `size` is a first guess of width and height, pixels:
+/// decoders read the real one from the stream. `None` for audio codecs.
 #[must_use]
 pub fn header(codec: Codec, size: (u16, u16)) -> Option<Vec<u8>> {
     let mut out = Vec::new();
@@ -131,10 +133,10 @@ pub struct MatroskaFrame<'a> {
     pub data: &'a [u8],
 }
 
-/// Reads the frames of a file that [`header`] and [`frame`] made; ends after the first error.
+/// Reads the frames of a file that [`header`] and [`frame`] wrote; ends after the first error.
 #[derive(Clone, Debug)]
 pub struct MatroskaReader<'a> {
-    /// What its track is coded with.
+    /// The codec of its track.
     pub codec: Codec,
     file: &'a [u8],
     offset: usize,
@@ -189,7 +191,7 @@ impl<'a> Iterator for MatroskaReader<'a> {
     }
 }
 
-/// The element at `at`, its id and body; `at` goes behind it.
+/// The element at `at`, its id and body; moves `at` after it.
 fn next<'a>(bytes: &'a [u8], at: &mut usize) -> Option<(u32, &'a [u8])> {
     let (id, len) = read_head(bytes, at)?;
     let end = at.checked_add(usize::try_from(len).ok()?)?;

@@ -1,9 +1,9 @@
-//! `.mjr`, the recordings of Janus: the RTP packets of one stream as they came, behind a JSON header.
+//! `.mjr`, the recordings of Janus: the RTP packets of one stream as received, after a JSON header.
 //!
-//! Layout of the present format (`record.c` of Janus): `MJR00002`, a 16-bit length, JSON; then for each packet `MEET`,
-//! the milliseconds since the recording began (32 bits), a 16-bit length, the RTP packet. The format before it has
-//! `MEETECHO` in front of all, a 16-bit length, JSON or the word `audio` or `video`; then for each packet `MEETECHO`,
-//! a 16-bit length, the packet. Numbers are big-endian.
+//! Layout of the present format (`record.c` of Janus): `MJR00002`, a 16-bit length, JSON; then for each packet
+//! `MEET`, the milliseconds since the recording began (32 bits), a 16-bit length, the RTP packet. The format
+//! before it begins with `MEETECHO`, a 16-bit length, JSON or the word `audio` or `video`; then for each packet
+//! `MEETECHO`, a 16-bit length, the packet. Numbers are big-endian.
 
 use serde_json::Value;
 use throng_observation::{Codec, untrusted};
@@ -20,7 +20,7 @@ pub enum MjrError {
     /// It begins with neither of the two magic words.
     #[error("not a Janus recording: it begins with neither MJR00002 nor MEETECHO")]
     Magic,
-    /// The header is cut off or no JSON.
+    /// The header is truncated or not JSON.
     #[error("the header at offset {offset} cannot be read: {detail}")]
     Header {
         /// Where the header's text begins.
@@ -49,7 +49,7 @@ pub enum MjrError {
 /// Reads the packets of a recording in file order; ends after the first error.
 #[derive(Clone, Debug)]
 pub struct MjrReader<'a> {
-    /// What the stream is coded with; the old header says only audio or video, for which Janus had Opus and VP8.
+    /// The codec of the stream; the old header has only audio or video, for which Janus used Opus and VP8.
     pub codec: Codec,
     file: &'a [u8],
     offset: usize,
@@ -60,7 +60,7 @@ pub struct MjrReader<'a> {
 /// A packet of a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MjrPacket<'a> {
-    /// When it was received, milliseconds since the recording began; the old format does not say.
+    /// When it was received, milliseconds since the recording began; `None` in the old format.
     pub received_ms: Option<u32>,
     /// RTP header and payload.
     pub rtp: &'a [u8],
@@ -105,7 +105,7 @@ impl<'a> MjrReader<'a> {
     }
 }
 
-/// What the header says of the stream.
+/// The codec that the header contains.
 fn codec(json: &[u8], offset: usize) -> Result<Codec, MjrError> {
     let header: Value = serde_json::from_slice(json)
         .map_err(|error| MjrError::Header { offset, detail: error.to_string() })?;

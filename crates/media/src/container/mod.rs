@@ -1,5 +1,5 @@
-//! Readers of the files that coded media is kept in: Annex-B byte streams, IVF, Ogg, and recorded RTP (Janus `.mjr`,
-//! pcap); and Matroska, which is written too. Bytes in, borrowed frames out; one format, one file.
+//! Readers of files with coded media: Annex-B byte streams, IVF, Ogg, and recorded RTP (Janus `.mjr`, pcap); and
+//! Matroska, which is also written. Bytes in, borrowed frames out; one format, one file.
 
 pub mod annexb;
 pub mod ivf;

@@ -1,14 +1,14 @@
-//! Ogg (RFC 3533): packets of one logical stream, put together from the pages' segments; with what RFC 7845 puts in
-//! the first packet of an Opus stream.
+//! Ogg (RFC 3533): packets of one logical stream, assembled from the pages' segments; with the first packet of an
+//! Opus stream (RFC 7845).
 
 use std::borrow::Cow;
 
 const CAPTURE: [u8; 4] = *b"OggS";
 const PAGE_HEADER_LEN: usize = 27;
-/// Longest packet that is put together over several pages, bytes.
+/// Longest packet that is assembled from several pages, bytes.
 pub const PACKET_LEN_MAX: usize = 1 << 20;
 
-/// Why a file is not read further.
+/// Why reading a file stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OggError {
     /// No page begins here.
@@ -32,13 +32,13 @@ pub enum OggError {
     /// A packet is longer than [`PACKET_LEN_MAX`].
     #[error("packet before offset {offset} is too long")]
     PacketTooLong {
-        /// Offset of the page that made it so.
+        /// Offset of the page with which it became too long.
         offset: usize,
     },
 }
 
 /// Reads the packets of the first logical stream in a file, in order; ends after the first error. Pages of other
-/// streams are passed over.
+/// streams are skipped.
 #[derive(Clone, Debug)]
 pub struct OggReader<'a> {
     file: &'a [u8],
@@ -57,7 +57,7 @@ impl<'a> OggReader<'a> {
         Self { file, offset: 0, serial: None, segments: &[], body: &[], unfinished: Vec::new() }
     }
 
-    /// Takes in the next page of the stream; `None` at the end of the file.
+    /// Reads the next page of the stream; `None` at the end of the file.
     fn turn_page(&mut self) -> Option<Result<(), OggError>> {
         loop {
             let rest = self.file.get(self.offset..).filter(|rest| !rest.is_empty())?;

@@ -1,4 +1,4 @@
-//! Captures in the pcap format (draft-ietf-opsawg-pcap): the UDP payloads that could be RTP.
+//! Captures in the pcap format (draft-ietf-opsawg-pcap): the UDP payloads that may be RTP.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -13,13 +13,13 @@ const UDP: u8 = 17;
 /// Why bytes are not a capture that can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PcapError {
-    /// The magic number is none of the four of pcap.
+    /// The magic number is not one of the four of pcap.
     #[error("not a pcap file; a pcapng file becomes one with `tshark -F pcap -r FILE -w OUT`")]
     Magic,
-    /// The link type is not read here.
+    /// The link type is not supported.
     #[error("link type {0} is not read; Ethernet, Linux cooked and raw IP are")]
     LinkType(u32),
-    /// A record is cut off or too long.
+    /// A record is truncated or too long.
     #[error("record {record} at offset {offset} is cut off or too long")]
     Record {
         /// Number of the record, from 0.
@@ -34,16 +34,16 @@ pub enum PcapError {
 pub struct Datagram<'a> {
     /// When it was captured, nanoseconds since the Unix epoch.
     pub captured_unix_ns: u64,
-    /// From where.
+    /// The sender.
     pub from: SocketAddr,
-    /// To where.
+    /// The destination.
     pub to: SocketAddr,
-    /// The UDP payload; shorter than it was on the wire where the capture cut it, and then it is left out.
+    /// The UDP payload; datagrams that the capture truncated are left out.
     pub payload: &'a [u8],
 }
 
-/// Reads the UDP datagrams of a capture in file order; fragments and all else are passed over. Ends after the first
-/// error.
+/// Reads the UDP datagrams of a capture in file order; fragments and everything else are skipped. Ends after the
+/// first error.
 #[derive(Clone, Debug)]
 pub struct PcapReader<'a> {
     file: &'a [u8],
@@ -55,7 +55,7 @@ pub struct PcapReader<'a> {
     link: Link,
 }
 
-/// When a frame was captured, and the frame if the capture has the whole of it.
+/// When a frame was captured, and the frame if the capture contains all of it.
 struct Record<'a> {
     at_ns: u64,
     frame: Option<&'a [u8]>,
@@ -84,7 +84,7 @@ impl<'a> PcapReader<'a> {
         };
         let link =
             chunk_at::<4>(file, 20).map(|bytes| number(*bytes, is_big_endian)).ok_or(PcapError::Magic)?;
-        // The upper bits say whether frames end in a checksum, which nothing here looks at.
+        // The upper bits show whether frames end in a checksum, which is not used here.
         let link = match link & 0xffff {
             1 => Link::Ethernet,
             12 | 101 => Link::Raw,
@@ -154,7 +154,7 @@ fn packet(link: Link, frame: &[u8]) -> Option<&[u8]> {
     matches!(kind, 0x0800 | 0x86dd).then(|| frame.get(at..))?
 }
 
-/// The UDP datagram in an IP packet that is no fragment.
+/// The UDP datagram in an IP packet that is not a fragment.
 fn datagram(packet: &[u8]) -> Option<(SocketAddr, SocketAddr, &[u8])> {
     let head = *packet.first()?;
     let (from, to, udp) = match head >> 4 {

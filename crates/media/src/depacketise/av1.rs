@@ -1,5 +1,5 @@
-//! AV1 (RTP Payload Format For AV1, v1.0): OBU elements, whole again across payloads, with the sizes that a decoder wants
-//! and the temporal delimiter that the wire leaves out.
+//! AV1 (RTP Payload Format For AV1, v1.0): OBU elements, reassembled across payloads, with the sizes that a
+//! decoder needs and the temporal delimiter that RTP omits.
 
 use throng_observation::Codec;
 
@@ -10,7 +10,7 @@ const TEMPORAL_DELIMITER: [u8; 2] = [0x12, 0];
 const HAS_SIZE: u8 = 0x02;
 const HAS_EXTENSION: u8 = 0x04;
 
-/// Appends the temporal unit that `payloads` make.
+/// Appends the temporal unit that consists of `payloads`.
 pub(super) fn append<'a>(
     payloads: impl Iterator<Item = &'a [u8]>,
     out: &mut Vec<u8>,
@@ -21,7 +21,8 @@ pub(super) fn append<'a>(
     let mut open: Vec<u8> = Vec::new();
     for payload in payloads {
         let Some((&aggregation, mut rest)) = payload.split_first() else { continue };
-        // Z: the first element continues; Y: the last one goes on; W: how many, 0 when each has its length (section 4.4).
+        // Z: the first element continues the previous payload's; Y: the last one continues in the next; W: how
+        // many, 0 when each has its length (section 4.4).
         let (continues, goes_on, count) =
             (aggregation & 0x80 != 0, aggregation & 0x40 != 0, aggregation >> 4 & 3);
         if !continues && !open.is_empty() {
@@ -47,7 +48,7 @@ pub(super) fn append<'a>(
     if open.is_empty() { Ok(()) } else { Err(malformed("end")) }
 }
 
-/// Appends an OBU with its size; an empty element is nothing.
+/// Appends an OBU with its size; skips an empty element.
 fn obu(element: &[u8], out: &mut Vec<u8>) -> Option<()> {
     let Some(&head) = element.first() else { return Some(()) };
     if head & HAS_SIZE != 0 {

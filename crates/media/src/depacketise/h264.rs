@@ -1,11 +1,11 @@
-//! H.264 (RFC 6184): NAL units as they are, out of aggregations, or whole again from fragments.
+//! H.264 (RFC 6184): single NAL units, those of aggregations, and those reassembled from fragments.
 
 use throng_observation::Codec;
 
 use super::{START_CODE, aggregated};
 use crate::codec::CodecError;
 
-/// Appends what one payload holds.
+/// Appends the units of one payload.
 pub(super) fn append(payload: &[u8], out: &mut Vec<u8>) -> Result<(), CodecError> {
     let Some((&head, body)) = payload.split_first() else { return Ok(()) };
     let truncated = |what| CodecError::Truncated { codec: Codec::H264, what, len: payload.len() };
@@ -20,7 +20,7 @@ pub(super) fn append(payload: &[u8], out: &mut Vec<u8>) -> Result<(), CodecError
         25 => aggregated(Codec::H264, body.get(2..).ok_or_else(|| truncated("STAP-B"))?, out),
         kind @ (28 | 29) => {
             let (&said, piece) = body.split_first().ok_or_else(|| truncated("FU header"))?;
-            // FU-B has the decoding order number behind its header.
+            // FU-B has the decoding order number after its header.
             let skipped = if kind == 29 { 2 } else { 0 };
             let piece = piece.get(skipped..).ok_or_else(|| truncated("FU-B"))?;
             if said & 0x80 != 0 {

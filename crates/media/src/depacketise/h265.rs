@@ -1,11 +1,12 @@
-//! H.265 (RFC 7798) without DONL fields: NAL units as they are, out of aggregations, or whole again from fragments.
+//! H.265 (RFC 7798) without DONL fields: single NAL units, those of aggregations, and those reassembled from
+//! fragments.
 
 use throng_observation::Codec;
 
 use super::{START_CODE, aggregated};
 use crate::codec::CodecError;
 
-/// Appends what one payload holds.
+/// Appends the units of one payload.
 pub(super) fn append(payload: &[u8], out: &mut Vec<u8>) -> Result<(), CodecError> {
     let truncated = |what| CodecError::Truncated { codec: Codec::H265, what, len: payload.len() };
     let (&[high, low], body) = payload.split_first_chunk::<2>().ok_or_else(|| truncated("payload header"))?;

@@ -1,5 +1,5 @@
-//! Puts RTP payloads together to what a decoder takes: Annex B for H.264 and H.265, bare frames for VP8 and VP9,
-//! low-overhead temporal units for AV1. The other way round from `packetise`; one codec, one file.
+//! Assembles RTP payloads into what a decoder takes: Annex B for H.264 and H.265, bare frames for VP8 and VP9,
+//! low-overhead temporal units for AV1. The inverse of `packetise`; one codec, one file.
 
 use throng_observation::Codec;
 
@@ -11,13 +11,13 @@ mod h264;
 
 mod h265;
 
-/// What stands before each unit of H.264 and H.265 (Annex B of both).
+/// Precedes each unit of H.264 and H.265 (Annex B of both).
 const START_CODE: [u8; 4] = [0, 0, 0, 1];
 
 /// Appends the coded frame whose payloads, in order and complete, are `payloads`.
 ///
 /// # Errors
-/// When a payload breaks its format, or the codec has no pictures; what was appended so far is then of no use.
+/// When a payload violates its format, or the codec is an audio codec; what was appended so far is then of no use.
 pub fn frame<'a>(
     codec: Codec,
     payloads: impl Iterator<Item = &'a [u8]>,
@@ -36,7 +36,7 @@ pub fn frame<'a>(
     }
 }
 
-/// What follows the payload's descriptor is the frame's next piece as it is.
+/// Everything after the payload's descriptor is the frame's next piece.
 fn piece(payload: &[u8], descriptor_len: usize, out: &mut Vec<u8>) -> Result<(), CodecError> {
     out.extend_from_slice(payload.get(descriptor_len..).unwrap_or_default());
     Ok(())

@@ -1,5 +1,5 @@
 //! AV1 (RTP Payload Format For AV1, Alliance for Open Media, v1.0): the OBUs of a temporal unit as elements with a
-//! length each (W = 0), cut where a payload is full.
+//! length each (W = 0), split where a payload is full.
 
 use crate::octets::leb128;
 
@@ -11,14 +11,14 @@ const HAS_EXTENSION: u8 = 0x04;
 
 /// The first element continues the last payload's.
 const CONTINUES: u8 = 0x80;
-/// The last element goes on in the next payload.
+/// The last element continues in the next payload.
 const CONTINUED: u8 = 0x40;
 /// A coded video sequence begins.
 const NEW_SEQUENCE: u8 = 0x08;
 
-/// Appends the RTP payloads of one temporal unit (low-overhead format, as in IVF) to `payloads`; none is longer than
-/// `payload_max` bytes (at least 8). The last one gets the marker bit. Temporal delimiters and tile lists are left out,
-/// as §5 asks; what follows a damaged OBU is left out too.
+/// Appends the RTP payloads of one temporal unit (low-overhead format, as in IVF) to `payloads`; none is longer
+/// than `payload_max` bytes (at least 8). The last one gets the marker bit. Temporal delimiters and tile lists are
+/// left out, as §5 requires, and so is everything after a damaged OBU.
 pub fn packetise(unit: &[u8], payload_max: usize, payloads: &mut Vec<Vec<u8>>) {
     let payload_max = payload_max.clamp(8, 0x3fff);
     let first = payloads.len();
@@ -30,7 +30,7 @@ pub fn packetise(unit: &[u8], payload_max: usize, payloads: &mut Vec<Vec<u8>>) {
         let element = [&[head[0] & !HAS_SIZE], &head[1..], body].concat();
         let mut rest = element.as_slice();
         while !rest.is_empty() {
-            // Two bytes of length say up to 16 383.
+            // Two bytes of length reach 16 383.
             let room = payload_max.saturating_sub(payload.len() + 2);
             if room == 0 {
                 payloads.push(std::mem::replace(&mut payload, vec![0]));
@@ -86,7 +86,7 @@ mod tests {
     use crate::codec::PayloadReader;
     use throng_observation::Codec;
 
-    /// Puts the elements of payloads together again.
+    /// Reassembles the elements of payloads.
     fn elements(payloads: &[Vec<u8>]) -> Vec<Vec<u8>> {
         let mut elements: Vec<Vec<u8>> = Vec::new();
         for payload in payloads {

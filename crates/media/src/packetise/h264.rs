@@ -1,4 +1,4 @@
-//! H.264 (RFC 6184), packetization-mode 1: small NAL units together in a STAP-A, large ones cut into FU-As.
+//! H.264 (RFC 6184), packetization-mode 1: small NAL units together in a STAP-A, large ones split into FU-As.
 
 use super::even_piece;
 
@@ -8,9 +8,9 @@ const FU_A: u8 = 28;
 /// Appends the RTP payloads of one access unit to `payloads`; none is longer than `payload_max` bytes (at least 3).
 /// The last one gets the marker bit. Empty NAL units are left out.
 ///
-/// Neighbours that fit into one payload together share a STAP-A (§5.7.1), as parameter sets and SEI messages usually
-/// do with their slice; one that does not fit alone becomes FU-As (§5.8); all others go as they are (§5.6). A unit
-/// beyond 65 535 bytes never enters a STAP-A, whose lengths have 16 bits.
+/// Consecutive units that fit into one payload share a STAP-A (§5.7.1), as parameter sets and SEI messages usually
+/// do with their slice; one that does not fit alone becomes FU-As (§5.8); all others are sent as they are (§5.6).
+/// A unit above 65 535 bytes is never put in a STAP-A, whose lengths have 16 bits.
 pub fn packetise(nals: &[&[u8]], payload_max: usize, payloads: &mut Vec<Vec<u8>>) {
     let payload_max = payload_max.max(3);
     let mut rest = nals;
@@ -33,7 +33,7 @@ pub fn packetise(nals: &[&[u8]], payload_max: usize, payloads: &mut Vec<Vec<u8>>
     }
 }
 
-/// How many of the first units fit into one STAP-A.
+/// Number of the first units that fit into one STAP-A.
 fn how_many_fit(nals: &[&[u8]], payload_max: usize) -> usize {
     let mut len = 1;
     nals.iter()
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// RFC 6184 §5.6–5.8 read back: the NAL units of one access unit.
+    /// The inverse, RFC 6184 §5.6–5.8: the NAL units of one access unit.
     fn reassemble(payloads: &[Vec<u8>]) -> Vec<Vec<u8>> {
         let mut nals: Vec<Vec<u8>> = Vec::new();
         for payload in payloads {

@@ -1,15 +1,15 @@
-//! H.265 (RFC 7798) without DONL fields: small NAL units together in an aggregation packet, large ones cut into
+//! H.265 (RFC 7798) without DONL fields: small NAL units together in an aggregation packet, large ones split into
 //! fragmentation units.
 
 use super::even_piece;
 
 const AGGREGATION: u8 = 48;
 const FRAGMENTATION: u8 = 49;
-/// Bytes of a NAL unit header, and so of a payload header.
+/// Bytes of a NAL unit header, which is also the length of a payload header.
 const HEADER_LEN: usize = 2;
 
-/// Appends the RTP payloads of one access unit to `payloads`; none is longer than `payload_max` bytes (at least 4). The
-/// last one gets the marker bit. NAL units without a whole header are left out.
+/// Appends the RTP payloads of one access unit to `payloads`; none is longer than `payload_max` bytes (at least
+/// 4). The last one gets the marker bit. NAL units without a whole header are left out.
 pub fn packetise(nals: &[&[u8]], payload_max: usize, payloads: &mut Vec<Vec<u8>>) {
     let payload_max = payload_max.max(HEADER_LEN + 2);
     let mut rest = nals;
@@ -29,7 +29,7 @@ pub fn packetise(nals: &[&[u8]], payload_max: usize, payloads: &mut Vec<Vec<u8>>
     }
 }
 
-/// How many of the first units fit into one aggregation packet.
+/// Number of the first units that fit into one aggregation packet.
 fn how_many_fit(nals: &[&[u8]], payload_max: usize) -> usize {
     let mut len = HEADER_LEN;
     nals.iter()

@@ -1,6 +1,6 @@
-//! Cuts coded frames into RTP payloads; one codec, one file.
+//! Splits coded frames into RTP payloads; one codec, one file.
 //!
-//! Payloads of one frame are of equal length but for the last, so that a sender can hand them to the kernel as one
+//! Payloads of one frame have equal length except the last, so that a sender can pass them to the kernel as one
 //! segmented send (UDP GSO).
 
 pub mod av1;
@@ -10,7 +10,8 @@ pub mod opus;
 pub mod vp8;
 pub mod vp9;
 
-/// How many bytes each of the fewest equal pieces of at most `piece_max` has, for `len` bytes; at least 1.
+/// Length of the pieces when `len` bytes are split into the fewest equal pieces of at most `piece_max`; at least
+/// 1.
 fn even_piece(len: usize, piece_max: usize) -> usize {
     let pieces = len.div_ceil(piece_max.max(1)).max(1);
     len.div_ceil(pieces).max(1)

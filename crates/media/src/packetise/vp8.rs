@@ -2,14 +2,14 @@
 
 use super::even_piece;
 
-/// Bytes of the descriptor that is written: X, I, and 15 bits of picture id.
+/// Bytes of the written descriptor: X, I, and 15 bits of picture id.
 const DESCRIPTOR_LEN: usize = 4;
 
 /// Appends the RTP payloads of one frame to `payloads`; none is longer than `payload_max` bytes (at least 5). The last
 /// one gets the marker bit. `picture_id` grows by one a frame and wraps at 2^15.
 ///
-/// The frame is cut without regard to its partitions, as RFC 7741 §4.4 allows; only the first payload says that a
-/// partition starts in it.
+/// The frame is split without regard to its partitions, as RFC 7741 §4.4 allows; only the first payload has the
+/// bit for the start of a partition.
 pub fn packetise(frame: &[u8], picture_id: u16, payload_max: usize, payloads: &mut Vec<Vec<u8>>) {
     let piece_max = payload_max.saturating_sub(DESCRIPTOR_LEN).max(1);
     let [id_high, id_low] = (picture_id & 0x7fff).to_be_bytes();

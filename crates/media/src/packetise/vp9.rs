@@ -3,7 +3,7 @@
 
 use super::even_piece;
 
-/// Bytes of the descriptor that is written: flags, and 15 bits of picture id.
+/// Bytes of the written descriptor: flags, and 15 bits of picture id.
 const DESCRIPTOR_LEN: usize = 3;
 const PICTURE_ID: u8 = 0x80;
 const INTER_PREDICTED: u8 = 0x40;
@@ -31,7 +31,7 @@ pub fn packetise(frame: &[u8], picture_id: u16, payload_max: usize, payloads: &m
 pub fn is_key_frame(frame: &[u8]) -> bool {
     let Some(&head) = frame.first() else { return false };
     let profile = (head >> 5 & 1) | (head >> 3 & 2);
-    // Profile 3 has a reserved bit more before show_existing_frame.
+    // Profile 3 has one more reserved bit before show_existing_frame.
     let (existing, kind) =
         if profile == 3 { (head >> 2 & 1, head >> 1 & 1) } else { (head >> 3 & 1, head >> 2 & 1) };
     head >> 6 == 2 && existing == 0 && kind == 0

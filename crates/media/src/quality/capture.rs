@@ -1,23 +1,23 @@
 //! Absolute one-way delay: wall time of arrival less the time of capture.
 //!
-//! The capture time comes with the frame (a mark in the media, or `abs-capture-time`); only when a track has never
-//! carried one, the sender report's mapping gives it: `capture = NTP + (timestamp − RTP timestamp) / f` (RFC 3550 §6.4.1).
-//! The figure contains the difference between the two clocks whole; it is negative when ours is behind by more than
-//! the path takes.
+//! The capture time comes with the frame (a mark in the media, or `abs-capture-time`). Only when a track has never
+//! carried one, the sender report's mapping is used: `capture = NTP + (timestamp − RTP timestamp) / f` (RFC 3550
+//! §6.4.1). The figure includes the difference between the two clocks; it is negative when the local clock is
+//! behind by more than the path takes.
 //!
-//! A sender without a wall clock may put another one into its reports (RFC 3550 §6.4.1: time since it began, say);
-//! OvenMediaEngine puts media time. Nothing is told by those.
+//! A sender without a wall clock may use another clock in its reports (RFC 3550 §6.4.1: time since it began, for
+//! example); OvenMediaEngine uses media time. Such reports are ignored.
 
 use super::packet::CaptureTime;
 use throng_observation::CaptureBasis;
 
-/// Clocks that are set at all are not a day apart.
+/// Two wall clocks that are set differ by less than a day.
 const APART_NS_MAX: u64 = 86_400 * 1_000_000_000;
 
-/// Over so long a wall clock advances as ours does, …
+/// Over this interval a wall clock advances like the local one, …
 const RATE_OVER_NS: u64 = 30 * 1_000_000_000;
 
-/// … within this share of it: a report may have waited some seconds with a server that stood still.
+/// … within this share of it: a server that stalled may have delayed a report for some seconds.
 const RATE_OFF_MAX: (u64, u64) = (1, 3);
 
 /// Capture times of one track.
@@ -25,9 +25,9 @@ const RATE_OFF_MAX: (u64, u64) = (1, 3);
 pub struct CaptureMeter {
     clock_hz: i64,
     report: Option<(u64, u32)>,
-    /// The first report's NTP time, and when it came.
+    /// The first report's NTP time, and when it arrived.
     first: Option<(u64, u64)>,
-    /// Reports were seen whose NTP time is no wall clock's.
+    /// Reports were received whose NTP time is not wall-clock time.
     is_other_clock: bool,
     basis: Option<CaptureBasis>,
 }
@@ -40,8 +40,8 @@ impl CaptureMeter {
         Self { clock_hz, report: None, first: None, is_other_clock: false, basis: None }
     }
 
-    /// A sender report that arrived at `arrived_unix_ns` maps `rtp_timestamp` to `ntp_unix_ns`. False where that is no wall
-    /// clock: then nothing is told by reports until the source changes.
+    /// A sender report that arrived at `arrived_unix_ns` maps `rtp_timestamp` to `ntp_unix_ns`. False where that
+    /// is not wall-clock time: then reports are ignored until the source changes.
     pub fn sender_report(&mut self, ntp_unix_ns: u64, rtp_timestamp: u32, arrived_unix_ns: u64) -> bool {
         let (first_ntp_ns, first_arrived_ns) = *self.first.get_or_insert((ntp_unix_ns, arrived_unix_ns));
         let (clock_ns, ours_ns) =
@@ -54,13 +54,13 @@ impl CaptureMeter {
         !self.is_other_clock
     }
 
-    /// The mapping of the last report is of another timeline.
+    /// The mapping of the last report belongs to another timeline.
     pub fn restart(&mut self) {
         (self.report, self.first, self.is_other_clock) = (None, None, false);
     }
 
-    /// A frame arrived at `arrived_unix_ns`: its delay in microseconds, negative when the clocks disagree; `None` when
-    /// its capture time is not known.
+    /// A frame arrived at `arrived_unix_ns`: its delay in microseconds, negative when the clocks disagree; `None`
+    /// when its capture time is unknown.
     pub fn frame(
         &mut self,
         arrived_unix_ns: u64,
@@ -75,7 +75,7 @@ impl CaptureMeter {
         Some(delay_us.clamp(i128::from(i32::MIN), i128::from(i32::MAX)) as i32)
     }
 
-    /// The best that the delays of this track came from so far.
+    /// The best basis of this track's delays so far.
     #[must_use]
     pub fn basis(&self) -> Option<CaptureBasis> {
         self.basis
@@ -148,16 +148,16 @@ mod tests {
             let mut meter = CaptureMeter::new(90_000);
             assert!(!meter.sender_report(media_time + 12 * S, 0, NOW));
             assert_eq!((meter.frame(NOW, 0, None), meter.basis()), (None, None));
-            // A mark in the media still tells.
+            // A mark in the media is still used.
             let captured = CaptureTime { unix_ns: NOW - S, basis: CaptureBasis::Mark };
             assert_eq!(meter.frame(NOW, 0, Some(captured)), Some(1_000_000));
         }
-        // A clock that is a minute off is one, if it runs as ours does; a report may come late.
+        // A clock that is a minute off is a wall clock if it advances like the local one; a report may be late.
         let mut meter = CaptureMeter::new(90_000);
         for (clock_s, ours_s) in [(0, 0), (5, 5), (35, 43), (60, 60)] {
             assert!(meter.sender_report(NOW + (60 + clock_s) * S, 0, NOW + ours_s * S), "{ours_s} s");
         }
-        // One that stands still with its media is none.
+        // A clock that stops with its media is not a wall clock.
         assert!(!meter.sender_report(NOW + (60 + 61) * S, 0, NOW + 120 * S));
         assert!(!meter.sender_report(NOW + (60 + 121) * S, 0, NOW + 121 * S), "and what was seen stays");
         assert_eq!(meter.frame(NOW, 0, None), None);

@@ -1,22 +1,24 @@
-//! Relative delay: how much later than at its best the media arrives. Needs no clock but ours.
+//! Relative delay: how much later than at its best the media arrives. Needs only the local clock.
 //!
-//! `d_i = (R_i − R_0) − (S_i − S_0) / f` (arrival R, timestamp S, clock f) grows with every queue on the way, and with the
-//! skew between the source's clock and ours. The delay told is `d_i − floor(t)`, never below zero.
+//! `d_i = (R_i − R_0) − (S_i − S_0) / f` (arrival R, timestamp S, clock f) grows with every queue on the path, and
+//! with the skew between the source's clock and the local one. The reported delay is `d_i − floor(t)`, never below
+//! zero.
 //!
-//! `floor(t) = b + s·t` lies beneath everything seen since the beginning: `s` is the skew, which [`super::skew`] tells from a
-//! queue by the lows of windows, `b` the lowest `d − s·t` so far. So **a queue that builds up and stays remains visible for as
-//! long as the track lives**; the floor does not climb to it. Only skew may lift the floor.
+//! `floor(t) = b + s·t` is a lower bound of all values since the beginning: `s` is the skew, which [`super::skew`]
+//! distinguishes from a queue by the minima of windows, `b` the lowest `d − s·t` so far. So **a queue that builds
+//! up and stays remains visible for the whole life of the track**; the floor does not rise to it. Only skew may
+//! raise the floor.
 //!
-//! A constant delay is invisible here by construction (see [`super::CaptureMeter`] for the absolute one). Frames sent in
-//! decoding order (B-frames) show their reordering as delay.
+//! A constant delay is invisible here by construction (see [`super::CaptureMeter`] for the absolute one). For
+//! frames sent in decoding order (B-frames) reordering counts as delay.
 
 use super::skew::{Low, Lows};
 use super::timestamp::TimestampUnwrap;
 
-/// A timestamp that goes back further than this begins another timeline: no reordering does that.
+/// A timestamp that goes back by more than this begins another timeline: reordering never does.
 const MAX_STEP_BACK_NS: i64 = 1_000_000_000;
 
-/// Media that comes this much earlier than the timeline allows begins another one: no queue was ever that long.
+/// Media that arrives this much earlier than the timeline allows begins another one: no queue is that long.
 const MAX_STEP_AHEAD_NS: i64 = 10_000_000_000;
 
 /// Relative delay of one track.
@@ -25,7 +27,7 @@ pub struct DelayMeter {
     clock_hz: i64,
     unwrap: TimestampUnwrap,
     first_arrival_ns: Option<i64>,
-    /// Of the previous frame: arrival and media time since the first, ns.
+    /// Arrival and media time of the previous frame, since the first, ns.
     previous: (i64, i64),
     /// Added to `d` so that a new timeline continues the delay of the one before.
     offset_ns: i64,
@@ -61,7 +63,7 @@ impl DelayMeter {
         self.restarted = true;
     }
 
-    /// The sender's RTCP report: that at `ntp_unix_ns` of its own clock the media's was `rtp_timestamp`.
+    /// The sender's RTCP report: at `ntp_unix_ns` of its own clock the media's clock was `rtp_timestamp`.
     pub fn sender_report(&mut self, ntp_unix_ns: u64, rtp_timestamp: u32) {
         self.lows.sender_report(ntp_unix_ns, rtp_timestamp, self.clock_hz);
     }
@@ -76,7 +78,7 @@ impl DelayMeter {
             || media_step < -MAX_STEP_BACK_NS
             || media_step.saturating_sub(step) > MAX_STEP_AHEAD_NS
         {
-            // The new timeline begins with the delay that the old one ended with: nothing better is known.
+            // The new timeline begins with the last delay of the old one, for want of a better estimate.
             self.offset_ns = self.offset_ns.saturating_add(media_step.saturating_sub(step));
             self.lows.forget_reports();
         }
@@ -87,12 +89,13 @@ impl DelayMeter {
         (above_ns.max(0.0) / 1e3) as u32
     }
 
-    /// Reads a little of both ends.
+    /// Reads both ends, which loads them into the CPU cache.
     pub(super) fn prefetch(&self) -> u64 {
         self.clock_hz as u64 ^ self.base_ns.to_bits()
     }
 
-    /// Estimated skew of the source's clock against ours, parts per million; positive when the source is slow.
+    /// Estimated skew of the source's clock against the local one, parts per million; positive when the source is
+    /// slow.
     #[must_use]
     pub fn skew_ppm(&self) -> f64 {
         self.skew * 1e6

@@ -1,17 +1,17 @@
-//! Hand-made arrivals of frames at 25 fps.
+//! Generated arrivals of frames at 25 fps.
 
 use super::*;
 
 const MS: f64 = 1e6;
 
-/// Frames of `seconds` at 25 fps whose one-way delay in ms is `delay_ms(t_s)`, the source's clock slow by `skew_ppm`;
-/// the delays told, ms.
+/// Frames of `seconds` at 25 fps whose one-way delay in ms is `delay_ms(t_s)`, the source's clock slow by
+/// `skew_ppm`; returns the reported delays, ms.
 fn told(seconds: usize, skew_ppm: f64, delay_ms: impl Fn(f64) -> f64) -> Vec<f64> {
     let mut meter = DelayMeter::new(90_000);
     (0..seconds * 25)
         .map(|i| {
             let sent_s = i as f64 * 0.04;
-            // A slow source's ticks are longer than they say.
+            // A slow source's ticks are longer than nominal.
             let arrived_ns = sent_s * (1.0 + skew_ppm / 1e6) * 1e9 + delay_ms(sent_s) * MS;
             let timestamp = (u32::MAX - 90_000).wrapping_add(i as u32 * 3600);
             f64::from(meter.frame(arrived_ns as i64, timestamp)) / 1e3
@@ -19,7 +19,7 @@ fn told(seconds: usize, skew_ppm: f64, delay_ms: impl Fn(f64) -> f64) -> Vec<f64
         .collect()
 }
 
-/// Noise of 0 to `ms` that repeats itself and touches zero often.
+/// Periodic noise of 0 to `ms` that is often zero.
 fn noise(t_s: f64, ms: f64) -> f64 {
     ((t_s * 25.0).round() * 7.0) % 11.0 / 10.0 * ms
 }
@@ -90,7 +90,7 @@ fn a_queue_that_fills_and_stays_is_seen_to_the_end() {
 
 #[test]
 fn a_queue_is_seen_whatever_the_clock() {
-    // 400 ms gather in a minute, and are gone at once.
+    // 400 ms accumulate in a minute, and disappear at once.
     let queue = |t: f64| if (300.0..360.0).contains(&t) { (t - 300.0) * 400.0 / 60.0 } else { 0.0 };
     for skew_ppm in [0.0, 1_000.0, -1_000.0] {
         let told = told(600, skew_ppm, |t| queue(t) + noise(t, 3.0));
@@ -105,7 +105,7 @@ fn a_queue_is_seen_whatever_the_clock() {
 
 #[test]
 fn a_burst_of_a_cached_gop_is_soon_forgotten() {
-    // The first second of media comes at once: those frames are the late ones, not those that follow.
+    // The first second of media arrives at once: those frames are late, not those that follow.
     let told = told(20, 0.0, |t| if t < 1.0 { 1000.0 - t * 1000.0 } else { 0.0 } + noise(t, 2.0));
     assert!(max(told.get(25..).unwrap()) < 2.1, "{}", max(told.get(25..).unwrap()));
 }

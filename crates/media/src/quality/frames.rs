@@ -1,22 +1,22 @@
 //! Frames from packets: which are complete, and which of those could be decoded. Nothing is decoded.
 //!
-//! A frame is the packets of one RTP timestamp. It is complete when every number from its first packet to its last is
-//! there. The first is the one after the end of the frame before, or one that says that it starts a frame; the last has
-//! the marker, or is followed without a gap by another timestamp (some senders set no marker).
+//! A frame is the packets of one RTP timestamp. It is complete when every number from its first packet to its last
+//! has arrived. The first is the one after the end of the previous frame, or one whose payload starts a frame; the
+//! last has the marker, or is followed without a gap by another timestamp (some senders set no marker).
 //!
-//! Frames are judged in the order of their numbers, which is the order of decoding. A frame with a hole is waited for
-//! until the hole is filled or [`SequenceMeter`](super::SequenceMeter) counts it lost; so this is a viewer with a jitter
-//! buffer as long as that patience. After a lost frame nothing is decodable until the next key frame, unless all that
-//! was seen of the lost frame said that no other refers to it. A frame of which nothing arrived is taken to be referred
-//! to; picture ids that follow each other prove that no frame was in the hole (padding, mostly). A key frame is not kept
-//! waiting by frames before it once those cannot be decoded anyway, nor any frame by a discardable one before it.
-//! A viewer who joins in the middle of a frame never had it: it is not counted.
+//! Frames are judged in the order of their numbers, which is the order of decoding. A frame with a hole waits
+//! until the hole is filled or [`SequenceMeter`](super::SequenceMeter) counts it lost, as for a viewer with a
+//! jitter buffer of that length. After a lost frame nothing is decodable until the next key frame, unless all
+//! received packets of the lost frame show that no other refers to it. A frame of which nothing arrived counts as
+//! referred to; consecutive picture ids prove that no frame was in the hole (padding, mostly). A key frame does
+//! not wait for frames before it once those cannot be decoded anyway, nor any frame for a discardable one before
+//! it. The first frame of a viewer that joins in its middle is not counted.
 
 use super::packet::CaptureTime;
 use crate::codec::PayloadFacts;
 use std::collections::VecDeque;
 
-/// A packet as far as frames are concerned; `number` is its extended sequence number.
+/// Properties of a packet that matter for frames; `number` is its extended sequence number.
 #[derive(Clone, Copy, Debug)]
 pub struct FramePacket {
     /// Extended sequence number.
@@ -25,9 +25,9 @@ pub struct FramePacket {
     pub timestamp: u32,
     /// RTP marker.
     pub marker: bool,
-    /// No payload: it belongs to no frame.
+    /// No payload: it is not part of a frame.
     pub padding: bool,
-    /// What the payload says.
+    /// Facts from the payload.
     pub facts: PayloadFacts,
     /// Arrival on the meter's clock, ns.
     pub arrived_ns: i64,
@@ -35,14 +35,14 @@ pub struct FramePacket {
     pub captured: Option<CaptureTime>,
 }
 
-/// What became of a frame.
+/// The outcome of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameOutcome {
     /// Every packet arrived.
     Complete(CompleteFrame),
-    /// One frame given up, of this timestamp.
+    /// One dropped frame, of this timestamp.
     Dropped(u32),
-    /// So many frames of which nothing arrived.
+    /// This many frames of which nothing arrived.
     Missed(u32),
 }
 
@@ -55,7 +55,7 @@ pub struct CompleteFrame {
     pub first: i64,
     /// When its last packet arrived, on the meter's clock, ns.
     pub arrived_ns: i64,
-    /// It and all it refers to are there.
+    /// It and all frames it refers to arrived.
     pub decodable: bool,
     /// It refers to no other.
     pub key_frame: bool,
@@ -70,7 +70,7 @@ struct Frame {
     last: i64,
     arrived: u16,
     padding: bool,
-    /// The packet `first` says that it starts a frame.
+    /// The payload of packet `first` starts a frame.
     starts: bool,
     /// The packet `last` has the marker.
     ends: bool,
@@ -87,17 +87,17 @@ pub struct FrameMeter {
     frames: VecDeque<Frame>,
     frames_max: usize,
     headers_read: bool,
-    /// The number after the last frame judged; `None` until one was.
+    /// The number after the last frame judged; `None` before the first.
     next: Option<i64>,
-    /// The decoder has all that the next frame may refer to.
+    /// The decoder has all frames that the next one may refer to.
     intact: bool,
     picture_id: Option<(u16, u8)>,
 }
 
 impl FrameMeter {
-    /// Keeps at most `frames_max` frames that are not judged yet; the oldest is judged when another comes.
+    /// Keeps at most `frames_max` frames that are not judged yet; above that the oldest is judged at once.
     ///
-    /// Without `headers_read` nobody knows which frames are key frames: then what is complete counts as decodable.
+    /// Without `headers_read` key frames are unknown: then every complete frame counts as decodable.
     #[must_use]
     pub fn new(frames_max: usize, headers_read: bool) -> Self {
         let frames = VecDeque::with_capacity(frames_max.max(1) + 1);
@@ -111,25 +111,25 @@ impl FrameMeter {
         }
     }
 
-    /// Whether the next frames can be decoded; `false` until a key frame came, and after a loss.
+    /// Whether the next frames can be decoded; `false` before a key frame arrived, and after a loss.
     #[must_use]
     pub fn intact(&self) -> bool {
         self.intact
     }
 
-    /// Reads the frame that the next packet will probably join.
+    /// Reads the frame that the next packet probably belongs to, which loads it into the CPU cache.
     pub(super) fn prefetch(&self) -> u64 {
         self.frames.back().map_or(0, |frame| frame.last as u64)
     }
 
-    /// A packet arrived that had not come before. Follow with [`Self::judge`].
+    /// A new packet arrived. Call [`Self::judge`] next.
     pub fn packet(&mut self, packet: &FramePacket) {
         if self.next.is_some_and(|next| packet.number < next) {
             return; // its frame was judged without it
         }
         for (i, frame) in self.frames.iter_mut().enumerate().rev() {
             if packet.padding == frame.padding && (packet.padding || packet.timestamp == frame.timestamp) {
-                // Padding joins padding only where it touches: a frame may lie between.
+                // Padding joins padding only next to it: a frame may be between.
                 let touches = packet.number >= frame.first - 1 && packet.number <= frame.last + 1;
                 if touches || !packet.padding {
                     return frame.add(packet);
@@ -145,7 +145,7 @@ impl FrameMeter {
         self.insert(0, packet);
     }
 
-    /// Judges what can be judged. All numbers below `resolved_below` have arrived or never will.
+    /// Judges all frames that can be. All numbers below `resolved_below` have arrived or never will.
     pub fn judge(&mut self, resolved_below: i64, mut tell: impl FnMut(FrameOutcome)) {
         while self.frames.len() > self.frames_max {
             self.give_up_first(&mut tell);
@@ -160,7 +160,7 @@ impl FrameMeter {
             if whole && follows {
                 self.complete(frame, &mut tell);
             } else if frame.padding && hole_resolved {
-                // What the hole before it was shows in the next frame, for which the hole becomes longer.
+                // The hole before it is judged with the next frame, for which the hole becomes longer.
                 self.frames.pop_front();
             } else if whole
                 && frame.starts
@@ -179,7 +179,7 @@ impl FrameMeter {
         }
     }
 
-    /// The source begins anew: what is not complete is given up, and a key frame is needed.
+    /// The source restarts: incomplete frames are dropped, and a key frame is needed.
     pub fn restart(&mut self, mut tell: impl FnMut(FrameOutcome)) {
         self.judge(i64::MIN, &mut tell);
         while !self.frames.is_empty() {
@@ -190,7 +190,7 @@ impl FrameMeter {
         self.picture_id = None;
     }
 
-    /// Bytes of memory that this meter may take beside itself.
+    /// Most memory outside of this struct, bytes.
     #[cfg(test)]
     pub(super) fn memory_max(&self) -> usize {
         self.frames.capacity() * size_of::<Frame>()
@@ -203,7 +203,7 @@ impl FrameMeter {
         self.frames.insert(at, Frame::of(packet));
     }
 
-    /// Whether the frame will never be complete, or is not worth the wait.
+    /// Whether the frame can never be complete, or need not be waited for.
     fn is_hopeless(
         &self,
         frame: &Frame,
@@ -225,7 +225,7 @@ impl FrameMeter {
         settled || overtaken
     }
 
-    /// When nothing before it can be decoded, a complete key frame ends the wait for what is before it.
+    /// When nothing before it can be decoded, a complete key frame ends the wait for earlier frames.
     fn skip_to_key_frame(&mut self, tell: &mut impl FnMut(FrameOutcome)) -> bool {
         if self.intact {
             return false;
@@ -238,7 +238,7 @@ impl FrameMeter {
         true
     }
 
-    /// Tells of frames that lay wholly in the hole before `frame`.
+    /// Reports frames that were entirely in the hole before `frame`.
     fn miss_before(&mut self, frame: &Frame, tell: &mut impl FnMut(FrameOutcome)) {
         let Some(next) = self.next.filter(|&next| next < frame.first) else { return };
         self.next = Some(frame.first);
@@ -275,7 +275,7 @@ impl FrameMeter {
         }));
     }
 
-    /// Ends the wait for the first frame, whatever its state.
+    /// Ends the wait for the first frame, in any state.
     fn give_up_first(&mut self, tell: &mut impl FnMut(FrameOutcome)) {
         let Some(&frame) = self.frames.front() else { return };
         let follows = frame.starts || self.next == Some(frame.first);
@@ -296,7 +296,7 @@ impl FrameMeter {
     fn leave(&mut self, frame: Frame) {
         self.frames.pop_front();
         self.next = Some(match self.frames.front() {
-            // Its end was lost with what lies before the next one.
+            // Its end was lost together with packets before the next frame.
             Some(following) if !frame.ends && !following.starts => frame.last + 1,
             Some(following) if !frame.ends => following.first,
             _ => frame.last + 1,

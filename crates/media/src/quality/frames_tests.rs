@@ -1,12 +1,12 @@
-//! Hand-made frames, packet by packet.
+//! Generated frames, packet by packet.
 
 use super::*;
 use crate::quality::Arrival;
 use crate::quality::SequenceMeter;
 
-/// A stream written as words: `3K` a key frame of three packets, `2P` a frame that others refer to, `1d` a discardable
-/// one, `1_` padding. A letter after it changes a packet: `!n` leaves packet n out of the network, `>n` sends packet n
-/// after the next frame, `<` leaves out the marker bit.
+/// A stream written as words: `3K` a key frame of three packets, `2P` a frame that others refer to, `1d` a
+/// discardable one, `1_` padding. A suffix changes a packet: `!n` loses packet n, `>n` sends packet n after the
+/// next frame, `<` leaves out the marker bit.
 fn packets(words: &str) -> Vec<FramePacket> {
     let (mut out, mut held): (Vec<FramePacket>, Vec<FramePacket>) = (Vec::new(), Vec::new());
     let mut number = 65_530;
@@ -47,7 +47,7 @@ fn packets(words: &str) -> Vec<FramePacket> {
     out
 }
 
-/// One letter a outcome: `K` decodable key frame, `+` decodable, `-` complete only, `x` dropped, `m` missed.
+/// One letter an outcome: `K` decodable key frame, `+` decodable, `-` complete only, `x` dropped, `m` missed.
 fn letter(outcome: FrameOutcome) -> String {
     match outcome {
         FrameOutcome::Complete(f) if f.decodable && f.key_frame => "K".into(),
@@ -58,7 +58,7 @@ fn letter(outcome: FrameOutcome) -> String {
     }
 }
 
-/// Verdicts while every packet comes a millisecond after the other and, after the bar, those when patience is over.
+/// Outcomes of packets that arrive a millisecond apart and, after the bar, those at the end of the patience.
 fn verdicts(packets: &[FramePacket]) -> String {
     let mut sequence = SequenceMeter::new(1024, 32, 200);
     let mut frames = FrameMeter::new(24, true);
@@ -141,7 +141,7 @@ fn a_superframe_is_one_frame_and_its_layers_start_none() {
         packet.facts.starts_frame = i % 2 == 0;
     }
     assert_eq!(verdicts(&packets), "K++|");
-    // Without its base layer the second superframe is no frame, although its upper layer is there and starts.
+    // Without its base layer the second superframe is no frame, although its upper layer arrived and starts.
     packets.drain(4..6);
     assert_eq!(verdicts(&packets), "K|x-");
 }
@@ -180,7 +180,7 @@ fn a_codec_whose_headers_are_not_read_shows_what_is_complete() {
     }
     frames.judge(i64::MAX, |v| told.push_str(&letter(v)));
     assert!(frames.intact());
-    // The first frame may have begun before we came.
+    // The first frame may have begun before the viewer joined.
     assert_eq!(told, "+x++");
 }
 

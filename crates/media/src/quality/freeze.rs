@@ -1,23 +1,23 @@
 //! Freezes, W3C webrtc-stats `freezeCount` and `totalFreezesDuration`.
 //!
-//! An interval between two frames is a freeze when it is at least `max(3 δ, δ + 150 ms)`, δ being the mean of the last 30
-//! intervals, and at least 5 are known (the constants of libwebrtc's `video_quality_observer2.cc`; Chrome puts the
-//! interval under judgement into its own mean, which raises the bound by some 5 ms at 25 fps and cannot be done for a
-//! freeze that still lasts). There is no renderer: a frame counts as shown when it and all before it are complete.
+//! An interval between two frames is a freeze when it is at least `max(3 δ, δ + 150 ms)`, δ being the mean of the
+//! last 30 intervals, and at least 5 are known (the constants of libwebrtc's `video_quality_observer2.cc`; Chrome
+//! includes the judged interval in its mean, which raises the bound by some 5 ms at 25 fps and is impossible for a
+//! freeze in progress). There is no renderer: a frame counts as shown when it and all before it are complete.
 //!
-//! A freeze is counted when the bound is passed, not when a frame ends it, and its time goes to the interval in which it
-//! was spent, so that a picture that never comes back is seen frozen in every second. What had passed when the bound was
-//! reached goes to that moment's interval, which can thus hold a little more frozen time than it lasted.
+//! A freeze is counted when the bound is passed, not when a frame ends it, and its time counts in the interval in
+//! which it passed, so that a picture that never returns is frozen in every second. The time before the bound was
+//! reached counts in the interval of that moment, which can thus have a little more frozen time than its length.
 
 use std::time::{Duration, Instant};
 
 /// Intervals averaged.
 const WINDOW: usize = 30;
 
-/// Intervals needed before anything is a freeze.
+/// Intervals needed before a freeze can be detected.
 const MIN_INTERVALS: usize = 5;
 
-/// What an interval must exceed the mean by.
+/// Least difference between an interval and the mean.
 const MIN_INCREASE_US: u64 = 150_000;
 
 /// Freezes of one video track.
@@ -27,12 +27,12 @@ pub struct FreezeMeter {
     intervals: usize,
     sum_us: u64,
     shown_at: Option<Instant>,
-    /// Of the freeze in progress, what was already told; `None` when there is none.
+    /// The part of the current freeze that was already reported; `None` without one.
     told: Option<Duration>,
     frozen: FreezeTotals,
 }
 
-/// Freezes since the previous look.
+/// Freezes since the previous call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FreezeTotals {
     /// Freezes begun.
@@ -54,7 +54,7 @@ impl FreezeMeter {
         self.shown_at = Some(now);
     }
 
-    /// Sees a freeze that has begun.
+    /// Checks whether a freeze has begun.
     pub fn timeout(&mut self, now: Instant) {
         if self.next_timeout().is_some_and(|at| now >= at) {
             self.frozen.count += 1;
@@ -62,7 +62,7 @@ impl FreezeMeter {
         }
     }
 
-    /// When a freeze begins unless a frame comes before.
+    /// When a freeze begins unless a frame arrives before.
     #[must_use]
     pub fn next_timeout(&self) -> Option<Instant> {
         if self.told.is_some() || self.intervals < MIN_INTERVALS {
@@ -73,14 +73,14 @@ impl FreezeMeter {
         self.shown_at.map(|at| at + Duration::from_micros(bound_us))
     }
 
-    /// What was frozen since the previous call.
+    /// Freezes since the previous call.
     pub fn take(&mut self, now: Instant) -> FreezeTotals {
         self.timeout(now);
         self.account(now);
         std::mem::take(&mut self.frozen)
     }
 
-    /// Adds what is not yet told of the freeze in progress.
+    /// Adds the part of the current freeze that is not reported yet.
     fn account(&mut self, now: Instant) {
         if let (Some(told), Some(shown_at)) = (&mut self.told, self.shown_at) {
             let lasted = now.saturating_duration_since(shown_at);

@@ -1,12 +1,13 @@
 //! Interarrival jitter, RFC 3550 §6.4.1 and A.8: `J += (|D| − J) / 16`, `D = (R_i − R_j) − (S_i − S_j)`.
 //!
-//! Packets are taken in the order of arrival, first transmissions only. All packets of a video frame share a timestamp,
-//! so the spacing in which a frame is sent counts as jitter: that is what the RFC says, and what every peer reports.
+//! Packets count in the order of arrival, first transmissions only. All packets of a video frame share a
+//! timestamp, so the spacing in which a frame is sent counts as jitter: so the RFC defines it, and so every peer
+//! reports it.
 
 use super::timestamp;
 
-/// Steps of more than this are a new timeline of the source rather than jitter, and leave the figure alone: one of
-/// them would hide the network for the next hundred packets.
+/// Larger steps are a new timeline of the source, not jitter, and do not change the figure: one of them would
+/// dominate the next hundred packets.
 const DISCONTINUITY_S: f64 = 5.0;
 
 /// Jitter of one stream.

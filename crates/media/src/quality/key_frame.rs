@@ -1,12 +1,12 @@
-//! When to ask the sender for a key frame (PLI, RFC 4585 §6.3.1; FIR, RFC 5104 §4.3.1).
+//! When to request a key frame from the sender (PLI, RFC 4585 §6.3.1; FIR, RFC 5104 §4.3.1).
 //!
-//! A viewer who joined in the middle of a GOP waits 200 ms for a key frame that is on its way (libwebrtc's
-//! `kMaxWaitForKeyFrame`); one whose picture broke asks at once. Either asks again once a second, no faster: every
-//! request costs the publisher a large frame for all viewers.
+//! A viewer that joined in the middle of a GOP waits 200 ms for a key frame that is on its way (libwebrtc's
+//! `kMaxWaitForKeyFrame`); one that lost a frame requests at once. Either repeats the request once a second, no
+//! faster: every request costs the publisher a large frame for all viewers.
 
 use std::time::{Duration, Instant};
 
-/// How long a stream may go without its first key frame before one is asked for.
+/// How long a stream may lack its first key frame before one is requested.
 const PATIENCE: Duration = Duration::from_millis(200);
 
 /// Least time between two requests.
@@ -15,18 +15,18 @@ const MIN_SPACING: Duration = Duration::from_secs(1);
 /// Whether a key frame is needed.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct KeyFrameRequester {
-    /// Ask from this moment on; `None` when nothing is amiss.
+    /// Request from this moment on; `None` when none is needed.
     ask_at: Option<Instant>,
     asked_at: Option<Instant>,
 }
 
 impl KeyFrameRequester {
-    /// Packets come, and none of their frames can be decoded yet.
+    /// Packets arrive, and none of their frames can be decoded yet.
     pub fn waiting_since(&mut self, since: Instant) {
         self.ask_at.get_or_insert(since + PATIENCE);
     }
 
-    /// What comes from here on cannot be decoded without a key frame.
+    /// Frames from now on cannot be decoded without a key frame.
     pub fn broken(&mut self, now: Instant) {
         self.ask_at = Some(self.ask_at.map_or(now, |at| at.min(now)));
     }
@@ -36,7 +36,7 @@ impl KeyFrameRequester {
         self.ask_at = None;
     }
 
-    /// Whether to ask now; yes starts the wait of a second.
+    /// Whether to send a request now; `true` starts the wait of a second.
     pub fn take(&mut self, now: Instant) -> bool {
         let due = self.next_timeout().is_some_and(|at| now >= at);
         if due {
@@ -45,7 +45,7 @@ impl KeyFrameRequester {
         due
     }
 
-    /// When [`Self::take`] says yes.
+    /// When [`Self::take`] returns `true`.
     #[must_use]
     pub fn next_timeout(&self) -> Option<Instant> {
         let ask_at = self.ask_at?;

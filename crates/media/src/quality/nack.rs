@@ -1,22 +1,23 @@
-//! Which packets to ask for again (RFC 4585 §6.2.1), and when.
+//! Which packets to request again (RFC 4585 §6.2.1), and when.
 //!
-//! A missing packet is asked for 10 ms after a later one showed it, so that plain reordering asks for nothing; again
-//! after each round trip (100 ms until it is known), at most 10 times. These are the numbers of libwebrtc's
-//! `nack_requester.cc` (`kDefaultRtt`, `kMaxNackRetries`), except that it asks at once until it has seen reordering.
-//! The list is bounded; when it is full the oldest are dropped, and libwebrtc, like us, then needs a key frame.
+//! A missing packet is requested 10 ms after a later one arrived, so that plain reordering requests nothing; again
+//! after each round trip (100 ms while it is unknown), at most 10 times. These are the numbers of libwebrtc's
+//! `nack_requester.cc` (`kDefaultRtt`, `kMaxNackRetries`), except that libwebrtc requests at once until it has
+//! seen reordering. The list is bounded; when it is full the oldest are dropped, and a key frame is needed, as in
+//! libwebrtc.
 
 use std::collections::VecDeque;
 
-/// How long reordering may take before a packet is asked for, ms.
+/// How long reordering may take before a packet is requested, ms.
 const REORDER_TOLERANCE_MS: u32 = 10;
 
-/// Round trip assumed until it is known, ms.
+/// Round trip assumed while it is unknown, ms.
 const DEFAULT_ROUND_TRIP_MS: u32 = 100;
 
-/// Never ask for the same packet faster than this, ms: a round trip measured on loopback would make a storm.
+/// Least time between requests of the same packet, ms: a round trip measured on loopback would cause a storm.
 const MIN_RETRY_MS: u32 = 20;
 
-/// How often one packet is asked for.
+/// Most requests for one packet.
 const MAX_TRIES: u8 = 10;
 
 #[derive(Clone, Copy, Debug)]
@@ -26,7 +27,7 @@ struct Missing {
     ask_at_ms: u32,
 }
 
-/// The list of packets to ask for.
+/// The list of packets to request.
 #[derive(Debug)]
 pub struct NackList {
     missing: VecDeque<Missing>,
@@ -38,19 +39,19 @@ pub struct NackList {
 }
 
 impl NackList {
-    /// A list of at most `missing_max` packets; 0 never asks.
+    /// A list of at most `missing_max` packets; 0 never requests.
     #[must_use]
     pub fn new(missing_max: usize) -> Self {
         let missing = VecDeque::new();
         Self { missing, missing_max, retry_ms: DEFAULT_ROUND_TRIP_MS, next_ms: u32::MAX, overflowed: false }
     }
 
-    /// Waits this long before it asks again.
+    /// Sets the time before a request is repeated.
     pub fn round_trip_ms(&mut self, round_trip_ms: u32) {
         self.retry_ms = round_trip_ms.max(MIN_RETRY_MS);
     }
 
-    /// The `count` numbers from `first` on (mod 2^16) were just seen to be missing.
+    /// The `count` numbers from `first` on (mod 2^16) were found missing.
     pub fn missing(&mut self, first: u16, count: u16, now_ms: u32) {
         let ask_at_ms = now_ms.saturating_add(REORDER_TOLERANCE_MS);
         let kept = usize::from(count).min(self.missing_max);
@@ -65,7 +66,7 @@ impl NackList {
         }
     }
 
-    /// A packet below the highest arrived: whether it had been asked for.
+    /// A packet below the highest arrived: whether it had been requested.
     pub fn arrived(&mut self, sequence: u16) -> bool {
         let at = self.missing.iter().position(|m| m.sequence == sequence);
         let asked = at.and_then(|at| self.missing.remove(at)).is_some_and(|m| m.tries > 0);
@@ -75,7 +76,7 @@ impl NackList {
         asked
     }
 
-    /// Appends what to ask for now, in order of the sequence numbers; the number appended.
+    /// Appends the numbers to request now, in order; returns how many.
     pub fn take(&mut self, now_ms: u32, out: &mut Vec<u16>) -> usize {
         if now_ms < self.next_ms {
             return 0;
@@ -102,7 +103,7 @@ impl NackList {
         (self.next_ms != u32::MAX).then_some(self.next_ms)
     }
 
-    /// A key frame that begins with `first` was decoded: nothing before it is of use.
+    /// A key frame that begins with `first` was decoded: earlier packets are not needed.
     pub fn forget_before(&mut self, first: u16) {
         while self.missing.front().is_some_and(|m| first.wrapping_sub(m.sequence).cast_signed() > 0) {
             self.missing.pop_front();
@@ -112,19 +113,19 @@ impl NackList {
         }
     }
 
-    /// Forgets all.
+    /// Removes all.
     pub fn clear(&mut self) {
         self.missing.clear();
         self.next_ms = u32::MAX;
         self.overflowed = false;
     }
 
-    /// Whether packets fell off the full list since the previous call: they will never come.
+    /// Whether packets were dropped from the full list since the previous call: they are never requested again.
     pub fn take_overflow(&mut self) -> bool {
         std::mem::take(&mut self.overflowed)
     }
 
-    /// Bytes of memory that the list may take beside itself.
+    /// Most memory outside of this struct, bytes.
     #[cfg(test)]
     pub(super) fn memory_max(&self) -> usize {
         self.missing_max * size_of::<Missing>()

@@ -1,10 +1,10 @@
-//! OvenRtcTester's "delay", so that its reports and ours can stand side by side. It is drift, not delay.
+//! OvenRtcTester's "delay", so that its reports can be compared with throng's. It is drift, not delay.
 //!
-//! `|milliseconds since the first packet − (timestamp − first timestamp) / clock|`, the last value, on marker packets
-//! of video and every packet of audio (OvenMediaEngine, `misc/oven_rtc_tester/OvenRtcTester.go`). What is wrong with
-//! it: its zero is the first packet, which mostly lies in the burst of a cached GOP, so that figures fall while nothing
-//! changes; the absolute value hides whether media comes early or late; clock skew adds up; a source that jumps is a
-//! delay forever. Its start is shared by both tracks and reset by the later one; that flaw is not kept: here each
+//! `|milliseconds since the first packet − (timestamp − first timestamp) / clock|`, the last value, on marker
+//! packets of video and every packet of audio (OvenMediaEngine, `misc/oven_rtc_tester/OvenRtcTester.go`). Its
+//! flaws: the zero is the first packet, which is mostly in the burst of a cached GOP, so that figures fall while
+//! nothing changes; the absolute value hides whether media is early or late; clock skew adds up; a source that
+//! jumps counts as delay forever. In the tester both tracks share a start, which the later one resets; here each
 //! track counts from its own first packet.
 
 use super::timestamp::TimestampUnwrap;
@@ -26,7 +26,7 @@ impl OvenRtcTesterMeter {
         Self { clock_hz, first_arrival_ns: None, unwrap: TimestampUnwrap::default(), delay_us: None }
     }
 
-    /// A packet arrived; `counts` says whether it is one that the tester looks at.
+    /// A packet arrived; `counts` is whether the tester uses it.
     pub fn packet(&mut self, arrived_ns: i64, timestamp: u32, counts: bool) {
         let first = *self.first_arrival_ns.get_or_insert(arrived_ns);
         let ticks = self.unwrap.ticks(timestamp);

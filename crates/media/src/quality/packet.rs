@@ -1,4 +1,4 @@
-//! What the meters are told of one RTP packet.
+//! The meters' view of one RTP packet.
 
 use crate::codec::PayloadFacts;
 use std::time::Instant;
@@ -15,7 +15,7 @@ pub struct Packet {
     pub timestamp: u32,
     /// RTP marker bit.
     pub marker: bool,
-    /// What its payload says about its frame.
+    /// Facts from its payload about its frame.
     pub facts: PayloadFacts,
     /// Payload bytes without padding and without the OSN of RTX. Zero makes it a padding-only packet (probing): it
     /// takes a sequence number and belongs to no frame.
@@ -26,16 +26,16 @@ pub struct Packet {
     pub wire_bytes: u32,
     /// It came on an RTX stream.
     pub retransmitted: bool,
-    /// When its frame was captured, where a header extension says so. A mark in [`Self::facts`] need not be repeated
-    /// here; when both are there, this one counts.
+    /// When its frame was captured, from a header extension. A mark in [`Self::facts`] need not be repeated here;
+    /// with both, this one counts.
     pub captured: Option<CaptureTime>,
 }
 
-/// When a frame was captured, and how we know.
+/// When a frame was captured, and the basis of that time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CaptureTime {
     /// Nanoseconds since the Unix epoch on the clock of the source.
     pub unix_ns: u64,
-    /// How we know.
+    /// The basis.
     pub basis: CaptureBasis,
 }

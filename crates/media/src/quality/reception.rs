@@ -1,13 +1,13 @@
-//! What a receiver report says of a stream, RFC 3550 §6.4.1 and A.3.
+//! The receiver report of a stream, RFC 3550 §6.4.1 and A.3.
 //!
-//! Loss as the network made it, not as repair left it: packets that came on an RTX stream do not count as received
-//! (RFC 4588 gives that stream reports of its own), and nothing is waited for. An answer to a NACK on the original SSRC
-//! cannot be told from the packet itself and counts as received, as the RFC's own arithmetic would have it. Duplicates
+//! Loss of the network before repair: packets on an RTX stream do not count as received (RFC 4588 gives that
+//! stream reports of its own), and missing packets count at once. A retransmission on the original SSRC is
+//! indistinguishable from a first transmission and counts as received, as in the RFC's own arithmetic. Duplicates
 //! do not make up for losses.
 
 use super::sequence::SequenceMeter;
 
-/// A report block without its SSRC and the fields on the last sender report.
+/// A report block without its SSRC and the fields about the last sender report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reception {
     /// Fraction lost since the previous report, in 1/256.
@@ -36,7 +36,7 @@ impl ReceptionMeter {
         self.retransmissions += 1;
     }
 
-    /// The source begins anew, with the next packet that `sequence` sees.
+    /// The source restarts, with the next packet that `sequence` counts.
     pub fn restart(&mut self, sequence: &SequenceMeter) {
         *self = Self { arrivals_before: sequence.arrivals(), ..Self::default() };
     }

@@ -1,9 +1,9 @@
-//! Samples of one interval, in memory that is laid out once an interval and bounded.
+//! Samples of one interval, in bounded memory that is allocated once an interval.
 
 /// Most samples of one interval; further ones are left out. Four times what a second of 120 fps or 5 ms audio has.
 const MOST: usize = 1024;
 
-/// Samples since the last look.
+/// Samples since the previous call.
 #[derive(Clone, Debug)]
 pub(super) struct Samples<T>(Vec<T>);
 
@@ -32,7 +32,7 @@ impl<T> Samples<T> {
         self.0.clear();
     }
 
-    /// The samples; room is made for as many again, so that the next interval does not allocate.
+    /// The samples; reserves memory for as many again, so that the next interval does not allocate.
     pub(super) fn take(&mut self) -> Vec<T> {
         let next = Vec::with_capacity(self.0.len() + self.0.len() / 8);
         std::mem::replace(&mut self.0, next)

@@ -1,37 +1,37 @@
-//! Sequence numbers: what came, came twice, out of order, late, or never. RFC 3550 A.1 (wrap, restart) and A.3 (loss),
-//! RFC 4737 (reordering).
+//! Sequence numbers: received, duplicate, reordered, late and lost packets. RFC 3550 A.1 (wrap, restart) and A.3
+//! (loss), RFC 4737 (reordering).
 //!
-//! Numbers are extended past their wrap. A window of the last numbers remembers which arrived. A hole is *pending* when
-//! a later packet shows it, and *lost* when it is still open after the patience (see [`SequenceMeter::new`]). Then, at
-//! every moment, `expected = unique arrivals + pending + lost`. A packet that comes after it was counted lost takes its
-//! loss back, so that losses summed over a life are the final ones.
+//! Numbers are extended past their wrap. A window of the last numbers records which arrived. A hole is *pending*
+//! when a later packet shows it, and *lost* when it is still open after the patience (see [`SequenceMeter::new`]).
+//! Then, at every moment, `expected = unique arrivals + pending + lost`. A packet that arrives after it was
+//! counted lost cancels its loss, so that the sum over a life is the final loss.
 
 use std::collections::VecDeque;
 
 /// RFC 3550 A.1: a jump forward of this much or more is a candidate for a restarted source.
 const MAX_DROPOUT: i64 = 3000;
 
-/// RFC 3550 A.1: how far behind the highest number a packet may lie that is before all that was known.
+/// RFC 3550 A.1: how far behind the highest number a packet may be that is before all known ones.
 const MAX_MISORDER: i64 = 100;
 
-/// What a packet's sequence number turned out to be.
+/// The result for a packet's sequence number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrival {
     /// Higher than all before it.
     Next(i64),
-    /// It fills a hole that was still pending.
+    /// It fills a pending hole.
     Filled(i64),
-    /// It fills a hole that had been counted lost; the loss is taken back.
+    /// It fills a hole that was counted lost; the loss is cancelled.
     Late(i64),
-    /// It had come before.
+    /// It had arrived before.
     Duplicate,
-    /// Too far from the others to be one of them. If the next packet follows it, the source has restarted.
+    /// Too far from the others to belong to them. If the next packet follows it, the source has restarted.
     Probation,
-    /// It follows a suspect: the source has restarted and both packets are to be offered again.
+    /// It follows a packet in probation: the source has restarted and both packets have to be passed again.
     Restarted,
 }
 
-/// A run of numbers that a later packet showed to be missing.
+/// A range of numbers that a later packet showed to be missing.
 #[derive(Clone, Copy, Debug)]
 struct Hole {
     first: i64,
@@ -58,9 +58,9 @@ pub struct SequenceMeter {
 }
 
 impl SequenceMeter {
-    /// Remembers `window` numbers (rounded up to a power of two, at least 128) and `holes_max` runs of missing ones;
-    /// counts a missing packet lost when `patience_ms` have passed since a later one came. Older holes are counted
-    /// lost at once when either memory is full.
+    /// Keeps `window` numbers (rounded up to a power of two, at least 128) and `holes_max` ranges of missing ones;
+    /// counts a missing packet lost `patience_ms` after a later one arrived. The oldest holes are counted lost at
+    /// once when either memory is full.
     #[must_use]
     pub fn new(window: usize, holes_max: usize, patience_ms: u32) -> Self {
         // A hole's length is 16 bits wide.
@@ -78,10 +78,10 @@ impl SequenceMeter {
         }
     }
 
-    /// A packet arrived; `again` says that it is known to be a retransmission.
+    /// A packet arrived; `again` is whether it is known to be a retransmission.
     ///
-    /// A retransmission from outside the window, or from before the first packet (senders probe the path with them),
-    /// says nothing about the source and counts as a duplicate.
+    /// A retransmission from outside the window, or from before the first packet (senders probe the path with
+    /// them), shows nothing about the source and counts as a duplicate.
     pub fn packet(&mut self, sequence: u16, again: bool, now_ms: u32) -> Arrival {
         let Some((lowest, highest)) = self.range else {
             let first = i64::from(sequence);
@@ -114,14 +114,14 @@ impl SequenceMeter {
         self.fill(number)
     }
 
-    /// Reads where the next packet will be marked.
+    /// Reads where the next packet will be marked, which loads it into the CPU cache.
     pub(super) fn prefetch(&self) -> u64 {
         let highest = self.range.map_or(0, |(_, highest)| highest);
         let (word, _) = self.slot(highest);
         self.arrived.get(word).copied().unwrap_or(0)
     }
 
-    /// Counts lost what has been missing for too long.
+    /// Counts packets lost that have been missing for too long.
     pub fn timeout(&mut self, now_ms: u32) {
         while self.holes.front().is_some_and(|hole| now_ms >= hole.seen_ms.saturating_add(self.patience_ms)) {
             self.give_up_first();
@@ -134,14 +134,14 @@ impl SequenceMeter {
         self.holes.front().map(|hole| hole.seen_ms.saturating_add(self.patience_ms))
     }
 
-    /// Counts lost all that is missing now.
+    /// Counts all packets lost that are missing now.
     pub fn give_up_all(&mut self) {
         while !self.holes.is_empty() {
             self.give_up_first();
         }
     }
 
-    /// The source begins anew: what is missing is lost, the next packet is the first.
+    /// The source restarts: missing packets are lost, the next packet is the first.
     pub fn restart(&mut self) {
         self.give_up_all();
         self.range = None;
@@ -174,7 +174,7 @@ impl SequenceMeter {
         change
     }
 
-    /// How many packets are missing right before `number`, the highest one.
+    /// Number of packets missing directly before `number`, the highest one.
     #[must_use]
     pub fn missing_before(&self, number: i64) -> i64 {
         let last = self.holes.back();
@@ -188,7 +188,7 @@ impl SequenceMeter {
         self.range
     }
 
-    /// Bytes of memory that this meter may take beside itself.
+    /// Most memory outside of this struct, bytes.
     #[cfg(test)]
     pub(super) fn memory_max(&self) -> usize {
         self.arrived.len() * 8 + self.holes_max * size_of::<Hole>()
@@ -206,7 +206,7 @@ impl SequenceMeter {
         Arrival::Probation
     }
 
-    /// Makes room for the numbers up to `number`, and a hole of those between.
+    /// Extends the range up to `number`, with a hole between.
     fn advance(&mut self, highest: i64, number: i64, now_ms: u32) {
         let oldest_kept = number - self.window() + 1;
         while self.holes.front().is_some_and(|hole| hole.first < oldest_kept) {
@@ -228,8 +228,8 @@ impl SequenceMeter {
         self.holes.push_back(Hole { first, length, missing: length, seen_ms: now_ms });
     }
 
-    /// A packet came from before the first known one: those between are missing too. At the very start only, so the
-    /// numbers below `lowest` are untouched in the window.
+    /// A packet arrived from before the first known one: those between are missing too. Only at the very start, so
+    /// that the numbers below `lowest` are unused in the window.
     fn extend_down(&mut self, number: i64, lowest: i64, now_ms: u32) {
         for n in number..lowest {
             self.clear(n);

@@ -1,4 +1,4 @@
-//! Hand-made sequences of sequence numbers.
+//! Given sequences of sequence numbers.
 
 use super::*;
 use proptest::prelude::*;
@@ -9,7 +9,8 @@ fn meter() -> SequenceMeter {
     SequenceMeter::new(1024, 32, PATIENCE_MS)
 }
 
-/// Feeds `(at_ms, sequence)`, waits the patience out, and gives what each was plus (arrivals, lost, expected).
+/// Passes `(at_ms, sequence)`, waits for the patience, and returns the result of each plus (arrivals, lost,
+/// expected).
 fn run(packets: &[(u32, u16)]) -> (Vec<Arrival>, (u64, i64, i64)) {
     let mut meter = meter();
     let mut seen = Vec::new();
@@ -166,7 +167,7 @@ fn holes_beyond_memory_are_lost_at_once() {
 }
 
 proptest! {
-    /// Whatever is lost, doubled and shuffled within the window: arrivals + lost = expected, and each number arrives
+    /// Any loss, duplication and reordering within the window: arrivals + lost = expected, and each number arrives
     /// once.
     #[test]
     fn arrivals_and_losses_make_up_what_was_expected(
@@ -206,7 +207,7 @@ proptest! {
         prop_assert_eq!(taken, meter.lost());
     }
 
-    /// Any input at all: no panic, bounded memory, and the law holds as long as the source does not restart.
+    /// Any input: no panic, bounded memory, and the equation holds unless the source restarts.
     #[test]
     fn any_numbers_are_survived(numbers in prop::collection::vec((any::<u16>(), 0_u32..1000), 0..2000)) {
         let mut meter = meter();

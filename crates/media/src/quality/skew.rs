@@ -1,22 +1,24 @@
-//! Skew between a source's clock and ours, told from a queue by the lows of `d` (see [`super::delay`]).
+//! Skew between a source's clock and the local one, distinguished from a queue by the minima of `d` (see
+//! [`super::delay`]).
 //!
-//! The lowest `d` of each of up to 32 windows is kept (of 5 s at first, twice as long whenever they are full). A queue lets some
-//! packets through at their best again and again, so that the lows lie on a line whose slope is the skew; what lies above it
-//! waited. Two readings, the stronger evidence first:
+//! The lowest `d` of each of up to 32 windows is kept (of 5 s at first, twice as long whenever they are full). A
+//! queue lets some packets through at their best again and again, so that the lows are on a line whose slope is
+//! the skew; values above it waited. Two estimates, the stronger evidence first:
 //!
-//! 1. **A steady slope** up to ±5,000 ppm, such as 29.97 frames a second that are stamped as 30 (1,000 ppm). It needs a
-//!    stretch of 60 s and six windows in which at least half of the lows lie within 5 ms of a straight line, none of them and none
-//!    that follow lies below it, and no other stretch of 60 s ran at a usual pace: skew is there from the beginning, never
-//!    empties, and does not end. A queue grows as evenly only while the load is above what is carried by less than half a per
-//!    cent, to within a few hundredths of that, for a minute. The sender's RTCP reports (RTP against NTP time, RFC 3550 6.4.1),
-//!    where there are any, have the last word: a media clock that runs as it should there is not skewed.
-//! 2. **The usual pace**: clocks of computers and cameras differ by less than ±200 ppm. The skew is the median slope between
-//!    lows a quarter of the run apart, after 40 s. A median of those is blind to one step of any height, as at most a third of
-//!    the pairs span it.
+//! 1. **A steady slope** up to ±5,000 ppm, such as 29.97 frames a second with timestamps of 30 (1,000 ppm). It
+//!    needs a stretch of 60 s and six windows in which at least half of the lows are within 5 ms of a straight
+//!    line, none of them and no later one is below it, and no other stretch of 60 s has the usual pace: skew is
+//!    there from the beginning, never empties, and does not end. A queue grows as evenly only while the load
+//!    exceeds the capacity by less than half a per cent, constant to a few hundredths of that, for a minute. The
+//!    sender's RTCP reports (RTP against NTP time, RFC 3550 6.4.1), if any, have precedence: a media clock that is
+//!    right by them is not skewed.
+//! 2. **The usual pace**: clocks of computers and cameras differ by less than ±200 ppm. The skew is the median
+//!    slope between lows a quarter of the run apart, after 40 s. That median is not affected by a single step of
+//!    any height, as at most a third of the pairs span it.
 //!
-//! The price: a queue that grows steadily over the whole run by less than 12 ms a minute reads as skew, and one that grows
-//! evenly by up to 300 ms a minute from the first second does so once it has grown for a minute and until it stops. Before that,
-//! all growth is delay.
+//! The cost: a queue that grows steadily over the whole run by less than 12 ms a minute counts as skew, and so
+//! does one that grows evenly by up to 300 ms a minute from the first second, once it has grown for a minute and
+//! until it stops. Before that, all growth is delay.
 
 use super::timestamp::step;
 
@@ -29,19 +31,20 @@ const USUAL_WINDOWS_MIN: usize = 8;
 /// Clocks of computers and cameras differ by less than this.
 const USUAL_SKEW_MAX: f64 = 200e-6;
 
-/// No clock, and no mistaken frame rate, is further off than this; a queue can be.
+/// No clock, and no wrong frame rate, differs by more than this; a queue can.
 const STEADY_SKEW_MAX: f64 = 5_000e-6;
 
-/// A steady slope is one for at least so long, milliseconds: what a queue of 300 ms takes to fill at [`STEADY_SKEW_MAX`].
+/// Least length of a steady slope, milliseconds: the time that a queue of 300 ms takes to fill at
+/// [`STEADY_SKEW_MAX`].
 const STEADY_MS: u32 = 60_000;
 
-/// Lows on a line that is told from a wandering queue.
+/// Lows on a line that distinguish it from a varying queue.
 const STEADY_LOWS_MIN: usize = 6;
 
-/// How far from the line they may lie, microseconds.
+/// Largest distance from the line, microseconds.
 const STEADY_ERROR_US: f64 = 5_000.0;
 
-/// How far a sender's report may be from the truth, seconds: some servers stamp them with the last frame's time.
+/// Error of a sender's report, seconds: some servers use the last frame's time.
 const REPORT_ERROR_S: f64 = 0.04;
 
 /// The lowest delay of a stretch of time, and when it was seen.
@@ -70,7 +73,7 @@ impl Low {
     }
 }
 
-/// The lows of a track's life, and the skew that they show.
+/// The lows of a track's life, and the skew that follows from them.
 #[derive(Clone, Debug)]
 pub(super) struct Lows {
     list: [Low; WINDOWS],
@@ -88,7 +91,7 @@ impl Default for Lows {
 }
 
 impl Lows {
-    /// Length of a window at first, ns.
+    /// Initial length of a window, ns.
     pub(super) const WINDOW_NS: i64 = 5_000_000_000;
 
     /// Length of a window, ns.
@@ -96,7 +99,7 @@ impl Lows {
         self.window_ns
     }
 
-    /// The skew as it was last estimated: seconds a second, positive when the source is slow.
+    /// The last estimate of the skew: seconds a second, positive when the source is slow.
     pub(super) fn skew(&self) -> f64 {
         self.skew
     }
@@ -114,19 +117,19 @@ impl Lows {
         self.skew = self.steady().or_else(usual).unwrap_or(0.0);
     }
 
-    /// The height, ns, of the line that rises by the skew and lies beneath all lows.
+    /// The height, ns, of the highest line with the slope of the skew that is below all lows.
     pub(super) fn beneath(&self) -> f64 {
         self.lows().iter().map(|low| low.above(self.skew) * 1e3).fold(f64::INFINITY, f64::min)
     }
 
-    /// By a report of the sender, its clock showed `ntp_unix_ns` when that of the media, of `clock_hz`, showed
+    /// A sender report: its clock showed `ntp_unix_ns` when the media clock, of `clock_hz`, showed
     /// `rtp_timestamp`.
     pub(super) fn sender_report(&mut self, ntp_unix_ns: u64, rtp_timestamp: u32, clock_hz: i64) {
         let begun = Reports { first_ntp_ns: ntp_unix_ns, ntp_ns: ntp_unix_ns, rtp_timestamp, media_ns: 0 };
         self.reports.get_or_insert(begun).add(ntp_unix_ns, rtp_timestamp, clock_hz);
     }
 
-    /// Another timeline begins, to which the reports so far do not belong.
+    /// Another timeline begins; the reports so far do not apply to it.
     pub(super) fn forget_reports(&mut self) {
         self.reports = None;
     }
@@ -135,7 +138,7 @@ impl Lows {
         self.list.get(..self.known).unwrap_or_default()
     }
 
-    /// Joins windows two by two.
+    /// Merges pairs of windows.
     fn halve(&mut self) {
         for i in 0..WINDOWS / 2 {
             if let Some(&[a, b]) = self.list.get(2 * i..2 * i + 2)
@@ -192,7 +195,7 @@ impl Stretch {
 impl Lows {
     fn steady(&self) -> Option<f64> {
         let longest = self.stretches().max_by_key(|stretch| stretch.length_ms).filter(|s| !s.is_usual())?;
-        // A queue that begins to grow had a time before it.
+        // A queue that starts to grow was preceded by a time at the usual pace.
         let had_usual_pace = self.stretches().any(|other| other.is_usual() && !longest.holds(&other));
         let skew = self.fitted(&longest);
         let is_refuted = self.reports.is_some_and(|reports| reports.refute(skew));
@@ -213,8 +216,8 @@ impl Lows {
         })
     }
 
-    /// Whether most of a stretch lies on its line, and nothing below that: of what came before it, only where the slope
-    /// falls, because a step upwards is a queue, while a floor that falls away from what was there would make one.
+    /// Whether most of a stretch is on its line, and nothing below it. Earlier lows count only where the slope
+    /// falls, because a step upwards is a queue, while a floor that falls away from earlier lows would create one.
     fn is_floor(&self, stretch: &Stretch) -> bool {
         let Some(first) = self.list.get(stretch.from) else { return false };
         let height = first.above(stretch.slope);
@@ -266,7 +269,7 @@ impl Reports {
         (self.ntp_ns, self.rtp_timestamp) = (ntp_unix_ns, rtp_timestamp);
     }
 
-    /// Whether they say that the media's clock is not off by `skew`, more than they and the sender's clock may err.
+    /// Whether they contradict a skew of `skew`, by more than their own and the sender's clock error.
     fn refute(&self, skew: f64) -> bool {
         let passed_s = self.ntp_ns.saturating_sub(self.first_ntp_ns) as f64 / 1e9;
         if passed_s <= 0.0 {

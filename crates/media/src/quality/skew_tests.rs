@@ -1,8 +1,9 @@
-//! Lows by hand: which slope is a clock's, and which a queue's.
+//! Given lows: which slope is a clock's, and which a queue's.
 
 use super::*;
 
-/// The skew told of lows of 5 s over `seconds`, ppm, where the lowest delay at a time in seconds is `low_ms`.
+/// The skew estimated from lows of 5 s over `seconds`, ppm, where the lowest delay at a time in seconds is
+/// `low_ms`.
 fn told(seconds: u32, low_ms: impl Fn(f64) -> f64) -> f64 {
     filled(seconds, low_ms).skew() * 1e6
 }
@@ -63,7 +64,7 @@ fn a_queue_on_a_skewed_clock_leaves_the_skew_as_it_is() {
 
 #[test]
 fn the_sender_s_reports_have_the_last_word() {
-    // A line of 1,000 ppm over 200 s, and reports each second by which the media's clock is slow by so much.
+    // A line of 1,000 ppm over 200 s, and reports each second by which the media clock is slow by `slow`.
     let with_reports = |slow: f64, off_by_s: fn(u64) -> f64| {
         let mut lows = Lows::default();
         for second in 0..200_u64 {

@@ -1,9 +1,9 @@
-//! The frame rate that the source meant, from the steps between RTP timestamps: what was offered, whatever arrived.
+//! The source's frame rate, from the steps between RTP timestamps: what was sent, received or not.
 
-/// Frames looked at: about a second, so that a change of rate shows within a second or two.
+/// Frames averaged: about a second, so that a change of rate shows within a second or two.
 const FRAMES: usize = 32;
 
-/// Steps needed before a rate is told.
+/// Steps needed for a rate.
 const MIN_STEPS: usize = 5;
 
 /// Timestamps of the last frames.
@@ -34,10 +34,11 @@ impl SourceRateMeter {
         self.frames = 0;
     }
 
-    /// Clock rate over the mean of the steps that lie within half and one and a half of their median.
+    /// Clock rate over the mean of the steps between half and one and a half of their median.
     ///
-    /// Timestamps are sorted first, because frames sent in decoding order (B-frames) step back and forth; the median
-    /// makes steps over lost frames outliers; the mean makes 33, 33, 34 ms thirty frames a second.
+    /// Timestamps are sorted first, because those of frames sent in decoding order (B-frames) go back and forth;
+    /// by the median steps over lost frames are outliers; the mean turns 33, 33, 34 ms into thirty frames a
+    /// second.
     #[must_use]
     pub fn frames_per_second(&self) -> Option<f32> {
         let known = self.frames.min(FRAMES);

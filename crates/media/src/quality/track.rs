@@ -1,4 +1,4 @@
-//! The meter of one received track: routes every packet to the meters that own a question each.
+//! The meter of one received track: passes every packet to the meters of single figures.
 
 use super::capture::CaptureMeter;
 use super::delay::DelayMeter;
@@ -15,24 +15,24 @@ use super::wall_clock::WallClock;
 use std::time::{Duration, Instant};
 use throng_observation::{CaptureBasis, Codec, MediaKind, TrackCounters, TrackId, TrackInterval};
 
-/// How long a missing packet may still come when retransmission was negotiated: two tries at 100 ms, and what a
-/// real-time player's jitter buffer holds.
+/// How long a missing packet may still arrive when retransmission was negotiated: two attempts at 100 ms, and the
+/// length of a real-time player's jitter buffer.
 const RETRANSMISSION_PATIENCE_MS: u32 = 200;
 
-/// A shorter silence is none: sound in DTX has 400 ms between packets.
+/// Shorter silences do not count: audio in DTX has 400 ms between packets.
 const QUIET: Duration = Duration::from_millis(500);
 
-/// How long a packet may be out of order where nothing is retransmitted.
+/// How long a packet may be out of order without retransmission.
 const REORDER_PATIENCE_MS: u32 = 100;
 
-/// What a track is, as negotiated.
+/// A track as negotiated.
 #[derive(Clone, Copy, Debug)]
 pub struct TrackConfig {
     /// Its id within the participant.
     pub track: TrackId,
     /// Audio or video.
     pub kind: MediaKind,
-    /// What it is coded with.
+    /// Its codec.
     pub codec: Codec,
     /// RTP clock rate, Hz.
     pub clock_rate_hz: u32,
@@ -40,11 +40,11 @@ pub struct TrackConfig {
     pub nack: bool,
 }
 
-/// Everything that is measured on one received track.
+/// All measurements of one received track.
 ///
-/// The driver hands packets and reports in, calls [`Self::timeout`], [`Self::take_nacks`] and
-/// [`Self::wants_key_frame`] whenever [`Self::next_timeout`] has come (all three: each may be what the deadline was
-/// for), and takes an interval once a second.
+/// The driver passes packets and reports, calls [`Self::timeout`], [`Self::take_nacks`] and
+/// [`Self::wants_key_frame`] at [`Self::next_timeout`] (all three: the deadline may be that of any), and takes an
+/// interval once a second.
 #[derive(Debug)]
 pub struct TrackMeter {
     config: TrackConfig,
@@ -54,11 +54,11 @@ pub struct TrackMeter {
     first_packet_at: Option<Instant>,
     first_frame_at: Option<Instant>,
     frames_due: FramesDue,
-    /// Of the last decodable key frame: RTP timestamp, and when its last packet came.
+    /// Of the last decodable key frame: RTP timestamp, and when its last packet arrived.
     key_frame: Option<(u32, Instant)>,
     counters: TrackCounters,
     sequence: SequenceMeter,
-    /// The packet that the next one may prove to be the first of a restarted source.
+    /// The packet after which the next one may show that the source has restarted.
     suspect: Option<Packet>,
     nacks: NackList,
     reception: ReceptionMeter,
@@ -70,16 +70,16 @@ pub struct TrackMeter {
     pictures: Option<Box<VideoMeter>>,
 }
 
-/// From when on the frames of a picture are judged.
+/// From when on frames of video are expected.
 #[derive(Clone, Copy, Debug)]
 enum FramesDue {
-    /// The first one that can be decoded is waited for since then.
+    /// Since then the first decodable frame is awaited.
     Awaited(Instant),
-    /// It came then.
+    /// It arrived then.
     Since(Instant),
 }
 
-/// What is measured on every complete frame.
+/// Measurements of complete frames.
 #[derive(Debug)]
 struct Playout {
     delay: DelayMeter,
@@ -113,7 +113,7 @@ impl TrackMeter {
     pub fn new(config: TrackConfig, clock: WallClock, now: Instant) -> Self {
         let is_video = config.kind == MediaKind::Video;
         let patience_ms = if config.nack { RETRANSMISSION_PATIENCE_MS } else { REORDER_PATIENCE_MS };
-        // Audio has 50 packets a second, video hundreds: what each must remember follows from that.
+        // Audio has 50 packets a second, video hundreds; the memory of each meter follows from that.
         let (window, holes, nacks) = if is_video { (2048, 64, 192) } else { (256, 16, 24) };
         Self {
             config,
@@ -142,7 +142,7 @@ impl TrackMeter {
         }
     }
 
-    /// Takes in one packet. Call in the order of arrival; `arrived_at` is the only clock.
+    /// Takes one packet. Call in the order of arrival; `arrived_at` is the only clock.
     pub fn packet(&mut self, packet: &Packet) {
         self.counters.wire_bytes += u64::from(packet.wire_bytes);
         self.first_packet_at.get_or_insert(packet.arrived_at);
@@ -157,8 +157,8 @@ impl TrackMeter {
         }
     }
 
-    /// Reads a little of each part that the next packet will need, so that its memory is on its way; the result means
-    /// nothing.
+    /// Reads a part of each struct that the next packet needs, which loads it into the CPU cache; the result has
+    /// no meaning.
     #[must_use]
     pub fn prefetch(&self) -> u64 {
         let pictures = self.pictures.as_ref().map_or(0, |pictures| pictures.prefetch());
@@ -179,14 +179,14 @@ impl TrackMeter {
         self.counters.packets_discarded += 1;
     }
 
-    /// Bytes on the wire of a datagram that belongs to the track and carries no packet of it (padding on RTX).
+    /// Bytes on the wire of a datagram of the track without a packet of it (padding on RTX).
     pub fn overhead(&mut self, wire_bytes: u32) {
         self.counters.wire_bytes += u64::from(wire_bytes);
     }
 
-    /// Takes in the sender's RTCP report: its NTP time as nanoseconds since the Unix epoch, and the RTP timestamp
-    /// of the same moment. False where that is no wall clock: then neither the one-way delay nor the media clock's rate is
-    /// told by it, for it may be the media clock itself.
+    /// Takes the sender's RTCP report: its NTP time as nanoseconds since the Unix epoch, and the RTP timestamp of
+    /// the same moment. False where that is not wall-clock time: then it is used neither for the one-way delay nor
+    /// for the media clock's rate, because it may be the media clock itself.
     pub fn sender_report(&mut self, ntp_unix_ns: u64, rtp_timestamp: u32, arrived_at: Instant) -> bool {
         let arrived_unix_ns = self.clock.unix_ns(arrived_at);
         let is_wall_clock = self.playout.capture.sender_report(ntp_unix_ns, rtp_timestamp, arrived_unix_ns);
@@ -204,7 +204,7 @@ impl TrackMeter {
         self.sender_report
     }
 
-    /// The same track goes on from another source (new SSRC): sequence numbers and timestamps begin anew.
+    /// The track continues with another source (new SSRC), with other sequence numbers and timestamps.
     pub fn source_changed(&mut self, now: Instant) {
         self.sequence.restart();
         self.suspect = None;
@@ -220,12 +220,12 @@ impl TrackMeter {
         self.count_losses();
     }
 
-    /// The round trip time to the server, when known: how long to wait before a packet is asked for again.
+    /// The round trip time to the server: how long to wait before a packet is requested again.
     pub fn round_trip(&mut self, round_trip: Duration) {
         self.nacks.round_trip_ms(u32::try_from(round_trip.as_millis()).unwrap_or(u32::MAX));
     }
 
-    /// Gives up on packets and frames that are too late, and sees freezes that have begun.
+    /// Drops packets and frames that are too late, and detects freezes.
     pub fn timeout(&mut self, now: Instant) {
         let now_ms = self.ms(now);
         if self.sequence.next_timeout_ms().is_some_and(|at_ms| now_ms >= at_ms) {
@@ -247,7 +247,7 @@ impl TrackMeter {
         [packets, pictures].into_iter().flatten().min()
     }
 
-    /// Appends to `out` the sequence numbers to ask for now, ascending; they are sent in one RTCP Generic NACK
+    /// Appends to `out` the sequence numbers to request now, ascending; they are sent in one RTCP Generic NACK
     /// (RFC 4585 §6.2.1), which is counted when there are any.
     pub fn take_nacks(&mut self, now: Instant, out: &mut Vec<u16>) {
         let now_ms = self.ms(now);
@@ -256,8 +256,8 @@ impl TrackMeter {
         }
     }
 
-    /// Whether to ask for a key frame now. Saying yes starts the rate limit, so ask only when able to send; tell what
-    /// was sent by [`Self::pli_sent`] or [`Self::fir_sent`].
+    /// Whether to request a key frame now. `true` starts the rate limit, so call it only when able to send; then
+    /// call [`Self::pli_sent`] or [`Self::fir_sent`].
     #[must_use]
     pub fn wants_key_frame(&mut self, now: Instant) -> bool {
         self.pictures.as_mut().is_some_and(|pictures| pictures.need.take(now))
@@ -273,13 +273,13 @@ impl TrackMeter {
         self.counters.fir_sent += 1;
     }
 
-    /// The figures of the next receiver report block; the fraction counts from the previous call. `None` before
-    /// the first packet.
+    /// The fields of the next receiver report block; the fraction counts from the previous call. `None` before the
+    /// first packet.
     pub fn reception(&mut self) -> Option<Reception> {
         self.reception.report(&self.sequence, self.jitter.ticks())
     }
 
-    /// What happened since the previous interval (or since the track was announced).
+    /// The figures since the previous interval (or since the track was announced).
     pub fn take_interval(&mut self, now: Instant) -> TrackInterval {
         self.timeout(now);
         self.count_losses();
@@ -314,8 +314,9 @@ impl TrackMeter {
         }
     }
 
-    /// Whether nothing came since the previous interval though a source of its pace would have sent something: of a picture
-    /// its usual interval between frames says so, of sound that even silence is a packet in 400 ms (RFC 7587 3.1.3).
+    /// Whether nothing arrived since the previous interval although a source of its pace would have sent
+    /// something: for video by its usual interval between frames, for audio because even silence has a packet in
+    /// 400 ms (RFC 7587 3.1.3).
     #[must_use]
     pub fn is_quiet(&self, now: Instant) -> bool {
         let came = self.counters.packets_received + self.counters.packets_recovered;
@@ -325,28 +326,29 @@ impl TrackMeter {
             && is_slow.is_none_or(|at| at <= now)
     }
 
-    /// Nothing is to come for the time being: that the picture stands still is no freeze.
+    /// No media is expected for now: a picture that does not change is not a freeze.
     pub fn pause(&mut self) {
         if let Some(pictures) = &mut self.pictures {
             pictures.freeze = FreezeMeter::default();
         }
     }
 
-    /// It is to go on from `now` on; the time since the previous interval was no playing time, and a picture begins anew.
+    /// Media is expected again from `now` on; the time since the previous interval does not count as active, and
+    /// video waits for a decodable frame again.
     pub fn resume(&mut self, now: Instant) {
         self.interval_began = now;
         self.frames_due = FramesDue::Awaited(now);
     }
 
-    /// The last interval: what has not come by now counts as lost, so that the intervals of a life add up to
-    /// expected = received + recovered + lost.
+    /// The last interval: missing packets count as lost, so that the intervals of a life add up to expected =
+    /// received + recovered + lost.
     pub fn finish(&mut self, now: Instant) -> TrackInterval {
         self.sequence.give_up_all();
         self.judge_frames(now);
         self.take_interval(now)
     }
 
-    /// When the first packet came.
+    /// When the first packet arrived.
     #[must_use]
     pub fn first_packet_at(&self) -> Option<Instant> {
         self.first_packet_at
@@ -364,19 +366,20 @@ impl TrackMeter {
         self.key_frame
     }
 
-    /// Where the absolute delays of this track come from so far.
+    /// The basis of the absolute delays of this track so far.
     #[must_use]
     pub fn capture_basis(&self) -> Option<CaptureBasis> {
         self.playout.capture.basis()
     }
 
-    /// Estimated skew of the source's clock against ours, parts per million; positive when the source is slow.
+    /// Estimated skew of the source's clock against the local one, parts per million; positive when the source is
+    /// slow.
     #[must_use]
     pub fn skew_ppm(&self) -> f64 {
         self.playout.delay.skew_ppm()
     }
 
-    /// The source has restarted, as this packet and the one before it show.
+    /// The source has restarted, as shown by this packet and the one before it.
     fn restarted(&mut self, packet: &Packet) {
         let first = self.suspect.take();
         self.source_changed(packet.arrived_at);
@@ -437,7 +440,7 @@ impl TrackMeter {
         self.oven.packet(arrived_ns, packet.timestamp, self.pictures.is_none() || packet.marker);
     }
 
-    /// A packet that came in time for its frame.
+    /// A packet that arrived in time for its frame.
     fn media(&mut self, packet: &Packet, number: i64) {
         let arrived_ns = self.ns(packet.arrived_at);
         let marked = packet
@@ -455,7 +458,7 @@ impl TrackMeter {
         }
     }
 
-    /// Judges the frames that can be judged.
+    /// Judges all frames that can be.
     fn judge_frames(&mut self, now: Instant) {
         let Some(pictures) = &mut self.pictures else { return };
         let (playout, clock, announced_at) = (&mut self.playout, &self.clock, self.announced_at);
@@ -487,7 +490,7 @@ impl TrackMeter {
         let lost = self.sequence.take_lost();
         self.counters.packets_lost += lost;
         if self.pictures.is_none() {
-            // Of audio every packet is a frame; one that comes late was not played.
+            // In audio every packet is a frame; a late one was not played.
             self.counters.frames_dropped += u64::try_from(lost).unwrap_or(0);
         }
     }

@@ -1,4 +1,4 @@
-//! Whole tracks: hand-made packets in, intervals out.
+//! Whole tracks: generated packets in, intervals out.
 
 use super::*;
 use crate::codec::PayloadFacts;
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 const UNIX_NS: u64 = 1_800_000_000_000_000_000;
 
-/// A track and the moment it was announced.
+/// A track and the time at which it was announced.
 struct Viewer {
     meter: TrackMeter,
     start: Instant,
@@ -29,7 +29,7 @@ impl Viewer {
         self.start + Duration::from_millis(ms)
     }
 
-    /// Lets time pass up to `ms` as a driver does: every deadline is met.
+    /// Advances time to `ms` as a driver does, with all deadlines.
     fn until(&mut self, ms: u64) -> Vec<(u64, Vec<u16>)> {
         let mut asked = Vec::new();
         let mut deadlines = 0;
@@ -81,7 +81,7 @@ fn sent_ms(i: u32) -> u64 {
     u64::from(i / 2 * 40 + i % 2)
 }
 
-/// Packet `i` of a voice of 20 ms a packet.
+/// Packet `i` of audio with 20 ms a packet.
 fn audio(i: u32) -> Packet {
     Packet { sequence: i as u16, timestamp: i * 960, marker: false, payload_bytes: 100, ..video(1) }
 }
@@ -114,7 +114,7 @@ fn a_clean_second_of_video() {
 
 #[test]
 fn frames_are_due_from_the_first_that_can_be_decoded() {
-    // It joined in the tenth of fifty frames: the key frame comes 1.6 s later.
+    // It joined in the tenth of fifty frames: the key frame is 1.6 s later.
     let due = |interval: &TrackInterval| (interval.counters.frames_decodable, interval.frames_due_us / 1_000);
     let mut viewer = Viewer::of(MediaKind::Video, false);
     let mut told = Vec::new();
@@ -125,15 +125,15 @@ fn frames_are_due_from_the_first_that_can_be_decoded() {
         }
         viewer.packet(sent_ms(i - 20), video(i));
     }
-    // Seconds of 25 frames: the first 40 could not be decoded, and none is missed of them.
+    // Seconds of 25 frames: the first 40 could not be decoded, and do not count as missing.
     assert_eq!(told, [((0, 0), true), ((10, 399), false), ((25, 1_000), false)]);
-    // It is switched off for a while: the picture begins anew, and so does the wait.
+    // It is switched off for a while: the wait for a decodable frame starts again.
     viewer.meter.pause();
     viewer.meter.resume(viewer.at(4_000));
     let interval = viewer.meter.take_interval(viewer.at(4_500));
     let since = interval.first_frame_awaited_since.map(|at| at - viewer.start);
     assert_eq!((interval.frames_due_us, since), (0, Some(Duration::from_secs(4))));
-    // Of sound each packet is a frame.
+    // In audio each packet is a frame.
     let mut voice = Viewer::of(MediaKind::Audio, false);
     (0..10).for_each(|i| voice.packet(u64::from(i) * 20, audio(i)));
     let interval = voice.meter.take_interval(voice.at(200));
@@ -144,7 +144,7 @@ fn frames_are_due_from_the_first_that_can_be_decoded() {
 fn a_lost_packet_is_asked_for_and_its_retransmission_mends_the_frame() {
     let mut viewer = Viewer::of(MediaKind::Video, true);
     (0..10).filter(|&i| i != 4).for_each(|i| viewer.packet(sent_ms(i), video(i)));
-    // Packet 4 was missed at 81 ms, asked for 10 ms later and again each 100 ms, until it comes.
+    // Packet 4 was found missing at 81 ms, requested 10 ms later and again each 100 ms, until it arrived.
     assert_eq!(viewer.meter.take_interval(viewer.at(170)).counters.nack_sent, 1);
     assert_eq!(viewer.until(195), [(191, vec![65_504])]);
     viewer.packet(200, Packet { retransmitted: true, ..video(4) });
@@ -155,11 +155,11 @@ fn a_lost_packet_is_asked_for_and_its_retransmission_mends_the_frame() {
     assert_eq!(viewer.meter.reception().map(|r| r.cumulative_lost), Some(1), "the network did lose it");
 }
 
-/// What `getStats()` of a browser says of the same packets, by W3C webrtc-stats.
+/// `getStats()` of a browser for the same packets, by W3C webrtc-stats.
 #[test]
 fn a_repeat_takes_its_loss_back_on_the_streams_own_ssrc_and_not_by_rtx() {
     for (what, retransmitted, repeats, expect) in [
-        // (lost on the SSRC, lost for good, RTX packets, payload of 50 packets and what came once more)
+        // (lost on the SSRC, lost after recovery, RTX packets, payload of 50 packets and repeats)
         ("nothing comes again", false, 0, (1, 1, 0, 49_000)),
         ("on the own SSRC", false, 1, (0, 0, 0, 50_000)),
         ("by RTX", true, 1, (1, 0, 1, 50_000)),
@@ -206,7 +206,7 @@ fn a_break_asks_for_a_key_frame_at_once() {
 fn nothing_before_a_key_frame_is_asked_for_any_more() {
     let mut viewer = Viewer::of(MediaKind::Video, true);
     (0..150).filter(|&i| i != 96).for_each(|i| viewer.packet(sent_ms(i), video(i)));
-    // Missed at 1921 ms, asked for at 1931, 2031; given up at 2121, when the key frame of 2001 ms is shown.
+    // Missing at 1921 ms, requested at 1931, 2031; dropped at 2121, when the key frame of 2001 ms is shown.
     let counters = viewer.meter.finish(viewer.at(3000)).counters;
     assert_eq!((counters.nack_sent, counters.frames_dropped, counters.frames_decodable), (2, 1, 48 + 25));
     assert_eq!(counters.pli_sent, 0, "it is there already");
@@ -240,7 +240,7 @@ fn who_joins_in_the_middle_of_a_gop_asks_for_a_key_frame_once_a_second() {
     let mut viewer = Viewer::of(MediaKind::Video, true);
     (20..150).for_each(|i| viewer.packet(sent_ms(i), video(i)));
     let counters = viewer.meter.finish(viewer.at(2999)).counters;
-    // From 400 ms on: asked at 600 and 1600 ms; the key frame comes at 2 s.
+    // From 400 ms on: requested at 600 and 1600 ms; the key frame arrives at 2 s.
     assert_eq!((counters.pli_sent, counters.frames_complete, counters.frames_decodable), (2, 65, 25));
     assert_eq!((counters.frames_dropped, counters.freeze_count), (0, 0));
     assert_eq!(viewer.meter.first_frame_at(), Some(viewer.at(2001)));
@@ -394,8 +394,8 @@ fn a_track_stays_small() {
 }
 
 proptest! {
-    /// Whatever a server sends, whenever: no panic, no deadline that repeats itself, and over the life every packet
-    /// expected was received, recovered or lost.
+    /// Anything a server sends, at any time: no panic, no deadline that repeats itself, and over the life every
+    /// packet expected was received, recovered or lost.
     #[test]
     fn any_packets_are_survived_and_add_up(
         packets in prop::collection::vec((0_u64..300, 0_u16..12, any::<u32>(), any::<[bool; 7]>()), 1..400),
@@ -414,8 +414,8 @@ proptest! {
             sequence = sequence.wrapping_add((offered - number) as u16);
             number = offered;
             let (lowest, highest) = range.unwrap_or((number, number));
-            // Behind what is known, a packet may be taken for an older source, and beyond the window (256 numbers for
-            // audio) nobody remembers what came: stay near.
+            // A packet far behind may count as one of an older source, and beyond the window (256 numbers for
+            // audio) arrivals are not recorded: stay near.
             if (number < lowest && again) || highest - number > 100 {
                 sequence = sequence.wrapping_add((highest - number) as u16);
                 number = highest;
@@ -441,7 +441,7 @@ proptest! {
         prop_assert!(sum.frames_decodable <= sum.frames_complete && sum.key_frames <= sum.frames_decodable);
     }
 
-    /// Numbers without any order, restarts and all: no panic.
+    /// Numbers without any order, restarts included: no panic.
     #[test]
     fn rubbish_is_survived(
         packets in prop::collection::vec((any::<u16>(), any::<u32>(), 0_u64..5000, any::<[bool; 5]>()), 0..400),

@@ -1,4 +1,4 @@
-//! What only a video track has: frames to put together, freezes, a source frame rate, the need of a key frame.
+//! The video part of a track: frame assembly, freezes, source frame rate, key frame requests.
 
 use super::frames::{CompleteFrame, FrameMeter, FrameOutcome, FramePacket};
 use super::freeze::FreezeMeter;
@@ -20,7 +20,7 @@ pub(super) struct VideoMeter {
     pub(super) need: KeyFrameRequester,
 }
 
-/// What came of judging frames.
+/// The result of judging frames.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct JudgedFrames {
     /// A frame was decodable.
@@ -60,7 +60,7 @@ impl VideoMeter {
         });
     }
 
-    /// Judges frames, counts them, and hands the complete ones on.
+    /// Judges frames, counts them, and returns the complete ones.
     pub(super) fn judge_frames(
         &mut self,
         resolved_below: i64,
@@ -90,7 +90,7 @@ impl VideoMeter {
         settled
     }
 
-    /// The source begins anew.
+    /// The source restarts.
     pub(super) fn restart(&mut self, now: Instant, counters: &mut TrackCounters) {
         let source_rate = &mut self.source_rate;
         self.frames.restart(|outcome| count(&outcome, counters, source_rate));
@@ -100,7 +100,7 @@ impl VideoMeter {
         }
     }
 
-    /// Reads a little of what the next packet will need.
+    /// Reads a part of the data that the next packet needs, which loads it into the CPU cache.
     pub(super) fn prefetch(&self) -> u64 {
         self.frames.prefetch() ^ u64::from(self.freeze.next_timeout().is_some())
     }
@@ -109,7 +109,7 @@ impl VideoMeter {
         [self.freeze.next_timeout(), self.need.next_timeout()].into_iter().flatten().min()
     }
 
-    /// Bytes of memory that the pictures may take, themselves included.
+    /// Most memory of this struct with its meters, bytes.
     #[cfg(test)]
     pub(super) fn memory_max(&self) -> usize {
         size_of::<Self>() + self.frames.memory_max()

@@ -1,4 +1,4 @@
-//! A compound RTCP packet, taken apart: one bad packet never hides the good ones before it.
+//! The packets of a compound RTCP packet: a malformed one never hides the valid ones before it.
 
 use super::frame::{self, Frame, RtcpError};
 use super::{
@@ -31,13 +31,13 @@ pub enum Rtcp<'a> {
     Remb(Remb<'a>),
     /// XR, RFC 3611.
     ExtendedReport(ExtendedReport<'a>),
-    /// A type or format that is not read here.
+    /// A type or format that is not supported.
     Other {
         /// Packet type.
         packet_type: u8,
         /// Count or feedback format, 0–31.
         format: u8,
-        /// What follows the four bytes of the frame, padding stripped.
+        /// The bytes after the four bytes of the frame, padding stripped.
         body: &'a [u8],
     },
 }
@@ -68,8 +68,8 @@ impl<'a> Rtcp<'a> {
 
 /// Iterates over the packets of a compound (or reduced-size, RFC 5506) RTCP packet.
 ///
-/// A packet whose body is bad is an error and the iteration goes on after it; where the frame is bad there is no
-/// telling where the next packet begins, so that error is the last item.
+/// A malformed packet body is an error, after which the iteration continues; after a malformed frame the begin of
+/// the next packet is unknown, so that error is the last item.
 #[derive(Clone, Debug)]
 pub struct Compound<'a> {
     bytes: &'a [u8],
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn a_bad_body_does_not_hide_what_follows() {
-        // An RR that promises one block and has none.
+        // An RR that announces one block and has none.
         let bytes = [&[0x81, 201, 0, 1, 0, 0, 0, 9][..], &PLI].concat();
         assert_eq!(
             kinds(&bytes),

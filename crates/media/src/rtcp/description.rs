@@ -1,11 +1,11 @@
-//! Who a source is and that it leaves: SDES, BYE and APP (RFC 3550 sections 6.5–6.7).
+//! Names of sources and their leaving: SDES, BYE and APP (RFC 3550 sections 6.5–6.7).
 
 use super::frame::{self, write_words};
 use crate::octets::{chunk_at, u32_at, words};
 
 const CNAME: u8 = 1;
 
-/// The most sources that one BYE or SDES can name (their count has five bits).
+/// Most sources in one BYE or SDES (their count has five bits).
 pub(super) const SOURCES_MAX: usize = 31;
 
 /// A source description; of its items only the canonical names are read.
@@ -75,7 +75,7 @@ pub(super) fn write_cname(out: &mut Vec<u8>, ssrc: u32, cname: &str) {
 #[derive(Clone, Copy, Debug)]
 pub struct Bye<'a> {
     sources: &'a [u8],
-    /// Why, as text, if a reason was given.
+    /// The reason as text, if one was sent.
     pub reason: Option<&'a [u8]>,
 }
 

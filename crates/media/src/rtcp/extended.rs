@@ -1,5 +1,5 @@
 //! Extended reports (RFC 3611): the receiver's own reference time and the answer to it, from which a receiver that
-//! sends no media learns its round-trip time.
+//! sends no media calculates its round-trip time.
 
 use super::frame::{self, write_words};
 use crate::octets::{chunk_at, u32_at, u64_at};
@@ -12,7 +12,7 @@ const SUB_BLOCK_LEN: usize = 12;
 /// An extended report.
 #[derive(Clone, Copy, Debug)]
 pub struct ExtendedReport<'a> {
-    /// Who reports.
+    /// The reporter.
     pub ssrc: u32,
     blocks: &'a [u8],
 }
@@ -28,19 +28,19 @@ pub enum ExtendedBlock<'a> {
     Other {
         /// Block type.
         block_type: u8,
-        /// What follows the block's four bytes of head.
+        /// The bytes after the block's four bytes of header.
         body: &'a [u8],
     },
 }
 
-/// How long ago a receiver's reference time came in: round trip = now − `last_reference` − `delay`.
+/// The age of a receiver's reference time: round trip = now − `last_reference` − `delay`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DelaySinceReference {
     /// The receiver whose reference time it was.
     pub ssrc: u32,
     /// LRR: the middle 32 bits of that reference time.
     pub last_reference: u32,
-    /// DLRR: time since it came in, in units of 1/65536 s.
+    /// DLRR: time since it was received, in units of 1/65536 s.
     pub delay: u32,
 }
 
@@ -62,7 +62,7 @@ impl<'a> ExtendedReport<'a> {
         Ok(Self { ssrc, blocks })
     }
 
-    /// Its blocks in order; the entries of a DLRR block come one by one.
+    /// Its blocks in order; the entries of a DLRR block are separate items.
     pub fn blocks(&self) -> impl Iterator<Item = ExtendedBlock<'a>> + Clone + 'a {
         let mut rest = self.blocks;
         let mut entries: &[u8] = &[];

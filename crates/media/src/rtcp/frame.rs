@@ -14,12 +14,12 @@ pub(super) const EXTENDED_REPORT: u8 = 207;
 /// Why an RTCP packet could not be read. Offsets count from the start of the compound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RtcpError {
-    /// The packet is longer than what is left of the compound.
+    /// The packet is longer than the rest of the compound.
     #[error("RTCP packet at offset {offset} needs {needed} bytes, {available} are left")]
     Truncated {
         /// Where the packet begins.
         offset: usize,
-        /// Bytes that it says it has.
+        /// Bytes by its length field.
         needed: usize,
         /// Bytes that are left.
         available: usize,
@@ -29,17 +29,17 @@ pub enum RtcpError {
     Version {
         /// Where the packet begins.
         offset: usize,
-        /// The version it has.
+        /// Its version.
         version: u8,
     },
-    /// The packet's frame is good and its body is not what its type asks for.
+    /// The packet's frame is valid and its body is malformed.
     #[error("RTCP packet of type {packet_type} at offset {offset}: bad {what}")]
     Malformed {
         /// Where the packet begins.
         offset: usize,
         /// Its packet type (200 SR … 207 XR).
         packet_type: u8,
-        /// Which part of it is bad.
+        /// The malformed part.
         what: &'static str,
     },
 }
@@ -51,12 +51,12 @@ pub(super) struct Frame<'a> {
     pub(super) packet_type: u8,
     /// Count or format, five bits.
     pub(super) count: u8,
-    /// What follows the four bytes of the frame, padding stripped.
+    /// The bytes after the four bytes of the frame, padding stripped.
     pub(super) body: &'a [u8],
 }
 
 impl<'a> Frame<'a> {
-    /// Reads the frame at `offset` of a compound; gives it with the offset after it.
+    /// Reads the frame at `offset` of a compound; returns it with the offset after it.
     pub(super) fn parse(compound: &'a [u8], offset: usize) -> Result<(Self, usize), RtcpError> {
         let available = compound.len().saturating_sub(offset);
         let Some(&[flags, packet_type, l0, l1]) = chunk_at(compound, offset) else {

@@ -1,4 +1,4 @@
-//! Asking for a key frame: picture loss indication (RFC 4585 section 6.3.1) and full intra request (RFC 5104 section
+//! Key frame requests: picture loss indication (RFC 4585 section 6.3.1) and full intra request (RFC 5104 section
 //! 4.3.1).
 
 use super::frame::{self, write_words};
@@ -7,9 +7,9 @@ use crate::octets::u32_at;
 /// A picture loss indication.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PictureLoss {
-    /// Who asks.
+    /// SSRC of the requester.
     pub sender_ssrc: u32,
-    /// Of whom.
+    /// SSRC of the media source.
     pub media_ssrc: u32,
 }
 
@@ -31,7 +31,7 @@ pub(super) fn write_picture_loss(out: &mut Vec<u8>, sender_ssrc: u32, media_ssrc
 /// A full intra request, to one or more sources.
 #[derive(Clone, Copy, Debug)]
 pub struct FullIntraRequest<'a> {
-    /// Who asks.
+    /// SSRC of the requester.
     pub sender_ssrc: u32,
     entries: &'a [u8],
 }
@@ -47,7 +47,7 @@ impl<'a> FullIntraRequest<'a> {
         read().ok_or("FIR entry")
     }
 
-    /// The sources asked, each with the request's sequence number: a repeated one is the same request.
+    /// The requested sources, each with the request's sequence number: the same number is the same request.
     pub fn requests(&self) -> impl Iterator<Item = (u32, u8)> + Clone + 'a {
         self.entries.chunks_exact(8).filter_map(|entry| Some((u32_at(entry, 0)?, *entry.get(4)?)))
     }
@@ -55,7 +55,7 @@ impl<'a> FullIntraRequest<'a> {
 
 pub(super) fn write_full_intra_request(out: &mut Vec<u8>, sender_ssrc: u32, media_ssrc: u32, sequence: u8) {
     frame::write(out, frame::PAYLOAD_FEEDBACK, FullIntraRequest::FORMAT, |out| {
-        // RFC 5104 section 4.3.1.2: the media source of the common part is 0, the entry names it.
+        // RFC 5104 section 4.3.1.2: the media source of the common part is 0; the entry has the source.
         write_words(out, [sender_ssrc, 0, media_ssrc, u32::from(sequence) << 24]);
     });
 }

@@ -1,4 +1,4 @@
-//! Generic NACK (RFC 4585 section 6.2.1): sequence numbers that a receiver misses, 17 to an entry.
+//! Generic NACK (RFC 4585 section 6.2.1): sequence numbers that a receiver lacks, 17 to an entry.
 
 use super::frame::{self, write_words};
 use crate::octets::{u32_at, words};
@@ -6,9 +6,9 @@ use crate::octets::{u32_at, words};
 /// A generic NACK.
 #[derive(Clone, Copy, Debug)]
 pub struct Nack<'a> {
-    /// Who asks.
+    /// SSRC of the requester.
     pub sender_ssrc: u32,
-    /// Whose packets are missing.
+    /// SSRC of the media source.
     pub media_ssrc: u32,
     entries: &'a [u8],
 }
@@ -24,7 +24,7 @@ impl<'a> Nack<'a> {
         read().ok_or("NACK entry")
     }
 
-    /// The sequence numbers that are missing.
+    /// The missing sequence numbers.
     pub fn sequences(&self) -> impl Iterator<Item = u16> + Clone + 'a {
         words(self.entries).flat_map(|entry| {
             let (first, following) = ((entry >> 16) as u16, entry & 0xffff);
@@ -37,7 +37,7 @@ impl<'a> Nack<'a> {
     }
 }
 
-/// Writes a NACK. `missing` in ascending order (with wrap) makes the fewest entries; empty writes nothing.
+/// Writes a NACK. Ascending order of `missing` (with wrap) needs the fewest entries; empty writes nothing.
 pub(super) fn write(out: &mut Vec<u8>, sender_ssrc: u32, media_ssrc: u32, missing: &[u16]) {
     if missing.is_empty() {
         return;

@@ -9,7 +9,7 @@ const MANTISSA_BITS: u32 = 18;
 /// A receiver's estimate of what it can receive.
 #[derive(Clone, Copy, Debug)]
 pub struct Remb<'a> {
-    /// Who estimates.
+    /// SSRC of the receiver.
     pub sender_ssrc: u32,
     /// The estimate for all the sources together, bits per second.
     pub bitrate_bps: u64,
@@ -28,7 +28,7 @@ impl<'a> Remb<'a> {
         let read = || Some((u32_at(body, 0)?, *body.get(12)?, u24_at(body, 13)?));
         let (sender_ssrc, count, rate) = read().ok_or("REMB")?;
         let (exponent, mantissa) = (rate >> MANTISSA_BITS, u64::from(rate & 0x3_ffff));
-        // An exponent has six bits, so that the rate can be made larger than any number here.
+        // The exponent has six bits, so that the rate may exceed 64 bits.
         let bitrate_bps = mantissa << exponent;
         if bitrate_bps >> exponent != mantissa {
             return Err("REMB bitrate");
@@ -37,7 +37,7 @@ impl<'a> Remb<'a> {
         Ok(Self { sender_ssrc, bitrate_bps, sources })
     }
 
-    /// The sources that the estimate is about.
+    /// The sources that the estimate covers.
     pub fn ssrcs(&self) -> impl ExactSizeIterator<Item = u32> + Clone + 'a {
         words(self.sources)
     }

@@ -6,13 +6,13 @@ use crate::rtp::NtpTime;
 
 const BLOCK_LEN: usize = 24;
 
-/// The most report blocks that one packet can hold (its count has five bits).
+/// Most report blocks in one packet (its count has five bits).
 pub(super) const BLOCKS_MAX: usize = 31;
 
-/// What a receiver says about one source since its last report.
+/// A receiver's report about one source since its last report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReportBlock {
-    /// The source that is reported on.
+    /// The reported source.
     pub ssrc: u32,
     /// Packets lost since the last report, in 1/256 of those expected.
     pub fraction_lost: u8,
@@ -34,7 +34,7 @@ impl ReportBlock {
         Some(Self {
             ssrc: u32_at(bytes, 0)?,
             fraction_lost: (loss >> 24) as u8,
-            // Shifting the 24 bits up and back brings their sign along.
+            // Shifting the 24 bits up and back extends their sign.
             cumulative_lost: (loss << 8) as i32 >> 8,
             highest_sequence: u32_at(bytes, 8)?,
             jitter: u32_at(bytes, 12)?,
@@ -59,7 +59,7 @@ impl ReportBlock {
     }
 }
 
-/// The report blocks that follow `head` bytes of a report's body.
+/// The report blocks after `head` bytes of a report's body.
 fn blocks(count: u8, body: &[u8], head: usize) -> Result<&[u8], &'static str> {
     let end = head + BLOCK_LEN * usize::from(count);
     body.get(head..end).ok_or("report block count")
@@ -69,7 +69,7 @@ fn each(blocks: &[u8]) -> impl Iterator<Item = ReportBlock> + Clone + '_ {
     blocks.chunks_exact(BLOCK_LEN).filter_map(ReportBlock::parse)
 }
 
-/// What a sender says about itself.
+/// A sender's information about its own stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SenderInfo {
     /// The sender.
@@ -87,7 +87,7 @@ pub struct SenderInfo {
 /// A sender report.
 #[derive(Clone, Copy, Debug)]
 pub struct SenderReport<'a> {
-    /// What the sender says about itself.
+    /// Information about the sender's own stream.
     pub sender: SenderInfo,
     blocks: &'a [u8],
 }
@@ -106,7 +106,7 @@ impl<'a> SenderReport<'a> {
         Ok(Self { sender: sender().ok_or("sender info")?, blocks: blocks(count, body, 24)? })
     }
 
-    /// What the sender says about the sources that it receives itself.
+    /// Reports about the sources that the sender receives.
     pub fn reports(&self) -> impl Iterator<Item = ReportBlock> + Clone + 'a {
         each(self.blocks)
     }
@@ -125,7 +125,7 @@ impl<'a> ReceiverReport<'a> {
         Ok(Self { ssrc: u32_at(body, 0).ok_or("reporter")?, blocks: blocks(count, body, 4)? })
     }
 
-    /// What it says about the sources that it receives.
+    /// Its reports about the sources that it receives.
     pub fn reports(&self) -> impl Iterator<Item = ReportBlock> + Clone + 'a {
         each(self.blocks)
     }

@@ -1,16 +1,16 @@
-//! Transport-wide congestion control feedback (draft-holmer-rmcat-transport-wide-cc-extensions-01): which packets
-//! arrived, and when, told by the receiver to the sender.
+//! Transport-wide congestion control feedback (draft-holmer-rmcat-transport-wide-cc-extensions-01): the receiver
+//! reports to the sender which packets arrived, and when.
 
 use super::frame::{self, write_words};
 use crate::octets::{u16_at, u24_at, u32_at};
 
-/// Arrival times are told in steps of this many microseconds.
+/// Resolution of arrival times, microseconds.
 const TICK_US: i64 = 250;
 /// The reference time counts in steps of 64 ms.
 const TICKS_PER_REFERENCE: i64 = 256;
 /// Run lengths have 13 bits.
 const RUN_MAX: usize = 0x1fff;
-/// A feedback packet stays within what any path carries unfragmented.
+/// Largest feedback packet: any path carries it unfragmented.
 const FEEDBACK_BYTES_MAX: usize = 1_100;
 
 /// The symbols of a packet status chunk (section 3.1.1 of the draft).
@@ -21,15 +21,15 @@ const LARGE_DELTA: u8 = 2;
 /// Feedback on a run of transport-wide sequence numbers.
 #[derive(Clone, Copy, Debug)]
 pub struct TransportFeedback<'a> {
-    /// Who reports.
+    /// The reporter.
     pub sender_ssrc: u32,
-    /// A media source of the transport reported on.
+    /// A media source of the reported transport.
     pub media_ssrc: u32,
-    /// The first transport-wide sequence number reported on.
+    /// The first reported transport-wide sequence number.
     pub base_sequence: u16,
-    /// How many sequence numbers are reported on.
+    /// Number of reported sequence numbers.
     pub status_count: u16,
-    /// The receiver's time at the start of the report, in steps of 64 ms from a moment of its choice; 24 bits signed.
+    /// The receiver's time at the start of the report, in steps of 64 ms from an arbitrary origin; 24 bits signed.
     pub reference_time: i32,
     /// Number of this report, to find lost ones.
     pub feedback_count: u8,
@@ -37,7 +37,7 @@ pub struct TransportFeedback<'a> {
     deltas: &'a [u8],
 }
 
-/// What a report says about one packet.
+/// The reported status of one packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketStatus {
     /// Its transport-wide sequence number.
@@ -68,7 +68,7 @@ impl<'a> TransportFeedback<'a> {
         Ok(feedback)
     }
 
-    /// Finds where the chunks end and the deltas begin, and that every status has its delta.
+    /// Finds where the chunks end and the deltas begin, and checks that every status has its delta.
     fn split_deltas(&mut self) -> Result<(), &'static str> {
         let mut statuses = usize::from(self.status_count);
         let (mut chunks_len, mut deltas_len) = (0, 0);
@@ -85,7 +85,7 @@ impl<'a> TransportFeedback<'a> {
         Ok(())
     }
 
-    /// The status of every packet reported on, in the order of sequence numbers.
+    /// The status of every reported packet, in the order of sequence numbers.
     pub fn packets(&self) -> impl Iterator<Item = PacketStatus> + Clone + 'a {
         let Self { base_sequence, chunks, deltas, .. } = *self;
         let mut at = 0;
@@ -157,14 +157,14 @@ impl Chunk {
         (0..self.len()).map(move |index| self.symbol(index))
     }
 
-    /// Bytes of the deltas of its first `covered` packets; `None` when one has the reserved symbol, or when it covers
-    /// nothing (a run of length 0 would let a report of any length say nothing).
+    /// Bytes of the deltas of its first `covered` packets; `None` when one has the reserved symbol, or when the
+    /// chunk is empty (runs of length 0 would allow a report of any length without content).
     fn deltas_len(self, covered: usize) -> Option<usize> {
         if self.is_run() {
             let symbol = self.symbol(0);
             return (covered > 0 && symbol <= LARGE_DELTA).then(|| covered * usize::from(symbol));
         }
-        // The symbols are chosen so that each is the length of its delta.
+        // The value of each symbol is the length of its delta.
         (0..covered)
             .map(|index| self.symbol(index))
             .try_fold(0, |len, symbol| (symbol <= LARGE_DELTA).then(|| len + usize::from(symbol)))
@@ -176,7 +176,7 @@ impl Chunk {
 pub struct Arrival {
     /// Its transport-wide sequence number.
     pub sequence: u16,
-    /// When it arrived, microseconds since a moment of the receiver's choice that stays the same for the session.
+    /// When it arrived, microseconds since an arbitrary origin that stays the same for the session.
     pub arrived_us: u64,
 }
 
@@ -187,9 +187,9 @@ impl Arrival {
     }
 }
 
-/// Writes feedback on a prefix of `arrivals`, which are in the order of sequence numbers (with wrap); says how many it
-/// took. It stops before a number that does not follow, a time that no delta can say, and a packet too long for a
-/// path. Nothing is written for no arrivals.
+/// Writes feedback on a prefix of `arrivals`, which are in the order of sequence numbers (with wrap); returns how
+/// many it took. It stops before a number that does not follow, a time outside of the range of deltas, and a
+/// packet too long for a path. Without arrivals nothing is written.
 pub(super) fn write(
     out: &mut Vec<u8>,
     sender_ssrc: u32,
@@ -263,7 +263,7 @@ impl Iterator for Statuses<'_> {
         if arrival.sequence != sequence {
             return Some((NOT_RECEIVED, 0));
         }
-        let delta = (arrival.ticks() - self.ticks) as i16; // within range: fitting() has looked
+        let delta = (arrival.ticks() - self.ticks) as i16; // within range: checked by fitting()
         self.ticks = arrival.ticks();
         self.arrivals = rest;
         Some((symbol_of(delta), delta))

@@ -1,4 +1,4 @@
-//! Builds RTCP packets one after another into a buffer that is used again.
+//! Writes RTCP packets one after another into a buffer that is reused.
 
 use super::description::SOURCES_MAX;
 use super::report::BLOCKS_MAX;
@@ -7,16 +7,16 @@ use super::{DelaySinceReference, ReportBlock, SenderInfo};
 use super::{description, extended, keyframe, nack, remb, report, transport_feedback};
 use crate::rtp::NtpTime;
 
-/// With which report a compound begins.
+/// The report at the start of a compound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Report<'a> {
-    /// We send media.
+    /// This side sends media.
     Sender(&'a SenderInfo),
-    /// We only receive; our SSRC.
+    /// This side only receives; its SSRC.
     Receiver(u32),
 }
 
-/// Appends RTCP packets to a buffer. However it is begun, what is in the buffer is a valid RTCP datagram.
+/// Appends RTCP packets to a buffer. The buffer is always a valid RTCP datagram.
 ///
 /// ```
 /// use throng_media::rtcp::{Report, RtcpWriter};
@@ -29,8 +29,8 @@ pub struct RtcpWriter<'b> {
 }
 
 impl<'b> RtcpWriter<'b> {
-    /// Begins a compound as RFC 3550 section 6.1 wants it: a report first (further ones when more than 31 sources are
-    /// reported on), then the canonical name.
+    /// Begins a compound as RFC 3550 section 6.1 requires: a report first (further ones for more than 31 reported
+    /// sources), then the canonical name.
     #[must_use = "the reports are written; further packets may follow"]
     pub fn compound(out: &'b mut Vec<u8>, by: Report<'_>, reports: &[ReportBlock], cname: &str) -> Self {
         let mut batches = reports.chunks(BLOCKS_MAX);
@@ -50,38 +50,39 @@ impl<'b> RtcpWriter<'b> {
         Self { out }
     }
 
-    /// Begins a packet without report and name, which the session must have agreed to (`a=rtcp-rsize`, RFC 5506).
+    /// Begins a packet without report and name, which the session must have negotiated (`a=rtcp-rsize`, RFC 5506).
     #[must_use]
     pub fn reduced_size(out: &'b mut Vec<u8>) -> Self {
         Self { out }
     }
 
-    /// Asks for packets again. `missing` in ascending order (with wrap) makes the fewest entries.
+    /// Requests packets again. Ascending order of `missing` (with wrap) needs the fewest entries.
     pub fn nack(self, sender_ssrc: u32, media_ssrc: u32, missing: &[u16]) -> Self {
         nack::write(self.out, sender_ssrc, media_ssrc, missing);
         self
     }
 
-    /// Asks for a key frame (PLI).
+    /// Requests a key frame (PLI).
     pub fn picture_loss(self, sender_ssrc: u32, media_ssrc: u32) -> Self {
         keyframe::write_picture_loss(self.out, sender_ssrc, media_ssrc);
         self
     }
 
-    /// Asks for a key frame (FIR); a new request has the next `sequence`, a repeated one the same.
+    /// Requests a key frame (FIR); a new request has the next `sequence`, a repeated one the same.
     pub fn full_intra_request(self, sender_ssrc: u32, media_ssrc: u32, sequence: u8) -> Self {
         keyframe::write_full_intra_request(self.out, sender_ssrc, media_ssrc, sequence);
         self
     }
 
-    /// Says how much we can receive from all of `ssrcs` (at most 255) together; rounded down to 18 significant bits.
+    /// Reports how much this side can receive from all of `ssrcs` (at most 255) together; rounded down to 18
+    /// significant bits.
     pub fn remb(self, sender_ssrc: u32, bitrate_bps: u64, ssrcs: &[u32]) -> Self {
         remb::write(self.out, sender_ssrc, bitrate_bps, ssrcs);
         self
     }
 
-    /// Says when packets arrived, in as many packets as that needs, all below 1 200 bytes. `arrivals` are in the order
-    /// of their sequence numbers (with wrap). `feedback_count` is raised by one for each packet written.
+    /// Reports when packets arrived, in as many packets as needed, all below 1 200 bytes. `arrivals` are in the
+    /// order of their sequence numbers (with wrap). `feedback_count` is raised by one for each packet written.
     pub fn transport_feedback(
         self,
         sender_ssrc: u32,
@@ -99,7 +100,7 @@ impl<'b> RtcpWriter<'b> {
         self
     }
 
-    /// Says our time (XR RRTR), so that the sender can answer with DLRR.
+    /// Sends the local time (XR RRTR), so that the sender can answer with DLRR.
     pub fn reference_time(self, ssrc: u32, now: NtpTime) -> Self {
         extended::write_reference_time(self.out, ssrc, now);
         self
@@ -111,7 +112,7 @@ impl<'b> RtcpWriter<'b> {
         self
     }
 
-    /// Says that sources leave.
+    /// Reports that sources leave.
     pub fn bye(self, ssrcs: &[u32]) -> Self {
         ssrcs.chunks(SOURCES_MAX).for_each(|batch| description::write_bye(self.out, batch));
         self
@@ -177,7 +178,7 @@ mod tests {
 
     #[test]
     fn reduced_size_has_only_what_was_asked_for() {
-        let mut out = vec![1, 2]; // appended, whatever is there
+        let mut out = vec![1, 2]; // appended to existing bytes
         let _ = RtcpWriter::reduced_size(&mut out).picture_loss(1, 2);
         assert_eq!(kinds(&out[2..]), ["PLI"]);
     }

@@ -1,10 +1,10 @@
-//! The header extensions that throng reads and writes, by what they mean, whatever ids a session gave them.
+//! The header extensions that throng reads and writes, by meaning, independent of the ids of a session.
 
 use super::NtpTime;
 use super::header::RtpHeader;
 use crate::octets::{u16_at, u24_at, u64_at};
 
-/// A header extension known here.
+/// A supported header extension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Extension {
     /// When the packet left its sender, 6.18 fixed-point seconds.
@@ -25,7 +25,7 @@ pub enum Extension {
     DependencyDescriptor,
     /// Coordination of video orientation (3GPP TS 26.114).
     VideoOrientation,
-    /// The sender's wish for the receiver's jitter buffer.
+    /// The jitter buffer that the sender requests from the receiver.
     PlayoutDelay,
 }
 
@@ -44,7 +44,7 @@ impl Extension {
         Extension::PlayoutDelay,
     ];
 
-    /// The URI that names it in SDP's `a=extmap`.
+    /// Its URI in SDP's `a=extmap`.
     #[must_use]
     pub fn uri(self) -> &'static str {
         match self {
@@ -65,19 +65,19 @@ impl Extension {
         }
     }
 
-    /// The extension that `uri` names, if it is known here.
+    /// The extension with this URI, if it is supported.
     #[must_use]
     pub fn from_uri(uri: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|extension| extension.uri() == uri)
     }
 }
 
-/// Which id a session gave to which known extension (SDP `a=extmap:ID URI`).
+/// The id of each supported extension in a session (SDP `a=extmap:ID URI`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExtensionIds {
     /// Id by extension; 0 where the session has none.
     ids: [u8; Extension::ALL.len()],
-    /// Extension by id for the ids of the one-byte form, which is all that is met in practice.
+    /// Extension by id for the ids of the one-byte form, the only ones in practice.
     small: [Option<Extension>; 16],
 }
 
@@ -94,7 +94,7 @@ impl ExtensionIds {
         ids
     }
 
-    /// Gives `extension` this id, 1–255; 0 takes its id away.
+    /// Sets the id of `extension`, 1–255; 0 removes it.
     pub fn set(&mut self, extension: Extension, id: u8) {
         if let Some(slot) = self.ids.get_mut(extension as usize) {
             *slot = id;
@@ -122,8 +122,8 @@ impl ExtensionIds {
         }
     }
 
-    /// Reads the known extensions of `packet`, whose header is `header`, in one pass. An element of the wrong length
-    /// for its kind is left out.
+    /// Reads the supported extensions of `packet`, whose header is `header`, in one pass. An element of the wrong
+    /// length for its kind is left out.
     #[inline]
     #[must_use]
     pub fn read<'a>(&self, header: &RtpHeader, packet: &'a [u8]) -> Extensions<'a> {
@@ -140,7 +140,7 @@ impl ExtensionIds {
     }
 }
 
-/// The known extensions of one packet: what a receiver read, or what a sender is to write.
+/// The supported extensions of one packet, read or to be written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Extensions<'a> {
     /// When the packet left its sender.
@@ -155,13 +155,13 @@ pub struct Extensions<'a> {
     pub rid: Option<&'a str>,
     /// The simulcast layer that this RTX packet repairs.
     pub repaired_rid: Option<&'a str>,
-    /// How loud the audio of this packet is.
+    /// The audio level of this packet.
     pub audio_level: Option<AudioLevel>,
-    /// The AV1 dependency descriptor, unread: see [`crate::codec::DependencyReader`].
+    /// The AV1 dependency descriptor, not parsed: see [`crate::codec::DependencyReader`].
     pub dependency_descriptor: Option<&'a [u8]>,
     /// Clockwise rotation in quarter turns in the lowest two bits, then flip and camera.
     pub video_orientation: Option<u8>,
-    /// The sender's wish for the receiver's jitter buffer.
+    /// The jitter buffer that the sender requests from the receiver.
     pub playout_delay: Option<PlayoutDelay>,
 }
 
@@ -258,7 +258,7 @@ impl AbsCaptureTime {
 /// ssrc-audio-level (RFC 6464).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AudioLevel {
-    /// The sender hears speech.
+    /// The sender detects speech (V bit).
     pub voice: bool,
     /// Level in −dBov: 0 is the loudest, 127 silence.
     pub minus_dbov: u8,
@@ -274,7 +274,7 @@ impl AudioLevel {
     }
 }
 
-/// playout-delay: bounds of the jitter buffer that the sender wishes for.
+/// playout-delay: bounds of the jitter buffer that the sender requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlayoutDelay {
     /// Least delay, milliseconds, in steps of 10, at most 40 950.

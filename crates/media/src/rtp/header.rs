@@ -1,4 +1,4 @@
-//! The RTP header (RFC 3550 section 5.1) and the lengths that surround the payload.
+//! The RTP header (RFC 3550 section 5.1) and the lengths around the payload.
 
 use super::element::Elements;
 use crate::octets::{chunk_at, u16_at, words};
@@ -6,7 +6,7 @@ use crate::octets::{chunk_at, u16_at, words};
 /// Bytes of the header without contributing sources and extension.
 pub const FIXED_HEADER_LEN: usize = 12;
 
-/// The most contributing sources that a header can name (its count has four bits).
+/// Most contributing sources of a header (its count has four bits).
 pub const CSRC_MAX: usize = 15;
 
 /// Why bytes are not an RTP packet.
@@ -17,7 +17,7 @@ pub enum RtpError {
     Truncated {
         /// Bytes that the header needs, as far as it could be read.
         needed: usize,
-        /// Bytes that are there.
+        /// Bytes available.
         len: usize,
     },
     /// The version is not 2.
@@ -33,7 +33,7 @@ pub enum RtpError {
     },
 }
 
-/// Where the header extension lies in its packet, and of which kind it is.
+/// Place of the header extension in its packet, and its kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExtensionBlock {
     /// "Defined by profile": 0xBEDE is the one-byte form of RFC 8285, 0x1000–0x100F the two-byte form.
@@ -44,8 +44,8 @@ pub struct ExtensionBlock {
     pub end: usize,
 }
 
-/// The fields of an RTP header. It owns nothing and borrows nothing, so that it can be read before the payload behind
-/// it is decrypted in place; SRTP leaves the header in the clear (RFC 3711 section 3.1).
+/// The fields of an RTP header. It borrows nothing, so that it can be read before the payload after it is
+/// decrypted in place; SRTP leaves the header in the clear (RFC 3711 section 3.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RtpHeader {
     /// Payload type, 0–127.
@@ -58,7 +58,7 @@ pub struct RtpHeader {
     pub timestamp: u32,
     /// Synchronization source.
     pub ssrc: u32,
-    /// How many contributing sources follow the fixed header, 0–15.
+    /// Number of contributing sources after the fixed header, 0–15.
     pub csrc_count: u8,
     /// The packet ends in padding.
     pub has_padding: bool,
@@ -69,7 +69,7 @@ pub struct RtpHeader {
 }
 
 impl RtpHeader {
-    /// Reads the header at the start of `packet`; what follows it is not looked at and may still be encrypted.
+    /// Reads the header at the start of `packet`; the bytes after it are not read and may still be encrypted.
     ///
     /// # Errors
     /// [`RtpError::Truncated`] and [`RtpError::Version`].
@@ -111,8 +111,8 @@ impl RtpHeader {
         })
     }
 
-    /// How many bytes of padding end the clear `packet` (without SRTP's authentication tag) that this header was read
-    /// from; 0 without padding.
+    /// Bytes of padding at the end of the clear `packet` (without SRTP's authentication tag) that this header was
+    /// read from; 0 without padding.
     ///
     /// # Errors
     /// [`RtpError::Padding`] when the packet's last byte does not fit, [`RtpError::Truncated`] when `packet` is
@@ -143,7 +143,7 @@ impl RtpHeader {
         Ok(packet.get(self.header_len..packet.len() - padding_len).unwrap_or_default())
     }
 
-    /// The contributing sources named in `packet`, in order.
+    /// The contributing sources in `packet`, in order.
     #[inline]
     pub fn csrcs<'a>(&self, packet: &'a [u8]) -> impl ExactSizeIterator<Item = u32> + 'a {
         let end = FIXED_HEADER_LEN + 4 * usize::from(self.csrc_count);
@@ -209,7 +209,7 @@ impl<'a> RtpPacket<'a> {
         self.header.elements(self.packet)
     }
 
-    /// The bytes that were read.
+    /// The bytes of the packet.
     #[inline]
     #[must_use]
     pub fn bytes(&self) -> &'a [u8] {
@@ -298,7 +298,7 @@ mod tests {
             let header = RtpHeader::parse(&packet).unwrap();
             assert_eq!(header.payload(&packet).map(<[u8]>::len), expect, "{last}");
         }
-        // Nothing after the header: the last byte belongs to the header and is no padding count.
+        // Nothing after the header: the last byte belongs to the header and is not a padding count.
         let header = RtpHeader::parse(&FULL[..28]).unwrap();
         assert!(matches!(header.payload(&FULL[..28]), Err(RtpError::Padding { available: 0, .. })));
     }

@@ -1,4 +1,4 @@
-//! RTP (RFC 3550) as a receiver reads it and a sender writes it: borrowed views, no allocation per packet.
+//! RTP (RFC 3550) for receivers and senders: borrowed views, no allocation per packet.
 //!
 //! On an SRTP path read the clear header first ([`RtpHeader::parse`]), decrypt in place, then take
 //! [`RtpHeader::payload`]; on plain RTP [`RtpPacket::parse`] does both.

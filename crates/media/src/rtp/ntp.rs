@@ -1,4 +1,4 @@
-//! NTP timestamps (RFC 5905 section 6) as RTCP and header extensions carry them, and their way to the Unix epoch.
+//! NTP timestamps (RFC 5905 section 6) as in RTCP and header extensions, and their conversion to the Unix epoch.
 
 /// Seconds from 1900-01-01 (NTP era 0) to 1970-01-01 (Unix).
 const UNIX_EPOCH_IN_NTP_SECONDS: u64 = 2_208_988_800;
@@ -6,7 +6,7 @@ const NANOS_PER_SECOND: u64 = 1_000_000_000;
 
 /// A 64-bit NTP timestamp, UQ32.32: seconds since 1900 and their binary fraction.
 ///
-/// Some senders put another clock here (time since boot); whether it is wall clock is the reader's judgement.
+/// Some senders use another clock here (time since boot); the reader has to decide whether it is wall-clock time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NtpTime(pub u64);
 
@@ -23,8 +23,8 @@ impl NtpTime {
 
     /// Nanoseconds since the Unix epoch, rounded to the nearest.
     ///
-    /// The era is chosen as RFC 4330 section 3 does: seconds with the top bit set lie in 1968–2036, others in
-    /// 2036–2104. Moments before 1970 are given as 0.
+    /// The era follows RFC 4330 section 3: seconds with the top bit set are in 1968–2036, others in 2036–2104.
+    /// Moments before 1970 become 0.
     #[inline]
     #[must_use]
     pub fn to_unix_ns(self) -> u64 {
@@ -44,7 +44,7 @@ impl NtpTime {
         (self.0 >> 16) as u32
     }
 
-    /// Whether nothing was written: RFC 3550 lets a sender without a clock put zero.
+    /// Whether the time is unset: RFC 3550 lets a sender without a clock write zero.
     #[inline]
     #[must_use]
     pub fn is_unknown(self) -> bool {

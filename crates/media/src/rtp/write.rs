@@ -20,9 +20,9 @@ pub struct HeaderFields {
 
 /// Appends an RTP header to `out`; the payload follows it. Returns the header's length in bytes.
 ///
-/// Extensions that have a value and an id are written, in the one-byte form of RFC 8285 when every id is at most 14 and
-/// every element 1–16 bytes long, otherwise in the two-byte form. What no form can carry (more than 255 bytes) is left
-/// out.
+/// Extensions with a value and an id are written, in the one-byte form of RFC 8285 when every id is at most 14 and
+/// every element 1–16 bytes long, otherwise in the two-byte form. Elements too long for both (more than 255 bytes)
+/// are left out.
 pub fn write_header(
     out: &mut Vec<u8>,
     fields: &HeaderFields,
@@ -55,7 +55,7 @@ fn write_block(out: &mut Vec<u8>, ids: &ExtensionIds, extensions: &Extensions<'_
     out.extend_from_slice(&if two_byte { TWO_BYTE_PROFILE } else { ONE_BYTE_PROFILE }.to_be_bytes());
     out.extend_from_slice(&[0, 0]); // length, filled in below
     for_each_element(ids, extensions, |id, data| {
-        let len = data.len() as u8; // for_each_element gives at most 255 bytes
+        let len = data.len() as u8; // for_each_element passes at most 255 bytes
         if two_byte {
             out.extend_from_slice(&[id, len]);
         } else {
@@ -65,13 +65,13 @@ fn write_block(out: &mut Vec<u8>, ids: &ExtensionIds, extensions: &Extensions<'_
     });
     let body_len = (out.len() - block - 4).next_multiple_of(4);
     out.resize(block + 4 + body_len, 0);
-    // Ten elements of at most 257 bytes are far below the 2^16 words that the length can say.
+    // Ten elements of at most 257 bytes are far below the 2^16 words of the length field.
     if let Some(length) = out.get_mut(block + 2..block + 4) {
         length.copy_from_slice(&((body_len / 4) as u16).to_be_bytes());
     }
 }
 
-/// Calls `each` with the id and the bytes of every element that is to be written.
+/// Calls `each` with the id and the bytes of every element to write.
 fn for_each_element(ids: &ExtensionIds, extensions: &Extensions<'_>, mut each: impl FnMut(u8, &[u8])) {
     let mut element = |extension, data: &[u8]| {
         if let Some(id) = ids.id(extension)
@@ -146,7 +146,7 @@ mod tests {
     }
 
     fn read_back(first_id: u8, extensions: &Extensions<'_>) -> u16 {
-        let mut out = vec![0xee; 3]; // headers are appended, whatever is there
+        let mut out = vec![0xee; 3]; // headers are appended to existing bytes
         let len = write_header(&mut out, &FIELDS, &ids(first_id), extensions);
         let packet = &out[3..];
         let header = RtpHeader::parse(packet).unwrap();

@@ -4,20 +4,20 @@ use throng_observation::{Codec, MediaKind};
 
 use crate::mark::{MARK_UUID, Mark};
 
-/// Longest RTP payload that is made. With header, extensions and tag it stays below the 1,200 bytes that every path is
-/// known to carry (RFC 8834 and the floor of QUIC, RFC 9000 section 14).
+/// Longest RTP payload. With header, extensions and tag it stays below the 1,200 bytes that every path carries
+/// (RFC 8834 and the minimum of QUIC, RFC 9000 section 14).
 pub const PAYLOAD_MAX: usize = 1_140;
 
-/// The longest pause between two frames of a loop. A longer one is a hole in a recording, or damage.
+/// Longest pause between two frames of a loop. A longer one is a hole in a recording, or damage.
 const PAUSE_MAX_S: u32 = 10;
 
-/// The most bytes that a clip keeps; a loop needs no more.
+/// Most bytes of a clip; a loop needs no more.
 const CLIP_BYTES_MAX: usize = 256 << 20;
 
 /// Why a file does not become a clip.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ClipError {
-    /// The bytes are of no format that is read.
+    /// The format is not supported.
     #[error(
         "no media file that throng reads: it is neither IVF, Ogg, Janus .mjr, pcap nor an Annex-B byte stream"
     )]
@@ -25,24 +25,24 @@ pub enum ClipError {
     /// The file is damaged.
     #[error("{0}")]
     Damaged(String),
-    /// The codec is known and cannot be sent from this format.
+    /// The codec is known but cannot be sent from this format.
     #[error("{codec} from {format} cannot be sent")]
     Codec {
-        /// What the file says its codec is.
+        /// The codec by the file.
         codec: String,
-        /// Of which format it is.
+        /// The format.
         format: &'static str,
     },
-    /// No frame can be decoded without others, so that no viewer could begin.
+    /// No frame can be decoded without others, so that no viewer could start.
     #[error("it holds no key frame: encode it with one at its start at least")]
     NoKeyFrame,
     /// There is nothing to send.
     #[error("it holds no frame")]
     Empty,
-    /// It is longer than a loop need be.
+    /// It is longer than a loop needs to be.
     #[error("it is longer than {} MB: cut a loop of some seconds from it", CLIP_BYTES_MAX >> 20)]
     TooLong,
-    /// A capture holds several streams, or none, that could be meant.
+    /// A capture contains no stream, or several that could be played.
     #[error("{0}")]
     Stream(String),
 }
@@ -69,14 +69,14 @@ struct Packet {
     patch: Patch,
 }
 
-/// What has to be filled in when a payload is sent.
+/// The fields that are filled in when a payload is sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Patch {
-    /// Where a picture id stands, and whether it has 15 bits rather than 7.
+    /// Offset of the picture id, and whether it has 15 bits rather than 7.
     picture_id: Option<(u8, bool)>,
-    /// Where TL0PICIDX stands.
+    /// Offset of TL0PICIDX.
     base_layer_index: Option<u8>,
-    /// Where the numbers of an in-media mark stand.
+    /// Offset of the numbers of an in-media mark.
     mark: Option<u16>,
 }
 
@@ -91,8 +91,8 @@ struct Frame {
     is_base: bool,
 }
 
-/// A frame as one sender sends it at one time: enough to write its packets, first or as a retransmission. Small, so that
-/// a sender can remember what it sent.
+/// A frame of one sender at one time: enough to write its packets, for the first time or as a retransmission.
+/// Small, so that a sender can keep the frames that it sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlayedFrame {
     /// Index of the frame in the loop.
@@ -113,13 +113,13 @@ impl PlayedFrame {
 }
 
 impl Clip {
-    /// What it is coded with.
+    /// Its codec.
     #[must_use]
     pub fn codec(&self) -> Codec {
         self.codec
     }
 
-    /// Whether it is sound or pictures.
+    /// Audio or video.
     #[must_use]
     pub fn kind(&self) -> MediaKind {
         match self.codec {
@@ -146,13 +146,13 @@ impl Clip {
         self.skipped_frames
     }
 
-    /// How long a turn of the loop takes, seconds.
+    /// Duration of a turn of the loop, seconds.
     #[must_use]
     pub fn duration_s(&self) -> f64 {
         self.ticks as f64 / f64::from(self.clock_rate)
     }
 
-    /// Mean payload bits in a second.
+    /// Mean payload bits per second.
     #[must_use]
     pub fn bitrate_bps(&self) -> f64 {
         self.bytes.len() as f64 * 8.0 / self.duration_s()
@@ -178,7 +178,7 @@ impl Clip {
         self.ticks
     }
 
-    /// When frame `index` is due within the loop, units of the clock.
+    /// Time of frame `index` within the loop, units of the clock.
     pub(super) fn at(&self, index: usize) -> u64 {
         self.frames.get(index).map_or(0, |frame| frame.at)
     }
@@ -187,24 +187,24 @@ impl Clip {
         self.frames.get(index).is_none_or(|frame| frame.is_base)
     }
 
-    /// The first key frame at or after frame `index`, going round the loop.
+    /// The first key frame at or after frame `index`, around the loop.
     pub(super) fn key_frame_from(&self, index: usize) -> usize {
         let is_key = |index: &usize| self.frames.get(*index).is_some_and(|frame| frame.is_key);
         (index..self.frames.len()).chain(0..index).find(is_key).unwrap_or(0)
     }
 
-    /// The first frame due at or after `ticks` within the loop.
+    /// The first frame at or after `ticks` within the loop.
     pub(super) fn index_at(&self, ticks: u64) -> usize {
         self.frames.partition_point(|frame| frame.at < ticks) % self.frames.len().max(1)
     }
 
-    /// Whether a viewer can begin with this frame.
+    /// Whether a viewer can start with this frame.
     #[must_use]
     pub fn is_key(&self, frame: &PlayedFrame) -> bool {
         self.frames.get(frame.index as usize).is_some_and(|frame| frame.is_key)
     }
 
-    /// How many packets the frame has; at least one.
+    /// Number of packets of the frame; at least one.
     #[must_use]
     pub fn packet_count(&self, frame: &PlayedFrame) -> usize {
         self.frames.get(frame.index as usize).map_or(0, |frame| usize::from(frame.packets))
@@ -216,7 +216,7 @@ impl Clip {
         self.packet(frame, packet).map_or(0, |packet| usize::from(packet.len))
     }
 
-    /// Appends a payload of the frame to `out`, marked with the moment of its capture where its codec can carry that.
+    /// Appends a payload of the frame to `out`, with a mark of its capture time where the codec supports one.
     /// Returns false for a packet that the frame does not have.
     pub fn write_payload(
         &self,
@@ -245,7 +245,7 @@ impl Clip {
 }
 
 impl Patch {
-    /// What there is to fill in where a payload of `codec` is sent.
+    /// The fields to fill in when a payload of `codec` is sent.
     fn of(codec: Codec, payload: &[u8]) -> Self {
         let mark = |payload: &[u8]| {
             let at = payload.windows(MARK_UUID.len()).position(|window| window == MARK_UUID)?;
@@ -310,10 +310,10 @@ impl Patch {
     }
 }
 
-/// Puts a clip together, frame by frame.
+/// Builds a clip, frame by frame.
 pub(super) struct ClipBuilder {
     clip: Clip,
-    /// When the last frame of the loop was due, as it was told and as it is kept.
+    /// Time of the last frame of the loop: in the input, and as stored.
     last: Option<(u64, u64)>,
 }
 
@@ -325,8 +325,8 @@ impl ClipBuilder {
         Self { clip, last: None }
     }
 
-    /// Appends a frame that is due `at` units of the clock after some beginning; times only grow. What comes before the
-    /// first key frame is left out.
+    /// Appends a frame at `at` units of the clock after an arbitrary origin; times must grow. Frames before the
+    /// first key frame are left out.
     pub(super) fn frame<'a>(
         &mut self,
         at: u64,
@@ -367,7 +367,8 @@ impl ClipBuilder {
         Ok(())
     }
 
-    /// The clip. Its last frame lasts as long as the frames before it do in the median, or `last_ticks` when it is alone.
+    /// The clip. The duration of its last frame is the median of the others, or `last_ticks` when it is the only
+    /// one.
     pub(super) fn finish(mut self, last_ticks: u64) -> Result<Clip, ClipError> {
         let frames = &self.clip.frames;
         if frames.is_empty() {

@@ -1,4 +1,4 @@
-//! From coded frames to a clip: files that hold frames.
+//! Clips from files of coded frames.
 
 use throng_observation::Codec;
 
@@ -12,7 +12,7 @@ use crate::packetise;
 
 const VIDEO_CLOCK: u32 = 90_000;
 const OPUS_CLOCK: u32 = 48_000;
-/// 20 ms of Opus; how long a lone packet of unknown length is taken to last.
+/// 20 ms of Opus: the assumed duration of a single packet of unknown length.
 const OPUS_PACKET: u64 = 960;
 
 impl From<IvfError> for ClipError {
@@ -27,7 +27,7 @@ impl From<OggError> for ClipError {
     }
 }
 
-/// An H.264 byte stream, which says nothing of time: `fps` frames a second.
+/// An H.264 byte stream, which has no times: `fps` frames a second.
 pub(super) fn h264(stream: &[u8], fps: f64) -> Result<Clip, ClipError> {
     let mut builder = ClipBuilder::new(Codec::H264, VIDEO_CLOCK);
     let mut mark = Vec::with_capacity(Mark::H264_NAL_LEN);
@@ -44,7 +44,7 @@ pub(super) fn h264(stream: &[u8], fps: f64) -> Result<Clip, ClipError> {
     builder.finish(frame_time(1, fps))
 }
 
-/// An H.265 byte stream; access units begin as clause 7.4.2.4.4 of H.265 says, as far as encoders use it: with a
+/// An H.265 byte stream; access units begin as in clause 7.4.2.4.4 of H.265, as far as encoders use it: with a
 /// parameter set, delimiter or prefix SEI, or a slice that is a picture's first, after a slice.
 pub(super) fn h265(stream: &[u8], fps: f64) -> Result<Clip, ClipError> {
     let mut builder = ClipBuilder::new(Codec::H265, VIDEO_CLOCK);
@@ -77,7 +77,7 @@ pub(super) fn h265(stream: &[u8], fps: f64) -> Result<Clip, ClipError> {
     builder.finish(frame_time(1, fps))
 }
 
-/// The access unit with our mark before its first slice, and without marks of an earlier sender.
+/// The access unit with throng's mark before its first slice, and without marks of an earlier sender.
 fn marked<'a>(
     mut nals: Vec<&'a [u8]>,
     mark: &'a [u8],
@@ -127,13 +127,13 @@ pub(super) fn ivf(file: &[u8]) -> Result<Clip, ClipError> {
     builder.finish(time(1).max(1))
 }
 
-/// What a file says its codec is, fit for a line on a terminal.
+/// The codec by the file, printable in a line on a terminal.
 fn name(bytes: &[u8]) -> String {
     let name: String = String::from_utf8_lossy(bytes).chars().filter(|letter| !letter.is_control()).collect();
     if name.is_empty() { "an unknown codec".into() } else { name }
 }
 
-/// An Ogg file of Opus; its first two packets are head and tags (RFC 7845 section 3).
+/// An Ogg file of Opus; its first two packets are header and tags (RFC 7845 section 3).
 pub(super) fn opus(file: &[u8]) -> Result<Clip, ClipError> {
     let mut packets = OggReader::new(file);
     let head = packets.next().ok_or(ClipError::Empty)??;
@@ -156,7 +156,7 @@ pub(super) fn opus(file: &[u8]) -> Result<Clip, ClipError> {
     builder.finish(OPUS_PACKET)
 }
 
-/// When frame `number` is due at `fps`, units of the video clock.
+/// Time of frame `number` at `fps`, units of the video clock.
 fn frame_time(number: usize, fps: f64) -> u64 {
     (number as f64 * f64::from(VIDEO_CLOCK) / fps) as u64
 }
@@ -169,7 +169,7 @@ mod tests {
     use crate::container::{ivf, ogg};
     use std::sync::Arc;
 
-    /// Plays `turns` of the clip and reads back what each frame says of itself: key frame, mark's frame number.
+    /// Plays `turns` of the clip and reads each frame back: key frame, mark's frame number.
     fn play(clip: Clip, turns: usize) -> Vec<(bool, Option<u32>)> {
         let clip = Arc::new(clip);
         let mut player = Player::new(Arc::clone(&clip));

@@ -1,9 +1,9 @@
-//! What a publisher sends: media that is encoded once and packetised once, and shared by all who send it.
+//! The media of publishers: encoded once, packetised once, and shared by all senders.
 //!
-//! A [`Clip`] holds the payloads of a loop; a [`Player`] is one sender's place in it. What differs from sender to sender
-//! and from turn to turn (timestamps, picture ids, in-media marks) is filled in while a packet is written, so that a
-//! thousand publishers of one clip keep one copy of it, and a packet can be written again for a retransmission without
-//! having been kept.
+//! A [`Clip`] holds the payloads of a loop; a [`Player`] is one sender's position in it. What differs between
+//! senders and turns (timestamps, picture ids, in-media marks) is filled in while a packet is written, so that a
+//! thousand publishers of one clip share one copy of it, and a packet can be written again for a retransmission
+//! without being stored.
 
 mod clip;
 pub use clip::{Clip, ClipError, PAYLOAD_MAX, PlayedFrame};

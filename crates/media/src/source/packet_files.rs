@@ -1,4 +1,4 @@
-//! From recorded RTP to a clip: packets come back into order, frames that lack a packet are left out.
+//! Clips from recorded RTP: packets are sorted into order, incomplete frames left out.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::container::mjr::{MjrError, MjrReader};
 use crate::container::pcap::{PcapError, PcapReader};
 use crate::rtp::RtpHeader;
 
-/// The most streams that are told apart in a capture.
+/// Most streams of a capture that are distinguished.
 const STREAMS_MAX: usize = 64;
 
 impl From<MjrError> for ClipError {
@@ -26,7 +26,7 @@ impl From<PcapError> for ClipError {
     }
 }
 
-/// A recording of Janus. A recording that was cut off is played as far as it goes.
+/// A recording of Janus. A truncated recording is played up to its end.
 pub(super) fn mjr(file: &[u8]) -> Result<Clip, ClipError> {
     let reader = MjrReader::new(file)?;
     let codec = reader.codec;
@@ -37,13 +37,13 @@ pub(super) fn mjr(file: &[u8]) -> Result<Clip, ClipError> {
     clip(stream, codec)
 }
 
-/// The RTP stream of a capture that has the most packets, or that of `ssrc`; `codec` says what it is coded with, which a
-/// capture does not.
+/// The RTP stream of a capture with the most packets, or that of `ssrc`; its codec is `codec`, because a capture
+/// does not contain it.
 pub(super) fn pcap(file: &[u8], codec: Codec, ssrc: Option<u32>) -> Result<Clip, ClipError> {
     let mut streams: BTreeMap<u32, ReorderBuffer> = BTreeMap::new();
     for datagram in PcapReader::new(file)? {
         let datagram = datagram?;
-        // RTCP has packet types where RTP has marker and payload type (RFC 5761 section 4).
+        // RTCP has the packet type where RTP has marker and payload type (RFC 5761 section 4).
         let Ok(header) = RtpHeader::parse(datagram.payload) else { continue };
         if (64..=95).contains(&header.payload_type) || ssrc.is_some_and(|wanted| wanted != header.ssrc) {
             continue;
@@ -71,11 +71,11 @@ fn clip(packets: ReorderBuffer, codec: Codec) -> Result<Clip, ClipError> {
     let mut builder = ClipBuilder::new(codec, clock_rate);
     let mut reader = PayloadReader::new(codec);
     let mut timeline = Timeline::new(clock_rate);
-    // After a frame was left out, those that refer to it are as well.
+    // After a frame was left out, those that refer to it are left out as well.
     let mut is_broken = false;
     let mut frames = frames(packets);
-    // A recording that ends within a picture: its parts cannot be shown, and would break the turn of the loop. Where
-    // nobody marks the ends of pictures it is not known.
+    // A recording that ends within a picture: its parts cannot be shown, and would break the turn of the loop.
+    // Without markers at the ends of pictures this is not detected.
     let are_marked = frames.iter().any(|frame| frame.is_marked);
     if !is_audio && are_marked && frames.pop_if(|last| !last.is_marked).is_some() {
         builder.skip_frame()?;
@@ -104,7 +104,7 @@ fn clip(packets: ReorderBuffer, codec: Codec) -> Result<Clip, ClipError> {
     builder.finish(u64::from(clock_rate / 50))
 }
 
-/// A sender that began anew did so within a picture.
+/// A sender that restarted within a picture left that picture incomplete.
 fn leave_out_the_cut(frames: &mut [RecordedFrame]) {
     let mut next_begins_anew = false;
     for frame in frames.iter_mut().rev() {
@@ -118,19 +118,19 @@ struct RecordedFrame {
     payloads: Vec<Vec<u8>>,
     /// No packet is missing within it or before it.
     is_whole: bool,
-    /// Its last packet says that it is the last.
+    /// Its last packet has the marker.
     is_marked: bool,
-    /// The sender began anew with it.
+    /// The sender restarted with it.
     begins_anew: bool,
 }
 
-/// Packets of one timestamp in a row are a frame; for audio each packet is its own.
+/// Consecutive packets of one timestamp are a frame; for audio each packet is.
 fn frames(packets: ReorderBuffer) -> Vec<RecordedFrame> {
     let mut frames: Vec<RecordedFrame> = Vec::new();
     let mut last: Option<(usize, i64, bool)> = None;
     for (epoch, index, packet) in packets.into_packets() {
         let same = last.filter(|(of, ..)| *of == epoch);
-        // The beginning of an epoch misses nothing, as that of the recording.
+        // Nothing is missing before the first packet of an epoch, as before that of the recording.
         let (follows, ended) = same.map_or((true, true), |(_, before, marker)| (before + 1 == index, marker));
         match frames.last_mut() {
             Some(frame) if frame.timestamp == packet.timestamp && !(ended && follows) => {
@@ -151,7 +151,7 @@ fn frames(packets: ReorderBuffer) -> Vec<RecordedFrame> {
     frames
 }
 
-/// Timestamps as a line that only grows, on which a sender that begins anew goes on where it stopped.
+/// Timestamps as a growing line, on which a restarted sender continues where it stopped.
 struct Timeline {
     last: Option<(u32, u64)>,
     /// From the frame before last to the last.
@@ -249,7 +249,7 @@ mod tests {
         packets.extend(frame(4, 10_000, false, 3).drain(..2)); // its last packet came after the end
         let clip = super::mjr(&recording(&packets)).unwrap();
         assert_eq!((clip.frame_count(), clip.skipped_frames()), (4, 1));
-        // Who never marks the end of a picture may have meant it whole.
+        // A sender that never sets the marker may have meant the picture to be complete.
         packets.iter_mut().for_each(|packet| packet[1] &= 0x7f);
         assert_eq!(super::mjr(&recording(&packets)).unwrap().skipped_frames(), 0);
     }

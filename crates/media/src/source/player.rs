@@ -1,23 +1,23 @@
-//! One sender's place in a clip.
+//! One sender's position in a clip.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::clip::{Clip, PlayedFrame};
 
-/// A key frame that would be due so soon after one that was asked for is not played again.
+/// A key frame of the loop is not played again this soon after a requested one.
 const BACK_MIN: Duration = Duration::from_millis(100);
 
-/// Plays a clip in a loop: timestamps, frame numbers and picture ids go on from turn to turn, and over jumps.
+/// Plays a clip in a loop: timestamps, frame numbers and picture ids continue from turn to turn, and over jumps.
 #[derive(Clone, Debug)]
 pub struct Player {
     clip: Arc<Clip>,
     index: usize,
-    /// The key frame that was played early, and when it is due in the loop itself.
+    /// The key frame that was played early, and its time in the loop.
     back: Option<(u64, usize)>,
     /// Units of the clock from the start to the next frame.
     ticks: u64,
-    /// The same as time: asked for several times a packet, and to tell it takes three divisions.
+    /// The same as a duration: read several times a packet, and computing it takes three divisions.
     next_due: Duration,
     number: u32,
     base_layer_index: u8,
@@ -38,8 +38,8 @@ impl Player {
         }
     }
 
-    /// The same, `offset` into the loop, at the key frame from there on: senders of one clip need not send their large
-    /// frames all at once.
+    /// The same, `offset` into the loop, at the next key frame: so that senders of one clip do not send their
+    /// large frames all at once.
     #[must_use]
     pub fn starting_at(clip: Arc<Clip>, offset: Duration) -> Self {
         let ticks = ticks(offset, clip.clock_rate()) % clip.ticks();
@@ -47,19 +47,19 @@ impl Player {
         Self { index, ..Self::new(clip) }
     }
 
-    /// What it plays.
+    /// The clip that it plays.
     #[must_use]
     pub fn clip(&self) -> &Arc<Clip> {
         &self.clip
     }
 
-    /// When the next frame is due, after the start.
+    /// Time of the next frame, after the start.
     #[must_use]
     pub fn next_due(&self) -> Duration {
         self.next_due
     }
 
-    /// The next frame; the one after it becomes due.
+    /// The next frame; advances to the one after it.
     pub fn advance(&mut self) -> PlayedFrame {
         if self.clip.is_base(self.index) {
             self.base_layer_index = self.base_layer_index.wrapping_add(1);
@@ -69,7 +69,7 @@ impl Player {
         frame
     }
 
-    /// Lets the next frame pass unsent: time goes on, numbers do not.
+    /// Skips the next frame: time advances, numbers do not.
     pub fn skip(&mut self) {
         self.skip_to_next();
     }
@@ -97,10 +97,10 @@ impl Player {
         frame
     }
 
-    /// Makes the next frame a key frame, as an encoder would that was asked for one: the picture jumps to the loop's next
-    /// key frame, the time does not. When that key frame is due in the loop itself the picture is back there: pictures do not
-    /// run away from their sound, and senders who are all asked at once do not have their key frames at one moment ever
-    /// after.
+    /// Makes the next frame a key frame, like an encoder after a request: the picture jumps to the loop's next key
+    /// frame, the time does not. At the time of that key frame in the loop the picture is in its place again:
+    /// video keeps in step with audio, and senders that are all asked at once do not send their key frames at the
+    /// same time ever after.
     pub fn request_key_frame(&mut self) {
         let key = self.clip.key_frame_from(self.index);
         let round = if key < self.index { self.clip.ticks() } else { 0 };
@@ -111,7 +111,8 @@ impl Player {
         self.index = key;
     }
 
-    /// Goes on with another clip of the same codec, from the key frame nearest after the same place of its loop.
+    /// Continues with another clip of the same codec, from the nearest key frame after the same position of its
+    /// loop.
     pub fn switch_to(&mut self, clip: Arc<Clip>) {
         let (at, from, to) = (self.clip.at(self.index), self.clip.ticks(), clip.ticks());
         let ticks = (u128::from(at) * u128::from(to) / u128::from(from.max(1))) as u64;
@@ -122,7 +123,7 @@ impl Player {
     }
 }
 
-/// In two parts, so that no product overflows in any run.
+/// In two parts, so that no product overflows in a run of any length.
 fn time(ticks: u64, clock_rate: u32) -> Duration {
     let rate = u64::from(clock_rate);
     Duration::from_secs(ticks / rate) + Duration::from_nanos(ticks % rate * 1_000_000_000 / rate)
@@ -176,7 +177,7 @@ mod tests {
         let frame = player.advance();
         assert!(clip.is_key(&frame));
         assert_eq!((frame.number(), frame.timestamp), (1, 3_000));
-        // The second key frame was played: the one after it is the last of the loop, then it begins again.
+        // The second key frame was played early: next is the last frame of the loop, then the loop starts again.
         assert!(!clip.is_key(&player.advance()));
         assert!(clip.is_key(&player.advance()));
     }

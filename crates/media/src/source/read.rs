@@ -1,4 +1,4 @@
-//! A media file of any format that is read.
+//! A media file of any supported format.
 
 use throng_observation::Codec;
 
@@ -6,21 +6,21 @@ use super::clip::{Clip, ClipError};
 use super::{frame_files, packet_files};
 use crate::container::annexb::nal_units;
 
-/// What has to be known of a file that does not say it itself.
+/// Properties that some files do not contain.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Format {
-    /// What a byte stream or a capture is coded with; a byte stream is taken for H.264 without it, a capture for VP8.
+    /// The codec of a byte stream or a capture; the default is H.264 for a byte stream, VP8 for a capture.
     pub codec: Option<Codec>,
-    /// Frames a second of a byte stream; 30 without it.
+    /// Frames per second of a byte stream; 30 by default.
     pub fps: Option<f64>,
-    /// Which stream of a capture to play; the largest without it.
+    /// Which stream of a capture to play; the largest by default.
     pub ssrc: Option<u32>,
 }
 
-/// Frames a second of a byte stream that nothing else is said of.
+/// Default frame rate of a byte stream.
 const FPS: f64 = 30.0;
 
-/// Makes a clip of a media file. Its format is known by how it begins, not by its name.
+/// Makes a clip of a media file. The format is recognised by the first bytes, not by the name.
 ///
 /// # Errors
 /// [`ClipError`].

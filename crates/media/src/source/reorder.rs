@@ -1,21 +1,21 @@
-//! The packets of a recorded stream in the order in which they were sent, over restarts of their sender.
+//! The packets of a recorded stream in the order in which they were sent, across restarts of their sender.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 use crate::rtp::RtpHeader;
 
-/// How far packets may be out of order, or missing: as many as half the space of sequence numbers would be ambiguous.
+/// Largest gap or reordering of packets: half the space of sequence numbers would be ambiguous.
 const STEP_MAX: i64 = 0x4000;
-/// How far the timestamps of packets that are out of order, or that follow a gap, may lie apart: 10 s of video.
+/// Largest difference of timestamps of packets that are out of order, or that follow a gap: 10 s of video.
 const TICKS_MAX: u32 = 900_000;
-/// So long after a sender began anew packets of before may still come, in packets.
+/// Number of packets after a restart of the sender within which earlier packets may still arrive.
 const LATE_MAX: usize = 256;
-/// How many epochs are looked at for the place of a packet: the one that goes on, the one before it, and strays.
+/// Number of epochs searched for the place of a packet: the current one, the one before it, and strays.
 const EPOCHS_BACK: usize = 4;
 
-/// Packets of one stream. A sender that begins anew (another SSRC, or numbers that lead nowhere) begins an epoch, within
-/// which sequence numbers and timestamps are of one line.
+/// Packets of one stream. A sender that restarts (another SSRC, or unrelated numbers) begins an epoch, within
+/// which sequence numbers and timestamps are continuous.
 #[derive(Default)]
 pub(super) struct ReorderBuffer {
     epochs: Vec<Epoch>,
@@ -36,16 +36,16 @@ pub(super) struct Recorded {
     pub(super) payload: Vec<u8>,
 }
 
-/// What a packet is to an epoch.
+/// Relation of a packet to an epoch.
 enum Fit {
     At(i64),
-    /// It is there already.
+    /// It is a duplicate.
     Twice,
     Stranger,
 }
 
 impl ReorderBuffer {
-    /// Takes in a packet, in the order of the file.
+    /// Takes a packet, in the order of the file.
     pub(super) fn take(&mut self, packet: &[u8]) {
         let Ok(header) = RtpHeader::parse(packet) else { return };
         let Ok(padding) = header.padding_len(packet) else { return };
@@ -63,8 +63,8 @@ impl ReorderBuffer {
                 Fit::Twice => return,
                 Fit::Stranger => {}
             }
-            // A packet alone may be a stray one, after which the epoch before goes on (RFC 3550 appendix A.1 takes two for
-            // a restart); to an epoch that is over belong only packets that were late.
+            // A single packet may be a stray one, after which the previous epoch continues (RFC 3550 appendix A.1
+            // needs two for a restart); only late packets are added to an epoch that is over.
             let (is_stray, is_over) = (epoch.packets.len() < 2, !goes_on);
             if (!is_stray && is_over) || epoch.packets.len() > LATE_MAX {
                 break;
@@ -76,7 +76,7 @@ impl ReorderBuffer {
         self.len += 1;
     }
 
-    /// How many packets there are.
+    /// Number of packets.
     pub(super) fn len(&self) -> usize {
         self.len
     }
@@ -91,7 +91,7 @@ impl ReorderBuffer {
 }
 
 impl Epoch {
-    /// Where a packet belongs; `goes_on` when it may be the next one, or one after a gap.
+    /// The place of a packet; `goes_on` when it may be the next one, or one after a gap.
     fn fit(&mut self, header: &RtpHeader, packet: &Recorded, goes_on: bool) -> Fit {
         let Some((&newest, last)) = self.packets.last_key_value() else { return Fit::Stranger };
         let step = i64::from(header.sequence.wrapping_sub(newest as u16) as i16);
@@ -99,7 +99,7 @@ impl Epoch {
             return Fit::Stranger;
         }
         let index = newest + step;
-        // The next one comes after a pause of any length.
+        // The next one may follow a pause of any length.
         let is_near = |other: &Recorded| other.timestamp.wrapping_sub(packet.timestamp) as i32;
         if step == 1 || (step > 0 && is_near(last).unsigned_abs() <= TICKS_MAX) {
             return Fit::At(index);

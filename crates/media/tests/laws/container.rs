@@ -1,4 +1,4 @@
-//! Files of coded media: what is read lies within the file, comes to an end, and can be written and read again.
+//! Files of coded media: items read are within the file, come to an end, and can be written and read again.
 
 use throng_media::container::{annexb, ivf, matroska, ogg};
 
@@ -36,7 +36,7 @@ fn ivf_file(file: &[u8]) {
     let Ok(reader) = ivf::IvfReader::new(file) else { return };
     let frames: Vec<_> = reader.collect();
     let whole: Vec<_> = frames.iter().filter_map(|frame| frame.as_ref().ok()).collect();
-    // Only the last can be cut off.
+    // Only the last can be truncated.
     assert!(frames.len() - whole.len() <= usize::from(frames.last().is_some_and(Result::is_err)));
     assert!(whole.iter().map(|frame| 12 + frame.data.len()).sum::<usize>() + 32 <= file.len());
     let mut again = file[..32].to_vec();
@@ -69,7 +69,7 @@ fn ogg_file(file: &[u8]) {
     assert!(bytes <= file.len());
 }
 
-/// Gives every page the checksum that its bytes have (RFC 3533 §6): damage has to get past it.
+/// Sets every page's correct checksum (RFC 3533 §6), so that damaged pages pass the check.
 pub(super) fn mend_checksums(file: &mut [u8]) {
     let mut rest = file;
     while rest.starts_with(b"OggS") && rest.len() > 27 {
@@ -89,7 +89,7 @@ pub(super) fn mend_checksums(file: &mut [u8]) {
 }
 
 fn matroska_file(file: &[u8]) {
-    // Behind a header that is whole, and as the whole file.
+    // After a valid header, and as the whole file.
     let mut behind = matroska::header(throng_observation::Codec::Vp8, (320, 240)).expect("video");
     behind.extend_from_slice(file);
     for file in [file, &behind] {

@@ -1,5 +1,5 @@
-//! What must hold for any bytes whatever: one function a parser, shared by the brief fuzz of `cargo test` and by the fuzz
-//! targets. Each panics when its law is broken.
+//! Properties that must hold for any bytes: one function a parser, shared by the brief fuzz test of `cargo test`
+//! and by the fuzz targets. Each panics when its property is violated.
 
 #![allow(dead_code, unused_imports, reason = "a fuzz target uses one of the laws")]
 
@@ -20,7 +20,8 @@ use throng_observation::Codec;
 pub(crate) use container::container;
 pub(crate) use recording::source;
 
-/// RTP: lengths add up to the packet, elements stay inside their block, and what was read can be written and read again.
+/// RTP: lengths add up to the packet, elements stay inside their block, and fields read can be written and read
+/// again.
 pub(crate) fn rtp(packet: &[u8]) {
     let kind = classify(packet);
     let Ok(header) = RtpHeader::parse(packet) else {
@@ -42,7 +43,7 @@ pub(crate) fn rtp(packet: &[u8]) {
     } else {
         assert!(header.has_padding);
     }
-    // A shorter packet than the header was read from is an error and no panic.
+    // A packet shorter than its header is an error and no panic.
     for len in [0, header.header_len / 2, header.header_len.saturating_sub(1)] {
         assert!(header.payload(packet.get(..len).unwrap_or_default()).is_err());
         let _ = header.elements(packet.get(..len).unwrap_or_default()).count();
@@ -71,7 +72,8 @@ fn rewrite(header: &RtpHeader, packet: &[u8]) {
     assert_eq!(ids.read(&again, &out), extensions);
 }
 
-/// RTCP: no more packets than words, every list as long as its bytes allow, and feedback survives being written again.
+/// RTCP: no more packets than words, every list as long as its bytes allow, and feedback is the same after writing
+/// and reading.
 pub(crate) fn rtcp(compound: &[u8]) {
     let mut packets = 0;
     let mut failed = false;
@@ -106,7 +108,7 @@ fn rtcp_packet(packet: &Rtcp<'_>, len: usize) {
             let _ = RtcpWriter::reduced_size(&mut out).nack(nack.sender_ssrc, nack.media_ssrc, &missing);
             match Compound::new(&out).next() {
                 Some(Ok(Rtcp::Nack(again))) => {
-                    // Out of order on the wire, they may come back in another order.
+                    // Numbers out of order may be read back in another order.
                     let set = |it: &mut dyn Iterator<Item = u16>| it.collect::<BTreeSet<_>>();
                     assert_eq!(set(&mut again.sequences()), set(&mut missing.iter().copied()));
                 }
@@ -172,8 +174,8 @@ pub(crate) const CODECS: [Codec; 9] = [
     Codec::Other,
 ];
 
-/// Codecs: the first byte chooses one; then come packets, each a descriptor's length (one byte), a payload's length (two
-/// bytes), the descriptor and the payload. Reading is deterministic and every figure within its width.
+/// Codecs: the first byte chooses one; then packets follow, each a descriptor's length (one byte), a payload's
+/// length (two bytes), the descriptor and the payload. Reading is deterministic and every figure within its width.
 pub(crate) fn codec(bytes: &[u8]) {
     let Some((&choice, mut rest)) = bytes.split_first() else { return };
     let mut reader = PayloadReader::new(CODECS[usize::from(choice) % CODECS.len()]);
@@ -202,7 +204,7 @@ pub(crate) fn codec(bytes: &[u8]) {
     }
 }
 
-/// Marks: whatever is found can be written and found again.
+/// Marks: each mark found can be written and found again.
 pub(crate) fn mark(nal: &[u8]) {
     for found in [Mark::find_h264(nal), Mark::find_h265(nal)].into_iter().flatten() {
         mark_again(found);

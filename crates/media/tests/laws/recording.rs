@@ -1,5 +1,5 @@
-//! Recordings and captures: what is read lies within the file and comes to an end. And media files of every kind: what
-//! becomes a clip can be played.
+//! Recordings and captures: items read are within the file and come to an end. And media files of every kind: each
+//! clip can be played.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use throng_observation::Codec;
 
 use super::container::mend_checksums;
 
-/// More frames than a file of a few kilobytes holds more than once.
+/// More frames than the loop of a file of a few kilobytes has.
 const PLAYED: usize = 60;
 
 pub(super) fn mjr_file(file: &[u8]) {
@@ -26,11 +26,11 @@ pub(super) fn pcap_file(file: &[u8]) {
     let datagrams: Vec<_> = reader.collect();
     assert!(datagrams.iter().rev().skip(1).all(Result::is_ok), "the first error ends it");
     let whole = datagrams.iter().filter_map(|datagram| datagram.as_ref().ok());
-    // The header of a record, of IPv4 and of UDP at the least.
+    // The headers of a record, of IPv4 and of UDP at least.
     assert!(whole.map(|datagram| 44 + datagram.payload.len()).sum::<usize>() + 24 <= file.len());
 }
 
-/// Media files: an error is one short line; a clip loops with times that grow, and holds no more than the file did.
+/// Media files: an error is one short line; a clip loops with growing times, and is not larger than the file.
 pub(crate) fn source(file: &[u8]) {
     let codecs = [None, Some(Codec::H264), Some(Codec::H265), Some(Codec::Vp9), Some(Codec::Opus)];
     let codec = codecs[usize::from(file.last().copied().unwrap_or_default()) % codecs.len()];

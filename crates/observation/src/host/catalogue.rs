@@ -1,4 +1,4 @@
-//! The metrics of a host by name: meaning, unit and source. `docs/host-series.md` is made from it.
+//! The metrics of a host by name: meaning, unit and source. `docs/host-series.md` is generated from it.
 
 use super::Unit;
 
@@ -21,7 +21,7 @@ impl AsRef<str> for Metric {
     }
 }
 
-/// Metrics that logs make, by the label `pattern` or `uri_group`: lines a second, bytes a second, requests a second.
+/// Metrics from logs, by the label `pattern` or `uri_group`: lines a second, bytes a second, requests a second.
 pub const LOG_LINES: &str = "log.lines";
 /// See [`LOG_LINES`].
 pub const ACCESS_BYTES: &str = "access.bytes";

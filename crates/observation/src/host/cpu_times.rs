@@ -23,7 +23,8 @@ impl CpuTimes {
     /// The share of each mode in the time since `before`, in the order user, nice, system, idle, iowait, irq, softirq,
     /// steal, guest, busy; user and nice without guests. `None` when no time has passed.
     ///
-    /// Counters may step back (iowait does, and a core that went offline and came back): such a mode counts as 0.
+    /// Counters may decrease (iowait does, and those of a core that went offline and came back): such a mode
+    /// counts as 0.
     #[must_use]
     pub fn since(&self, before: &Self) -> Option<[f64; MODES]> {
         let d = |now: u64, before: u64| now.saturating_sub(before);

@@ -1,31 +1,31 @@
-//! Which interfaces and disks may be added up: a device that is built on another one carries the same bytes once more.
+//! Which interfaces and disks may be added up: a device on top of another one counts the same bytes again.
 
 use super::measured::{Host, MeasuredSeries};
 
 /// The loopback.
 const LOOPBACK: &str = "lo";
 
-/// Names of interfaces whose packets pass another interface of the same host too: ends of containers, bridges, bonds,
-/// tunnels.
+/// Names of interfaces whose packets also pass another interface of the same host: ends of containers, bridges,
+/// bonds, tunnels.
 const UPPER_INTERFACES: [&str; 12] =
     ["veth", "docker", "br", "virbr", "vnet", "tap", "bond", "team", "tun", "wg", "macvlan", "cni"];
 
-/// Names of block devices that are made of others: device mapper, RAID, files that are mounted, caches.
+/// Names of block devices on top of others: device mapper, RAID, loop devices, caches.
 const STACKED_DISKS: [&str; 5] = ["dm-", "md", "loop", "bcache", "drbd"];
 
-/// Whether what passes this interface passes another one of the same host as well, by its name. `eth0.7` is a VLAN.
+/// Whether the packets of this interface also pass another one of the same host, by its name. `eth0.7` is a VLAN.
 #[must_use]
 pub fn is_upper_interface(name: &str) -> bool {
     name.contains('.') || UPPER_INTERFACES.iter().any(|upper| name.starts_with(upper))
 }
 
-/// Whether a block device is made of others, by its name: what it reads, they read.
+/// Whether a block device is on top of others, by its name: what it reads, they read.
 #[must_use]
 pub fn is_stacked_disk(name: &str) -> bool {
     STACKED_DISKS.iter().any(|stacked| name.starts_with(stacked))
 }
 
-/// Those of `all` that may be added up: without what is built on others, unless there is nothing else.
+/// The elements of `all` that may be added up: without those on top of others, unless there are no others.
 pub fn lowest<T>(all: Vec<T>, is_upper: impl Fn(&T) -> bool) -> Vec<T> {
     if all.iter().all(&is_upper) { all } else { all.into_iter().filter(|one| !is_upper(one)).collect() }
 }
@@ -37,9 +37,9 @@ impl<'a> Host<'a> {
         lowest(self.metric(metric).to_vec(), |disk| is_stacked_disk(disk.label("device")))
     }
 
-    /// The series of a metric of interfaces by which the server reaches others, which may be added up: those of its first
-    /// network namespace, without the loopback. Where that is the busiest, the test is on one machine, and it is the only
-    /// one.
+    /// The series of a metric of interfaces by which the server reaches others, which may be added up: those of
+    /// its first network namespace, without the loopback. Where the loopback is the busiest, the whole test is on
+    /// one machine, and only the loopback is returned.
     #[must_use]
     pub fn interfaces(&self, metric: impl AsRef<str>) -> Vec<MeasuredSeries<'a>> {
         let all = self.metric(metric);

@@ -1,5 +1,5 @@
-//! Families of functions: the kind of work of a function, by its name. The table is data; a family is listed when a
-//! remedy follows from it.
+//! Families of functions: the kind of work of a function, by its name. The table is data; a family is listed when
+//! a remedy follows from it.
 
 use super::Frame;
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub enum Family {
     /// Copying bytes: between buffers, to and from the kernel, through pipes and local sockets.
     Copy,
-    /// Taking, waiting for and giving back locks; an interpreter's global lock.
+    /// Taking, waiting for and releasing locks; an interpreter's global lock.
     Lock,
     /// Encryption, authentication, key exchange.
     Crypto,
@@ -26,9 +26,9 @@ pub enum Family {
     Memory,
     /// Collecting garbage.
     Garbage,
-    /// Reading formats: parameter sets, slices, headers, XML, JSON.
+    /// Parsing formats: parameter sets, slices, headers, XML, JSON.
     Parse,
-    /// The loop of an interpreter: the program's own functions are hidden behind it.
+    /// The main loop of an interpreter: the program's own functions are not visible behind it.
     Interpreter,
     /// Encoding, decoding and filtering of media.
     Media,
@@ -116,15 +116,15 @@ const ROWS: &[Row] = &[
 ];
 
 impl Family {
-    /// All families, in the order in which names are looked for.
+    /// All families, in the order in which names are matched.
     pub fn all() -> impl Iterator<Item = Self> {
         ROWS.iter().map(|row| row.family)
     }
 
-    /// The family of a function; `None` for what is the program's own work, or unknown.
+    /// The family of a function; `None` for the program's own work, or unknown.
     #[must_use]
     pub fn of(frame: &Frame) -> Option<Self> {
-        // What waits in the kernel has the call's name; states and addresses have none.
+        // A function that waits in the kernel has the call's name; states and addresses have none.
         if frame.module == "[state]" || frame.symbol.starts_with("0x") {
             return None;
         }
@@ -133,14 +133,14 @@ impl Family {
             .map(|row| row.family)
     }
 
-    /// Whether the kind is a way through many functions, so that what they call belongs to it. Of others only their own
-    /// time tells something: a parser that hands on what it found calls the whole program.
+    /// Whether the kind is a path through many functions, so that callees belong to it. Of other kinds only the
+    /// self-time is meaningful: a parser that calls back with its results calls the whole program.
     #[must_use]
     pub fn is_path(self) -> bool {
         matches!(self, Self::Send | Self::Receive | Self::Poll | Self::File | Self::Lock)
     }
 
-    /// What it is called in a table.
+    /// Its title in a table.
     #[must_use]
     pub fn words(self) -> &'static str {
         ROWS.iter().find(|row| row.family == self).map_or("", |row| row.words)

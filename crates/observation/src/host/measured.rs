@@ -7,14 +7,14 @@ use super::{
 };
 use crate::run::RunData;
 
-/// A rate is the mean since the previous reading; how long ago that was is unknown where values did not change, and is
-/// taken as this at most.
+/// A rate is the mean since the previous reading; where values did not change the time of that reading is unknown,
+/// and taken as at most this long ago.
 const PERIOD_US_MAX: i64 = 1_000_000;
 
-/// Longer stretches than a day are looked at for a day.
+/// Of windows longer than a day the first day is used.
 const SECONDS_MAX: usize = 86_400;
 
-/// No value of a host is larger; a larger one comes from a damaged file or a wrong endpoint, and is left out.
+/// No value of a host is larger; a larger one comes from a damaged file or a wrong endpoint, and is ignored.
 const VALUE_MAX: f64 = 1e18;
 
 /// One watched host.
@@ -38,7 +38,7 @@ pub struct Host<'a> {
 pub struct Window {
     /// From here on.
     pub from_us: i64,
-    /// Up to here, itself left out.
+    /// The end of the stretch, exclusive.
     pub until_us: i64,
 }
 
@@ -128,7 +128,8 @@ impl<'a> Host<'a> {
         }
     }
 
-    /// All series of a metric: one of the [catalogue](super::catalogue), or by the name that an endpoint or a log gave it.
+    /// All series of a metric: one of the [catalogue](super::catalogue), or the name of an endpoint's or a log's
+    /// metric.
     #[must_use]
     pub fn metric(&self, metric: impl AsRef<str>) -> &[MeasuredSeries<'a>] {
         self.by_metric.get(metric.as_ref()).map_or(&[], Vec::as_slice)
@@ -173,7 +174,8 @@ impl<'a> MeasuredSeries<'a> {
         self.series.limit.filter(|limit| limit.is_finite())
     }
 
-    /// The pieces in which the series has one value: begin and end in microseconds, and the value. Unknown parts are left out.
+    /// The intervals in which the series has one value: begin and end in microseconds, and the value. Unknown
+    /// parts are left out.
     fn pieces(&self, window: Window) -> impl Iterator<Item = (i64, i64, f64)> {
         let ends = self.samples.iter().skip(1).map(|next| next.at.0.saturating_sub(self.shift_us));
         let ends = ends.chain(std::iter::once(self.until_us.saturating_add(1)));
@@ -209,8 +211,9 @@ impl<'a> MeasuredSeries<'a> {
         self.pieces(window).map(|(.., value)| value).reduce(f64::max)
     }
 
-    /// The largest mean of a second. Rates of what the kernel accounts only at its ticks swing about the truth when they are
-    /// read more often. Of what was not known for a second on end, the largest value.
+    /// The largest mean of a second. Rates of what the kernel accounts only at its ticks vary around the true
+    /// value when they are read more often. For values that were never known for a whole second, the largest
+    /// value.
     #[must_use]
     pub fn max_of_seconds(&self, window: Window) -> Option<f64> {
         let count = usize::try_from(window.until_us.saturating_sub(window.from_us).div_euclid(1_000_000));
@@ -226,7 +229,7 @@ impl<'a> MeasuredSeries<'a> {
         whole.map(|(sum, us)| sum / us as f64).reduce(f64::max).or_else(|| self.max(window))
     }
 
-    /// The value that it did not exceed for a share `quantile` of the time in which it was known.
+    /// The value that was not exceeded for a share `quantile` of the time in which it was known.
     #[must_use]
     pub fn quantile(&self, window: Window, quantile: f64) -> Option<f64> {
         let mut pieces: Vec<(f64, i64)> =
@@ -241,9 +244,9 @@ impl<'a> MeasuredSeries<'a> {
         at.or(pieces.last()).map(|(value, _)| *value)
     }
 
-    /// Of the time that was read in pieces of at most `moment_us`, the share in which the value was `level` (of 1) or more; `None`
-    /// where that was less than half of the window. A moment as short as a reading mostly lies in two of them: what both have
-    /// above the median reading is then one.
+    /// Of the time that was read in intervals of at most `moment_us`, the share in which the value was `level` (of
+    /// 1) or more; `None` where that was less than half of the window. A moment as short as an interval mostly
+    /// lies in two of them: what both have above the median reading is then one moment.
     #[must_use]
     pub fn share_of_moments(&self, window: Window, level: f64, moment_us: i64) -> Option<f64> {
         let pieces: Vec<_> =
@@ -270,7 +273,7 @@ impl<'a> MeasuredSeries<'a> {
             .then(|| reached_us as f64 / known_us as f64)
     }
 
-    /// Its pieces cut at the points of `grid`: the point, microseconds, value.
+    /// Its intervals cut at the points of `grid`: the point, microseconds, value.
     fn spread(&self, grid: Grid, mut put: impl FnMut(usize, i64, f64)) {
         let (first_us, width_us) = (grid.first_us, grid.width_us.max(1));
         for (from_us, until_us, value) in self.pieces(grid.window()) {
@@ -286,8 +289,8 @@ impl<'a> MeasuredSeries<'a> {
         }
     }
 
-    /// Adds its mean over each point of `grid` to `sums`, as if it were 0 where nothing is known of it; points in which
-    /// it was not known at all stay as they are, and so does a last one of which the host was seen for less than half.
+    /// Adds its mean over each point of `grid` to `sums`, unknown parts as 0; points in which it was never known
+    /// stay as they are, and so does a last point of which less than half was observed.
     pub fn add_to(&self, grid: Grid, sums: &mut [Option<f64>]) {
         let seen = (self.until_us.saturating_sub(grid.first_us) as f64 / grid.width_us.max(1) as f64).round();
         let seen = sums.len().min(seen.max(0.0) as usize);

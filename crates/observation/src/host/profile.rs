@@ -9,7 +9,7 @@ pub enum ProfileMethod {
     /// `perf_event_open` with the software clock `cpu-clock`: samples of what runs.
     #[default]
     CpuClock,
-    /// Thread state, `wchan` and `syscall` of `/proc`: what threads wait in, without any right.
+    /// Thread state, `wchan` and `syscall` of `/proc`: what threads wait in; needs no privileges.
     ThreadState,
 }
 
@@ -22,7 +22,7 @@ pub struct Frame {
     pub module: String,
 }
 
-/// A stack of a thread and how often it was met.
+/// A stack of a thread and how often it was sampled.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stack {
     /// Process.
@@ -37,7 +37,7 @@ pub struct Stack {
     pub count: u32,
 }
 
-/// Stacks sampled over a while.
+/// Stacks sampled over an interval.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Profile {
     /// On which host.
@@ -48,7 +48,7 @@ pub struct Profile {
     pub started_at: RunTime,
     /// For how long, microseconds.
     pub duration_us: u64,
-    /// Samples a second asked for, on each CPU (cpu-clock) or of each thread (thread state).
+    /// Requested samples per second, on each CPU (cpu-clock) or of each thread (thread state).
     pub frequency_hz: u32,
     /// How.
     pub method: ProfileMethod,
@@ -56,8 +56,8 @@ pub struct Profile {
     pub frames: Vec<Frame>,
     /// The stacks.
     pub stacks: Vec<Stack>,
-    /// Samples that the kernel or the reader had to drop.
+    /// Samples that the kernel or the reader dropped.
     pub samples_lost: u64,
-    /// What was not possible, and which permission is missing; empty when all was.
+    /// What was not possible, and which permission is missing; empty when everything was.
     pub limits: Vec<String>,
 }

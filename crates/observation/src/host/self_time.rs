@@ -1,6 +1,6 @@
-//! A profile added up: the time of each thread and function, and what changed between two moments.
+//! Sums of a profile: the time of each thread and function, and what changed between two moments.
 //!
-//! Self-time is the time in a function itself, without what it calls: it adds up to the whole, and needs no stacks.
+//! Self-time is the time in a function itself, without its callees: it adds up to the total, and needs no stacks.
 
 use super::{Family, Frame, Profile, ProfileMethod, Stack};
 use serde::{Deserialize, Serialize};
@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct SymbolTime {
     /// The function.
     pub frame: Frame,
-    /// What kind of work it is, where its name tells.
+    /// Its kind of work, where the name shows it.
     pub family: Option<Family>,
     /// Samples in it.
     pub samples: u64,
@@ -58,7 +58,7 @@ pub struct SelfTime {
     pub threads: Vec<ThreadTime>,
     /// Functions over all threads, the longest first.
     pub symbols: Vec<SymbolTime>,
-    /// Kinds of work that were met, the most first.
+    /// Kinds of work that were found, the largest first.
     pub families: Vec<FamilyTime>,
 }
 
@@ -75,7 +75,7 @@ pub struct Change {
     pub before_cores: f64,
     /// Its CPU time after, in cores.
     pub after_cores: f64,
-    /// How far the shares may differ by the chance of sampling alone: two standard errors of their difference.
+    /// How far the shares may differ by sampling alone: two standard errors of their difference.
     pub chance: f64,
 }
 
@@ -88,7 +88,7 @@ impl Change {
 }
 
 impl FamilyTime {
-    /// The relevant share: with callees for kinds that are a path ([`Family::is_path`]), else their own.
+    /// The relevant share: with callees for kinds that are a path ([`Family::is_path`]), else self-time.
     #[must_use]
     pub fn share(&self) -> f64 {
         if self.family.is_path() { self.within_share } else { self.own_share }
@@ -102,7 +102,7 @@ impl SelfTime {
         Self::of_stacks(profile, |_| true)
     }
 
-    /// The time of those threads that `wanted` picks, such as the one that is full.
+    /// The time of the threads that `wanted` selects, such as the one that is full.
     #[must_use]
     pub fn of_stacks(profile: &Profile, wanted: impl Fn(&Stack) -> bool) -> Self {
         let stacks: Vec<&Stack> = profile.stacks.iter().filter(|stack| wanted(stack)).collect();
@@ -131,7 +131,7 @@ impl SelfTime {
         }
     }
 
-    /// The share of a kind of work; zeros where none was met.
+    /// The share of a kind of work; zeros where none was found.
     #[must_use]
     pub fn family(&self, family: Family) -> FamilyTime {
         let met = self.families.iter().find(|time| time.family == family);
@@ -140,21 +140,21 @@ impl SelfTime {
 }
 
 impl Profile {
-    /// CPU time of so many samples, in cores; `None` when thread states were sampled, which say nothing of it.
+    /// CPU time of so many samples, in cores; `None` when thread states were sampled, which do not show it.
     #[must_use]
     pub fn cores(&self, samples: u64) -> Option<f64> {
         let possible = f64::from(self.frequency_hz) * self.duration_us as f64 / 1e6;
         (self.method == ProfileMethod::CpuClock && possible > 0.0).then(|| samples as f64 / possible)
     }
 
-    /// The frames of a stack, innermost first; numbers that refer to nothing are left out.
+    /// The frames of a stack, innermost first; invalid indices are left out.
     pub fn frames_of<'a>(&'a self, stack: &'a Stack) -> impl DoubleEndedIterator<Item = &'a Frame> + 'a {
         stack.frames.iter().filter_map(|frame| self.frames.get(*frame as usize))
     }
 }
 
-/// What changed by function from one profile to another, the greatest change first. Shares compare what the time went
-/// to; cores compare how much of it there was.
+/// What changed by function from one profile to another, the largest change first. Shares compare the distribution
+/// of the time; cores compare its amount.
 #[must_use]
 pub fn compare(before: &Profile, after: &Profile) -> Vec<Change> {
     let mut changes: BTreeMap<(String, String), Change> = BTreeMap::new();
@@ -180,7 +180,7 @@ pub fn compare(before: &Profile, after: &Profile) -> Vec<Change> {
     }
     let mut changes: Vec<_> = changes.into_values().collect();
     for change in &mut changes {
-        // The share of both together, as if nothing had changed.
+        // The share of both together, under the hypothesis that nothing changed.
         let all = samples_before + samples_after;
         let share = (change.before * samples_before + change.after * samples_after) / all.max(1.0);
         let each = 1.0 / samples_before.max(1.0) + 1.0 / samples_after.max(1.0);
@@ -194,8 +194,9 @@ fn ratio(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
 
-/// Names with less of the samples than this count as one where they differ in numbers only: servers give each client
-/// threads of its own. One that has more is shown by itself, however its fellows are called.
+/// Names with a smaller share of the samples than this count as one where they differ in numbers only: servers
+/// give each client threads of its own. A name with a larger share is shown alone, also if others differ from it
+/// in numbers only.
 const ALIKE_SHARE_MAX: f64 = 0.2;
 
 fn by_name<'a>(stacks: &[&'a Stack], samples: u64) -> BTreeMap<String, Vec<&'a Stack>> {

@@ -1,4 +1,4 @@
-//! How much of the bytes sent by the network interfaces is in an access log.
+//! How much of the bytes sent by the network interfaces appears in an access log.
 
 use super::catalogue::{ACCESS_BYTES, NIC_TX_BYTES};
 use super::measured::Host;
@@ -6,24 +6,24 @@ use super::measured::Host;
 /// Bytes sent, and those of them that the server's access logs contain.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AccountedTraffic {
-    /// Bytes sent by the server's interfaces, with headers of all layers and traffic of all other programs.
+    /// Bytes sent by the server's interfaces, with headers of all layers and the traffic of all other programs.
     pub sent_bytes: f64,
     /// Bytes in access logs: bodies, and response headers where the log has them.
     pub accounted_bytes: f64,
 }
 
 impl AccountedTraffic {
-    /// The share of the sent bytes that is in no access log, 0 to 1; `None` where nothing was sent. Where the logs contain
-    /// more than was sent it is 0: a connection of an hour is logged at its end, so a window that is shorter
-    /// than the connections may hold more than its own.
+    /// The share of the sent bytes that is in no access log, 0 to 1; `None` where nothing was sent. 0 where the
+    /// logs contain more than was sent: a connection of an hour is logged at its end, so a window that is shorter
+    /// than the connections may contain bytes sent before it.
     #[must_use]
     pub fn unaccounted_share(&self) -> Option<f64> {
         (self.sent_bytes > 0.0).then(|| (1.0 - self.accounted_bytes / self.sent_bytes).clamp(0.0, 1.0))
     }
 }
 
-/// Compares what the server's interfaces sent ([`Host::interfaces`]) with its access logs, over the time in which the host
-/// was seen. `None` where no interface was seen.
+/// Compares what the server's interfaces sent ([`Host::interfaces`]) with its access logs, over the time in which
+/// the host was watched. `None` where no interface was.
 #[must_use]
 pub fn accounted_traffic(host: &Host<'_>) -> Option<AccountedTraffic> {
     let sent = host.interfaces(NIC_TX_BYTES);
@@ -74,7 +74,8 @@ mod tests {
     #[test]
     fn bytes_that_pass_several_interfaces_were_sent_once() {
         let sent = |series: &[Constant<'_>]| traffic(series).map(|traffic| traffic.sent_bytes);
-        // A container's bytes pass its own interface, the end of it on the host, the bridge and the card.
+        // A container's bytes pass its own interface, the peer interface on the host, the bridge and the network
+        // card.
         let host = sent(&[
             ("nic.tx_bytes", &[("interface", "lo")], 40.0),
             ("nic.tx_bytes", &[("interface", "eth0")], 100.0),
@@ -83,7 +84,7 @@ mod tests {
             ("nic.tx_bytes", &[("interface", "eth0"), ("netns", "4000")], 90.0),
         ]);
         assert_eq!(host, Some(1_000.0));
-        // A machine with two cards, and a test that is all on one machine.
+        // A machine with two network cards, and a test that runs on one machine.
         let cards = sent(&[
             ("nic.tx_bytes", &[("interface", "eth0")], 100.0),
             ("nic.tx_bytes", &[("interface", "eth1")], 50.0),
@@ -94,7 +95,7 @@ mod tests {
             ("nic.tx_bytes", &[("interface", "eth0")], 1.0),
         ]);
         assert_eq!(local, Some(1_000.0));
-        // In a namespace of its own there is nothing but the end of a pair.
+        // A network namespace has only its end of a veth pair.
         assert_eq!(sent(&[("nic.tx_bytes", &[("interface", "veth0")], 7.0)]), Some(70.0));
         assert_eq!(sent(&[("access.bytes", &[], 7.0)]), None);
     }

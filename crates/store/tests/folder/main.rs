@@ -1,4 +1,4 @@
-//! What a run leaves: in good times and bad.
+//! Tests of run folders: complete, interrupted, damaged.
 
 mod run_folder;
 mod watched_hosts;

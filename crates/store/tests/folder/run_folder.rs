@@ -1,4 +1,4 @@
-//! A run folder in good times and bad: round trip, `kill -9`, a full disk, rubbish, speed.
+//! A run folder under normal conditions and faults: round trip, `kill -9`, a full disk, garbage, speed.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
@@ -212,7 +212,7 @@ fn a_run_that_is_going_on_reads_to_its_last_commit() {
 
 const CHILD: &str = "THRONG_STORE_TEST_CHILD";
 
-/// Only does anything as the child of the test below.
+/// Runs only as the child process of the test below.
 #[test]
 #[expect(clippy::print_stderr, reason = "the parent reads it to know what was committed")]
 fn child_that_is_killed() {
@@ -261,7 +261,7 @@ fn a_full_disk_keeps_what_was_committed_and_the_rest_waits() {
     }
     assert!(matches!(refused, Some(StoreError::DiskFull { .. })), "{refused:?}");
     assert_eq!(RunFolder::read(&path).unwrap().crowd.len(), 1);
-    // Room again: all that waited is written.
+    // With room again, all pending rows are written.
     writer.limit_pages(None).unwrap();
     writer.finish(Ending::Complete, RunTime(1)).unwrap();
     let run = RunFolder::read(&path).unwrap();
@@ -336,7 +336,7 @@ fn a_thousand_participants_for_ten_minutes_read_back_quickly() {
     let run = RunFolder::read(&path).unwrap();
     let took = began.elapsed();
     assert_eq!((run.series.len(), run.participants.len(), run.tracks.len()), (1_200, 1_000, 1_000));
-    // Well below a second by itself; the rest is for a machine that runs other tests meanwhile.
+    // Takes well below a second alone; the margin is for a machine that runs other tests in parallel.
     assert!(took < Duration::from_secs(3), "{took:?}");
 }
 

@@ -1,4 +1,4 @@
-//! Watched hosts in a run folder and in a lone file: round trip, NaN, old folders, a full disk, what is damaged.
+//! Watched hosts in a run folder and in a single file: round trip, NaN, old folders, a full disk, damage.
 
 use std::collections::BTreeMap;
 
