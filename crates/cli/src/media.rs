@@ -12,7 +12,7 @@ use crate::CliError;
 
 pub(crate) type Clips = BTreeMap<MediaFile, Arc<Clip>>;
 
-/// Reads the files that the plan names. An error has the file, what is wrong with it, and what to do about it.
+/// Reads the files that the plan names. An error names the file, the problem, and the remedy.
 pub(crate) fn clips(plan: &Plan) -> Result<Clips, CliError> {
     let mut clips = Clips::new();
     for (cohort, role) in plan.cohorts.iter().zip(&plan.roles) {

@@ -1,4 +1,5 @@
-//! The agents beside a run's servers. They are connected before the run, because their consent decides whether it may begin.
+//! The agents on a run's servers. They are connected before the run, because their consent decides whether it may
+//! begin.
 
 use std::net::IpAddr;
 
