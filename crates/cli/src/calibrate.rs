@@ -81,7 +81,7 @@ impl StageProcess {
             .stdout(Stdio::piped())
             .spawn()
             .context("cannot start the stage")?;
-        let said = child.stdout.take().ok_or_else(|| anyhow!("the stage says nothing"))?;
+        let said = child.stdout.take().ok_or_else(|| anyhow!("the stage printed nothing"))?;
         let url = BufReader::new(said)
             .lines()
             .map_while(Result::ok)
@@ -159,7 +159,7 @@ fn limit(live: &LiveSnapshot) -> Option<(bool, String)> {
 
 fn report(command: &args::Calibrate, reached: &RampResult) -> String {
     if reached.viewers == 0 {
-        return format!("Nobody played: {}\n", reached.why);
+        return format!("No viewer played: {}\n", reached.why);
     }
     let viewers = f64::from(reached.viewers);
     let cpu_ms = reached.cpu_us as f64 / 1e3 / viewers;

@@ -46,7 +46,7 @@ pub(crate) fn clips(plan: &Plan) -> Result<Clips, CliError> {
 
 fn clip(file: &MediaFile) -> Result<Clip, String> {
     let bytes = std::fs::read(&file.path)
-        .map_err(|error| format!("{error}; paths count from the folder in which throng is started"))?;
+        .map_err(|error| format!("{error}; paths are relative to the folder in which throng is started"))?;
     let format = Format {
         codec: file.codec.map(throng_scenario::MediaCodec::codec),
         fps: file.fps_milli.map(|milli| f64::from(milli) / 1e3),
@@ -54,8 +54,8 @@ fn clip(file: &MediaFile) -> Result<Clip, String> {
     };
     read(&bytes, &format).map_err(|error| {
         let help = match &error {
-            ClipError::Damaged(_) => "; make the file anew",
-            ClipError::Codec { .. } => "; say another codec, or transcode it to H.264 or VP8",
+            ClipError::Damaged(_) => "; create the file again",
+            ClipError::Codec { .. } => "; name another codec, or transcode it to H.264 or VP8",
             ClipError::Empty => "; record for longer",
             ClipError::Unknown | ClipError::NoKeyFrame | ClipError::TooLong | ClipError::Stream(_) => "",
         };

@@ -123,7 +123,7 @@ fn prove(
                 proven.push(address);
             }
             Err(why) if is_only_address => return Err(CliError::target(format!("{refusal}; {why}"))),
-            Err(why) => say(&format!("warning: {} is left alone: {why}", refusal.address())),
+            Err(why) => say(&format!("warning: {} gets no load: {why}", refusal.address())),
         }
     }
     *caps = caps.lowered_by(&request.ask_name().map_err(CliError::target)?);

@@ -36,7 +36,7 @@ pub(crate) fn stage(command: &args::Stage) -> Result<Exit, CliError> {
     let stats = stage.stats();
     stage.stop();
     print(&format!(
-        "{} viewers came, {} packets sent, {} dropped at the egress cap\n",
+        "{} viewers joined, {} packets sent, {} dropped at the egress cap\n",
         stats.viewers_total, stats.packets_sent, stats.link_drops
     ));
     Ok(Exit::Met)

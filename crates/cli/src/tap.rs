@@ -64,7 +64,7 @@ fn print_counts(tapped: &TapResult) {
         tapped.streams
     ));
     if tapped.streams_skipped > 0 {
-        say(&format!("tap: {} more streams were left alone (--streams-max)", tapped.streams_skipped));
+        say(&format!("tap: {} more streams were not decoded (--streams-max)", tapped.streams_skipped));
     }
     tapped.ring_drops().into_iter().for_each(|drops| say(&format!("tap: {drops}")));
     tapped.complaints.iter().for_each(|complaint| say(&format!("tap: {complaint}")));

@@ -84,7 +84,7 @@ impl BrowserRun {
     /// Reports refusals that no browser has reported yet.
     fn report_refusals(&self, begin: &RunStart) {
         for what in self.refusals.take() {
-            begin.send_event("canary_refused", format!("a browser was kept from {what}"));
+            begin.send_event("canary_refused", format!("a browser was refused {what}"));
         }
     }
 
@@ -183,7 +183,7 @@ fn not_connected(row: &mut CanaryBrowserRow, zero: Instant, why: &str) {
     match row.candidates_refused {
         0 => fail(row, zero, false, why.into()),
         refused => {
-            fail(row, zero, true, format!("{why}; {refused} of the server's addresses were kept from it"));
+            fail(row, zero, true, format!("{why}; {refused} of the server's addresses were refused to it"));
         }
     }
 }

@@ -132,7 +132,7 @@ impl Canaries {
         }
         let refused = self.refusals.all();
         for what in refused.iter().take(REFUSALS_PRINTED_MAX) {
-            say(&format!("warning: a browser was kept from {what}"));
+            say(&format!("warning: a browser was refused {what}"));
         }
         if let Some(more @ 1..) = refused.len().checked_sub(REFUSALS_PRINTED_MAX) {
             say(&format!("warning: and from {more} places more (events `canary_refused`)"));

@@ -62,7 +62,7 @@ pub(crate) fn find(command: &Find) -> Result<Exit, CliError> {
     let folder = session.folder.clone();
     let exit = session.finish(ending)?;
     if ending == Some(Ending::Interrupted) {
-        say(&format!("to go on with this search: throng find … --resume {}", folder.display()));
+        say(&format!("to continue this search: throng find … --resume {}", folder.display()));
     }
     Ok(exit)
 }

@@ -135,7 +135,7 @@ impl SearchPlan {
                 (minutes, seconds) => format!("{minutes} min {seconds:02} s"),
             }
         };
-        let ended = format!("it is ended after {} with what it knows", written(self.deadline.as_secs_f64()));
+        let ended = format!("it stops after {} with the result so far", written(self.deadline.as_secs_f64()));
         // How many users join and leave with each value is not known.
         if let LoadShape::Values(_) = self.crowd.shape {
             return ended;
@@ -225,7 +225,7 @@ impl Variation {
         let each = u32::try_from(asked.users()).unwrap_or(u32::MAX);
         let most = (users_max(command, &asked) / each).min(ROOMS_MAX);
         if most == 0 {
-            return Err(CliError::usage(format!("--ceiling is below {each}, the people of one room")));
+            return Err(CliError::usage(format!("--ceiling is below {each}, the users of one room")));
         }
         let last_join = |cohort: &Cohort| cohort.arrival.offsets(cohort.size.saturating_mul(most)).last();
         let last_join = asked.crowd.iter().filter_map(last_join).max();
@@ -314,7 +314,7 @@ pub(super) fn earlier(folder: &Path) -> Result<Vec<HoldRow>, CliError> {
     let run = RunFolder::outline(folder).map_err(CliError::usage)?;
     let ended: Vec<_> = run.holds.into_iter().filter(|hold| hold.until.is_some()).collect();
     let Some(end) = ended.iter().filter_map(|hold| hold.until).max() else {
-        return Err(CliError::usage(format!("{} holds no search that could go on", folder.display())));
+        return Err(CliError::usage(format!("{} holds no search that can be continued", folder.display())));
     };
     let before = |at: RunTime| RunTime(at.0 - end.0);
     Ok(ended

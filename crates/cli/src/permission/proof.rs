@@ -123,7 +123,7 @@ impl ProvenAddress {
             }
         }
         let tried = complaints.join("; ");
-        Err(format!("{} gives out no consent proof for this run; tried {tried}", self.address))
+        Err(format!("{} publishes no consent proof for this run; tried {tried}", self.address))
     }
 
     fn proof_at(&self, place: &ProofLocation) -> Result<ConsentProof, String> {
@@ -286,7 +286,7 @@ mod tests {
         let web = answers(proof("media.invalid:8188"), always());
         assert!(asked(HERE, &[web]).fetch_proof().is_ok());
         let why = asked(ELSEWHERE, &[web]).fetch_proof().err().unwrap();
-        assert!(why.contains("127.0.0.77 gives out no consent proof"), "{why}");
+        assert!(why.contains("127.0.0.77 publishes no consent proof"), "{why}");
     }
 
     #[test]

@@ -43,7 +43,7 @@ pub(crate) fn announce_baseline(plan: &Plan) {
     if let [first, more @ ..] = plan.watch.as_slice() {
         let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
         let (label, seconds) = (first.label(), BASELINE.as_secs());
-        say(&format!("watching {label}{more}: the idle server for {seconds} s, then the crowd comes"));
+        say(&format!("watching {label}{more}: the idle server for {seconds} s, then the crowd joins"));
     }
 }
 

@@ -160,7 +160,7 @@ fn a_name_that_points_to_somebody_else_as_well_sends_nobody_there() {
     stand.crowd.resolve(NAME, &[AGREED, VICTIM]).unwrap();
     let (ran, packets) = stand.run(&url, &secret, &["-n", "4", "--for", "3s"]);
     let ran = ran.expect_code(3);
-    assert!(ran.stderr.contains(&format!("{VICTIM} is left alone")), "{ran}");
+    assert!(ran.stderr.contains(&format!("{VICTIM} gets no load")), "{ran}");
     assert_eq!(agreed.asked(), [ASKING], "{ran}");
     was_only_asked(&victims, &packets, &ran);
 
@@ -245,7 +245,7 @@ fn answer(addresses: &[Ipv4Addr]) -> String {
 }
 
 /// A run with one browser, which is answered so; the crowd's one viewer waits meanwhile. The packets, and what the run says
-/// that the browser was kept from.
+/// that the browser was refused.
 fn browser_against(stand: &Stand, answer: &str) -> (Ran, Vec<Packet>, Vec<String>) {
     let target = format!("{AGREED}:{PORT}");
     let (secret, file) = stand.agree(&target, "secret");
@@ -284,7 +284,7 @@ fn a_browser_that_is_sent_elsewhere_does_not_go_there() {
     assert_eq!(to(&packets, VICTIM), [], "{ran}");
     let place = format!("{VICTIM}:{PORT}");
     assert!(refused.iter().any(|detail| detail.contains(&place)), "{refused:?}\n{ran}");
-    assert!(ran.stderr.contains(&format!("a browser was kept from {place}")), "{ran}");
+    assert!(ran.stderr.contains(&format!("a browser was refused {place}")), "{ran}");
     assert_eq!(refused.len(), 1, "nothing else was asked for: {refused:?}");
 }
 

@@ -72,7 +72,7 @@ fn a_full_disk_stops_the_writing_and_not_the_run() {
     let said = read("said");
     assert!(status.success(), "{said}");
     assert_eq!(read("code").trim(), "4", "{said}");
-    assert!(said.contains("the run folder cannot be written, the run goes on"), "{said}");
+    assert!(said.contains("the run folder cannot be written, the run continues"), "{said}");
     assert!(said.contains("the end of the run could not be stored"), "{said}");
     // It said what it had seen, though there was no room to keep it.
     assert!(said.contains("5 intended, 5 connected"), "{said}");

@@ -152,7 +152,7 @@ fn what_janus_recorded_plays_back_in_a_loop_without_a_gap() {
     // What cannot be played is said before anybody joins, with the file and what to do about it.
     let told = plain(&["view", &url(ROOM), "--set", "crowd.publish={ video = \"nowhere.mjr\" }"]);
     let said = String::from_utf8_lossy(&told.stderr).into_owned();
-    for words in ["publish.video of viewers cannot be played: nowhere.mjr", "paths count from the folder"] {
+    for words in ["publish.video of viewers cannot be played: nowhere.mjr", "paths are relative to the folder"] {
         assert!(told.status.code() == Some(2) && said.contains(words), "{words}: {said}");
     }
 }

@@ -90,7 +90,7 @@ fn a_tap_by_hand_attaches_to_a_run_that_goes_on() {
     });
     let said = String::from_utf8_lossy(&tapped.stderr);
     assert_eq!(tapped.status.code(), Some(0), "{said}");
-    assert!(said.contains("tap: 2 streams") && said.contains("1 more streams were left alone"), "{said}");
+    assert!(said.contains("tap: 2 streams") && said.contains("1 more streams were not decoded"), "{said}");
     // The report is made again by the one who came by hand.
     let run = RunFolder::read(ran.folder()).unwrap();
     assert!(run.decoded.iter().map(|row| row.pictures).sum::<u64>() > 200, "{said}");

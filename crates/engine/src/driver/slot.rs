@@ -146,7 +146,7 @@ impl Slot {
             return Outcome::Completed;
         }
         let grace = units::duration(io.grace);
-        let detail = format!("told to leave, it had not done so after {grace}");
+        let detail = format!("it did not leave within {grace}");
         Outcome::Failed(Failure::new(FailureReason::SignallingTimeout, detail))
     }
 

@@ -157,7 +157,7 @@ impl Connection {
             Frame::Message(Response::Refused { why }) => {
                 Err(RemoteError::Refused { address: address(), why: cut(&why) })
             }
-            _ => Err(no(io::Error::other("it does not speak this protocol"))),
+            _ => Err(no(io::Error::other("it does not use this protocol"))),
         }
     }
 
