@@ -1,4 +1,5 @@
-//! The generator's own health: rows of its threads and of the process, the limits they pass, and the host's packet losses.
+//! The generator's own health: rows of its threads and of the process, exceeded limits, and the host's packet
+//! losses.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -48,7 +49,8 @@ impl Health {
         (memory_ratio, host)
     }
 
-    /// Takes the health rows up to `second`, late ones of earlier seconds included, and the limits passed in them.
+    /// Takes the health rows up to `second`, late ones of earlier seconds included, and the limits exceeded in
+    /// them.
     pub(super) fn take(&mut self, second: i64) -> (Vec<GeneratorRow>, Vec<String>) {
         let later = self.rows.split_off(&(second + 1));
         let rows = std::mem::replace(&mut self.rows, later).into_values().flatten();
@@ -73,8 +75,8 @@ impl Health {
         EventRow { count, ..event_of_second(second, BURST_DROPS_EVENT, detail) }
     }
 
-    /// The event of datagrams of other programs that this host dropped: a server or source on it may have missed them.
-    /// A hint only, since they were not ours.
+    /// The event of datagrams of other programs that this host dropped: a server or source on it may have missed
+    /// them. Only a hint, since they were not throng's.
     pub(super) fn losses_of_others(&self, at: RunTime) -> Option<EventRow> {
         let HostLosses { unreceived, unsent, .. } = self.losses;
         let unreceived = unreceived.saturating_sub(self.own_drops);
