@@ -19,7 +19,8 @@ import sys
 import xml.etree.ElementTree as xml
 
 BUDGET_S = 900
-# Of the tests of one binary. One is allowed in any: a suite of four would otherwise fail by a single one.
+# Share of the tests of one binary. One test is always allowed: otherwise a suite of four would fail because of
+# one.
 NOT_TESTED_RATIO_MAX = 0.05
 
 Test = collections.namedtuple("Test", "binary name seconds said failure")
@@ -80,7 +81,8 @@ def main():
     again = {named(test): test for test in tests_of(options.again)} if options.again else {}
     is_flaky = lambda test: named(test) in again and not again[named(test)].failure
     flaky = [test for test in failed if is_flaky(test)]
-    # A test that failed, and then was spoiled by the machine, has shown a failure and nothing against it.
+    # A test that failed, and whose repetition the machine spoiled, counts as failed: nothing contradicts the
+    # failure.
     failed = [test for test in failed if not is_flaky(test)]
 
     seconds, counts = collections.Counter(), collections.Counter()
@@ -113,7 +115,7 @@ def main():
         stolen = f"; the hypervisor took {options.stolen:.1%} of the CPU" if options.stolen is not None else ""
         print(f"\ntook {options.wall:.0f} s of a budget of {BUDGET_S} s{over}{stolen}")
     passed = len(tests) - len(failed) - len(not_tested)
-    # The line that CI systems read knows no fourth word: who was not tested stands as skipped there.
+    # CI systems know no fourth state in this line: tests that were not tested count as skipped in it.
     print(f"{passed} passed, {len(failed)} failed, {len(not_tested)} skipped")
     return 1 if failed or too_few or not tests else 0
 

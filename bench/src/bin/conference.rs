@@ -1,5 +1,6 @@
-//! Measures the cost of conferences on a real Janus: publishers against pion's, one receiver of many streams against many of one, and a
-//! conference of 25; prints tables with the goals, and writes them into docs/performance.md.
+//! Measures the cost of conferences on a real Janus: publishers compared with pion's, one receiver of many streams
+//! compared with many of one, and a conference of 25; prints tables with the goals, and writes them into
+//! docs/performance.md.
 //!
 //! ```text
 //! bench/conference.sh            # builds everything, then this; some four minutes
@@ -21,14 +22,14 @@ use throng_bench::results::Spread;
 use throng_sim::janus::Janus;
 use throng_sim::namespace::Namespace;
 
-/// Where Janus offers media: an address of the namespace only.
+/// The address of Janus's media: an address of the namespace only.
 const MEDIA: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
-/// Between runs, for Janus to let the participants of the last one go.
+/// Between runs, so that Janus frees the participants of the last one.
 const PAUSE: Duration = Duration::from_secs(2);
 /// The number of others that one participant receives in a conference of 100.
 const OTHERS: u32 = 99;
 
-/// What conferences cost on a real Janus; needs root (it makes network namespaces) and two CPUs
+/// The cost of conferences on a real Janus; needs root (it makes network namespaces) and two CPUs
 #[derive(Parser)]
 struct Arguments {
     /// The binary `throng`
@@ -52,10 +53,10 @@ struct Arguments {
     /// Seconds in which CPU time and packets are counted
     #[arg(long, default_value_t = 10)]
     window_s: u64,
-    /// The page whose tables are replaced; left alone without it
+    /// The page whose tables are replaced; without it no page is written
     #[arg(long)]
     page: Option<PathBuf>,
-    /// Where the raw figures go
+    /// Folder of the raw figures
     #[arg(long, default_value = "bench/results")]
     results: PathBuf,
 }
@@ -69,7 +70,8 @@ fn main() -> Result<()> {
     ensure!(cores > GENERATOR_CPU, "this needs two CPUs: one for the generator, one for the server");
     has("janus")?;
     let machine = Machine::read(Some(&arguments.throng), arguments.pion.as_deref());
-    // Everything started from here on stays off the generator's CPU, unless it is told otherwise.
+    // Everything started from here on runs on the server's CPU unless pinned elsewhere, so the generator's CPU
+    // stays free.
     pin_to(SERVER_CPU)?;
     let folder = tempfile::tempdir()?;
     let namespace = Namespace::with_veth("bench", MEDIA)?;
@@ -102,11 +104,11 @@ fn publishers(arguments: &Arguments, bench: &Bench<'_>) -> Result<Vec<Measured>>
         let pion = arguments.pion.is_some().then_some(Crowd::PionPublishers(size));
         [Some(Crowd::Publishers(size)), pion].into_iter().flatten()
     };
-    // One of each says what the process needs by itself.
+    // A crowd of one of each kind: the cost of the process itself.
     let mut order: Vec<Crowd> = crowds(1).collect();
     for repeat in 0..arguments.repeat {
         let mut next: Vec<Crowd> = crowds(arguments.publishers).collect();
-        // ABBA: what drifts with time falls on all alike.
+        // ABBA order: drift over time affects all crowds alike.
         if repeat % 2 == 1 {
             next.reverse();
         }
@@ -115,7 +117,7 @@ fn publishers(arguments: &Arguments, bench: &Bench<'_>) -> Result<Vec<Measured>>
     order.into_iter().map(|crowd| shown(bench, crowd)).collect()
 }
 
-/// One receiver of many streams, and many receivers of one: as many streams in both.
+/// One receiver of many streams, and many receivers of one: the same number of streams in both.
 fn receivers(arguments: &Arguments, bench: &Bench<'_>) -> Result<Vec<Measured>> {
     let mut all = Vec::new();
     for repeat in 0..arguments.repeat {
@@ -129,7 +131,7 @@ fn receivers(arguments: &Arguments, bench: &Bench<'_>) -> Result<Vec<Measured>> 
             std::thread::sleep(EVERY * senders + PAUSE);
             all.push(shown(bench, Crowd::Receivers(receivers))?);
             sending.stop();
-            // Nobody says goodbye: Janus sees the WebSockets close.
+            // No participant leaves explicitly: Janus sees the WebSockets close.
             std::thread::sleep(PAUSE);
         }
     }

@@ -1,5 +1,6 @@
-//! A reader that reads datagrams from its socket at a fixed rate and sleeps in between, with a small receive buffer. A publisher sends
-//! the viewers' media through the same socket: all viewers miss the packets that their reports displace.
+//! A reader that reads datagrams from its socket at a fixed rate and sleeps in between, with a small receive
+//! buffer. A publisher sends the viewers' media through the same socket: all viewers miss the packets that their
+//! reports displace.
 
 use std::process::{Child, Stdio};
 use std::time::Duration;

@@ -41,7 +41,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
 
 pub(super) type AnyStream = Box<dyn Stream>;
 
-/// What the host's owner lets runs have. Runs cannot change it.
+/// What the host's owner permits to runs. Runs cannot change it.
 #[derive(Clone, Debug, Default)]
 pub struct AgentPolicy {
     /// What to monitor.
