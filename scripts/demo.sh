@@ -33,7 +33,7 @@ case $status in
       echo "It broke, but not by the one worker that was given too much to do. What was found: ${cause:-no cause}"
     fi
     ;;
-  4) echo "This machine was too busy for a verdict, the line 'cause' says with what; again, with nothing beside it." ;;
+  4) echo "This machine was too busy for a verdict, the line 'cause' says with what; repeat it with nothing else running." ;;
   *) exit "$status" ;;
 esac
 echo "The report: $run/report.html"

@@ -10,7 +10,7 @@ step "lints"; cargo clippy --workspace --all-targets --locked -- -D warnings
 step "the ring"; CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-target} ring/scripts/lint.sh
 
 step "the test report"
-if command -v python3 >/dev/null; then scripts/test-report-laws.py; else echo "its laws are not tried: no python3"; fi
+if command -v python3 >/dev/null; then scripts/test-report-laws.py; else echo "the laws of test-report.py are not tried: no python3"; fi
 
 step "docs"; RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet
 step "dependencies"

@@ -177,13 +177,13 @@ fn told(arguments: &Arguments, machine: &Machine, all: &[Measured]) -> String {
         arguments.repeat,
         arguments.window_s,
     );
-    out += "| What | throng | beside it | ratio | goal | |\n|---|---:|---:|---:|---:|---|\n";
+    out += "| What | throng | compared with | ratio | goal | |\n|---|---:|---:|---:|---:|---|\n";
     let of = |crowd: Crowd| all.iter().filter(move |run| run.crowd == crowd && run.excluded().is_none());
     let cost = |crowd: Crowd| Spread::of(of(crowd).map(Measured::us_per_packet));
     let size = arguments.publishers;
     let own = cost(Crowd::Publishers(size));
     let pion = cost(Crowd::PionPublishers(size));
-    row(&mut out, &format!("a packet sent, of {size} publishers, µs of CPU (beside: pion)"), own, pion, 0.5);
+    row(&mut out, &format!("a packet sent, of {size} publishers, µs of CPU (pion for comparison)"), own, pion, 0.5);
     let memory = |one: Crowd, many: Crowd| {
         let alone = Spread::of(of(one).map(|run| run.rss_kb as f64))?;
         let others = f64::from(size.saturating_sub(1).max(1));
@@ -191,18 +191,18 @@ fn told(arguments: &Arguments, machine: &Machine, all: &[Measured]) -> String {
     };
     let own = memory(Crowd::Publishers(1), Crowd::Publishers(size));
     let pion = memory(Crowd::PionPublishers(1), Crowd::PionPublishers(size));
-    row(&mut out, "a further publisher, kB (beside: pion)", own, pion, 0.125);
+    row(&mut out, "a further publisher, kB (pion for comparison)", own, pion, 0.125);
     let many = cost(Crowd::Receivers(1));
     let each = cost(Crowd::Receivers(OTHERS));
     let what = format!(
-        "a packet received by one who receives {OTHERS}, µs of CPU (beside: {OTHERS} who receive one)"
+        "a packet at one receiver of {OTHERS} streams, µs of CPU ({OTHERS} receivers of one for comparison)"
     );
     row(&mut out, &what, many, each, 1.1);
     if let Some(run) = all.iter().find(|run| run.crowd == Crowd::Conference(arguments.conference)) {
         let expected = run.sent * f64::from(arguments.conference - 1);
         let _ = writeln!(
             out,
-            "\nA conference of {}: {} of {} streams played, {:.0} packets/s sent and {:.0} received ({:.1} % of what was due), \
+            "\nA conference of {}: {} of {} streams played, {:.0} packets/s sent and {:.0} received ({:.1} % of those expected), \
              {} lost, for {:.0} % of the generator's one CPU ({:.2} µs a packet, {:.0} MB; goal: on one CPU); Janus used \
              {:.0} % of its own, which was busy for {:.0} % of the time.",
             arguments.conference,

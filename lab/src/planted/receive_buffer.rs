@@ -40,7 +40,7 @@ impl Publisher {
         let process = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
         let publisher = Self { process, _folder: folder };
         std::thread::sleep(Duration::from_secs(4));
-        ensure!(stage.counter("published_packets")? > 0.0, "nobody publishes");
+        ensure!(stage.counter("published_packets")? > 0.0, "no publisher sends packets");
         Ok(publisher)
     }
 }

@@ -252,7 +252,7 @@ fn a_turn_server_has_a_credential_and_an_address() {
     for (uri, words) in [
         ("turn:relay.example", "names another host than `target.url`"),
         ("stun:10.0.0.1", "not a TURN URI"),
-        ("turns:10.0.0.1?transport=udp", "TURN over DTLS is not spoken"),
+        ("turns:10.0.0.1?transport=udp", "TURN over DTLS is not supported"),
         ("", "announces no relay"),
     ] {
         let error = with(uri).unwrap_err().to_string();

@@ -24,7 +24,7 @@ pub enum TurnUriError {
     #[error("not a TURN URI")]
     Malformed,
     /// TURN over DTLS.
-    #[error("TURN over DTLS is not spoken")]
+    #[error("TURN over DTLS is not supported")]
     Dtls,
 }
 
