@@ -183,7 +183,7 @@ fn told(arguments: &Arguments, machine: &Machine, all: &[Measured]) -> String {
     let size = arguments.publishers;
     let own = cost(Crowd::Publishers(size));
     let pion = cost(Crowd::PionPublishers(size));
-    row(&mut out, &format!("a packet sent, of {size} publishers, µs of CPU (pion for comparison)"), own, pion, 0.5);
+    row(&mut out, &format!("a packet sent, of {size} publishers, µs of CPU (against pion)"), own, pion, 0.5);
     let memory = |one: Crowd, many: Crowd| {
         let alone = Spread::of(of(one).map(|run| run.rss_kb as f64))?;
         let others = f64::from(size.saturating_sub(1).max(1));
@@ -191,11 +191,11 @@ fn told(arguments: &Arguments, machine: &Machine, all: &[Measured]) -> String {
     };
     let own = memory(Crowd::Publishers(1), Crowd::Publishers(size));
     let pion = memory(Crowd::PionPublishers(1), Crowd::PionPublishers(size));
-    row(&mut out, "a further publisher, kB (pion for comparison)", own, pion, 0.125);
+    row(&mut out, "a further publisher, kB (against pion)", own, pion, 0.125);
     let many = cost(Crowd::Receivers(1));
     let each = cost(Crowd::Receivers(OTHERS));
     let what = format!(
-        "a packet at one receiver of {OTHERS} streams, µs of CPU ({OTHERS} receivers of one for comparison)"
+        "a packet at one receiver of {OTHERS} streams, µs of CPU (against {OTHERS} receivers of one)"
     );
     row(&mut out, &what, many, each, 1.1);
     if let Some(run) = all.iter().find(|run| run.crowd == Crowd::Conference(arguments.conference)) {

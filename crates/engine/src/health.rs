@@ -103,7 +103,7 @@ impl HostLosses {
     pub(crate) fn past_limit(self) -> Option<String> {
         let (dropped, all) = (self.frames_dropped, self.frames.saturating_add(self.frames_dropped));
         (dropped as f64 > HOST_DROP_RATIO_MAX * all as f64)
-            .then(|| format!("this host had no room for {dropped} of {all} frames that came to it (softnet)"))
+            .then(|| format!("this host dropped {dropped} of {all} received frames (softnet)"))
     }
 }
 

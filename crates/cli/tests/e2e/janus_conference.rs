@@ -153,7 +153,9 @@ fn what_janus_recorded_plays_back_in_a_loop_without_a_gap() {
     // Unplayable files are reported before any join, with the file and the remedy.
     let told = plain(&["view", &url(ROOM), "--set", "crowd.publish={ video = \"nowhere.mjr\" }"]);
     let said = String::from_utf8_lossy(&told.stderr).into_owned();
-    for words in ["publish.video of viewers cannot be played: nowhere.mjr", "paths are relative to the folder"] {
+    for words in
+        ["publish.video of viewers cannot be played: nowhere.mjr", "paths are relative to the folder"]
+    {
         assert!(told.status.code() == Some(2) && said.contains(words), "{words}: {said}");
     }
 }

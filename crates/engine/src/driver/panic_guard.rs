@@ -111,9 +111,9 @@ fn defect(panic: &(dyn Any + Send)) -> Failure {
     let words = panic.downcast_ref::<&str>().copied();
     let words = words.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no words");
     let words: String = words.chars().take(WORDS_MAX).collect();
-    let place = PLACE.take().unwrap_or_else(|| "a place that is not known".into());
+    let place = PLACE.take().unwrap_or_else(|| "an unknown place".into());
     let detail = format!(
-        "a defect in throng or a library of it, at {place}: {words}; please report it, with what the server sent"
+        "a defect in throng or one of its libraries, at {place}: {words}; please report it, with what the server sent"
     );
     Failure::new(FailureReason::InternalError, detail)
 }

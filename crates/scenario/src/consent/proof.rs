@@ -52,7 +52,7 @@ pub enum ConsentProofError {
     Malformed(String),
     /// The format of an earlier version, whose token was readable for all.
     #[error(
-        "consent proof: it has a `token` of an earlier version, which anybody could use; remove it, and publish the file that \
+        "consent proof: it has a `token` of an earlier version, which any tester could use; remove it, and publish the file that \
          `throng consent HOST:PORT` makes (docs/consent.md)"
     )]
     ClearToken,

@@ -92,7 +92,7 @@ pub const CATALOGUE: [MetricEntry; 12] = [
     MetricEntry {
         metric: Metric::VideoLoss,
         names: &["video.loss", "loss"],
-        doc: "video packets lost after retransmission, of those expected (RFC 3550 A.3), time without any that were due counting as lost; without a quantile over the whole run",
+        doc: "video packets lost after retransmission, of those expected (RFC 3550 A.3), time without any expected packet counting as lost; without a quantile over the whole run",
         unit: Ratio,
         population: UserSeconds,
         whole: true,
@@ -152,7 +152,7 @@ pub const CATALOGUE: [MetricEntry; 12] = [
     MetricEntry {
         metric: Metric::AudioLoss,
         names: &["audio.loss"],
-        doc: "audio packets lost, of those expected (RFC 3550 A.3), time without any that were due counting as lost; without a quantile over the whole run",
+        doc: "audio packets lost, of those expected (RFC 3550 A.3), time without any expected packet counting as lost; without a quantile over the whole run",
         unit: Ratio,
         population: UserSeconds,
         whole: true,

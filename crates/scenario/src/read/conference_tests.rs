@@ -150,7 +150,7 @@ fn what_does_not_go_together_is_said() {
             crowd("publish = { video = \"lesson.mp4\" }"),
             "`crowd.publish.video` has no known file name extension",
         ),
-        (crowd("publish = { video = \"240p\", codec = \"av1\" }"), "the test card does not come in AV1"),
+        (crowd("publish = { video = \"240p\", codec = \"av1\" }"), "there is no test card in AV1"),
         (
             crowd("publish = { video = \"240p\", fps = 60 }"),
             "`crowd.publish.fps` has no effect: `video` is not a file",

@@ -165,7 +165,7 @@ impl Activity {
         let state = match self.state {
             'R' => "running or ready to run",
             'S' | 'I' => "waiting",
-            'D' => "waiting for a disk or the like",
+            'D' => "waiting for I/O (uninterruptible)",
             'T' | 't' => "stopped",
             'Z' | 'X' => "ended",
             _ => "in another state",
