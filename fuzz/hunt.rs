@@ -111,8 +111,7 @@ fn damage(bytes: &mut Vec<u8>, seeds: &[Vec<u8>], words: &[&[u8]], random: &mut 
     bytes.truncate(LEN_MAX);
 }
 
-/// Checks `law` with every seed, with empty input, and with `rounds` damaged seeds; damage to text also inserts
-/// `words`.
+/// Checks `law` with every seed, with empty input, and with `rounds` damaged seeds; text also gets `words`.
 pub(crate) fn hunt(law: fn(&[u8]), seeds: &[Vec<u8>], words: &[&[u8]], rounds: usize) {
     assert!(!seeds.is_empty());
     let mut random = Random(0x9e37_79b9_7f4a_7c15);

@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
 # The checks of every landing: laws, hostile input, the end-to-end tests against real servers, planted limits that
 # throng must find (lab/), the ring (ring/test.sh). 15 minutes on 2 cores; longer checks are in `make proof`.
-# .config/nextest.toml sets which tests run in parallel; scripts/test-report.py explains the words that tests
-# print.
+# .config/nextest.toml sets which tests run in parallel; scripts/test-report.py explains what tests print.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 target=${CARGO_TARGET_DIR:-target}

@@ -198,8 +198,7 @@ impl Generator {
     }
 }
 
-/// `program` inside the namespace and on the generator's CPU. Both wrappers exec the program, so the process id is
-/// its own.
+/// `program` inside the namespace and on the generator's CPU. Both wrappers exec it, so the process id is its own.
 fn pinned(namespace: &Namespace, program: &Path) -> Command {
     let mut command = namespace.command("taskset");
     command.args(["-c", &GENERATOR_CPU.to_string()]).arg(program).stdin(Stdio::null());

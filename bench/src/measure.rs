@@ -195,16 +195,14 @@ impl Bench<'_> {
         })
     }
 
-    /// Whether `viewers` join fast enough that the first has not failed for missing media when the last has
-    /// joined.
+    /// Whether `viewers` join fast enough that the first still waits for media when the last has joined.
     #[must_use]
     pub fn can_join(&self, viewers: u32) -> bool {
         JOIN_EVERY * viewers + LAST_JOIN <= JOINING_MAX
     }
 
     /// Runs `viewers` that join while nothing plays. `for_viewers` sets the lifetime of the process, so that a
-    /// baseline
-    /// of one viewer lives as long as the crowd that it is subtracted from.
+    /// baseline of one viewer lives as long as the crowd that it is subtracted from.
     ///
     /// # Errors
     /// If the generator cannot be started or ends early.

@@ -1,5 +1,4 @@
-//! The generated parts of docs/performance.md, each between a pair of markers; the text around them is not
-//! changed.
+//! The generated parts of docs/performance.md, each between a pair of markers; the text around them stays.
 
 use std::fmt::Write as _;
 use std::fs;

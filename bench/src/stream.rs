@@ -20,8 +20,7 @@ pub const FPS: u64 = 30;
 const VIDEO_PORTS: (u16, u16) = (6004, 5004);
 const AUDIO_PORTS: (u16, u16) = (6002, 5002);
 
-/// ffmpeg, which plays the clip into the gate without end, and the gate, which forwards to Janus. Both end on
-/// drop.
+/// ffmpeg, which plays the clip into the gate in a loop, and the gate, which forwards to Janus. Ends on drop.
 #[derive(Debug)]
 pub struct Stream {
     _ffmpeg: Running,

@@ -10,8 +10,7 @@ use crate::search::Outcome;
 const ERROR_MAX: f64 = 0.05;
 /// Least score of a confident finding.
 const CONFIDENT: f64 = 70.0;
-/// If a hypervisor takes more than this share of the CPU time, it counts as the reason why the generator was the
-/// limit.
+/// If a hypervisor takes more than this share of the CPU time, it counts as the cause of a generator limit.
 const STEAL_MIN: f64 = 0.01;
 /// The finding that the generator did not offer the load.
 const GENERATOR_LIMITED: &str = "generator_limited";
@@ -50,8 +49,7 @@ impl Judged {
     }
 
     /// The answer is that this host decides nothing, or that the generator was the limit and a hypervisor took its
-    /// CPU time: no cause is claimed of the server. Without such a hypervisor, throng is wrong about its
-    /// generator.
+    /// CPU time: no cause is claimed of the server. Otherwise throng is wrong about its generator.
     pub(crate) fn is_undecided(&self) -> bool {
         let answer = &self.outcome.answer;
         let is_open = matches!(answer.verdict.as_str(), "undecidable" | "invalid");
@@ -59,8 +57,7 @@ impl Judged {
         (is_open || is_cpu_stolen) && !self.is_confidently_wrong()
     }
 
-    /// A limit that is not planted is named with confidence. That the generator was the limit is not a claim about
-    /// the server.
+    /// A limit that is not planted is named with confidence. That the generator was the limit is no such claim.
     fn is_confidently_wrong(&self) -> bool {
         let answer = &self.outcome.answer;
         !self.is_named() && answer.score >= CONFIDENT && answer.finding != GENERATOR_LIMITED

@@ -84,8 +84,7 @@ fn main() -> Result<()> {
     ensure!(cores > GENERATOR_CPU, "this needs two CPUs: one for the generator, one for the server");
     let programs = Programs { throng: arguments.throng.clone(), pion: arguments.pion.clone() };
     let machine = Machine::read(programs.throng.as_deref(), programs.pion.as_deref());
-    // Everything started from here on runs on the server's CPU unless pinned elsewhere, so the generator's CPU
-    // stays free.
+    // Everything started from here on runs on the server's CPU unless pinned elsewhere.
     pin_to(SERVER_CPU)?;
     let folder = tempfile::tempdir()?;
     if !arguments.no_compare || arguments.profile {

@@ -70,8 +70,7 @@ fn main() -> Result<()> {
     ensure!(cores > GENERATOR_CPU, "this needs two CPUs: one for the generator, one for the server");
     has("janus")?;
     let machine = Machine::read(Some(&arguments.throng), arguments.pion.as_deref());
-    // Everything started from here on runs on the server's CPU unless pinned elsewhere, so the generator's CPU
-    // stays free.
+    // Everything started from here on runs on the server's CPU unless pinned elsewhere.
     pin_to(SERVER_CPU)?;
     let folder = tempfile::tempdir()?;
     let namespace = Namespace::with_veth("bench", MEDIA)?;

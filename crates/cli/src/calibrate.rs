@@ -1,10 +1,8 @@
 //! `throng calibrate`: how many viewers this machine plays before the generator is the limit.
 //!
 //! The stage runs in a process of its own on the same machine, and viewers are added until the generator passes
-//! one of
-//! its limits. Both share the cores, so a generator on a dedicated machine reaches more; how many, follows from
-//! the
-//! measured cost of a viewer.
+//! one of its limits. Both share the cores, so a generator on a dedicated machine reaches more; how many, follows
+//! from the measured cost of a viewer.
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader};

@@ -71,8 +71,7 @@ impl LiveHosts {
         None
     }
 
-    /// Keeps the knowledge packs of a host, as JSON. Returns the host with the packs among its facts once the host
-    /// is known.
+    /// Keeps the knowledge packs of a host, as JSON. Returns the host with the packs among its facts, once known.
     pub(crate) fn know(&mut self, host: HostId, packs: String) -> Option<HostRow> {
         let seen = self.hosts.entry(host).or_default();
         seen.packs = Some(packs);

@@ -53,10 +53,8 @@ struct Demand {
 /// Judges every address of the target.
 ///
 /// An agent that agrees to load opens its own address, within its limits and as long as it runs. This applies to
-/// every
-/// address: where no consent was needed, the owner can still end the run by ending the agent. A public address
-/// without a
-/// proof gets no load, whatever proof another address of the same name has.
+/// every address: where no consent was needed, the owner can still end the run by ending the agent. A public
+/// address without a proof gets no load, whatever proof another address of the same name has.
 pub(crate) fn permission(
     plan: &Plan,
     consent_secret: Option<&str>,

@@ -1,5 +1,4 @@
-//! ARCHITECTURE.md is true: its crate list and dependency table match the manifests, and the pure crates stay
-//! pure.
+//! ARCHITECTURE.md is true: its crate list and dependency table match the manifests, and pure crates stay pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

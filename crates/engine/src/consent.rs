@@ -57,8 +57,7 @@ pub enum ConsentError {
 }
 
 /// The text of `http(s)://authority/.well-known/throng-consent` from the server at `address`, whatever other
-/// addresses
-/// the name has. One request; redirects are not followed.
+/// addresses the name has. One request; redirects are not followed.
 ///
 /// # Errors
 /// If the file cannot be fetched.

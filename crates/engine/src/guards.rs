@@ -59,8 +59,7 @@ impl LoadGuard {
         Self { guards, seconds_above: 0 }
     }
 
-    /// Records the bytes on the wire of a second, received and sent; returns the reason to abort the run, if there
-    /// is one.
+    /// Records the bytes on the wire of a second, received and sent; returns a reason to abort the run, if any.
     pub(crate) fn second(&mut self, bytes: u64) -> Option<String> {
         let max = self.guards.mbit_per_s_max?;
         let mbit_per_s = bytes as f64 * 8.0 / 1e6;

@@ -25,8 +25,8 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
 /// Without a connection a browser has failed only if the run continued for this long after its join: a busy
 /// machine takes seconds to gather candidates.
 const CONNECT_AT_LEAST: Duration = Duration::from_secs(10);
-/// Without a picture it has failed only if the run continued for this long after the connection: key frames may be
-/// seconds apart.
+/// Without a picture it has failed only if the run continued this long after connecting: key frames may be seconds
+/// apart.
 const PICTURE_WITHIN: Duration = Duration::from_secs(5);
 
 /// A browser that is to run.

@@ -119,8 +119,7 @@ impl Crowd {
         is_right && self.called_at.is_none_or(|at| begin_us >= at.0.saturating_add(patience_us))
     }
 
-    /// The actions at `now` towards the load `wants`. `did` performs one, and returns the participant that it
-    /// added.
+    /// The actions at `now` towards the load `wants`. `did` performs one and returns an added participant.
     pub(super) fn adjust(
         &mut self,
         wants: u32,

@@ -32,8 +32,7 @@ struct OpenSeconds {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Failed {
     pub(super) all: BTreeSet<ParticipantId>,
-    /// Those that failed because this host had no descriptors, ports or memory: their seconds are no measurement
-    /// of the server.
+    /// Those that failed because this host had no descriptors, ports or memory: not the server's fault.
     pub(super) by_generator: BTreeSet<ParticipantId>,
 }
 

@@ -180,8 +180,7 @@ mod tests {
         port
     }
 
-    /// A signalling server that supports only WebSocket, like libwebsockets: it closes the connection on other
-    /// requests.
+    /// A signalling server that supports only WebSocket, like libwebsockets: other requests close the connection.
     fn websocket_only() -> u16 {
         let listener = TcpListener::bind((HERE, 0)).unwrap();
         let port = listener.local_addr().unwrap().port();

@@ -11,8 +11,7 @@ use super::participants::participant_factory;
 use super::prepare::Prepared;
 use crate::{CliError, watchers};
 
-/// Rows that may wait for the store; their memory is allocated at once. A second of a thousand participants is a
-/// few.
+/// Rows that may wait for the store; their memory is allocated at once. A second of 1,000 participants needs few.
 const ROWS_WAITING_MAX: usize = 16_384;
 
 /// What decides when participants join.
@@ -21,8 +20,7 @@ pub(crate) enum Joins<'a> {
     /// The plan.
     Planned,
     /// A search, which adds and removes participants, at most as many as the plan has joins. It continues from
-    /// these
-    /// holds of an earlier run.
+    /// these holds of an earlier run.
     BySearch(&'a [HoldRow]),
 }
 

@@ -21,8 +21,7 @@ pub(super) fn participant_factory(
     plan: &Plan,
     permission: &Permission,
 ) -> Result<Arc<dyn ParticipantFactory>, CliError> {
-    // Made now: the self-tests of cryptography take a tenth of a second, which would otherwise be part of the
-    // first joins.
+    // Made now: the self-tests of cryptography take 0.1 s, which the first joins would contain otherwise.
     crypto::shared().map_err(CliError::invalid)?;
     let unix_ns = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos();
     let factory = TargetFactory {

@@ -28,8 +28,7 @@ pub(crate) fn warnings(plan: &Plan) -> Vec<String> {
     limits.iter().map(ToString::to_string).chain(foreign_source(plan)).chain(one_stream(plan)).collect()
 }
 
-/// Cohorts whose publishers all publish to one stream, because their URL does not vary; servers accept only the
-/// first.
+/// Cohorts whose publishers all publish to one stream, because their URL is constant; servers accept only one.
 fn one_stream(plan: &Plan) -> Vec<String> {
     let users = |cohort: usize| plan.joins.iter().filter(move |join| usize::from(join.cohort.0) == cohort);
     plan.destinations

@@ -66,8 +66,7 @@ pub(crate) struct Watch {
     /// Be the agent of runs on other machines: listen here
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) listen: Option<SocketAddr>,
-    /// The secret that runs must present: a token of 16 characters or more, or env:NAME, or file:PATH [default:
-    /// random]
+    /// What runs must present: a token of 16 characters or more, or env:NAME, or file:PATH [default: random]
     #[arg(long, value_name = "TOKEN", requires = "listen")]
     pub(crate) token: Option<String>,
     /// Without TLS; only on loopback

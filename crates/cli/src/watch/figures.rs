@@ -15,8 +15,7 @@ use ended::Ended;
 const EVENTS_MAX: usize = 100;
 /// Points of the history of busy cores.
 const HISTORY_MAX: usize = 300;
-/// Live series that are kept. The end of a series may be lost, so above this number those silent longest are
-/// dropped.
+/// Live series that are kept. The end of a series may be lost, so above this the longest silent are dropped.
 const SERIES_MAX: usize = 65_536;
 
 /// Series that count errors.

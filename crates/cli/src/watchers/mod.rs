@@ -70,8 +70,7 @@ pub(crate) struct Watchers {
 
 impl Watchers {
     /// Starts the watches of the plan. `zero` is the intended time of the first join; `sources` holds the
-    /// knowledge packs and which addresses may be asked. Warnings are printed, at once or at the end, and kept
-    /// with the run.
+    /// knowledge packs and which addresses may be asked. Warnings are printed, at once or at the end, and stored.
     pub(crate) fn start(
         plan: &Plan,
         zero: Instant,

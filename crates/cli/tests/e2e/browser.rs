@@ -33,8 +33,7 @@ fn inbound(browser: &mut Chromium) -> [f64; 4] {
     panic!("Chromium shows no video");
 }
 
-/// What Chromium measured between two readings: loss ratio (before retransmission, as it counts), frames per
-/// second.
+/// What Chromium measured between two readings: loss ratio (before retransmission), frames per second.
 fn between(before: [f64; 4], after: [f64; 4]) -> (f64, f64) {
     let [received, lost, frames, ms] = std::array::from_fn(|at| after[at] - before[at]);
     (lost / (received + lost), frames / ms * 1e3)

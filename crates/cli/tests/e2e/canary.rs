@@ -290,8 +290,7 @@ fn a_browser_disputes_a_search_too() {
     assert!(browser.is_gone(Duration::from_secs(5)), "{:?}", processes_with(&browser.mark()));
 }
 
-/// The loss of a browser and two viewers behind a link that loses 3 of 100 packets, and the bit rates of their
-/// tracks.
+/// Loss of a browser and two viewers behind a link that loses 3 of 100 packets, and their tracks' bit rates.
 fn behind_a_lossy_link(stage_args: &[&str]) -> (Ran, [f64; 2], [f64; 2]) {
     let (here, there) = (Namespace::new("chere").unwrap(), Namespace::new("cthere").unwrap());
     let lossy = Conditions { loss_percent: 3.0, ..Conditions::delay(10.0) };

@@ -1,5 +1,4 @@
-//! Conferences on the real Janus VideoRoom: each participant sends, receives from all others, and leaves nothing
-//! behind.
+//! Conferences on the real Janus VideoRoom: all send, all receive from all, and nothing is left behind.
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;

@@ -1,5 +1,4 @@
-//! Without consent nothing is sent: the packets that leave the crowd's machine, when a server or a name points
-//! elsewhere.
+//! Without consent nothing is sent: packets that leave the crowd's host, when a name or a server points elsewhere.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -112,8 +111,7 @@ impl Stand {
         (path, String::from_utf8(made.stdout).unwrap())
     }
 
-    /// A short run against `url` with that secret; returns it with the packets that left the crowd's machine
-    /// meanwhile.
+    /// A short run against `url` with that secret; returns it with the packets that left the crowd's machine.
     fn run(&self, url: &str, secret: &Path, more: &[&str]) -> (Ran, Vec<Packet>) {
         let secret = format!("file:{}", secret.display());
         let view = ["view", url, "--every", "50ms", "--consent-secret", &secret];

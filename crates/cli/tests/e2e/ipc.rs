@@ -1,5 +1,4 @@
-//! `throng ipc` as a user runs it: what it prints, what it writes, how it ends, and that no process is left
-//! behind.
+//! `throng ipc` as a user runs it: what it prints, what it writes, how it ends, and that no process remains.
 
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};

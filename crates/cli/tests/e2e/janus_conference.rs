@@ -144,8 +144,7 @@ fn what_janus_recorded_plays_back_in_a_loop_without_a_gap() {
     let run = RunFolder::read(ran.folder()).unwrap();
     let frames: u64 =
         run.sent.iter().filter(|row| row.kind == MediaKind::Video).map(|row| row.counters.frames_sent).sum();
-    // The recording has less than five seconds of 20 frames/s: three loops from each of three senders are 900
-    // frames.
+    // The recording has less than five seconds of 20 frames/s: three loops of three senders are 900 frames.
     assert!(frames >= 900, "{frames} frames\n{ran}");
     let table = std::fs::read_to_string(ran.folder().join("conference.csv")).unwrap();
     assert_eq!(table.lines().count(), 1 + 6 * 2, "{table}");
@@ -273,8 +272,7 @@ fn who_takes_the_place_of_somebody_who_left_is_seen_and_heard_by_those_who_stay(
     }
     let namespace = Namespace::with_veth("conference", ADDRESS).unwrap();
     let _janus = Janus::start(&namespace, ADDRESS).unwrap();
-    // A participant leaves and another joins every two seconds; Janus reuses the media sections of participants
-    // that left.
+    // A participant leaves and another joins every two seconds; Janus reuses media sections of those that left.
     let url = url(ROOM);
     let stay = ["--every", "2s", "--for", "24s", "--set", "crowd.stay={ exactly = \"8s\", rejoin = true }"];
     let ran = run(Some(&namespace), &[&["view", &url, "-n", "4"][..], &stay].concat()).expect_code(0);
@@ -307,8 +305,7 @@ fn each_way_in_which_a_room_refuses_has_a_name() {
     assert_eq!(failures(&no_pin, "unauthorized"), 2, "{no_pin}");
     let wrong_key = held(&namespace, 78, 2, 2, &["room.admin_key=\"wrong\""]);
     assert_eq!(failures(&wrong_key, "unauthorized"), 2, "{wrong_key}");
-    // The first participant takes the only place; the others are refused, and the conference continues without
-    // them.
+    // The first participant takes the only place; the conference continues without the others, which are refused.
     let full = held(&namespace, SMALL_ROOM, 3, 3, &[]);
     assert_eq!(
         (failures(&full, "room_full"), figure(&full.summary(), "participants.connected")),
@@ -354,8 +351,7 @@ fn a_room_that_ends_and_a_server_that_dies_and_comes_back_are_named_and_the_rest
     let ran = destroyed.expect("Janus survives one of three times");
     assert_eq!(figure(&ran.summary(), "failures.room_ended"), 1.0, "{ran}");
 
-    // Two participants are in when the server dies; the others join after its restart, and have a conference of
-    // their own.
+    // Two participants are in when the server dies; the others join after its restart, in a new conference.
     let conference = url(ROOM);
     let args = ["view", &conference, "-n", "5", "--every", "2s", "--for", "20s"];
     let (ran, ()) = valid(|| {

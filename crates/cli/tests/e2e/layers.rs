@@ -1,5 +1,4 @@
-//! Simulcast on the real Janus VideoRoom: the received layer is the requested one, and the time of a switch is
-//! measured.
+//! Simulcast on the real Janus VideoRoom: the received layer is the requested one, and switch times are measured.
 
 use throng_observation::{Layer, MediaKind};
 use throng_sim::janus::{Janus, ROOM};

@@ -184,8 +184,7 @@ fn report(folder: &Path, further: &[&str]) -> Took {
     let status = format!("/proc/{}/status", child.id());
     let mut peak_kib = 0;
     let ended = loop {
-        // The kernel drops the memory figures of an ended process: the last reading is the peak, to some
-        // milliseconds.
+        // The kernel drops the memory figures of an ended process: the last reading is nearly the peak.
         let seen = std::fs::read_to_string(&status).unwrap_or_default();
         let peak = seen
             .lines()

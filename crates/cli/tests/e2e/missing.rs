@@ -1,5 +1,4 @@
-//! Negotiated media that does not arrive, and media that was not meant to be sent: only the first counts as not
-//! served.
+//! Negotiated media that does not arrive, and media that was not meant to be sent: only the first is bad service.
 
 use throng_observation::Clause;
 use throng_observation::run::RunData;
@@ -11,8 +10,7 @@ use throng_store::RunFolder;
 use crate::conference::ADDRESS;
 use crate::throng::{Ran, Stage, figure, run};
 
-/// How many participants had a bad second in the worst second from `second` on: for any reason, and for missing
-/// media.
+/// Participants with a bad second in the worst second from `second` on: for any reason, and for missing media.
 fn worst(run: &RunData, second: i64) -> (u32, u32) {
     let no_media = Clause::ALL.iter().position(|clause| *clause == Clause::NoMedia).unwrap();
     let rows = run.experience.iter().filter(|row| row.second >= second);

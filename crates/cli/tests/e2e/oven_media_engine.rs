@@ -101,8 +101,7 @@ fn who_asks_for_the_relay_has_all_media_through_it() {
 #[test]
 fn a_relay_that_nobody_asked_for_is_one_way_of_two() {
     let coturn = Coturn::start().unwrap();
-    // A relay in addition to the direct path, which ICE prefers; one that refuses; one without which no path
-    // works.
+    // A relay and a direct path, which ICE prefers; a relay that refuses; a relay as the only path.
     let only_relayed = Manner { listens_to: Some(coturn::RELAYED_PORTS), ..Manner::default() };
     for (password, manner, path, loss_max) in [
         (coturn::PASSWORD, Manner::default(), "host", 0.0),

@@ -50,8 +50,7 @@ pub(crate) fn opened(namespace: &Namespace, ran: &Ran) -> Chromium {
     browser
 }
 
-/// The page is no wider than a screen or a phone. Screenshots of both are kept, that of the screen in dark mode
-/// too.
+/// The page is no wider than a screen or a phone. Keeps screenshots of both, and of the dark screen.
 pub(crate) fn fits(browser: &mut Chromium, name: &str) {
     for (width, scheme) in [(1200, "light"), (360, "light"), (1200, "dark")] {
         let size = serde_json::json!({ "width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500 });

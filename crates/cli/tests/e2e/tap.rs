@@ -29,8 +29,7 @@ fn is_the_truth(track: &Value, fps: f64, ran: &Ran) {
     // No frame is lost between complete frames and decoded pictures.
     assert_eq!(of("pictures"), of("frames_fed"), "{track:#}");
     assert_eq!(of("numbers_read"), of("pictures"), "{track:#}");
-    // A sender that gets a key frame request jumps ahead in the loop; otherwise each number follows the one
-    // before.
+    // A sender that gets a key frame request jumps ahead in the loop; otherwise numbers are consecutive.
     assert!(of("numbers_next") >= of("pictures") * 0.97, "{track:#}");
     assert_eq!(of("numbers_repeated"), 0.0, "{track:#}");
 }

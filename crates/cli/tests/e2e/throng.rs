@@ -113,8 +113,7 @@ impl Running {
         self.folder.as_ref().expect("not waited for").path().join("run")
     }
 
-    /// Waits until so many participants received media in a second, by the run's stored rows; no longer than the
-    /// run.
+    /// Waits until so many participants received media in a second, by its stored rows; at most until its end.
     pub(crate) fn when_playing(&mut self, count: u32) {
         self.when(&format!("{count} play"), |rows| rows.iter().map(|row| row.playing).sum::<u32>() >= count);
     }

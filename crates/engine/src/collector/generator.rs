@@ -1,5 +1,4 @@
-//! The generator's own health: rows of its threads and of the process, exceeded limits, and the host's packet
-//! losses.
+//! The generator's own health: rows of threads and process, exceeded limits, and lost packets of the host.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -49,8 +48,7 @@ impl Health {
         (memory_ratio, host)
     }
 
-    /// Takes the health rows up to `second`, late ones of earlier seconds included, and the limits exceeded in
-    /// them.
+    /// Takes the health rows up to `second`, late ones of earlier seconds included, and their exceeded limits.
     pub(super) fn take(&mut self, second: i64) -> (Vec<GeneratorRow>, Vec<String>) {
         let later = self.rows.split_off(&(second + 1));
         let rows = std::mem::replace(&mut self.rows, later).into_values().flatten();

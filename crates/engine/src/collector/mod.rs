@@ -431,8 +431,7 @@ impl Collector {
         self.publish();
     }
 
-    /// The quality of the participants that should be served in `second`; empty outside of the time in which joins
-    /// were offered.
+    /// The quality of the participants that should be served in `second`; empty while no joins are offered.
     fn experience(&mut self, second: i64) -> Vec<ExperienceRow> {
         let end = RunTime((second + 1) * 1_000_000);
         if second < 0 || end > self.offered_until() {

@@ -1,5 +1,4 @@
-//! A participant slot: performs the participant's outputs, and delivers datagrams, signalling events and timeouts
-//! to it.
+//! A participant slot: performs its outputs, and delivers datagrams, signalling events and timeouts to it.
 
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd;
@@ -278,8 +277,7 @@ impl Slot {
             self.readiness = Readiness::OnTick;
             for entry in &self.sockets {
                 io.unwatch(&entry.socket, Readiness::Immediate);
-                // Fails only without kernel memory, which was available a moment ago; then media is reported
-                // missing.
+                // Fails only if the kernel has run out of memory; then media is reported missing.
                 let _ = io.watch(&entry.socket, self.key, entry.channel, Readiness::OnTick);
             }
         }

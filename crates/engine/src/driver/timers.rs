@@ -47,8 +47,7 @@ impl Timers {
         Some(entry)
     }
 
-    /// Whether the deadline of `slot`, popped with its entry `at`, has expired; if it is later, adds an entry for
-    /// it.
+    /// Whether the deadline of `slot`, popped with its entry `at`, has expired; if not, adds an entry for it.
     pub(crate) fn is_due(&mut self, slot: u32, deadline: &mut Deadline, at: Instant, now: Instant) -> bool {
         if deadline.armed != Some(at) {
             return false;

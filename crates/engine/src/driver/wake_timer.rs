@@ -1,5 +1,4 @@
-//! Wakes a thread with microsecond precision (`timerfd`): the runtime's own timers have a precision of
-//! milliseconds.
+//! Wakes a thread with microsecond precision (`timerfd`): the runtime's own timers count milliseconds.
 
 use std::cell::Cell;
 use std::io;

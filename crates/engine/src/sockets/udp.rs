@@ -188,8 +188,7 @@ impl DatagramSocket {
         }
     }
 
-    /// Records the arrival of a datagram and the kernel's count of drops; returns the drops since the previous
-    /// datagram.
+    /// Records the arrival of a datagram and the kernel's count of drops; returns the drops since the last one.
     pub(crate) fn note(&mut self, arrived_at: Instant, dropped_so_far: Option<u32>) -> Option<LostDatagrams> {
         let before = self.arrived_at.replace(arrived_at).unwrap_or(arrived_at);
         let silent = arrived_at.saturating_duration_since(before);
@@ -455,8 +454,7 @@ mod tests {
         // The sender kept sending, and the reader did not keep reading.
         assert_eq!(lost(20, 3), Some(LostDatagrams { count: 3, after_silence: None }));
         assert_eq!(lost(1_000, 3), None);
-        // The sender stalled for 8 s, then sent all of that at once. The count comes with the next datagram that
-        // fits.
+        // The sender stalled for 8 s, then sent all of that at once. The next datagram that fits has the count.
         assert_eq!(lost(9_000, 3), None);
         let burst = Some(Duration::from_secs(8));
         assert_eq!(lost(9_030, 903), Some(LostDatagrams { count: 900, after_silence: burst }));

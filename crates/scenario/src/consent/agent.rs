@@ -8,8 +8,7 @@ use crate::scenario::Caps;
 /// The consent of an agent on a target.
 ///
 /// It applies to the address at which the agent answered and to no other address that the agent may name: the
-/// owner of
-/// an agent must not be able to point a run at another owner's host. It ends with the agent.
+/// owner of an agent must not be able to point a run at another owner's host. It ends with the agent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AgentProof {
     /// The address at which the agent answered.

@@ -112,8 +112,7 @@ fn who_leaves_is_followed_by_those_who_may_be_on_their_way_and_stay_longer() {
     assert_eq!(followed(&crowd("45s")), [true, false, false]);
     assert_eq!(followed(&crowd("35s")), [true, false, false]);
     assert_eq!(followed(&crowd("29s")), [true, true, false]);
-    // Two rooms, each with a first and a last participant: participants of the other room do not count as
-    // followers.
+    // Two rooms, each with a first and a last participant: those of the other room do not follow.
     let rooms = "[crowd]\nsize = 2\narrival = { every = \"20s\" }\nstay = \"10s\"\n";
     let two = format!("{}{rooms}", LESSON.replace("[run]", "rooms = 2\n[run]"));
     let plan = Scenario::parse(&two).unwrap_or_else(|error| panic!("{error}")).plan();

@@ -255,8 +255,7 @@ impl Endpoint {
         }
     }
 
-    /// Whether the URL requests OvenMediaEngine's relay, which is TURN over TCP: `tcp` until 0.20, `relay` since
-    /// 0.21.
+    /// Whether the URL requests OvenMediaEngine's relay, which is TURN over TCP: `tcp` to 0.20, `relay` from 0.21.
     pub(crate) fn asks_for_relay(&self) -> bool {
         let Self::OvenMediaEngine { url } = self else { return false };
         url.query_pairs().any(|(key, value)| {

@@ -12,8 +12,7 @@ use std::process::{Child, Command, Stdio};
 use throng_observation::host::{Profile, ProfileMethod};
 use throng_watch::profiler::{self, Options, ProfilerError};
 
-/// A thousand samples per second of CPU time: each program works for about one, so that shares are right within 4
-/// points.
+/// A thousand samples per second of CPU time: each program works for about one, so shares are exact to 4 points.
 const FREQUENCY_HZ: u32 = 997;
 
 /// A program that works on command, reports when it is done, and ends on command.

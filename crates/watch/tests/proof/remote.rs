@@ -241,8 +241,7 @@ fn silent_connections_do_not_lock_out_the_right_one() {
     let silent: Vec<_> = (0..16).map(|_| TcpStream::connect(agent.address()).unwrap()).collect();
     let until = Instant::now() + Duration::from_secs(4);
     let remote = loop {
-        // The rate of this address may be used up for a moment; the silent connections still hold their slots by
-        // then.
+        // The rate of this address may be used up for a moment; the silent connections outlast that.
         match RemoteAgent::connect(&client(&agent)) {
             Ok(remote) => break remote,
             Err(error) => assert!(Instant::now() < until, "{error}"),

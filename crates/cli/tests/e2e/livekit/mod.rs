@@ -1,5 +1,4 @@
-//! Meetings on the real LiveKit server: every pair plays, the server's counters equal throng's, layers change on
-//! request.
+//! Meetings on the real LiveKit server: every pair plays, counters of both ends agree, layers switch on request.
 
 pub(crate) mod browser;
 

@@ -44,8 +44,7 @@ fn clips() -> [Clip; 2] {
     [video, Clip { frames: packets.collect(), rate: 50, clock_hz: 48_000 }]
 }
 
-/// Deviations of a sender: it is not ready at once, ignores some ports or addresses, or does not know the time of
-/// day.
+/// Deviations of a sender: it is not ready at once, ignores some ports or addresses, or reports a wrong time.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Manner {
     /// It ignores every other port of its peer, and counts the ignored datagrams.

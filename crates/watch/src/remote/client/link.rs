@@ -132,8 +132,7 @@ impl Link {
         }
     }
 
-    /// Serves one connection until the senders of commands are dropped; an error is the reason why it was lost
-    /// before that.
+    /// Serves one connection until the senders of commands are dropped; an error is why it was lost before.
     async fn serve(
         &mut self,
         connection: &mut Connection,

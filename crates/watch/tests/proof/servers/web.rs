@@ -11,8 +11,7 @@ use super::harness::{Server, Watched, free_port, get, installed};
 
 const SEGMENT_BYTES: usize = 10_000;
 
-/// Waits until the server has written this number of lines into its access log: some servers buffer lines for
-/// seconds.
+/// Waits until the server has written this number of lines into its access log: some buffer lines for seconds.
 fn logged(server: &Server, lines: usize) {
     let until = Instant::now() + Duration::from_secs(20);
     let log = server.folder.path().join("access.log");
