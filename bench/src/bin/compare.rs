@@ -4,11 +4,7 @@
 //! bench/run.sh                        # everything, with the defaults
 //! compare --viewers 100 --repeat 4    # what has been built, as it is
 //! ```
-#![expect(
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "a benchmark says what it does and what came out"
-)]
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark prints its steps and results")]
 
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};

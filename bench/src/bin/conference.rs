@@ -5,7 +5,7 @@
 //! ```text
 //! bench/conference.sh            # builds everything, then this; some four minutes
 //! ```
-#![expect(clippy::print_stdout, reason = "a benchmark says what it does and what came out")]
+#![expect(clippy::print_stdout, reason = "a benchmark prints its steps and results")]
 
 use std::fmt::Write as _;
 use std::net::Ipv4Addr;

@@ -19,7 +19,7 @@ struct Arguments {
     folder: PathBuf,
 }
 
-#[expect(clippy::print_stdout, reason = "the figures are what it is for")]
+#[expect(clippy::print_stdout, reason = "the figures are its result")]
 fn main() -> Result<()> {
     let began = Instant::now();
     let run = RunFolder::read(&Arguments::parse().folder)?;

@@ -22,7 +22,7 @@ const STEPS: u64 = 1_500_000_000;
 /// A sampling method; `None`: no sampling.
 type Way = Option<Options>;
 
-#[expect(clippy::print_stdout, reason = "the table is what this makes")]
+#[expect(clippy::print_stdout, reason = "the table is its result")]
 fn main() -> Result<()> {
     if std::env::args().nth(1).as_deref() == Some("work") {
         return work();

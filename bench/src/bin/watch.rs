@@ -92,7 +92,7 @@ fn command(program: impl AsRef<std::ffi::OsStr>, arguments: &[&str]) -> Command 
     command
 }
 
-#[expect(clippy::print_stdout, reason = "the table is what the benchmark is for")]
+#[expect(clippy::print_stdout, reason = "the table is its result")]
 fn tell(arguments: &Arguments, costs: &[Cost]) {
     println!(
         "{} threads, {} of them at work for {} % of a core, {} s, all at the same time\n",

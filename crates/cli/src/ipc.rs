@@ -1,4 +1,4 @@
-//! `throng ipc`: what it costs to pass frames between two processes, on this machine and these sizes.
+//! `throng ipc`: the cost of passing frames of these sizes between two processes on this machine.
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};

@@ -135,7 +135,7 @@ impl Canaries {
             say(&format!("warning: a browser was refused {what}"));
         }
         if let Some(more @ 1..) = refused.len().checked_sub(REFUSALS_PRINTED_MAX) {
-            say(&format!("warning: and from {more} places more (events `canary_refused`)"));
+            say(&format!("warning: and {more} more (events `canary_refused`)"));
         }
     }
 }

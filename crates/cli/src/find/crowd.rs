@@ -46,7 +46,7 @@ pub(super) enum CrowdAction {
     Dismiss(ParticipantId),
 }
 
-/// The crowd as it is.
+/// The current crowd.
 #[derive(Debug)]
 pub(super) struct Crowd {
     config: CrowdConfig,

@@ -179,7 +179,7 @@ const STEAL_WAIT_MAX: Duration = Duration::from_secs(30);
 const STEAL_MAX: f64 = 0.05;
 
 /// Measures until the run is valid, or ends the test as not tested. Other results of `measure` belong to that run.
-#[expect(clippy::print_stderr, reason = "a repeated measurement must say so where the test runner shows it")]
+#[expect(clippy::print_stderr, reason = "a repeated measurement is reported where the test runner shows it")]
 pub(crate) fn valid<T>(mut measure: impl FnMut() -> (Ran, T)) -> (Ran, T) {
     let mut tries = 0;
     loop {

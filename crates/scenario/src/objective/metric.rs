@@ -71,7 +71,7 @@ pub struct MetricEntry {
     pub names: &'static [&'static str],
     /// What it means.
     pub doc: &'static str,
-    /// In what it is measured.
+    /// Its unit.
     pub unit: Unit,
     /// What a quantile runs over.
     pub population: Population,

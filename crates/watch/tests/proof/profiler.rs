@@ -1,7 +1,7 @@
 //! The profiler tested with programs whose functions and time shares are known.
 //!
 //! The sampling clock needs root or `CAP_PERFMON`; without it these tests are reported as skipped.
-#![expect(clippy::print_stdout, reason = "what was measured stands in the test's output")]
+#![expect(clippy::print_stdout, reason = "the measurements are in the test's output")]
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
