@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# What conferences cost on a real Janus, as tables with the goals beside, put into docs/performance.md: some four minutes after
-# the build. Needs root for a network namespace, and Go for the publisher that throng is compared with. Arguments go to the
-# benchmark, such as --publishers 30; with any, docs/performance.md is left alone.
+# The cost of conferences on a real Janus, as tables with the goals, written into docs/performance.md: about four
+# minutes after the build. Needs root for a network namespace, and Go for the publisher that throng is compared
+# with. Arguments go to the benchmark, such as --publishers 30; with any, docs/performance.md is not changed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

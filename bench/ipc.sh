@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# What each transport between two processes costs, and the ratios that the ring is held to (docs/ipc.md): measured in
-# one run, the median of its rounds. Argument: a PYTHON with `websockets` (optional); else a virtual environment in the
-# target folder gets the package by pip, for that has the C extension which Debian's package lacks, and whose masking in
-# pure Python would make a baseline that is too easy to beat.
+# The cost of each transport between two processes, and the ratios that the ring must meet (docs/ipc.md): measured
+# in one run, the median of its rounds. Argument: a PYTHON with `websockets` (optional); otherwise pip installs the
+# package into a virtual environment in the target folder, because that one has the C extension. Debian's package
+# lacks it and masks in pure Python, which would be too easy a baseline.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -43,7 +43,7 @@ PY
 measure() { # NAME ARGUMENTS
   echo "== throng ipc ${*:2}"
   # shellcheck disable=SC2086 # no Python is no argument
-  # A row that fails (exit code 4) is told in the table, and its ratios are not measured.
+  # A row that fails (exit code 4) is reported in the table, and its ratios are not measured.
   "$target/release/throng" ipc "${@:2}" $python -o "$out/$1" || [[ $? -eq 4 ]]
 }
 

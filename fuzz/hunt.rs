@@ -1,5 +1,5 @@
-//! A brief fuzz on the stable compiler: good inputs, damaged in every simple way, given to one law. The seed is fixed, so
-//! that a failure repeats; libFuzzer hunts longer with the same laws.
+//! A brief fuzz on the stable compiler: good inputs, damaged in every simple way, passed to one law. The seed is
+//! fixed, so that a failure is reproducible; libFuzzer runs longer with the same laws.
 
 #![allow(dead_code, reason = "a test uses what its inputs need")]
 
@@ -8,8 +8,8 @@ use std::path::Path;
 /// Longest input that damage makes, bytes.
 const LEN_MAX: usize = 16_384;
 
-/// What breaks readers of text: values of the wrong kind, numbers beyond every width, brackets, blanks, a byte that is no
-/// UTF-8.
+/// Inputs that break parsers of text: values of the wrong kind, numbers beyond every width, brackets, blanks, a
+/// byte that is not UTF-8.
 pub(crate) const TEXT: &[&[u8]] = &[
     b"null",
     b"-1",
@@ -61,7 +61,7 @@ impl Random {
     }
 
     fn byte(&mut self) -> u8 {
-        // Limits are where parsers break.
+        // Parsers break at limits.
         match self.below(3) {
             0 => [0, 1, 0x7f, 0x80, 0xff][self.below(5)],
             _ => self.next() as u8,
@@ -92,7 +92,7 @@ fn damage(bytes: &mut Vec<u8>, seeds: &[Vec<u8>], words: &[&[u8]], random: &mut 
             bytes.remove(at);
         }
         8 | 9 => {
-            // A word in place of some bytes, or of none.
+            // A word instead of some bytes, or inserted.
             let end = (at + random.below(12) * random.below(2)).min(bytes.len());
             bytes.splice(at..end, words[random.below(words.len())].iter().copied());
         }
@@ -101,7 +101,7 @@ fn damage(bytes: &mut Vec<u8>, seeds: &[Vec<u8>], words: &[&[u8]], random: &mut 
             bytes.drain(at..end);
         }
         11 => {
-            // A piece of it once more, elsewhere.
+            // A piece of the input repeated elsewhere.
             let piece = bytes[at..(at + random.below(60)).min(bytes.len())].to_vec();
             let to = random.below(bytes.len());
             bytes.splice(to..to, piece);
@@ -111,8 +111,7 @@ fn damage(bytes: &mut Vec<u8>, seeds: &[Vec<u8>], words: &[&[u8]], random: &mut 
     bytes.truncate(LEN_MAX);
 }
 
-/// Holds `law` against every seed, against nothing, and against `rounds` damaged seeds; damage to text also puts `words`
-/// in.
+/// Checks `law` with every seed, with empty input, and with `rounds` damaged seeds; text also gets `words`.
 pub(crate) fn hunt(law: fn(&[u8]), seeds: &[Vec<u8>], words: &[&[u8]], rounds: usize) {
     assert!(!seeds.is_empty());
     let mut random = Random(0x9e37_79b9_7f4a_7c15);

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# The main job, small: how many viewers does the embedded server take with one worker, and why not more?
+# The main use of throng, in small: how many viewers can one worker of the stage serve, and what limits it?
 set -euo pipefail
 throng=${1:?usage: scripts/demo.sh PATH-OF-THRONG}
 run=${2:-runs/demo-$(date +%Y%m%d-%H%M%S)}
 
 log=$(mktemp) answer=$(mktemp)
-# The worker is given more to do for each packet, so that it is full before this machine is.
+# The worker has extra work for each packet, so that it is full before this machine is.
 "$throng" stage --listen 127.0.0.1:0 --workers 1 --work-per-packet 500 >"$log" &
 stage=$!
 trap 'kill $stage 2>/dev/null || true; wait $stage 2>/dev/null || true; rm -f "$log" "$answer"' EXIT
@@ -19,7 +19,7 @@ done
 
 echo "The stage plays 1 Mbit/s to each viewer, with one worker. How many, and why not more? Less than two minutes."
 status=0
-# On this host a second is time enough to join.
+# On this host a second is enough time to join.
 "$throng" find "whep+$url" --budget 60s --start 8 --ceiling 300 --objective "connect p99 < 1s" \
   --watch "pid=$stage" --plain --output "$run" | tee "$answer" || status=$?
 
@@ -32,7 +32,7 @@ case $status in
       echo "It broke, but not by the one worker that was given too much to do. What was found: ${cause:-no cause}"
     fi
     ;;
-  4) echo "This machine was too busy for a verdict, the line 'cause' says with what; again, with nothing beside it." ;;
+  4) echo "This machine was too busy for a verdict, the line 'cause' says with what; repeat it with nothing else running." ;;
   *) exit "$status" ;;
 esac
 echo "The report: $run/report.html"

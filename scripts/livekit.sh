@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
-# Builds the LiveKit server that the tests start, once, and keeps it in ~/.cache/throng/bin. It has no Debian package; its
-# Go module of this version can be built as it is. Debian 12's own Go is too old and only fetches a newer one, as a module.
+# Builds the LiveKit server that the tests start, once, and keeps it in ~/.cache/throng/bin. It has no Debian
+# package; its Go module of this version builds unchanged. Debian 12's own Go is too old and only fetches a newer
+# one, as a module.
 set -euo pipefail
 
 version=1.13.5
 go_version=1.26.8
 kept=${XDG_CACHE_HOME:-$HOME/.cache}/throng/bin
 server=$kept/livekit-server-$version
-# The plain name is for whoever has the folder on the PATH, as scripts/test.sh does.
+# The plain name is for users with the folder in PATH, such as scripts/test.sh.
 if [[ -x $server ]]; then
   [[ -e $kept/livekit-server ]] || ln -s "$(basename "$server")" "$kept/livekit-server"
   exit 0
@@ -20,7 +21,7 @@ work=$(mktemp -d)
 trap 'chmod -R u+w "$work"; rm -rf "$work"' EXIT
 export GOPATH=$work/path GOCACHE=$work/cache GOBIN=$work/bin GOFLAGS=-buildvcs=false GOTOOLCHAIN=local
 
-# 1.26 or newer is what the server's go.mod asks for.
+# The server's go.mod requires 1.26 or newer.
 minor=$("$go" env GOVERSION | sed -E 's/^go1\.([0-9]+).*/\1/')
 if [[ $minor -lt 26 ]]; then
   echo "Fetching Go $go_version (this one is $("$go" env GOVERSION))"

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# What takes too long for every landing, one step after another; docs/testing.md says when to run which and how long they took.
+# The checks that take too long for every landing, one after another; docs/testing.md says when to run which and
+# their times.
 #   scripts/proof.sh [long|miri|sanitizers|ring|soak|lab]...      all of them unless named
 set -euo pipefail
 cd "$(dirname "$0")/.."
 PATH=$PATH:${XDG_CACHE_HOME:-$HOME/.cache}/throng/bin
 
-# Tests that `make test` leaves out: what else covers them stands in docs/testing.md.
+# Tests that `make test` leaves out: docs/testing.md says what else covers them.
 long() { cargo nextest run --workspace --locked --run-ignored only -E 'test(/(^|::)long::/)'; }
 miri() { ring/scripts/miri.sh; }
 sanitizers() { ring/scripts/sanitizers.sh; }

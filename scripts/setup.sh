@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Installs what a build, the lints and unit tests, or all tests need on Debian 12, and says what it does. Does nothing when
-# all is there. What is built from source is kept outside of the checkout: ~/.cargo/bin, ~/.cache/throng/bin.
+# Installs what a build, the lints and unit tests, or all tests need on Debian 12, and prints what it does. Does
+# nothing if all is installed. Programs built from source are kept outside of the checkout: ~/.cargo/bin,
+# ~/.cache/throng/bin.
 #   scripts/setup.sh build|check|test
 set -euo pipefail
 
@@ -33,12 +34,12 @@ for need in "${needs[@]}"; do
   if [[ $probe == /* ]]; then [[ -e $probe ]] || missing+=("$package")
   else PATH=$PATH:/usr/sbin:/sbin command -v "$probe" >/dev/null || missing+=("$package"); fi
 done
-# What has no package is built from source, once, when everything else is there.
+# Programs without a package are built from source, once, when everything else is installed.
 tool() { # NAME VERSION FLAGS...: a subcommand of cargo's
   local name=$1 version=$2; shift 2
   PATH=$PATH:${CARGO_HOME:-$HOME/.cargo}/bin command -v "$name" >/dev/null && return 0
   echo "Building $name $version (once, a few minutes)"
-  # It is built longer than it is run.
+  # Building it takes longer than running it.
   CARGO_PROFILE_RELEASE_OPT_LEVEL=1 CARGO_PROFILE_RELEASE_LTO=off cargo install -q --locked "$name@$version" "$@"
 }
 from_source() {

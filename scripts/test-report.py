@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
-"""The last lines of `make test`: seconds by test file against the budget, and everything that is not a plain pass.
+"""The last lines of `make test`: seconds by test file, the budget, and all tests that did not simply pass.
 
     scripts/test-report.py JUNIT... [--again JUNIT] [--failed-to FILE] [--more FILE] [--said FILE] [--wall SECONDS] [--stolen RATIO]
 
-Reads what cargo-nextest wrote (JUnit XML). Tests print these words (crates/sim/src/outcome.rs):
-  NOT TESTED: reason   the machine spoiled the measurement, twice: the test ends there, and counts neither way
+Reads the JUnit XML of cargo-nextest. Tests print these words (crates/sim/src/outcome.rs):
+  NOT TESTED: reason   the machine spoiled the measurement twice: the test ends, neither passed nor failed
   SKIPPED: reason      this machine lacks something that the test, or a part of it, needs
-  REPEATED: reason     the machine spoiled a measurement, which was made again
---again is the second run of the tests that failed in the first: who passes there is FLAKY, a defect to be mended.
---more has a line `SECONDS NAME` for each script that is no test of cargo's, --said what they printed. With --failed-to, only writes the names of the
-tests that failed, as cargo-nextest filters, and says nothing. Ends with 1 when something failed or too little was tested.
+  REPEATED: reason     the machine spoiled a measurement, which was repeated
+--again is the second run of the tests that failed in the first: a test that passes there is FLAKY, a defect to fix.
+--more has a line `SECONDS NAME` for each script that is not a cargo test, --said their output. With --failed-to, it
+only writes the names of the failed tests, as cargo-nextest filters, and prints nothing. The exit code is 1 if a test
+failed or too little was tested.
 """
 
 import argparse
@@ -19,7 +20,7 @@ import sys
 import xml.etree.ElementTree as xml
 
 BUDGET_S = 900
-# Of the tests of one binary. One is allowed in any: a suite of four would otherwise fail by a single one.
+# Share of the tests of one binary. One test is always allowed: one is a quarter of a suite of four.
 NOT_TESTED_RATIO_MAX = 0.05
 
 Test = collections.namedtuple("Test", "binary name seconds said failure")
@@ -35,7 +36,7 @@ def tests_of(path):
 
 
 def file_of(test):
-    """The file of an integration test, as far as its name tells; of unit tests their crate."""
+    """The file of an integration test, as far as its name shows it; for unit tests their crate."""
     package, _, binary = test.binary.partition("::")
     if not binary or binary.startswith("bin/"):
         return f"{package} (unit)"
@@ -80,7 +81,7 @@ def main():
     again = {named(test): test for test in tests_of(options.again)} if options.again else {}
     is_flaky = lambda test: named(test) in again and not again[named(test)].failure
     flaky = [test for test in failed if is_flaky(test)]
-    # A test that failed, and then was spoiled by the machine, has shown a failure and nothing against it.
+    # A test that failed, and whose repetition the machine spoiled, counts as failed.
     failed = [test for test in failed if not is_flaky(test)]
 
     seconds, counts = collections.Counter(), collections.Counter()
@@ -113,7 +114,7 @@ def main():
         stolen = f"; the hypervisor took {options.stolen:.1%} of the CPU" if options.stolen is not None else ""
         print(f"\ntook {options.wall:.0f} s of a budget of {BUDGET_S} s{over}{stolen}")
     passed = len(tests) - len(failed) - len(not_tested)
-    # The line that CI systems read knows no fourth word: who was not tested stands as skipped there.
+    # CI systems know no fourth state in this line: tests that were not tested count as skipped in it.
     print(f"{passed} passed, {len(failed)} failed, {len(not_tested)} skipped")
     return 1 if failed or too_few or not tests else 0
 

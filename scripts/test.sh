@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# What must hold at every landing: laws, hostile input, the end-to-end tests against real servers, limits that are planted
-# and whether throng finds them (lab/), the ring (ring/test.sh). 15 minutes on 2 cores; what takes longer is in
-# `make proof`. Which tests run in parallel is in .config/nextest.toml, how results are counted in scripts/test-report.py.
+# The checks of every landing: laws, hostile input, the end-to-end tests against real servers, planted limits that
+# throng must find (lab/), the ring (ring/test.sh). 15 minutes on 2 cores; longer checks are in `make proof`.
+# .config/nextest.toml sets which tests run in parallel; scripts/test-report.py explains what tests print.
 # cargo-nextest writes its reports below the root of each workspace, whatever CARGO_TARGET_DIR is.
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -13,7 +13,7 @@ ticks() { awk '/^cpu / { print $2 + $3 + $4 + $5 + $6 + $7 + $8 + $9, $9 }' /pro
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-# Built before the clock of the budget begins: how long that takes is another matter, and is told apart.
+# Built before the clock of the budget starts: the build time is reported separately.
 built=$(date +%s)
 pool --no-run || exit 1
 ring build || exit 1
@@ -30,7 +30,7 @@ rm -f target/nextest/{default,again}/junit.xml
 pool
 case $? in 0 | 100) ;; *) exit 1 ;; esac
 report=(scripts/test-report.py target/nextest/default/junit.xml)
-# What fails of the ring is not run again: nothing ran beside it.
+# Failed tests of the ring are not repeated: nothing ran in parallel with them.
 "${report[@]}" --failed-to "$work/failed"
 report+=(ring/target/nextest/default/ring.xml)
 if [[ -s $work/failed ]]; then

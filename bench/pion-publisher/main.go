@@ -1,9 +1,9 @@
-// Publishers of a Janus VideoRoom on pion/webrtc, built as its examples are: a PeerConnection a client, samples of a file
-// written to its tracks in real time, pion's default interceptors (sender reports, NACK, transport-cc). The cost of throng's
-// publishers is compared with it.
+// Publishers of a Janus VideoRoom on pion/webrtc, built like its examples: one PeerConnection per client, samples
+// of a file written to its tracks in real time, pion's default interceptors (sender reports, NACK, transport-cc).
+// The cost of throng's publishers is compared with it.
 //
-// Every second it prints one JSON line with what it has sent in all; bench/ reads CPU time and memory of the process from
-// outside, as it does for throng.
+// Every second it prints one JSON line with the totals that it has sent; bench/ reads CPU time and memory of the
+// process from outside, as for throng.
 package main
 
 import (
@@ -26,7 +26,7 @@ type object = map[string]any
 
 var connected, packets, payloadBytes atomic.Int64
 
-// counting counts what leaves; repeats are passed by it as well.
+// counting counts sent packets, retransmissions included.
 type counting struct{ interceptor.NoOp }
 
 func (*counting) NewInterceptor(string) (interceptor.Interceptor, error) { return &counting{}, nil }
@@ -98,7 +98,7 @@ func (p *publisher) send(request object) error {
 	return p.socket.WriteMessage(websocket.TextMessage, text)
 }
 
-// await reads until a message satisfies the condition; acks and events on the way are passed over.
+// await reads until a message satisfies the condition; acks and events before it are skipped.
 func (p *publisher) await(wanted func(*message) bool) (*message, error) {
 	for {
 		m := &message{}

@@ -21,7 +21,7 @@ func (l *loop) sample(at int) media.Sample {
 	return media.Sample{Data: l.frames[at%len(l.frames)], Duration: l.each}
 }
 
-// video reads the frames of an IVF file, which come at fps.
+// video reads the frames of an IVF file with frame rate fps.
 func video(path string, fps int) (*loop, error) {
 	file, err := os.ReadFile(path)
 	if err != nil {

@@ -1,8 +1,9 @@
-// A Janus Streaming viewer on pion/webrtc, built the way OvenRtcTester is: one signalling connection and one
-// PeerConnection a client, OnTrack starts a loop that reads RTP. The cost of throng's viewers is compared with it.
+// A Janus Streaming viewer on pion/webrtc, built like OvenRtcTester: one signalling connection and one
+// PeerConnection per client; OnTrack starts a loop that reads RTP. The cost of throng's viewers is compared with
+// it.
 //
-// Every second it prints one JSON line with what it has received in all; bench/ reads CPU time and memory of the
-// process from outside, as it does for throng.
+// Every second it prints one JSON line with the totals that it has received; bench/ reads CPU time and memory of
+// the process from outside, as for throng.
 package main
 
 import (
@@ -81,7 +82,7 @@ func (v *viewer) send(request object) error {
 	return v.socket.WriteMessage(websocket.TextMessage, text)
 }
 
-// await reads until a message satisfies the condition; acks and events on the way are passed over.
+// await reads until a message satisfies the condition; acks and events before it are skipped.
 func (v *viewer) await(wanted func(*message) bool) (*message, error) {
 	for {
 		m := &message{}
@@ -167,7 +168,7 @@ func (v *viewer) answer(api *webrtc.API, offer string) error {
 	})
 }
 
-// read is the loop of one track, as OvenRtcTester has it.
+// read is the loop of one track, as in OvenRtcTester.
 func read(track *webrtc.TrackRemote, receiver *webrtc.RTPReceiver) {
 	go func() { // RTCP must be read for interceptors to run
 		for {

@@ -1,5 +1,5 @@
-//! The cost of a conference on a real Janus: publishers compared with those of pion, receivers of many streams compared with viewers of
-//! one, and a conference in which all receive all.
+//! The cost of a conference on a real Janus: publishers compared with those of pion, receivers of many streams
+//! compared with viewers of one, and a conference in which all receive all.
 
 use std::io::{BufRead, BufReader};
 use std::net::Ipv4Addr;
@@ -24,7 +24,7 @@ pub const EVERY: Duration = Duration::from_millis(50);
 /// From the last join to the window.
 const SETTLE: Duration = Duration::from_secs(3);
 
-/// Who makes the load.
+/// The generator and its crowd.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Crowd {
@@ -59,12 +59,12 @@ impl Crowd {
     }
 }
 
-/// The programs, and where their runs go.
+/// The programs, and the folder of their runs.
 #[derive(Debug)]
 pub struct Bench<'a> {
     /// The namespace of Janus and generators.
     pub namespace: &'a Namespace,
-    /// Where Janus is signalled and offers media.
+    /// The address of Janus's signalling and media.
     pub address: Ipv4Addr,
     /// Janus's process.
     pub server_pid: u32,
@@ -80,10 +80,10 @@ pub struct Bench<'a> {
     pub folder: PathBuf,
 }
 
-/// What a crowd cost in one window.
+/// The cost of a crowd in one window.
 #[derive(Clone, Debug, Serialize)]
 pub struct Measured {
-    /// Which crowd.
+    /// The crowd.
     pub crowd: Crowd,
     /// Participants connected.
     pub connected: u32,
@@ -110,7 +110,7 @@ pub struct Measured {
 }
 
 impl Measured {
-    /// Why this run must not count, if so.
+    /// Why this run must not count; `None` if it counts.
     #[must_use]
     pub fn excluded(&self) -> Option<String> {
         let (connected, size) = (self.connected, self.crowd.size());
@@ -146,7 +146,7 @@ enum Count {
     Folder(PathBuf),
 }
 
-/// A line of pion's.
+/// A line of output of pion's program.
 #[derive(Deserialize)]
 struct Line {
     connected: u32,
@@ -154,10 +154,10 @@ struct Line {
 }
 
 impl Bench<'_> {
-    /// Lets a crowd work for `lasts`, on a CPU.
+    /// Starts a crowd on a CPU; it runs for `lasts`.
     ///
     /// # Errors
-    /// When it cannot be started.
+    /// If it cannot be started.
     pub fn start(&self, crowd: Crowd, lasts: Duration, cpu: usize) -> Result<Working> {
         let mut command = self.namespace.command("taskset");
         command.args(["-c", &cpu.to_string()]).stdin(Stdio::null());
@@ -189,10 +189,10 @@ impl Bench<'_> {
         Ok(Working { running: Running::start(&mut command)?, count: Count::Folder(folder) })
     }
 
-    /// Lets a crowd work and measures it.
+    /// Runs a crowd and measures it.
     ///
     /// # Errors
-    /// When it cannot be started or ends early.
+    /// If it cannot be started or ends early.
     pub fn measure(&self, crowd: Crowd) -> Result<Measured> {
         let before = EVERY * crowd.size() + SETTLE;
         let working = self.start(crowd, before + self.window + Duration::from_secs(2), GENERATOR_CPU)?;
@@ -227,7 +227,7 @@ impl Bench<'_> {
     }
 }
 
-/// What a crowd counted.
+/// The counts of a crowd.
 #[derive(Debug, Default)]
 struct Counted {
     sent: Account,
@@ -252,7 +252,7 @@ impl Working {
         }
     }
 
-    /// Ends it, whatever it does.
+    /// Ends it at once.
     pub fn stop(self) {
         drop(self);
     }
@@ -313,10 +313,10 @@ fn follow(running: &mut Running) -> Result<Arc<Mutex<Account>>> {
     Ok(account)
 }
 
-/// Fails when the machine cannot hold the benchmark.
+/// Fails if a program that the benchmark needs is missing.
 ///
 /// # Errors
-/// When a program of it is missing.
+/// If `program` is not installed.
 pub fn has(program: &str) -> Result<()> {
     let found = Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
     ensure!(found.is_ok(), "{program} is not installed: scripts/setup.sh test");

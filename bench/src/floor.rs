@@ -1,4 +1,4 @@
-//! Runs the floor: packets like those of the stream, received and decrypted, and nothing else.
+//! Runs the floor: receives and decrypts packets like those of the stream, and does nothing else.
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use throng_sim::namespace::Namespace;
 use crate::process::{GENERATOR_CPU, SERVER_CPU};
 use crate::stream::{FPS, Rate};
 
-/// What the floor cost in one run.
+/// The cost of the floor in one run.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Floor {
     /// Sockets.

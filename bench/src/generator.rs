@@ -1,4 +1,4 @@
-//! The programs that are compared: how each is started, and where its own count of packets is read.
+//! The programs that are compared: how each is started, and the source of its own packet count.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use crate::process::{GENERATOR_CPU, Running, now_s};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// pion without interceptors: no RTCP at all, as OvenRtcTester has it.
+    /// pion without interceptors: no RTCP at all, like OvenRtcTester.
     PionSilent,
     /// pion with its default interceptors: receiver reports, NACK, transport-cc.
     PionFeedback,
@@ -38,7 +38,7 @@ impl Kind {
     }
 }
 
-/// Where the programs are; what is absent is left out.
+/// The paths of the programs; absent ones are left out.
 #[derive(Clone, Debug)]
 pub struct Programs {
     /// The binary `throng`.
@@ -67,7 +67,7 @@ pub struct Crowd {
     pub lasts: Duration,
 }
 
-/// What a generator had received at a moment, by its own count.
+/// The packets that a generator had received at a moment, by its own count.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Received {
     /// When, seconds since the Unix epoch.
@@ -76,16 +76,16 @@ pub struct Received {
     pub packets: u64,
 }
 
-/// What a generator said of itself in the end.
+/// A generator's own figures at its end.
 #[derive(Clone, Debug, Default)]
 pub struct Account {
     /// Packets over time, in order.
     pub received: Vec<Received>,
     /// Viewers whose ICE and DTLS were done.
     pub connected: u32,
-    /// Packets that it knows to be lost; pion does not say.
+    /// Lost packets, as far as it detects them; pion does not report any.
     pub lost: Option<i64>,
-    /// Viewers that failed, with their reasons, as far as it tells.
+    /// Viewers that failed, with their reasons, as far as it reports them.
     pub failures: Vec<String>,
 }
 
@@ -110,7 +110,7 @@ impl Account {
     }
 }
 
-/// A generator at work.
+/// A running generator.
 #[derive(Debug)]
 pub struct Generator {
     running: Running,
@@ -119,9 +119,9 @@ pub struct Generator {
 
 #[derive(Debug)]
 enum Counter {
-    /// pion's lines, as they come.
+    /// pion's lines of output, as they arrive.
     Lines(Arc<Mutex<Account>>),
-    /// throng's run folder, to be read at the end.
+    /// throng's run folder, read at the end.
     Folder(PathBuf),
 }
 
@@ -182,10 +182,10 @@ impl Generator {
         self.running.id()
     }
 
-    /// Waits for its end (throng writes its folder until then) and takes its account.
+    /// Waits for its end (throng writes its folder until then) and returns its account.
     ///
     /// # Errors
-    /// When throng does not end by itself, or left no run folder.
+    /// If throng does not end by itself, or left no run folder.
     pub fn account(mut self) -> Result<Account> {
         match &self.counter {
             Counter::Lines(account) => Ok(account.lock().unwrap_or_else(PoisonError::into_inner).clone()),
@@ -198,8 +198,7 @@ impl Generator {
     }
 }
 
-/// `program` inside the namespace and on the generator's CPU. Both wrappers become the program, so that the process id
-/// is its own.
+/// `program` inside the namespace and on the generator's CPU. Both wrappers exec it, so the process id is its own.
 fn pinned(namespace: &Namespace, program: &Path) -> Command {
     let mut command = namespace.command("taskset");
     command.args(["-c", &GENERATOR_CPU.to_string()]).arg(program).stdin(Stdio::null());

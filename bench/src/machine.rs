@@ -1,4 +1,4 @@
-//! What the figures were made on.
+//! The machine and programs of a benchmark.
 
 use std::fs;
 use std::path::Path;
@@ -15,12 +15,12 @@ pub struct Machine {
     pub cores: usize,
     /// The kernel's release.
     pub kernel: String,
-    /// Name and version of each program that takes part.
+    /// Name and version of each program in use.
     pub versions: Vec<String>,
 }
 
 impl Machine {
-    /// Reads it; what is not known says so.
+    /// Reads them; a missing value is reported as unknown.
     #[must_use]
     pub fn read(throng: Option<&Path>, pion: Option<&Path>) -> Self {
         let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
@@ -51,7 +51,7 @@ pub fn load() -> f64 {
     text.split_whitespace().next().and_then(|load| load.parse().ok()).unwrap_or(f64::NAN)
 }
 
-/// Today and the time, UTC.
+/// The current date and time, UTC.
 #[must_use]
 pub fn date() -> String {
     first_line(Command::new("date").args(["-u", "+%Y-%m-%d %H:%M UTC"]))
@@ -66,7 +66,7 @@ fn first_line(command: &mut Command) -> String {
         .to_owned()
 }
 
-/// Go writes into each binary what it was built from.
+/// The versions that Go writes into each binary.
 fn go_versions(pion: &Path) -> Vec<String> {
     let output = Command::new("go").args(["version", "-m"]).arg(pion).output();
     let text = output.map(|output| output.stdout).unwrap_or_default();

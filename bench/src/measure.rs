@@ -14,26 +14,27 @@ use crate::stream::Stream;
 
 /// The share of the expected packets that a run must have received to count.
 pub const PACKETS_NEEDED: f64 = 0.95;
-/// Between joins, when joining is what is measured: little enough for a crowd of 300 to join within [`JOINING_MAX`].
+/// Between joins, when the cost of joins is measured: short enough for a crowd of 300 to join within
+/// [`JOINING_MAX`].
 const JOIN_EVERY: Duration = Duration::from_millis(20);
-/// What is left to joins under way before their cost is read.
+/// Time for joins in progress before their cost is read.
 const LAST_JOIN: Duration = Duration::from_secs(2);
-/// throng's viewers give up after ten seconds without media, so the first must not be older than this when joins are
+/// throng's viewers fail after ten seconds without media, so the first must not be older than this when joins are
 /// counted.
 const JOINING_MAX: Duration = Duration::from_secs(9);
 
-/// Where and how all runs of a benchmark are made.
+/// The conditions of all runs of a benchmark.
 #[derive(Debug)]
 pub struct Bench<'a> {
     /// The namespace of Janus and generators.
     pub namespace: &'a Namespace,
     /// Janus's process.
     pub server_pid: u32,
-    /// What is watched.
+    /// The stream that viewers receive.
     pub stream: &'a Stream,
-    /// What is compared.
+    /// The compared programs.
     pub programs: &'a Programs,
-    /// Time between the joins of a crowd that is to play.
+    /// Time between the joins of a playing crowd.
     pub every: Duration,
     /// Time from the last join to the window.
     pub settle: Duration,
@@ -43,7 +44,7 @@ pub struct Bench<'a> {
     pub folder: PathBuf,
 }
 
-/// What a playing crowd cost in one window.
+/// The cost of a playing crowd in one window.
 #[derive(Clone, Debug, Serialize)]
 pub struct Playing {
     /// Which generator.
@@ -68,12 +69,12 @@ pub struct Playing {
     pub rss_kb: u64,
     /// The share of one CPU that Janus used in it.
     pub server_cpu_ratio: f64,
-    /// The share of it in which Janus's CPU, which feed and harness use as well, was not idle. Near 1 the server was
-    /// full, and missing packets are not caused by the generator.
+    /// The share of it in which Janus's CPU, which feed and harness use as well, was not idle. Near 1 the server
+    /// was full, and missing packets are not caused by the generator.
     pub server_core_busy_ratio: f64,
     /// Load average at its end.
     pub load: f64,
-    /// What viewers failed of.
+    /// The failure reasons of viewers.
     pub failures: Vec<String>,
 }
 
@@ -84,7 +85,7 @@ impl Playing {
         self.cpu_us as f64 / self.packets
     }
 
-    /// Why this run must not count, if so.
+    /// Why this run must not count; `None` if it counts.
     #[must_use]
     pub fn excluded(&self) -> Option<String> {
         let ratio = self.packets / self.expected_packets;
@@ -103,7 +104,7 @@ impl Playing {
     }
 }
 
-/// What joins cost, without media.
+/// The cost of joins without media.
 #[derive(Clone, Debug, Serialize)]
 pub struct Joining {
     /// Which generator.
@@ -119,7 +120,7 @@ pub struct Joining {
 }
 
 impl Joining {
-    /// Why this run must not count, if so.
+    /// Why this run must not count; `None` if it counts.
     #[must_use]
     pub fn excluded(&self) -> Option<String> {
         let all = self.connected >= self.viewers;
@@ -135,7 +136,7 @@ impl Bench<'_> {
             Kind::PionFeedback => Generator::pion(pion()?, self.namespace, crowd, true),
             Kind::Throng => {
                 let throng = self.programs.throng.as_deref().context("no throng")?;
-                // A number of its own for each run.
+                // A unique number for each run.
                 let number = std::fs::read_dir(&self.folder)?.count();
                 let folder = self.folder.join(format!("run-{number}"));
                 let url = "janus+ws://127.0.0.1:8188/streaming/1";
@@ -157,10 +158,10 @@ impl Bench<'_> {
         Ok(generator)
     }
 
-    /// Lets `viewers` play, and measures them in the window.
+    /// Runs `viewers` that play, and measures them in the window.
     ///
     /// # Errors
-    /// When the generator cannot be started or ends early.
+    /// If the generator cannot be started or ends early.
     pub fn playing(&self, kind: Kind, viewers: u32) -> Result<Playing> {
         let generator = self.playing_crowd(kind, viewers)?;
         let ended = || format!("{} ended early", kind.name());
@@ -194,17 +195,17 @@ impl Bench<'_> {
         })
     }
 
-    /// Whether `viewers` join fast enough for the first to have its patience still when the last has joined.
+    /// Whether `viewers` join fast enough that the first still waits for media when the last has joined.
     #[must_use]
     pub fn can_join(&self, viewers: u32) -> bool {
         JOIN_EVERY * viewers + LAST_JOIN <= JOINING_MAX
     }
 
-    /// Lets `viewers` join while nothing plays. `for_viewers` sets the time that the process is given, so that a
+    /// Runs `viewers` that join while nothing plays. `for_viewers` sets the lifetime of the process, so that a
     /// baseline of one viewer lives as long as the crowd that it is subtracted from.
     ///
     /// # Errors
-    /// When the generator cannot be started or ends early.
+    /// If the generator cannot be started or ends early.
     pub fn joining(&self, kind: Kind, viewers: u32, for_viewers: u32) -> Result<Joining> {
         self.stream.set_open(false);
         let joined = JOIN_EVERY * for_viewers + LAST_JOIN;

@@ -1,4 +1,4 @@
-//! The generated parts of docs/performance.md, each between a pair of markers; the prose around them is left alone.
+//! The generated parts of docs/performance.md, each between a pair of markers; the text around them stays.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -10,10 +10,10 @@ use crate::generator::Kind;
 use crate::measure::PACKETS_NEEDED;
 use crate::results::{Figures, Results, Spread};
 
-/// Replaces what stands between the markers of `part` in the file `page`.
+/// Replaces the text between the markers of `part` in the file `page`.
 ///
 /// # Errors
-/// When the page or its markers are not there.
+/// If the page or its markers do not exist.
 pub fn put(page: &Path, part: &str, contents: &str) -> Result<()> {
     let text = fs::read_to_string(page).with_context(|| format!("{}", page.display()))?;
     let changed = replaced(&text, part, contents)
@@ -29,7 +29,7 @@ fn replaced(text: &str, part: &str, contents: &str) -> Option<String> {
     Some(format!("{before}{begin}\n{}\n{end}{after}", contents.trim()))
 }
 
-/// The comparison: where, the table, the goals, and what did not count.
+/// The comparison: machine, table, goals, and excluded runs.
 #[must_use]
 pub fn comparison(results: &Results) -> String {
     let mut out = String::new();
@@ -125,7 +125,7 @@ fn fraction(own: Option<Spread>, of: Option<Spread>) -> String {
     own.zip(of).map_or("–".into(), |(own, of)| format!("1/{:.1}", of.median / own.median))
 }
 
-/// The goals that throng was built to, against pion without RTCP, which is how OvenRtcTester works.
+/// The goals of throng, compared with pion without RTCP, which is how OvenRtcTester works.
 fn goals(results: &Results) -> String {
     if !results.kinds().contains(&Kind::Throng) || !results.kinds().contains(&Kind::PionSilent) {
         return String::new();

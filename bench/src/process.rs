@@ -1,4 +1,4 @@
-//! A process seen from outside: its CPU time, its memory, and how long it had to wait for a CPU.
+//! A process measured from outside: its CPU time, its memory, and how long it waited for a CPU.
 
 use std::fs;
 use std::process::{Child, Command};
@@ -7,12 +7,12 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result, ensure};
 use serde::Serialize;
 
-/// The CPU that the generator has for itself.
+/// The CPU of the generator alone.
 pub const GENERATOR_CPU: usize = 1;
 /// The CPU of everything else: server, feed, and the harness.
 pub const SERVER_CPU: usize = 0;
 
-/// What a process had used at a moment.
+/// The resource use of a process up to a moment.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Usage {
     /// When, seconds since the Unix epoch.
@@ -26,10 +26,10 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// Reads it of process `pid`.
+    /// Reads the use of process `pid`.
     ///
     /// # Errors
-    /// When there is no such process.
+    /// If there is no such process.
     pub fn of(pid: u32) -> Result<Self> {
         Ok(Self { at_s: now_s(), cpu_us: cpu_us(pid)?, waited_us: waited_us(pid)?, rss_kb: rss_kb(pid)? })
     }
@@ -41,8 +41,8 @@ pub fn now_s() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
 }
 
-/// The process CPU clock counts what the scheduler accounts, in nanoseconds; /proc/PID/stat has ticks of 10 ms, and
-/// /proc/PID/task/*/schedstat forgets threads that have ended.
+/// The process CPU clock has the scheduler's nanoseconds; /proc/PID/stat has ticks of 10 ms, and
+/// /proc/PID/task/*/schedstat lacks threads that have ended.
 fn cpu_us(pid: u32) -> Result<u64> {
     let mut clock: libc::clockid_t = 0;
     // SAFETY: the pointer is to a local that outlives the call.
@@ -72,7 +72,7 @@ fn rss_kb(pid: u32) -> Result<u64> {
     line.split_whitespace().next().and_then(|kb| kb.parse().ok()).context("VmRSS is not a number")
 }
 
-/// How a CPU had spent its time up to a moment.
+/// The time of a CPU up to a moment, by mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CoreTime {
     idle: u64,
@@ -80,10 +80,10 @@ pub struct CoreTime {
 }
 
 impl CoreTime {
-    /// Reads it of CPU number `cpu`.
+    /// Reads the time of CPU number `cpu`.
     ///
     /// # Errors
-    /// When there is no such CPU.
+    /// If there is no such CPU.
     pub fn of(cpu: usize) -> Result<Self> {
         let text = fs::read_to_string("/proc/stat")?;
         Self::parse(&text, cpu).with_context(|| format!("/proc/stat knows no CPU {cpu}"))
@@ -125,10 +125,10 @@ pub fn pin_to(cpu: usize) -> Result<()> {
 pub struct Running(Child);
 
 impl Running {
-    /// Starts it.
+    /// Starts the child.
     ///
     /// # Errors
-    /// When it cannot be started.
+    /// If it cannot be started.
     pub fn start(command: &mut Command) -> Result<Self> {
         let child = command.spawn().with_context(|| format!("cannot start {command:?}"))?;
         Ok(Self(child))

@@ -1,4 +1,4 @@
-//! Where the time goes: `perf` on a playing crowd of throng's.
+//! A profile by `perf` of throng with a playing crowd.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -70,7 +70,7 @@ fn report(perf: &Path, data: &Path, children: &str) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Lines such as `  9.20%  [k] _copy_to_iter`; with callees, a second percentage stands before the bracket.
+/// Lines such as `  9.20%  [k] _copy_to_iter`; with callees, a second percentage precedes the bracket.
 fn symbols(report: &str) -> Vec<Symbol> {
     let parse = |line: &str| {
         let (numbers, name) = line.split_once('[')?;
@@ -83,7 +83,7 @@ fn symbols(report: &str) -> Vec<Symbol> {
     report.lines().filter_map(parse).collect()
 }
 
-/// A name as it fits into a table.
+/// A name in a form that fits into a table.
 fn shown(name: &str) -> String {
     let mut shown: String = name.replace('|', "¦").chars().take(90).collect();
     if shown.len() < name.len() {

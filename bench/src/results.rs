@@ -1,4 +1,4 @@
-//! All runs of one benchmark, and the medians and ratios that are drawn from them.
+//! All runs of one benchmark, and their medians and ratios.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,18 +12,18 @@ use crate::machine::Machine;
 use crate::measure::{Joining, Playing};
 use crate::stream::Rate;
 
-/// Everything that was measured against Janus.
+/// All measurements against Janus.
 #[derive(Clone, Debug, Serialize)]
 pub struct Results {
-    /// When it was begun.
+    /// The start of the benchmark.
     pub date: String,
     /// The command line.
     pub command: String,
-    /// What it ran on.
+    /// The machine.
     pub machine: Machine,
-    /// The stream that was watched.
+    /// The stream of the viewers.
     pub stream: Rate,
-    /// Runs of one viewer: what the process needs by itself.
+    /// Runs of one viewer: the cost of the process itself.
     pub alone: Vec<Playing>,
     /// Runs of playing crowds.
     pub playing: Vec<Playing>,
@@ -33,16 +33,16 @@ pub struct Results {
     pub floor: Vec<Floor>,
 }
 
-/// The middle and the ends of several measurements of the same thing.
+/// The median, minimum and maximum of several measurements of the same figure.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Spread {
-    /// The middle one; of an even number the mean of the two in the middle.
+    /// The median; of an even number the mean of the two in the middle.
     pub median: f64,
-    /// The lowest.
+    /// The minimum.
     pub min: f64,
-    /// The highest.
+    /// The maximum.
     pub max: f64,
-    /// How many there are.
+    /// The number of measurements.
     pub count: usize,
 }
 
@@ -71,7 +71,7 @@ pub struct Figures {
     pub server_percent: Option<Spread>,
     /// The share of the time in which Janus's CPU was not idle, percent; of all runs.
     pub server_busy_percent: Option<Spread>,
-    /// Playing runs made.
+    /// Number of playing runs.
     pub runs: usize,
 }
 
@@ -114,7 +114,7 @@ impl Results {
         }
     }
 
-    /// The CPU time of the floor with `viewers`, microseconds a packet.
+    /// The CPU time of the floor with `viewers`, microseconds per packet.
     #[must_use]
     pub fn floor_us(&self, viewers: u32) -> Option<Spread> {
         Spread::of(self.floor.iter().filter(|run| run.viewers == viewers).map(|run| run.cpu_us_per_packet))
@@ -132,10 +132,10 @@ impl Results {
         playing.chain(joining).collect()
     }
 
-    /// Writes it as JSON into `folder`, named by its date.
+    /// Writes the results as JSON into `folder`, named by their date.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// If the file cannot be written.
     pub fn save(&self, folder: &Path) -> Result<PathBuf> {
         std::fs::create_dir_all(folder)?;
         let name: String = self.date.chars().filter(char::is_ascii_digit).collect();

@@ -18,14 +18,14 @@ pub const VIEWERS: u32 = 1_000;
 const EVERY: Duration = Duration::from_millis(20);
 const SETTLE: Duration = Duration::from_secs(5);
 
-/// What a crowd on the stage cost.
+/// The cost of a crowd on the stage.
 #[derive(Clone, Debug, Serialize)]
 pub struct OnStage {
     /// Viewers asked for.
     pub viewers: u32,
     /// Viewers connected.
     pub connected: u32,
-    /// What viewers failed of.
+    /// The failure reasons of viewers.
     pub failures: Vec<String>,
     /// The window, seconds.
     pub window_s: f64,
@@ -35,9 +35,9 @@ pub struct OnStage {
     pub lost: i64,
     /// CPU time in it, microseconds.
     pub cpu_us: u64,
-    /// The stage's own, microseconds.
+    /// CPU time of the stage, microseconds.
     pub stage_cpu_us: u64,
-    /// Share of the window in which the generator's threads had to wait for their CPU.
+    /// Share of the window in which the generator's threads waited for their CPU.
     pub waited_ratio: f64,
     /// Resident memory at its end, kB.
     pub rss_kb: u64,
@@ -45,10 +45,10 @@ pub struct OnStage {
     pub load: f64,
 }
 
-/// Lets `viewers` watch a stage of their own for `window`; the run folder is made in `folder`.
+/// Runs `viewers` of a stage of their own for `window`; the run folder is made in `folder`.
 ///
 /// # Errors
-/// When stage or viewers cannot be started.
+/// If stage or viewers cannot be started.
 pub fn run(
     throng: &Path,
     namespace: &Namespace,
@@ -89,7 +89,7 @@ pub fn run(
     })
 }
 
-/// The crowd and the single viewer that it is compared with, in Markdown.
+/// The crowd, and the single viewer for comparison, in Markdown.
 #[must_use]
 pub fn table(date: &str, one: &OnStage, crowd: &OnStage) -> String {
     let expected = one.packets / one.window_s * crowd.window_s * f64::from(crowd.viewers);

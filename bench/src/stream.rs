@@ -16,11 +16,11 @@ use crate::process::{Running, now_s};
 
 /// Frames per second of the video.
 pub const FPS: u64 = 30;
-/// Where ffmpeg sends to, and where Janus's mountpoint 1 listens.
+/// The ports that ffmpeg sends to, and those on which Janus's mountpoint 1 listens.
 const VIDEO_PORTS: (u16, u16) = (6004, 5004);
 const AUDIO_PORTS: (u16, u16) = (6002, 5002);
 
-/// ffmpeg playing the clip for ever into the gate, and the gate into Janus. It ends when dropped.
+/// ffmpeg, which plays the clip into the gate in a loop, and the gate, which forwards to Janus. Ends on drop.
 #[derive(Debug)]
 pub struct Stream {
     _ffmpeg: Running,
@@ -28,7 +28,7 @@ pub struct Stream {
     audio: Gate,
 }
 
-/// What has gone by at the gate so far.
+/// The gate's counts so far.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Count {
     /// When it was read, seconds since the Unix epoch.
@@ -44,7 +44,7 @@ pub struct Count {
 }
 
 impl Count {
-    /// What went by since `earlier`, per second.
+    /// The counts since `earlier`, per second.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Rate {
         let seconds = self.at_s - earlier.at_s;
@@ -64,7 +64,7 @@ impl Count {
     }
 }
 
-/// The stream's measured shape.
+/// The measured rates and packet sizes of the stream.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Rate {
     /// RTP packets of video a second.
@@ -102,19 +102,19 @@ impl Stream {
             ffmpeg.args(["-map", &format!("0:{kind}"), "-c", "copy", "-payload_type", payload_type]);
             ffmpeg.args(["-f", "rtp", &format!("rtp://127.0.0.1:{port}?pkt_size=1200")]);
         }
-        // ffmpeg prints the SDP, which is known.
+        // ffmpeg prints the SDP, which is already known.
         ffmpeg.stdin(Stdio::null()).stdout(Stdio::null());
         Ok(Self { _ffmpeg: Running::start(&mut ffmpeg)?, video, audio })
     }
 
-    /// Whether the server gets it. The encoder plays on either way.
+    /// Whether the gate forwards to the server. The encoder plays on either way.
     pub fn set_open(&self, open: bool) {
         for gate in [&self.video, &self.audio] {
             gate.tally.open.store(open, Relaxed);
         }
     }
 
-    /// What has gone by so far.
+    /// The counts so far.
     #[must_use]
     pub fn count(&self) -> Count {
         let (video, audio) = (&self.video.tally, &self.audio.tally);
@@ -127,10 +127,10 @@ impl Stream {
         }
     }
 
-    /// Its shape over the next `how_long`.
+    /// The rates over the next `how_long`.
     ///
     /// # Errors
-    /// When nothing plays.
+    /// If nothing plays.
     pub fn rate(&self, how_long: Duration) -> Result<Rate> {
         let before = self.count();
         std::thread::sleep(how_long);
@@ -143,8 +143,8 @@ impl Stream {
     }
 }
 
-/// Ten seconds of H.264 (constrained baseline, constant 1 Mbit/s, a key frame each second) and Opus. Noise on the test
-/// picture gives the encoder enough to do to need the whole rate.
+/// Ten seconds of H.264 (constrained baseline, constant 1 Mbit/s, a key frame each second) and Opus. Noise on the
+/// test picture makes the encoder use the whole rate.
 fn encode(clip: &Path) -> Result<()> {
     let mut ffmpeg = Command::new("ffmpeg");
     ffmpeg.args("-hide_banner -loglevel error -nostdin -y".split(' '));
@@ -166,7 +166,7 @@ struct Tally {
     ended: AtomicBool,
 }
 
-/// Counts what comes to one port and hands it on to another while it is open.
+/// Counts the datagrams to one port and forwards them to another while it is open.
 #[derive(Debug)]
 struct Gate {
     tally: Arc<Tally>,
@@ -176,7 +176,7 @@ struct Gate {
 impl Gate {
     fn open(namespace: &Namespace, (from, to): (u16, u16)) -> Result<Self> {
         let socket = namespace.enter(|| UdpSocket::bind(("127.0.0.1", from)))??;
-        // So that it notices its end when nothing comes.
+        // So that it notices its end when nothing arrives.
         socket.set_read_timeout(Some(Duration::from_millis(200)))?;
         let tally = Arc::new(Tally { open: AtomicBool::new(true), ..Tally::default() });
         let counted = Arc::clone(&tally);
@@ -187,7 +187,7 @@ impl Gate {
                 counted.packets.fetch_add(1, Relaxed);
                 counted.bytes.fetch_add(len as u64, Relaxed);
                 if counted.open.load(Relaxed) {
-                    // The server may be on its way down.
+                    // The server may be shutting down.
                     let _ = socket.send_to(&buffer[..len], ("127.0.0.1", to));
                 }
             }
@@ -200,7 +200,7 @@ impl Drop for Gate {
     fn drop(&mut self) {
         self.tally.ended.store(true, Relaxed);
         if let Some(thread) = self.thread.take() {
-            // A panicked gate has nothing left to end.
+            // A panicked gate needs no stop.
             let _ = thread.join();
         }
     }

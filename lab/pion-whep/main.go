@@ -75,7 +75,7 @@ func makeFrame(bytes int, isKey bool) frame {
 	return result
 }
 
-// viewers are the queues of those who are connected.
+// viewers are the queues of the connected viewers.
 type viewers struct {
 	mutex  sync.Mutex
 	queues map[chan frame]struct{}
@@ -96,7 +96,7 @@ func (v *viewers) remove(queue chan frame) {
 	}
 }
 
-// play hands each frame to each viewer in its time.
+// play passes each frame to each viewer at its time.
 func (v *viewers) play() {
 	key, others := makeFrame(keyFrameBytes, true), makeFrame(frameBytes, false)
 	began := time.Now()
@@ -110,7 +110,7 @@ func (v *viewers) play() {
 		next.timestamp = uint32(number) * (90_000 / framesPerSecond)
 		v.mutex.Lock()
 		for queue := range v.queues {
-			// A viewer that is seconds behind gets no more frames, as in any server with a bounded queue.
+			// A viewer that is seconds late gets no more frames, as in any server with a bounded queue.
 			select {
 			case queue <- next:
 			default:
@@ -155,7 +155,7 @@ func addSound(peer *webrtc.PeerConnection) error {
 		packet := &rtp.Packet{Payload: make([]byte, 80), Header: rtp.Header{Version: 2}}
 		began := time.Now()
 		for range time.Tick(soundEvery) {
-			// Missed ticks are made up for, or the audio would fall behind its clock.
+			// Missed ticks are caught up with: otherwise the audio would lag behind its clock.
 			for due := time.Since(began) / soundEvery; time.Duration(packet.Timestamp/960) < due; packet.Timestamp += 960 {
 				if track.WriteRTP(packet) != nil || peer.ConnectionState() == webrtc.PeerConnectionStateClosed {
 					return

@@ -14,7 +14,7 @@ static NEXT: AtomicU32 = AtomicU32::new(0);
 pub(crate) struct Group(PathBuf);
 
 impl Group {
-    /// So many cores.
+    /// Limits CPU time to this number of cores.
     pub(crate) fn cpu(cores: f64) -> anyhow::Result<Self> {
         let quota = (cores * PERIOD_US as f64) as u64;
         Self::made("cpu", "cpu", |is_second| {
@@ -26,7 +26,7 @@ impl Group {
         })
     }
 
-    /// So many bytes of memory, and no swap where that can be said.
+    /// Limits memory to this number of bytes, without swap if the kernel allows that limit.
     pub(crate) fn memory(bytes: u64) -> anyhow::Result<Self> {
         Self::made("memory", "memory", |is_second| {
             if is_second {
@@ -37,7 +37,7 @@ impl Group {
         })
     }
 
-    /// So many bytes a second that may be read from the block device `device` (`MAJOR:MINOR`).
+    /// Limits reads from the block device `device` (`MAJOR:MINOR`) to this number of bytes a second.
     pub(crate) fn disk_read(device: &str, bytes_per_s: u64) -> anyhow::Result<Self> {
         Self::made("blkio", "io", |is_second| {
             if is_second {
@@ -78,7 +78,7 @@ impl Group {
         Ok(text.trim().parse()?)
     }
 
-    /// `program` with `arguments`, in the group from its first instruction on: a shell joins the group and then becomes it.
+    /// `program` in the group from its first instruction on: a shell joins the group and then execs the program.
     pub(crate) fn command(&self, program: &Path) -> Command {
         let mut command = Command::new("sh");
         let join = format!("echo $$ > {}; exec \"$0\" \"$@\"", self.0.join("cgroup.procs").display());
@@ -86,7 +86,7 @@ impl Group {
         command
     }
 
-    /// Puts a process and what it will start into the group.
+    /// Moves a process and its future children into the group.
     pub(crate) fn take(&self, pid: u32) -> anyhow::Result<()> {
         Ok(std::fs::write(self.0.join("cgroup.procs"), pid.to_string())?)
     }

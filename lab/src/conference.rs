@@ -12,8 +12,8 @@ use crate::stage::CpuOf;
 
 /// Each participant sends the test card of this size (256 kbit/s) and audio.
 const PICTURE: &str = "crowd.publish.video=240p";
-/// The sizes from which the cost of a participant and of a pair are computed; near the limit, since a small conference costs Janus more
-/// per participant: its threads sleep and wake for every packet.
+/// The sizes from which the cost of a participant and of a pair are computed. They are near the limit, since a
+/// small conference costs Janus more per participant: its threads sleep and wake for every packet.
 const SIZES: [u32; 2] = [6, 12];
 
 /// The cost of a conference, as `a·n + b·n·(n − 1)`: each participant, and each pair.

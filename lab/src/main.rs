@@ -1,5 +1,5 @@
-//! The truth lab: plants one known limit after another in a real server, runs `throng find` on it, and prints the confusion matrix of
-//! `docs/truth.md`.
+//! The truth lab: plants one known limit after another in a real server, runs `throng find` on it, and prints the
+//! confusion matrix of `docs/truth.md`.
 //!
 //! `cargo run --release -p throng-lab -- --throng target/release/throng`
 
@@ -30,16 +30,16 @@ const UNDECIDED: u8 = 4;
 /// Plants limits and runs throng on them.
 #[derive(Debug, Parser)]
 struct Arguments {
-    /// The throng to try
+    /// The throng under test
     #[arg(long, default_value = "target/release/throng")]
     throng: PathBuf,
     /// How long each search may take [default: 5m, with --short 60s]
     #[arg(long)]
     budget: Option<String>,
-    /// Only those whose names contain this; repeatable
+    /// Only the plants whose names contain this; repeatable
     #[arg(long)]
     only: Vec<String>,
-    /// Only the quick ones, as in `make test`: wrong answers are an error; 4 is an answer that could not be decided
+    /// Only the quick ones, as in `make test`: wrong answers are an error; exit code 4: an answer was undecided
     #[arg(long)]
     short: bool,
     /// Keep the run folders here
@@ -83,8 +83,8 @@ fn judge(lab: &Lab, planted: &Planted) -> Option<Judged> {
     }
 }
 
-/// Runs one after another; a wrong answer is tried once more, because other load may have been the reason. An undecided answer is no
-/// error, nor one that names the generator under CPU steal.
+/// Runs one after another; a wrong answer is repeated once, because other load may have been the reason. An
+/// undecided answer is no error, nor one that names the generator under CPU steal.
 fn short(lab: &Lab, wanted: &[&Planted]) -> anyhow::Result<ExitCode> {
     let judge_twice = |planted: &&Planted| match judge(lab, planted) {
         Some(one) if one.is_right() => Some(one),

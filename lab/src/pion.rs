@@ -1,4 +1,4 @@
-//! A WHEP server on pion/webrtc, in Go: of another make and in another runtime than the stage.
+//! A WHEP server on pion/webrtc, in Go: another implementation and another runtime than the stage.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,7 +10,7 @@ use crate::stage::Stage;
 
 const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/pion-whep");
 
-/// Searches the server with those arguments, on so many cores at once (`GOMAXPROCS`).
+/// Runs a search on the server with these arguments and this number of cores (`GOMAXPROCS`).
 pub(crate) fn find(lab: &Lab, name: &str, parallelism: u32, arguments: &[&str]) -> anyhow::Result<Outcome> {
     let folder = tempfile::tempdir()?;
     let program = folder.path().join("pion-whep");

@@ -27,7 +27,7 @@ pub(crate) struct Answer {
     /// `bottleneck.finding`, empty without one.
     pub(crate) finding: String,
     pub(crate) score: f64,
-    /// What is said to explain it: of `bottleneck.other_findings` those of that role.
+    /// The explanations of the bottleneck: `bottleneck.other_findings` with that role.
     pub(crate) explained_by: Vec<String>,
 }
 
@@ -71,7 +71,7 @@ impl Lab {
         self.find_by(self.command(namespace), name, url, watch, more)
     }
 
-    /// As [`Self::find`], with a given command for throng.
+    /// Like [`Self::find`], with a given command for throng.
     pub(crate) fn find_by(
         &self,
         mut command: Command,

@@ -38,10 +38,10 @@ impl Stage {
         Self::of(&mut command)
     }
 
-    /// Starts one on loopback that is restarted whenever it ends, as by a service manager; in `group`, if there is one. [`Self::pid`] is
-    /// then that of the supervising shell.
+    /// Starts one on loopback that is restarted whenever it ends, as by a service manager; in `group`, if there is
+    /// one. [`Self::pid`] is then that of the supervising shell.
     pub(crate) fn kept_alive(lab: &Lab, group: Option<&Group>, arguments: &[&str]) -> anyhow::Result<Self> {
-        // The port that it comes back to: free a moment ago.
+        // The port of every restart: it was free a moment ago.
         let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?.to_string();
         let shell = Path::new("sh");
         let mut command = group.map_or_else(|| Command::new(shell), |group| group.command(shell));
@@ -92,8 +92,9 @@ impl Stage {
         counters[name].as_f64().with_context(|| format!("no counter {name}"))
     }
 
-    /// The crowd at which a count grows by `whole` a second: a straight line through the use of a few viewers, which includes the shared
-    /// cost, and of four fifths of that crowd. Far from the limit each viewer seems to cost more, because a busy server batches work.
+    /// The crowd at which a count grows by `whole` a second: a straight line through the use of a few viewers,
+    /// which includes the shared cost, and of four fifths of that crowd. Far from the limit each viewer seems to
+    /// cost more, because a busy server batches work.
     pub(crate) fn limit(
         &self,
         lab: &Lab,
@@ -108,7 +109,7 @@ impl Stage {
         Ok(Line::through(few, (many, self.growth(lab, many, &count)?)).limit(whole))
     }
 
-    /// How fast a count grows under so many viewers, a second.
+    /// The growth of a count under this number of viewers, per second.
     fn growth(
         &self,
         lab: &Lab,
@@ -143,7 +144,7 @@ impl Stage {
     }
 }
 
-/// Whose CPU time.
+/// The threads whose CPU time counts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum CpuOf {
     /// All threads.
@@ -190,7 +191,7 @@ impl Line {
 
 impl Drop for Stage {
     fn drop(&mut self) {
-        // Of a supervised stage, the shell ends first.
+        // For a supervised stage, the shell ends first.
         let pid = self.pid();
         let children =
             std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();

@@ -10,9 +10,9 @@ use crate::search::Outcome;
 const ERROR_MAX: f64 = 0.05;
 /// Least score of a confident finding.
 const CONFIDENT: f64 = 70.0;
-/// A hypervisor that takes more than this share of the CPU time is to blame where the generator was the limit.
+/// If a hypervisor takes more than this share of the CPU time, it counts as the cause of a generator limit.
 const STEAL_MIN: f64 = 0.01;
-/// The finding that the load was not offered.
+/// The finding that the generator did not offer the load.
 const GENERATOR_LIMITED: &str = "generator_limited";
 
 /// The result of one planted limit.
@@ -48,8 +48,8 @@ impl Judged {
         self.outcome.answer.verdict == self.verdict && self.is_named()
     }
 
-    /// The answer is that this host decides nothing, or that the generator was the limit and a hypervisor brought that about:
-    /// no cause is claimed of the server. Where none did, it is throng that is wrong about its generator.
+    /// The answer is that this host decides nothing, or that the generator was the limit and a hypervisor took its
+    /// CPU time: no cause is claimed of the server. Otherwise throng is wrong about its generator.
     pub(crate) fn is_undecided(&self) -> bool {
         let answer = &self.outcome.answer;
         let is_open = matches!(answer.verdict.as_str(), "undecidable" | "invalid");
@@ -57,7 +57,7 @@ impl Judged {
         (is_open || is_cpu_stolen) && !self.is_confidently_wrong()
     }
 
-    /// A limit that is not planted is named with confidence. That the generator was the limit is no statement on the server.
+    /// A limit that is not planted is named with confidence. That the generator was the limit is no such claim.
     fn is_confidently_wrong(&self) -> bool {
         let answer = &self.outcome.answer;
         !self.is_named() && answer.score >= CONFIDENT && answer.finding != GENERATOR_LIMITED

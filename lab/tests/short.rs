@@ -1,11 +1,11 @@
-//! The quick plants: limits that are known, and whether `throng find` names them.
+//! The quick plants: known limits, and whether `throng find` names them.
 
 use std::path::Path;
 use std::process::Command;
 
 use throng_sim::not_tested;
 
-/// With the binaries that the tests of the whole workspace were built with.
+/// Uses the binaries that were built for the tests of the whole workspace.
 fn is_found_and_named(plant: &str) {
     let lab = Path::new(env!("CARGO_BIN_EXE_lab"));
     let throng = lab.with_file_name("throng");

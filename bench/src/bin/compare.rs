@@ -4,11 +4,7 @@
 //! bench/run.sh                        # everything, with the defaults
 //! compare --viewers 100 --repeat 4    # what has been built, as it is
 //! ```
-#![expect(
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "a benchmark says what it does and what came out"
-)]
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark prints its steps and results")]
 
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
@@ -26,9 +22,9 @@ use throng_bench::{floor, page, profile, stage};
 use throng_sim::janus::Janus;
 use throng_sim::namespace::Namespace;
 
-/// Where Janus offers media: an address of the namespace only.
+/// The address of Janus's media: an address of the namespace only.
 const MEDIA: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
-/// Between runs, for Janus to let the viewers of the last one go.
+/// Between runs, so that Janus frees the viewers of the last one.
 const PAUSE: Duration = Duration::from_secs(2);
 
 /// Compares the cost of viewers on a real Janus; needs root (it makes network namespaces) and two CPUs
@@ -58,7 +54,7 @@ struct Arguments {
     /// Leave the comparison out
     #[arg(long)]
     no_compare: bool,
-    /// Also let 1,000 viewers watch throng's stage at a low bit rate
+    /// Also run 1,000 viewers of throng's stage at a low bit rate
     #[arg(long)]
     stage_1000: bool,
     /// Also profile throng at the largest number of viewers
@@ -67,7 +63,7 @@ struct Arguments {
     /// The page whose tables are replaced
     #[arg(long, default_value = "docs/performance.md")]
     page: PathBuf,
-    /// Where the raw figures go
+    /// Folder of the raw figures
     #[arg(long, default_value = "bench/results")]
     results: PathBuf,
     /// The command line that the page names [default: this one]
@@ -84,7 +80,7 @@ fn main() -> Result<()> {
     ensure!(cores > GENERATOR_CPU, "this needs two CPUs: one for the generator, one for the server");
     let programs = Programs { throng: arguments.throng.clone(), pion: arguments.pion.clone() };
     let machine = Machine::read(programs.throng.as_deref(), programs.pion.as_deref());
-    // Everything started from here on stays off the generator's CPU, unless it is told otherwise.
+    // Everything started from here on runs on the server's CPU unless pinned elsewhere.
     pin_to(SERVER_CPU)?;
     let folder = tempfile::tempdir()?;
     if !arguments.no_compare || arguments.profile {
@@ -145,7 +141,7 @@ fn compare(arguments: &Arguments, bench: &Bench, machine: Machine) -> Result<Res
     for &viewers in &arguments.viewers {
         for repeat in 0..arguments.repeat {
             let mut order = kinds.clone();
-            // ABBA: what drifts with time falls on all alike.
+            // ABBA order: drift over time affects all generators alike.
             if repeat % 2 == 1 {
                 order.reverse();
             }

@@ -1,10 +1,11 @@
-//! Measures the cost of conferences on a real Janus: publishers against pion's, one receiver of many streams against many of one, and a
-//! conference of 25; prints tables with the goals, and writes them into docs/performance.md.
+//! Measures the cost of conferences on a real Janus: publishers compared with pion's, one receiver of many streams
+//! compared with many of one, and a conference of 25; prints tables with the goals, and writes them into
+//! docs/performance.md.
 //!
 //! ```text
 //! bench/conference.sh            # builds everything, then this; some four minutes
 //! ```
-#![expect(clippy::print_stdout, reason = "a benchmark says what it does and what came out")]
+#![expect(clippy::print_stdout, reason = "a benchmark prints its steps and results")]
 
 use std::fmt::Write as _;
 use std::net::Ipv4Addr;
@@ -21,14 +22,14 @@ use throng_bench::results::Spread;
 use throng_sim::janus::Janus;
 use throng_sim::namespace::Namespace;
 
-/// Where Janus offers media: an address of the namespace only.
+/// The address of Janus's media: an address of the namespace only.
 const MEDIA: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
-/// Between runs, for Janus to let the participants of the last one go.
+/// Between runs, so that Janus frees the participants of the last one.
 const PAUSE: Duration = Duration::from_secs(2);
 /// The number of others that one participant receives in a conference of 100.
 const OTHERS: u32 = 99;
 
-/// What conferences cost on a real Janus; needs root (it makes network namespaces) and two CPUs
+/// The cost of conferences on a real Janus; needs root (it makes network namespaces) and two CPUs
 #[derive(Parser)]
 struct Arguments {
     /// The binary `throng`
@@ -52,10 +53,10 @@ struct Arguments {
     /// Seconds in which CPU time and packets are counted
     #[arg(long, default_value_t = 10)]
     window_s: u64,
-    /// The page whose tables are replaced; left alone without it
+    /// The page whose tables are replaced; without it no page is written
     #[arg(long)]
     page: Option<PathBuf>,
-    /// Where the raw figures go
+    /// Folder of the raw figures
     #[arg(long, default_value = "bench/results")]
     results: PathBuf,
 }
@@ -69,7 +70,7 @@ fn main() -> Result<()> {
     ensure!(cores > GENERATOR_CPU, "this needs two CPUs: one for the generator, one for the server");
     has("janus")?;
     let machine = Machine::read(Some(&arguments.throng), arguments.pion.as_deref());
-    // Everything started from here on stays off the generator's CPU, unless it is told otherwise.
+    // Everything started from here on runs on the server's CPU unless pinned elsewhere.
     pin_to(SERVER_CPU)?;
     let folder = tempfile::tempdir()?;
     let namespace = Namespace::with_veth("bench", MEDIA)?;
@@ -102,11 +103,11 @@ fn publishers(arguments: &Arguments, bench: &Bench<'_>) -> Result<Vec<Measured>>
         let pion = arguments.pion.is_some().then_some(Crowd::PionPublishers(size));
         [Some(Crowd::Publishers(size)), pion].into_iter().flatten()
     };
-    // One of each says what the process needs by itself.
+    // A crowd of one of each kind: the cost of the process itself.
     let mut order: Vec<Crowd> = crowds(1).collect();
     for repeat in 0..arguments.repeat {
         let mut next: Vec<Crowd> = crowds(arguments.publishers).collect();
-        // ABBA: what drifts with time falls on all alike.
+        // ABBA order: drift over time affects all crowds alike.
         if repeat % 2 == 1 {
             next.reverse();
         }
@@ -115,7 +116,7 @@ fn publishers(arguments: &Arguments, bench: &Bench<'_>) -> Result<Vec<Measured>>
     order.into_iter().map(|crowd| shown(bench, crowd)).collect()
 }
 
-/// One receiver of many streams, and many receivers of one: as many streams in both.
+/// One receiver of many streams, and many receivers of one: the same number of streams in both.
 fn receivers(arguments: &Arguments, bench: &Bench<'_>) -> Result<Vec<Measured>> {
     let mut all = Vec::new();
     for repeat in 0..arguments.repeat {
@@ -129,7 +130,7 @@ fn receivers(arguments: &Arguments, bench: &Bench<'_>) -> Result<Vec<Measured>> 
             std::thread::sleep(EVERY * senders + PAUSE);
             all.push(shown(bench, Crowd::Receivers(receivers))?);
             sending.stop();
-            // Nobody says goodbye: Janus sees the WebSockets close.
+            // No participant leaves explicitly: Janus sees the WebSockets close.
             std::thread::sleep(PAUSE);
         }
     }
@@ -175,13 +176,13 @@ fn told(arguments: &Arguments, machine: &Machine, all: &[Measured]) -> String {
         arguments.repeat,
         arguments.window_s,
     );
-    out += "| What | throng | beside it | ratio | goal | |\n|---|---:|---:|---:|---:|---|\n";
+    out += "| What | throng | compared with | ratio | goal | |\n|---|---:|---:|---:|---:|---|\n";
     let of = |crowd: Crowd| all.iter().filter(move |run| run.crowd == crowd && run.excluded().is_none());
     let cost = |crowd: Crowd| Spread::of(of(crowd).map(Measured::us_per_packet));
     let size = arguments.publishers;
     let own = cost(Crowd::Publishers(size));
     let pion = cost(Crowd::PionPublishers(size));
-    row(&mut out, &format!("a packet sent, of {size} publishers, µs of CPU (beside: pion)"), own, pion, 0.5);
+    row(&mut out, &format!("a packet sent, of {size} publishers, µs of CPU (against pion)"), own, pion, 0.5);
     let memory = |one: Crowd, many: Crowd| {
         let alone = Spread::of(of(one).map(|run| run.rss_kb as f64))?;
         let others = f64::from(size.saturating_sub(1).max(1));
@@ -189,18 +190,18 @@ fn told(arguments: &Arguments, machine: &Machine, all: &[Measured]) -> String {
     };
     let own = memory(Crowd::Publishers(1), Crowd::Publishers(size));
     let pion = memory(Crowd::PionPublishers(1), Crowd::PionPublishers(size));
-    row(&mut out, "a further publisher, kB (beside: pion)", own, pion, 0.125);
+    row(&mut out, "a further publisher, kB (against pion)", own, pion, 0.125);
     let many = cost(Crowd::Receivers(1));
     let each = cost(Crowd::Receivers(OTHERS));
     let what = format!(
-        "a packet received by one who receives {OTHERS}, µs of CPU (beside: {OTHERS} who receive one)"
+        "a packet at one receiver of {OTHERS} streams, µs of CPU (against {OTHERS} receivers of one)"
     );
     row(&mut out, &what, many, each, 1.1);
     if let Some(run) = all.iter().find(|run| run.crowd == Crowd::Conference(arguments.conference)) {
         let expected = run.sent * f64::from(arguments.conference - 1);
         let _ = writeln!(
             out,
-            "\nA conference of {}: {} of {} streams played, {:.0} packets/s sent and {:.0} received ({:.1} % of what was due), \
+            "\nA conference of {}: {} of {} streams played, {:.0} packets/s sent and {:.0} received ({:.1} % of those expected), \
              {} lost, for {:.0} % of the generator's one CPU ({:.2} µs a packet, {:.0} MB; goal: on one CPU); Janus used \
              {:.0} % of its own, which was busy for {:.0} % of the time.",
             arguments.conference,

@@ -1,4 +1,4 @@
-//! How long the cause of a run takes to find, and how much memory: the run is read first and is not counted.
+//! How long the search for the cause of a run takes, and its memory; reading the run is not included.
 //!
 //! ```text
 //! watched_run runs/held --holds && explain runs/held
@@ -12,14 +12,14 @@ use clap::Parser;
 use throng_observation::Goal;
 use throng_store::RunFolder;
 
-/// What to explain.
+/// The run to explain.
 #[derive(Parser)]
 struct Arguments {
     /// The run folder.
     folder: PathBuf,
 }
 
-#[expect(clippy::print_stdout, reason = "the figures are what it is for")]
+#[expect(clippy::print_stdout, reason = "the figures are its result")]
 fn main() -> Result<()> {
     let began = Instant::now();
     let run = RunFolder::read(&Arguments::parse().folder)?;

@@ -1,8 +1,9 @@
-//! The floor: what receiving and decrypting the packets of N viewers costs when nothing else is done.
+//! The floor: the cost of receiving and decrypting the packets of N viewers, and nothing else.
 //!
-//! A child process seals and sends what N Janus viewers of one stream would get, frame by frame; this process does
-//! `epoll_wait`, `recvmmsg` and SRTP decryption on N sockets, one tick at a time, and prints its CPU time per packet.
-//! No ICE, no feedback, no meters, no per-packet bookkeeping but the extended sequence number that SRTP itself needs.
+//! A child process seals and sends the packets that N Janus viewers of one stream would get, frame by frame; this
+//! process does `epoll_wait`, `recvmmsg` and SRTP decryption on N sockets, one tick at a time, and prints its CPU
+//! time per packet. No ICE, no feedback, no meters, no per-packet bookkeeping except the extended sequence number
+//! that SRTP itself needs.
 //!
 //! ```text
 //! floor -n 300 --seconds 10 --tick-ms 5
@@ -101,7 +102,7 @@ fn send(arguments: &Arguments) -> Result<()> {
     let sealer = keys(true)?.sealer()?;
     let plan = second(arguments);
     let (start, mut sequences) = (Instant::now(), [0_u64; 3]);
-    // The same sealed bytes go to everybody: what the receiver pays does not depend on who sealed them.
+    // All sockets get the same sealed bytes: the receiver's cost does not depend on how they were sealed.
     for elapsed in 0..arguments.seconds + 4 {
         for planned in &plan {
             let due = start + Duration::from_secs(elapsed) + planned.at;
@@ -115,7 +116,7 @@ fn send(arguments: &Arguments) -> Result<()> {
             let len = sealer.seal_rtp(&mut packet, 12 + planned.payload, 12, planned.ssrc, *index)?;
             *index += 1;
             for port in &arguments.send_to {
-                // The receiver may be gone before us.
+                // The receiver may have ended already.
                 let _ = socket.send_to(&packet[..len], SocketAddr::from(([127, 0, 0, 1], *port)));
             }
         }
@@ -204,7 +205,7 @@ impl Floor {
         let (end, mut packets) = (Instant::now() + how_long, 0);
         while Instant::now() < end {
             std::thread::sleep(tick);
-            // SAFETY: `events` is as long as we say.
+            // SAFETY: `events` has the given length.
             let ready = unsafe {
                 libc::epoll_wait(self.epoll, self.events.as_mut_ptr(), self.events.len() as i32, 0)
             };

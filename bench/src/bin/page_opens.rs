@@ -22,7 +22,7 @@ const TIMES: &str = "(() => {
   return [paint?.startTime ?? 0, navigation.domContentLoadedEventEnd, navigation.loadEventEnd];
 })()";
 
-/// What to open.
+/// The page to open.
 #[derive(Parser)]
 struct Arguments {
     /// The page.

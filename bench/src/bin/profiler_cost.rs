@@ -1,7 +1,7 @@
 //! The cost of the profiler: its own CPU time, and the slowdown of the programs that it samples.
 //!
-//! Two programs do the same fixed work again and again, in turns without and with each way of sampling. CPU time of the
-//! same work is compared, not elapsed time: other programs on the machine then disturb little.
+//! Two programs repeat the same fixed work, in turns without and with each sampling method. CPU time of the same
+//! work is compared, not elapsed time, so other programs on the machine disturb little.
 //!
 //! `cargo run --release -p throng-bench --bin profiler_cost`
 
@@ -13,16 +13,16 @@ use anyhow::{Context, Result};
 use throng_observation::host::ProfileMethod;
 use throng_watch::profiler::{self, Options};
 
-/// Programs that work at once, and how often each way is measured.
+/// Programs that work at a time, and how often each method is measured.
 const PROGRAMS: usize = 2;
 const ROUNDS: usize = 9;
 /// Steps of the work that a program does at a time: some two seconds of CPU time.
 const STEPS: u64 = 1_500_000_000;
 
-/// A way of sampling; `None` is none.
+/// A sampling method; `None`: no sampling.
 type Way = Option<Options>;
 
-#[expect(clippy::print_stdout, reason = "the table is what this makes")]
+#[expect(clippy::print_stdout, reason = "the table is its result")]
 fn main() -> Result<()> {
     if std::env::args().nth(1).as_deref() == Some("work") {
         return work();
@@ -95,7 +95,7 @@ fn measure(way: &Way, workers: &mut [Worker]) -> Result<Measured> {
     })
 }
 
-/// This program again, as the one that works.
+/// This program as a child process that does the work.
 struct Worker {
     child: Child,
     answers: BufReader<std::process::ChildStdout>,
@@ -131,7 +131,7 @@ impl Drop for Worker {
     }
 }
 
-/// Works when a byte comes, and answers the CPU time that it took.
+/// Works when a byte arrives, and prints the CPU time of the work.
 #[expect(clippy::print_stdout, reason = "the answer")]
 fn work() -> Result<()> {
     let mut byte = [0];

@@ -18,7 +18,7 @@ struct Arguments {
     /// How many of them work.
     #[arg(long, default_value_t = 100)]
     busy: usize,
-    /// What these use of a core, all together, %.
+    /// Their CPU use together, % of a core.
     #[arg(long, default_value_t = 2.0)]
     work_percent: f64,
     /// Seconds.
@@ -29,7 +29,7 @@ struct Arguments {
     crowd: bool,
 }
 
-/// What a program cost.
+/// The cost of a program.
 struct Cost {
     name: &'static str,
     cpu: Duration,
@@ -92,7 +92,7 @@ fn command(program: impl AsRef<std::ffi::OsStr>, arguments: &[&str]) -> Command 
     command
 }
 
-#[expect(clippy::print_stdout, reason = "the table is what the benchmark is for")]
+#[expect(clippy::print_stdout, reason = "the table is its result")]
 fn tell(arguments: &Arguments, costs: &[Cost]) {
     println!(
         "{} threads, {} of them at work for {} % of a core, {} s, all at the same time\n",

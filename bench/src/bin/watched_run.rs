@@ -1,4 +1,4 @@
-//! Makes the run folder of a large watched run, by which `throng report` is measured:
+//! Makes the run folder of a large watched run, to measure `throng report`:
 //!
 //! ```text
 //! watched_run FOLDER [--participants 1000] [--seconds 600] [--threads 2000] [--holds]
@@ -23,12 +23,12 @@ use throng_observation::{
 };
 use throng_store::{RunFolder, RunWriter};
 
-/// What to make.
+/// The run to make.
 #[derive(Parser)]
 struct Arguments {
     /// The run folder.
     folder: PathBuf,
-    /// Viewers, who join within the first half of the run.
+    /// Viewers, which join within the first half of the run.
     #[arg(long, default_value_t = 1_000)]
     participants: u32,
     /// Length of the run.
@@ -181,7 +181,7 @@ fn participants(writer: &mut RunWriter, arguments: &Arguments) {
     }
 }
 
-/// The watched host: `threads` threads that each change each second, and what else a host has.
+/// The watched host: `threads` threads that change each second, and the other figures of a host.
 struct Server {
     series: Vec<(SeriesId, Kind)>,
 }
@@ -255,7 +255,7 @@ impl Server {
     }
 
     fn second(&mut self, writer: &mut RunWriter, second: i64, load: f64) {
-        // No two values alike, or they would not be written.
+        // No value equals the previous one: unchanged values would not be written.
         let stir = 1.0 + (second % 7) as f64 * 0.01;
         for (id, kind) in &self.series {
             let mut put = |at_us: i64, value: f64| {

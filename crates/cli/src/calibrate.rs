@@ -1,8 +1,8 @@
 //! `throng calibrate`: how many viewers this machine plays before the generator is the limit.
 //!
-//! The stage runs in a process of its own on the same machine, and viewers are added until the generator passes one of its
-//! limits. Both share the cores, so a generator with a machine of its own reaches more; the measured cost of a viewer says
-//! how many.
+//! The stage runs in a process of its own on the same machine, and viewers are added until the generator passes
+//! one of its limits. Both share the cores, so a generator on a dedicated machine reaches more; how many, follows
+//! from the measured cost of a viewer.
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader};
@@ -22,7 +22,7 @@ use crate::interrupt::Interrupt;
 use crate::session::{self, Joins, Prepared};
 use crate::{CliError, print};
 
-/// The interval between joins, long enough that joining costs little beside playing.
+/// The interval between joins: long enough that joining costs little compared with playing.
 const JOIN_EVERY: Duration = Duration::from_millis(50);
 /// How long the full crowd is held if no limit is passed.
 const HOLD: Duration = Duration::from_secs(10);
@@ -42,7 +42,7 @@ pub(crate) fn calibrate(command: &args::Calibrate) -> Result<Exit, CliError> {
     session::print_warnings(&session::warnings(&plan));
     let prepared = Prepared::new(&scenario, &plan, &common)?;
     let (handle, rows, _) = session::start_engine(&prepared, Joins::Planned, None)?;
-    // Rows are not stored: the live snapshot has all that counts.
+    // Rows are not stored: the live snapshot has all figures that are needed.
     let drain = std::thread::spawn(move || rows.iter().for_each(drop));
     let reached = ramp(&handle, &interrupt, command.up_to);
     handle.stop();
@@ -79,7 +79,7 @@ impl StageProcess {
             .stdout(Stdio::piped())
             .spawn()
             .context("cannot start the stage")?;
-        let said = child.stdout.take().ok_or_else(|| anyhow!("the stage says nothing"))?;
+        let said = child.stdout.take().ok_or_else(|| anyhow!("the stage printed nothing"))?;
         let url = BufReader::new(said)
             .lines()
             .map_while(Result::ok)
@@ -157,7 +157,7 @@ fn limit(live: &LiveSnapshot) -> Option<(bool, String)> {
 
 fn report(command: &args::Calibrate, reached: &RampResult) -> String {
     if reached.viewers == 0 {
-        return format!("Nobody played: {}\n", reached.why);
+        return format!("No viewer played: {}\n", reached.why);
     }
     let viewers = f64::from(reached.viewers);
     let cpu_ms = reached.cpu_us as f64 / 1e3 / viewers;

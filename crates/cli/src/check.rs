@@ -1,4 +1,4 @@
-//! `throng check FILE`: says what a scenario comes to, and sends nothing.
+//! `throng check FILE`: prints the plan of a scenario, and sends nothing.
 
 use crate::args::Check;
 use crate::exit::Exit;

@@ -33,8 +33,7 @@ pub(crate) fn make(command: &Consent) -> Result<Exit, CliError> {
         print(&published);
     }
     let (file, host) = (command.secret.display(), target.rsplit_once(':').map_or(&*target, |(host, _)| host));
-    let what =
-        command.output.as_ref().map_or("what stands above".to_owned(), |path| path.display().to_string());
+    let what = command.output.as_ref().map_or("the text above".to_owned(), |path| path.display().to_string());
     say_lines(&format!(
         "the owner publishes {what}\n  as http(s)://{target}{WELL_KNOWN_PATH}, or at ports 443 or 80 of {host},\n  at each \
          address that {host} points to; {file} is the secret: keep it, and never publish it.\n  \

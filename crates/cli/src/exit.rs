@@ -14,7 +14,7 @@ pub(crate) enum Exit {
     Usage = 2,
     /// No participant reached the target, or the target is not allowed.
     Target = 3,
-    /// The generator itself was the limit, or something of ours failed: the figures say nothing about the server.
+    /// The generator itself was the limit, or throng failed: the figures are no measurement of the server.
     Invalid = 4,
     /// Browsers among the crowd saw something else than the crowd did, so its figures are not reliable.
     Disputed = 5,
@@ -41,7 +41,7 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// Why a command could not do its work, with the exit code that says so.
+/// Why a command failed, with its exit code.
 #[derive(Debug)]
 pub(crate) struct CliError {
     pub(crate) exit: Exit,
@@ -63,7 +63,7 @@ impl CliError {
         Self { exit: Exit::Target, error: anyhow::anyhow!("{message}") }
     }
 
-    /// Something of ours failed.
+    /// Throng itself failed.
     pub(crate) fn invalid(error: impl Into<anyhow::Error>) -> Self {
         Self::new(Exit::Invalid, error)
     }

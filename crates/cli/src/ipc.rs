@@ -1,4 +1,4 @@
-//! `throng ipc`: what it costs to pass frames between two processes, on this machine and these sizes.
+//! `throng ipc`: the cost of passing frames of these sizes between two processes on this machine.
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use crate::{CliError, print, run_id, say};
 const RESULT: &str = "ipc.json";
 /// The longest list of sizes that is read.
 const SIZES_BYTES_MAX: u64 = 16 << 20;
-/// Frames a second of a stream where no flag says it: those of most cameras.
+/// Frames a second of a stream without --fps: those of most cameras.
 const FPS: f64 = 30.0;
 
 pub(crate) fn measure(command: &args::Ipc) -> Result<Exit, CliError> {
@@ -39,7 +39,7 @@ pub(crate) fn measure(command: &args::Ipc) -> Result<Exit, CliError> {
     Ok(exit(&report))
 }
 
-/// A process of the measurement, started by the one above.
+/// The entry point of the processes that the measurement starts.
 #[expect(clippy::unnecessary_wraps, reason = "every command has this shape")]
 pub(crate) fn role() -> Result<Exit, CliError> {
     Ok(if throng_ipc::run_role() { Exit::Met } else { Exit::Invalid })
@@ -68,7 +68,7 @@ fn show(report: &IpcReport, json: bool) {
     print(&if json { report.to_json() } else { report.text() });
 }
 
-/// Prints the path of the page; beside JSON on standard error.
+/// Prints the path of the page; with JSON output on standard error.
 fn tell_page(page: &Path, json: bool) {
     if json {
         say(&format!("report  {}", page.display()));
@@ -87,7 +87,7 @@ fn exit(report: &IpcReport) -> Exit {
     }
 }
 
-/// Makes the folder before anything is measured, so that a folder that cannot be written ends it early.
+/// Makes the folder before the measurement, so that a folder that cannot be written ends the command early.
 fn make_folder(path: &Path) -> Result<RunFolder, CliError> {
     if path.join(RESULT).exists() {
         return Err(CliError::usage(format!(

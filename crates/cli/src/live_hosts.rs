@@ -56,7 +56,7 @@ enum Quantity {
 }
 
 impl LiveHosts {
-    /// Takes note of a row that passes; returns what is to be stored beside it.
+    /// Updates the figures from a row; returns another row to store with it, if any.
     pub(crate) fn take(&mut self, row: &HostRow) -> Option<HostRow> {
         match row {
             HostRow::Info(info) => {
@@ -71,7 +71,7 @@ impl LiveHosts {
         None
     }
 
-    /// Keeps the knowledge packs of a host, as JSON; the host with them among its facts, if it is known already.
+    /// Keeps the knowledge packs of a host, as JSON. Returns the host with the packs among its facts, once known.
     pub(crate) fn know(&mut self, host: HostId, packs: String) -> Option<HostRow> {
         let seen = self.hosts.entry(host).or_default();
         seen.packs = Some(packs);
@@ -118,13 +118,13 @@ impl LiveHosts {
         self.hosts.values().map(HostState::figures).collect()
     }
 
-    /// How long nothing was heard of a host; `None` when nothing ever was.
+    /// How long no row of a host was received; `None` if none ever was.
     pub(crate) fn silent_for(&self, host: HostId) -> Option<Duration> {
         self.hosts.get(&host)?.last_row_at.map(|at| at.elapsed())
     }
 }
 
-/// What counts what a host dropped.
+/// The metrics that count drops of a host.
 const DROPS: [&str; 6] = [
     metric::NIC_RX_DROPPED.name,
     metric::NIC_TX_DROPPED.name,
@@ -135,7 +135,7 @@ const DROPS: [&str; 6] = [
 ];
 
 impl HostState {
-    /// The host with what is known of its server, once both are there.
+    /// The host with the knowledge of its server, once both are there.
     fn known(&self) -> Option<HostRow> {
         let (mut info, packs) = (self.info.clone()?, self.packs.clone()?);
         info.facts.insert(throng_observation::pack::PACKS_FACT.into(), packs);

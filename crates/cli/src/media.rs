@@ -12,7 +12,7 @@ use crate::CliError;
 
 pub(crate) type Clips = BTreeMap<MediaFile, Arc<Clip>>;
 
-/// Reads the files that the plan names. An error has the file, what is wrong with it, and what to do about it.
+/// Reads the files that the plan names. An error names the file, the problem, and the remedy.
 pub(crate) fn clips(plan: &Plan) -> Result<Clips, CliError> {
     let mut clips = Clips::new();
     for (cohort, role) in plan.cohorts.iter().zip(&plan.roles) {
@@ -46,7 +46,7 @@ pub(crate) fn clips(plan: &Plan) -> Result<Clips, CliError> {
 
 fn clip(file: &MediaFile) -> Result<Clip, String> {
     let bytes = std::fs::read(&file.path)
-        .map_err(|error| format!("{error}; paths count from the folder in which throng is started"))?;
+        .map_err(|error| format!("{error}; paths are relative to the folder in which throng is started"))?;
     let format = Format {
         codec: file.codec.map(throng_scenario::MediaCodec::codec),
         fps: file.fps_milli.map(|milli| f64::from(milli) / 1e3),
@@ -54,8 +54,8 @@ fn clip(file: &MediaFile) -> Result<Clip, String> {
     };
     read(&bytes, &format).map_err(|error| {
         let help = match &error {
-            ClipError::Damaged(_) => "; make the file anew",
-            ClipError::Codec { .. } => "; say another codec, or transcode it to H.264 or VP8",
+            ClipError::Damaged(_) => "; create the file again",
+            ClipError::Codec { .. } => "; name another codec, or transcode it to H.264 or VP8",
             ClipError::Empty => "; record for longer",
             ClipError::Unknown | ClipError::NoKeyFrame | ClipError::TooLong | ClipError::Stream(_) => "",
         };

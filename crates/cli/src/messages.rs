@@ -1,5 +1,5 @@
-//! Results on standard output, and messages on standard error. While a full-screen view has the terminal, messages wait.
-//! Both are escaped, so that text of others does nothing to the terminal.
+//! Results on standard output, and messages on standard error. While a full-screen view has the terminal, messages
+//! wait. Both are escaped, so that text from other programs cannot control the terminal.
 
 use std::io::Write;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -28,7 +28,7 @@ pub(crate) fn say(text: &str) {
     say_lines(&untrusted::line(text));
 }
 
-/// Prints a message of several lines. Text of others in it must be escaped to one line already.
+/// Prints a message of several lines. Foreign text in it must already be escaped to one line.
 pub(crate) fn say_lines(text: &str) {
     match &mut *held() {
         Some(lines) => lines.push(text.to_owned()),

@@ -5,11 +5,11 @@
 //! units, so there is one parser and one set of defaults. Without a command the whole line is OvenRtcTester's, which also
 //! prints `<Details>` of each client at its end.
 
-/// Rewrites OvenRtcTester flags among `arguments` into those of `throng view`; everything else passes untouched.
+/// Rewrites OvenRtcTester flags among `arguments` into those of `throng view`; all other arguments pass unchanged.
 pub(crate) fn translate(arguments: impl IntoIterator<Item = String>) -> Vec<String> {
     let mut arguments: Vec<String> = arguments.into_iter().collect();
     let is_view = arguments.get(1).is_some_and(|command| command == "view");
-    // `-n` is a flag of both, and may come first.
+    // `-n` is a flag of both programs, and may come first.
     let is_theirs =
         |argument: &String| FLAGS.iter().any(|flag| flag.theirs != "n" && flag.is_named(name_of(argument)));
     let is_bare = arguments.get(1).is_some_and(|first| first.starts_with('-'))
@@ -30,7 +30,7 @@ pub(crate) fn translate(arguments: impl IntoIterator<Item = String>) -> Vec<Stri
 
 fn translated(arguments: Vec<String>) -> Vec<String> {
     let mut out = Vec::with_capacity(arguments.len());
-    // The index of the value of each flag that came already.
+    // The index of the value of each flag so far.
     let mut said: [Option<usize>; FLAGS.len()] = [None; FLAGS.len()];
     let mut rest = arguments.into_iter();
     while let Some(argument) = rest.next() {
@@ -60,7 +60,7 @@ fn translated(arguments: Vec<String>) -> Vec<String> {
 struct Flag {
     theirs: &'static str,
     ours: &'static str,
-    /// What a bare number counts; `None` where it is a text.
+    /// The unit of a bare number; `None` for a text.
     unit: Option<&'static str>,
     /// The smallest value of throng's flag.
     least: i64,
@@ -167,13 +167,13 @@ mod tests {
             ("throng --url ws://h/a/s", "throng view --details --url ws://h/a/s"),
             ("throng --url=ws://h/a/s --n=3", "throng view --details --url ws://h/a/s -n 3"),
             ("throng --n 3 --url ws://h/a/s", "throng view --details -n 3 --url ws://h/a/s"),
-            // A query has an equals sign too.
+            // A query contains an equals sign too.
             ("throng -url=ws://h/a/s?x=1", "throng view --details --url ws://h/a/s?x=1"),
             (
                 "throng --cint=50 --sint 1000 --life=9 -url ws://h/a/s",
                 "throng view --details --every 50ms --summary 1000ms --for 9s --url ws://h/a/s",
             ),
-            // The last of what is said twice.
+            // The last of repeated flags counts.
             ("throng -n 1 -url ws://h/a/s -n 7", "throng view --details -n 7 --url ws://h/a/s"),
             ("throng -url ws://h/a/s --url=ws://h/b/t", "throng view --details --url ws://h/b/t"),
             // Whole numbers in Go's notations.
@@ -181,12 +181,12 @@ mod tests {
             ("throng -url ws://h/a/s -n 1_000", "throng view --details --url ws://h/a/s -n 1000"),
             ("throng -url ws://h/a/s -n 010", "throng view --details --url ws://h/a/s -n 8"),
             ("throng -url ws://h/a/s -n +5", "throng view --details --url ws://h/a/s -n 5"),
-            // It has nobody to send; ours says that it takes one at least.
+            // OvenRtcTester accepts 0 clients; throng reports that it needs at least one.
             ("throng -url ws://h/a/s -n 0", "throng view --details --url ws://h/a/s -n 0"),
             ("throng -url ws://h/a/s -cint 0", "throng view --details --url ws://h/a/s --every 0ms"),
-            // As often as ours can.
+            // The shortest interval that throng supports.
             ("throng -url ws://h/a/s -sint 0", "throng view --details --url ws://h/a/s --summary 100ms"),
-            // Ours has units, and takes them here too.
+            // Throng's flag has units, and accepts them here too.
             ("throng -url ws://h/a/s -life 2m", "throng view --details --url ws://h/a/s --for 2m"),
             ("throng -url ws://h/a/s -n many", "throng view --details --url ws://h/a/s -n many"),
             ("throng -url ws://h/a/s -n", "throng view --details --url ws://h/a/s -n"),

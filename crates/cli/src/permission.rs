@@ -19,7 +19,7 @@ use crate::{CliError, say, secrets};
 mod proof;
 use proof::{ProofRequest, ProvenAddress};
 
-/// Error of a delay whose both ends were read from one clock: that of the two readings.
+/// Error of a delay whose ends were both read from one clock: that of the two readings.
 const SAME_CLOCK_ERROR_US: u64 = 100;
 
 /// How often a published proof is fetched again.
@@ -28,11 +28,11 @@ const PROOF_INTERVAL: Duration = Duration::from_secs(60);
 /// How often the presence of an agent is checked.
 const PRESENCE_INTERVAL: Duration = Duration::from_millis(500);
 
-/// How many addresses of one name are asked for a proof. A name may point at many addresses of other owners, who should
-/// receive no requests because of it.
+/// How many addresses of one name are asked for a proof. A name may point at many addresses of other owners, which
+/// should receive no requests because of it.
 const ADDRESSES_ASKED_MAX: usize = 8;
 
-/// What the consent guard allows to a plan.
+/// What the consent guard allows for a plan.
 pub(crate) struct Permission {
     policy: Arc<AddressPolicy>,
     proven: Vec<ProvenAddress>,
@@ -52,9 +52,9 @@ struct Demand {
 
 /// Judges every address of the target.
 ///
-/// An agent that agrees to load opens its own address, within its limits and as long as it runs. That holds wherever the
-/// address is: where no consent was needed, its owner can still end the run by it. A public address without a proof gets no
-/// load, whatever proof another address of the same name has.
+/// An agent that agrees to load opens its own address, within its limits and as long as it runs. This applies to
+/// every address: where no consent was needed, the owner can still end the run by ending the agent. A public
+/// address without a proof gets no load, whatever proof another address of the same name has.
 pub(crate) fn permission(
     plan: &Plan,
     consent_secret: Option<&str>,
@@ -103,8 +103,8 @@ pub(crate) fn permission(
     Ok(Permission { policy: Arc::new(policy), proven, request, agreements, caps, server, is_own_host })
 }
 
-/// Asks addresses for their proofs. Each proof opens its address and lowers `caps`; an address without one gets no load,
-/// which is an error where it is the only one.
+/// Asks addresses for their proofs. Each proof opens its address and lowers `caps`. An address without a proof
+/// gets no load, which is an error if it is the only one.
 fn prove(
     request: &ProofRequest,
     unproven: &[Refusal],
@@ -121,7 +121,7 @@ fn prove(
                 proven.push(address);
             }
             Err(why) if is_only_address => return Err(CliError::target(format!("{refusal}; {why}"))),
-            Err(why) => say(&format!("warning: {} is left alone: {why}", refusal.address())),
+            Err(why) => say(&format!("warning: {} gets no load: {why}", refusal.address())),
         }
     }
     *caps = caps.lowered_by(&request.ask_name().map_err(CliError::target)?);
@@ -158,7 +158,7 @@ impl Permission {
         Arc::new(move |address| policy.permits(address).is_ok())
     }
 
-    /// The same check for endpoints beside the target; a refusal is a sentence.
+    /// The same check for endpoints other than the target; returns the refusal as a sentence.
     pub(crate) fn address_check(&self) -> Arc<dyn Fn(IpAddr) -> Result<(), String> + Send + Sync> {
         let policy = self.policy.clone();
         Arc::new(move |address| policy.permits(address).map(drop).map_err(|refusal| refusal.to_string()))
@@ -191,8 +191,8 @@ impl Permission {
         published.chain(named).chain(present).collect()
     }
 
-    /// The same check for addresses that a server leads a browser to. This machine's own are allowed only where the target is
-    /// on it too: its other services have not agreed to requests that a server chooses.
+    /// The same check for addresses to which a server directs a browser. This machine's own are allowed only if
+    /// the target is on it too: its other services have not agreed to requests that a server chooses.
     pub(crate) fn browser_address_check(&self) -> Arc<dyn Fn(IpAddr) -> Result<(), String> + Send + Sync> {
         let (policy, is_own_host) = (self.policy.clone(), self.is_own_host);
         Arc::new(move |address| match policy.permits(address) {

@@ -111,7 +111,7 @@ fn print_as_text(command: &args::Profile, profile: &Profile, changes: Option<&[C
     }
     let seconds = profile.duration_us as f64 / 1e6;
     print(&format!(
-        "\nsampling itself took {:.2} % of a core, finding the names {:.0} ms\n",
+        "\nsampling itself took {:.2} % of a core, symbol lookup {:.0} ms\n",
         100.0 * cost.sampling_cpu.as_secs_f64() / seconds.max(0.001),
         cost.naming_cpu.as_secs_f64() * 1e3,
     ));

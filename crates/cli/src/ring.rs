@@ -62,7 +62,7 @@ fn as_text(path: &str, stats: &LaneStats) -> String {
         stats.lane,
         stats.arena_bytes / 1024,
         stats.descriptors,
-        if stats.closed { ", CLOSED: a producer wrote nonsense" } else { "" },
+        if stats.closed { ", CLOSED: a producer wrote invalid data" } else { "" },
     );
     text +=
         &format!("  in flight   {} frames, {} KiB\n", stats.frames_in_flight, stats.bytes_in_flight / 1024);

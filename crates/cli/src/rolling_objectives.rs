@@ -1,5 +1,5 @@
-//! The objectives while a run goes on, judged by the last seconds of media and by the last joins. The rows for them are kept
-//! in memory, because reading the run folder would take longer and longer.
+//! The objectives during a run, judged by the last seconds of media and by the last joins. The rows for them are
+//! kept in memory, because reading the run folder would take longer and longer.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -13,7 +13,7 @@ use crate::report;
 
 /// The window of media that is judged, seconds.
 const SECONDS: i64 = 10;
-/// Participants, and tracks, that are kept: the newest.
+/// The most participants, and the most tracks, that are kept: the newest.
 const KEPT_MAX: usize = 20_000;
 
 /// The rows of the window; clones share them.

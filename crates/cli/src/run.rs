@@ -1,4 +1,4 @@
-//! `throng run` and `throng view`: plays a scenario as it is planned.
+//! `throng run` and `throng view`: plays a scenario as planned.
 
 use std::time::{Duration, Instant};
 
@@ -18,7 +18,7 @@ use crate::{CliError, say};
 /// How often the display is updated.
 const SHOW_EVERY: Duration = Duration::from_millis(250);
 
-/// How often objectives are judged while the run goes on.
+/// How often objectives are judged during the run.
 const JUDGE_EVERY: Duration = Duration::from_secs(2);
 
 /// Plays `scenario` and reports; the exit code says how it ended.
@@ -48,8 +48,8 @@ pub(crate) fn run(scenario: &Scenario, common: &Common) -> Result<Exit, CliError
     session.finish(ending)
 }
 
-/// Shows the run until it is over; a person, a signal or, with `until_missed`, a missed objective ends it early. Profiles are
-/// taken when they are due. The answer is how the run ended, where the engine does not know it.
+/// Shows the run until its end; the user, a signal or, with `until_missed`, a missed objective ends it early.
+/// Starts profiles at their moments. Returns how the run ended, if the engine does not know it.
 fn supervise(
     session: &mut Session,
     interrupt: &Interrupt,

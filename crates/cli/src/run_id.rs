@@ -1,4 +1,4 @@
-//! What tells one run from others: the mark in its participants' names, their random numbers, the run folder's default name.
+//! What distinguishes runs: the mark in participants' names, their random numbers, the run folder's default name.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::PathBuf;

@@ -36,7 +36,7 @@ pub(crate) fn stage(command: &args::Stage) -> Result<Exit, CliError> {
     let stats = stage.stats();
     stage.stop();
     print(&format!(
-        "{} viewers came, {} packets sent, {} dropped at the egress cap\n",
+        "{} viewers joined, {} packets sent, {} dropped at the egress cap\n",
         stats.viewers_total, stats.packets_sent, stats.link_drops
     ));
     Ok(Exit::Met)
@@ -80,8 +80,8 @@ fn planted(flags: &args::Planted) -> Planted {
     }
 }
 
-/// The media address where HTTP listens on all addresses. An ICE candidate has one address, so it is one that other machines
-/// can reach, of the same family if there is one, and else loopback.
+/// The media address if HTTP listens on all addresses. An ICE candidate has one address: one that other machines
+/// can reach, of the same family if there is one, otherwise loopback.
 fn media_ip(listen: IpAddr, own: &[IpAddr]) -> Option<IpAddr> {
     if !listen.is_unspecified() {
         return None;
@@ -92,7 +92,7 @@ fn media_ip(listen: IpAddr, own: &[IpAddr]) -> Option<IpAddr> {
     };
     let reachable = || own.iter().filter(|ip| !ip.is_loopback() && !is_link_local(ip));
     let same_family = reachable().find(|ip| ip.is_ipv4() == listen.is_ipv4());
-    // `[::]` takes IPv4 as well; `0.0.0.0` takes nothing else.
+    // `[::]` accepts IPv4 as well; `0.0.0.0` accepts nothing else.
     let found = same_family.or_else(|| reachable().find(|_| listen.is_ipv6()));
     found.copied().or(Some(match listen {
         IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::LOCALHOST),

@@ -26,7 +26,7 @@ impl StoreWriter {
             // An error is printed once; the writer keeps trying.
             let mut commit = |writer: &mut RunWriter| match writer.commit() {
                 Err(error) if !has_failed => {
-                    crate::say(&format!("the run folder cannot be written, the run goes on: {error}"));
+                    crate::say(&format!("the run folder cannot be written, the run continues: {error}"));
                     has_failed = true;
                 }
                 Err(_) => {}

@@ -1,5 +1,5 @@
-//! `throng tap`: the process that reads a run's tapped frames from the ring, decodes them and writes its figures into the run
-//! folder; and the run's side of it.
+//! `throng tap`: the process that reads a run's tapped frames from the ring, decodes them and writes its figures
+//! into the run folder. Also the run's side of it.
 
 use std::io::Read;
 use std::os::unix::process::CommandExt;
@@ -27,7 +27,7 @@ const READER_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub(crate) fn tap(command: &args::Tap) -> Result<Exit, CliError> {
     let interrupt = Interrupt::listen().map_err(CliError::invalid)?;
-    // A run that is over will not open its socket any more.
+    // A finished run does not open its socket any more.
     let is_over = RunFolder::outline(&command.run).is_ok_and(|run| run.ending != Ending::Unfinished);
     let program = Program { ffmpeg: command.ffmpeg.clone(), decoder: command.decoder.clone() };
     let options = TapOptions {
@@ -49,7 +49,7 @@ pub(crate) fn tap(command: &args::Tap) -> Result<Exit, CliError> {
     Ok(Exit::Met)
 }
 
-/// The rows, with seconds of the run's time.
+/// The rows, with seconds in the run's time.
 fn of_run(folder: &Path, tapped: &TapResult) -> Result<Vec<DecodedRow>, StoreError> {
     let started_at_unix_us = RunFolder::outline(folder)?.info.started_at_unix_us;
     let second = |began_unix_us: i64| (began_unix_us - started_at_unix_us).div_euclid(1_000_000);
@@ -64,7 +64,7 @@ fn print_counts(tapped: &TapResult) {
         tapped.streams
     ));
     if tapped.streams_skipped > 0 {
-        say(&format!("tap: {} more streams were left alone (--streams-max)", tapped.streams_skipped));
+        say(&format!("tap: {} more streams were not decoded (--streams-max)", tapped.streams_skipped));
     }
     tapped.ring_drops().into_iter().for_each(|drops| say(&format!("tap: {drops}")));
     tapped.complaints.iter().for_each(|complaint| say(&format!("tap: {complaint}")));
@@ -114,11 +114,11 @@ impl RunTap {
         Arc::clone(&self.engine)
     }
 
-    /// Waits until the reader has written its rows, and reports lost frames. To be called when the crowd has left.
+    /// Waits until the reader has written its rows, and reports lost frames. Call it after the crowd has left.
     pub(crate) fn finish(self) {
         let Self { folder, engine, reader } = self;
         let counts = engine.counts();
-        // The ring's last producer: now the reader sees the end.
+        // This is the ring's last producer; its drop signals the end to the reader.
         drop(engine);
         print_lost(&counts);
         let Some(mut reader) = reader else { return };
@@ -165,8 +165,8 @@ fn print_lost(counts: &TapCounts) {
     }
 }
 
-/// Adds the frames that never reached the reader to its rows. A track with rows gets them in its last row; frames that the
-/// reader itself dropped are among the lost ones already.
+/// Adds the frames that never reached the reader to its rows. A track with rows gets them in its last row. The
+/// lost frames already include those that the reader itself dropped.
 fn keep_lost(folder: &Path, counts: &TapCounts) -> Result<(), StoreError> {
     if counts.lost.is_empty() {
         return Ok(());

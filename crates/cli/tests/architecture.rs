@@ -1,5 +1,4 @@
-//! The map equals the territory: ARCHITECTURE.md's crate list and who-knows-whom table match the manifests, and the
-//! pure crates stay pure.
+//! ARCHITECTURE.md is true: its crate list and dependency table match the manifests, and pure crates stay pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -69,7 +68,7 @@ fn pure_crates_know_no_io() {
     }
 }
 
-/// What is said to people is written for them: `Some(1008)` or `None` is how we hold a thing, not what it means.
+/// Messages contain no Rust debug output: `Some(1008)` or `None` shows how a value is stored, not what it means.
 #[test]
 fn nothing_that_is_said_shows_how_it_is_held() {
     let root = root();
@@ -91,7 +90,7 @@ fn nothing_that_is_said_shows_how_it_is_held() {
     }
 }
 
-/// The core is told the time: no pure crate reads a clock outside its tests.
+/// Time is an input of the core: no pure crate reads a clock outside its tests.
 #[test]
 fn pure_crates_read_no_clock() {
     for name in ["observation", "analysis", "scenario", "media", "protocol", "report"] {
@@ -106,7 +105,7 @@ fn pure_crates_read_no_clock() {
     }
 }
 
-/// Source files of a crate, those that are only built for tests left out: by their names they end in `tests`.
+/// Source files of a crate without those that are built only for tests, whose names end in `tests`.
 fn rust_files(folder: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap() {

@@ -2,7 +2,7 @@
 //!
 //! `cargo run --release -p throng-engine --example receive_cost -- SOCKETS PACKETS_PER_SECOND TICK_MS [SECONDS]`
 //!
-//! The sender's thread pays for the loopback path as a server would; only the threads' CPU is counted.
+//! The sender's thread has the cost of the loopback path, like a server; only the other threads' CPU is counted.
 #![expect(clippy::print_stdout, reason = "a measurement prints its result")]
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};

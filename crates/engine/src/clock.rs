@@ -81,7 +81,7 @@ fn unix() -> Duration {
 }
 
 impl ClockPair {
-    /// Monotonic arrival time of a datagram, at most now; now if the kernel told none.
+    /// Monotonic arrival time of a datagram, at most now; now if the kernel gave none.
     pub(crate) fn arrival(self, unix: Option<Duration>) -> Instant {
         let age = unix.map(|unix| self.unix.saturating_sub(unix)).unwrap_or_default();
         // A datagram that looks older than the step arrived before it.
@@ -121,12 +121,12 @@ mod tests {
             pair.now.duration_since(pair.arrival(Some(unix + stamped)))
         };
         assert_eq!(age(ms(10), ms(0), ms(7)), ms(3));
-        // Set ahead by 2 s: of two in one batch one arrived before that and one after it.
+        // Set ahead by 2 s: of two datagrams in one batch, one arrived before that and one after it.
         assert_eq!(age(ms(15), ms(2_000), ms(12)), ms(3));
         assert_eq!(age(ms(15), ms(2_000), ms(2_014)), ms(1));
         assert_eq!(age(ms(20), ms(2_000), ms(13)), ms(7));
         assert_eq!(age(ms(1_000), ms(2_000), ms(2_995)), ms(5));
-        // Set back: what came before is in the future, which is now.
+        // Set back: earlier datagrams seem to be in the future, which counts as now.
         assert_eq!(age(ms(1_005), ms(0), ms(3_001)), ms(0));
         assert_eq!(age(ms(1_010), ms(0), ms(1_008)), ms(2));
     }

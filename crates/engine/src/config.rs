@@ -16,7 +16,7 @@ const PARTICIPANTS_PER_THREAD_MIN: usize = 200;
 /// Whether a run may send to an address, as the consent guard decides.
 pub type Reach = Arc<dyn Fn(IpAddr) -> bool + Send + Sync>;
 
-/// Checks a consent; an error means that it is withdrawn, and aborts the run with its sentence.
+/// Checks a consent; an error means that it is withdrawn, and aborts the run with its text.
 pub type ConsentCheck = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
 
 /// A consent that must hold throughout the run. Each is checked on a thread of its own, so that a slow one does not delay
@@ -40,16 +40,15 @@ pub struct Join {
     pub place: u32,
     /// The intended time of the join.
     pub at: RunTime,
-    /// When it is told to leave; `None`: at the end of the run.
+    /// When it is asked to leave; `None`: at the end of the run.
     pub leave_at: Option<RunTime>,
     /// Whether others may still be joining the same room at `leave_at`, so that the room must not be destroyed then.
     pub others_follow: bool,
     /// Local address for signalling and media to servers of the same family; `None`: the route's choice.
-    /// chooses.
     pub source_ip: Option<IpAddr>,
 }
 
-/// A participant to be added to a run that goes on.
+/// A participant to be added to a run in progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NewParticipant {
     /// Its cohort.
@@ -82,7 +81,7 @@ where
 pub struct TlsOptions {
     /// Accept any certificate.
     pub insecure: bool,
-    /// Certificates (PEM) that are trusted besides the system's.
+    /// Certificates (PEM) that are trusted in addition to the system's.
     pub extra_ca_pem: Option<Vec<u8>>,
 }
 
@@ -123,7 +122,7 @@ pub enum EngineError {
     /// A thread, an epoll set or an eventfd could not be made.
     #[error("cannot start: {0}")]
     Io(#[from] std::io::Error),
-    /// The certificates that were given could not be used.
+    /// The certificates could not be used.
     #[error("TLS: {0}")]
     Tls(String),
     /// The plan contradicts itself.
@@ -131,12 +130,12 @@ pub enum EngineError {
     Plan(String),
 }
 
-/// Configuration of a run, besides its [`ParticipantFactory`].
+/// Configuration of a run, without its [`ParticipantFactory`].
 #[derive(Clone)]
 pub struct RunConfig {
     /// The joins, in order of time.
     pub joins: Vec<Join>,
-    /// When all participants are told to leave.
+    /// When all participants are asked to leave.
     pub ends_at: RunTime,
     /// Number of cohorts.
     pub cohorts: u16,
@@ -176,7 +175,7 @@ pub struct RunConfig {
 }
 
 impl RunConfig {
-    /// A run of `joins` until `ends_at` that may reach what `reach` allows; all else has its default.
+    /// A run of `joins` until `ends_at` that may reach what `reach` allows; all other values are defaults.
     #[must_use]
     pub fn new(joins: Vec<Join>, ends_at: RunTime, reach: Reach) -> Self {
         let cohorts = joins.iter().map(|join| join.cohort.0 + 1).max().unwrap_or(1);
@@ -192,7 +191,7 @@ impl RunConfig {
             lead: Duration::from_millis(200),
             grace: Duration::from_secs(5),
             connect_timeout: Duration::from_secs(10),
-            // Some seconds of video: what a server that stalled sends at once.
+            // Some seconds of video: a server that stalled sends that much at once.
             receive_buffer_bytes: 4 << 20,
             body_bytes_max: 1 << 20,
             live_participants: 10,
@@ -203,7 +202,7 @@ impl RunConfig {
         }
     }
 
-    /// Checks what can be checked without the machine.
+    /// Checks that do not depend on the machine.
     pub(crate) fn check(&self) -> Result<(), EngineError> {
         let plan = |why: &str| Err(EngineError::Plan(why.into()));
         if !self.joins.is_sorted_by_key(|join| join.at) {

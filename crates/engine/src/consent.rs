@@ -49,25 +49,25 @@ pub enum ConsentError {
     /// The TXT records could not be resolved.
     #[error("TXT {name}: {detail}")]
     Dns {
-        /// The name asked for.
+        /// The name that was queried.
         name: String,
-        /// The resolver's words.
+        /// The resolver's error.
         detail: String,
     },
 }
 
-/// The text of `http(s)://authority/.well-known/throng-consent` from the server at `address`, whatever other addresses the
-/// name has. One request; redirects are not followed.
+/// The text of `http(s)://authority/.well-known/throng-consent` from the server at `address`, whatever other
+/// addresses the name has. One request; redirects are not followed.
 ///
 /// # Errors
-/// When it cannot be fetched.
+/// If the file cannot be fetched.
 pub fn fetch_file(
     secure: bool,
     authority: &str,
     address: IpAddr,
     tls: &TlsOptions,
 ) -> Result<String, ConsentError> {
-    // Only the request for consent needs no consent; it goes to the address under load and nowhere else.
+    // Only the request for consent needs no consent; it goes only to the address under load.
     let mut config =
         RunConfig::new(Vec::new(), RunTime::default(), Arc::new(move |asked: IpAddr| asked == address));
     config.tls = tls.clone();

@@ -14,7 +14,7 @@ use crate::crowd::Crowd;
 pub struct RunEnd {
     /// Complete, interrupted or aborted.
     pub ending: Ending,
-    /// Why, if it did not run to its end.
+    /// The reason, if it ended early.
     pub why: Option<String>,
     /// When the last participant had ended.
     pub ended_at: RunTime,
@@ -43,7 +43,7 @@ impl Control {
         Self { crowd: Crowd::new(planned, wakers.len()), wakers, ..Self::default() }
     }
 
-    /// Wakes a thread, which has a new crowd command.
+    /// Wakes a thread, for which there is a new crowd command.
     pub(crate) fn wake(&self, thread: usize) {
         if let Some(waker) = self.wakers.get(thread) {
             waker.wake();

@@ -16,7 +16,7 @@ pub(crate) enum CrowdCommand {
     Remove(u32),
 }
 
-/// Commands that their thread has not taken yet.
+/// Commands that the thread has not taken yet.
 #[derive(Debug, Default)]
 struct CommandQueue {
     commands: Mutex<VecDeque<CrowdCommand>>,
@@ -30,7 +30,8 @@ pub(crate) struct Crowd {
     /// Id of the next added participant.
     next: AtomicU32,
     queues: Vec<CommandQueue>,
-    /// For the collector, which gets a command before the thread does: it must know every participant that a thread reports.
+    /// For the collector, which gets a command before the thread does: it must know each participant before a
+    /// thread reports it.
     for_collector: CommandQueue,
 }
 

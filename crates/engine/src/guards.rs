@@ -31,7 +31,7 @@ impl JoinFailureGuard {
         self.decided.push_back((at, succeeded));
     }
 
-    /// Why the run must be aborted, if it must.
+    /// The reason to abort the run, if there is one.
     pub(crate) fn reason_to_abort(&mut self, now: RunTime) -> Option<String> {
         let window = RunTime::after_start(self.guards.connect_failure_window).0;
         while self.decided.front().is_some_and(|(at, ..)| at.0 < now.0 - window) {
@@ -59,7 +59,7 @@ impl LoadGuard {
         Self { guards, seconds_above: 0 }
     }
 
-    /// Records the bytes on the wire of a second, received and sent; returns why the run must be aborted, if it must.
+    /// Records the bytes on the wire of a second, received and sent; returns a reason to abort the run, if any.
     pub(crate) fn second(&mut self, bytes: u64) -> Option<String> {
         let max = self.guards.mbit_per_s_max?;
         let mbit_per_s = bytes as f64 * 8.0 / 1e6;

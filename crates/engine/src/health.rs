@@ -68,7 +68,7 @@ pub fn parse_udp_errors(text: &str) -> Option<(u64, u64)> {
     Some((of("RcvbufErrors")?, of("SndbufErrors")?))
 }
 
-/// Packets that the host dropped, of all its programs.
+/// Packets that the host dropped, for all its programs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct HostLosses {
     /// Frames received.
@@ -77,7 +77,7 @@ pub(crate) struct HostLosses {
     pub(crate) frames_dropped: u64,
     /// Received datagrams dropped because a receive buffer was full, throng's own included.
     pub(crate) unreceived: u64,
-    /// Sent datagrams dropped by a full queue, which no socket is told of.
+    /// Sent datagrams dropped by a full queue; the kernel does not report these to any socket.
     pub(crate) unsent: u64,
 }
 
@@ -103,7 +103,7 @@ impl HostLosses {
     pub(crate) fn past_limit(self) -> Option<String> {
         let (dropped, all) = (self.frames_dropped, self.frames.saturating_add(self.frames_dropped));
         (dropped as f64 > HOST_DROP_RATIO_MAX * all as f64)
-            .then(|| format!("this host had no room for {dropped} of {all} frames that came to it (softnet)"))
+            .then(|| format!("this host dropped {dropped} of {all} received frames (softnet)"))
     }
 }
 

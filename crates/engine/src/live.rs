@@ -1,4 +1,4 @@
-//! Snapshots of a run while it goes on: the latest second, two minutes of history, the worst participants.
+//! Snapshots of a run in progress: the latest second, two minutes of history, the worst participants.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -21,7 +21,7 @@ pub enum RunState {
     Starting,
     /// Joins are offered, participants play.
     Running,
-    /// All participants were told to leave.
+    /// All participants were asked to leave.
     Leaving,
     /// All participants have ended and all rows are written.
     Finished,
@@ -32,11 +32,11 @@ pub enum RunState {
 pub struct LiveSnapshot {
     /// When the snapshot was made.
     pub at: RunTime,
-    /// When all participants are told to leave.
+    /// When all participants are asked to leave.
     pub ends_at: RunTime,
     /// The state of the run.
     pub state: RunState,
-    /// The second that [`Self::crowd`], [`Self::video`] and [`Self::audio`] are of; `None` before the first.
+    /// The second of [`Self::crowd`], [`Self::video`] and [`Self::audio`]; `None` before the first.
     pub second: Option<i64>,
     /// The crowd.
     pub crowd: CrowdFigures,
@@ -144,10 +144,10 @@ pub struct KindFigures {
     pub source_fps: Option<f64>,
 }
 
-/// One second in the history; video where there is video, else audio.
+/// One second in the history; figures of video if there is video, otherwise of audio.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct HistoryPoint {
-    /// Which second.
+    /// Its number.
     pub second: i64,
     /// Transports up.
     pub connected: u32,
@@ -164,7 +164,7 @@ pub struct HistoryPoint {
 /// One participant in its latest interval.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ParticipantFigures {
-    /// Who.
+    /// Its id.
     pub participant: ParticipantId,
     /// Its ICE transport.
     pub ice: IceState,
@@ -179,7 +179,7 @@ pub struct ParticipantFigures {
 pub struct TrackFigures {
     /// Audio or video.
     pub kind: MediaKind,
-    /// What it is coded with.
+    /// Its codec.
     pub codec: Codec,
     /// Bits on the wire per second in the latest interval.
     pub bitrate_bps: f64,
@@ -206,7 +206,7 @@ pub struct GeneratorFigures {
     pub process: GeneratorRow,
     /// Each thread.
     pub threads: Vec<GeneratorRow>,
-    /// Why the figures of this second are the generator's fault, if they may be; empty when it is healthy.
+    /// Why the figures of this second may be limited by the generator; empty when it is healthy.
     pub limited: Vec<String>,
     /// Seconds so far that were limited.
     pub limited_seconds: u32,

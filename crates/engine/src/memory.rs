@@ -8,11 +8,11 @@ pub fn share_one_arena() {
 }
 
 /// Limits the process to as many arenas as engine threads. By default glibc gives each thread its own, also the
-/// collector and the store; memory that one thread allocates and another frees fragments them: a tenth of a
-/// viewer's memory. No effect with other allocators.
+/// collector and the store. Memory that one thread allocates and another frees fragments them, which costs a tenth
+/// of a viewer's memory. No effect with other allocators.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 pub(crate) fn share_arenas(threads: usize) {
-    // SAFETY: mallopt has no preconditions beyond valid parameters. One that it refuses changes nothing.
+    // SAFETY: mallopt has no preconditions beyond valid parameters. A refused parameter changes nothing.
     unsafe { libc::mallopt(libc::M_ARENA_MAX, i32::try_from(threads).unwrap_or(i32::MAX)) };
 }
 

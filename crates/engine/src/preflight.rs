@@ -51,7 +51,7 @@ pub enum Warning {
     },
     /// Too few local ports.
     #[error(
-        "{needed} local ports are needed and {available} are to be had: about {fits} participants will fit; widen \
+        "{needed} local ports are needed, but only {available} are available: about {fits} participants will fit; widen \
          net.ipv4.ip_local_port_range or give more source addresses"
     )]
     Ports {
@@ -64,7 +64,7 @@ pub enum Warning {
     },
     /// Receive buffers will be smaller than wanted.
     #[error(
-        "receive buffers are capped at {limit} bytes (net.core.rmem_max) where {wanted} are wanted: bursts may be \
+        "receive buffers are capped at {limit} bytes (net.core.rmem_max), {wanted} were requested: bursts may be \
          dropped by this machine, which is counted"
     )]
     ReceiveBuffer {

@@ -39,7 +39,7 @@ pub struct RunHandle {
 /// Starts a run; its rows go to `rows`, whose sender is dropped at the end of the run.
 ///
 /// # Errors
-/// When a thread or descriptor cannot be had, or the plan contradicts itself.
+/// If a thread or descriptor cannot be created, or the plan contradicts itself.
 #[expect(clippy::needless_pass_by_value, reason = "a caller makes the factory for this run, and keeps none")]
 pub fn run(
     mut config: RunConfig,
@@ -89,7 +89,7 @@ pub fn run(
     Ok(handle)
 }
 
-/// How long a name lookup under way may delay the end of a run.
+/// How long a name lookup in progress may delay the end of a run.
 const BLOCKED_MAX: Duration = Duration::from_millis(200);
 
 fn spawn<T: Send + 'static>(
@@ -166,7 +166,7 @@ impl RunHandle {
         self.clock.run_time(Instant::now())
     }
 
-    /// When all participants are told to leave, if nothing ends the run before.
+    /// When all participants are asked to leave, if nothing ends the run before.
     #[must_use]
     pub fn ends_at(&self) -> RunTime {
         self.ends_at
@@ -202,7 +202,7 @@ impl RunHandle {
         ParticipantId(id)
     }
 
-    /// Tells a participant to leave. From now on it does not count among those who should be served.
+    /// Asks a participant to leave. From now on it does not count among those that should be served.
     pub fn remove_participant(&self, participant: ParticipantId) {
         let thread = self.control.crowd.remove(participant.0);
         self.control.wake(thread);

@@ -109,7 +109,7 @@ impl SignallingChannels {
         (Self { dialer, body_bytes_max, inbox, slots: HashMap::new() }, events)
     }
 
-    /// Carries out a command of the participant in `slot`, whose local address is `source`. Must be called on a runtime.
+    /// Performs a command of the participant in `slot`, whose local address is `source`. Needs a runtime.
     pub(crate) fn submit(&mut self, slot: u32, source: Option<IpAddr>, want: SignallingCommand) {
         match want {
             SignallingCommand::Open(channel, open) => self.open(slot, source, channel, *open),
@@ -168,7 +168,7 @@ impl SignallingChannels {
     }
 }
 
-/// Opens a channel and serves it until either side closes it; `Ok` if we did.
+/// Opens a channel and serves it until either side closes it; `Ok` if throng closed it.
 async fn serve_channel(
     dialer: &Dialer,
     source: Option<IpAddr>,

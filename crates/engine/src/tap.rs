@@ -1,5 +1,6 @@
-//! The tap: coded frames of a few participants go through shared memory to another process, which decodes them. The run never
-//! waits for that process: a frame without room is dropped, as are all until the next key frame, and the ring counts them.
+//! The tap: coded frames of a few participants go through shared memory to another process, which decodes them.
+//! The run never waits for that process: a frame without room is dropped, as are all until the next key frame, and
+//! the ring counts them.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -28,9 +29,9 @@ pub enum TapError {
     /// The socket could not be made.
     #[error("cannot listen at {path}: {error}")]
     Listen {
-        /// Where.
+        /// The path.
         path: String,
-        /// Why not.
+        /// The error.
         error: io::Error,
     },
 }
@@ -42,7 +43,7 @@ pub fn stream_number(participant: ParticipantId, track: u16) -> u32 {
     participant.0 << 12 | u32::from(track & 0xfff)
 }
 
-/// What became of the frames of tapped participants since a reader first attached.
+/// The counts of frames of tapped participants since a reader first attached.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TapCounts {
     /// Frames that were offered.
@@ -81,7 +82,7 @@ impl TapCounts {
     }
 }
 
-/// Where the decoding process gets the ring. One reader at a time: a later one takes over.
+/// Passes the ring to the decoding process. One reader at a time: a later one replaces it.
 #[derive(Debug)]
 pub struct Tap {
     current: Mutex<Option<Producer>>,
@@ -136,7 +137,7 @@ impl Tap {
     }
 
     fn attach(&self, socket: std::os::unix::net::UnixStream) {
-        // A connection that says nothing blocks others for no longer than this.
+        // A connection that sends nothing blocks others for no longer than this.
         let patience = Some(Duration::from_secs(2));
         if socket.set_nonblocking(false).and_then(|()| socket.set_read_timeout(patience)).is_err() {
             return;
@@ -343,7 +344,7 @@ mod tests {
         line.send(7, &frame(0, true));
         let consumer = attach(folder.path(), &RingOptions::with_size(65_536, 8));
         until(|| tap.is_attached());
-        // Nobody reads: seven fit, the next does not, and those behind it wait for a key frame.
+        // No reader: seven frames fit, the next does not, and those after it wait for a key frame.
         (1..=10).for_each(|number| line.send(7, &frame(number, number == 1)));
         line.send(7, &CodedFrame { bytes: vec![0; 40_000], ..frame(11, true) });
         drop(consumer);

@@ -68,7 +68,7 @@ impl Stay {
     }
 }
 
-/// A visit shorter than this is no visit: it also bounds how many places a moment can hand on.
+/// The shortest visit. It also bounds how many participants can follow one another in a slot within a moment.
 pub(crate) const SHORTEST_STAY: Duration = Duration::from_millis(100);
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
-//! Who speaks when: alternating talkspurts and pauses, sometimes overlapping, as in the conversation model of ITU-T P.59.
-//! There is no floor control: each participant computes the speaker from the seed, the number of the talkspurt and the
-//! participants present, and all get the same result, on one machine or on many.
+//! The talkspurts of a conversation: alternating talkspurts and pauses, sometimes overlapping, as in the
+//! conversation model of ITU-T P.59. There is no floor control: each participant computes the speaker from the
+//! seed, the number of the talkspurt and the participants present, and all get the same result, on any machine.
 
 use std::time::Duration;
 

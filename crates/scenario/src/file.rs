@@ -367,7 +367,7 @@ struct StayTable {
 #[derive(Default, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 struct RunFile {
-    /// Until all participants are told to leave; default 60 s.
+    /// Until all participants are asked to leave; default 60 s.
     #[serde(skip_serializing_if = "Option::is_none")]
     duration: Option<Duration>,
     /// Time at the start that media metrics and their objectives exclude; default 0 s.
@@ -589,7 +589,7 @@ impl CapsFile {
     }
 }
 
-/// The JSON Schema (draft 2020-12) of the scenario file, for editors that know TOML.
+/// The JSON Schema (draft 2020-12) of the scenario file, for editors that support TOML.
 #[must_use]
 pub fn json_schema() -> Schema {
     schema_for!(File)

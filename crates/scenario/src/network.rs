@@ -12,14 +12,14 @@ pub enum NetworkError {
         "`{0}` is not a network; write an address with a prefix length such as `10.0.0.0/8` or `fd00::/8`"
     )]
     Network(String),
-    /// Bits beyond the prefix are set, so two networks could be meant.
+    /// Bits beyond the prefix are set, so the text is ambiguous.
     #[error(
         "`{written}` has bits set beyond its prefix; write `{meant}`, or `{address}` for the one address"
     )]
     HostBits {
         /// The text.
         written: String,
-        /// The network that holds it.
+        /// The network that contains it.
         meant: Network,
         /// The address alone.
         address: IpAddr,

@@ -32,13 +32,13 @@ pub struct Plan {
     pub roles: Vec<Role>,
     /// The destination of each cohort, by `CohortId`.
     pub destinations: Vec<Destination>,
-    /// Who speaks when; `None`: everybody all the time.
+    /// The talkspurts; `None`: all participants speak all the time.
     pub conversation: Option<Conversation>,
     /// The room of a conference, if the run creates it.
     pub room: Option<RoomConfig>,
     /// The joins in the order of their times; in the whole plan, the participant's id is the index.
     pub joins: Vec<Join>,
-    /// From the first intended join until all participants are told to leave.
+    /// From the first intended join until all participants are asked to leave.
     pub duration: Duration,
     /// Time at the start that media metrics and their objectives exclude.
     pub warm_up: Duration,

@@ -1,4 +1,4 @@
-//! The behaviour of participants in a conference: what they publish and whom they receive.
+//! The behaviour of participants in a conference: the media that they publish and receive.
 
 use std::time::Duration;
 
@@ -111,10 +111,10 @@ pub struct LayerRequest {
 /// The participants that one receives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SubscribePolicy {
-    /// Everybody.
+    /// All participants.
     #[default]
     All,
-    /// Nobody.
+    /// No participant.
     Nobody,
     /// The last N speakers (last-N).
     LastSpeakers(u16),
@@ -162,7 +162,7 @@ pub(crate) const MEDIA_ENDINGS: [&str; 11] =
     [".mjr", ".ivf", ".h264", ".264", ".h265", ".265", ".hevc", ".ogg", ".opus", ".pcap", ".cap"];
 
 impl Default for Role {
-    /// Sends small video and audio, and receives everybody.
+    /// Sends small video and audio, and receives all participants.
     fn default() -> Self {
         Self {
             publish: Some(PublishConfig {

@@ -27,7 +27,7 @@ pub struct Scenario {
     pub run: RunTimes,
     /// The stream that one viewer is expected to receive.
     pub stream: Stream,
-    /// Who speaks when in a conference; `None`: everybody all the time.
+    /// The talkspurts in a conference; `None`: all participants speak all the time.
     pub conversation: Option<Conversation>,
     /// The room of a conference, if the run creates it.
     pub room: Option<RoomConfig>,
@@ -71,7 +71,7 @@ pub struct Cohort {
 /// Times of the run, from the first intended join.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunTimes {
-    /// Until all participants are told to leave.
+    /// Until all participants are asked to leave.
     pub duration: Duration,
     /// Time at the start that media metrics and their objectives exclude.
     pub warm_up: Duration,

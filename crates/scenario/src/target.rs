@@ -36,7 +36,7 @@ pub struct Target {
     pub tls_insecure: bool,
     /// The ICE candidates that may be used.
     pub ice_transport_policy: IceTransportPolicy,
-    /// The STUN server that tells participants their address outside a NAT.
+    /// The STUN server that reports to participants their address outside a NAT.
     pub stun: Option<StunServer>,
     /// The TURN server that participants use instead of those that signalling announces.
     pub turn: Option<TurnServer>,

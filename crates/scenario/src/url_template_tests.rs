@@ -35,7 +35,7 @@ fn each_participant_has_a_url_of_its_own() {
     assert_eq!(room("janus+ws://h/streaming/1{stream}"), JanusId::Number(11));
     assert_eq!(room("janus+ws://h/videoroom/{room}"), JanusId::Number(2));
     assert_eq!(room("livekit+ws://h/lesson-{room}"), JanusId::Text("lesson-2".into()));
-    // Where the URL does not number the rooms, they are numbered on from its own.
+    // If the URL has no room variable, rooms are numbered from the URL's own room.
     assert_eq!(room("livekit+ws://h/lesson"), JanusId::Text("lesson-2".into()));
     assert_eq!(room("livekit+ws://h/{cohort}"), JanusId::Text("front row-2".into()));
 }

@@ -1,5 +1,5 @@
-//! A brief fuzz that runs with every `cargo test`: good files, objectives, URLs and proofs, damaged in every simple way,
-//! many times a parser. The seed is fixed, so a failure repeats; the long hunt is `fuzz/`.
+//! A brief fuzz that runs with every `cargo test`: good files, objectives, URLs and proofs, damaged in every
+//! simple way, many times per parser. The seed is fixed, so a failure is reproducible; the long search is `fuzz/`.
 
 #[path = "../../../fuzz/hunt.rs"]
 mod hunt;

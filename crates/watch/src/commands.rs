@@ -17,7 +17,7 @@ use crate::target::Target;
 
 /// Time between SIGTERM and SIGKILL.
 const COMMAND_ENDS_WITHIN: Duration = Duration::from_secs(5);
-/// How long to wait for the last output of a command that has ended: processes it left behind may hold the pipe open.
+/// How long to wait for the last output of a command that has ended: child processes of it may hold the pipe open.
 const LAST_WORDS_WITHIN: Duration = Duration::from_secs(1);
 /// How many last lines are shown when a command fails.
 const LAST_LINES_MAX: usize = 3;

@@ -49,7 +49,7 @@ pub enum WatchError {
     Start {
         /// Its program.
         command: String,
-        /// Why.
+        /// The error.
         error: io::Error,
     },
     /// The PID does not exist. PIDs are not waited for.

@@ -111,7 +111,7 @@ impl ReadingWriter {
                 let (series, value) = (known.id, f64::NAN);
                 self.rows.send(HostRow::Sample(HostSample { series, at, value }));
             }
-            // The receiver may forget an ended series: should it go on, it is announced again.
+            // The receiver may drop an ended series: if it continues, it is announced again.
             (known.last, known.announced) = (None, false);
         }
     }

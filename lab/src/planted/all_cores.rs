@@ -1,5 +1,5 @@
-//! All cores of the host are busy with the server. The generator shares the host, so the server has a lower priority: the rest of the
-//! CPU time is its limit.
+//! All cores of the host are busy with the server. The generator shares the host, so the server has a lower
+//! priority: the rest of the CPU time is its limit.
 
 use std::process::Command;
 
@@ -24,6 +24,6 @@ fn plant(lab: &Lab) -> anyhow::Result<Outcome> {
     let stage = Stage::of(&mut command)?;
     let watch = format!("pid={}", stage.pid());
     let answer = lab.find(None, "all-cores", &stage.url, &watch, &["--ceiling", "400"])?;
-    // The crowd's own CPU use is not known beforehand.
+    // The crowd's own CPU use is unknown beforehand.
     Ok(Outcome { answer, truth: None })
 }

@@ -1,5 +1,5 @@
-//! Media read from a slow disk, a file for each viewer: a loop device with ext4 and a throttle, and the same files in memory without a
-//! limit.
+//! Media read from a slow disk, a file for each viewer: a loop device with ext4 and a throttle, and the same files
+//! in memory without a limit.
 
 use std::path::Path;
 use std::process::Command;

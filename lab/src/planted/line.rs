@@ -33,8 +33,8 @@ fn plant(lab: &Lab) -> anyhow::Result<Outcome> {
     Ok(Outcome { answer, truth: Some(RATE_BPS / (per_viewer * FRAME_RATIO)) })
 }
 
-/// A shaper on all traffic out of the namespace. Its queue holds a second: key frames of all viewers are simultaneous, and with a shorter
-/// queue the burst would be the limit and not the rate.
+/// A shaper on all traffic out of the namespace. Its queue holds a second: key frames of all viewers are
+/// simultaneous, and with a shorter queue the burst would be the limit and not the rate.
 pub(super) fn shape(namespace: &Namespace) -> anyhow::Result<()> {
     let rate = format!("{RATE_BPS:.0}bit");
     let mut command = namespace.command("tc");

@@ -7,8 +7,8 @@ use crate::search::{Lab, Outcome};
 use crate::stage::{CpuOf, Stage};
 
 pub(super) const PLANTED: Planted = Planted {
-    name: "beside low priority",
-    what: "stage, 1 worker, 800 passes a packet, beside a busy loop a core at nice 19",
+    name: "next to low priority",
+    what: "stage, 1 worker, 800 passes a packet, next to a busy loop per core at nice 19",
     expects: &["one_thread_full", "single_threaded"],
     verdict: "found",
     is_short: false,
@@ -39,6 +39,6 @@ fn plant(lab: &Lab) -> anyhow::Result<Outcome> {
     let cores = std::thread::available_parallelism()?.get();
     let _loops: Vec<Loop> = (0..cores).map(|_| Loop::start()).collect::<anyhow::Result<_>>()?;
     let watch = format!("pid={}", stage.pid());
-    let answer = lab.find(None, "beside-low-priority", &stage.url, &watch, &["--ceiling", "400"])?;
+    let answer = lab.find(None, "next-to-low-priority", &stage.url, &watch, &["--ceiling", "400"])?;
     Ok(Outcome { answer, truth: Some(truth) })
 }

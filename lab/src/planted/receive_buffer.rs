@@ -1,5 +1,6 @@
-//! A reader that reads datagrams from its socket at a fixed rate and sleeps in between, with a small receive buffer. A publisher sends
-//! the viewers' media through the same socket: all viewers miss the packets that their reports displace.
+//! A reader that reads datagrams from its socket at a fixed rate and sleeps in between, with a small receive
+//! buffer. A publisher sends the viewers' media through the same socket: all viewers miss the packets that their
+//! reports displace.
 
 use std::process::{Child, Stdio};
 use std::time::Duration;
@@ -39,7 +40,7 @@ impl Publisher {
         let process = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
         let publisher = Self { process, _folder: folder };
         std::thread::sleep(Duration::from_secs(4));
-        ensure!(stage.counter("published_packets")? > 0.0, "nobody publishes");
+        ensure!(stage.counter("published_packets")? > 0.0, "no publisher sends packets");
         Ok(publisher)
     }
 }

@@ -1,4 +1,4 @@
-//! The flags of commands that measure this machine, or look at a run or a program that goes on.
+//! The flags of commands that measure this machine, or look at a run or a program in progress.
 
 use std::path::PathBuf;
 
@@ -20,7 +20,7 @@ pub(crate) struct Decode {
     /// How long each count is measured, after all decoders have started
     #[arg(long = "for", default_value = "5s", value_name = "TIME")]
     pub(crate) duration: String,
-    /// A picture that comes later than this after it was due is late
+    /// A picture that comes later than this after its presentation time is late
     #[arg(long, default_value = "100ms", value_name = "TIME")]
     pub(crate) late: String,
     /// The largest count that is searched
@@ -39,12 +39,12 @@ pub(crate) struct Decode {
 
 #[derive(Debug, Args)]
 pub(crate) struct Tap {
-    /// The folder of a run that goes on and has a tap: --tap N --set tap.decode=false
+    /// The folder of a running run that has a tap: --tap N --set tap.decode=false
     pub(crate) run: PathBuf,
     /// Only the first N participants that send frames
     #[arg(long, value_name = "N")]
     pub(crate) participants: Option<usize>,
-    /// Decode; the default unless --keep is there
+    /// Decode; the default without --keep
     #[arg(long)]
     pub(crate) decode: bool,
     /// Keep the coded streams in RUN/tap/, as Matroska
@@ -94,13 +94,13 @@ pub(crate) struct Ipc {
     /// The frame: WIDTHxHEIGHT:FORMAT (i420, nv12, rgba, ...), or bytes such as 1200 or 3MB
     #[arg(long, default_value = "1920x1080:i420", value_name = "FRAME", conflicts_with = "sizes")]
     pub(crate) frame: String,
-    /// A file with a frame size a line instead; producers go round it
+    /// A file with one frame size per line instead; producers repeat the list
     #[arg(long, value_name = "FILE")]
     pub(crate) sizes: Option<PathBuf>,
     /// Frames a second that each producer offers [default: as fast as the transport takes them]
     #[arg(long, value_name = "FPS", value_parser = positive)]
     pub(crate) fps: Option<f64>,
-    /// Processes that send to the one that receives
+    /// The number of processes that send to the receiver
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=16))]
     pub(crate) producers: u8,
     /// How long each transport is measured, such as 3s
@@ -133,7 +133,7 @@ pub(crate) struct Ipc {
     /// Print ipc.json instead of the table
     #[arg(long)]
     pub(crate) json: bool,
-    /// Folder to put ipc.json and report.html into; made if it is not there
+    /// Folder for ipc.json and report.html; created if it does not exist
     #[arg(short, long, value_name = "FOLDER")]
     pub(crate) output: Option<PathBuf>,
 }

@@ -47,7 +47,7 @@ pub(crate) enum Command {
     Watch(crate::watch::arguments::Watch),
     /// Find out how many video streams this machine decodes in real time
     Decode(Decode),
-    /// Decode the frames of a run's tapped participants while it goes on: frames, freezes, delay
+    /// Decode the frames of a run's tapped participants during the run: frames, freezes, delay
     Tap(Tap),
     /// Look at the shared-memory rings of other processes
     Ring(Ring),

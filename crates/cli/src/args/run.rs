@@ -61,7 +61,7 @@ pub(crate) struct Common {
     /// it; only public targets need one
     #[arg(long, alias = "consent-token", value_name = "SECRET")]
     pub(crate) consent_secret: Option<String>,
-    /// Trust these certificates (PEM) besides the system's
+    /// Trust these certificates (PEM) in addition to the system's
     #[arg(long, value_name = "FILE")]
     pub(crate) tls_ca: Option<PathBuf>,
     /// End the run as soon as its last 10 s miss an objective; judged every 2 s after the warm-up
@@ -115,7 +115,7 @@ pub(crate) struct View {
 pub(crate) struct Find {
     /// The scenario (TOML), or a target's URL
     pub(crate) scenario: String,
-    /// About how long the search may take, such as 10m; less time means less precision, and the search says how much
+    /// About how long the search may take, such as 10m; less time means less precision, which the search prints
     /// [default: the full search, about three quarters of an hour]
     #[arg(long, value_name = "TIME")]
     pub(crate) budget: Option<String>,

@@ -59,7 +59,7 @@ pub(crate) struct Planted {
     /// Megabytes that each viewer holds
     #[arg(long, default_value_t = 0, value_name = "MB")]
     pub(crate) memory_per_viewer_mb: u32,
-    /// Abort when N viewers are there at a time
+    /// Abort when N viewers are connected at a time
     #[arg(long, value_name = "N")]
     pub(crate) crash_at: Option<usize>,
     /// Connections that may wait to be accepted

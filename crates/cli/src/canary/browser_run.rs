@@ -22,10 +22,10 @@ const STATS_TIMEOUT: Duration = Duration::from_secs(8);
 const LEAVE_TIMEOUT: Duration = Duration::from_secs(2);
 /// A browser that is not connected by then has failed.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
-/// Without a connection a browser has failed only if the run went on for this long after its join: a busy machine takes
-/// seconds to gather candidates.
+/// Without a connection a browser has failed only if the run continued for this long after its join: a busy
+/// machine takes seconds to gather candidates.
 const CONNECT_AT_LEAST: Duration = Duration::from_secs(10);
-/// Without a picture it has failed only if the run went on for this long after the connection: key frames may be seconds
+/// Without a picture it has failed only if the run continued this long after connecting: key frames may be seconds
 /// apart.
 const PICTURE_WITHIN: Duration = Duration::from_secs(5);
 
@@ -64,12 +64,12 @@ impl BrowserRun {
             chromium.version().clone_into(&mut row.version);
             let result = self.stay(&mut chromium, &begin, start, &mut row);
             chromium.set_timeout(LEAVE_TIMEOUT);
-            // A browser that does not answer is killed when it is dropped.
+            // A browser that does not answer is killed on drop.
             let _ = chromium.evaluate("canary.leave().then(() => true)");
             result
         });
         if let Err(error) = result {
-            // It did not start, ended, or did not answer: the server is not the cause.
+            // It did not start, ended, or did not answer; the server is not the cause.
             fail(&mut row, begin.zero, true, error.to_string());
         }
         row.ended_at = Some(now(begin.zero));
@@ -84,7 +84,7 @@ impl BrowserRun {
     /// Reports refusals that no browser has reported yet.
     fn report_refusals(&self, begin: &RunStart) {
         for what in self.refusals.take() {
-            begin.send_event("canary_refused", format!("a browser was kept from {what}"));
+            begin.send_event("canary_refused", format!("a browser was refused {what}"));
         }
     }
 
@@ -183,7 +183,7 @@ fn not_connected(row: &mut CanaryBrowserRow, zero: Instant, why: &str) {
     match row.candidates_refused {
         0 => fail(row, zero, false, why.into()),
         refused => {
-            fail(row, zero, true, format!("{why}; {refused} of the server's addresses were kept from it"));
+            fail(row, zero, true, format!("{why}; {refused} of the server's addresses were refused to it"));
         }
     }
 }

@@ -110,7 +110,7 @@ impl Canaries {
         Ok(canaries)
     }
 
-    /// Starts the run at `zero`, when the first join is due; rows go to `rows`.
+    /// Starts the run at `zero`, the intended time of the first join; rows go to `rows`.
     pub(crate) fn begin(&self, zero: Instant, rows: &SyncSender<Row>) {
         for (begin, _) in &self.browsers {
             // A thread that has ended reports why.
@@ -121,7 +121,7 @@ impl Canaries {
     /// Lets the browsers leave, ends them, and prints their failures.
     pub(crate) fn stop(self) {
         let (begins, threads): (Vec<_>, Vec<_>) = self.browsers.into_iter().unzip();
-        // All are told to leave at once.
+        // All browsers get the signal to leave at once.
         drop(begins);
         for thread in threads {
             match thread.join() {
@@ -132,10 +132,10 @@ impl Canaries {
         }
         let refused = self.refusals.all();
         for what in refused.iter().take(REFUSALS_PRINTED_MAX) {
-            say(&format!("warning: a browser was kept from {what}"));
+            say(&format!("warning: a browser was refused {what}"));
         }
         if let Some(more @ 1..) = refused.len().checked_sub(REFUSALS_PRINTED_MAX) {
-            say(&format!("warning: and from {more} places more (events `canary_refused`)"));
+            say(&format!("warning: and {more} more (events `canary_refused`)"));
         }
     }
 }

@@ -25,7 +25,7 @@ const HEAD_BYTES_MAX: u64 = 64 << 10;
 /// Serves the page until the server is dropped.
 pub(super) fn serve(may_reach: MayReach, refusals: Refusals) -> std::io::Result<LoopbackServer> {
     LoopbackServer::start("canary-page", move |stream, address| {
-        // A client that is not a browser of ours gets no answer.
+        // A client that is not a browser of this run gets no answer.
         let _ = answer(stream, address, &may_reach, &refusals);
     })
 }
@@ -44,7 +44,7 @@ fn answer(
     writer.write_all(response.as_bytes())
 }
 
-/// The response to the request that `reader` gives (RFC 9112).
+/// The response to the request read from `reader` (RFC 9112).
 fn respond(
     reader: &mut impl BufRead,
     address: SocketAddr,
@@ -64,7 +64,7 @@ fn respond(
         if name.eq_ignore_ascii_case("content-length") {
             length = value.trim().parse().unwrap_or(u64::MAX);
         }
-        // The host that a page from elsewhere names, when its name points here (DNS rebinding), is another one.
+        // DNS rebinding: a page of another site whose name resolves to this address sends that name as host.
         is_for_us |= name.eq_ignore_ascii_case("host") && value.trim() == address.to_string();
     }
     let what = request.split_ascii_whitespace().take(2).collect::<Vec<_>>().join(" ");

@@ -1,4 +1,4 @@
-//! The configuration of the page (what to join, as whom) and of the browser's network stack.
+//! The configuration of the page (what to join, and the name and token) and of the browser's network stack.
 
 use std::net::SocketAddr;
 use std::time::Instant;

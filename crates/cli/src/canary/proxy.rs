@@ -49,7 +49,7 @@ impl Refusals {
         }
     }
 
-    /// Those that were not taken before.
+    /// Refusals since the last call.
     pub(super) fn take(&self) -> Vec<String> {
         std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner).unreported)
     }
@@ -106,7 +106,7 @@ pub(super) fn open(rules: Rules, refusals: Refusals) -> std::io::Result<Loopback
         if open.fetch_add(1, Ordering::Relaxed) < CONNECTIONS_MAX {
             let (rules, refusals, its_open) = (rules.clone(), refusals.clone(), Arc::clone(&open));
             let serve = move || {
-                // A browser that goes away, or does not speak SOCKS, gets no answer.
+                // A browser that closes the connection, or does not use SOCKS, gets no answer.
                 let _ = serve(browser, &rules, &refusals);
                 its_open.fetch_sub(1, Ordering::Relaxed);
             };

@@ -46,11 +46,11 @@ pub(super) enum CrowdAction {
     Dismiss(ParticipantId),
 }
 
-/// The crowd as it is.
+/// The current crowd.
 #[derive(Debug)]
 pub(super) struct Crowd {
     config: CrowdConfig,
-    /// The cohort of each slot whose cohort is fixed; further slots belong to the varying cohort.
+    /// The cohort of each slot whose cohort is fixed; all other slots belong to the varying cohort.
     owners: Vec<CohortId>,
     /// The participant of each slot, in the same order; `None` while it is free.
     slots: Vec<Option<ParticipantId>>,
@@ -91,7 +91,7 @@ impl Crowd {
         }
     }
 
-    /// The smallest possible crowd.
+    /// The smallest possible crowd: its fixed cohorts.
     pub(super) fn fixed(&self) -> u32 {
         match &self.config.shape {
             LoadShape::Cohort { .. } => self.owners.len() as u32,
@@ -105,13 +105,13 @@ impl Crowd {
         self.failed_by_generator.extend(failed.by_generator);
     }
 
-    /// Whether a participant counts as badly served that failed for want of this host's resources.
+    /// Whether a participant that counts as badly served failed because this host lacked resources.
     pub(super) fn has_failed_by_generator(&self) -> bool {
         !self.failed_by_generator.is_empty()
     }
 
-    /// Whether the crowd had the wanted size, and each participant had its time to join, throughout the second that ends at
-    /// `end`.
+    /// Whether, throughout the second that ends at `end`, the crowd had the wanted size and each participant had
+    /// had its time to join.
     pub(super) fn was_complete(&self, end: RunTime) -> bool {
         let patience_us = i64::try_from(self.config.patience.as_micros()).unwrap_or(i64::MAX);
         let begin_us = end.0 - 1_000_000;
@@ -119,7 +119,7 @@ impl Crowd {
         is_right && self.called_at.is_none_or(|at| begin_us >= at.0.saturating_add(patience_us))
     }
 
-    /// The actions towards the load `wants` that are due at `now`. `did` does one, and tells which participant it added.
+    /// The actions at `now` towards the load `wants`. `did` performs one and returns an added participant.
     pub(super) fn adjust(
         &mut self,
         wants: u32,
@@ -263,7 +263,7 @@ mod tests {
         crowd.slots.iter().flatten().map(|participant| participant.0).collect()
     }
 
-    /// Aims and tells who was called of which cohort, and who was dismissed.
+    /// Adjusts the crowd; returns the added participants with their cohorts, and the removed ones.
     fn aim(crowd: &mut Crowd, wants: u32, at_ms: i64, next: &mut u32) -> (Vec<(u16, i64)>, Vec<u32>) {
         let (mut called, mut dismissed) = (Vec::new(), Vec::new());
         crowd.adjust(wants, RunTime(at_ms * 1000), |step| match step {
@@ -304,7 +304,7 @@ mod tests {
         assert_eq!(dismissed, [1, 4]);
         assert!(!crowd.has_failed_by_generator(), "under another load it is forgotten");
         assert_eq!(present(&crowd), [0, 2, 3]);
-        // The same size again calls nobody.
+        // An unchanged size adds no participant.
         assert_eq!(aim(&mut crowd, 3, 2000, &mut next), (vec![], vec![]));
     }
 
@@ -350,7 +350,7 @@ mod tests {
         let (called, _) = aim(&mut crowd, 1, 200, &mut next);
         assert_eq!(called, [(1, 100), (1, 200)]);
         assert!(crowd.was_complete(RunTime(4_200_000)));
-        // Who has not come yet of the one value stays away when the other begins.
+        // Participants of the first value that have not joined yet are not added once the second value begins.
         let (called, dismissed) = aim(&mut crowd, 2, 5000, &mut next);
         assert_eq!((called, dismissed), (vec![(2, 5000)], vec![0, 1, 2]));
         let (called, dismissed) = aim(&mut crowd, 1, 5100, &mut next);

@@ -29,7 +29,7 @@ use plan::SearchPlan;
 use profile_triggers::ProfileTriggers;
 use seconds::Seconds;
 
-/// How often the crowd is brought nearer to its size, and how often the display is updated.
+/// How often the crowd is adjusted, and how often the display is updated.
 const LOOK_EVERY: Duration = Duration::from_millis(25);
 const SHOW_EVERY: Duration = Duration::from_millis(250);
 
@@ -62,7 +62,7 @@ pub(crate) fn find(command: &Find) -> Result<Exit, CliError> {
     let folder = session.folder.clone();
     let exit = session.finish(ending)?;
     if ending == Some(Ending::Interrupted) {
-        say(&format!("to go on with this search: throng find … --resume {}", folder.display()));
+        say(&format!("to continue this search: throng find … --resume {}", folder.display()));
     }
     Ok(exit)
 }
@@ -81,7 +81,7 @@ struct SearchLoop<'a> {
 }
 
 impl SearchLoop<'_> {
-    /// Runs until the search, a person, a signal or the time budget ends it; `None` if a guard of the engine does.
+    /// Runs until the search, the user, a signal or the time budget ends it; `None` if a guard of the engine does.
     fn run(
         &mut self,
         interrupt: &Interrupt,
@@ -137,7 +137,7 @@ impl SearchLoop<'_> {
             self.triggers.on_second(&self.search.progress(), second.is_complete, is_bad);
             for row in self.search.second(&second) {
                 self.printer.step(&row, self.search.progress().passing);
-                // Without a store there is nowhere to keep it.
+                // Without a store there is nowhere to write it.
                 let _ = self.rows.send(Row::Hold(Box::new(row)));
             }
             if let Some(end) = self.search.end() {

@@ -25,7 +25,7 @@ const FULL: Duration = Duration::from_secs(75 * 60);
 const CEILING: u32 = 2_000;
 /// Joins a second where the scenario lets all participants join at once.
 const JOINS_PER_S: f64 = 20.0;
-/// The slowest rate of joins: a slower crowd would take longer to gather than to judge.
+/// The slowest rate of joins: at a lower one the crowd would take longer to gather than to judge.
 const JOINS_PER_S_MIN: f64 = 1.0;
 /// The crowd of the baseline without --start.
 const START: u32 = 5;
@@ -39,9 +39,9 @@ pub(super) struct SearchPlan {
     pub(super) plan: Plan,
     pub(super) settings: Settings,
     pub(super) crowd: CrowdConfig,
-    /// Names of the loads, where a value varies and not the crowd's size.
+    /// Names of the loads, if a value varies instead of the crowd's size.
     pub(super) values: Vec<String>,
-    /// When the search is ended as it is.
+    /// When the search is stopped, finished or not.
     pub(super) deadline: RunTime,
     budget: Option<Duration>,
     leaves_stays_out: bool,
@@ -125,7 +125,7 @@ impl SearchPlan {
         }
     }
 
-    /// How long the search takes, and when it is ended at the latest.
+    /// How long the search takes, and when it is stopped at the latest.
     fn takes(&self) -> String {
         let written = |seconds: f64| {
             let seconds = seconds.round() as u64;
@@ -135,7 +135,7 @@ impl SearchPlan {
                 (minutes, seconds) => format!("{minutes} min {seconds:02} s"),
             }
         };
-        let ended = format!("it is ended after {} with what it knows", written(self.deadline.as_secs_f64()));
+        let ended = format!("it stops after {} with the result so far", written(self.deadline.as_secs_f64()));
         // How many users join and leave with each value is not known.
         if let LoadShape::Values(_) = self.crowd.shape {
             return ended;
@@ -225,7 +225,7 @@ impl Variation {
         let each = u32::try_from(asked.users()).unwrap_or(u32::MAX);
         let most = (users_max(command, &asked) / each).min(ROOMS_MAX);
         if most == 0 {
-            return Err(CliError::usage(format!("--ceiling is below {each}, the people of one room")));
+            return Err(CliError::usage(format!("--ceiling is below {each}, the users of one room")));
         }
         let last_join = |cohort: &Cohort| cohort.arrival.offsets(cohort.size.saturating_mul(most)).last();
         let last_join = asked.crowd.iter().filter_map(last_join).max();
@@ -266,8 +266,8 @@ impl Variation {
     }
 }
 
-/// The scenario with the value at `path` at its largest, and as long as the search may take. It is checked as any other:
-/// against its caps, and by its target's consent.
+/// The scenario with the value at `path` at its largest, as long as the search may take. It is checked like any
+/// other: against its caps and its target's consent.
 fn at_its_largest(
     command: &Find,
     (path, value): (&str, u32),
@@ -289,8 +289,8 @@ fn users_max(command: &Find, scenario: &Scenario) -> u32 {
     command.ceiling.or(capped).unwrap_or(CEILING)
 }
 
-/// Adds the profiles of a search: a profile under the failing load shows the cause best beside one under a load that
-/// passed.
+/// Adds the profiles of a search. The cause shows best in a comparison of two profiles: one under the failing
+/// load, one under a load that passed.
 fn profile_moments(watch: &mut Watch, schedule: &Schedule) {
     let wishes = [
         (Moment::Baseline, Watch::BASELINE_DURATION),
@@ -314,7 +314,7 @@ pub(super) fn earlier(folder: &Path) -> Result<Vec<HoldRow>, CliError> {
     let run = RunFolder::outline(folder).map_err(CliError::usage)?;
     let ended: Vec<_> = run.holds.into_iter().filter(|hold| hold.until.is_some()).collect();
     let Some(end) = ended.iter().filter_map(|hold| hold.until).max() else {
-        return Err(CliError::usage(format!("{} holds no search that could go on", folder.display())));
+        return Err(CliError::usage(format!("{} holds no search that can be continued", folder.display())));
     };
     let before = |at: RunTime| RunTime(at.0 - end.0);
     Ok(ended

@@ -1,5 +1,5 @@
-//! When a search profiles the server: under the failing load, and near the limit where service is still good. The difference
-//! between the two shows the cause; the profile of the idle server shows little.
+//! When a search profiles the server: under the failing load, and near the limit while service is still good. The
+//! difference between the two shows the cause; a profile of the idle server shows little.
 
 use std::time::Duration;
 
@@ -19,9 +19,9 @@ pub(super) struct ProfileTriggers {
     hold: Option<(u32, Purpose, u32)>,
     judged_s: u32,
     bad_s: u32,
-    /// A load near the limit is held, and has been good for long enough that it will probably pass.
+    /// A load near the limit is held, and service has been good for long enough that it will probably pass.
     pub(super) is_near_limit: bool,
-    /// Users are badly served under the confirmed failing load: when a profile shows most.
+    /// Users are badly served while the failing load is confirmed: a profile shows most then.
     pub(super) has_failed: bool,
 }
 
@@ -37,8 +37,8 @@ impl ProfileTriggers {
         Self { profile_s, hold, judged_s, bad_s, is_near_limit: false, has_failed: false }
     }
 
-    /// A second has closed. `before` is the progress of the search without it; `is_complete`: the crowd had its size
-    /// throughout.
+    /// Called when a second has closed. `before` is the progress of the search without it; `is_complete`: the
+    /// crowd had its size throughout.
     pub(super) fn on_second(&mut self, before: &Progress, is_complete: bool, is_bad: bool) {
         // The failing load is held longest when it is confirmed.
         self.has_failed |= before.purpose == Some(Purpose::Confirm) && is_complete && is_bad;
@@ -61,7 +61,7 @@ impl ProfileTriggers {
     }
 }
 
-/// Whether the load lies between the largest that passed and the smallest that failed, or is that of the soak.
+/// Whether the load is between the largest that passed and the smallest that failed, or is that of the soak.
 fn is_near(progress: &Progress) -> bool {
     let is_between = || {
         progress.passing.is_some_and(|passing| progress.users >= passing)
@@ -89,7 +89,7 @@ mod tests {
         }
     }
 
-    /// The judged seconds of a hold of `whole_s` after which a profile is due near the limit.
+    /// The judged seconds of a hold of `whole_s` at which a profile near the limit may start.
     fn due(purpose: Purpose, users: u32, bounds: (u32, u32), whole_s: u32, bad: &[u32]) -> Vec<u32> {
         let mut triggers = ProfileTriggers::new(&Schedule { hold_s: whole_s, ..Schedule::default() });
         let seconds = (0..whole_s).filter(|second| {
@@ -105,12 +105,12 @@ mod tests {
 
     #[test]
     fn a_hold_between_what_passed_and_what_failed_is_near_the_limit_in_its_middle() {
-        // 120 s, of which the profile takes 8: it is over before the hold is.
+        // 120 s, of which the profile takes 8: it ends before the hold does.
         let seconds = due(Purpose::Bisect, 41, (40, 44), 120, &[]);
         assert_eq!((seconds.first(), seconds.last()), (Some(&55), Some(&111)));
-        // The shortest hold that there is, of 8 s, has room for 4.
+        // The shortest hold, 8 s, has room for 4.
         assert_eq!(due(Purpose::Bisect, 41, (40, 44), 8, &[]), [1, 2, 3]);
-        // The passing load again, and the one that is held for long below the limit.
+        // The confirmation of the passing load, and the soak below the limit.
         assert!(!due(Purpose::Bisect, 40, (40, 44), 60, &[]).is_empty());
         assert!(!due(Purpose::Soak, 36, (40, 44), 600, &[]).is_empty());
     }
@@ -125,10 +125,10 @@ mod tests {
         ] {
             assert_eq!(due(purpose, users, bounds, 60, &[]), [0_u32; 0], "{purpose:?}");
         }
-        // Three bad seconds of sixty may be, but not of the first thirty.
+        // Three bad seconds in sixty are allowed, but not in the first thirty.
         assert!(!due(Purpose::Bisect, 41, (40, 44), 60, &[3]).is_empty());
         assert!(due(Purpose::Bisect, 41, (40, 44), 60, &[3, 4, 5, 6]).is_empty());
-        // Nor while the crowd is gathering.
+        // No profile while the crowd gathers either.
         let mut triggers = ProfileTriggers::new(&Schedule::default());
         triggers.on_second(&progress(Purpose::Bisect, 41, (70, 120), (40, 44)), false, false);
         assert!(!triggers.is_near_limit && !triggers.has_failed);

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use throng_observation::run::{ParticipantId, Row};
 use throng_observation::{ExperienceRow, FailureReason, MediaKind, Outcome, RunTime};
 
-/// What one second was like, all cohorts together.
+/// The figures of one second, all cohorts together.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct SecondSummary {
     pub(super) second: i64,
@@ -22,17 +22,17 @@ pub(super) struct Seconds(Arc<Mutex<OpenSeconds>>);
 
 #[derive(Debug, Default)]
 struct OpenSeconds {
-    /// Median delay in the second that is open: of video where there is any.
+    /// Median delay in the open second: of video if there is any.
     delay_ms: Option<f64>,
     closed: VecDeque<SecondSummary>,
     failed: Failed,
 }
 
-/// Who failed.
+/// The participants that failed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Failed {
     pub(super) all: BTreeSet<ParticipantId>,
-    /// Those of them for whom this host had no descriptors, ports or memory: their seconds say nothing of the server.
+    /// Those that failed because this host had no descriptors, ports or memory: not the server's fault.
     pub(super) by_generator: BTreeSet<ParticipantId>,
 }
 
@@ -42,12 +42,12 @@ impl Seconds {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).observe(row);
     }
 
-    /// The seconds that have closed since.
+    /// The seconds that have closed since the last call.
     pub(super) fn take(&self) -> VecDeque<SecondSummary> {
         std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner).closed)
     }
 
-    /// Who failed since.
+    /// The participants that failed since the last call.
     pub(super) fn take_failed(&self) -> Failed {
         std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner).failed)
     }
@@ -57,7 +57,7 @@ impl OpenSeconds {
     fn observe(&mut self, row: &Row) {
         match row {
             Row::Series(row) => {
-                // Video where there is any: audio is light enough to come through when video no longer does.
+                // Video if there is any: audio is light enough to arrive when video no longer does.
                 let is_better = row.kind == Some(MediaKind::Video) || self.delay_ms.is_none();
                 if let Some(us) = row.relative_delay_us.quantile(0.5).filter(|_| is_better) {
                     self.delay_ms = Some(us as f64 / 1e3);

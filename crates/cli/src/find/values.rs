@@ -68,7 +68,7 @@ impl ValueVariation {
     }
 }
 
-/// The scenario with one of the values, long enough for a whole search.
+/// The scenario with one of the values, with a duration that is enough for a whole search.
 fn of_value(command: &Find, path: &str, value: &str, longest: Duration) -> Result<Scenario, CliError> {
     let set = Override { origin: format!("--vary {path}"), ..set(path, value)? };
     let asked = scenario::of_find(command, std::slice::from_ref(&set))?;

@@ -44,13 +44,13 @@ pub(crate) struct State<'a> {
     pub(crate) objectives: &'a [ObjectiveResult],
     /// The watched hosts.
     pub(crate) servers: &'a [ServerFigures],
-    /// Where a search is.
+    /// The progress of a search.
     pub(crate) search: Option<&'a Progress>,
 }
 
-/// Shows a run while it goes on.
+/// Shows a run in progress.
 pub(crate) trait Display {
-    /// Shows the current state; called a few times a second. `true` when the person wants to end the run.
+    /// Shows the current state; called a few times a second. `true` when the user wants to end the run.
     fn show(&mut self, state: &State<'_>) -> bool;
 
     /// Whether it shows the objectives, which cost CPU time to judge.

@@ -263,7 +263,7 @@ fn draw_worst(frame: &mut Frame<'_>, area: Rect, live: &LiveSnapshot) {
     let is_shown = |track: &&TrackFigures| is_troubled(track, live.video.source_fps);
     let title = titled("Worst in the last second");
     if !live.worst.iter().any(|participant| participant.tracks.iter().any(|track| is_shown(&track))) {
-        let text = if live.worst.is_empty() { "" } else { "nobody has trouble" };
+        let text = if live.worst.is_empty() { "" } else { "no track has problems" };
         return frame.render_widget(Paragraph::new(text).style(Style::new().fg(QUIET)).block(title), area);
     }
     let head = Row::new(["viewer", "track", "loss", "fps", "delay max", "received in all", "lost in all"])
@@ -413,7 +413,7 @@ mod tests {
         };
         let screen =
             |tracks| drawn(&LiveSnapshot { worst: vec![viewer(tracks)], ..LiveSnapshot::default() }, 110, 40);
-        assert!(screen(vec![healthy.clone()]).contains("nobody has trouble"));
+        assert!(screen(vec![healthy.clone()]).contains("no track has problems"));
         let mixed = screen(vec![healthy, lossy]);
         assert!(mixed.contains("video H264") && !mixed.contains("audio opus"), "{mixed}");
     }

@@ -1,7 +1,7 @@
 //! Fetches the consent proof of a public target's owner from each of the target's addresses.
 //!
-//! A name proves nothing about the addresses that it points to, because its owner can point it at any address. So each
-//! address is asked itself; a proof in DNS can only lower the limits.
+//! A name proves nothing about the addresses that it points to, because its owner can point it at any address. So
+//! each address itself is asked; a proof in DNS can only lower the limits.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -26,7 +26,7 @@ pub(super) struct ProofRequest {
     pub(super) demand: Demand,
 }
 
-/// A public address that gave a proof, and where, so that it can be fetched again.
+/// A public address with a proof, and the location of the proof, so that it can be fetched again.
 #[derive(Clone)]
 pub(super) struct ProvenAddress {
     request: ProofRequest,
@@ -110,7 +110,7 @@ impl ProofRequest {
 }
 
 impl ProvenAddress {
-    /// Fetches the proof again, from where it was.
+    /// Fetches the proof again, from the same location.
     pub(super) fn fetch_proof(mut self) -> Result<(Self, ConsentProof), String> {
         let mut complaints = Vec::new();
         for place in std::mem::take(&mut self.places) {
@@ -123,7 +123,7 @@ impl ProvenAddress {
             }
         }
         let tried = complaints.join("; ");
-        Err(format!("{} gives out no consent proof for this run; tried {tried}", self.address))
+        Err(format!("{} publishes no consent proof for this run; tried {tried}", self.address))
     }
 
     fn proof_at(&self, place: &ProofLocation) -> Result<ConsentProof, String> {
@@ -158,7 +158,7 @@ mod tests {
         ConsentSecret::new([0x5a; 32])
     }
 
-    /// A server that answers every request with this, once it is `there`, and with 404 before; and its port.
+    /// A server that answers every request with `body` once `there` is set, and with 404 before; returns its port.
     fn answers(body: String, there: Arc<AtomicBool>) -> u16 {
         let listener = TcpListener::bind((HERE, 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -180,7 +180,7 @@ mod tests {
         port
     }
 
-    /// A signalling server that knows nothing but WebSocket, as libwebsockets does: it closes on anything else.
+    /// A signalling server that supports only WebSocket, like libwebsockets: other requests close the connection.
     fn websocket_only() -> u16 {
         let listener = TcpListener::bind((HERE, 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -216,7 +216,7 @@ mod tests {
         SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs()
     }
 
-    /// A proof until the end of the year, made out to who has `secret`.
+    /// A proof until the end of the year, for the holder of `secret`.
     fn proof_of(target: &str, secret: &ConsentSecret) -> String {
         const YEAR_S: u64 = 31_556_952;
         let year = 1970 + now() / YEAR_S;
@@ -285,7 +285,7 @@ mod tests {
         let web = answers(proof("media.invalid:8188"), always());
         assert!(asked(HERE, &[web]).fetch_proof().is_ok());
         let why = asked(ELSEWHERE, &[web]).fetch_proof().err().unwrap();
-        assert!(why.contains("127.0.0.77 gives out no consent proof"), "{why}");
+        assert!(why.contains("127.0.0.77 publishes no consent proof"), "{why}");
     }
 
     #[test]

@@ -11,20 +11,20 @@ use super::participants::participant_factory;
 use super::prepare::Prepared;
 use crate::{CliError, watchers};
 
-/// Rows that may wait for the store, which has memory laid out for them; a second of a thousand participants is a few.
+/// Rows that may wait for the store; their memory is allocated at once. A second of 1,000 participants needs few.
 const ROWS_WAITING_MAX: usize = 16_384;
 
-/// Who decides when participants join.
+/// What decides when participants join.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Joins<'a> {
     /// The plan.
     Planned,
-    /// A search, which adds and removes participants, at most as many as the plan has joins. It goes on from these holds of
-    /// an earlier run.
+    /// A search, which adds and removes participants, at most as many as the plan has joins. It continues from
+    /// these holds of an earlier run.
     BySearch(&'a [HoldRow]),
 }
 
-/// Starts the engine. Its rows come from the receiver; others that belong to the run may be sent there too.
+/// Starts the engine. Its rows come from the receiver; the sender accepts further rows of the run.
 pub(crate) fn start_engine(
     prepared: &Prepared<'_>,
     joins: Joins<'_>,
@@ -36,7 +36,7 @@ pub(crate) fn start_engine(
         Joins::BySearch(_) => RunConfig {
             added_participants_max: u32::try_from(config.joins.len()).unwrap_or(u32::MAX),
             joins: Vec::new(),
-            // Loads that fail are what is looked for: they must not end the run.
+            // A search looks for loads that fail: they must not end the run.
             guards: Guards { connect_failure_ratio_max: f64::INFINITY, ..config.guards },
             ..config
         },

@@ -16,12 +16,12 @@ use crate::permission::Permission;
 use crate::secrets::{api_secret, token, token_text};
 use crate::{CliError, media, run_id};
 
-/// Makes participants as the engine asks for them; secrets and media files are read here, once.
+/// The factory from which the engine gets participants; reads secrets and media files here, once.
 pub(super) fn participant_factory(
     plan: &Plan,
     permission: &Permission,
 ) -> Result<Arc<dyn ParticipantFactory>, CliError> {
-    // Made now: the self-tests of cryptography take a tenth of a second, which would else be part of the first joins.
+    // Made now: the self-tests of cryptography take 0.1 s, which the first joins would contain otherwise.
     crypto::shared().map_err(CliError::invalid)?;
     let unix_ns = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos();
     let factory = TargetFactory {
@@ -60,7 +60,7 @@ fn turn_server(turn: &TurnServer, plan: &Plan) -> Result<RelayServer, CliError> 
     Ok(RelayServer::of_scenario(turn, token(&turn.password)?, plan.target.url()))
 }
 
-/// What the participants of a conference share: the files that they play, who speaks how often, the room that is made.
+/// What the participants of a conference share: the files that they play, their talkspurts, the room to create.
 fn conference(plan: &Plan, unix_ns: u128) -> Result<ConferenceConfig, CliError> {
     let clips = media::clips(plan)?;
     let new_room = plan.room.as_ref().map(|room| new_room(plan, room, &clips, unix_ns)).transpose()?;
@@ -93,10 +93,10 @@ fn new_room(
         room.video_codecs.clone()
     };
     Ok(NewRoom {
-        // It need not be a secret: it keeps the run from destroying rooms that it did not make.
+        // Not confidential: it keeps the run from destroying rooms that it did not create.
         secret: format!("throng-{unix_ns:x}"),
         admin_key: token_text(room.admin_key.as_ref())?,
-        // Who rejoins finds a place before the server has noticed that they left.
+        // A participant that rejoins needs a free place before the server has noticed that it left.
         publishers: room
             .publishers
             .unwrap_or_else(|| plan.expected.users.div_ceil(plan.target.rooms.max(1)).saturating_mul(2)),

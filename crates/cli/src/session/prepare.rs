@@ -1,4 +1,4 @@
-//! The checks before a run: whatever can refuse it does so before anything is sent or written.
+//! The checks before a run: whatever can refuse it is checked before anything is sent or written.
 
 use std::path::PathBuf;
 
@@ -19,9 +19,9 @@ pub(crate) struct Prepared<'a> {
     pub(super) common: &'a Common,
     pub(super) permission: Permission,
     pub(super) tls: TlsOptions,
-    /// What is known of media servers.
+    /// Knowledge packs of media servers.
     pub(super) packs: Vec<Pack>,
-    /// The agents beside the servers, connected.
+    /// The agents on the servers' hosts, connected.
     pub(super) agents: Agents,
     /// The program of the canaries, if the plan has any.
     pub(super) browser: Option<PathBuf>,
@@ -33,14 +33,14 @@ impl<'a> Prepared<'a> {
         let packs = watchers::packs(common.packs.as_deref())?;
         let agents = Agents::connect(plan);
         let browser = canary::program(plan)?;
-        // A file that cannot be played ends it before any owner is asked.
+        // A file that cannot be played ends the run before any owner is asked for consent.
         media::clips(plan)?;
         let tls = tls(plan, common)?;
         let permission = permission::permission(plan, common.consent_secret.as_deref(), &tls, &agents)?;
         Ok(Self { scenario, plan, common, permission, tls, packs, agents, browser })
     }
 
-    /// What the run folder says of the run as a whole.
+    /// The facts about the run as a whole, for the run folder.
     pub(crate) fn info(&self, warnings: Vec<String>) -> RunInfo {
         let Self { scenario, plan, permission, .. } = self;
         RunInfo {

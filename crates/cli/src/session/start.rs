@@ -18,11 +18,11 @@ use crate::tap::RunTap;
 use crate::watchers::Watchers;
 use crate::{CliError, run_id};
 
-/// A run that goes on.
+/// A run in progress.
 pub(crate) struct Session {
     pub(crate) handle: RunHandle,
     pub(crate) watchers: Watchers,
-    /// Where a command sends rows of its own.
+    /// For rows of the command itself.
     pub(crate) rows: SyncSender<Row>,
     pub(crate) folder: PathBuf,
     pub(super) canaries: Canaries,
@@ -32,8 +32,8 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// Starts what `prepared` allows. `on_row` sees each row on its way to the store; with `prints_at_once` watchers print
-    /// their warnings when they arise, else at the end.
+    /// Starts what `prepared` allows. `on_row` gets each row on its way to the store. With `prints_at_once`,
+    /// watchers print their warnings when they arise, otherwise at the end.
     pub(crate) fn start(
         prepared: Prepared<'_>,
         info: &RunInfo,
@@ -44,7 +44,7 @@ impl Session {
         let (scenario, plan, common) = (prepared.scenario, prepared.plan, prepared.common);
         let folder = common.output.clone().or_else(|| scenario.output.folder.clone().map(PathBuf::from));
         let folder = folder.unwrap_or_else(run_id::default_folder);
-        // The folder comes first: a run that cannot be kept is not begun.
+        // The folder comes first: a run that cannot be stored is not started.
         let mut writer =
             RunFolder::create(&folder, info).map_err(|error| CliError::new(Exit::Usage, error))?;
         let tap = match joins {

@@ -1,4 +1,4 @@
-//! What to warn of before anything is sent: limits of this machine, and plans that servers will not play as written.
+//! Warnings before anything is sent: limits of this machine, and plans that servers will not play as written.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -9,16 +9,16 @@ use throng_scenario::Plan;
 use crate::run_id::random;
 use crate::say_lines;
 
-/// Prints warnings for a person.
+/// Prints warnings to standard error.
 pub(crate) fn print_warnings(warnings: &[String]) {
     warnings.iter().for_each(|warning| say_lines(&format!("warning: {warning}")));
 }
 
-/// Everything that is wrong with a plan and does not refuse it.
+/// All problems of a plan that do not refuse it.
 pub(crate) fn warnings(plan: &Plan) -> Vec<String> {
     let needs = Needs {
         participants: plan.expected.users.into(),
-        // A datagram socket and a signalling connection, as long as the slowest protocol keeps both.
+        // A datagram socket and a signalling connection: the protocol that needs most keeps both open.
         descriptors_each: 2,
         ports_each: 1,
         source_ips: (source_ips(plan).len() as u64).max(1),
@@ -28,7 +28,7 @@ pub(crate) fn warnings(plan: &Plan) -> Vec<String> {
     limits.iter().map(ToString::to_string).chain(foreign_source(plan)).chain(one_stream(plan)).collect()
 }
 
-/// Cohorts whose publishers all publish one stream, because their URL names no other; servers accept the first of them.
+/// Cohorts whose publishers all publish to one stream, because their URL is constant; servers accept only one.
 fn one_stream(plan: &Plan) -> Vec<String> {
     let users = |cohort: usize| plan.joins.iter().filter(move |join| usize::from(join.cohort.0) == cohort);
     plan.destinations

@@ -44,13 +44,13 @@ pub(super) fn serve(command: &Watch, listen: SocketAddr, interrupt: &Interrupt) 
     Ok(Exit::Met)
 }
 
-/// What the operator of the run copies into its scenario.
+/// The lines that the operator of the run copies into the scenario.
 fn said(command: &Watch, agent: &Agent, token: &str) -> String {
     let address = agent.address();
     let scheme = if agent.fingerprint().is_some() { "tls" } else { "tcp" };
     let mut text =
         format!("throng watch is ready: {}\n  agent        {scheme}://{address}\n", command.title());
-    // A token from the command line is not repeated.
+    // A token from the command line is not printed again.
     if command.token.is_none() {
         text += &format!("  token        {token}\n");
     }

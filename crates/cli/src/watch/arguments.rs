@@ -66,7 +66,7 @@ pub(crate) struct Watch {
     /// Be the agent of runs on other machines: listen here
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) listen: Option<SocketAddr>,
-    /// What runs must know: a token of 16 characters or more, or env:NAME, or file:PATH [default: one is made]
+    /// What runs must present: a token of 16 characters or more, or env:NAME, or file:PATH [default: random]
     #[arg(long, value_name = "TOKEN", requires = "listen")]
     pub(crate) token: Option<String>,
     /// Without TLS; only on loopback
@@ -99,7 +99,7 @@ impl Watch {
         Ok(WatchConfig { targets: self.targets()?, period, is_exclusive: true, ..WatchConfig::default() })
     }
 
-    /// The logs and endpoints that are read beside the counters.
+    /// The logs and endpoints that are read in addition to the counters.
     pub(crate) fn sources(&self) -> Result<SourceConfig, CliError> {
         let network = |text: &String| {
             text.parse::<Network>()

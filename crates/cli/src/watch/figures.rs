@@ -15,7 +15,7 @@ use ended::Ended;
 const EVENTS_MAX: usize = 100;
 /// Points of the history of busy cores.
 const HISTORY_MAX: usize = 300;
-/// Live series that are kept. The end of a series may be lost, so beyond this many the longest silent are dropped.
+/// Live series that are kept. The end of a series may be lost, so above this the longest silent are dropped.
 const SERIES_MAX: usize = 65_536;
 
 /// Series that count errors.
@@ -112,7 +112,7 @@ impl Figures {
                 let Some(figure) = self.series.get_mut(&sample.series) else { return };
                 let at_s = sample.at.as_secs_f64();
                 self.latest_s = self.latest_s.max(at_s);
-                // A rate is the mean since the reading before, so it belongs to the time before its sample.
+                // A rate is the mean since the previous reading, so it belongs to the time before its sample.
                 let is_rate = !matches!(figure.of.unit, Unit::Count | Unit::Bytes);
                 let over = if is_rate { sample.value } else { figure.now };
                 if figure.began_s.is_some() && !over.is_nan() {

@@ -1,5 +1,5 @@
-//! Programs choose the names of their processes and threads, and logs their lines: none of it does anything to the terminal
-//! of who watches.
+//! Programs choose the names of their processes and threads, and the lines of logs: none of this text may control
+//! the terminal of the user.
 
 use std::time::Duration;
 

@@ -75,12 +75,12 @@ fn sum(figures: Vec<&Figure>) -> f64 {
     figures.into_iter().map(|figure| figure.now).filter(|now| !now.is_nan()).sum()
 }
 
-/// A rate of all disks. Of stacked devices each byte counts once.
+/// A rate summed over all disks. Each byte of stacked devices counts once.
 fn of_disks(figures: &Figures, metric: &str) -> f64 {
     sum(lowest(figures.of(metric).collect(), |disk| is_stacked_disk(disk.label("device"))))
 }
 
-/// A rate of the interfaces of the server's own namespace, without the loopback unless it carries most.
+/// A rate summed over the interfaces of the server's namespace, without loopback unless it carries most.
 fn of_interfaces(figures: &Figures, metric: &str) -> f64 {
     let own = figures.of(metric).filter(|nic| nic.label("netns").is_empty());
     let (local, others): (Vec<_>, Vec<_>) = own.partition(|nic| nic.label("interface") == "lo");

@@ -34,7 +34,7 @@ impl View {
         Self::Lines { next: LINE_EVERY, printed: 0 }
     }
 
-    /// Shows the current figures; `true` when the person wants to end.
+    /// Shows the current figures; `true` when the user wants to end.
     pub(super) fn show(&mut self, figures: &Figures, at: Duration) -> bool {
         match self {
             Self::Full { screen, title } => {

@@ -44,7 +44,7 @@ struct Profiling {
 }
 
 impl Host {
-    /// Begins to watch, by `agent` where the watch names one. A host that cannot be watched counts as lost.
+    /// Begins to watch, through `agent` if the watch names one. A host that cannot be watched counts as lost.
     pub(super) fn begin(
         id: HostId,
         watch: &Watch,
@@ -67,8 +67,8 @@ impl Host {
         (Self { id, watch, watching, source_watch, wishes, profiling, is_lost }, problem)
     }
 
-    /// Finds the server's knowledge packs, and reads its logs and endpoints. An agent does both by its owner's flags; only a
-    /// pack that the scenario names replaces the agent's.
+    /// Finds the server's knowledge packs, and reads its logs and endpoints. An agent does both by its owner's
+    /// flags; only a pack that the scenario names replaces the agent's.
     pub(super) fn listen(&mut self, sources: &SourceConfig, zero: Instant, rows: &RowSender) -> PackLookup {
         let unknown = |packs: &[Pack], name: &String| packs.iter().all(|pack| pack.pack != *name);
         match (&self.watching, &self.watch.pack) {
@@ -103,7 +103,7 @@ impl Host {
         self.source_watch.as_ref()?.changed_packs()
     }
 
-    /// Begins the profiles that are due; returns problems. `is_heard`: rows of the host have come.
+    /// Starts profiles whose moment has come; returns problems. `is_heard`: rows of the host have been received.
     pub(super) fn profile_when_due(
         &mut self,
         (at_s, full_at, has_failed): (f64, Duration, bool),
@@ -116,7 +116,7 @@ impl Host {
         for wish in due {
             match self.profile(&wish, at_s, is_heard, rows) {
                 Ok(true) => {}
-                // There is no process yet, and the moment is not over.
+                // There is no process yet, and the moment has not passed.
                 Ok(false) => self.wishes.push(wish),
                 Err(why) => {
                     let (host, moment) = (self.watch.label(), wish.moment.name());
@@ -171,7 +171,7 @@ impl Host {
         Ok(true)
     }
 
-    /// Ends watching. Profiles in progress end early and are kept. Returns the moments that did not come.
+    /// Ends watching. Profiles in progress end early and are kept. Returns the moments that never came.
     pub(super) fn stop(&mut self) -> Vec<Moment> {
         self.profiling.drain(..).for_each(Profiling::end);
         if let Some(source_watch) = self.source_watch.take() {

@@ -1,5 +1,6 @@
-//! The watchers of a run. They start before the crowd joins, send their rows through a bounded queue, and stop after the
-//! crowd has left. Their failures are reported and never end the run, but for the loss of an agent that consented to the load.
+//! The watchers of a run. They start before the crowd joins, send their rows through a bounded queue, and stop
+//! after the crowd has left. Their failures are reported and never end the run, except the loss of an agent that
+//! consented to the load.
 
 use std::path::Path;
 use std::sync::mpsc::SyncSender;
@@ -28,21 +29,21 @@ use profile_schedule::{run_time, since};
 mod row_forwarder;
 use row_forwarder::RowForwarder;
 
-/// How long before the first join a watched run begins, to have the idle server to compare with.
+/// How long before the first join a watched run begins, for a baseline of the idle server.
 pub(crate) const BASELINE: Duration = Duration::from_secs(5);
 
-/// Rows of watchers that may wait for the store: with 2,000 threads some ten seconds of a stalled disk.
+/// Rows of watchers that may wait for the store: with 2,000 threads about ten seconds of a stalled disk.
 const ROWS_WAITING_MAX: usize = 65_536;
 
 /// How long a watcher may send nothing before it counts as lost; it sends its own cost each second.
 const SILENT_MAX: Duration = Duration::from_secs(10);
 
-/// Says that a watched run begins with a baseline of the idle server.
+/// Prints that a watched run begins with a baseline of the idle server.
 pub(crate) fn announce_baseline(plan: &Plan) {
     if let [first, more @ ..] = plan.watch.as_slice() {
         let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
         let (label, seconds) = (first.label(), BASELINE.as_secs());
-        say(&format!("watching {label}{more}: the idle server for {seconds} s, then the crowd comes"));
+        say(&format!("watching {label}{more}: the idle server for {seconds} s, then the crowd joins"));
     }
 }
 
@@ -68,8 +69,8 @@ pub(crate) struct Watchers {
 }
 
 impl Watchers {
-    /// Starts the watches of the plan. `zero` is when the first join is due; `sources` holds the knowledge packs and which
-    /// addresses may be asked. Warnings are printed, at once or at the end, and kept with the run.
+    /// Starts the watches of the plan. `zero` is the intended time of the first join; `sources` holds the
+    /// knowledge packs and which addresses may be asked. Warnings are printed, at once or at the end, and stored.
     pub(crate) fn start(
         plan: &Plan,
         zero: Instant,
@@ -100,7 +101,7 @@ impl Watchers {
             if let Some(packs) = &listening.packs {
                 watchers.know(id, packs);
             }
-            // The host's events have it already.
+            // The host's events contain it already.
             for problem in listening.problems {
                 watchers.warn(None, &format!("{}: {problem}", watch.label()));
             }
@@ -118,7 +119,7 @@ impl Watchers {
         }
     }
 
-    /// Begins the profiles that are due, notices lost watchers, and stores new packs.
+    /// Starts profiles whose moment has come, detects lost watchers, and stores new packs.
     /// `has_failed`: an objective was missed.
     pub(crate) fn look(&mut self, has_failed: bool) {
         let at = since(self.zero);
@@ -160,7 +161,7 @@ impl Watchers {
         }
         self.deferred.iter().for_each(|warning| say(warning));
         let Self { forwarder, rows, .. } = self;
-        // The forwarder ends when the last sender is gone.
+        // The forwarder ends when the last sender is dropped.
         drop(rows);
         if let Some(forwarder) = forwarder {
             forwarder.end();
@@ -181,7 +182,7 @@ impl Watchers {
         let at = self.now();
         let event =
             EventRow { at, participant: None, kind: "watch_failed".into(), count: 1, detail: what.into() };
-        // Without a store there is nowhere to send it.
+        // Without a store there is nowhere to write it.
         let _ = self.run_rows.try_send(Row::Event(event));
     }
 

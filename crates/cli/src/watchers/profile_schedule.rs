@@ -1,4 +1,4 @@
-//! When the profiles of a run are due.
+//! When a run takes its profiles.
 
 use std::time::{Duration, Instant};
 
@@ -15,12 +15,12 @@ impl Watchers {
     }
 }
 
-/// Whether a profile waits for a missed objective.
+/// Whether the plan has a profile that waits for a missed objective.
 pub(crate) fn wait_for_failure(plan: &Plan) -> bool {
     plan.watch.iter().flat_map(|watch| &watch.profile).any(|wish| wish.moment == Moment::Fail)
 }
 
-/// Time since the first join was due, in seconds; negative before.
+/// Time since the intended time of the first join, in seconds; negative before.
 pub(super) fn since(zero: Instant) -> f64 {
     let now = Instant::now();
     match now.checked_duration_since(zero) {
@@ -34,7 +34,7 @@ pub(super) fn run_time(at_s: f64) -> RunTime {
     RunTime((at_s * 1e6) as i64)
 }
 
-/// Whether a profile is due `at_s` into the run. `full_at`: when the last join is planned.
+/// Whether a profile starts `at_s` into the run. `full_at`: when the last join is planned.
 pub(super) fn is_due(wish: &ProfileRequest, at_s: f64, full_at: Duration, has_failed: bool) -> bool {
     match &wish.moment {
         Moment::Baseline => true,

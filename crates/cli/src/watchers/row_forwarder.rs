@@ -16,14 +16,14 @@ pub(super) struct RowForwarder {
 }
 
 impl RowForwarder {
-    /// Starts; it ends when the last sender of rows is gone.
+    /// Starts the thread; it ends when the last sender of rows is dropped.
     pub(super) fn start(received: RowReceiver, run_rows: SyncSender<Row>) -> std::io::Result<Self> {
         let hosts = Arc::new(Mutex::new(LiveHosts::default()));
         let its_hosts = Arc::clone(&hosts);
         let thread = std::thread::Builder::new().name("watch-rows".into()).spawn(move || {
             for row in received {
                 let more = its_hosts.lock().unwrap_or_else(PoisonError::into_inner).take(&row);
-                // A slow store blocks this thread. Then the queue before it fills, and rows that find no room are counted.
+                // A slow store blocks this thread. Then the queue before it fills, and surplus rows are counted.
                 for row in std::iter::once(row).chain(more) {
                     if run_rows.send(Row::Host(row)).is_err() {
                         return;

@@ -1,4 +1,4 @@
-//! Addresses of every kind: IPv6, names that mean several, local ones that are not ours.
+//! Addresses of every kind: IPv6, names with several addresses, local addresses that this host does not have.
 
 use crate::throng::{Stage, figure, plain, run};
 
@@ -27,7 +27,7 @@ fn a_stage_on_all_addresses_is_reached_where_it_says() {
 
 #[test]
 fn a_source_address_that_is_not_ours_is_refused_before_anything_is_sent() {
-    // TEST-NET-3 is on no host.
+    // TEST-NET-3 (RFC 5737) is on no host.
     let output = plain(&["view", "whep+http://127.0.0.1:9/whep", "--source-ip", "203.0.113.7"]);
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{said}");

@@ -1,4 +1,4 @@
-//! Servers that misbehave: each becomes a counted, named outcome, and the run goes on to its end.
+//! Servers that misbehave: each becomes a counted, named outcome, and the run continues to its end.
 
 use std::net::Ipv4Addr;
 

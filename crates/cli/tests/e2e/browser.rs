@@ -1,4 +1,4 @@
-//! A real Chromium and our viewers, side by side on the stage, agree on frame rate and on induced loss.
+//! A real Chromium and throng's viewers, both on the stage, agree on frame rate and on induced loss.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::throng::{Running, Stage, figure, valid};
 
 const ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 79, 0, 1);
 
-/// The video track as `getStats()` has it: packets received, packets lost, frames decoded, milliseconds of the clock.
+/// The video track from `getStats()`: packets received, packets lost, frames decoded, milliseconds of the clock.
 const INBOUND_VIDEO: &str = "(async () => {
     const stats = [...(await window.pc.getStats()).values()];
     const video = stats.find(s => s.type === 'inbound-rtp' && s.kind === 'video');
@@ -33,7 +33,7 @@ fn inbound(browser: &mut Chromium) -> [f64; 4] {
     panic!("Chromium shows no video");
 }
 
-/// What Chromium saw between two readings: loss ratio (before retransmission, as it counts), frames per second.
+/// What Chromium measured between two readings: loss ratio (before retransmission), frames per second.
 fn between(before: [f64; 4], after: [f64; 4]) -> (f64, f64) {
     let [received, lost, frames, ms] = std::array::from_fn(|at| after[at] - before[at]);
     (lost / (received + lost), frames / ms * 1e3)

@@ -1,5 +1,5 @@
-//! Real browsers among the crowd: what they saw stands beside what the virtual participants did, and nothing is left
-//! running of them.
+//! Real browsers among the crowd: their figures are reported next to those of the virtual participants, and no
+//! process of theirs is left running.
 
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
@@ -22,8 +22,8 @@ const ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 82, 0, 1);
 const HERE: Ipv4Addr = Ipv4Addr::new(10, 83, 0, 1);
 const THERE: Ipv4Addr = Ipv4Addr::new(10, 83, 0, 2);
 
-/// The processes whose command line or environment holds `text`, by number, with the command line: a browser's children inherit
-/// the one or the other.
+/// The PIDs and command lines of processes whose command line or environment contains `text`: a browser's children
+/// inherit one of the two.
 fn processes(text: &str) -> Vec<(String, String)> {
     let all = std::fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| {
         let of = |file| {
@@ -40,7 +40,7 @@ fn processes_with(text: &str) -> Vec<String> {
     processes(text).into_iter().map(|(_, command)| command).collect()
 }
 
-/// A browser of this test, whose name distinguishes its processes from those of other tests.
+/// A browser of this test, with a name that distinguishes its processes from those of other tests.
 struct OwnBrowser {
     folder: tempfile::TempDir,
 }
@@ -68,7 +68,7 @@ impl OwnBrowser {
         format!("canary.browser={}", self.program().display())
     }
 
-    /// Waits until none of its processes is there.
+    /// Waits until none of its processes exists.
     fn is_gone(&self, within: Duration) -> bool {
         let until = Instant::now() + within;
         while !processes_with(&self.mark()).is_empty() {
@@ -92,14 +92,14 @@ impl OwnBrowser {
     }
 }
 
-/// A figure of both sides.
+/// A figure of browsers and of virtual participants.
 fn agreed(summary: &Value, name: &str) -> [Option<f64>; 2] {
     let rows = summary["canary"]["agreement"].as_array().expect("the agreement table");
     let row = rows.iter().find(|row| row["figure"] == name).unwrap_or_else(|| panic!("no {name}"));
     [row["browser"].as_f64(), row["virtual"].as_f64()]
 }
 
-/// The browser connected, decoded, and agrees with the crowd; its tables and words are there.
+/// The browser connected, decoded, and agrees with the crowd; the report has its tables and texts.
 fn agrees(ran: &Ran) {
     let summary = ran.summary();
     assert_eq!(figure(&summary, "canary.playing"), 1.0, "{ran}");
@@ -153,7 +153,7 @@ fn a_browser_in_a_conference_on_janus_sees_everybody_and_is_seen() {
     assert!(is_left_clean(&janus, Duration::from_secs(5)), "{:?}", janus.open_ends());
 }
 
-/// The browser's camera played at so many of ours, and it saw as many of theirs.
+/// `users` participants received the browser's camera, and it received the video of as many.
 fn assert_seen_by(ran: &Ran, users: usize) {
     let run = RunFolder::read(ran.folder()).unwrap();
     let seen_by = run.tracks.iter().filter(|track| {
@@ -206,7 +206,7 @@ fn browsers_end_with_a_run_that_is_killed_and_one_that_dies_ends_no_run() {
     assert!(browser.is_gone(Duration::from_secs(10)), "{:?}", processes_with(&browser.mark()));
     drop(running.wait());
 
-    // A program that is no browser stands for one that dies at once.
+    // A program that is not a browser simulates one that dies at once.
     let view = ["view", &target, "-n", "1", "--set", "canary.browsers=1", "--for", "3s"];
     let more = ["--set", "canary.browser=/bin/false"];
     let (ran, ()) = valid(|| (Running::start(None, &[&view[..], &more].concat()).wait(), ()));
@@ -215,11 +215,11 @@ fn browsers_end_with_a_run_that_is_killed_and_one_that_dies_ends_no_run() {
     assert_eq!(figure(&ran.summary(), "events.canary_failed"), 1.0, "{ran}");
     assert!(ran.stdout.contains("browser 0 failed: the browser ended"), "{ran}");
     assert_eq!(figure(&ran.summary(), "participants.playing"), 1.0, "{ran}");
-    // It failed by itself, and says nothing about the server.
+    // The failure is its own, and is no measurement of the server.
     assert_eq!(ran.summary()["canary"]["judgement"], "cannot_tell", "{ran}");
 }
 
-/// A server that serves three well; the browser comes after them.
+/// A server that serves three viewers well; the browser joins after them.
 fn beside_three(stage: &Stage, browser: &OwnBrowser, duration: &str) -> Ran {
     let view = ["view", &stage.target(), "-n", "3", "--every", "100ms", "--warm-up", "4s", "--for", duration];
     let more = ["--set", "canary.browsers=1", "--set", "canary.at=4s", "--set", &browser.set()];
@@ -248,7 +248,7 @@ fn a_browser_without_a_picture_beside_a_crowd_that_has_one_disputes_the_answer()
     assert!(ran.stdout.starts_with(expect), "{ran}");
 }
 
-/// A browser that has no CPU for a while stands still, which is not the server's doing.
+/// A browser without CPU for a while freezes; the server is not the cause.
 #[test]
 fn a_browser_that_was_stopped_for_a_while_disputes_nothing() {
     let (stage, browser) = (Stage::start(None, "127.0.0.1:0", &[]), OwnBrowser::new());
@@ -290,7 +290,7 @@ fn a_browser_disputes_a_search_too() {
     assert!(browser.is_gone(Duration::from_secs(5)), "{:?}", processes_with(&browser.mark()));
 }
 
-/// What a browser and two viewers lose behind a link that loses 3 of 100 packets, and the bit rates of their tracks.
+/// Loss of a browser and two viewers behind a link that loses 3 of 100 packets, and their tracks' bit rates.
 fn behind_a_lossy_link(stage_args: &[&str]) -> (Ran, [f64; 2], [f64; 2]) {
     let (here, there) = (Namespace::new("chere").unwrap(), Namespace::new("cthere").unwrap());
     let lossy = Conditions { loss_percent: 3.0, ..Conditions::delay(10.0) };
@@ -311,7 +311,7 @@ fn loss_and_bit_rate_are_a_browsers_where_repeats_have_a_stream_of_their_own() {
         return;
     }
     let (ran, [lost, ours], [rate, our_rate]) = behind_a_lossy_link(&[]);
-    // W3C packetsLost: what an RTX stream brings stays lost.
+    // W3C packetsLost: a packet that RTX repairs stays lost.
     assert!(lost > 0.015 && ours > 0.015 && (lost - ours).abs() < 0.015, "{lost} against {ours}\n{ran}");
     assert!((rate / our_rate - 1.0).abs() < 0.015, "{rate} against {our_rate} bit/s\n{ran}");
 }
@@ -322,7 +322,7 @@ fn loss_and_bit_rate_are_a_browsers_where_repeats_come_on_the_streams_own_ssrc()
         return;
     }
     let (ran, [lost, ours], [rate, our_rate]) = behind_a_lossy_link(&["--no-rtx"]);
-    // RFC 3550: what comes there, first or again, is no longer lost.
+    // RFC 3550: a packet that arrives on that SSRC, first or again, is not lost.
     assert!(lost < 0.01 && ours < 0.01, "{lost} against {ours}\n{ran}");
     assert!((rate / our_rate - 1.0).abs() < 0.015, "{rate} against {our_rate} bit/s\n{ran}");
     let recovered = figure(&ran.summary(), "video.packets_recovered");

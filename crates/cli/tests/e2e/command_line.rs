@@ -1,4 +1,4 @@
-//! What a person types, and what they are told when it is wrong.
+//! Command lines of users, and the messages for wrong ones.
 
 use crate::throng::{Stage, figure, plain, run};
 
@@ -54,7 +54,7 @@ fn oven_rtc_testers_flags_run() {
     let ran = run(None, &args).expect_code(0);
     assert!(ran.stderr.contains("<Summary>"), "{ran}");
     assert!(ran.stdout.contains("<Details>"), "{ran}");
-    // Who was connected at the end, before all were told to leave.
+    // The participants that were connected at the end, before all were asked to leave.
     let ice = "ICE Connection State : New(0), Checking(0) Connected(2) Completed(0) Disconnected(0) Failed(0) Closed(0)\n";
     assert!(ran.stdout.contains(ice), "{ran}");
     let gop = ran.stdout.lines().find(|line| line.starts_with("Avg GOP(")).unwrap_or_default();

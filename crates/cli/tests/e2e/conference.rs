@@ -1,4 +1,4 @@
-//! Lessons on the real Janus VideoRoom: everybody sends, everybody receives everybody, and nothing is left behind.
+//! Conferences on the real Janus VideoRoom: all send, all receive from all, and nothing is left behind.
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
@@ -21,13 +21,13 @@ fn url() -> String {
     format!("janus+ws://{ADDRESS}:8188/videoroom/{ROOM}")
 }
 
-/// Who sees or hears whom: (receiver, sender, kind) of every track that played.
+/// The received media: (receiver, sender, kind) of every track that played.
 pub(crate) fn pairs(run: &RunData) -> BTreeSet<(u32, String, MediaKind)> {
     let played = run.tracks.iter().filter(|track| track.counters.frames_decodable > 0);
     played.filter_map(|track| Some((track.participant.0, track.from.clone()?, track.kind))).collect()
 }
 
-/// Waits until Janus has no session, handle and media port of ours any more.
+/// Waits until Janus has no session, handle or media port of the run any more.
 pub(crate) fn is_left_clean(janus: &Janus<'_>, within: Duration) -> bool {
     let until = Instant::now() + within;
     loop {
@@ -41,14 +41,14 @@ pub(crate) fn is_left_clean(janus: &Janus<'_>, within: Duration) -> bool {
     }
 }
 
-/// What Janus says of a conference in its last seconds, when everybody is there and nothing is sent any more.
+/// Janus's figures of a conference in its last seconds, when all participants are in and nothing is sent any more.
 struct Told {
     sessions_and_handles: (usize, usize),
     packets_received: u64,
     packets_sent: u64,
 }
 
-/// Everybody is mute from here on, so that what is counted at one end can be held against the other to the packet.
+/// All participants are mute from here on, so that the counts of both ends can be compared to the packet.
 const MUTE: &str = "crowd.script=[{ at = \"10s\", mute = \"video\" }, { at = \"10s\", mute = \"audio\" }]";
 
 fn plays_every_pair(users: u32, per_feed: bool) {
@@ -71,7 +71,7 @@ fn plays_every_pair(users: u32, per_feed: bool) {
         };
         let ran = running.wait();
         assert!(is_left_clean(&janus, Duration::from_secs(5)), "{:?}", janus.open_ends());
-        // It collects events for a moment before it tells them.
+        // Janus collects events for a moment before it sends them.
         std::thread::sleep(Duration::from_secs(1));
         (ran, (told, events))
     });
@@ -82,7 +82,7 @@ fn plays_every_pair(users: u32, per_feed: bool) {
     let run = RunFolder::read(ran.folder()).unwrap();
     every_pair_plays(&run, &summary, users, &ran);
     is_what_janus_says(&told, &events, &run, users, per_feed);
-    // What is sent is what is received, as often as there are others.
+    // Each sent packet is received once by every other participant.
     let whole = |second: i64| (5..9).contains(&second);
     let sent: u64 =
         run.sent.iter().filter(|row| whole(row.second)).map(|row| row.counters.packets_sent).sum();
@@ -94,7 +94,7 @@ fn plays_every_pair(users: u32, per_feed: bool) {
     assert!((0.97..=1.03).contains(&delivered), "{delivered} of what was due: {ran}");
 }
 
-/// In sound and picture, and nothing is lost.
+/// Every pair plays audio and video, and no packet is lost.
 fn every_pair_plays(run: &RunData, summary: &Value, users: u32, ran: &Ran) {
     let expect = users * (users - 1);
     assert_eq!(pairs(run).len(), expect as usize * 2, "{:?}", pairs(run));
@@ -108,11 +108,11 @@ fn every_pair_plays(run: &RunData, summary: &Value, users: u32, ran: &Ran) {
     }
 }
 
-/// Held against Janus's admin API, and what its event handler told of everybody's coming and going.
+/// Compares with Janus's admin API, and with the joins and leaves that its event handler reported.
 fn is_what_janus_says(told: &Told, events: &JanusEvents, run: &RunData, users: u32, per_feed: bool) {
     let pairs = (users * (users - 1)) as usize;
     let users = users as usize;
-    // One session each, and the handles that the mode means.
+    // One session per participant, and the number of handles of the mode.
     let subscriptions = if per_feed { pairs } else { users };
     assert_eq!(told.sessions_and_handles, (users, users + subscriptions));
     let sent: u64 = run.sent.iter().map(|row| row.counters.packets_sent).sum();
@@ -148,7 +148,7 @@ fn a_conference_of_twelve_plays_every_pair() {
     plays_every_pair(12, false);
 }
 
-/// Sizes in between, where two and twelve show the same law.
+/// Sizes between two and twelve: the two show the same law.
 mod long {
     use super::plays_every_pair;
 

@@ -1,4 +1,4 @@
-//! Consent that was not given is not taken: what leaves the machine of the crowd, packet by packet, where somebody tries.
+//! Without consent nothing is sent: packets that leave the crowd's host, when a name or a server points elsewhere.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -20,20 +20,20 @@ const PORT: u16 = 7080;
 const NAME: &str = "media.example";
 const ASKING: &str = "GET /.well-known/throng-consent HTTP/1.1";
 
-/// The crowd's machine, and another with the server that agreed and one that did not.
+/// The crowd's machine, and another one with the server that agreed and one that did not.
 struct Stand {
     crowd: Namespace,
     servers: Namespace,
     folder: tempfile::TempDir,
 }
 
-/// A server that notes the first line of every request. What it does not answer it leaves open.
+/// A server that records the first line of every request. A request without an answer stays open.
 struct Web {
     asked: Arc<Mutex<Vec<String>>>,
 }
 
 impl Web {
-    /// Gives out `file` if there is one, and knows nothing else.
+    /// Serves `file` if there is one, and nothing else.
     fn start(inside: &Namespace, address: Ipv4Addr, port: u16, file: Option<String>) -> Self {
         Self::answering(inside, address, port, move |_| {
             let (status, body) = file.as_ref().map_or(("404 Not Found", ""), |file| ("200 OK", file));
@@ -41,7 +41,7 @@ impl Web {
         })
     }
 
-    /// Answers by what the request's head says.
+    /// Answers by the head of the request.
     fn answering(
         inside: &Namespace,
         address: Ipv4Addr,
@@ -70,7 +70,7 @@ impl Web {
     }
 }
 
-/// A request with its body, as far as it comes.
+/// A request with as much of its body as arrives.
 fn request(stream: &mut TcpStream) -> String {
     stream.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
     let (mut text, mut chunk) = (String::new(), [0; 4096]);
@@ -102,7 +102,7 @@ impl Stand {
         Self { crowd, servers, folder: tempfile::tempdir().unwrap() }
     }
 
-    /// Makes secret and file for `target`: the secret's path, and what is published.
+    /// Makes secret and file for `target`; returns the secret's path and the published text.
     fn agree(&self, target: &str, secret: &str) -> (PathBuf, String) {
         let (path, end) = (self.folder.path().join(secret), in_a_month());
         let args = ["consent", target, "--tester", "lab", "--expires", &end, "--max-users", "9", "--secret"];
@@ -111,7 +111,7 @@ impl Stand {
         (path, String::from_utf8(made.stdout).unwrap())
     }
 
-    /// A short run against `url` with that secret, and the packets that left the crowd's machine meanwhile.
+    /// A short run against `url` with that secret; returns it with the packets that left the crowd's machine.
     fn run(&self, url: &str, secret: &Path, more: &[&str]) -> (Ran, Vec<Packet>) {
         let secret = format!("file:{}", secret.display());
         let view = ["view", url, "--every", "50ms", "--consent-secret", &secret];
@@ -134,7 +134,7 @@ fn to(packets: &[Packet], address: Ipv4Addr) -> Vec<Packet> {
     packets.iter().filter(|packet| packet.from == CROWD && packet.to == address).copied().collect()
 }
 
-/// The victim was asked for its consent, where a proof may lie, and that is all that was sent to it.
+/// The victim received requests for a consent proof at its possible locations, and nothing else.
 fn was_only_asked(victims: &[Web], packets: &[Packet], ran: &Ran) {
     for victim in victims {
         assert!(victim.asked().iter().all(|line| line == ASKING), "{:?}\n{ran}", victim.asked());
@@ -156,15 +156,15 @@ fn a_name_that_points_to_somebody_else_as_well_sends_nobody_there() {
     let victims = [80, PORT].map(|port| Web::start(&stand.servers, VICTIM, port, None));
     let url = format!("whep+http://{NAME}:{PORT}/whep");
 
-    // Who lures gives out the proof, and takes nobody himself: all would go to the other address.
+    // The attacker publishes the proof but has no server, so that all would go to the other address.
     stand.crowd.resolve(NAME, &[AGREED, VICTIM]).unwrap();
     let (ran, packets) = stand.run(&url, &secret, &["-n", "4", "--for", "3s"]);
     let ran = ran.expect_code(3);
-    assert!(ran.stderr.contains(&format!("{VICTIM} is left alone")), "{ran}");
+    assert!(ran.stderr.contains(&format!("{VICTIM} gets no load")), "{ran}");
     assert_eq!(agreed.asked(), [ASKING], "{ran}");
     was_only_asked(&victims, &packets, &ran);
 
-    // With a server there, all are served by it, wherever it stands in the answer.
+    // Once there is a server, it serves all, whatever its place in the DNS answer.
     stand.crowd.resolve(NAME, &[VICTIM, AGREED]).unwrap();
     let _stage = Stage::start(Some(&stand.servers), &format!("{AGREED}:{PORT}"), &["--listen-any"]);
     let (ran, packets) = stand.run(&url, &secret, &["-n", "2", "--for", "4s"]);
@@ -187,7 +187,7 @@ fn a_proof_that_somebody_else_read_is_useless_to_him() {
     let (stranger, _) = stand.agree(&target, "stranger");
     let seal = file.lines().find_map(|line| line.strip_prefix("proof = hmac-sha256:")).unwrap().to_owned();
     let web = Web::start(&stand.servers, AGREED, 80, Some(file));
-    // What the file holds, tried as the secret.
+    // The content of the published file, used as the secret.
     let captured = stand.folder.path().join("captured");
     std::fs::write(&captured, seal).unwrap();
 
@@ -200,7 +200,7 @@ fn a_proof_that_somebody_else_read_is_useless_to_him() {
     }
     assert_eq!(web.asked().len(), 2, "it was asked, and nothing came of it");
     drop(stand.run(&url, &secret, &["-n", "2", "--for", "3s"]).0.expect_code(0));
-    // More than was agreed to is not done either.
+    // A load above the agreed one is refused too.
     let (ran, _) = stand.run(&url, &secret, &["-n", "10", "--for", "3s"]);
     assert!(ran.expect_code(3).stderr.contains("does not cover 10 users"));
 }
@@ -226,7 +226,7 @@ fn a_proof_with_a_token_is_refused_with_what_to_do() {
     assert!(token.status.code() == Some(2) && said.contains("`throng consent HOST:PORT`"), "{said}");
 }
 
-/// An answer for a browser that wants a picture and sound, with a candidate at each address.
+/// An SDP answer for a browser that wants video and audio, with a candidate at each address.
 fn answer(addresses: &[Ipv4Addr]) -> String {
     let candidates: String = addresses
         .iter()
@@ -244,8 +244,8 @@ fn answer(addresses: &[Ipv4Addr]) -> String {
     format!("v=0\r\no=- 1 1 IN IP4 0.0.0.0\r\ns=-\r\nt=0 0\r\na=group:BUNDLE 0 1\r\n{video}{audio}")
 }
 
-/// A run with one browser, which is answered so; the crowd's one viewer waits meanwhile. The packets, and what the run says
-/// that the browser was kept from.
+/// A run with one browser that gets this answer, while the crowd's one viewer waits. Returns the run, the packets,
+/// and the refusals that the run reports for the browser.
 fn browser_against(stand: &Stand, answer: &str) -> (Ran, Vec<Packet>, Vec<String>) {
     let target = format!("{AGREED}:{PORT}");
     let (secret, file) = stand.agree(&target, "secret");
@@ -261,7 +261,7 @@ fn browser_against(stand: &Stand, answer: &str) -> (Ran, Vec<Packet>, Vec<String
     let secret = format!("file:{}", secret.display());
     let view =
         ["view", &url, "-n", "1", "--for", "9s", "--consent-secret", &secret, "--set", "canary.browsers=1"];
-    // Whether the generator was quick enough does not matter here.
+    // Whether the generator was fast enough does not matter here.
     let capture = Capture::start(&stand.crowd).unwrap();
     let ran = Running::start(Some(&stand.crowd), &view).wait();
     let packets = capture.stop();
@@ -284,7 +284,7 @@ fn a_browser_that_is_sent_elsewhere_does_not_go_there() {
     assert_eq!(to(&packets, VICTIM), [], "{ran}");
     let place = format!("{VICTIM}:{PORT}");
     assert!(refused.iter().any(|detail| detail.contains(&place)), "{refused:?}\n{ran}");
-    assert!(ran.stderr.contains(&format!("a browser was kept from {place}")), "{ran}");
+    assert!(ran.stderr.contains(&format!("a browser was refused {place}")), "{ran}");
     assert_eq!(refused.len(), 1, "nothing else was asked for: {refused:?}");
 }
 

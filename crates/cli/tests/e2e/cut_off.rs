@@ -1,4 +1,4 @@
-//! Nothing measured is lost, however a run ends.
+//! No measured data is lost, however a run ends.
 
 use std::process::Command;
 
@@ -57,7 +57,7 @@ fn a_full_disk_stops_the_writing_and_not_the_run() {
     let stage = Stage::start(None, "127.0.0.1:0", &[]);
     let dir = tempfile::tempdir().unwrap();
     std::fs::create_dir(dir.path().join("disk")).unwrap();
-    // The disk is gone with the namespace, so what it held is copied before.
+    // The disk disappears with the namespace, so its content is copied before.
     let script = format!(
         "cd {dir} && mount -t tmpfs -o size=200k none disk || exit 99
          {THRONG} view {target} -n 5 --every 50ms --for 10s --output disk/run > said 2>&1
@@ -72,9 +72,9 @@ fn a_full_disk_stops_the_writing_and_not_the_run() {
     let said = read("said");
     assert!(status.success(), "{said}");
     assert_eq!(read("code").trim(), "4", "{said}");
-    assert!(said.contains("the run folder cannot be written, the run goes on"), "{said}");
+    assert!(said.contains("the run folder cannot be written, the run continues"), "{said}");
     assert!(said.contains("the end of the run could not be stored"), "{said}");
-    // It said what it had seen, though there was no room to keep it.
+    // The figures were printed, though there was no space to store them.
     assert!(said.contains("5 intended, 5 connected"), "{said}");
 
     let report = read("report.json");

@@ -14,7 +14,7 @@ fn text(bytes: &[u8]) -> String {
 
 #[test]
 fn counts_are_measured_and_told_as_a_table_and_as_json() {
-    // Small enough for any machine on which other tests run.
+    // Small enough for any machine that runs other tests in parallel.
     let ran = throng(&[
         "decode",
         "--streams",
@@ -58,7 +58,7 @@ fn counts_are_measured_and_told_as_a_table_and_as_json() {
 
 #[test]
 fn a_count_that_is_too_much_is_a_miss_and_what_cannot_be_says_what_to_write() {
-    // Nothing is decoded within no time at all.
+    // No stream is decoded in zero time.
     let ran = throng(&[
         "decode",
         "--streams",

@@ -1,4 +1,4 @@
-//! Searches whose answer is known beforehand.
+//! Searches with a known answer.
 
 use std::net::Ipv4Addr;
 
@@ -11,13 +11,13 @@ use throng_sim::requires_root;
 
 use crate::throng::{Ran, Running, Stage, figure, plain, run};
 
-/// Nobody is there.
+/// No server listens there.
 const ROOM_URL: &str = "janus+ws://127.0.0.1:9/videoroom/1";
 
-/// The shortest search there is; a second is time enough to join a server on this host.
+/// The shortest possible search; one second is enough to join a server on this host.
 const SHORT: [&str; 5] = ["--budget", "1m", "--quiet", "--objective", "connect p99 < 1s"];
 
-/// What a search says of a limit that is known: exactly that.
+/// The search reports exactly this known limit.
 fn expect_limit(ran: &Ran, passes: f64, fails: f64) {
     let summary = ran.summary();
     let said = (figure(&summary, "capacity.users"), figure(&summary, "capacity.first_failing"));
@@ -34,7 +34,7 @@ fn a_server_that_takes_twelve_has_a_capacity_of_twelve() {
     assert_eq!(summary["capacity"]["verdict"], "found", "{ran}");
     let (passes, fails) = (figure(&summary, "capacity.users"), figure(&summary, "capacity.first_failing"));
     assert!(ran.stdout.starts_with(&format!("{passes} viewers (first failing load {fails})")), "{ran}");
-    // The run folder tells the same: each load, and each user's seconds.
+    // The run folder has the same: each load, and each user's seconds.
     let run = throng_store::RunFolder::read(ran.folder()).unwrap();
     let confirmed = run.holds.iter().find(|hold| hold.purpose == Purpose::Confirm);
     let confirmed = confirmed.map(|hold| (f64::from(hold.users), hold.passed[1]));
@@ -80,14 +80,14 @@ fn a_value_that_varies_is_answered_with_a_value() {
     let find = ["find", &stage.target(), "--vary", "crowd.size=2,5,9"];
     let ran = run(None, &[&find[..], &SHORT].concat()).expect_code(0);
     let summary = ran.summary();
-    // Places in the list.
+    // Positions in the list of values.
     expect_limit(&ran, 2.0, 3.0);
     assert_eq!(summary["capacity"]["values"][1], "crowd.size = 5", "{ran}");
     let answer = "crowd.size = 5 (first failing load crowd.size = 9)";
     assert!(ran.stdout.starts_with(answer), "{ran}");
     let run = throng_store::RunFolder::read(ran.folder()).unwrap();
     assert_eq!(run.info.cohorts, ["viewers 2", "viewers 5", "viewers 9"]);
-    // One crowd is there at a time.
+    // Only one crowd exists at a time.
     let together = run.experience.iter().filter(|row| row.users > 0).map(|row| (row.second, row.users));
     let mut seconds: Vec<i64> = together.map(|(second, _)| second).collect();
     let rows = seconds.len();
@@ -95,7 +95,7 @@ fn a_value_that_varies_is_answered_with_a_value() {
     assert!(rows - seconds.len() <= 5, "{rows} rows in {} seconds", seconds.len());
 }
 
-/// On the real Janus, which has ports for five rooms of two and one more.
+/// On the real Janus, with ports for five rooms of two participants and for one more participant.
 #[test]
 fn rooms_that_vary_are_whole_rooms() {
     if !requires_root() {
@@ -103,7 +103,7 @@ fn rooms_that_vary_are_whole_rooms() {
     }
     let address = Ipv4Addr::new(10, 79, 0, 1);
     let namespace = Namespace::with_veth("rooms", address).unwrap();
-    // Everybody takes one port to send and one to receive.
+    // Each participant takes one port to send and one to receive.
     let _janus = Janus::start_on_ports(&namespace, address, 20_000..=20_021).unwrap();
     let url = format!("janus+ws://{address}:8188/videoroom/90");
     let key = format!("room.admin_key=\"{ADMIN_KEY}\"");
@@ -117,7 +117,7 @@ fn rooms_that_vary_are_whole_rooms() {
     assert!(ran.stdout.starts_with(&answer), "{ran}");
     let run = throng_store::RunFolder::read(ran.folder()).unwrap();
     assert!(run.holds.iter().all(|hold| hold.users % 2 == 0), "{:?}", run.holds);
-    // In no room was anybody seen who was in another.
+    // No participant was seen in two rooms.
     let room =
         |number: u32| run.participants.iter().find(|row| row.participant.0 == number).map(|row| row.cohort);
     for track in run.tracks.iter().filter(|track| track.counters.frames_decodable > 0) {
@@ -178,7 +178,7 @@ fn what_cannot_be_searched_is_said_before_anything_is_sent() {
     }
 }
 
-/// What `search::family_tests` simulates, on a server that really stands still.
+/// The case that `search::family_tests` simulates, on a server that really stalls.
 mod long {
     use std::process::Command;
     use std::sync::atomic::{AtomicBool, Ordering};
@@ -186,7 +186,7 @@ mod long {
 
     use crate::throng::{Stage, run};
 
-    /// Stops a process for two and a half seconds of each twenty until it is told to end.
+    /// Stops a process for two and a half seconds of each twenty until `is_over` is set.
     fn stands_still(pid: u32, is_over: &AtomicBool) {
         let signal = |name: &str| drop(Command::new("kill").args([name, &pid.to_string()]).status());
         while !is_over.load(Ordering::Relaxed) {

@@ -1,4 +1,4 @@
-//! `throng ipc` as a person uses it: what it prints, what it leaves, how it ends, and that nobody is left behind.
+//! `throng ipc` as a user runs it: what it prints, what it writes, how it ends, and that no process remains.
 
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
@@ -11,7 +11,7 @@ const THRONG: &str = env!("CARGO_BIN_EXE_throng");
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn throng(arguments: &[&str]) -> Output {
-    // Where no folder is named one is made beside the caller: not among the sources.
+    // Without a named folder, one is made in the current directory, which must not be among the sources.
     throng_in(Path::new(env!("CARGO_TARGET_TMPDIR")), arguments)
 }
 
@@ -154,7 +154,7 @@ fn children(pid: u32) -> Vec<u32> {
         .collect()
 }
 
-/// Whether a process is there and not only waiting to be collected.
+/// Whether a process exists and is not a zombie.
 fn is_alive(pid: u32) -> bool {
     std::fs::read_to_string(format!("/proc/{pid}/stat"))
         .is_ok_and(|stat| stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X'])))
@@ -168,7 +168,7 @@ fn wait_for(what: &str, is_so: impl Fn() -> bool) {
     }
 }
 
-/// A long measurement whose two roles run: the pipe is done, TCP goes on.
+/// A long measurement with both its roles running: the pipe is done, TCP is in progress.
 fn going_on(folder: &Path) -> (Child, Vec<u32>) {
     let arguments =
         ["ipc", "--frame", "64KiB", "--for", "600s", "--only", "tcp", "-o", folder.to_str().unwrap()];

@@ -23,7 +23,7 @@ fn fifty_viewers_agree_with_janus(mountpoint: u64) {
     let view = ["view", &url, "-n", "50", "--every", "50ms", "--for", "15s", "--warm-up", "4s", "--csv"];
     let (ran, (bytes_by_janus, asked_at)) = valid(|| {
         let running = Running::start(Some(&namespace), &view);
-        // Ask Janus near the end, while everybody is still there.
+        // Ask Janus near the end, while all viewers are still connected.
         std::thread::sleep(Duration::from_secs(13));
         let asked_from = SystemTime::now();
         let bytes_by_janus = janus.bytes_sent().unwrap();
@@ -37,8 +37,8 @@ fn fifty_viewers_agree_with_janus(mountpoint: u64) {
     assert_eq!(figure(&summary, "video.loss_ratio"), 0.0, "{ran}");
     let fps = figure(&summary, "video.fps_p50");
     assert!((fps - f64::from(janus::FEED_FPS)).abs() < 1.0, "{fps} fps");
-    // Janus hears of its own ICE later than the viewer and throws the first DTLS flight away: a second's wait before the
-    // next, as RFC 6347 has it and no browser does, would be most of a join.
+    // Janus completes ICE later than the viewer and drops the first DTLS flight. A retransmission after a second,
+    // as in RFC 6347 but in no browser, would be most of a join.
     let connect_ms = figure(&summary, "connect_ms_p50");
     assert!(connect_ms < 500.0, "{connect_ms} ms\n{ran}");
 
@@ -47,8 +47,8 @@ fn fifty_viewers_agree_with_janus(mountpoint: u64) {
     assert!((0.98..=1.02).contains(&ratio), "received {received}, Janus sent {bytes_by_janus}: {ratio}");
 }
 
-/// RTP bytes (headers and payload, as Janus counts them) of all tracks in seconds before `until`, the last one in part.
-/// The run begins some tenths of a second after its process, so that its own clock has to be asked.
+/// RTP bytes (headers and payload, as Janus counts them) of all tracks in seconds before `until`, the last one in
+/// part. The run begins some tenths of a second after its process, so its own clock is used.
 fn bytes_received_until(folder: &std::path::Path, until: SystemTime) -> f64 {
     let run = throng_store::RunFolder::read(folder).unwrap();
     let until_us = until.duration_since(SystemTime::UNIX_EPOCH).unwrap().as_micros() as f64;
@@ -128,7 +128,7 @@ fn a_janus_that_dies_mid_run_is_a_named_failure_and_the_run_goes_on() {
     let summary = ran.summary();
     assert_eq!(figure(&summary, "participants.connected"), 4.0, "{ran}");
     assert_eq!(figure(&summary, "participants.failed"), 4.0, "{ran}");
-    // A server that goes down closes both; which a participant hears of first is chance.
+    // A server that shuts down closes both; which of them a participant detects first is chance.
     let failures = |reason: &str| summary["failures"][reason].as_f64().unwrap_or(0.0);
     assert_eq!(failures("signalling_closed") + failures("media_lost"), 4.0, "{ran}");
 }
@@ -142,7 +142,7 @@ fn a_janus_that_restarts_loses_who_was_there_and_serves_who_comes_after() {
     let mut janus = Janus::start(&namespace, ADDRESS).unwrap();
     let feed = janus.feed().unwrap();
     let url = "janus+ws://127.0.0.1:8188/streaming/1";
-    // They join at 0, 5, 10 and 15 s; between the second and the third Janus is another.
+    // They join at 0, 5, 10 and 15 s; Janus restarts between the second and the third.
     let mut running =
         Running::start(Some(&namespace), &["view", url, "-n", "4", "--every", "5s", "--for", "20s"]);
     running.when_playing(2);

@@ -1,5 +1,5 @@
-// Somebody in a Janus VideoRoom for a bare browser who receives all who are there, as soon as `people` of them send;
-// `window.seen` of member.js says what their pictures show.
+// A participant of a Janus VideoRoom in a real browser, which receives all others as soon as `people` of them
+// send; `window.seen` of member.js returns what their videos show.
 "use strict";
 
 window.attend = (url, room, people) => {
@@ -17,14 +17,14 @@ window.attend = (url, room, people) => {
   socket.onmessage = ({ data }) => {
     const said = JSON.parse(data);
     if (said.error) window.member.errors.push(said.error.reason);
-    // An `ack` only says that the answer follows.
+    // An `ack` only announces the answer.
     if (said.janus !== "ack") waiting.get(said.transaction)?.(said);
   };
   const gathered = async (handle) => {
     const { participants } = (await tell(handle, { request: "listparticipants", room })).plugindata.data;
     return participants.filter(({ publisher }) => publisher).length >= people;
   };
-  // How far it came is told when no pictures play.
+  // Records its progress, which is reported when no videos play.
   const at = (step) => { window.member.at = step; };
   socket.onerror = () => window.member.errors.push("the WebSocket failed");
   socket.onclose = () => window.member.errors.push("Janus closed the WebSocket");
@@ -60,7 +60,7 @@ window.attend = (url, room, people) => {
   socket.onopen = () => receive().catch((error) => window.member.errors.push(String(error)));
 };
 
-// Of each picture that is received: seconds of the clock, packets, packets lost, frames decoded, key frames asked for,
+// For each received video: seconds of the clock, packets, packets lost, frames decoded, key frames requested,
 // seconds frozen.
 window.pictures = async () => [...(await window.pc?.getStats() ?? new Map()).values()]
   .filter((stats) => stats.type === "inbound-rtp" && stats.kind === "video")

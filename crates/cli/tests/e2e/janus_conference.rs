@@ -1,5 +1,5 @@
-//! What happens in a conference on the real Janus: recordings that are played, speakers who are followed, rooms that are made or
-//! refuse, people who come back at once or vanish.
+//! Events in a conference on the real Janus: recordings as sources, subscriptions to speakers, rooms that are
+//! created or refuse joins, participants that rejoin at once or vanish.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -19,7 +19,7 @@ fn url(room: u64) -> String {
     format!("janus+ws://{ADDRESS}:8188/videoroom/{room}")
 }
 
-/// A conference with these keys laid over the defaults.
+/// A conference with these keys over the defaults.
 fn held(namespace: &Namespace, room: u64, size: u32, seconds: u32, sets: &[&str]) -> Ran {
     let (url, size, length) = (url(room), size.to_string(), format!("{seconds}s"));
     let mut args = vec!["view", &url, "-n", &size, "--every", "200ms", "--for", &length, "--csv"];
@@ -31,8 +31,8 @@ fn rooms(janus: &Janus<'_>) -> BTreeSet<u64> {
     janus.rooms().unwrap().into_iter().collect()
 }
 
-/// What Chromium shows at a moment, of each picture that it receives: its figures as `window.pictures` of janus_attend.js has
-/// them, and the number on the test card.
+/// What Chromium shows at a moment: the figures of each video that it receives, as in `window.pictures` of
+/// janus_attend.js, and the number on the test card.
 struct Look {
     figures: Vec<[f64; 6]>,
     numbers: Vec<Option<u64>>,
@@ -49,7 +49,7 @@ impl Look {
         }
     }
 
-    /// Waits until `people` pictures move; otherwise what is wrong.
+    /// Waits until `people` videos advance; otherwise returns what is wrong.
     fn when_all_play(browser: &mut Chromium, people: usize) -> Result<(), String> {
         let given_up_at = Instant::now() + Duration::from_secs(15);
         loop {
@@ -66,7 +66,7 @@ impl Look {
     }
 }
 
-/// The pictures go on at their rate in every second, no decoder ever lost its way, and the numbers on them advance.
+/// Every second has its frames, no decoder ever failed, and the numbers on the test cards advance.
 fn plays_without_a_gap(looks: &[Look], more: &str) {
     let (first, last) = (looks.first().unwrap(), looks.last().unwrap());
     assert_eq!((first.figures.len(), last.figures.len()), (3, 3), "{more}");
@@ -77,7 +77,7 @@ fn plays_without_a_gap(looks: &[Look], more: &str) {
         assert_eq!((lost, asked), (0.0, 0.0), "packets lost and key frames asked for by Chromium: {more}");
         assert!((frames / seconds - 20.0).abs() < 1.0, "{} fps: {more}", frames / seconds);
         assert!(frozen < 0.03 * seconds, "{frozen} s frozen of {seconds}: {more}");
-        // No stretch of two seconds lacks more than a fifth of its frames: a turn that does not join would.
+        // No two seconds lack more than a fifth of their frames, as a turn that does not join would.
         for pair in looks.windows(5) {
             let of = |look: &Look| look.figures.get(at).copied().unwrap_or_default();
             let (a, b) = (of(&pair[0]), of(&pair[4]));
@@ -124,7 +124,7 @@ fn what_janus_recorded_plays_back_in_a_loop_without_a_gap() {
         }
         std::thread::sleep(Duration::from_secs(1));
         let mut looks = vec![Look::take(&mut browser)];
-        // Three turns of a loop of five seconds and a bit.
+        // Three turns of a loop of just over five seconds.
         for _ in 0..32 {
             std::thread::sleep(Duration::from_millis(500));
             looks.push(Look::take(&mut browser));
@@ -137,22 +137,24 @@ fn what_janus_recorded_plays_back_in_a_loop_without_a_gap() {
     let summary = ran.summary();
     assert_eq!(figure(&summary, "conference.video.playing"), 6.0, "{ran}");
     assert_eq!(figure(&summary, "conference.audio.playing"), 6.0, "{ran}");
-    // Every turn of the loop joins the one before: nothing is lost, given up or late.
+    // Every turn of the loop joins the previous one: nothing is lost, discarded or late.
     assert!(figure(&summary, "video.freeze_ratio") < 0.02, "{ran}");
     assert_eq!(figure(&summary, "video.packets_lost") + figure(&summary, "audio.packets_lost"), 0.0, "{ran}");
     assert_eq!(figure(&summary, "video.frames_dropped"), 0.0, "{ran}");
     let run = RunFolder::read(ran.folder()).unwrap();
     let frames: u64 =
         run.sent.iter().filter(|row| row.kind == MediaKind::Video).map(|row| row.counters.frames_sent).sum();
-    // The recording is of less than five seconds of 20 frames: three loops of each of three are 900.
+    // The recording has less than five seconds of 20 frames/s: three loops of three senders are 900 frames.
     assert!(frames >= 900, "{frames} frames\n{ran}");
     let table = std::fs::read_to_string(ran.folder().join("conference.csv")).unwrap();
     assert_eq!(table.lines().count(), 1 + 6 * 2, "{table}");
 
-    // What cannot be played is said before anybody joins, with the file and what to do about it.
+    // Unplayable files are reported before any join, with the file and the remedy.
     let told = plain(&["view", &url(ROOM), "--set", "crowd.publish={ video = \"nowhere.mjr\" }"]);
     let said = String::from_utf8_lossy(&told.stderr).into_owned();
-    for words in ["publish.video of viewers cannot be played: nowhere.mjr", "paths count from the folder"] {
+    for words in
+        ["publish.video of viewers cannot be played: nowhere.mjr", "paths are relative to the folder"]
+    {
         assert!(told.status.code() == Some(2) && said.contains(words), "{words}: {said}");
     }
 }
@@ -175,7 +177,7 @@ fn the_last_speakers_are_seen_and_all_are_heard() {
     let lost = figure(&summary, "video.packets_lost") + figure(&summary, "audio.packets_lost");
     assert_eq!(lost, 0.0, "{ran}");
     let run = RunFolder::read(ran.folder()).unwrap();
-    // Two pictures at a time, and more than two over the conference: subscriptions follow who speaks.
+    // Two videos at a time, and more than two over the whole conference: subscriptions follow the speakers.
     let mut seen: BTreeMap<u32, u32> = BTreeMap::new();
     for (to, _, kind) in pairs(&run) {
         *seen.entry(to).or_default() += u32::from(kind == MediaKind::Video);
@@ -186,7 +188,7 @@ fn the_last_speakers_are_seen_and_all_are_heard() {
     let rates: Vec<f64> = full.map(|row| row.counters.active_us as f64 / 1e6).collect();
     let at_a_time = rates.iter().sum::<f64>() / rates.len().max(1) as f64 / 6.0;
     assert!((1.6..=2.1).contains(&at_a_time), "{at_a_time} pictures at a time\n{ran}");
-    // Who is silent sends a packet in 400 ms, not fifty in a second.
+    // A silent participant sends a packet each 400 ms, not fifty a second.
     let sound: u64 =
         run.sent.iter().filter(|row| row.kind == MediaKind::Audio).map(|row| row.counters.packets_sent).sum();
     assert!((300..2_500).contains(&sound), "{sound} packets of sound\n{ran}");
@@ -207,7 +209,7 @@ fn a_room_is_made_for_the_run_and_everybody_comes_back_at_once() {
     let summary = ran.summary();
     assert_eq!(figure(&summary, "participants.intended"), 8.0, "{ran}");
     assert_eq!(figure(&summary, "participants.failed"), 0.0, "{ran}");
-    // Twelve streams before and twelve after.
+    // Twelve streams before, and twelve after.
     assert_eq!(
         (figure(&summary, "conference.video.playing"), figure(&summary, "conference.video.expected")),
         (24.0, 24.0),
@@ -218,8 +220,8 @@ fn a_room_is_made_for_the_run_and_everybody_comes_back_at_once() {
         let rows = run.sent.iter().filter(|row| row.second == second && row.kind == MediaKind::Video);
         rows.map(|row| row.counters.payload_bytes).sum()
     };
-    // Mute, then a screen four times as heavy as the picture before, then the picture again. What is counted to a second lies
-    // within half a second of it: these are the seconds that lie within one part of the script with that.
+    // Mute, then a screen with four times the bit rate of the camera, then the camera again. A packet may count
+    // for a second up to half a second away: these seconds lie in one part of the script even so.
     assert!(
         sent(6) * 20 < sent(3) && sent(9) > 2 * sent(3) && sent(12) < 2 * sent(3),
         "{:?}",
@@ -270,7 +272,7 @@ fn who_takes_the_place_of_somebody_who_left_is_seen_and_heard_by_those_who_stay(
     }
     let namespace = Namespace::with_veth("conference", ADDRESS).unwrap();
     let _janus = Janus::start(&namespace, ADDRESS).unwrap();
-    // Somebody comes and goes every two seconds; Janus gives the newcomer the media sections of who left.
+    // A participant leaves and another joins every two seconds; Janus reuses media sections of those that left.
     let url = url(ROOM);
     let stay = ["--every", "2s", "--for", "24s", "--set", "crowd.stay={ exactly = \"8s\", rejoin = true }"];
     let ran = run(Some(&namespace), &[&["view", &url, "-n", "4"][..], &stay].concat()).expect_code(0);
@@ -283,10 +285,10 @@ fn who_takes_the_place_of_somebody_who_left_is_seen_and_heard_by_those_who_stay(
         assert_eq!(of("playing"), of("expected"), "{ran}");
     }
     let run = RunFolder::read(ran.folder()).unwrap();
-    // Those who were there receive whom they have only just met as well.
+    // Participants that were there from the start also receive those that joined just now.
     let met = pairs(&run).into_iter().filter(|(_, _, kind)| *kind == MediaKind::Video).count();
     assert!(met >= 50, "{met} pairs\n{ran}");
-    // Nobody goes on asking for a picture that nobody sends.
+    // No participant keeps requesting key frames of a video that no participant sends.
     let asked: u64 = run.sent.iter().map(|row| row.counters.pli_received).sum();
     assert!(asked < 4 * met as u64, "{asked} key frames asked for by {met} pairs\n{ran}");
 }
@@ -303,7 +305,7 @@ fn each_way_in_which_a_room_refuses_has_a_name() {
     assert_eq!(failures(&no_pin, "unauthorized"), 2, "{no_pin}");
     let wrong_key = held(&namespace, 78, 2, 2, &["room.admin_key=\"wrong\""]);
     assert_eq!(failures(&wrong_key, "unauthorized"), 2, "{wrong_key}");
-    // The first has the only place; for the others there is none, and it goes on without them.
+    // The first participant takes the only place; the conference continues without the others, which are refused.
     let full = held(&namespace, SMALL_ROOM, 3, 3, &[]);
     assert_eq!(
         (failures(&full, "room_full"), figure(&full.summary(), "participants.connected")),
@@ -312,7 +314,7 @@ fn each_way_in_which_a_room_refuses_has_a_name() {
     );
     let codec = held(&namespace, H264_ROOM, 2, 2, &["crowd.publish={ video = \"240p\", audio = false }"]);
     assert_eq!(failures(&codec, "codec_refused"), 2, "{codec}");
-    // Two of three carry on when one is thrown out.
+    // Two of three continue when one is removed.
     let url = url(ROOM);
     let (kicked, ()) = valid(|| {
         let args = ["view", &url, "-n", "3", "--every", "100ms", "--for", "7s"];
@@ -332,9 +334,9 @@ fn a_room_that_ends_and_a_server_that_dies_and_comes_back_are_named_and_the_rest
     }
     let namespace = Namespace::with_veth("conference", ADDRESS).unwrap();
     let mut janus = Janus::start(&namespace, ADDRESS).unwrap();
-    // Somebody destroys the room with all in it.
+    // The room is destroyed with all participants in it.
     let room = url(SMALL_ROOM);
-    // Janus 1.1.2 dies of this itself now and then, of a segmentation fault; then it is tried again.
+    // Janus 1.1.2 sometimes dies of this with a segmentation fault; then the test repeats it.
     let destroyed = (0..3).find_map(|_| {
         let mut running = Running::start(Some(&namespace), &["view", &room, "-n", "1", "--for", "20s"]);
         running.when_connected(1);
@@ -349,7 +351,7 @@ fn a_room_that_ends_and_a_server_that_dies_and_comes_back_are_named_and_the_rest
     let ran = destroyed.expect("Janus survives one of three times");
     assert_eq!(figure(&ran.summary(), "failures.room_ended"), 1.0, "{ran}");
 
-    // Two are there when the server dies; the others come when it is back, and have a conference of their own.
+    // Two participants are in when the server dies; the others join after its restart, in a new conference.
     let conference = url(ROOM);
     let args = ["view", &conference, "-n", "5", "--every", "2s", "--for", "20s"];
     let (ran, ()) = valid(|| {
@@ -370,7 +372,7 @@ fn a_room_that_ends_and_a_server_that_dies_and_comes_back_are_named_and_the_rest
     }
 }
 
-/// A conference of four that is ended by a signal in mid-run: whether Janus is left with anything after five seconds.
+/// A conference of four that a signal ends in mid-run; checks that Janus keeps nothing of it after five seconds.
 fn is_ended_by(janus: &Janus<'_>, namespace: &Namespace, signal: &str, per_feed: bool) {
     let (url, set) = (url(ROOM), format!("crowd.connection_per_feed={per_feed}"));
     let view = ["view", &url, "-n", "4", "--every", "100ms", "--for", "60s", "--set", &set];

@@ -1,4 +1,4 @@
-//! Simulcast on the real Janus VideoRoom: which layer comes is what was asked for, and how long a change takes is measured.
+//! Simulcast on the real Janus VideoRoom: the received layer is the requested one, and switch times are measured.
 
 use throng_observation::{Layer, MediaKind};
 use throng_sim::janus::{Janus, ROOM};
@@ -23,7 +23,7 @@ fn layers_change_on_janus_when_asked_for() {
     let (ran, ()) =
         valid(|| (Running::start(Some(&namespace), &[&view[..], &["--set", layers]].concat()).wait(), ()));
     let run = RunFolder::read(ran.folder()).unwrap();
-    // Each of three sees two others, and asks for another picture twice while it does.
+    // Each of three participants receives two others, and requests another layer twice meanwhile.
     let of = |layer| run.layer_switches.iter().filter(move |row| row.layer == layer).collect::<Vec<_>>();
     let (up, down) = (of(Layer::High), of(Layer::Low));
     assert_eq!((up.len(), down.len()), (6, 6), "{:?}\n{ran}", run.layer_switches);
@@ -34,7 +34,7 @@ fn layers_change_on_janus_when_asked_for() {
             assert!(took_ms.is_some_and(|ms| (0..3_500).contains(&ms)), "{row:?}\n{ran}");
         }
     }
-    // Nothing comes of a picture that was stopped, but for what was under way, and the sound goes on.
+    // A stopped video brings no packets except those already under way, and the audio continues.
     let came = |kind, second: i64| -> u64 {
         let rows = run.series.iter().filter(|row| row.kind == Some(kind) && row.second == second);
         rows.map(|row| row.counters.packets_received).sum()

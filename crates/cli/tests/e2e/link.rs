@@ -1,4 +1,4 @@
-//! Added delay is measured as it was added: a link of known delay between the stage and the viewers.
+//! Measured delay equals added delay: a link of known delay between the stage and the viewers.
 
 use std::net::Ipv4Addr;
 
@@ -30,7 +30,7 @@ fn added_delay_is_measured_within_five_milliseconds() {
         let ran = viewed_over(added_ms);
         let far = figure(&ran.summary(), "video.one_way_delay_ms_p50");
         assert!(((far - near) - added_ms).abs() < 5.0, "{near} ms became {far} ms by {added_ms} ms\n{ran}");
-        // A constant path is no queue: it must not show above the floor.
+        // A constant path has no queue: the delay above the floor must stay near zero.
         assert!(figure(&ran.summary(), "video.delay_ms_p50") < 15.0, "{ran}");
     }
 }

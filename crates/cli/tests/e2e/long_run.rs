@@ -1,4 +1,4 @@
-//! Reports of runs that lasted for hours, with people who come and go all the time: in the memory of what they show.
+//! Reports of runs that lasted for hours, with many joins and leaves: their memory depends on what they show only.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -20,7 +20,7 @@ use crate::throng::THRONG;
 const SCENARIO: &str = "objectives = [\"video.loss < 1%\", \"connect p99 < 1s\", \"video.freeze p99 < 5%\"]\n\
                         [target]\nurl = \"whep+http://127.0.0.1/whep\"\n[crowd]\nsize = 50\n[run]\nwarm_up = \"10s\"\n";
 
-/// A run that nobody played: what its rows would have been.
+/// The rows of a run, generated without playing it.
 struct Day {
     seconds: i64,
     viewers: u32,
@@ -156,7 +156,7 @@ impl Day {
     }
 }
 
-/// What so many track-seconds come to.
+/// The counters of so many track-seconds.
 fn counters(seconds: u64, packets_lost: i64) -> TrackCounters {
     TrackCounters {
         packets_received: seconds * 120,
@@ -170,7 +170,7 @@ fn counters(seconds: u64, packets_lost: i64) -> TrackCounters {
     }
 }
 
-/// What `throng report` of it took.
+/// What `throng report` used for it.
 struct Took {
     peak_mb: u64,
     time: Duration,
@@ -184,7 +184,7 @@ fn report(folder: &Path, further: &[&str]) -> Took {
     let status = format!("/proc/{}/status", child.id());
     let mut peak_kib = 0;
     let ended = loop {
-        // The kernel forgets the memory of who has ended: what was seen last is the peak, but for some milliseconds.
+        // The kernel drops the memory figures of an ended process: the last reading is nearly the peak.
         let seen = std::fs::read_to_string(&status).unwrap_or_default();
         let peak = seen
             .lines()
@@ -199,7 +199,7 @@ fn report(folder: &Path, further: &[&str]) -> Took {
     Took { peak_mb: peak_kib / 1024, time: began.elapsed() }
 }
 
-/// The report of a day: no figure is another than that of all rows together, where these can be held.
+/// The report of a day: each figure equals that computed from all rows together, where these fit into memory.
 #[expect(clippy::print_stdout, reason = "the figures of docs/performance.md")]
 fn told(day: &Day, peak_mb_max: u64, is_compared: bool) {
     let folder = tempfile::tempdir().unwrap();

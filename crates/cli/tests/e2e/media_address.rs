@@ -1,6 +1,6 @@
-//! Signalling on one address and media on another, as every default install has it whose signalling is asked on loopback:
-//! who offers first has a candidate that the media can reach. Media from an address that nobody named plays to nobody. And who
-//! is behind a NAT offers the address that a STUN server sees.
+//! Signalling on one address and media on another, as in a default install whose signalling is used over loopback:
+//! a client that offers first has a candidate that the media can reach. Media from an address without a candidate
+//! is not played. A client behind a NAT offers the address that a STUN server sees.
 
 use std::io::Write;
 use std::net::Ipv4Addr;
@@ -114,14 +114,14 @@ fn udp_ports(namespace: &Namespace) -> Vec<u16> {
     table.lines().skip(1).filter_map(port).collect()
 }
 
-/// Everything that leaves `ports` says that it came from `source`.
+/// Everything that leaves `ports` gets the source address `source`.
 fn send_from(namespace: &Namespace, ports: &[u16], source: &str) {
     let ports: Vec<_> = ports.iter().map(u16::to_string).collect();
     let rule = format!("udp sport {{ {} }} ip saddr set {source}", ports.join(", "));
     add_rules(namespace, &format!("chain output {{\ntype filter hook output priority -300;\n{rule}\n}}"));
 }
 
-/// Others see the datagrams of `inside` as those of `outside`, and reach it there: a NAT that keeps ports.
+/// Others see the datagrams of `inside` as those of `outside`, and reach `inside` there: a NAT that keeps ports.
 fn translate(namespace: &Namespace, inside: Ipv4Addr, outside: Ipv4Addr) {
     add_rules(
         namespace,
@@ -192,7 +192,7 @@ fn who_is_behind_a_nat_offers_the_address_that_a_stun_server_sees() {
     let srflx = known.split('"').find(|text| text.contains("typ srflx")).unwrap_or_else(|| panic!("{known}"));
     assert!(srflx.contains(&format!(" {outside} ")), "{srflx}");
 
-    // Nobody listens there: a join lasts half a second longer, and is none the worse.
+    // No server listens there: a join takes half a second longer, and nothing else changes.
     let nobody = format!("{stun}:9");
     let silent = run(Some(&client), &[&join[..], &["--set", &nobody]].concat()).expect_code(0);
     expect_playing(&silent, 2, "srflx");

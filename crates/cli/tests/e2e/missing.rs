@@ -1,4 +1,4 @@
-//! Media that was agreed on and does not come, and what nobody meant to send: who is not served is told from who is.
+//! Negotiated media that does not arrive, and media that was not meant to be sent: only the first is bad service.
 
 use throng_observation::Clause;
 use throng_observation::run::RunData;
@@ -10,7 +10,7 @@ use throng_store::RunFolder;
 use crate::conference::ADDRESS;
 use crate::throng::{Ran, Stage, figure, run};
 
-/// How many had a bad second in the worst one, from `second` on: for any reason, and for want of media.
+/// Participants with a bad second in the worst second from `second` on: for any reason, and for missing media.
 fn worst(run: &RunData, second: i64) -> (u32, u32) {
     let no_media = Clause::ALL.iter().position(|clause| *clause == Clause::NoMedia).unwrap();
     let rows = run.experience.iter().filter(|row| row.second >= second);
@@ -31,7 +31,7 @@ fn viewers_who_never_get_the_picture_they_agreed_on_are_not_served() {
     let summary = ran.summary();
     assert_eq!(figure(&summary, "video.tracks_missing"), 7.0, "{ran}");
     assert_eq!(figure(&summary, "audio.tracks_missing"), 0.0, "{ran}");
-    // The time to join is three seconds; then it is all seven, and for nothing else.
+    // Three seconds are the time to join; from then on all seven are badly served, for missing media only.
     assert_eq!(worst(&rows(&ran), 5), (7, 7), "{ran}");
 
     let objectives = ["video.loss < 1%", "video.freeze < 1%", "video.freeze p95 < 1%", "video.fps min > 20"];
@@ -70,7 +70,7 @@ fn people_who_come_and_go_at_a_server_without_a_limit_are_served_well() {
     assert!(summary["bottleneck"].is_null(), "{ran}");
 }
 
-/// On the real Janus, which tells nobody who is mute.
+/// On the real Janus, which does not signal mute to other participants.
 #[test]
 fn who_is_mute_silent_or_without_a_camera_is_nothing_missing() {
     if !requires_root() {
@@ -80,7 +80,7 @@ fn who_is_mute_silent_or_without_a_camera_is_nothing_missing() {
     let _janus = Janus::start(&namespace, ADDRESS).unwrap();
     let url = format!("janus+ws://{ADDRESS}:8188/videoroom/{ROOM}");
     let view = ["view", &url, "-n", "3", "--every", "200ms", "--for", "16s"];
-    // Who is silent sends a packet in 400 ms; all are mute for five seconds, in picture and then in sound.
+    // A silent participant sends a packet each 400 ms; all are mute for five seconds, in video and then in audio.
     let script = r#"crowd.script=[{ at = "5s", mute = "video", for = "5s" }, { at = "8s", mute = "audio" }]"#;
     let ran = run(
         Some(&namespace),

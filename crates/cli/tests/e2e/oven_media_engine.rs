@@ -22,7 +22,7 @@ fn speaking() -> Behaviour {
     Behaviour { stream: STREAM.into(), ..Behaviour::default() }
 }
 
-/// A server whose senders have this manner, and the count of datagrams that came from where they do not listen.
+/// A server whose senders behave like `manner`, and the count of datagrams from ports that they do not listen to.
 fn start(behaviour: Behaviour, manner: Manner) -> (Server, Arc<AtomicU64>) {
     let heard_elsewhere = Arc::new(AtomicU64::new(0));
     let count = heard_elsewhere.clone();
@@ -42,7 +42,7 @@ fn view(server: &Server, path: &str) -> Ran {
     start_viewing(server, path, &[]).wait()
 }
 
-/// Five viewers played, and said what the protocol wants said; at most `loss_max` of the packets was lost.
+/// Five viewers played and sent all messages that the protocol needs; at most `loss_max` of the packets were lost.
 fn expect_play(server: &Server, ran: &Ran, loss_max: f64) {
     let summary = ran.summary();
     assert_eq!(figure(&summary, "participants.playing"), 5.0, "{ran}");
@@ -72,7 +72,7 @@ fn with_relay(coturn: &Coturn, transport: &str, password: &str) -> Behaviour {
 
 #[test]
 fn who_asks_for_the_relay_has_all_media_through_it() {
-    // The URL asks for it as OvenPlayer does, or the scenario does.
+    // The URL requests the relay as OvenPlayer does, or the scenario does.
     for (transport, query, more) in
         [("tcp", "?transport=tcp", &[][..]), ("udp", "", &["--set", "target.ice_transport_policy=relay"])]
     {
@@ -84,7 +84,7 @@ fn who_asks_for_the_relay_has_all_media_through_it() {
         let while_playing = coturn.allocations().unwrap();
         let ran = running.wait().expect_code(0);
         assert_eq!(while_playing, 5, "one allocation a viewer\n{ran}");
-        // coturn's sockets have the kernel's usual buffers: when it waits long for a CPU, they overflow.
+        // coturn's sockets have default buffers, which overflow when it waits long for a CPU.
         expect_play(&server, &ran, 0.02);
         assert_eq!(heard_elsewhere.load(Ordering::Relaxed), 0, "nothing goes the direct way\n{ran}");
         assert_eq!(ran.summary()["media_paths"], json!({ format!("relay_{transport}"): 5 }), "{ran}");
@@ -101,7 +101,7 @@ fn who_asks_for_the_relay_has_all_media_through_it() {
 #[test]
 fn a_relay_that_nobody_asked_for_is_one_way_of_two() {
     let coturn = Coturn::start().unwrap();
-    // One that works beside the direct way, which ICE prefers; one that refuses; one without which nothing would work.
+    // A relay and a direct path, which ICE prefers; a relay that refuses; a relay as the only path.
     let only_relayed = Manner { listens_to: Some(coturn::RELAYED_PORTS), ..Manner::default() };
     for (password, manner, path, loss_max) in [
         (coturn::PASSWORD, Manner::default(), "host", 0.0),
@@ -129,7 +129,7 @@ fn without_the_relay_that_was_asked_for_nobody_plays() {
     }
 }
 
-/// All three viewers failed for this reason, told with these words.
+/// All three viewers failed for this reason, with these words in the message.
 fn expect_failure(ran: &Ran, reason: &str, words: &str) {
     let summary = ran.summary();
     assert_eq!(figure(&summary, "participants.failed"), 3.0, "{ran}");
@@ -158,12 +158,12 @@ fn a_server_that_is_ready_late_is_found_within_a_twentieth_of_a_second() {
     let phases = summary["phases"].as_array().unwrap();
     let ice = phases.iter().find(|phase| phase["phase"] == "ice_connected").unwrap();
     let ms = ice["ms_p50"].as_f64().unwrap();
-    // Checks go out each 50 ms; a first repetition after 250 ms would be found here.
+    // Checks are sent each 50 ms; a first retransmission after 250 ms would show here.
     assert!((100.0..220.0).contains(&ms), "{ms} ms\n{ran}");
 }
 
-/// As a real OvenMediaEngine 0.20 was seen to: it offers its relay, is not ready for the first connectivity checks, and its sender
-/// reports say the media's time.
+/// Behaviour of a real OvenMediaEngine 0.20: it offers its relay, is not ready for the first connectivity checks,
+/// and its sender reports contain media time.
 #[test]
 fn viewers_play_from_a_server_that_is_ready_late_and_reports_media_time() {
     let coturn = Coturn::start().unwrap();

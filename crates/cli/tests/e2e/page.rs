@@ -11,7 +11,7 @@ use throng_sim::requires_root;
 
 use crate::throng::{Ran, Stage, run};
 
-/// Errors that the page has met so far; the listener is put in before the page's own script runs.
+/// Errors of the page so far; the listener is installed before the page's own script runs.
 const LISTEN: &str = "globalThis.met = [];
     addEventListener('error', e => globalThis.met.push(String(e.message)));
     const error = console.error;
@@ -36,7 +36,7 @@ fn the_report_opens_in_a_browser_without_an_error() {
     fits(&mut browser, "report");
 }
 
-/// The run's page in a browser, once it has met no error.
+/// The run's page in a browser, checked to be without errors.
 pub(crate) fn opened(namespace: &Namespace, ran: &Ran) -> Chromium {
     let page = ran.folder().join("report.html");
     let mut browser = Chromium::start(namespace).unwrap();
@@ -50,7 +50,7 @@ pub(crate) fn opened(namespace: &Namespace, ran: &Ran) -> Chromium {
     browser
 }
 
-/// The page is no wider than a screen or a phone; pictures of both are kept, and of the screen in the dark.
+/// The page is no wider than a screen or a phone. Keeps screenshots of both, and of the dark screen.
 pub(crate) fn fits(browser: &mut Chromium, name: &str) {
     for (width, scheme) in [(1200, "light"), (360, "light"), (1200, "dark")] {
         let size = serde_json::json!({ "width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500 });
@@ -65,7 +65,7 @@ pub(crate) fn fits(browser: &mut Chromium, name: &str) {
     }
 }
 
-/// Screenshots lie under target/screenshots, for people to look at.
+/// Writes a screenshot under target/screenshots, for manual inspection.
 fn keep_screenshot(browser: &mut Chromium, name: &str) {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("../screenshots");
     let picture = browser

@@ -1,4 +1,4 @@
-//! `throng profile` on a shell that does nothing but run.
+//! `throng profile` on a shell with a busy loop.
 
 use std::process::{Child, Command, Output};
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::throng::plain;
 
-/// A busy program; ended with the test.
+/// A busy program; it ends with the test.
 struct Busy(Child);
 
 impl Busy {
@@ -35,7 +35,7 @@ fn a_profile_is_printed_kept_as_a_page_and_compared_with_an_earlier_one() {
     let busy = Busy::start();
     let folder = tempfile::tempdir().unwrap();
     let (page, json) = (folder.path().join("profile.html"), folder.path().join("before.json"));
-    // States can be sampled without any right, and a shell that is never idle has just one. Two seconds of 20 samples each:
+    // Sampling states needs no privilege, and a shell that is never idle has just one state. Two seconds have 40 samples;
     // fewer than 30 are not compared.
     let before = plain(&["profile", &busy.pid(), "--for", "2s", "--method", "state", "--json"]);
     assert_eq!(before.status.code(), Some(0), "{}", text(&before));

@@ -1,4 +1,4 @@
-//! WHEP behind a real reverse proxy: TLS with a certificate that has to be trusted, HTTP/2.
+//! WHEP behind a real reverse proxy: TLS with a certificate that needs --tls-ca, HTTP/2.
 
 use throng_sim::nginx::Nginx;
 

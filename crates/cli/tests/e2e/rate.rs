@@ -1,4 +1,4 @@
-//! A publisher sends what the server lets it: the limit of a room on the real Janus VideoRoom.
+//! A publisher sends at the rate that the server allows: the limit of a room on the real Janus VideoRoom.
 
 use throng_observation::MediaKind;
 use throng_sim::janus::{ADMIN_KEY, Janus};
@@ -9,11 +9,11 @@ use throng_store::RunFolder;
 use crate::conference::ADDRESS;
 use crate::throng::{Ran, Running, valid};
 
-/// What one of two sends in its picture from the fifth second on, bits a second, in a room with `limit`.
+/// The video bit rate that one of two participants sends from the fifth second on, in a room with `limit`.
 fn sent_bps(limit: &[&str]) -> (Ran, f64) {
     let namespace = Namespace::with_veth("rate", ADDRESS).unwrap();
     let _janus = Janus::start(&namespace, ADDRESS).unwrap();
-    // A room that is not there: the run makes it.
+    // This room does not exist: the run creates it.
     let url = format!("janus+ws://{ADDRESS}:8188/videoroom/77");
     let key = format!("room.admin_key=\"{ADMIN_KEY}\"");
     let publish = r#"crowd.publish={video="360p"}"#;
@@ -38,7 +38,7 @@ fn a_publisher_keeps_to_the_limit_of_its_room() {
     assert!((0.8e6..1.3e6).contains(&free_bps), "{free_bps} without a limit\n{ran}");
     let (ran, kept_bps) = sent_bps(&["--set", r#"room.bitrate="128kbit/s""#]);
     assert!((0.3 * limit_bps..1.3 * limit_bps).contains(&kept_bps), "{kept_bps} of {limit_bps}\n{ran}");
-    // It is a picture still: everybody sees the other.
+    // It is still a video: both participants receive the other.
     let run = RunFolder::read(ran.folder()).unwrap();
     let played =
         run.tracks.iter().filter(|t| t.kind == MediaKind::Video && t.counters.frames_decodable > 100);

@@ -1,5 +1,4 @@
-//! Media that goes through a TURN relay and nowhere else: the real coturn beside the real Janus and LiveKit, over UDP, TCP
-//! and TLS.
+//! Media over a TURN relay only: the real coturn with the real Janus and LiveKit, over UDP, TCP and TLS.
 
 use std::io::Write;
 use std::net::Ipv4Addr;
@@ -19,10 +18,10 @@ use crate::throng::{Ran, Running, figure};
 
 const CLIENT: Ipv4Addr = Ipv4Addr::new(10, 87, 0, 1);
 const SERVER: Ipv4Addr = Ipv4Addr::new(10, 87, 0, 2);
-/// Clear of the ports that the relay gives out beside the server.
+/// Outside the ports that the relay allocates on the same host.
 const JANUS_PORTS: std::ops::RangeInclusive<u16> = *RELAYED_PORTS.end() + 1..=29_999;
 
-/// A client whose UDP reaches the TURN server and nothing else of the server's host.
+/// A client whose UDP can reach the TURN server, but nothing else on the server's host.
 fn relayed() -> (Namespace, Namespace) {
     let (client, server) = Namespace::pair("relay", CLIENT, SERVER).unwrap();
     let rules = format!(
@@ -45,7 +44,7 @@ fn direct(server: &Namespace) -> u64 {
     counters.unwrap()["packets"].as_u64().unwrap()
 }
 
-/// What a scenario says of the TURN server.
+/// The scenario keys for the TURN server.
 fn turn(uri: &str) -> [String; 6] {
     let set = "--set".to_owned();
     [
@@ -66,7 +65,7 @@ fn view(client: &Namespace, url: &str, users: u32, more: &[&[String]]) -> Ran {
     Running::start(Some(client), &view).wait().expect_code(0)
 }
 
-/// Everybody plays everybody in sound and picture, by this path.
+/// Every pair plays audio and video, over this path.
 fn every_pair_plays(ran: &Ran, users: u32, path: &str) {
     let summary = ran.summary();
     assert_eq!(figure(&summary, "participants.failed"), 0.0, "{ran}");

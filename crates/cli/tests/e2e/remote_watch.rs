@@ -1,4 +1,4 @@
-//! A server on another machine, watched by its owner's agent: what comes of it, and how its owner ends a run.
+//! A server on another machine, watched by its owner's agent: the recorded data, and how the owner ends a run.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::Ipv4Addr;
@@ -72,7 +72,7 @@ impl Stand {
         Self { crowd, server, stage, agent, folder: tempfile::tempdir().unwrap() }
     }
 
-    /// Begins a run of 40 joins within 8 s, in which `change` was made.
+    /// Begins a run of 40 joins within 8 s, with the change `change`.
     fn begin(&self, change: impl FnOnce(String) -> String) -> Running {
         let Agent { address, fingerprint, .. } = &self.agent;
         let scenario = change(format!(
@@ -87,8 +87,8 @@ impl Stand {
         Running::start(Some(&self.crowd), &["run", file.to_str().unwrap()])
     }
 
-    /// A run that is ended by what happens to the agent while people still join: why it ended, how long after that no
-    /// more joins were offered, and how long after that the last participant was gone; seconds.
+    /// A run that an event at the agent ends while participants still join. Returns why it ended, how long after
+    /// the event the last join was offered, and how long after the event the last participant was gone; seconds.
     fn ended_by(&self, happens: impl FnOnce(&Agent)) -> (String, f64, f64, Ran) {
         let mut running = self.begin(|scenario| scenario);
         running.when_playing(15);
@@ -145,7 +145,7 @@ fn a_server_elsewhere_is_seen_through_its_agent_whose_presence_is_the_consent() 
         at.iter().any(|at| *at < -1.0) && at.iter().all(|at| (-6.0..20.0).contains(at)),
         "times of the run"
     );
-    // The server sends from the first join on, by the run's clock: the clocks agree.
+    // The server sends from the first join on, in the run's time: the clocks agree.
     let is_sent = |id| run.host.series.iter().any(|s| s.id == id && s.metric == "nic.tx_bytes");
     let sends = run.host.samples.iter().filter(|s| is_sent(s.series) && s.value > 2e6);
     let from = sends.map(|sample| sample.at.as_secs_f64()).fold(f64::INFINITY, f64::min);
@@ -203,7 +203,7 @@ fn an_agent_that_falls_silent_ends_the_run_after_five_seconds() {
         return;
     }
     let stand = Stand::new(&["--allow-load", "7080"]);
-    // Nothing is sent and nothing is closed: only the heartbeat is missing.
+    // Nothing is sent or closed: only the heartbeat is missing.
     let (why, stopped_after, gone_after, ran) = stand.ended_by(|agent| agent.signal("STOP"));
     assert!(why.contains("is gone"), "{why}\n{ran}");
     assert!((3.5..6.0).contains(&stopped_after), "joins were offered for {stopped_after} s\n{ran}");

@@ -1,4 +1,4 @@
-//! The stage as a target: what it is told to limit is what the run says.
+//! The stage as a target: the run reports the limits that the stage was started with.
 
 use crate::throng::{Stage, figure, run};
 
@@ -55,14 +55,14 @@ fn viewers_beyond_the_limit_fail_with_the_status() {
 
 #[test]
 fn a_worker_with_too_much_to_send_still_hears_who_comes_and_who_leaves() {
-    // Twelve are too much on any machine, and one is little on a slow one.
+    // Twelve viewers are too many on any machine, and one is few enough on a slow one.
     let stage = Stage::start(None, "127.0.0.1:0", &["--workers", "1", "--work-per-packet", "4000"]);
     let view = ["view", &stage.target(), "--every", "100ms"];
     let crowd =
         run(None, &[&view[..], &["-n", "12", "--for", "10s", "--objective", "failed < 50%"]].concat());
     assert_eq!(figure(&crowd.summary(), "participants.failed"), 0.0, "{crowd}");
     assert!(figure(&crowd.summary(), "video.fps_p50") < 25.0, "it was not too much\n{crowd}");
-    // They have left, so that there is enough for one at once.
+    // The others have left, so that the capacity is enough for one viewer at once.
     let one = run(None, &[&view[..], &["-n", "1", "--for", "5s", "--warm-up", "2s"]].concat());
     let summary = one.summary();
     assert!((figure(&summary, "video.fps_p50") - 30.0).abs() < 1.5, "{one}");

@@ -1,5 +1,5 @@
-//! A server that somebody stops: its freeze has a cause, and what it sends at once afterwards is no fault of the generator's.
-//! Where nothing was wrong, nothing is explained.
+//! A server that is stopped for a while: its freeze has a cause, and the burst that it sends afterwards is not
+//! blamed on the generator. A run without problems has no explanations.
 
 use std::process::Command;
 use std::time::Duration;
@@ -41,7 +41,7 @@ fn a_server_that_was_stopped_is_told_by_name_and_the_run_is_valid() {
     assert_eq!(found["finding"], "process_stopped", "{found:#}\n{ran}");
     assert!(found["title"].as_str().is_some_and(|title| title.contains("was stopped for")), "{found:#}");
     assert_eq!(summary["generator"]["limited"], false, "{ran}");
-    // Whatever found no room in our buffers came at once after the silence.
+    // Datagrams that did not fit into the generator's buffers arrived in the burst after the silence.
     let run = throng_store::RunFolder::read(ran.folder()).unwrap();
     assert_eq!(run.generator.iter().map(|row| row.socket_drops).sum::<u64>(), 0, "{ran}");
     let bursts = run.events.iter().filter(|event| event.kind == BURST_DROPS_EVENT);
@@ -50,7 +50,7 @@ fn a_server_that_was_stopped_is_told_by_name_and_the_run_is_valid() {
 
 #[test]
 fn a_clean_run_explains_nothing() {
-    // A key frame each second: who joins waits for one for up to a second.
+    // A key frame each second: a viewer waits for one for up to a second after its join.
     let (ran, ()) = valid(|| {
         let stage = Stage::start(None, "127.0.0.1:0", &[]);
         let view = ["view", &stage.target(), "-n", "6", "--every", "700ms", "--for", "12s"];

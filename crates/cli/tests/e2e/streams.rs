@@ -1,5 +1,5 @@
-//! Streams by their names: many publishers and viewers against a stage that answers as SRS does, one publisher a stream, H.264
-//! alone, in its own words or without any.
+//! Named streams: many publishers and viewers against a stage that answers as SRS does: one publisher a stream,
+//! only H.264, with SRS's error messages or without any.
 
 use std::path::Path;
 
@@ -12,12 +12,12 @@ fn as_server(name: &str) -> Stage {
     Stage::start(None, "127.0.0.1:0", &["--as", name])
 }
 
-/// The endpoint of publishers, with the stream's name at its end.
+/// The endpoint of publishers, with the stream's name at the end.
 fn whip(stage: &Stage, stream: &str) -> String {
     format!("whip+{}?app=live&stream={stream}", stage.whep.replace("/whep/", "/whip/"))
 }
 
-/// What was said of a run holds no word of how it is held inside.
+/// The messages of a run contain no internal representation.
 fn is_for_people(ran: &Ran) {
     let page = std::fs::read_to_string(ran.folder().join("report.html")).unwrap();
     for said in [&ran.stdout, &ran.stderr, &page] {
@@ -44,7 +44,7 @@ fn publishers_have_a_stream_each_and_viewers_are_spread_over_them() {
         ("participants.intended", 9.0),
         ("participants.publishers", 3.0),
         ("participants.connected", 9.0),
-        // A viewer of a stream that nobody publishes would see nothing: this stage plays no test card.
+        // A viewer of a stream without a publisher would receive nothing: this stage plays no test card.
         ("participants.playing", 6.0),
         ("participants.failed", 0.0),
         ("video.tracks", 6.0),

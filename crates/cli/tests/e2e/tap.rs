@@ -1,4 +1,4 @@
-//! The tap: what a real decoder sees of what a real server forwards, beside what the meters say of it.
+//! The tap: the frames of a real server through a real decoder, compared with the meters.
 
 use std::net::Ipv4Addr;
 use std::path::Path;
@@ -20,16 +20,16 @@ fn decoded(ran: &Ran) -> Vec<Value> {
     ran.summary()["decoded"].as_array().cloned().unwrap_or_else(|| panic!("{ran}"))
 }
 
-/// What holds for each track of the test card on a clean line: the numbers advance, and the meters were right.
+/// True for each track of the test card on a clean line: the numbers advance, and the meters were right.
 fn is_the_truth(track: &Value, fps: f64, ran: &Ran) {
     let of = |key: &str| figure(track, key);
     assert!((of("fps") - fps).abs() < fps * 0.04, "{} fps of {fps}: {ran}", of("fps"));
     assert!((of("fps") - of("fps_meter")).abs() < fps * 0.05, "{ran}");
     assert_eq!((of("frames_dropped"), of("breaks")), (0.0, 0.0), "{track:#}");
-    // Nothing is lost between the frames that came whole and the pictures.
+    // No frame is lost between complete frames and decoded pictures.
     assert_eq!(of("pictures"), of("frames_fed"), "{track:#}");
     assert_eq!(of("numbers_read"), of("pictures"), "{track:#}");
-    // Who is asked for a key frame jumps ahead in the loop; else each number follows the one before.
+    // A sender that gets a key frame request jumps ahead in the loop; otherwise numbers are consecutive.
     assert!(of("numbers_next") >= of("pictures") * 0.97, "{track:#}");
     assert_eq!(of("numbers_repeated"), 0.0, "{track:#}");
 }
@@ -59,7 +59,7 @@ fn decoded_pictures_of_a_janus_room_agree_with_the_meters() {
     assert_eq!(kept.len(), 2);
     assert!(!ran.folder().join("tap.sock").exists());
 
-    // What was kept can be decoded again, as often as one likes.
+    // The kept streams can be decoded again, any number of times.
     let folder = ran.folder();
     let again = Command::new(THRONG)
         .args(["decode", "--run", folder.to_str().unwrap(), "--streams", "3", "--for", "2s", "--json"])
@@ -90,8 +90,8 @@ fn a_tap_by_hand_attaches_to_a_run_that_goes_on() {
     });
     let said = String::from_utf8_lossy(&tapped.stderr);
     assert_eq!(tapped.status.code(), Some(0), "{said}");
-    assert!(said.contains("tap: 2 streams") && said.contains("1 more streams were left alone"), "{said}");
-    // The report is made again by the one who came by hand.
+    assert!(said.contains("tap: 2 streams") && said.contains("1 more streams were not decoded"), "{said}");
+    // The reader that was started by hand makes the report again.
     let run = RunFolder::read(ran.folder()).unwrap();
     assert!(run.decoded.iter().map(|row| row.pictures).sum::<u64>() > 200, "{said}");
     let tracks = decoded(&ran);
@@ -99,7 +99,7 @@ fn a_tap_by_hand_attaches_to_a_run_that_goes_on() {
     is_the_truth(&tracks[0], 30.0, &ran);
 }
 
-/// The reader that a run started: its process id, once it keeps what comes through the ring.
+/// The PID of the reader that a run started, once it keeps frames from the ring.
 fn reader_of(folder: &Path) -> String {
     let given_up_at = Instant::now() + Duration::from_secs(30);
     while std::fs::read_dir(folder.join("tap")).map_or(0, Iterator::count) == 0 {
@@ -120,7 +120,7 @@ fn reader_of(folder: &Path) -> String {
 fn a_reader_that_stands_still_costs_its_frames_and_not_the_run() {
     let stage = Stage::start(None, "127.0.0.1:0", &[]);
     let target = stage.target();
-    // No decoders, which would take the CPU that the crowd needs; enough frames to fill the ring within seconds.
+    // No decoders, which would use the CPU that the crowd needs; enough frames to fill the ring within seconds.
     let view = ["view", &target, "-n", "20", "--every", "20ms", "--for", "14s", "--tap", "20"];
     let more = ["--set", "tap.decode=false", "--set", "tap.keep=true"];
     let (ran, ()) = valid(|| {

@@ -1,4 +1,4 @@
-//! Runs the `throng` under test and reads what it left.
+//! Runs the `throng` under test and reads its output.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -15,12 +15,12 @@ use throng_store::RunFolder;
 /// The binary under test.
 pub(crate) const THRONG: &str = env!("CARGO_BIN_EXE_throng");
 
-/// The program that carries packets between namespaces; `cargo test --workspace` builds it beside ours.
+/// The program that carries packets between namespaces; `cargo test --workspace` builds it next to `throng`.
 pub(crate) fn throng_link() -> PathBuf {
     Path::new(THRONG).with_file_name("throng-link")
 }
 
-/// A run of `throng` that is over.
+/// A finished run of `throng`.
 pub(crate) struct Ran {
     pub(crate) code: Option<i32>,
     pub(crate) stdout: String,
@@ -42,7 +42,7 @@ impl Ran {
         serde_json::from_str(&text).unwrap()
     }
 
-    /// Why nothing can be concluded from it: the generator was the limit, of the run or in holds of a search.
+    /// Why the run allows no conclusion: the generator was the limit, of the run or in holds of a search.
     fn spoiled_by(&self) -> Option<String> {
         let is_invalid =
             self.code == Some(4) && self.stdout.starts_with("Invalid: the generator was the limit");
@@ -58,7 +58,7 @@ impl Ran {
         })
     }
 
-    /// Fails the test with everything that was said unless the exit code is `code`.
+    /// Fails the test with all output unless the exit code is `code`.
     #[track_caller]
     pub(crate) fn expect_code(self, code: i32) -> Self {
         if self.code != Some(code) {
@@ -86,13 +86,13 @@ pub(crate) fn figure(summary: &Value, path: &str) -> f64 {
     value.as_f64().unwrap_or_else(|| panic!("{path} is {value} in {summary:#}"))
 }
 
-/// A run of `throng` that goes on; ended when dropped before it was waited for, as in a test that fails.
+/// A run of `throng` in progress; ended when dropped before it was waited for, as in a test that fails.
 pub(crate) struct Running {
     child: Option<Child>,
     folder: Option<TempDir>,
 }
 
-/// How long a crowd may take to be in, on a busy machine.
+/// How long a crowd may take to join on a busy machine.
 const IN_WITHIN: Duration = Duration::from_secs(40);
 
 impl Running {
@@ -113,19 +113,19 @@ impl Running {
         self.folder.as_ref().expect("not waited for").path().join("run")
     }
 
-    /// Waits until so many participants received media in a second, by what the run has written; no longer than the run.
+    /// Waits until so many participants received media in a second, by its stored rows; at most until its end.
     pub(crate) fn when_playing(&mut self, count: u32) {
         self.when(&format!("{count} play"), |rows| rows.iter().map(|row| row.playing).sum::<u32>() >= count);
     }
 
-    /// Waits until so many participants are connected; as [`Self::when_playing`].
+    /// Waits until so many participants are connected; otherwise like [`Self::when_playing`].
     pub(crate) fn when_connected(&mut self, count: u32) {
         self.when(&format!("{count} connected"), |rows| {
             rows.iter().map(|row| row.connected).sum::<u32>() >= count
         });
     }
 
-    /// Waits until the rows of some second, one a cohort, are as `is_it` wants them.
+    /// Waits until the rows of a second, one a cohort, satisfy `is_it`.
     fn when(&mut self, what: &str, is_it: impl Fn(&[CrowdRow]) -> bool) {
         let given_up_at = Instant::now() + IN_WITHIN;
         loop {
@@ -170,16 +170,16 @@ impl Drop for Running {
     }
 }
 
-/// How often a measurement is made until a run is valid. An invalid run is no verdict on anything.
+/// How often a measurement is made until a run is valid. An invalid run has no verdict.
 const TRIES: usize = 2;
 
-/// How long a test waits for a hypervisor to leave the machine its CPU before it measures again.
+/// How long a test waits until a hypervisor takes less CPU before it measures again.
 const STEAL_WAIT_MAX: Duration = Duration::from_secs(30);
-/// Share of the CPU time that a hypervisor may take from a valid run (`docs/limits.md`).
+/// Share of the CPU time that a hypervisor may take in a valid run (`docs/limits.md`).
 const STEAL_MAX: f64 = 0.05;
 
-/// Measures until the run is valid, or ends the test as not tested. What `measure` gives beside the run belongs to that run.
-#[expect(clippy::print_stderr, reason = "a repeated measurement must say so where the test runner shows it")]
+/// Measures until the run is valid, or ends the test as not tested. Other results of `measure` belong to that run.
+#[expect(clippy::print_stderr, reason = "a repeated measurement is reported where the test runner shows it")]
 pub(crate) fn valid<T>(mut measure: impl FnMut() -> (Ran, T)) -> (Ran, T) {
     let mut tries = 0;
     loop {
@@ -195,7 +195,7 @@ pub(crate) fn valid<T>(mut measure: impl FnMut() -> (Ran, T)) -> (Ran, T) {
     }
 }
 
-/// The share of the CPU time that a hypervisor takes meanwhile.
+/// The share of the CPU time that a hypervisor takes in `meanwhile`.
 fn steal_ratio(meanwhile: Duration) -> f64 {
     let before = CpuTime::so_far();
     std::thread::sleep(meanwhile);
@@ -229,7 +229,7 @@ impl Stage {
         command.args(["stage", "--listen", listen]).args(args);
         let said = tempfile::NamedTempFile::new().unwrap();
         command.stdin(Stdio::null()).stdout(said.reopen().unwrap()).stderr(Stdio::inherit());
-        // Held from the start, so that a stage that does not come up is ended as well.
+        // The process is owned from the start, so that a stage that does not come up is ended as well.
         let mut stage = Self { child: command.spawn().unwrap(), whep: String::new() };
         let given_up_at = Instant::now() + Duration::from_secs(10);
         while Instant::now() < given_up_at {

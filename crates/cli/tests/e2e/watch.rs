@@ -1,4 +1,4 @@
-//! `throng watch`: by itself, as an agent, and beside a real Janus.
+//! `throng watch`: by itself, as an agent, and on the host of a real Janus.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, TcpStream};
@@ -30,8 +30,8 @@ fn sum(host: &HostData, metric: &str, from_s: f64, to_s: f64, is_it: impl Fn(&st
     total
 }
 
-/// Seconds of CPU that the threads of a process took and that the process took, from one reading of it to another: the
-/// first after `from_s` and the last before `to_s`. Threads are read in the same pass.
+/// CPU seconds of the threads of a process and of the process itself, between two readings: the first after
+/// `from_s` and the last before `to_s`. Threads are read in the same pass.
 pub(crate) fn threads_and_process(host: &HostData, name: &str, from_s: f64, to_s: f64) -> (f64, f64) {
     let is_its = |id| {
         let label =
@@ -78,7 +78,7 @@ fn the_threads_of_a_real_janus_are_named_and_sum_to_its_process() {
     assert!(names.iter().any(|name| name.starts_with("hloop")), "{names:?}\n{table}");
     let (threads, process) = threads_and_process(&host, "janus", 1.5, 9.5);
     assert!(process > 0.05, "Janus did nothing: {process} s\n{table}");
-    // Two percent, and the tick in which the kernel tells a process's time at both ends.
+    // Two percent, and at both ends the tick in which the kernel counts a process's time.
     assert!(
         (threads - process).abs() < 0.02 * process + 0.02,
         "threads {threads} s, process {process} s\n{table}"

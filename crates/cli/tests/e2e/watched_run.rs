@@ -1,4 +1,4 @@
-//! Watching the server while the crowd is in: threads by name, their sum, the page; and what must never end a run.
+//! Watching the server during a run: threads by name, their sum, the page; and events that must never end a run.
 
 use std::net::Ipv4Addr;
 
@@ -53,8 +53,8 @@ fn twenty_viewers_on_janus_are_seen_thread_by_thread() {
     assert!(figure(server, "network.0.tx_bps_max") > 1e6, "{server:#}");
 
     let run = throng_store::RunFolder::read(ran.folder()).unwrap();
-    // While nobody leaves: what a thread did after it was last read ends with it. Threads are counted in nanoseconds,
-    // the process in ticks of 10 ms.
+    // While no participant leaves: the CPU time of a thread after its last reading is lost when it ends. Threads
+    // are counted in nanoseconds, the process in ticks of 10 ms.
     let (of_threads, of_process) = crate::watch::threads_and_process(&run.host, "janus", 2.0, 11.9);
     assert!(
         of_process > 0.1 && (of_threads - of_process).abs() < 0.02 * of_process + 0.02,
@@ -94,13 +94,13 @@ fn a_conference_on_janus_is_seen_thread_by_thread() {
     let namespace = Namespace::with_veth("janus", ADDRESS).unwrap();
     let janus = Janus::start(&namespace, ADDRESS).unwrap();
     let url = format!("janus+ws://{ADDRESS}:8188/videoroom/{ROOM}");
-    // By its number: on this machine others are called so too.
+    // By PID: other processes on this machine have the same name.
     let watch = format!("pid={}", janus.pid());
     let conference = ["view", &url, "-n", "12", "--every", "200ms", "--for", "22s", "--watch", &watch];
     let ran = run(Some(&namespace), &conference).expect_code(0);
     assert_eq!(figure(&ran.summary(), "conference.video.playing"), 132.0, "{ran}");
     let run = throng_store::RunFolder::read(ran.folder()).unwrap();
-    // Everybody is there. The process is counted in ticks of 10 ms, one of which may lie on the other side of an edge.
+    // All participants are in. The process is counted in ticks of 10 ms, one of which may lie beyond an edge.
     let (of_threads, of_process) = crate::watch::threads_and_process(&run.host, "janus", 4.0, 21.5);
     assert!(
         of_process > 0.5 && (of_threads - of_process).abs() < 0.02 * of_process + 0.01,
@@ -139,7 +139,7 @@ fn a_watcher_that_cannot_see_is_a_warning_and_never_the_end_of_a_run() {
     assert!(unreadable.contains("no-such-process"), "{unreadable}\n{ran}");
 }
 
-/// A pack of the user's own.
+/// A knowledge pack of the user.
 const OWN_PACK: &str = "pack = \"sleeper\"\ntitle = \"A sleeper\"\nsource = \"a test\"\nprocesses = [\"sleep\"]\n\
     [[thread]]\nname = \"sleep\"\ngroup = \"all\"\nmeaning = \"Waits for its time\"\n";
 

@@ -1,4 +1,4 @@
-//! Publishers by WHIP: into the real LiveKit, whose participants see them, and into throng's own stage.
+//! WHIP publishers: into the real LiveKit, whose participants receive them, and into throng's own stage.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -37,7 +37,7 @@ fn publishers_by_whip_are_seen_in_livekits_room() {
         &["--set", "crowd.publish=none", "-n", "1", "--for", "7s"],
     ]
     .concat();
-    // A real Chromium in the room: what comes by WHIP is a picture that moves.
+    // A real Chromium in the room: the WHIP video moves.
     let mut browser = browser::member(&namespace, ADDRESS, "studio");
     let (watched, (published, known, numbers)) = valid(|| {
         let mut publishing = Running::start(Some(&namespace), &publish);
@@ -59,7 +59,7 @@ fn publishers_by_whip_are_seen_in_livekits_room() {
             .filter(|track| track.kind == kind && track.counters.frames_decodable > 50)
             .filter_map(|track| track.from.as_deref())
             .filter(|from| *from != "chromium")
-            // To those who watch, they are of another run: its mark stands behind their names.
+            // For the viewers these publishers belong to another run, so its mark follows their names.
             .filter_map(|from| Some(from.rsplit_once('-')?.0))
             .collect();
         seen.sort();
@@ -68,7 +68,7 @@ fn publishers_by_whip_are_seen_in_livekits_room() {
     let summary = published.summary();
     assert_eq!(figure(&summary, "participants.connected"), 3.0, "{published}");
     assert_eq!(figure(&summary, "participants.failed"), 0.0, "{published}");
-    // DELETE ended each session at once; only the browser may linger.
+    // DELETE ended each session at once; only the browser may remain.
     let left = server.participants("studio").unwrap();
     assert!(left.iter().all(|person| person["identity"] == "chromium"), "{left:?}");
 }

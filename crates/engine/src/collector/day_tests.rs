@@ -1,5 +1,5 @@
-//! A day of joins and leaves, sent to the collector as fast as it takes them: the cost of a run depends on the current
-//! participants, not on the number of past ones.
+//! A day of joins and leaves, sent to the collector as fast as it accepts them: the cost of a run depends on the
+//! current participants, not on the number of past ones.
 
 use std::net::SocketAddr;
 use std::process::Command;
@@ -30,7 +30,7 @@ struct Day {
 #[derive(Clone, Copy, Debug)]
 struct Cost {
     rss_kib: u64,
-    /// Of a second, microseconds.
+    /// Per second, microseconds.
     cpu_us: f64,
 }
 
@@ -101,7 +101,7 @@ fn interval(track: u16, kind: MediaKind, ended_at: Instant, second: i64) -> Trac
 }
 
 impl Day {
-    /// What threads tell in `second`.
+    /// The events of the threads in `second`.
     fn tell(&self, collector: &mut Collector, second: i64) {
         let clock = collector.config.clock;
         let at = |ms: i64| clock.instant(RunTime(second * 1_000_000 + ms * 1_000));
@@ -149,14 +149,14 @@ impl Day {
         }
     }
 
-    /// Plays the day; what its second and its last tenth cost.
+    /// Plays the day; returns the cost of its second tenth and of its last tenth.
     fn play(&self) -> (Cost, Cost, WrittenRows) {
         let (mut collector, written) = collector(self);
         let reader = std::thread::spawn(move || {
             let mut rows = WrittenRows::default();
             for row in written {
                 match row {
-                    // Each is written again as it goes on: its last row is the one that counts.
+                    // The row of a participant is written repeatedly; the last one counts.
                     Row::Participant(row) => rows.participants += u64::from(row.ended_at.is_some()),
                     Row::Track(_) => rows.tracks += 1,
                     Row::Crowd(row) => rows.last_crowd = row,
@@ -202,7 +202,7 @@ impl Day {
         assert_eq!(crowd.failed as usize, failed);
         let failed_and_gone = (0..gone).filter(|id| *id as u32 % FAILS == 7).count() as i64;
         assert_eq!(i64::from(crowd.left), gone - failed_and_gone);
-        // A failed participant counts as bad until it was to leave, also after its record is dropped.
+        // A failed participant counts as bad until its planned leave, also after its record is dropped.
         let lost = failed as i64 - failed_and_gone;
         let bad = i64::from(rows.last_experience.clauses[throng_observation::Clause::NotConnected as usize]);
         assert!((bad - lost).abs() <= 1, "{bad} of {lost} who failed are missed");
@@ -223,7 +223,7 @@ fn rss_kib(name: &str) -> u64 {
     line.trim_matches(|c: char| !c.is_ascii_digit()).parse().unwrap()
 }
 
-/// Plays a day in a process of its own, so that nothing else is in its memory, and judges it there.
+/// Plays a day in a process of its own, whose memory holds nothing else, and judges it there.
 #[expect(clippy::print_stdout, reason = "the figures of docs/performance.md")]
 fn in_a_process_of_its_own(test: &str, day: &Day, grows_kib_max: u64) {
     if std::env::var_os(CHILD).is_none() {

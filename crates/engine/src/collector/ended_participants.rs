@@ -1,4 +1,4 @@
-//! What still counts of participants whose records are gone.
+//! The figures of participants whose records are dropped.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -12,11 +12,11 @@ use super::participant_record::ParticipantRecord;
 pub(super) struct EndedParticipants {
     /// Payload bits per second of each, over its life.
     payload_bps: Distribution,
-    /// Participants that failed: each has a bad second every second until it was to leave.
+    /// Participants that failed: each has a bad second every second until its planned leave.
     failed: HashMap<u32, Failed>,
     /// How many of those there are, by cohort.
     counts: Vec<u32>,
-    /// When they were to leave or were removed, the soonest first.
+    /// Their planned leaves or removals, the soonest first.
     until: BinaryHeap<Reverse<(RunTime, u32)>>,
 }
 

@@ -31,7 +31,7 @@ impl LossJudge {
     }
 }
 
-/// Time with frames due below which a frame rate is not judged.
+/// Time with frames expected below which a frame rate is not judged.
 const RATE_STRETCH_US_MIN: u64 = 500_000;
 
 /// The clauses that a track's interval violated, as bits of [`Clause::bit`].
@@ -62,8 +62,8 @@ pub(super) fn broken_clauses(interval: &TrackInterval, bad_if: &BadIf, loss: &mu
     bits
 }
 
-/// The clauses that a sender's interval violated by its receiver's reports (RTCP): all that is known of participants that
-/// receive nothing.
+/// The clauses that a sender's interval violated according to its receiver's reports (RTCP): the only evidence for
+/// participants that receive nothing.
 pub(super) fn remote_loss_clauses(interval: &SentInterval, bad_if: &BadIf) -> u8 {
     let loss = interval.remote_loss_ratio.unwrap_or(0.0);
     let lost = interval.counters.packets_sent as f64 * loss;
@@ -75,7 +75,7 @@ pub(super) fn remote_loss_clauses(interval: &SentInterval, bad_if: &BadIf) -> u8
 pub(super) struct SecondQuality {
     /// Violated clauses, as bits of [`Clause::bit`].
     pub(super) bits: u8,
-    /// Share of the senders it should see that it received badly, thousandths.
+    /// Share of the expected senders that it received badly, thousandths.
     pub(super) badly_milli: u32,
     /// Tracks frozen because their senders paused; these are not violations.
     pub(super) paused: u32,
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn a_lone_lost_packet_is_excused_and_a_steady_loss_is_not() {
-        // Fifty packets of sound a second, of which these are lost; whether the second is bad.
+        // Fifty audio packets a second, of which these are lost; returns whether each second is bad.
         let seconds_of = |losses: &[i64]| -> Vec<bool> {
             let mut judge = LossJudge::default();
             let mut second = |lost: &i64| {

@@ -1,4 +1,4 @@
-//! The generator's own health: rows of its threads and of the process, the limits they pass, and the host's packet losses.
+//! The generator's own health: rows of threads and process, exceeded limits, and lost packets of the host.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -48,7 +48,7 @@ impl Health {
         (memory_ratio, host)
     }
 
-    /// Takes the health rows up to `second`, late ones of earlier seconds included, and the limits passed in them.
+    /// Takes the health rows up to `second`, late ones of earlier seconds included, and their exceeded limits.
     pub(super) fn take(&mut self, second: i64) -> (Vec<GeneratorRow>, Vec<String>) {
         let later = self.rows.split_off(&(second + 1));
         let rows = std::mem::replace(&mut self.rows, later).into_values().flatten();
@@ -73,8 +73,8 @@ impl Health {
         EventRow { count, ..event_of_second(second, BURST_DROPS_EVENT, detail) }
     }
 
-    /// The event of datagrams of other programs that this host dropped: a server or source on it may have missed them.
-    /// A hint only, since they were not ours.
+    /// The event of datagrams of other programs that this host dropped: a server or source on it may have missed
+    /// them. Only a hint, since they were not throng's.
     pub(super) fn losses_of_others(&self, at: RunTime) -> Option<EventRow> {
         let HostLosses { unreceived, unsent, .. } = self.losses;
         let unreceived = unreceived.saturating_sub(self.own_drops);

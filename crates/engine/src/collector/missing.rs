@@ -1,7 +1,7 @@
-//! Missing media: media that was due and did not come, as opposed to media that its sender did not intend to send.
+//! Missing media: media that was expected and did not come, unlike media that its sender did not intend to send.
 //!
-//! What is due follows from offer, answer and signalling. Media may take as long to begin as a join may. Whether a sender
-//! of this run is muted or has left is known from that participant itself, not from the server.
+//! Offer, answer and signalling determine what is expected. Media may take as long to begin as a join may. Whether
+//! a sender of this run is muted or has left is known from that participant itself, not from the server.
 
 use std::time::Instant;
 
@@ -10,9 +10,9 @@ use throng_observation::{MediaKind, RunTime, TrackInterval};
 use super::participants::{Participants, Sender};
 use crate::clock::RunClock;
 
-/// The interval as it counts; `None` while it says nothing. `due_for_us`: where no packet came, how long media had been due
-/// when the interval began. `awaited_for_us`: how long the first frame had been awaited. `is_intended`: for some of the
-/// interval the sender sent nothing on purpose.
+/// The interval as it is counted; `None` while it has no meaning. `due_for_us`: if no packet came, how long media
+/// had been expected when the interval began. `awaited_for_us`: how long the first frame had been awaited.
+/// `is_intended`: for some of the interval the sender sent nothing on purpose.
 fn judge(
     mut interval: TrackInterval,
     due_for_us: Option<i64>,
@@ -31,7 +31,7 @@ fn judge(
                 counters.freeze_us = counters.active_us;
             }
         }
-        // Media came for a part of the interval, which says nothing about rates and freezes.
+        // Media came for a part of the interval, so its rates and freezes have no meaning.
         None if is_intended => {
             (counters.active_us, counters.freeze_us, counters.freeze_count) = (0, 0, 0);
             interval.frames_due_us = 0;
@@ -45,7 +45,7 @@ fn judge(
     Some(interval)
 }
 
-/// `interval` of participant `id`, as it counts; `None` while it says nothing.
+/// `interval` of participant `id`, as it is counted; `None` while it has no meaning.
 pub(super) fn judged(
     interval: TrackInterval,
     id: u32,

@@ -40,7 +40,7 @@ use seconds::Seconds;
 /// Time from the end of a second until it is closed.
 const CLOSED_AFTER_US: i64 = 1_200_000;
 
-/// How often the tracks of a playing participant are written, so that a run that is cut off has them.
+/// How often the tracks of a playing participant are written, so that an interrupted run has them.
 const TRACKS_WRITTEN_EVERY_S: i64 = 30;
 
 /// Half the length below which a track's last interval counts to the second before.
@@ -157,7 +157,7 @@ impl Collector {
         self.event_row(EventRow { at, participant: None, kind: kind.into(), count: 1, detail });
     }
 
-    /// Takes over participants that were added or removed.
+    /// Applies additions and removals of participants.
     fn take_crowd_commands(&mut self) {
         for command in self.config.control.crowd.take_for_collector() {
             match command {
@@ -328,7 +328,7 @@ impl Collector {
         let (participant, connected) = (record.participant(), record.was_connected());
         let rows = record.rows(true);
         self.participants.ended(id, ended_at.second().max(self.open));
-        // A join that the end of the run cut off is no failure.
+        // A join that the end of the run interrupted is not a failure.
         if let Outcome::Failed(failure) = outcome
             && failure.reason != FailureReason::NotStarted
         {
@@ -358,7 +358,7 @@ impl Collector {
     }
 
     fn write(&self, row: Row) {
-        // Without a reader the run goes on for the live snapshot.
+        // Without a reader the run continues for the live snapshot.
         let _ = self.config.rows.send(row);
     }
 
@@ -431,7 +431,7 @@ impl Collector {
         self.publish();
     }
 
-    /// How the participants fared that should be served in `second`; empty outside of the time in which joins were offered.
+    /// The quality of the participants that should be served in `second`; empty while no joins are offered.
     fn experience(&mut self, second: i64) -> Vec<ExperienceRow> {
         let end = RunTime((second + 1) * 1_000_000);
         if second < 0 || end > self.offered_until() {

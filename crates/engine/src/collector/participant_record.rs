@@ -1,4 +1,4 @@
-//! What the collector keeps of one participant.
+//! The collector's record of one participant.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -43,7 +43,7 @@ pub(super) struct ParticipantRecord {
     pub(super) sends: bool,
     /// When it was last muted, by media kind.
     mute_periods: [MutePeriod; 2],
-    /// When it was removed, from which time on it need not be served.
+    /// When it was removed; from then on it need not be served.
     removed_at: Option<RunTime>,
     tracks: Vec<Track>,
     pub(super) is_changed: bool,
@@ -61,8 +61,8 @@ enum State {
 
 struct Track {
     id: TrackId,
-    /// The participant's track that it is a part of, while it belongs to this sender: a server may pass a track from sender
-    /// to sender, and each of them has a row.
+    /// The participant's track that this row belongs to while the track has this sender: a server may switch a
+    /// track from sender to sender, and each sender has a row.
     live: Option<TrackId>,
     kind: MediaKind,
     codec: Codec,
@@ -142,7 +142,7 @@ impl ParticipantRecord {
         seconds.crowd(at.second(), self.join.cohort).started += 1;
     }
 
-    /// Notes a phase; returns the microseconds since the intended join if it was reached for the first time.
+    /// Records a phase; returns the microseconds since the intended join if it was reached for the first time.
     pub(super) fn reached(&mut self, phase: Phase, at: RunTime, seconds: &mut Seconds) -> Option<u64> {
         let place = self.reached.get_mut(phase as usize)?;
         if place.is_some() {
@@ -166,7 +166,7 @@ impl ParticipantRecord {
         row.ice[CrowdRow::ice_index(state)] += 1;
     }
 
-    /// Notes its end; false when it had ended before.
+    /// Records its end; false when it had ended before.
     pub(super) fn ended(&mut self, at: RunTime, outcome: &Outcome, seconds: &mut Seconds) -> bool {
         if matches!(self.state, State::Ended(..)) {
             return false;
@@ -228,12 +228,12 @@ impl ParticipantRecord {
         self.tracks.is_empty()
     }
 
-    /// Notes the violations that its receiver reported for a second.
+    /// Records the violations that its receiver reported for a second.
     pub(super) fn add_remote_report(&mut self, second: i64, bits: u8) {
         self.remote_reports.add(second, SecondNote::new(bits, 0));
     }
 
-    /// Notes how long its video paused in a second.
+    /// Records how long its video paused in a second.
     pub(super) fn paused(&mut self, second: i64, pause_us: u64) {
         self.pauses.add(second, SecondNote::new(0, pause_us));
     }
@@ -271,9 +271,9 @@ impl ParticipantRecord {
         quality
     }
 
-    /// The quality of `second`; `None` if the participant need not be served throughout it. Until `join_ms_max` has passed
-    /// it may be without media. After a failure all seconds are bad until it was to leave or is removed. `pause_us` returns
-    /// how long a sender's video paused in the second.
+    /// The quality of `second`; `None` if the participant need not be served throughout it. Until `join_ms_max`
+    /// has passed it may be without media. After a failure all seconds are bad until its planned leave or its
+    /// removal. `pause_us` returns how long a sender's video paused in the second.
     pub(super) fn experience(
         &self,
         second: i64,
@@ -293,19 +293,19 @@ impl ParticipantRecord {
         if has_left || self.removed_at.as_ref().is_some_and(is_over) {
             return None;
         }
-        // Once there are tracks, they tell whether media was due in a second without any.
+        // Once there are tracks, they decide whether media was expected in a second without any.
         let has_played = self.played.contains(&second)
             || (!has_failed && self.began_s.is_some_and(|began| began <= second));
         let patience = RunTime(self.join.at.0 + (bad_if.join_ms_max * 1e3) as i64);
         if has_played {
-            // The second of its join is not a whole one.
+            // The second of its join is incomplete.
             return (self.join.at.second() < second).then(|| self.quality_of_tracks(second, pause_us));
         }
         if self.connected && self.sends && self.receives_nothing() {
             return Some(SecondQuality::whole(self.remote_reports.of(second).map_or(0, |noted| noted.bits)));
         }
         let is_lost = has_failed || patience < RunTime(second * 1_000_000);
-        // A participant that left since then was connected.
+        // A participant that has left since then was connected.
         let was_connected = self.connected || matches!(self.state, State::Ended(..)) && self.was_connected();
         let lacks = if was_connected && !has_failed { Clause::NoMedia } else { Clause::NotConnected };
         is_lost.then(|| SecondQuality::whole(lacks.bit()))
@@ -334,7 +334,7 @@ impl ParticipantRecord {
         self.tracks.iter_mut().find(|track| track.live == Some(id))
     }
 
-    /// Notes the sender of a track from now on; without one, the last sender stays.
+    /// Sets the sender of a track from now on; without one, the last sender stays.
     pub(super) fn track_from(&mut self, id: TrackId, from: Option<String>) {
         let Some(from) = from.map(String::into_boxed_str) else { return };
         let sender = ParticipantId::from_name(&from);

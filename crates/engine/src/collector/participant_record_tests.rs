@@ -1,4 +1,4 @@
-//! What the collector makes of a participant, seconds and tracks by hand.
+//! The collector's record of a participant, with seconds and tracks made by hand.
 
 use super::*;
 use std::time::Instant;
@@ -47,7 +47,7 @@ fn a_visit_that_ended_well_is_not_bad_in_the_second_in_which_it_still_joined() {
     record.reached(Phase::DtlsConnected, RunTime(4_600_000), &mut seconds);
     record.mark_played(5);
     record.ended(RunTime(6_300_000), &Outcome::Completed, &mut seconds);
-    // It is judged after the visit is over.
+    // A second is judged after the visit has ended.
     let of = |second| record.experience(second, &BadIf::default(), |_| 0).map(|quality| quality.bits);
     assert_eq!([3, 4, 5, 6, 7].map(of), [None, None, Some(0), None, None]);
 }
@@ -79,7 +79,7 @@ fn a_failed_participant_is_served_badly_until_it_was_to_leave() {
     record.ended(RunTime(6_300_000), &failure(), &mut seconds);
     let bad = Some(Clause::NotConnected.bit());
     let of = |second| record.experience(second, &BadIf::default(), |_| 0).map(|quality| quality.bits);
-    // In the seventh it failed: from its end on it is nobody who joins.
+    // It failed in the seventh second: after its end it is no longer a joining participant.
     assert_eq!([4, 5, 6, 7, 8, 9, 10].map(of), [None, None, bad, bad, bad, None, None]);
 }
 
@@ -102,7 +102,7 @@ fn each_sender_of_a_track_that_changes_hands_has_a_row_of_its_own() {
     assert_eq!(tracks, [(0, "a".into(), 7), (u16::MAX - 1, "b".into(), 10)]);
 }
 
-/// A participant of a conference who sees two others, each with sound and picture.
+/// A participant of a conference that receives audio and video from two others.
 fn sees_two() -> ParticipantRecord {
     let mut record = ParticipantRecord::new(&joins_at(0.0, None));
     for (track, sender) in [(0, 1), (1, 1), (2, 2), (3, 2)] {

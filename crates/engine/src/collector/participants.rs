@@ -18,7 +18,7 @@ const KEPT_S: i64 = 5;
 /// The participants of the run: planned, current and ended.
 pub(super) struct Participants {
     plan: Arc<[Join]>,
-    /// Index of the first planned participant that is not due yet.
+    /// Index of the first planned participant whose intended time has not come.
     due: usize,
     /// Id of the next added participant.
     next_added: u32,
@@ -38,7 +38,7 @@ struct Intended {
     added: VecDeque<(RunTime, CohortId)>,
 }
 
-/// What is known of a sender.
+/// What the collector knows of a sender.
 pub(super) enum Sender<'a> {
     /// It has a record.
     Current(&'a ParticipantRecord),
@@ -115,7 +115,7 @@ impl Participants {
         self.current.get_mut(&id)
     }
 
-    /// What is known of the sender of a received track.
+    /// What the collector knows of the sender of a received track.
     pub(super) fn sender(&self, id: ParticipantId) -> Sender<'_> {
         let was_here = || {
             let is_planned = (id.0 as usize) < self.plan.len();
@@ -152,8 +152,8 @@ impl Participants {
         }
     }
 
-    /// How many participants of each cohort should be served in the second that ends at `end` and have no record since they
-    /// failed.
+    /// How many participants of each cohort should be served in the second that ends at `end`, and have no record
+    /// any more because they failed.
     pub(super) fn lost(&mut self, end: RunTime) -> &[u32] {
         self.ended_participants.lost(end)
     }

@@ -1,4 +1,4 @@
-//! Video that paused in its sender: a freeze at its receivers is then not the server's fault.
+//! Video that paused in its sender: the server did not cause the resulting freeze at the receivers.
 
 use throng_observation::{MediaKind, SentInterval};
 
@@ -12,8 +12,8 @@ const SHARE: (u64, u64) = (2, 3);
 /// … but a freeze of more than this many times the pause has another cause.
 const LONGER: (u64, u64) = (3, 2);
 
-/// How long video paused in its sender, microseconds, if that may become a freeze and is the sender's own doing; `None`
-/// otherwise, and where its receiver or the path made it send less.
+/// How long video paused in its sender, microseconds, if that may become a freeze and the sender itself caused it.
+/// `None` otherwise, and if its receiver or the path made it send less.
 pub(super) fn own_pause_us(interval: &SentInterval) -> Option<u64> {
     let frames = interval.counters.frames_sent;
     let is_asked = interval.allowed_bps < interval.wanted_bps;

@@ -1,4 +1,4 @@
-//! Sends what an engine thread observes to the collector: in batches, bounded, without blocking.
+//! Sends the observations of an engine thread to the collector: in batches, bounded, without blocking.
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -91,8 +91,8 @@ impl CollectorSender {
         }
     }
 
-    /// Sends what is held. When the collector is behind, keeps it; beyond [`HELD_MAX`] drops intervals and anomalies.
-    /// Starts and ends of participants are never dropped: their number is bounded.
+    /// Sends what is held. While the collector is behind, keeps it; beyond [`HELD_MAX`] drops intervals and
+    /// anomalies. Starts and ends of participants are never dropped: their number is bounded.
     fn flush(&mut self) {
         if self.held.is_empty() {
             return;

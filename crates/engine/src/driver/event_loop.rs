@@ -1,5 +1,5 @@
-//! The event loop of one engine thread: wait, serve sockets of joining participants at once, and on each tick serve
-//! sockets of playing participants, expired timers and due joins.
+//! The event loop of one engine thread: it waits, serves sockets of joining participants at once, and on each tick
+//! serves sockets of playing participants, expired timers and joins whose time has come.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -26,8 +26,9 @@ use crate::signalling::SlotEvent;
 /// Joins begun in one pass of the loop: making a participant takes about a millisecond of CPU.
 const JOINS_PER_PASS: usize = 4;
 
-/// Joining sockets, and signalling events, that are served even when the tick is due. A burst of joins cannot delay
-/// playing participants by more than a few handshakes, and a thread that is always late still makes progress on joins.
+/// Joining sockets, and signalling events, that are served even when it is time for the tick. A burst of joins
+/// cannot delay playing participants by more than a few handshakes, and a thread that is always late still makes
+/// progress on joins.
 const TURNS_MIN: usize = 2;
 
 /// Ready sockets that one `epoll_wait` may return.
@@ -62,7 +63,7 @@ pub(crate) struct EventLoop {
     config: EventLoopConfig,
     io: IoContext,
     slots: Slots,
-    /// When participants joined, in order: those that are slow to connect are served by tick in the end.
+    /// When participants joined, in order: those that take too long to connect are served by tick.
     recent_joins: VecDeque<(Instant, u32)>,
     leaving: bool,
     /// Sockets that still have datagrams after their turn.
@@ -100,7 +101,7 @@ impl EventLoop {
                 health.record_lag(now.saturating_duration_since(until.max(tick)));
                 self.serve_due(now);
                 self.housekeep(now, &mut health);
-                // Deadlines are absolute: work within a tick does not push the next one away.
+                // Deadlines are absolute: work within a tick does not delay the next one.
                 tick += self.config.tick;
                 if tick < now {
                     tick = now + self.config.tick;
@@ -148,7 +149,7 @@ impl EventLoop {
         ready.clear();
     }
 
-    /// Serves sockets of joining participants until the tick is due. The rest stays ready, and the next `epoll_wait`
+    /// Serves sockets of joining participants until the next tick. The rest stays ready, and the next `epoll_wait`
     /// returns it first.
     fn serve_joining(&mut self, ready: &mut Vec<epoll::Event>, tick: Instant) {
         for (turn, event) in ready.drain(..).enumerate() {
@@ -186,7 +187,7 @@ impl EventLoop {
         }
     }
 
-    /// Delivers signalling events until the tick is due; the rest stays in `events`.
+    /// Delivers signalling events until the next tick; the rest stays in `events`.
     fn deliver_signalling(&mut self, events: &mut Vec<SlotEvent>, tick: Instant) {
         let mut left = Vec::new();
         for (turn, event) in events.drain(..).enumerate() {
@@ -285,7 +286,7 @@ impl EventLoop {
         let is_over = |(at, _): &(Instant, u32)| now.saturating_duration_since(*at) > JOINING_MAX;
         while self.recent_joins.front().is_some_and(is_over) {
             let slow = self.recent_joins.pop_front();
-            // No effect on those that play: they are served by tick already.
+            // No effect on participants that play: they are served by tick already.
             slow.into_iter().for_each(|(_, key)| self.with(key, Slot::serve_on_tick));
         }
     }

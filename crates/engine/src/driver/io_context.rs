@@ -32,7 +32,7 @@ const LAST_GOODBYES: Duration = Duration::from_millis(50);
 /// `epoll` user data of the waker.
 pub(super) const WAKE: u64 = u64::MAX;
 
-/// What an [`IoContext`] is made of.
+/// The parts of an [`IoContext`].
 pub(crate) struct IoContextConfig {
     pub(crate) thread: u16,
     pub(crate) reach: Reach,
@@ -53,12 +53,12 @@ pub(crate) struct IoContext {
     pub(super) grace: Duration,
     pub(super) waker: Arc<Waker>,
     pub(super) collector: CollectorSender,
-    /// Where frames of tapped participants go.
+    /// The tap, for frames of tapped participants.
     pub(super) tap: Option<TapSender>,
     pub(super) timers: Timers,
     pub(super) batch: ReceiveBatch,
     pub(super) clocks: Clocks,
-    /// Outgoing datagrams of the slot that is being drained, each with the index of its socket.
+    /// Outgoing datagrams of the slot that is being served, each with the index of its socket.
     pub(super) outgoing: Vec<(usize, Transmit)>,
     pub(super) drops: Drops,
     /// Bytes sent on the wire since the last health row.
@@ -82,7 +82,7 @@ pub(super) struct Drops {
     /// Received datagrams that overflowed a receive buffer in a burst after silence, and the longest such silence.
     pub(super) burst: u64,
     pub(super) silent: Duration,
-    /// Datagrams to send that the kernel had no buffer for.
+    /// Outgoing datagrams for which the kernel had no buffer.
     pub(super) sent: u64,
 }
 
@@ -175,7 +175,7 @@ impl IoContext {
     }
 
     async fn immediate_ready(&self, ready: &mut Vec<epoll::Event>) {
-        // If the epoll set cannot be watched, the wake timer still makes the loop look at every socket.
+        // If the epoll set cannot be watched, the wake timer still makes the loop check every socket.
         while let Ok(mut guard) = self.immediate.readable().await {
             let found = guard.try_io(|set| {
                 poll(set.get_ref(), ready);
@@ -228,8 +228,8 @@ impl IoContext {
         self.signalling.submit(slot, source, want);
     }
 
-    /// Sends the rest to the collector, then waits [`LAST_GOODBYES`] for close frames and DELETE requests; a silent
-    /// server does not delay the end of the run.
+    /// Sends the remaining events to the collector, then waits [`LAST_GOODBYES`] for close frames and DELETE
+    /// requests; a silent server does not delay the end of the run.
     pub(super) async fn finish(self) {
         let Self { collector, signalling, .. } = self;
         collector.finish();
@@ -238,7 +238,7 @@ impl IoContext {
     }
 }
 
-/// Completes `future`; whether it was pending, so that other tasks ran.
+/// Completes `future`; returns whether it was pending, so that other tasks ran.
 async fn has_waited(future: impl Future<Output = ()>) -> bool {
     let mut future = pin!(future);
     let mut waited = false;

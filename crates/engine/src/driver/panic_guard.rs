@@ -2,7 +2,8 @@
 //! not end the other participants of the thread.
 //!
 //! The panic hook prints nothing for panics that are caught here: its lines would break a full-screen view, and a
-//! defect that a thousand participants meet would print a thousand times. Each failure has the panic's place and words.
+//! defect that affects a thousand participants would be printed a thousand times. Each failure contains the place
+//! and message of the panic.
 
 use std::any::Any;
 use std::backtrace::Backtrace;
@@ -44,7 +45,7 @@ fn note(info: &PanicHookInfo<'_>) {
 pub(super) struct PanicGuard {
     /// `None` after a panic.
     participant: Option<Box<dyn Participant>>,
-    /// The failure that the panic became.
+    /// The failure made from the panic.
     defect: Option<Failure>,
 }
 
@@ -67,7 +68,7 @@ impl PanicGuard {
         })
     }
 
-    /// See [`Participant::prefetch`]. A panic here is ignored: the call that follows meets it again.
+    /// See [`Participant::prefetch`]. A panic here is ignored: the next call will panic again.
     pub(super) fn prefetch(&self) -> u64 {
         self.participant.as_ref().map_or(0, |participant| catch_panic(|| participant.prefetch()).unwrap_or(0))
     }
@@ -110,9 +111,9 @@ fn defect(panic: &(dyn Any + Send)) -> Failure {
     let words = panic.downcast_ref::<&str>().copied();
     let words = words.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no words");
     let words: String = words.chars().take(WORDS_MAX).collect();
-    let place = PLACE.take().unwrap_or_else(|| "a place that is not known".into());
+    let place = PLACE.take().unwrap_or_else(|| "an unknown place".into());
     let detail = format!(
-        "a defect in throng or a library of it, at {place}: {words}; please report it, with what the server sent"
+        "a defect in throng or one of its libraries, at {place}: {words}; please report it, with what the server sent"
     );
     Failure::new(FailureReason::InternalError, detail)
 }

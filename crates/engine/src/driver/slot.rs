@@ -1,4 +1,4 @@
-//! A participant slot: carries out the participant's outputs, and hands it datagrams, signalling events and timeouts.
+//! A participant slot: performs its outputs, and delivers datagrams, signalling events and timeouts to it.
 
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd;
@@ -18,7 +18,7 @@ use crate::config::Join;
 use crate::signalling::{Outgoing, SignallingCommand, SignallingEvent};
 use crate::sockets::{DatagramSocket, PeerAddresses, SendResult};
 
-/// Outputs of one drain beyond which a participant fails: it would block its thread for ever.
+/// Outputs of one drain beyond which a participant fails: it would block its thread forever.
 const OUTPUTS_MAX: usize = 100_000;
 
 /// Full batches received from one socket before other sockets are served.
@@ -51,11 +51,11 @@ pub(super) struct Slot {
     ended: Option<Outcome>,
 }
 
-/// When the participant leaves.
+/// The participant's leave.
 enum LeaveState {
     UntilTheEnd,
     Until(Instant),
-    /// It was told to leave, and is dropped at this time.
+    /// It was asked to leave, and is dropped at this time.
     Leaving(Instant),
 }
 
@@ -108,7 +108,7 @@ impl Slot {
         self.drain(now, io);
     }
 
-    /// Tells the participant to leave, once: the run ends, or it was removed. No other takes its place.
+    /// Asks the participant to leave, once: the run ends, or it was removed. No other takes its place.
     pub(super) fn leave_now(&mut self, now: Instant, io: &mut IoContext) {
         self.leave(now, false, io);
     }
@@ -121,7 +121,7 @@ impl Slot {
         }
     }
 
-    /// What is due at `now`.
+    /// Performs what is due at `now`: the leave, its end, the participant's deadline.
     pub(super) fn timeout(&mut self, now: Instant, io: &mut IoContext) {
         match self.leave_state {
             LeaveState::Until(at) if at <= now => return self.leave(now, self.others_follow, io),
@@ -146,11 +146,11 @@ impl Slot {
             return Outcome::Completed;
         }
         let grace = units::duration(io.grace);
-        let detail = format!("told to leave, it had not done so after {grace}");
+        let detail = format!("it did not leave within {grace}");
         Outcome::Failed(Failure::new(FailureReason::SignallingTimeout, detail))
     }
 
-    /// Hands received datagrams of `channel` to the participant; false when more may be waiting.
+    /// Delivers received datagrams of `channel` to the participant; false when more may be waiting.
     pub(super) fn receive(&mut self, channel: Channel, io: &mut IoContext) -> bool {
         for _ in 0..ROUNDS_MAX {
             let Some(entry) = self.sockets.iter_mut().find(|entry| entry.channel == channel) else {
@@ -192,7 +192,7 @@ impl Slot {
         false
     }
 
-    /// Hands a signalling event to the participant.
+    /// Delivers a signalling event to the participant.
     pub(super) fn on_signalling(&mut self, now: Instant, event: SignallingEvent, io: &mut IoContext) {
         let input = match &event {
             SignallingEvent::Bytes(channel, bytes) => Input::Bytes { channel: *channel, bytes },
@@ -208,7 +208,7 @@ impl Slot {
         self.drain(now, io);
     }
 
-    /// Carries out the participant's outputs until it waits for its next deadline.
+    /// Performs the participant's outputs until it waits for its next deadline.
     fn drain(&mut self, now: Instant, io: &mut IoContext) {
         for _ in 0..OUTPUTS_MAX {
             match self.participant.poll_output(now) {
@@ -277,7 +277,7 @@ impl Slot {
             self.readiness = Readiness::OnTick;
             for entry in &self.sockets {
                 io.unwatch(&entry.socket, Readiness::Immediate);
-                // Can only fail for want of kernel memory, which was there a moment ago; then media is reported missing.
+                // Fails only if the kernel has run out of memory; then media is reported missing.
                 let _ = io.watch(&entry.socket, self.key, entry.channel, Readiness::OnTick);
             }
         }

@@ -12,7 +12,7 @@ use super::io_context::IoContext;
 use crate::clock::RunClock;
 use crate::health::parse_schedstat;
 
-/// What a thread measures of itself in the current second.
+/// A thread's measurements of itself in the current second.
 pub(super) struct ThreadHealth {
     second: i64,
     lag_us: Distribution,

@@ -1,5 +1,5 @@
-//! Deadlines of a thread's slots: a heap in which a deadline that moved later keeps its entry, which is checked again
-//! when it expires. Participants move theirs with every packet, and most never fire.
+//! Deadlines of a thread's slots: a heap in which a deadline that moved later keeps its entry, which is checked
+//! again when it expires. Participants move their deadlines with every packet, and most never expire.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -14,14 +14,14 @@ pub(crate) struct Timers {
 /// A slot's own part of its deadline.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Deadline {
-    /// When it is due, if ever.
+    /// When it expires, if ever.
     pub(crate) due: Option<Instant>,
     /// The time of its earliest entry in the heap.
     armed: Option<Instant>,
 }
 
 impl Timers {
-    /// Makes `slot` due at `due`; `None` never.
+    /// Sets the deadline of `slot` to `due`; `None`: never.
     pub(crate) fn set(&mut self, slot: u32, deadline: &mut Deadline, due: Option<Instant>) {
         deadline.due = due;
         if let Some(due) = due
@@ -47,7 +47,7 @@ impl Timers {
         Some(entry)
     }
 
-    /// Whether `slot`, popped with its entry `at`, is due; if it is due later, adds an entry for that.
+    /// Whether the deadline of `slot`, popped with its entry `at`, has expired; if not, adds an entry for it.
     pub(crate) fn is_due(&mut self, slot: u32, deadline: &mut Deadline, at: Instant, now: Instant) -> bool {
         if deadline.armed != Some(at) {
             return false;

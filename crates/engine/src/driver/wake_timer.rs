@@ -1,4 +1,4 @@
-//! Wakes a thread with microsecond precision (`timerfd`): the runtime's own timers have milliseconds.
+//! Wakes a thread with microsecond precision (`timerfd`): the runtime's own timers count milliseconds.
 
 use std::cell::Cell;
 use std::io;
@@ -15,7 +15,7 @@ use crate::sockets::watched;
 /// A one-shot timer.
 pub(super) struct WakeTimer {
     timer: AsyncFd<OwnedFd>,
-    /// When it expires, or has expired without being read.
+    /// When it expires, or has expired without a read.
     set_to: Cell<Option<Instant>>,
 }
 
@@ -38,7 +38,7 @@ impl WakeTimer {
             tv_nsec: i64::from(time.subsec_nanos()),
         };
         let once = Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value: value };
-        // The descriptor is a timer and the time is in range, which is all that can be wrong.
+        // The descriptor is a timer and the time is in range; nothing else can be wrong.
         let _ = timerfd_settime(self.timer.get_ref(), TimerfdTimerFlags::empty(), &once);
     }
 
@@ -78,7 +78,7 @@ mod tests {
         wake_timer.set(now, SOON);
         wake_timer.expired().await;
         wake_timer.set(now + SOON, SOON);
-        // It expires while nobody waits.
+        // It expires while no task waits.
         wake_timer.timer.readable().await.unwrap().retain_ready();
         wake_timer.set(now + HOUR, HOUR);
         assert!(is_silent(&wake_timer).await, "an hour is not over");

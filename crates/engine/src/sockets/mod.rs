@@ -19,5 +19,5 @@ mod tls;
 pub(crate) mod http;
 pub(crate) mod websocket;
 
-/// How throng names itself to servers.
+/// The `User-Agent` of throng.
 pub(crate) const USER_AGENT: &str = concat!("throng/", env!("CARGO_PKG_VERSION"));

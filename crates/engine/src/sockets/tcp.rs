@@ -23,7 +23,7 @@ use super::DnsCache;
 use super::tls::tls_config;
 use crate::config::{EngineError, Reach, RunConfig};
 
-/// Where to connect to.
+/// The host and port to connect to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Host {
     Name(String),

@@ -1,4 +1,4 @@
-//! TLS as the participants speak it: the system's certificate authorities, further ones, or any certificate.
+//! TLS for participants: trusts the system's certificate authorities, additional ones, or any certificate.
 
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;

@@ -41,7 +41,7 @@ const BURST: Duration = Duration::from_secs(1);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LostDatagrams {
     pub(crate) count: u32,
-    /// Length of the silence before, if they came in a burst after one, which no reader is fast enough for.
+    /// Length of the silence before, if they came in a burst after one; no reader is fast enough for such a burst.
     pub(crate) after_silence: Option<Duration>,
 }
 
@@ -73,8 +73,8 @@ impl SendResult {
 }
 
 impl DatagramSocket {
-    /// A socket on `ips` with a port of the kernel's choice. Several addresses share one socket; the kernel then tells the
-    /// local address of each datagram.
+    /// A socket on `ips` with a port of the kernel's choice. Several addresses share one socket; the kernel then
+    /// reports the local address of each datagram.
     pub(crate) fn bind(ips: &[IpAddr], receive_buffer_bytes: usize) -> io::Result<Self> {
         let first = *ips.first().ok_or(io::ErrorKind::AddrNotAvailable)?;
         let is_dual = ips.iter().any(|ip| ip.is_ipv4() != first.is_ipv4());
@@ -188,7 +188,7 @@ impl DatagramSocket {
         }
     }
 
-    /// Notes the arrival of a datagram and the kernel's count of drops; returns what was dropped since the one before.
+    /// Records the arrival of a datagram and the kernel's count of drops; returns the drops since the last one.
     pub(crate) fn note(&mut self, arrived_at: Instant, dropped_so_far: Option<u32>) -> Option<LostDatagrams> {
         let before = self.arrived_at.replace(arrived_at).unwrap_or(arrived_at);
         let silent = arrived_at.saturating_duration_since(before);
@@ -420,7 +420,7 @@ mod tests {
             assert_eq!(SendResult::not_taken(&error(astray), from), SendResult::LoopbackOnly);
         }
         let (reach, receiver): (Reach, _) = (Arc::new(|_| true), UdpSocket::bind("127.0.0.1:0").unwrap());
-        // A source address of loopback reaches nothing beyond it.
+        // A loopback source address reaches nothing beyond this host.
         let (near, far) = (receiver.local_addr().unwrap(), "192.0.2.1:9".parse().unwrap());
         let mut socket = DatagramSocket::bind(&[[127, 0, 0, 1].into()], 1 << 16).unwrap();
         assert!(matches!(socket.send(far, None, b"far", &reach), SendResult::Unreachable(_)));
@@ -451,10 +451,10 @@ mod tests {
         let mut lost =
             |at_ms: u64, so_far: u32| socket.note(start + Duration::from_millis(at_ms), Some(so_far));
         assert_eq!(lost(0, 0), None);
-        // It kept sending, and we did not keep reading.
+        // The sender kept sending, and the reader did not keep reading.
         assert_eq!(lost(20, 3), Some(LostDatagrams { count: 3, after_silence: None }));
         assert_eq!(lost(1_000, 3), None);
-        // It stood still for 8 s, and sent all of that at once. The count comes with the next datagram that fits.
+        // The sender stalled for 8 s, then sent all of that at once. The next datagram that fits has the count.
         assert_eq!(lost(9_000, 3), None);
         let burst = Some(Duration::from_secs(8));
         assert_eq!(lost(9_030, 903), Some(LostDatagrams { count: 900, after_silence: burst }));

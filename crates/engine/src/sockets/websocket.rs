@@ -1,4 +1,4 @@
-//! A WebSocket (RFC 6455) on our own connection, with buffers small enough for thousands of participants.
+//! A WebSocket (RFC 6455) on throng's own connection, with buffers small enough for thousands of participants.
 
 use futures_util::{SinkExt, StreamExt};
 use http::HeaderValue;
@@ -16,7 +16,7 @@ use super::{Dialer, Host, MaybeTlsStream};
 /// Longest message accepted from a server, bytes.
 const MESSAGE_BYTES_MAX: usize = 1 << 20;
 
-/// Bytes kept of the body of a refused upgrade: more than is shown.
+/// Bytes kept of the body of a refused upgrade: more than messages show.
 const WORDS_BYTES_MAX: usize = 1024;
 
 /// Size of the read buffer, bytes. Most messages are shorter; for a longer one it grows.
@@ -30,7 +30,7 @@ pub(crate) struct WebSocket {
     stream: WebSocketStream<MaybeTlsStream>,
 }
 
-/// Connects and upgrades; the time limit of connections holds for the upgrade as well.
+/// Connects and upgrades; the time limit of connections includes the upgrade.
 pub(crate) async fn open(
     dialer: &Dialer,
     source: Option<IpAddr>,

@@ -1,4 +1,4 @@
-//! A participant that asks for one thing and counts what comes back, and the servers it asks.
+//! A participant that makes one request and counts the responses, and the servers for it.
 
 use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,16 +14,16 @@ use throng_protocol::participant::{
 };
 use tokio::io::{AsyncRead, AsyncWrite};
 
-/// What the participant asks for.
+/// The participant's request.
 #[derive(Clone, Debug)]
 pub(crate) enum Ask {
     /// Send a datagram here each 10 ms, and expect it back.
     Datagrams(SocketAddr),
-    /// The same, with [`ASTRAY`] datagrams elsewhere, a place that the server is said to have named.
+    /// The same, with [`ASTRAY`] datagrams to a second address, as if the server had named it.
     Astray(SocketAddr, SocketAddr),
-    /// As `Datagrams`, and never say goodbye.
+    /// As `Datagrams`, and never sign off.
     Mute(SocketAddr),
-    /// As `Datagrams`, and panic on the nth that comes back: as it is handed over, or as outputs are drained after it.
+    /// As `Datagrams`, and panic on the nth response: as it is delivered, or as outputs are drained after it.
     Panic(SocketAddr, u64, Panics),
     /// Open it, send a text, expect it back.
     WebSocket(String),
@@ -51,7 +51,7 @@ pub(crate) struct Echo {
 
 const CHANNEL: Channel = Channel(3);
 
-/// Datagrams that go astray.
+/// Datagrams to the second address.
 pub(crate) const ASTRAY: u32 = 1500;
 
 impl Echo {
@@ -190,7 +190,7 @@ impl Participant for Echo {
                     self.close_interval(now);
                 }
             }
-            // One that never was let in has nobody to say goodbye to, and waits.
+            // A participant that was never admitted has nothing to sign off from, and waits.
             Input::Leave { .. } if self.sent.is_some() && !matches!(self.ask, Ask::Mute(_)) => {
                 self.end(Outcome::Completed);
             }
@@ -218,7 +218,7 @@ pub(crate) fn udp_echo() -> SocketAddr {
     address
 }
 
-/// Accepts and says nothing.
+/// Accepts connections and sends nothing.
 pub(crate) fn silent_server() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -248,7 +248,7 @@ where
     address
 }
 
-/// `/` is there, `/long` is longer than anybody wants, everything else is missing.
+/// `/` exists, `/long` is longer than any limit, everything else is missing.
 pub(crate) fn http_server() -> SocketAddr {
     serve(|stream| async move {
         let answer =
@@ -268,7 +268,7 @@ pub(crate) fn http_server() -> SocketAddr {
     })
 }
 
-/// Whom a server saw.
+/// The clients of a server.
 pub(crate) type Peers = Arc<Mutex<Vec<IpAddr>>>;
 
 /// Sends every message back.
@@ -276,7 +276,7 @@ pub(crate) fn ws_server() -> SocketAddr {
     ws_server_that_notes(Peers::default())
 }
 
-/// The same, and notes from where it was called.
+/// The same, and records the addresses of its clients.
 pub(crate) fn ws_server_that_notes(peers: Peers) -> SocketAddr {
     serve(move |stream| {
         peers.lock().unwrap().extend(stream.peer_addr().map(|peer| peer.ip()));
@@ -314,7 +314,7 @@ pub(crate) fn consent_server(there: Arc<AtomicBool>) -> SocketAddr {
     })
 }
 
-/// Has a certificate that nobody trusts.
+/// Has a certificate of an unknown authority.
 pub(crate) fn tls_server() -> SocketAddr {
     let (acceptor, _) = acceptor();
     serve(move |stream| {
@@ -325,7 +325,7 @@ pub(crate) fn tls_server() -> SocketAddr {
     })
 }
 
-/// Sends every message back, over TLS; with the certificate (PEM) that proves it.
+/// Sends every message back, over TLS; returns the address and the certificate (PEM).
 pub(crate) fn tls_ws_server() -> (SocketAddr, Vec<u8>) {
     let (acceptor, pem) = acceptor();
     let address = serve(move |stream| {

@@ -1,4 +1,4 @@
-//! What ends a run, what it may not reach, and what is written of both.
+//! What ends a run, what it may not reach, and the rows about both.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -31,7 +31,7 @@ fn a_datagram_to_an_address_that_is_not_allowed_is_refused_and_reported() {
 
 #[test]
 fn a_datagram_without_a_route_is_reported_and_is_no_limit_of_the_generator() {
-    // From loopback there is no way to elsewhere, though the guard allows it.
+    // No route leads from loopback elsewhere, though the guard allows it.
     let asks = vec![Ask::Astray(udp_echo(), "192.0.2.1:9".parse().unwrap())];
     let seen = play(asks, 1, 1300, |config| config.reach = Arc::new(|_: IpAddr| true));
     assert_eq!(times(&seen, "unreachable_send"), crate::echo::ASTRAY);
@@ -141,13 +141,13 @@ fn a_consent_file_comes_only_from_the_requested_address_of_its_name() {
     let fetch = |host: &str, address: &str| {
         fetch_file(false, &format!("{host}:{port}"), address.parse().unwrap(), &TlsOptions::default())
     };
-    // A name that no resolver knows: what it points to is said by whoever asks.
+    // A name that no resolver knows: the caller gives its address.
     assert_eq!(fetch("media.invalid", "127.0.0.1").unwrap(), "proof = 1\n");
     let elsewhere = fetch("localhost", "127.0.0.77");
     assert!(
         matches!(&elsewhere, Err(ConsentError::Fetch { place, .. }) if place.ends_with(" at 127.0.0.77"))
     );
-    // An address in the place of the name does not lead elsewhere either.
+    // An address instead of the name does not redirect the request either.
     assert!(fetch("127.0.0.1", "127.0.0.77").is_err());
 }
 

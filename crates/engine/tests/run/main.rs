@@ -1,4 +1,4 @@
-//! Whole runs against servers on loopback, with a participant made for the test: the engine's laws, without a protocol.
+//! Whole runs against servers on loopback, with a participant made for the test: the engine without a protocol.
 
 mod echo;
 mod guards;
@@ -132,7 +132,7 @@ fn one_that_panics_ends_alone_and_says_where() {
             assert!(failure.detail.contains(words), "{}", failure.detail);
         }
         assert_eq!(times(&seen, "failed"), 1, "{:?}", seen.events);
-        // The nine others play on.
+        // The nine others continue to play.
         let last = seen.crowd.iter().rfind(|row| row.second == 1).unwrap();
         assert_eq!((last.playing, last.connected, last.failed), (9, 9, 1), "{:?}", seen.crowd);
     }

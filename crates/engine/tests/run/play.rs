@@ -14,7 +14,7 @@ use throng_observation::{FailureReason, RunTime};
 
 use crate::echo::{Ask, Echo};
 
-/// What a run was seen to do.
+/// The observed rows and events of a run.
 pub(crate) struct PlayedRun {
     pub(crate) end: RunEnd,
     pub(crate) participants: BTreeMap<u32, ParticipantRow>,

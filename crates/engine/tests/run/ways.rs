@@ -1,4 +1,4 @@
-//! The ways to a server: local addresses that are dealt, TLS that is trusted or not looked at.
+//! The paths to a server: assigned local addresses, TLS certificates that are trusted or not checked.
 
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex};

@@ -5,9 +5,10 @@ use std::net::IpAddr;
 use crate::scenario::Caps;
 
 /// The consent of an agent on a target.
+/// The consent of an agent on a target.
 ///
-/// It applies to the address at which the agent answered and to no other address that the agent may name: the owner of an
-/// agent must not be able to point a run at somebody else. It ends with the agent.
+/// It applies to the address at which the agent answered and to no other address that the agent may name: the
+/// owner of an agent must not be able to point a run at another owner's host. It ends with the agent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AgentProof {
     /// The address at which the agent answered.
@@ -77,7 +78,7 @@ mod tests {
         let address = "10.0.0.9".parse().unwrap();
         let mut reach = AddressPolicy::default();
         reach.prove_by_agent(&AgentProof { answered_at: address, ports: vec![1], caps: Caps::NONE });
-        // It answers, so it is a machine that its owner let us watch: that is consent for it alone.
+        // It answers, so its owner lets us watch this machine: that is consent for this machine alone.
         assert_eq!(reach.permits(address), Ok(PermitReason::Proven));
         assert!(reach.permits("10.0.0.10".parse().unwrap()).is_err());
     }

@@ -1,8 +1,8 @@
 //! The consent of a public server's owner to a load test: `key = value` lines in a file that the server's own address
 //! serves, or the same pairs in a DNS TXT record. The engine fetches it; this module parses and validates it.
 //!
-//! The text is public and contains no password. It has an HMAC-SHA-256 (RFC 2104) over its terms, keyed with a secret that
-//! only the tester has: nobody else can use it, and no term can be changed.
+//! The text is public and contains no password. It has an HMAC-SHA-256 (RFC 2104) over its terms, keyed with a
+//! secret that only the tester has: no other tester can use it, and no term can be changed.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -50,9 +50,9 @@ pub enum ConsentProofError {
     /// A syntax error.
     #[error("consent proof: {0}")]
     Malformed(String),
-    /// The format of an earlier version, whose token everybody could read.
+    /// The format of an earlier version, whose token was readable for all.
     #[error(
-        "consent proof: it has a `token` of an earlier version, which anybody could use; remove it, and publish the file that \
+        "consent proof: it has a `token` of an earlier version, which any tester could use; remove it, and publish the file that \
          `throng consent HOST:PORT` makes (docs/consent.md)"
     )]
     ClearToken,
@@ -332,7 +332,7 @@ mod tests {
     fn what_is_published_is_useless_to_who_reads_it() {
         let text = published();
         assert!(!text.contains(&secret().expose()));
-        // Whatever stands in the file is tried as the secret.
+        // Every word of the file is tried as the secret.
         let words = text.split(|c: char| !c.is_ascii_alphanumeric());
         let found: Vec<ConsentSecret> = words.filter_map(|word| word.parse().ok()).collect();
         assert_eq!(found.len(), 1, "the seal looks like a secret");

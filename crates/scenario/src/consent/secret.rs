@@ -1,4 +1,4 @@
-//! The secret of a tester: it shows that a proof was made for whoever runs the test.
+//! The secret of a tester: it shows that a proof was made for the tester of this run.
 
 use std::fmt;
 use std::str::FromStr;
@@ -44,7 +44,7 @@ impl ConsentSecret {
         seal
     }
 
-    /// Whether `seal` is ours over `terms`.
+    /// Whether `seal` was made with this secret over `terms`.
     pub(super) fn has_sealed(&self, terms: &str, seal: &[u8; 32]) -> bool {
         hmac::verify(&self.key(), terms.as_bytes(), seal).is_ok()
     }

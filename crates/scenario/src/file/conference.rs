@@ -40,7 +40,7 @@ pub(super) struct ReconnectFile {
     within: Option<Duration>,
 }
 
-/// Who speaks when in a conference.
+/// The talkspurts in a conference.
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub(super) struct ConversationFile {
@@ -98,7 +98,7 @@ pub(super) fn conversation(conversation: &Conversation) -> ConversationFile {
 
 pub(super) fn room(room: &RoomConfig) -> RoomFile {
     RoomFile {
-        // The key itself is left out, as every secret.
+        // The key itself is left out, like every secret.
         admin_key: room.admin_key.as_ref().filter(|key| !key.is_secret()).map(ToString::to_string),
         publishers: room.publishers,
         bitrate: room.bits_per_s.map(|bits| BitRate(write_bit_rate(bits))),

@@ -119,7 +119,7 @@ fn statistic(
         }
         (Some(statistic), _) => Ok(statistic),
         (None, _) if matches!(word.text, "mean" | "avg" | "average") => {
-            let help = "write `p50` for the median, `p95` for nearly everybody";
+            let help = "write `p50` for the median, `p95` for nearly all participants";
             Err(fail("there is no mean: it hides the participants that suffer", help, word.span()))
         }
         (None, _) => {

@@ -71,7 +71,7 @@ pub struct MetricEntry {
     pub names: &'static [&'static str],
     /// What it means.
     pub doc: &'static str,
-    /// In what it is measured.
+    /// Its unit.
     pub unit: Unit,
     /// What a quantile runs over.
     pub population: Population,
@@ -92,7 +92,7 @@ pub const CATALOGUE: [MetricEntry; 12] = [
     MetricEntry {
         metric: Metric::VideoLoss,
         names: &["video.loss", "loss"],
-        doc: "video packets lost after retransmission, of those expected (RFC 3550 A.3), time without any that were due counting as lost; without a quantile over the whole run",
+        doc: "video packets lost after retransmission, of those expected (RFC 3550 A.3), time without any expected packet counting as lost; without a quantile over the whole run",
         unit: Ratio,
         population: UserSeconds,
         whole: true,
@@ -152,7 +152,7 @@ pub const CATALOGUE: [MetricEntry; 12] = [
     MetricEntry {
         metric: Metric::AudioLoss,
         names: &["audio.loss"],
-        doc: "audio packets lost, of those expected (RFC 3550 A.3), time without any that were due counting as lost; without a quantile over the whole run",
+        doc: "audio packets lost, of those expected (RFC 3550 A.3), time without any expected packet counting as lost; without a quantile over the whole run",
         unit: Ratio,
         population: UserSeconds,
         whole: true,

@@ -104,7 +104,7 @@ fn check_conversation(reader: &mut Reader, role: &Role, span: Span) {
     let is_last_speakers = |policy| matches!(policy, SubscribePolicy::LastSpeakers(_));
     let help = "write [conversation] and under it for example talkspurt = \"6s\"";
     if is_last_speakers(role.video) || is_last_speakers(role.audio) {
-        reader.fail(span, "`last_speakers` needs a [conversation]: without it everybody speaks", help);
+        reader.fail(span, "`last_speakers` needs a [conversation]: without it all participants speak", help);
     }
     if role.speaking_weight != 1 {
         reader.fail(span, "`speaking_weight` has no effect without a [conversation]", help);

@@ -1,4 +1,4 @@
-//! Laws of what a conference's file says: who sends what, whom they receive, who speaks when, what happens at which moment.
+//! Laws of reading a conference: media sent and received, talkspurts, timed actions.
 
 use std::time::Duration;
 
@@ -104,14 +104,15 @@ fn who_leaves_is_followed_by_those_who_may_be_on_their_way_and_stay_longer() {
         let plan = read(crowd).unwrap_or_else(|error| panic!("{error}")).plan();
         plan.joins.iter().filter(|join| join.leave_at.is_some()).map(|join| join.others_follow).collect()
     };
-    // They come at 0, 20 and 40 s. Who comes last leaves last; 5 s after a join it is still going on, 15 s after it is not.
+    // They join at 0, 20 and 40 s. The last to join leaves last: 5 s after a join others still follow, 15 s after
+    // it they do not.
     let crowd =
         |stay: &str| format!("[crowd]\nsize = 3\narrival = {{ every = \"20s\" }}\nstay = \"{stay}\"\n");
     assert_eq!(followed(&crowd("10s")), [true, true, false]);
     assert_eq!(followed(&crowd("45s")), [true, false, false]);
     assert_eq!(followed(&crowd("35s")), [true, false, false]);
     assert_eq!(followed(&crowd("29s")), [true, true, false]);
-    // Two rooms, each of somebody who comes first and somebody who comes last: those of the other room are none of theirs.
+    // Two rooms, each with a first and a last participant: those of the other room do not follow.
     let rooms = "[crowd]\nsize = 2\narrival = { every = \"20s\" }\nstay = \"10s\"\n";
     let two = format!("{}{rooms}", LESSON.replace("[run]", "rooms = 2\n[run]"));
     let plan = Scenario::parse(&two).unwrap_or_else(|error| panic!("{error}")).plan();
@@ -129,7 +130,7 @@ fn a_lesson_comes_to_n_streams_in_and_n_times_all_others_out() {
     let (into, out, assumed) = load("[crowd]\nsize = 100\n");
     assert!((into / once - 100.0).abs() < 1e-6 && (out / once - 9_900.0).abs() < 1e-6, "{into} {out}");
     assert!(!assumed);
-    // Ten pictures in place of 99 leave the sound and a tenth of the rest.
+    // Ten videos instead of 99 leave the audio and a tenth of the rest.
     let (_, fewer, _) =
         load("[conversation]\n[crowd]\nsize = 100\nsubscribe = { video = \"last_speakers(10)\" }\n");
     assert!((0.2..0.3).contains(&(fewer / out)), "{}", fewer / out);
@@ -148,7 +149,7 @@ fn what_does_not_go_together_is_said() {
             crowd("publish = { video = \"lesson.mp4\" }"),
             "`crowd.publish.video` has no known file name extension",
         ),
-        (crowd("publish = { video = \"240p\", codec = \"av1\" }"), "the test card does not come in AV1"),
+        (crowd("publish = { video = \"240p\", codec = \"av1\" }"), "there is no test card in AV1"),
         (
             crowd("publish = { video = \"240p\", fps = 60 }"),
             "`crowd.publish.fps` has no effect: `video` is not a file",

@@ -120,7 +120,7 @@ fn test_card_codec(
     }
     let codec = codec.codec();
     if !matches!(codec, Codec::Vp8 | Codec::H264) && publish.video_file.is_none() {
-        let message = format!("`{path}.codec`: the test card does not come in {}", codec.name());
+        let message = format!("`{path}.codec`: there is no test card in {}", codec.name());
         reader.fail(span, message, "write codec = \"vp8\" or \"h264\", or name a file as `video`");
     }
     Some(codec)

@@ -1,4 +1,4 @@
-//! Laws of reading what participants of a conference send and receive, and what lets them in.
+//! Laws of reading what participants of a conference send and receive, and their credentials.
 
 use std::time::Duration;
 
@@ -121,7 +121,7 @@ fn on_janus_nobody_asks_for_a_third_size_of_two() {
         let three = janus.replace("\"144p\", ", "\"144p\", \"240p\", ");
         assert!(Scenario::parse(&format!("{three}{layers}\n")).is_ok(), "{layers}");
     }
-    // LiveKit says how large each layer is.
+    // LiveKit reports the size of each layer.
     let two = set(MEETING, &[r#"crowd.publish={simulcast=["144p","360p"]}"#]);
     assert!(two.is_ok(), "{two:?}");
 }

@@ -167,7 +167,7 @@ pub(super) fn check_access(
     reader.fail(span, message, help);
 }
 
-/// Reads a token or another secret, or where it is.
+/// Reads a token or another secret, or its source.
 pub(super) fn token(reader: &mut Reader, node: &Node, path: &str) -> Option<TokenSource> {
     let help = "write env:NAME or file:PATH to keep it out of this file, or the token itself";
     let text = reader.text(node, path, "text")?;

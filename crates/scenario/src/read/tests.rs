@@ -65,8 +65,7 @@ profile = "fail"
 
 const SMALL: &str = "[target]\nurl = \"whep+http://127.0.0.1:7080/whep\"\n[crowd]\nsize = 5\n";
 
-/// Every example of the repository, by its name.
-/// Every scenario that comes with throng, by the name of its file.
+/// Every scenario of the repository, by the name of its file.
 fn examples() -> Vec<(String, String)> {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
     let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
@@ -157,7 +156,7 @@ fn a_stored_scenario_holds_no_secret_and_says_so_when_it_is_run_again() {
     assert!(!stored.contains("hunter2"), "{stored}");
     let error = Scenario::parse(&stored).unwrap_err().to_string();
     assert!(error.contains("redacted when this scenario was stored"), "{error}");
-    // What the run was to keep to can still be read.
+    // The objectives of the run can still be read.
     let asked = Scenario::parse_stored(&stored).unwrap_or_else(|error| panic!("{stored}\n{error}"));
     assert_eq!((&asked.objectives, &asked.run), (&read(&text).objectives, &read(&text).run));
     assert_eq!(asked.to_toml(), stored);
@@ -253,7 +252,7 @@ fn a_turn_server_has_a_credential_and_an_address() {
     for (uri, words) in [
         ("turn:relay.example", "names another host than `target.url`"),
         ("stun:10.0.0.1", "not a TURN URI"),
-        ("turns:10.0.0.1?transport=udp", "TURN over DTLS is not spoken"),
+        ("turns:10.0.0.1?transport=udp", "TURN over DTLS is not supported"),
         ("", "announces no relay"),
     ] {
         let error = with(uri).unwrap_err().to_string();

@@ -266,7 +266,7 @@ fn set(
     }
 }
 
-/// What an entry of the list `key` is called in errors.
+/// The name of an item of the list `key` in errors.
 fn kind_of(key: &str) -> &str {
     if key == "crowd" { "cohort" } else { key }
 }

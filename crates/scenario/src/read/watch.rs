@@ -163,7 +163,7 @@ fn named(reader: &mut Reader, key: &str, path: &str, node: &Node) -> Option<Watc
 }
 
 /// The agent: the inner `None` for a local watch, the outer `None` for an error.
-#[expect(clippy::option_option, reason = "absent and wrong are different things")]
+#[expect(clippy::option_option, reason = "absent and wrong values differ")]
 fn agent(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<Option<Agent>> {
     const HELP: &str = "write agent = \"tls://HOST:PORT\", as `throng watch --listen` prints it";
     let (path, token_path) = (fields.path_of("agent"), fields.path_of("token"));
@@ -213,7 +213,7 @@ fn is_loopback(host: &str) -> bool {
 }
 
 /// The digits of the fingerprint: the inner `None` if there is none, the outer `None` for an error.
-#[expect(clippy::option_option, reason = "absent and wrong are different things")]
+#[expect(clippy::option_option, reason = "absent and wrong values differ")]
 fn fingerprint(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<Option<String>> {
     let path = fields.path_of("fingerprint");
     let Some(node) = fields.get("fingerprint") else { return Some(None) };

@@ -39,7 +39,7 @@ impl Protocol {
     }
 }
 
-/// The address of the target, with what its protocol needs besides the URL.
+/// The address of the target, with what its protocol needs in addition to the URL.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Endpoint {
     /// OvenMediaEngine.
@@ -49,7 +49,7 @@ pub enum Endpoint {
     },
     /// Janus Streaming.
     Janus {
-        /// `ws:` or `wss:` of the Janus WebSocket transport; path `/` unless `?path=` says otherwise.
+        /// `ws:` or `wss:` of the Janus WebSocket transport; path `/` without `?path=`.
         url: Url,
         /// The mountpoint.
         mountpoint: JanusId,
@@ -58,7 +58,7 @@ pub enum Endpoint {
     },
     /// Janus VideoRoom: a conference, whose participants send and receive.
     JanusVideoRoom {
-        /// `ws:` or `wss:` of the Janus WebSocket transport; path `/` unless `?path=` says otherwise.
+        /// `ws:` or `wss:` of the Janus WebSocket transport; path `/` without `?path=`.
         url: Url,
         /// The room to join.
         room: JanusId,
@@ -67,7 +67,7 @@ pub enum Endpoint {
     },
     /// LiveKit: a conference, whose participants send and receive.
     LiveKit {
-        /// `ws:` or `wss:` of the signalling endpoint: path `/rtc`, below `?path=` where that is given; other query
+        /// `ws:` or `wss:` of the signalling endpoint: path `/rtc`, below `?path=` if given; other query
         /// parameters as written.
         url: Url,
         /// The room to join.
@@ -129,7 +129,7 @@ pub enum TargetError {
         protocol: &'static str,
         /// What is missing.
         needs: &'static str,
-        /// A URL that would do.
+        /// A URL that would be valid.
         example: &'static str,
     },
     /// A variable is unknown, or where none is allowed.
@@ -204,8 +204,8 @@ fn without_secrets(url: &Url) -> String {
 }
 
 impl Endpoint {
-    /// The same server with another room: 0 is that of the URL. Numbers count on from it, names become `NAME-2`, `NAME-3` and
-    /// so on. Endpoints without rooms stay the same.
+    /// The same server with another room: 0 is that of the URL. Numbers are incremented, names become `NAME-2`,
+    /// `NAME-3` and so on. Endpoints without rooms stay the same.
     #[must_use]
     pub fn in_room(&self, index: u32) -> Self {
         let named = |name: &str| match index {
@@ -255,7 +255,7 @@ impl Endpoint {
         }
     }
 
-    /// Whether the URL asks OvenMediaEngine for its relay, which is TURN over TCP: `tcp` until 0.20, `relay` since 0.21.
+    /// Whether the URL requests OvenMediaEngine's relay, which is TURN over TCP: `tcp` to 0.20, `relay` from 0.21.
     pub(crate) fn asks_for_relay(&self) -> bool {
         let Self::OvenMediaEngine { url } = self else { return false };
         url.query_pairs().any(|(key, value)| {

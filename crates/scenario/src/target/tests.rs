@@ -1,4 +1,4 @@
-//! What a target URL says, and that nothing shown of it holds a secret.
+//! The reading of target URLs; displayed URLs contain no secret.
 
 use super::*;
 
@@ -86,7 +86,7 @@ fn nothing_shown_holds_a_secret() {
         target("wss://h/app/stream?signature=x&transport=tcp").display(),
         "wss://h/app/stream?signature=…&transport=tcp"
     );
-    // Streams that are named in the query are told apart.
+    // Streams that are named in the query are distinguished.
     assert_eq!(
         target("whep+http://h/rtc/v1/whep/?app=live&stream=lesson-2&token=x").display(),
         "whep+http://h/rtc/v1/whep/?app=live&stream=lesson-2&token=…"

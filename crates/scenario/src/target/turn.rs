@@ -13,7 +13,7 @@ pub struct TurnServer {
     pub uri: String,
     /// The user name, no secret.
     pub username: String,
-    /// Where the password is.
+    /// The source of the password.
     pub password: TokenSource,
 }
 
@@ -24,11 +24,11 @@ pub enum TurnUriError {
     #[error("not a TURN URI")]
     Malformed,
     /// TURN over DTLS.
-    #[error("TURN over DTLS is not spoken")]
+    #[error("TURN over DTLS is not supported")]
     Dtls,
 }
 
-/// What carries TURN to its server.
+/// The transport of TURN to its server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RelayTransport {
     /// Datagrams.
@@ -40,7 +40,7 @@ pub enum RelayTransport {
 }
 
 impl RelayTransport {
-    /// Whether frames have to be cut from a stream.
+    /// Whether it is a stream, in which frames have to be delimited.
     #[must_use]
     pub fn is_stream(&self) -> bool {
         *self != Self::Udp
@@ -56,14 +56,14 @@ pub enum TurnHost {
     Name(String),
 }
 
-/// What a TURN URI says.
+/// The parts of a TURN URI.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TurnUri {
     /// The host.
     pub host: TurnHost,
     /// The port; 3478, or 5349 for TLS, when the URI has none.
     pub port: u16,
-    /// How to speak with it.
+    /// The transport.
     pub transport: RelayTransport,
 }
 

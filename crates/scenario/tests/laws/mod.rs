@@ -1,5 +1,5 @@
-//! What must hold for any text whatever that a person or a server writes: one function a parser, shared by the brief fuzz
-//! of `cargo test` and by the fuzz targets. Each panics when its law is broken.
+//! Laws that hold for every text of a user or a server: one function per parser, shared by the brief fuzz of
+//! `cargo test` and by the fuzz targets. Each panics when its law is broken.
 
 #![allow(dead_code, unused_imports, reason = "a fuzz target uses one of the laws")]
 
@@ -10,7 +10,7 @@ use throng_scenario::{
     ConsentProof, ConsentProofError, ConsentSecret, Objective, Origin, Override, Scenario, Target,
 };
 
-/// Users beyond which a plan is not made: a law has to be quick.
+/// Above this number of users no plan is made, so that a law is quick.
 const USERS_PLANNED_MAX: u64 = 10_000;
 
 /// Scenario files; lines `--set PATH=VALUE` before anything else are overrides.
@@ -47,7 +47,7 @@ pub(crate) fn scenario(bytes: &[u8]) {
 
 fn scenario_again(scenario: &Scenario) {
     let written = scenario.to_toml();
-    // A secret is not stored, so what held one does not read back.
+    // Secrets are not stored, so a scenario with one does not read back.
     if !written.contains('…') {
         let again = Scenario::parse(&written).unwrap_or_else(|error| panic!("{error}\n{written}"));
         assert_eq!(again, *scenario);
@@ -59,7 +59,7 @@ fn scenario_again(scenario: &Scenario) {
     }
 }
 
-/// Objectives: what was understood is written so that it is understood alike, and an error points into the text.
+/// Objectives: what is read is written in a form that reads the same, and an error points into the text.
 pub(crate) fn objective(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     match text.parse::<Objective>() {
@@ -75,7 +75,7 @@ pub(crate) fn objective(bytes: &[u8]) {
     }
 }
 
-/// Target URLs: what is shown is a target of the same protocol and place, and holds no secret.
+/// Target URLs: the displayed URL is a target of the same protocol and host, and contains no secret.
 pub(crate) fn target(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     match Target::parse(&text) {
@@ -99,7 +99,7 @@ pub(crate) fn target(bytes: &[u8]) {
                     .iter()
                     .any(|word| key.to_ascii_lowercase().contains(word));
                 let is_name = value.len() <= 64 && value.chars().all(|c| c.is_ascii_graphic());
-                // What is between braces is a name, which the example that is read again has filled in.
+                // A name in braces is replaced in the example that is read again.
                 let is_filled_in = target.template.is_some() && value.contains('…');
                 assert!(value == "…" || is_filled_in || (!is_secret && is_name), "{shown}");
             }
@@ -108,7 +108,7 @@ pub(crate) fn target(bytes: &[u8]) {
     }
 }
 
-/// Consent proofs: one that is taken can be judged, and lowers limits only.
+/// Consent proofs: an accepted one can be judged, and only lowers limits.
 pub(crate) fn consent(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     match ConsentProof::parse(&text) {
@@ -117,7 +117,7 @@ pub(crate) fn consent(bytes: &[u8]) {
             assert!(lowered.users <= throng_scenario::Caps::DEFAULT.users && lowered.users.is_some());
             assert!(lowered.duration <= throng_scenario::Caps::DEFAULT.duration);
             assert!(proof.caps.users.is_some() && proof.caps.mbit_per_s.is_some(), "consent has limits");
-            // Nobody has the secret of a proof that was found, so it is nobody's.
+            // The secret of a found proof is unknown, so it is valid for no tester.
             let stranger = ConsentSecret::new([1; 32]);
             let used =
                 proof.validate(&stranger, &proof.host, proof.port, proof.expires_unix_s.saturating_sub(1));

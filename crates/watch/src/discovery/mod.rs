@@ -84,7 +84,7 @@ impl Finder {
     }
 
     /// The processes that match and are not watched yet. `watched` returns a watched process's target and whether its
-    /// descendants are watched too; `is_served` tells whether a target has a process.
+    /// descendants are watched too; `is_served` returns whether a target has a process.
     pub(crate) fn find(
         &mut self,
         reader: &mut Reader,

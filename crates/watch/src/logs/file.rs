@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 /// Maximum number of bytes read in one go; the rest is read the next time.
 const READ_BYTES_MAX: usize = 4 << 20;
-/// When the reader falls this far behind, it skips to near the end of the file: memory stays bounded, and current lines
-/// are worth more than old ones.
+/// When the reader falls this far behind, it skips to near the end of the file: memory stays bounded, and current
+/// lines matter more than old ones.
 const BEHIND_BYTES_MAX: u64 = 64 << 20;
 
 /// A part of a file's content, in order.
@@ -90,7 +90,7 @@ impl FileTail {
         progress: &mut Progress,
         each: &mut impl FnMut(Chunk<'_>),
     ) -> Result<(), String> {
-        // Read the old file to its end before the new one: the server writes to a rotated log until it is told to
+        // Read the old file to its end before the new one: the server writes to a rotated log until it is asked to
         // reopen it.
         self.read_open(budget, progress, each)?;
         let there = std::fs::metadata(&self.path);
@@ -114,7 +114,7 @@ impl FileTail {
     }
 
     fn open(&self) -> Result<Open, String> {
-        // Non-blocking, because opening a named pipe blocks until somebody writes.
+        // Non-blocking, because opening a named pipe blocks until another process writes.
         let not_blocking = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
         let file = std::fs::OpenOptions::new()
             .read(true)

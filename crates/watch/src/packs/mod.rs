@@ -61,9 +61,9 @@ pub enum PackError {
     /// A file or folder cannot be read.
     #[error("{path}: {reason}", path = .path.display())]
     Unreadable {
-        /// Which.
+        /// The path.
         path: PathBuf,
-        /// Why.
+        /// The error.
         reason: String,
     },
 }
@@ -71,7 +71,7 @@ pub enum PackError {
 /// The built-in packs.
 #[must_use]
 pub fn built_in() -> Vec<Pack> {
-    // Not validated as those of a user are, because that takes a while at every start: a test validates each of them.
+    // Not validated here, unlike a user's packs, because that takes a while at every start: a test does it.
     BUILT_IN.iter().filter_map(|(_, text)| toml::from_str(text).ok()).collect()
 }
 

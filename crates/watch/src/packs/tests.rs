@@ -50,7 +50,7 @@ fn texts_for_people_are_sentences_without_a_full_stop() {
     }
 }
 
-/// The table of the vendor's tuning guide: each thread name leads to its setting.
+/// The table of the vendor's tuning guide: each thread name maps to its setting.
 #[test]
 fn the_threads_of_oven_media_engine_lead_to_their_settings() {
     let pack = pack("ovenmediaengine");

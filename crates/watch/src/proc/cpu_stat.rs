@@ -21,7 +21,7 @@ pub enum Line {
     Blocked(u64),
 }
 
-/// The lines that are understood.
+/// Parses the known lines.
 pub fn parse(text: &[u8]) -> impl Iterator<Item = Line> {
     lines(text).filter_map(line)
 }
@@ -37,7 +37,7 @@ fn line(line: &[u8]) -> Option<Line> {
             Some(Line::Core(u32::try_from(number(core)?).ok()?, times))
         };
     }
-    // The line of interrupts is long; its key is looked at and no more.
+    // The line of interrupts is long; only its key is read.
     let kind = match key {
         b"ctxt" => Line::ContextSwitches,
         b"processes" => Line::Forks,

@@ -1,7 +1,7 @@
-//! Whole files of kernels of several ages, in `recorded/`. Those of 6.18 were captured on a machine with two cores (a
-//! group's path and addresses other than loopback are taken out). Those of other kernels hold the same figures in the
-//! form that their documentation and source give: columns and lines that came later are left out, names are the old
-//! ones.
+//! Whole files of kernels of several ages, in `recorded/`. Those of 6.18 were captured on a machine with two cores
+//! (a group's path and addresses other than loopback are removed). Those of other kernels have the same figures in
+//! the form that their documentation and source describe: columns and lines that were added later are left out,
+//! names are the old ones.
 
 use super::cpu_stat::Line;
 use super::recorded_tests::every_parser;

@@ -1,4 +1,4 @@
-//! Files as kernels of several ages and builds write them, and the same files damaged in every simple way.
+//! Files as kernels of several ages and builds write them, and the same files with every simple kind of damage.
 
 use throng_observation::host::CpuTimes;
 
@@ -39,7 +39,7 @@ fn cpu_time_reads_with_four_columns_to_ten() {
     assert!(cpu_stat::parse(STAT_6_18.as_bytes()).any(|line| line == Line::Blocked(1)));
 }
 
-/// 6.18 has 17 fields behind the name, 4.18 has 15, 2.6.32 has 11.
+/// 6.18 has 17 fields after the name, 4.18 has 15, 2.6.32 has 11.
 const DISKSTATS: &str = " 254       0 vda 3902082 156954 243608410 5375078 221098 321327 184340560 1069887 3 290808 6492986 126448 88 85397136 43198 17690 4821\n\
    8       1 sda1 11 12 13 14 15 16 17 18 0 20 21 22 23 24 25\n\
  104       0 cciss/c0d0 5 0 40 8 1 0 8 2 0 9 10\n   8       2 sda2 5 6 7 8\n";
@@ -94,7 +94,7 @@ fn reclaim_is_counted_by_zone_or_in_all() {
     assert_eq!(stat(VMSTAT_4_9), (1, 0, 5, 0));
 }
 
-/// Old kernels put no blank behind the colon.
+/// Old kernels put no blank after the colon.
 const NET_DEV: &str = "Inter-|   Receive                                                |  Transmit\n face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier compressed\n\
     lo: 100 2 0 0 0 0 0 0 100 2 0 0 0 0 0 0\n  eth0:4294967296 7 1 2 3 0 0 0 8 9 10 11 12 0 0 0\neth0:1: 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1\n";
 
@@ -111,7 +111,7 @@ fn interfaces_read_with_and_without_a_blank_behind_the_colon() {
 
 const SNMP: &str = "Ip: Forwarding DefaultTTL\nIp: 1 64\nTcp: RtoAlgorithm MaxConn ActiveOpens CurrEstab\nTcp: 1 -1 5 3\n\
 Udp: InDatagrams NoPorts InErrors OutDatagrams RcvbufErrors SndbufErrors InCsumErrors IgnoredMulti MemErrors\nUdp: 11 12 13 14 15 16 17 18 19\n";
-/// 2.6.32 has fewer figures of UDP.
+/// 2.6.32 has fewer UDP counters.
 const SNMP_2_6_32: &str =
     "Udp: InDatagrams NoPorts InErrors OutDatagrams RcvbufErrors SndbufErrors\nUdp: 1 2 3 4 5 6\n";
 
@@ -209,7 +209,7 @@ fn both_versions_of_control_groups_say_the_same() {
     assert_eq!(cgroup_files::io_stat(IO_STAT.as_bytes()), (4097, 8194));
 }
 
-/// Every parser reads any bytes without a panic, and what it yields is bounded by what it was given.
+/// Every parser reads any bytes without a panic, and its output is bounded by its input.
 pub(super) fn every_parser(text: &[u8]) {
     let bound = text.len() + 1;
     assert!(cpu_stat::parse(text).count() <= bound);

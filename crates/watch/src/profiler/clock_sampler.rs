@@ -36,7 +36,7 @@ impl ClockSampler {
         Ok(Self { clocks, tracked, started })
     }
 
-    /// Samples until it is told to end.
+    /// Samples until `shared` signals the end.
     pub(super) fn run(mut self, shared: &Shared, options: Options) -> (Profile, Cost) {
         let cpu_before = thread_cpu();
         let mut count = Count::default();

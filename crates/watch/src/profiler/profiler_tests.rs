@@ -9,7 +9,7 @@ fn a_sampling_that_is_dropped_ends() {
     for _ in 0..20 {
         drop(start(&[std::process::id()], options.clone()).unwrap());
     }
-    // Other tests have threads too; twenty of ours would be seen.
+    // Other tests have threads too; twenty of these would show.
     assert!(processes::tree::threads(std::process::id()).len() < before + 20);
 }
 

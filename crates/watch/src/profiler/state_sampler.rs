@@ -57,7 +57,7 @@ impl StateSampler {
         Self { roots: pids.to_vec(), children, queue: VecDeque::new(), samples: HashMap::new(), total: 0 }
     }
 
-    /// Samples until it is told to end.
+    /// Samples until `shared` signals the end.
     pub(super) fn run(mut self, shared: &Shared, options: Options, limits: Vec<String>) -> (Profile, Cost) {
         let frequency_hz = options.frequency_hz.min(STATE_FREQUENCY_HZ);
         let period = Duration::from_secs(1) / frequency_hz.max(1);
@@ -165,7 +165,7 @@ impl Activity {
         let state = match self.state {
             'R' => "running or ready to run",
             'S' | 'I' => "waiting",
-            'D' => "waiting for a disk or the like",
+            'D' => "waiting for I/O (uninterruptible)",
             'T' | 't' => "stopped",
             'Z' | 'X' => "ended",
             _ => "in another state",

@@ -194,7 +194,7 @@ mod tests {
         assert_eq!(admitted(address(2), now), ADDRESS_PER_S_MAX as usize);
         assert!(admission.admit(address(3), now).is_some());
         let all: usize = (4..8).map(|last| admitted(address(last), now)).sum();
-        // What is for all, and one each of the two who came when that was used up.
+        // The common rate, and one connection each of the two addresses that came when it was used up.
         assert_eq!(all, (PER_S_MAX - ADDRESS_PER_S_MAX - 1) as usize + 2);
         assert!(admission.admit(address(2), now + Duration::from_secs(1)).is_some());
     }
@@ -211,7 +211,7 @@ mod tests {
         assert!(admission.admit(address(1), now).is_none(), "its second has to wait for the next second");
         let new = (10..200).filter(|last| admission.admit(address(*last), now).is_some()).count();
         assert_eq!(new, NEW_PER_S_MAX as usize - 1, "a flood from many addresses ends too");
-        // All places are the flood's and those of the new ones, and the right one's is kept.
+        // All slots belong to the flood and to the new addresses, and the authenticated one keeps its slot.
         let later = now + Duration::from_secs(1);
         flood.extend((0..60).filter_map(|n| admission.admit(address(2 + n % 3), later)));
         assert!(!is_evicted(&mut right));
@@ -225,7 +225,7 @@ mod tests {
         drop(known);
         let _flood: Vec<_> = (2..=250).filter_map(|last| admission.admit(address(last), now)).collect();
         let mut right: Vec<_> = (0..4).map(|_| admission.admit(address(1), now).unwrap()).collect();
-        // Strangers take no place of theirs, in whatever number they come.
+        // Unknown addresses take none of these slots, whatever their number.
         let later = now + Duration::from_secs(1);
         let _flood: Vec<_> = (2..=250).filter_map(|last| admission.admit(address(last), later)).collect();
         assert!(right.iter_mut().all(|slot| !is_evicted(slot)));

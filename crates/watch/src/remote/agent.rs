@@ -1,4 +1,4 @@
-//! The agent: listens beside the server, authenticates clients by token, and gives each a session.
+//! The agent: listens on the server's host, authenticates clients by token, and gives each a session.
 
 use std::io;
 use std::net::SocketAddr;
@@ -67,7 +67,7 @@ const HELLO_WITHIN: Duration = Duration::from_secs(5);
 /// Delay before a wrong token is refused.
 const REFUSED_AFTER: Duration = Duration::from_millis(500);
 
-/// Time limit for telling the clients that the agent ends.
+/// Time limit for notifying the clients that the agent ends.
 const GOODBYE_WITHIN: Duration = Duration::from_secs(1);
 
 /// A running agent. Dropping it ends it, and its clients notice at once.
@@ -205,7 +205,7 @@ async fn listen(listener: std::net::TcpListener, shared: Arc<Shared>) {
             }
         }
     }
-    // Give the sessions time to tell their clients.
+    // Give the sessions time to notify their clients.
     let until = Instant::now() + GOODBYE_WITHIN;
     while shared.counts.sessions.load(Relaxed) > 0 && Instant::now() < until {
         tokio::time::sleep(Duration::from_millis(10)).await;

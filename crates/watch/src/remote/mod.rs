@@ -1,4 +1,4 @@
-//! Monitoring another host: the agent that runs beside the server, and the run's client for it.
+//! Monitoring another host: the agent on the server's host, and the run's client for it.
 //!
 //! One TCP connection (TLS, except on loopback) carries frames. The client authenticates with a token, measures the
 //! clock offset, and may start the stream of rows; the agent answers and sends rows. A running agent can also grant the

@@ -41,7 +41,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
 
 pub(super) type AnyStream = Box<dyn Stream>;
 
-/// What the host's owner lets runs have. Runs cannot change it.
+/// What the host's owner permits to runs. Runs cannot change it.
 #[derive(Clone, Debug, Default)]
 pub struct AgentPolicy {
     /// What to monitor.
@@ -136,7 +136,7 @@ impl Session {
             }
             Frame::Message(Request::Hello { version, .. }) if version != VERSION => {
                 format!(
-                    "this agent speaks version {VERSION} of the protocol, the run {version}: use the same throng"
+                    "this agent uses version {VERSION} of the protocol, the run {version}: use the same throng"
                 )
             }
             Frame::Message(Request::Hello { .. }) => {

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// A session with rows from the test, over a connection with a limited buffer that nobody reads.
+/// A session with rows from the test, over a connection with a limited buffer that is never read.
 async fn session(takes: usize) -> (Session, RowSender, tokio::io::DuplexStream) {
     let (ours, mut theirs) = tokio::io::duplex(takes);
     let mut hello = Vec::new();

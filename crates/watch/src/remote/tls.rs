@@ -33,8 +33,7 @@ pub(crate) fn server() -> Result<(Arc<ServerConfig>, Fingerprint), String> {
     Ok((Arc::new(config), fingerprint))
 }
 
-/// The run's TLS configuration: it accepts only the certificate with this fingerprint, whatever else the certificate
-/// says.
+/// The run's TLS configuration: it accepts only the certificate with this fingerprint, whatever its other fields.
 pub(crate) fn client(fingerprint: Fingerprint) -> Result<Arc<ClientConfig>, String> {
     let trust = Trust::Fingerprint(fingerprint.bytes());
     client_config(trust, &[&version::TLS13]).map(Arc::new).map_err(|e| e.to_string())

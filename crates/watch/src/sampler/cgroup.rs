@@ -149,7 +149,7 @@ impl Files {
 
     /// Opens the files of the group `path` of a process whose memberships are `groups`, located by `mounts`.
     fn find(groups: Vec<u8>, mounts: &Mounts, path: &str, sink: &Sink, failures: &mut ReadFailures) -> Self {
-        // With version 1 a process may be in a different group of each hierarchy; one path stands for one group.
+        // With version 1 a process may be in a different group of each hierarchy; one path names a group.
         let folder = |controller: &str| folder(&groups, mounts, controller, path);
         let v2 = folder("").filter(|(path, is_v2)| *is_v2 && path.join("cgroup.procs").exists());
         let open = |path: PathBuf| File::open(path).ok();

@@ -1,4 +1,4 @@
-//! Control groups as kernels of several ages lay them out, version 2 from recorded files.
+//! Control group layouts of kernels of several ages, version 2 from recorded files.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +31,7 @@ fn files_are_found_in_every_mixture_of_hierarchies() {
             Some(("/sys/fs/cgroup/a.slice/b.service", true)),
         ),
         (b"4:cpu:/docker/ab/c\n", inside, "cpu", "/docker/ab/c", Some(("/sys/fs/cgroup/c", false))),
-        // Groups above it, as far up as they can be seen.
+        // Ancestor groups, as far up as they are visible.
         (b"0::/a.slice/b.service\n", v2, "cpu", "/a.slice", Some(("/sys/fs/cgroup/a.slice", true))),
         (b"0::/a.slice/b.service\n", v2, "cpu", "/", Some(("/sys/fs/cgroup/", true))),
         (b"0::/a.slice/b.service\n", v2, "cpu", "/a", None),
@@ -51,8 +51,8 @@ fn files_are_found_in_every_mixture_of_hierarchies() {
     assert_eq!(found, Some((PathBuf::from("/proc/7/root/sys/fs/cgroup/a"), true)));
 }
 
-/// A service on Linux 6.18 with a CPU quota of 1.5 cores, a memory limit of 512 MiB and no limit of tasks: its files at
-/// two moments, as systemd's hierarchy has them.
+/// A service on Linux 6.18 with a CPU quota of 1.5 cores, a memory limit of 512 MiB and no limit of tasks: its
+/// files at two moments, in systemd's hierarchy.
 const V2_6_18: [[(&str, &str); 10]; 2] = [
     [
         ("cgroup.procs", "812\n"),
@@ -89,7 +89,7 @@ const V2_6_18: [[(&str, &str); 10]; 2] = [
     ],
 ];
 
-/// Linux 4.18 (RHEL 8): nothing is throttled where there is no quota, and there is no pressure.
+/// Linux 4.18 (RHEL 8): without a quota there is no throttling, and there is no pressure.
 const V2_4_18: [(&str, &str); 6] = [
     ("cgroup.procs", "812\n"),
     ("cpu.stat", "usage_usec 70\nuser_usec 60\nsystem_usec 10\n"),
@@ -102,7 +102,7 @@ const V2_4_18: [(&str, &str); 6] = [
 const PRESSURE: &str =
     "some avg10=0.00 avg60=0.00 avg300=0.00 total=77\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=7\n";
 
-/// A version 2 hierarchy in a folder, and what is read of a group in it.
+/// A version 2 hierarchy in a folder, and the readings of a group in it.
 struct Hierarchy {
     mount: tempfile::TempDir,
     group: Cgroup,
@@ -166,7 +166,7 @@ fn a_cgroup_v2_service_reports_use_limits_and_throttling() {
     hierarchy.read();
     let told = hierarchy.told();
     let value = |name: &str| told.get(name).unwrap_or_else(|| panic!("no {name} in {told:?}")).0;
-    // Rates are over the time between the readings, which is one for all that a file tells.
+    // Rates are over the time between the readings, which is the same for all values of a file.
     assert!((value("cgroup.cpu") / value("cgroup.cpu.user") - 4.0 / 3.0).abs() < 1e-9);
     assert!((value("cgroup.cpu") / value("cgroup.cpu.system") - 4.0).abs() < 1e-9);
     assert!((value("cgroup.cpu") / value("cgroup.throttled") - 5.0).abs() < 1e-9);

@@ -185,8 +185,8 @@ mod tests {
             Self { connections: Connections::default(), sink, receiver }
         }
 
-        /// Scans these; the totals of `port`: retransmitted segments, busy microseconds, and those limited by the
-        /// peer's window.
+        /// Scans these sockets; returns the totals of `port`: retransmitted segments, busy microseconds, and those
+        /// limited by the peer's window.
         fn at(&mut self, sockets: &[Socket], port: u16) -> [u64; 3] {
             let mut scan = self.connections.scan();
             sockets.iter().for_each(|socket| scan.add(socket));

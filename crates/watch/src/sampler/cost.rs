@@ -23,8 +23,8 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// The next slower pace: the fast interval is doubled twice, then fast passes are given up, then the slow interval
-    /// doubles.
+    /// The next slower pace: the fast interval is doubled twice, then fast passes are disabled, then the slow
+    /// interval doubles.
     fn lower(self) -> Option<Self> {
         match self.fast {
             Some(fast) if fast * 4 <= self.slow => Some(Self { fast: Some(fast * 2), ..self }),
@@ -42,7 +42,7 @@ pub(crate) struct Budget {
     cpu_max: f64,
     since: Instant,
     before: CpuUsage,
-    /// The faster paces that were given up, most recent last.
+    /// The faster paces that were abandoned, most recent last.
     given_up: Vec<Pace>,
     /// Since when the cost has been low, and how long that must last before a faster pace is tried.
     calm_since: Option<Instant>,
@@ -92,8 +92,8 @@ impl Budget {
         }
     }
 
-    /// Evaluates the cost since the last evaluation, and changes the pace if it is over the budget, or has been so low
-    /// for so long that a faster pace may fit.
+    /// Evaluates the cost since the last evaluation, and changes the pace if it is over the budget, or has been
+    /// low for long enough that a faster pace may fit.
     pub(crate) fn evaluate(&mut self, now: Instant, spent: CpuUsage, pace: Pace) -> Option<Evaluation> {
         let passed = now.checked_duration_since(self.since)?;
         if passed < EVALUATED_OVER {

@@ -112,7 +112,7 @@ impl Machine {
         }
     }
 
-    /// Reads what is due in this pass.
+    /// Reads the figures of this pass.
     pub(crate) fn read(&mut self, sink: &Sink, reader: &mut Reader, is_slow: bool) {
         if let Some(Ok(text)) = self.stat.as_ref().map(|file| reader.one(file)) {
             self.cpus.read(sink, text, is_slow);

@@ -9,7 +9,7 @@ use throng_observation::host::{HostEvent, HostEventKind, HostId, HostRow, HostSa
 
 use crate::rows::{RowSender, run_time};
 
-/// Where a host's rows go, and the origin of their times.
+/// The destination of a host's rows, and the origin of their times.
 #[derive(Clone, Debug)]
 pub(crate) struct Sink {
     pub(crate) rows: RowSender,
@@ -97,7 +97,7 @@ impl Meter {
         }
     }
 
-    /// Notes that the value is unchanged: as [`Self::put`] with the same value, but cheaper.
+    /// Records that the value is unchanged: as [`Self::put`] with the same value, but cheaper.
     pub(crate) fn repeat(&mut self, sink: &Sink, at: Instant) {
         if self.series.is_some() {
             self.repeated_at = Some(sink.at(at));

@@ -92,7 +92,7 @@ fn limits() -> Limits {
 pub(crate) struct Netlink {
     socket: OwnedFd,
     buffer: Vec<u8>,
-    /// Of the last request.
+    /// Sequence number of the last request.
     sequence: u32,
 }
 

@@ -1,4 +1,4 @@
-//! Threads of this process, as they come and when there is no room for them.
+//! Threads of this process: new ones, and those for which there is no room.
 
 use std::os::unix::fs::FileExt;
 use std::sync::mpsc::channel;
@@ -34,7 +34,7 @@ fn a_new_thread_has_run_since_its_birth_or_since_the_pass_that_overlooked_it() {
     }
 }
 
-/// What is read of this process, and what is told.
+/// The readings of this process, and the written rows.
 struct Here {
     threads: Threads,
     sink: Sink,
@@ -54,12 +54,12 @@ impl Here {
     fn pass(&mut self) {
         let mut dir = [MaybeUninit::uninit(); 4096];
         let Self { threads, sink, failures, thread_budget, .. } = self;
-        // No thread count is this one: every pass looks for new threads.
+        // No real thread count equals this one: every pass searches for new threads.
         threads.read_all(sink, &mut Reader::new(), failures, &mut dir, thread_budget, u64::MAX).unwrap();
     }
 
-    /// A pass, after the readings of a thread that is hot, before each of which it ran for `ran_ms` of 10 ms; whether it is
-    /// hot by that.
+    /// A pass after the readings of a hot thread, before each of which it ran for `ran_ms` of 10 ms; returns
+    /// whether it is still hot.
     fn is_hot_after(&mut self, tid: u32, counter: &mut Written, ran_ms: &[u64]) -> bool {
         for ran_ms in ran_ms {
             sleep(Duration::from_millis(10));
@@ -72,7 +72,7 @@ impl Here {
     }
 }
 
-/// A `schedstat` that a test writes.
+/// A `schedstat` file that a test writes.
 struct Written {
     file: File,
     on_cpu_ms: u64,
@@ -116,7 +116,7 @@ fn the_first_share_of_a_thread_is_of_the_time_since_it_came_however_seldom_is_re
             _ => {}
         }
     }
-    // It lived for 0.5 s and a little: its share is twice what it took, or less where the machine was busy.
+    // It lived for just over 0.5 s: its share is twice its CPU time, or less if the machine was busy.
     let share = first.unwrap();
     assert!(share <= 1.0, "{share} cores");
     assert!(share > took && share < took * 2.3, "{share} cores of a thread that took {took} s in 0.5 s");

@@ -34,7 +34,7 @@ pub enum FetchError {
     Resolve {
         /// The name.
         host: String,
-        /// Why.
+        /// The error.
         reason: String,
     },
     /// The run may not contact this address.
@@ -43,9 +43,9 @@ pub enum FetchError {
     /// Connecting failed.
     #[error("no connection to {address}: {reason}")]
     Connect {
-        /// Where.
+        /// The address.
         address: SocketAddr,
-        /// Why.
+        /// The error.
         reason: String,
     },
     /// The certificate is not trusted, or TLS failed otherwise.

@@ -148,7 +148,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// As in the reference.
+    /// Answers as in the reference.
     fn server(path: &str) -> Json {
         let statistics = json!({ "connections": { "llhls": 2, "webrtc": 40 }, "totalConnections": 42,
             "totalBytesIn": 1000, "totalBytesOut": 40_000, "createdTime": "2023-03-15T19:46:13.728+09:00" });

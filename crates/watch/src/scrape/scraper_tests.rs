@@ -47,7 +47,7 @@ fn start(
     (Scraper::start(vec![(endpoint, writer)], &clock(), allowed).unwrap(), receiver)
 }
 
-/// Waits for the first row that is looked for.
+/// Waits for the first row for which `wanted` returns a value.
 fn wait<T>(receiver: &RowReceiver, mut wanted: impl FnMut(&HostRow) -> Option<T>) -> T {
     let until = std::time::Instant::now() + Duration::from_secs(20);
     loop {

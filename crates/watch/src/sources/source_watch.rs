@@ -1,4 +1,4 @@
-//! Keeps a server's sources being read, and adds packs as further processes start.
+//! Keeps reading a server's sources, and adds packs as further processes start.
 
 use std::collections::BTreeSet;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};

@@ -1,4 +1,4 @@
-//! Limits that are reached: descriptors, a CPU quota, a receive buffer, an accept queue, a disk's queue.
+//! Limits that a test reaches: descriptors, a CPU quota, a receive buffer, an accept queue, a disk's queue.
 
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::unix::fs::MetadataExt;
@@ -25,14 +25,14 @@ impl Drop for Held {
 
 #[test]
 fn a_process_at_its_descriptor_limit_shows_level_and_limit() {
-    // 39 of 40: the last is left for the loader of `sleep`.
+    // 39 of 40: the last is for the loader of `sleep`.
     let script = "ulimit -n 40; for i in $(seq 3 38); do eval \"exec $i</dev/null\"; done; exec sleep 60";
     let mut bash = Command::new("bash");
     bash.args(["-c", script]).stdin(Stdio::null()).stderr(Stdio::null());
     let held = Held(bash.spawn().unwrap());
     let watched = watch(vec![Target::Pid(held.0.id())]);
     let mut seen = RecordedRows::default();
-    // The first look may come before the shell has set its limit.
+    // The first reading may come before the shell has set its limit.
     watched.until(&mut seen, SOON, "all 40 descriptors and their limit", |seen| {
         let is_limited = seen.find("process.fds", &[]).any(|series| series.limit == Some(40.0));
         is_limited && seen.max("process.fds", &[]) >= Some(38.0)
@@ -154,7 +154,7 @@ impl Quota {
         Self(folders)
     }
 
-    /// What a shell runs so that it is in it.
+    /// The shell commands that join it.
     fn join(&self) -> String {
         let join = self.0.iter().map(|folder| format!("echo $$ > {}/cgroup.procs", folder.display()));
         join.collect::<Vec<_>>().join("; ")
@@ -172,7 +172,7 @@ impl Quota {
         }
         let folders: Vec<_> = ["cpu", "cpuacct"].map(|controller| root.join(controller).join(&name)).into();
         for folder in &folders {
-            // Where both are one hierarchy the folder is there already.
+            // If both are one hierarchy, the folder exists already.
             let _ = std::fs::create_dir(folder);
         }
         let cpu = folders.first()?.clone();
@@ -230,7 +230,7 @@ fn a_quota_of_an_ancestor_is_reported_with_that_groups_use_and_throttling() {
     let mut seen = RecordedRows::default();
     let (slices, services) = (group_of(&slice), group_of(&service));
     let [of_slice, of_service] = [[("cgroup", &*slices)], [("cgroup", &*services)]];
-    // A share needs two readings that are apart, which the other counters of the group do not.
+    // A share needs two readings at different times, which the other counters of the group do not.
     let is_held = |seen: &RecordedRows| {
         seen.max("cgroup.throttled_periods", &of_slice) > Some(0.3)
             && seen.max("cgroup.cpu", &of_slice).is_some()
@@ -269,7 +269,7 @@ impl Loop {
         Self { device: String::from_utf8_lossy(&output.stdout).trim().to_owned(), file }
     }
 
-    /// The disk that the file lies on, as `major:minor`.
+    /// The disk of the file, as `major:minor`.
     fn disk(&self) -> String {
         let number = std::fs::metadata(self.file.path()).unwrap().dev();
         let device = format!("{}:{}", rustix::fs::major(number), rustix::fs::minor(number));
@@ -285,11 +285,11 @@ impl Drop for Loop {
     }
 }
 
-/// A control group of this test's own that reads no faster than this from a disk; gone when dropped.
+/// A control group of this test with a limit on the read rate from a disk; removed on drop.
 struct Throttle(PathBuf);
 
 impl Throttle {
-    /// A loop device passes what it reads on to its file's disk in the name of the reader, and is held back there.
+    /// A loop device submits reads to its file's disk on behalf of the reader, and is throttled there.
     fn new(disk: &str, bytes_per_s: u64) -> Option<Self> {
         let root = Path::new("/sys/fs/cgroup");
         let name = format!("throng-proof-disk-{}", std::process::id());
@@ -308,7 +308,7 @@ impl Throttle {
 impl Drop for Throttle {
     fn drop(&mut self) {
         let until = Instant::now() + SOON;
-        // Who was killed while the disk held a request back ends with that request.
+        // A process that was killed while the disk delayed its request ends with that request.
         while std::fs::remove_dir(&self.0).is_err() && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(50));
         }
@@ -356,7 +356,7 @@ fn readers_of_a_throttled_disk_show_as_queue_await_and_pressure() {
     let seen = watched.end(seen);
     drop(readers);
     drop(throttle);
-    // The beginning, in which the throttle lets a burst pass, is left out.
+    // Excludes the beginning, in which the throttle allows a burst.
     let mean = |metric: &str| {
         let samples = seen.samples(metric, &labels);
         let from = samples.iter().map(|(at, _)| *at).find(|at| *at > 2.0).unwrap();
@@ -366,7 +366,7 @@ fn readers_of_a_throttled_disk_show_as_queue_await_and_pressure() {
     let (queue, reads, bytes) = (mean("disk.queue"), mean("disk.reads"), mean("disk.read_bytes"));
     assert!(queue > 0.5 * READERS as f64 && queue < 1.5 * READERS as f64, "{queue} wait");
     assert!((bytes / BYTES_PER_S as f64 - 1.0).abs() < 0.4, "{bytes} bytes/s of {BYTES_PER_S}");
-    // Each waits for those before it: Little's law, and what the throttle gives.
+    // Each request waits for those before it: Little's law with the throttled rate.
     let awaits = seen.samples("disk.read_await", &labels);
     let awaits: Vec<f64> = awaits.iter().filter(|(at, ms)| *at > 2.0 && !ms.is_nan()).map(|s| s.1).collect();
     let await_ms = awaits.iter().sum::<f64>() / awaits.len() as f64;

@@ -68,7 +68,7 @@ fn a_command_is_started_with_its_children_and_all_of_them_end_with_the_watcher()
     let processes = watched.watching.processes();
     assert_eq!(processes.len(), 2, "{processes:?}");
     watched.end(seen);
-    // Killed, and the kernel may take a moment to end it.
+    // After a kill the kernel may take a moment to end it.
     let goes_on = |pid: u32| {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
         stat.is_ok_and(|stat| !stat.contains(") Z "))

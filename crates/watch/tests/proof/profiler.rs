@@ -1,7 +1,7 @@
 //! The profiler tested with programs whose functions and time shares are known.
 //!
-//! The sampling clock needs root or `CAP_PERFMON`; without it these tests are skipped, and say so.
-#![expect(clippy::print_stdout, reason = "what was measured stands in the test's output")]
+//! The sampling clock needs root or `CAP_PERFMON`; without it these tests are reported as skipped.
+#![expect(clippy::print_stdout, reason = "the measurements are in the test's output")]
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -12,7 +12,7 @@ use std::process::{Child, Command, Stdio};
 use throng_observation::host::{Profile, ProfileMethod};
 use throng_watch::profiler::{self, Options, ProfilerError};
 
-/// A thousand samples a second of CPU time: each program works for about one, so that shares are right within 4 points.
+/// A thousand samples per second of CPU time: each program works for about one, so shares are exact to 4 points.
 const FREQUENCY_HZ: u32 = 997;
 
 /// A program that works on command, reports when it is done, and ends on command.
@@ -43,7 +43,7 @@ impl Program {
         assert!(self.child.wait().unwrap().success());
     }
 
-    /// A profile of its work by the clock; `None`, with a word, where that is not allowed.
+    /// A profile of its work by the clock; `None`, with a message, if that is not permitted.
     fn profile(&mut self) -> Option<Profile> {
         let sampling = sampling(self.child.id(), Options::default())?;
         self.work();
@@ -98,7 +98,7 @@ fn by_function(profile: &Profile) -> BTreeMap<String, u32> {
     })
 }
 
-/// How much of the time in both the first took, percent.
+/// The share of the first in the time of both, percent.
 fn share(counts: &BTreeMap<String, u32>, one: &str, other: &str) -> f64 {
     let count = |name| f64::from(counts.get(name).copied().unwrap_or(0));
     assert!(count(one) + count(other) > 200.0, "too few samples: {counts:?}");
@@ -116,7 +116,7 @@ fn a_hot_function_is_named_with_its_share_and_callers() {
     let Some(profile) = program.profile() else { return };
     assert_near(share(&by_function(&profile), "burn_long", "burn_short"), 70.0);
     assert_eq!((profile.samples_lost, &profile.limits), (0, &vec![]));
-    // Without frame pointers, and still from the function to the program's beginning.
+    // Without frame pointers, and still from the function down to the program's entry.
     let whole = |stack: &&throng_observation::host::Stack| {
         let symbols: Vec<_> =
             stack.frames.iter().map(|f| profile.frames[*f as usize].symbol.as_str()).collect();
@@ -166,7 +166,7 @@ fn functions_of_a_stripped_program_stay_apart() {
     );
 }
 
-/// A root of its own, as a container has: a stripped, static program, with its debug package inside.
+/// A root directory of its own, as in a container: a stripped, static program, with its debug package inside.
 #[test]
 fn a_program_in_another_root_is_named_by_the_symbols_there() {
     if !rustix::process::geteuid().is_root() {
@@ -259,11 +259,11 @@ fn without_the_clock_the_states_of_threads_are_sampled() {
     let running = of("running or ready to run").expect("workers run");
     let mut workers = profile.stacks.iter().filter(|stack| stack.thread.starts_with("worker"));
     assert!(workers.any(|stack| stack.frames.contains(&running)));
-    // 500 threads are sampled in turn; the profile says how often.
+    // 500 threads are sampled in turn; the profile states how often.
     assert!(profile.limits.iter().any(|limit| limit.contains("sampled in turn")), "{:?}", profile.limits);
 }
 
-/// Run as a program of its own by the test below.
+/// Run in a process of its own by the test below.
 #[test]
 #[ignore = "the inner half of without_the_right_it_says_which_one_is_missing"]
 fn inner_half_without_rights() {

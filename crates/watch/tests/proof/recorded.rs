@@ -36,7 +36,7 @@ pub(crate) fn watch_as(config: WatchConfig) -> (Watched, RowSender) {
 }
 
 impl Watched {
-    /// Goes on until `is_enough`, at most `within`; fails otherwise.
+    /// Records until `is_enough`, at most `within`; fails otherwise.
     pub(crate) fn until(
         &self,
         seen: &mut RecordedRows,
@@ -53,7 +53,7 @@ impl Watched {
         }
     }
 
-    /// Ends the watching and gives everything.
+    /// Ends the watching and returns all rows.
     pub(crate) fn end(self, mut seen: RecordedRows) -> RecordedRows {
         self.watching.stop();
         self.rows.try_iter().for_each(|row| seen.take(row));

@@ -137,8 +137,8 @@ fn a_flood_a_silent_client_and_rubbish_do_not_keep_the_right_one_out() {
         TcpStream::connect(address).unwrap().write_all(rubbish).unwrap();
     }
     let met = std::thread::scope(|scope| {
-        // Silent ones take all places of strangers and come again and again. They leave their second some room: who
-        // floods from the right client's own address can take that too.
+        // Silent connections take all slots of unknown addresses and reconnect again and again. They leave some of
+        // each second's rate: a flood from the client's own address could take that too.
         scope.spawn(|| {
             let mut silent = std::collections::VecDeque::new();
             while !is_over.load(Relaxed) {
@@ -159,12 +159,12 @@ fn a_flood_a_silent_client_and_rubbish_do_not_keep_the_right_one_out() {
         is_over.store(true, Relaxed);
         met
     });
-    // On a busy machine one may be too slow for its place.
+    // On a busy machine one connection may be too slow for its slot.
     assert!(met.iter().filter(|met| matches!(met, Ok(true))).count() >= 3, "{met:?}");
     assert!(agent.is_running());
 }
 
-/// Connects from `from` as fast as one after another goes, holds what it gets, and counts, until it is over.
+/// Opens connections from `from` one after another without pause, holds and counts them until `is_over`.
 fn flood(from: Ipv4Addr, to: SocketAddr, is_over: &AtomicBool, connected: &AtomicUsize) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
@@ -196,7 +196,7 @@ fn three_addresses_that_flood_keep_the_right_one_neither_out_nor_in_the_dark() {
         }
         std::thread::sleep(Duration::from_secs(2));
         let before = connected.load(Relaxed);
-        // The first has never been there; the others come from an address that showed the token.
+        // The first address is new; the others come from an address that authenticated before.
         let met: Vec<_> = (0..5)
             .map(|_| {
                 let began = Instant::now();
@@ -241,7 +241,7 @@ fn silent_connections_do_not_lock_out_the_right_one() {
     let silent: Vec<_> = (0..16).map(|_| TcpStream::connect(agent.address()).unwrap()).collect();
     let until = Instant::now() + Duration::from_secs(4);
     let remote = loop {
-        // The second's share of this address may be used up for a moment; the time of the silent is not over by then.
+        // The rate of this address may be used up for a moment; the silent connections outlast that.
         match RemoteAgent::connect(&client(&agent)) {
             Ok(remote) => break remote,
             Err(error) => assert!(Instant::now() < until, "{error}"),
@@ -300,7 +300,7 @@ fn an_agent_in_another_network_namespace_is_reached_by_tls_and_token_alone() {
         assert!(matches!(RemoteAgent::connect(&plain), Err(RemoteError::Plain(_))));
         let stranger = RemoteConfig { token: "another-token-of-16".into(), ..right.clone() };
         assert!(matches!(RemoteAgent::connect(&stranger), Err(RemoteError::Refused { .. })));
-        // Nothing is sent in the clear: TCP alone shows neither the token nor the targets.
+        // Nothing is sent in clear text: plain TCP shows neither the token nor the targets.
         let mut plain = TcpStream::connect(agent.address()).unwrap();
         plain.write_all(&frame(&format!(r#"{{"Hello":{{"version":1,"token":"{TOKEN}"}}}}"#))).unwrap();
         let mut answer = Vec::new();
@@ -328,7 +328,7 @@ fn an_agents_command_output_and_later_processes_reach_its_runs() {
     let mut config = config(LOOPBACK, false);
     config.policy.watch.targets = vec![crate::outputs::shell(&script)];
     let agent = Agent::start(config).unwrap();
-    // Two runs at once: each has all of it.
+    // Two runs at a time: each gets all rows.
     for (watching, rows, _) in [0, 1].map(|host| begin(RemoteAgent::connect(&client(&agent)).unwrap(), host))
     {
         let mut seen = RecordedRows::default();

@@ -1,4 +1,4 @@
-//! CPU by thread: burners of known duty under names.
+//! CPU by thread: named threads with a known duty cycle.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -60,7 +60,7 @@ fn the_share_of_each_named_thread_is_its_cpu_time() {
         let measured = seen.sum("thread.cpu", &labels, first) / (last - first);
         assert!((measured - truth).abs() < 0.02, "{name}: measured {measured}, took {truth}, {samples:?}");
         assert!(at_end - last < 1.2, "{name} was last read at {last} of {at_end} s");
-        // The machine may be too busy to give a burner its duty; then only the truth counts.
+        // The machine may be too busy for a thread's duty cycle; then only its measured CPU time counts.
         assert!(truth < duty + 0.02, "{name} took {truth}");
         assert_eq!(seen.find("thread.cpu", &labels).count(), 1);
         assert!(samples.len() > 20, "a hot thread is read more than once a second: {}", samples.len());

@@ -1,5 +1,5 @@
-// A participant in a bare browser: joins, shows everything that it is sent, and tells what getStats() says of it. Every
-// word of the server about addresses goes through throng's consent guard first.
+// A participant in a real browser: it joins, shows all media that it receives, and reports getStats(). throng's
+// consent guard checks all addresses from the server first.
 "use strict";
 
 const canary = {
@@ -7,7 +7,7 @@ const canary = {
   leave: async () => {}, lateMs: 0, problemIsOwn: false,
 };
 
-// How late a timer comes says whether this machine has a CPU for the browser when it wants one.
+// The delay of a timer shows whether this machine has CPU time for the browser.
 const TICK_MS = 50;
 let tickedAt = performance.now();
 const tick = () => {
@@ -19,17 +19,17 @@ setInterval(tick, TICK_MS);
 
 const sinceJoin = () => performance.now() - canary.joinedAt;
 
-// The first thing that went wrong is the cause of what follows.
+// The first error is the cause of the later ones.
 const fail = (error) => {
   if (canary.problem !== null) return;
   canary.problem = String(error?.message ?? error);
   canary.problemIsOwn = Boolean(error?.own);
 };
 
-// What goes wrong in the browser itself, and says nothing about the server.
+// Errors of the browser itself, which the server did not cause.
 const own = (error) => Object.assign(new Error(String(error?.message ?? error)), { own: true });
 
-// The session description or candidate without the addresses that may not be reached.
+// The session description or candidate without the addresses that the consent guard refuses.
 const guard = async (text) => {
   const response = await fetch("/guard", { method: "POST", body: text });
   if (!response.ok) throw own(`the consent guard answered ${response.status}`);
@@ -53,7 +53,7 @@ const show = (track) => {
 };
 
 const connection = () => {
-  // Without STUN and TURN: nobody is asked but the server itself.
+  // Without STUN and TURN: only the server itself is contacted.
   const peer = new RTCPeerConnection({ iceServers: [], bundlePolicy: "max-bundle" });
   peer.onconnectionstatechange = () => {
     if (peer.connectionState === "connected") canary.connectedMs ??= sinceJoin();
@@ -72,7 +72,7 @@ const gathered = (peer) => new Promise((resolve) => {
 
 const remote = async (peer, { type, sdp }) => peer.setRemoteDescription({ type, sdp: await guard(sdp) });
 
-// Our answer or offer, with all its candidates.
+// The local answer or offer, with all its candidates.
 const local = async (peer) => {
   await peer.setLocalDescription();
   await gathered(peer);
@@ -86,7 +86,7 @@ const addRemote = async (peer, candidate) => {
   if (admitted) await peer.addIceCandidate({ ...candidate, candidate: admitted });
 };
 
-// The browser's made-up camera and microphone.
+// The browser's fake camera and microphone.
 const devices = ({ width, height, fps }) => navigator.mediaDevices.getUserMedia({
   audio: true, video: { width, height, frameRate: fps },
 }).catch((error) => { throw own(error); });
@@ -100,7 +100,7 @@ const publish = (peer, stream, { bitrate_bps }) => {
 
 const protocols = {};
 
-// Begins to join and returns at once.
+// Starts to join and returns at once.
 canary.join = (config) => {
   canary.joinedAt = tickedAt = performance.now();
   canary.lateMs = 0;

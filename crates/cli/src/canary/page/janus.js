@@ -3,7 +3,7 @@
 // The server keeps a silent session for 60 s.
 const JANUS_KEEPALIVE_MS = 25_000;
 const JANUS_NO_SUCH_ROOM = 426;
-// A room that the run makes is there once its first participant has joined.
+// A room that the run creates exists once its first participant has joined.
 const JANUS_ROOM_WITHIN_MS = 5_000;
 
 const janusSession = async ({ url, token }) => {
@@ -37,7 +37,7 @@ const janusSession = async ({ url, token }) => {
   session = (await ask({ janus: "create" })).data.id;
   const keepalive = setInterval(() => send({ janus: "keepalive" }), JANUS_KEEPALIVE_MS);
   return {
-    // A handle on a plugin; `hear` is told every message of it.
+    // A handle on a plugin; `hear` is called with every message of it.
     attach: async (plugin, hear) => {
       const handle_id = (await ask({ janus: "attach", plugin })).data.id;
       handles.set(handle_id, (message) => {
@@ -55,7 +55,7 @@ const janusSession = async ({ url, token }) => {
   };
 };
 
-// Answers the offers of one handle on `peer`, one after another as they come.
+// Answers the offers of one handle on `peer`, one after another in their order.
 const janusAnswers = (peer, handle) => {
   let turn = Promise.resolve();
   return (message) => {
@@ -83,7 +83,7 @@ protocols.janus_videoroom = async (config) => {
   const stream = await devices(config.camera);
   const sender = connection();
   let subscriber = null, turn = Promise.resolve();
-  // Whoever publishes is subscribed to, over one peer connection; one request at a time.
+  // All publishers are subscribed to, over one peer connection; one request at a time.
   const subscribe = (publishers) => {
     const streams = (publishers ?? []).map(({ id }) => ({ feed: id }));
     if (streams.length === 0) return;
@@ -93,7 +93,7 @@ protocols.janus_videoroom = async (config) => {
       await handle({ request: "join", ptype: "subscriber", ...room, streams });
       subscriber = handle;
     }).catch((error) => {
-      // Who left in the meantime cannot be subscribed to.
+      // A publisher that left in the meantime cannot be subscribed to.
       if (error.code !== 428) fail(error);
     });
   };

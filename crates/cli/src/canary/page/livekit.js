@@ -1,7 +1,7 @@
-// LiveKit: signalling over a WebSocket, a peer connection each for what we send and for what we receive. Says JSON; hears
-// JSON, or protobuf until the server has heard its first word.
+// LiveKit: signalling over a WebSocket, one peer connection for sent and one for received media. Sends JSON;
+// receives JSON, or protobuf until the server has received the first JSON message.
 
-// More often than any server asks for.
+// More often than any server requires.
 const LIVEKIT_PING_MS = 5_000;
 
 // The fields of a protobuf message: numbers, and bytes.
@@ -93,7 +93,7 @@ protocols.livekit = async (config) => {
   publish(connections.PUBLISHER, stream, config.camera);
   await connections.PUBLISHER.setLocalDescription();
   const { type, sdp } = connections.PUBLISHER.localDescription;
-  // The id of a track in the description ties it to what is announced.
+  // The id of a track in the description connects it to its announcement.
   for (const { kind, id } of stream.getTracks()) {
     const { width, height } = config.camera;
     const announced = kind === "video"

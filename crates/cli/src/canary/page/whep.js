@@ -1,9 +1,9 @@
-// WHEP (draft-ietf-wish-whep): we offer, the server answers, and DELETE says goodbye.
+// WHEP (draft-ietf-wish-whep): the browser offers, the server answers, and DELETE ends the session.
 protocols.whep = async ({ url, token }) => {
   const peer = connection();
   const video = peer.addTransceiver("video", { direction: "recvonly" });
   peer.addTransceiver("audio", { direction: "recvonly" });
-  // The server chooses by our order: what the crowd is given is what is compared with.
+  // The server chooses by this order: the browser must get the same codec as the crowd.
   const { codecs } = RTCRtpReceiver.getCapabilities("video");
   const preferred = ({ mimeType }) => mimeType.toLowerCase() === "video/h264";
   video.setCodecPreferences([...codecs.filter(preferred), ...codecs.filter((codec) => !preferred(codec))]);
@@ -15,7 +15,7 @@ protocols.whep = async ({ url, token }) => {
   const location = response.headers.get("Location");
   if (location) {
     const resource = new URL(location, response.url);
-    // The token is for the server that asked for it.
+    // The token is only for the server of the target.
     const sameServer = resource.origin === new URL(url).origin;
     canary.leave = () => fetch(resource, { method: "DELETE", headers: sameServer ? access : {} });
   }

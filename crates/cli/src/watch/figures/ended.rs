@@ -43,7 +43,7 @@ impl Ended {
         of_process.retain(|other| other.of.metric != figure.of.metric);
         of_process.push(figure);
         if self.processes.len() > ENDED_MAX {
-            // The process that is ending is not complete yet.
+            // The series of the process that is ending are not complete yet.
             let cpu = |figures: &Vec<Figure>| {
                 figures.iter().find(|figure| figure.of.metric == "process.cpu").map_or(0.0, weight)
             };
@@ -63,7 +63,7 @@ impl Ended {
     }
 }
 
-/// The rank of a series: its sum, or, of a series with a limit, how near it came.
+/// The rank of a series: its sum, or, for a series with a limit, the highest share of the limit.
 fn weight(figure: &Figure) -> f64 {
     match figure.of.limit {
         Some(limit) if LEVELS.contains(&figure.of.metric.as_str()) => figure.max / limit.max(1.0),

@@ -1,4 +1,4 @@
-//! A real Chromium among the members: it sees our pictures move, and we see its.
+//! A real Chromium among the members: it receives the videos of throng's participants, and they receive its video.
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
@@ -14,7 +14,7 @@ use throng_store::RunFolder;
 use super::{ADDRESS, access, arguments, can_run, url};
 use crate::throng::{Running, figure, valid};
 
-/// A Chromium that joined a room of the server at `address`, sends a picture, and shows those of the others.
+/// A Chromium that joined a room of the server at `address`, sends video, and shows the video of the others.
 pub(crate) fn member(namespace: &Namespace, address: Ipv4Addr, room: &str) -> Chromium {
     let mut browser = Chromium::start(namespace).unwrap();
     browser.evaluate(include_str!("member.js")).unwrap();
@@ -32,7 +32,7 @@ pub(crate) fn seen(browser: &mut Chromium) -> Vec<(u64, Option<u64>)> {
     seen.as_array().into_iter().flatten().map(of).collect()
 }
 
-/// The numbers that Chromium shows meanwhile on each of the last `count` pictures: a run that is repeated brings new ones.
+/// The numbers that Chromium shows meanwhile on each of the last `count` videos: a repeated run adds new ones.
 pub(crate) fn numbers(browser: &mut Chromium, count: usize, meanwhile: Duration) -> Vec<BTreeSet<u64>> {
     let mut numbers = vec![BTreeSet::new(); count];
     let until = Instant::now() + meanwhile;
@@ -62,7 +62,7 @@ fn chromium_sees_our_pictures_move_and_is_seen() {
     });
     let errors = browser.evaluate("window.member.errors").unwrap();
     let ran = ran.expect_code(0);
-    // Some sixty looks at each of our two pictures met many different numbers.
+    // About sixty looks at both of throng's videos found many different numbers.
     assert!(numbers.iter().all(|numbers| numbers.len() >= 10), "{numbers:?} {errors}\n{ran}");
     assert!(seen(&mut browser).iter().rev().take(2).all(|(frames, _)| *frames > 100), "{errors}");
     assert_eq!(figure(&ran.summary(), "participants.playing"), 2.0, "{ran}");

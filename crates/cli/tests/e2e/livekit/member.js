@@ -1,5 +1,6 @@
-// A member of a LiveKit room for a bare browser: publishes a canvas that moves, plays what it is offered, and reads the
-// number off each picture of the test card. Says JSON; hears JSON, or protobuf until the server has heard its first word.
+// A member of a LiveKit room in a real browser: publishes a moving canvas, plays the offered media, and reads the
+// number on each video of the test card. Sends JSON; receives JSON, or protobuf until the server has received the
+// first JSON message.
 "use strict";
 
 // The fields of a protobuf message: numbers, and bytes.
@@ -72,7 +73,7 @@ window.join = (url) => {
     await connections[target].setRemoteDescription(description);
     for (const candidate of waiting[target].splice(0)) await add(target, candidate);
   };
-  // One after another, as they came.
+  // One after another, in order of arrival.
   let turn = Promise.resolve();
   const handle = async (response) => {
     if (response.answer) await described("PUBLISHER", { type: "answer", sdp: response.answer.sdp });
@@ -103,7 +104,7 @@ window.join = (url) => {
     connections.PUBLISHER.addTrack(track, new MediaStream([track]));
     const offer = await connections.PUBLISHER.createOffer();
     await connections.PUBLISHER.setLocalDescription(offer);
-    // The id in the description ties the track to what is announced.
+    // The id in the description connects the track to its announcement.
     const cid = /a=msid:\S+ (\S+)/.exec(offer.sdp)[1];
     say({ addTrack: { cid, name: "camera", type: "VIDEO", source: "CAMERA", width: 320, height: 240 } });
     say({ offer: { type: "offer", sdp: offer.sdp } });
@@ -128,6 +129,6 @@ function number(video) {
   return bits.reduce((value, bit) => value * 2 + bit, 0);
 }
 
-// Of each video that plays: frames shown so far, and the number on it.
+// For each video that plays: frames shown so far, and the number on it.
 window.seen = () => window.member.videos
   .map((video) => [video.getVideoPlaybackQuality().totalVideoFrames, number(video)]);

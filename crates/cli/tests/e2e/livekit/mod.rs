@@ -1,4 +1,4 @@
-//! Meetings on the real LiveKit server: every pair plays, the server counts what we count, layers change when asked for.
+//! Meetings on the real LiveKit server: every pair plays, counters of both ends agree, layers switch on request.
 
 pub(crate) mod browser;
 
@@ -22,7 +22,7 @@ pub(crate) fn can_run() -> bool {
     requires_root() && LiveKit::is_installed()
 }
 
-/// What lets participants of a run in.
+/// The credentials of a run's participants.
 pub(crate) fn access() -> [String; 4] {
     ["--set".into(), format!("target.api_key={KEY}"), "--set".into(), format!("target.api_secret={SECRET}")]
 }
@@ -38,7 +38,7 @@ fn url(room: &str) -> String {
     format!("livekit+ws://{ADDRESS}:{PORT}/{room}")
 }
 
-/// Who sees or hears whom: (receiver, sender, kind) of every track that played.
+/// The received media: (receiver, sender, kind) of every track that played.
 fn pairs(run: &RunData) -> BTreeSet<(u32, String, MediaKind)> {
     let played = run.tracks.iter().filter(|track| track.counters.frames_decodable > 0);
     played.filter_map(|track| Some((track.participant.0, track.from.clone()?, track.kind))).collect()
@@ -54,7 +54,7 @@ fn known(server: &LiveKit<'_>, room: &str) -> BTreeSet<(String, usize, String)> 
     server.participants(room).unwrap().iter().map(of).collect()
 }
 
-/// The name within the run of somebody in a room.
+/// The name within the run of a participant in a room.
 fn without_mark(identity: &str) -> &str {
     identity.rsplit_once('-').map_or(identity, |(name, _)| name)
 }
@@ -86,15 +86,15 @@ fn a_meeting_of_six_plays_every_pair_and_the_server_counts_the_same() {
     assert_eq!(pairs(&run).len(), (USERS * (USERS - 1) * 2) as usize, "{:?}", pairs(&run));
     let lost: i64 = run.tracks.iter().map(|track| track.counters.packets_lost).sum();
     assert_eq!(lost, 0, "{ran}");
-    // The server's own API knows the same people, each with two tracks.
+    // The server's own API lists the same participants, each with two tracks.
     let expect = (0..USERS).map(|number| (format!("throng-{number}"), 2, "ACTIVE".to_owned())).collect();
     assert_eq!(seen, expect);
-    // Its own counters: what it got is what we sent, what it sent is what we received.
+    // The server's counters: it received what the run sent, and sent what the run received.
     let sent: u64 = run.sent.iter().map(|row| row.counters.packets_sent).sum();
     let received: u64 = run.tracks.iter().map(|track| track.counters.packets_received).sum();
     let until = std::time::Instant::now() + Duration::from_secs(15);
     let told = loop {
-        // Counters are put together when a track ends, and every few seconds before.
+        // The server aggregates counters when a track ends, and every few seconds before.
         let told = (packets("incoming") - before.0, packets("outgoing") - before.1);
         let near = |ours: u64, theirs: f64| (theirs / ours as f64 - 1.0).abs() < 0.03;
         if near(sent, told.0) && near(received, told.1) || std::time::Instant::now() > until {
@@ -106,7 +106,7 @@ fn a_meeting_of_six_plays_every_pair_and_the_server_counts_the_same() {
         let ratio = theirs / ours as f64;
         assert!((0.97..=1.03).contains(&ratio), "{what}: ours {ours}, the server's {theirs}\n{ran}");
     }
-    // Everybody said goodbye: the room is empty.
+    // All participants have signed off: the room is empty.
     assert_eq!(known(&server, "meeting"), BTreeSet::new());
 }
 
@@ -123,7 +123,7 @@ fn two_runs_in_one_room_know_their_own_people() {
         let mut running = [0, 1].map(|_| Running::start(Some(&namespace), &view));
         running.iter_mut().for_each(|running| running.when_playing(2));
         let seen = server.participants("shared").unwrap().len();
-        // The least valid of both is judged.
+        // The less valid of the two runs is judged.
         let mut ran = running.map(Running::wait);
         ran.sort_by_key(|ran| ran.code != Some(4));
         let [first, second] = ran;
@@ -133,7 +133,7 @@ fn two_runs_in_one_room_know_their_own_people() {
     assert_eq!(seen, 4, "somebody was thrown out\n{runs}");
     for ran in [runs, second] {
         let ran = ran.expect_code(0);
-        // Of the four whom each receives, the own one is of the plan, and the other two are people.
+        // Each participant receives four: one of its own plan, two of the other, and the browser.
         let run = RunFolder::read(ran.folder()).unwrap();
         let own = |from: &str| throng_observation::run::ParticipantId::from_name(from).is_some();
         let from = run.tracks.iter().filter_map(|track| track.from.as_deref());
@@ -181,7 +181,7 @@ fn layers_of_a_simulcast_change_when_asked_for() {
     let (ran, ()) = valid(|| (Running::start(Some(&namespace), &view).wait(), ()));
     let ran = ran.expect_code(0);
     let run = RunFolder::read(ran.folder()).unwrap();
-    // Each of three sees two others, and asks twice.
+    // Each of three participants receives two others, and requests a layer twice.
     let of = |layer| run.layer_switches.iter().filter(move |row| row.layer == layer).collect::<Vec<_>>();
     let (up, down) = (of(Layer::High), of(Layer::Low));
     assert_eq!((up.len(), down.len()), (6, 6), "{:?}", run.layer_switches);
@@ -192,12 +192,12 @@ fn layers_of_a_simulcast_change_when_asked_for() {
             assert!(took_ms.is_some_and(|ms| (0..3_500).contains(&ms)), "{row:?}");
         }
     }
-    // All three sizes are sent all the time: three streams of video each, and one of sound.
+    // All three sizes are sent all the time: three video streams each, and one audio stream.
     let tracks = |kind| run.sent.iter().filter(|row| row.kind == kind).map(|row| row.tracks).max();
     assert_eq!((tracks(MediaKind::Video), tracks(MediaKind::Audio)), (Some(9), Some(3)));
 }
 
-/// Three who want in and are not let in.
+/// Three participants that the server refuses.
 fn refused(url: &str, access: &[String], namespace: &Namespace) -> Ran {
     let view = arguments(url, access, &["-n", "3", "--every", "100ms", "--for", "2s"]);
     Running::start(Some(namespace), &view).wait().expect_code(3)
@@ -215,7 +215,7 @@ fn a_token_that_is_refused_and_somebody_thrown_out_are_named() {
     let ran = refused(&url, &wrong, &namespace);
     assert_eq!(figure(&ran.summary(), "failures.http_401"), 3.0, "{ran}");
     assert!(ran.stdout.contains("LiveKit: it refused the token"), "{ran}");
-    // Somebody is thrown out in the middle; the rest carries on.
+    // One participant is removed in mid-run; the rest continue.
     let access = access();
     let view = arguments(&url, &access, &["-n", "3", "--every", "100ms", "--for", "8s"]);
     let mut running = Running::start(Some(&namespace), &view);

@@ -1,5 +1,5 @@
-//! The media keys of a session of str0m: for a server that sends reports of its own beside those of str0m. `crypto` of
-//! throng-protocol withholds the keys from str0m, which here has to send the media.
+//! The media keys of a str0m session, for a server that sends reports of its own in addition to str0m's. `crypto`
+//! of throng-protocol withholds the keys from str0m, which has to send the media here.
 
 use std::cell::RefCell;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -13,15 +13,15 @@ use str0m::crypto::dtls::{
 };
 use throng_protocol::webrtc::srtp::{Profile, SessionKeys};
 
-/// Where the keys of one session are, once its handshake has made them.
+/// The place of one session's keys, filled after its handshake.
 pub(super) type Slot = Arc<Mutex<Option<SessionKeys>>>;
 
 thread_local! {
-    /// That of the session that this thread built last: str0m makes its DTLS while it is built.
+    /// The slot of the session that this thread built last: str0m creates its DTLS while it is built.
     static LAST: RefCell<Slot> = RefCell::default();
 }
 
-/// Builds a session of `config`, and says where its keys will be.
+/// Builds a session of `config`; returns it with the slot of its keys.
 pub(super) fn build(config: RtcConfig) -> (str0m::Rtc, Slot) {
     static PROVIDER: OnceLock<Arc<CryptoProvider>> = OnceLock::new();
     let provider = PROVIDER.get_or_init(|| {
@@ -34,7 +34,7 @@ pub(super) fn build(config: RtcConfig) -> (str0m::Rtc, Slot) {
     (rtc, LAST.with_borrow(Arc::clone))
 }
 
-/// The stock DTLS, whose keys are seen.
+/// The stock DTLS, with access to its keys.
 #[derive(Debug)]
 struct OpenProvider(&'static dyn DtlsProvider);
 

@@ -1,5 +1,5 @@
-//! The media side of the conformance server: a WebRTC sender (str0m, ICE-lite as OvenMediaEngine is) that plays the
-//! test card to one viewer, in the manner of the real server where a test wants that.
+//! The media side of the conformance server: a WebRTC sender (str0m, ICE-lite like OvenMediaEngine) that plays the
+//! test card to one viewer, with deviations of the real server if a test wants them.
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::ops::RangeInclusive;
@@ -27,7 +27,7 @@ static OPUS: &[u8] = include_bytes!("../../../../media/clips/tone.opus.ogg");
 /// Frames per second of the clip.
 pub(crate) const FPS: u32 = 30;
 
-/// One clip: its frames, how many of them make a second, and the ticks of its RTP clock in one.
+/// One clip: its frames, frames per second, and RTP clock rate.
 struct Clip {
     frames: Vec<Arc<[u8]>>,
     rate: u32,
@@ -44,25 +44,25 @@ fn clips() -> [Clip; 2] {
     [video, Clip { frames: packets.collect(), rate: 50, clock_hz: 48_000 }]
 }
 
-/// How a sender behaves that is not ready at once, hears or answers not everybody, or does not know what time it is.
+/// Deviations of a sender: it is not ready at once, ignores some ports or addresses, or reports a wrong time.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Manner {
-    /// It is deaf to every other port of its peer, and counts what it did not listen to.
+    /// It ignores every other port of its peer, and counts the ignored datagrams.
     pub(crate) listens_to: Option<RangeInclusive<u16>>,
-    /// So long after the answer it drops what comes: the first connectivity check of a viewer, who may send at once. A server
-    /// that makes the session only while it handles the answer does so.
+    /// For so long after the answer it drops datagrams: the first connectivity checks of a viewer, which may send
+    /// at once. A server that creates the session only while it handles the answer does so.
     pub(crate) ready_after: Duration,
-    /// Its RTCP sender reports have the media's time since its beginning in the place of the wall clock's, as those of
-    /// OvenMediaEngine 0.20 have.
+    /// Its RTCP sender reports contain the media time since its beginning instead of wall-clock time, as in
+    /// OvenMediaEngine 0.20.
     pub(crate) reports_media_time: bool,
-    /// It sends from this address of loopback, and not from the one that it named.
+    /// It sends from this loopback address instead of that of its candidate.
     pub(crate) sends_from: Option<Ipv4Addr>,
 }
 
-/// Sender reports come so often.
+/// The interval of sender reports.
 const REPORT_EVERY: Duration = Duration::from_secs(1);
 
-/// A sender that has offered.
+/// A sender that has made its offer.
 pub(crate) struct Peer {
     socket: UdpSocket,
     offered: Option<(Rtc, SdpPendingOffer, [Mid; 2], Slot)>,
@@ -73,7 +73,7 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
-    /// One on a free port of loopback.
+    /// Creates a sender on a free port of loopback.
     pub(crate) fn new(manner: Manner, heard_elsewhere: Arc<AtomicU64>) -> Self {
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let gone = Arc::default();
@@ -93,7 +93,7 @@ impl MediaPeer for Peer {
         let mids = [MediaKind::Video, MediaKind::Audio]
             .map(|kind| change.add_media(kind, Direction::SendOnly, Some("card".into()), None, None));
         let (offer, pending) = change.apply().unwrap();
-        // After the offer was written: the candidates travel in their own array.
+        // After the offer is written: the candidates are sent in an array of their own.
         rtc.add_local_candidate(Candidate::host(self.address(), "udp").unwrap());
         self.offered = Some((rtc, pending, mids, keys));
         offer.to_sdp_string()
@@ -101,7 +101,7 @@ impl MediaPeer for Peer {
 
     fn candidates(&self) -> Vec<String> {
         let SocketAddr::V4(address) = self.address() else { return Vec::new() };
-        // As OvenMediaEngine writes them.
+        // In OvenMediaEngine's format.
         vec![format!("candidate:0 1 UDP 50 {} {} typ host generation 0", address.ip(), address.port())]
     }
 
@@ -151,15 +151,15 @@ struct Show {
     mids: [Mid; 2],
     candidates: Receiver<String>,
     keys: Slot,
-    /// Where reports in media time go, and with which keys.
+    /// The destination of reports in media time, and the keys for them.
     reporter: Option<(Sealer, SocketAddr)>,
     ready_at: Instant,
-    /// Where what was sent last went.
+    /// The destination of the last datagram.
     to: Option<SocketAddr>,
     /// Frames played of each stream.
     played: [u32; 2],
     socket: UdpSocket,
-    /// What it sends with.
+    /// The socket that it sends with.
     mouth: UdpSocket,
     manner: Manner,
     gone: Arc<AtomicBool>,
@@ -200,7 +200,7 @@ impl Show {
         }
     }
 
-    /// Sends a report of each stream: so far into the media, so many ticks of its clock.
+    /// Sends a report of each stream, with the media time so far and the ticks of its clock.
     fn report(&mut self, clips: &[Clip; 2]) {
         let keys = self.keys.lock().unwrap().take();
         if let (None, Some(keys), Some(to)) = (&self.reporter, keys, self.to) {
@@ -210,7 +210,7 @@ impl Show {
             let mut api = self.rtc.direct_api();
             let Some(ssrc) = api.stream_tx_by_mid(mid, None).map(|stream| *stream.ssrc()) else { continue };
             let Some((sealer, to)) = &mut self.reporter else { return };
-            // The upper half of an NTP time is seconds: this one is of the first minutes of 1900.
+            // The upper half of an NTP time is seconds: this time is in the first minutes of 1900.
             let ntp = NtpTime((u64::from(number) << 32) / u64::from(clip.rate));
             let rtp_timestamp = number * (clip.clock_hz / clip.rate);
             let info = SenderInfo { ssrc, ntp, rtp_timestamp, packet_count: number, octet_count: number };
@@ -225,7 +225,7 @@ impl Show {
         loop {
             match self.rtc.poll_output().unwrap() {
                 Output::Timeout(at) => return at,
-                // Its own reports are in the place of these.
+                // Its own reports replace these.
                 Output::Transmit(transmit)
                     if self.manner.reports_media_time && classify(&transmit.contents) == PacketKind::Rtcp => {
                 }

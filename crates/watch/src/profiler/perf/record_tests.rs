@@ -1,6 +1,6 @@
 use super::*;
 
-/// A record with its header, as the kernel would write it.
+/// A record with its header, in the kernel's format.
 fn record(kind: u32, misc: u16, body: &[u8]) -> Vec<u8> {
     let mut bytes = kind.to_ne_bytes().to_vec();
     bytes.extend(misc.to_ne_bytes());
@@ -21,7 +21,7 @@ fn pair(first: u32, second: u32) -> u64 {
     u64::from_ne_bytes(bytes)
 }
 
-/// Thread and time at the end of all that are no samples.
+/// Thread and time at the end of every record other than a sample.
 fn with_id(mut body: Vec<u8>, at_ns: u64) -> Vec<u8> {
     body.extend(words(&[pair(7, 8), at_ns]));
     body
@@ -82,7 +82,7 @@ fn a_stack_is_as_long_as_the_kernel_could_fill_it() {
     check(64, 24, Some(24));
     check(64, 0, Some(0));
     check(64, u64::MAX, Some(64));
-    // A size beyond the record is no stack.
+    // A size beyond the record means that there is no stack.
     let mut stack = vec![2];
     stack.extend(&registers);
     stack.push(u64::MAX);

@@ -59,7 +59,7 @@ impl Ring {
         if fd < 0 {
             return Err(RingError::Open(io::Error::last_os_error()));
         }
-        // SAFETY: the call above returned this descriptor, and nobody else owns it.
+        // SAFETY: the call above returned this descriptor, and nothing else owns it.
         let event = unsafe { File::from_raw_fd(fd) };
         let page_bytes = rustix::param::page_size();
         let data_bytes = data_pages.next_power_of_two() * page_bytes;
@@ -91,7 +91,7 @@ impl Ring {
     }
 
     fn control(&self, request: libc::Ioctl) -> io::Result<()> {
-        // SAFETY: both requests take a plain number and touch no memory of ours.
+        // SAFETY: both requests take a plain number and access no memory of this process.
         match unsafe { libc::ioctl(self.event.as_raw_fd(), request, 0) } {
             0 => Ok(()),
             _ => Err(io::Error::last_os_error()),
@@ -102,8 +102,8 @@ impl Ring {
     /// discards the bytes if the positions are invalid.
     pub(super) fn drain(&mut self, out: &mut Vec<u8>) -> bool {
         out.clear();
-        // SYNC POINT: acquire meets the kernel's barrier before it stores `data_head` (`perf_output_put_handle`): the
-        // bytes below it are written.
+        // SYNC POINT: this acquire pairs with the kernel's barrier before it stores `data_head`
+        // (`perf_output_put_handle`): the bytes below it are written.
         let head = self.position(DATA_HEAD).load(Ordering::Acquire);
         let tail = self.position(DATA_TAIL).load(Ordering::Relaxed);
         let waiting = usize::try_from(head.wrapping_sub(tail)).unwrap_or(usize::MAX);
@@ -115,7 +115,8 @@ impl Ring {
             self.copy(from, first, out);
             self.copy(0, waiting - first, out);
         }
-        // SYNC POINT: release meets the kernel's control dependency on `data_tail`: it writes there only after we read.
+        // SYNC POINT: this release pairs with the kernel's control dependency on `data_tail`: it writes there only
+        // after this read.
         self.position(DATA_TAIL).store(head, Ordering::Release);
         is_sound
     }
@@ -128,8 +129,8 @@ impl Ring {
 
     fn copy(&self, from: usize, bytes: usize, out: &mut Vec<u8>) {
         debug_assert!(from + bytes <= self.data_bytes);
-        // SAFETY: from + bytes <= data_bytes lies within the mapping, and the kernel leaves bytes between tail and head
-        // alone until tail moves.
+        // SAFETY: from + bytes <= data_bytes is within the mapping, and the kernel does not write between tail and
+        // head until tail moves.
         let slice =
             unsafe { std::slice::from_raw_parts(self.map.as_ptr().add(self.page_bytes + from), bytes) };
         out.extend_from_slice(slice);

@@ -1,7 +1,7 @@
 use super::*;
 use maps::Backing;
 
-/// Follows a process of the test's making, which `/proc` does not know.
+/// Tracks a process that the test makes up, which `/proc` does not list.
 fn following(pid: u32) -> TrackedProcesses {
     let mut tracked = TrackedProcesses::new(true);
     let name: Arc<str> = Arc::from("server");
@@ -17,7 +17,7 @@ fn anonymous(start: u64) -> Mmap {
     Mmap { start, end: start + 0x1000, offset: 0, inode: 0, path: b"//anon".to_vec() }
 }
 
-/// Numbers beyond those that the kernel gives (`PID_MAX_LIMIT` is 2^22).
+/// PIDs above those of the kernel (`PID_MAX_LIMIT` is 2^22).
 const PID: u32 = 5_000_000;
 
 #[test]

@@ -53,7 +53,7 @@ mod tests {
 
     #[test]
     fn a_name_that_unfolds_without_end_is_left_as_it_is() {
-        // Each pair doubles the one before.
+        // Each pair doubles the length of the previous one.
         let pairs = (0..40).map(|_| "S_I").collect::<String>();
         let hostile = format!("_Z1fISt4pairI{pairs}E");
         assert!(demangle(hostile.as_bytes()).len() <= NAME_BYTES_MAX);

@@ -2,7 +2,7 @@ use super::*;
 use std::path::Path;
 use std::process::Command;
 
-/// Names whose addresses are asked for; a C program that holds them.
+/// The program and the names whose addresses are looked up.
 const PROGRAM: &str = "int inner(int x) { return x * 3; } int main(void) { return inner(4); }";
 
 fn tool(program: &str, arguments: &[&str], folder: &Path) {
@@ -128,7 +128,7 @@ fn broken_files_are_no_files() {
     let path = folder.path().join("broken");
     for round in 0..300 {
         let mut bytes = whole.clone();
-        // Headers decide where everything is: most damage goes there.
+        // Headers locate everything else: most damage goes there.
         for _ in 0..1 + round % 8 {
             let reach = if round % 2 == 0 { 0x400 } else { bytes.len() };
             let at = random() % reach;

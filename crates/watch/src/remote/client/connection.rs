@@ -37,9 +37,9 @@ pub enum RemoteError {
     /// No connection could be made.
     #[error("no agent answers at {address}: {why}; is `throng watch` running there?")]
     Connect {
-        /// Where.
+        /// Its address.
         address: String,
-        /// Why.
+        /// The error.
         why: String,
     },
     /// The connection was accepted, but nothing was received.
@@ -47,7 +47,7 @@ pub enum RemoteError {
         "the agent at {address} accepted the connection but did not answer within {within_s} s: it is too busy, or stopped"
     )]
     Silent {
-        /// Where.
+        /// Its address.
         address: String,
         /// How long the client waited, seconds.
         within_s: u64,
@@ -58,13 +58,13 @@ pub enum RemoteError {
          or the service there is not an agent; try again, or block unwanted connections to its port"
     )]
     Closed {
-        /// Where.
+        /// Its address.
         address: String,
     },
-    /// The peer has another certificate or does not speak TLS.
+    /// The peer has another certificate or does not use TLS.
     #[error("the agent at {address} is not the one with fingerprint {expected}: {why}")]
     Certificate {
-        /// Where.
+        /// Its address.
         address: String,
         /// The expected fingerprint.
         expected: Fingerprint,
@@ -74,7 +74,7 @@ pub enum RemoteError {
     /// The agent refused the session.
     #[error("the agent at {address} refused: {why}")]
     Refused {
-        /// Where.
+        /// Its address.
         address: String,
         /// The reason it gave.
         why: String,
@@ -90,7 +90,7 @@ const WELCOME_WITHIN: Duration = Duration::from_secs(10);
 /// Maximum length of texts from an agent, characters.
 const WORDS_MAX: usize = 1_000;
 
-/// What the agent says about itself.
+/// The agent's description of itself.
 #[derive(Clone, Debug)]
 pub(super) struct Welcome {
     pub(super) name: String,
@@ -123,7 +123,7 @@ impl Connection {
     async fn greet(config: &RemoteConfig, stream: TcpStream) -> Result<Self, RemoteError> {
         let address = || config.address.clone();
         let no = |error: io::Error| RemoteError::Connect { address: address(), why: error.to_string() };
-        // If nothing was received, nothing is known about the peer, not even whether it speaks TLS.
+        // If nothing was received, nothing is known about the peer, not even whether it uses TLS.
         let closed = |_: io::Error| RemoteError::Closed { address: address() };
         let peer = stream.peer_addr().map_err(closed)?;
         stream.set_nodelay(true).map_err(closed)?;
@@ -157,7 +157,7 @@ impl Connection {
             Frame::Message(Response::Refused { why }) => {
                 Err(RemoteError::Refused { address: address(), why: cut(&why) })
             }
-            _ => Err(no(io::Error::other("it does not speak this protocol"))),
+            _ => Err(no(io::Error::other("it does not use this protocol"))),
         }
     }
 

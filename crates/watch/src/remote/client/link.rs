@@ -26,7 +26,7 @@ const RECONNECT_EVERY: Duration = Duration::from_secs(1);
 pub(super) struct Shared {
     heard_at: Mutex<Instant>,
     is_connected: AtomicBool,
-    /// Consent ends when the agent is lost, even if it comes back: another owner may have started it.
+    /// Consent ends when the agent is lost, even if it comes back: another user may have started it.
     pub(super) was_lost: AtomicBool,
     pub(super) clock_error_us: AtomicU64,
     /// Requested profiles that have not arrived.
@@ -92,7 +92,7 @@ impl ConnectionState {
         i64::try_from(self.base.elapsed().as_micros()).unwrap_or(i64::MAX)
     }
 
-    /// Notes a ping that is sent now; its number.
+    /// Records a ping that is sent now; returns its number.
     fn ping(&mut self) -> u32 {
         self.pings = self.pings.wrapping_add(1);
         self.pinged = Some((self.pings, self.now_us()));
@@ -132,7 +132,7 @@ impl Link {
         }
     }
 
-    /// Serves one connection until the senders of commands are dropped; an error says why it was lost before that.
+    /// Serves one connection until the senders of commands are dropped; an error is why it was lost before.
     async fn serve(
         &mut self,
         connection: &mut Connection,

@@ -119,7 +119,7 @@ impl RemoteAgent {
     }
 }
 
-/// Tells whether an agent is connected; cheap, and usable on any thread.
+/// Reports whether an agent is connected; cheap, and usable on any thread.
 #[derive(Clone, Debug)]
 pub struct Presence(Arc<Shared>);
 

@@ -47,8 +47,8 @@ impl RowTranslator {
         Some(*self.series.entry(theirs.0).or_insert_with(|| self.rows.new_series()))
     }
 
-    /// The run's series id of a sample. A series that ends with it is removed; the agent announces it again should it
-    /// go on.
+    /// The run's series id of a sample. A series that ends with it is removed; if it continues, the agent
+    /// announces it again.
     pub(super) fn series_of(&mut self, sample: &HostSample) -> Option<SeriesId> {
         if sample.value.is_nan() {
             return self.series.remove(&sample.series.0);

@@ -117,9 +117,9 @@ fn name_of(event: &Json) -> String {
 #[derive(Debug, thiserror::Error)]
 #[error("cannot listen for events of Janus on {address}: {reason}")]
 pub struct ListenError {
-    /// Where.
+    /// The address.
     pub address: SocketAddr,
-    /// Why.
+    /// The error.
     pub reason: std::io::Error,
 }
 
@@ -254,7 +254,7 @@ mod tests {
         counter.tick(RunTime(2_000_000)).into_iter().map(value).collect()
     }
 
-    /// As Janus 1.1.2 posts them, alone and in groups.
+    /// Events in the form of Janus 1.1.2, alone and in groups.
     #[test]
     fn events_are_named_by_type_and_state() {
         let got = counts(&[

@@ -16,7 +16,7 @@ use throng_watch::logs::{LogKind, LogSource, Patterns, Tail};
 use throng_watch::scrape::{AddressCheck, Credentials, Endpoint, Filter, Scraper};
 use throng_watch::{Clock, ReadingWriter, RowReceiver, RowSender, clock_from, packs};
 
-/// The path of a program, also where ordinary users do not look; without it the test is skipped.
+/// The path of a program, also in directories outside a user's PATH; without it the test is skipped.
 pub(crate) fn installed(program: &str) -> Option<PathBuf> {
     let path = std::env::var("PATH").unwrap_or_default();
     let folders = path.split(':').chain(["/usr/sbin", "/sbin"]).map(Path::new);
@@ -39,8 +39,8 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Writes `files` into a folder (`@` in them and in the arguments is its path), starts the program there and waits
-    /// until it takes connections.
+    /// Writes `files` into a folder (`@` in them and in the arguments is its path), starts the program there and
+    /// waits until it accepts connections.
     pub(crate) fn start(program: &Path, arguments: &[&str], files: &[(&str, &str)], port: u16) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let here = folder.path().display().to_string();
@@ -136,7 +136,7 @@ impl Watched {
         self.asker(pack, kind, url, credentials)()
     }
 
-    /// The same, to be begun where the endpoint can be reached.
+    /// The same, to be started where the endpoint can be reached.
     pub(crate) fn asker(
         &self,
         pack: &str,
@@ -183,7 +183,7 @@ impl Watched {
         self.values.iter().filter(fits).map(|(_, value)| *value).collect()
     }
 
-    /// The first value that is wanted, waited for.
+    /// Waits for the first value that satisfies `wanted`.
     pub(crate) fn wait(&mut self, words: &[&str], wanted: impl Fn(f64) -> bool) -> f64 {
         let until = Instant::now() + Duration::from_secs(15);
         loop {

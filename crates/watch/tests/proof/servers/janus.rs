@@ -16,7 +16,7 @@ use super::harness::{Watched, named};
 const ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
 const VIEWERS: usize = 5;
 
-/// The program under test stands beside the tests once the workspace is built.
+/// The program under test, which a build of the workspace puts next to the tests.
 fn throng() -> Option<PathBuf> {
     let here = std::env::current_exe().ok()?;
     let program = here.parent()?.parent()?.join("throng");
@@ -61,10 +61,10 @@ fn a_janus_with_viewers_reports_its_traffic_and_its_threads_are_known() {
         Viewers(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
     watched.wait(&["janus.handles[", "plugin=streaming"], |handles| handles == VIEWERS as f64);
     watched.wait(&["janus.peer_connections", "state=ready"], |ready| ready == VIEWERS as f64);
-    // 800 kbit/s of pictures and 48 of sound to each.
+    // 800 kbit/s of video and 48 kbit/s of audio to each.
     let expect = VIEWERS as f64 * 848e3 / 8.0;
     watched.wait(&["janus.sent"], |sent| (0.6..1.6).contains(&(sent / expect)));
-    // Over the same seconds: on a busy machine they are not alike.
+    // Over the same seconds: on a busy machine seconds differ.
     let (bytes, from, told_before) =
         (janus.bytes_sent().unwrap(), Instant::now(), watched.values(&["janus.sent"]).len());
     std::thread::sleep(Duration::from_secs(4));

@@ -11,7 +11,7 @@ use super::harness::{Server, Watched, free_port, get, installed};
 
 const SEGMENT_BYTES: usize = 10_000;
 
-/// Waits until the server has written so many lines into its access log: some keep them back for seconds.
+/// Waits until the server has written this number of lines into its access log: some buffer lines for seconds.
 fn logged(server: &Server, lines: usize) {
     let until = Instant::now() + Duration::from_secs(20);
     let log = server.folder.path().join("access.log");
@@ -38,15 +38,15 @@ fn ask(server: &Server, port: u16) {
     logged(server, 2 * 20 + 5);
 }
 
-/// Each second of a log has the bytes of its requests; and no request is lost.
+/// Each second of a log has the bytes of its requests, and no request is lost.
 fn check(watched: &mut Watched, protocol: &str) {
     let protocol = &format!("protocol={protocol}");
     let segments = watched.values(&["access.requests", "uri_group=hls_segment", "status=2xx", protocol]);
     let bytes = watched.values(&["access.bytes", "uri_group=hls_segment", protocol]);
     assert!(segments.iter().sum::<f64>() > 5.0, "{segments:?}; {:?}", watched.events);
-    // Of a missing segment the server sends a page of its own, some hundred bytes.
+    // For a missing segment the server sends an error page of some hundred bytes.
     let ratio = bytes.iter().sum::<f64>() / segments.iter().sum::<f64>();
-    // Rates of several seconds add up to a little less in the last of their digits.
+    // Rounding makes the sum of several seconds' rates slightly too small.
     let fits = SEGMENT_BYTES as f64 - 1.0..1.2 * SEGMENT_BYTES as f64;
     assert!(fits.contains(&ratio), "{ratio} bytes a segment");
     assert!(
@@ -129,7 +129,7 @@ fn a_rotated_log_of_nginx_is_followed() {
     watched.access(&mut tail, log.clone(), &["generic"]);
     get(port, "/a.ts");
     std::fs::rename(&log, server.folder.path().join("access.log.1")).unwrap();
-    // Into the old file still, then nginx opens the new one.
+    // This still goes into the old file; then nginx opens the new one.
     get(port, "/a.ts");
     let pid = std::fs::read_to_string(server.folder.path().join("pid")).unwrap();
     assert!(Command::new("kill").args(["-USR1", pid.trim()]).status().unwrap().success());
@@ -200,7 +200,7 @@ fn caddy_is_accounted_by_protocol_and_its_metrics_read() {
          http://127.0.0.1:{port}, http://localhost:{port} {{\n root * @\n file_server\n log {{\n  output file @/access.log\n }}\n}}\n"
     );
     let (segment, playlist) = site();
-    // Caddy makes its log with the first line: it would be said that it is not there yet.
+    // Caddy creates its log with the first line: before that, a missing file would be reported.
     let files =
         [("Caddyfile", config.as_str()), ("a.ts", &segment), ("a.m3u8", &playlist), ("access.log", "")];
     let arguments = ["run", "--config", "@/Caddyfile", "--adapter", "caddyfile"];
@@ -217,7 +217,7 @@ fn caddy_is_accounted_by_protocol_and_its_metrics_read() {
         assert!(curl.unwrap().success());
         logged(&server, 2 * 20 + 5 + 1);
         tail.stop();
-        // Not its bytes: over h2c Caddy 2.6 logs `"size":0` for one answer of ten.
+        // Its bytes are not checked: over h2c Caddy 2.6 logs `"size":0` for one answer of ten.
         let requests = watched.values(&["access.requests", "protocol=h2"]);
         assert!(requests.iter().sum::<f64>() > 0.5, "{requests:?}; {:?}", watched.events);
     } else {
