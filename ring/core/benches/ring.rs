@@ -1,4 +1,4 @@
-//! What a frame costs: CPU time of both processes, beside one memcpy measured in the same run.
+//! Cost of a frame: CPU time of both processes, compared with one memcpy measured in the same run.
 //!
 //! `cargo bench -p throng-ring -- [--gb GB] [--repeat N] [--only records]`. CPU time is `getrusage` after a warm-up that touches every
 //! page; each figure is the median of the repetitions, with the lowest and highest.
@@ -35,7 +35,7 @@ fn main() {
         let floor = memcpy(pictures, || {});
         table.add("memcpy of a picture, 16 MiB of targets", "CPU-s/GB", floor, None);
         let woken = memcpy_and_wake(pictures);
-        table.add("that, and a byte through a pipe to who sleeps behind each", "CPU-s/GB", woken, None);
+        table.add("that, and a byte through a pipe to a reader that sleeps after each", "CPU-s/GB", woken, None);
         for (name, fill, goal) in [
             ("picture copied in, read untouched", Fill::Copy, 1.1),
             ("picture filled in place, read untouched", Fill::Set, f64::INFINITY),

@@ -42,7 +42,7 @@
 //! ```
 //!
 //! # Guarantees
-//! - A producer killed at any instruction blocks nobody: its committed frames are delivered, its open claims are
+//! - A producer killed at any instruction blocks no other process: its committed frames are delivered, its open claims are
 //!   skipped and counted as soon as the kernel closes its socket.
 //! - A hostile producer cannot make the consumer read outside the mapping: the consumer keeps its own positions, loads
 //!   each shared field once, and closes the lane at the first contradiction. Payload may still change while it is read,

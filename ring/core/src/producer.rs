@@ -428,7 +428,7 @@ impl Claim<'_> {
 impl Drop for Claim<'_> {
     fn drop(&mut self) {
         if let Some(token) = self.token.take() {
-            // Fails only if the ring's words were overwritten; the next claim says so.
+            // Fails only if the ring's words were overwritten; the next claim reports it.
             let _ = self.producer.abort(token);
         }
     }

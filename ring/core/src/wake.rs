@@ -30,7 +30,7 @@ pub(crate) fn announce(word: &AtomicU32, how: u32) -> u32 {
     before | how
 }
 
-/// Who sleeps, to be called after a change was published. Clears the word: the caller must wake them.
+/// The sleepers, to be called after a change was published. Clears the word: the caller must wake them.
 pub(crate) fn sleepers(word: &AtomicU32) -> u32 {
     if is_anybody_asleep(word) { word.swap(0, AcqRel) } else { 0 }
 }

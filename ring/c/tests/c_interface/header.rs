@@ -1,4 +1,4 @@
-//! The committed header says what the library does.
+//! The committed header matches the library.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! How lanes end: producers that leave behind what nobody can finish, and lanes that their consumer gives up.
+//! How lanes end: producers that leave unfinished claims, and lanes that their consumer closes.
 
 use std::os::fd::OwnedFd;
 use std::time::Duration;
@@ -179,7 +179,7 @@ fn a_consumer_gets_rid_of_a_lane_whose_process_stays() {
     assert!(!producer.has_consumer());
     let _ = producer.commit(forgotten, 1);
 
-    // It is watched no more, and the other lane goes on.
+    // It is not watched any more, and the other lane continues.
     assert!(consumer.arm());
     other.send(b"other", &FrameInfo::default()).unwrap();
     assert_eq!(consumer.peek().map(|frame| frame.len), Some(5));

@@ -12,7 +12,7 @@ use crate::child::{Child, Random, fork, is_whole, produce_for_ever};
 const PRODUCERS: usize = 4;
 const KILLS: usize = 500;
 const FRAME_BYTES_MAX: u64 = 60_000;
-/// A claim of a dead producer that is never put aside stalls for ever; a busy machine does not for so long.
+/// A dead producer's claim that is never skipped stalls the ring for ever; a busy machine does so for less than this.
 const STALL: Duration = Duration::from_secs(5);
 
 pub(crate) fn run() -> String {

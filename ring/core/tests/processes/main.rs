@@ -1,6 +1,6 @@
 //! Producers and consumers as real processes: killed between instructions, scribbling, sandboxed, of other users.
 //!
-//! `cargo test -p throng-ring --test processes -- [SCENE]`. What needs root says so and is skipped only there.
+//! `cargo test -p throng-ring --test processes -- [SCENE]`. A scene that needs root is reported and skipped without it.
 
 mod child;
 mod full;

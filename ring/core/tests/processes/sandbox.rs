@@ -208,7 +208,7 @@ fn step(code: u16, k: u32) -> libc::sock_filter {
     libc::sock_filter { code, jt: 0, jf: 0, k }
 }
 
-/// Goes on if equal, else skips.
+/// Continues if equal, else skips.
 fn unless_equal_skip(k: u32, skip: usize) -> libc::sock_filter {
     libc::sock_filter { code: EQUAL, jt: 0, jf: skip as u8, k }
 }

@@ -55,7 +55,7 @@ fn claiming() -> String {
         }
         while consumer.next_event().is_some() {}
     }
-    // Nothing for the second time: what was held back is told of.
+    // No frame for the second time: the unpublished releases are published.
     assert!(consumer.peek().is_none());
     let stats = consumer.stats(lane).unwrap();
     assert_eq!((stats.frames_in_flight, stats.bytes_in_flight), (0, 0), "room leaked: {stats:?}");
