@@ -1,5 +1,5 @@
-//! Test frames: a header, a body that both sides can compute from its seed, and a trailer, so that the consumer can check
-//! every frame.
+//! Test frames: a header, a body that both sides compute from its seed, and a tail, so that the consumer can check every
+//! frame.
 //!
 //! Header, little-endian: magic u32 · kind u8 · producer u8 · zero u16 · sequence u64 · length u64 · seed u64 ·
 //! due_ns u64. Tail: sequence XOR seed, u64. The Python consumer reads the same layout (`consumer.py`).
@@ -39,8 +39,8 @@ pub(crate) struct FrameHeader {
     pub(crate) bytes: u64,
     /// What the body is computed from.
     pub(crate) seed: u64,
-    /// When the frame was due (at an offered rate) or sent (at full speed): `CLOCK_MONOTONIC`, nanoseconds; 0 in frames
-    /// whose latency is not measured.
+    /// Intended send time (at an offered rate) or send time (at full speed): `CLOCK_MONOTONIC`, nanoseconds; 0 in
+    /// frames whose latency is not measured.
     pub(crate) due_ns: u64,
 }
 
@@ -49,9 +49,9 @@ pub(crate) struct FrameHeader {
 pub(crate) enum FrameError {
     #[error("{0} bytes are too few to hold a frame")]
     Short(usize),
-    #[error("its head is not a frame's")]
+    #[error("its header is not a frame's")]
     Head,
-    #[error("its head says {said} bytes, {came} came")]
+    #[error("its header states {said} bytes, {came} arrived")]
     Length { said: u64, came: usize },
     #[error("its tail is not that of frame {0}")]
     Tail(u64),

@@ -1,5 +1,5 @@
-//! Benchmark of passing media frames from one process to another, on this machine and with the user's frame sizes: each
-//! transport, between real processes, in CPU, latency, system calls and cost per year.
+//! Benchmark of passing media frames from one process to another, on this machine and with the user's frame sizes:
+//! each transport, between real processes, in CPU, latency, system calls and cost per year.
 //!
 //! [`Plan`] says what to measure; [`measure`] starts the processes through a [`Launcher`], one transport after the
 //! other, and returns an [`IpcReport`]; a started process calls [`run_role`].

@@ -32,8 +32,8 @@ pub struct Plan {
     pub duration: Duration,
     /// Number of rounds through all transports; a row is the median of its rounds.
     pub rounds: u32,
-    /// Whether a second, short pass counts system calls and records a CPU profile; both slow the processes down, so they
-    /// are not done in the measured pass.
+    /// Whether a second, short pass counts system calls and records a CPU profile; both slow the processes down, so the
+    /// measured pass does neither.
     pub inspect: bool,
     /// The Python to use for the Python consumer; `None` looks for one that has `websockets`.
     pub python: Option<PathBuf>,
@@ -41,7 +41,8 @@ pub struct Plan {
     pub assumptions: Assumptions,
 }
 
-/// Price, streams and frame rate behind the cost per year: `cpu_s_per_gb * frame_bytes_mean / 1e9 * fps * streams * 8760 h * price`.
+/// Price, streams and frame rate behind the cost per year:
+/// `cpu_s_per_gb * frame_bytes_mean / 1e9 * fps * streams * 8760 h * price`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Assumptions {
     /// Price of a core-hour, in any currency.

@@ -40,7 +40,7 @@ pub struct Machine {
     pub cores: Option<u32>,
     /// The kernel's release.
     pub kernel: Option<String>,
-    /// Load average over the last minute, at the end; load beyond the measurement's own two processes disturbed it.
+    /// Load average over the last minute, at the end; load beyond the two measured processes disturbed the figures.
     pub load_1m: Option<f64>,
 }
 
@@ -105,7 +105,7 @@ pub struct Measured {
     pub bytes_per_second: f64,
     /// Frames received per second, of all producers together.
     pub frames_per_second: f64,
-    /// Frames that were due and not sent because the transport was too slow; 0 without an offered rate.
+    /// Frames not sent in time because the transport was too slow; 0 without an offered rate.
     pub frames_not_sent: u64,
     /// CPU seconds per gigabyte (10^9 bytes), of all processes together, including kernel time.
     pub cpu_s_per_gb: f64,
@@ -119,9 +119,9 @@ pub struct Measured {
     pub cpu_us_per_frame: f64,
     /// Share of that CPU time that was spent in the kernel, 0 to 1.
     pub kernel_ratio: Option<f64>,
-    /// From the time a frame was due (offered rate) or sent (full speed) until the consumer has it.
+    /// From the intended send time of a frame (offered rate) or its send time (full speed) until the consumer has it.
     pub latency: Option<Latency>,
-    /// Delay from the time a frame was due until it was sent; `null` without an offered rate.
+    /// Delay from the intended send time of a frame until it was sent; `null` without an offered rate.
     pub send_delay: Option<Latency>,
     /// Context switches of all processes for one frame.
     pub context_switches_per_frame: f64,

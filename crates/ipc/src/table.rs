@@ -154,17 +154,17 @@ impl IpcReport {
     pub(crate) fn remarks(&self) -> Vec<String> {
         let mut remarks = Vec::new();
         if self.partial {
-            remarks.push("Ended early: what is not in the table was not measured.".into());
+            remarks.push("Ended early: rows that are not in the table were not measured.".into());
         }
         remarks.push(match self.workload.fps {
-            Some(_) => "Latency is from the time a frame was due until the consumer has all of it.".into(),
+            Some(_) => "Latency is from the intended send time of a frame until the consumer has all of it.".into(),
             None => "Latency as fast as it goes is the time a frame waits in a full transport; give --fps for that of a \
                      stream."
                 .to_owned(),
         });
         for (row, figures) in self.passed().filter(|(_, figures)| figures.frames_not_sent > 0) {
             remarks.push(format!(
-                "{} was too slow for the offered rate: {} frames were due and not sent.",
+                "{} was too slow for the offered rate: {} frames were not sent in time.",
                 row.name,
                 grouped(figures.frames_not_sent as f64)
             ));
@@ -192,7 +192,7 @@ impl IpcReport {
             .filter_map(|(row, figures)| Some((row, late(figures)?)))
             .max_by(|a, b| a.1.total_cmp(&b.1))?;
         Some(format!(
-            "Producers handed frames over up to {} late (p99, worst at {}); that is in the latency.",
+            "Producers sent frames up to {} late (p99, worst at {}); the latency includes that.",
             duration_us(us),
             row.name
         ))

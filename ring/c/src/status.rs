@@ -133,7 +133,7 @@ pub(crate) unsafe fn put<T>(to: *mut T, value: T, name: &'static str) -> Result<
     if to.is_null() {
         return Err(Failure::null(name));
     }
-    // SAFETY: not NULL, and valid for writes by the caller's promise; what stood there needs no drop.
+    // SAFETY: not NULL, and valid for writes by the caller's promise; the old value needs no drop.
     unsafe { to.write(value) };
     Ok(())
 }

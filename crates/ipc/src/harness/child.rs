@@ -43,7 +43,7 @@ pub(super) struct Child {
 }
 
 impl Child {
-    /// Starts `command` as a role that inherits `fds`, and gives it its task.
+    /// Starts `command` as a role that inherits `fds`, and sends its task.
     pub(super) fn start(
         mut command: Command,
         role: String,
@@ -180,7 +180,7 @@ impl Child {
     fn failed(&self, mut reason: String) -> TransportError {
         let stderr = self.stderr.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(last) = stderr.iter().rev().find(|line| !line.trim().is_empty()) {
-            reason = format!("{reason}; its last words: {}", last.trim());
+            reason = format!("{reason}; the last line of its stderr: {}", last.trim());
         }
         TransportError::Role { role: self.role.clone(), reason }
     }

@@ -1,4 +1,4 @@
-//! Measures one transport after the other, round by round; a transport that cannot be measured does not stop the rest.
+//! Measures one transport after the other, round by round; one that cannot be measured does not stop the others.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -132,7 +132,7 @@ impl Bench<'_> {
                     ReadMode::All => format!("{version}; it reads by a checksum (adler32), in C"),
                 })
             }
-            Transport::Fill => Some("no second process: the picture is written and nobody gets it".into()),
+            Transport::Fill => Some("no second process: the picture is written and not passed on".into()),
             Transport::Memcpy => {
                 Some("no second process: one copy into a buffer as large as the ring".into())
             }

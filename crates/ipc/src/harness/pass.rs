@@ -78,9 +78,9 @@ pub(super) fn run(
     }
     let sampling = cast.sample(&senders.iter().chain([&consumer]).collect::<Vec<_>>());
     let mut pass = wait(&mut consumer, &mut senders, limit, stop)?;
-    // The roles are still there: the names of their functions are found in them.
+    // While the roles still run, since symbols are read from their processes.
     pass.spent = sampling.map(Sampling::spent);
-    // Consumers first: a producer that closes while its frames are in use would be the end of them.
+    // Consumers first: a producer that closes while its frames are in use would invalidate them.
     consumer.end(END_LIMIT);
     for sender in &mut senders {
         sender.end(END_LIMIT);

@@ -1,7 +1,8 @@
 //! A process of the measurement: the first line on its stdin is its task, and it reports on stdout.
 //!
-//! The protocol, one JSON value per line: role <- [`Task`]; role -> [`RoleMessage::Ready`]; role <- [`RoleCommand::Go`]; role ->
-//! [`RoleMessage::Measuring`] when its warm-up is over, [`RoleMessage::Done`]; role <- [`RoleCommand::End`], after which it closes its side.
+//! The protocol, one JSON value per line: role <- [`Task`]; role -> [`RoleMessage::Ready`]; role <- [`RoleCommand::Go`];
+//! role -> [`RoleMessage::Measuring`] when its warm-up is over, [`RoleMessage::Done`]; role <- [`RoleCommand::End`], after
+//! which it closes its side.
 
 use std::io::{BufRead, Write};
 
@@ -94,7 +95,7 @@ pub(crate) enum RoleMessage {
 pub(crate) struct SideReport {
     pub(crate) frames: u64,
     pub(crate) bytes: u64,
-    /// Frames that were due and could not be sent in time.
+    /// Frames that could not be sent in time.
     pub(crate) frames_not_sent: u64,
     pub(crate) cpu_ns: u64,
     pub(crate) user_ns: u64,
@@ -104,7 +105,7 @@ pub(crate) struct SideReport {
     pub(crate) last_ns: u64,
     /// `None` if not counted; an error with the reason if they cannot be counted here.
     pub(crate) system_calls: Option<Result<u64, String>>,
-    /// Consumer: from due to received. Producer: from due to sent, at an offered rate.
+    /// Consumer: intended send time to reception. Producer: intended to actual send time, at an offered rate.
     pub(crate) latency: Option<LatencyNs>,
 }
 

@@ -1,5 +1,5 @@
-//! The frames that a producer sends, prepared in memory: enough of them that large ones come from memory and not from a
-//! cache, as a decoder's do.
+//! The frames that a producer sends, prepared in memory: enough of them that large ones come from memory and not from
+//! a cache, as a decoder's do.
 
 use crate::frame::{self, FrameHeader, HEADER_BYTES, TAIL_BYTES};
 use crate::transport::{Transport, splice_slots};

@@ -82,7 +82,7 @@ impl Run<'_> {
             sleep_until(due_ns);
             let now_ns = now_ns();
             if now_ns >= end_ns {
-                // The transport is slower than the offered rate: frames that are due are counted as not sent, not sent late.
+                // The transport is slower than the offered rate: late frames are counted as not sent, and not sent.
                 let all = ((end_ns - start_ns) as f64 - turn_ns) / interval_ns;
                 report.frames_not_sent = (all.ceil() as u64).saturating_sub(self.sequence);
                 break;
