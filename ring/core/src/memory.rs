@@ -107,7 +107,7 @@ impl Memory {
         let reserved =
             NonNull::new(base.cast::<u8>()).ok_or(RingError::BadHandshake { what: "mapped at zero" })?;
         let base = at(reserved, GUARD_BYTES);
-        // From here on the drop of `memory` gives the reservation back, also when mapping into it fails.
+        // From here on the drop of `memory` frees the reservation, also when mapping into it fails.
         let mut memory = Self {
             control: at(base, CONTROL_OFFSET).cast(),
             slots: at(base, SLOTS_OFFSET).cast(),

@@ -469,7 +469,7 @@ mod tests {
         while let Some(frame) = consumer.peek() {
             consumer.release(frame.id).unwrap();
         }
-        // The first was just past its first look when that happened.
+        // The first was just past its first check when that happened.
         assert!(first.arm_room(1));
         assert!(rustix::io::read(&second.joined.room_event, &mut [0; 8][..]).is_ok(), "the second sleeps on");
         assert!(second.arm_room(1));

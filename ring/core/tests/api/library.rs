@@ -281,7 +281,7 @@ fn a_byte_on_the_socket_hides_no_end() {
     assert!(matches!(consumer.next_event(), Some(Event::ProducerLeft { clean: true, .. })));
     assert!(matches!(consumer.next_event(), Some(Event::LaneEnded { lane: ended, .. }) if ended == lane));
 
-    // The other way round: what the consumer's side sent more than it should does not keep it alive.
+    // The other direction: extra bytes from the consumer's side do not keep it alive.
     let (mut ours, theirs) = UnixStream::pair().unwrap();
     consumer.accept(ours.try_clone().unwrap(), &small()).unwrap();
     let producer = Producer::join(theirs).unwrap();
@@ -489,8 +489,8 @@ fn one_wake_up_serves_a_quarter_of_the_ring() {
     assert_eq!(consumer.stats(lane).unwrap().consumer_wakes, 1);
 }
 
-/// The consumer holds nearly all and goes to sleep: whoever can use the rest is told, and does not have to wait for a
-/// timer of its own, which is 100 ms.
+/// The consumer holds nearly all frames and goes to sleep: a producer that can use the remaining room is woken, and does
+/// not have to wait for its own timer of 100 ms.
 #[test]
 fn both_sides_never_sleep_while_there_is_room() {
     type Sleep = fn(&mut Consumer);

@@ -1,4 +1,4 @@
-//! A child that was forked from a process with both sides drops what it inherited: nothing happens to the parent's.
+//! A child that was forked from a process with both sides drops its copies, without effect on the parent's.
 
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
-//! 1,000 producers are killed at random moments while others run: each with a lane of its own, and sharing one. With
-//! `THRONG_RING_STRICT=1` no gap above 100 ms in any living stream is allowed, which only a machine with nothing else to
-//! do can promise.
+//! 1,000 producers are killed at random moments while others run: each with its own lane, and sharing one. With
+//! `THRONG_RING_STRICT=1` no gap above 100 ms in any living stream is allowed, which only an otherwise idle machine can
+//! meet.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -27,7 +27,7 @@ struct Crowd {
     /// With the number of its only stream.
     children: Vec<(u32, Child)>,
     next_stream: u32,
-    /// When the latest frame of each living stream came, from its first one on.
+    /// Arrival of the latest frame of each living stream, from its first one on.
     last_frame: BTreeMap<u32, Instant>,
     /// Between two frames of a stream whose producer lived.
     longest_gap: Duration,

@@ -27,7 +27,7 @@ const SCENES: [(&str, Scene); 9] = [
     ("soak", soak::run),
 ];
 
-/// Understands what test runners say to a program of the standard harness: `--list`, `--exact`, a name. Nothing is ignored.
+/// Supports the arguments of test runners for the standard harness: `--list`, `--exact`, a name. No test is ignored.
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let has = |flag: &str| arguments.iter().any(|argument| argument == flag);
