@@ -110,7 +110,7 @@ pub(crate) fn call(body: impl FnOnce() -> Result<ThrongRingStatus, Failure>) -> 
 /// A reference from a caller's pointer.
 ///
 /// # Safety
-/// `pointer` is NULL, or valid for reads and writes for 'a with nobody else using it.
+/// `pointer` is NULL, or valid for reads and writes for 'a and not used elsewhere.
 pub(crate) unsafe fn exclusive<'a, T>(pointer: *mut T, name: &'static str) -> Result<&'a mut T, Failure> {
     // SAFETY: not NULL is checked here, the rest is the caller's promise.
     unsafe { pointer.as_mut() }.ok_or_else(|| Failure::null(name))
@@ -119,7 +119,7 @@ pub(crate) unsafe fn exclusive<'a, T>(pointer: *mut T, name: &'static str) -> Re
 /// A shared reference from a caller's pointer.
 ///
 /// # Safety
-/// `pointer` is NULL, or valid for reads for 'a with nobody writing.
+/// `pointer` is NULL, or valid for reads for 'a and not written meanwhile.
 pub(crate) unsafe fn shared<'a, T>(pointer: *const T, name: &'static str) -> Result<&'a T, Failure> {
     // SAFETY: not NULL is checked here, the rest is the caller's promise.
     unsafe { pointer.as_ref() }.ok_or_else(|| Failure::null(name))

@@ -46,7 +46,7 @@
 //!   skipped and counted as soon as the kernel closes its socket.
 //! - A hostile producer cannot make the consumer read outside the mapping: the consumer keeps its own positions, loads
 //!   each shared field once, and closes the lane at the first contradiction. Payload may still change while it is read,
-//!   which nothing cheap prevents; hence [`Payload`] copies unless told otherwise.
+//!   which cannot be prevented cheaply; hence [`Payload`] copies by default.
 //! - No frame is lost without a count: by producer and [`DropReason`], and as a gap in [`Frame::sequence`].
 //! - No system call while the other side is awake.
 //!

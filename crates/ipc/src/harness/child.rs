@@ -90,7 +90,7 @@ impl Child {
         match told {
             // It has ended already; the wait for its answer reports how, with its last stderr line.
             Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(child),
-            told => told.context("telling a process its task").map(|()| child),
+            told => told.context("sending a process its task").map(|()| child),
         }
     }
 
@@ -107,7 +107,7 @@ impl Child {
         let mut line = serde_json::to_vec(order).unwrap_or_default();
         line.push(b'\n');
         let told = self.orders.as_mut().map_or(Ok(()), |orders| orders.write_all(&line));
-        told.map_err(|error| self.failed(format!("took no order: {error}")))
+        told.map_err(|error| self.failed(format!("did not accept a command: {error}")))
     }
 
     /// Waits until the role is ready; returns the address it listens at, if it sent one.

@@ -1,5 +1,5 @@
 //! Examples are built by pkg-config against the shared library that scripts/install.sh installed, and run.
-#![expect(clippy::print_stderr, reason = "a skipped proof is told of")]
+#![expect(clippy::print_stderr, reason = "a skipped test is reported")]
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
