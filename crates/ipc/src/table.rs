@@ -157,7 +157,7 @@ impl IpcReport {
             remarks.push("Ended early: rows that are not in the table were not measured.".into());
         }
         remarks.push(match self.workload.fps {
-            Some(_) => "Latency is from the intended send time of a frame until the consumer has all of it.".into(),
+            Some(_) => "Latency is from the intended send time until the consumer has all of a frame.".into(),
             None => "Latency as fast as it goes is the time a frame waits in a full transport; give --fps for that of a \
                      stream."
                 .to_owned(),

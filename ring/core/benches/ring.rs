@@ -35,7 +35,7 @@ fn main() {
         let floor = memcpy(pictures, || {});
         table.add("memcpy of a picture, 16 MiB of targets", "CPU-s/GB", floor, None);
         let woken = memcpy_and_wake(pictures);
-        table.add("that, and a byte through a pipe to a reader that sleeps after each", "CPU-s/GB", woken, None);
+        table.add("that, and a byte each through a pipe to a sleeping reader", "CPU-s/GB", woken, None);
         for (name, fill, goal) in [
             ("picture copied in, read untouched", Fill::Copy, 1.1),
             ("picture filled in place, read untouched", Fill::Set, f64::INFINITY),

@@ -14,8 +14,8 @@ pub enum RingError {
     NotAMemfd,
     /// Its size could still change: a peer that truncates it would end this process by SIGBUS.
     #[error(
-        "the memfd lacks the seals {missing}: the process that makes a ring must set SHRINK|GROW|SEAL by fcntl(F_ADD_SEALS) \
-         before passing it on"
+        "the memfd lacks the seals {missing}: the process that makes a ring must set SHRINK|GROW|SEAL by \
+         fcntl(F_ADD_SEALS) before passing it on"
     )]
     SealsMissing {
         /// Names of those that are absent, such as `SHRINK|GROW`.
