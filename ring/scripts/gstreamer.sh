@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds the ring's GStreamer elements and runs one gst-launch into another: same caps, same frames, same times on both
-# sides. Says so, and does nothing, without GStreamer's development files.
+# sides. Without GStreamer's development files it reports that and does nothing.
 #   scripts/gstreamer.sh [build]   only built, with "build"
 set -euo pipefail
 CARGO_TARGET_DIR=$(realpath -m "${CARGO_TARGET_DIR:-$(dirname "$0")/../target}")
@@ -23,7 +23,7 @@ trap 'rm -rf "$folder"' EXIT
 seen() { sed -nE 's/.*chain   \*{7} \(([^)]*)\) \((\s*[0-9]+ bytes), .*(pts: [^,]*), (duration: [^,]*), .*/\2 \3 \4/p' "$1"; }
 caps() { sed -nE 's/.*ThrongRing(Sink|Src):.*GstPad:(sink|src): caps = //p' "$1" | tail -1; }
 
-# check NAME FRAMES ELEMENTS...: frames made by ELEMENTS arrive as they were.
+# check NAME FRAMES ELEMENTS...: frames made by ELEMENTS arrive unchanged.
 check() {
   local name=$1 frames=$2; shift 2
   local socket=$folder/$name.sock

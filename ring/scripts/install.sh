@@ -2,7 +2,7 @@
 # Installs the ring's C interface: header, shared and static library, pkg-config file.
 #   scripts/install.sh PREFIX                   builds it first
 #   scripts/install.sh --built FOLDER PREFIX    takes the libraries from FOLDER
-# DESTDIR, if set, stands before every path that is written, for packages. LIBDIR is where libraries go: lib, or for
+# DESTDIR, if set, is a prefix of every path that is written, for packages. LIBDIR is where libraries go: lib, or for
 # example lib/x86_64-linux-gnu.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -24,7 +24,7 @@ fi
 command -v readelf >/dev/null || { echo "readelf is missing: install binutils" >&2; exit 1; }
 
 version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -1)
-# The library's own word: what programs that are linked against it will look for.
+# The library's soname, which programs linked against it load.
 soname=$(readelf -d "$built/libthrong_ring_c.so" | sed -n 's/.*(SONAME).*\[\(.*\)\]$/\1/p')
 [[ -n $version && -n $soname ]] || { echo "no version in Cargo.toml, or no soname in $built/libthrong_ring_c.so" >&2; exit 1; }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs the ring's protocol, in private memory and on one process, under Miri: undefined behaviour, data races, leaks.
-# Needs the nightly toolchain with Miri; says so, and does nothing, without.
+# Needs the nightly toolchain with Miri; without it, reports that and does nothing.
 set -euo pipefail
 CARGO_TARGET_DIR=$(realpath -m "${CARGO_TARGET_DIR:-$(dirname "$0")/../target}")
 export CARGO_TARGET_DIR
@@ -11,6 +11,6 @@ if ! cargo +nightly miri --version >/dev/null 2>&1; then
   exit 0
 fi
 export CARGO_TARGET_DIR=$CARGO_TARGET_DIR/miri
-# The models ask for randomness of the system, which Miri's isolation forbids.
+# The models read randomness from the system, which Miri's isolation forbids.
 export MIRIFLAGS="-Zmiri-disable-isolation ${MIRIFLAGS:-}"
 cargo +nightly miri test -p throng-ring --lib --locked

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds the ring's Python package into a virtual environment under the target folder, and runs its tests: views and
-# their guards, and Python with Python and with C in processes of their own. Says so, and does nothing, without Python.
+# their guards, and Python with Python and with C in separate processes. Without Python it reports that and does nothing.
 #   scripts/python.sh [build]      only built, with "build"
 set -euo pipefail
 CARGO_TARGET_DIR=$(realpath -m "${CARGO_TARGET_DIR:-$(dirname "$0")/../target}")

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Runs the ring's tests, those with hostile producers, killed processes and random damage to the shared memory among
-# them, under AddressSanitizer, and those of one process under ThreadSanitizer too.
+# Runs the ring's tests, including those with malicious producers, killed processes and random damage to the shared
+# memory, under AddressSanitizer, and those of one process under ThreadSanitizer too.
 #   scripts/sanitizers.sh [address] [thread]        both unless named
-# Needs the nightly toolchain (for ThreadSanitizer with rust-src); says so, and skips, without.
+# Needs the nightly toolchain (for ThreadSanitizer with rust-src); without it, reports that and skips.
 set -euo pipefail
 CARGO_TARGET_DIR=$(realpath -m "${CARGO_TARGET_DIR:-$(dirname "$0")/../target}")
 export CARGO_TARGET_DIR
@@ -17,12 +17,12 @@ fi
 
 address() {
   echo "== AddressSanitizer"
-  # A killed process leaks by intention.
+  # A killed process leaks by design.
   export ASAN_OPTIONS=detect_leaks=0
   run() { RUSTFLAGS="-Zsanitizer=address" CARGO_TARGET_DIR=$target/asan cargo +nightly test -p throng-ring --locked --target "$host" "$@"; }
   run --lib --test api
-  # Left out: single steps, which instrumented code has too many of, and the seccomp filter, which forbids what the
-  # sanitizer itself calls.
+  # Left out: single steps, because instrumented code has too many, and the seccomp filter, which forbids system
+  # calls of the sanitizer.
   for scene in hostile_producers killed_at_random consumer_restarts another_user soak; do
     run --test processes -- "$scene"
   done
@@ -34,7 +34,7 @@ thread() {
     echo "ThreadSanitizer is skipped: it has to build the standard library (rustup component add rust-src --toolchain nightly)"
     return
   fi
-  # Not the tests with several processes: a race across processes is none that it could see.
+  # Not the tests with several processes: it cannot detect a race across processes.
   export TSAN_OPTIONS=suppressions=$PWD/core/tests/thread-sanitizer.supp
   RUSTFLAGS="-Zsanitizer=thread" CARGO_TARGET_DIR=$target/tsan \
     cargo +nightly test -p throng-ring --locked --target "$host" -Zbuild-std --lib --test api

@@ -1,8 +1,8 @@
-//! From CPU seconds to money, and how figures are written.
+//! Cost of CPU seconds, and the formatting of figures.
 
 use crate::Assumptions;
 
-/// Hours of a year.
+/// Hours per year.
 pub(crate) const HOURS: f64 = 8760.0;
 
 /// Cores that one stream keeps busy: CPU seconds per gigabyte times gigabytes a second.
@@ -10,7 +10,7 @@ pub(crate) fn cores_per_stream(cpu_s_per_gb: f64, frame_bytes: f64, assumed: &As
     cpu_s_per_gb * frame_bytes * assumed.fps / 1e9
 }
 
-/// What all streams cost a year.
+/// Cost of all streams per year, in the currency of the price.
 pub(crate) fn per_year(cores_per_stream: f64, assumed: &Assumptions) -> f64 {
     cores_per_stream * f64::from(assumed.streams) * HOURS * assumed.price_core_hour
 }
@@ -41,12 +41,12 @@ pub(crate) fn figure(value: f64) -> String {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
-/// Money: whole, but for sums that would then be nothing.
+/// An amount of money: whole units, unless it is small.
 pub(crate) fn money(value: f64) -> String {
     if value.abs() < 99.95 { figure(value) } else { grouped(value) }
 }
 
-/// A whole number with its thousands set apart.
+/// A whole number with thousands separators.
 pub(crate) fn grouped(value: f64) -> String {
     let digits = format!("{:.0}", value.abs());
     let mut text = String::new();
@@ -59,7 +59,7 @@ pub(crate) fn grouped(value: f64) -> String {
     if value < 0.0 && digits != "0" { format!("-{text}") } else { text }
 }
 
-/// Microseconds in the unit that fits.
+/// A duration in the unit that fits.
 pub(crate) fn duration_us(us: f64) -> String {
     match us {
         us if us < 1.0 => format!("{:.0} ns", us * 1e3),
@@ -69,7 +69,7 @@ pub(crate) fn duration_us(us: f64) -> String {
     }
 }
 
-/// Bytes a second in the unit that fits.
+/// A rate in MB/s or GB/s.
 pub(crate) fn byte_rate(bytes_per_second: f64) -> String {
     match bytes_per_second {
         rate if rate >= 999.5e6 => format!("{} GB/s", figure(rate / 1e9)),

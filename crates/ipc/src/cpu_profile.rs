@@ -1,4 +1,4 @@
-//! Where the time of a transport goes: sampled stacks of its processes, by what their innermost functions do.
+//! CPU profile of a transport: sampled stacks of its processes, classified by their innermost functions.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,15 +7,15 @@ use throng_watch::profiler::{self, Options};
 
 use crate::Transport;
 
-/// Samples a second: a pass of a second gives enough of them for shares of a percent. Not 1000: frames come in step.
+/// Samples per second: one second gives enough for shares of a percent. Not 1000, which frame rates divide.
 const FREQUENCY_HZ: u32 = 997;
-/// Functions that are named in a row.
+/// Functions kept for a row.
 const TOP: usize = 5;
 
-/// Where the time of all processes of a transport went, by samples of what ran (user and kernel).
+/// CPU profile of all processes of a transport, by samples of running functions (user and kernel).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CpuProfile {
-    /// Samples that the shares are of.
+    /// Number of samples.
     pub samples: u64,
     /// Share of copying bytes (memcpy, memmove, the kernel's copies from and to user memory), 0 to 1.
     pub copying_ratio: f64,
@@ -24,24 +24,24 @@ pub struct CpuProfile {
     pub masking_ratio: f64,
     /// Share of writing or reading the payload itself (filling a picture, checking it), 0 to 1.
     pub payload_ratio: f64,
-    /// The functions most met, of all processes.
+    /// The most frequent functions of all processes.
     pub functions: Vec<FunctionShare>,
-    /// Why nothing could be sampled, or which right would have shown more.
+    /// Why nothing could be sampled, or which permission would have shown more.
     pub missing: Option<String>,
 }
 
 /// A function and how often it ran.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FunctionShare {
-    /// Its name.
+    /// Name of the function.
     pub function: String,
-    /// The file that it is in; `[kernel]`.
+    /// Its file, or `[kernel]`.
     pub module: String,
     /// Share of the samples in which it was the innermost, 0 to 1.
     pub ratio: f64,
 }
 
-/// A sampling that goes on.
+/// A profile that is being recorded.
 pub(crate) struct Sampling {
     sampling: Result<profiler::RunningProfile, String>,
     is_masked: bool,
@@ -51,7 +51,7 @@ impl Sampling {
     pub(crate) fn start(transport: Transport, pids: &[u32]) -> Self {
         let options = Options {
             frequency_hz: FREQUENCY_HZ,
-            // States of threads, the way without rights, say what threads wait for and not what runs.
+            // Thread states, the method without privileges, show what threads wait for and not what runs.
             method: Some(ProfileMethod::CpuClock),
             children: false,
             unwind: false,
@@ -71,7 +71,7 @@ impl Sampling {
     }
 }
 
-/// What an innermost function does.
+/// What a function does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FunctionKind {
     Copying,

@@ -1,10 +1,10 @@
-//! What a frame carries to be checked by: a head at its front, a tail at its end, and between them bytes that both
-//! sides can compute.
+//! Test frames: a header, a body that both sides compute from its seed, and a tail, so that the consumer can check every
+//! frame.
 //!
-//! Head, little-endian: magic u32 · kind u8 · producer u8 · zero u16 · sequence u64 · length u64 · seed u64 ·
+//! Header, little-endian: magic u32 · kind u8 · producer u8 · zero u16 · sequence u64 · length u64 · seed u64 ·
 //! due_ns u64. Tail: sequence XOR seed, u64. The Python consumer reads the same layout (`consumer.py`).
 
-/// Bytes of the head.
+/// Bytes of the header.
 pub(crate) const HEADER_BYTES: usize = 40;
 /// Bytes of the tail.
 pub(crate) const TAIL_BYTES: usize = 8;
@@ -12,7 +12,7 @@ pub(crate) const TAIL_BYTES: usize = 8;
 const MAGIC: u32 = 0x6d72_6854;
 /// Step between the words of a body: odd, so that every word of a body differs from every other.
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
-/// Words that are worked on side by side, so that the compiler can use the widest registers.
+/// Words processed together, so that the compiler can use the widest registers.
 const LANES: usize = 8;
 const BLOCK_BYTES: usize = LANES * 8;
 
@@ -24,34 +24,34 @@ pub(crate) enum Kind {
     WarmUp = 0,
     /// Measured.
     Measured = 1,
-    /// The last of a producer; its sequence is the number of frames before it.
+    /// The last frame of a producer; its sequence is the number of frames before it.
     End = 2,
 }
 
-/// A frame's head.
+/// A frame's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FrameHeader {
     pub(crate) kind: Kind,
     pub(crate) producer: u8,
     /// Counts a producer's frames from 0.
     pub(crate) sequence: u64,
-    /// The whole frame, head and tail with it.
+    /// Size of the whole frame.
     pub(crate) bytes: u64,
     /// What the body is computed from.
     pub(crate) seed: u64,
-    /// When the frame was due (offered rate) or handed over (as fast as it goes): `CLOCK_MONOTONIC`, nanoseconds;
-    /// 0 in frames whose latency is not measured.
+    /// Intended send time (at an offered rate) or send time (at full speed): `CLOCK_MONOTONIC`, nanoseconds; 0 in
+    /// frames whose latency is not measured.
     pub(crate) due_ns: u64,
 }
 
-/// Why a frame is not the one that was sent.
+/// How a received frame differs from the one that was sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum FrameError {
     #[error("{0} bytes are too few to hold a frame")]
     Short(usize),
-    #[error("its head is not a frame's")]
+    #[error("its header is not a frame's")]
     Head,
-    #[error("its head says {said} bytes, {came} came")]
+    #[error("its header states {said} bytes, {came} arrived")]
     Length { said: u64, came: usize },
     #[error("its tail is not that of frame {0}")]
     Tail(u64),
@@ -60,7 +60,7 @@ pub(crate) enum FrameError {
 }
 
 impl FrameHeader {
-    /// Writes head and tail into `frame`; nothing when it is too short for them.
+    /// Writes header and tail into `frame`; nothing if it is too short for them.
     pub(crate) fn write(&self, frame: &mut [u8]) {
         let Some((head, rest)) = frame.split_first_chunk_mut::<HEADER_BYTES>() else { return };
         let Some((_, tail)) = rest.split_last_chunk_mut::<TAIL_BYTES>() else { return };
@@ -76,7 +76,7 @@ impl FrameHeader {
         *tail = (self.sequence ^ self.seed).to_le_bytes();
     }
 
-    /// Reads the head of `frame` and holds it against the tail.
+    /// Reads the header of `frame` and checks it against the tail.
     pub(crate) fn read(frame: &[u8]) -> Result<Self, FrameError> {
         let short = FrameError::Short(frame.len());
         let Some((head, rest)) = frame.split_first_chunk::<HEADER_BYTES>() else { return Err(short) };
@@ -110,12 +110,12 @@ impl FrameHeader {
     }
 }
 
-/// The seed of what a producer keeps in a slot of its pool.
+/// The seed of the frame in a slot of a producer's pool.
 pub(crate) fn seed(producer: u8, slot: u64) -> u64 {
     (u64::from(producer) << 48 ^ slot).wrapping_add(1).wrapping_mul(STEP | 1).rotate_left(23)
 }
 
-/// The part of a frame between head and tail; empty when there is none.
+/// The part of a frame between header and tail; empty if there is none.
 pub(crate) fn body_mut(frame: &mut [u8]) -> &mut [u8] {
     let end = frame.len().saturating_sub(TAIL_BYTES);
     frame.get_mut(HEADER_BYTES..end).unwrap_or_default()
@@ -141,7 +141,7 @@ pub(crate) fn fill(body: &mut [u8], seed: u64) {
     }
 }
 
-/// Fills again what the tail of a shorter frame has overwritten in a slot.
+/// Restores the part of a slot's body that the tail of a shorter frame has overwritten.
 pub(crate) fn refill(body: &mut [u8], seed: u64, range: std::ops::Range<usize>) {
     for at in range {
         if let Some(place) = body.get_mut(at) {
@@ -151,7 +151,7 @@ pub(crate) fn refill(body: &mut [u8], seed: u64, range: std::ops::Range<usize>) 
     }
 }
 
-/// Reads every byte of a frame once and holds it against what `header` says was sent.
+/// Reads every byte of a frame once and compares it with the body that `header` describes.
 pub(crate) fn check_body(frame: &[u8], header: &FrameHeader) -> Result<(), FrameError> {
     let body = body(frame);
     let mut words = words(header.seed);
@@ -169,7 +169,7 @@ pub(crate) fn check_body(frame: &[u8], header: &FrameHeader) -> Result<(), Frame
     if is_right { Ok(()) } else { Err(FrameError::Body(first_wrong(body, header.seed))) }
 }
 
-/// Where a body first differs: only looked for when it is known that it does.
+/// Offset of the first wrong byte of a body that is known to differ.
 fn first_wrong(body: &[u8], seed: u64) -> usize {
     let sent = |at: usize| seed.wrapping_add(STEP.wrapping_mul(at as u64 / 8)).to_le_bytes()[at % 8];
     HEADER_BYTES + body.iter().enumerate().position(|(at, came)| *came != sent(at)).unwrap_or(0)

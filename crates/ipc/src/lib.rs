@@ -1,8 +1,8 @@
-//! What it costs to pass media frames from one process to another, measured on this machine and on the user's own
-//! frame sizes: each transport there is, between real processes, in CPU, latency, system calls and money a year.
+//! Benchmark of passing media frames from one process to another, on this machine and with the user's frame sizes:
+//! each transport, between real processes, in CPU, latency, system calls and cost per year.
 //!
 //! [`Plan`] says what to measure; [`measure`] starts the processes through a [`Launcher`], one transport after the
-//! other, and gives an [`IpcReport`]; a started process calls [`run_role`].
+//! other, and returns an [`IpcReport`]; a started process calls [`run_role`].
 
 mod workload;
 pub use workload::{FRAME_BYTES_MAX, FRAME_BYTES_MIN, FrameSize, FrameSizes, Workload, WorkloadError};

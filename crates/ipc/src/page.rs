@@ -1,4 +1,4 @@
-//! The page: the table, and a bar for each transport. In the house style of all reports.
+//! The page: the table, and a bar for each transport, in the style of all reports.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use crate::cost::{byte_rate, duration_us, figure, grouped, money};
 use crate::{IpcReport, Measured, Outcome, Row};
 
 impl IpcReport {
-    /// `report.html`: one page that holds everything it shows and asks nothing of any network.
+    /// `report.html`: one self-contained page that loads nothing from the network.
     #[must_use]
     pub fn html(&self) -> String {
         let mut body = format!(
@@ -62,7 +62,7 @@ impl IpcReport {
         page::document(&format!("throng ipc: {}", self.headline), &body)
     }
 
-    /// A bar for each row, floors with them where their figure says something.
+    /// A bar for each row; also for baselines where their figure is meaningful.
     fn chart(&self, title: &str, colour: u8, figure: impl Fn(&Measured) -> (f64, String)) -> String {
         let bars: Vec<_> = self
             .rows
@@ -70,7 +70,7 @@ impl IpcReport {
             .filter_map(|row| Some((row, row.figures.as_ref()?)))
             .map(|(row, figures)| {
                 let (value, text) = figure(figures);
-                // Floors are what the others are held against, not rivals.
+                // Baselines are references for the others, not competitors.
                 Bar {
                     name: row.name.clone(),
                     value,

@@ -1,4 +1,4 @@
-//! What to measure, and how a process for it is started.
+//! What to measure, and how its processes are started.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -9,13 +9,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Transport, Workload};
 
-/// What the consumer does with a frame that it was given.
+/// How much of a received frame the consumer reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ReadMode {
-    /// Checks the marks at both edges and leaves the payload alone: the cost of the passing itself.
+    /// Header and tail only: the cost of the transport itself.
     Edges,
-    /// Reads every byte once and holds it against what was sent, as an encoder reads a picture.
+    /// Every byte once, compared with what was sent, as an encoder reads a picture.
     All,
 }
 
@@ -24,27 +24,28 @@ pub enum ReadMode {
 pub struct Plan {
     /// The transports, in the order of the table.
     pub transports: Vec<Transport>,
-    /// What is passed.
+    /// Frame sizes, rate and number of producers.
     pub workload: Workload,
-    /// What the consumer does with it.
+    /// How much of a frame the consumer reads.
     pub reading: ReadMode,
     /// How long each transport is measured in each round, after its warm-up.
     pub duration: Duration,
-    /// How often all of them are measured, one after the other; a row is the median of its rounds.
+    /// Number of rounds through all transports; a row is the median of its rounds.
     pub rounds: u32,
-    /// Whether a second, short pass counts system calls and samples where the time goes; both disturb, so they are not
-    /// done in the pass that is measured.
+    /// Whether a second, short pass counts system calls and records a CPU profile; both slow the processes down, so the
+    /// measured pass does neither.
     pub inspect: bool,
     /// The Python to use for the Python consumer; `None` looks for one that has `websockets`.
     pub python: Option<PathBuf>,
-    /// What the money is counted with.
+    /// Price, streams and frame rate behind the cost per year.
     pub assumptions: Assumptions,
 }
 
-/// What money is counted with: `cpu_s_per_gb * frame_bytes_mean / 1e9 * fps * streams * 8760 h * price`.
+/// Price, streams and frame rate behind the cost per year:
+/// `cpu_s_per_gb * frame_bytes_mean / 1e9 * fps * streams * 8760 h * price`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Assumptions {
-    /// What a core costs an hour, in whatever currency.
+    /// Price of a core-hour, in any currency.
     pub price_core_hour: f64,
     /// Streams that run the whole year.
     pub streams: u32,
@@ -57,6 +58,6 @@ pub struct Assumptions {
 pub struct Launcher {
     /// The program, usually the running one.
     pub program: PathBuf,
-    /// Arguments that lead it to [`run_role`](crate::run_role).
+    /// Arguments that make it call [`run_role`](crate::run_role).
     pub arguments: Vec<OsString>,
 }

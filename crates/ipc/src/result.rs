@@ -1,4 +1,4 @@
-//! The shape of `ipc.json`: stable keys, versioned. Absent figures are `null`, never 0.
+//! The schema of `ipc.json`: stable keys, versioned. Absent figures are `null`, never 0.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,22 +10,22 @@ use crate::{Assumptions, CpuProfile, Plan, ReadMode, Transport, cost};
 /// The version of `ipc.json`'s shape. Keys are only ever added within a version.
 pub const IPC_VERSION: u32 = 1;
 
-/// What passing these frames costs, by transport.
+/// Cost of passing frames, by transport.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct IpcReport {
     /// Version of this shape, see `IPC_VERSION`.
     pub ipc_version: u32,
     /// The answer in one sentence.
     pub headline: String,
-    /// Whether it was ended early: rows that were not come to are absent.
+    /// Whether the measurement was ended early; then unmeasured rows are absent.
     pub partial: bool,
     /// When it ended, microseconds since the Unix epoch.
     pub ended_at_unix_us: i64,
-    /// Where it was measured.
+    /// The machine that measured.
     pub machine: Machine,
-    /// What was passed.
+    /// Frames that were passed.
     pub workload: WorkloadSummary,
-    /// What the money is counted with.
+    /// Price, streams and frame rate behind the cost per year.
     pub assumptions: Assumptions,
     /// One row a transport.
     pub rows: Vec<Row>,
@@ -40,7 +40,7 @@ pub struct Machine {
     pub cores: Option<u32>,
     /// The kernel's release.
     pub kernel: Option<String>,
-    /// Load average over the last minute, at the end; what is beyond the measurement's own two processes disturbed it.
+    /// Load average over the last minute, at the end; load beyond the two measured processes disturbed the figures.
     pub load_1m: Option<f64>,
 }
 
@@ -51,13 +51,13 @@ pub struct WorkloadSummary {
     pub frame_bytes_mean: f64,
     /// Largest frame, bytes.
     pub frame_bytes_max: u32,
-    /// How many sizes the producers go round; 1 when all frames are of one size.
+    /// Number of frame sizes that the producers cycle through; 1 if all frames are of one size.
     pub sizes: usize,
     /// Frames a second that each producer offers; `null`: as fast as the transport takes them.
     pub fps: Option<f64>,
-    /// Processes that send to the one that receives.
+    /// Number of sending processes.
     pub producers: u8,
-    /// What the consumer does with a frame.
+    /// How much of a frame the consumer reads.
     pub reading: ReadMode,
     /// How long each transport was measured in each round, seconds.
     pub duration_s: f64,
@@ -68,15 +68,15 @@ pub struct WorkloadSummary {
 /// One transport.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Row {
-    /// Its stable name.
+    /// Its key.
     pub transport: Transport,
-    /// Its name in words.
+    /// Its display name.
     pub name: String,
     /// Whether it was measured.
     pub outcome: Outcome,
-    /// Why it was not.
+    /// Why it was not measured.
     pub reason: Option<String>,
-    /// What is to be known about the row.
+    /// Remark on the row.
     pub note: Option<String>,
     /// `null` unless it was measured.
     pub figures: Option<Measured>,
@@ -86,32 +86,32 @@ pub struct Row {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// All frames arrived as they were sent.
+    /// Every frame arrived unchanged.
     Measured,
-    /// The machine lacks what it needs.
+    /// The machine lacks something that it needs.
     Missing,
-    /// It was tried and failed: a frame lost or changed, a process that died.
+    /// It failed: a frame was lost or changed, or a process died.
     Failed,
 }
 
-/// What a transport costs: the median round by CPU.
+/// Figures of a transport, from the median round by CPU.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Measured {
-    /// Frames received; all of them as they were sent.
+    /// Frames received, all unchanged.
     pub frames: u64,
-    /// Bytes of them.
+    /// Bytes received.
     pub bytes: u64,
-    /// Bytes a second that arrived (10^6 bytes are a megabyte).
+    /// Bytes received per second.
     pub bytes_per_second: f64,
-    /// Frames a second that arrived, of all producers together.
+    /// Frames received per second, of all producers together.
     pub frames_per_second: f64,
-    /// Frames that were due in the time and that the transport was too slow for; 0 when nothing was due.
+    /// Frames not sent in time because the transport was too slow; 0 without an offered rate.
     pub frames_not_sent: u64,
-    /// CPU seconds per gigabyte (10^9 bytes), of all processes together, kernel time with it.
+    /// CPU seconds per gigabyte (10^9 bytes), of all processes together, including kernel time.
     pub cpu_s_per_gb: f64,
-    /// The producers' part of it.
+    /// The producers' part.
     pub cpu_s_per_gb_producer: f64,
-    /// The consumer's part of it.
+    /// The consumer's part.
     pub cpu_s_per_gb_consumer: f64,
     /// The same for each round, in the order they were measured.
     pub cpu_s_per_gb_rounds: Vec<f64>,
@@ -119,19 +119,19 @@ pub struct Measured {
     pub cpu_us_per_frame: f64,
     /// Share of that CPU time that was spent in the kernel, 0 to 1.
     pub kernel_ratio: Option<f64>,
-    /// From the time a frame was due (offered rate) or handed over (as fast as it goes) until the consumer has it.
+    /// From the intended send time of a frame (offered rate) or its send time (full speed) until the consumer has it.
     pub latency: Option<Latency>,
-    /// How late frames were handed to the transport after they were due; `null` without an offered rate.
+    /// Delay from the intended send time of a frame until it was sent; `null` without an offered rate.
     pub send_delay: Option<Latency>,
     /// Context switches of all processes for one frame.
     pub context_switches_per_frame: f64,
     /// System calls; `null` when they were not counted.
     pub system_calls: Option<SystemCalls>,
-    /// Where the time went; `null` when it was not looked into.
+    /// CPU profile; `null` if none was recorded.
     pub cpu_profile: Option<CpuProfile>,
     /// Cores that one stream keeps busy at the assumed rate.
     pub cores_per_stream: f64,
-    /// What all streams cost a year, in the currency of the price.
+    /// Cost of all streams per year, in the currency of the price.
     pub cost_per_year: f64,
 }
 
@@ -144,7 +144,7 @@ pub struct Latency {
     pub us_p99: f64,
     /// The longest.
     pub us_max: f64,
-    /// How many were measured: each frame, or of small ones as fast as they go one in 16.
+    /// Number of samples: each frame, or one in 16 of small frames at full speed.
     pub samples: u64,
 }
 
@@ -163,16 +163,16 @@ impl Latency {
 /// System calls, counted by the kernel (tracepoint `raw_syscalls:sys_enter`) in a pass of their own.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SystemCalls {
-    /// Of all producers, for one frame.
+    /// Of all producers, per frame.
     pub per_frame_producer: Option<f64>,
-    /// Of the consumer, for one frame.
+    /// Of the consumer, per frame.
     pub per_frame_consumer: Option<f64>,
     /// Why they could not be counted.
     pub missing: Option<String>,
 }
 
 impl SystemCalls {
-    /// Of both sides together, for one frame; `None` when one of them could not be counted.
+    /// Of both sides together, per frame; `None` if one of them could not be counted.
     #[must_use]
     pub fn per_frame(&self) -> Option<f64> {
         Some(self.per_frame_producer? + self.per_frame_consumer?)
@@ -185,14 +185,14 @@ pub fn json_schema() -> serde_json::Value {
     schemars::schema_for!(IpcReport).to_value()
 }
 
-/// What the sides of one pass said.
+/// The reports of both sides of one pass.
 pub(crate) struct Sides {
     pub(crate) producers: Vec<SideReport>,
     pub(crate) consumer: SideReport,
 }
 
 impl Sides {
-    /// CPU seconds per gigabyte: of the producers, of the consumer. Each side's by the bytes that it passed itself.
+    /// CPU seconds per gigabyte of the producers and of the consumer, each by the bytes that it passed itself.
     fn cpu_s_per_gb(&self) -> (f64, f64) {
         let per_gb = |cpu_ns: u64, bytes: u64| cpu_ns as f64 / bytes.max(1) as f64;
         let cpu_ns = self.producers.iter().map(|side| side.cpu_ns).sum();
@@ -209,14 +209,14 @@ impl Sides {
         self.producers.iter().chain([&self.consumer])
     }
 
-    /// The figures of a row: those of the median round; `None` when nothing was measured.
+    /// The figures of a row, from the median round; `None` if nothing was measured.
     pub(crate) fn figures(rounds: &[Self], inspected: Option<&Self>, plan: &Plan) -> Option<Measured> {
         let mut order: Vec<_> = rounds.iter().filter(|sides| sides.consumer.frames > 0).collect();
         order.sort_by(|a, b| a.total().total_cmp(&b.total()));
         let sides = *order.get(order.len().saturating_sub(1) / 2)?;
         let (producer, consumer) = sides.cpu_s_per_gb();
         let received = &sides.consumer;
-        // From the first frame's leaving: a transport so slow that a single one came has no time between frames.
+        // Since the first frame was sent: if only one arrived there is no time between arrivals.
         let left_ns = sides.producers.iter().map(|side| side.first_ns).min().unwrap_or(received.first_ns);
         let seconds = received.last_ns.saturating_sub(left_ns).max(1) as f64 / 1e9;
         let frames = received.frames as f64;
@@ -275,7 +275,7 @@ impl Sides {
 }
 
 impl IpcReport {
-    /// Puts the rows together and says what they come to.
+    /// Makes the report of all rows, with its headline.
     pub(crate) fn new(plan: &Plan, machine: Machine, rows: Vec<Row>, partial: bool) -> Self {
         let workload = &plan.workload;
         let mut report = Self {
@@ -314,7 +314,7 @@ impl IpcReport {
     /// Reads `ipc.json`.
     ///
     /// # Errors
-    /// When it is not one, or one of a newer version: says which.
+    /// It is not an `ipc.json`, or one of a newer version.
     pub fn from_json(json: &str) -> Result<Self, String> {
         #[derive(Deserialize)]
         struct Version {
@@ -327,7 +327,7 @@ impl IpcReport {
         serde_json::from_str(json).map_err(|error| error.to_string())
     }
 
-    /// Rows that have figures, floors left out.
+    /// Rows with figures, except baselines.
     pub(crate) fn passed(&self) -> impl Iterator<Item = (&Row, &Measured)> {
         self.rows
             .iter()
@@ -335,7 +335,7 @@ impl IpcReport {
             .filter_map(|row| Some((row, row.figures.as_ref()?)))
     }
 
-    /// Whether a transport was tried and failed.
+    /// Whether a transport failed.
     #[must_use]
     pub fn has_failed_rows(&self) -> bool {
         self.rows.iter().any(|row| row.outcome == Outcome::Failed)

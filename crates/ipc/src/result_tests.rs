@@ -1,4 +1,4 @@
-//! Laws of the report: the median round, what each side is divided by, stable keys, and a page that loads nothing.
+//! Properties of the report: the median round, what each side is divided by, stable keys, and a page that loads nothing.
 
 use std::time::Duration;
 
@@ -130,7 +130,7 @@ fn the_table_has_every_row_and_says_why_one_is_absent() {
         "  GStreamer shm: not here: <b>why</b>",
         "  pipe: FAILED: <b>why</b>",
         "  Ended early",
-        "  TCP loopback was too slow for the offered rate: 12 frames were due and not sent.",
+        "  TCP loopback was too slow for the offered rate: 12 frames were not sent in time.",
         "  a year = CPU s/GB x 0.03 GB/s a stream (1,000,000 B x 30 fps) x 1,000 streams x 8760 h x 0.05 a core-hour",
     ] {
         assert!(text.contains(line), "{line}\n---\n{text}");

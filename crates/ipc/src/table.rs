@@ -1,17 +1,17 @@
-//! The table on the terminal: one screen that holds the whole answer.
+//! The result as a table of one terminal screen.
 
 use std::fmt::Write as _;
 
 use crate::cost::{self, byte_rate, duration_us, figure, grouped, money};
 use crate::{CpuProfile, IpcReport, Measured, Outcome, ReadMode, Row};
 
-/// What stands where there is no figure.
+/// Placeholder for a missing figure.
 const NONE: &str = "-";
 
-/// Functions that are named for a transport.
+/// Functions listed for a transport.
 const FUNCTIONS: usize = 3;
 
-/// The columns with what each row has in them; the first is set left, the others right.
+/// The columns; the first is aligned left, the others right.
 pub(crate) const COLUMNS: [&str; 11] = [
     "transport",
     "CPU s/GB",
@@ -27,7 +27,7 @@ pub(crate) const COLUMNS: [&str; 11] = [
 ];
 
 impl IpcReport {
-    /// What is printed when the measurement is over.
+    /// The text that is printed after the measurement.
     #[must_use]
     pub fn text(&self) -> String {
         let mut out = format!("{}\n\n", self.headline);
@@ -64,7 +64,7 @@ impl IpcReport {
         out
     }
 
-    /// What was measured, and where, in a line or two.
+    /// Workload and machine, in two lines.
     pub(crate) fn circumstances(&self) -> String {
         let passed = &self.workload;
         let sizes = match passed.sizes {
@@ -139,7 +139,7 @@ impl IpcReport {
         ]
     }
 
-    /// For each transport that was looked into: the functions its processes were in most.
+    /// For each profiled transport, the functions that took most CPU.
     pub(crate) fn spent(&self) -> impl Iterator<Item = (&str, String)> {
         self.rows.iter().filter_map(|row| {
             let spent = row.figures.as_ref()?.cpu_profile.as_ref().filter(|spent| spent.samples > 0)?;
@@ -150,21 +150,21 @@ impl IpcReport {
         })
     }
 
-    /// What a reader must know to read the figures right.
+    /// Remarks that the figures need.
     pub(crate) fn remarks(&self) -> Vec<String> {
         let mut remarks = Vec::new();
         if self.partial {
-            remarks.push("Ended early: what is not in the table was not measured.".into());
+            remarks.push("Ended early: rows that are not in the table were not measured.".into());
         }
         remarks.push(match self.workload.fps {
-            Some(_) => "Latency is from the time a frame was due until the consumer has all of it.".into(),
+            Some(_) => "Latency is from the intended send time until the consumer has all of a frame.".into(),
             None => "Latency as fast as it goes is the time a frame waits in a full transport; give --fps for that of a \
                      stream."
                 .to_owned(),
         });
         for (row, figures) in self.passed().filter(|(_, figures)| figures.frames_not_sent > 0) {
             remarks.push(format!(
-                "{} was too slow for the offered rate: {} frames were due and not sent.",
+                "{} was too slow for the offered rate: {} frames were not sent in time.",
                 row.name,
                 grouped(figures.frames_not_sent as f64)
             ));
@@ -184,7 +184,7 @@ impl IpcReport {
         remarks
     }
 
-    /// When the producer woke late, that is part of every latency: it is said, not left to be found.
+    /// A producer that woke late adds to every latency, so that is stated.
     fn late_producer(&self) -> Option<String> {
         let late = |figures: &Measured| Some(figures.send_delay?.us_p99);
         let (row, us) = self
@@ -192,14 +192,14 @@ impl IpcReport {
             .filter_map(|(row, figures)| Some((row, late(figures)?)))
             .max_by(|a, b| a.1.total_cmp(&b.1))?;
         Some(format!(
-            "Producers handed frames over up to {} late (p99, worst at {}); that is in the latency.",
+            "Producers sent frames up to {} late (p99, worst at {}); the latency includes that.",
             duration_us(us),
             row.name
         ))
     }
 }
 
-/// A function's name with the last of its path, and without what its type arguments say at length:
+/// A function's short name, with the last segment of its path and without type arguments:
 /// `Server::receive` of `<throng_ipc::websocket::Server as throng_ipc::Receiver>::receive`.
 fn short(function: &str) -> String {
     let last = |path: &str, count: usize| {
@@ -215,7 +215,7 @@ fn short(function: &str) -> String {
     }
 }
 
-/// Columns under each other, two spaces apart.
+/// Aligns columns, two spaces apart.
 fn align(out: &mut String, rows: &[Vec<String>]) {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width =

@@ -1,4 +1,4 @@
-//! What is passed: frames of one size or of sizes from a list, at an offered rate or as fast as they go.
+//! The workload: frames of one size or of sizes from a list, at an offered rate or at full speed.
 
 use std::num::NonZeroU32;
 
@@ -12,10 +12,10 @@ pub const FRAME_BYTES_MIN: u32 = (HEADER_BYTES + TAIL_BYTES) as u32;
 /// The largest frame: 8K video of three planes with 16 bit is 199 MB; a producer keeps six frames in memory.
 pub const FRAME_BYTES_MAX: u32 = 200 << 20;
 
-/// How many sizes a list may hold; a producer walks it round and round.
+/// Most sizes of a list; a producer cycles through it.
 const SIZES_MAX: usize = 100_000;
 
-/// Why a workload cannot be used; each says what to write.
+/// Why a workload cannot be used; each message has the accepted form.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum WorkloadError {
     /// Not a frame size.
@@ -23,7 +23,7 @@ pub enum WorkloadError {
         "`{0}` is no frame size: write WIDTHxHEIGHT:FORMAT such as 1920x1080:i420, or bytes such as 1200 or 3MB"
     )]
     Frame(String),
-    /// A pixel format that is not known.
+    /// An unknown pixel format.
     #[error("`{format}` is no known pixel format: use one of {known}")]
     Format {
         /// What was written.
@@ -31,7 +31,7 @@ pub enum WorkloadError {
         /// What could be written.
         known: String,
     },
-    /// Outside of what can be measured.
+    /// Outside the range that can be measured.
     #[error("a frame of {bytes} bytes cannot be measured: {FRAME_BYTES_MIN} to {FRAME_BYTES_MAX} bytes can")]
     Size {
         /// Its size, bytes.
@@ -45,7 +45,7 @@ pub enum WorkloadError {
         /// What is wrong with it.
         problem: Box<WorkloadError>,
     },
-    /// The list has no size in it.
+    /// The list has no size.
     #[error("there is no frame size in the list: write one a line, such as 1200 or 1280x720:nv12")]
     Empty,
     /// The list is too long.
@@ -147,7 +147,7 @@ fn picture_bytes(width: u64, height: u64, format: &str) -> Result<u64, WorkloadE
     })
 }
 
-/// The sizes of frames, one after the other, from the beginning again at the end.
+/// The sizes of frames, in order, repeated cyclically.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FrameSizes {
     sizes: Vec<FrameSize>,
@@ -160,7 +160,7 @@ impl From<FrameSize> for FrameSizes {
 }
 
 impl FrameSizes {
-    /// Reads a list: a size a line as [`FrameSize::parse`] takes it; empty lines and what follows `#` are left out.
+    /// Reads a list: one size per line as [`FrameSize::parse`] takes it; empty lines and text after `#` are ignored.
     ///
     /// # Errors
     /// The first wrong line, by its number.
@@ -181,7 +181,7 @@ impl FrameSizes {
         if sizes.is_empty() { Err(WorkloadError::Empty) } else { Ok(Self { sizes }) }
     }
 
-    /// The size of a producer's frame number `index`: producers begin at different places of a list.
+    /// The size of a producer's frame number `index`: producers begin at different positions of a list.
     pub(crate) fn of(&self, producer: u8, producers: u8, index: u64) -> usize {
         let len = self.sizes.len().max(1) as u64;
         let first = len * u64::from(producer) / u64::from(producers.max(1));
@@ -202,7 +202,7 @@ impl FrameSizes {
         self.sizes.iter().map(|size| f64::from(size.get())).sum::<f64>() / self.sizes.len().max(1) as f64
     }
 
-    /// How many sizes the list has; 1 for frames of one size.
+    /// Number of sizes in the list; 1 for frames of one size.
     #[must_use]
     pub fn distinct(&self) -> usize {
         self.sizes.len()
@@ -216,7 +216,7 @@ pub struct Workload {
     pub sizes: FrameSizes,
     /// Frames a second that each producer offers; `None`: as fast as the transport takes them.
     pub fps: Option<f64>,
-    /// How many processes send to the one that receives.
+    /// Number of sending processes.
     pub producers: u8,
 }
 

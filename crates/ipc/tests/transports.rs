@@ -1,5 +1,5 @@
-//! Every transport passes frames between real processes, all of them as they were sent.
-#![expect(clippy::print_stderr, reason = "a transport that is passed over says so")]
+//! Every transport passes frames between real processes, all of them unchanged.
+#![expect(clippy::print_stderr, reason = "a skipped transport is reported")]
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ fn run(plan: &Plan) -> IpcReport {
     measure(plan, &launcher, &|| false, &mut |_, _| {})
 }
 
-/// All frames came; what this machine lacks is named and skipped only there.
+/// All frames arrived; a transport that this machine lacks is reported and skipped.
 #[track_caller]
 fn assert_all_came(report: &IpcReport, plan: &Plan) {
     assert_eq!(report.rows.len(), plan.transports.len());
@@ -49,7 +49,7 @@ fn assert_all_came(report: &IpcReport, plan: &Plan) {
     }
 }
 
-/// Sizes on both sides of what transports cut at, and of pages, in one stream.
+/// Sizes just below and above the transports' fragment sizes and the page size, in one stream.
 #[test]
 fn every_transport_passes_frames_of_all_sizes_whole_and_in_order() {
     let sizes = "48\n49\n4096\n131072\n131073\n100\n65535\n1200\n300001\n";
@@ -88,7 +88,7 @@ fn three_producers_at_an_offered_rate_are_all_accounted_for() {
     assert_all_came(&report, &plan);
     for row in &report.rows {
         let figures = row.figures.as_ref().unwrap();
-        // 3 producers x 50 fps x 0.4 s; whatever a busy machine kept from being sent is told.
+        // 3 producers x 50 fps x 0.4 s; frames that a busy machine could not send are counted.
         let due = figures.frames + figures.frames_not_sent;
         assert!((59..=61).contains(&due), "{}: {due} frames", row.name);
         assert!(figures.latency.is_some() && figures.send_delay.is_some(), "{}", row.name);

@@ -35,9 +35,9 @@ pub unsafe extern "C" fn throng_ring_consumer_new(out: *mut *mut ThrongRingConsu
     })
 }
 
-/// Makes a lane, and a socket to give to the producer process: inherited (its number in the environment variable
-/// THRONG_RING_FD, close-on-exec removed) or sent over a socket of the caller's (SCM_RIGHTS). The socket `*fd` is the
-/// caller's to close, once the producer has it.
+/// Makes a lane, and a socket to pass to the producer process: inherited (its number in the environment variable
+/// THRONG_RING_FD, close-on-exec removed) or sent over a socket of the caller's (SCM_RIGHTS). The caller closes the
+/// socket `*fd` once the producer has it.
 ///
 /// # Safety
 /// `consumer` is a handle of this library that no other thread uses, `options` valid, `lane` NULL or valid for writes,
@@ -79,8 +79,8 @@ pub(crate) unsafe fn put_lane(to: *mut u32, lane: LaneId) {
     }
 }
 
-/// Makes a lane for whoever is at the other end of a connected Unix socket (from accept(2)), where
-/// throng_ring_producer_connect() or _join() is called. The descriptor belongs to the library from here on, also if this
+/// Makes a lane for the process at the other end of a connected Unix socket (from accept(2)), which calls
+/// throng_ring_producer_connect() or _join(). The descriptor belongs to the library from here on, also if this
 /// fails for another reason than a NULL or a negative argument. `lane` may be NULL.
 ///
 /// # Safety
@@ -122,8 +122,8 @@ pub unsafe extern "C" fn throng_ring_consumer_wait(
     })
 }
 
-/// How late frames may be seen, so that while they come faster than that `throng_ring_consumer_wait` takes several at once
-/// and nobody has to wake it. Lanes need room for what comes meanwhile. 0, as at first: woken for each frame.
+/// Longest delay of a frame in exchange for fewer wake-ups: while frames come faster than that, `throng_ring_consumer_wait`
+/// finds several at once, without a wake-up. Lanes need room for the frames of that time. 0, the default: woken for each.
 ///
 /// # Safety
 /// `consumer` is a handle of this library that no other thread uses.
@@ -179,7 +179,7 @@ pub unsafe extern "C" fn throng_ring_consumer_peek(
     })
 }
 
-/// Gives a frame back, in any order. Its bytes are not to be read after this.
+/// Releases a frame, in any order. Its bytes must not be read after this.
 ///
 /// # Safety
 /// `consumer` is a handle of this library that no other thread uses.
@@ -195,7 +195,7 @@ pub unsafe extern "C" fn throng_ring_consumer_release(
     })
 }
 
-/// The next event: Ok, or Empty. Ended lanes are cleaned up here, so call it now and then.
+/// The next event: Ok, or Empty. Ended lanes are freed here, so call it regularly.
 ///
 /// # Safety
 /// `consumer` is a handle of this library that no other thread uses, `out` valid for writes.
@@ -263,7 +263,7 @@ pub unsafe extern "C" fn throng_ring_consumer_arm(consumer: *mut ThrongRingConsu
     })
 }
 
-/// The descriptor to poll for reading after throng_ring_consumer_arm(); it stays the library's. -1 if NULL.
+/// The descriptor to poll for reading after throng_ring_consumer_arm(); the library owns it. -1 if NULL.
 ///
 /// # Safety
 /// `consumer` is NULL or a handle of this library.
@@ -288,10 +288,10 @@ pub unsafe extern "C" fn throng_ring_consumer_process_events(
     })
 }
 
-/// Closes a consumer and its lanes; frames that it held are not to be read any more. NULL is nothing.
+/// Closes a consumer and its lanes; frames that it held must not be read any more. NULL has no effect.
 ///
 /// # Safety
-/// `consumer` is NULL or a handle of this library that nobody uses any more.
+/// `consumer` is NULL or a handle of this library that is not used any more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn throng_ring_consumer_free(consumer: *mut ThrongRingConsumer) {
     if !consumer.is_null() {

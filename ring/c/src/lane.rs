@@ -9,7 +9,7 @@ use crate::consumer::{ThrongRingConsumer, put_lane};
 use crate::producer::owned;
 use crate::status::{Failure, ThrongRingStatus, call, exclusive, put, shared};
 
-/// What a new consumer needs to go on with a lane. All descriptors are the holder's to close, or to give to
+/// The descriptors that a new consumer needs to take over a lane. The holder closes all of them, or passes them to
 /// throng_ring_consumer_adopt().
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -20,12 +20,12 @@ pub struct ThrongRingLaneFds {
     pub frame_event: c_int,
     /// The eventfd that wakes producers.
     pub room_event: c_int,
-    /// How many sessions (producer processes) the lane has.
+    /// Number of sessions (producer processes) of the lane.
     pub sessions: u32,
 }
 
-/// The consumer's end of one producer process's handshake socket. As long as somebody holds it, that producer takes the
-/// consumer for alive.
+/// The consumer's end of one producer process's handshake socket. As long as any process holds it, that producer takes
+/// the consumer for alive.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct ThrongRingSession {
@@ -35,9 +35,9 @@ pub struct ThrongRingSession {
     pub fd: c_int,
 }
 
-/// Invites one more process to an existing lane; the socket `*fd` is to be handed on as that of
-/// throng_ring_consumer_add_lane(). Processes of a lane share memory and fate: one that writes wildly can spoil the
-/// others' frames there, which a lane of its own could not.
+/// Invites one more process to an existing lane; the socket `*fd` is passed on as that of
+/// throng_ring_consumer_add_lane(). Processes of a lane share its memory: one that writes wildly can corrupt the
+/// others' frames, which it could not from a lane of its own.
 ///
 /// # Safety
 /// `consumer` is a handle of this library that no other thread uses, `fd` valid for writes.
@@ -62,7 +62,7 @@ pub unsafe extern "C" fn throng_ring_consumer_invite(
 
 /// Copies a lane's descriptors, for a supervisor that starts a new consumer should this one die: `*out`, and its
 /// sessions into the array `sessions` of `capacity` places. InvalidArgument if that is too short: nothing is copied
-/// then, and `out->sessions` says how many there are.
+/// then, and `out->sessions` is the number of sessions.
 ///
 /// # Safety
 /// `consumer` is a handle of this library that no other thread uses, `out` valid for writes, `sessions` valid for
@@ -104,13 +104,13 @@ pub unsafe extern "C" fn throng_ring_consumer_export(
     })
 }
 
-/// Goes on where the dead consumer of a lane stopped: `fds` and their `fds->sessions` places of `sessions`, from
-/// throng_ring_consumer_export(). Frames that it had peeked and not released come again. InUse if that consumer lives.
+/// Takes over a lane from a dead consumer: `fds` and their `fds->sessions` places of `sessions`, from
+/// throng_ring_consumer_export(). Frames that it had peeked and not released are delivered again. InUse if it is alive.
 /// The descriptors belong to the library from here on, also if this fails for another reason than a NULL or a negative
 /// argument. `lane` may be NULL.
 ///
 /// # Safety
-/// `consumer` is a handle of this library that no other thread uses, `fds` valid, `sessions` valid for reads of so many,
+/// `consumer` is a handle of this library that no other thread uses, `fds` valid, `sessions` valid for that many reads,
 /// or NULL if there are none, all descriptors open and not used elsewhere, `lane` NULL or valid for writes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn throng_ring_consumer_adopt(

@@ -1,5 +1,5 @@
 //! C interface of throng-ring: opaque handles, status codes with a message, and no panic or exception across the border.
-//! `include/throng_ring.h` is made from these files by cbindgen; a test keeps it current.
+//! cbindgen generates `include/throng_ring.h` from these files; a test keeps it current.
 
 mod consumer;
 mod lane;

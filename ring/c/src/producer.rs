@@ -10,7 +10,7 @@ use throng_ring::{ClaimToken, FrameInfo, Policy, Producer};
 use crate::status::{Failure, ThrongRingStatus, call, exclusive, put, shared};
 use crate::types::{ThrongRingClaim, ThrongRingFrameInfo, ThrongRingPolicy};
 
-/// A handle that puts frames into a ring. To be used by one thread at a time; throng_ring_producer_clone() makes one
+/// A handle that writes frames into a ring. To be used by one thread at a time; throng_ring_producer_clone() makes one
 /// for another thread.
 #[derive(Debug)]
 pub struct ThrongRingProducer {
@@ -114,7 +114,7 @@ pub(crate) unsafe fn owned(fd: c_int) -> Result<OwnedFd, Failure> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Joins through the socket that this process inherited, whose number stands in the environment variable
+/// Joins through the socket that this process inherited, whose number is in the environment variable
 /// THRONG_RING_FD. To be called once.
 ///
 /// # Safety
@@ -155,8 +155,8 @@ pub unsafe extern "C" fn throng_ring_producer_clone(
     })
 }
 
-/// What happens from here on when there is no room: a ThrongRingPolicy. A new handle drops the newest. `timeout_ns` is
-/// for Wait; UINT64_MAX is for ever.
+/// Sets the policy for a full ring, a ThrongRingPolicy. A new handle drops the newest. `timeout_ns` is for Wait;
+/// UINT64_MAX means no timeout.
 ///
 /// # Safety
 /// `producer` is a handle of this library that no other thread uses.
@@ -183,7 +183,7 @@ pub unsafe extern "C" fn throng_ring_producer_set_policy(
     })
 }
 
-/// Bytes of the largest frame that this ring takes: half of it. 0 if `producer` is NULL.
+/// Bytes of the largest frame that fits this ring: half of it. 0 if `producer` is NULL.
 ///
 /// # Safety
 /// `producer` is NULL or a handle of this library.
@@ -193,7 +193,7 @@ pub unsafe extern "C" fn throng_ring_producer_frame_bytes_max(producer: *const T
     unsafe { producer.as_ref() }.map_or(0, |handle| handle.producer.frame_bytes_max())
 }
 
-/// Claims room for `len` bytes, to be written in place and then committed or aborted. Dropped if the policy drops it.
+/// Claims space for `len` bytes, to be written in place and then committed or aborted. Dropped if the policy drops it.
 /// `info` may be NULL: all zeros.
 ///
 /// # Safety
@@ -249,7 +249,7 @@ pub unsafe extern "C" fn throng_ring_producer_commit(
     })
 }
 
-/// Gives a claim up. The consumer sees a gap in the stream's sequence, and nothing else.
+/// Aborts a claim. The consumer sees only a gap in the stream's sequence.
 ///
 /// # Safety
 /// `producer` is a handle of this library that no other thread uses.
@@ -313,7 +313,7 @@ pub unsafe extern "C" fn throng_ring_producer_poll_room(
     })
 }
 
-/// The eventfd of throng_ring_producer_poll_room(); it stays the library's. -1 if `producer` is NULL.
+/// The eventfd of throng_ring_producer_poll_room(); the library owns it. -1 if `producer` is NULL.
 ///
 /// # Safety
 /// `producer` is NULL or a handle of this library.
@@ -323,10 +323,10 @@ pub unsafe extern "C" fn throng_ring_producer_room_fd(producer: *const ThrongRin
     unsafe { producer.as_ref() }.map_or(-1, |handle| handle.producer.room_event().as_raw_fd())
 }
 
-/// Closes a handle; open claims are aborted. NULL is nothing.
+/// Closes a handle; open claims are aborted. NULL has no effect.
 ///
 /// # Safety
-/// `producer` is NULL or a handle of this library that nobody uses any more.
+/// `producer` is NULL or a handle of this library that is not used any more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn throng_ring_producer_free(producer: *mut ThrongRingProducer) {
     if !producer.is_null() {

@@ -1,4 +1,4 @@
-//! What a lane has done, for its consumer and for a third process.
+//! Counters of a lane, for its consumer and for a third process.
 
 use std::ffi::{CStr, OsStr, c_char};
 use std::os::unix::ffi::OsStrExt;
@@ -8,11 +8,11 @@ use throng_ring::{DropReason, LaneId, LaneStats, ProducerStats};
 use crate::consumer::ThrongRingConsumer;
 use crate::status::{Failure, ThrongRingStatus, call, put, shared};
 
-/// What a lane has done since it was made. Each figure is exact; all together are of slightly different moments.
+/// Counters of a lane since it was made. Each is exact; together they are of slightly different moments.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThrongRingStats {
-    /// Bytes of payload that it holds.
+    /// Size of the arena, bytes.
     pub arena_bytes: u64,
     /// Bytes of the arena that are claimed, committed or held at the moment.
     pub bytes_in_flight: u64,
@@ -20,19 +20,19 @@ pub struct ThrongRingStats {
     pub committed_frames: u64,
     /// Their payload.
     pub committed_bytes: u64,
-    /// Claims given up by all producers.
+    /// Aborted claims of all producers.
     pub aborted_frames: u64,
     /// Frames that the consumer released.
     pub delivered_frames: u64,
     /// Their payload.
     pub delivered_bytes: u64,
-    /// Claims of dead producers that were put aside.
+    /// Claims of dead producers that were skipped.
     pub abandoned_claims: u64,
     /// Dropped: there was no room, and the policy was to drop the newest.
     pub dropped_full: u64,
     /// Dropped: there was no room before the policy's timeout.
     pub dropped_timed_out: u64,
-    /// Dropped: they were the oldest when another one needed their room.
+    /// Dropped: they were the oldest when another frame needed their space.
     pub dropped_evicted: u64,
     /// Dropped: a frame of the same stream was dropped before, and these were no key frames.
     pub dropped_until_keyframe: u64,
@@ -48,7 +48,7 @@ pub struct ThrongRingStats {
     pub consumer_epoch: u32,
     /// Process id of the latest consumer, as it sees itself.
     pub consumer_pid: u32,
-    /// 1 if the consumer gave the lane up because a producer wrote nonsense, else 0.
+    /// 1 if the consumer closed the lane because a producer corrupted it, else 0.
     pub closed: u32,
     /// Producer handles that are open at the moment.
     pub producers: u32,
@@ -82,7 +82,7 @@ impl From<&LaneStats> for ThrongRingStats {
     }
 }
 
-/// What a lane of this consumer has done.
+/// Counters of a lane of this consumer.
 ///
 /// # Safety
 /// `consumer` is a handle of this library that no other thread uses, `out` valid for writes.
@@ -104,7 +104,7 @@ pub unsafe extern "C" fn throng_ring_consumer_stats(
     })
 }
 
-/// What the lane behind a path such as /proc/PID/fd/N has done: for a third process, which neither side notices.
+/// Counters of the lane behind a path such as /proc/PID/fd/N: for a third process, without effect on either side.
 ///
 /// # Safety
 /// `path` is a C string, `out` valid for writes.

@@ -1,4 +1,4 @@
-//! What calls answer: a status code, and a sentence that says what to do about it.
+//! Results of calls: a status code, and a message with the remedy.
 
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char};
@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use throng_ring::RingError;
 
-/// What a call came to. Zero is success, positive is "nothing there", negative is an error that
+/// Result of a call. Zero is success, positive is "no frame, event or room", negative is an error that
 /// throng_ring_error_message() explains.
 #[repr(i32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,11 +23,11 @@ pub enum ThrongRingStatus {
     InvalidArgument = -2,
     /// The system refused something; the message has its error.
     System = -3,
-    /// What was handed over is no valid ring: no memfd, seals missing, wrong magic, version or size.
+    /// The descriptors are of no valid ring: no memfd, seals missing, wrong magic, version or size.
     NotARing = -4,
     /// The frame can never fit, or a commit named more bytes than were claimed.
     TooLarge = -5,
-    /// The consumer has gone: join a new one, or end.
+    /// The consumer has left or died: join a new one, or end.
     ConsumerGone = -6,
     /// Shared words contradict each other, or the consumer closed the lane because they did.
     Corrupt = -7,
@@ -110,7 +110,7 @@ pub(crate) fn call(body: impl FnOnce() -> Result<ThrongRingStatus, Failure>) -> 
 /// A reference from a caller's pointer.
 ///
 /// # Safety
-/// `pointer` is NULL, or valid for reads and writes for 'a with nobody else using it.
+/// `pointer` is NULL, or valid for reads and writes for 'a and not used elsewhere.
 pub(crate) unsafe fn exclusive<'a, T>(pointer: *mut T, name: &'static str) -> Result<&'a mut T, Failure> {
     // SAFETY: not NULL is checked here, the rest is the caller's promise.
     unsafe { pointer.as_mut() }.ok_or_else(|| Failure::null(name))
@@ -119,7 +119,7 @@ pub(crate) unsafe fn exclusive<'a, T>(pointer: *mut T, name: &'static str) -> Re
 /// A shared reference from a caller's pointer.
 ///
 /// # Safety
-/// `pointer` is NULL, or valid for reads for 'a with nobody writing.
+/// `pointer` is NULL, or valid for reads for 'a and not written meanwhile.
 pub(crate) unsafe fn shared<'a, T>(pointer: *const T, name: &'static str) -> Result<&'a T, Failure> {
     // SAFETY: not NULL is checked here, the rest is the caller's promise.
     unsafe { pointer.as_ref() }.ok_or_else(|| Failure::null(name))
@@ -133,13 +133,13 @@ pub(crate) unsafe fn put<T>(to: *mut T, value: T, name: &'static str) -> Result<
     if to.is_null() {
         return Err(Failure::null(name));
     }
-    // SAFETY: not NULL, and valid for writes by the caller's promise; what stood there needs no drop.
+    // SAFETY: not NULL, and valid for writes by the caller's promise; the old value needs no drop.
     unsafe { to.write(value) };
     Ok(())
 }
 
-/// What went wrong in this thread's latest call that failed, and what to do about it; "" if none failed. UTF-8. Valid
-/// until this thread's next failing call.
+/// The error of this thread's latest failed call, and what to do about it; "" if none failed. UTF-8. Valid until this
+/// thread's next failing call.
 #[unsafe(no_mangle)]
 pub extern "C" fn throng_ring_error_message() -> *const c_char {
     LAST.with(|last| last.borrow().as_ptr())

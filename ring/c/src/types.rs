@@ -1,4 +1,4 @@
-//! Plain structs that cross the border. Sizes and field orders are part of the interface.
+//! Plain structs of the C interface. Sizes and field orders are part of the interface.
 
 use throng_ring::{Flags, FrameInfo};
 
@@ -13,17 +13,17 @@ pub const THRONG_RING_END_OF_STREAM: u16 = 8;
 /// Mark of a frame: its producer knows that the content is damaged.
 pub const THRONG_RING_DAMAGED: u16 = 16;
 
-/// What a producer says about a frame. The ring carries it and looks only at `stream` and the key frame mark.
+/// A producer's metadata of a frame. The ring passes it on and uses only `stream` and the key frame mark.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ThrongRingFrameInfo {
-    /// When it is to be shown or was captured; ns on a clock on which both sides agree.
+    /// Time of presentation or capture; ns on a clock on which both sides agree.
     pub timestamp_ns: u64,
-    /// Anything else in a word.
+    /// Free for the application.
     pub user_data: u64,
     /// Which of the producer's streams (track, participant) it belongs to.
     pub stream: u32,
-    /// What it is, in the application's numbers.
+    /// Its kind; the application defines the numbers.
     pub kind: u16,
     /// Its marks: THRONG_RING_KEYFRAME and so on, or-ed.
     pub flags: u16,
@@ -41,7 +41,7 @@ impl From<&ThrongRingFrameInfo> for FrameInfo {
     }
 }
 
-/// Room in the ring to write a frame into, in place.
+/// Space in the ring into which a frame is written in place.
 #[repr(C)]
 #[derive(Debug)]
 pub struct ThrongRingClaim {
@@ -57,16 +57,16 @@ pub struct ThrongRingClaim {
 #[repr(C)]
 #[derive(Debug)]
 pub struct ThrongRingFrame {
-    /// Its bytes, in shared memory: contiguous, aligned to 64 bytes, valid until it is released. A hostile producer can
-    /// still change them: copy what decisions hang on.
+    /// Its bytes, in shared memory: contiguous, aligned to 64 bytes, valid until it is released. A malicious producer can
+    /// still change them: copy them before decisions depend on them.
     pub data: *const u8,
-    /// How many bytes.
+    /// Number of bytes.
     pub len: usize,
     /// Name of the frame, for throng_ring_consumer_release().
     pub id: u64,
     /// Number within its producer's stream, from 0. Dropped frames count, so that a gap is a loss.
     pub sequence: u64,
-    /// What the producer said about it.
+    /// Its producer's metadata.
     pub info: ThrongRingFrameInfo,
     /// Lane that it came from.
     pub lane: u32,
@@ -94,7 +94,7 @@ pub enum ThrongRingPolicy {
 pub struct ThrongRingOptions {
     /// Bytes of a large frame.
     pub frame_bytes: usize,
-    /// How many of them fit at a time; three or four for raw video. At least 2.
+    /// Number of them that fit at a time; three or four for raw video. At least 2.
     pub frames: u32,
     /// Non-zero: reserve all memory when the lane is made.
     pub prefault: u32,
@@ -102,19 +102,19 @@ pub struct ThrongRingOptions {
     pub huge_pages: u32,
 }
 
-/// What an event says.
+/// The kind of an event.
 #[repr(i32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ThrongRingEventKind {
-    /// All processes of a session are gone; what they had committed is still delivered.
+    /// All processes of a session have ended; the frames that they committed are still delivered.
     ProducerLeft = 0,
-    /// A producer wrote nonsense over the ring's words. The lane is closed; held frames of it stay valid.
+    /// A producer wrote invalid values into the ring's words. The lane is closed; its held frames stay valid.
     LaneCorrupt = 1,
-    /// Nobody is left on the lane, all of it was released, and its memory is given back.
+    /// No producer is left on the lane, all its frames were released, and its memory is freed.
     LaneEnded = 2,
 }
 
-/// What happened beside frames.
+/// An event of a lane or producer.
 #[repr(C)]
 #[derive(Debug)]
 pub struct ThrongRingEvent {
@@ -124,12 +124,12 @@ pub struct ThrongRingEvent {
     pub lane: u32,
     /// ProducerLeft: the session within the lane, else 0.
     pub session: u32,
-    /// ProducerLeft: 1 if its producers were freed, 0 if they died and what they had claimed is put aside.
+    /// ProducerLeft: 1 if its producers were freed, 0 if they died and their claims are skipped.
     pub clean: u32,
     /// LaneEnded: frames that were released, else 0.
     pub delivered_frames: u64,
     /// LaneEnded: frames that policies dropped, else 0.
     pub dropped_frames: u64,
-    /// LaneEnded: claims of dead producers that were put aside, else 0.
+    /// LaneEnded: claims of dead producers that were skipped, else 0.
     pub abandoned_claims: u64,
 }

@@ -1,4 +1,4 @@
-//! What a frame costs: CPU time of both processes, beside one memcpy measured in the same run.
+//! Cost of a frame: CPU time of both processes, compared with one memcpy measured in the same run.
 //!
 //! `cargo bench -p throng-ring -- [--gb GB] [--repeat N] [--only records]`. CPU time is `getrusage` after a warm-up that touches every
 //! page; each figure is the median of the repetitions, with the lowest and highest.
@@ -35,7 +35,7 @@ fn main() {
         let floor = memcpy(pictures, || {});
         table.add("memcpy of a picture, 16 MiB of targets", "CPU-s/GB", floor, None);
         let woken = memcpy_and_wake(pictures);
-        table.add("that, and a byte through a pipe to who sleeps behind each", "CPU-s/GB", woken, None);
+        table.add("that, and a byte each through a pipe to a sleeping reader", "CPU-s/GB", woken, None);
         for (name, fill, goal) in [
             ("picture copied in, read untouched", Fill::Copy, 1.1),
             ("picture filled in place, read untouched", Fill::Set, f64::INFINITY),
@@ -61,7 +61,7 @@ fn main() {
     table.print();
 }
 
-/// What messages cost that are too small for their bytes to matter.
+/// The cost of messages that are too small for their bytes to matter.
 fn records(table: &mut Table) {
     let messages = 3_000_000;
     let two_lines = two_lines(messages);
@@ -129,7 +129,7 @@ fn cpu_s() -> f64 {
     seconds(usage.ru_utime) + seconds(usage.ru_stime)
 }
 
-/// Words that children report in: CPU time in ns and frames, for the consumer and each producer; then free ones.
+/// Words in which children report: CPU time in ns and frames, for the consumer and each producer; then free ones.
 fn board() -> &'static [AtomicU64] {
     // SAFETY: a new mapping of zeroes, never unmapped; all access is atomic.
     unsafe { std::slice::from_raw_parts(shared(4096).cast(), 512) }
@@ -187,8 +187,8 @@ fn memcpy(pictures: u64, mut then: impl FnMut()) -> f64 {
     (cpu_s() - before) / (pictures as f64 * PICTURE as f64 / 1e9)
 }
 
-/// The least that a copy costs which another process is told of while it sleeps, by any means: a byte through a pipe, which
-/// that process reads. CPU-seconds per GB, both processes.
+/// The lower bound of a copy that wakes a sleeping process, by any means: a byte through a pipe, which that process
+/// reads. CPU-seconds per GB, both processes.
 fn memcpy_and_wake(pictures: u64) -> f64 {
     let (mut there, mut to_there) = std::io::pipe().unwrap();
     let cpu_ns = &board()[0];
@@ -204,8 +204,8 @@ fn memcpy_and_wake(pictures: u64) -> f64 {
     ours + cpu_ns.load(Relaxed) as f64 / (pictures as f64 * PICTURE as f64)
 }
 
-/// What it costs this machine to take two cache lines from one process to another, one after the other in a ring of 512:
-/// a record of 64 bytes and what describes it. Nothing that could go wrong is looked after; µs of CPU a record, both.
+/// The cost on this machine of passing two cache lines from one process to another, one after the other in a ring of 512:
+/// a record of 64 bytes and its descriptor. Without any checks; µs of CPU a record, both processes.
 fn two_lines(records: u64) -> f64 {
     const SLOTS: u64 = 512;
     #[repr(align(64))]
@@ -351,7 +351,7 @@ fn produce(invitation: Invitation, bytes: usize, frames: u64, fill: Fill, cpu_ns
     cpu_ns.store(((cpu_s() - before) * 1e9) as u64, Relaxed);
 }
 
-/// What the consumer's calls cost when frames are there: neither sleep nor wake-up; µs of CPU a picture.
+/// The cost of the consumer's calls when frames are waiting: neither sleep nor wake-up; µs of CPU a picture.
 fn busy_consumer() -> f64 {
     const ROUNDS: u32 = 20_000;
     let mut consumer = Consumer::new().unwrap();
@@ -396,7 +396,7 @@ fn round_trip(rounds: u32) -> f64 {
     us
 }
 
-/// The same by two pipes: what being woken costs on this machine, whatever passes. Microseconds.
+/// The same by two pipes: the cost of a wake-up on this machine, by any transport. Microseconds.
 fn pipes_round_trip(rounds: u32) -> f64 {
     let (mut there, mut to_there) = std::io::pipe().unwrap();
     let (mut here, mut to_here) = std::io::pipe().unwrap();
@@ -427,7 +427,7 @@ fn receive(consumer: &mut Consumer) {
     }
 }
 
-/// Eight producers that always have something, each of another size: how unequally their bytes come.
+/// Eight producers that always have a frame, each of another size: the ratio of their delivered bytes.
 fn fairness() -> f64 {
     let mut consumer = Consumer::new().unwrap();
     let sizes = [200, 1_200, 5_000, 20_000, 60_000, 150_000, 400_000, 1_000_000];

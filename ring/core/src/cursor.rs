@@ -387,7 +387,7 @@ impl Cursor {
     }
 
     /// Whether the claim at a position may be abandoned: owned by a dead session, poisoned already, or reserved before
-    /// `until` and not owned by anybody yet.
+    /// `until` and without an owner yet.
     pub(crate) fn may_be_abandoned(
         &self,
         memory: &Memory,

@@ -14,8 +14,8 @@ pub enum RingError {
     NotAMemfd,
     /// Its size could still change: a peer that truncates it would end this process by SIGBUS.
     #[error(
-        "the memfd lacks the seals {missing}: whoever makes a ring must fcntl(F_ADD_SEALS) with SHRINK|GROW|SEAL \
-         before passing it on"
+        "the memfd lacks the seals {missing}: the process that makes a ring must set SHRINK|GROW|SEAL by \
+         fcntl(F_ADD_SEALS) before passing it on"
     )]
     SealsMissing {
         /// Names of those that are absent, such as `SHRINK|GROW`.
@@ -33,7 +33,7 @@ pub enum RingError {
     },
     /// Made by an implementation whose words mean something else.
     #[error(
-        "the ring has layout version {found}, this library speaks {supported}: use the same major version on both sides"
+        "the ring has layout version {found}, this library supports {supported}: use the same major version on both sides"
     )]
     UnsupportedVersion {
         /// Major version in the header.
@@ -92,7 +92,7 @@ pub enum RingError {
     /// The consumer has left.
     #[error("the consumer has gone ({unread_frames} frames were not read): join a new one, or end")]
     ConsumerGone {
-        /// Committed frames that were never given back.
+        /// Committed frames that were never released.
         unread_frames: u32,
     },
     /// The consumer closed this lane.

@@ -72,7 +72,7 @@ pub(crate) fn inherited() -> Result<OwnedFd, RingError> {
     // SAFETY: only asks about the number; the variable says that this descriptor was passed for this purpose.
     let borrowed = unsafe { BorrowedFd::borrow_raw(number) };
     rustix::io::fcntl_setfd(borrowed, rustix::io::FdFlags::CLOEXEC).map_err(|_| missing())?;
-    // SAFETY: whoever set the variable passed this descriptor to this process for this purpose.
+    // SAFETY: the process that set the variable passed this descriptor to this process for this purpose.
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
 

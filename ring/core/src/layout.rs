@@ -22,7 +22,7 @@ pub(crate) const ARENA_MAX: usize = 1 << 32;
 pub(crate) const SLOTS_MIN: u32 = 2;
 pub(crate) const SLOTS_MAX: u32 = 1 << 16;
 
-/// Written once before anybody else sees the memory.
+/// Written once before another process sees the memory.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {

@@ -42,11 +42,11 @@
 //! ```
 //!
 //! # Guarantees
-//! - A producer killed at any instruction blocks nobody: its committed frames are delivered, its open claims are
+//! - A producer killed at any instruction blocks no other process: its committed frames are delivered, its open claims are
 //!   skipped and counted as soon as the kernel closes its socket.
 //! - A hostile producer cannot make the consumer read outside the mapping: the consumer keeps its own positions, loads
 //!   each shared field once, and closes the lane at the first contradiction. Payload may still change while it is read,
-//!   which nothing cheap prevents; hence [`Payload`] copies unless told otherwise.
+//!   which cannot be prevented cheaply; hence [`Payload`] copies by default.
 //! - No frame is lost without a count: by producer and [`DropReason`], and as a gap in [`Frame::sequence`].
 //! - No system call while the other side is awake.
 //!

@@ -55,7 +55,7 @@ impl Ring {
         wake::sleepers_after_rmw(&self.memory.control().consumer_sleep.0)
     }
 
-    /// Claims, writes, commits; waits for room by giving way. Whom it woke.
+    /// Claims, writes, commits; yields while it waits for room. Returns the sleepers that it woke.
     fn produce(&self, owner: u16, value: u64) -> u32 {
         let mut cached = CachedPositions::new(&self.memory);
         loop {
@@ -81,7 +81,7 @@ impl Ring {
         self.cell(Position { sequence, unit: sequence }).with(|cell| unsafe { *cell })
     }
 
-    /// Takes frames until their values add up to `sum`.
+    /// Reads frames until their values add up to `sum`.
     fn consume(&self, sum: u64) -> Vec<u64> {
         let mut cursor = Cursor::new(&self.memory);
         let mut got = Vec::new();
@@ -245,7 +245,7 @@ fn no_release_is_slept_through() {
     });
 }
 
-/// Two producers find the ring full and sleep, each by a bit of its own so that it shows who was woken.
+/// Two producers find the ring full and sleep, each with its own bit, so that the test sees which one was woken.
 fn sleep_for_room(ring: &Arc<Ring>) -> [thread::JoinHandle<bool>; 2] {
     [(2, Sleep::FUTEX), (3, Sleep::EVENT)].map(|(owner, how)| {
         let ring = Arc::clone(ring);
@@ -460,7 +460,7 @@ fn the_guard_keeps_evictors_from_what_is_behind_it() {
         let mut cursor = Cursor::new(&ring.memory);
         let held: Vec<_> = (0..2).filter_map(|_| ring.peek(&mut cursor)).collect();
         for (index, (sequence, _)) in held.iter().enumerate() {
-            // The guard passes to the second when the first is given back.
+            // The guard passes to the second when the first is released.
             held[index..]
                 .iter()
                 .for_each(|(held, value)| assert_eq!(ring.read(*held), *value, "overwritten"));
@@ -524,7 +524,7 @@ fn who_is_about_to_own_its_place_keeps_it() {
             }
             let reserve = Position::unpack(ring.memory.control().reserve.0.load(Acquire)).sequence;
             if tries > 0 && reserve != u32::MAX {
-                // Another producer died at this very moment: places without an owner may have been its own.
+                // Another producer died at this moment: positions without an owner may have been its own.
                 tries -= 1;
                 let state = StateWord::unpack(ring.memory.slot(u32::MAX).state.load(Acquire)).unwrap();
                 assert_eq!(cursor.recover(&ring.memory, &|_| false, reserve), Ok(0));
@@ -557,11 +557,11 @@ fn a_dead_claim_ends_where_a_living_one_behind_it_is_about_to_start() {
             if let Some(peeked) = ring.peek(&mut cursor) {
                 break peeked;
             }
-            // Not before there is one behind: without, `reserve` says at once how far the dead one reaches.
+            // Not before there is a later claim: without one, `reserve` gives the dead one's extent at once.
             if Position::unpack(ring.memory.control().reserve.0.load(Acquire)) != first.after(1) {
                 let waited = put_aside == 0;
                 put_aside += cursor.recover(&ring.memory, &|owner| owner == 1, until).unwrap();
-                // It has a place, and has not written yet where that starts.
+                // It owns a slot, and has not written yet where its payload starts.
                 HITS.fetch_add(usize::from(waited && put_aside == 0), Std::SeqCst);
             }
             thread::yield_now();

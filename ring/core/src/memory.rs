@@ -20,7 +20,7 @@ pub(crate) const MEMFD_NAME: &str = "throng-ring";
 /// memory. As large as the largest page in use.
 const GUARD_BYTES: usize = ARENA_ALIGNMENT;
 
-/// Who maps: the consumer never writes payload, so its payload pages are read-only.
+/// The side that maps: the consumer never writes payload, so its payload pages are read-only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
     Producer,
@@ -64,7 +64,7 @@ impl Memory {
     pub(crate) fn create(geometry: Geometry, lane: u64, prefault: bool) -> Result<OwnedFd, RingError> {
         check_geometry(geometry.slots.into(), geometry.arena_bytes as u64)?;
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-        // Kernels before 6.3 do not know the flag by which newer ones want to hear that this is no program.
+        // Kernels before 6.3 do not have the flag (not executable) that newer ones ask for.
         let memfd = rustix::fs::memfd_create(MEMFD_NAME, flags | MemfdFlags::NOEXEC_SEAL)
             .or_else(|_| rustix::fs::memfd_create(MEMFD_NAME, flags))
             .map_err(RingError::io("making a memfd"))?;
@@ -107,7 +107,7 @@ impl Memory {
         let reserved =
             NonNull::new(base.cast::<u8>()).ok_or(RingError::BadHandshake { what: "mapped at zero" })?;
         let base = at(reserved, GUARD_BYTES);
-        // From here on the drop of `memory` gives the reservation back, also when mapping into it fails.
+        // From here on the drop of `memory` frees the reservation, also when mapping into it fails.
         let mut memory = Self {
             control: at(base, CONTROL_OFFSET).cast(),
             slots: at(base, SLOTS_OFFSET).cast(),

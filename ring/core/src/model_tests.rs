@@ -22,7 +22,7 @@ enum Step {
     /// Release the held frame of that index.
     Release(usize),
     Evict,
-    /// The consumer tells of all room that there is.
+    /// The consumer publishes all released frames.
     Tell,
     /// The consumer is replaced by a new one.
     Restart,
@@ -48,7 +48,7 @@ enum Life {
     Held,
     /// Held by a consumer that was replaced: comes again unless it is evicted before.
     HeldBefore,
-    /// Given back in order, and nobody was told yet.
+    /// Released in order, and not published yet.
     HeldBack,
     Over,
 }
@@ -149,7 +149,7 @@ fn run(steps: &[Step], first: Position, release_batch: ReleaseBatch) -> Result<(
     Ok(())
 }
 
-/// The model forgets what the ring has given back: frames that are over leave once the consumer (or an evictor) passed
+/// The model forgets what the ring has released: frames that are over leave once the consumer (or an evictor) passed
 /// them, which the model need not predict to the step.
 fn settle(memory: &Memory, model: &mut VecDeque<Model>) {
     let release = Position::unpack(memory.control().release.0.load(crate::sync::Ordering::Relaxed));

@@ -428,7 +428,7 @@ impl Claim<'_> {
 impl Drop for Claim<'_> {
     fn drop(&mut self) {
         if let Some(token) = self.token.take() {
-            // Fails only if the ring's words were overwritten; the next claim says so.
+            // Fails only if the ring's words were overwritten; the next claim reports it.
             let _ = self.producer.abort(token);
         }
     }
@@ -469,7 +469,7 @@ mod tests {
         while let Some(frame) = consumer.peek() {
             consumer.release(frame.id).unwrap();
         }
-        // The first was just past its first look when that happened.
+        // The first was just past its first check when that happened.
         assert!(first.arm_room(1));
         assert!(rustix::io::read(&second.joined.room_event, &mut [0; 8][..]).is_ok(), "the second sleeps on");
         assert!(second.arm_room(1));

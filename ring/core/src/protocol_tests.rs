@@ -186,7 +186,7 @@ fn a_new_consumer_gets_again_what_the_old_one_held() {
     assert_eq!(bytes(&memory, &new, next), b"c", "what was released stays released");
 }
 
-/// A ring whose consumer tells of three places at once.
+/// A ring whose consumer publishes three positions at once.
 fn ring_in_runs() -> (Memory, Cursor, CachedPositions) {
     let memory = Memory::heap(Geometry { slots: 8, ..GEOMETRY }, FIRST);
     let cursor = Cursor::new(&memory).with_release_batch(ReleaseBatch { slots: 3, units: 100 });
@@ -303,7 +303,7 @@ fn what_a_dead_consumer_wrote_down_long_ago_is_not_believed() {
     }
 }
 
-/// What a producer that died did before: each leaves the ring as one killed between two instructions.
+/// The last step of a producer that died: each leaves the ring as one killed between two instructions.
 #[derive(Clone, Copy, Debug)]
 enum DiedAfter {
     Reserving,
@@ -382,7 +382,7 @@ fn the_living_are_never_put_aside() {
     claim(&memory, &mut cached, 1).unwrap();
     let until = seen_reserve(&memory);
     assert_eq!(cursor.recover(&memory, &|owner| owner != OWNER, until), Ok(0));
-    // Reserved after the death that is being dealt with: its owner may be about to take it.
+    // Reserved after the death that is handled here: its owner may be about to own it.
     let position = Position::unpack(memory.control().reserve.0.load(Relaxed));
     memory.control().reserve.0.store(position.after(1).pack(), Release);
     assert_eq!(cursor.recover(&memory, &|_| true, position.sequence), Ok(1));
@@ -446,7 +446,7 @@ fn a_producer_notices_words_that_cannot_be() {
 
 #[test]
 fn a_producer_that_aborts_without_end_does_not_keep_the_consumer() {
-    // Large, so that the producer has time to add to what one call passes over.
+    // Large, so that the producer has time to add positions while one call skips.
     let slots: u32 = if cfg!(miri) { 4 } else { 1 << 14 };
     let memory = Memory::heap(Geometry { slots, arena_bytes: slots.max(1024) as usize * UNIT }, FIRST);
     let (mut cursor, mut cached) = (Cursor::new(&memory), CachedPositions::new(&memory));

@@ -1,7 +1,7 @@
 //! Sleeping and waking without a lost wake-up, and without a system call while the other side is awake.
 //!
 //! The sleeper announces how to be woken, fences, checks once more, then sleeps. The waker publishes its change, fences,
-//! then checks whether anybody sleeps. One of the two fences comes first; the side whose fence is second sees the other.
+//! then checks for sleepers. One of the two fences comes first; the side whose fence is second sees the other.
 
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
@@ -30,7 +30,7 @@ pub(crate) fn announce(word: &AtomicU32, how: u32) -> u32 {
     before | how
 }
 
-/// Who sleeps, to be called after a change was published. Clears the word: the caller must wake them.
+/// The sleepers, to be called after a change was published. Clears the word: the caller must wake them.
 pub(crate) fn sleepers(word: &AtomicU32) -> u32 {
     if is_anybody_asleep(word) { word.swap(0, AcqRel) } else { 0 }
 }
@@ -40,7 +40,7 @@ pub(crate) fn sleepers_after_rmw(word: &AtomicU32) -> u32 {
     if is_anybody_asleep_after_rmw(word) { word.swap(0, AcqRel) } else { 0 }
 }
 
-/// Whether anybody sleeps, to be called after a change was published. Leaves the word as it is.
+/// Whether there is a sleeper, to be called after a change was published. Leaves the word as it is.
 pub(crate) fn is_anybody_asleep(word: &AtomicU32) -> bool {
     // SYNC POINT with `announce`.
     fence(SeqCst);

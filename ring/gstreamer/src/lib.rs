@@ -1,4 +1,4 @@
-//! GStreamer elements over throng-ring: `throngringsink` puts buffers into a ring, `throngringsrc` takes them out in
+//! GStreamer elements over throng-ring: `throngringsink` writes buffers into a ring, `throngringsrc` reads them in
 //! another process, without a copy.
 
 use gst::glib;
@@ -28,7 +28,7 @@ gst::plugin_define!(
     env!("CARGO_PKG_DESCRIPTION"),
     plugin_init,
     env!("CARGO_PKG_VERSION"),
-    // The licences are MIT or Apache-2.0; GStreamer's list knows the first.
+    // The licences are MIT or Apache-2.0; GStreamer's list has only the first.
     "MIT/X11",
     env!("CARGO_PKG_NAME"),
     env!("CARGO_PKG_NAME"),

@@ -1,4 +1,4 @@
-//! `throngringsink`: copies each buffer into the ring once, and says caps and times with it.
+//! `throngringsink`: copies each buffer into the ring once, with its caps and times.
 
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use throng_ring::{Flags, FrameInfo, Policy, Producer};
 
 use crate::wire;
 
-/// How long a full ring is waited for before the sink looks whether it was told to stop: it then waits again.
+/// How long the sink waits for a full ring before it checks whether it must stop; then it waits again.
 const LOOK_PERIOD: Duration = Duration::from_millis(100);
 
 #[derive(Default)]
@@ -26,7 +26,7 @@ impl Sink {
         self.producer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for room as long as it takes, or until the element is to unlock. False then.
+    /// Waits for room without limit, or until the element must unlock: then false.
     fn send(&self, bytes: &[u8], info: &FrameInfo) -> Result<bool, gst::ErrorMessage> {
         let mut producer = self.producer();
         let producer =

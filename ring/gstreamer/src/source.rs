@@ -1,5 +1,5 @@
 //! `throngringsrc`: listens at a socket path for one producer; each frame becomes a buffer over shared memory, which is
-//! given back when GStreamer lets go of it.
+//! released when GStreamer frees the buffer.
 
 use std::os::unix::net::UnixListener;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +15,7 @@ use throng_ring::{Consumer, Event, Flags, Frame, FrameId, RingOptions};
 
 use crate::wire;
 
-/// How often a source that waits looks whether it was told to stop.
+/// How often a waiting source checks whether it must stop.
 const LOOK_PERIOD: Duration = Duration::from_millis(100);
 
 #[derive(Clone)]
@@ -44,9 +44,9 @@ struct Open {
     listener: UnixListener,
     path: String,
     consumer: Shared,
-    /// A producer came.
+    /// A producer connected.
     joined: bool,
-    /// It has gone.
+    /// It has left.
     left: bool,
 }
 
@@ -68,19 +68,19 @@ unsafe impl Send for Held {}
 impl AsRef<[u8]> for Held {
     fn as_ref(&self) -> &[u8] {
         // SAFETY: mapped for `len` bytes until the frame is released, which is when this is dropped. The path's owner
-        // chose the producer and is to trust it not to write after a commit.
+        // chose the producer and trusts it not to write after a commit.
         unsafe { std::slice::from_raw_parts(self.start, self.len) }
     }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
-        // Cannot be unknown: it was peeked, and is given back once.
+        // Cannot be unknown: it was peeked, and is released once.
         let _ = lock(&self.consumer).release(self.id);
     }
 }
 
-/// What a look at the ring came to.
+/// Result of reading the ring.
 enum Next {
     Frame(Frame, Held),
     Nothing,
@@ -113,7 +113,7 @@ impl Source {
             return Ok(Next::Frame(frame, held));
         }
         if open.left {
-            // All that was committed is read. The lane itself ends later, when sinks let go of their last buffers.
+            // All committed frames are read. The lane itself ends later, when sinks free their last buffers.
             return Ok(Next::Ended);
         }
         while let Some(event) = consumer.next_event() {
@@ -124,7 +124,7 @@ impl Source {
             }
         }
         if open.left {
-            // What was committed before it left may have come since the peek: look once more.
+            // Frames committed before it left may have arrived since the peek: peek again.
             return Ok(Next::Nothing);
         }
         if consumer.arm() {
@@ -144,7 +144,7 @@ fn poll(fds: &mut [rustix::event::PollFd<'_>]) -> bool {
 }
 
 fn caps_of(held: &Held) -> Result<gst::Caps, gst::ErrorMessage> {
-    // A copy, so that what is checked is what is parsed.
+    // A copy, so that the checked bytes are the parsed ones.
     let bytes = held.as_ref().get(..held.len.min(wire::CAPS_BYTES_MAX)).unwrap_or_default().to_vec();
     let text = String::from_utf8(bytes).map_err(|_| failed("the producer's caps are no text"))?;
     text.parse().map_err(|_| failed(format!("the producer's caps cannot be read: {text}")))
@@ -273,7 +273,7 @@ impl BaseSrcImpl for Source {
 
     fn stop(&self) -> Result<(), gst::ErrorMessage> {
         if let Some(open) = lock(&self.open).take() {
-            // Somebody else may have removed it.
+            // Another process may have removed it.
             let _ = std::fs::remove_file(open.path);
         }
         Ok(())

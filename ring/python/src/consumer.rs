@@ -12,7 +12,7 @@ use throng_ring::{Event, LaneFds, LaneId, RingOptions};
 
 use crate::{Holder, raised};
 
-/// What a consumer and its frames share. Frames keep the memory mapped for as long as they are held.
+/// State that a consumer shares with its frames. Frames keep the memory mapped for as long as they are held.
 type Shared = Arc<Mutex<throng_ring::Consumer>>;
 
 fn lock(shared: &Shared) -> MutexGuard<'_, throng_ring::Consumer> {
@@ -49,7 +49,7 @@ impl Consumer {
         Ok((lane.get(), OwnedFd::from(invitation).into_raw_fd()))
     }
 
-    /// Makes a lane for whoever is at the other end of a connected Unix socket: pass `connection.detach()`, for the
+    /// Makes a lane for the process at the other end of a connected Unix socket: pass `connection.detach()`, because the
     /// descriptor belongs to the consumer from here on.
     #[pyo3(signature = (fd, frame_bytes=3_110_400, frames=4))]
     fn accept(&self, fd: c_int, frame_bytes: usize, frames: u32) -> PyResult<u32> {
@@ -68,13 +68,13 @@ impl Consumer {
         Ok((memfd, frame_event, room_event, sessions.collect()))
     }
 
-    /// Goes on where the dead consumer of a lane stopped, with what export() copied; the descriptors belong to the
-    /// consumer from here on. Frames that were peeked and not released come again. The lane's number here.
+    /// Takes over a lane from a dead consumer, with the descriptors that export() copied; they belong to the consumer
+    /// from here on. Frames that were peeked and not released are delivered again. Returns the lane's new number.
     fn adopt(&self, exported: Exported) -> PyResult<u32> {
         let (memfd, frame_event, room_event, sessions) = exported;
         let mut given =
             [memfd, frame_event, room_event].into_iter().chain(sessions.iter().map(|(_, fd)| *fd));
-        // All are looked at before any is taken: what fails half way would close some of the caller's.
+        // All are checked before any is taken: a failure half way would close some of the caller's.
         given.try_for_each(check)?;
         let own = |(session, fd): (u32, c_int)| Ok((session, adopt(fd)?));
         let fds = LaneFds {
@@ -86,7 +86,7 @@ impl Consumer {
         Ok(lock(&self.shared).adopt(fds).map_err(raised)?.get())
     }
 
-    /// Sleeps until there may be a frame or an event: True; False after `timeout` seconds. Other threads go on.
+    /// Sleeps until there may be a frame or an event: True; False after `timeout` seconds. Other threads run meanwhile.
     #[pyo3(signature = (timeout=1.0))]
     fn wait(&self, py: Python<'_>, timeout: f64) -> PyResult<bool> {
         let timeout = Duration::try_from_secs_f64(timeout)
@@ -118,7 +118,7 @@ impl Consumer {
         Ok(Some(Frame { shared: Arc::clone(&self.shared), frame, start, hold, holder }))
     }
 
-    /// What happened beside frames, oldest first, as a dict with "event" and "lane"; None if nothing did.
+    /// The next event, oldest first, as a dict with "event" and "lane"; None if there is none.
     fn next_event<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, pyo3::types::PyDict>>> {
         let Some(event) = lock(&self.shared).next_event() else { return Ok(None) };
         let dict = pyo3::types::PyDict::new(py);
@@ -148,12 +148,12 @@ impl Consumer {
         Ok(Some(dict))
     }
 
-    /// Numbers of the lanes there are.
+    /// Numbers of all lanes.
     fn lanes(&self) -> Vec<u32> {
         lock(&self.shared).lanes().map(LaneId::get).collect()
     }
 
-    /// Frames that are peeked and whose room was not given back.
+    /// Frames that are peeked and not released.
     #[getter]
     fn held(&self) -> usize {
         lock(&self.shared).held()
@@ -176,7 +176,7 @@ impl Consumer {
     }
 }
 
-/// Sleeps until a descriptor is readable. A signal or an error ends the sleep: the caller looks again anyway.
+/// Sleeps until a descriptor is readable. A signal or an error ends the sleep: the caller checks again anyway.
 pub(crate) fn sleep_on<T>(_alive: &Arc<T>, fd: c_int, left: Duration) {
     // SAFETY: the handle that owns the descriptor lives as long as `_alive`.
     let fd = unsafe { std::os::fd::BorrowedFd::borrow_raw(fd) };
@@ -200,12 +200,12 @@ struct Hold {
     views: usize,
     /// The user is done with the frame.
     released: bool,
-    /// Its room went back to the producer.
+    /// Its space was released to the producer.
     given_back: bool,
 }
 
 /// A received frame: a read-only buffer, so memoryview(frame) and np.frombuffer(frame) see shared memory without a
-/// copy. Its room goes back to the producer once it is released (or forgotten) and no view of it is open.
+/// copy. Its space is freed for the producer once it is released (or dropped) and no view of it is open.
 #[pyclass(frozen, module = "throng_ring")]
 pub(crate) struct Frame {
     shared: Shared,
@@ -223,7 +223,7 @@ impl Frame {
     fn settle(&self, hold: &mut Hold) {
         if hold.released && hold.views == 0 && !hold.given_back && self.holder.is_this_process() {
             hold.given_back = true;
-            // Cannot be unknown: it was peeked, and is given back once.
+            // Cannot be unknown: it was peeked, and is released once.
             let _ = lock(&self.shared).release(self.frame.id);
         }
     }
@@ -255,7 +255,7 @@ impl Frame {
         self.frame.info.stream
     }
 
-    /// What it is, in the application's numbers.
+    /// Its kind; the application defines the numbers.
     #[getter]
     fn kind(&self) -> u16 {
         self.frame.info.kind
@@ -267,13 +267,13 @@ impl Frame {
         self.frame.info.flags.0
     }
 
-    /// When it is to be shown or was captured, ns.
+    /// Time of presentation or capture, ns.
     #[getter]
     fn timestamp_ns(&self) -> u64 {
         self.frame.info.timestamp_ns
     }
 
-    /// The producer's word.
+    /// The producer's user data.
     #[getter]
     fn user_data(&self) -> u64 {
         self.frame.info.user_data
@@ -295,8 +295,8 @@ impl Frame {
         pyo3::types::PyMemoryView::from(slf.as_any())
     }
 
-    /// Says that the frame is done with. No new views can be made; its room goes back with the last that is open. In a child
-    /// that inherited the frame through fork() its room stays the parent's.
+    /// Ends the use of the frame. No new views can be made; its space is freed with the last open one. In a child that
+    /// inherited the frame through fork() the space stays the parent's.
     fn release(&self) {
         let mut hold = self.hold();
         hold.released = true;
@@ -311,7 +311,7 @@ impl Frame {
         self.release();
     }
 
-    // SAFETY (of the slot): Python passes a `view` to fill in, and gives it back to `__releasebuffer__` once.
+    // SAFETY (of the slot): Python passes a `view` to fill in, and passes it to `__releasebuffer__` once.
     unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
         let frame = slf.get();
         let mut hold = frame.hold();
@@ -337,7 +337,7 @@ impl Frame {
 /// Describes plain bytes to Python.
 ///
 /// # Safety
-/// `view` is Python's to fill in; `start` is valid for `len` bytes until the view is given back.
+/// `view` is Python's to fill in; `start` is valid for `len` bytes until the view is released.
 pub(crate) unsafe fn fill<T>(
     owner: &Bound<'_, T>,
     view: *mut ffi::Py_buffer,
@@ -367,9 +367,9 @@ fn check(fd: c_int) -> PyResult<()> {
     Ok(())
 }
 
-/// A descriptor that Python gave away.
+/// A descriptor whose ownership Python passed.
 pub(crate) fn adopt(fd: c_int) -> PyResult<OwnedFd> {
     check(fd)?;
-    // SAFETY: the caller of the Python method gives it away; the documentation says so.
+    // SAFETY: the caller of the Python method passes its ownership, as documented.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }

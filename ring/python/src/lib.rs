@@ -1,5 +1,5 @@
 //! Python interface of throng-ring: frames and claims are buffers over shared memory, guarded so that no view outlives
-//! what it shows.
+//! its memory.
 
 mod consumer;
 mod producer;
@@ -18,7 +18,7 @@ fn raised(error: throng_ring::RingError) -> PyErr {
 }
 
 /// The process that holds a frame or a claim. A child that was forked meanwhile has a copy of the object, and drops it at
-/// the latest as it exits: what is shared stays as it is then, for it is the parent's.
+/// the latest when it exits: the shared state does not change then, because it belongs to the parent.
 #[derive(Clone, Copy)]
 struct Holder(u32);
 

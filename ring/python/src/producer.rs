@@ -14,14 +14,14 @@ use throng_ring::{ClaimToken, Flags, FrameInfo, Policy, RingError};
 use crate::consumer::{adopt, fill, sleep_on};
 use crate::{Holder, RingError as Raised, raised};
 
-/// A claim that waits for room looks this often for signals (Ctrl-C) and for a consumer that has gone.
+/// How often a claim that waits for room checks for signals (Ctrl-C) and for the end of the consumer.
 const SLICE: Duration = Duration::from_millis(50);
-/// The least that the ring must wait for: it looks for its consumer only if it waits at all.
+/// Shortest wait of the ring: it checks for its consumer only if it waits at all.
 const LOOK: Duration = Duration::from_millis(1);
 
 /// The handle, and how long its claims wait for room; None under the other policies.
 ///
-/// Whoever locks it may hold the interpreter meanwhile, so nobody sleeps with it.
+/// A thread that locks it may hold the interpreter meanwhile, so no thread sleeps with the lock.
 struct Handle {
     producer: throng_ring::Producer,
     wait: Option<Duration>,
@@ -36,7 +36,7 @@ fn lock(shared: &Shared) -> MutexGuard<'_, Handle> {
 enum ClaimAttempt {
     /// Claimed, or dropped by the policy.
     Done(Option<ClaimToken>),
-    /// There is no room, and time to wait for it. The room event is armed.
+    /// There is no room, and there is time left to wait. The room event is armed.
     Full,
 }
 
@@ -45,7 +45,7 @@ impl Handle {
     fn try_claim(&mut self, len: usize, info: &FrameInfo, left: Duration) -> Result<ClaimAttempt, RingError> {
         if self.wait.is_some() {
             let may_fit = len <= self.producer.frame_bytes_max() && !left.is_zero();
-            // The claim itself counts the frame, and says what is wrong with it or the consumer.
+            // The claim itself counts the frame, and returns the error of the frame or the consumer.
             if may_fit && !self.producer.poll_room(len)? && self.producer.has_consumer() {
                 return Ok(ClaimAttempt::Full);
             }
@@ -55,11 +55,11 @@ impl Handle {
     }
 }
 
-/// Puts frames into a ring.
+/// Writes frames into a ring.
 #[pyclass(frozen, module = "throng_ring")]
 pub(crate) struct Producer {
     shared: Shared,
-    /// The descriptor that tells of room, which lives as long as `shared`.
+    /// The descriptor that signals room, which lives as long as `shared`.
     room_event: c_int,
 }
 
@@ -86,13 +86,13 @@ impl Producer {
         Self::joined(py.detach(|| throng_ring::Producer::join(socket)))
     }
 
-    /// Joins through the inherited socket whose number stands in THRONG_RING_FD. To be called once.
+    /// Joins through the inherited socket whose number is in THRONG_RING_FD. To be called once.
     #[staticmethod]
     fn join_inherited(py: Python<'_>) -> PyResult<Self> {
         Self::joined(py.detach(throng_ring::Producer::join_inherited))
     }
 
-    /// What happens when there is no room: "wait" (at most `timeout` seconds), "drop_newest", "drop_oldest" or
+    /// Sets the policy for a full ring: "wait" (at most `timeout` seconds), "drop_newest", "drop_oldest" or
     /// "drop_until_keyframe".
     #[pyo3(signature = (policy, timeout=1.0))]
     fn set_policy(&self, policy: &str, timeout: f64) -> PyResult<()> {
@@ -116,13 +116,13 @@ impl Producer {
         Ok(())
     }
 
-    /// Bytes of the largest frame that this ring takes.
+    /// Bytes of the largest frame that fits this ring.
     #[getter]
     fn frame_bytes_max(&self) -> usize {
         lock(&self.shared).producer.frame_bytes_max()
     }
 
-    /// Claims room for `len` bytes, to be written in place; None if the policy drops the frame. Other threads go on
+    /// Claims room for `len` bytes, to be written in place; None if the policy drops the frame. Other threads run
     /// while it waits, and a signal's handler may end the wait by an exception.
     #[pyo3(signature = (len, *, stream=0, kind=0, flags=0, timestamp_ns=0, user_data=0))]
     fn claim(
@@ -194,10 +194,10 @@ impl Claim {
         let mut open = self.open();
         open.given_up = true;
         let token = if open.views == 0 { open.token.take() } else { None };
-        // Never both locks: whoever waits for one may hold the interpreter, which the holder of the other wants.
+        // Never both locks: a thread that waits for one may hold the interpreter, which the holder of the other needs.
         drop(open);
         if let Some(token) = token {
-            // Fails only if the ring's words were overwritten; the next claim says so.
+            // Fails only if the ring's words were overwritten; the next claim reports it.
             let _ = lock(&self.shared).producer.abort(token);
         }
     }
@@ -221,8 +221,8 @@ impl Claim {
         pyo3::types::PyMemoryView::from(slf.as_any())
     }
 
-    /// Makes the frame (its first `len` bytes) visible. BufferError while a view of it is open: whoever writes later
-    /// would write into what the consumer reads.
+    /// Makes the frame (its first `len` bytes) visible. BufferError while a view of it is open: a later write
+    /// would change what the consumer reads.
     #[pyo3(signature = (len=None))]
     fn commit(&self, py: Python<'_>, len: Option<usize>) -> PyResult<()> {
         if !self.holder.is_this_process() {
@@ -242,7 +242,7 @@ impl Claim {
         py.detach(|| lock(&self.shared).producer.commit(token, len.unwrap_or(self.len))).map_err(raised)
     }
 
-    /// Gives the room up, at the latest when the last view of it is released.
+    /// Aborts the claim, at the latest when the last view of it is released.
     fn abort(&self, py: Python<'_>) {
         py.detach(|| self.give_up());
     }
@@ -269,7 +269,7 @@ impl Claim {
         if is_open { self.commit(py, None).inspect_err(|_| self.abort(py)) } else { Ok(()) }
     }
 
-    // SAFETY (of the slot): Python passes a `view` to fill in, and gives it back to `__releasebuffer__` once.
+    // SAFETY (of the slot): Python passes a `view` to fill in, and passes it to `__releasebuffer__` once.
     unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
         let claim = slf.get();
         let mut open = claim.open();

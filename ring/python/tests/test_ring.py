@@ -243,10 +243,10 @@ class Waiting(unittest.TestCase):
                 if frame := consumer.peek():
                     frame.release()
                 waiter.join()
-                self.assertIsNotNone(got[0], "room was given back long before the ten seconds were over")
+                self.assertIsNotNone(got[0], "room was released long before the ten seconds were over")
 
     def test_ctrl_c_ends_a_wait_for_room(self):
-        # Who is started in the background by a shell ignores the signal, and Python leaves it so.
+        # A process that a shell starts in the background ignores the signal, and Python does not change that.
         before = signal.signal(signal.SIGINT, signal.default_int_handler)
         self.addCleanup(signal.signal, signal.SIGINT, before)
         consumer, producer, claims = self.full(timeout=60)

@@ -1,4 +1,4 @@
-//! A process that plays one role of a measurement and nothing else, for the tests of this crate.
+//! A process that runs one role of a measurement, for the tests of this crate.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! A role's process as its parent holds it: started, talked to, waited for with a limit, and never left behind.
+//! A role's process from its parent's side: starts it, sends commands, waits with a time limit, and always ends it.
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -12,16 +12,16 @@ use std::time::{Duration, Instant};
 use crate::role::{RoleCommand, RoleMessage, SystemCalls, Task};
 use crate::transport::{IoContext, TransportError, gstreamer};
 
-/// The longest line that a role may say.
+/// Longest line from a role.
 const LINE_BYTES_MAX: u64 = 64 << 10;
-/// Lines of stderr that are kept for the reason of a failure.
+/// Lines of stderr kept for error messages.
 const STDERR_LINES: usize = 8;
-/// How often a wait looks whether a person wants to stop.
+/// How often a wait checks whether to stop.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Why a wait for a role ended without what it waited for.
+/// Why a wait for a role failed.
 pub(super) enum WaitError {
-    /// A person or a signal asked to stop.
+    /// The user or a signal asked to stop.
     Stopped,
     /// The role failed, or did not answer.
     Failed(TransportError),
@@ -43,7 +43,7 @@ pub(super) struct Child {
 }
 
 impl Child {
-    /// Starts `command` as a role that inherits `fds`, and gives it its task.
+    /// Starts `command` as a role that inherits `fds`, and sends its task.
     pub(super) fn start(
         mut command: Command,
         role: String,
@@ -52,9 +52,9 @@ impl Child {
     ) -> Result<Self, TransportError> {
         let parent = rustix::process::getpid();
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        // A Ctrl-C at the terminal is for the parent alone, which then ends its roles.
+        // A Ctrl-C at the terminal goes to the parent alone, which then ends its roles.
         command.process_group(0);
-        // SAFETY: between fork and exec only system calls are made that are safe there; nothing is allocated.
+        // SAFETY: between fork and exec only async-signal-safe system calls are made; nothing is allocated.
         unsafe {
             command.pre_exec(move || {
                 rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
@@ -63,7 +63,7 @@ impl Child {
                     return Err(rustix::io::Errno::SRCH.into());
                 }
                 for fd in &fds {
-                    // The number belongs to this role; every other descriptor closes at exec.
+                    // Keep this descriptor open at exec; every other one closes.
                     if libc::fcntl(*fd, libc::F_SETFD, 0) == -1 {
                         return Err(std::io::Error::last_os_error());
                     }
@@ -86,11 +86,11 @@ impl Child {
         line.push(b'\n');
         let told = orders.as_mut().map_or(Ok(()), |orders| orders.write_all(&line));
         let child = Self { role, process, orders, said, stderr, calls: None };
-        // From here on the process is ended whatever happens: it belongs to a value.
+        // From here on dropping `child` ends the process.
         match told {
-            // It is gone already; what waits for its answer says how it ended and its last words.
+            // It has ended already; the wait for its answer reports how, with its last stderr line.
             Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(child),
-            told => told.context("telling a process its task").map(|()| child),
+            told => told.context("sending a process its task").map(|()| child),
         }
     }
 
@@ -98,7 +98,7 @@ impl Child {
         self.process.id()
     }
 
-    /// Counts this process's system calls from the outside; for a role that cannot do so itself.
+    /// Counts the role's system calls from the parent, for a role that cannot do so itself.
     pub(super) fn count_system_calls(&mut self) {
         self.calls = Some(SystemCalls::of(self.pid()));
     }
@@ -107,10 +107,10 @@ impl Child {
         let mut line = serde_json::to_vec(order).unwrap_or_default();
         line.push(b'\n');
         let told = self.orders.as_mut().map_or(Ok(()), |orders| orders.write_all(&line));
-        told.map_err(|error| self.failed(format!("took no order: {error}")))
+        told.map_err(|error| self.failed(format!("did not accept a command: {error}")))
     }
 
-    /// Waits until the role is ready; where it listens, if it says so.
+    /// Waits until the role is ready; returns the address it listens at, if it sent one.
     pub(super) fn ready(
         &mut self,
         limit: Duration,
@@ -180,12 +180,12 @@ impl Child {
     fn failed(&self, mut reason: String) -> TransportError {
         let stderr = self.stderr.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(last) = stderr.iter().rev().find(|line| !line.trim().is_empty()) {
-            reason = format!("{reason}; its last words: {}", last.trim());
+            reason = format!("{reason}; the last line of its stderr: {}", last.trim());
         }
         TransportError::Role { role: self.role.clone(), reason }
     }
 
-    /// Lets the role close its side, and ends it when it does not within `limit`.
+    /// Asks the role to close, and waits up to `limit` for it to end.
     pub(super) fn end(&mut self, limit: Duration) {
         let _ = self.order(&RoleCommand::End);
         let until = Instant::now() + limit;

@@ -1,4 +1,4 @@
-//! Measures one transport after the other, round by round, and goes on when one of them cannot be measured.
+//! Measures one transport after the other, round by round; one that cannot be measured does not stop the others.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,11 +15,11 @@ mod python;
 use child::WaitError;
 use pass::Pass;
 
-/// How long the pass lasts that counts system calls and samples stacks.
+/// Duration of the pass that counts system calls and samples stacks.
 const INSPECT: Duration = Duration::from_millis(1000);
 
-/// Measures what `plan` says. `stop` is asked often; once it says so, what was measured until then is the report.
-/// `progress` is told each transport before it is measured, with the round counted from 1.
+/// Measures what `plan` says. `stop` is polled; once it returns true, the report has what was measured until then.
+/// `progress` is called before each measurement, with the round counted from 1.
 pub fn measure(
     plan: &Plan,
     launcher: &Launcher,
@@ -45,7 +45,7 @@ pub fn measure(
     IpcReport::new(plan, Machine::read(), rows, stop())
 }
 
-/// What came of one transport.
+/// Measurements of one transport.
 #[derive(Default)]
 struct Attempt {
     passes: Vec<Pass>,
@@ -79,7 +79,7 @@ impl Bench<'_> {
         if (self.stop)() || self.of.get(&transport).is_none_or(|tried| tried.passes.is_empty()) {
             return;
         }
-        // The row has its figures already; a failure here leaves out the columns of this pass alone.
+        // The row has its figures already; a failure here only omits the columns of this pass.
         let passed = self.pass(transport, self.plan.duration.min(INSPECT), true).ok();
         self.of.entry(transport).or_default().inspected = passed;
     }
@@ -92,7 +92,7 @@ impl Bench<'_> {
         pass::run(self.plan, self.launcher, transport, python, measured, inspect, self.stop)
     }
 
-    /// The row of a transport; `None` when it was not come to.
+    /// The row of a transport; `None` if it was not measured before the stop.
     fn row(&mut self, transport: Transport) -> Option<Row> {
         let tried = self.of.remove(&transport)?;
         let note = self.note(transport);
@@ -122,7 +122,7 @@ impl Bench<'_> {
         Some(row(Outcome::Measured, None, Some(figures)))
     }
 
-    /// What is to be known about a row beside its figures.
+    /// Remark on a row.
     fn note(&self, transport: Transport) -> Option<String> {
         match transport {
             Transport::WebsocketPython => {
@@ -132,7 +132,7 @@ impl Bench<'_> {
                     ReadMode::All => format!("{version}; it reads by a checksum (adler32), in C"),
                 })
             }
-            Transport::Fill => Some("no second process: the picture is written and nobody gets it".into()),
+            Transport::Fill => Some("no second process: the picture is written and not passed on".into()),
             Transport::Memcpy => {
                 Some("no second process: one copy into a buffer as large as the ring".into())
             }

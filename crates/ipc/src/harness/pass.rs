@@ -1,4 +1,4 @@
-//! One pass of one transport: its roles started, measured and ended.
+//! One pass of one transport: its roles are started, measured and ended.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -12,15 +12,15 @@ use crate::{CpuProfile, FRAME_BYTES_MIN, Launcher, Plan, Transport};
 
 /// How long a role may take to open its side: Python and GStreamer load many files, on a machine that may be busy.
 const READY_LIMIT: Duration = Duration::from_secs(30);
-/// How long the frames that wait in a transport may take after its time is over.
+/// How long frames that are still in a transport may take to arrive after its time is over.
 const DRAIN_LIMIT: Duration = Duration::from_secs(20);
 /// How long a role may take to close.
 const END_LIMIT: Duration = Duration::from_secs(3);
-/// All roles begin so long after the last of them is ready.
+/// Delay of the common start after the last role is ready.
 const START_AFTER_NS: u64 = 20_000_000;
 /// The warm-up: page tables, caches, pools and the ring's first laps.
 const WARM_UP: Duration = Duration::from_millis(500);
-/// Frames that a warm-up at a low rate holds at least.
+/// Fewest frames of a warm-up, at a low rate.
 const WARM_UP_FRAMES: f64 = 5.0;
 const WARM_UP_MAX: Duration = Duration::from_secs(5);
 
@@ -29,10 +29,10 @@ const PYTHON_CONSUMER: &str = include_str!("../role/consumer.py");
 /// What the sides of one pass measured.
 #[derive(Clone, Debug)]
 pub(super) struct Pass {
-    /// A floor has none.
+    /// A baseline has none.
     pub(super) producers: Vec<SideReport>,
     pub(super) consumer: SideReport,
-    /// Where the time went; only of a pass that is looked into.
+    /// Only of a pass that is profiled.
     pub(super) spent: Option<CpuProfile>,
 }
 
@@ -67,7 +67,7 @@ pub(super) fn run(
         end.address = end.address.or_else(|| address.clone());
         senders.push(cast.start(RoleKind::Producer, producer, vec![end])?);
     }
-    // What this process keeps open would keep a pipe from ending when its producer dies.
+    // A copy that this process kept open would keep a pipe from ending when its producer dies.
     close(&mut wiring);
     for sender in &mut senders {
         sender.ready(READY_LIMIT, stop)?;
@@ -78,9 +78,9 @@ pub(super) fn run(
     }
     let sampling = cast.sample(&senders.iter().chain([&consumer]).collect::<Vec<_>>());
     let mut pass = wait(&mut consumer, &mut senders, limit, stop)?;
-    // The roles are still there: the names of their functions are found in them.
+    // While the roles still run, since symbols are read from their processes.
     pass.spent = sampling.map(Sampling::spent);
-    // Consumers first: a producer that closes while its frames are in use would be the end of them.
+    // Consumers first: a producer that closes while its frames are in use would invalidate them.
     consumer.end(END_LIMIT);
     for sender in &mut senders {
         sender.end(END_LIMIT);
@@ -88,7 +88,7 @@ pub(super) fn run(
     Ok(pass)
 }
 
-/// Waits for all; when one fails, the others' silence is not what is told.
+/// Waits for all roles; if the consumer fails, its error is returned and not the producers' timeouts.
 fn wait(
     consumer: &mut Child,
     senders: &mut [Child],
@@ -98,7 +98,7 @@ fn wait(
     let report = consumer.done(limit, stop);
     let mut producers = Vec::new();
     for sender in senders {
-        // When the consumer is done, the producer has been for longer.
+        // When the consumer is done, the producers have been done for longer.
         let limit = if report.is_ok() { DRAIN_LIMIT } else { Duration::from_millis(200) };
         match (sender.done(limit, stop), &report) {
             (Ok(done), _) => producers.push(done),
@@ -123,7 +123,7 @@ struct RoleSpawner<'a> {
 }
 
 impl RoleSpawner<'_> {
-    /// Begins to sample the roles when their warm-up is over; nothing in a pass that is measured.
+    /// Starts the CPU profile once the warm-up is over; none in a measured pass.
     fn sample(&self, roles: &[&Child]) -> Option<Sampling> {
         if !self.inspect {
             return None;

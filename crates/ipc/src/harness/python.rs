@@ -1,4 +1,4 @@
-//! Which Python has the package `websockets`.
+//! Finds a Python that has the package `websockets`.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -13,14 +13,14 @@ pub(super) struct Python {
     pub(super) version: String,
 }
 
-/// Whether its C extension is there decides by how much masking costs.
+/// The cost of masking depends on whether its C extension is installed.
 const ASK: &str = "
 import importlib.util, platform, websockets
 c = importlib.util.find_spec('websockets.speedups') is not None
 print('Python', platform.python_version() + ', websockets', websockets.__version__, 'with' if c else 'without', 'its C extension')
 ";
 
-/// The wanted one; else the first of those on the path and of the system that has the package.
+/// The requested one; else the first one in `PATH` or of the system that has the package.
 pub(super) fn find(wanted: Option<&PathBuf>) -> Result<Python, TransportError> {
     let candidates = match wanted {
         Some(python) => vec![python.clone()],

@@ -35,7 +35,7 @@ pub(super) fn run(task: &Task, parent: &mut ParentChannel) -> Result<(), Transpo
 struct Baseline<'a> {
     task: &'a Task,
     pool: Pool,
-    /// As much memory as the ring has, since its size decides which cache the copies go to.
+    /// As much memory as the ring, since its size decides which cache holds the copies.
     destination: Vec<u8>,
     /// Where in `destination` the next frame goes, counted in frames of the largest size.
     next_place: usize,
@@ -53,7 +53,7 @@ impl Baseline<'_> {
         sleep_until(start_ns);
         let measured_ns = start_ns + self.task.warm_up_ns;
         let end_ns = measured_ns + self.task.measured_ns;
-        // An offered rate is kept, so that caches are as cold as between the frames of a stream.
+        // Copies at the offered rate, so that caches are as cold as between the frames of a stream.
         let interval_ns = self.task.fps.map(|fps| 1e9 / fps);
         let stamped_every =
             if interval_ns.is_some() { 1 } else { stamped_every(self.task.sizes.mean_bytes()) };
@@ -101,7 +101,7 @@ impl Baseline<'_> {
             }
             _ => to.copy_from_slice(self.pool.frame(slot, &header)),
         }
-        // The copy must happen although nobody reads it.
+        // The copy must happen although it is not read.
         let copied = std::hint::black_box(&*to);
         if self.task.reading == ReadMode::All {
             check_body(copied, &header).map_err(|error| TransportError::Frame {

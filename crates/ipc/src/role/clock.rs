@@ -11,7 +11,7 @@ pub(crate) fn now_ns() -> u64 {
     u64::try_from(now.tv_sec).unwrap_or(0) * SECOND_NS + u64::try_from(now.tv_nsec).unwrap_or(0)
 }
 
-/// Sleeps until `at_ns`; returns at once when that has gone by.
+/// Sleeps until `at_ns`; returns at once if that is past.
 pub(super) fn sleep_until(at_ns: u64) {
     let at = Timespec {
         tv_sec: i64::try_from(at_ns / SECOND_NS).unwrap_or(i64::MAX),

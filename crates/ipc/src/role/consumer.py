@@ -1,6 +1,6 @@
-"""The receiving side in Python: asyncio and the package `websockets`, as the meeting bots' client had it.
+"""The receiving side in Python: asyncio and the package `websockets`, as in the client of field report 4.
 
-Speaks the conversation of crates/ipc/src/role/mod.rs and reads the frames of crates/ipc/src/frame.rs.
+Uses the protocol of crates/ipc/src/role/mod.rs and reads the frames of crates/ipc/src/frame.rs.
 """
 import asyncio
 import json
@@ -31,7 +31,7 @@ def usage():
 
 
 class Tally:
-    """What came, over all producers."""
+    """Frames received, over all producers."""
 
     def __init__(self, producers, reads_all):
         self.next = [0] * producers
@@ -45,7 +45,7 @@ class Tally:
     def take(self, frame):
         magic, kind, producer, _, sequence, length, seed, due = HEAD.unpack_from(frame)
         if magic != MAGIC or length != len(frame):
-            raise ValueError("a frame's head is not a frame's")
+            raise ValueError("its header is not a frame's")
         if TAIL.unpack_from(frame, length - 8)[0] != sequence ^ seed:
             raise ValueError("the tail is not that of frame %d" % sequence)
         if sequence != self.next[producer]:
@@ -72,7 +72,7 @@ class Tally:
             self.read(frame, length)
 
     def read(self, frame, length):
-        """Every byte is read once (a hash, in C): Python cannot compare them one by one in any sensible time."""
+        """Every byte is read once (a hash, in C): Python is too slow to compare them one by one."""
         import zlib
 
         zlib.adler32(memoryview(frame)[HEAD.size : length - 8])
@@ -137,7 +137,7 @@ async def main():
         # The connection stays open until the harness ends this process.
         await asyncio.sleep(3600)
 
-    # Compression is off, as between processes of one machine it should be.
+    # No compression, which would only cost CPU between processes of one machine.
     server = await serve(consume, "127.0.0.1", 0, max_size=None, compression=None)
     address = "%s:%d" % server.sockets[0].getsockname()[:2]
     say({"ready": {"address": address}})
@@ -150,7 +150,7 @@ async def main():
     await asyncio.get_running_loop().run_in_executor(None, sys.stdin.readline)
     import os
 
-    # Connections that are still open are not worth a closing handshake.
+    # Connections that are still open need no closing handshake.
     os._exit(0)
 
 

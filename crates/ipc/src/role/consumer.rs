@@ -34,7 +34,7 @@ pub(super) fn run(task: &Task, parent: &mut ParentChannel) -> Result<(), Transpo
     Ok(())
 }
 
-/// What came through one receiver.
+/// Frames received by one receiver.
 struct Tally {
     frames: u64,
     bytes: u64,
@@ -52,7 +52,7 @@ fn merge(tallies: &[Tally], report: &mut SideReport) -> Result<(), TransportErro
         report.frames += tally.frames;
         report.bytes += tally.bytes;
         report.last_ns = report.last_ns.max(tally.last_ns);
-        // Whatever is beyond the bounds was counted at them already.
+        // Values beyond the bounds were counted as the bound already.
         let _ = latency.add(&tally.latency);
     }
     report.first_ns = tallies.iter().map(|tally| tally.first_ns).filter(|ns| *ns != 0).min().unwrap_or(0);
@@ -60,7 +60,7 @@ fn merge(tallies: &[Tally], report: &mut SideReport) -> Result<(), TransportErro
     Ok(())
 }
 
-/// Receives until `ends` producers have said that they are done.
+/// Receives until `ends` producers have sent their end frame.
 fn drain(
     receiver: &mut dyn Receiver,
     ends: u8,
@@ -122,7 +122,7 @@ impl Tally {
             return Err(damaged("there is no such producer".into(), Some(&header)));
         };
         if header.sequence != *next {
-            return Err(damaged(format!("frame {next} should have come"), Some(&header)));
+            return Err(damaged(format!("frame {next} was expected"), Some(&header)));
         }
         *next += 1;
         if header.kind == Kind::End {
@@ -148,7 +148,7 @@ mod tests {
         frame
     }
 
-    /// Takes the frames one after the other; what the first refused one is refused for.
+    /// Checks the frames one after the other; returns the error of the first that is refused.
     fn take(frames: &[Vec<u8>]) -> Result<Tally, String> {
         let mut tally = Tally {
             frames: 0,
@@ -193,7 +193,7 @@ mod tests {
             ),
             (vec![frame(Kind::WarmUp, 1, 0), changed], "producer 1, frame 1: byte 60 is not"),
             (vec![frame(Kind::WarmUp, 2, 0)], "no such producer"),
-            (vec![vec![0; 100]], "its head is not a frame's"),
+            (vec![vec![0; 100]], "its header is not a frame's"),
         ] {
             let error = take(&frames).err().unwrap();
             assert!(error.contains(says), "{error}");

@@ -1,7 +1,8 @@
-//! A process of the measurement: told by its first line on stdin what it is, it says on stdout how it fared.
+//! A process of the measurement: the first line on its stdin is its task, and it reports on stdout.
 //!
-//! The conversation, a JSON value a line: role <- [`Task`]; role -> [`RoleMessage::Ready`]; role <- [`RoleCommand::Go`]; role ->
-//! [`RoleMessage::Measuring`] when its warm-up is over, [`RoleMessage::Done`]; role <- [`RoleCommand::End`], after which it closes its side.
+//! The protocol, one JSON value per line: role <- [`Task`]; role -> [`RoleMessage::Ready`]; role <- [`RoleCommand::Go`];
+//! role -> [`RoleMessage::Measuring`] when its warm-up is over, [`RoleMessage::Done`]; role <- [`RoleCommand::End`], after
+//! which it closes its side.
 
 use std::io::{BufRead, Write};
 
@@ -28,7 +29,7 @@ mod consumer;
 
 mod baseline;
 
-/// What a role is told first.
+/// First message to a role.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Task {
     pub(crate) part: RoleKind,
@@ -42,7 +43,7 @@ pub(crate) struct Task {
     pub(crate) inspect: bool,
 }
 
-/// Which part a role plays.
+/// What a role does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum RoleKind {
@@ -50,11 +51,11 @@ pub(crate) enum RoleKind {
     Producer,
     /// Receives.
     Consumer,
-    /// Does by itself what no transport can do without.
+    /// Copies or writes frames by itself: the lower bound of any transport.
     Baseline,
 }
 
-/// What a role is told later.
+/// Later messages to a role.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum RoleCommand {
@@ -67,22 +68,22 @@ pub(crate) enum RoleCommand {
     End,
 }
 
-/// What a role says.
+/// Messages from a role.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum RoleMessage {
     /// Its side is open.
     Ready {
-        /// Where it listens, when only it knows.
+        /// Where it listens, if it chose the address.
         address: Option<String>,
     },
     /// Its warm-up is over.
     Measuring,
-    /// It has done its part.
+    /// It has finished.
     Done(SideReport),
-    /// It cannot.
+    /// It failed.
     Failed {
-        /// Whether the machine lacks something, so that this is not a failure.
+        /// Whether the machine lacks something that the transport needs, which is no failure.
         missing: bool,
         /// Why.
         reason: String,
@@ -94,7 +95,7 @@ pub(crate) enum RoleMessage {
 pub(crate) struct SideReport {
     pub(crate) frames: u64,
     pub(crate) bytes: u64,
-    /// Frames that were due in the time and could not be sent in it.
+    /// Frames that could not be sent in time.
     pub(crate) frames_not_sent: u64,
     pub(crate) cpu_ns: u64,
     pub(crate) user_ns: u64,
@@ -102,9 +103,9 @@ pub(crate) struct SideReport {
     pub(crate) context_switches: u64,
     pub(crate) first_ns: u64,
     pub(crate) last_ns: u64,
-    /// `None` when not counted; the reason when that cannot be done here.
+    /// `None` if not counted; an error with the reason if they cannot be counted here.
     pub(crate) system_calls: Option<Result<u64, String>>,
-    /// Consumer: from due to given. Producer: from due to handed over, at an offered rate.
+    /// Consumer: intended send time to reception. Producer: intended to actual send time, at an offered rate.
     pub(crate) latency: Option<LatencyNs>,
 }
 
@@ -128,7 +129,7 @@ impl LatencyNs {
     }
 }
 
-/// Room for latencies of up to a minute with three digits; longer ones count as a minute.
+/// A histogram of latencies up to a minute, with three digits; longer ones count as a minute.
 fn latencies() -> Result<hdrhistogram::Histogram<u64>, TransportError> {
     hdrhistogram::Histogram::new_with_bounds(1, 60_000_000_000, 3).map_err(|error| TransportError::Library {
         operation: "making a histogram",
@@ -136,7 +137,7 @@ fn latencies() -> Result<hdrhistogram::Histogram<u64>, TransportError> {
     })
 }
 
-/// Plays the role that stdin tells; returns when it is over. The answer is whether it went well.
+/// Runs the role that stdin asks for, until it ends. Returns whether it succeeded.
 #[must_use]
 pub fn run_role() -> bool {
     let mut parent = ParentChannel { orders: std::io::stdin().lock(), said: std::io::stdout() };
@@ -151,7 +152,7 @@ pub fn run_role() -> bool {
     false
 }
 
-/// The conversation of a role with whoever started it.
+/// The role's side of the protocol with its parent.
 struct ParentChannel {
     orders: std::io::StdinLock<'static>,
     said: std::io::Stdout,
@@ -169,7 +170,7 @@ impl ParentChannel {
         self.said.write_all(&line).and_then(|()| self.said.flush()).map_err(|error| broken(error.to_string()))
     }
 
-    /// Waits for the start; the time of it.
+    /// Waits for the start; returns its time.
     fn go(&mut self) -> Result<u64, TransportError> {
         match self.read()? {
             RoleCommand::Go { start_ns } => Ok(start_ns),
@@ -179,9 +180,9 @@ impl ParentChannel {
         }
     }
 
-    /// Waits until nobody needs this side any more.
+    /// Waits for the parent to end this role.
     fn end(&mut self) {
-        // Whether it is told to end or its parent is gone makes no difference.
+        // The command to end and the end of the parent have the same effect.
         let _ = self.read::<RoleCommand>();
     }
 

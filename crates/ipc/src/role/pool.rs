@@ -1,17 +1,17 @@
-//! The frames that a producer sends, kept in memory: enough of them that large ones come from memory and not from a
-//! cache, as those of a decoder do.
+//! The frames that a producer sends, prepared in memory: enough of them that large ones come from memory and not from
+//! a cache, as a decoder's do.
 
 use crate::frame::{self, FrameHeader, HEADER_BYTES, TAIL_BYTES};
 use crate::transport::{Transport, splice_slots};
 
 /// More than the last level cache of most machines.
 const POOL_BYTES: usize = 64 << 20;
-/// GStreamer holds up to four frames at a time; none of them may be written meanwhile.
+/// GStreamer holds up to four frames at a time, which must not be written meanwhile.
 const SLOTS_MIN: usize = 6;
 const SLOTS_MAX: usize = 512;
 const PAGE_BYTES: usize = 4096;
 
-/// How many frames a producer keeps.
+/// Number of frames in a producer's pool.
 pub(crate) fn slots(transport: Transport, frame_bytes_max: usize, frame_bytes_min: usize) -> usize {
     let slots = (POOL_BYTES / frame_bytes_max.max(1)).clamp(SLOTS_MIN, SLOTS_MAX);
     if transport == Transport::Vmsplice { slots.max(splice_slots(frame_bytes_min)) } else { slots }
@@ -20,11 +20,11 @@ pub(crate) fn slots(transport: Transport, frame_bytes_max: usize, frame_bytes_mi
 /// Frames of one producer, each in its slot.
 pub(super) struct Pool {
     memory: Vec<u8>,
-    /// Where the first slot begins, so that slots begin with a page.
+    /// Offset of the first slot, so that slots are page-aligned.
     first: usize,
     stride: usize,
     producer: u8,
-    /// How long the last frame of each slot was: its tail lies in what a longer one has for its body.
+    /// Length of the last frame of each slot: its tail lies within the body of a longer one.
     lengths: Vec<usize>,
 }
 
@@ -47,13 +47,13 @@ impl Pool {
         self.memory.get_mut(at..at + bytes.min(self.stride)).unwrap_or_default()
     }
 
-    /// Which slot frame number `sequence` lies in, and its seed.
+    /// The slot of frame number `sequence`, and its seed.
     pub(super) fn place(&self, sequence: u64) -> (usize, u64) {
         let slot = (sequence % self.lengths.len().max(1) as u64) as usize;
         (slot, frame::seed(self.producer, slot as u64))
     }
 
-    /// The frame of that slot, marked.
+    /// The frame of that slot, with header and tail written.
     pub(super) fn frame(&mut self, slot: usize, header: &FrameHeader) -> &[u8] {
         let bytes = header.bytes as usize;
         let last = self.lengths.get(slot).copied().unwrap_or(bytes);

@@ -1,4 +1,4 @@
-//! The sending side: frames at their intended times, or as fast as the transport takes them.
+//! The sending side: frames at an offered rate (open loop), or as fast as the transport takes them (closed loop).
 
 use hdrhistogram::Histogram;
 
@@ -9,14 +9,14 @@ use crate::FRAME_BYTES_MIN;
 use crate::frame::{FrameHeader, Kind};
 use crate::transport::{self, Outgoing, Sender, TransportError};
 
-/// Below this mean size reading the clock for each frame would be a good part of what is measured.
+/// Below this mean size, reading the clock for each frame would be a large part of the measured time.
 const SMALL_FRAME_BYTES: f64 = 16_384.0;
-/// Of small frames, one in so many carries the time.
+/// Of small frames, one in so many carries its send time.
 const STAMPED_OF_SMALL: u64 = 16;
-/// The most that a producer's frames may take.
+/// Largest pool of a producer, bytes.
 const POOL_BYTES_MAX: usize = 1536 << 20;
 
-/// Which frames of those sent as fast as they go carry the time at which they were handed over.
+/// At full speed, one frame in so many carries its send time.
 pub(super) fn stamped_every(mean_bytes: f64) -> u64 {
     if mean_bytes < SMALL_FRAME_BYTES { STAMPED_OF_SMALL } else { 1 }
 }
@@ -32,7 +32,7 @@ pub(super) fn run(task: &Task, parent: &mut ParentChannel) -> Result<(), Transpo
     }
     let mut pool = Pool::new(side.producer, side.slots, side.frame_bytes_max);
     let mut sender = transport::sender(side)?;
-    // A timer that fires 50 us late, as the kernel's default allows, would be part of every latency.
+    // The kernel's default timer slack of 50 us would be part of every latency.
     let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
     parent.say(&RoleMessage::Ready { address: None })?;
     let start_ns = parent.go()?;
@@ -59,7 +59,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Frames at an offered rate. Producers take turns, as streams that do not know of each other do on average.
+    /// Sends at an offered rate (open loop). Producers are offset evenly, as independent streams are on average.
     fn offer(
         &mut self,
         fps: f64,
@@ -82,7 +82,7 @@ impl Run<'_> {
             sleep_until(due_ns);
             let now_ns = now_ns();
             if now_ns >= end_ns {
-                // The transport is slower than what is offered: what is due and was not sent is told, not sent late.
+                // The transport is slower than the offered rate: late frames are counted as not sent, and not sent.
                 let all = ((end_ns - start_ns) as f64 - turn_ns) / interval_ns;
                 report.frames_not_sent = (all.ceil() as u64).saturating_sub(self.sequence);
                 break;
@@ -97,7 +97,7 @@ impl Run<'_> {
         Ok(report)
     }
 
-    /// Frames as fast as the transport takes them.
+    /// Sends as fast as the transport takes frames (closed loop).
     fn flood(&mut self, start_ns: u64, parent: &mut ParentChannel) -> Result<SideReport, TransportError> {
         let stamped_every = stamped_every(self.task.sizes.mean_bytes());
         let measured_ns = start_ns + self.task.warm_up_ns;
@@ -133,7 +133,7 @@ impl Run<'_> {
         }
     }
 
-    /// Begins the measurement with its first frame.
+    /// Starts the measurement with its first frame.
     fn enter(
         &mut self,
         kind: Kind,

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::Read;
 use std::os::fd::{AsRawFd, FromRawFd};
 
-/// Where the tracepoint's number stands, in the order of how usual the place is.
+/// Files with the tracepoint's number, the most common first.
 const TRACEPOINT: [&str; 2] = [
     "/sys/kernel/tracing/events/raw_syscalls/sys_enter/id",
     "/sys/kernel/debug/tracing/events/raw_syscalls/sys_enter/id",
@@ -34,7 +34,7 @@ struct Attr {
     config1: u64,
 }
 
-/// A counter of system calls; stands still until it is started.
+/// A counter of system calls; does not count until it is started.
 #[derive(Debug)]
 pub(crate) struct SystemCalls(File);
 
@@ -72,11 +72,11 @@ impl SystemCalls {
             return Err(format!("perf_event_open: {error}; it takes CAP_PERFMON or root"));
         }
         let fd = i32::try_from(fd).map_err(|error| error.to_string())?;
-        // SAFETY: the descriptor was just made and belongs to nobody else.
+        // SAFETY: the descriptor was just made and has no other owner.
         Ok(Self(unsafe { File::from_raw_fd(fd) }))
     }
 
-    /// Begins to count.
+    /// Starts counting.
     pub(crate) fn start(&self) {
         // SAFETY: an ioctl without argument on a descriptor that is open.
         unsafe { libc::ioctl(self.0.as_raw_fd(), PERF_EVENT_IOC_ENABLE, 0) };

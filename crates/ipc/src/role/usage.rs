@@ -1,9 +1,9 @@
-//! What a process has used: CPU time exact to the nanosecond (the scheduler's own count), its split into user and
+//! Resource usage of a process: CPU time exact to the nanosecond (the scheduler's own count), its split into user and
 //! system (`getrusage`), context switches, and, where wanted, system calls.
 
 use super::{SideReport, SystemCalls};
 
-/// What a process has used since it began.
+/// Resource usage since the process started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Usage {
     pub(crate) cpu_ns: u64,
@@ -13,7 +13,7 @@ pub(crate) struct Usage {
 }
 
 impl Usage {
-    /// Of this process, all its threads with it.
+    /// Of this process with all its threads.
     pub(crate) fn of_self() -> Self {
         let cpu = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
         let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
@@ -34,7 +34,7 @@ impl Usage {
     }
 }
 
-/// The measured part of a role's life.
+/// The measured interval of a role.
 pub(crate) struct Window {
     calls: Option<Result<SystemCalls, String>>,
     start: std::sync::OnceLock<Usage>,
@@ -46,7 +46,7 @@ impl Window {
         Self { calls: inspect.then(SystemCalls::of_self), start: std::sync::OnceLock::new() }
     }
 
-    /// Begins; once, whoever of the threads comes first. The answer is whether it was this one.
+    /// Starts the interval once, by the first thread that calls it. Returns whether it was this call.
     pub(crate) fn begin(&self) -> bool {
         let mut is_first = false;
         self.start.get_or_init(|| {
@@ -59,7 +59,7 @@ impl Window {
         is_first
     }
 
-    /// Ends: what was used since the beginning.
+    /// Ends the interval and writes its usage into the report.
     pub(crate) fn end(&self, report: &mut SideReport) {
         let end = Usage::of_self();
         let start = self.start.get().copied().unwrap_or(end);

@@ -1,8 +1,8 @@
-//! GStreamer's shared memory: `appsrc ! shmsink` in the producer, `shmsrc ! appsink` in the consumer, as a program
-//! that uses GStreamer has it.
+//! GStreamer's shared memory: `appsrc ! shmsink` in the producer, `shmsrc ! appsink` in the consumer, as in a program
+//! that uses GStreamer.
 //!
-//! The libraries are opened when they are wanted, so that a build needs none of their headers and a machine without
-//! them only misses this row. Types and signatures: GStreamer 1.x API reference, stable within 1.x.
+//! The libraries are loaded when needed, so that a build needs none of their headers and a machine without them only
+//! lacks this row. Types and signatures: GStreamer 1.x API reference, stable within 1.x.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::path::{Path, PathBuf};
@@ -13,16 +13,16 @@ use super::{End, IoContext, Outgoing, Received, Receiver, Sender, Side, Transpor
 
 /// How long a consumer waits for the producer's socket.
 const SOCKET_WAIT: Duration = Duration::from_secs(10);
-/// How often is looked for it.
+/// How often it checks for the socket.
 const LOOK: Duration = Duration::from_millis(5);
-/// How long one look for a frame lasts, nanoseconds; between looks the end of the stream is noticed.
+/// Time limit of one wait for a frame, nanoseconds; the end of the stream is checked between waits.
 const LOOK_NS: u64 = 200_000_000;
 
 const PACKAGES: &str = "install gstreamer1.0-plugins-base and gstreamer1.0-plugins-bad";
 
 pub(super) fn wire(wiring: &mut Wiring) -> Result<(), TransportError> {
     if wiring.folder.is_none() {
-        // What is missing is said before any process is started for it.
+        // A missing library is reported before any process is started.
         Library::open()?;
         wiring.folder =
             Some(tempfile::Builder::new().prefix("throng-ipc-").tempdir().context("making a folder")?);
@@ -79,7 +79,7 @@ const STATE_CHANGE_FAILURE: c_int = 0;
 const MEMORY_READONLY: c_int = 2;
 const MAP_READ: c_int = 1;
 
-/// The functions that are used of libgstreamer and libgstapp.
+/// The functions of libgstreamer and libgstapp that are used.
 struct Library {
     init_check: unsafe extern "C" fn(*mut c_int, *mut c_void, *mut *mut GError) -> c_int,
     parse_launch: unsafe extern "C" fn(*const c_char, *mut *mut GError) -> *mut c_void,
@@ -108,7 +108,7 @@ impl Library {
     #[expect(clippy::missing_transmute_annotations, reason = "the fields give the signatures, once")]
     fn open() -> Result<Self, TransportError> {
         let open = |name: &CStr| {
-            // SAFETY: the name is a C string; a library that runs code when it is loaded is what its owner installed.
+            // SAFETY: the name is a C string; code that runs when the library is loaded is part of the installed library.
             let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_GLOBAL) };
             NonNull::new(handle).ok_or_else(|| {
                 TransportError::Missing(format!("{} is not here: {PACKAGES}", name.to_string_lossy()))
@@ -174,7 +174,7 @@ impl Pipeline {
         let Some(pipeline) = pipeline else {
             return Err(TransportError::Missing(format!("GStreamer says {}: {PACKAGES}", reason(error))));
         };
-        // SAFETY: the pipeline is alive; the reference that is given belongs to this value.
+        // SAFETY: the pipeline is alive; the returned reference belongs to this value.
         let element = unsafe { (library.bin_get_by_name)(pipeline.as_ptr(), c"end".as_ptr()) };
         let element = NonNull::new(element).ok_or_else(|| failed(doing, "it has no element of that name"))?;
         Ok(Self { library, pipeline, element })
@@ -190,7 +190,7 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Back to where [`Pipeline::play`] can be tried again.
+    /// Resets the pipeline, so that [`Pipeline::play`] can be tried again.
     fn stop(&self) {
         // SAFETY: the pipeline is alive; in the state NULL no thread of it runs any more.
         unsafe { (self.library.element_set_state)(self.pipeline.as_ptr(), STATE_NULL) };
@@ -209,7 +209,7 @@ impl Drop for Pipeline {
 }
 
 fn reason(error: *mut GError) -> String {
-    // SAFETY: what GStreamer left there is null, or an error that lives on.
+    // SAFETY: the pointer is null, or an error that stays alive.
     let message = unsafe { error.as_ref() }.map_or(std::ptr::null(), |error| error.message);
     if message.is_null() {
         return "nothing more".into();
@@ -239,7 +239,7 @@ impl Sender for Sink {
     fn send(&mut self, frame: &Outgoing<'_>) -> Result<(), TransportError> {
         let (data, bytes) = (frame.bytes.as_ptr().cast_mut().cast(), frame.bytes.len());
         let library = &self.0.library;
-        // SAFETY: the memory is a slot of the producer's pool, which lives as long as the process and is left alone
+        // SAFETY: the memory is a slot of the producer's pool, which lives as long as the process and is not written
         // until every other slot was used; it is marked as read-only; nothing has to be freed.
         let buffer = unsafe {
             (library.buffer_new_wrapped_full)(MEMORY_READONLY, data, bytes, 0, bytes, null_mut(), null_mut())
@@ -253,7 +253,7 @@ impl Sender for Sink {
     }
 }
 
-/// The consumer's pipeline, started when the first frame is wanted: `shmsrc` needs the producer's socket to be there.
+/// The consumer's pipeline, started for the first frame: `shmsrc` needs the producer's socket to exist.
 pub(super) struct Source {
     pipeline: Pipeline,
     socket: PathBuf,
@@ -277,7 +277,7 @@ impl Source {
             }
             std::thread::sleep(LOOK);
         }
-        // The socket has its name a moment before anybody listens there; `shmsrc` does not try twice.
+        // The socket's name exists a moment before the producer listens there; `shmsrc` does not retry.
         while let Err(error) = self.pipeline.play() {
             if Instant::now() > until {
                 return Err(error);
@@ -297,7 +297,7 @@ impl Receiver for Source {
         }
         let (library, sink) = (&self.pipeline.library, self.pipeline.element.as_ptr());
         let sample = loop {
-            // SAFETY: the element is alive; the reference that is given belongs to us.
+            // SAFETY: the element is alive; the returned reference belongs to this function.
             match NonNull::new(unsafe { (library.app_sink_try_pull_sample)(sink, LOOK_NS) }) {
                 Some(sample) => break sample,
                 // SAFETY: the element is alive.
@@ -348,7 +348,7 @@ mod tests {
             Err(TransportError::Missing(_)) => return,
             Err(error) => panic!("{error}"),
         };
-        // Its name is there, and nobody listens.
+        // Its name exists, but no process listens.
         let bound = std::os::unix::net::UnixDatagram::bind(&path).unwrap();
         let late = std::thread::spawn(move || {
             let mut source = source;

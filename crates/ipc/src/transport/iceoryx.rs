@@ -14,14 +14,14 @@ use super::{End, Outgoing, Received, Receiver, Sender, Side, TransportError, Wir
 
 /// Samples that may wait for the consumer.
 const QUEUE_FRAMES: usize = 4;
-/// Before the first frames are offered again to a consumer that has not connected yet, and how often they are.
+/// Delay before the first frames are offered again to a consumer that has not connected yet, and the number of retries.
 const UNCONNECTED_PAUSE: Duration = Duration::from_millis(1);
 const OFFERS_MAX: u32 = 15_000;
 
 type Service = ipc_threadsafe::Service;
 
 pub(super) fn wire(wiring: &mut Wiring) -> Result<(), TransportError> {
-    // Services are named on the whole machine; the process and the count make the name this measurement's own.
+    // Service names are global on the machine; process id and count make this measurement's name unique.
     static MEASUREMENTS: core::sync::atomic::AtomicU32 = core::sync::atomic::AtomicU32::new(0);
     let name = match wiring.consumer.first().and_then(|end| end.address.clone()) {
         Some(name) => name,
@@ -78,7 +78,7 @@ pub(super) fn open_sender(side: &Side) -> Result<Box<dyn Sender>, TransportError
 }
 
 impl Loans {
-    /// Publishes a copy of `bytes`; how many consumers it was given to.
+    /// Publishes a copy of `bytes`; returns the number of consumers that get it.
     fn offer(&self, bytes: &[u8]) -> Result<usize, TransportError> {
         let sample = self.publisher.loan_slice_uninit(bytes.len()).map_err(failed)?;
         sample.write_from_slice(bytes).send().map_err(failed)
@@ -87,12 +87,12 @@ impl Loans {
 
 impl Sender for Loans {
     fn send(&mut self, frame: &Outgoing<'_>) -> Result<(), TransportError> {
-        // Until the consumer's side has opened the connection, which it does when it looks for a sample, the queue is
-        // filled once and what comes after is given to nobody, whatever the strategy.
+        // Until the consumer has opened the connection, which it does when it polls for a sample, the queue fills once
+        // and later samples are delivered to no consumer, whatever the strategy.
         let mut offers = 1;
         while self.offer(frame.bytes)? == 0 {
             if offers == OFFERS_MAX {
-                return Err(failed("nobody takes the frames"));
+                return Err(failed("no consumer takes the frames"));
             }
             offers += 1;
             std::thread::sleep(UNCONNECTED_PAUSE);

@@ -1,16 +1,15 @@
-//! Which transports there are, in the order of the table.
+//! All transports, in the order of the table.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How frames get from one process to another. The names are stable: they are what `--only` takes and what `ipc.json`
-/// holds.
+/// How frames get from one process to another. The names are stable: `--only` and `ipc.json` use them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Transport {
-    /// One process copies each frame once in its own memory: the floor of whatever copies.
+    /// One process copies each frame once in its own memory: the lower bound of every transport that copies.
     Memcpy,
-    /// One process writes each frame once: what a producer that writes in place pays in any case.
+    /// One process writes each frame once: the cost that a producer that writes in place has anyway.
     Fill,
     /// Our ring in shared memory: one copy into it, used in place.
     Ring,
@@ -26,7 +25,7 @@ pub enum Transport {
     Pipe,
     /// A Unix stream socket.
     UnixStream,
-    /// A Unix socket of records: frames are cut into packets of 128 KiB.
+    /// A Unix socket that preserves records: frames are sent in packets of 128 KiB.
     UnixSeqpacket,
     /// TCP over loopback.
     Tcp,
@@ -58,7 +57,7 @@ impl Transport {
         Self::WebsocketPython,
     ];
 
-    /// The stable name, as in `ipc.json` and `--only`.
+    /// The stable key, as in `ipc.json` and `--only`.
     #[must_use]
     pub fn key(self) -> &'static str {
         match self {
@@ -79,7 +78,7 @@ impl Transport {
         }
     }
 
-    /// What a table calls it.
+    /// The name in tables.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -106,7 +105,7 @@ impl Transport {
         Self::ALL.into_iter().find(|transport| transport.key() == key)
     }
 
-    /// Whether one process does all, so that there is nobody to pass anything to.
+    /// Whether it is a single process that passes frames to no other.
     pub(crate) fn is_baseline(self) -> bool {
         matches!(self, Self::Memcpy | Self::Fill)
     }

@@ -1,4 +1,4 @@
-//! The transports: one file each behind two small traits. Everything else is the same for all of them.
+//! The transports: one file each, behind two small traits; everything else is common to all.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -30,46 +30,46 @@ mod iceoryx;
 /// Why a transport could not be measured.
 #[derive(Debug, thiserror::Error)]
 pub enum TransportError {
-    /// The machine has not got what it needs; says what to install or to allow.
+    /// The machine lacks something; the message says what to install or to allow.
     #[error("{0}")]
     Missing(String),
     /// A system call failed.
     #[error("{operation}: {error}")]
     System {
-        /// What it was for.
+        /// The operation.
         operation: &'static str,
-        /// What the system said.
+        /// Its error.
         error: io::Error,
     },
-    /// What it is built on said no.
+    /// A library failed.
     #[error("{operation}: {reason}")]
     Library {
-        /// What it was for.
+        /// The operation.
         operation: &'static str,
-        /// What the library said.
+        /// Its error.
         reason: String,
     },
-    /// A frame did not arrive as it was sent.
+    /// A frame was lost or changed.
     #[error("producer {producer}, frame {sequence}: {reason}")]
     Frame {
         /// Counted from 0.
         producer: u8,
         /// Counted from 0.
         sequence: u64,
-        /// What is wrong with it.
+        /// The difference.
         reason: String,
     },
-    /// A process of the measurement did not do its part.
+    /// A process of the measurement failed.
     #[error("the {role} {reason}")]
     Role {
-        /// Which one.
+        /// Which role.
         role: String,
-        /// What it did.
+        /// How it failed.
         reason: String,
     },
 }
 
-/// Says what an `io::Result` was for.
+/// Adds the operation to an `io::Result`.
 pub(crate) trait IoContext<T> {
     fn context(self, operation: &'static str) -> Result<T, TransportError>;
 }
@@ -83,41 +83,41 @@ impl<T, E: Into<io::Error>> IoContext<T> for Result<T, E> {
 /// A frame to be sent.
 pub(crate) struct Outgoing<'a> {
     pub(crate) header: FrameHeader,
-    /// The frame as it lies in the producer's memory, marked.
+    /// The frame in the producer's memory, with header and tail.
     pub(crate) bytes: &'a [u8],
-    /// Which slot of the producer's pool it lies in; a slot is used again when all others were.
+    /// Its slot in the producer's pool; slots are reused in turn.
     pub(crate) slot: usize,
 }
 
 /// The producer's side of a transport.
 pub(crate) trait Sender {
-    /// Hands one frame over; waits while the transport is full.
+    /// Sends one frame; waits while the transport is full.
     fn send(&mut self, frame: &Outgoing<'_>) -> Result<(), TransportError>;
 }
 
-/// What [`Receiver::receive`] came to.
+/// Result of [`Receiver::receive`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Received {
-    /// A frame was given.
+    /// A frame was received.
     Frame,
-    /// The other side is gone.
+    /// The other side closed.
     Closed,
 }
 
 /// The consumer's side of a transport; one for each producer, or one for all.
 pub(crate) trait Receiver: Send {
-    /// Waits for a frame and gives it where it lies: in shared memory, or in a buffer of the receiver's.
+    /// Waits for a frame and passes it in place: in shared memory, or in a buffer of the receiver's.
     fn receive(&mut self, take: &mut dyn FnMut(&[u8])) -> Result<Received, TransportError>;
 }
 
-/// What a role has in its hands when it starts: an inherited descriptor, an address, or both.
+/// One end of a transport: an inherited descriptor, an address, or both.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct End {
     pub(crate) fd: Option<RawFd>,
     pub(crate) address: Option<String>,
 }
 
-/// What a role needs to know to open its side.
+/// What a role needs to open its side.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Side {
     pub(crate) transport: Transport,
@@ -128,7 +128,7 @@ pub(crate) struct Side {
     pub(crate) producer: u8,
     /// The largest frame, bytes.
     pub(crate) frame_bytes_max: usize,
-    /// How many slots a producer keeps its frames in.
+    /// Number of slots in a producer's pool.
     pub(crate) slots: usize,
 }
 
@@ -142,7 +142,7 @@ impl Side {
 }
 
 impl End {
-    /// Takes the inherited descriptor; it must be taken once.
+    /// Takes the inherited descriptor; to be called once.
     fn take_fd(&self) -> Result<OwnedFd, TransportError> {
         use std::os::fd::FromRawFd;
         let fd = self.fd.filter(|fd| *fd > 2).ok_or(TransportError::Library {
@@ -170,7 +170,7 @@ pub(crate) struct Wiring {
     pub(crate) consumer: Vec<End>,
     /// Descriptors that the ends name; closed in this process once the roles have them.
     pub(crate) fds: Vec<OwnedFd>,
-    /// Where sockets with names lie; removed with all that is in it.
+    /// Folder of named sockets; removed with its contents.
     pub(crate) folder: Option<tempfile::TempDir>,
 }
 
@@ -184,7 +184,7 @@ impl Wiring {
     }
 }
 
-/// Prepares what both sides of `transport` meet at.
+/// Prepares the endpoints of both sides of `transport`.
 pub(crate) fn wire(transport: Transport, producers: u8) -> Result<Wiring, TransportError> {
     let mut wiring = Wiring::default();
     for _ in 0..producers {

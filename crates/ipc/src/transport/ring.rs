@@ -1,5 +1,5 @@
-//! Our own ring in shared memory, a lane for each producer: the frame is copied into it, or written where it will be
-//! read. The consumer uses every frame in place.
+//! throng's ring in shared memory, one lane per producer: the frame is copied into it, or written where it will be read.
+//! The consumer uses every frame in place.
 
 use std::time::Duration;
 
@@ -8,21 +8,21 @@ use throng_ring::{Consumer, Event, FrameInfo, Policy, Producer, RingError, RingO
 use super::{IoContext, Outgoing, Received, Receiver, Sender, Side, Transport, TransportError, Wiring};
 use crate::frame::{body_mut, fill};
 
-/// Frames that a ring has room for at least, one to write and one to read: more would only be more memory to go through.
+/// Fewest frames that a ring has room for, one to write and one to read: more would only use more memory and cache.
 /// Lanes of 8 MiB for pictures of 3.1 MB took 0.83 of the CPU of lanes of 16 MiB, with room for five.
 const FRAMES: usize = 2;
-/// A ring of small frames is as large as a pipe, so that waking up is as rare.
+/// A ring of small frames is as large as a pipe, so that wake-ups are as rare.
 const BYTES_MIN: usize = 1 << 20;
 const DESCRIPTORS: u32 = 4096;
 /// Longer than any other part of a measurement may take: nothing is ever dropped.
 const TIMEOUT: Duration = Duration::from_secs(15);
 
-/// How a lane for frames of at most `frame_bytes` is made.
+/// Options of a lane for frames of at most `frame_bytes`.
 fn options(frame_bytes: usize) -> RingOptions {
     RingOptions::with_size(frame_bytes.saturating_mul(FRAMES).max(BYTES_MIN), DESCRIPTORS)
 }
 
-/// The bytes that a lane goes round in.
+/// Size of a lane's arena, bytes.
 pub(crate) fn bytes(frame_bytes: usize) -> usize {
     options(frame_bytes).arena_bytes()
 }
@@ -31,7 +31,7 @@ pub(super) fn wire(wiring: &mut Wiring) -> Result<(), TransportError> {
     use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
     let (producer, consumer) =
         socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
-            .context("making a hand-over socket")?;
+            .context("making a handshake socket")?;
     wiring.pair(producer, consumer);
     Ok(())
 }

@@ -1,5 +1,5 @@
-//! Unix sockets that keep records. A record must fit the socket's buffer, so a frame goes as packets; the first one
-//! begins with the frame's length.
+//! Unix sockets that preserve records. A record must fit the socket's buffer, so a frame is sent as packets; the first
+//! one begins with the frame's length.
 
 use std::io::{IoSlice, IoSliceMut};
 use std::os::fd::OwnedFd;
@@ -34,7 +34,7 @@ impl Sender for Writer {
         let mut prefix = &length[..];
         for packet in frame.bytes.chunks(PACKET_BYTES) {
             let parts = [IoSlice::new(prefix), IoSlice::new(packet)];
-            // A record goes whole or not at all.
+            // A record is sent whole or not at all.
             rustix::io::retry_on_intr(|| rustix::io::writev(&self.0, &parts)).context("sending a packet")?;
             prefix = &[];
         }
@@ -52,7 +52,7 @@ impl Reader {
         Ok(Self { from: end.take_fd()?, frame: vec![0; side.frame_bytes_max] })
     }
 
-    /// One record into `parts`; `None` when the other side is gone.
+    /// Receives one record into `parts`; `None` when the other side has closed.
     fn record(&self, parts: &mut [IoSliceMut<'_>]) -> Result<Option<usize>, TransportError> {
         loop {
             match rustix::io::readv(&self.from, parts) {
@@ -74,7 +74,7 @@ impl Receiver for Reader {
         let Some(first) = first else { return Ok(Received::Closed) };
         let length = u64::from_le_bytes(length);
         let whole = usize::try_from(length).ok().filter(|length| *length <= frame.len());
-        let whole = whole.ok_or_else(|| broken(format!("a frame's length says {length} bytes")))?;
+        let whole = whole.ok_or_else(|| broken(format!("a frame's length field is {length} bytes")))?;
         let mut filled = first.checked_sub(8).ok_or_else(|| broken("a packet without a length".into()))?;
         while filled < whole {
             let Some(rest) = frame.get_mut(filled..whole) else { break };

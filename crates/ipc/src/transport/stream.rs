@@ -1,5 +1,5 @@
-//! Byte streams: TCP, Unix stream sockets, pipes. A frame goes as its length (u64, little-endian) and its bytes, by
-//! one `writev`; the consumer reads through a small buffer, and the most of a large frame straight to where it lies.
+//! Byte streams: TCP, Unix stream sockets, pipes. A frame is sent as its length (u64, little-endian) and its bytes, by
+//! one `writev`; the consumer reads through a small buffer, and most of a large frame directly into its destination.
 
 use std::fs::File;
 use std::io::{BufReader, IoSlice, Read, Write};
@@ -9,10 +9,10 @@ use std::os::unix::net::UnixStream;
 
 use super::{End, IoContext, Outgoing, Received, Receiver, Sender, Side, TransportError, Wiring};
 
-/// Small frames come many to a read; of a large frame at most so much is copied once more, out of this buffer.
+/// One read returns many small frames; of a large frame at most this much is copied once more, out of this buffer.
 const BUFFER_BYTES: usize = 16 << 10;
 
-/// What a pipe is asked to hold: the most that the system gives without privilege by default.
+/// Requested capacity of a pipe: the largest that the system allows without privilege by default.
 pub(super) const PIPE_BYTES: usize = 1 << 20;
 
 pub(super) fn tcp(wiring: &mut Wiring) -> Result<(), TransportError> {
@@ -21,7 +21,7 @@ pub(super) fn tcp(wiring: &mut Wiring) -> Result<(), TransportError> {
     let producer = TcpStream::connect(address).context("connecting over loopback")?;
     let from = producer.local_addr().context("connecting over loopback")?;
     let consumer = loop {
-        // Somebody else on this machine may be quicker at the port.
+        // Another process on this machine may connect to the port first.
         let (stream, peer) = listener.accept().context("accepting over loopback")?;
         if peer == from {
             break stream;
@@ -43,7 +43,7 @@ pub(super) fn unix(wiring: &mut Wiring) -> Result<(), TransportError> {
 pub(super) fn pipe(wiring: &mut Wiring) -> Result<(), TransportError> {
     use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
     let (consumer, producer) = pipe_with(PipeFlags::CLOEXEC).context("making a pipe")?;
-    // A user beyond the quota for pipes keeps the 64 KiB that the pipe has: slower, and still right.
+    // For a user beyond the quota for pipes the pipe keeps its 64 KiB: slower, but still correct.
     let _ = fcntl_setpipe_size(&producer, PIPE_BYTES);
     wiring.pair(producer, consumer);
     Ok(())

@@ -1,5 +1,5 @@
-//! A pipe that the producer's pages are put into instead of their bytes. The consumer still copies them out by `read`,
-//! and the producer must leave them alone until then: its pool has more slots than the pipe can hold.
+//! A pipe that refers to the producer's pages instead of copying their bytes. The consumer still copies them out by
+//! `read`, and the producer must not change them until then: its pool has more slots than the pipe can hold.
 
 use std::os::fd::OwnedFd;
 
@@ -18,7 +18,7 @@ pub(crate) fn slots(frame_bytes: usize) -> usize {
 
 pub(super) struct Splicer {
     pipe: OwnedFd,
-    /// The lengths before the frames, one for each slot: they must be left alone as long as the frames.
+    /// The lengths before the frames, one for each slot: they must not change as long as the frames.
     lengths: Vec<[u8; 8]>,
 }
 

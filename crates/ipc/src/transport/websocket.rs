@@ -1,5 +1,5 @@
 //! WebSocket over loopback TCP (tungstenite). As a browser sends it: masked, cut into fragments of 131,072 bytes
-//! (Chromium's); or unmasked and whole, to show what the masking costs.
+//! (Chromium's); or unmasked and whole, to show the cost of masking.
 
 use std::net::TcpStream;
 
@@ -10,7 +10,7 @@ use tungstenite::{Bytes, Message, WebSocket};
 
 use super::{End, IoContext, Outgoing, Received, Receiver, Sender, Side, Transport, TransportError};
 
-/// What Chromium cuts messages at: the capacity of the data pipe between its renderer and its network process.
+/// Chromium's fragment size: the capacity of the data pipe between its renderer and its network process.
 const FRAGMENT_BYTES: usize = 131_072;
 
 fn config(frame_bytes_max: usize) -> WebSocketConfig {
@@ -42,7 +42,7 @@ impl Client {
                     .map_err(|error| failed("shaking hands with the Python consumer", error))?;
                 socket
             }
-            // A server's frames are the ones that go without a mask.
+            // Only a server's frames are unmasked.
             Transport::WebsocketUnmasked => {
                 WebSocket::from_raw_socket(end.take_fd()?.into(), Role::Server, config)
             }

@@ -155,12 +155,12 @@ mod tests {
             (&[0x10, 0x30, 0x30], "s"),                 // frame_type 1: inter
             (&[0x10, 0x18, 0x90], "s"),                 // show_existing_frame
             (&[0x08, 2, 0x08, 0, 2, 0x30, 0x10], "sk"), // W=0: every element has a length
-            (&[0x58, 0x08], "sk"),                      // the beginning of a sequence header that continues (Y)
-            (&[0x90, 0x30, 0x10], ""),                  // Z: a fragment, whatever its bytes look like
-            (&[0xa0, 1, 9, 0x20, 0], ""),               // a fragment, then a tile group
-            (&[0x10, 0x32, 5, 0x10], "sk"),             // with a size field
-            (&[0x10, 0x34, 0x08, 0x10], "k"),           // extension: spatial layer 1 begins no picture
-            (&[0x10], ""),                              // nothing after the header
+            (&[0x58, 0x08], "sk"), // the beginning of a sequence header that continues (Y)
+            (&[0x90, 0x30, 0x10], ""), // Z: a fragment, whatever its bytes look like
+            (&[0xa0, 1, 9, 0x20, 0], ""), // a fragment, then a tile group
+            (&[0x10, 0x32, 5, 0x10], "sk"), // with a size field
+            (&[0x10, 0x34, 0x08, 0x10], "k"), // extension: spatial layer 1 begins no picture
+            (&[0x10], ""),         // nothing after the header
         ] {
             assert_eq!(brief(payload), expect, "{payload:x?}");
         }

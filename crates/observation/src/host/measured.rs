@@ -244,8 +244,8 @@ impl<'a> MeasuredSeries<'a> {
         at.or(pieces.last()).map(|(value, _)| *value)
     }
 
-    /// Of the time that was read in intervals of at most `moment_us`, the share in which the value was `level` (of
-    /// 1) or more; `None` where that was less than half of the window. A moment as short as an interval mostly
+    /// Of the time that was read in intervals of at most `moment_us`, the share in which the value was `level` (0 to 1)
+    /// or more; `None` where that was less than half of the window. A moment as short as an interval mostly
     /// lies in two of them: what both have above the median reading is then one moment.
     #[must_use]
     pub fn share_of_moments(&self, window: Window, level: f64, moment_us: i64) -> Option<f64> {

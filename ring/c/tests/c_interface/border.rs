@@ -1,4 +1,4 @@
-//! What a careless C caller can do: NULLs, ids twice, numbers out of range. Codes and sentences, never a crash.
+//! Misuse by a C caller (NULLs, ids used twice, numbers out of range) returns codes and messages, never a crash.
 #![expect(
     clippy::undocumented_unsafe_blocks,
     reason = "each call breaks or keeps the contract in plain sight"

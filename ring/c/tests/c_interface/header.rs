@@ -1,8 +1,8 @@
-//! The committed header says what the library does.
+//! The committed header matches the library.
 
 use std::path::Path;
 
-/// `THRONG_RING_WRITE_HEADER=1 cargo test -p throng-ring-c --test c_interface header` makes it anew.
+/// `THRONG_RING_WRITE_HEADER=1 cargo test -p throng-ring-c --test c_interface header` regenerates it.
 #[test]
 fn the_header_is_current() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));

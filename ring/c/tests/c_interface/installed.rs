@@ -1,5 +1,5 @@
-//! What scripts/install.sh leaves: examples that are built by pkg-config against the shared library, and run.
-#![expect(clippy::print_stderr, reason = "a skipped proof is told of")]
+//! Examples are built by pkg-config against the shared library that scripts/install.sh installed, and run.
+#![expect(clippy::print_stderr, reason = "a skipped test is reported")]
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -10,7 +10,7 @@ use throng_ring::{Consumer, Event, RingOptions};
 const FRAMES: u64 = 20;
 const BYTES: usize = 40_000;
 
-/// Whether a program can be called. A system without it is told of, so that nobody takes silence for a proof.
+/// Whether a program can be called. A missing one is reported, so that a skipped test does not look like a passed one.
 fn has(program: &str) -> bool {
     let found = Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success());
     if !found {
@@ -24,7 +24,7 @@ fn text(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).unwrap()
 }
 
-/// Installs what cargo built beside the tests.
+/// Installs what cargo built with the tests.
 fn install(prefix: &Path) {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scripts/install.sh");
     let built = std::env::current_exe().unwrap();
@@ -99,7 +99,7 @@ fn a_program_that_pkg_config_linked_runs_on_the_installed_shared_library() {
     assert_eq!(delivered, FRAMES);
     assert!(child.wait().unwrap().success());
 
-    // Without the library that was installed it does not start: nothing was linked in from elsewhere.
+    // Without the installed library it does not start: no other copy was linked.
     let alone = Command::new(&program).env_remove("LD_LIBRARY_PATH").output().unwrap();
     assert!(String::from_utf8_lossy(&alone.stderr).contains(&soname), "{alone:?}");
 }

@@ -1,4 +1,4 @@
-//! The C examples, compiled with cc against the static library, in processes of their own.
+//! The C examples, compiled with cc against the static library, in separate processes.
 
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::net::UnixListener;
@@ -11,11 +11,11 @@ use throng_ring::{Consumer, Event, Flags, RingOptions};
 const FRAMES: u64 = 200;
 const BYTES: usize = 40_000;
 
-/// Compiles an example as its head says, with warnings as errors.
+/// Compiles an example with the command in its first lines, with warnings as errors.
 fn compile(name: &str, into: &Path) -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let program = into.join(name);
-    // Cargo puts the library beside the tests.
+    // Cargo puts the library next to the tests.
     let library = std::env::current_exe().unwrap().with_file_name("libthrong_ring_c.a");
     let output = Command::new("cc")
         .args(["-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-O1", "-I"])

@@ -1,4 +1,4 @@
-//! How lanes end: producers that leave behind what nobody can finish, and lanes that their consumer gives up.
+//! How lanes end: producers that leave unfinished claims, and lanes that their consumer closes.
 
 use std::os::fd::OwnedFd;
 use std::time::Duration;
@@ -25,7 +25,7 @@ fn write(memfd: &OwnedFd, at: u64, word: u64) {
     rustix::io::pwrite(memfd, &word.to_le_bytes(), at).unwrap();
 }
 
-/// Takes so many places, with a unit each, and never owns them.
+/// Reserves that many positions of one unit each, and never owns their slots.
 fn reserve(memfd: &OwnedFd, places: u64) {
     let reserved = word(memfd, RESERVE).wrapping_add(places << 32 | places);
     write(memfd, RESERVE, reserved);
@@ -88,7 +88,7 @@ fn a_new_consumer_goes_over_what_the_one_before_had_put_aside() {
     drop(first);
     assert!(old.peek().is_some());
     old.check_liveness();
-    // The place of the dead is put aside, but stays where it is behind a frame that is held.
+    // The dead producer's claim is skipped, but its space stays in use while an earlier frame is held.
     assert!(old.peek().is_some());
     let fds = old.export(shared).unwrap();
     drop(old);
@@ -179,7 +179,7 @@ fn a_consumer_gets_rid_of_a_lane_whose_process_stays() {
     assert!(!producer.has_consumer());
     let _ = producer.commit(forgotten, 1);
 
-    // It is watched no more, and the other lane goes on.
+    // It is not watched any more, and the other lane continues.
     assert!(consumer.arm());
     other.send(b"other", &FrameInfo::default()).unwrap();
     assert_eq!(consumer.peek().map(|frame| frame.len), Some(5));

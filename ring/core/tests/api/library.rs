@@ -97,7 +97,7 @@ fn several_claims_may_be_open_and_end_in_any_order() {
     assert_eq!(streams, [2], "a claim that was committed too long is aborted");
 }
 
-/// Fills the ring, then sends one more under each policy: who is lost, and under which reason.
+/// Fills the ring, then sends one more under each policy: which frame is lost, and under which reason.
 #[test]
 fn every_policy_loses_what_it_says_and_counts_it() {
     for (policy, reason, left) in [
@@ -281,7 +281,7 @@ fn a_byte_on_the_socket_hides_no_end() {
     assert!(matches!(consumer.next_event(), Some(Event::ProducerLeft { clean: true, .. })));
     assert!(matches!(consumer.next_event(), Some(Event::LaneEnded { lane: ended, .. }) if ended == lane));
 
-    // The other way round: what the consumer's side sent more than it should does not keep it alive.
+    // The other direction: extra bytes from the consumer's side do not keep it alive.
     let (mut ours, theirs) = UnixStream::pair().unwrap();
     consumer.accept(ours.try_clone().unwrap(), &small()).unwrap();
     let producer = Producer::join(theirs).unwrap();
@@ -320,7 +320,7 @@ fn a_consumer_goes_on_where_the_dead_one_stopped() {
     assert!(new.peek().is_some());
 }
 
-/// A lane of 64 frames, which are given back eight at a time; five were sent, read and released.
+/// A lane of 64 frames, which are published eight at a time; five were sent, read and released.
 fn lane_with_five_held_back() -> (Consumer, Producer, LaneStats) {
     let mut consumer = Consumer::new().unwrap();
     let (lane, invitation) = consumer.add_lane(&RingOptions::with_size(65_536, 64)).unwrap();
@@ -489,8 +489,8 @@ fn one_wake_up_serves_a_quarter_of_the_ring() {
     assert_eq!(consumer.stats(lane).unwrap().consumer_wakes, 1);
 }
 
-/// The consumer holds nearly all and goes to sleep: whoever can use the rest is told, and does not have to wait for a
-/// timer of its own, which is 100 ms.
+/// The consumer holds nearly all frames and goes to sleep: a producer that can use the remaining room is woken, and does
+/// not have to wait for its own timer of 100 ms.
 #[test]
 fn both_sides_never_sleep_while_there_is_room() {
     type Sleep = fn(&mut Consumer);
@@ -588,7 +588,7 @@ fn what_is_no_ring_is_refused_with_the_mend() {
         (memfd(&header, 20, all), "it was cut"),
         (memfd(&header, size - 4096, all), "it was cut"),
         (memfd(&with(0, b"RIFF"), size, all), "no ring here"),
-        (memfd(&with(8, &[1, 0]), size, all), "layout version 1, this library speaks 2"),
+        (memfd(&with(8, &[1, 0]), size, all), "layout version 1, this library supports 2"),
         (memfd(&with(16, &7u32.to_le_bytes()), size, all), "slots is 7: must be a power of two"),
         (memfd(&with(16, &0u32.to_le_bytes()), size, all), "slots is 0"),
         (memfd(&with(16, &(1u32 << 17).to_le_bytes()), size, all), "slots is 131072"),
@@ -624,7 +624,7 @@ fn what_comes_over_the_socket_is_checked_too() {
     assert!(join(&[0x55; 32]).contains("no ring here"));
     let mut hello = [0u8; 32];
     hello[..8].copy_from_slice(b"THRNGRNG");
-    assert!(join(&hello).contains("layout version 0, this library speaks 2"));
+    assert!(join(&hello).contains("layout version 0, this library supports 2"));
     hello[8] = 2;
     assert!(join(&hello).contains("session 0"));
     hello[12] = 1;

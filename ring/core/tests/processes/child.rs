@@ -75,7 +75,7 @@ fn pattern(stream: u32, number: u64) -> u64 {
     (u64::from(stream) << 32 ^ number).wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1
 }
 
-/// Puts one frame whose every byte follows from stream and number.
+/// Sends one frame whose every byte follows from stream and number.
 pub(crate) fn put(producer: &mut Producer, stream: u32, number: u64, len: usize) -> bool {
     let info = FrameInfo { stream, flags: Flags::KEYFRAME, user_data: number, ..FrameInfo::default() };
     let Some(mut claim) = producer.claim(len, &info).expect("the consumer lives") else { return false };
@@ -87,14 +87,14 @@ pub(crate) fn put(producer: &mut Producer, stream: u32, number: u64, len: usize)
     true
 }
 
-/// Whether a frame is what [`put`] wrote, byte for byte.
+/// Whether a frame equals what [`put`] wrote, byte for byte.
 pub(crate) fn is_whole(consumer: &Consumer, frame: &Frame) -> bool {
     let word = pattern(frame.info.stream, frame.info.user_data).to_le_bytes();
     let bytes = consumer.payload(frame.id).expect("held").to_vec();
     bytes.len() == frame.len && bytes.chunks(8).all(|chunk| chunk == &word[..chunk.len()])
 }
 
-/// Frames of random sizes for ever, all of them waited for.
+/// Sends frames of random sizes for ever, and waits for room for each.
 pub(crate) fn produce_for_ever(mut producer: Producer, stream: u32, len_max: u64) -> ! {
     producer.set_policy(Policy::Wait { timeout: std::time::Duration::MAX });
     let mut random = Random(u64::from(stream) * 2 + 1);

@@ -1,4 +1,4 @@
-//! A lane that is never empty, because producers are faster than its consumer, outlives more deaths than it has places for
+//! A lane that is never empty, because producers are faster than its consumer, survives more deaths than it has rows for
 //! producers.
 
 use std::io::{Read, Write};
@@ -8,7 +8,7 @@ use throng_ring::{Consumer, Producer, RingOptions};
 
 use crate::child::{fork, is_whole, produce_for_ever};
 
-/// Three times the 32 places for producers that a lane has.
+/// Three times the 32 producer rows of a lane.
 const DEATHS: u32 = 96;
 const FRAME_BYTES_MAX: u64 = 1_000;
 /// A frame each so often is slow enough for the lane to be full all along.

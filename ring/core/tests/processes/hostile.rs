@@ -1,4 +1,4 @@
-//! Producers that write nonsense over (and into, and punch holes into) everything they can reach, while an honest one must not notice.
+//! Producers that overwrite everything they can reach, or punch holes into it, without effect on an honest one.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -74,13 +74,13 @@ pub(crate) fn run() -> String {
     )
 }
 
-/// Whether the only process of a lane is known to have gone. It may have written into its socket before.
+/// Whether the end of a lane's only process was detected. It may have written into its socket before.
 fn has_left(consumer: &mut Consumer, of: throng_ring::LaneId) -> bool {
     std::iter::from_fn(|| consumer.next_event())
         .any(|event| matches!(event, Event::ProducerLeft { lane, .. } if lane == of))
 }
 
-/// A child that first behaves, then overwrites words at random: some with anything, some with what could be true.
+/// A child that first follows the protocol, then overwrites words at random, with random or with plausible values.
 fn attack(consumer: &mut Consumer, options: &RingOptions, seed: u64) -> Child {
     let (lane, invitation) = consumer.add_lane(options).unwrap();
     let fds = consumer.export(lane).unwrap();
@@ -91,7 +91,7 @@ fn attack(consumer: &mut Consumer, options: &RingOptions, seed: u64) -> Child {
         let mut random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
         loop {
             for number in 0..random.below(200) {
-                // Its own words are broken too: errors and full rings are all the same to it.
+                // Its own words are broken too, so it ignores errors and full rings.
                 let _ = producer.send(&[number as u8; 500], &throng_ring::FrameInfo::default());
             }
             for _ in 0..1 + random.below(3) {
@@ -102,12 +102,13 @@ fn attack(consumer: &mut Consumer, options: &RingOptions, seed: u64) -> Child {
     })
 }
 
-/// What else it was given: bytes into the socket and the eventfds up to where they would block, and holes in the memory.
+/// Attacks by its other descriptors: bytes into the socket and the eventfds until they would block, and holes in the
+/// memory.
 fn abuse(written_to: [&OwnedFd; 3], memfd: &OwnedFd, random: &mut Random) {
     if let Some(fd) = written_to.get(random.below(12) as usize) {
         let bytes = (random.next() >> 1).to_ne_bytes();
         let mut poll = libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLOUT, revents: 0 };
-        // SAFETY: a write of eight bytes of ours that does not block; whatever becomes of it is the point.
+        // SAFETY: a write of eight bytes of ours that does not block; any result is acceptable.
         unsafe {
             if libc::poll(&raw mut poll, 1, 0) == 1 {
                 libc::write(fd.as_raw_fd(), bytes.as_ptr().cast(), bytes.len());

@@ -1,4 +1,4 @@
-//! A child that was forked from a process with both sides drops what it inherited: nothing happens to the parent's.
+//! A child that was forked from a process with both sides drops its copies, without effect on the parent's.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ pub(crate) fn run() -> String {
     let before = consumer.stats(lane).unwrap();
     assert_eq!(before.frames_in_flight, 3, "given back, and not told of yet");
 
-    // Copies bit by bit, as the child of a program that goes on after the fork has them.
+    // Bitwise copies, as in a child that continues after fork without exec.
     // SAFETY: the parent's are forgotten in the child, which drops the copies alone, and the copies in the parent.
     let copies = unsafe { (std::ptr::read(&raw const consumer), std::ptr::read(&raw const producer)) };
     let mut copies = Some(copies);

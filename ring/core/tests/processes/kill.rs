@@ -1,6 +1,6 @@
-//! 1,000 producers are killed at random moments while others run: each with a lane of its own, and sharing one. With
-//! `THRONG_RING_STRICT=1` no gap above 100 ms in any living stream is allowed, which only a machine with nothing else to
-//! do can promise.
+//! 1,000 producers are killed at random moments while others run: each with its own lane, and sharing one. With
+//! `THRONG_RING_STRICT=1` no gap above 100 ms in any living stream is allowed, which only an otherwise idle machine can
+//! meet.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use crate::child::{Child, Random, fork, is_whole, produce_for_ever};
 const PRODUCERS: usize = 4;
 const KILLS: usize = 500;
 const FRAME_BYTES_MAX: u64 = 60_000;
-/// A claim of a dead producer that is never put aside stalls for ever; a busy machine does not for so long.
+/// A dead producer's claim that is never skipped stalls the ring for ever; a busy machine does so for less than this.
 const STALL: Duration = Duration::from_secs(5);
 
 pub(crate) fn run() -> String {
@@ -27,7 +27,7 @@ struct Crowd {
     /// With the number of its only stream.
     children: Vec<(u32, Child)>,
     next_stream: u32,
-    /// When the latest frame of each living stream came, from its first one on.
+    /// Arrival of the latest frame of each living stream, from its first one on.
     last_frame: BTreeMap<u32, Instant>,
     /// Between two frames of a stream whose producer lived.
     longest_gap: Duration,

@@ -1,6 +1,6 @@
 //! Producers and consumers as real processes: killed between instructions, scribbling, sandboxed, of other users.
 //!
-//! `cargo test -p throng-ring --test processes -- [SCENE]`. What needs root says so and is skipped only there.
+//! `cargo test -p throng-ring --test processes -- [SCENE]`. A scene that needs root is reported and skipped without it.
 
 mod child;
 mod full;
@@ -27,7 +27,7 @@ const SCENES: [(&str, Scene); 9] = [
     ("soak", soak::run),
 ];
 
-/// Understands what test runners say to a program of the standard harness: `--list`, `--exact`, a name. Nothing is ignored.
+/// Supports the arguments of test runners for the standard harness: `--list`, `--exact`, a name. No test is ignored.
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let has = |flag: &str| arguments.iter().any(|argument| argument == flag);

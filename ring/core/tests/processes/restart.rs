@@ -34,7 +34,7 @@ pub(crate) fn run() -> String {
             for count in 0..100 + restart * 7 {
                 let Some(frame) = wait_for_frame(&mut consumer) else { break };
                 assert!(is_whole(&consumer, &frame));
-                // What an earlier one released out of order does not come again, so that there may be gaps.
+                // Frames that an earlier consumer released out of order are not delivered again, so there may be gaps.
                 assert!(last.is_none_or(|last| last < frame.sequence), "{} after {last:?}", frame.sequence);
                 last = Some(frame.sequence);
                 seen[frame.sequence as usize].store(1, Relaxed);

@@ -1,8 +1,9 @@
 //! A producer under a seccomp filter that allows what a Chromium renderer may do on Linux, and nothing else.
 //!
 //! After `sandbox/linux/seccomp-bpf-helpers/{baseline_policy,syscall_sets,syscall_parameters_restrictions}.cc` and
-//! `sandbox/policy/linux/bpf_renderer_policy_linux.cc`: what is not listed there kills the process here, and what they
-//! answer with EPERM gets EPERM. Where they look at arguments (mmap, futex, fcntl, clock_gettime), so does this.
+//! `sandbox/policy/linux/bpf_renderer_policy_linux.cc`: a system call that is not listed there kills the process
+//! here, and one that they answer with EPERM gets EPERM. Arguments are checked where they are (mmap, futex, fcntl,
+//! clock_gettime).
 
 use std::os::fd::AsRawFd;
 use std::time::Duration;
@@ -52,7 +53,7 @@ pub(crate) fn run() -> String {
             };
             match consumer.next_event() {
                 None => {}
-                // It may be done before we are: what it left is still to be read.
+                // It may end before this process: its frames are still to be read.
                 Some(Event::ProducerLeft { clean: true, .. }) => continue,
                 Some(event) => {
                     let status = child.wait();
@@ -208,7 +209,7 @@ fn step(code: u16, k: u32) -> libc::sock_filter {
     libc::sock_filter { code, jt: 0, jf: 0, k }
 }
 
-/// Goes on if equal, else skips.
+/// Continues if equal, else skips.
 fn unless_equal_skip(k: u32, skip: usize) -> libc::sock_filter {
     libc::sock_filter { code: EQUAL, jt: 0, jf: skip as u8, k }
 }

@@ -7,7 +7,7 @@ use throng_ring::{Consumer, DropReason, Policy, Producer, RingOptions};
 
 use crate::child::{Child, fork, is_whole, put};
 
-/// Instructions over which the kills are spread: more than claim, write and commit of a small frame take.
+/// Instructions over which the kills are spread: more than those of claim, write and commit of a small frame.
 const INSTRUCTIONS: usize = 1_400;
 const DEAD: u32 = 1;
 const LIVING: u32 = 2;
@@ -55,7 +55,7 @@ fn claiming() -> String {
         }
         while consumer.next_event().is_some() {}
     }
-    // Nothing for the second time: what was held back is told of.
+    // No frame for the second time: the unpublished releases are published.
     assert!(consumer.peek().is_none());
     let stats = consumer.stats(lane).unwrap();
     assert_eq!((stats.frames_in_flight, stats.bytes_in_flight), (0, 0), "room leaked: {stats:?}");
@@ -72,7 +72,7 @@ fn claiming() -> String {
     )
 }
 
-/// The same on a full ring, whose oldest frames the killed one evicts: its own drop may go uncounted, nothing else.
+/// The same on a full ring, whose oldest frames the killed one evicts: only its own drop may not be counted.
 fn evicting() -> String {
     let mut consumer = Consumer::new().unwrap();
     let (lane, invitation) = consumer.add_lane(&RingOptions::with_size(1 << 16, 16)).unwrap();

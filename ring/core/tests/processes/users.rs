@@ -1,4 +1,4 @@
-//! A producer that runs as another user, to whom nothing but a socket was given.
+//! A producer that runs as another user and has nothing but a socket.
 
 use throng_ring::{Consumer, Policy, Producer, RingOptions};
 

@@ -19,7 +19,7 @@ __all__ = [
 async def frames(consumer):
     """Frames of a consumer as they come, in an asyncio loop; ends when all lanes have ended.
 
-    A frame is released when the loop goes on to the next, unless a view of it is still open.
+    A frame is released when the loop continues with the next, unless a view of it is still open.
     """
     loop = asyncio.get_running_loop()
     while True:
