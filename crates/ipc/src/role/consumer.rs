@@ -185,11 +185,11 @@ mod tests {
         for (frames, says) in [
             (
                 vec![frame(Kind::WarmUp, 0, 0), frame(Kind::Measured, 0, 2)],
-                "producer 0, frame 2: frame 1 should",
+                "producer 0, frame 2: frame 1 was expected",
             ),
             (
                 vec![frame(Kind::WarmUp, 0, 0), frame(Kind::WarmUp, 0, 0)],
-                "producer 0, frame 0: frame 1 should",
+                "producer 0, frame 0: frame 1 was expected",
             ),
             (vec![frame(Kind::WarmUp, 1, 0), changed], "producer 1, frame 1: byte 60 is not"),
             (vec![frame(Kind::WarmUp, 2, 0)], "no such producer"),
