@@ -120,7 +120,7 @@ fn without_the_relay_that_was_asked_for_nobody_plays() {
     let coturn = Coturn::start().unwrap();
     for (behaviour, why) in [
         (with_relay(&coturn, "tcp", "wrong"), "the relay, the only path allowed: no allocation: 401"),
-        (speaking(), "the server announced none that could be"),
+        (speaking(), "the server announced none that is usable"),
     ] {
         let (server, _) = start(behaviour, Manner::default());
         let url = format!("ws://{}{STREAM}?transport=tcp", server.address());
