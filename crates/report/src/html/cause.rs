@@ -62,7 +62,7 @@ fn evidence(found: &Bottleneck) -> String {
             ]
         })
         .collect();
-    table(&["Evidence", "floor", "passed", "failed", "limit", "crossed at"], &rows)
+    table(&["Evidence", "baseline", "passed", "failed", "limit", "crossed at"], &rows)
 }
 
 /// What was ruled out, what else stands out, and what was not monitored.
