@@ -90,7 +90,7 @@ fn main() -> Result<()> {
     all.push(shown(&bench, Crowd::Conference(arguments.conference))?);
     std::fs::create_dir_all(&arguments.results)?;
     std::fs::write(arguments.results.join("conference.json"), serde_json::to_string_pretty(&all)?)?;
-    let text = told(&arguments, &machine, &all);
+    let text = render(&arguments, &machine, &all);
     println!("\n{text}");
     if let Some(page) = &arguments.page {
         page::put(page, "conference", &text)?;
@@ -159,7 +159,7 @@ fn shown(bench: &Bench<'_>, crowd: Crowd) -> Result<Measured> {
 }
 
 /// The tables with the goals.
-fn told(arguments: &Arguments, machine: &Machine, all: &[Measured]) -> String {
+fn render(arguments: &Arguments, machine: &Machine, all: &[Measured]) -> String {
     let mut out = String::new();
     // Writing to a String cannot fail, here and below.
     let _ = writeln!(
@@ -225,12 +225,12 @@ fn told(arguments: &Arguments, machine: &Machine, all: &[Measured]) -> String {
     out
 }
 
-fn row(out: &mut String, what: &str, own: Option<Spread>, beside: Option<Spread>, goal: f64) {
+fn row(out: &mut String, what: &str, own: Option<Spread>, peer: Option<Spread>, goal: f64) {
     let cell = |spread: Option<Spread>| {
         spread.map_or("not measured".into(), |s| format!("{:.2} ({:.2}–{:.2})", s.median, s.min, s.max))
     };
-    let ratio = own.zip(beside).map(|(own, beside)| own.median / beside.median);
+    let ratio = own.zip(peer).map(|(own, peer)| own.median / peer.median);
     let verdict = ratio.map_or("", |ratio| if ratio <= goal { "met" } else { "**missed**" });
     let ratio = ratio.map_or("–".into(), |ratio| format!("{ratio:.2}"));
-    let _ = writeln!(out, "| {what} | {} | {} | {ratio} | ≤ {goal} | {verdict} |", cell(own), cell(beside));
+    let _ = writeln!(out, "| {what} | {} | {} | {ratio} | ≤ {goal} | {verdict} |", cell(own), cell(peer));
 }

@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn a_search_that_ended_before_it_looked_between_two_loads_says_so() {
+    fn a_search_that_ended_before_it_looked_between_two_loads_reports_it() {
         use HoldOutcome::{No, Yes};
         let search = |step| {
             let held = [
@@ -368,19 +368,20 @@ mod tests {
     }
 
     #[test]
-    fn an_end_before_its_time_is_told_with_the_number() {
+    fn an_early_end_is_stated_with_the_number() {
         let holds =
             [hold(1, Purpose::Demand, 15, HoldOutcome::Yes), hold(1, Purpose::Demand, 27, HoldOutcome::No)];
-        let told = Capacity::of(&holds, Goal::Acceptable).unwrap().statement("viewers");
-        assert!(told.contains("nothing between 15 and 27 was decided"), "{told}");
+        let statement = Capacity::of(&holds, Goal::Acceptable).unwrap().statement("viewers");
+        assert!(statement.contains("nothing between 15 and 27 was decided"), "{statement}");
         assert!(
-            told.contains("unconfirmed: the search ended before the failing load was held a second time"),
-            "{told}"
+            statement
+                .contains("unconfirmed: the search ended before the failing load was held a second time"),
+            "{statement}"
         );
     }
 
     #[test]
-    fn what_passed_and_then_failed_is_told_to_have_got_worse() {
+    fn a_load_that_passed_and_then_failed_is_stated_as_a_decline() {
         let mut holds = vec![
             hold(1, Purpose::Demand, 10, HoldOutcome::Yes),
             hold(1, Purpose::Demand, 15, HoldOutcome::Yes),
@@ -399,15 +400,15 @@ mod tests {
         let mut all_bad = hold(1, Purpose::Baseline, 1, HoldOutcome::No);
         let capacity = Capacity::of(std::slice::from_ref(&all_bad), Goal::Acceptable).unwrap();
         assert_eq!(capacity.verdict, CapacityVerdict::NeverPasses);
-        let told = capacity.statement("viewers");
-        assert!(told.starts_with("none: a crowd of 1 had bad service; unconfirmed:"), "{told}");
+        let statement = capacity.statement("viewers");
+        assert!(statement.starts_with("none: a crowd of 1 had bad service; unconfirmed:"), "{statement}");
         let twice = [all_bad.clone(), HoldRow { number: 1, ..all_bad.clone() }];
-        let told = Capacity::of(&twice, Goal::Acceptable).unwrap().statement("viewers");
-        assert_eq!(told, "none: a crowd of 1 had bad service");
+        let statement = Capacity::of(&twice, Goal::Acceptable).unwrap().statement("viewers");
+        assert_eq!(statement, "none: a crowd of 1 had bad service");
         // A larger crowd was served well: it is not for want of capacity.
         let larger = HoldRow { number: 2, ..hold(1, Purpose::Demand, 5, HoldOutcome::Yes) };
-        let told = Capacity::of(&[twice.to_vec(), vec![larger]].concat(), Goal::Acceptable).unwrap();
-        assert_eq!(told.verdict, CapacityVerdict::Undecidable);
+        let statement = Capacity::of(&[twice.to_vec(), vec![larger]].concat(), Goal::Acceptable).unwrap();
+        assert_eq!(statement.verdict, CapacityVerdict::Undecidable);
         all_bad.bad_seconds = [3; 3];
         assert_eq!(Capacity::of(&[all_bad], Goal::Acceptable).unwrap().verdict, CapacityVerdict::Undecidable);
         assert_eq!(Capacity::of(&[], Goal::Acceptable), None);

@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_comes_every_minute_is_told_so_though_some_were_not_seen() {
+    fn a_disturbance_every_minute_is_periodic_though_some_were_not_seen() {
         assert_eq!(period(&[47.0, 107.0, 227.0, 288.0, 407.0]), Some(60.0));
         let fine = period(&[10.0, 130.0, 310.0, 370.0, 430.0, 610.0]);
         assert!(fine.is_some_and(|s| (s - 60.0).abs() < 0.5), "{fine:?}");
@@ -117,9 +117,9 @@ mod tests {
 
     #[test]
     fn the_sentence_names_the_times() {
-        let told = Disturbances { times_s: vec![(47, 3), (107, 2)], period_s: Some(60.0) };
+        let found = Disturbances { times_s: vec![(47, 3), (107, 2)], period_s: Some(60.0) };
         assert_eq!(
-            told.sentence(),
+            found.sentence(),
             "service was bad 2 times for up to 3 s under loads that pass, every 60 s: at 47, 107 s"
         );
     }

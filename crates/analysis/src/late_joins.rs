@@ -53,10 +53,10 @@ mod tests {
     }
 
     #[test]
-    fn joins_that_are_late_under_a_load_that_passes_are_told() {
-        let told = run(5, HoldOutcome::Yes).unwrap_or_default();
-        assert!(told.contains("5 of 8"), "{told}");
+    fn joins_that_are_late_under_a_passing_load_are_reported() {
+        let caveat = run(5, HoldOutcome::Yes).unwrap_or_default();
+        assert!(caveat.contains("5 of 8"), "{caveat}");
         assert_eq!(run(1, HoldOutcome::Yes), None);
-        assert_eq!(run(5, HoldOutcome::No), None, "who is refused by a full server is no late join");
+        assert_eq!(run(5, HoldOutcome::No), None, "a refusal by a full server is no late join");
     }
 }

@@ -41,7 +41,7 @@ pub struct SecondQuality {
 }
 
 impl SecondQuality {
-    /// Share of users with a bad second, each weighted by the share of the people whom it received badly; 0 without users.
+    /// Share of users with a bad second, each weighted by the share of the participants that it received badly; 0 without users.
     #[must_use]
     pub fn bad_ratio(&self) -> f64 {
         let bad = self.bad as f64 - self.uncounted_milli as f64 / 1e3;
@@ -145,7 +145,7 @@ pub fn edges(run: &RunData) -> BTreeSet<i64> {
 }
 
 /// Whether participants were started and none was connected in any second of the run.
-pub(crate) fn was_nobody_connected(run: &RunData) -> bool {
+pub(crate) fn was_none_connected(run: &RunData) -> bool {
     run.crowd.iter().any(|row| row.started > 0)
         && run.crowd.iter().all(|row| row.connected == 0 && row.playing == 0)
 }
@@ -233,7 +233,7 @@ fn of_seconds(run: &RunData, goal: Goal, quality_by_second: &BySecond) -> Window
     let is_bad = |quality: &SecondQuality| quality.is_bad(goal);
     let whole = || Some((*quality_by_second.first_key_value()?.0, quality_by_second.last_key_value()?.0 + 1));
     let fail =
-        worst_interval(quality_by_second, is_bad).or_else(|| was_nobody_connected(run).then(whole).flatten());
+        worst_interval(quality_by_second, is_bad).or_else(|| was_none_connected(run).then(whole).flatten());
     let ends = fail.map_or(i64::MAX, |(from, _)| from);
     let good: Vec<(i64, SecondQuality)> = quality_by_second
         .range(..ends)

@@ -86,7 +86,7 @@ mod tests {
     use std::io::pipe;
 
     #[test]
-    fn messages_come_apart_as_they_were_sent_and_the_end_is_told() {
+    fn messages_are_split_as_sent_and_the_end_is_reported() {
         let (answers, mut theirs) = pipe().unwrap();
         let (mut commands, ours) = pipe().unwrap();
         let mut pipe = Pipe::new(ours, answers);

@@ -60,7 +60,7 @@ impl LiveHosts {
     pub(crate) fn take(&mut self, row: &HostRow) -> Option<HostRow> {
         match row {
             HostRow::Info(info) => {
-                let seen = self.heard(info.host);
+                let seen = self.host_state(info.host);
                 seen.info = Some(info.clone());
                 return seen.known();
             }
@@ -78,7 +78,7 @@ impl LiveHosts {
         seen.known()
     }
 
-    fn heard(&mut self, host: HostId) -> &mut HostState {
+    fn host_state(&mut self, host: HostId) -> &mut HostState {
         let seen = self.hosts.entry(host).or_default();
         seen.last_row_at = Some(Instant::now());
         seen
@@ -86,7 +86,7 @@ impl LiveHosts {
 
     fn series(&mut self, series: &HostSeries) {
         self.of.insert(series.id, series.host);
-        let seen = self.heard(series.host);
+        let seen = self.host_state(series.host);
         // Programs choose the names of their threads.
         let label =
             |name| series.labels.get(name).map(|text| untrusted::name(text).into_owned()).unwrap_or_default();
@@ -104,7 +104,7 @@ impl LiveHosts {
 
     fn sample(&mut self, sample: &HostSample) {
         let Some(host) = self.of.get(&sample.series).copied() else { return };
-        let seen = self.heard(host);
+        let seen = self.host_state(host);
         if sample.value.is_nan() {
             seen.values.remove(&sample.series);
             self.of.remove(&sample.series);
@@ -220,9 +220,9 @@ mod tests {
             "CPU 120.0 % of a core, hottest thread hloop 2 97.0 %, memory –, tx 8.00 Mbit/s, rx –, drops 7/s"
         );
         assert!(now.know(HostId(0), "[]".into()).is_none(), "nothing is known of the host itself yet");
-        let told = now.take(&HostRow::Info(HostInfo::default()));
+        let info_text = now.take(&HostRow::Info(HostInfo::default()));
         assert!(
-            matches!(told, Some(HostRow::Info(info)) if info.facts.contains_key(throng_observation::pack::PACKS_FACT))
+            matches!(info_text, Some(HostRow::Info(info)) if info.facts.contains_key(throng_observation::pack::PACKS_FACT))
         );
         now.take(&sample(2, f64::NAN));
         assert!(now.figures()[0].line().contains("hloop 1 30.0 %"), "a thread that ended is not shown");

@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn who_takes_turns_to_speak_does_so_in_opus() {
+    fn turns_to_speak_are_sent_in_opus() {
         for (codec, talk, is_refused) in [
             ("pcma", "[conversation]\ntalkspurt = \"6s\"\n", true),
             ("pcma", "", false),

@@ -217,13 +217,13 @@ impl Decoder {
             .map(|((stdin, stdout), stderr)| (stdin, stdout, stderr))
             .ok_or_else(missing)?;
         let (announce, announced) = sync_channel(ANNOUNCED_MAX);
-        let heard = Arc::clone(&complaints);
+        let lines = Arc::clone(&complaints);
         let reading: Box<dyn FnOnce() + Send> = match output {
             Output::Luma => {
                 let pictures = move || read_pictures(stdout, &announced, take);
                 decoder.spawn(pictures).map_err(|error| program.failed(error))?;
                 Box::new(move || {
-                    listen(stderr, &heard, |picture, _| {
+                    listen(stderr, &lines, |picture, _| {
                         let _ = announce.send(picture); // fails once there is no reader
                     });
                 })
@@ -231,7 +231,7 @@ impl Decoder {
             Output::Nothing => {
                 let mut take = take;
                 Box::new(move || {
-                    listen(stderr, &heard, |Announced { index, width, height }, decoded_at| {
+                    listen(stderr, &lines, |Announced { index, width, height }, decoded_at| {
                         take(Picture { index, width, height, luma: Vec::new(), decoded_at });
                     });
                 })

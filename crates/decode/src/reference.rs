@@ -61,7 +61,7 @@ impl References {
 }
 
 fn decode(program: &Program, rung: Rung, codec: Codec) -> Result<Vec<Vec<u8>>, DecodeError> {
-    let (tell, told) = mpsc::channel();
+    let (tell, results) = mpsc::channel();
     let (width, height) = rung.size();
     let take = move |picture: Picture| drop(tell.send(picture.luma));
     let size = (width as u16, height as u16); // of a rung: below 1,281
@@ -71,5 +71,5 @@ fn decode(program: &Program, rung: Rung, codec: Codec) -> Result<Vec<Vec<u8>>, D
     }
     drop(feed);
     decoder.finish()?;
-    Ok(told.try_iter().collect())
+    Ok(results.try_iter().collect())
 }

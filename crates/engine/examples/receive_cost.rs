@@ -20,7 +20,7 @@ struct Counter {
     outputs: Vec<Output>,
     count: Arc<AtomicU64>,
     known: Arc<Mutex<Vec<SocketAddr>>>,
-    heard: bool,
+    is_echoed: bool,
 }
 
 impl Participant for Counter {
@@ -37,7 +37,7 @@ impl Participant for Counter {
             }
             Input::Datagram { .. } => {
                 self.count.fetch_add(1, Relaxed);
-                if !std::mem::replace(&mut self.heard, true) {
+                if !std::mem::replace(&mut self.is_echoed, true) {
                     self.outputs.push(Output::Observed(Observation::Reached(Phase::FirstPacket, now)));
                 }
             }
@@ -75,7 +75,7 @@ fn main() {
         let (count, known) = (Arc::clone(&count), Arc::clone(&known));
         move |_: &Join| -> Box<dyn Participant> {
             let (count, known) = (Arc::clone(&count), Arc::clone(&known));
-            Box::new(Counter { server: address, outputs: Vec::new(), count, known, heard: false })
+            Box::new(Counter { server: address, outputs: Vec::new(), count, known, is_echoed: false })
         }
     };
     let (rows, written) = mpsc::sync_channel(100_000);

@@ -350,7 +350,7 @@ mod tests {
         drop(consumer);
         // The ring checks for its consumer only now and then.
         (0..100).for_each(|number| line.send(8, &frame(number, true)));
-        assert_eq!(tap.counts(), TapCounts::default(), "a thread tells at its end");
+        assert_eq!(tap.counts(), TapCounts::default(), "a thread reports when it ends");
         drop(line);
         let counts = tap.counts();
         assert_eq!((counts.offered, counts.lost_frames(), counts.too_large), (111, 104, 1), "{counts:?}");

@@ -158,7 +158,7 @@ mod tests {
     use throng_observation::host::{Frame, HostId, Stack};
 
     #[test]
-    fn functions_are_told_by_what_they_do() {
+    fn functions_are_classified_by_what_they_do() {
         for (function, doing) in [
             ("__memmove_avx_unaligned_erms", FunctionKind::Copying),
             ("__memcpy_avx512_unaligned_erms", FunctionKind::Copying),

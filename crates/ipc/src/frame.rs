@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_frame_says_so() {
+    fn a_non_frame_is_reported() {
         let (frame, _) = frame(300);
         for (bytes, error) in [
             (&frame[..0], FrameError::Short(0)),

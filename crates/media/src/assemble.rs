@@ -251,7 +251,7 @@ mod tests {
     fn feed(packets: &[(u16, u16, bool, Vec<u8>)]) -> Vec<AssembledFrame> {
         let start = Instant::now();
         let (mut assembler, mut reader) = (FrameAssembler::new(Codec::Vp8), PayloadReader::new(Codec::Vp8));
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         for (sequence, frame, marker, payload) in packets {
             let packet = MediaPacket {
                 arrived_at: start + Duration::from_millis(u64::from(*frame) * 33),
@@ -262,10 +262,10 @@ mod tests {
                 captured: None,
                 payload,
             };
-            assembler.packet(&packet, |frame| told.push(frame));
+            assembler.packet(&packet, |frame| reported.push(frame));
         }
         assert!(assembler.waiting_bytes <= BYTES_MAX && assembler.waiting.len() <= PACKETS_MAX);
-        told
+        reported
     }
 
     fn numbers(frames: &[AssembledFrame]) -> Vec<u32> {
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn who_comes_in_the_middle_begins_with_the_next_key_frame() {
+    fn a_late_consumer_begins_with_the_next_key_frame() {
         let all = packets(25, 0);
         assert_eq!(numbers(&feed(&all[4..])), (10..25).collect::<Vec<_>>());
     }

@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quantile_among_frames_from_the_future_is_not_told() {
+    fn a_quantile_among_frames_from_the_future_is_not_reported() {
         let mut delay = OneWayDelay::default();
         assert_eq!((delay.quantile_us(0.5), delay.clock_disagrees_ratio()), (None, None));
         (0..60).for_each(|_| delay.record(CaptureBasis::Mark, -700));

@@ -35,13 +35,19 @@ pub const GENERATOR_LIMITED_EVENT: &str = "generator_limited";
 /// reads. Its count is the number of datagrams.
 pub const BURST_DROPS_EVENT: &str = "burst_drops";
 
-/// Share of a run's seconds that must exceed a limit of CPU, lag, steal or the host for the run to be invalid: the
+/// Share of the seconds that may exceed a limit of CPU, lag, steal or the host before the result is invalid: the
 /// exceed ratio that a capacity trial allows the server (RFC 9971 with trials of 1 s), so that generator and
 /// server have the same rule.
-pub const BAD_SECONDS_RATIO_MIN: f64 = 0.05;
+pub const LIMITED_RATIO_MAX: f64 = 0.05;
 
 /// Least number of such seconds, so that one hiccup does not invalidate a short run.
-pub const BAD_SECONDS_MIN: usize = 3;
+pub const LIMITED_SECONDS_MIN: usize = 3;
+
+/// Whether `limited` of `all` seconds past a limit invalidate what was measured in them: a run or one hold of a search.
+#[must_use]
+pub fn is_sustained(limited: usize, all: f64) -> bool {
+    limited >= LIMITED_SECONDS_MIN && limited as f64 > LIMITED_RATIO_MAX * all
+}
 
 /// Memory of the process, share of the machine's or of its control group's. Beyond it the run ends, before the kernel's
 /// out-of-memory killer chooses a process.
@@ -111,11 +117,11 @@ impl Limit {
         self.figure(row).is_some_and(|figure| figure > self.max())
     }
 
-    /// Whether it takes [`BAD_SECONDS_RATIO_MIN`] of a run's seconds to make the run invalid. One slow second in
+    /// Whether it takes more than [`LIMITED_RATIO_MAX`] of a run's seconds to make the run invalid. One slow second in
     /// an hour (a page fault storm, a cron job) affects less than one user-second in a thousand; each datagram
     /// that the generator drops counts as loss of the server.
     #[must_use]
-    pub fn is_forgiven_when_brief(self) -> bool {
+    pub fn is_allowed_when_brief(self) -> bool {
         matches!(self, Self::ThreadCpu | Self::Lag | Self::Steal)
     }
 }
@@ -123,6 +129,14 @@ impl Limit {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn three_seconds_and_more_than_a_twentieth_are_sustained() {
+        assert!(!is_sustained(2, 10.0), "one hiccup");
+        assert!(is_sustained(3, 10.0));
+        assert!(!is_sustained(5, 100.0), "exactly the exceed ratio is allowed, as for the server");
+        assert!(is_sustained(6, 100.0));
+    }
 
     #[test]
     fn each_limit_is_passed_by_its_own_figure_alone() {

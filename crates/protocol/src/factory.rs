@@ -189,7 +189,7 @@ impl TargetFactory {
         subscriptions: Subscriptions,
         (url, room, pin): (&Url, &JanusId, &Option<Secret>),
     ) -> Box<dyn RoomSignalling> {
-        let receives = role.video != SubscribePolicy::Nobody || role.audio != SubscribePolicy::Nobody;
+        let receives = role.video != SubscribePolicy::None || role.audio != SubscribePolicy::None;
         let way = if role.connection_per_feed {
             SubscriberMode::HandlePerFeed
         } else {
@@ -275,7 +275,7 @@ impl TargetFactory {
                 room: room.to_owned(),
                 identity: self.mark.put(name),
                 can_publish: role.publish.is_some(),
-                can_subscribe: role.video != SubscribePolicy::Nobody || role.audio != SubscribePolicy::Nobody,
+                can_subscribe: role.video != SubscribePolicy::None || role.audio != SubscribePolicy::None,
                 clock: self.clock,
             })),
             None => livekit::Access::Token(self.token.clone().unwrap_or_default()),

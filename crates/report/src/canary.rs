@@ -154,8 +154,8 @@ impl Side {
     }
 }
 
-/// Time in which a browser was meant to be shown something, summed over its tracks. In a conference a track of which nothing
-/// comes is of somebody who is mute or left; the virtual participants do not count that either.
+/// Time in which a browser should have received media, summed over its tracks. In a conference a silent track belongs to a
+/// participant that is muted or left; the virtual participants do not count that time either.
 fn active_us(row: &CanarySecondRow, is_conference: bool) -> u64 {
     row.video_active_us.saturating_sub(if is_conference { row.video_silent_us } else { 0 })
 }
@@ -365,7 +365,7 @@ impl CanarySummary {
             CanaryJudgement::Agrees => "they agree with the crowd".into(),
             CanaryJudgement::Disputed => format!("DISPUTED: {reasons}"),
             CanaryJudgement::CannotTell => {
-                format!("whether they agree with the crowd cannot be told: {reasons}")
+                format!("whether they agree with the crowd cannot be determined: {reasons}")
             }
         }
     }

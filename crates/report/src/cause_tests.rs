@@ -20,7 +20,7 @@ fn page(run: &RunData, name: &str) -> String {
 }
 
 #[test]
-fn a_search_tells_the_answer_the_cause_and_the_fix_in_ten_lines() {
+fn a_search_prints_the_answer_the_cause_and_the_fix_in_ten_lines() {
     let run = searched();
     let summary = summary(&run);
     let found = summary.bottleneck.as_ref().expect("a cause");

@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_seen_stands_beside_what_was_estimated() {
+    fn decoded_figures_are_next_to_estimates() {
         let run = tapped();
         let summary = summarise(&run, &[], Duration::ZERO);
         let [track] = summary.decoded.as_slice() else { panic!("{:?}", summary.decoded) };

@@ -67,7 +67,7 @@ pub(crate) fn headline(summary: &Summary) -> String {
                 Some(first) if !is_value => first.to_uppercase().chain(letters).collect(),
                 _ => statement.to_owned(),
             };
-            format!("{statement}{}", beside(summary))
+            format!("{statement}{}", other_load(summary))
         }
         RunOutcome::Invalid => {
             format!("Invalid: the generator was the limit: {}", summary.generator.reasons.join("; "))
@@ -95,7 +95,7 @@ fn going_on(sentence: &str) -> String {
 }
 
 /// The clause about other processes on the server's host.
-fn beside(summary: &Summary) -> String {
+fn other_load(summary: &Summary) -> String {
     summary.other_processes_cpu.as_ref().map_or_else(String::new, |others| {
         format!(", while others on the host used {:.1} cores", others.cores())
     })
@@ -136,7 +136,7 @@ fn played(summary: &Summary) -> String {
     if let Some(sent) = summary.sent.as_ref().filter(|_| is_send_only(summary)) {
         return published(crowd, sent, &duration);
     }
-    // Beside viewers in one run.
+    // Publishers and viewers in one run.
     let roles = RoleCounts::of(summary);
     let publishers = match roles.publishers {
         0 => String::new(),
@@ -174,7 +174,7 @@ fn missing(name: &str, media: &Media) -> Option<String> {
     }
 }
 
-/// Of packets, so many are asked for again on a path that loses nothing to speak of.
+/// Share of packets that may be requested again on a path with negligible loss.
 const REPEATED_RATIO_MAX: f64 = 0.001;
 
 fn published(crowd: &Participants, sent: &Sent, duration: &str) -> String {

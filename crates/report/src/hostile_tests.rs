@@ -126,8 +126,8 @@ fn the_page_shows_names_as_text() {
 
 fn details(run: &RunData) -> String {
     let (mut details, begin) = oven_rtc_tester::Details::of(run);
-    let told: String = run.tracks.iter().map(|track| details.up_to(track)).collect();
-    oven_rtc_tester::summary(run) + begin + &told + &details.rest()
+    let printed: String = run.tracks.iter().map(|track| details.up_to(track)).collect();
+    oven_rtc_tester::summary(run) + begin + &printed + &details.rest()
 }
 
 /// Every table, and how many columns it has.

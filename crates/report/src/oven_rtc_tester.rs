@@ -1,7 +1,7 @@
 //! The figures of OvenRtcTester's `<Summary>` and `<Details>`, so that its users find what they know.
 //!
 //! Its "delay" is drift since the first packet (see `TrackInterval::oven_rtc_tester_delay_us`); it is printed under that name,
-//! beside the relative delay that replaces it. Losses are packets, not gaps.
+//! next to the relative delay that replaces it. Losses are packets, not gaps.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -23,7 +23,7 @@ pub fn summary(run: &RunData) -> String {
     let _ = writeln!(out, "Running time : {:.0}s", figures.duration_s);
     let _ = writeln!(out, "Number of clients : {clients}");
     let [new, checking, connected, disconnected, failed, closed] = ice_at_the_end(run, figures.duration_s);
-    // Libwebrtc's offerers are completed when all their checks are over; who answers is connected to the last.
+    // In libwebrtc the offerer reaches `completed` when all its checks have ended; the answerer stays `connected`.
     let _ = writeln!(
         out,
         "ICE Connection State : New({new}), Checking({checking}) Connected({connected}) Completed(0) \
@@ -59,7 +59,7 @@ pub fn summary(run: &RunData) -> String {
     out
 }
 
-/// ICE states when all participants were told to leave: at the end of the last second before. A second later they are
+/// ICE states when all participants began to leave: at the end of the last second before. A second later they are
 /// closed.
 fn ice_at_the_end(run: &RunData, ended_s: f64) -> [u64; 6] {
     let mut by_second: BTreeMap<i64, [u64; 6]> = BTreeMap::new();
@@ -207,13 +207,13 @@ mod tests {
     }
 
     #[test]
-    fn the_last_ice_line_is_of_who_was_there_when_all_were_told_to_leave() {
+    fn the_last_ice_line_counts_participants_before_the_final_leave() {
         let mut run = crate::example::healthy(3, 4);
         run.ended_at = Some(RunTime(4_000_000));
         let row = |second, ice| CrowdRow { second, ice, ..run.crowd[0] };
-        let beside = |second, ice| CrowdRow { cohort: CohortId(1), ..row(second, ice) };
+        let other = |second, ice| CrowdRow { cohort: CohortId(1), ..row(second, ice) };
         let before =
-            vec![row(2, [1, 0, 2, 0, 0, 0]), beside(3, [0, 0, 1, 0, 0, 0]), row(3, [0, 0, 2, 0, 1, 0])];
+            vec![row(2, [1, 0, 2, 0, 0, 0]), other(3, [0, 0, 1, 0, 0, 0]), row(3, [0, 0, 2, 0, 1, 0])];
         let after = vec![row(4, [0, 0, 0, 0, 1, 2]), row(5, [0, 0, 0, 0, 1, 2])];
         run.crowd = [before, after].concat();
         let expect = "ICE Connection State : New(0), Checking(0) Connected(3) Completed(0) Disconnected(0) Failed(1) Closed(0)";
@@ -237,8 +237,8 @@ mod tests {
         }
         assert_eq!(line(&summary(&run), "Avg GOP"), "Avg GOP(36.00) Max GOP(60.00) Min GOP(30.00)");
         let (mut details, _) = Details::of(&run);
-        let told: String = run.tracks.iter().map(|track| details.up_to(track)).collect();
-        assert!(told.contains("frames(120) keyframes(4) avg_gop(30.00)"), "{told}");
+        let printed: String = run.tracks.iter().map(|track| details.up_to(track)).collect();
+        assert!(printed.contains("frames(120) keyframes(4) avg_gop(30.00)"), "{printed}");
         run.tracks.clear();
         assert_eq!(line(&summary(&run), "Avg GOP"), "Avg GOP(none) Max GOP(none) Min GOP(none)");
     }

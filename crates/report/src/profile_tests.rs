@@ -58,7 +58,7 @@ fn the_table_names_threads_functions_and_kinds() {
 }
 
 #[test]
-fn changes_are_told_before_and_after() {
+fn changes_are_reported_before_and_after() {
     let before = example(&[("a", &["x"], 10), ("a", &["y"], 90)]);
     let after = example(&[("a", &["x"], 60), ("a", &["y"], 40)]);
     let table = changes(&compare(&before, &after));

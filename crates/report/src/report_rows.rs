@@ -100,7 +100,7 @@ mod tests {
         left
     }
 
-    fn told(run: &RunData) -> (Summary, String, String) {
+    fn rendered(run: &RunData) -> (Summary, String, String) {
         let mut objectives = example::objectives();
         let freeze = "objectives = [\"video.freeze p99 < 1%\"]\n[target]\nurl = \"whep+http://127.0.0.1/whep\"\n\
                       [crowd]\nsize = 1\n";
@@ -126,7 +126,7 @@ mod tests {
         let all = [many, long, lesson, example::degraded(), example::audio_only(), example::all_failed()];
         for (number, run) in all.iter().enumerate() {
             let left = sifted(run);
-            assert_eq!(told(run), told(&left), "run {number}");
+            assert_eq!(rendered(run), rendered(&left), "run {number}");
             let held =
                 |run: &RunData| run.series.iter().filter(|row| !row.relative_delay_us.is_empty()).count();
             assert!(

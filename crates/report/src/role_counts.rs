@@ -64,7 +64,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn publishers_are_told_from_viewers_by_the_scenario() {
+    fn publishers_are_distinguished_from_viewers_by_the_scenario() {
         let mut run = example::healthy(5, 20);
         let mut who = |scenario: &str| {
             run.info.scenario = scenario.into();
@@ -84,7 +84,7 @@ mod tests {
         assert_eq!(RoleCounts::of(&summary), RoleCounts { publishers: 2, viewers: 3 });
         assert_eq!(RoleCounts::of(&summary).all(), "2 publishers and 3 viewers");
         assert_eq!(RoleCounts { publishers: 1, viewers: 0 }.all(), "1 publisher");
-        // Who plays nothing waits for no frame.
+        // A participant that plays nothing waits for no frame.
         assert_eq!((summary.first_frame.reached, summary.connect.reached), (3, 5));
     }
 }

@@ -50,7 +50,7 @@ pub struct Summary {
     /// Audio, over all tracks.
     pub audio: Media,
     /// Median time from the intended join to the transport being up (DTLS done), milliseconds, over all intended
-    /// participants: those who never connected count as infinitely late, so `null` when half of them did not.
+    /// participants: those that never connected count as infinitely late, so `null` when half of them did not.
     pub connect_ms_p50: Option<f64>,
     /// 99th percentile of the same; `null` when more than 1 % never connected.
     pub connect_ms_p99: Option<f64>,
@@ -169,7 +169,7 @@ pub struct CapacitySummary {
     pub judged_s: u32,
     /// A crowd below the limit that was held for long; `null` where none was.
     pub soak: Option<SoakSummary>,
-    /// Why the number is not certain: clauses that the statement ends with. Empty where nothing speaks against it.
+    /// Why the number is not certain: clauses that the statement ends with. Empty when it is certain.
     pub caveats: Vec<String>,
     /// Further notes.
     pub notes: Vec<String>,

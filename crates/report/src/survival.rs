@@ -1,4 +1,4 @@
-//! Time to a phase over all participants, those who never reached it included.
+//! Time to a phase over all participants, including those that never reached it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,16 +7,16 @@ use throng_observation::{Phase, RunTime};
 
 /// Time from the intended join to a phase, over all intended participants.
 ///
-/// Kaplan–Meier estimate: failed participants stay in the denominator, as infinitely late; those who left before the
-/// phase, or whom the end of the run interrupted, are censored: they count for as long as they waited. A percentile is
-/// `null` when it lies among participants who never reached the phase.
+/// Kaplan–Meier estimate: failed participants stay in the denominator, as infinitely late; participants that left before the
+/// phase, or were interrupted by the end of the run, are censored at the time that they had waited. A percentile is
+/// `null` when it lies among participants that never reached the phase.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TimeTo {
-    /// Participants who reached the phase.
+    /// Participants that reached the phase.
     pub reached: u64,
-    /// Participants who failed before.
+    /// Participants that failed before.
     pub failed: u64,
-    /// Participants who left before it, or whom the end of the run interrupted.
+    /// Participants that left before it, or were interrupted by the end of the run.
     pub censored: u64,
     /// Median, milliseconds.
     pub ms_p50: Option<f64>,
@@ -24,13 +24,13 @@ pub struct TimeTo {
     pub ms_p95: Option<f64>,
     /// 99th percentile.
     pub ms_p99: Option<f64>,
-    /// Slowest who got there.
+    /// Slowest that reached it.
     pub ms_max: Option<f64>,
 }
 
 /// Times to a phase as a Kaplan–Meier estimate (Kaplan and Meier 1958): failed participants stay at risk, as if infinitely
-/// late; those who left before the phase without failing are censored, at risk for as long as they waited. Without
-/// censored participants this is the plain quantile over everybody.
+/// late; participants that left before the phase without failing are censored, at risk for the time that they had waited.
+/// Without censored participants this is the plain quantile over all.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Survival {
     reached_ms: Vec<f64>,
@@ -84,7 +84,7 @@ impl Survival {
                 return Some(*wait_ms);
             }
         }
-        // A quantile of 1 with a participant censored at the very end is the slowest only when nobody failed.
+        // A quantile of 1 with a participant censored at the very end is the slowest only when none failed.
         Some(f64::INFINITY)
     }
 
@@ -121,14 +121,14 @@ mod tests {
     }
 
     #[test]
-    fn who_left_on_the_way_counts_for_as_long_as_he_waited() {
+    fn a_leave_before_the_phase_is_censored_at_its_waiting_time() {
         assert_eq!(survival(&[10.0, 20.0], &[5.0, 5.0], 0).quantile_ms(0.99), Some(20.0));
         // 1 of 3 after 10; the one cut off at 15 is out; 1 of 1 after 20.
         assert_eq!(survival(&[10.0, 20.0], &[15.0], 0).quantile_ms(0.5), Some(20.0));
     }
 
     #[test]
-    fn nobody_has_no_figure_and_nobody_there_is_infinitely_late() {
+    fn an_empty_crowd_has_no_figure_and_an_unconnected_one_is_infinitely_late() {
         assert_eq!(survival(&[], &[], 0).quantile_ms(0.5), None);
         assert_eq!(survival(&[], &[100.0], 3).quantile_ms(0.5), Some(f64::INFINITY));
     }

@@ -140,7 +140,7 @@ fn crowd_line(summary: &Summary) -> String {
 fn paths_line(paths: &BTreeMap<String, u64>) -> String {
     let mut paths: Vec<_> = paths.iter().collect();
     paths.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
-    let told = |(path, count): (&String, &u64)| {
+    let path_text = |(path, count): (&String, &u64)| {
         let way = match path.as_str() {
             "host" => "directly (host)",
             "srflx" => "directly through a NAT (srflx)",
@@ -151,7 +151,7 @@ fn paths_line(paths: &BTreeMap<String, u64>) -> String {
         };
         format!("{count} {way}")
     };
-    paths.into_iter().map(told).collect::<Vec<_>>().join(", ")
+    paths.into_iter().map(path_text).collect::<Vec<_>>().join(", ")
 }
 
 /// The bottleneck, its evidence, what to change and the predicted effect: at most nine lines.
@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn a_search_tells_joins_from_the_people_who_were_there_at_once() {
+    fn a_search_distinguishes_joins_from_the_crowd_at_once() {
         let mut search = example::searched();
         search.participants = example::healthy(58, 10).participants;
         let summary = summarise(&search, &[], Duration::ZERO);
@@ -432,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn a_search_that_left_seconds_out_says_so_and_does_not_take_its_answer_back() {
+    fn a_search_that_left_seconds_out_reports_it_and_keeps_its_answer() {
         let line = |run| {
             let text = super::summary(&summarise(&run, &[], Duration::ZERO));
             text.lines().find(|line| line.contains("generator    ")).map(str::to_owned).unwrap_or_default()
@@ -455,7 +455,7 @@ mod tests {
     }
 
     #[test]
-    fn a_load_that_failed_beside_the_generators_limits_did_not_fail() {
+    fn a_load_that_failed_at_the_generators_limits_did_not_fail() {
         let mut search = example::searched();
         search.generator.iter_mut().filter(|row| row.cpu_us >= 160_000).for_each(|row| row.cpu_us = 930_000);
         let summary = summarise(&search, &[], Duration::ZERO);
@@ -486,7 +486,7 @@ mod tests {
     }
 
     #[test]
-    fn the_way_of_the_media_is_told_with_how_many_went_it() {
+    fn the_media_path_is_reported_with_its_count() {
         let mut run = example::healthy(10, 20);
         assert!(!super::summary(&summarise(&run, &[], Duration::ZERO)).contains("  path "));
         for (path, count) in [(MediaPath::Host, 3), (MediaPath::RelayTcp, 7)] {

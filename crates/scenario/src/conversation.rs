@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn who_leaves_changes_no_turn_but_their_own() {
+    fn a_leave_changes_no_other_turn() {
         let names = class(20);
         let all = equal(&names);
         let fewer: Vec<_> = all.iter().copied().filter(|(name, _)| *name != "throng-7").collect();
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_speakers_are_as_many_as_are_wanted_and_begin_with_who_speaks() {
+    fn the_last_speakers_begin_with_the_current_one_and_have_the_requested_count() {
         let names = class(25);
         let participants = equal(&names);
         let conversation = Conversation::default();

@@ -533,7 +533,7 @@ mod tests {
     }
 
     #[test]
-    fn who_leaves_for_good_is_not_counted_twice() {
+    fn a_final_leave_is_not_counted_twice() {
         let plan = plan("[crowd]\nsize = 10\narrival = { every = \"1s\" }\nstay = \"2s\"", "60s");
         assert_eq!((plan.joins.len(), plan.expected.users), (10, 2));
     }

@@ -115,7 +115,7 @@ pub enum SubscribePolicy {
     #[default]
     All,
     /// No participant.
-    Nobody,
+    None,
     /// The last N speakers (last-N).
     LastSpeakers(u16),
 }
@@ -126,7 +126,7 @@ impl SubscribePolicy {
     pub fn name(self) -> String {
         match self {
             SubscribePolicy::All => "all".into(),
-            SubscribePolicy::Nobody => "none".into(),
+            SubscribePolicy::None => "none".into(),
             SubscribePolicy::LastSpeakers(count) => format!("last_speakers({count})"),
         }
     }
@@ -137,7 +137,7 @@ impl SubscribePolicy {
         let count = |text: &str| text.strip_prefix("last_speakers(")?.strip_suffix(')')?.trim().parse().ok();
         match name {
             "all" => Some(SubscribePolicy::All),
-            "none" => Some(SubscribePolicy::Nobody),
+            "none" => Some(SubscribePolicy::None),
             _ => count(name).filter(|count| *count > 0).map(SubscribePolicy::LastSpeakers),
         }
     }
@@ -147,7 +147,7 @@ impl SubscribePolicy {
     pub fn count_of(self, others: u64) -> u64 {
         match self {
             SubscribePolicy::All => others,
-            SubscribePolicy::Nobody => 0,
+            SubscribePolicy::None => 0,
             SubscribePolicy::LastSpeakers(count) => others.min(u64::from(count)),
         }
     }

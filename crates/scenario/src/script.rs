@@ -7,7 +7,7 @@ use throng_observation::MediaKind;
 /// An action of all participants of a cohort, and its time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScriptStep {
-    /// When it begins, from the start of the run. Participants that join later take part in the rest.
+    /// When it begins, from the start of the run. Participants that join later perform the rest.
     pub at: Duration,
     /// Its duration; `None`: until they leave.
     pub lasts: Option<Duration>,

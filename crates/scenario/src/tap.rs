@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn what_taps_nobody_or_nonsense_says_what_to_write() {
+    fn a_tap_without_participants_gets_a_hint() {
         for (toml, expect) in [
             ("[tap]\n", "participants = 3"),
             ("[tap]\nparticipants = 0\n", "a whole number"),

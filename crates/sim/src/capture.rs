@@ -34,7 +34,7 @@ pub struct Packet {
     pub port: Option<u16>,
 }
 
-/// A capture that goes on; it ends when dropped.
+/// A running capture; it ends when dropped.
 #[derive(Debug)]
 pub struct Capture {
     is_over: Arc<AtomicBool>,
@@ -80,7 +80,7 @@ fn socket() -> std::io::Result<OwnedFd> {
     if socket < 0 {
         return Err(std::io::Error::last_os_error());
     }
-    // SAFETY: the descriptor was made just now and is nobody else's.
+    // SAFETY: the descriptor was made just now and has no other owner.
     let socket = unsafe { OwnedFd::from_raw_fd(socket) };
     set(&socket, libc::SO_RCVTIMEO, &libc::timeval { tv_sec: 0, tv_usec: LOOK_EVERY_US })?;
     set(&socket, libc::SO_RCVBUFFORCE, &BUFFER_BYTES)?;

@@ -19,7 +19,7 @@ pub const USER: &str = "viewer";
 /// The user's password.
 pub const PASSWORD: &str = "sesame";
 
-/// Where it speaks TLS, in a namespace.
+/// The address of its TLS listener, in a namespace.
 pub const TLS_PORT: u16 = 5349;
 
 const READY_WITHIN: Duration = Duration::from_secs(10);

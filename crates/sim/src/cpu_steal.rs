@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn this_machine_tells_its_time() {
+    fn this_machine_reports_its_time() {
         let now = CpuTime::so_far();
         assert!(now.all_ticks > 0 && now.steal_ticks <= now.all_ticks, "{now:?}");
     }

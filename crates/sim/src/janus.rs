@@ -76,7 +76,7 @@ fn clip() -> Result<PathBuf, SimError> {
     fs::create_dir_all(&folder)?;
     // Several may make it at a time: each its own, and the last one's stays.
     let mine = tempfile::Builder::new().suffix(".mkv").tempfile_in(&folder)?;
-    // Who comes later finds the parameter sets with each key frame.
+    // A later viewer gets the parameter sets with each key frame.
     let h264 = "-c:v:0 libx264 -preset:v:0 ultrafast -tune:v:0 zerolatency -profile:v:0 baseline -b:v:0 800k \
                 -x264-params:v:0 repeat-headers=1";
     let vp8 = "-c:v:1 libvpx -deadline:v:1 realtime -cpu-used:v:1 8 -b:v:1 800k";
@@ -258,7 +258,7 @@ impl<'a> Janus<'a> {
     /// Throws the participant of that name, whatever their run's mark, out of [`ROOM`].
     ///
     /// # Errors
-    /// When Janus does not answer, or nobody of that name is there.
+    /// When Janus does not answer, or has no participant of that name.
     pub fn kick(&self, name: &str) -> Result<(), SimError> {
         let who = json!({ "request": "listparticipants", "room": ROOM });
         let said = self.namespace.enter(|| video_room(&[who]))??;
@@ -336,7 +336,7 @@ fn launched(namespace: &Namespace, folder: &TempDir) -> Result<ChildGuard, SimEr
     Ok(process)
 }
 
-/// What a handle's information says of media: beside it stand figures of DTLS under the same names.
+/// The media section of a handle's information; the DTLS section has figures of the same names.
 fn media(info: &Value) -> &Value {
     &info["webrtc"]["media"]
 }
@@ -439,7 +439,7 @@ fn configure(
         );
         fs::write(folder.path().join("janus.eventhandler.sampleevh.jcfg"), handler)?;
     }
-    let tells = backend.is_some();
+    let has_events = backend.is_some();
     let installed = "/usr/lib/x86_64-linux-gnu/janus";
     let core = format!(
         r#"general: {{
@@ -458,7 +458,7 @@ nat: {{ ice_enforce_list = "{media_address}"  ignore_mdns = true }}
 plugins: {{ disable = "libjanus_audiobridge.so,libjanus_duktape.so,libjanus_lua.so,libjanus_nosip.so,libjanus_sip.so,libjanus_textroom.so,libjanus_videocall.so,libjanus_voicemail.so,libjanus_recordplay.so,libjanus_echotest.so" }}
 transports: {{ disable = "libjanus_http.so,libjanus_mqtt.so,libjanus_nanomsg.so,libjanus_pfunix.so,libjanus_rabbitmq.so" }}
 loggers: {{ disable = "libjanus_jsonlog.so" }}
-events: {{ broadcast = {tells}  stats_period = 2
+events: {{ broadcast = {has_events}  stats_period = 2
   disable = "libjanus_gelfevh.so,libjanus_mqttevh.so,libjanus_nanomsgevh.so,libjanus_rabbitmqevh.so,libjanus_wsevh.so" }}
 "#
     );
@@ -507,7 +507,7 @@ admin: {{ admin_ws = true  admin_ws_port = {ADMIN_PORT}  admin_ws_ip = "127.0.0.
     fs::write(folder.path().join("janus.plugin.streaming.jcfg"), streaming.concat())
 }
 
-/// Whether somebody in a room has that name, with or without the mark of a run behind it.
+/// Whether a participant of a room has that name, with or without the mark of a run behind it.
 fn is_called(person: &Value, name: &str) -> bool {
     let called = person["display"].as_str().and_then(|display| display.strip_prefix(name));
     called.is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))

@@ -1,7 +1,7 @@
 //! Test servers and networks: conformance servers that check what a client sends, real servers in namespaces of their own,
 //! and links of known delay and loss. Only tests depend on this crate.
 //!
-//! Everything uses plain threads and blocking sockets, so that it runs beside any runtime or none.
+//! Everything uses plain threads and blocking sockets, so that it works with any runtime or none.
 
 mod support;
 pub use support::SimError;

@@ -1,5 +1,5 @@
 //! The real LiveKit server in a namespace: rooms are created by their first participant, media uses one UDP port, and its
-//! API tells the state of a room.
+//! API reports the state of a room.
 //!
 //! There is no Debian package; `scripts/livekit.sh` builds it once from the Go module and keeps it.
 

@@ -34,7 +34,7 @@ impl Nginx {
             .map_err(|error| SimError::Said(error.to_string()))?;
         fs::write(folder.path().join("cert.pem"), certified.cert.pem())?;
         fs::write(folder.path().join("key.pem"), certified.signing_key.serialize_pem())?;
-        // Taken and given back: nginx cannot say which port the kernel chose.
+        // Bound and released: nginx cannot report which port the kernel chose.
         let address = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?;
         fs::write(folder.path().join("nginx.conf"), configuration(address, upstream))?;
         let log = folder.path().join("error.log");

@@ -2,7 +2,7 @@
 //! (`scripts/test-report.py` looks for these words).
 
 /// Prints that this test, or a part of it, is skipped because this machine lacks something; the test then returns.
-#[expect(clippy::print_stderr, reason = "a skipped test must say so where the test runner shows it")]
+#[expect(clippy::print_stderr, reason = "a skipped test must be reported where the test runner shows it")]
 pub fn skipped(reason: &str) {
     eprintln!("SKIPPED: {reason}");
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Output};
 use std::time::{Duration, Instant};
 
-/// Why a stand could not be put up, or was not asked well.
+/// Why a server could not be started, or a request to it failed.
 #[derive(Debug, thiserror::Error)]
 pub enum SimError {
     /// A program could not be started; it may not be installed.

@@ -36,7 +36,7 @@ pub struct StageConfig {
 /// The server whose answers a stage emulates, to test clients against it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum EmulatedServer {
-    /// None: `/whep` and `/whip`, and a test card while nobody publishes.
+    /// None: `/whep` and `/whip`, and a test card while there is no publisher.
     #[default]
     Stage,
     /// SRS since 7.0.121: `/rtc/v1/whip/?app=live&stream=NAME` and `/rtc/v1/whep/…`, only H.264, retransmissions on the

@@ -1,6 +1,6 @@
 //! The embedded media server that a demo, a calibration and a quick test fill.
 //!
-//! One room: `POST /whep` to view, `POST /whip` to publish; while nobody publishes it plays a test card. With
+//! One room: `POST /whep` to view, `POST /whip` to publish; without a publisher it plays a test card. With
 //! `?stream=NAME` it has several streams, each with a publisher. [`StageConfig`] makes it saturate as real
 //! servers do (few workers, a narrow link, costly packets) or emulate another server ([`EmulatedServer`]).
 //!

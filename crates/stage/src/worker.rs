@@ -71,7 +71,7 @@ impl Worker {
         }
     }
 
-    /// Works until told to stop.
+    /// Works until stopped.
     pub(crate) fn run(mut self) {
         let mut received = ReceiveBatch::default();
         let room = Arc::clone(&self.room);

@@ -107,7 +107,7 @@ fn a_viewer_sees_the_card_and_what_it_misses_is_sent_again() {
 
     viewer.leave();
     eventually("the place is free", || stage.stats().viewers == 0);
-    eventually("nothing is sent to nobody", || stage.stats().viewers_connected == 0);
+    eventually("nothing is sent without a viewer", || stage.stats().viewers_connected == 0);
 }
 
 #[test]
@@ -127,7 +127,7 @@ fn a_link_that_is_too_narrow_drops() {
 }
 
 #[test]
-fn as_srs_it_takes_one_publisher_a_stream_and_h264_alone_and_says_so() {
+fn as_srs_it_takes_one_publisher_a_stream_and_h264_alone_and_reports_it() {
     let stage = stage(StageConfig { emulates: EmulatedServer::Srs, ..StageConfig::default() });
     let address = stage.http_addr();
     let publish = |stream: &str, offer: &str| {

@@ -134,7 +134,7 @@ impl Cursor {
 
     /// The next committed frame, in the order of claims. Looks at no more positions than the ring has slots, since a producer
     /// that claims and aborts (or evicts) without end would otherwise starve other lanes. So there may be a frame although
-    /// this returns none; [`Cursor::is_ready`] tells.
+    /// this returns none; [`Cursor::is_ready`] distinguishes them.
     #[inline(always)]
     pub(crate) fn peek(&mut self, memory: &Memory) -> Result<Option<Peeked>, Violation> {
         // One more than there are slots, since moving to where evictions left `release` is a step too.

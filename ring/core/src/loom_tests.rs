@@ -293,7 +293,7 @@ fn a_release_that_does_not_wake_leaves_it_to_a_later_one() {
 }
 
 #[test]
-fn no_consumer_sleeps_beside_producers_that_have_room() {
+fn no_consumer_sleeps_next_to_producers_that_have_room() {
     static HITS: AtomicUsize = AtomicUsize::new(0);
     check("both asleep", Some(2), &HITS, || {
         let ring = ring(8);
@@ -410,7 +410,7 @@ fn releases_out_of_order_free_room_in_order() {
 }
 
 #[test]
-fn what_is_given_back_in_runs_is_used_again_without_a_race() {
+fn slots_released_in_runs_are_reused_without_a_race() {
     static HITS: AtomicUsize = AtomicUsize::new(0);
     check("runs", Some(3), &HITS, || {
         let ring = ring(2);
@@ -506,7 +506,7 @@ fn a_sleeping_producer_is_woken_by_a_release_that_was_batched() {
 }
 
 #[test]
-fn who_is_about_to_own_its_place_keeps_it() {
+fn a_producer_about_to_own_its_slot_keeps_it() {
     static HITS: AtomicUsize = AtomicUsize::new(0);
     check("an unowned position of a living claimer", Some(4), &HITS, || {
         let ring = ring(1);

@@ -155,7 +155,7 @@ fn settle(memory: &Memory, model: &mut VecDeque<Model>) {
     let release = Position::unpack(memory.control().release.0.load(crate::sync::Ordering::Relaxed));
     while model.front().is_some_and(|f| f.position.sequence != release.sequence) {
         let gone = model.pop_front().unwrap();
-        assert!(matches!(gone.life, Life::HeldBack | Life::Over), "given back while in use");
+        assert!(matches!(gone.life, Life::HeldBack | Life::Over), "released while in use");
     }
     assert!(model.front().is_none_or(|f| f.position == release));
 }

@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_nobody_writes_is_no_state() {
+    fn an_unknown_word_is_no_state() {
         for word in [0, 8, 0xff, 0x0102, u64::MAX] {
             assert_eq!(StateWord::unpack(word), None, "{word:#x}");
         }

@@ -459,7 +459,7 @@ mod tests {
     use crate::{Consumer, RingOptions};
 
     #[test]
-    fn who_finds_room_leaves_the_signal_to_the_others() {
+    fn a_producer_that_finds_room_leaves_the_signal_to_the_others() {
         let mut consumer = Consumer::new().unwrap();
         let (_, invitation) = consumer.add_lane(&RingOptions::with_size(65_536, 8)).unwrap();
         let mut first = Producer::join(invitation).unwrap();

@@ -145,7 +145,7 @@ fn cursor2(memory: &Memory) -> Cursor {
 }
 
 #[test]
-fn a_consumer_that_slept_through_whole_turns_of_evictions_goes_on_at_the_oldest() {
+fn a_consumer_that_slept_through_whole_turns_of_evictions_continues_at_the_oldest() {
     let (memory, mut cursor, mut cached) = ring();
     for turn in 0..30u8 {
         if put(&memory, &mut cached, &[turn]).is_none() {
@@ -199,17 +199,17 @@ fn released(memory: &Memory) -> u32 {
 }
 
 #[test]
-fn small_frames_are_given_back_in_runs() {
+fn small_frames_are_released_in_runs() {
     let (memory, mut cursor, mut cached) = ring_in_runs();
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for turn in 0..30u8 {
         put(&memory, &mut cached, &[turn]).unwrap();
         let peeked = cursor.peek(&memory).unwrap().unwrap();
         assert_eq!(bytes(&memory, &cursor, peeked.sequence), [turn]);
-        told.push(cursor.release(&memory, peeked.sequence).unwrap().published);
+        reported.push(cursor.release(&memory, peeked.sequence).unwrap().published);
         assert_eq!(released(&memory), u32::from(turn + 1) / 3 * 3);
     }
-    assert_eq!(told, [false, false, true].repeat(10));
+    assert_eq!(reported, [false, false, true].repeat(10));
     put(&memory, &mut cached, &[0; 6_400]).unwrap();
     let large = cursor.peek(&memory).unwrap().unwrap().sequence;
     assert!(
@@ -219,7 +219,7 @@ fn small_frames_are_given_back_in_runs() {
 }
 
 #[test]
-fn nothing_is_held_back_from_who_is_idle_or_evicts() {
+fn nothing_is_withheld_from_an_idle_or_evicting_consumer() {
     let (memory, mut cursor, mut cached) = ring_in_runs();
     put(&memory, &mut cached, b"a").unwrap();
     let first = cursor.peek(&memory).unwrap().unwrap().sequence;
@@ -255,7 +255,7 @@ fn what_is_held_is_guarded_by_the_oldest_of_it() {
 }
 
 #[test]
-fn who_moves_release_past_what_is_held_closes_the_lane() {
+fn moving_release_past_held_frames_closes_the_lane() {
     let (memory, mut cursor, mut cached) = ring_in_runs();
     put(&memory, &mut cached, b"a").unwrap();
     put(&memory, &mut cached, b"b").unwrap();
@@ -297,7 +297,7 @@ fn what_a_dead_consumer_wrote_down_long_ago_is_not_believed() {
     for done in [FIRST.after(2), FIRST.after(9), FIRST, Position { sequence: FIRST.sequence, unit: 7 }] {
         memory.control().consumer.0.done.store(done.pack(), Release);
         let mut new = Cursor::new(&memory);
-        assert_eq!(released(&memory), 1, "nobody holds anything");
+        assert_eq!(released(&memory), 1, "nothing is held");
         assert!(new.is_ready(&memory) && new.next_sequence() == first.wrapping_add(1));
         new.publish(&memory);
     }
@@ -394,7 +394,7 @@ fn seen_reserve(memory: &Memory) -> u32 {
 }
 
 #[test]
-fn who_is_about_to_own_its_place_keeps_it() {
+fn a_producer_about_to_own_its_slot_keeps_it() {
     let (memory, mut cursor, mut cached) = ring();
     let claiming = &memory.rows()[usize::from(OWNER)].claiming;
     claiming.store(1, Relaxed);
@@ -403,7 +403,7 @@ fn who_is_about_to_own_its_place_keeps_it() {
     assert_eq!(cursor.recover(&memory, &|_| false, until), Ok(0), "another died, this one lives");
     let may_be_abandoned =
         |cursor: &Cursor| cursor.may_be_abandoned(&memory, cursor.next_sequence(), &|_| false, until);
-    assert!(may_be_abandoned(&cursor), "nobody tells when it is through: to be asked again");
+    assert!(may_be_abandoned(&cursor), "the end is not signalled: to be polled again");
     assert_eq!(cursor.recover(&memory, &|owner| owner == OWNER, until), Ok(1), "its row counts no more");
     assert_eq!(claim(&memory, &mut cached, 2).unwrap().sequence, FIRST.sequence.wrapping_add(1));
     assert_eq!(claiming.load(Relaxed), 0);

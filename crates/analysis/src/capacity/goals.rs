@@ -30,8 +30,8 @@ impl GoalLoads {
         let (passing, failing) =
             (loads.passing().map(|load| load.users), loads.failing().map(|load| load.users));
         let came_to = |wanted: Option<bool>| -> BTreeSet<u32> {
-            let told = ended.iter().filter(|hold| hold.purpose != Purpose::Soak);
-            told.filter(|hold| judged_by.failed(hold) == wanted).map(|hold| hold.users).collect()
+            let judged = ended.iter().filter(|hold| hold.purpose != Purpose::Soak);
+            judged.filter(|hold| judged_by.failed(hold) == wanted).map(|hold| hold.users).collect()
         };
         let is_below = |load: &u32| failing.is_none_or(|failing| *load < failing);
         let is_above = |load: &u32| passing.is_none_or(|passing| *load > passing);

@@ -81,28 +81,28 @@ fn held(seed: u64, seconds: i64) -> Vec<HoldRow> {
 
 /// The loads of holds that came to `passed`, as a person reads them in the list; a soak has a sentence of its own.
 fn came_to(holds: &[HoldRow], goal: Goal, passed: HoldOutcome) -> Vec<u32> {
-    let told = holds.iter().filter(|hold| hold.until.is_some() && hold.purpose != Purpose::Soak);
-    told.filter(|hold| hold.passed(goal) == passed).map(|hold| hold.users).collect()
+    let judged = holds.iter().filter(|hold| hold.until.is_some() && hold.purpose != Purpose::Soak);
+    judged.filter(|hold| hold.passed(goal) == passed).map(|hold| hold.users).collect()
 }
 
 fn check_line(said: &str, loads: &GoalLoads, holds: &[HoldRow], goal: Goal) {
-    let told = format!("{} of {loads:?}: {said}\n{holds:#?}", goal.key());
+    let context = format!("{} of {loads:?}: {said}\n{holds:#?}", goal.key());
     if loads.is_by_collapse {
-        assert!(!said.contains("passed") && !said.contains("failed"), "{told}");
+        assert!(!said.contains("passed") && !said.contains("failed"), "{context}");
         return;
     }
     let (passed, failed) = (came_to(holds, goal, HoldOutcome::Yes), came_to(holds, goal, HoldOutcome::No));
-    assert!(!said.contains("none failed") || failed.is_empty(), "{told}");
-    assert!(!said.contains("none passed") || passed.is_empty(), "{told}");
-    assert!(loads.passing.is_none_or(|load| passed.contains(&load)), "{told}");
-    assert!(loads.failing.is_none_or(|load| failed.contains(&load)), "{told}");
-    assert!(loads.passing.zip(loads.failing).is_none_or(|(low, high)| low < high), "{told}");
+    assert!(!said.contains("none failed") || failed.is_empty(), "{context}");
+    assert!(!said.contains("none passed") || passed.is_empty(), "{context}");
+    assert!(loads.passing.is_none_or(|load| passed.contains(&load)), "{context}");
+    assert!(loads.failing.is_none_or(|load| failed.contains(&load)), "{context}");
+    assert!(loads.passing.zip(loads.failing).is_none_or(|(low, high)| low < high), "{context}");
     // Whatever failed or passed on the other side of the limit is in the line.
-    let is_told = |load: &u32| said.contains(&format!("{load}"));
+    let is_stated = |load: &u32| said.contains(&format!("{load}"));
     let below = failed.iter().filter(|load| loads.failing.is_none_or(|failing| **load < failing));
-    assert!(below.clone().all(is_told), "{told}");
+    assert!(below.clone().all(is_stated), "{context}");
     let above = passed.iter().filter(|load| loads.passing.is_none_or(|passing| **load > passing));
-    assert!(above.clone().all(is_told), "{told}");
+    assert!(above.clone().all(is_stated), "{context}");
 }
 
 #[test]
@@ -114,10 +114,10 @@ fn no_sentence_contradicts_what_was_held() {
         let Some(capacity) = Capacity::of(&holds, Goal::Acceptable) else { continue };
         *conclusions.entry(capacity.verdict.key()).or_default() += 1;
         let said = capacity.statement("viewers");
-        let told = format!("seed {seed}: {said}\n{holds:#?}");
+        let context = format!("seed {seed}: {said}\n{holds:#?}");
         // The answer and the line of its goal are one.
         let own = &capacity.goals[capacity.goal as usize];
-        assert_eq!((own.passing, own.failing), (capacity.users, capacity.first_failing), "{told}");
+        assert_eq!((own.passing, own.failing), (capacity.users, capacity.first_failing), "{context}");
         for (goal, loads) in Goal::ALL.into_iter().zip(&capacity.goals) {
             if let Some(line) = loads.statement(|load| load.to_string()) {
                 check_line(&line, loads, &holds, goal);
@@ -125,17 +125,17 @@ fn no_sentence_contradicts_what_was_held() {
         }
         let failed = came_to(&holds, capacity.goal, HoldOutcome::No);
         let passed = came_to(&holds, capacity.goal, HoldOutcome::Yes);
-        assert!(!said.contains("no load that was tried failed") || failed.is_empty(), "{told}");
-        assert!(!said.starts_with("not one") || passed.is_empty(), "{told}");
-        // A failing load that failed once is never told without the word.
+        assert!(!said.contains("no load that was tried failed") || failed.is_empty(), "{context}");
+        assert!(!said.starts_with("not one") || passed.is_empty(), "{context}");
+        // A failing load that failed once is never stated without the word.
         let failing = capacity.first_failing;
         let times = failed.iter().filter(|load| Some(**load) == failing).count();
-        assert!(failing.is_none() || times >= 2 || said.contains("unconfirmed"), "{told}");
-        assert!(!said.contains("unconfirmed") || failing.is_some(), "{told}");
+        assert!(failing.is_none() || times >= 2 || said.contains("unconfirmed"), "{context}");
+        assert!(!said.contains("unconfirmed") || failing.is_some(), "{context}");
         // No load fails by seconds in which the generator was the limit.
         for hold in holds.iter().filter(|hold| hold.passed(capacity.goal) == HoldOutcome::No) {
             let judged_well = hold.seconds - hold.limited_seconds;
-            assert!(hold.bad_seconds[capacity.goal as usize] <= judged_well, "{told}");
+            assert!(hold.bad_seconds[capacity.goal as usize] <= judged_well, "{context}");
         }
     }
     // Each kind of answer was among them.

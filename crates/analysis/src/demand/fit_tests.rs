@@ -64,7 +64,7 @@ fn a_curved_cost_is_not_drawn_out_straight() {
 }
 
 #[test]
-fn what_cannot_be_known_is_not_told() {
+fn unknown_figures_are_not_reported() {
     let points = |list: &[(f64, f64)]| {
         list.iter().map(|(users, y)| Point { users: *users, y: *y }).collect::<Vec<_>>()
     };

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use throng_observation::host::measured::Window;
-use throng_observation::limits::{BAD_SECONDS_MIN, BAD_SECONDS_RATIO_MIN, Limit};
+use throng_observation::limits::{Limit, is_sustained};
 use throng_observation::run::{GeneratorRow, ParticipantRow};
 use throng_observation::{FailureReason, Goal};
 
@@ -28,8 +28,7 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
     let is_limited = if context.windows.is_search {
         !is_servers_failure(context)
     } else {
-        let seconds_max = context.fail.window.seconds() * BAD_SECONDS_RATIO_MIN;
-        past_limit.len() as f64 >= seconds_max.max(BAD_SECONDS_MIN as f64) || drops.fail() > 0.0 || failed > 0
+        is_sustained(past_limit.len(), context.fail.window.seconds()) || drops.fail() > 0.0 || failed > 0
     };
     if !is_limited {
         let (cpu, lag) = (cpu.fail() * 100.0, lag.fail());
@@ -63,14 +62,14 @@ fn rows<'a>(context: &Context<'a>, window: Window) -> impl Iterator<Item = &'a G
 
 /// What the generator itself dropped in a second.
 fn dropped(row: &GeneratorRow) -> f64 {
-    let limits = Limit::ALL.iter().filter(|limit| !limit.is_forgiven_when_brief());
+    let limits = Limit::ALL.iter().filter(|limit| !limit.is_allowed_when_brief());
     limits.filter_map(|limit| limit.figure(row)).sum()
 }
 
 /// Seconds of the failing load in which the generator was past a limit of CPU, lateness or steal.
 fn seconds_past_limit(context: &Context<'_>) -> BTreeSet<i64> {
     let is_past = |row: &&GeneratorRow| {
-        Limit::ALL.iter().any(|limit| limit.is_forgiven_when_brief() && limit.is_passed(row))
+        Limit::ALL.iter().any(|limit| limit.is_allowed_when_brief() && limit.is_passed(row))
     };
     rows(context, context.fail.window).filter(is_past).map(|row| row.second).collect()
 }

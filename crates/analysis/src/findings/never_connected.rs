@@ -8,12 +8,12 @@ use throng_observation::{Failure, FailureReason, Outcome, Phase};
 
 use super::{Candidate, CheckResult, Evidence, NoFinding};
 use crate::context::{Context, Reading};
-use crate::windows::was_nobody_connected;
+use crate::windows::was_none_connected;
 
 pub(super) const KEY: &str = "never_connected";
 
 pub(super) fn check(context: &Context<'_>) -> CheckResult {
-    if !was_nobody_connected(context.run) {
+    if !was_none_connected(context.run) {
         return Err(NoFinding::NotApplicable);
     }
     let began = |row: &&ParticipantRow| row.reached.contains_key(&Phase::Started) || row.failure().is_some();
@@ -26,7 +26,7 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
         return Ok(waited(context, &all));
     };
     let detail = most.first().map_or("", |failure| failure.detail.as_str());
-    let told = if detail.is_empty() { what(reason).to_owned() } else { detail.to_owned() };
+    let reason_text = if detail.is_empty() { what(reason).to_owned() } else { detail.to_owned() };
     let alike =
         if most.len() == failed { String::new() } else { format!(", the others {}", rest(&failures)) };
     let mut evidence = vec![Evidence::count(
@@ -41,7 +41,10 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
     Ok(Candidate {
         evidence,
         change: change(reason).to_owned(),
-        ..candidate(context, format!("Nobody could connect: {told} ({} of {}{alike})", most.len(), all.len()))
+        ..candidate(
+            context,
+            format!("No participant could connect: {reason_text} ({} of {}{alike})", most.len(), all.len()),
+        )
     })
 }
 

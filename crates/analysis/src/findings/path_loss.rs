@@ -45,7 +45,7 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
             percent(other_traffic)
         ));
     }
-    // The load that passed has more of the traffic besides media in common with the failing one.
+    // The load that passed has more of the non-media traffic in common with the failing one.
     let grown = |of: Reading| of.fail() - of.pass.or(of.base).filter(|_| has_baseline).unwrap_or(0.0);
     if grown(gap) < GAP_OF_LOSS_MIN * grown(loss) {
         return ruled_out(format!(

@@ -14,7 +14,7 @@ use crate::demand::{Demand, Resource};
 pub(super) const KEY: &str = "runtime_parallelism";
 /// Cores that threads use together if one of them works at a time.
 pub(super) const ONE_CORE: RangeInclusive<f64> = 0.85..=1.12;
-/// Cores of a thread that takes part in that; above it the thread is full by itself.
+/// Cores of one of the threads; above it the thread is full by itself.
 pub(super) const TAKING_PART: RangeInclusive<f64> = 0.05..=0.80;
 /// Share of the cores that the runtime uses at once: handing work between threads takes the rest, and time in the kernel may come
 /// on top.

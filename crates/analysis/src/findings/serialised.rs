@@ -25,7 +25,7 @@ const SWITCHES_MIN: f64 = 500.0;
 struct Turns<'a, 'b> {
     process: &'a str,
     pid: &'a str,
-    /// The threads that take part.
+    /// The threads that take turns.
     threads: Vec<&'b Thread<'a>>,
     cores: Reading,
     is_python: bool,
@@ -96,7 +96,7 @@ fn candidate(
                 .limit(1.0)
                 .crossed(crossed),
             Evidence::count(
-                format!("threads of {} that take part (each below a core)", turns.process),
+                format!("threads of {} that take turns (each below a core)", turns.process),
                 Reading::at_failure(turns.threads.len() as f64),
             ),
             Evidence::ratio(HOST_BUSY, context.host_busy().unwrap_or_default()).limit(1.0),

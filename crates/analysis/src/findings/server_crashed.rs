@@ -22,7 +22,7 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
                 || context.is_near_failure(RunTime(event.at.0.saturating_sub(SLACK_US)))
         })
         .collect();
-    let (Some(first), Some(told)) = (ended.first(), ended.iter().max_by_key(|event| event.detail.len()))
+    let (Some(first), Some(fullest)) = (ended.first(), ended.iter().max_by_key(|event| event.detail.len()))
     else {
         if !context.host.events_of(HostEventKind::ProcessFound).any(|_| true) {
             return Err(NoFinding::NotMonitored("the server's processes"));
@@ -37,12 +37,16 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
         refuses: true,
         crossed_at_s: Some(at_s),
         evidence: vec![
-            Evidence::count(format!("watched process ended: {}", told.detail), once(ended.len()))
+            Evidence::count(format!("watched process ended: {}", fullest.detail), once(ended.len()))
                 .crossed(Some(at_s)),
         ],
         change: format!(
             "Look at the server's log and core dump at second {at_s:.0}; a crash under load is a bug to report, not a limit to raise"
         ),
-        ..Candidate::new(KEY, format!("The server ended under the load: {}", told.detail), "server process")
+        ..Candidate::new(
+            KEY,
+            format!("The server ended under the load: {}", fullest.detail),
+            "server process",
+        )
     })
 }

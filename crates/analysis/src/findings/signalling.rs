@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_each_before_adds_is_told_from_what_all_take() {
+    fn the_cost_of_each_predecessor_is_separated_from_the_fixed_cost() {
         let serial: Vec<Join> = (0..8).map(|before| join(before, 2_000.0 * (before + 1) as f64)).collect();
         let law_of =
             |joins: &[Join]| regression(joins).map(|law| (law.each_ms.round(), law.explained > 0.99));

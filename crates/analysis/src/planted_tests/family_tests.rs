@@ -1,4 +1,4 @@
-//! A thousand watched servers that nobody has planted by hand: one limit or none that can be seen, among counters that are
+//! A thousand watched servers made from seeds: one limit or none that can be seen, among counters that are
 //! always high, that follow the crowd and are far from any limit, or that go up and down for reasons of their own.
 //! docs/truth.md has the table.
 
@@ -82,14 +82,14 @@ fn value(course: Course, most: f64, level: f64, dwell_s: i64, seed: u64) -> impl
     }
 }
 
-/// A server with one limit, or none that is watched, and decoys beside it: the key of the limit.
+/// A server with one limit, or none that is watched, and decoys: the key of the limit.
 fn server(seed: u64) -> (SimulatedRun, Option<&'static str>, Vec<String>) {
     let mut rng = Rng(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
     let mut sim = SimulatedRun::new();
     let mut of = |count: usize| (rng.uniform() * count as f64) as usize % count;
     let limit = (of(10) >= 4).then(|| PLANTED_LIMITS[of(PLANTED_LIMITS.len())]);
     sim.impact = [UserImpact::Delay, UserImpact::Loss][of(2)];
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for _ in 0..1 + of(5) {
         let decoy = &DECOYS[of(DECOYS.len())];
         let course = [Course::Constant, Course::Follows, Course::Unrelated][of(3)];
@@ -101,10 +101,14 @@ fn server(seed: u64) -> (SimulatedRun, Option<&'static str>, Vec<String>) {
             decoy.limit,
             value(course, decoy.most, level, dwell_s, seed),
         );
-        told.push(format!("{course:?} {} {}", decoy.metric, decoy.labels.last().map_or("", |label| label.1)));
+        reported.push(format!(
+            "{course:?} {} {}",
+            decoy.metric,
+            decoy.labels.last().map_or("", |label| label.1)
+        ));
     }
     if let Some((_, plant)) = limit {
-        // A loss is seen by its own rule, beside any limit that loses nothing.
+        // Loss is found by its own rule, together with any limit that loses nothing.
         sim.impact = UserImpact::Delay;
         plant(&mut sim);
     } else if sim.impact == UserImpact::Loss {
@@ -114,7 +118,7 @@ fn server(seed: u64) -> (SimulatedRun, Option<&'static str>, Vec<String>) {
         sim.put("nic.tx_packets", &eth0, Unit::PerSecond, None, move |m| 120.0 * sent(m));
         sim.put("nic.tx_bytes", &eth0, Unit::BytesPerSecond, Some(125e6), move |m| 125e3 * sent(m));
     }
-    (sim, limit.map(|(key, _)| key), told)
+    (sim, limit.map(|(key, _)| key), reported)
 }
 
 #[test]
@@ -140,7 +144,7 @@ fn of_a_thousand_servers_hardly_any_gets_a_cause_that_is_wrong_and_sure() {
             let limit = limit.unwrap_or("none");
             let _ = writeln!(
                 wrong,
-                "seed {seed}, {limit}: {:?} ({:?}), beside {decoys:?}",
+                "seed {seed}, {limit}: {:?} ({:?}), with {decoys:?}",
                 found.finding, found.score
             );
         }
@@ -151,6 +155,6 @@ fn of_a_thousand_servers_hardly_any_gets_a_cause_that_is_wrong_and_sure() {
     println!("{wrong}");
     let count = wrong.lines().count() as f64;
     assert!(count <= WRONG_MAX * SERVERS as f64, "{count} of {SERVERS}:\n{wrong}");
-    // Who names nothing is never wrong.
+    // A rule that names nothing would never be wrong.
     assert!(table[&true][0] * 10 > table[&true].iter().sum::<u32>() * 8, "{table:?}");
 }

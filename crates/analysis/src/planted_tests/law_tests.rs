@@ -11,7 +11,7 @@ use super::simulated_run::{SimulatedRun, UserImpact};
 use crate::bottleneck::{Bottleneck, BottleneckVerdict, explain};
 use crate::findings::RULES;
 
-/// What is told by happenings and by the crowd alone: there is no counter that could be constant.
+/// Findings from events and from the crowd alone: there is no counter that could be constant.
 const NOT_OF_COUNTERS: &[&str] = &[
     "generator_limited",
     "server_crashed",
@@ -112,7 +112,7 @@ fn no_metric_that_is_always_full_is_a_cause() {
     }
 }
 
-/// A thread that polls, beside whatever limits the server.
+/// A thread that polls, in addition to the limit of the server.
 fn victim(sim: &mut SimulatedRun) {
     let labels = [("process", "poller"), ("pid", "66"), ("tid", "66"), ("thread", "poller")];
     sim.put("thread.cpu", &labels, Unit::Ratio, Some(1.0), |_| 0.985);

@@ -22,13 +22,16 @@ fn check(expect: &str, plant: impl Fn(&mut SimulatedRun)) {
     let mut sim = SimulatedRun::new();
     plant(&mut sim);
     let found = explained(&mut sim).bottleneck;
-    let told = format!("{expect}: {found:#?}");
-    assert_eq!(found.finding.as_deref(), Some(expect), "{told}");
-    assert!(matches!(found.verdict, BottleneckVerdict::Bottleneck), "{told}");
-    assert!(found.score.is_some_and(|score| (70.0..=100.0).contains(&score)), "{told}");
-    assert!(found.evidence.len() >= 3 && !found.ruled_out.is_empty(), "{told}");
-    assert!(found.change.is_some_and(|change| !change.is_empty()), "{told}");
-    assert!(!found.title.is_empty() && found.resource.is_some_and(|resource| !resource.is_empty()), "{told}");
+    let context = format!("{expect}: {found:#?}");
+    assert_eq!(found.finding.as_deref(), Some(expect), "{context}");
+    assert!(matches!(found.verdict, BottleneckVerdict::Bottleneck), "{context}");
+    assert!(found.score.is_some_and(|score| (70.0..=100.0).contains(&score)), "{context}");
+    assert!(found.evidence.len() >= 3 && !found.ruled_out.is_empty(), "{context}");
+    assert!(found.change.is_some_and(|change| !change.is_empty()), "{context}");
+    assert!(
+        !found.title.is_empty() && found.resource.is_some_and(|resource| !resource.is_empty()),
+        "{context}"
+    );
 }
 
 /// The first plant of a finding.
@@ -78,7 +81,7 @@ fn workers_without_a_core_left_for_another_are_the_cpu() {
     };
     check("cpu_full", |sim| workers(sim, 2.0));
     check("one_thread_full", |sim| workers(sim, 8.0));
-    // A full thread beside one of other work that leaves a good part of its core: that part is worth another worker.
+    // A full thread, and one with other work that leaves much of its core: that rest has room for another worker.
     check("one_thread_full", |sim| {
         sim.without("thread.cpu").without("thread.run_queue_wait");
         sim.thread("media", "worker-0", 11, full, |_| 0.03);
@@ -112,11 +115,11 @@ fn of_several_disks_it_is_the_servers_own_and_iowait_alone_is_none() {
 }
 
 #[test]
-fn a_page_cache_that_somebody_else_fills_is_not_named() {
+fn a_page_cache_that_another_process_fills_is_not_named() {
     let mut sim = SimulatedRun::new();
     sim.put("host.memory.refaults_file", &[], Unit::PerSecond, None, refaults);
     let found = explained(&mut sim).bottleneck;
-    assert_eq!(found.verdict, BottleneckVerdict::Unattributed, "somebody else's files: {found:#?}");
+    assert_eq!(found.verdict, BottleneckVerdict::Unattributed, "files of another process: {found:#?}");
 }
 
 #[test]
@@ -228,7 +231,7 @@ fn a_run_in_which_nothing_failed_has_nothing_to_explain() {
     run.experience.iter_mut().for_each(|row| row.bad = 0);
     let found = explain(&run, Goal::Acceptable);
     assert_eq!(found.bottleneck.verdict, BottleneckVerdict::NothingFailed);
-    assert!(!found.demand.is_empty(), "what a user costs is told all the same");
+    assert!(!found.demand.is_empty(), "the cost of a user is reported all the same");
     assert_eq!(
         explain(&Default::default(), Goal::Clean).bottleneck.verdict,
         BottleneckVerdict::NothingFailed

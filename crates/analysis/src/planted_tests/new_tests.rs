@@ -11,7 +11,7 @@ use super::simulated_run::{SimulatedRun, UserImpact};
 use super::{check, explained, plant_of};
 use crate::bottleneck::{Bottleneck, BottleneckVerdict, explain};
 
-/// A crowd of 30 of whom each fails with what `failures` say in turn, in a search or a plain run; the host is busy with
+/// A crowd of 30; each fails with the next of `failures` in turn, in a search or a plain run; the host is busy with
 /// something else meanwhile.
 fn nobody(failures: &[(FailureReason, &str)], is_search: bool, is_watched: bool) -> RunData {
     let mut sim = SimulatedRun::new();
@@ -49,12 +49,12 @@ fn cause(run: &RunData) -> Bottleneck {
 }
 
 #[test]
-fn where_nobody_could_connect_the_cause_is_why() {
+fn when_none_could_connect_the_cause_is_the_failure() {
     let refused = [(FailureReason::Tcp, "127.0.0.1:7080 refused the connection")];
     for (is_search, is_watched) in [(true, true), (false, true), (true, false), (false, false)] {
         let found = cause(&nobody(&refused, is_search, is_watched));
         assert_eq!(
-            found.title, "Nobody could connect: 127.0.0.1:7080 refused the connection (30 of 30)",
+            found.title, "No participant could connect: 127.0.0.1:7080 refused the connection (30 of 30)",
             "{found:#?}"
         );
         assert_eq!(
@@ -73,7 +73,10 @@ fn where_reasons_differ_all_are_said_and_where_there_is_none_that_too() {
     let tls = (FailureReason::Tls, "certificate expired");
     let ice = (FailureReason::Ice, "no pair");
     let found = cause(&nobody(&[tls.clone(), tls.clone(), ice], true, true));
-    assert_eq!(found.title, "Nobody could connect: certificate expired (20 of 30, the others 10 ice)");
+    assert_eq!(
+        found.title,
+        "No participant could connect: certificate expired (20 of 30, the others 10 ice)"
+    );
     let found = cause(&nobody(&[], false, true));
     assert_eq!(found.finding.as_deref(), Some("never_connected"), "{found:#?}");
     assert!(
@@ -81,13 +84,13 @@ fn where_reasons_differ_all_are_said_and_where_there_is_none_that_too() {
         "{}",
         found.title
     );
-    // Those for whom the generator had no room say nothing about the server.
+    // Participants for which the generator had no resources say nothing about the server.
     let found = cause(&nobody(&[(FailureReason::Generator, "no descriptor")], true, true));
     assert_eq!(found.verdict, BottleneckVerdict::GeneratorLimited, "{found:#?}");
 }
 
 #[test]
-fn a_ceiling_is_only_said_to_refuse_where_somebody_was_refused() {
+fn a_ceiling_refuses_only_if_a_participant_was_refused() {
     let refuses = |sim: &mut SimulatedRun| {
         let found = explained(sim).bottleneck;
         let said = [found.finding.clone().unwrap_or_default(), found.title.clone()].join(" ");
@@ -100,12 +103,12 @@ fn a_ceiling_is_only_said_to_refuse_where_somebody_was_refused() {
         is_said && found.evidence[0].fail == Some(1.0) && found.evidence[0].baseline == Some(0.0),
         "{found:#?}"
     );
-    // Visits that end, or joins that are still waiting: nobody said no.
+    // Visits that end, or joins that are still waiting: none was refused.
     let mut sim = SimulatedRun::new();
     sim.impact = UserImpact::NotServed;
     let (is_said, found) = refuses(&mut sim);
     assert!(!is_said && found.verdict == BottleneckVerdict::Unattributed, "{found:#?}");
-    // Somebody failed, and not by the server's word.
+    // A participant failed, and not by an answer of the server.
     let mut run = sim.run();
     let at = RunTime(found.first_bad_s.unwrap() * 1_000_000);
     run.participants.extend((0..4).map(|id| ParticipantRow {
@@ -132,7 +135,7 @@ fn packets_that_were_never_sent_are_not_lost_on_the_way() {
     let mut sim = SimulatedRun::new();
     sim.impact = UserImpact::Loss;
     sim.put("nic.tx_bytes", &[("interface", "eth0")], Unit::BytesPerSecond, Some(125e6), |m| {
-        // Some other traffic, which becomes less beside the media.
+        // Other traffic, whose share becomes smaller as the media grows.
         20e3 + 125e3 * m.users * if m.over { 0.9 } else { 1.0 }
     });
     let mut run = sim.run();
@@ -189,7 +192,7 @@ fn go_on_one_core_is_one_answer_however_its_work_wanders() {
     let found = explained(&mut sim).bottleneck;
     assert_eq!(found.title, "sfu is limited to one core: GOMAXPROCS is 1");
     assert!(found.change.is_some_and(|change| change.starts_with("GOMAXPROCS")));
-    // Who knows no runtime sees that the work wanders.
+    // Without a known runtime the finding is that the work moves between threads.
     check("runtime_parallelism", go_on_one_core);
 }
 
@@ -333,18 +336,18 @@ fn a_prediction_stays_within_what_was_tried() {
 }
 
 #[test]
-fn others_on_the_host_are_told_where_the_server_waits() {
+fn others_on_the_host_are_named_where_the_server_waits() {
     let mut sim = SimulatedRun::new();
     sim.put("host.cpu.user", &[], Unit::Ratio, Some(2.0), |m| 1.1 + 0.01 * m.users);
     sim.put("host.cpu.system", &[], Unit::Ratio, Some(2.0), |_| 0.2);
     sim.process("media", |m| 0.01 * m.users);
     sim.generator_cpu = 0.2;
-    assert_eq!(explained(&mut sim).other_processes_cpu, None, "nobody waited");
+    assert_eq!(explained(&mut sim).other_processes_cpu, None, "no process waited");
     sim.thread("media", "worker-0", 11, |m| 0.01 * m.users, |m| if m.over { 0.4 } else { 0.05 });
     let others = explained(&mut sim).other_processes_cpu.expect("compilers");
     assert!((others.cores() - 1.1).abs() < 0.1 && others.waited_ratio > 0.3, "{others:?}");
     assert!(others.sentence().contains("1.1 cores under the load that passed"), "{}", others.sentence());
-    // Watched by an agent elsewhere the generator is not on that host; what runs beside the server is.
+    // Watched by an agent on another host, the generator is not on that host; other processes there count.
     let mut run = sim.run();
     run.host.hosts = vec![HostInfo { clock_error_us: 40, ..run.host.hosts[0].clone() }];
     let others = explain(&run, Goal::Acceptable).other_processes_cpu.expect("compilers");

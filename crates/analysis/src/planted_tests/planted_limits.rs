@@ -12,7 +12,7 @@ pub(super) fn full(m: Moment) -> f64 {
     (m.users / f64::from(PASS) * 0.94).min(0.995)
 }
 
-/// Each finding that can be told from what is watched, and a limit by which it has to be named.
+/// Each finding that watched figures can show, and a limit that must lead to it.
 pub(super) const PLANTED_LIMITS: &[(&str, PlantLimit)] = &[
     ("one_thread_full", hot_worker),
     ("single_threaded", single),
@@ -249,7 +249,7 @@ fn accept_queue(sim: &mut SimulatedRun) {
     sim.put("tcp.listen_drops", &[], Unit::PerSecond, None, |m| if m.over { 3.0 } else { 0.0 });
     let socket = [("process", "media"), ("pid", "7"), ("port", "80"), ("protocol", "tcp")];
     sim.put("socket.accept_queue", &socket, Unit::Count, Some(8.0), |m| if m.over { 9.0 } else { 0.0 });
-    // Who is turned away tries again.
+    // A refused user tries again.
     sim.put("tcp.segments_retransmitted", &[], Unit::PerSecond, None, |m| if m.over { 8.0 } else { 0.0 });
     sim.put("tcp.segments_out", &[], Unit::PerSecond, None, |_| 30.0);
     sim.impact = UserImpact::NotServed;

@@ -335,7 +335,7 @@ impl SimulatedRun {
         }
     }
 
-    /// Everybody who joins in the search, answered one after the other; under the failing load a crowd comes at once.
+    /// All joins of the search, answered one after the other; under the failing load a crowd comes at once.
     fn joins(&mut self, run: &mut RunData, moments: &[(Moment, i64)], join_s: f64) {
         let (mut there, mut free_at) = (0.0, 0.0_f64);
         for (moment, second) in moments {

@@ -1,4 +1,4 @@
-//! A thousand servers that nobody has planted by hand, with what disturbs real measurements: the search may say that it does
+//! A thousand servers made from seeds, with what disturbs real measurements: the search may say that it does
 //! not know, but what it says without a doubt has to be right. docs/truth.md has the table.
 
 use std::collections::BTreeMap;
@@ -15,10 +15,10 @@ const SERVERS: u64 = 1_000;
 /// Of what is said without a doubt, so much may be wrong.
 const WRONG_MAX: f64 = 0.01;
 const CEILING: u32 = 5_000;
-/// How far an answer may be from the capacity, besides one user: the widest bracket of the paces that are used, and the noise.
+/// How far an answer may be from the capacity, in addition to one user: the widest bracket of the paces that are used, and the noise.
 const OFF_MAX: f64 = 0.10;
 
-/// What is wrong with a server besides that it has a capacity.
+/// What is wrong with a server, apart from its capacity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     Plain,
@@ -282,7 +282,7 @@ fn of_a_thousand_servers_hardly_any_gets_an_answer_that_is_wrong_and_sure() {
     println!("{wrong}");
     let count = wrong.lines().count() as f64;
     assert!(count <= WRONG_MAX * SERVERS as f64, "{count} of {sure}:\n{wrong}");
-    // Who doubts everything is never wrong.
+    // A search that doubts everything would never be wrong.
     assert!(f64::from(sure) > 0.5 * SERVERS as f64, "{sure} sure");
 }
 
@@ -312,12 +312,12 @@ fn disturbed(length: f64, period: f64, phase: f64, minutes: u64) -> (Capacity, V
 #[test]
 fn a_disturbance_at_any_load_is_no_limit_whatever_its_phase() {
     let mut sure_and_wrong = Vec::new();
-    let mut told = 0;
+    let mut reported = 0;
     for (length, period, minutes) in [(3.0, 60.0, 10), (8.0, 300.0, 75)] {
         for phase in 0..60 {
             let (capacity, _) = disturbed(length, period, f64::from(phase) * period / 60.0, minutes);
             let is_right = capacity.users.is_some_and(|users| (900..=1_050).contains(&users));
-            told +=
+            reported +=
                 usize::from(capacity.caveats.iter().any(|doubt| doubt.contains("independently of the load")));
             let is_doubted = !capacity.caveats.is_empty() || capacity.verdict == CapacityVerdict::Undecidable;
             if !is_right && !is_doubted {
@@ -326,7 +326,7 @@ fn a_disturbance_at_any_load_is_no_limit_whatever_its_phase() {
         }
     }
     assert!(sure_and_wrong.len() <= 1, "{sure_and_wrong:#?}");
-    assert!(told >= 50, "told to be independent of the load in {told} of 60 phases of the first");
+    assert!(reported >= 50, "found to be independent of the load in {reported} of 60 phases of the first");
 }
 
 #[test]
@@ -362,6 +362,9 @@ fn a_soak_that_goes_bad_is_the_answer() {
     assert_eq!(soak.passed(Goal::Acceptable), HoldOutcome::No);
     let capacity = Capacity::of(&holds, Goal::Acceptable).expect("an answer");
     assert_eq!(capacity.verdict, CapacityVerdict::NotSustained);
-    let told = capacity.statement("viewers");
-    assert!(told.contains("not sustained: in the soak") && told.contains("bad service after"), "{told}");
+    let reported = capacity.statement("viewers");
+    assert!(
+        reported.contains("not sustained: in the soak") && reported.contains("bad service after"),
+        "{reported}"
+    );
 }

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use throng_observation::limits::{LIMITED_SECONDS_MIN, is_sustained};
 use throng_observation::{Goal, HoldOutcome, HoldRow, Purpose, RunTime};
 
 use super::trial::Trials;
@@ -17,10 +18,6 @@ const STRETCHES_APART_S: u32 = 3;
 /// Queues have settled if the median delay changed less than this over [`SETTLED_OVER`] seconds: 5 ms a second.
 const SETTLED_WITHIN_MS: f64 = 25.0;
 const SETTLED_OVER: usize = 5;
-/// Share of the judged seconds in which the generator may be past its limits, the same as the server's …
-const LIMITED_RATIO_MAX: f64 = 0.05;
-/// … and the seconds in which it always may.
-const LIMITED_MIN: u32 = 3;
 /// Seconds after one in which the generator was past its limits that show its effect: bad seconds among them do not count.
 pub(crate) const LIMITED_FELT_S: u32 = 2;
 /// A crowd that never becomes complete is judged as it is after this many seconds beyond [`super::Schedule::settle_max_s`].
@@ -117,8 +114,10 @@ impl Holding {
         // Joins may degrade service until the crowd is complete.
         let is_due = second.is_complete || !self.is_settling();
         let is_hard = is_due && self.hard_sure_s >= self.lasting_s();
-        let is_ours =
-            is_due && self.hard_s >= self.lasting_s() && self.hard_limited_s >= LIMITED_MIN && !is_hard;
+        let is_ours = is_due
+            && self.hard_s >= self.lasting_s()
+            && self.hard_limited_s as usize >= LIMITED_SECONDS_MIN
+            && !is_hard;
         if self.is_generator_limited() || is_ours {
             self.row.limited_seconds = self.row.limited_seconds.max(self.hard_limited_s);
             self.end(second, Some("the generator was the limit"));
@@ -240,9 +239,7 @@ impl Holding {
     }
 
     fn is_generator_limited(&self) -> bool {
-        let limited = self.row.limited_seconds;
-        limited >= LIMITED_MIN
-            && f64::from(limited) > LIMITED_RATIO_MAX * f64::from(self.whole_s().max(self.row.seconds))
+        is_sustained(self.row.limited_seconds as usize, f64::from(self.whole_s().max(self.row.seconds)))
     }
 
     fn end(&mut self, second: &Second, why: Option<&str>) {
@@ -307,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn no_load_fails_beside_seconds_in_which_the_generator_was_the_limit() {
+    fn no_load_fails_next_to_seconds_in_which_the_generator_was_the_limit() {
         for (seconds, expect) in [
             ("...........", Some((HoldProgress::Ended, HoldOutcome::Yes))),
             ("...bbbbbbbb", Some((HoldProgress::Ended, HoldOutcome::No))),

@@ -75,7 +75,7 @@ pub struct Second {
     pub at: RunTime,
     /// Participants who should have been served.
     pub users: u32,
-    /// Participants with a bad second, each weighted by the share of the people whom it received badly.
+    /// Participants with a bad second, each weighted by the share of the participants that it received badly.
     pub bad: f64,
     /// Median of the relative delay of frames, milliseconds; shows when queues have settled.
     pub delay_ms: Option<f64>,

@@ -25,7 +25,7 @@ pub struct Schedule {
     pub repeats: u32,
 }
 
-/// Shortest budget in which adjacent loads can be told apart.
+/// Shortest budget in which adjacent loads can be distinguished.
 const BUDGET_MIN: Duration = Duration::from_secs(60);
 
 impl Default for Schedule {

@@ -167,7 +167,7 @@ fn noise_has_less_spread_the_longer_a_search_looks() {
 }
 
 #[test]
-fn a_server_that_never_serves_well_and_one_that_always_does_are_told() {
+fn a_server_that_never_serves_well_and_one_that_always_does_are_reported() {
     let (search_, holds, seconds) = search(settings(budget(10)), &mut Server::new(0.5, 0.0, 1));
     assert_eq!(search_.end(), Some(&End::NeverPasses));
     assert_eq!(Capacity::of(&holds, Goal::Acceptable).unwrap().verdict, CapacityVerdict::NeverPasses);
@@ -213,7 +213,7 @@ fn a_generator_that_is_disturbed_for_a_while_holds_the_load_again() {
 }
 
 #[test]
-fn users_who_fare_badly_while_the_generator_is_past_its_limits_say_nothing_of_the_server() {
+fn bad_service_while_the_generator_is_limited_says_nothing_about_the_server() {
     let mut server = Server { generator: 90.0, ..Server::new(95.0, 0.0, 4) };
     let (search_, holds, _) = search(settings(budget(5)), &mut server);
     assert_eq!(search_.end(), Some(&End::GeneratorLimited));
@@ -245,7 +245,7 @@ fn a_host_whose_seconds_are_bad_at_any_load_is_undecidable() {
 }
 
 #[test]
-fn a_server_that_gets_stuck_is_given_a_smaller_crowd_until_it_recovers_and_that_is_told() {
+fn a_stuck_server_gets_a_smaller_crowd_until_it_recovers_and_that_is_reported() {
     let mut server = Server { stuck_below: Some(0.3), ..Server::new(200.0, 0.0, 1) };
     let (search_, holds, _) = search(settings(budget(10)), &mut server);
     assert_eq!(search_.end(), Some(&End::Found));
@@ -268,7 +268,7 @@ fn a_server_that_stays_down_ends_the_search_and_what_was_found_stands() {
 }
 
 #[test]
-fn a_search_that_was_cut_off_goes_on_where_it_was() {
+fn a_search_that_was_cut_off_resumes_where_it_was() {
     let schedule = budget(10);
     let (_, holds, _) = search(settings(schedule), &mut Server::new(500.0, 0.0, 1));
     for kept in 0..holds.len() {

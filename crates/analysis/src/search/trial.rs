@@ -100,7 +100,7 @@ mod tests {
             seconds.iter().filter(|bad| trials.add(users, f64::from(**bad))).count()
         };
         assert_eq!(bad_of(20, &[0, 1, 0, 0, 0]), 0, "a hiccup of one of twenty");
-        assert_eq!(bad_of(20, &[1; 10]), 9, "one who is served badly all the time");
+        assert_eq!(bad_of(20, &[1; 10]), 9, "one user with bad service all the time");
         let every = |period: usize| (0..60).map(|s| u32::from(s % period == 0)).collect::<Vec<_>>();
         assert_eq!(bad_of(20, &every(10)), 0, "one user-second of two hundred");
         assert_eq!(bad_of(20, &every(5)), 11, "one of a hundred, and the one before");

@@ -98,7 +98,7 @@ mod tests {
     use std::sync::Arc;
 
     #[test]
-    fn a_browser_of_ours_gets_the_page_and_the_guards_answer_and_nobody_else_anything() {
+    fn own_browsers_get_the_page_and_the_guards_answer_and_others_nothing() {
         let address: SocketAddr = "127.0.0.1:9000".parse().unwrap();
         let loopback: MayReach =
             Arc::new(|address| if address.is_loopback() { Ok(()) } else { Err("has not agreed".into()) });

@@ -110,25 +110,25 @@ mod tests {
         Scenario::parse(&text).unwrap_or_else(|error| panic!("{error}")).plan()
     }
 
-    fn told(plan: &Plan) -> Value {
+    fn config_of(plan: &Plan) -> Value {
         let clock = WallClock { at: Instant::now(), unix_ns: 1_700_000_000_000_000_000 };
         page_config(plan, BrowserId(1), clock).unwrap_or_else(|stop| panic!("{}", stop.error))
     }
 
     #[test]
-    fn the_page_is_told_where_and_as_whom() {
-        let whep = told(&plan("url = \"whep+http://127.0.0.1:7080/whep\"\ntoken = \"abc\"", ""));
+    fn the_page_gets_url_and_identity() {
+        let whep = config_of(&plan("url = \"whep+http://127.0.0.1:7080/whep\"\ntoken = \"abc\"", ""));
         assert_eq!(
             (&whep["protocol"], &whep["url"], &whep["token"]),
             (&json!("whep"), &json!("http://127.0.0.1:7080/whep"), &json!("abc"))
         );
         let crowd = "publish = { video = \"360p\" }";
-        let room = told(&plan("url = \"janus+ws://127.0.0.1:8188/videoroom/9?pin=42\"", crowd));
+        let room = config_of(&plan("url = \"janus+ws://127.0.0.1:8188/videoroom/9?pin=42\"", crowd));
         let name = json!(run_id::mark().put("canary-1"));
         assert_eq!((&room["id"], &room["pin"], &room["name"]), (&json!(9), &json!("42"), &name));
         assert_eq!((&room["camera"]["height"], &room["camera"]["fps"]), (&json!(360), &json!(30)));
         let livekit = "url = \"livekit+ws://127.0.0.1:7880/demo\"\napi_key = \"k\"\napi_secret = \"s\"";
-        let livekit = told(&plan(livekit, ""));
+        let livekit = config_of(&plan(livekit, ""));
         assert_eq!(livekit["token"].as_str().map(|token| token.split('.').count()), Some(3));
     }
 

@@ -259,9 +259,9 @@ mod tests {
         let (how, mut stream) = asks(proxy.address, "127.0.0.1", page.port());
         assert_eq!(how, SUCCEEDED);
         stream.write_all(b"ping").unwrap();
-        let mut heard = Vec::new();
-        stream.read_to_end(&mut heard).unwrap();
-        assert_eq!(heard, b"ping", "and its end is told");
+        let mut received = Vec::new();
+        stream.read_to_end(&mut received).unwrap();
+        assert_eq!(received, b"ping", "and its end is passed on");
         for _ in 0..2 {
             assert_eq!(asks(proxy.address, "198.51.100.9", 7080).0, NOT_ALLOWED);
         }

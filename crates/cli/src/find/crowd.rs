@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn who_comes_has_the_least_number_that_is_free_in_its_cohort() {
+    fn a_join_gets_the_least_free_number_of_its_cohort() {
         let (mut crowd, mut next) = (crowd(1), 0);
         let mut numbers = |crowd: &mut Crowd, wants: u32, at_ms: i64| {
             let mut called = Vec::new();
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn a_larger_crowd_replaces_who_failed() {
+    fn a_larger_crowd_replaces_failed_participants() {
         let (mut crowd, mut next) = (crowd(0), 0);
         aim(&mut crowd, 2, 0, &mut next);
         aim(&mut crowd, 2, 1000, &mut next);
@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn rooms_fill_one_after_the_other_and_who_fails_is_replaced_in_the_same_room() {
+    fn rooms_fill_one_after_the_other_and_a_failure_is_replaced_in_the_same_room() {
         let room = |number: u16| vec![(CohortId(2 * number), 1), (CohortId(2 * number + 1), 2)];
         let (mut crowd, mut next) = (of(LoadShape::Rooms((0..3).map(room).collect())), 0);
         let (called, _) = aim(&mut crowd, 6, 10_000, &mut next);

@@ -128,8 +128,8 @@ impl ProvenAddress {
 
     fn proof_at(&self, place: &ProofLocation) -> Result<ConsentProof, String> {
         let ProofRequest { tls, .. } = &self.request;
-        let told = |error: ConsentError| untrusted::line(&error.to_string()).into_owned();
-        let text = fetch_file(place.secure, &place.authority, self.address, tls).map_err(told)?;
+        let reported = |error: ConsentError| untrusted::line(&error.to_string()).into_owned();
+        let text = fetch_file(place.secure, &place.authority, self.address, tls).map_err(reported)?;
         self.request.valid(&place.to_string(), vec![text])
     }
 }
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_proof_beside_a_websocket_server_is_found_and_asked_for_again_where_it_was() {
+    fn a_proof_next_to_a_websocket_server_is_found_and_asked_for_again_where_it_was() {
         let there = always();
         let other = answers(proof("media.invalid:3333"), always());
         let web = answers(proof("media.invalid:8188"), Arc::clone(&there));
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn who_fetched_a_proof_cannot_use_it_and_one_with_a_token_is_none() {
+    fn a_fetched_proof_cannot_be_reused_and_one_with_a_token_is_invalid() {
         let theirs = answers(proof_of("media.invalid:8188", &ConsentSecret::new([1; 32])), always());
         let why = asked(HERE, &[theirs]).fetch_proof().err().unwrap();
         assert!(why.contains("is for `lab`") && why.contains("another tester"), "{why}");
@@ -305,8 +305,8 @@ mod tests {
         let why = asked(HERE, &[deaf, missing, other]).fetch_proof().err().unwrap();
         for (port, said) in [(deaf, "http://"), (missing, "404"), (other, "elsewhere.example.org:8188")] {
             let place = format!("media.invalid:{port}/");
-            let told = why.split("; ").any(|one| one.contains(&place) && one.contains(said));
-            assert!(told, "{place} {said}: {why}");
+            let reported = why.split("; ").any(|one| one.contains(&place) && one.contains(said));
+            assert!(reported, "{place} {said}: {why}");
         }
     }
 

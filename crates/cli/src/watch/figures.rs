@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_that_come_and_go_cost_a_bounded_memory_and_those_that_worked_are_told_at_the_end() {
+    fn short_lived_threads_cost_bounded_memory_and_busy_ones_are_reported_at_the_end() {
         let mut figures = Figures::default();
         let mut take = |row| figures.take(&row);
         for id in 0..20_000 {
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_ended_is_told_whole_or_not_at_all() {
+    fn a_process_that_ended_is_reported_whole_or_not_at_all() {
         let mut figures = Figures::default();
         for pid in 0..500_u32 {
             let metrics = ["process.threads", "process.cpu", "process.fds", "process.rss"];

@@ -38,6 +38,6 @@ fn connections_that_break_or_stay_silent_are_named() {
 }
 
 #[test]
-fn a_redirect_to_where_nobody_agreed_is_refused_and_not_followed() {
+fn a_redirect_to_a_host_without_consent_is_refused_and_not_followed() {
     check(Behaviour::Redirect("http://192.0.2.55/whep".into()), "not_allowed");
 }

@@ -220,16 +220,16 @@ fn browsers_end_with_a_run_that_is_killed_and_one_that_dies_ends_no_run() {
 }
 
 /// A server that serves three viewers well; the browser joins after them.
-fn beside_three(stage: &Stage, browser: &OwnBrowser, duration: &str) -> Ran {
+fn with_three_viewers(stage: &Stage, browser: &OwnBrowser, duration: &str) -> Ran {
     let view = ["view", &stage.target(), "-n", "3", "--every", "100ms", "--warm-up", "4s", "--for", duration];
     let more = ["--set", "canary.browsers=1", "--set", "canary.at=4s", "--set", &browser.set()];
     valid(|| (Running::start(None, &[&view[..], &more].concat()).wait(), ())).0
 }
 
 #[test]
-fn a_crowd_that_plays_cleanly_beside_a_browser_that_does_not_is_disputed() {
+fn a_crowd_that_plays_cleanly_with_a_browser_that_does_not_is_disputed() {
     let stage = Stage::start(None, "127.0.0.1:0", &["--stutters-beyond", "3"]);
-    let ran = beside_three(&stage, &OwnBrowser::new(), "20s").expect_code(5);
+    let ran = with_three_viewers(&stage, &OwnBrowser::new(), "20s").expect_code(5);
     let summary = ran.summary();
     assert_eq!(summary["outcome"], "disputed", "{ran}");
     assert_eq!(summary["canary"]["judgement"], "disputed", "{ran}");
@@ -240,9 +240,9 @@ fn a_crowd_that_plays_cleanly_beside_a_browser_that_does_not_is_disputed() {
 }
 
 #[test]
-fn a_browser_without_a_picture_beside_a_crowd_that_has_one_disputes_the_answer() {
+fn a_browser_without_a_picture_in_a_crowd_that_has_one_disputes_the_answer() {
     let stage = Stage::start(None, "127.0.0.1:0", &["--pictures-max", "3"]);
-    let ran = beside_three(&stage, &OwnBrowser::new(), "16s").expect_code(5);
+    let ran = with_three_viewers(&stage, &OwnBrowser::new(), "16s").expect_code(5);
     let expect = "Disputed by a browser: 1 of 1 browsers failed (no picture came), 0 of 3 of the crowd; the crowd alone: \
                   3 viewers played cleanly";
     assert!(ran.stdout.starts_with(expect), "{ran}");

@@ -59,12 +59,12 @@ fn plays_every_pair(users: u32, per_feed: bool) {
     let (url, size) = (url(), users.to_string());
     let mut view = vec!["view", &url, "-n", &size, "--every", "300ms", "--for", "13s", "--set", MUTE];
     view.extend(per_feed.then_some(["--set", "crowd.connection_per_feed=true"]).into_iter().flatten());
-    let (ran, (told, events)) = valid(|| {
+    let (ran, (counts, events)) = valid(|| {
         let events = JanusEvents::listen(&namespace).unwrap();
         let janus = Janus::start_telling(&namespace, ADDRESS, &events.url()).unwrap();
         let running = Running::start(Some(&namespace), &view);
         std::thread::sleep(Duration::from_millis(11_500));
-        let told = Told {
+        let counts = Told {
             sessions_and_handles: janus.open_ends().unwrap(),
             packets_received: janus.packets_received().unwrap(),
             packets_sent: janus.packets_sent().unwrap(),
@@ -73,7 +73,7 @@ fn plays_every_pair(users: u32, per_feed: bool) {
         assert!(is_left_clean(&janus, Duration::from_secs(5)), "{:?}", janus.open_ends());
         // Janus collects events for a moment before it sends them.
         std::thread::sleep(Duration::from_secs(1));
-        (ran, (told, events))
+        (ran, (counts, events))
     });
     let ran = ran.expect_code(0);
     let summary = ran.summary();
@@ -81,7 +81,7 @@ fn plays_every_pair(users: u32, per_feed: bool) {
     assert_eq!(figure(&summary, "participants.failed"), 0.0, "{ran}");
     let run = RunFolder::read(ran.folder()).unwrap();
     every_pair_plays(&run, &summary, users, &ran);
-    is_what_janus_says(&told, &events, &run, users, per_feed);
+    is_what_janus_says(&counts, &events, &run, users, per_feed);
     // Each sent packet is received once by every other participant.
     let whole = |second: i64| (5..9).contains(&second);
     let sent: u64 =
@@ -91,7 +91,7 @@ fn plays_every_pair(users: u32, per_feed: bool) {
     let ratio = received as f64 / (sent * u64::from(users - 1)) as f64;
     assert!((0.97..=1.03).contains(&ratio), "sent {sent}, received {received}: {ratio}");
     let delivered = figure(&summary, "conference.flow.delivered_ratio");
-    assert!((0.97..=1.03).contains(&delivered), "{delivered} of what was due: {ran}");
+    assert!((0.97..=1.03).contains(&delivered), "{delivered} of the expected rate: {ran}");
 }
 
 /// Every pair plays audio and video, and no packet is lost.
@@ -109,17 +109,17 @@ fn every_pair_plays(run: &RunData, summary: &Value, users: u32, ran: &Ran) {
 }
 
 /// Compares with Janus's admin API, and with the joins and leaves that its event handler reported.
-fn is_what_janus_says(told: &Told, events: &JanusEvents, run: &RunData, users: u32, per_feed: bool) {
+fn is_what_janus_says(counts: &Told, events: &JanusEvents, run: &RunData, users: u32, per_feed: bool) {
     let pairs = (users * (users - 1)) as usize;
     let users = users as usize;
     // One session per participant, and the number of handles of the mode.
     let subscriptions = if per_feed { pairs } else { users };
-    assert_eq!(told.sessions_and_handles, (users, users + subscriptions));
+    assert_eq!(counts.sessions_and_handles, (users, users + subscriptions));
     let sent: u64 = run.sent.iter().map(|row| row.counters.packets_sent).sum();
     let again: u64 = run.sent.iter().map(|row| row.counters.retransmitted_packets).sum();
-    assert_eq!(told.packets_received, sent + again, "what Janus has, and what was sent");
+    assert_eq!(counts.packets_received, sent + again, "what Janus has, and what was sent");
     let received: u64 = run.tracks.iter().map(|track| track.counters.packets_received).sum();
-    assert_eq!(told.packets_sent, received, "what Janus sent, and what came");
+    assert_eq!(counts.packets_sent, received, "what Janus sent, and what came");
     for (event, count) in
         [("joined", users), ("published", users), ("subscribed", subscriptions), ("leaving", users)]
     {

@@ -146,7 +146,7 @@ fn was_only_asked(victims: &[Web], packets: &[Packet], ran: &Ran) {
 }
 
 #[test]
-fn a_name_that_points_to_somebody_else_as_well_sends_nobody_there() {
+fn a_name_that_also_resolves_to_another_host_sends_no_load_there() {
     if !requires_root() {
         return;
     }
@@ -176,7 +176,7 @@ fn a_name_that_points_to_somebody_else_as_well_sends_nobody_there() {
 }
 
 #[test]
-fn a_proof_that_somebody_else_read_is_useless_to_him() {
+fn a_proof_is_useless_to_another_reader() {
     if !requires_root() {
         return;
     }
@@ -302,7 +302,7 @@ fn a_browser_is_not_sent_to_what_else_listens_on_its_own_machine() {
 }
 
 #[test]
-fn a_browser_sends_no_check_to_a_candidate_where_nobody_agreed() {
+fn a_browser_sends_no_check_to_a_candidate_without_consent() {
     if !requires_root() {
         return;
     }

@@ -13,7 +13,7 @@ fn text(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn counts_are_measured_and_told_as_a_table_and_as_json() {
+fn counts_are_measured_and_printed_as_a_table_and_as_json() {
     // Small enough for any machine that runs other tests in parallel.
     let ran = throng(&[
         "decode",

@@ -40,11 +40,11 @@ fn a_server_that_takes_twelve_has_a_capacity_of_twelve() {
     let confirmed = confirmed.map(|hold| (f64::from(hold.users), hold.passed[1]));
     assert_eq!(confirmed, Some((fails, HoldOutcome::No)), "{ran}");
     let refused = run.experience.iter().map(|row| row.clauses[0]).max();
-    assert!(refused >= Some(1), "who was refused is among the users: {refused:?}");
+    assert!(refused >= Some(1), "refused joins are among the users: {refused:?}");
 }
 
 #[test]
-fn who_gets_no_picture_is_not_served() {
+fn a_viewer_without_video_is_not_served() {
     let stage = Stage::start(None, "127.0.0.1:0", &["--pictures-max", "8"]);
     let find = ["find", &stage.target(), "--start", "6", "--ceiling", "30"];
     let ran = run(None, &[&find[..], &SHORT].concat()).expect_code(0);
@@ -67,7 +67,7 @@ fn a_server_that_takes_everybody_has_at_least_the_ceiling() {
 }
 
 #[test]
-fn a_server_that_takes_nobody_is_told_apart_from_one_that_is_full() {
+fn a_server_that_refuses_all_is_distinguished_from_a_full_one() {
     let stage = Stage::start(None, "127.0.0.1:0", &["--token", "for nobody"]);
     let ran = run(None, &[&["find", &stage.target()][..], &SHORT].concat()).expect_code(1);
     assert_eq!(ran.summary()["capacity"]["verdict"], "never_passes", "{ran}");
@@ -127,7 +127,7 @@ fn rooms_that_vary_are_whole_rooms() {
 }
 
 #[test]
-fn a_search_that_is_cut_off_goes_on_from_its_folder() {
+fn a_search_that_is_cut_off_resumes_from_its_folder() {
     let stage = Stage::start(None, "127.0.0.1:0", &["--max-viewers", "8"]);
     let find = ["find", &stage.target(), "--start", "6", "--ceiling", "30"];
     let running = Running::start(None, &[&find[..], &SHORT].concat());

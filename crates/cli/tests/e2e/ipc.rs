@@ -64,10 +64,12 @@ fn a_measurement_without_a_folder_is_kept_where_runs_are() {
     for json in [&["--json"][..], &[]] {
         let before = std::fs::read_dir(folder.path().join("runs")).map_or(0, Iterator::count);
         let ran = throng_in(folder.path(), &[&measure[..], json].concat());
-        let told = text(if json.is_empty() { &ran.stdout } else { &ran.stderr });
-        assert_eq!(ran.status.code(), Some(0), "{told}");
-        let page =
-            told.lines().find_map(|line| line.strip_prefix("report  ")).unwrap_or_else(|| panic!("{told}"));
+        let output = text(if json.is_empty() { &ran.stdout } else { &ran.stderr });
+        assert_eq!(ran.status.code(), Some(0), "{output}");
+        let page = output
+            .lines()
+            .find_map(|line| line.strip_prefix("report  "))
+            .unwrap_or_else(|| panic!("{output}"));
         assert!(page.starts_with("runs/") && folder.path().join(page).is_file(), "{page}");
         assert!(folder.path().join(page).with_file_name("ipc.json").is_file());
         assert_eq!(std::fs::read_dir(folder.path().join("runs")).unwrap().count(), before + 1);

@@ -111,7 +111,7 @@ fn janus_refusals_are_named() {
 }
 
 #[test]
-fn a_janus_that_dies_mid_run_is_a_named_failure_and_the_run_goes_on() {
+fn a_janus_that_dies_mid_run_is_a_named_failure_and_the_run_continues() {
     if !requires_root() {
         return;
     }
@@ -134,7 +134,7 @@ fn a_janus_that_dies_mid_run_is_a_named_failure_and_the_run_goes_on() {
 }
 
 #[test]
-fn a_janus_that_restarts_loses_who_was_there_and_serves_who_comes_after() {
+fn a_janus_that_restarts_loses_its_viewers_and_serves_later_ones() {
     if !requires_root() {
         return;
     }

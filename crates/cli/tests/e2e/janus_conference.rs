@@ -58,8 +58,11 @@ impl Look {
                 return Ok(());
             }
             if Instant::now() > given_up_at {
-                let told = browser.evaluate("[window.member.at, window.pc?.iceConnectionState, window.pc?.connectionState, ...window.member.errors]").unwrap();
-                return Err(format!("only {:?} of {people} pictures play in Chromium: {told}", look.figures));
+                let reported = browser.evaluate("[window.member.at, window.pc?.iceConnectionState, window.pc?.connectionState, ...window.member.errors]").unwrap();
+                return Err(format!(
+                    "only {:?} of {people} pictures play in Chromium: {reported}",
+                    look.figures
+                ));
             }
             std::thread::sleep(Duration::from_millis(250));
         }
@@ -150,17 +153,17 @@ fn what_janus_recorded_plays_back_in_a_loop_without_a_gap() {
     assert_eq!(table.lines().count(), 1 + 6 * 2, "{table}");
 
     // Unplayable files are reported before any join, with the file and the remedy.
-    let told = plain(&["view", &url(ROOM), "--set", "crowd.publish={ video = \"nowhere.mjr\" }"]);
-    let said = String::from_utf8_lossy(&told.stderr).into_owned();
+    let reported = plain(&["view", &url(ROOM), "--set", "crowd.publish={ video = \"nowhere.mjr\" }"]);
+    let said = String::from_utf8_lossy(&reported.stderr).into_owned();
     for words in
         ["publish.video of viewers cannot be played: nowhere.mjr", "paths are relative to the folder"]
     {
-        assert!(told.status.code() == Some(2) && said.contains(words), "{words}: {said}");
+        assert!(reported.status.code() == Some(2) && said.contains(words), "{words}: {said}");
     }
 }
 
 #[test]
-fn the_last_speakers_are_seen_and_all_are_heard() {
+fn video_of_the_last_speakers_and_audio_of_all_is_received() {
     if !requires_root() {
         return;
     }
@@ -258,7 +261,7 @@ fn conferences_side_by_side_have_rooms_of_their_own() {
         }
     }
     let delivered = figure(&summary, "conference.flow.delivered_ratio");
-    assert!((0.97..=1.03).contains(&delivered), "{delivered} of what was due: {ran}");
+    assert!((0.97..=1.03).contains(&delivered), "{delivered} of the expected rate: {ran}");
     let run = RunFolder::read(ran.folder()).unwrap();
     assert_eq!(run.info.cohorts, ["viewers, room 1", "viewers, room 2", "viewers, room 3"]);
     assert_eq!(rooms(&janus), before, "the rooms that the run made are gone");
@@ -266,7 +269,7 @@ fn conferences_side_by_side_have_rooms_of_their_own() {
 }
 
 #[test]
-fn who_takes_the_place_of_somebody_who_left_is_seen_and_heard_by_those_who_stay() {
+fn a_replacement_is_received_by_the_remaining_participants() {
     if !requires_root() {
         return;
     }

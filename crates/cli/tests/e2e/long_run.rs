@@ -201,7 +201,7 @@ fn report(folder: &Path, further: &[&str]) -> Took {
 
 /// The report of a day: each figure equals that computed from all rows together, where these fit into memory.
 #[expect(clippy::print_stdout, reason = "the figures of docs/performance.md")]
-fn told(day: &Day, peak_mb_max: u64, is_compared: bool) {
+fn print_result(day: &Day, peak_mb_max: u64, is_compared: bool) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run");
     let began = Instant::now();
@@ -239,7 +239,7 @@ fn told(day: &Day, peak_mb_max: u64, is_compared: bool) {
 
 #[test]
 fn an_hour_of_comers_and_goers_is_reported_in_the_memory_of_what_is_shown() {
-    told(&Day { seconds: 3_600, viewers: 50, joins_per_s: 2 }, 80, true);
+    print_result(&Day { seconds: 3_600, viewers: 50, joins_per_s: 2 }, 80, true);
 }
 
 mod long {
@@ -247,7 +247,7 @@ mod long {
 
     #[test]
     #[ignore = "make proof"]
-    fn a_day_of_a_thousand_viewers_who_come_and_go_is_reported_in_300_mb() {
-        told(&Day { seconds: 86_400, viewers: 1_000, joins_per_s: 5 }, 300, false);
+    fn a_day_of_a_thousand_viewers_that_join_and_leave_is_reported_in_300_mb() {
+        print_result(&Day { seconds: 86_400, viewers: 1_000, joins_per_s: 5 }, 300, false);
     }
 }

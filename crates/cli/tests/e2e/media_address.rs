@@ -82,7 +82,7 @@ fn whep_behind_a_proxy_has_its_media_elsewhere() {
 }
 
 #[test]
-fn media_on_an_address_that_nobody_allowed_is_not_sent_to() {
+fn media_on_an_address_that_is_not_allowed_gets_no_packet() {
     if !requires_root() {
         return;
     }
@@ -142,7 +142,7 @@ fn add_rules(namespace: &Namespace, chains: &str) {
 }
 
 #[test]
-fn where_chromium_fails_for_answers_from_another_address_nobody_plays() {
+fn answers_from_another_address_fail_in_chromium_and_here() {
     if !requires_root() {
         return;
     }
@@ -161,7 +161,7 @@ fn where_chromium_fails_for_answers_from_another_address_nobody_plays() {
 }
 
 #[test]
-fn who_is_behind_a_nat_offers_the_address_that_a_stun_server_sees() {
+fn behind_a_nat_the_address_that_a_stun_server_sees_is_offered() {
     if !requires_root() {
         return;
     }

@@ -22,7 +22,7 @@ fn rows(ran: &Ran) -> RunData {
 }
 
 #[test]
-fn viewers_who_never_get_the_picture_they_agreed_on_are_not_served() {
+fn viewers_that_never_get_the_negotiated_video_are_not_served() {
     let stage = Stage::start(None, "127.0.0.1:0", &["--pictures-max", "3"]);
     let view = ["view", &stage.target(), "-n", "10", "--every", "50ms", "--for", "9s"];
     let ran = run(None, &view).expect_code(1);
@@ -55,14 +55,14 @@ fn sound_that_stops_for_everybody_is_missing_from_then_on() {
 }
 
 #[test]
-fn people_who_come_and_go_at_a_server_without_a_limit_are_served_well() {
+fn joins_and_leaves_at_a_server_without_a_limit_are_served_well() {
     let stage = Stage::start(None, "127.0.0.1:0", &[]);
     let port = stage.whep.rsplit(':').next().and_then(|rest| rest.split('/').next()).unwrap().to_owned();
     let crowd = ["view", &stage.target(), "-n", "30", "--every", "30ms", "--for", "20s"];
     let stay = ["--set", "crowd.stay={ mean = \"5s\", rejoin = true }", "--watch", &format!("port={port}")];
     let ran = run(None, &[&crowd[..], &stay].concat()).expect_code(0);
     let summary = ran.summary();
-    assert!(figure(&summary, "participants.intended") > 60.0, "nobody came and went\n{ran}");
+    assert!(figure(&summary, "participants.intended") > 60.0, "no participant came and went\n{ran}");
     assert_eq!(figure(&summary, "participants.failed"), 0.0, "{ran}");
     let run = rows(&ran);
     assert!(run.experience.iter().map(|row| row.users).sum::<u32>() > 200, "{ran}");
@@ -72,7 +72,7 @@ fn people_who_come_and_go_at_a_server_without_a_limit_are_served_well() {
 
 /// On the real Janus, which does not signal mute to other participants.
 #[test]
-fn who_is_mute_silent_or_without_a_camera_is_nothing_missing() {
+fn muted_silent_and_camera_less_participants_are_not_missing() {
     if !requires_root() {
         return;
     }

@@ -71,7 +71,7 @@ fn with_relay(coturn: &Coturn, transport: &str, password: &str) -> Behaviour {
 }
 
 #[test]
-fn who_asks_for_the_relay_has_all_media_through_it() {
+fn with_policy_relay_all_media_passes_the_relay() {
     // The URL requests the relay as OvenPlayer does, or the scenario does.
     for (transport, query, more) in
         [("tcp", "?transport=tcp", &[][..]), ("udp", "", &["--set", "target.ice_transport_policy=relay"])]
@@ -88,18 +88,18 @@ fn who_asks_for_the_relay_has_all_media_through_it() {
         expect_play(&server, &ran, 0.02);
         assert_eq!(heard_elsewhere.load(Ordering::Relaxed), 0, "nothing goes the direct way\n{ran}");
         assert_eq!(ran.summary()["media_paths"], json!({ format!("relay_{transport}"): 5 }), "{ran}");
-        let told = format!("path         5 through a relay over {}", transport.to_uppercase());
-        assert!(ran.stdout.contains(&told), "{ran}");
+        let expected_line = format!("path         5 through a relay over {}", transport.to_uppercase());
+        assert!(ran.stdout.contains(&expected_line), "{ran}");
         let given_up_at = Instant::now() + Duration::from_secs(3);
         while coturn.allocations().unwrap() > 0 {
-            assert!(Instant::now() < given_up_at, "{transport}: allocations are not given back\n{ran}");
+            assert!(Instant::now() < given_up_at, "{transport}: allocations are not released\n{ran}");
             std::thread::sleep(Duration::from_millis(20));
         }
     }
 }
 
 #[test]
-fn a_relay_that_nobody_asked_for_is_one_way_of_two() {
+fn an_announced_relay_is_one_of_two_paths() {
     let coturn = Coturn::start().unwrap();
     // A relay and a direct path, which ICE prefers; a relay that refuses; a relay as the only path.
     let only_relayed = Manner { listens_to: Some(coturn::RELAYED_PORTS), ..Manner::default() };
@@ -116,7 +116,7 @@ fn a_relay_that_nobody_asked_for_is_one_way_of_two() {
 }
 
 #[test]
-fn without_the_relay_that_was_asked_for_nobody_plays() {
+fn without_the_requested_relay_no_participant_plays() {
     let coturn = Coturn::start().unwrap();
     for (behaviour, why) in [
         (with_relay(&coturn, "tcp", "wrong"), "the relay, the only path allowed: no allocation: 401"),
@@ -139,7 +139,7 @@ fn expect_failure(ran: &Ran, reason: &str, words: &str) {
 }
 
 #[test]
-fn a_server_that_answers_from_another_address_plays_to_nobody() {
+fn a_server_that_answers_from_another_address_plays_to_no_viewer() {
     // As in browsers (RFC 8445 section 7.2.5.2.1).
     let manner = Manner { sends_from: Some(Ipv4Addr::new(127, 0, 0, 2)), ..Manner::default() };
     let (server, _) = start(speaking(), manner);
@@ -174,7 +174,10 @@ fn viewers_play_from_a_server_that_is_ready_late_and_reports_media_time() {
     let ran = view(&server, &format!("{STREAM}?transport=tcp")).expect_code(0);
     expect_play(&server, &ran, 0.0);
     let summary = ran.summary();
-    assert!(figure(&summary, "connect.ms_p50") >= 250.0, "nobody is heard before it is ready\n{ran}");
+    assert!(
+        figure(&summary, "connect.ms_p50") >= 250.0,
+        "no check is answered before the peer is ready\n{ran}"
+    );
     assert!(ran.stdout.starts_with("5 viewers played cleanly"), "{ran}");
     assert!(summary["events"].get("protocol_anomaly_rtcp").is_none(), "its reports are RTCP\n{ran}");
 }

@@ -57,7 +57,7 @@ fn a_profile_is_printed_kept_as_a_page_and_compared_with_an_earlier_one() {
 }
 
 #[test]
-fn what_cannot_be_profiled_is_told() {
+fn what_cannot_be_profiled_is_reported() {
     let check = |args: &[&str], words: &str| {
         let output = plain(args);
         assert_eq!(output.status.code(), Some(2), "{}", text(&output));

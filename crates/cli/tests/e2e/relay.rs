@@ -37,10 +37,10 @@ fn relayed() -> (Namespace, Namespace) {
 
 /// Datagrams that did not go to the TURN server.
 fn direct(server: &Namespace) -> u64 {
-    let told =
+    let reported =
         server.command("nft").args(["-j", "list", "counter", "ip", "relay", "direct"]).output().unwrap();
-    let told: serde_json::Value = serde_json::from_slice(&told.stdout).unwrap();
-    let counters = told["nftables"].as_array().unwrap().iter().find_map(|entry| entry.get("counter"));
+    let reported: serde_json::Value = serde_json::from_slice(&reported.stdout).unwrap();
+    let counters = reported["nftables"].as_array().unwrap().iter().find_map(|entry| entry.get("counter"));
     counters.unwrap()["packets"].as_u64().unwrap()
 }
 

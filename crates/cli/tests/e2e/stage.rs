@@ -54,7 +54,7 @@ fn viewers_beyond_the_limit_fail_with_the_status() {
 }
 
 #[test]
-fn a_worker_with_too_much_to_send_still_hears_who_comes_and_who_leaves() {
+fn an_overloaded_worker_still_handles_joins_and_leaves() {
     // Twelve viewers are too many on any machine, and one is few enough on a slow one.
     let stage = Stage::start(None, "127.0.0.1:0", &["--workers", "1", "--work-per-packet", "4000"]);
     let view = ["view", &stage.target(), "--every", "100ms"];

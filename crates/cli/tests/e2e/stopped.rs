@@ -25,7 +25,7 @@ fn port(stage: &Stage) -> String {
 }
 
 #[test]
-fn a_server_that_was_stopped_is_told_by_name_and_the_run_is_valid() {
+fn a_server_that_was_stopped_is_named_and_the_run_is_valid() {
     let (ran, ()) = valid(|| {
         let stage = Stage::start(None, "127.0.0.1:0", &[]);
         let watch = port(&stage);

@@ -57,7 +57,7 @@ fn publishers_have_a_stream_each_and_viewers_are_spread_over_them() {
 }
 
 #[test]
-fn publishers_of_one_stream_are_told_what_the_server_said_and_what_to_write() {
+fn publishers_of_one_stream_get_the_servers_message_and_a_hint() {
     let stage = as_server("srs");
     let url = whip(&stage, "one");
     let ran = run(None, &[&["view", &url, "-n", "3", "--for", "6s"][..], &H264].concat()).expect_code(1);

@@ -72,7 +72,7 @@ fn decoded_pictures_of_a_janus_room_agree_with_the_meters() {
 }
 
 #[test]
-fn a_tap_by_hand_attaches_to_a_run_that_goes_on() {
+fn a_tap_by_hand_attaches_to_a_run_in_progress() {
     let stage = Stage::start(None, "127.0.0.1:0", &[]);
     let target = stage.target();
     let view = ["view", &target, "-n", "3", "--for", "8s", "--tap", "3", "--set", "tap.decode=false"];
@@ -135,10 +135,10 @@ fn a_reader_that_stands_still_costs_its_frames_and_not_the_run() {
     let tracks = decoded(&ran);
     let dropped: f64 = tracks.iter().map(|track| figure(track, "frames_dropped")).sum();
     assert!(dropped > 1_000.0, "{dropped} of some seconds with 600 frames each: {ran}");
-    let told: f64 = ran.stderr.lines().find_map(|line| line.strip_prefix("tap: ")).map_or(0.0, |line| {
+    let reported: f64 = ran.stderr.lines().find_map(|line| line.strip_prefix("tap: ")).map_or(0.0, |line| {
         line.split(' ').next().and_then(|frames| frames.parse().ok()).unwrap_or_else(|| panic!("{line}"))
     });
-    assert_eq!(told, dropped, "{ran}");
+    assert_eq!(reported, dropped, "{ran}");
 }
 
 #[test]

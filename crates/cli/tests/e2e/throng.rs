@@ -183,8 +183,8 @@ const STEAL_MAX: f64 = 0.05;
 pub(crate) fn valid<T>(mut measure: impl FnMut() -> (Ran, T)) -> (Ran, T) {
     let mut tries = 0;
     loop {
-        let (ran, beside) = measure();
-        let Some(reason) = ran.spoiled_by() else { return (ran, beside) };
+        let (ran, peer) = measure();
+        let Some(reason) = ran.spoiled_by() else { return (ran, peer) };
         tries += 1;
         if tries == TRIES {
             not_tested(&reason);

@@ -108,7 +108,7 @@ fn a_conference_on_janus_is_seen_thread_by_thread() {
     );
     let threads = names(&run, "thread.cpu", "thread");
     let loops = threads.iter().filter(|name| name.starts_with("hloop")).count();
-    assert!(loops >= 24, "a loop for each who sends and each who receives: {threads:?}");
+    assert!(loops >= 24, "a loop for each sender and each receiver: {threads:?}");
 }
 
 #[test]

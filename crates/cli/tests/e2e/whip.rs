@@ -49,7 +49,7 @@ fn publishers_by_whip_are_seen_in_livekits_room() {
     });
     drop(browser);
     let (watched, published) = (watched.expect_code(0), published.expect_code(0));
-    assert_eq!(known.len(), 5, "three who send, one who watches, and Chromium: {known:?}");
+    assert_eq!(known.len(), 5, "three publishers, one viewer, and Chromium: {known:?}");
     assert!(numbers.iter().all(|numbers| numbers.len() >= 5), "{numbers:?} {published}");
     let run = RunFolder::read(watched.folder()).unwrap();
     for kind in [MediaKind::Video, MediaKind::Audio] {

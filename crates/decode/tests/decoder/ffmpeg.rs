@@ -13,7 +13,7 @@ fn decode(
     output: Output,
     coded: &[throng_decode::CodedPicture],
 ) -> Vec<Picture> {
-    let (tell, told) = mpsc::channel();
+    let (tell, results) = mpsc::channel();
     let (decoder, mut feed) =
         Decoder::start(program, codec, (640, 360), output, move |picture| drop(tell.send(picture))).unwrap();
     for (index, picture) in (0..).zip(coded) {
@@ -21,7 +21,7 @@ fn decode(
     }
     drop(feed);
     decoder.finish().unwrap();
-    told.iter().collect()
+    results.iter().collect()
 }
 
 #[test]

@@ -8,7 +8,7 @@ use throng_observation::{Codec, tap_kind};
 use throng_ring::{Flags, FrameInfo, Producer, RingError};
 
 #[test]
-fn drops_before_the_first_frame_and_behind_the_last_are_told() {
+fn drops_before_the_first_frame_and_behind_the_last_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let listener = UnixListener::bind(folder.path().join("tap.sock")).unwrap();
     let options = TapOptions {

@@ -129,7 +129,7 @@ fn a_receiver_of_one_frozen_sender_out_of_two_counts_half() {
     assert_eq!((quality.bits, quality.badly_milli), (Clause::Freeze.bit(), 500));
     record.interval(&frozen(3, 400_000), 5, &bad_if);
     let quality = record.experience(5, &bad_if, |_| 0).expect("a second");
-    assert_eq!(quality.badly_milli, 1_000, "nobody was seen well");
+    assert_eq!(quality.badly_milli, 1_000, "no participant was received well");
 }
 
 #[test]

@@ -121,7 +121,7 @@ impl Slot {
         }
     }
 
-    /// Performs what is due at `now`: the leave, its end, the participant's deadline.
+    /// Performs what is scheduled for `now`: the leave, its end, the participant's deadline.
     pub(super) fn timeout(&mut self, now: Instant, io: &mut IoContext) {
         match self.leave_state {
             LeaveState::Until(at) if at <= now => return self.leave(now, self.others_follow, io),

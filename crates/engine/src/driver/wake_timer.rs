@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_expiry_that_nobody_read_is_not_reported_before_the_timer_expires_again() {
+    async fn an_unread_expiry_is_not_reported_before_the_timer_expires_again() {
         let (wake_timer, now) = (WakeTimer::new().unwrap(), Instant::now());
         wake_timer.set(now, SOON);
         wake_timer.expired().await;

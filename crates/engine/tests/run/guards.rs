@@ -19,10 +19,10 @@ use crate::play::{play, times};
 fn a_datagram_to_an_address_that_is_not_allowed_is_refused_and_reported() {
     let seen = play(vec![Ask::Astray(udp_echo(), "192.0.2.1:9".parse().unwrap())], 1, 300, |_| {});
     for kind in ["refused_send", "refused_ice_candidate"] {
-        let told = |event: &throng_observation::run::EventRow| {
+        let reported = |event: &throng_observation::run::EventRow| {
             event.kind == kind && event.detail.contains("192.0.2.1:9")
         };
-        assert!(seen.events.iter().any(told), "{kind}: {:?}", seen.events);
+        assert!(seen.events.iter().any(reported), "{kind}: {:?}", seen.events);
     }
     // Beyond a thousand they are counted in one row.
     assert_eq!(times(&seen, "refused_send"), crate::echo::ASTRAY);
@@ -82,7 +82,7 @@ fn stopping_offers_no_more_joins_and_counts_only_those_that_were_due() {
         }
     }
     assert!((5..10).contains(&ended.len()), "{ended:?}");
-    assert_eq!(intended as usize, ended.len(), "who was not offered a join was not intended to");
+    assert_eq!(intended as usize, ended.len(), "a join that was not offered was not intended");
     assert!(
         events.iter().any(|event| event.kind == "stop") && events.iter().all(|e| e.kind != "failed"),
         "{events:?}"
@@ -116,11 +116,11 @@ fn a_consent_file_is_fetched_and_its_withdrawal_ends_the_run_within_a_second_of_
     let fetch = move || fetch_file(false, &authority, server.ip(), &TlsOptions::default());
     assert_eq!(fetch().unwrap(), "proof = 1\n");
     let withdrawn_at = Arc::new(std::sync::OnceLock::new());
-    let (withdraw, told) = (Arc::clone(&there), Arc::clone(&withdrawn_at));
+    let (withdraw, set_at) = (Arc::clone(&there), Arc::clone(&withdrawn_at));
     std::thread::spawn(move || {
         std::thread::sleep(Duration::from_millis(900));
         withdraw.store(false, Ordering::SeqCst);
-        let _ = told.set(Instant::now());
+        let _ = set_at.set(Instant::now());
     });
     let check = fetch.clone();
     let seen = play(vec![Ask::Datagrams(udp_echo()); 3], 1, 20_000, |config| {
@@ -157,8 +157,12 @@ fn a_generator_without_memory_ends_the_run_and_says_that_it_was_the_limit() {
         config.guards.memory_ratio_max = 0.0;
     });
     assert_eq!((seen.end.ending, times(&seen, "abort")), (Ending::Aborted, 1));
-    let told: Vec<_> = seen.events.iter().filter(|event| event.kind == MEMORY_EVENT).collect();
-    assert!(told.len() == 1 && told[0].detail.contains("% of the machine's memory"), "{:?}", seen.events);
+    let reported: Vec<_> = seen.events.iter().filter(|event| event.kind == MEMORY_EVENT).collect();
+    assert!(
+        reported.len() == 1 && reported[0].detail.contains("% of the machine's memory"),
+        "{:?}",
+        seen.events
+    );
     assert!(seen.end.ended_at < RunTime(8_000_000), "{:?}", seen.end.ended_at);
 }
 

@@ -155,7 +155,7 @@ fn one_that_cannot_be_made_for_a_panic_fails_alone() {
     let config = throng_engine::RunConfig::new(joins, RunTime(700_000), reach);
     let server = udp_echo();
     let factory = move |join: &throng_engine::Join| -> Box<dyn throng_protocol::participant::Participant> {
-        assert!(join.participant.0 != 2, "nobody can be number two");
+        assert!(join.participant.0 != 2, "there is no participant number two");
         Box::new(echo::Echo::new(Ask::Datagrams(server)))
     };
     let (rows, written) = std::sync::mpsc::sync_channel(10_000);

@@ -84,13 +84,13 @@ impl Child {
         let mut orders = process.stdin.take();
         let mut line = serde_json::to_vec(task).unwrap_or_default();
         line.push(b'\n');
-        let told = orders.as_mut().map_or(Ok(()), |orders| orders.write_all(&line));
+        let sent = orders.as_mut().map_or(Ok(()), |orders| orders.write_all(&line));
         let child = Self { role, process, orders, said, stderr, calls: None };
         // From here on dropping `child` ends the process.
-        match told {
+        match sent {
             // It has ended already; the wait for its answer reports how, with its last stderr line.
             Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(child),
-            told => told.context("sending a process its task").map(|()| child),
+            sent => sent.context("sending a process its task").map(|()| child),
         }
     }
 
@@ -106,8 +106,8 @@ impl Child {
     pub(super) fn order(&mut self, order: &RoleCommand) -> Result<(), TransportError> {
         let mut line = serde_json::to_vec(order).unwrap_or_default();
         line.push(b'\n');
-        let told = self.orders.as_mut().map_or(Ok(()), |orders| orders.write_all(&line));
-        told.map_err(|error| self.failed(format!("did not accept a command: {error}")))
+        let sent = self.orders.as_mut().map_or(Ok(()), |orders| orders.write_all(&line));
+        sent.map_err(|error| self.failed(format!("did not accept a command: {error}")))
     }
 
     /// Waits until the role is ready; returns the address it listens at, if it sent one.

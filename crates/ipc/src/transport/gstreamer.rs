@@ -337,7 +337,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_source_that_found_nobody_listening_starts_once_somebody_does() {
+    fn a_source_without_a_listener_starts_once_there_is_one() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("shm");
         let socket = path.display();

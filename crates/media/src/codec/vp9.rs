@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn ffmpeg_leaves_the_p_bit_unset_and_the_frame_header_tells() {
+    fn ffmpeg_leaves_the_p_bit_unset_and_the_frame_header_decides() {
         for (first, key) in [
             (0x82, true),  // profile 0, key frame
             (0x86, false), // inter frame

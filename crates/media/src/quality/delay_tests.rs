@@ -6,7 +6,7 @@ const MS: f64 = 1e6;
 
 /// Frames of `seconds` at 25 fps whose one-way delay in ms is `delay_ms(t_s)`, the source's clock slow by
 /// `skew_ppm`; returns the reported delays, ms.
-fn told(seconds: usize, skew_ppm: f64, delay_ms: impl Fn(f64) -> f64) -> Vec<f64> {
+fn delays(seconds: usize, skew_ppm: f64, delay_ms: impl Fn(f64) -> f64) -> Vec<f64> {
     let mut meter = DelayMeter::new(90_000);
     (0..seconds * 25)
         .map(|i| {
@@ -24,23 +24,23 @@ fn noise(t_s: f64, ms: f64) -> f64 {
     ((t_s * 25.0).round() * 7.0) % 11.0 / 10.0 * ms
 }
 
-fn max(told: &[f64]) -> f64 {
-    told.iter().copied().fold(0.0, f64::max)
+fn max(delays: &[f64]) -> f64 {
+    delays.iter().copied().fold(0.0, f64::max)
 }
 
 #[test]
 fn a_constant_delay_is_invisible() {
     for constant in [0.0, 20.0, 800.0] {
-        assert!(max(&told(120, 0.0, |_| constant)) < 0.01);
+        assert!(max(&delays(120, 0.0, |_| constant)) < 0.01);
     }
 }
 
 #[test]
 fn skew_does_not_read_as_delay() {
     for skew_ppm in [-100.0, -20.0, 20.0, 100.0] {
-        let told = told(600, skew_ppm, |t| noise(t, 5.0));
-        assert!(max(&told) < 5.0 + 4.5, "{skew_ppm} ppm: {}", max(&told));
-        let late = told.get(120 * 25..).unwrap();
+        let delays = delays(600, skew_ppm, |t| noise(t, 5.0));
+        assert!(max(&delays) < 5.0 + 4.5, "{skew_ppm} ppm: {}", max(&delays));
+        let late = delays.get(120 * 25..).unwrap();
         assert!(max(late) < 6.0, "{skew_ppm} ppm after two minutes: {}", max(late));
     }
 }
@@ -48,8 +48,8 @@ fn skew_does_not_read_as_delay() {
 #[test]
 fn a_step_that_stays_is_seen_to_the_end_whenever_it_comes() {
     for step_at_s in [5.0, 35.0, 100.0, 300.0, 550.0] {
-        let told = told(600, 30.0, |t| noise(t, 4.0) + if t >= step_at_s { 80.0 } else { 0.0 });
-        let after = told.get((step_at_s as usize + 1) * 25..).unwrap();
+        let delays = delays(600, 30.0, |t| noise(t, 4.0) + if t >= step_at_s { 80.0 } else { 0.0 });
+        let after = delays.get((step_at_s as usize + 1) * 25..).unwrap();
         let least = after.iter().copied().fold(f64::INFINITY, f64::min);
         assert!(least > 72.0 && max(after) < 90.0, "step at {step_at_s} s: {least} to {}", max(after));
     }
@@ -57,9 +57,9 @@ fn a_step_that_stays_is_seen_to_the_end_whenever_it_comes() {
 
 #[test]
 fn growth_is_seen_as_it_grows() {
-    let told = told(120, 0.0, |t| if t < 60.0 { 0.0 } else { (t - 60.0) * 5.0 });
+    let delays = delays(120, 0.0, |t| if t < 60.0 { 0.0 } else { (t - 60.0) * 5.0 });
     for (at_s, expect_ms) in [(59, 0.0), (70, 50.0), (119, 295.0)] {
-        assert!((told[at_s * 25] - expect_ms).abs() < 1.0, "{at_s} s: {}", told[at_s * 25]);
+        assert!((delays[at_s * 25] - expect_ms).abs() < 1.0, "{at_s} s: {}", delays[at_s * 25]);
     }
 }
 
@@ -67,23 +67,23 @@ fn growth_is_seen_as_it_grows() {
 fn a_clock_that_is_far_off_does_not_read_as_delay() {
     // 29.97 frames a second that are stamped as 30 are slow by 1,000 ppm; two thousand are 150 ms in 75 s.
     for skew_ppm in [-1_000.0, 300.0, 1_000.0, 2_000.0] {
-        let told = told(600, skew_ppm, |t| noise(t, 5.0));
-        assert!(max(&told) < 150.0, "{skew_ppm} ppm: {}", max(&told));
-        let late = told.get(70 * 25..).unwrap();
+        let delays = delays(600, skew_ppm, |t| noise(t, 5.0));
+        assert!(max(&delays) < 150.0, "{skew_ppm} ppm: {}", max(&delays));
+        let late = delays.get(70 * 25..).unwrap();
         assert!(max(late) < 7.0, "{skew_ppm} ppm after a minute: {}", max(late));
     }
 }
 
 #[test]
 fn growth_from_the_first_second_is_seen_for_a_minute() {
-    let told = told(120, 0.0, |t| t * 3.0);
-    assert!((told[59 * 25] - 177.0).abs() < 1.0, "{}", told[59 * 25]);
+    let delays = delays(120, 0.0, |t| t * 3.0);
+    assert!((delays[59 * 25] - 177.0).abs() < 1.0, "{}", delays[59 * 25]);
 }
 
 #[test]
 fn a_queue_that_fills_and_stays_is_seen_to_the_end() {
-    let told = told(300, 0.0, |t| (t * 3.0).min(300.0) + noise(t, 4.0));
-    let after = told.get(150 * 25..).unwrap();
+    let delays = delays(300, 0.0, |t| (t * 3.0).min(300.0) + noise(t, 4.0));
+    let after = delays.get(150 * 25..).unwrap();
     let least = after.iter().copied().fold(f64::INFINITY, f64::min);
     assert!(least > 290.0, "{least}");
 }
@@ -93,11 +93,11 @@ fn a_queue_is_seen_whatever_the_clock() {
     // 400 ms accumulate in a minute, and disappear at once.
     let queue = |t: f64| if (300.0..360.0).contains(&t) { (t - 300.0) * 400.0 / 60.0 } else { 0.0 };
     for skew_ppm in [0.0, 1_000.0, -1_000.0] {
-        let told = told(600, skew_ppm, |t| queue(t) + noise(t, 3.0));
+        let delays = delays(600, skew_ppm, |t| queue(t) + noise(t, 3.0));
         for (at_s, expect_ms) in
             [(299, 0.0), (315, 100.0), (330, 200.0), (358, 387.0), (362, 0.0), (599, 0.0)]
         {
-            let told_ms = told[at_s * 25];
+            let told_ms = delays[at_s * 25];
             assert!((told_ms - expect_ms).abs() < 12.0, "{skew_ppm} ppm, {at_s} s: {told_ms}");
         }
     }
@@ -106,8 +106,8 @@ fn a_queue_is_seen_whatever_the_clock() {
 #[test]
 fn a_burst_of_a_cached_gop_is_soon_forgotten() {
     // The first second of media arrives at once: those frames are late, not those that follow.
-    let told = told(20, 0.0, |t| if t < 1.0 { 1000.0 - t * 1000.0 } else { 0.0 } + noise(t, 2.0));
-    assert!(max(told.get(25..).unwrap()) < 2.1, "{}", max(told.get(25..).unwrap()));
+    let delays = delays(20, 0.0, |t| if t < 1.0 { 1000.0 - t * 1000.0 } else { 0.0 } + noise(t, 2.0));
+    assert!(max(delays.get(25..).unwrap()) < 2.1, "{}", max(delays.get(25..).unwrap()));
 }
 
 #[test]

@@ -62,7 +62,7 @@ fn letter(outcome: FrameOutcome) -> String {
 fn verdicts(packets: &[FramePacket]) -> String {
     let mut sequence = SequenceMeter::new(1024, 32, 200);
     let mut frames = FrameMeter::new(24, true);
-    let mut told = String::new();
+    let mut reported = String::new();
     let mut offset = None;
     for (at_ms, packet) in packets.iter().enumerate() {
         match sequence.packet(packet.number as u16, false, at_ms as u32) {
@@ -72,12 +72,12 @@ fn verdicts(packets: &[FramePacket]) -> String {
             }
             other => panic!("{other:?}"),
         }
-        frames.judge(sequence.resolved_below(), |v| told.push_str(&letter(v)));
+        frames.judge(sequence.resolved_below(), |v| reported.push_str(&letter(v)));
     }
-    told.push('|');
+    reported.push('|');
     sequence.give_up_all();
-    frames.judge(sequence.resolved_below(), |v| told.push_str(&letter(v)));
-    told
+    frames.judge(sequence.resolved_below(), |v| reported.push_str(&letter(v)));
+    reported
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn frames_are_complete_decodable_or_dropped() {
         ("no marker, but nothing is missing", "2K< 2P< 1P", "K++|"),
         ("padding between frames", "2K 3_ 2P 1_ 1P", "K++|"),
         ("a frame between paddings that wait comes last", "2K 1P!0 1_ 1P>0 1_ 2K", "K|m-K"),
-        ("padding is lost: nothing tells it from a frame", "2K 1_!0 2P 1K", "K|m-K"),
+        ("padding is lost: it cannot be distinguished from a frame", "2K 1_!0 2P 1K", "K|m-K"),
         ("part of a run of padding is lost", "2K 3_!1 2P 1K", "K|m-K"),
         ("the last frame is not yet there", "2K 3P!2", "K|"),
         ("two losses before a key frame", "1K 2P!0 2P!1 3P 1K 1P", "K|xx-K+"),
@@ -147,7 +147,7 @@ fn a_superframe_is_one_frame_and_its_layers_start_none() {
 }
 
 #[test]
-fn what_a_frame_tells_is_that_of_its_packets() {
+fn a_frame_reports_the_figures_of_its_packets() {
     let mut packets = packets("3K");
     for (packet, at) in packets.iter_mut().zip([10, 30, 20]) {
         packet.arrived_ns = at;
@@ -156,8 +156,8 @@ fn what_a_frame_tells_is_that_of_its_packets() {
     packets[1].captured = Some(captured);
     let mut frames = FrameMeter::new(4, true);
     packets.iter().for_each(|p| frames.packet(p));
-    let mut told = Vec::new();
-    frames.judge(i64::MAX, |v| told.push(v));
+    let mut reported = Vec::new();
+    frames.judge(i64::MAX, |v| reported.push(v));
     let frame = CompleteFrame {
         timestamp: packets[0].timestamp,
         first: packets[0].number,
@@ -166,39 +166,39 @@ fn what_a_frame_tells_is_that_of_its_packets() {
         key_frame: true,
         captured: Some(captured),
     };
-    assert_eq!(told, [FrameOutcome::Complete(frame)]);
+    assert_eq!(reported, [FrameOutcome::Complete(frame)]);
 }
 
 #[test]
 fn a_codec_whose_headers_are_not_read_shows_what_is_complete() {
     let mut frames = FrameMeter::new(24, false);
-    let mut told = String::new();
+    let mut reported = String::new();
     for mut packet in packets("2P 2P 3P!1 2P 1P") {
         packet.facts = PayloadFacts::default();
         frames.packet(&packet);
-        frames.judge(i64::MIN, |v| told.push_str(&letter(v)));
+        frames.judge(i64::MIN, |v| reported.push_str(&letter(v)));
     }
-    frames.judge(i64::MAX, |v| told.push_str(&letter(v)));
+    frames.judge(i64::MAX, |v| reported.push_str(&letter(v)));
     assert!(frames.intact());
     // The first frame may have begun before the viewer joined.
-    assert_eq!(told, "+x++");
+    assert_eq!(reported, "+x++");
 }
 
 #[test]
 fn a_restart_gives_up_what_is_not_complete_and_needs_a_key_frame() {
     let mut frames = FrameMeter::new(24, true);
-    let mut told = String::new();
+    let mut reported = String::new();
     for packet in packets("2K 3P!1") {
         frames.packet(&packet);
-        frames.judge(i64::MIN, |v| told.push_str(&letter(v)));
+        frames.judge(i64::MIN, |v| reported.push_str(&letter(v)));
     }
-    frames.restart(|v| told.push_str(&letter(v)));
+    frames.restart(|v| reported.push_str(&letter(v)));
     assert!(!frames.intact());
     for packet in packets("1P 1K") {
         frames.packet(&FramePacket { number: packet.number - 50_000, ..packet });
-        frames.judge(i64::MIN, |v| told.push_str(&letter(v)));
+        frames.judge(i64::MIN, |v| reported.push_str(&letter(v)));
     }
-    assert_eq!(told, "Kx-K");
+    assert_eq!(reported, "Kx-K");
 }
 
 #[test]

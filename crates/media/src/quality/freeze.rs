@@ -28,7 +28,7 @@ pub struct FreezeMeter {
     sum_us: u64,
     shown_at: Option<Instant>,
     /// The part of the current freeze that was already reported; `None` without one.
-    told: Option<Duration>,
+    reported: Option<Duration>,
     frozen: FreezeTotals,
 }
 
@@ -50,7 +50,7 @@ impl FreezeMeter {
             let interval_us = now.saturating_duration_since(shown_at).as_micros();
             self.push(u32::try_from(interval_us).unwrap_or(u32::MAX));
         }
-        self.told = None;
+        self.reported = None;
         self.shown_at = Some(now);
     }
 
@@ -58,14 +58,14 @@ impl FreezeMeter {
     pub fn timeout(&mut self, now: Instant) {
         if self.next_timeout().is_some_and(|at| now >= at) {
             self.frozen.count += 1;
-            self.told = Some(Duration::ZERO);
+            self.reported = Some(Duration::ZERO);
         }
     }
 
     /// When a freeze begins unless a frame arrives before.
     #[must_use]
     pub fn next_timeout(&self) -> Option<Instant> {
-        if self.told.is_some() || self.intervals < MIN_INTERVALS {
+        if self.reported.is_some() || self.intervals < MIN_INTERVALS {
             return None;
         }
         let mean_us = self.sum_us / self.intervals.min(WINDOW) as u64;
@@ -82,10 +82,10 @@ impl FreezeMeter {
 
     /// Adds the part of the current freeze that is not reported yet.
     fn account(&mut self, now: Instant) {
-        if let (Some(told), Some(shown_at)) = (&mut self.told, self.shown_at) {
+        if let (Some(reported), Some(shown_at)) = (&mut self.reported, self.shown_at) {
             let lasted = now.saturating_duration_since(shown_at);
-            self.frozen.time += lasted.saturating_sub(*told);
-            *told = lasted.max(*told);
+            self.frozen.time += lasted.saturating_sub(*reported);
+            *reported = lasted.max(*reported);
         }
     }
 
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_freeze_that_begins_at_the_end_of_a_second_is_told_in_the_next() {
+    fn a_freeze_that_begins_at_the_end_of_a_second_is_reported_in_the_next() {
         let start = Instant::now();
         let mut meter = FreezeMeter::default();
         (0..=22).for_each(|i| meter.frame(start + ms(i * 40))); // the last at 880 ms, the bound at 1070 ms

@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_list_keeps_the_newest_and_says_so() {
+    fn a_full_list_keeps_the_newest_and_reports_the_drop() {
         let mut list = NackList::new(4);
         list.missing(0, 3, 0);
         assert!(!list.take_overflow());

@@ -4,7 +4,7 @@ use super::*;
 
 /// The skew estimated from lows of 5 s over `seconds`, ppm, where the lowest delay at a time in seconds is
 /// `low_ms`.
-fn told(seconds: u32, low_ms: impl Fn(f64) -> f64) -> f64 {
+fn estimate_ppm(seconds: u32, low_ms: impl Fn(f64) -> f64) -> f64 {
     filled(seconds, low_ms).skew() * 1e6
 }
 
@@ -22,9 +22,9 @@ fn filled(seconds: u32, low_ms: impl Fn(f64) -> f64) -> Lows {
 fn a_line_is_a_clock_after_a_minute_and_not_before() {
     for ppm in [-3_000.0, 300.0, 1_000.0, 4_900.0] {
         let line = |t: f64| t * ppm / 1e3;
-        assert_eq!(told(60, line), 0.0, "{ppm} ppm");
+        assert_eq!(estimate_ppm(60, line), 0.0, "{ppm} ppm");
         for seconds in [70, 120, 600, 4_000] {
-            let skew = told(seconds, line);
+            let skew = estimate_ppm(seconds, line);
             assert!((skew - ppm).abs() < 1.0, "{ppm} ppm after {seconds} s: {skew}");
         }
     }
@@ -43,7 +43,7 @@ fn what_is_no_line_from_its_beginning_to_the_end_is_a_queue() {
     ];
     for (what, shape) in shapes {
         for seconds in [200, 300, 400] {
-            let skew = told(seconds, shape);
+            let skew = estimate_ppm(seconds, shape);
             assert!(skew.abs() <= 200.0, "{what}: {skew} ppm after {seconds} s");
         }
     }
@@ -54,11 +54,11 @@ fn a_queue_on_a_skewed_clock_leaves_the_skew_as_it_is() {
     for filled_from in [0.0, 60.0, 300.0, 540.0] {
         let hump = |t: f64| if t >= filled_from && t < filled_from + 60.0 { t - filled_from } else { 0.0 };
         for seconds in [660, 700, 800] {
-            let skew = told(seconds, |t| t + hump(t) * 6.7);
+            let skew = estimate_ppm(seconds, |t| t + hump(t) * 6.7);
             assert!((skew - 1_000.0).abs() < 20.0, "from {filled_from} s, after {seconds} s: {skew}");
         }
     }
-    let stepped = told(600, |t| t + if t < 200.0 { 0.0 } else { 80.0 });
+    let stepped = estimate_ppm(600, |t| t + if t < 200.0 { 0.0 } else { 80.0 });
     assert!((stepped - 1_000.0).abs() < 20.0, "{stepped}");
 }
 

@@ -117,16 +117,16 @@ fn frames_are_due_from_the_first_that_can_be_decoded() {
     // It joined in the tenth of fifty frames: the key frame is 1.6 s later.
     let due = |interval: &TrackInterval| (interval.counters.frames_decodable, interval.frames_due_us / 1_000);
     let mut viewer = Viewer::of(MediaKind::Video, false);
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for i in 20..200 {
         if (i - 20) % 50 == 0 && i > 20 {
             let interval = viewer.meter.take_interval(viewer.at(sent_ms(i - 20)));
-            told.push((due(&interval), interval.first_frame_awaited_since.is_some()));
+            reported.push((due(&interval), interval.first_frame_awaited_since.is_some()));
         }
         viewer.packet(sent_ms(i - 20), video(i));
     }
     // Seconds of 25 frames: the first 40 could not be decoded, and do not count as missing.
-    assert_eq!(told, [((0, 0), true), ((10, 399), false), ((25, 1_000), false)]);
+    assert_eq!(reported, [((0, 0), true), ((10, 399), false), ((25, 1_000), false)]);
     // It is switched off for a while: the wait for a decodable frame starts again.
     viewer.meter.pause();
     viewer.meter.resume(viewer.at(4_000));
@@ -141,7 +141,7 @@ fn frames_are_due_from_the_first_that_can_be_decoded() {
 }
 
 #[test]
-fn a_lost_packet_is_asked_for_and_its_retransmission_mends_the_frame() {
+fn a_lost_packet_is_requested_and_its_retransmission_completes_the_frame() {
     let mut viewer = Viewer::of(MediaKind::Video, true);
     (0..10).filter(|&i| i != 4).for_each(|i| viewer.packet(sent_ms(i), video(i)));
     // Packet 4 was found missing at 81 ms, requested 10 ms later and again each 100 ms, until it arrived.
@@ -178,7 +178,7 @@ fn a_repeat_takes_its_loss_back_on_the_streams_own_ssrc_and_not_by_rtx() {
 }
 
 #[test]
-fn an_unmended_loss_breaks_the_picture_until_a_key_frame_that_is_asked_for() {
+fn an_unrepaired_loss_breaks_decoding_until_a_requested_key_frame() {
     let mut viewer = Viewer::of(MediaKind::Video, true);
     (0..200).filter(|&i| i != 4).for_each(|i| viewer.packet(sent_ms(i), video(i)));
     let counters = viewer.meter.finish(viewer.at(4000)).counters;
@@ -236,7 +236,7 @@ fn a_server_that_falls_silent_is_frozen_in_every_second() {
 }
 
 #[test]
-fn who_joins_in_the_middle_of_a_gop_asks_for_a_key_frame_once_a_second() {
+fn a_join_in_the_middle_of_a_gop_requests_a_key_frame_once_a_second() {
     let mut viewer = Viewer::of(MediaKind::Video, true);
     (20..150).for_each(|i| viewer.packet(sent_ms(i), video(i)));
     let counters = viewer.meter.finish(viewer.at(2999)).counters;

@@ -352,8 +352,8 @@ impl ClipBuilder {
         if packets == 0 {
             return self.skip_frame();
         }
-        let kept = self.last.map_or(0, |(told, kept)| {
-            kept + at.saturating_sub(told).min(u64::from(PAUSE_MAX_S * clip.clock_rate))
+        let kept = self.last.map_or(0, |(last, kept)| {
+            kept + at.saturating_sub(last).min(u64::from(PAUSE_MAX_S * clip.clock_rate))
         });
         self.last = Some((at, kept));
         clip.frames.push(Frame { first_packet: first_packet as u32, packets, at: kept, is_key, is_base });

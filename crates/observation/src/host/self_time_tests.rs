@@ -39,7 +39,7 @@ fn profile(stacks: &[(u32, &str, &[&str], u32)]) -> Profile {
 }
 
 #[test]
-fn time_is_told_by_thread_and_function() {
+fn time_is_reported_by_thread_and_function() {
     let profile = profile(&[
         (5, "worker", &["parse", "loop"], 600),
         (6, "worker", &["parse", "loop"], 100),
@@ -66,10 +66,10 @@ fn threads_that_differ_in_numbers_count_as_one_unless_one_is_busy() {
         (5, "timer", &["wait"], 200),
     ]);
     let time = SelfTime::of(&profile);
-    let told: Vec<_> = time.threads.iter().map(|t| (t.thread.as_str(), t.threads, t.samples)).collect();
+    let rows: Vec<_> = time.threads.iter().map(|t| (t.thread.as_str(), t.threads, t.samples)).collect();
     let mut expect = [("queue7:src", 1, 500), ("queue*:src", 2, 200), ("timer", 1, 200), ("pool-3", 1, 100)];
     expect.sort_by_key(|(.., samples)| std::cmp::Reverse(*samples));
-    assert_eq!(told, expect);
+    assert_eq!(rows, expect);
 }
 
 #[test]

@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_account_tells_of_is_unexplained() {
+    fn time_in_no_account_is_unexplained() {
         let traffic = traffic(&[
             ("nic.tx_bytes", &[("interface", "eth0")], 59e6 / 8.0),
             ("access.bytes", &[("uri_group", "chat")], 30e6 / 8.0),

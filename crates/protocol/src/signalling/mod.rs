@@ -123,12 +123,13 @@ impl RelayServer {
     #[must_use]
     pub fn of_scenario(turn: &TurnServer, password: Secret, target: &Url) -> Self {
         let (url, username) = (turn.uri.clone(), turn.username.clone());
-        Self { url, username, credential: password, is_signalling_host: false }.beside(target.host_str())
+        Self { url, username, credential: password, is_signalling_host: false }
+            .with_signalling_host(target.host_str())
     }
 
     /// The same, with its host compared to that of the signalling server.
     #[must_use]
-    pub fn beside(mut self, signalling_host: Option<&str>) -> Self {
+    pub fn with_signalling_host(mut self, signalling_host: Option<&str>) -> Self {
         let place = TurnUri::parse(&self.url).ok();
         self.is_signalling_host = match (place.map(|place| place.host), signalling_host) {
             (Some(TurnHost::Name(name)), Some(host)) => name.eq_ignore_ascii_case(host),

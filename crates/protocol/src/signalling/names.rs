@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_run_knows_its_own_people_and_takes_nobody_else_for_them() {
+    fn a_run_recognises_its_own_participants_only() {
         let (ours, theirs) = (RunMark::new("k3f9"), RunMark::new("x7aa"));
         let name = ParticipantId(7).name();
         assert_eq!(ours.put(&name), "throng-7-k3f9");

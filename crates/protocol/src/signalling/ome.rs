@@ -166,7 +166,7 @@ impl Ome {
                 }
                 let (username, credential) = (username.clone(), credential.clone());
                 let relay = RelayServer { url, username, credential, is_signalling_host: false }
-                    .beside(self.config.url.host_str());
+                    .with_signalling_host(self.config.url.host_str());
                 if announced.len() < LIST_MAX && !announced.contains(&relay) {
                     announced.push(relay);
                 }

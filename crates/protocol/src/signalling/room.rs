@@ -26,7 +26,7 @@ pub enum Subscription {
     #[default]
     All,
     /// No sender.
-    Nobody,
+    None,
     /// The senders with these names.
     Named(BTreeSet<String>),
 }
@@ -37,7 +37,7 @@ impl Subscription {
     pub fn wants(&self, name: &str) -> bool {
         match self {
             Self::All => true,
-            Self::Nobody => false,
+            Self::None => false,
             Self::Named(names) => names.contains(name),
         }
     }

@@ -84,7 +84,7 @@ impl Behaviour {
     pub fn subscriptions(&self) -> Subscriptions {
         let subscription = |whom| match whom {
             SubscribePolicy::All => Subscription::All,
-            SubscribePolicy::Nobody => Subscription::Nobody,
+            SubscribePolicy::None => Subscription::None,
             SubscribePolicy::LastSpeakers(_) => Subscription::Named(BTreeSet::new()),
         };
         Subscriptions { audio: subscription(self.audio), video: subscription(self.video) }
@@ -275,23 +275,23 @@ mod tests {
             others.remove(&format!("throng-{number}"));
             state.people(others);
             let mut now = zero + S(u64::from(size));
-            let mut told = Vec::new();
+            let mut reported = Vec::new();
             while now < zero + S(seconds) {
-                told.extend(state.changes(now).into_iter().map(|change| (now - zero, change)));
+                reported.extend(state.changes(now).into_iter().map(|change| (now - zero, change)));
                 let (next, _) = state.next_timeout().expect("conversation never ends");
                 assert!(next > now);
                 now = next;
             }
-            told
+            reported
         };
         (0..size).map(play).collect()
     }
 
     #[test]
-    fn all_agree_whose_turn_it_is_and_somebody_speaks_most_of_the_time() {
-        let told = played(8, 600);
+    fn all_agree_on_the_speaker_and_there_is_one_most_of_the_time() {
+        let reported = played(8, 600);
         let mut spoken = Duration::ZERO;
-        for changes in &told {
+        for changes in &reported {
             let mut since: Option<Duration> = None;
             for (at, change) in changes {
                 match change {
@@ -307,8 +307,8 @@ mod tests {
     }
 
     #[test]
-    fn pictures_follow_who_speaks_and_sound_stays_with_everybody() {
-        let told = played(8, 120);
+    fn video_follows_the_speaker_and_audio_of_all_stays() {
+        let reported = played(8, 120);
         let all_subscriptions = |changes: &[(Duration, Change)]| -> Vec<Subscriptions> {
             let of = |(_, change): &(Duration, Change)| match change {
                 Change::Subscribe(subscriptions) => Some(subscriptions.clone()),
@@ -316,7 +316,7 @@ mod tests {
             };
             changes.iter().filter_map(of).collect()
         };
-        let first = all_subscriptions(&told[0]);
+        let first = all_subscriptions(&reported[0]);
         assert!(first.len() > 5, "{first:?}");
         for subscriptions in &first {
             assert_eq!(subscriptions.audio, Subscription::All);
@@ -356,7 +356,7 @@ mod tests {
             }
             said.join(", ")
         };
-        let told: Vec<String> = [0, 5, 8, 9, 10, 12, 15, 20].map(&mut at).into();
+        let reported: Vec<String> = [0, 5, 8, 9, 10, 12, 15, 20].map(&mut at).into();
         let expect = [
             "",
             "mute video true",
@@ -367,7 +367,7 @@ mod tests {
             "mute video false",
             "",
         ];
-        assert_eq!(told, expect);
+        assert_eq!(reported, expect);
         assert!(state.next_timeout().is_none());
     }
 

@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_counts_only_from_whom_it_was_asked_and_where_it_was_asked_from() {
+    fn an_answer_counts_only_between_the_addresses_of_its_request() {
         let (start, mut checks) = (Instant::now(), Checks::default());
         checks.sent(start, pair(), &message(REQUEST, 1));
         let answer = message(RESPONSE, 1);

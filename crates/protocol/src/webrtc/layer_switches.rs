@@ -169,11 +169,11 @@ mod tests {
             switch,
             Some(LayerSwitch { track: TRACK, layer: Layer::High, requested_at: at(100), shown })
         );
-        assert_eq!(layer_switches.give_up(TRACK), None, "told once");
+        assert_eq!(layer_switches.give_up(TRACK), None, "reported once");
     }
 
     #[test]
-    fn what_never_shows_is_told_by_the_next_request_or_the_end() {
+    fn a_switch_that_never_shows_is_reported_by_the_next_request_or_the_end() {
         let start = Instant::now();
         let mut layer_switches = LayerSwitches::default();
         let none = |layer| Some(LayerSwitch { track: TRACK, layer, requested_at: start, shown: None });
@@ -207,7 +207,7 @@ mod tests {
             layer_switches.key_packet(Codec::Vp8, timestamp, &key(width));
             layer_switches.shown(TRACK, timestamp, at(ms))
         };
-        let told = |layer, asked_ms, shown_ms, width| {
+        let reported = |layer, asked_ms, shown_ms, width| {
             let shown = Some((at(shown_ms), width, 90));
             Some(LayerSwitch { track: TRACK, layer, requested_at: at(asked_ms), shown })
         };
@@ -222,21 +222,21 @@ mod tests {
         layer_switches.sent(at(105), Layer::Medium);
         layer_switches.sent(at(125), Layer::High);
         assert_eq!(shows(&mut layer_switches, 2, 150, 120), None);
-        assert_eq!(shows(&mut layer_switches, 3, 200, 150), told(Layer::High, 100, 150, 200));
+        assert_eq!(shows(&mut layer_switches, 3, 200, 150), reported(Layer::High, 100, 150, 200));
         // The picture arrives first: the next key frame shows that the size did not change again.
         layer_switches.ask(at(200), TRACK, Layer::Low);
         assert_eq!(shows(&mut layer_switches, 4, 100, 230), None);
         layer_switches.sent(at(232), Layer::Low);
-        assert_eq!(shows(&mut layer_switches, 5, 100, 290), told(Layer::Low, 200, 230, 100));
+        assert_eq!(shows(&mut layer_switches, 5, 100, 290), reported(Layer::Low, 200, 230, 100));
         // Or the end of the track shows it.
         layer_switches.ask(at(300), TRACK, Layer::High);
         assert_eq!(shows(&mut layer_switches, 6, 200, 330), None);
         layer_switches.sent(at(331), Layer::High);
-        assert_eq!(layer_switches.give_up(TRACK), told(Layer::High, 300, 330, 200));
+        assert_eq!(layer_switches.give_up(TRACK), reported(Layer::High, 300, 330, 200));
         // The same layer is resumed: no signal arrives.
         layer_switches.ask(at(400), TRACK, Layer::Off);
         layer_switches.ask(at(500), TRACK, Layer::High);
-        assert_eq!(shows(&mut layer_switches, 7, 200, 530), told(Layer::High, 500, 530, 200));
+        assert_eq!(shows(&mut layer_switches, 7, 200, 530), reported(Layer::High, 500, 530, 200));
         // A signal for another layer does not fulfil the request.
         layer_switches.ask(at(600), TRACK, Layer::Low);
         layer_switches.sent(at(610), Layer::Medium);
@@ -254,7 +254,7 @@ mod tests {
         assert_eq!(
             layer_switches.ask(start, TRACK, Layer::Low),
             None,
-            "off shows nothing, so nothing is told of it"
+            "off shows nothing, so nothing is reported"
         );
         layer_switches.key_packet(Codec::Vp8, 20, &key(100));
         assert_eq!(layer_switches.shown(TRACK, 20, start).unwrap().shown, Some((start, 100, 90)));

@@ -109,8 +109,8 @@ impl World {
                 conversation: None,
                 weights: Arc::new(|_| 1),
                 has_voice: false,
-                video: SubscribePolicy::Nobody,
-                audio: SubscribePolicy::Nobody,
+                video: SubscribePolicy::None,
+                audio: SubscribePolicy::None,
                 script,
                 pictures: Vec::new(),
             },
@@ -229,7 +229,7 @@ fn what_is_mute_is_said_to_the_room_when_it_begins_and_when_it_ends() {
 }
 
 #[test]
-fn who_asks_a_stun_server_offers_the_address_that_it_sees() {
+fn with_a_stun_server_the_reflexive_address_is_offered() {
     let world = World::connected_by(Vec::new(), StunServer::parse("stun:10.0.0.3"));
     let offer = &world.offer;
     assert!(offer.contains(" 10.0.0.2 6000 typ host"), "{offer}");
@@ -238,14 +238,14 @@ fn who_asks_a_stun_server_offers_the_address_that_it_sees() {
 }
 
 #[test]
-fn who_is_thrown_out_is_told_so_although_media_ends_first() {
+fn a_removal_is_reported_although_media_ends_first() {
     for word in [FailureReason::Kicked, FailureReason::RoomEnded, FailureReason::SignallingClosed] {
         let mut world = World::connected();
         world.closes_media();
         assert!(world.ended.is_none());
         assert_eq!(world.waits_for, "signalling's reason for the lost media");
         world.run(Duration::from_millis(300));
-        world.says(RoomOutput::Failed(Failure::new(word.clone(), "the room says so")));
+        world.says(RoomOutput::Failed(Failure::new(word.clone(), "refused by the room")));
         world.run(Duration::from_millis(2));
         assert_eq!(world.failure().1, word);
     }
@@ -263,7 +263,7 @@ fn media_that_ends_without_a_word_is_lost_after_a_second() {
 }
 
 #[test]
-fn who_leaves_while_the_word_is_awaited_has_failed_all_the_same() {
+fn a_leave_while_the_reason_is_awaited_has_still_failed() {
     let mut world = World::connected();
     world.closes_media();
     world.member.handle(world.now, Input::Leave { others_follow: false });

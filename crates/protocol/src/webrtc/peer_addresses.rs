@@ -82,8 +82,8 @@ impl PeerAddresses {
                 address.ip()
             )
         });
-        let told: Vec<_> = answered.into_iter().chain(strange).chain(refused).collect();
-        (!told.is_empty()).then(|| told.join("; "))
+        let reported: Vec<_> = answered.into_iter().chain(strange).chain(refused).collect();
+        (!reported.is_empty()).then(|| reported.join("; "))
     }
 }
 
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_peer_is_heard_from_its_candidates_and_others_are_named() {
+    fn a_peer_is_accepted_from_its_candidates_and_others_are_named() {
         let address = |n: u8| SocketAddr::from(([10, 0, 0, n], 5_000));
         let mut peers = PeerAddresses::default();
         assert_eq!(peers.explanation(), None);

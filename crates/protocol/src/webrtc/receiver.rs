@@ -157,7 +157,7 @@ impl Receiver {
         let sources = self.sources.first().map_or(0, |source| u64::from(source.ssrc));
         // Two tracks for audio and video; the tracks of a conference do not all receive at the same time.
         let tracks = self.tracks.iter().take(2).fold(0, |sum, track| sum ^ track.meter.prefetch());
-        sources ^ tracks ^ u64::from(self.anomalies.told()) ^ u64::from(self.first_frame_seen)
+        sources ^ tracks ^ u64::from(self.anomalies.reported()) ^ u64::from(self.first_frame_seen)
     }
 
     /// Handles a datagram that is RTP by its first bytes, and decrypts it in place. Returns whether it was

@@ -195,7 +195,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn who_cannot_be_asked_is_not_waited_for() {
+    fn an_unreachable_source_is_not_waited_for() {
         let start = Instant::now();
         for (server, locals) in [
             (None, &["10.0.0.2:6000"][..]),

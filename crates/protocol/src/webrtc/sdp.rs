@@ -401,7 +401,7 @@ mod tests {
         a=candidate:1 1 udp 2015363327 10.0.0.1 4000 typ host\r\na=end-of-candidates\r\n";
 
     #[test]
-    fn a_group_that_was_cut_is_made_whole_by_who_shares_its_transport() {
+    fn a_cut_group_is_completed_by_sections_of_its_transport() {
         let described = |group: &str, sections: usize, ufrag: &dyn Fn(usize) -> String| {
             let section =
                 |mid: usize| format!("m=video 9 UDP/TLS/RTP/SAVPF 96\r\n{}a=mid:{mid}\r\n", ufrag(mid));
@@ -423,8 +423,12 @@ mod tests {
             let whole = whole(sections);
             let cut = whole.get(..bytes).expect("longer than that");
             for ufrag in ufrags {
-                let told = to_negotiate(&described(cut, sections, ufrag));
-                assert_eq!(told.lines().nth(1), Some(whole.as_str()), "{sections}, cut after {bytes} bytes");
+                let negotiated = to_negotiate(&described(cut, sections, ufrag));
+                assert_eq!(
+                    negotiated.lines().nth(1),
+                    Some(whole.as_str()),
+                    "{sections}, cut after {bytes} bytes"
+                );
             }
         }
         // Sections with a transport of their own, and a complete group, are unchanged.

@@ -101,10 +101,10 @@ impl Stand {
             assert!(!self.failed, "after a failure: {output:?}");
             match &output {
                 SignalOutput::Failed(failure) => {
-                    told(&failure.detail);
+                    check_reported(&failure.detail);
                     self.failed = true;
                 }
-                SignalOutput::Anomaly(what) => told(what),
+                SignalOutput::Anomaly(what) => check_reported(what),
                 SignalOutput::RemoteOffer(_) => wants_answer = true,
                 SignalOutput::RemoteCandidate(candidate) => assert!(candidate.starts_with("candidate:")),
                 SignalOutput::Relay(relay) => assert!(relay.url.starts_with("turn")),
@@ -146,7 +146,7 @@ impl Stand {
 }
 
 /// A reported text is one short line.
-pub(super) fn told(text: &str) {
+pub(super) fn check_reported(text: &str) {
     assert!(!text.is_empty() && text.len() < TOLD_LEN_MAX, "{text}");
     assert!(!text.chars().any(char::is_control), "{text:?}");
 }

@@ -14,7 +14,7 @@ use throng_protocol::signalling::room::{
 use throng_protocol::signalling::{RunMark, whep, whip::Whip};
 use throng_scenario::JanusId;
 
-use super::dialogue::{SDP, response_of, told};
+use super::dialogue::{SDP, check_reported, response_of};
 
 /// A VideoRoom: one message per line; the lines `wait`, `nobody`, `all`, `mute`, `speak`, `off`, `high` and `lost`
 /// are actions of the participant. Runs once with one subscription to all, once with one per publisher.
@@ -81,7 +81,7 @@ impl Stand {
             |subscription: Subscription| Subscriptions { audio: Subscription::All, video: subscription };
         match line {
             b"wait" => self.wait(),
-            b"nobody" => self.tell(RoomInput::Subscribe(&subscriptions(Subscription::Nobody))),
+            b"nobody" => self.tell(RoomInput::Subscribe(&subscriptions(Subscription::None))),
             b"all" => self.tell(RoomInput::Subscribe(&subscriptions(Subscription::All))),
             b"mute" => self.tell(RoomInput::Mute(MediaKind::Video, true)),
             b"speak" => self.tell(RoomInput::Mute(MediaKind::Video, false)),
@@ -105,10 +105,10 @@ impl Stand {
             assert!(!self.failed, "after a failure: {output:?}");
             match output {
                 RoomOutput::Failed(failure) => {
-                    told(&failure.detail);
+                    check_reported(&failure.detail);
                     self.failed = true;
                 }
-                RoomOutput::Anomaly(what) => told(&what),
+                RoomOutput::Anomaly(what) => check_reported(&what),
                 RoomOutput::WantOffer(peer) => wanted.push(RoomInput::Offer(peer, SDP.into())),
                 RoomOutput::RemoteOffer(peer, _) => wanted.push(RoomInput::Answer(peer, SDP.into())),
                 RoomOutput::RemoteCandidate(_, candidate) => assert!(candidate.starts_with("candidate:")),

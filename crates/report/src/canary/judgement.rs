@@ -1,6 +1,6 @@
 //! Whether browsers and crowd agree. A virtual participant judges from headers and timing; a browser decodes. Where the two
 //! differ by more than noise explains, the crowd's figures are not to be relied on, whatever they say: the answer is
-//! disputed. Where the browser had no CPU, or failed by itself, nothing can be told.
+//! disputed. Where the browser had no CPU, or failed by itself, nothing can be concluded.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -55,7 +55,7 @@ pub enum CanaryJudgement {
 }
 
 /// The seconds in which a comparison counts: in a search those of loads that passed, on which its answer rests; under a load
-/// that is too large everybody fares badly, and nobody alike.
+/// that is too large all have bad service, each in its own way.
 pub(super) struct Times {
     from_second: i64,
     /// Of a search: passing and failing holds, whole seconds.
@@ -117,7 +117,7 @@ pub(super) fn bound(figure: &str, browser: &Side, virtual_: &Side, joins: u64) -
     if of_browsers <= 0.0 || of_crowd <= 0.0 {
         return None;
     }
-    // One stall on either side, and one for each who joins meanwhile: he waits for his first key frame.
+    // One stall on either side, and one for each participant that joins meanwhile and waits for its first key frame.
     let stalls = STALL_S * (1.0 / of_browsers + (1.0 + joins as f64) / of_crowd);
     // Two sides with trouble seldom have the same trouble: allow as much again as the better one's.
     match figure {
@@ -262,7 +262,7 @@ mod tests {
         assert!(!is_beyond("loss_ratio", &side(10, 30.0, 0.0, 10), &crowd));
         assert!(!is_beyond("loss_ratio", &side(10, 30.0, 0.0, 60), &crowd));
         assert!(is_beyond("loss_ratio", &side(10, 30.0, 0.0, 300), &crowd));
-        // An hour tells 3 % from none at all.
+        // An hour distinguishes 3 % from none.
         assert!(is_beyond("loss_ratio", &side(3_600, 30.0, 0.0, 10_800), &side(10_800, 30.0, 0.0, 0)));
     }
 
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn who_joins_meanwhile_waits_for_his_first_key_frame() {
+    fn a_late_join_waits_for_its_first_key_frame() {
         let (browser, crowd) = (side(60, 30.0, 0.0, 0), side(180, 26.0, 0.0, 0));
         let of = |joins| bound("fps", &browser, &crowd, joins).unwrap();
         assert!(of(0) < 4.5 && of(20) > 10.0, "{} and {}", of(0), of(20));

@@ -90,7 +90,7 @@ fn a_repeat_leaves_its_packet_lost_by_rtx_and_takes_it_back_on_the_own_ssrc() {
     assert_eq!(figure(&super::summarise(&run, 0.0).unwrap(), "loss_ratio").browser, Some(0.01));
 }
 
-/// A healthy run of a minute beside which one browser is frozen for so much of each second.
+/// A healthy run of a minute with one browser that is frozen for this share of each second.
 fn frozen(us: u64) -> RunData {
     let mut run = with_browsers();
     run = RunData { canary: run.canary, ..example::healthy(5, 60) };
@@ -108,7 +108,7 @@ fn judged(run: &RunData) -> (CanaryJudgement, String, crate::RunOutcome) {
 }
 
 #[test]
-fn a_browser_that_is_frozen_beside_a_crowd_that_plays_cleanly_disputes_the_answer() {
+fn a_browser_that_is_frozen_in_a_crowd_that_plays_cleanly_disputes_the_answer() {
     let (judgement, headline, outcome) = judged(&frozen(430_000));
     assert_eq!((judgement, outcome), (CanaryJudgement::Disputed, crate::RunOutcome::Disputed));
     let expect = "Disputed by a browser: time frozen 43.0 % in a browser, 0 % in the crowd; the crowd alone: \
@@ -127,7 +127,7 @@ fn a_browser_without_a_cpu_has_no_say() {
     assert_eq!((judgement, outcome), (CanaryJudgement::CannotTell, crate::RunOutcome::Met), "{headline}");
     let words = text::summary(&crate::summarise(&run, &[], Duration::from_secs(5)));
     assert!(
-        words.contains("cannot be told: this machine had no CPU for the browsers in 55 of 55 s"),
+        words.contains("cannot be determined: this machine had no CPU for the browsers in 55 of 55 s"),
         "{words}"
     );
     // Frozen only while it had none: the rest agrees.

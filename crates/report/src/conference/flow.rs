@@ -13,8 +13,8 @@ use super::roles;
 const HEADERS_BYTES: u64 = throng_observation::units::udp_header_bytes(true) as u64;
 /// Seconds over which rates are compared: a second alone has too many or too few key frames in it.
 const WINDOW: usize = 5;
-/// Seconds after somebody came, left or failed that are not held against what was due: who has just come is still
-/// subscribing, which the time to the first frame tells, and asks for key frames.
+/// Seconds after a participant joined, left or failed that are not compared with the expected rate: a new participant
+/// is still subscribing, which the time to the first frame measures, and requests key frames.
 const SETTLING: usize = 3;
 /// In rises by at least this share …
 const RISES: f64 = 1.01;
@@ -29,9 +29,9 @@ pub(crate) struct FlowSecond {
     pub(crate) in_bps: f64,
     /// Out of it.
     pub(crate) out_bps: f64,
-    /// What should come out: each stream as often as there is somebody to receive it, N × (N − 1) × b in a lesson. Headers
-    /// are the server's own, so that it is payload that is multiplied. `None` where it is not known: of a simulcast the
-    /// server forwards one layer, and which one is its choice.
+    /// Expected rate out: each stream times its receivers, N × (N − 1) × b in a conference. Payload is multiplied, because
+    /// the server writes its own headers. `None` where it is unknown: of a simulcast the server forwards one layer of its
+    /// choice.
     pub(crate) expected_bps: Option<f64>,
 }
 
@@ -39,10 +39,10 @@ pub(crate) struct FlowSecond {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Flow {
     pub(crate) seconds: Vec<FlowSecond>,
-    /// In some second somebody was there to receive what somebody else sent, or something came out: where nobody was, as
-    /// beside a lone publisher, nothing can be said of what comes out.
+    /// In some second a sent stream had a receiver, or the server sent something. Without any receiver, as with a lone
+    /// publisher, the rate out has no meaning.
     pub(crate) has_receivers: bool,
-    /// Stretches of them in which nobody came or went, as indices; without the seconds in which things settled.
+    /// Ranges of seconds, as indices, in which no participant joined or left, without [`SETTLING`].
     standstills: Vec<Range<usize>>,
 }
 
@@ -71,7 +71,7 @@ struct Sums {
     payload: BTreeMap<(CohortId, MediaKind), (u64, u32)>,
     out_bytes: u64,
     connected: BTreeMap<CohortId, u32>,
-    /// Those who are there, who left and who failed, by cohort: the same in two seconds when nobody came or went.
+    /// Participants present, left and failed, by cohort: equal in two seconds between which no participant joined or left.
     crowd: BTreeMap<CohortId, [u32; 3]>,
 }
 
@@ -121,14 +121,16 @@ impl Flow {
         Self { seconds, has_receivers, standstills }
     }
 
-    /// Where more came in than before and less went out, although no less was due, and it stayed so: while many join, what
-    /// comes out dips as subscriptions are agreed on anew.
+    /// The first stretch with a higher rate in and a lower rate out than before, although the expected rate did not fall,
+    /// that lasts: while many join, the rate out dips briefly as subscriptions are renegotiated.
     pub(crate) fn fall(&self) -> Option<Fall> {
         let stretches: Vec<FlowSecond> = self.seconds.windows(WINDOW).map(mean).collect();
         let is_below = |peak: &FlowSecond, stretch: &FlowSecond| {
-            // Of nothing there is no less: a lone publisher's server sends nothing, before and after.
+            // A rate of zero cannot fall: a lone publisher's server sends nothing at any time.
             peak.out_bps > 0.0
-                && stretch.expected_bps.is_none_or(|due| due > 0.0 && due >= peak.expected_bps.unwrap_or(0.0))
+                && stretch
+                    .expected_bps
+                    .is_none_or(|expected| expected > 0.0 && expected >= peak.expected_bps.unwrap_or(0.0))
                 && stretch.in_bps >= peak.in_bps * RISES
                 && stretch.out_bps <= peak.out_bps * FALLS
         };
@@ -145,28 +147,27 @@ impl Flow {
         None
     }
 
-    /// The largest rates of a stretch, in and out; out is `None` where nobody was to receive anything.
+    /// The largest rates of a stretch, in and out; out is `None` without any receiver.
     pub(crate) fn largest(&self) -> (Option<f64>, Option<f64>) {
         let stretches = || self.seconds.windows(WINDOW).map(mean);
         let most = |rate: fn(&FlowSecond) -> f64| stretches().map(|s| rate(&s)).reduce(f64::max);
         (most(|s| s.in_bps), most(|s| s.out_bps).filter(|_| self.has_receivers))
     }
 
-    /// What came out against what was due, over the whole of the standstill in which most was due: a stretch of a few
-    /// seconds has a key frame more or less at its ends. `None` when the crowd never stood still, or what was due is not
-    /// known.
+    /// Rate out ÷ expected rate, over the whole standstill with the highest expected rate: a stretch of a few seconds may
+    /// have one key frame more or less at its ends. `None` without a standstill, or when the expected rate is unknown.
     pub(crate) fn delivered(&self) -> Option<Delivered> {
         let means = self.standstills.iter().filter_map(|range| {
             let seconds = mean(self.seconds.get(range.clone())?);
-            let expected_bps = seconds.expected_bps.filter(|due| *due > 0.0)?;
+            let expected_bps = seconds.expected_bps.filter(|expected| *expected > 0.0)?;
             Some(Delivered { expected_bps, ratio: seconds.out_bps / expected_bps })
         });
         means.max_by(|a, b| a.expected_bps.total_cmp(&b.expected_bps))
     }
 }
 
-/// Where nobody came or went for [`WINDOW`] seconds and more, after things had settled. The last second of each is left
-/// out: who leaves as the next begins has a part of its last interval there.
+/// Ranges of at least [`WINDOW`] seconds without a join or leave, after [`SETTLING`]. The last second of each is left
+/// out: it has a part of the last interval of a participant that left then.
 fn standstills(seconds: &BTreeMap<i64, Sums>) -> Vec<Range<usize>> {
     let crowds: Vec<(i64, &BTreeMap<CohortId, [u32; 3]>)> =
         seconds.iter().map(|(second, sums)| (*second, &sums.crowd)).collect();
@@ -196,19 +197,19 @@ fn mean(seconds: &[FlowSecond]) -> FlowSecond {
 }
 
 impl Sums {
-    /// Whether somebody is there to receive what somebody else in the room sends.
+    /// Whether any stream that is sent has a receiver in the same room.
     fn has_receiver(&self, roles: &[Role]) -> bool {
         let there = || {
             let present = self.connected.iter().filter(|(_, count)| **count > 0);
             present.filter_map(|(cohort, count)| Some((cohort, count, roles.get(usize::from(cohort.0))?)))
         };
-        let senders_beside = |to: &CohortId, room: u32| {
+        let other_senders = |to: &CohortId, room: u32| {
             let senders = there().filter(|(.., from)| from.room == room && from.publish.is_some());
             senders.map(|(from, count, _)| count - u32::from(from == to)).sum::<u32>()
         };
         there().any(|(to, _, role)| {
-            let wants = role.video != SubscribePolicy::Nobody || role.audio != SubscribePolicy::Nobody;
-            wants && senders_beside(to, role.room) > 0
+            let wants = role.video != SubscribePolicy::None || role.audio != SubscribePolicy::None;
+            wants && other_senders(to, role.room) > 0
         })
     }
 

@@ -48,14 +48,14 @@ pub(crate) struct Cell<'a> {
     pub(crate) is_expected: bool,
     /// Whether it was planned: expected, had all participants joined as planned.
     pub(crate) is_planned: bool,
-    /// Since when both were there.
+    /// When both had joined.
     pub(crate) since: Option<RunTime>,
     /// The received track.
     pub(crate) track: Option<&'a TrackRow>,
 }
 
 impl Cell<'_> {
-    /// Something was seen or heard.
+    /// Some frame was decodable.
     pub(crate) fn plays(&self) -> bool {
         self.track.is_some_and(|track| track.counters.frames_decodable > 0)
     }
@@ -177,8 +177,8 @@ impl<'a> Matrix<'a> {
             .iter()
             .filter_map(|member| {
                 let all = |policy| policy == SubscribePolicy::All;
-                let told = (member.there?.from, all(member.role.video), all(member.role.audio));
-                Some((member.row.participant, told))
+                let present = (member.there?.from, all(member.role.video), all(member.role.audio));
+                Some((member.row.participant, present))
             })
             .collect();
         for track in &run.tracks {

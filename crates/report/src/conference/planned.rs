@@ -12,7 +12,7 @@ pub(crate) fn planned_in_bps(run: &RunData, seconds: &[i64]) -> Option<Vec<f64>>
         return None;
     }
     let plan = super::scenario(run)?.plan();
-    // Of others what comes in is not counted by who sends.
+    // Other targets do not count the rate in by sender.
     if !plan.target.is_conference() {
         return None;
     }
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn each_who_is_to_be_there_adds_what_it_sends() {
+    fn each_planned_participant_adds_what_it_sends() {
         let one = "[crowd]\nsize = 1\n[run]\nduration = \"10s\"\n";
         let b = *planned(one).unwrap().last().unwrap();
         // 240p at 256 kbit/s and speech, with their headers.

@@ -78,14 +78,14 @@ fn everybody_is_expected_to_see_and_hear_all_others() {
         assert_eq!(media.loss_ratio_max, Some(0.0));
     }
     assert_eq!((conference.members, conference.flow.egress_drop_at_s, conference.flow.note), (6, None, None));
-    // What comes out is what is due: N × (N − 1) × b.
+    // The rate out is the expected one: N × (N − 1) × b.
     assert!((conference.flow.expected_bps_max.unwrap() - 6.0 * 5.0 * 2.0 * 8_000.0).abs() < 1e-6);
     assert!((conference.flow.delivered_ratio.unwrap() - 1.0).abs() < 1e-9);
 }
 
 #[test]
-fn joins_that_take_their_time_are_not_held_against_what_was_due() {
-    // Who came in a second receives nothing yet, and whom it joins send it key frames.
+fn slow_joins_do_not_lower_the_delivered_ratio() {
+    // A participant receives nothing in the second of its join, and the others send key frames for it.
     let settles =
         |second: i64| if second < 6 { (second - 1).max(0) as f64 / (second + 1) as f64 } else { 1.0 };
     let mut run = lesson(6, 30, settles);
@@ -94,7 +94,7 @@ fn joins_that_take_their_time_are_not_held_against_what_was_due() {
     run.series.iter_mut().filter(|row| row.second <= 5).for_each(|row| row.counters.wire_bytes *= 2);
     let flow = summarise(&run, None).unwrap().flow;
     assert!((flow.delivered_ratio.unwrap() - 1.0).abs() < 1e-9, "{flow:?}");
-    // What a server holds back from everybody is.
+    // What a server withholds from all does.
     let halved = summarise(&lesson(6, 30, |second| if second < 10 { 1.0 } else { 0.5 }), None).unwrap().flow;
     assert!((0.5..0.6).contains(&halved.delivered_ratio.unwrap()), "{halved:?}");
 }
@@ -105,7 +105,7 @@ fn a_crowd_that_never_stands_still_has_no_share_that_was_delivered() {
     let growing = flow(&lesson(30, 30, |_| 1.0));
     assert_eq!((growing.expected_bps_max, growing.delivered_ratio), (None, None));
     assert!(growing.out_bps_max.is_some());
-    // Nor has one in which somebody takes another's place each second.
+    // Nor has one in which a participant replaces another each second.
     let mut changing = lesson(6, 30, |_| 1.0);
     changing.crowd.iter_mut().for_each(|row| row.left = row.second as u32);
     assert_eq!(flow(&changing).delivered_ratio, None);
@@ -151,12 +151,12 @@ pub(crate) fn fail_to_join(run: &mut RunData, first: u32) {
 }
 
 #[test]
-fn who_fails_to_join_stays_in_the_denominator() {
+fn a_failed_join_stays_in_the_denominator() {
     let mut run = lesson(25, 30, |_| 1.0);
     fail_to_join(&mut run, 20);
     let conference = summarise(&run, None).unwrap();
     assert_eq!((conference.members, conference.members_planned), (20, Some(25)));
-    // Between those who were there all is well …
+    // Between the present ones all pairs play …
     assert_eq!((conference.video.expected, conference.video.playing), (Some(380), 380));
     assert!(conference.worst.iter().all(|pair| pair.plays), "{:?}", conference.worst);
     // … and 220 of the lesson's 600 pictures never came.
@@ -169,19 +169,19 @@ fn who_fails_to_join_stays_in_the_denominator() {
 
 #[test]
 fn a_stream_is_planned_where_both_were_to_be_there_for_five_seconds() {
-    // The last two were to come 4 s before the end: nobody has a stream of them to miss.
+    // The last two were to join 4 s before the end: their streams are not planned for any receiver.
     let mut late = lesson(6, 30, |_| 1.0);
     late.participants.iter_mut().skip(4).for_each(|row| row.intended_at = RunTime(26_000_000));
     fail_to_join(&mut late, 4);
     let conference = summarise(&late, None).unwrap();
     assert_eq!((conference.video.planned, conference.members_planned), (Some(12), Some(4)));
-    // A run that was ended early owes what was planned until then.
+    // Of a run that ended early, only what was planned until then counts.
     let mut early = lesson(6, 30, |_| 1.0);
     fail_to_join(&mut early, 4);
     early.ended_at = Some(RunTime(4_000_000));
     early.participants.iter_mut().for_each(|row| row.ended_at = early.ended_at);
     assert_eq!(summarise(&early, None).unwrap().video.planned, Some(0));
-    // Who is to leave after 3 s shares less than 5 s with anybody, and who only listens is owed by nobody.
+    // A participant that leaves after 3 s shares less than 5 s with any other; one that only listens sends no stream.
     let mut short = lesson(6, 30, |_| 1.0);
     short.info.scenario = short.info.scenario.replace("[crowd]\n", "[crowd]\nstay = \"3s\"\n");
     fail_to_join(&mut short, 0);
@@ -195,7 +195,7 @@ fn a_stream_is_planned_where_both_were_to_be_there_for_five_seconds() {
 }
 
 #[test]
-fn a_search_plans_nobodys_stay() {
+fn a_search_plans_no_stay() {
     let mut run = lesson(6, 30, |_| 1.0);
     fail_to_join(&mut run, 4);
     run.holds.push(throng_observation::HoldRow::default());
@@ -205,7 +205,7 @@ fn a_search_plans_nobodys_stay() {
 }
 
 #[test]
-fn who_sees_the_last_speakers_only_is_not_owed_all() {
+fn with_last_speakers_not_all_streams_are_expected() {
     let mut run = lesson(6, 30, |_| 1.0);
     run.info.scenario = run
         .info
@@ -243,7 +243,7 @@ fn in_that_rises_while_out_falls_is_seen_and_a_crowd_that_leaves_is_not() {
 }
 
 #[test]
-fn of_what_comes_out_nothing_is_said_where_nobody_was_to_receive_it() {
+fn without_receivers_no_rate_out_is_stated() {
     // A lone publisher, whose rate grows as rates do.
     let mut alone = lesson(1, 30, |_| 1.0);
     alone.tracks.clear();

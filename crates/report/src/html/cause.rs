@@ -118,7 +118,7 @@ fn charts(run: &RunData, found: &Bottleneck) -> String {
     let lines = vec![Line::solid("users with a bad second", 2, bad)];
     let chart = Chart {
         title: "The users",
-        unit: "of those who should be served",
+        unit: "of the intended users",
         note: "Grey: loads that passed. Green: the largest of them. Red: loads that failed.",
         scale: Scale::Percent,
         seconds: &time.starts,

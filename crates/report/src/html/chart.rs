@@ -1,4 +1,4 @@
-//! Line charts over the run's time. The lines are SVG stretched to the width there is; all text is HTML beside it, so
+//! Line charts over the run's time. The lines are SVG stretched to the width there is; all text is HTML next to it, so
 //! that it keeps its size on a phone and on paper.
 
 use std::borrow::Cow;

@@ -151,10 +151,10 @@ fn flow_chart(run: &RunData, flow: &Flow, conference: &Conference) -> String {
         lines.push(Line::dashed("plan: N × b in", 3, planned.collect()));
     }
     let (title, note) = if flow.has_receivers {
-        let due = "Due: every stream that came in, as often as there was somebody to receive it. Who has just come is still subscribing.";
+        let due = "Expected: every stream that came in, times its receivers. A participant that has just joined is still subscribing.";
         ("Into the server and out of it", due)
     } else {
-        ("Into the server", "Nobody was there to receive it.")
+        ("Into the server", "No participant was there to receive it.")
     };
     let mut note = note.to_owned();
     if let Some(rate) = conference.flow.line_rate_bps {

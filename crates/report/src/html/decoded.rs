@@ -44,7 +44,7 @@ pub(crate) fn render(summary: &Summary) -> String {
         "pictures / breaks / dropped by the tap",
     ];
     format!(
-        "<h2>Decoded</h2><p>These participants' frames were decoded by another process. What is seen stands beside what \
+        "<h2>Decoded</h2><p>These participants' frames were decoded by another process. Decoded figures are next to what \
          the meters estimate from headers and timing.</p>{}",
         table(&heads, &rows)
     )

@@ -19,14 +19,14 @@ pub(crate) fn render(summary: &Summary) -> String {
     );
     if let Some(joins) = &summary.join_cost {
         out += &format!(
-            "<p>A join costs the server {:.1} ms of CPU (± {:.1}), on top of those who are there.</p>",
+            "<p>A join costs the server {:.1} ms of CPU (± {:.1}), on top of the present users.</p>",
             joins.cpu_ms, joins.cpu_ms_error
         );
     }
     out += &format!(
         "<p class=\"over\">{}</p>",
         escape(
-            "From the loads that passed, one point a load; the top load is the largest of them. The resource that ends first stands first; the next one is what would bound the crowd once that is mended. An extrapolation assumes that nothing bends before the limit, and is an optimistic one."
+            "From the loads that passed, one point a load; the top load is the largest of them. The resource that is used up first comes first; the next one would limit the crowd once the first is extended. An extrapolation assumes linear growth up to the limit, and is optimistic."
         )
     );
     out

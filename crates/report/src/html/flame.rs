@@ -10,9 +10,9 @@ use throng_observation::host::{Frame, Profile};
 
 use super::markup::escape;
 
-/// What the page needs besides the graph itself.
+/// What the page needs in addition to the graph itself.
 pub(crate) const STYLE: &str = include_str!("flame.css");
-/// Makes a bar fill the width when it is chosen; without it every bar still tells its share.
+/// Makes a bar fill the width when it is chosen; without it every bar still shows its share.
 pub(crate) const SCRIPT: &str = include_str!("flame.js");
 
 /// Height of a bar: a finger hits it.
@@ -21,7 +21,7 @@ const ROW_PX: usize = 24;
 const SHARE_MIN: f64 = 0.001;
 /// Bars drawn; the widest are.
 const BARS_MAX: usize = 1_500;
-/// Functions told apart in the tree, and how deep it goes.
+/// Distinct functions in the tree, and its depth.
 const NODES_MAX: usize = 200_000;
 const DEPTH_MAX: usize = 96;
 /// Files that have a colour of their own (1, 3, 4, 5 of the palette); 2 is the kernel, 6 all others.

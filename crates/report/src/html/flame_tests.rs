@@ -93,7 +93,7 @@ fn what_passed_is_compared_with_what_failed_and_else_the_first_with_the_last() {
 }
 
 #[test]
-fn an_empty_profile_says_so() {
+fn an_empty_profile_is_reported() {
     let page = sections(&[example(&[])]);
     assert!(page.contains("Nothing was sampled") && !page.contains("NaN"));
 }

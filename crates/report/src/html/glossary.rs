@@ -2,9 +2,7 @@
 
 use std::fmt::Write as _;
 
-use throng_observation::limits::{
-    BAD_SECONDS_RATIO_MIN, LAG_P99_MS_MAX, STEAL_RATIO_MAX, THREAD_CPU_RATIO_MAX,
-};
+use throng_observation::limits::{LAG_P99_MS_MAX, LIMITED_RATIO_MAX, STEAL_RATIO_MAX, THREAD_CPU_RATIO_MAX};
 
 use super::markup::escape;
 
@@ -42,10 +40,10 @@ const ENTRIES: [(&str, &str); 8] = [
 
 fn generator_limited() -> String {
     format!(
-        "An engine thread above {:.0} % of its core, a loop more than {LAG_P99_MS_MAX:.0} ms late (p99) or more than {:.0} % CPU steal, in at least {:.0} % of the seconds; or any datagram or observation dropped by the generator. Such a run is invalid, not failed.",
+        "An engine thread above {:.0} % of its core, a loop more than {LAG_P99_MS_MAX:.0} ms late (p99) or more than {:.0} % CPU steal, in more than {:.0} % of the seconds; or any datagram or observation dropped by the generator. Such a run is invalid, not failed.",
         THREAD_CPU_RATIO_MAX * 100.0,
         STEAL_RATIO_MAX * 100.0,
-        BAD_SECONDS_RATIO_MIN * 100.0,
+        LIMITED_RATIO_MAX * 100.0,
     )
 }
 

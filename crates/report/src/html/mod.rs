@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn the_machine_and_the_scenario_are_told_as_a_person_would() {
+    fn the_machine_and_the_scenario_are_shown_in_readable_units() {
         let mut run = example::healthy(5, 10);
         run.info.generator_host =
             [("memory_bytes", "25276944384"), ("cores", "2")].map(|(k, v)| (k.into(), v.into())).into();
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_server_did_stands_beside_what_the_viewers_had() {
+    fn the_servers_charts_share_the_time_axis_of_the_viewers() {
         let run = crate::server::tests::watched();
         let page = page(&run);
         for text in [
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lesson_shows_who_saw_whom_and_what_came_out_for_what_went_in() {
+    fn a_conference_shows_each_pair_and_the_rates_in_and_out() {
         let run = crate::conference::tests::lesson(30, 60, |second| if second < 25 { 1.0 } else { 0.5 });
         let page = page(&run);
         for text in [
@@ -177,7 +177,7 @@ mod tests {
         }
         assert!(!page.contains("NaN") && !page.contains("inf "));
         assert!(!self::page(&example::healthy(5, 10)).contains("Streams between participants"));
-        // Who fails to join leaves rows and columns that never came.
+        // A failed join leaves rows and columns without streams.
         let mut short = crate::conference::tests::lesson(25, 30, |_| 1.0);
         crate::conference::tests::fail_to_join(&mut short, 20);
         let short = self::page(&short);
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_are_told_as_they_are_applied() {
+    fn limits_are_reported_as_they_are_applied() {
         use throng_observation::limits::{LAG_P99_MS_MAX, THREAD_CPU_RATIO_MAX};
         let page = page(&example::healthy(10, 20));
         let (lag, cpu) =

@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_left_again_is_not_wanted_any_more() {
+    fn a_participant_that_left_is_no_longer_expected() {
         let crowd = [(0, 20, 0), (1, 35, 20)].map(|(second, intended, left)| CrowdRow {
             second,
             intended,

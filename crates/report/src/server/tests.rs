@@ -260,7 +260,7 @@ fn a_byte_that_passes_two_devices_counts_once_on_the_page_and_in_the_accounts() 
 }
 
 #[test]
-fn a_rate_tells_of_the_time_before_its_sample_and_a_level_of_the_time_after() {
+fn a_rate_covers_the_time_before_its_sample_and_a_level_the_time_after() {
     let window = Window { from_us: 0, until_us: 3_000_000 };
     let values = [(1, 1.0), (2, 3.0), (3, 5.0)];
     let of = |unit| {

@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_published_is_useless_to_who_reads_it() {
+    fn the_published_proof_is_useless_to_its_readers() {
         let text = published();
         assert!(!text.contains(&secret().expose()));
         // Every word of the file is tried as the secret.

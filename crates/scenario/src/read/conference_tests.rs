@@ -51,18 +51,22 @@ fn a_picture_is_a_size_of_the_test_card_or_a_file() {
 }
 
 #[test]
-fn whom_somebody_receives_is_said_for_pictures_and_sound_apart() {
-    use SubscribePolicy::{All, LastSpeakers, Nobody};
+fn received_participants_are_reported_for_video_and_audio_separately() {
+    use SubscribePolicy::{All, LastSpeakers};
     for (keys, video, audio) in [
         ("subscribe = \"all\"", All, All),
         ("subscribe = \"last_speakers(3)\"", LastSpeakers(3), LastSpeakers(3)),
         ("subscribe = { video = \"last_speakers( 10 )\" }", LastSpeakers(10), All),
-        ("subscribe = { video = \"last_speakers(10)\", audio = \"none\" }", LastSpeakers(10), Nobody),
+        (
+            "subscribe = { video = \"last_speakers(10)\", audio = \"none\" }",
+            LastSpeakers(10),
+            SubscribePolicy::None,
+        ),
     ] {
         let role = role(keys);
         assert_eq!((role.video, role.audio), (video, audio), "{keys}");
     }
-    assert_eq!([All, Nobody, LastSpeakers(3)].map(|whom| whom.count_of(9)), [9, 0, 3]);
+    assert_eq!([All, SubscribePolicy::None, LastSpeakers(3)].map(|policy| policy.count_of(9)), [9, 0, 3]);
     assert_eq!(LastSpeakers(30).count_of(9), 9);
 }
 
@@ -99,7 +103,7 @@ fn everybody_comes_back_after_a_reconnect() {
 }
 
 #[test]
-fn who_leaves_is_followed_by_those_who_may_be_on_their_way_and_stay_longer() {
+fn a_leave_precedes_joins_in_progress_and_longer_stays() {
     let followed = |crowd: &str| -> Vec<bool> {
         let plan = read(crowd).unwrap_or_else(|error| panic!("{error}")).plan();
         plan.joins.iter().filter(|join| join.leave_at.is_some()).map(|join| join.others_follow).collect()

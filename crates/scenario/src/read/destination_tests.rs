@@ -41,7 +41,7 @@ fn many_publishers_have_a_stream_each() {
 }
 
 #[test]
-fn who_takes_a_place_has_its_stream() {
+fn a_replacement_gets_the_stream_of_its_slot() {
     let churn = format!("{PUBLISHERS}stay = {{ exactly = \"20s\", rejoin = true }}\n");
     let urls = urls(&read(&churn), 0);
     assert_eq!(urls.len(), 15);

@@ -99,7 +99,7 @@ fn publishers_by_whip_need_a_room_only_where_they_make_tokens() {
 }
 
 #[test]
-fn on_janus_nobody_asks_for_a_third_size_of_two() {
+fn on_janus_a_third_layer_of_two_is_never_requested() {
     let janus = "[target]\nurl = \"janus+ws://127.0.0.1:8188/videoroom/1234\"\n[[crowd]]\nname = \"teacher\"\nsize = 1\n\
         publish = { simulcast = [\"144p\", \"360p\"] }\n[[crowd]]\nname = \"pupils\"\nsize = 2\n";
     for (layers, is_refused) in [

@@ -148,7 +148,7 @@ fn a_scenario_written_as_toml_reads_back_as_the_same() {
 }
 
 #[test]
-fn a_stored_scenario_holds_no_secret_and_says_so_when_it_is_run_again() {
+fn a_stored_scenario_holds_no_secret_and_asks_for_it_when_run_again() {
     let text = SMALL
         .replace("7080/whep\"", "7080/whep?key=hunter2\"\ntoken = \"hunter2\"")
         .replace("http://", "http://joe:hunter2@");
@@ -431,7 +431,7 @@ fn an_error_reads_as_a_compilers() {
 }
 
 #[test]
-fn loopback_is_free_of_caps_and_others_are_told_how_to_pass_them() {
+fn loopback_is_free_of_caps_and_others_get_a_hint_to_pass_them() {
     let crowd = "[target]\nurl = \"ws://HOST:3333/app/stream\"\n[crowd]\nsize = 1000\narrival = { every = \"10ms\" }\n";
     assert_eq!(read(&crowd.replace("HOST", "127.0.0.1")).users(), 1000);
     let remote = crowd.replace("HOST", "10.0.0.9");

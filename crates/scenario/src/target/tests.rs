@@ -109,7 +109,7 @@ fn what_is_displayed_without_secrets_reads_back_as_the_same_target() {
 }
 
 #[test]
-fn loopback_is_told_by_name() {
+fn loopback_is_recognised_by_name() {
     for (text, expect) in [
         ("ws://127.0.0.9:3333/a/s", true),
         ("ws://[::1]:3333/a/s", true),
@@ -124,7 +124,7 @@ fn loopback_is_told_by_name() {
 }
 
 #[test]
-fn who_asks_ovenmediaengine_for_its_relay_means_to_use_it() {
+fn the_relay_that_ovenmediaengine_is_asked_for_is_used() {
     for (text, transport) in [
         ("ws://h:3333/app/stream", IceTransportPolicy::All),
         ("ws://h:3333/app/stream?transport=tcp", IceTransportPolicy::Relay),

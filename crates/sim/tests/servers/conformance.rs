@@ -10,7 +10,7 @@ use throng_sim::ome::{self, MediaPeer};
 use throng_sim::whep;
 use tokio_tungstenite::tungstenite::{self, Message, WebSocket};
 
-/// Keeps what it is told.
+/// Keeps what it receives.
 struct Kept(Arc<Mutex<Vec<String>>>);
 
 impl MediaPeer for Kept {

@@ -61,7 +61,7 @@ fn a_link_delays_by_its_setting() {
     let _link = Link::start(throng_link, (&a, A), (&b, B), Conditions::delay(20.0)).unwrap();
     let trips = round_trips(&a, &b, 50, Duration::from_secs(1));
     assert_eq!(trips.len(), 50, "nothing is lost");
-    // The machine's load can only make a trip longer: the fastest tells what the link adds, and the
+    // The machine's load can only make a trip longer: the fastest shows what the link adds, and the
     // median that it adds it to most. A virtual machine's timer is late by 0.3 ms, each way, at the best of times.
     let (fastest, median) = (trips[0], trips[25]);
     assert!((39.8..41.5).contains(&fastest), "fastest {fastest} ms of {trips:?}");
@@ -102,7 +102,7 @@ fn a_namespace_is_gone_when_its_guard_is() {
 }
 
 #[test]
-fn janus_comes_up_is_fed_and_tells_its_mountpoints() {
+fn janus_starts_is_fed_and_lists_its_mountpoints() {
     if !requires_root() {
         return;
     }
@@ -110,7 +110,7 @@ fn janus_comes_up_is_fed_and_tells_its_mountpoints() {
     let janus = Janus::start(&namespace, A).unwrap();
     let _feed = janus.feed().unwrap();
     assert_eq!(janus.admin("list_sessions", &json!({})).unwrap()["sessions"], json!([]));
-    assert_eq!(janus.bytes_sent().unwrap(), 0, "nobody watches");
+    assert_eq!(janus.bytes_sent().unwrap(), 0, "there is no viewer");
     let age_ms = feed_age_ms(&namespace);
     assert!(age_ms.is_some_and(|age| age < 5_000), "the H.264 mountpoint is not fed: {age_ms:?}");
     let refused = janus.admin("handle_info", &json!({ "session_id": 1, "handle_id": 1 }));

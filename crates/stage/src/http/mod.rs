@@ -29,7 +29,7 @@ const CONNECTIONS_MAX: usize = 4_096;
 
 type Answer = Response<Full<Bytes>>;
 
-/// Serves until `stop` says so.
+/// Serves until `stop` is set.
 pub(crate) async fn serve(
     listener: TcpListener,
     room: Arc<Room>,

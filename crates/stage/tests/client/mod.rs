@@ -60,12 +60,12 @@ fn rtc_with_offer(local: SocketAddr) -> (Rtc, String, SdpPendingOffer, Mid, Mid)
     (rtc, offer.to_sdp_string(), pending, video, audio)
 }
 
-/// An offer that nobody will follow up.
+/// An offer without a client behind it.
 pub(crate) fn offer() -> String {
     rtc_with_offer("127.0.0.1:40000".parse().unwrap()).1
 }
 
-/// A publisher's offer of sound and a picture of that codec, that nobody will follow up.
+/// A publisher's offer of sound and a picture of that codec, without a client behind it.
 pub(crate) fn publishers_offer(codec: &str) -> String {
     let mut rtc = RtcConfig::new()
         .clear_codecs()

@@ -292,7 +292,7 @@ mod tests {
         let readings = counter.tick(RunTime(2_000_000));
         assert_eq!(value_of(&readings, "log.lines[old_packet_discarded]"), Some(1.0), "a line begun before");
         assert_eq!(value_of(&readings, "log.lines[too_many_open_files]"), Some(1.0));
-        assert_eq!(events(&readings).len(), 1, "the first line of a pattern is told once: {readings:?}");
+        assert_eq!(events(&readings).len(), 1, "the first line of a pattern is reported once: {readings:?}");
         counter.read(b"Too many open files\n");
         counter.set_patterns(self::counter("ffmpeg").patterns);
         let readings = counter.tick(RunTime(3_000_000));

@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn how_sending_goes_is_read_where_the_kernel_tells_it() {
+    fn send_health_is_read_from_the_kernel() {
         let mut info = vec![0; 232];
         for (at, value) in [(24, 3_u32), (100, 5), (144, 70_000)] {
             info[at..at + 4].copy_from_slice(&value.to_ne_bytes());

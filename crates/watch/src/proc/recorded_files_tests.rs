@@ -88,9 +88,9 @@ fn the_machine_reads_alike_from_every_kernel() {
 #[test]
 fn pressure_is_there_since_4_20_and_of_all_tasks_of_a_cpu_since_5_13() {
     let pressures = all("pressure_cpu").map(|(kernel, text)| (kernel, pressure::parse(text)));
-    let told: Vec<_> = pressures.map(|(kernel, p)| (kernel, p.some_us, p.full_us)).collect();
+    let stalls: Vec<_> = pressures.map(|(kernel, p)| (kernel, p.some_us, p.full_us)).collect();
     let some = Some(4_492_926_799);
-    assert_eq!(told, [("6.18", some, Some(0)), ("6.1", some, Some(0)), ("5.10", some, None)]);
+    assert_eq!(stalls, [("6.18", some, Some(0)), ("6.1", some, Some(0)), ("5.10", some, None)]);
     for name in ["pressure_io", "pressure_memory"] {
         let pressure = pressure::parse(of("6.18", name));
         assert!(pressure.full_us > Some(0) && pressure.some_us >= pressure.full_us, "{name}: {pressure:?}");

@@ -77,8 +77,8 @@ mod tests {
             let mut clock = AgentClock::default();
             let offset = 77_000_000; // ours = agent's + offset
             clock.heard(1_000, 1_000 + there - offset, 1_000 + there + back);
-            let told = clock.ours_us(0);
-            assert!(told.abs_diff(offset) <= clock.error_us(), "{there} there, {back} back: {told}");
+            let estimate = clock.ours_us(0);
+            assert!(estimate.abs_diff(offset) <= clock.error_us(), "{there} there, {back} back: {estimate}");
         }
     }
 

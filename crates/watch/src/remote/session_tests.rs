@@ -42,7 +42,7 @@ async fn a_run_that_does_not_read_costs_one_full_queue_and_one_write() {
                 sent += 1;
             }
             let written = tokio::time::timeout(Duration::from_millis(5), &mut writing).await;
-            assert!(written.is_err(), "nobody reads, so that the write waits");
+            assert!(written.is_err(), "there is no reader, so that the write waits");
         }
     }
     // One event may come when a write is almost full.
@@ -50,7 +50,7 @@ async fn a_run_that_does_not_read_costs_one_full_queue_and_one_write() {
     let waiting = session.rows.as_ref().unwrap().receiver.try_iter().count();
     assert!(waiting <= ROWS_WAITING_MAX);
     let taken = sent - waiting as u64 - sender.dropped();
-    assert!(taken < ROWS_WAITING_MAX as u64, "{taken} rows were taken out of the queue for nobody");
+    assert!(taken < ROWS_WAITING_MAX as u64, "{taken} rows were taken out of the queue without a reader");
     // Dropped rows are counted, and a row is small: some megabytes in all.
     assert!(sender.dropped() > 3 * ROWS_WAITING_MAX as u64, "{}", sender.dropped());
     assert!(ROWS_WAITING_MAX * (size_of::<HostRow>() + 300) < 8 << 20);

@@ -132,8 +132,8 @@ impl Hierarchy {
     }
 
     /// The last value and the limit of each series.
-    fn told(&self) -> BTreeMap<String, (f64, Option<f64>)> {
-        let (mut names, mut told) = (BTreeMap::new(), BTreeMap::new());
+    fn sampled(&self) -> BTreeMap<String, (f64, Option<f64>)> {
+        let (mut names, mut sampled) = (BTreeMap::new(), BTreeMap::new());
         for row in self.receiver.try_iter() {
             match row {
                 HostRow::Series(series) => {
@@ -142,12 +142,12 @@ impl Hierarchy {
                 }
                 HostRow::Sample(sample) => {
                     let (name, limit) = &names[&sample.series];
-                    told.insert(name.clone(), (sample.value, *limit));
+                    sampled.insert(name.clone(), (sample.value, *limit));
                 }
                 _ => {}
             }
         }
-        told
+        sampled
     }
 }
 
@@ -164,18 +164,18 @@ fn a_cgroup_v2_service_reports_use_limits_and_throttling() {
     hierarchy.read();
     write(&hierarchy.mount, &after);
     hierarchy.read();
-    let told = hierarchy.told();
-    let value = |name: &str| told.get(name).unwrap_or_else(|| panic!("no {name} in {told:?}")).0;
+    let sampled = hierarchy.sampled();
+    let value = |name: &str| sampled.get(name).unwrap_or_else(|| panic!("no {name} in {sampled:?}")).0;
     // Rates are over the time between the readings, which is the same for all values of a file.
     assert!((value("cgroup.cpu") / value("cgroup.cpu.user") - 4.0 / 3.0).abs() < 1e-9);
     assert!((value("cgroup.cpu") / value("cgroup.cpu.system") - 4.0).abs() < 1e-9);
     assert!((value("cgroup.cpu") / value("cgroup.throttled") - 5.0).abs() < 1e-9);
     assert!((value("cgroup.read_bytes") / value("cgroup.write_bytes") - 0.5).abs() < 1e-9);
     assert_eq!(value("cgroup.throttled_periods"), 0.25);
-    assert_eq!(told["cgroup.cpu"].1, Some(1.5));
+    assert_eq!(sampled["cgroup.cpu"].1, Some(1.5));
     assert_eq!(value("cgroup.cpu.quota"), 1.5);
-    assert_eq!(told["cgroup.memory"], (209_715_200.0, Some(536_870_912.0)));
-    assert_eq!(told["cgroup.pids"], (33.0, None));
+    assert_eq!(sampled["cgroup.memory"], (209_715_200.0, Some(536_870_912.0)));
+    assert_eq!(sampled["cgroup.pids"], (33.0, None));
     assert!(value("cgroup.memory.limit_hits") > 0.0 && value("cgroup.pids.limit_hits") > 0.0);
     assert!((value("cgroup.memory.ooms") / value("cgroup.memory.oom_kills") - 2.0).abs() < 1e-9);
 }
@@ -186,12 +186,12 @@ fn a_group_has_only_the_series_that_its_kernel_supports() {
     hierarchy.read();
     write(&hierarchy.mount, &[("cpu.stat", "usage_usec 90\nuser_usec 70\nsystem_usec 20\n")]);
     hierarchy.read();
-    let told = hierarchy.told();
-    let names: Vec<&str> = told.keys().map(String::as_str).collect();
+    let sampled = hierarchy.sampled();
+    let names: Vec<&str> = sampled.keys().map(String::as_str).collect();
     let rates = ["cgroup.cpu", "cgroup.cpu.system", "cgroup.cpu.user", "cgroup.memory"];
     let events = ["cgroup.memory.limit_hits", "cgroup.memory.oom_kills", "cgroup.memory.ooms"];
     assert_eq!(names, [&rates[..], &events].concat());
-    assert!(told.values().all(|(_, limit)| limit.is_none()), "{told:?}");
+    assert!(sampled.values().all(|(_, limit)| limit.is_none()), "{sampled:?}");
 }
 
 #[test]
@@ -204,9 +204,9 @@ fn the_pressure_of_a_group_is_read_where_the_kernel_has_it() {
     let more: Vec<_> = files.iter().map(|(name, _)| (*name, more.as_str())).collect();
     write(&hierarchy.mount, &more);
     hierarchy.read();
-    let told = hierarchy.told();
+    let sampled = hierarchy.sampled();
     for spec in ["cpu", "memory", "io"] {
-        let [some, full] = ["some", "full"].map(|kind| told[&format!("cgroup.pressure.{spec}.{kind}")].0);
+        let [some, full] = ["some", "full"].map(|kind| sampled[&format!("cgroup.pressure.{spec}.{kind}")].0);
         assert!((some / full - 2.0).abs() < 1e-9, "{spec}: {some} {full}");
     }
 }

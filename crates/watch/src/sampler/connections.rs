@@ -197,11 +197,13 @@ mod tests {
 
         /// All rates that were written.
         fn rates(&self) -> Vec<f64> {
-            let (mut rates, mut told) = (Vec::new(), Vec::new());
+            let (mut rates, mut reported) = (Vec::new(), Vec::new());
             for row in self.receiver.try_iter() {
                 match row {
-                    HostRow::Series(spec) if spec.metric == metric::SOCKET_SENDING.name => told.push(spec.id),
-                    HostRow::Sample(spec) if told.contains(&spec.series) => rates.push(spec.value),
+                    HostRow::Series(spec) if spec.metric == metric::SOCKET_SENDING.name => {
+                        reported.push(spec.id);
+                    }
+                    HostRow::Sample(spec) if reported.contains(&spec.series) => rates.push(spec.value),
                     _ => {}
                 }
             }

@@ -198,7 +198,7 @@ mod tests {
         if !requires_root() {
             return;
         }
-        let (tell, told) = std::sync::mpsc::channel();
+        let (tell, results) = std::sync::mpsc::channel();
         let (end, ended) = std::sync::mpsc::channel::<()>();
         let inside = std::thread::spawn(move || {
             // SAFETY: only this thread leaves its namespace, and it ends with the test.
@@ -207,7 +207,7 @@ mod tests {
             tell.send(rustix::thread::gettid().as_raw_nonzero().get()).unwrap();
             let _ = ended.recv();
         });
-        let theirs = open(told.recv().unwrap().cast_unsigned()).unwrap().settings;
+        let theirs = open(results.recv().unwrap().cast_unsigned()).unwrap().settings;
         drop(end);
         inside.join().unwrap();
         let mut facts = std::collections::BTreeMap::from([("net.core.somaxconn".into(), "4096".to_owned())]);

@@ -29,8 +29,8 @@ fn a_new_thread_has_run_since_its_birth_or_since_the_pass_that_overlooked_it() {
         (1_000, 4_000, 3_500, 1_500),
         (4_990, 4_900, 20, 4_980), // ticks are coarse
     ] {
-        let told = since_when(at(5_000), at(born), at(before), on_cpu_ms * 1_000_000);
-        assert_eq!(told, at(since), "born {born}, passed {before}, ran {on_cpu_ms}");
+        let reported = since_when(at(5_000), at(born), at(before), on_cpu_ms * 1_000_000);
+        assert_eq!(reported, at(since), "born {born}, passed {before}, ran {on_cpu_ms}");
     }
 }
 
@@ -90,7 +90,7 @@ fn the_first_share_of_a_thread_is_of_the_time_since_it_came_however_seldom_is_re
     let mut here = Here::new(10_000);
     here.pass();
     sleep(Duration::from_millis(1_500));
-    let (tell, told) = channel();
+    let (tell, reported) = channel();
     let (end, ended) = channel::<()>();
     let burner = spawn(move || {
         tell.send(rustix::thread::gettid().as_raw_nonzero().get().to_string()).unwrap();
@@ -98,7 +98,7 @@ fn the_first_share_of_a_thread_is_of_the_time_since_it_came_however_seldom_is_re
             std::hint::black_box((0..500_u64).fold(0, |a, b| a ^ b));
         }
     });
-    let tid = told.recv().unwrap();
+    let tid = reported.recv().unwrap();
     sleep(Duration::from_millis(500));
     let of_burner = File::open(format!("/proc/self/task/{tid}/schedstat")).unwrap();
     here.pass();
@@ -146,13 +146,13 @@ fn threads_beyond_the_descriptor_limit_are_reported_once_with_how_to_fix_it() {
 #[test]
 fn a_bursty_thread_stays_hot_and_an_idle_one_does_not() {
     const BURST: [u64; 10] = [10, 10, 10, 0, 0, 0, 0, 0, 0, 0];
-    let (tell, told) = channel();
+    let (tell, reported) = channel();
     let (end, ended) = channel::<()>();
     let sleeper = spawn(move || {
         tell.send(rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned()).unwrap();
         ended.recv().is_err()
     });
-    let tid = told.recv().unwrap();
+    let tid = reported.recv().unwrap();
     let mut here = Here::new(10_000);
     here.pass();
     let file = tempfile::tempfile().unwrap();

@@ -109,8 +109,8 @@ fn an_answer_without_end_is_cut_off() {
 
 #[test]
 fn an_address_that_may_not_be_asked_is_not_connected_to() {
-    let (told, asked) = std::sync::mpsc::channel();
-    let address = serve(move |_| told.send(()).unwrap());
+    let (request_sender, asked) = std::sync::mpsc::channel();
+    let address = serve(move |_| request_sender.send(()).unwrap());
     let nobody: AddressCheck = Arc::new(|address| Err(format!("{address} has not agreed")));
     let (_scraper, receiver) = start(address, &nobody, |_| {});
     assert!(wait(&receiver, trouble).contains("127.0.0.1 has not agreed"));

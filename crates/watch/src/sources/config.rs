@@ -115,8 +115,8 @@ mod tests {
     fn packs_are_chosen_by_the_target_and_errors_are_reported() {
         let (rows, _receiver) = crate::rows(100);
         let nobody = WatchedProcesses::default();
-        let begin = |beside: &SourceConfig| {
-            beside.begin(&[Target::Process("janus".into())], &nobody, HostId(0), Instant::now(), &rows)
+        let begin = |config: &SourceConfig| {
+            config.begin(&[Target::Process("janus".into())], &nobody, HostId(0), Instant::now(), &rows)
         };
         let usual = begin(&SourceConfig::default());
         assert_eq!(usual.packs[0].pack, "janus");

@@ -44,8 +44,8 @@ fn a_busy_log_is_part_of_what_watching_cost() {
     let truth = cpu_of_threads("watch-log");
     tail.stop();
     let seen = watched.end(RecordedRows::default());
-    let told = Duration::from_micros(seen.info.unwrap().watcher_cpu_us);
-    assert!(told >= truth, "{told:?} were told, {truth:?} went into the log alone");
+    let reported = Duration::from_micros(seen.info.unwrap().watcher_cpu_us);
+    assert!(reported >= truth, "{reported:?} were reported, {truth:?} went into the log alone");
 }
 
 #[test]

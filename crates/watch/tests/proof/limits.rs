@@ -77,8 +77,8 @@ fn a_receiver_that_is_too_slow_shows_which_datagrams_it_lost_and_whose_they_were
         received += 1;
     }
     let lost = (sent - received) as f64;
-    let told = seen.sum("udp.rcvbuf_errors", &[], 0.0);
-    assert!(told > lost * 0.9, "{told} of {lost} were told"); // others on this host may lose further ones
+    let reported = seen.sum("udp.rcvbuf_errors", &[], 0.0);
+    assert!(reported > lost * 0.9, "{reported} of {lost} were reported"); // others on this host may lose further ones
 }
 
 #[test]
@@ -379,6 +379,6 @@ fn readers_of_a_throttled_disk_show_as_queue_await_and_pressure() {
     );
     if std::fs::read("/proc/pressure/io").is_ok() {
         let pressure = seen.max("host.pressure.io.some", &[]);
-        assert!(pressure > Some(0.5), "{pressure:?} of the time somebody waits for the disk");
+        assert!(pressure > Some(0.5), "{pressure:?} of the time a task waits for the disk");
     }
 }

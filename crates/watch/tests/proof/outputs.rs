@@ -43,7 +43,7 @@ fn lines_of_a_command_are_counted_from_the_first_and_the_last_are_reported() {
 }
 
 #[test]
-fn a_command_that_floods_ends_though_nobody_wants_its_words() {
+fn a_command_that_floods_ends_though_its_output_is_not_read() {
     // Some 50 MB on both streams, and neither has a reader but the watcher.
     let script =
         "head -c 25000000 /dev/zero; head -c 25000000 /dev/zero >&2; echo >&2; echo is over >&2; exit 4";

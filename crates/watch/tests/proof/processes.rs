@@ -76,7 +76,7 @@ fn a_command_is_started_with_its_children_and_all_of_them_end_with_the_watcher()
     let until = std::time::Instant::now() + SOON;
     for process in processes {
         while goes_on(process.pid) {
-            assert!(std::time::Instant::now() < until, "{process:?} goes on");
+            assert!(std::time::Instant::now() < until, "{process:?} still runs");
             std::thread::sleep(Duration::from_millis(10));
         }
     }

@@ -301,7 +301,7 @@ fn without_the_right_it_says_which_one_is_missing() {
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
     for part in ["REFUSED", "LIMITS"] {
-        let line = text.lines().find_map(|line| line.split_once(part)).expect("it says so").1;
+        let line = text.lines().find_map(|line| line.split_once(part)).expect("it is reported").1;
         assert!(line.contains("perf_event_paranoid is") && line.contains("CAP_PERFMON"), "{line}");
         assert!(line.contains("setcap"), "{line}");
     }

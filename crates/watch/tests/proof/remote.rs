@@ -74,7 +74,7 @@ fn rows_come_over_with_this_runs_host_times_and_numbers() {
 }
 
 #[test]
-fn who_does_not_know_the_token_or_the_certificate_is_refused() {
+fn a_client_without_the_token_or_the_certificate_is_refused() {
     let agent = Agent::start(config(LOOPBACK, true)).unwrap();
     let right = client(&agent);
     let wrong_token = RemoteConfig { token: "0123456789abcdeX".into(), ..right.clone() };
@@ -275,7 +275,7 @@ fn a_run_that_stops_reading_loses_rows_and_then_its_session() {
     // Pings alone keep the session, but nothing is read: the buffers of the kernel fill, then the queue.
     let until = Instant::now() + Duration::from_secs(25);
     while agent.sessions() > 0 {
-        assert!(Instant::now() < until, "the session goes on");
+        assert!(Instant::now() < until, "the session still runs");
         let _ = stream.write_all(&frame(r#"{"Ping":{"number":1}}"#));
         std::thread::sleep(Duration::from_millis(100));
         if Instant::now() + Duration::from_secs(12) > until {

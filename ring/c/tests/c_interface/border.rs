@@ -156,8 +156,8 @@ fn a_second_producer_process_is_invited_to_a_lane() {
         for producer in [first, second] {
             assert_eq!(throng_ring_producer_send(producer, b"x".as_ptr(), 1, null()), Status::Ok);
         }
-        let told = stats(consumer, lane);
-        assert_eq!((told.producers, told.committed_frames, told.frames_in_flight), (2, 2, 2));
+        let reported = stats(consumer, lane);
+        assert_eq!((reported.producers, reported.committed_frames, reported.frames_in_flight), (2, 2, 2));
         throng_ring_producer_free(first);
         throng_ring_producer_free(second);
         throng_ring_consumer_free(consumer);
@@ -165,7 +165,7 @@ fn a_second_producer_process_is_invited_to_a_lane() {
 }
 
 #[test]
-fn a_new_consumer_goes_on_where_one_stopped() {
+fn a_new_consumer_continues_where_one_stopped() {
     let (old, producer, old_lane) = lane_of_two();
     let mut new = null_mut();
     let (mut fds, mut session, mut lane) = (no_fds(), ThrongRingSession { session: 0, fd: -1 }, u32::MAX);
@@ -213,22 +213,22 @@ fn a_lane_whose_consumer_lives_is_not_adopted() {
 }
 
 #[test]
-fn drops_are_told_by_reason_also_to_a_third_process() {
+fn drops_are_reported_by_reason_also_to_a_third_process() {
     let (consumer, producer, lane) = lane_of_two();
     unsafe {
         let send = |len| throng_ring_producer_send(producer, [0; 40_000].as_ptr(), len, null());
         assert_eq!(send(40_000), Status::TooLarge);
         let dropped = (0..100).filter(|_| send(30_000) == Status::Dropped).count() as u64;
-        let told = stats(consumer, lane);
-        assert_eq!((told.dropped_too_large, told.dropped_full), (1, dropped));
-        assert_eq!(told.committed_bytes, 30_000 * (100 - dropped));
+        let reported = stats(consumer, lane);
+        assert_eq!((reported.dropped_too_large, reported.dropped_full), (1, dropped));
+        assert_eq!(reported.committed_bytes, 30_000 * (100 - dropped));
 
         let (mut fds, mut session) = (no_fds(), ThrongRingSession { session: 0, fd: -1 });
         assert_eq!(throng_ring_consumer_export(consumer, lane, &mut fds, &mut session, 1), Status::Ok);
         let path = std::ffi::CString::new(format!("/proc/self/fd/{}", fds.memfd)).unwrap();
         let mut opened = std::mem::MaybeUninit::uninit();
         assert_eq!(throng_ring_stats_open(path.as_ptr(), opened.as_mut_ptr()), Status::Ok, "{}", message());
-        assert_eq!(opened.assume_init(), told);
+        assert_eq!(opened.assume_init(), reported);
         assert_eq!(throng_ring_stats_open(c"/dev/null".as_ptr(), opened.as_mut_ptr()), Status::NotARing);
         throng_ring_producer_free(producer);
         throng_ring_consumer_free(consumer);

@@ -132,7 +132,7 @@ fn a_c_consumer_reads_a_c_producer_in_place() {
 }
 
 #[test]
-fn a_producer_that_finds_nobody_says_so() {
+fn a_producer_without_a_consumer_reports_it() {
     let folder = tempfile::tempdir().unwrap();
     let output = Command::new(compile("producer", folder.path()))
         .args(["1", "1"])

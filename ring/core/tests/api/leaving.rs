@@ -100,7 +100,7 @@ fn a_new_consumer_goes_over_what_the_one_before_had_put_aside() {
 }
 
 #[test]
-fn a_place_that_somebody_may_be_about_to_own_is_not_slept_on() {
+fn a_slot_that_may_be_claimed_next_is_not_slept_on() {
     let mut consumer = Consumer::new().unwrap();
     let (shared, first, memfd) = lane(&mut consumer);
     let mut second = Producer::join(consumer.invite(shared).unwrap()).unwrap();
@@ -112,7 +112,7 @@ fn a_place_that_somebody_may_be_about_to_own_is_not_slept_on() {
     consumer.check_liveness();
     while consumer.next_event().is_some() {}
     assert!(consumer.peek().is_none());
-    assert!(!consumer.arm(), "nobody says when the claimer is through");
+    assert!(!consumer.arm(), "the end of the claim is not signalled");
     rustix::io::pwrite(&memfd, &0u32.to_le_bytes(), claiming).unwrap();
     assert_eq!(consumer.peek().map(|frame| frame.len), Some(6));
 }

@@ -170,7 +170,7 @@ fn what_the_consumer_holds_is_never_evicted() {
 }
 
 #[test]
-fn a_waiting_producer_goes_on_when_there_is_room() {
+fn a_waiting_producer_continues_when_there_is_room() {
     let (mut consumer, mut producer) = pair();
     producer.set_policy(Policy::Wait { timeout: Duration::MAX });
     let writer = std::thread::spawn(move || {
@@ -257,7 +257,9 @@ fn a_lane_ends_when_its_producers_have_gone_and_all_is_read() {
     assert!(consumer.next_event().is_none(), "a frame is held");
     assert_eq!(text(&consumer, &frame), "last");
     consumer.release(frame.id).unwrap();
-    let Some(Event::LaneEnded { stats, lane }) = consumer.next_event() else { panic!("the lane goes on") };
+    let Some(Event::LaneEnded { stats, lane }) = consumer.next_event() else {
+        panic!("the lane did not end")
+    };
     assert_eq!((stats.committed_frames(), stats.delivered_frames, stats.frames_in_flight), (1, 1, 0));
     assert_eq!(consumer.lanes().count(), 0);
     assert!(matches!(consumer.stats(lane), Err(RingError::UnknownLane { .. })));
@@ -292,7 +294,7 @@ fn a_byte_on_the_socket_hides_no_end() {
 }
 
 #[test]
-fn a_consumer_goes_on_where_the_dead_one_stopped() {
+fn a_consumer_continues_where_the_dead_one_stopped() {
     let (mut old, mut producer) = pair();
     for number in 0..4 {
         producer.send(number.to_string().as_bytes(), &key()).unwrap();
@@ -372,7 +374,7 @@ fn small_frames_become_free_in_runs_and_at_the_latest_when_nothing_is_left() {
     assert!(!producer.poll_room(5).unwrap());
     let frame = consumer.peek().unwrap();
     consumer.release(frame.id).unwrap();
-    assert_eq!(in_flight(&consumer), 58, "told to who waits");
+    assert_eq!(in_flight(&consumer), 58, "reported to the waiting consumer");
 
     let (mut consumer, mut producer, _) = lane_with_five_held_back();
     producer.set_policy(Policy::DropOldest);
@@ -393,7 +395,7 @@ fn small_frames_become_free_in_runs_and_at_the_latest_when_nothing_is_left() {
 }
 
 #[test]
-fn a_lane_that_waits_for_its_turn_tells_of_its_room_all_the_same() {
+fn a_lane_that_waits_for_its_turn_still_signals_its_free_slots() {
     let mut consumer = Consumer::new().unwrap();
     let (lane, invitation) = consumer.add_lane(&RingOptions::with_size(16 << 20, 64)).unwrap();
     let (_, _other) = consumer.add_lane(&small()).unwrap();
@@ -408,7 +410,7 @@ fn a_lane_that_waits_for_its_turn_tells_of_its_room_all_the_same() {
 }
 
 #[test]
-fn a_producer_that_outlives_its_consumer_is_told() {
+fn a_producer_that_outlives_its_consumer_is_notified() {
     for policy in [Policy::DropNewest, Policy::DropOldest, Policy::Wait { timeout: Duration::MAX }] {
         let (consumer, mut producer) = pair();
         producer.set_policy(policy);
@@ -425,7 +427,7 @@ fn readable(fd: std::os::fd::BorrowedFd<'_>) -> bool {
 }
 
 #[test]
-fn while_both_sides_are_awake_nobody_sleeps_or_wakes() {
+fn while_both_sides_are_awake_neither_sleeps_or_wakes() {
     let (mut consumer, mut producer) = pair();
     producer.set_policy(Policy::Wait { timeout: Duration::MAX });
     for number in 0..1_000u32 {

@@ -17,7 +17,7 @@ pub(crate) fn run() -> String {
     }
     let open = producer.claim_token(4, &FrameInfo::default()).unwrap().unwrap();
     let before = consumer.stats(lane).unwrap();
-    assert_eq!(before.frames_in_flight, 3, "given back, and not told of yet");
+    assert_eq!(before.frames_in_flight, 3, "released, and not yet reported");
 
     // Bitwise copies, as in a child that continues after fork without exec.
     // SAFETY: the parent's are forgotten in the child, which drops the copies alone, and the copies in the parent.
@@ -27,7 +27,7 @@ pub(crate) fn run() -> String {
     std::mem::forget(copies);
 
     let after = consumer.stats(lane).unwrap();
-    assert_eq!(after.frames_in_flight, 3, "the child told in the parent's name");
+    assert_eq!(after.frames_in_flight, 3, "the child reported in the parent's name");
     let error = Consumer::new().unwrap().adopt(consumer.export(lane).unwrap()).unwrap_err();
     assert!(matches!(error, RingError::ConsumerAttached { .. }), "the child gave up the lock: {error}");
     producer.commit(open, 4).unwrap();

@@ -74,8 +74,11 @@ pub(crate) fn run() -> String {
     child.expect_success();
     let stats = consumer.stats(lane).unwrap();
     let (sleeps, wakes) = (stats.producers[0].sleeps, stats.producers[0].wakes);
-    assert!(sleeps > 0 && stats.consumer_wakes > 0, "the producer never slept, or nobody woke it: {stats:?}");
-    assert!(wakes > 0, "it woke nobody: {stats:?}");
+    assert!(
+        sleeps > 0 && stats.consumer_wakes > 0,
+        "the producer never slept, or was never woken: {stats:?}"
+    );
+    assert!(wakes > 0, "it woke no process: {stats:?}");
     format!(
         "{received} frames, joined and mapped inside, where it slept {sleeps} and woke {wakes} times; a socket() ends \
          the process"

@@ -93,16 +93,16 @@ fn a_meeting_of_six_plays_every_pair_and_the_server_counts_the_same() {
     let sent: u64 = run.sent.iter().map(|row| row.counters.packets_sent).sum();
     let received: u64 = run.tracks.iter().map(|track| track.counters.packets_received).sum();
     let until = std::time::Instant::now() + Duration::from_secs(15);
-    let told = loop {
+    let counted = loop {
         // The server aggregates counters when a track ends, and every few seconds before.
-        let told = (packets("incoming") - before.0, packets("outgoing") - before.1);
+        let counted = (packets("incoming") - before.0, packets("outgoing") - before.1);
         let near = |ours: u64, theirs: f64| (theirs / ours as f64 - 1.0).abs() < 0.03;
-        if near(sent, told.0) && near(received, told.1) || std::time::Instant::now() > until {
-            break told;
+        if near(sent, counted.0) && near(received, counted.1) || std::time::Instant::now() > until {
+            break counted;
         }
         std::thread::sleep(Duration::from_millis(300));
     };
-    for (what, ours, theirs) in [("sent", sent, told.0), ("received", received, told.1)] {
+    for (what, ours, theirs) in [("sent", sent, counted.0), ("received", received, counted.1)] {
         let ratio = theirs / ours as f64;
         assert!((0.97..=1.03).contains(&ratio), "{what}: ours {ours}, the server's {theirs}\n{ran}");
     }
@@ -130,7 +130,7 @@ fn two_runs_in_one_room_know_their_own_people() {
         (first, (second, seen))
     });
     let (second, seen) = seen;
-    assert_eq!(seen, 4, "somebody was thrown out\n{runs}");
+    assert_eq!(seen, 4, "a participant was removed\n{runs}");
     for ran in [runs, second] {
         let ran = ran.expect_code(0);
         // Each participant receives four: one of its own plan, two of the other, and the browser.
@@ -204,7 +204,7 @@ fn refused(url: &str, access: &[String], namespace: &Namespace) -> Ran {
 }
 
 #[test]
-fn a_token_that_is_refused_and_somebody_thrown_out_are_named() {
+fn a_refused_token_and_a_removed_participant_are_named() {
     if !can_run() {
         return;
     }
@@ -222,8 +222,8 @@ fn a_token_that_is_refused_and_somebody_thrown_out_are_named() {
     running.when_playing(3);
     let all = server.participants("door").unwrap();
     let mut identities = all.iter().filter_map(|person| person["identity"].as_str());
-    let whom = identities.find(|identity| without_mark(identity) == "throng-1").unwrap();
-    server.ask("RemoveParticipant", &json!({ "room": "door", "identity": whom })).unwrap();
+    let removed = identities.find(|identity| without_mark(identity) == "throng-1").unwrap();
+    server.ask("RemoveParticipant", &json!({ "room": "door", "identity": removed })).unwrap();
     let ran = running.wait();
     let summary = ran.summary();
     assert_eq!(figure(&summary, "failures.kicked"), 1.0, "{ran}");

@@ -49,7 +49,7 @@ fn clips() -> [Clip; 2] {
 pub(crate) struct Manner {
     /// It ignores every other port of its peer, and counts the ignored datagrams.
     pub(crate) listens_to: Option<RangeInclusive<u16>>,
-    /// For so long after the answer it drops datagrams: the first connectivity checks of a viewer, which may send
+    /// For this time after the answer it drops datagrams: the first connectivity checks of a viewer, which may send
     /// at once. A server that creates the session only while it handles the answer does so.
     pub(crate) ready_after: Duration,
     /// Its RTCP sender reports contain the media time since its beginning instead of wall-clock time, as in

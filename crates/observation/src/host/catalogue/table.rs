@@ -215,7 +215,7 @@ groups! {
             "/proc/P/net/snmp Udp InDatagrams, snmp6";
         UDP_OUT_DATAGRAMS = "udp.out_datagrams", PerSecond, "Datagrams sent",
             "/proc/P/net/snmp Udp OutDatagrams, snmp6";
-        UDP_NO_PORTS = "udp.no_ports", PerSecond, "Datagrams for a port that nobody listens on",
+        UDP_NO_PORTS = "udp.no_ports", PerSecond, "Datagrams for a port without a listener",
             "/proc/P/net/snmp Udp NoPorts, snmp6";
         UDP_IN_ERRORS = "udp.in_errors", PerSecond, "Datagrams that could not be delivered, for whatever reason",
             "/proc/P/net/snmp Udp InErrors, snmp6";
@@ -299,7 +299,7 @@ groups! {
             "NETLINK_SOCK_DIAG INET_DIAG_INFO tcpi_total_retrans, every 10 s";
         SOCKET_SENDING = "socket.sending", Count, "Connections of the port that had something to send, on the mean",
             "NETLINK_SOCK_DIAG INET_DIAG_INFO tcpi_busy_time, every 10 s";
-        SOCKET_PEER_LIMITED = "socket.peer_limited", Count, "Of those that send, how many waited for a reader who is too slow: the peer's window was full",
+        SOCKET_PEER_LIMITED = "socket.peer_limited", Count, "Of those that send, how many waited for a slow reader: the peer's window was full",
             "NETLINK_SOCK_DIAG INET_DIAG_INFO tcpi_rwnd_limited, every 10 s";
         SOCKET_BUFFER_LIMITED = "socket.buffer_limited", Count, "Of those that send, how many waited for room in their send buffer",
             "NETLINK_SOCK_DIAG INET_DIAG_INFO tcpi_sndbuf_limited, every 10 s";

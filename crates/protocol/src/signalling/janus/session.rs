@@ -178,11 +178,12 @@ impl<T: Copy> Session<T> {
         let candidate = match candidate {
             None => json!({ "completed": true }),
             Some(candidate) => {
-                let mut told = fields([("sdpMLineIndex", json!(0)), ("candidate", json!(candidate))]);
+                let mut candidate_fields =
+                    fields([("sdpMLineIndex", json!(0)), ("candidate", json!(candidate))]);
                 if let Some(mid) = mid {
-                    told.insert("sdpMid".into(), json!(mid));
+                    candidate_fields.insert("sdpMid".into(), json!(mid));
                 }
-                Value::Object(told)
+                Value::Object(candidate_fields)
             }
         };
         let fields = fields([("candidate", candidate)]);
@@ -235,7 +236,7 @@ impl<T: Copy> Session<T> {
     ///
     /// # Errors
     /// `Protocol` when it does not follow Janus's protocol; the failure shows its beginning.
-    pub fn heard(&mut self, now: Instant, message: &Message) -> Result<SessionEvent<T>, Failure> {
+    pub fn handle_message(&mut self, now: Instant, message: &Message) -> Result<SessionEvent<T>, Failure> {
         let said: Said = said::json(SERVER, message)?;
         let handle = said.sender.map(Handle);
         let about = |what: fn(Handle) -> SessionEvent<T>| {

@@ -119,8 +119,8 @@ impl Streaming {
         }
     }
 
-    fn heard(&mut self, now: Instant, message: &Message) -> Result<(), Failure> {
-        match self.session.heard(now, message)? {
+    fn handle_message(&mut self, now: Instant, message: &Message) -> Result<(), Failure> {
+        match self.session.handle_message(now, message)? {
             SessionEvent::Created if matches!(self.state, State::Creating) => {
                 let attach = self.session.attach(now, "janus.plugin.streaming", Ask::Attach);
                 self.say(attach);
@@ -341,7 +341,7 @@ impl Signalling for Streaming {
                 if matches!(self.state, State::Over) {
                     return;
                 }
-                if let Err(failure) = self.heard(now, message) {
+                if let Err(failure) = self.handle_message(now, message) {
                     match self.state {
                         State::Leaving(_) => self.goodbye(),
                         _ => self.fail(failure),

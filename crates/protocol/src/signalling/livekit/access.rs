@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_says_who_may_do_what_where_and_until_when() {
+    fn a_token_states_identity_room_grants_and_expiry() {
         let (key, now) = key();
         let token = Access::Key(Box::new(key)).token(now);
         let parts: Vec<&str> = token.split('.').collect();

@@ -62,7 +62,7 @@ pub struct LiveKit {
     state: State,
     others: RemoteParticipants,
     /// The publishers that were reported last.
-    told: BTreeSet<String>,
+    reported: BTreeSet<String>,
     own: LocalTracks,
     /// The id of the offer that is being answered.
     offer_id: u32,
@@ -115,7 +115,7 @@ impl LiveKit {
             config,
             state: State::Idle,
             others,
-            told: BTreeSet::new(),
+            reported: BTreeSet::new(),
             own: LocalTracks::default(),
             offer_id: 0,
             offered: Vec::new(),
@@ -157,7 +157,7 @@ impl LiveKit {
             (Response::Join(join), State::Entering(_)) => self.joined(now, &join),
             (Response::Leave(leave), _) => return Err(disconnect::failure(&leave)),
             (Response::Pong(pong), State::Present(pulse)) => pulse.answered(now, pong.last_ping_timestamp),
-            (response, State::Present(_)) => return self.told(response),
+            (response, State::Present(_)) => return self.handle_present(response),
             _ => return Err(broken(SERVER, "the first message is not join")),
         }
         Ok(())
@@ -179,14 +179,14 @@ impl LiveKit {
     /// Reports the publishers when they have changed; subscriptions to the last speakers are chosen from them.
     fn tell_people(&mut self) {
         let names = self.others.names();
-        if names != self.told {
-            self.told.clone_from(&names);
+        if names != self.reported {
+            self.reported.clone_from(&names);
             self.outputs.push_back(RoomOutput::Publishers(names));
         }
     }
 
     /// Handles a message of the server after the join.
-    fn told(&mut self, response: Response) -> Result<(), Failure> {
+    fn handle_present(&mut self, response: Response) -> Result<(), Failure> {
         match response {
             Response::Answer(description) => {
                 let sdp = session_description(SERVER, "the answer", description.sdp)?;
@@ -308,7 +308,7 @@ impl LiveKit {
                 is_signalling_host: false,
             })
         });
-        self.outputs.extend(relays.map(|relay| RoomOutput::Relay(relay.beside(host))));
+        self.outputs.extend(relays.map(|relay| RoomOutput::Relay(relay.with_signalling_host(host))));
     }
 
     fn streams_changed(&mut self, update: &StreamStateUpdate) {

@@ -42,7 +42,8 @@ struct Track {
     is_subscribed: bool,
     /// The server has offered it; layer requests are possible.
     is_offered: bool,
-    told: Option<Layer>,
+    /// The layer that was requested last.
+    requested: Option<Layer>,
     /// Its publisher has muted it.
     is_muted: bool,
     /// The layers that its publisher announced, with width and height.
@@ -110,7 +111,7 @@ impl RemoteParticipants {
                     kind,
                     is_subscribed: self.is_automatic,
                     is_offered: false,
-                    told: None,
+                    requested: None,
                     is_muted: track.muted,
                     layers: layers(track),
                 },
@@ -150,9 +151,9 @@ impl RemoteParticipants {
                 if is_wanted { &mut more } else { &mut fewer }.push(sid.clone());
             }
             if !track.is_subscribed {
-                track.told = None;
-            } else if track.is_offered && track.kind == MediaKind::Video && track.told != self.layer {
-                track.told = self.layer;
+                track.requested = None;
+            } else if track.is_offered && track.kind == MediaKind::Video && track.requested != self.layer {
+                track.requested = self.layer;
                 layered.push(sid.clone());
             }
         }

@@ -75,7 +75,7 @@ impl Stand {
         let (ping_interval, ping_timeout) = (5, 15);
         let join =
             Join { participant, other_participants: others, ping_interval, ping_timeout, ..Join::default() };
-        stand.hears(Response::Join(Box::new(join)));
+        stand.receives(Response::Join(Box::new(join)));
         stand
     }
 
@@ -92,7 +92,7 @@ impl Stand {
         }
     }
 
-    fn hears(&mut self, response: Response) {
+    fn receives(&mut self, response: Response) {
         let bytes = SignalResponse { message: Some(response) }.encode_to_vec();
         self.tell(RoomInput::Message(&Message::Binary(bytes)));
     }
@@ -104,7 +104,7 @@ impl Stand {
             format!("m={kind} 9 UDP/TLS/RTP/SAVPF 96\r\na=mid:{mid}\r\na=sendonly\r\na=msid:PA|x {track}\r\n")
         });
         let sdp = format!("v=0\r\n{}", sections.collect::<String>());
-        self.hears(Response::Offer(SessionDescription { kind: "offer".into(), sdp, id: 7 }));
+        self.receives(Response::Offer(SessionDescription { kind: "offer".into(), sdp, id: 7 }));
     }
 
     fn failure(&self) -> &Failure {
@@ -141,7 +141,7 @@ fn turn_servers_of_the_join_are_announced_and_our_candidates_are_trickled() {
         username: "u".into(),
         credential: "sesame".into(),
     }];
-    stand.hears(Response::Join(Box::new(Join { ice_servers, ..Join::default() })));
+    stand.receives(Response::Join(Box::new(Join { ice_servers, ..Join::default() })));
     let (_, outputs) = stand.take();
     let [RoomOutput::Joined, RoomOutput::Relay(relay), RoomOutput::WantOffer(_)] = outputs.as_slice() else {
         panic!("{outputs:?}")
@@ -158,7 +158,7 @@ fn turn_servers_of_the_join_are_announced_and_our_candidates_are_trickled() {
 }
 
 #[test]
-fn who_publishes_announces_its_tracks_then_offers() {
+fn a_publisher_announces_its_tracks_then_offers() {
     let mut stand = Stand::present(config(), vec![]);
     let (said, outputs) = stand.take();
     assert!(matches!(outputs.as_slice(), [RoomOutput::Joined, RoomOutput::WantOffer(PeerId::PUBLISHER)]));
@@ -181,14 +181,14 @@ fn who_publishes_announces_its_tracks_then_offers() {
     assert_eq!((video.width, video.height), (640, 360));
     assert_eq!((offer.kind.as_str(), offer.sdp.as_str()), ("offer", OFFER));
     let answer = SessionDescription { kind: "answer".into(), sdp: OFFER.into(), id: 0 };
-    stand.hears(Response::Answer(answer));
+    stand.receives(Response::Answer(answer));
     let candidate = |target, init: &str| Trickle { candidate_init: init.into(), target };
-    stand.hears(Response::Trickle(candidate(
+    stand.receives(Response::Trickle(candidate(
         0,
         r#"{"candidate":"candidate:1 1 udp 1 10.0.0.1 7882 typ host","sdpMid":""}"#,
     )));
-    stand.hears(Response::Trickle(candidate(1, r#"{"candidate":""}"#)));
-    stand.hears(Response::Trickle(candidate(1, "nonsense")));
+    stand.receives(Response::Trickle(candidate(1, r#"{"candidate":""}"#)));
+    stand.receives(Response::Trickle(candidate(1, "nonsense")));
     let (_, outputs) = stand.take();
     assert!(
         matches!(
@@ -204,7 +204,7 @@ fn who_publishes_announces_its_tracks_then_offers() {
 }
 
 #[test]
-fn the_servers_offer_says_who_sends_what_and_is_answered_by_its_id() {
+fn the_servers_offer_names_senders_and_is_answered_by_its_id() {
     let mut stand = Stand::present(config(), vec![person(1)]);
     stand.take();
     stand.offers(&[("0", "TR_a1"), ("1", "TR_v1"), ("2", "TR_nobody")]);
@@ -234,19 +234,19 @@ fn the_servers_offer_says_who_sends_what_and_is_answered_by_its_id() {
 }
 
 #[test]
-fn who_is_mute_is_told_when_the_server_says_so() {
+fn mute_is_reported_when_the_server_signals_it() {
     let mut stand = Stand::present(config(), vec![person(1)]);
     stand.offers(&[("0", "TR_a1"), ("1", "TR_v1")]);
     stand.take();
     for is_muted in [true, false] {
         let mut person = person(1);
         person.tracks[1].muted = is_muted;
-        stand.hears(Response::Update(ParticipantUpdate { participants: vec![person.clone()] }));
+        stand.receives(Response::Update(ParticipantUpdate { participants: vec![person.clone()] }));
         let (_, outputs) = stand.take();
         let [RoomOutput::Streams(SUBSCRIBER, streams)] = outputs.as_slice() else { panic!("{outputs:?}") };
-        let told: Vec<_> = streams.iter().map(|stream| (stream.kind, stream.is_muted)).collect();
-        assert_eq!(told, [(MediaKind::Audio, false), (MediaKind::Video, is_muted)]);
-        stand.hears(Response::Update(ParticipantUpdate { participants: vec![person] }));
+        let reported: Vec<_> = streams.iter().map(|stream| (stream.kind, stream.is_muted)).collect();
+        assert_eq!(reported, [(MediaKind::Audio, false), (MediaKind::Video, is_muted)]);
+        stand.receives(Response::Update(ParticipantUpdate { participants: vec![person] }));
         assert!(stand.take().1.is_empty(), "nothing is new");
     }
 }
@@ -262,7 +262,7 @@ fn attention_becomes_subscriptions_and_only_what_changes_is_said() {
     assert_eq!(first.track_sids, ["TR_a1", "TR_a2", "TR_v2"]);
     // A participant joins, and another one leaves.
     let gone = ParticipantInfo { state: DISCONNECTED, ..person(2) };
-    stand.hears(Response::Update(ParticipantUpdate { participants: vec![person(3), gone] }));
+    stand.receives(Response::Update(ParticipantUpdate { participants: vec![person(3), gone] }));
     let (said, _) = stand.take();
     assert!(matches!(said.as_slice(), [Request::Subscription(more)] if more.track_sids == ["TR_a3"]));
     let turned =
@@ -274,8 +274,7 @@ fn attention_becomes_subscriptions_and_only_what_changes_is_said() {
         matches!(said.as_slice(), [Request::Subscription(more)] if more.track_sids == ["TR_v1"]),
         "{said:?}"
     );
-    stand
-        .tell(RoomInput::Subscribe(&Subscriptions { audio: Subscription::All, video: Subscription::Nobody }));
+    stand.tell(RoomInput::Subscribe(&Subscriptions { audio: Subscription::All, video: Subscription::None }));
     let (said, _) = stand.take();
     assert!(
         matches!(said.as_slice(), [Request::Subscription(fewer)] if !fewer.subscribe && fewer.track_sids == ["TR_v1"])
@@ -285,7 +284,7 @@ fn attention_becomes_subscriptions_and_only_what_changes_is_said() {
 #[test]
 fn everybody_is_subscribed_to_by_the_server_itself() {
     let mut stand = Stand::present(config(), vec![person(1)]);
-    stand.hears(Response::Update(ParticipantUpdate { participants: vec![person(2)] }));
+    stand.receives(Response::Update(ParticipantUpdate { participants: vec![person(2)] }));
     assert_eq!(stand.take().0, []);
 }
 
@@ -329,7 +328,7 @@ fn pings_keep_the_session_and_a_silent_server_is_named() {
             "{said:?}"
         );
     }
-    stand.hears(Response::Pong(Pong { last_ping_timestamp: 9_950 }));
+    stand.receives(Response::Pong(Pong { last_ping_timestamp: 9_950 }));
     for _ in 0..3 {
         stand.now = stand.room.next_timeout().unwrap().0;
         stand.tell(RoomInput::Timeout);
@@ -375,7 +374,7 @@ fn the_servers_reasons_to_end_a_session_are_named() {
         let mut stand = Stand::present(config(), vec![]);
         let mut leave = Leave { action, ..Leave::default() };
         leave.set_reason(reason);
-        stand.hears(Response::Leave(leave));
+        stand.receives(Response::Leave(leave));
         assert!(stand.failure().to_string().starts_with(expect), "{}", stand.failure());
         assert!(stand.room.next_timeout().is_none());
     }
@@ -393,7 +392,7 @@ fn leaving_is_said_and_a_server_that_is_silent_is_not_waited_for_long() {
     };
     let mut stand = Stand::present(config(), vec![]);
     goodbye(&mut stand);
-    stand.hears(Response::Update(ParticipantUpdate { participants: vec![person(1)] }));
+    stand.receives(Response::Update(ParticipantUpdate { participants: vec![person(1)] }));
     stand.tell(RoomInput::Closed(ChannelError::ClosedByPeer(Some(1000.into()))));
     assert!(matches!(stand.outputs.as_slice(), [RoomOutput::Goodbye]), "{:?}", stand.outputs);
     let mut stand = Stand::present(config(), vec![]);
@@ -404,25 +403,25 @@ fn leaving_is_said_and_a_server_that_is_silent_is_not_waited_for_long() {
 }
 
 #[test]
-fn who_publishes_is_told_whenever_it_changes() {
+fn the_publishers_are_reported_whenever_they_change() {
     let mut stand = Stand::present(config(), vec![person(1)]);
     assert_eq!(stand.people, ["throng-1"]);
-    stand.hears(Response::Update(ParticipantUpdate { participants: vec![person(2)] }));
+    stand.receives(Response::Update(ParticipantUpdate { participants: vec![person(2)] }));
     assert_eq!(stand.people, ["throng-1", "throng-2"]);
     stand.people.clear();
-    stand.hears(Response::Update(ParticipantUpdate { participants: vec![person(2)] }));
+    stand.receives(Response::Update(ParticipantUpdate { participants: vec![person(2)] }));
     assert!(stand.people.is_empty(), "nothing is new");
     let gone = ParticipantInfo { state: DISCONNECTED, ..person(1) };
-    stand.hears(Response::Update(ParticipantUpdate { participants: vec![gone] }));
+    stand.receives(Response::Update(ParticipantUpdate { participants: vec![gone] }));
     assert_eq!(stand.people, ["throng-2"]);
 }
 
 #[test]
-fn what_the_server_says_of_ourselves_makes_us_nobody_to_see_or_hear() {
-    let nobody = Subscriptions { audio: Subscription::Named([].into()), video: Subscription::Nobody };
-    let mut stand = Stand::present(Config { subscriptions: nobody, ..config() }, vec![person(1)]);
+fn the_servers_events_about_ourselves_add_no_remote_participant() {
+    let none = Subscriptions { audio: Subscription::Named([].into()), video: Subscription::None };
+    let mut stand = Stand::present(Config { subscriptions: none, ..config() }, vec![person(1)]);
     stand.take();
-    stand.hears(Response::Update(ParticipantUpdate { participants: vec![person(0), person(2)] }));
+    stand.receives(Response::Update(ParticipantUpdate { participants: vec![person(0), person(2)] }));
     assert_eq!(stand.people, ["throng-1", "throng-2"]);
     stand.tell(RoomInput::Subscribe(&Subscriptions::default()));
     let (said, _) = stand.take();
@@ -435,11 +434,13 @@ fn a_track_that_the_server_mutes_is_sent_no_more_until_it_lets_it() {
     let mut stand = Stand::present(config(), vec![]);
     let mut track = TrackInfo { sid: "TR_own".into(), ..TrackInfo::default() };
     track.set_kind(TrackType::Video);
-    stand.hears(Response::TrackPublished(TrackPublished { cid: "vid".into(), track: Some(track) }));
+    stand.receives(Response::TrackPublished(TrackPublished { cid: "vid".into(), track: Some(track) }));
     for is_muted in [true, false] {
-        stand.hears(Response::Mute(MuteTrack { sid: "TR_own".into(), muted: is_muted }));
-        let Some(RoomOutput::Muted(kind, told)) = stand.outputs.last() else { panic!("{:?}", stand.outputs) };
-        assert_eq!((*kind, *told), (MediaKind::Video, is_muted));
+        stand.receives(Response::Mute(MuteTrack { sid: "TR_own".into(), muted: is_muted }));
+        let Some(RoomOutput::Muted(kind, reported)) = stand.outputs.last() else {
+            panic!("{:?}", stand.outputs)
+        };
+        assert_eq!((*kind, *reported), (MediaKind::Video, is_muted));
     }
 }
 
@@ -450,7 +451,7 @@ fn what_is_mute_is_said_of_each_track_and_only_when_the_server_does_not_know_it(
     let publishes = |stand: &mut Stand, sid: &str, kind| {
         let mut track = TrackInfo { sid: sid.into(), ..TrackInfo::default() };
         track.set_kind(kind);
-        stand.hears(Response::TrackPublished(TrackPublished { cid: sid.into(), track: Some(track) }));
+        stand.receives(Response::TrackPublished(TrackPublished { cid: sid.into(), track: Some(track) }));
     };
     let said = |stand: &mut Stand| -> Vec<(String, bool)> {
         let mutes = stand.take().0.into_iter().map(|request| match request {
@@ -471,24 +472,24 @@ fn what_is_mute_is_said_of_each_track_and_only_when_the_server_does_not_know_it(
     stand.tell(RoomInput::Mute(MediaKind::Video, false));
     assert_eq!(said(&mut stand), [("TR_sound".to_owned(), false), ("TR_picture".to_owned(), false)]);
     // A mute by the server needs no message back to it.
-    stand.hears(Response::Mute(MuteTrack { sid: "TR_picture".into(), muted: true }));
+    stand.receives(Response::Mute(MuteTrack { sid: "TR_picture".into(), muted: true }));
     stand.tell(RoomInput::Mute(MediaKind::Video, true));
     assert_eq!(said(&mut stand), []);
 }
 
 #[test]
-fn what_fails_beside_the_session_is_odd_and_what_denies_our_tracks_ends_it() {
+fn a_failure_next_to_the_session_is_an_anomaly_and_a_denied_track_ends_it() {
     let mut stand = Stand::present(config(), vec![person(1)]);
     stand.take();
-    stand.hears(Response::Subscription(SubscriptionResponse { track_sid: "TR_v1".into(), error: 1 }));
-    stand.hears(Response::StreamState(StreamStateUpdate {
+    stand.receives(Response::Subscription(SubscriptionResponse { track_sid: "TR_v1".into(), error: 1 }));
+    stand.receives(Response::StreamState(StreamStateUpdate {
         stream_states: vec![StreamStateInfo { track_sid: "TR_v1".into(), state: 1 }],
     }));
-    stand.hears(Response::Mute(MuteTrack { sid: "TR_x".into(), muted: true }));
+    stand.receives(Response::Mute(MuteTrack { sid: "TR_x".into(), muted: true }));
     let odd: Vec<_> = stand.outputs.iter().map(|output| format!("{output:?}")).collect();
     assert_eq!(odd.len(), 3, "{odd:?}");
     assert!(odd[0].contains("throng-1") && odd[0].contains("no codec in common"), "{odd:?}");
-    stand.hears(Response::Request(RequestResponse { reason: 2, message: "no".into() }));
+    stand.receives(Response::Request(RequestResponse { reason: 2, message: "no".into() }));
     assert_eq!(stand.failure().reason, FailureReason::Refused);
 }
 
@@ -509,7 +510,7 @@ fn what_is_no_message_is_a_named_failure_and_unknown_ones_are_passed_over() {
         assert_eq!(stand.failure().reason, FailureReason::Protocol);
     }
     let mut early = Stand::new(config());
-    early.hears(Response::Answer(SessionDescription::default()));
+    early.receives(Response::Answer(SessionDescription::default()));
     assert_eq!(early.failure().reason, FailureReason::Protocol);
 }
 

@@ -23,7 +23,7 @@ fn after(messages: usize) -> Stand {
     let mut stand = stand();
     stand.open(Some("janus-protocol"));
     for said in dialogue().iter().take(messages) {
-        stand.hears(said);
+        stand.receives(said);
     }
     stand
 }
@@ -58,7 +58,7 @@ fn replay(
         let (direction, text) = line.split_at(2);
         let message: Value = serde_json::from_str(text).unwrap();
         if direction == "< " {
-            said.extend(adapter.hears(text));
+            said.extend(adapter.receives(text));
             continue;
         }
         if message["janus"] == "keepalive" {
@@ -126,12 +126,12 @@ fn recorded_refusals_of_the_real_server_are_named() {
 fn a_session_is_kept_alive_and_its_silence_noticed() {
     let mut stand = after(4);
     stand.tell(SignalInput::Answer("v=0".into()));
-    stand.hears(&event("t4", &json!({"result":{"status":"starting"}}), false));
+    stand.receives(&event("t4", &json!({"result":{"status":"starting"}}), false));
     let begun = stand.now;
     let keepalive = stand.wait_for("Janus: keepalive");
     assert!(keepalive[0].contains(r#""janus":"keepalive""#), "{keepalive:?}");
     assert_eq!(stand.now - begun, Duration::from_secs(25));
-    assert!(stand.hears(r#"{"janus":"ack","transaction":"t5","session_id":11}"#).is_empty());
+    assert!(stand.receives(r#"{"janus":"ack","transaction":"t5","session_id":11}"#).is_empty());
     stand.wait_for("Janus: keepalive");
     failed(
         &stand.wait_for("Janus: an ack of keepalive"),
@@ -184,18 +184,18 @@ fn what_the_server_says_in_mid_session_is_understood() {
             "failed media_lost: Janus stopped the mountpoint in mid-session",
         ),
     ] {
-        assert_eq!(playing().hears(said).join(" "), expect, "{said}");
+        assert_eq!(playing().receives(said).join(" "), expect, "{said}");
     }
     let mut connected = playing();
     connected.tell(SignalInput::Connected);
     failed(
-        &connected.hears(r#"{"janus":"hangup","sender":22,"reason":"ICE failed"}"#),
+        &connected.receives(r#"{"janus":"hangup","sender":22,"reason":"ICE failed"}"#),
         &FailureReason::MediaLost,
         "",
     );
     // A later offer renegotiates.
     let mut again = playing();
-    assert_eq!(again.hears(&event("t4", &json!({"result":{"status":"updating"}}), true)), ["offer"]);
+    assert_eq!(again.receives(&event("t4", &json!({"result":{"status":"updating"}}), true)), ["offer"]);
     let answer = again.tell(SignalInput::Answer("v=0".into()));
     assert!(
         answer[0].contains(r#""request":"start""#) && answer[0].contains(r#""transaction":"t5""#),
@@ -218,7 +218,7 @@ fn refusals_and_rubbish_are_named() {
         (3, event("t3", &json!({"error_code":"x"}), false), Protocol, "malformed"),
         (3, event("t3", &json!({}), true).replace("v=0", "v=1"), Protocol, "not a session description"),
     ] {
-        failed(&after(heard).hears(&said), &reason, says);
+        failed(&after(heard).receives(&said), &reason, says);
     }
     let opening = || {
         let mut opening = stand();
@@ -249,7 +249,7 @@ fn credentials_go_with_every_request() {
     let url = "ws://10.0.0.1:8188/".parse().unwrap();
     let mut stand = Stand::new(Streaming::new(Config { url, mountpoint, pin: Some("p".into()), session }));
     let mut lines = stand.open(Some("janus-protocol")).split_off(1);
-    lines.extend(dialogue().iter().take(2).flat_map(|said| stand.hears(said)));
+    lines.extend(dialogue().iter().take(2).flat_map(|said| stand.receives(said)));
     assert_eq!(lines.len(), 3);
     assert!(
         lines.iter().all(|l| l.contains(r#""token":"tok""#) && l.contains(r#""apisecret":"sec""#)),

@@ -33,7 +33,7 @@ impl Stand {
         std::iter::from_fn(|| self.adapter.poll_output()).map(|output| line(&output)).collect()
     }
 
-    fn hears(&mut self, text: &str) -> Vec<String> {
+    fn receives(&mut self, text: &str) -> Vec<String> {
         self.tell(SignalInput::Message(&Message::Text(text.into())))
     }
 
@@ -115,5 +115,5 @@ fn closes_are_named(mut asked: impl FnMut() -> Stand, mut opened: impl FnMut() -
     over.tell(SignalInput::Closed(ChannelError::ClosedByPeer(None)));
     assert!(over.adapter.next_timeout().is_none(), "nothing is awaited any more");
     assert_eq!(over.tell(SignalInput::Leave), ["goodbye"]);
-    assert!(over.hears("{}").is_empty());
+    assert!(over.receives("{}").is_empty());
 }

@@ -26,7 +26,7 @@ fn a_session_is_asked_for_answered_and_stopped() {
     let lines = stand.open(None);
     assert!(lines[0].starts_with("open WebSocket"), "{lines:?}");
     assert_eq!(lines[1], r#"say {"command":"request_offer"}"#);
-    let lines = stand.hears(&offer(
+    let lines = stand.receives(&offer(
         r#","candidates":[{"candidate":"candidate:0 1 UDP 50 10.0.0.1 10000 typ host generation 0","sdpMLineIndex":0},{"candidate":"candidate:1 1 UDP 50 10.0.0.1 10001 typ host","sdpMid":"x"}]"#,
     ));
     assert_eq!(
@@ -56,7 +56,7 @@ fn relays_come_before_the_offer_once_in_either_spelling() {
         r#","ice_servers":[{"urls":"turn:10.0.0.1:3478?transport=tcp","user_name":"u","credential":"c"}]"#;
     for more in [both, older] {
         assert_eq!(
-            asked().hears(&offer(more)),
+            asked().receives(&offer(more)),
             ["relay turn:10.0.0.1:3478?transport=tcp u c", "offer"],
             "{more}"
         );
@@ -66,12 +66,12 @@ fn relays_come_before_the_offer_once_in_either_spelling() {
 #[test]
 fn what_does_not_concern_a_viewer_is_passed_over() {
     let mut stand = asked();
-    assert!(stand.hears(r#"{"command":"notification","type":"playlist","message":{"a":[1]}}"#).is_empty());
+    assert!(stand.receives(r#"{"command":"notification","type":"playlist","message":{"a":[1]}}"#).is_empty());
     for (said, expect) in [
         (r#"{"command":"request_offer_p2p","id":1,"peer_id":3}"#, "declined request_offer_p2p"),
         (r#"{"command":"dance"}"#, "unknown command dance"),
     ] {
-        let lines = stand.hears(said);
+        let lines = stand.receives(said);
         assert!(
             lines.len() == 1 && lines[0].starts_with("anomaly ") && lines[0].contains(expect),
             "{lines:?}"
@@ -95,7 +95,7 @@ fn refusals_and_rubbish_are_named() {
         (r#"{"command":"offer","id":1,"sdp":{"type":"answer","sdp":"v=0"}}"#, Protocol, "type answer"),
         (r#"{"command":"offer","id":1,"sdp":{"type":"offer","sdp":"<html>"}}"#, Protocol, "<html>"),
     ] {
-        failed(&asked().hears(said), &reason, says);
+        failed(&asked().receives(said), &reason, says);
     }
     let opening = || {
         let mut opening = stand();

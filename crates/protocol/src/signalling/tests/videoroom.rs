@@ -78,10 +78,10 @@ impl Stand {
             }
             other => panic!("{other}"),
         };
-        self.hears(&answer);
+        self.receives(&answer);
     }
 
-    fn hears(&mut self, message: &Value) {
+    fn receives(&mut self, message: &Value) {
         self.tell(RoomInput::Message(&Message::Text(message.to_string())));
     }
 
@@ -95,17 +95,17 @@ impl Stand {
         if let Some(kind) = jsep {
             event["jsep"] = json!({"type":kind,"sdp":SDP});
         }
-        self.hears(&event);
+        self.receives(&event);
         body
     }
 
-    fn tells(&mut self, handle: u64, data: &Value, jsep: Option<&str>) {
+    fn sends(&mut self, handle: u64, data: &Value, jsep: Option<&str>) {
         let mut event = json!({"janus":"event","sender":handle,
             "plugindata":{"plugin":"janus.plugin.videoroom","data":data}});
         if let Some(kind) = jsep {
             event["jsep"] = json!({"type":kind,"sdp":SDP});
         }
-        self.hears(&event);
+        self.receives(&event);
     }
 
     /// A participant in the room, with its offer answered, and with these others present.
@@ -169,8 +169,8 @@ fn a_participant_publishes_and_receives_all_on_one_more_handle() {
     stand.answers("start", &json!({"videoroom":"event","started":"ok"}), None);
 
     // Two more publish while a change is being negotiated: the next change includes both.
-    stand.tells(100, &json!({"videoroom":"event","publishers":[publisher(3, "throng-2")]}), None);
-    stand.tells(100, &json!({"videoroom":"event","publishers":[publisher(4, "throng-3")]}), None);
+    stand.sends(100, &json!({"videoroom":"event","publishers":[publisher(3, "throng-2")]}), None);
+    stand.sends(100, &json!({"videoroom":"event","publishers":[publisher(4, "throng-3")]}), None);
     assert_eq!(stand.asked.len(), 1, "one request at a time");
     let update = stand.answers("update", &json!({"videoroom":"updated","streams":[]}), Some("offer"));
     assert_eq!(update["subscribe"], json!([{"feed":3,"mid":"0"},{"feed":3,"mid":"1"}]));
@@ -195,7 +195,7 @@ fn with_a_handle_a_feed_each_has_its_own_peer_connection_and_loses_it() {
         stand.tell(RoomInput::Answer(PeerId(peer), SDP.into()));
     }
     stand.outputs.clear();
-    stand.tells(100, &json!({"videoroom":"event","leaving":3}), None);
+    stand.sends(100, &json!({"videoroom":"event","leaving":3}), None);
     assert!(
         matches!(stand.outputs[..], [RoomOutput::ClosePeer(PeerId(2)), RoomOutput::Publishers(_)]),
         "{:?}",
@@ -223,7 +223,7 @@ fn attention_is_turned_by_unsubscribing_and_subscribing() {
 }
 
 #[test]
-fn a_room_is_made_or_found_and_destroyed_by_who_leaves_last() {
+fn a_room_is_made_or_found_and_destroyed_by_the_last_to_leave() {
     let new_room = NewRoom {
         secret: "s".into(),
         admin_key: Some("k".into()),
@@ -266,7 +266,7 @@ fn a_room_is_made_or_found_and_destroyed_by_who_leaves_last() {
 }
 
 #[test]
-fn who_leaves_while_others_are_on_their_way_leaves_the_room_to_them() {
+fn a_leave_during_joins_keeps_the_room() {
     let new_room = NewRoom {
         secret: "s".into(),
         admin_key: None,
@@ -301,7 +301,7 @@ fn refusals_are_failures_that_carry_the_rooms_words() {
     }
     // A publisher that leaves before it could be received does not affect the others.
     let mut stand = Stand::present(config(), &[publisher(2, "a"), publisher(3, "b")]);
-    stand.tells(100, &json!({"videoroom":"event","leaving":2}), None);
+    stand.sends(100, &json!({"videoroom":"event","leaving":2}), None);
     stand.answers("join", &json!({"videoroom":"event","error_code":428,"error":"No such feed (2)"}), None);
     let join = stand.answers("join", &json!({"videoroom":"attached","streams":[]}), Some("offer"));
     assert_eq!(join["streams"], json!([{"feed":3,"mid":"0"},{"feed":3,"mid":"1"}]));
@@ -311,23 +311,23 @@ fn refusals_are_failures_that_carry_the_rooms_words() {
         (json!({"videoroom":"destroyed","room":1234}), FailureReason::RoomEnded),
     ] {
         let mut stand = Stand::present(config(), &[]);
-        stand.tells(100, &said, None);
+        stand.sends(100, &said, None);
         let Some(RoomOutput::Failed(failure)) = stand.outputs.last() else { panic!("{:?}", stand.outputs) };
         assert_eq!(failure.reason, reason);
     }
 }
 
 #[test]
-fn who_is_in_the_room_is_told_and_who_is_thrown_out_is_not_in_it_any_more() {
+fn members_of_the_room_are_reported_and_removed_ones_are_not() {
     let mut stand = Stand::present(config(), &[publisher(2, "a"), publisher(3, "b")]);
-    stand.tells(100, &json!({"videoroom":"event","publishers":[publisher(4, "c")]}), None);
-    stand.tells(100, &json!({"videoroom":"event","kicked":2}), None);
-    stand.tells(100, &json!({"videoroom":"event","leaving":3}), None);
-    let told = stand.outputs.iter().filter_map(|output| match output {
+    stand.sends(100, &json!({"videoroom":"event","publishers":[publisher(4, "c")]}), None);
+    stand.sends(100, &json!({"videoroom":"event","kicked":2}), None);
+    stand.sends(100, &json!({"videoroom":"event","leaving":3}), None);
+    let reported = stand.outputs.iter().filter_map(|output| match output {
         RoomOutput::Publishers(names) => Some(names.iter().cloned().collect::<String>()),
         _ => None,
     });
-    assert_eq!(told.collect::<Vec<_>>(), ["ab", "abc", "bc", "c"]);
+    assert_eq!(reported.collect::<Vec<_>>(), ["ab", "abc", "bc", "c"]);
 }
 
 #[test]
@@ -358,7 +358,7 @@ fn what_is_mute_is_relayed_no_more_and_begins_again_with_a_key_frame() {
 }
 
 #[test]
-fn layers_are_asked_for_when_nothing_else_is_open_and_again_of_who_takes_a_place() {
+fn layers_are_requested_when_nothing_else_is_open_and_again_after_a_replacement() {
     let mut simulcast = publisher(2, "throng-1");
     simulcast["streams"][1]["simulcast"] = json!(true);
     let mut stand = Stand::present(config(), &[simulcast]);
@@ -371,8 +371,8 @@ fn layers_are_asked_for_when_nothing_else_is_open_and_again_of_who_takes_a_place
         RoomOutput::Streams(_, streams) => Some(streams.clone()),
         _ => None,
     });
-    let told: Vec<bool> = streams.unwrap().iter().map(|stream| stream.tells_layers).collect();
-    assert_eq!(told, [false, true]);
+    let reported: Vec<bool> = streams.unwrap().iter().map(|stream| stream.tells_layers).collect();
+    assert_eq!(reported, [false, true]);
     stand.tell(RoomInput::Answer(PeerId(1), SDP.into()));
     assert_eq!(stand.asked.len(), 1, "the answer is on its way: {:?}", stand.asked);
     stand.answers("start", &json!({"videoroom":"event","started":"ok"}), None);
@@ -380,9 +380,9 @@ fn layers_are_asked_for_when_nothing_else_is_open_and_again_of_who_takes_a_place
     assert_eq!(asked["streams"], json!([{"mid":"1","send":true,"substream":0}]));
     // The forwarded layer is reported; other fields of the event are ignored.
     stand.outputs.clear();
-    stand.tells(101, &json!({"videoroom":"event","room":1234,"mid":"1","substream":0}), None);
-    stand.tells(101, &json!({"videoroom":"event","room":1234,"mid":"1","substream":7}), None);
-    stand.tells(101, &json!({"videoroom":"event","room":1234,"mid":"1","temporal":1}), None);
+    stand.sends(101, &json!({"videoroom":"event","room":1234,"mid":"1","substream":0}), None);
+    stand.sends(101, &json!({"videoroom":"event","room":1234,"mid":"1","substream":7}), None);
+    stand.sends(101, &json!({"videoroom":"event","room":1234,"mid":"1","temporal":1}), None);
     assert!(
         matches!(stand.outputs.as_slice(), [RoomOutput::LayerSent(PeerId(1), mid, Layer::Low)] if mid == "1"),
         "{:?}",
@@ -401,7 +401,7 @@ fn layers_are_asked_for_when_nothing_else_is_open_and_again_of_who_takes_a_place
     );
     // Another sender in the same section begins with the layer that Janus prefers.
     let other = json!({"videoroom":"updated","streams":[stream("1", "video", "throng-2")]});
-    stand.tells(101, &other, None);
+    stand.sends(101, &other, None);
     let asked = stand.answers("configure", &json!({"videoroom":"event","configured":"ok"}), None);
     assert_eq!(asked["streams"], json!([{"mid":"1","send":true,"substream":2}]));
     assert!(stand.asked.is_empty(), "{:?}", stand.asked);

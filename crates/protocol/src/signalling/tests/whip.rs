@@ -129,7 +129,7 @@ fn refusals_are_named_with_the_servers_words() {
 }
 
 #[test]
-fn who_leaves_before_the_answer_deletes_what_the_answer_names() {
+fn a_leave_before_the_answer_deletes_the_resource_it_names() {
     let mut stand = Stand::new(None, None);
     stand.posted();
     assert!(stand.tell(RoomInput::Leave { others_follow: false }).is_empty());

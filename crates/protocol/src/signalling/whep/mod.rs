@@ -329,7 +329,7 @@ impl Whep {
         let relays: Vec<_> = links.take(LIST_MAX).flat_map(link::relays).take(LIST_MAX).collect();
         // Only the first endpoint's address is known; after a redirect to another host, names are unknown.
         let host = endpoint.host_str().filter(|host| self.config.url.host_str() == Some(*host));
-        let relays = relays.into_iter().map(|relay| SignalOutput::Relay(relay.beside(host)));
+        let relays = relays.into_iter().map(|relay| SignalOutput::Relay(relay.with_signalling_host(host)));
         self.outputs.extend(relays);
 
         let location = refusal::text(headers, header::LOCATION);

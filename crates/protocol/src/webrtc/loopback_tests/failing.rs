@@ -61,7 +61,7 @@ fn a_server_without_ears_fails_ice() {
 #[test]
 fn no_answer_is_a_signalling_timeout_and_rubbish_is_a_protocol_error() {
     let mut world = World::new();
-    world.mend = |_| "v=0\r\nrubbish".to_owned();
+    world.edit_answer = |_| "v=0\r\nrubbish".to_owned();
     world.start();
     world.run(Duration::from_millis(20));
     assert_eq!(world.failure(), FailureReason::Protocol);
@@ -77,7 +77,7 @@ fn no_answer_is_a_signalling_timeout_and_rubbish_is_a_protocol_error() {
 #[test]
 fn candidates_beyond_reach_are_refused_and_never_sent_to() {
     let mut world = World::new();
-    world.mend = |answer| answer.replace("10.0.0.1", "172.16.0.1");
+    world.edit_answer = |answer| answer.replace("10.0.0.1", "172.16.0.1");
     world.start();
     world.run(Duration::from_secs(11));
     assert_eq!(world.failure(), FailureReason::Ice);
@@ -120,5 +120,5 @@ fn garbage_and_bent_packets_do_not_end_a_session() {
         .iter()
         .filter(|observation| matches!(observation, Observation::ProtocolAnomaly { .. }))
         .count();
-    assert!((1..10).contains(&anomalies), "{anomalies} anomalies: each is told once");
+    assert!((1..10).contains(&anomalies), "{anomalies} anomalies: each is reported once");
 }

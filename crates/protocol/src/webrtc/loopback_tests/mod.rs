@@ -42,10 +42,10 @@ fn address(text: &str) -> SocketAddr {
 
 /// Passes descriptions between the viewer and the test.
 #[derive(Clone, Default)]
-struct Desk(Arc<Mutex<DeskState>>);
+struct TestSignalling(Arc<Mutex<TestSignallingState>>);
 
 #[derive(Default)]
-struct DeskState {
+struct TestSignallingState {
     to_viewer: VecDeque<SignalOutput>,
     offer: Option<String>,
     answer: Option<String>,
@@ -54,20 +54,20 @@ struct DeskState {
     said_goodbye: bool,
 }
 
-impl Signalling for Desk {
+impl Signalling for TestSignalling {
     fn handle(&mut self, _: Instant, input: SignalInput<'_>) {
-        let mut desk = self.0.lock().unwrap();
+        let mut signalling = self.0.lock().unwrap();
         match input {
-            SignalInput::Start if desk.to_viewer.is_empty() => {
-                desk.to_viewer.push_back(SignalOutput::WantOffer);
+            SignalInput::Start if signalling.to_viewer.is_empty() => {
+                signalling.to_viewer.push_back(SignalOutput::WantOffer);
             }
-            SignalInput::Offer(sdp) => desk.offer = Some(sdp),
-            SignalInput::Answer(sdp) => desk.answer = Some(sdp),
-            SignalInput::Candidate(candidate) => desk.candidates.push(candidate.to_owned()),
-            SignalInput::CandidatesDone => desk.candidates_done += 1,
+            SignalInput::Offer(sdp) => signalling.offer = Some(sdp),
+            SignalInput::Answer(sdp) => signalling.answer = Some(sdp),
+            SignalInput::Candidate(candidate) => signalling.candidates.push(candidate.to_owned()),
+            SignalInput::CandidatesDone => signalling.candidates_done += 1,
             SignalInput::Leave => {
-                desk.said_goodbye = true;
-                desk.to_viewer.push_back(SignalOutput::Goodbye);
+                signalling.said_goodbye = true;
+                signalling.to_viewer.push_back(SignalOutput::Goodbye);
             }
             _ => {}
         }
@@ -84,7 +84,7 @@ impl Signalling for Desk {
 
 /// What the server received from the viewer.
 #[derive(Default)]
-struct Heard {
+struct Received {
     fractions_lost: Vec<u8>,
     /// Video: packets lost so far, and the highest sequence number.
     lost_of: Vec<(i32, u32)>,
@@ -92,8 +92,8 @@ struct Heard {
     nacked: Vec<u16>,
     plis: usize,
     firs: usize,
-    told_arrived: usize,
-    told_missing: usize,
+    reported_arrived: usize,
+    reported_missing: usize,
     bandwidth_estimates: usize,
     byes: usize,
     reports: usize,
@@ -123,7 +123,7 @@ struct World {
     now: Instant,
     began: Instant,
     viewer: Viewer,
-    desk: Desk,
+    signalling: TestSignalling,
     server: Session,
     opener: Option<Opener>,
     sealer: Option<Sealer>,
@@ -131,7 +131,7 @@ struct World {
     transport_sequence: u16,
     video: Stream,
     audio: Stream,
-    heard: Heard,
+    received: Received,
     observed: Vec<Observation>,
     ended: Option<Outcome>,
     opened: Vec<Channel>,
@@ -151,7 +151,7 @@ struct World {
     /// How many of the viewer's first DTLS datagrams are lost.
     dtls_lost: usize,
     /// Changes the server's answer.
-    mend: fn(String) -> String,
+    edit_answer: fn(String) -> String,
     /// The source address of the server's datagrams.
     sends_from: &'static str,
     /// The requests to the STUN server.
@@ -167,7 +167,7 @@ impl World {
     fn with(change: impl FnOnce(&mut ParticipantOptions)) -> Self {
         // Some platforms cannot represent instants before the process began, so time starts later.
         let now = Instant::now() + Duration::from_secs(1);
-        let desk = Desk::default();
+        let signalling = TestSignalling::default();
         let mut options = ParticipantOptions {
             may_reach: Arc::new(|ip| ip.to_string().starts_with("10.")),
             clock: WallClock { at: now, unix_ns: 1_700_000_000_000_000_000 },
@@ -183,8 +183,8 @@ impl World {
         Self {
             now,
             began: now,
-            viewer: Viewer::new(Box::new(desk.clone()), options),
-            desk,
+            viewer: Viewer::new(Box::new(signalling.clone()), options),
+            signalling,
             server: Session::server(now).unwrap(),
             opener: None,
             sealer: None,
@@ -192,7 +192,7 @@ impl World {
             transport_sequence: 65_000,
             video: Stream { sequence: 65_500, rtx_sequence: 9, ..Stream::default() },
             audio: Stream { sequence: 7, ..Stream::default() },
-            heard: Heard::default(),
+            received: Received::default(),
             observed: Vec::new(),
             ended: None,
             opened: Vec::new(),
@@ -206,7 +206,7 @@ impl World {
             plays: true,
             answers_media: true,
             dtls_lost: 0,
-            mend: |answer| answer,
+            edit_answer: |answer| answer,
             sends_from: SERVER,
             asked: Vec::new(),
         }
@@ -218,7 +218,7 @@ impl World {
     }
 
     fn answer(&mut self) {
-        let Some(offer) = self.desk.0.lock().unwrap().offer.take() else { return };
+        let Some(offer) = self.signalling.0.lock().unwrap().offer.take() else { return };
         let (answer, negotiated) = self.server.accept_offer(&offer).unwrap();
         self.ids = negotiated.answer.extension_ids();
         for section in &negotiated.answer.sections {
@@ -233,8 +233,8 @@ impl World {
             stream.ssrc = section.ssrcs.first().copied().unwrap_or(1_000);
             stream.rtx_ssrc = section.retransmissions.first().map_or(2_000, |pair| pair.1);
         }
-        let answer = (self.mend)(answer);
-        self.desk.0.lock().unwrap().to_viewer.push_back(SignalOutput::RemoteAnswer(answer));
+        let answer = (self.edit_answer)(answer);
+        self.signalling.0.lock().unwrap().to_viewer.push_back(SignalOutput::RemoteAnswer(answer));
         self.poke();
     }
 
@@ -333,38 +333,41 @@ impl World {
                 Ok(Rtcp::PictureLoss(pli)) => Some(pli.media_ssrc),
                 _ => None,
             };
-            self.heard.astray += usize::from(asked_of.is_some() && asked_of != about);
+            self.received.astray += usize::from(asked_of.is_some() && asked_of != about);
             match packet {
                 Ok(Rtcp::ReceiverReport(report)) => {
                     about = about.or(report.reports().next().map(|block| block.ssrc));
-                    self.heard.reports += 1;
-                    self.heard.crowded_reports += usize::from(report.reports().count() > 1);
-                    self.heard.audio_reports +=
+                    self.received.reports += 1;
+                    self.received.crowded_reports += usize::from(report.reports().count() > 1);
+                    self.received.audio_reports +=
                         report.reports().filter(|block| block.ssrc == self.audio.ssrc).count();
                     for block in report.reports().filter(|block| block.ssrc == self.video.ssrc) {
-                        self.heard.fractions_lost.push(block.fraction_lost);
-                        self.heard.lost_of.push((block.cumulative_lost, block.highest_sequence));
-                        self.heard.last_sr.push(block.last_sr);
+                        self.received.fractions_lost.push(block.fraction_lost);
+                        self.received.lost_of.push((block.cumulative_lost, block.highest_sequence));
+                        self.received.last_sr.push(block.last_sr);
                     }
                 }
                 Ok(Rtcp::Nack(nack)) => repeat.extend(nack.sequences()),
-                Ok(Rtcp::PictureLoss(_)) => self.heard.plis += 1,
-                Ok(Rtcp::FullIntraRequest(_)) => self.heard.firs += 1,
+                Ok(Rtcp::PictureLoss(_)) => self.received.plis += 1,
+                Ok(Rtcp::FullIntraRequest(_)) => self.received.firs += 1,
                 Ok(Rtcp::TransportFeedback(feedback)) => {
                     for status in feedback.packets() {
                         let arrived = format!("{status:?}").contains("Some");
-                        *if arrived { &mut self.heard.told_arrived } else { &mut self.heard.told_missing } +=
-                            1;
+                        *if arrived {
+                            &mut self.received.reported_arrived
+                        } else {
+                            &mut self.received.reported_missing
+                        } += 1;
                     }
                 }
-                Ok(Rtcp::Remb(_)) => self.heard.bandwidth_estimates += 1,
-                Ok(Rtcp::Bye(_)) => self.heard.byes += 1,
+                Ok(Rtcp::Remb(_)) => self.received.bandwidth_estimates += 1,
+                Ok(Rtcp::Bye(_)) => self.received.byes += 1,
                 Ok(_) => {}
-                Err(_) => self.heard.bad += 1,
+                Err(_) => self.received.bad += 1,
             }
         }
         for sequence in repeat {
-            self.heard.nacked.push(sequence);
+            self.received.nacked.push(sequence);
             if let Some((timestamp, marker, payload)) = self.video.sent.get(&sequence).cloned() {
                 let mut rtx = Vec::new();
                 write_rtx_payload(&mut rtx, sequence, &payload);
@@ -487,9 +490,9 @@ impl World {
     /// The server offers again and applies the answer; returns its offer.
     fn offer_again(&mut self, later: LaterOffer) -> Description {
         let offer = self.server.create_later_offer(later).unwrap();
-        self.desk.0.lock().unwrap().to_viewer.push_back(SignalOutput::RemoteOffer(offer.clone()));
+        self.signalling.0.lock().unwrap().to_viewer.push_back(SignalOutput::RemoteOffer(offer.clone()));
         self.poke();
-        let answer = self.desk.0.lock().unwrap().answer.take();
+        let answer = self.signalling.0.lock().unwrap().answer.take();
         self.server.accept_answer(&answer.expect("the viewer answers")).unwrap();
         Description::parse(&offer)
     }

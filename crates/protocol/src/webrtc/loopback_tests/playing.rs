@@ -33,23 +33,26 @@ fn a_viewer_connects_plays_reports_and_leaves() {
     world.viewer.handle(world.now, Input::Leave { others_follow: false });
     world.run(Duration::from_millis(5));
     assert_eq!(world.ended, Some(Outcome::Completed));
-    assert!(world.desk.0.lock().unwrap().said_goodbye);
-    assert_eq!(world.heard.byes, 1);
-    assert_eq!(world.heard.bad, 0);
+    assert!(world.signalling.0.lock().unwrap().said_goodbye);
+    assert_eq!(world.received.byes, 1);
+    assert_eq!(world.received.bad, 0);
 
     let (video, audio) = (world.total(MediaKind::Video), world.total(MediaKind::Audio));
     assert_eq!(video.packets_received, u64::from(world.video.packets), "all of {video:?}");
     assert_eq!(audio.packets_received, u64::from(world.audio.packets));
     assert_eq!((video.packets_lost, video.nack_sent, video.packets_discarded), (0, 0, 0));
-    assert!(world.heard.fractions_lost.iter().all(|lost| *lost == 0));
+    assert!(world.received.fractions_lost.iter().all(|lost| *lost == 0));
     assert!(
-        (4..=12).contains(&world.heard.fractions_lost.len()),
+        (4..=12).contains(&world.received.fractions_lost.len()),
         "{} reports",
-        world.heard.fractions_lost.len()
+        world.received.fractions_lost.len()
     );
-    assert!(world.heard.last_sr.iter().filter(|compact| **compact != 0).count() >= 3, "LSR is filled");
+    assert!(world.received.last_sr.iter().filter(|compact| **compact != 0).count() >= 3, "LSR is filled");
     let sent = (world.video.packets + world.audio.packets) as usize;
-    assert!(world.heard.told_arrived > sent * 9 / 10 && world.heard.told_missing == 0, "arrivals are told");
+    assert!(
+        world.received.reported_arrived > sent * 9 / 10 && world.received.reported_missing == 0,
+        "arrivals are reported"
+    );
     assert!(video.frames_decodable > 100, "{video:?}");
 }
 
@@ -65,8 +68,8 @@ fn lost_packets_are_asked_for_and_recovered() {
     world.run(Duration::from_millis(5));
     let video = world.total(MediaKind::Video);
     assert!(video.nack_sent > 0 && video.packets_recovered + 2 >= u64::from(lost_on_the_way), "{video:?}");
-    assert!(world.heard.nacked.len() as u64 >= video.packets_recovered);
-    assert!(world.heard.told_missing > 0, "transport feedback shows the gaps");
+    assert!(world.received.nacked.len() as u64 >= video.packets_recovered);
+    assert!(world.received.reported_missing > 0, "transport feedback shows the gaps");
     assert!(video.frames_decodable > 100, "{video:?}");
 }
 
@@ -76,26 +79,30 @@ fn loss_that_stays_is_reported_and_a_key_frame_is_asked_for() {
     world.lose = |retransmission, count| count > 60 && (retransmission || count % 10 == 3);
     world.start();
     world.run(Duration::from_secs(8));
-    let (first, last) = (world.heard.lost_of[0], world.heard.lost_of[world.heard.lost_of.len() - 1]);
+    let (first, last) = (world.received.lost_of[0], world.received.lost_of[world.received.lost_of.len() - 1]);
     let ratio = f64::from(last.0 - first.0) / f64::from(last.1 - first.1);
     assert!((0.05..0.15).contains(&ratio), "a tenth is lost, {ratio} is reported");
-    assert!(world.heard.plis > 0, "a picture cannot be decoded and no key frame is asked for");
+    assert!(world.received.plis > 0, "a picture cannot be decoded and no key frame is asked for");
     let video = world.total(MediaKind::Video);
-    assert_eq!(video.pli_sent, world.heard.plis as u64);
+    assert_eq!(video.pli_sent, world.received.plis as u64);
     assert!(video.packets_lost > 0);
     // Janus uses only the first report block to find the medium of a datagram, and drops datagrams without one.
-    assert!(world.heard.nacked.len() > 100 && world.heard.astray == 0, "{} requests", world.heard.astray);
+    assert!(
+        world.received.nacked.len() > 100 && world.received.astray == 0,
+        "{} requests",
+        world.received.astray
+    );
 }
 
 #[test]
 fn requests_without_a_report_take_nothing_from_the_next_report() {
     let mut world = World::new();
-    world.mend = |answer| answer.replace("a=rtcp-mux\r\n", "a=rtcp-mux\r\na=rtcp-rsize\r\n");
+    world.edit_answer = |answer| answer.replace("a=rtcp-mux\r\n", "a=rtcp-mux\r\na=rtcp-rsize\r\n");
     world.lose = |retransmission, count| count > 60 && (retransmission || count % 10 == 3);
     world.start();
     world.run(Duration::from_secs(8));
-    let fractions = &world.heard.fractions_lost;
-    assert!(world.heard.nacked.len() > 100 && fractions.len() <= 16, "{} reports", fractions.len());
+    let fractions = &world.received.fractions_lost;
+    assert!(world.received.nacked.len() > 100 && fractions.len() <= 16, "{} reports", fractions.len());
     let mean = fractions.iter().map(|lost| f64::from(*lost) / 256.0).sum::<f64>() / fractions.len() as f64;
     assert!((0.05..0.15).contains(&mean), "a tenth is lost, {mean} is reported");
 }
@@ -105,10 +112,10 @@ fn each_stream_reports_for_itself_as_often_as_a_browsers() {
     let mut world = World::new();
     world.start();
     world.run(Duration::from_secs(30));
-    let (video, audio) = (world.heard.fractions_lost.len(), world.heard.audio_reports);
+    let (video, audio) = (world.received.fractions_lost.len(), world.received.audio_reports);
     assert!((22..=38).contains(&video), "{video} reports of the picture");
     assert!((4..=9).contains(&audio), "{audio} reports of the sound");
-    assert_eq!(world.heard.crowded_reports, 0);
+    assert_eq!(world.received.crowded_reports, 0);
 }
 
 #[test]
@@ -131,25 +138,25 @@ fn reordered_packets_are_counted_and_neither_lost_nor_late() {
 }
 
 #[test]
-fn a_peer_without_transport_feedback_is_told_the_bandwidth() {
+fn a_peer_without_transport_feedback_gets_remb() {
     let mut world = World::new();
-    world.mend = |answer| answer.replace(" transport-cc", " goog-remb");
+    world.edit_answer = |answer| answer.replace(" transport-cc", " goog-remb");
     world.start();
     world.run(Duration::from_secs(5));
-    assert!(world.heard.bandwidth_estimates >= 3, "{} estimates", world.heard.bandwidth_estimates);
-    assert_eq!((world.heard.told_arrived, world.heard.bad), (0, 0));
+    assert!(world.received.bandwidth_estimates >= 3, "{} estimates", world.received.bandwidth_estimates);
+    assert_eq!((world.received.reported_arrived, world.received.bad), (0, 0));
 }
 
 #[test]
 fn a_peer_that_knows_no_pli_is_asked_by_fir() {
     let mut world = World::new();
-    world.mend = |answer| answer.replace(" nack pli", " nack");
+    world.edit_answer = |answer| answer.replace(" nack pli", " nack");
     world.lose = |retransmission, count| count > 60 && (retransmission || count % 10 == 3);
     world.start();
     world.run(Duration::from_secs(8));
     assert!(
-        world.heard.firs > 0 && world.heard.plis == 0 && world.heard.bad == 0,
+        world.received.firs > 0 && world.received.plis == 0 && world.received.bad == 0,
         "{} FIR",
-        world.heard.firs
+        world.received.firs
     );
 }

@@ -15,7 +15,7 @@ fn asking(stun: &str) -> World {
 }
 
 fn offer(world: &World) -> Option<String> {
-    world.desk.0.lock().unwrap().offer.clone()
+    world.signalling.0.lock().unwrap().offer.clone()
 }
 
 #[test]
@@ -35,7 +35,7 @@ fn the_offer_waits_for_the_stun_server_and_has_the_address_that_it_sees() {
     let offer = offer(&world).unwrap();
     assert!(offer.contains(" 10.0.0.2 6000 typ host"), "{offer}");
     assert!(offer.contains(" 10.99.0.1 40000 typ srflx raddr "), "{offer}");
-    assert_eq!(world.desk.0.lock().unwrap().candidates_done, 1);
+    assert_eq!(world.signalling.0.lock().unwrap().candidates_done, 1);
     world.run(Duration::from_secs(3));
     assert_eq!(world.ended, None);
     assert!(world.total(MediaKind::Video).frames_decodable > 50);

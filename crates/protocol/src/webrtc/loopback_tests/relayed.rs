@@ -20,21 +20,21 @@ fn behind_a_relay() -> World {
     let mut world = World::new();
     world.relay = Some(Stand::new(world.now, address(TO_RELAY), true));
     let relay = announced("turn:10.0.0.9:3478?transport=tcp");
-    world.desk.0.lock().unwrap().to_viewer.extend([relay, SignalOutput::WantOffer]);
+    world.signalling.0.lock().unwrap().to_viewer.extend([relay, SignalOutput::WantOffer]);
     world.start();
     world
 }
 
 #[test]
-fn media_and_reports_pass_the_relay_and_it_is_given_back() {
+fn media_and_reports_pass_the_relay_and_it_is_released() {
     let mut world = behind_a_relay();
     world.run(Duration::from_secs(6));
     assert!(world.relay.as_ref().unwrap().is_allocated);
     {
-        let desk = world.desk.0.lock().unwrap();
+        let signalling = world.signalling.0.lock().unwrap();
         let has_candidate = |candidate: &String| candidate.contains(" 10.0.0.9 40000 typ relay");
-        assert!(desk.candidates.iter().any(has_candidate), "{:?}", desk.candidates);
-        assert_eq!(desk.candidates_done, 1);
+        assert!(signalling.candidates.iter().any(has_candidate), "{:?}", signalling.candidates);
+        assert_eq!(signalling.candidates_done, 1);
     }
     world.plays = false;
     world.viewer.handle(world.now, Input::Leave { others_follow: false });
@@ -42,12 +42,12 @@ fn media_and_reports_pass_the_relay_and_it_is_given_back() {
     assert_eq!(world.ended, Some(Outcome::Completed));
     assert!(!world.relay.as_ref().unwrap().is_allocated);
     assert_eq!(world.closed, [Channel(2)]);
-    assert_eq!((world.heard.byes, world.heard.bad), (1, 0));
+    assert_eq!((world.received.byes, world.received.bad), (1, 0));
     let (video, audio) = (world.total(MediaKind::Video), world.total(MediaKind::Audio));
     assert_eq!(video.packets_received, u64::from(world.video.packets), "{video:?}");
     assert_eq!(audio.packets_received, u64::from(world.audio.packets));
     assert_eq!((video.packets_lost, video.packets_discarded), (0, 0));
-    assert!(world.heard.fractions_lost.len() >= 4, "reports go through the relay");
+    assert!(world.received.fractions_lost.len() >= 4, "reports pass the relay");
     // The overhead of TURN does not count as the server's traffic.
     assert_eq!(
         video.wire_bytes - video.payload_bytes - video.header_bytes,
@@ -56,15 +56,15 @@ fn media_and_reports_pass_the_relay_and_it_is_given_back() {
 }
 
 #[test]
-fn who_is_to_use_the_relay_alone_opens_no_other_way() {
+fn with_policy_relay_no_other_path_is_opened() {
     let mut world = World::with(|options| options.relay_only = true);
     world.relay = Some(Stand::new(world.now, address(TO_RELAY), true));
     let relay = announced("turn:10.0.0.9:3478?transport=tcp");
-    world.desk.0.lock().unwrap().to_viewer.extend([relay, SignalOutput::WantOffer]);
+    world.signalling.0.lock().unwrap().to_viewer.extend([relay, SignalOutput::WantOffer]);
     world.start();
     world.run(Duration::from_secs(3));
     assert_eq!(world.opened, [Channel(2)]);
-    let named = world.desk.0.lock().unwrap().candidates.clone();
+    let named = world.signalling.0.lock().unwrap().candidates.clone();
     assert!(named.iter().all(|candidate| candidate.contains("typ relay")) && named.len() == 1, "{named:?}");
     assert!(world.observed.iter().any(|seen| matches!(seen, Observation::Path(MediaPath::RelayTcp))));
     assert!(world.total(MediaKind::Video).frames_decodable > 50);
@@ -77,7 +77,7 @@ fn who_is_to_use_the_relay_alone_opens_no_other_way() {
     ] {
         let mut world = World::with(|options| options.relay_only = true);
         let asked = relay.map(announced).into_iter().chain([SignalOutput::WantOffer]);
-        world.desk.0.lock().unwrap().to_viewer.extend(asked);
+        world.signalling.0.lock().unwrap().to_viewer.extend(asked);
         world.start();
         world.run(Duration::from_millis(50));
         if relay.is_some() {
@@ -104,7 +104,7 @@ fn a_relay_that_dies_ends_only_the_session_that_it_carries() {
     for ending in [&b""[..], b"\x80 not TURN", b"HTTP/1.1 400"] {
         let mut world = World::new();
         let relay = announced("turn:10.0.0.9:3478?transport=tcp");
-        world.desk.0.lock().unwrap().to_viewer.extend([relay, SignalOutput::WantOffer]);
+        world.signalling.0.lock().unwrap().to_viewer.extend([relay, SignalOutput::WantOffer]);
         world.start();
         world.run(Duration::from_millis(50));
         if ending.is_empty() {
@@ -116,7 +116,7 @@ fn a_relay_that_dies_ends_only_the_session_that_it_carries() {
         world.run(Duration::from_secs(12));
         assert_eq!(world.ended, None);
         assert!(world.total(MediaKind::Video).frames_decodable > 100);
-        assert_eq!(world.desk.0.lock().unwrap().candidates_done, 1, "{ending:?}");
+        assert_eq!(world.signalling.0.lock().unwrap().candidates_done, 1, "{ending:?}");
         let odd = |o: &&Observation| matches!(o, Observation::ProtocolAnomaly { place: "relay", .. });
         assert_eq!(world.observed.iter().filter(odd).count(), 1, "{ending:?}");
     }
@@ -131,7 +131,7 @@ fn only_relays_within_reach_are_spoken_to() {
         ("turn:", false),
     ] {
         let mut world = World::new();
-        world.desk.0.lock().unwrap().to_viewer.extend([announced(url), SignalOutput::WantOffer]);
+        world.signalling.0.lock().unwrap().to_viewer.extend([announced(url), SignalOutput::WantOffer]);
         world.start();
         for _ in 0..50 {
             match world.viewer.poll_output(world.now) {
@@ -140,13 +140,13 @@ fn only_relays_within_reach_are_spoken_to() {
                 _ => {}
             }
         }
-        let told = world.observed.iter().any(|observation| match observation {
+        let reported = world.observed.iter().any(|observation| match observation {
             Observation::Refused(RefusedDestination::IceServer, to) => {
                 refused && *to == address("172.16.0.1:3478")
             }
             Observation::ProtocolAnomaly { place: "relay", .. } => !refused,
             _ => false,
         });
-        assert!(told, "{url}: {:?}", world.observed);
+        assert!(reported, "{url}: {:?}", world.observed);
     }
 }

@@ -31,7 +31,7 @@ fn a_later_offer_adds_a_stream_and_disturbs_no_other() {
 }
 
 #[test]
-fn an_ice_restart_goes_on_playing() {
+fn an_ice_restart_continues_playing() {
     let mut world = World::new();
     world.start();
     world.run(Duration::from_secs(2));
@@ -43,11 +43,11 @@ fn an_ice_restart_goes_on_playing() {
     assert!(world.intervals(MediaKind::Video).count() >= before + 39);
     let video = world.total(MediaKind::Video);
     assert_eq!((video.packets_lost, video.packets_discarded), (0, 0), "{video:?}");
-    assert_eq!(world.heard.bad, 0);
+    assert_eq!(world.received.bad, 0);
 }
 
 #[test]
-fn who_answers_begins_dtls() {
+fn the_answerer_begins_dtls() {
     let offer = Session::viewer(Instant::now()).unwrap().create_offer().unwrap();
     assert!(offer.contains("a=setup:actpass"), "{offer}");
     for (offered, answered) in [("actpass", "active"), ("active", "passive"), ("passive", "active")] {

@@ -50,9 +50,9 @@ fn media_from_another_address_is_dropped_and_named() {
     world.sends_from = SERVER;
     world.run(Duration::from_secs(2));
     assert_eq!(world.ended, None);
-    let told =
+    let reported =
         world.observed.iter().filter(|o| matches!(o, Observation::ProtocolAnomaly { place: "source", .. }));
-    assert_eq!(told.count(), 1);
+    assert_eq!(reported.count(), 1);
     world.sends_from = ELSEWHERE;
     world.run(Duration::from_secs(16));
     assert_eq!(world.failure(), FailureReason::MediaLost);
@@ -60,7 +60,7 @@ fn media_from_another_address_is_dropped_and_named() {
 
 /// Two full agents. The first does not get the second's address and learns it from the second's checks.
 #[test]
-fn a_peer_that_asks_from_an_address_it_never_named_is_heard_from_there() {
+fn a_peer_is_accepted_from_an_address_it_checks_from() {
     let mut now = Instant::now() + Duration::from_secs(1);
     let (mut here, mut there) = (Session::viewer(now).unwrap(), Session::viewer(now).unwrap());
     let candidate = here.add_local_candidate(address(VIEWER)).unwrap();

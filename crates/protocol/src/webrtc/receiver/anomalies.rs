@@ -20,13 +20,13 @@ pub(super) enum AnomalyKind {
 /// The kinds that were reported, and the last detail.
 #[derive(Default)]
 pub(super) struct AnomalyLog {
-    told: u8,
+    reported: u8,
     last: Option<String>,
 }
 
 impl AnomalyLog {
-    pub(super) fn told(&self) -> u8 {
-        self.told
+    pub(super) fn reported(&self) -> u8 {
+        self.reported
     }
 
     pub(super) fn last(&self) -> Option<&str> {
@@ -41,8 +41,8 @@ impl Receiver {
         place: &'static str,
         detail: impl std::fmt::Display,
     ) {
-        if self.anomalies.told & anomaly as u8 == 0 {
-            self.anomalies.told |= anomaly as u8;
+        if self.anomalies.reported & anomaly as u8 == 0 {
+            self.anomalies.reported |= anomaly as u8;
             let detail = detail.to_string();
             self.anomalies.last = Some(detail.clone());
             self.observed.push(Observation::ProtocolAnomaly { place, detail });
@@ -52,8 +52,8 @@ impl Receiver {
     /// The sender's reports do not carry wall time. Media plays all the same, so this is not kept as an
     /// explanation for missing media.
     pub(super) fn sender_clock_anomaly(&mut self) {
-        if self.anomalies.told & AnomalyKind::SenderClock as u8 == 0 {
-            self.anomalies.told |= AnomalyKind::SenderClock as u8;
+        if self.anomalies.reported & AnomalyKind::SenderClock as u8 == 0 {
+            self.anomalies.reported |= AnomalyKind::SenderClock as u8;
             let detail = "sender reports have no wall clock: their NTP time is more than a day from this host's, or runs at \
                           another rate; one-way delay is not computed from them";
             self.observed

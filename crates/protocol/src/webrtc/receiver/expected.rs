@@ -16,7 +16,7 @@ use crate::webrtc::payload::Assignment;
 pub(super) struct ExpectedMedia {
     sections: Vec<Section>,
     /// The sections, by `a=mid`, in which a participant sends, where signalling reports that.
-    told: Option<BTreeSet<String>>,
+    signalled: Option<BTreeSet<String>>,
     pictures_off: bool,
 }
 
@@ -32,7 +32,7 @@ impl ExpectedMedia {
     /// The state before negotiation; `is_told` means that signalling reports in which sections a participant
     /// sends.
     pub(super) fn new(is_told: bool) -> Self {
-        Self { told: is_told.then(BTreeSet::new), ..Self::default() }
+        Self { signalled: is_told.then(BTreeSet::new), ..Self::default() }
     }
 
     fn since(&self, section: u16) -> Option<Instant> {
@@ -41,7 +41,8 @@ impl ExpectedMedia {
 
     /// Whether media is expected in a section with that `mid`.
     fn holds(&self, kind: MediaKind, mid: Option<&str>) -> bool {
-        let is_sent = self.told.as_ref().is_none_or(|told| mid.is_some_and(|mid| told.contains(mid)));
+        let is_sent =
+            self.signalled.as_ref().is_none_or(|signalled| mid.is_some_and(|mid| signalled.contains(mid)));
         is_sent && !(self.pictures_off && kind == MediaKind::Video)
     }
 }
@@ -51,7 +52,7 @@ impl Receiver {
     /// now on.
     pub(in crate::webrtc) fn sent_in(&mut self, streams: &[RoomStream], before: &[RoomStream], now: Instant) {
         let sent = streams.iter().filter(|stream| stream.is_sent());
-        self.due.told = Some(sent.map(|stream| stream.mid.clone()).collect());
+        self.due.signalled = Some(sent.map(|stream| stream.mid.clone()).collect());
         self.review(now);
         for due in &mut self.due.sections {
             let mid = self.assignments.mid(due.format.section);
@@ -77,13 +78,13 @@ impl Receiver {
         let is_due = |format: &&Assignment| self.due.holds(format.kind, self.assignments.mid(format.section));
         let formats: Vec<Assignment> = self.assignments.sent().filter(is_due).cloned().collect();
         let is_kept = |section: u16| formats.iter().any(|format| format.section == section);
-        let (told, stopped): (Vec<_>, Vec<_>) =
+        let (signalled, stopped): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.due.sections).into_iter().partition(|due| is_kept(due.format.section));
         for due in stopped {
             self.pause(due.format.section, now);
         }
         for format in formats {
-            let before = told.iter().find(|due| due.format.section == format.section);
+            let before = signalled.iter().find(|due| due.format.section == format.section);
             if before.is_none() {
                 self.resume(format.section, now);
             }

@@ -85,11 +85,11 @@ impl Stand {
     /// The kinds without media in the intervals since the last call, and for how many seconds it had been
     /// expected.
     fn missing(&mut self) -> Vec<(MediaKind, u64)> {
-        let told = std::mem::take(&mut self.intervals);
+        let reported = std::mem::take(&mut self.intervals);
         let missing = |interval: &TrackInterval| {
             Some((interval.kind, interval.ended_at.duration_since(interval.missing_since?).as_secs()))
         };
-        told.iter().filter_map(missing).collect()
+        reported.iter().filter_map(missing).collect()
     }
 }
 
@@ -140,7 +140,7 @@ fn silence_between_words_and_a_slow_picture_are_nothing_missing() {
 }
 
 #[test]
-fn what_nobody_sends_is_not_due() {
+fn media_without_a_sender_is_not_expected() {
     for (sdp, what) in [
         (
             SDP.replacen("a=mid:v\r\n", "a=mid:v\r\na=inactive\r\n", 1)
@@ -169,7 +169,7 @@ fn what_nobody_sends_is_not_due() {
 }
 
 #[test]
-fn in_a_conference_it_is_due_from_who_sends_and_is_not_mute() {
+fn in_a_conference_media_is_expected_of_unmuted_senders() {
     let mut stand = Stand::new(SDP, true);
     stand.run(2_000, &[]);
     assert_eq!(stand.missing(), [], "nobody sends");

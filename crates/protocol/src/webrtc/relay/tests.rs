@@ -241,7 +241,7 @@ fn datagrams_pass_both_ways_whatever_carries_turn() {
 }
 
 #[test]
-fn nobody_who_was_not_permitted_comes_through() {
+fn a_connection_without_permission_is_blocked() {
     let mut world = World::new(&RelayTransport::Tcp, "secret");
     world.settle();
     assert_eq!(world.send_to_peer(b"hello"), None);

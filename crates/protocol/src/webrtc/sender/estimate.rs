@@ -43,9 +43,9 @@ pub(super) struct Estimate {
     sent: SentLog,
     trend: Trendline,
     arrived: ArrivedRate,
-    told: u32,
+    reported: u32,
     lost: u32,
-    loss_told_at: Instant,
+    loss_reported_at: Instant,
     ceiling_bps: Option<f64>,
     /// The received rate when the path was full.
     full_bps: Option<f64>,
@@ -60,9 +60,9 @@ impl Estimate {
             sent: SentLog::default(),
             trend: Trendline::default(),
             arrived: ArrivedRate::default(),
-            told: 0,
+            reported: 0,
             lost: 0,
-            loss_told_at: now,
+            loss_reported_at: now,
             ceiling_bps: None,
             full_bps: None,
             changed_at: now,
@@ -81,9 +81,9 @@ impl Estimate {
         let mut usage = None;
         for status in feedback.packets().take(STATUSES_MAX) {
             let Some(sent) = self.sent.tell(status.sequence, status.arrived_us.is_some()) else { continue };
-            self.told += u32::from(sent.fate == PacketOutcome::Untold);
+            self.reported += u32::from(sent.fate == PacketOutcome::NotReported);
             let Some(arrived_us) = status.arrived_us else {
-                self.lost += u32::from(sent.fate == PacketOutcome::Untold);
+                self.lost += u32::from(sent.fate == PacketOutcome::NotReported);
                 continue;
             };
             // It was late, not lost.
@@ -105,13 +105,13 @@ impl Estimate {
 
     /// Share of packets lost, once a second.
     pub(super) fn take_loss(&mut self, now: Instant) -> Option<f64> {
-        let is_soon = now.saturating_duration_since(self.loss_told_at) < LOSS_EVERY;
-        if is_soon || self.told < LOSS_PACKETS_MIN {
+        let is_soon = now.saturating_duration_since(self.loss_reported_at) < LOSS_EVERY;
+        if is_soon || self.reported < LOSS_PACKETS_MIN {
             return None;
         }
-        let (told, lost) = (std::mem::take(&mut self.told), std::mem::take(&mut self.lost));
-        self.loss_told_at = now;
-        Some(f64::from(lost.min(told)) / f64::from(told))
+        let (reported, lost) = (std::mem::take(&mut self.reported), std::mem::take(&mut self.lost));
+        self.loss_reported_at = now;
+        Some(f64::from(lost.min(reported)) / f64::from(reported))
     }
 
     /// The bound for packets with a transport-wide sequence number, bits per second; `None` while there is no sign

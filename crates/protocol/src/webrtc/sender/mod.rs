@@ -177,7 +177,7 @@ impl Sender {
                     }
                 }
                 Rtcp::Remb(remb) => {
-                    let bps = remb.bitrate_bps as f64 + self.sound_beside(remb.ssrcs());
+                    let bps = remb.bitrate_bps as f64 + self.audio_bitrate_of_others(remb.ssrcs());
                     self.target_bitrate.remb(arrived_at, bps);
                     self.is_unshared = true;
                 }
@@ -228,7 +228,7 @@ impl Sender {
     }
 
     /// The audio rate to add to a limit on `sources` that excludes audio: Janus limits video only.
-    fn sound_beside(&self, mut sources: impl ExactSizeIterator<Item = u32>) -> f64 {
+    fn audio_bitrate_of_others(&self, mut sources: impl ExactSizeIterator<Item = u32>) -> f64 {
         let is_sound =
             |ssrc| self.streams.iter().any(|s| s.plan.kind == MediaKind::Audio && s.plan.ssrc == ssrc);
         if sources.len() == 0 || sources.any(is_sound) { 0.0 } else { self.sound_bps() }

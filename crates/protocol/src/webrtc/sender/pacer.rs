@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_idle_owes_nothing() {
+    fn an_idle_lane_has_no_debt() {
         let start = Instant::now();
         let mut pacer = Pacer::new(1e6, start);
         pacer.sent(start + Duration::from_secs(10), 1_250);

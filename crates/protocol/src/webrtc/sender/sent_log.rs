@@ -27,7 +27,7 @@ pub(super) struct SentPacket {
 /// What feedback reported about a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PacketOutcome {
-    Untold,
+    NotReported,
     Lost,
     Arrived,
 }
@@ -47,7 +47,7 @@ impl SentLog {
             self.first = sequence;
         }
         let bytes = u16::try_from(bytes).unwrap_or(u16::MAX);
-        self.packets.push_back(SentPacket { sent_us, bytes, fate: PacketOutcome::Untold });
+        self.packets.push_back(SentPacket { sent_us, bytes, fate: PacketOutcome::NotReported });
     }
 
     /// Feedback reports packet `sequence`. Returns its previous state; `None` when it is unknown or was already
@@ -81,7 +81,7 @@ mod tests {
         };
         assert_eq!(known(&mut log, 98, true), None);
         assert_eq!(known(&mut log, 300, true), None);
-        assert_eq!(known(&mut log, 200, false), Some((300, PacketOutcome::Untold)));
+        assert_eq!(known(&mut log, 200, false), Some((300, PacketOutcome::NotReported)));
         assert_eq!(known(&mut log, 200, true), Some((300, PacketOutcome::Lost)));
         assert_eq!(known(&mut log, 200, true), None, "it arrives once");
         assert_eq!(known(&mut log, 200, false), None, "and stays so");

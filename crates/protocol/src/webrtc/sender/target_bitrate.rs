@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_carries_twice_what_is_wanted_until_somebody_says_less() {
+    fn a_path_is_assumed_to_carry_twice_the_target_until_feedback_says_less() {
         let start = Instant::now();
         let mut target_bitrate = TargetBitrate::new(1e6, start);
         assert_eq!(target_bitrate.path_bps(start), 2e6);

@@ -191,7 +191,7 @@ mod tests {
     /// The detected usages, without repeats, for a frame every 33 ms that is delayed by `delay_us` of its number.
     fn usages(frames: i64, delay_us: impl Fn(i64) -> i64) -> Vec<Usage> {
         let mut trend = Trendline::default();
-        let mut told = vec![Usage::Normal];
+        let mut usages_seen = vec![Usage::Normal];
         for frame in 0..frames {
             let sent_us = frame * 33_000;
             // The sender's clock wraps within the test.
@@ -199,19 +199,19 @@ mod tests {
             for packet in 0..3 {
                 trend.arrived(wrapping, 7_000_000_000 + sent_us + delay_us(frame) + packet * 100);
             }
-            if told.last() != Some(&trend.usage()) {
-                told.push(trend.usage());
+            if usages_seen.last() != Some(&trend.usage()) {
+                usages_seen.push(trend.usage());
             }
         }
-        told
+        usages_seen
     }
 
     #[test]
     fn a_queue_that_grows_is_over_use_and_one_that_empties_is_under_use() {
         assert_eq!(usages(300, |_| 40_000), [Usage::Normal]);
         let grows = |frame: i64| (frame - 60).clamp(0, 30) * 5_000 - (frame - 120).clamp(0, 30) * 5_000;
-        let told = usages(300, grows);
-        assert_eq!(told, [Usage::Normal, Usage::Over, Usage::Normal, Usage::Under, Usage::Normal]);
+        let usages_seen = usages(300, grows);
+        assert_eq!(usages_seen, [Usage::Normal, Usage::Over, Usage::Normal, Usage::Under, Usage::Normal]);
     }
 
     #[test]

@@ -107,7 +107,7 @@ fn rtp_packet(sequence: u16, payload: usize) -> Vec<u8> {
 }
 
 #[test]
-fn what_one_end_seals_the_other_opens_and_nobody_else() {
+fn what_one_end_seals_only_the_other_opens() {
     for profile in Profile::ALL {
         let (client, server) = ends(profile);
         let (mut sealer, opener) = (server.sealer().unwrap(), client.opener().unwrap());

@@ -54,7 +54,7 @@ fn labels_of_hand_written_code_name_it_up_to_the_next_symbol() {
 }
 
 #[test]
-fn a_stripped_file_still_tells_where_functions_begin() {
+fn a_stripped_file_still_shows_where_functions_begin() {
     let (folder, inner) = program();
     tool("strip", &["program"], folder.path());
     let file = File::open(folder.path().join("program")).unwrap();

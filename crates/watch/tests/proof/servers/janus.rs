@@ -68,10 +68,13 @@ fn a_janus_with_viewers_reports_its_traffic_and_its_threads_are_known() {
     let (bytes, from, told_before) =
         (janus.bytes_sent().unwrap(), Instant::now(), watched.values(&["janus.sent"]).len());
     std::thread::sleep(Duration::from_secs(4));
-    let told = watched.values(&["janus.sent"]).split_off(told_before);
+    let reported = watched.values(&["janus.sent"]).split_off(told_before);
     let by_counters = (janus.bytes_sent().unwrap() - bytes) as f64 / from.elapsed().as_secs_f64();
-    let sent = told.iter().sum::<f64>() / told.len() as f64;
-    assert!((0.5..2.0).contains(&(sent / by_counters)), "{told:?} told, {by_counters} by its counters");
+    let sent = reported.iter().sum::<f64>() / reported.len() as f64;
+    assert!(
+        (0.5..2.0).contains(&(sent / by_counters)),
+        "{reported:?} reported, {by_counters} by its counters"
+    );
 
     let pack = &named(&["janus"])[0];
     let tasks = std::fs::read_dir(format!("/proc/{}/task", janus.pid())).unwrap();

@@ -126,8 +126,8 @@ impl VideoRoom {
         self.say(message);
     }
 
-    fn heard(&mut self, now: Instant, message: &Message) -> Result<(), Failure> {
-        match self.session.heard(now, message)? {
+    fn handle_message(&mut self, now: Instant, message: &Message) -> Result<(), Failure> {
+        match self.session.handle_message(now, message)? {
             SessionEvent::Created => {
                 let attach = self.session.attach(now, PLUGIN, Ask::Attach);
                 self.say(attach);
@@ -467,7 +467,7 @@ impl RoomSignalling for VideoRoom {
                 self.state = State::Entering;
             }
             RoomInput::Message(message) => {
-                if let Err(failure) = self.heard(now, message) {
+                if let Err(failure) = self.handle_message(now, message) {
                     match self.state {
                         State::Leaving(_) => {}
                         _ => self.fail(failure),

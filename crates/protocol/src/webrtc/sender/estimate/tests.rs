@@ -145,7 +145,7 @@ fn a_path_that_widens_is_found_wide() {
 }
 
 #[test]
-fn a_burst_of_loss_is_told_and_is_no_queue() {
+fn a_burst_of_loss_is_reported_and_is_no_queue() {
     let mut path = Path::new(50e6);
     path.run(5, |_| true);
     // A second of every third packet, past the wrap of numbers.
@@ -198,14 +198,14 @@ fn a_report_on_all_numbers_is_read_in_part() {
     body.extend(7_u16.to_be_bytes());
     body.extend([0, 0]);
     body[3] = (body.len() / 4 - 1) as u8;
-    let mut told = 0;
+    let mut reported = 0;
     for packet in Compound::new(&body).flatten() {
         if let Rtcp::TransportFeedback(feedback) = packet {
             assert_eq!(feedback.status_count, u16::MAX);
             estimate.feedback(start, &feedback);
-            told += 1;
+            reported += 1;
         }
     }
-    assert_eq!((told, estimate.told, estimate.lost), (1, 1, 1));
+    assert_eq!((reported, estimate.reported, estimate.lost), (1, 1, 1));
     assert_eq!(estimate.ceiling_bps(), None);
 }

@@ -60,7 +60,7 @@ fn track(kind: MediaKind, ladder: impl Into<Ladder>) -> SentTrack {
 }
 
 #[test]
-fn who_may_send_less_sends_a_lower_rung() {
+fn a_lower_target_bitrate_selects_a_lower_rung() {
     let (low, high) = (picture(500), picture(4_000));
     let mut stand = Stand::new(&[high.clone(), low.clone()]);
     stand.run(500, |_| true);
@@ -74,7 +74,7 @@ fn who_may_send_less_sends_a_lower_rung() {
 }
 
 #[test]
-fn who_does_not_adapt_sends_what_it_is_to() {
+fn a_non_adaptive_sender_sends_its_configured_bitrate() {
     let (low, high) = (picture(500), picture(4_000));
     let mut stand = Stand::new(&[high.clone(), low]);
     stand.sender.options.adapts = false;
@@ -208,7 +208,7 @@ fn a_screen_has_its_rungs_and_the_picture_after_it() {
 }
 
 #[test]
-fn who_begins_to_share_while_mute_may_send_all_after() {
+fn a_share_that_begins_while_muted_may_send_all_layers_after() {
     let mut stand = Stand::new(&[picture(500)]);
     let screen = picture(4_000);
     let ladder = Ladder::new(vec![picture(500), screen.clone()]).unwrap();

@@ -132,18 +132,18 @@ fn shown_s(rung: Rung, offset_ms: u64, hears: Hears) -> Vec<f64> {
                 continue;
             }
             let sound = &tracks[&111];
-            let beside_s = match (sound.began_s(48_000.0), tracks[&96].began_s(90_000.0)) {
+            let offset_s = match (sound.began_s(48_000.0), tracks[&96].began_s(90_000.0)) {
                 (Some(sound_s), Some(picture_s)) => picture_s - sound_s,
                 _ => (arrived_at - sound.first.unwrap().0).as_secs_f64(),
             };
-            shown.push(f64::from(timestamp.wrapping_sub(first)) / 90_000.0 + beside_s);
+            shown.push(f64::from(timestamp.wrapping_sub(first)) / 90_000.0 + offset_s);
         }
     }
     shown
 }
 
 #[test]
-fn a_server_that_sets_tracks_beside_each_other_by_their_reports_moves_no_picture_back() {
+fn a_server_that_sets_tracks_together_by_their_sender_reports_moves_no_picture_back() {
     let goes_back = |shown: &[f64]| shown.windows(2).any(|pair| pair[1] < pair[0]);
     for (rung, offset_ms) in [(Rung::P240, 0), (Rung::P360, 0), (Rung::P360, 1_300), (Rung::P720, 0)] {
         let shown = shown_s(rung, offset_ms, Hears::All);
