@@ -17,10 +17,10 @@ for _ in $(seq 100); do
   sleep 0.1
 done
 
-echo "The stage plays 1 Mbit/s to each viewer, with one worker. How many, and why not more? Less than two minutes."
+echo "The stage plays 1 Mbit/s to each viewer, with one worker. How many, and why not more? Less than three minutes."
 status=0
 # On this host a second is enough time to join.
-"$throng" find "whep+$url" --budget 60s --start 8 --ceiling 300 --objective "connect p99 < 1s" \
+"$throng" find "whep+$url" --budget 75s --start 8 --ceiling 300 --objective "connect p99 < 1s" \
   --watch "pid=$stage" --plain --output "$run" | tee "$answer" || status=$?
 
 cause=$(sed -n 's/^ *cause  *//p' "$answer" | head -1)

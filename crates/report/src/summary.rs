@@ -136,7 +136,7 @@ pub enum RunOutcome {
     Missed,
     /// Real browsers among the crowd measured otherwise than it did (`canary`): its figures are not reliable.
     Disputed,
-    /// The generator was the limit: the figures say nothing about the target.
+    /// No verdict: the generator was the limit, or a search could not decide (`capacity.verdict` says which).
     Invalid,
     /// There is nothing to judge: no participant was due, none connected, or a guard ended the run.
     Error,

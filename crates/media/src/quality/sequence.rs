@@ -2,7 +2,8 @@
 //! (loss), RFC 4737 (reordering).
 //!
 //! Numbers are extended past their wrap. A window of the last numbers records which arrived. A hole is *pending*
-//! when a later packet shows it, and *lost* when it is still open after the patience (see [`SequenceMeter::new`]).
+//! when a later packet shows it, and *lost* when it is still open after the patience (see [`SequenceMeter::new`];
+//! 200 ms with retransmission, 100 ms without, set in `track.rs`).
 //! Then, at every moment, `expected = unique arrivals + pending + lost`. A packet that arrives after it was
 //! counted lost cancels its loss, so that the sum over a life is the final loss.
 
