@@ -56,8 +56,8 @@ impl DependencyReader {
     /// Reads one descriptor, the data of the header extension.
     ///
     /// # Errors
-    /// [`CodecError::Truncated`] and [`CodecError::Malformed`]; after a structure that cannot be read there is
-    /// none, because frames refer to the new one.
+    /// [`CodecError::Truncated`] and [`CodecError::Malformed`]; after a structure that cannot be read no
+    /// structure is known, because frames refer to the new one.
     pub fn read(&mut self, bytes: &[u8]) -> Result<DependencyDescriptor, CodecError> {
         let mut bits = Bits { bytes, at: 0 };
         let mut descriptor = DependencyDescriptor {
@@ -199,7 +199,7 @@ impl Bits<'_> {
         Ok((value << 1 | self.take(1)?) - short)
     }
 
-    /// Reads the indication for each decode target: none is above "discardable", so no later frame needs it.
+    /// Reads the indication of each decode target; true if none is above "discardable": no later frame needs it.
     fn discardable(&mut self, decode_targets: u32) -> Result<bool, CodecError> {
         let mut discardable = true;
         for _ in 0..decode_targets {

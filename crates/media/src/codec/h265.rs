@@ -95,8 +95,8 @@ impl Reader {
         PayloadFacts {
             starts_frame: starts_frame && first_fragment && head.layer == 0,
             key_frame: matches!(head.kind, 16..=23 | VPS | SPS),
-            // No frame of their own temporal layer refers to even types below 16 (table 7-1 of H.265), but one of
-            // a higher layer may.
+            // Even types below 16 are not referred to by frames of the same temporal layer (table 7-1 of H.265),
+            // but may be by those of a higher one.
             discardable: head.kind < 16 && head.kind.is_multiple_of(2) && top,
             spatial_layer: head.layer,
             temporal_layer: head.temporal,

@@ -22,12 +22,12 @@ pub use size::picture_size;
 
 /// Facts from one RTP payload about its frame. RTP marker and timestamp are the packet's own and not here.
 ///
-/// A packet from the middle of a frame has fewer facts than the first one: `key_frame` of a frame is whether any
-/// of its packets has it set, and so is `discardable`.
+/// A packet from the middle of a frame has fewer facts than the first one: a frame is a key frame if `key_frame`
+/// is set in any of its packets, and discardable if `discardable` is set in all that arrived.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PayloadFacts {
-    /// The payload begins a frame (first packet of an access unit, S bit of partition 0, B bit, N/start of a
-    /// temporal unit).
+    /// The payload begins a frame (H.264 and H.265: first packet of an access unit; VP8: S bit of partition 0;
+    /// VP9: B bit; AV1: an OBU that may begin a frame, or the dependency descriptor's bit).
     ///
     /// In H.264 and H.265 parameter sets, SEI and the first slice may come in packets of their own; it is set for
     /// each of them. With spatial layers (VP9, AV1) only the base layer of a picture begins it.
@@ -35,7 +35,8 @@ pub struct PayloadFacts {
     /// The payload has a bit that ends its frame (VP9 E bit, AV1 dependency descriptor); codecs without such a bit
     /// use the marker. With spatial layers it ends one layer's frame, and the marker ends the picture.
     pub ends_frame: bool,
-    /// The frame can be decoded without any other (IDR/IRAP, VP8 key frame, VP9 non-inter-predicted base layer, AV1 key frame / new sequence).
+    /// The frame can be decoded without any other (IDR/IRAP, VP8 key frame, VP9 non-inter-predicted base layer,
+    /// AV1 key frame / new sequence).
     pub key_frame: bool,
     /// No later frame refers to this one (non-reference NAL, top temporal layer), so its loss affects no other.
     pub discardable: bool,

@@ -45,7 +45,7 @@ fn after_start_code(bytes: &[u8]) -> Option<&[u8]> {
 pub struct AccessUnit<'a> {
     /// Its NAL units in order.
     pub nals: Vec<&'a [u8]>,
-    /// It holds an IDR slice (type 5).
+    /// It contains an IDR slice (type 5).
     pub key_frame: bool,
 }
 

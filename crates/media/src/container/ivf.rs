@@ -10,7 +10,7 @@ pub enum IvfError {
     /// It does not begin with `DKIF`, or ends within its header.
     #[error("no IVF header")]
     Header,
-    /// A frame ends after the file.
+    /// A frame runs past the end of the file.
     #[error("frame {frame} at offset {offset} needs {needed} bytes, {len} are left")]
     Truncated {
         /// Number of the frame, from 0.

@@ -42,7 +42,7 @@ pub enum MatroskaError {
     /// The track's codec is not supported.
     #[error("a codec that is not read; VP8, VP9, AV1, H.264 and H.265 are")]
     Codec,
-    /// An element ends after the file, or is larger than any frame.
+    /// An element runs past the end of the file, or is no cluster with a timestamp and a block.
     #[error("cut off or damaged at offset {offset}")]
     Damaged {
         /// Its offset.

@@ -34,7 +34,7 @@ pub enum MjrError {
     /// It was recorded with end-to-end encryption.
     #[error("its media is end-to-end encrypted and cannot be played")]
     Encrypted,
-    /// A packet does not begin where it should, or ends after the file.
+    /// A packet does not begin where it should, or runs past the end of the file.
     #[error("packet {packet} at offset {offset}: {what}")]
     Packet {
         /// Number of the packet, from 0.

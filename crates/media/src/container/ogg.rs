@@ -17,7 +17,7 @@ pub enum OggError {
         /// Offset of the bytes in question.
         offset: usize,
     },
-    /// The page ends after the file.
+    /// The page runs past the end of the file.
     #[error("Ogg page at offset {offset} is cut off")]
     Truncated {
         /// Offset of the page.
@@ -32,7 +32,7 @@ pub enum OggError {
     /// A packet is longer than [`PACKET_LEN_MAX`].
     #[error("packet before offset {offset} is too long")]
     PacketTooLong {
-        /// Offset of the page with which it became too long.
+        /// Where reading stopped: the end of the file.
         offset: usize,
     },
 }

@@ -147,7 +147,7 @@ fn packet(link: Link, frame: &[u8]) -> Option<&[u8]> {
         Link::LinuxCooked => (u16_at(frame, 14)?, 16),
         Link::LinuxCooked2 => (u16_at(frame, 0)?, 20),
     };
-    // VLAN tags, one within the other.
+    // VLAN tags, which may be nested.
     while matches!(kind, 0x8100 | 0x88a8) {
         (kind, at) = (u16_at(frame, at + 2)?, at + 4);
     }

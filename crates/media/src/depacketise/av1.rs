@@ -21,8 +21,8 @@ pub(super) fn append<'a>(
     let mut open: Vec<u8> = Vec::new();
     for payload in payloads {
         let Some((&aggregation, mut rest)) = payload.split_first() else { continue };
-        // Z: the first element continues the previous payload's; Y: the last one continues in the next; W: how
-        // many, 0 when each has its length (section 4.4).
+        // Z: the first element continues the previous payload's; Y: the last one continues in the next; W: the
+        // number of elements, 0 when each has its length (section 4.4).
         let (continues, goes_on, count) =
             (aggregation & 0x80 != 0, aggregation & 0x40 != 0, aggregation >> 4 & 3);
         if !continues && !open.is_empty() {

@@ -17,7 +17,7 @@ const START_CODE: [u8; 4] = [0, 0, 0, 1];
 /// Appends the coded frame whose payloads, in order and complete, are `payloads`.
 ///
 /// # Errors
-/// When a payload violates its format, or the codec is an audio codec; what was appended so far is then of no use.
+/// When a payload violates its format, or the codec is an audio codec; `out` then ends with a part of the frame.
 pub fn frame<'a>(
     codec: Codec,
     payloads: impl Iterator<Item = &'a [u8]>,

@@ -17,8 +17,8 @@ const CONTINUED: u8 = 0x40;
 const NEW_SEQUENCE: u8 = 0x08;
 
 /// Appends the RTP payloads of one temporal unit (low-overhead format, as in IVF) to `payloads`; none is longer
-/// than `payload_max` bytes (at least 8). The last one gets the marker bit. Temporal delimiters and tile lists are
-/// left out, as §5 requires, and so is everything after a damaged OBU.
+/// than `payload_max` bytes (at least 8). The caller sets the marker bit of the last one. Temporal delimiters and
+/// tile lists are left out, as §5 requires, and so is everything after a damaged OBU.
 pub fn packetise(unit: &[u8], payload_max: usize, payloads: &mut Vec<Vec<u8>>) {
     let payload_max = payload_max.clamp(8, 0x3fff);
     let first = payloads.len();

@@ -6,7 +6,7 @@ const STAP_A: u8 = 24;
 const FU_A: u8 = 28;
 
 /// Appends the RTP payloads of one access unit to `payloads`; none is longer than `payload_max` bytes (at least 3).
-/// The last one gets the marker bit. Empty NAL units are left out.
+/// The caller sets the marker bit of the last one. Empty NAL units are left out.
 ///
 /// Consecutive units that fit into one payload share a STAP-A (§5.7.1), as parameter sets and SEI messages usually
 /// do with their slice; one that does not fit alone becomes FU-As (§5.8); all others are sent as they are (§5.6).

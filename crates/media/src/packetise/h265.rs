@@ -9,7 +9,7 @@ const FRAGMENTATION: u8 = 49;
 const HEADER_LEN: usize = 2;
 
 /// Appends the RTP payloads of one access unit to `payloads`; none is longer than `payload_max` bytes (at least
-/// 4). The last one gets the marker bit. NAL units without a whole header are left out.
+/// 4). The caller sets the marker bit of the last one. NAL units without a whole header are left out.
 pub fn packetise(nals: &[&[u8]], payload_max: usize, payloads: &mut Vec<Vec<u8>>) {
     let payload_max = payload_max.max(HEADER_LEN + 2);
     let mut rest = nals;

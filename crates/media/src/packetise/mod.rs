@@ -1,7 +1,7 @@
 //! Splits coded frames into RTP payloads; one codec, one file.
 //!
-//! Payloads of one frame have equal length except the last, so that a sender can pass them to the kernel as one
-//! segmented send (UDP GSO).
+//! Pieces of one frame or NAL unit have equal length except the last, so that a sender can pass them to the kernel
+//! as one segmented send (UDP GSO).
 
 pub mod av1;
 pub mod h264;

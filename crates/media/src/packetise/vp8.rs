@@ -5,8 +5,8 @@ use super::even_piece;
 /// Bytes of the written descriptor: X, I, and 15 bits of picture id.
 const DESCRIPTOR_LEN: usize = 4;
 
-/// Appends the RTP payloads of one frame to `payloads`; none is longer than `payload_max` bytes (at least 5). The last
-/// one gets the marker bit. `picture_id` grows by one a frame and wraps at 2^15.
+/// Appends the RTP payloads of one frame to `payloads`; none is longer than `payload_max` bytes (at least 5). The
+/// caller sets the marker bit of the last one. `picture_id` grows by one a frame and wraps at 2^15.
 ///
 /// The frame is split without regard to its partitions, as RFC 7741 §4.4 allows; only the first payload has the
 /// bit for the start of a partition.

@@ -11,7 +11,7 @@ const BEGINS: u8 = 0x08;
 const ENDS: u8 = 0x04;
 
 /// Appends the RTP payloads of one frame (or superframe) to `payloads`; none is longer than `payload_max` bytes (at
-/// least 4). The last one gets the marker bit. `picture_id` grows by one a frame and wraps at 2^15.
+/// least 4). The caller sets the marker bit of the last one. `picture_id` grows by one a frame and wraps at 2^15.
 pub fn packetise(frame: &[u8], picture_id: u16, payload_max: usize, payloads: &mut Vec<Vec<u8>>) {
     let piece_max = payload_max.saturating_sub(DESCRIPTOR_LEN).max(1);
     let [id_high, id_low] = (picture_id & 0x7fff).to_be_bytes();

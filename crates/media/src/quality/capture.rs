@@ -11,13 +11,14 @@
 use super::packet::CaptureTime;
 use throng_observation::CaptureBasis;
 
-/// Two wall clocks that are set differ by less than a day.
+/// Two wall clocks differ by less than a day, unless one was never set.
 const APART_NS_MAX: u64 = 86_400 * 1_000_000_000;
 
-/// Over this interval a wall clock advances like the local one, …
+/// The pace of the sender's clock is compared with the local one after this time.
 const RATE_OVER_NS: u64 = 30 * 1_000_000_000;
 
-/// … within this share of it: a server that stalled may have delayed a report for some seconds.
+/// A wall clock's pace differs from the local one by at most this share (numerator, denominator): a server that
+/// stalled may have delayed a report for some seconds.
 const RATE_OFF_MAX: (u64, u64) = (1, 3);
 
 /// Capture times of one track.
@@ -40,8 +41,8 @@ impl CaptureMeter {
         Self { clock_hz, report: None, first: None, is_other_clock: false, basis: None }
     }
 
-    /// A sender report that arrived at `arrived_unix_ns` maps `rtp_timestamp` to `ntp_unix_ns`. False where that
-    /// is not wall-clock time: then reports are ignored until the source changes.
+    /// A sender report that arrived at `arrived_unix_ns` maps `rtp_timestamp` to `ntp_unix_ns`. Returns
+    /// `false` if that is not wall-clock time; reports are then ignored until the source changes.
     pub fn sender_report(&mut self, ntp_unix_ns: u64, rtp_timestamp: u32, arrived_unix_ns: u64) -> bool {
         let (first_ntp_ns, first_arrived_ns) = *self.first.get_or_insert((ntp_unix_ns, arrived_unix_ns));
         let (clock_ns, ours_ns) =
@@ -59,8 +60,8 @@ impl CaptureMeter {
         (self.report, self.first, self.is_other_clock) = (None, None, false);
     }
 
-    /// A frame arrived at `arrived_unix_ns`: its delay in microseconds, negative when the clocks disagree; `None`
-    /// when its capture time is unknown.
+    /// Takes a frame that arrived at `arrived_unix_ns`; returns its delay in microseconds, negative when the local
+    /// clock is behind; `None` when its capture time is unknown.
     pub fn frame(
         &mut self,
         arrived_unix_ns: u64,

@@ -15,7 +15,7 @@
 use super::skew::{Low, Lows};
 use super::timestamp::TimestampUnwrap;
 
-/// A timestamp that goes back by more than this begins another timeline: reordering never does.
+/// A timestamp that goes back by more than this begins another timeline: reordering never goes back as far.
 const MAX_STEP_BACK_NS: i64 = 1_000_000_000;
 
 /// Media that arrives this much earlier than the timeline allows begins another one: no queue is that long.
@@ -68,7 +68,7 @@ impl DelayMeter {
         self.lows.sender_report(ntp_unix_ns, rtp_timestamp, self.clock_hz);
     }
 
-    /// A frame whose last packet arrived at `arrived_ns`: its delay above the floor, microseconds.
+    /// Takes a frame whose last packet arrived at `arrived_ns`; returns its delay above the floor, microseconds.
     pub fn frame(&mut self, arrived_ns: i64, timestamp: u32) -> u32 {
         let first = *self.first_arrival_ns.get_or_insert(arrived_ns);
         let at = arrived_ns - first;
@@ -78,7 +78,7 @@ impl DelayMeter {
             || media_step < -MAX_STEP_BACK_NS
             || media_step.saturating_sub(step) > MAX_STEP_AHEAD_NS
         {
-            // The new timeline begins with the last delay of the old one, for want of a better estimate.
+            // No better estimate is known: the new timeline begins with the last delay of the old one.
             self.offset_ns = self.offset_ns.saturating_add(media_step.saturating_sub(step));
             self.lows.forget_reports();
         }
@@ -89,7 +89,7 @@ impl DelayMeter {
         (above_ns.max(0.0) / 1e3) as u32
     }
 
-    /// Reads both ends, which loads them into the CPU cache.
+    /// Reads a field at each end of the struct, which loads both into the CPU cache.
     pub(super) fn prefetch(&self) -> u64 {
         self.clock_hz as u64 ^ self.base_ns.to_bits()
     }

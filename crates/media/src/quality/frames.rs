@@ -8,9 +8,9 @@
 //! until the hole is filled or [`SequenceMeter`](super::SequenceMeter) counts it lost, as for a viewer with a
 //! jitter buffer of that length. After a lost frame nothing is decodable until the next key frame, unless all
 //! received packets of the lost frame show that no other refers to it. A frame of which nothing arrived counts as
-//! referred to; consecutive picture ids prove that no frame was in the hole (padding, mostly). A key frame does
-//! not wait for frames before it once those cannot be decoded anyway, nor any frame for a discardable one before
-//! it. The first frame of a viewer that joins in its middle is not counted.
+//! referred to; consecutive picture ids prove that no frame was in the hole (padding, mostly). A key frame
+//! does not wait for earlier frames that cannot be decoded anyway; no frame waits for a discardable one before it.
+//! A frame in whose middle the viewer joined is not counted.
 
 use super::packet::CaptureTime;
 use crate::codec::PayloadFacts;
@@ -139,13 +139,13 @@ impl FrameMeter {
                 return self.insert(i + 1, packet);
             }
             if packet.number >= frame.first {
-                return; // another timestamp in the midst of a frame: a broken sender
+                return; // another timestamp in the middle of a frame: a broken sender
             }
         }
         self.insert(0, packet);
     }
 
-    /// Judges all frames that can be. All numbers below `resolved_below` have arrived or never will.
+    /// Judges all frames whose outcome is known. All numbers below `resolved_below` have arrived or never will.
     pub fn judge(&mut self, resolved_below: i64, mut tell: impl FnMut(FrameOutcome)) {
         while self.frames.len() > self.frames_max {
             self.give_up_first(&mut tell);
@@ -243,7 +243,7 @@ impl FrameMeter {
         let Some(next) = self.next.filter(|&next| next < frame.first) else { return };
         self.next = Some(frame.first);
         if !frame.starts {
-            return; // the hole may be all its own
+            return; // all packets of the hole may belong to this frame
         }
         let hole = u32::try_from(frame.first - next).unwrap_or(u32::MAX);
         let missed = match (self.picture_id, frame.picture_id) {

@@ -1,8 +1,8 @@
 //! Interarrival jitter, RFC 3550 §6.4.1 and A.8: `J += (|D| − J) / 16`, `D = (R_i − R_j) − (S_i − S_j)`.
 //!
 //! Packets count in the order of arrival, first transmissions only. All packets of a video frame share a
-//! timestamp, so the spacing in which a frame is sent counts as jitter: so the RFC defines it, and so every peer
-//! reports it.
+//! timestamp, so the spacing of a frame's packets counts as jitter, as the RFC defines it and every peer reports
+//! it.
 
 use super::timestamp;
 

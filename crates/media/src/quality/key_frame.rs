@@ -1,8 +1,8 @@
 //! When to request a key frame from the sender (PLI, RFC 4585 §6.3.1; FIR, RFC 5104 §4.3.1).
 //!
 //! A viewer that joined in the middle of a GOP waits 200 ms for a key frame that is on its way (libwebrtc's
-//! `kMaxWaitForKeyFrame`); one that lost a frame requests at once. Either repeats the request once a second, no
-//! faster: every request costs the publisher a large frame for all viewers.
+//! `kMaxWaitForKeyFrame`); one that lost a frame requests at once. Both repeat the request at most once a
+//! second, because every request costs the publisher a large frame for all viewers.
 
 use std::time::{Duration, Instant};
 

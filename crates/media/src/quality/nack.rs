@@ -1,10 +1,10 @@
 //! Which packets to request again (RFC 4585 §6.2.1), and when.
 //!
 //! A missing packet is requested 10 ms after a later one arrived, so that plain reordering requests nothing; again
-//! after each round trip (100 ms while it is unknown), at most 10 times. These are the numbers of libwebrtc's
-//! `nack_requester.cc` (`kDefaultRtt`, `kMaxNackRetries`), except that libwebrtc requests at once until it has
-//! seen reordering. The list is bounded; when it is full the oldest are dropped, and a key frame is needed, as in
-//! libwebrtc.
+//! after each round trip (100 ms while it is unknown), at most 10 times. 100 ms and 10 are the values of
+//! libwebrtc's `nack_requester.cc` (`kDefaultRtt`, `kMaxNackRetries`); libwebrtc requests without the 10 ms until
+//! it has seen reordering. The list is bounded; when it is full the oldest packets are dropped, and a key frame is
+//! needed, as in libwebrtc.
 
 use std::collections::VecDeque;
 
@@ -66,7 +66,7 @@ impl NackList {
         }
     }
 
-    /// A packet below the highest arrived: whether it had been requested.
+    /// A packet below the highest number arrived. Returns whether it had been requested.
     pub fn arrived(&mut self, sequence: u16) -> bool {
         let at = self.missing.iter().position(|m| m.sequence == sequence);
         let asked = at.and_then(|at| self.missing.remove(at)).is_some_and(|m| m.tries > 0);

@@ -1,6 +1,7 @@
 //! Samples of one interval, in bounded memory that is allocated once an interval.
 
-/// Most samples of one interval; further ones are left out. Four times what a second of 120 fps or 5 ms audio has.
+/// Most samples of one interval; further ones are left out. Five times those of a second of audio with 5 ms a
+/// packet.
 const MOST: usize = 1024;
 
 /// Samples since the previous call.
@@ -32,7 +33,7 @@ impl<T> Samples<T> {
         self.0.clear();
     }
 
-    /// The samples; reserves memory for as many again, so that the next interval does not allocate.
+    /// The samples; reserves memory for an eighth more than them, so that the next interval seldom has to grow it.
     pub(super) fn take(&mut self) -> Vec<T> {
         let next = Vec::with_capacity(self.0.len() + self.0.len() / 8);
         std::mem::replace(&mut self.0, next)

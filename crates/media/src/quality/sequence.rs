@@ -217,7 +217,7 @@ impl SequenceMeter {
             self.clear(n);
         }
         let first = (highest + 1).max(oldest_kept);
-        self.lost += first - (highest + 1); // more than the window holds: never to be recognised
+        self.lost += first - (highest + 1); // outside of the window: their arrival could not be recognised
         self.open(first, number, now_ms);
     }
 
@@ -229,8 +229,8 @@ impl SequenceMeter {
         self.holes.push_back(Hole { first, length, missing: length, seen_ms: now_ms });
     }
 
-    /// A packet arrived from before the first known one: those between are missing too. Only at the very start, so
-    /// that the numbers below `lowest` are unused in the window.
+    /// A packet from before the first known one arrived: those between are missing. This happens only within the
+    /// first numbers of a source, when the window has unused places for them.
     fn extend_down(&mut self, number: i64, lowest: i64, now_ms: u32) {
         for n in number..lowest {
             self.clear(n);

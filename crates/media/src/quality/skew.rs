@@ -3,15 +3,15 @@
 //!
 //! The lowest `d` of each of up to 32 windows is kept (of 5 s at first, twice as long whenever they are full). A
 //! queue lets some packets through at their best again and again, so that the lows are on a line whose slope is
-//! the skew; values above it waited. Two estimates, the stronger evidence first:
+//! the skew; packets above the line waited in a queue. Two estimates, the stronger evidence first:
 //!
 //! 1. **A steady slope** up to ±5,000 ppm, such as 29.97 frames a second with timestamps of 30 (1,000 ppm). It
-//!    needs a stretch of 60 s and six windows in which at least half of the lows are within 5 ms of a straight
-//!    line, none of them and no later one is below it, and no other stretch of 60 s has the usual pace: skew is
-//!    there from the beginning, never empties, and does not end. A queue grows as evenly only while the load
-//!    exceeds the capacity by less than half a per cent, constant to a few hundredths of that, for a minute. The
-//!    sender's RTCP reports (RTP against NTP time, RFC 3550 6.4.1), if any, have precedence: a media clock that is
-//!    right by them is not skewed.
+//!    needs a stretch of 60 s in which at least six lows, and at least half of them, are within 5 ms of a straight
+//!    line, none of them and no later one is below it, and no other stretch of 60 s has the usual pace: skew,
+//!    unlike a queue, exists from the beginning, never empties, and does not end. A queue grows as evenly only
+//!    while the load exceeds the capacity by less than half a per cent, constant to a few hundredths of that, for
+//!    a minute. The sender's RTCP reports (RTP against NTP time, RFC 3550 6.4.1), if any, have precedence: a media
+//!    clock that is right by them is not skewed.
 //! 2. **The usual pace**: clocks of computers and cameras differ by less than ±200 ppm. The skew is the median
 //!    slope between lows a quarter of the run apart, after 40 s. That median is not affected by a single step of
 //!    any height, as at most a third of the pairs span it.
@@ -38,7 +38,7 @@ const STEADY_SKEW_MAX: f64 = 5_000e-6;
 /// [`STEADY_SKEW_MAX`].
 const STEADY_MS: u32 = 60_000;
 
-/// Lows on a line that distinguish it from a varying queue.
+/// Least number of lows on a line: a varying queue has fewer.
 const STEADY_LOWS_MIN: usize = 6;
 
 /// Largest distance from the line, microseconds.
@@ -62,7 +62,7 @@ impl Low {
         Self { at_ms, delay_us }
     }
 
-    /// How far above a line through the origin, microseconds.
+    /// Its height above a line through the origin, microseconds.
     fn above(self, slope: f64) -> f64 {
         f64::from(self.delay_us) - slope * f64::from(self.at_ms) * 1e3
     }
@@ -216,8 +216,8 @@ impl Lows {
         })
     }
 
-    /// Whether most of a stretch is on its line, and nothing below it. Earlier lows count only where the slope
-    /// falls, because a step upwards is a queue, while a floor that falls away from earlier lows would create one.
+    /// Whether at least half of a stretch is on its line, and no low below it. Lows before the stretch are checked
+    /// only where the slope falls: a rise after them is a queue, while a falling floor would show as a queue.
     fn is_floor(&self, stretch: &Stretch) -> bool {
         let Some(first) = self.list.get(stretch.from) else { return false };
         let height = first.above(stretch.slope);

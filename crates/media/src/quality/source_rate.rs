@@ -37,8 +37,8 @@ impl SourceRateMeter {
     /// Clock rate over the mean of the steps between half and one and a half of their median.
     ///
     /// Timestamps are sorted first, because those of frames sent in decoding order (B-frames) go back and forth;
-    /// by the median steps over lost frames are outliers; the mean turns 33, 33, 34 ms into thirty frames a
-    /// second.
+    /// the median shows which steps are outliers (over lost frames); the mean turns 33, 33, 34 ms into thirty
+    /// frames a second.
     #[must_use]
     pub fn frames_per_second(&self) -> Option<f32> {
         let known = self.frames.min(FRAMES);

@@ -185,8 +185,8 @@ impl TrackMeter {
     }
 
     /// Takes the sender's RTCP report: its NTP time as nanoseconds since the Unix epoch, and the RTP timestamp of
-    /// the same moment. False where that is not wall-clock time: then it is used neither for the one-way delay nor
-    /// for the media clock's rate, because it may be the media clock itself.
+    /// the same moment. Returns `false` if the NTP time is not wall-clock time; the report is then used neither
+    /// for the one-way delay nor for the media clock's rate, because it may be the media clock itself.
     pub fn sender_report(&mut self, ntp_unix_ns: u64, rtp_timestamp: u32, arrived_at: Instant) -> bool {
         let arrived_unix_ns = self.clock.unix_ns(arrived_at);
         let is_wall_clock = self.playout.capture.sender_report(ntp_unix_ns, rtp_timestamp, arrived_unix_ns);
@@ -225,7 +225,7 @@ impl TrackMeter {
         self.nacks.round_trip_ms(u32::try_from(round_trip.as_millis()).unwrap_or(u32::MAX));
     }
 
-    /// Drops packets and frames that are too late, and detects freezes.
+    /// Counts packets lost that are missing for too long, drops their frames, and detects freezes.
     pub fn timeout(&mut self, now: Instant) {
         let now_ms = self.ms(now);
         if self.sequence.next_timeout_ms().is_some_and(|at_ms| now_ms >= at_ms) {
@@ -314,9 +314,9 @@ impl TrackMeter {
         }
     }
 
-    /// Whether nothing arrived since the previous interval although a source of its pace would have sent
-    /// something: for video by its usual interval between frames, for audio because even silence has a packet in
-    /// 400 ms (RFC 7587 3.1.3).
+    /// Whether nothing arrived since the previous interval although its source would have sent something:
+    /// video by its usual interval between frames, audio because even DTX sends a packet every 400 ms (RFC 7587
+    /// 3.1.3).
     #[must_use]
     pub fn is_quiet(&self, now: Instant) -> bool {
         let came = self.counters.packets_received + self.counters.packets_recovered;
@@ -458,7 +458,7 @@ impl TrackMeter {
         }
     }
 
-    /// Judges all frames that can be.
+    /// Judges all frames whose outcome is known.
     fn judge_frames(&mut self, now: Instant) {
         let Some(pictures) = &mut self.pictures else { return };
         let (playout, clock, announced_at) = (&mut self.playout, &self.clock, self.announced_at);

@@ -68,7 +68,7 @@ impl<'a> Rtcp<'a> {
 
 /// Iterates over the packets of a compound (or reduced-size, RFC 5506) RTCP packet.
 ///
-/// A malformed packet body is an error, after which the iteration continues; after a malformed frame the begin of
+/// A malformed packet body is an error, after which the iteration continues; after a malformed frame the start of
 /// the next packet is unknown, so that error is the last item.
 #[derive(Clone, Debug)]
 pub struct Compound<'a> {

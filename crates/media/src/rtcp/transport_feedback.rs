@@ -10,7 +10,7 @@ const TICK_US: i64 = 250;
 const TICKS_PER_REFERENCE: i64 = 256;
 /// Run lengths have 13 bits.
 const RUN_MAX: usize = 0x1fff;
-/// Largest feedback packet: any path carries it unfragmented.
+/// Most bytes of chunks and deltas in one packet: any path carries it unfragmented.
 const FEEDBACK_BYTES_MAX: usize = 1_100;
 
 /// The symbols of a packet status chunk (section 3.1.1 of the draft).
@@ -188,8 +188,8 @@ impl Arrival {
 }
 
 /// Writes feedback on a prefix of `arrivals`, which are in the order of sequence numbers (with wrap); returns how
-/// many it took. It stops before a number that does not follow, a time outside of the range of deltas, and a
-/// packet too long for a path. Without arrivals nothing is written.
+/// many it took. It stops before a number that is not later, a time outside of the range of deltas, and the
+/// length that any path carries. Without arrivals nothing is written.
 pub(super) fn write(
     out: &mut Vec<u8>,
     sender_ssrc: u32,

@@ -50,7 +50,7 @@ impl<'b> RtcpWriter<'b> {
         Self { out }
     }
 
-    /// Begins a packet without report and name, which the session must have negotiated (`a=rtcp-rsize`, RFC 5506).
+    /// Begins a reduced-size packet, without report and name; requires `a=rtcp-rsize` (RFC 5506) in the session.
     #[must_use]
     pub fn reduced_size(out: &'b mut Vec<u8>) -> Self {
         Self { out }

@@ -28,7 +28,7 @@ pub enum ClipError {
     /// The codec is known but cannot be sent from this format.
     #[error("{codec} from {format} cannot be sent")]
     Codec {
-        /// The codec by the file.
+        /// The codec's name in the file.
         codec: String,
         /// The format.
         format: &'static str,
@@ -39,7 +39,7 @@ pub enum ClipError {
     /// There is nothing to send.
     #[error("it holds no frame")]
     Empty,
-    /// It is longer than a loop needs to be.
+    /// It has more bytes than a clip may have.
     #[error("it is longer than {} MB: cut a loop of some seconds from it", CLIP_BYTES_MAX >> 20)]
     TooLong,
     /// A capture contains no stream, or several that could be played.

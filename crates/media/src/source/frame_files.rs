@@ -12,7 +12,7 @@ use crate::packetise;
 
 const VIDEO_CLOCK: u32 = 90_000;
 const OPUS_CLOCK: u32 = 48_000;
-/// 20 ms of Opus: the assumed duration of a single packet of unknown length.
+/// 20 ms of Opus: the assumed duration of a file's only packet.
 const OPUS_PACKET: u64 = 960;
 
 impl From<IvfError> for ClipError {
@@ -44,8 +44,8 @@ pub(super) fn h264(stream: &[u8], fps: f64) -> Result<Clip, ClipError> {
     builder.finish(frame_time(1, fps))
 }
 
-/// An H.265 byte stream; access units begin as in clause 7.4.2.4.4 of H.265, as far as encoders use it: with a
-/// parameter set, delimiter or prefix SEI, or a slice that is a picture's first, after a slice.
+/// An H.265 byte stream; access units begin as in clause 7.4.2.4.4 of H.265, as far as encoders use it: after a
+/// slice, with a parameter set, a delimiter, a prefix SEI or the first slice of a picture.
 pub(super) fn h265(stream: &[u8], fps: f64) -> Result<Clip, ClipError> {
     let mut builder = ClipBuilder::new(Codec::H265, VIDEO_CLOCK);
     let mut mark = Vec::with_capacity(Mark::H265_NAL_LEN);
@@ -127,7 +127,7 @@ pub(super) fn ivf(file: &[u8]) -> Result<Clip, ClipError> {
     builder.finish(time(1).max(1))
 }
 
-/// The codec by the file, printable in a line on a terminal.
+/// The codec's name in the file, without control characters.
 fn name(bytes: &[u8]) -> String {
     let name: String = String::from_utf8_lossy(bytes).chars().filter(|letter| !letter.is_control()).collect();
     if name.is_empty() { "an unknown codec".into() } else { name }

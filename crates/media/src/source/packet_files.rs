@@ -124,7 +124,7 @@ struct RecordedFrame {
     begins_anew: bool,
 }
 
-/// Consecutive packets of one timestamp are a frame; for audio each packet is.
+/// Consecutive packets of one timestamp, up to the marker, are a frame; in audio that is one packet.
 fn frames(packets: ReorderBuffer) -> Vec<RecordedFrame> {
     let mut frames: Vec<RecordedFrame> = Vec::new();
     let mut last: Option<(usize, i64, bool)> = None;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::clip::{Clip, PlayedFrame};
 
-/// A key frame of the loop is not played again this soon after a requested one.
+/// A requested key frame is not played again at its own time if that is less than this later.
 const BACK_MIN: Duration = Duration::from_millis(100);
 
 /// Plays a clip in a loop: timestamps, frame numbers and picture ids continue from turn to turn, and over jumps.
@@ -13,7 +13,7 @@ const BACK_MIN: Duration = Duration::from_millis(100);
 pub struct Player {
     clip: Arc<Clip>,
     index: usize,
-    /// The key frame that was played early, and its time in the loop.
+    /// After a requested key frame: when its own time in the loop comes, units since the start, and its index.
     back: Option<(u64, usize)>,
     /// Units of the clock from the start to the next frame.
     ticks: u64,
@@ -98,9 +98,9 @@ impl Player {
     }
 
     /// Makes the next frame a key frame, like an encoder after a request: the picture jumps to the loop's next key
-    /// frame, the time does not. At the time of that key frame in the loop the picture is in its place again:
-    /// video keeps in step with audio, and senders that are all asked at once do not send their key frames at the
-    /// same time ever after.
+    /// frame, the time does not. When the loop's time reaches that key frame, it is played again, from its place:
+    /// video stays in step with audio, and senders that all receive a request at once do not send their key frames
+    /// at the same time from then on.
     pub fn request_key_frame(&mut self) {
         let key = self.clip.key_frame_from(self.index);
         let round = if key < self.index { self.clip.ticks() } else { 0 };
