@@ -24,7 +24,7 @@ cargo build --release --locked -p throng-cli --features iceoryx2
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 
-ratios() { # FOLDER RATIO...: each is ring-row other-row limit; of what is written in place the writing itself is taken off
+ratios() { # FOLDER RATIO...: each is ring-row other-row limit; writing in place is subtracted
   python3 - "$@" <<'PY'
 import json, sys
 rows = {r["transport"]: r["figures"] for r in json.load(open(sys.argv[1] + "/ipc.json"))["rows"]}

@@ -86,7 +86,7 @@ impl CoreTime {
     /// If there is no such CPU.
     pub fn of(cpu: usize) -> Result<Self> {
         let text = fs::read_to_string("/proc/stat")?;
-        Self::parse(&text, cpu).with_context(|| format!("/proc/stat knows no CPU {cpu}"))
+        Self::parse(&text, cpu).with_context(|| format!("/proc/stat has no CPU {cpu}"))
     }
 
     /// `cpu0 user nice system idle iowait irq softirq steal …` (proc_stat(5)); what follows is within user and nice.

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! bench/run.sh                        # everything, with the defaults
-//! compare --viewers 100 --repeat 4    # what has been built, as it is
+//! compare --viewers 100 --repeat 4    # with the existing build
 //! ```
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark prints its steps and results")]
 

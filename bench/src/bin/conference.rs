@@ -165,7 +165,7 @@ fn render(arguments: &Arguments, machine: &Machine, all: &[Measured]) -> String 
     let _ = writeln!(
         out,
         "{}, by `bench/conference.sh`. {}, {} cores, Linux {}. {}. Load average {:.1}. The generator had CPU {GENERATOR_CPU} to \
-         itself, Janus and those who only send to it CPU {SERVER_CPU}. 240p VP8 at 256 kbit/s and Opus from each who sends; \
+         itself, Janus and the participants that only send CPU {SERVER_CPU}. 240p VP8 at 256 kbit/s and Opus from each sender; \
          median of {} runs (lowest to highest) of {} s.\n",
         machine::date(),
         machine.cpu,

@@ -162,7 +162,7 @@ fn crowd(arguments: &Arguments) -> ! {
         };
         let builder = std::thread::Builder::new().name(format!("crowd-{number}")).stack_size(64 * 1024);
         if builder.spawn(work).is_err() {
-            break; // the table says what was asked for; a machine that gives fewer threads is seen by `top`
+            break; // the table shows the number requested; `top` shows a machine with fewer threads
         }
     }
     loop {

@@ -278,7 +278,7 @@ impl Server {
     }
 }
 
-/// What a thread uses of its core at full load: a few are hot.
+/// Share of a core that a thread uses at full load: a few are hot.
 fn share(tid: u32) -> f64 {
     0.95 / (1.0 + f64::from(tid))
 }

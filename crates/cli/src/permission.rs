@@ -129,14 +129,14 @@ fn prove(
     Ok(proven)
 }
 
-/// Asks all addresses at once, so that those that do not answer cost one timeout together.
+/// Queries all addresses in parallel, so that those that do not answer cost one timeout together.
 fn ask(request: &ProofRequest, unproven: &[Refusal]) -> Vec<Result<(ProvenAddress, ConsentProof), String>> {
     std::thread::scope(|scope| {
         let addresses = unproven.iter().take(ADDRESSES_ASKED_MAX).map(|refusal| refusal.address());
         let asked: Vec<_> = addresses.map(|address| scope.spawn(move || request.ask(address))).collect();
-        let fault = |_| Err("a fault of throng: the thread that asked it died".to_owned());
+        let fault = |_| Err("a fault of throng: the thread that requested its proof panicked".to_owned());
         let answers = asked.into_iter().map(|asked| asked.join().unwrap_or_else(fault));
-        let too_many = || Err(format!("only {ADDRESSES_ASKED_MAX} addresses of a name are asked"));
+        let too_many = || Err(format!("at most {ADDRESSES_ASKED_MAX} addresses of a name are queried"));
         answers.chain(std::iter::repeat_with(too_many)).take(unproven.len()).collect()
     })
 }

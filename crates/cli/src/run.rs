@@ -86,7 +86,7 @@ fn supervise(
         std::thread::sleep(SHOW_EVERY);
     }
     show(&objectives, watchers);
-    // The messages below belong on the terminal as it was.
+    // The messages below are printed after the full-screen view is closed.
     drop(display);
     if ending.is_some() {
         say("an objective was missed: the run ended, as --until-missed asks");

@@ -26,7 +26,7 @@ pub(crate) fn stage(command: &args::Stage) -> Result<Exit, CliError> {
     }
     if listens_anywhere {
         print(&format!(
-            "  media     only on {media_ip}, whatever address HTTP is asked on; --media-ip chooses another\n"
+            "  media     only on {media_ip}, independent of the HTTP address; --media-ip sets another\n"
         ));
     }
     let interrupt = Interrupt::listen().map_err(CliError::invalid)?;

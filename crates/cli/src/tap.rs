@@ -145,9 +145,9 @@ impl RunTap {
 
 fn print_lost(counts: &TapCounts) {
     let reasons = [
-        (counts.no_room, "found no room, or came before the next key frame"),
+        (counts.no_room, "did not fit, or preceded the next key frame"),
         (counts.too_large, "were larger than half the ring"),
-        (counts.reader_gone, "came after the reader had gone"),
+        (counts.reader_gone, "arrived after the reader had ended"),
         (counts.no_producer_slot, "are of threads for which the ring had no place"),
     ];
     let texts: Vec<String> = reasons

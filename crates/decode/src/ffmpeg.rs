@@ -44,7 +44,7 @@ pub enum DecodeError {
         error: std::io::Error,
     },
     /// FFmpeg ended before its input did.
-    #[error("FFmpeg gave up: {complaints}")]
+    #[error("FFmpeg failed: {complaints}")]
     GaveUp {
         /// Its error lines.
         complaints: String,

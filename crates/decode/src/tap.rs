@@ -33,7 +33,7 @@ pub struct TapOptions {
     pub keep: bool,
     /// Compare pictures of the test card with their source.
     pub ssim: bool,
-    /// Only the first so many participants; `None`: all tapped ones.
+    /// The number of participants, the first ones; `None`: all tapped ones.
     pub participants: Option<usize>,
     /// Most streams; further ones are skipped and counted.
     pub streams_max: usize,

@@ -19,8 +19,8 @@ pub struct CpuProfile {
     pub samples: u64,
     /// Share of copying bytes (memcpy, memmove, the kernel's copies from and to user memory), 0 to 1.
     pub copying_ratio: f64,
-    /// Share of masking (the XOR of each byte that WebSocket asks of a client, and its undoing), with what is inlined
-    /// around it, 0 to 1.
+    /// Share of masking and unmasking (the XOR of each byte that WebSocket requires of a client), with the code
+    /// inlined around it, 0 to 1.
     pub masking_ratio: f64,
     /// Share of writing or reading the payload itself (filling a picture, checking it), 0 to 1.
     pub payload_ratio: f64,

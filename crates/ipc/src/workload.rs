@@ -80,7 +80,7 @@ const FORMATS: [(&str, u64); 18] = [
 pub struct FrameSize(u32);
 
 impl FrameSize {
-    /// A frame of so many bytes.
+    /// A frame of this many bytes.
     ///
     /// # Errors
     /// [`WorkloadError::Size`] outside of [`FRAME_BYTES_MIN`] to [`FRAME_BYTES_MAX`].

@@ -129,7 +129,7 @@ impl FrameAssembler {
     fn take_first(&mut self, now: Instant, tell: &mut impl FnMut(AssembledFrame)) -> bool {
         let Some((&first, packet)) = self.waiting.first_key_value() else { return false };
         if self.next.is_none() {
-            // The rest of a frame whose beginning was lost is of no use.
+            // The rest of a frame whose beginning was lost cannot be decoded.
             if packet.starts_frame {
                 self.next = Some(first);
             } else {

@@ -60,7 +60,7 @@ pub unsafe extern "C" fn throng_ring_consumer_invite(
     })
 }
 
-/// Copies a lane's descriptors, for a supervisor that starts a new consumer should this one die: `*out`, and its
+/// Copies a lane's descriptors, for a supervisor that starts a new consumer if this one dies: `*out`, and its
 /// sessions into the array `sessions` of `capacity` places. InvalidArgument if that is too short: nothing is copied
 /// then, and `out->sessions` is the number of sessions.
 ///
@@ -125,7 +125,7 @@ pub unsafe extern "C" fn throng_ring_consumer_adopt(
         let sessions = match (sessions.is_null(), fds.sessions) {
             (_, 0) => &[],
             (true, _) => return Err(Failure::null("sessions")),
-            // SAFETY: not NULL, and valid for so many by the caller's promise.
+            // SAFETY: not NULL, and valid for `count` places by the caller's promise.
             (false, count) => unsafe { std::slice::from_raw_parts(sessions, count as usize) },
         };
         let all = [fds.memfd, fds.frame_event, fds.room_event].into_iter();

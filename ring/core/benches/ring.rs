@@ -264,7 +264,7 @@ impl Run {
     }
 }
 
-/// So many frames from each of `producers` to one consumer, all of them processes.
+/// The given number of frames from each of `producers` to one consumer, all of them processes.
 fn transfer(
     producers: usize,
     shared: bool,

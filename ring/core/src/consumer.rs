@@ -24,7 +24,7 @@ const FRAME_COST_BYTES: i64 = 64;
 const SPINS: u32 = 50;
 /// How often a consumer that sleeps on a futex checks the handshake sockets, which a futex cannot watch.
 const LIVENESS_PERIOD: Duration = Duration::from_millis(50);
-/// A consumer that never sleeps checks for dead producers once in so many peeks (one system call for all lanes).
+/// A consumer that never sleeps checks for dead producers once in this many peeks (one system call for all lanes).
 const PEEKS_PER_LOOK: u32 = 256;
 /// Most lanes of one consumer.
 const LANES_MAX: usize = 1 << 16;

@@ -136,7 +136,7 @@ pub enum RingError {
         lane: u32,
     },
     /// The message on the socket is no valid invitation.
-    #[error("no ring came over this socket: {what}")]
+    #[error("no ring was received over this socket: {what}")]
     BadHandshake {
         /// What was wrong.
         what: &'static str,

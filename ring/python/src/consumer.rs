@@ -362,7 +362,7 @@ pub(crate) unsafe fn fill<T>(
 
 fn check(fd: c_int) -> PyResult<()> {
     if fd < 3 {
-        return Err(PyValueError::new_err(format!("descriptor {fd} is none to give away")));
+        return Err(PyValueError::new_err(format!("descriptor {fd} cannot be passed on")));
     }
     Ok(())
 }

@@ -309,7 +309,7 @@ class Restart(unittest.TestCase):
         exported = supervisor.export(lane)
         with self.assertRaisesRegex(RingError, "consumer"):
             Consumer().adopt(supervisor.export(lane))
-        with self.assertRaisesRegex(ValueError, "none to give away"):
+        with self.assertRaisesRegex(ValueError, "cannot be passed on"):
             Consumer().adopt((-1, -1, -1, []))
         # The first consumer gives its lane up to one in a process of its own, which is killed with a frame in its hands.
         for text in (b"first", b"second"):

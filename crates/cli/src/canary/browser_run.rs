@@ -149,7 +149,7 @@ impl BrowserRun {
             Some(at) if row.first_frame_at.is_none() => {
                 let waited_ms = now(begin.zero).millis_since(at);
                 if waited_ms >= PICTURE_WITHIN.as_millis() as f64 {
-                    fail(row, begin.zero, false, "no picture came".into());
+                    fail(row, begin.zero, false, "no picture arrived".into());
                 }
             }
             _ => {}

@@ -41,7 +41,7 @@ impl LoopbackServer {
 impl Drop for LoopbackServer {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Relaxed);
-        // Wakes the thread, which then sees that it is over.
+        // Wakes the thread, which then reads the flag and ends.
         let _ = TcpStream::connect_timeout(&self.address, IO_TIMEOUT);
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();

@@ -13,7 +13,7 @@ pub(super) struct StatsSnapshot {
     pub(super) connected_ms: Option<f64>,
     /// From the join until the first picture could be shown, milliseconds.
     pub(super) first_frame_ms: Option<f64>,
-    /// The first thing that went wrong.
+    /// The first error.
     pub(super) problem: Option<String>,
     /// The problem is the browser's own, not the server's.
     pub(super) problem_is_own: bool,

@@ -358,7 +358,7 @@ mod tests {
         assert!(figures.series.len() <= SERIES_MAX);
         assert!(
             figures.series.contains_key(&SeriesId(u32::try_from(SERIES_MAX).unwrap())),
-            "one that speaks"
+            "a series that still sends"
         );
     }
 }

@@ -123,7 +123,7 @@ impl<'a> File<'a> {
         self.writer.finish(Ending::Complete, ended_at).map_err(CliError::invalid)?;
         say(&format!("written to {}", self.path.display()));
         if lost > 0 {
-            say(&format!("{lost} rows came too fast and are missing from it"));
+            say(&format!("{lost} rows arrived too fast and are missing from it"));
         }
         Ok(Exit::Met)
     }

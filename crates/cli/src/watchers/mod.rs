@@ -157,7 +157,7 @@ impl Watchers {
         }
         let dropped = self.rows.dropped();
         if dropped > 0 {
-            self.warn(None, &format!("{dropped} rows of the watchers came too fast and are missing"));
+            self.warn(None, &format!("{dropped} rows of the watchers arrived too fast and are missing"));
         }
         self.deferred.iter().for_each(|warning| say(warning));
         let Self { forwarder, rows, .. } = self;

@@ -243,7 +243,7 @@ fn a_crowd_that_plays_cleanly_with_a_browser_that_does_not_is_disputed() {
 fn a_browser_without_a_picture_in_a_crowd_that_has_one_disputes_the_answer() {
     let stage = Stage::start(None, "127.0.0.1:0", &["--pictures-max", "3"]);
     let ran = with_three_viewers(&stage, &OwnBrowser::new(), "16s").expect_code(5);
-    let expect = "Disputed by a browser: 1 of 1 browsers failed (no picture came), 0 of 3 of the crowd; the crowd alone: \
+    let expect = "Disputed by a browser: 1 of 1 browsers failed (no picture arrived), 0 of 3 of the crowd; the crowd alone: \
                   3 viewers played cleanly";
     assert!(ran.stdout.starts_with(expect), "{ran}");
 }

@@ -113,12 +113,12 @@ impl Running {
         self.folder.as_ref().expect("not waited for").path().join("run")
     }
 
-    /// Waits until so many participants received media in a second, by its stored rows; at most until its end.
+    /// Waits until `count` participants received media in a second, by its stored rows; at most until its end.
     pub(crate) fn when_playing(&mut self, count: u32) {
         self.when(&format!("{count} play"), |rows| rows.iter().map(|row| row.playing).sum::<u32>() >= count);
     }
 
-    /// Waits until so many participants are connected; otherwise like [`Self::when_playing`].
+    /// Waits until `count` participants are connected; otherwise like [`Self::when_playing`].
     pub(crate) fn when_connected(&mut self, count: u32) {
         self.when(&format!("{count} connected"), |rows| {
             rows.iter().map(|row| row.connected).sum::<u32>() >= count

@@ -1,4 +1,4 @@
-//! Missing media: media that was expected and did not come, unlike media that its sender did not intend to send.
+//! Missing media: media that was expected and did not arrive, unlike media that its sender did not intend to send.
 //!
 //! Offer, answer and signalling determine what is expected. Media may take as long to begin as a join may. Whether
 //! a sender of this run is muted or has left is known from that participant itself, not from the server.

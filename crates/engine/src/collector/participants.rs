@@ -38,7 +38,7 @@ struct Intended {
     added: VecDeque<(RunTime, CohortId)>,
 }
 
-/// What the collector knows of a sender.
+/// The collector's record of a sender.
 pub(super) enum Sender<'a> {
     /// It has a record.
     Current(&'a ParticipantRecord),
@@ -115,7 +115,7 @@ impl Participants {
         self.current.get_mut(&id)
     }
 
-    /// What the collector knows of the sender of a received track.
+    /// The collector's record of the sender of a received track.
     pub(super) fn sender(&self, id: ParticipantId) -> Sender<'_> {
         let was_here = || {
             let is_planned = (id.0 as usize) < self.plan.len();

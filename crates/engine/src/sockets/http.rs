@@ -224,7 +224,7 @@ fn failure(error: &hyper::Error, origin: &Origin) -> ChannelError {
 /// throng's `User-Agent` unless the participant gave another.
 fn prepared(request: Request, is_http2: bool) -> Result<hyper::Request<Full<Bytes>>, ChannelError> {
     let Request { mut head, body, timeout: _ } = request;
-    let odd = |what: &str| ChannelError::Protocol(format!("cannot ask for {}: {what}", head.uri));
+    let odd = |what: &str| ChannelError::Protocol(format!("cannot request {}: {what}", head.uri));
     if is_http2 {
         head.version = Version::HTTP_2;
         head.headers.remove(HOST);

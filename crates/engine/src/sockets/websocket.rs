@@ -69,7 +69,7 @@ pub(crate) async fn open(
 }
 
 fn request(url: &Url, protocols: &[String], headers: &[(String, String)]) -> Result<Request, ChannelError> {
-    let odd = |what: &str| ChannelError::Protocol(format!("cannot ask for {url}: {what}"));
+    let odd = |what: &str| ChannelError::Protocol(format!("cannot request {url}: {what}"));
     let mut request = url.as_str().into_client_request().map_err(|e| odd(&e.to_string()))?;
     let map = request.headers_mut();
     map.insert(USER_AGENT, HeaderValue::from_static(super::USER_AGENT));

@@ -157,7 +157,7 @@ impl Child {
                     return Err(TransportError::Missing(reason).into());
                 }
                 Ok(RoleMessage::Failed { missing: false, reason }) => {
-                    return Err(self.failed(format!("says {reason}")).into());
+                    return Err(self.failed(format!("reports {reason}")).into());
                 }
                 Ok(said) => return Ok(said),
                 Err(RecvTimeoutError::Disconnected) => return Err(self.died().into()),

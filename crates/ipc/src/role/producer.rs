@@ -11,12 +11,12 @@ use crate::transport::{self, Outgoing, Sender, TransportError};
 
 /// Below this mean size, reading the clock for each frame would be a large part of the measured time.
 const SMALL_FRAME_BYTES: f64 = 16_384.0;
-/// Of small frames, one in so many carries its send time.
+/// Of small frames, one in this many carries its send time.
 const STAMPED_OF_SMALL: u64 = 16;
 /// Largest pool of a producer, bytes.
 const POOL_BYTES_MAX: usize = 1536 << 20;
 
-/// At full speed, one frame in so many carries its send time.
+/// At full speed, one frame in this many carries its send time.
 pub(super) fn stamped_every(mean_bytes: f64) -> u64 {
     if mean_bytes < SMALL_FRAME_BYTES { STAMPED_OF_SMALL } else { 1 }
 }

@@ -172,7 +172,7 @@ impl Pipeline {
         let pipeline = unsafe { (library.parse_launch)(description.as_ptr(), &raw mut error) };
         let pipeline = NonNull::new(pipeline).filter(|_| error.is_null());
         let Some(pipeline) = pipeline else {
-            return Err(TransportError::Missing(format!("GStreamer says {}: {PACKAGES}", reason(error))));
+            return Err(TransportError::Missing(format!("GStreamer reports {}: {PACKAGES}", reason(error))));
         };
         // SAFETY: the pipeline is alive; the returned reference belongs to this value.
         let element = unsafe { (library.bin_get_by_name)(pipeline.as_ptr(), c"end".as_ptr()) };

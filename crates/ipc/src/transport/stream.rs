@@ -106,7 +106,7 @@ impl Receiver for Reader {
         let frame = usize::try_from(length).ok().and_then(|length| self.frame.get_mut(..length)).ok_or_else(
             || TransportError::Library {
                 operation: "reading a frame",
-                reason: format!("its length says {length} bytes, the largest frame has {most}"),
+                reason: format!("its length field is {length} bytes, the largest frame has {most}"),
             },
         )?;
         self.from.read_exact(frame).context("reading a frame")?;

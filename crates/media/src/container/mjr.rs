@@ -119,7 +119,7 @@ fn codec(json: &[u8], offset: usize) -> Result<Codec, MjrError> {
     match Codec::from_name(name) {
         Codec::Other => Err(MjrError::Header {
             offset,
-            detail: format!("codec `{}` is none that throng can send", untrusted::name(name)),
+            detail: format!("throng cannot send codec `{}`", untrusted::name(name)),
         }),
         codec => Ok(codec),
     }
@@ -193,7 +193,7 @@ pub(crate) mod tests {
             (file("{", &[]), "EOF"),
             (file(r#"{"t":"d","c":"text"}"#, &[]), "data channel"),
             (file(r#"{"t":"v","c":"vp8","e":true}"#, &[]), "encrypted"),
-            (file(r#"{"t":"v","c":"theora"}"#, &[]), "`theora` is none"),
+            (file(r#"{"t":"v","c":"theora"}"#, &[]), "cannot send codec `theora`"),
         ] {
             let error = MjrReader::new(&bytes).unwrap_err().to_string();
             assert!(error.contains(expect), "{error}");

@@ -1,4 +1,4 @@
-//! Relative delay: how much later than at its best the media arrives. Needs only the local clock.
+//! Relative delay: the transit time of media above its smallest one. Needs only the local clock.
 //!
 //! `d_i = (R_i − R_0) − (S_i − S_0) / f` (arrival R, timestamp S, clock f) grows with every queue on the path, and
 //! with the skew between the source's clock and the local one. The reported delay is `d_i − floor(t)`, never below

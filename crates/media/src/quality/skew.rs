@@ -2,7 +2,7 @@
 //! [`super::delay`]).
 //!
 //! The lowest `d` of each of up to 32 windows is kept (of 5 s at first, twice as long whenever they are full). A
-//! queue lets some packets through at their best again and again, so that the lows are on a line whose slope is
+//! queue lets some packets through undelayed again and again, so that the lows are on a line whose slope is
 //! the skew; packets above the line waited in a queue. Two estimates, the stronger evidence first:
 //!
 //! 1. **A steady slope** up to ±5,000 ppm, such as 29.97 frames a second with timestamps of 30 (1,000 ppm). It

@@ -140,7 +140,7 @@ impl SelfTime {
 }
 
 impl Profile {
-    /// CPU time of so many samples, in cores; `None` when thread states were sampled, which do not show it.
+    /// CPU time of this number of samples, in cores; `None` when thread states were sampled, which do not show it.
     #[must_use]
     pub fn cores(&self, samples: u64) -> Option<f64> {
         let possible = f64::from(self.frequency_hz) * self.duration_us as f64 / 1e6;

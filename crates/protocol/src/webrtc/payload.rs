@@ -36,7 +36,7 @@ pub(super) struct Assignments {
 impl Assignments {
     pub(super) fn of(negotiated: &Negotiated) -> Self {
         let mut all = Self::default();
-        // A section without a track: some servers mark it `sendonly` all the same, and name no track there
+        // A section without a track: some servers nevertheless mark it `sendonly`, and name no track there
         // although they do in other sections.
         let any_named = negotiated.remote.sections.iter().any(|remote| remote.names_track);
         for (index, section) in negotiated.answer.sections.iter().enumerate() {

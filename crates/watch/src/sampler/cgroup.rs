@@ -90,7 +90,7 @@ const PRESSURE: [(&str, [&Metric; 2]); 3] = [
 ];
 
 /// The group of a process: that of its cpu controller, else of memory, of pids, or of any. The root of all hierarchies
-/// is the machine, which is read by itself; in a container it is the container's group.
+/// is the machine, which is read separately; in a container it is the container's group.
 pub(crate) fn of(reader: &mut Reader, pid: u32) -> Option<String> {
     let text = reader.path(&format!("/proc/{pid}/cgroup")).ok()?;
     let paths =

@@ -396,8 +396,8 @@ impl Sampler {
         self.own.late += u64::from(late > period.mul_f64(LATE_RATIO));
     }
 
-    /// CPU time of monitoring this host so far. A process that does nothing else counts as a whole, whichever of its
-    /// threads reads, encrypts or draws.
+    /// CPU time of monitoring this host so far. If the process does nothing else, all its threads count: those
+    /// that read, encrypt or draw.
     fn cpu_usage(&self) -> CpuUsage {
         let spent = self.sink.rows.cpu_usage(self.sink.host);
         match self.began {

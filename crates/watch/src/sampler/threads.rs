@@ -145,7 +145,7 @@ impl Threads {
         let explained = std::mem::take(&mut self.explained_ns);
         if came.is_none_or(|came| came.saturating_sub(explained) > allowed(came)) {
             ended += self.read_matching(sink, reader, is_scanned, |_, _, _| true);
-            self.explained_ns = 0; // what sleepers did counts for the pass that is over
+            self.explained_ns = 0; // the time of sleepers counts for the pass that ended
         }
         self.process_ns = process_ns;
         *thread_budget += ended;

@@ -56,7 +56,7 @@ pub struct Jsep {
     pub sdp: String,
 }
 
-/// What a message of the server meant. `T` is the tag that the caller gave its request.
+/// The meaning of a message of the server. `T` is the tag that the caller gave its request.
 #[derive(Debug, PartialEq)]
 pub enum SessionEvent<T> {
     /// The session was created.

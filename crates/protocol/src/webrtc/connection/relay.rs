@@ -249,7 +249,7 @@ impl Connection {
         }
         self.transport.relay = RelayState::Over;
         if self.is_playing() && matches!(self.remote, Some((Via::Relay, _))) {
-            return self.fail(now, FailureReason::MediaLost, &format!("the relay is gone: {why}"));
+            return self.fail(now, FailureReason::MediaLost, &format!("the relay was lost: {why}"));
         }
         if self.config.options.relay_only {
             let detail = format!("the relay, the only path allowed: {why}");

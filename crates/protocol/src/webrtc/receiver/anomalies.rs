@@ -49,7 +49,7 @@ impl Receiver {
         }
     }
 
-    /// The sender's reports do not carry wall time. Media plays all the same, so this is not kept as an
+    /// The sender's reports do not carry wall time. Media plays nevertheless, so this is not kept as an
     /// explanation for missing media.
     pub(super) fn sender_clock_anomaly(&mut self) {
         if self.anomalies.reported & AnomalyKind::SenderClock as u8 == 0 {

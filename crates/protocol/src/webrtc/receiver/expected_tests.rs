@@ -172,7 +172,7 @@ fn media_without_a_sender_is_not_expected() {
 fn in_a_conference_media_is_expected_of_unmuted_senders() {
     let mut stand = Stand::new(SDP, true);
     stand.run(2_000, &[]);
-    assert_eq!(stand.missing(), [], "nobody sends");
+    assert_eq!(stand.missing(), [], "no participant sends");
     let both = |from, is_muted| [stream("a", Some("anna"), false), stream("v", from, is_muted)];
     let says = |stand: &mut Stand, before: &[RoomStream], streams: &[RoomStream]| {
         stand.receiver.sent_in(streams, before, stand.now);
