@@ -49,7 +49,7 @@ pub struct Bench<'a> {
 pub struct Playing {
     /// Which generator.
     pub kind: Kind,
-    /// Viewers asked for.
+    /// Viewers requested.
     pub viewers: u32,
     /// Viewers connected.
     pub connected: u32,
@@ -109,7 +109,7 @@ impl Playing {
 pub struct Joining {
     /// Which generator.
     pub kind: Kind,
-    /// Viewers asked for.
+    /// Viewers requested.
     pub viewers: u32,
     /// Viewers connected.
     pub connected: u32,

@@ -21,7 +21,7 @@ const SETTLE: Duration = Duration::from_secs(5);
 /// The cost of a crowd on the stage.
 #[derive(Clone, Debug, Serialize)]
 pub struct OnStage {
-    /// Viewers asked for.
+    /// Viewers requested.
     pub viewers: u32,
     /// Viewers connected.
     pub connected: u32,

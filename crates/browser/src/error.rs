@@ -17,7 +17,7 @@ pub enum BrowserError {
         /// The last line that it wrote to standard error, if any.
         said: Option<String>,
     },
-    /// No answer came in time.
+    /// No answer arrived in time.
     #[error("the browser did not answer {what} within {within_ms} ms")]
     Silent {
         /// The DevTools command, or what was awaited.

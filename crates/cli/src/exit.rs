@@ -16,7 +16,7 @@ pub(crate) enum Exit {
     Target = 3,
     /// The generator itself was the limit, or throng failed: the figures are no measurement of the server.
     Invalid = 4,
-    /// Browsers among the crowd saw something else than the crowd did, so its figures are not reliable.
+    /// Browsers in the crowd measured another quality than the crowd, so its figures are not reliable.
     Disputed = 5,
     /// Ended early by a person or a signal; what was measured is kept.
     Interrupted = 130,

@@ -28,8 +28,8 @@ const PROOF_INTERVAL: Duration = Duration::from_secs(60);
 /// How often the presence of an agent is checked.
 const PRESENCE_INTERVAL: Duration = Duration::from_millis(500);
 
-/// How many addresses of one name are asked for a proof. A name may point at many addresses of other owners, which
-/// should receive no requests because of it.
+/// How many addresses of one name are queried for a proof. A name may point at many addresses of other owners,
+/// which should receive no requests because of it.
 const ADDRESSES_ASKED_MAX: usize = 8;
 
 /// What the consent guard allows for a plan.

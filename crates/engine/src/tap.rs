@@ -17,7 +17,7 @@ use throng_observation::run::ParticipantId;
 use throng_observation::{Codec, CodedFrame, TrackId};
 use throng_ring::{Flags, FrameInfo, Policy, Producer, RingError};
 
-/// The socket in the run folder where the decoding process asks for the ring.
+/// The socket in the run folder where the decoding process requests the ring.
 pub const TAP_SOCKET: &str = "tap.sock";
 
 /// How often the listener checks for connections and for the end of the run.
@@ -48,11 +48,11 @@ pub fn stream_number(participant: ParticipantId, track: u16) -> u32 {
 pub struct TapCounts {
     /// Frames that were offered.
     pub offered: u64,
-    /// Lost: the ring had no room, or had none for a frame before and no key frame came since.
+    /// Lost: the ring had no room, or had none for a frame before and no key frame followed.
     pub no_room: u64,
     /// Lost: larger than half the ring.
     pub too_large: u64,
-    /// Lost: the reader had gone.
+    /// Lost: the reader had ended.
     pub reader_gone: u64,
     /// Lost: their thread found all producer slots of the ring taken.
     pub no_producer_slot: u64,
@@ -176,7 +176,7 @@ enum TapSenderState {
     /// No reader has attached yet.
     Unattached,
     Open(Producer),
-    /// The reader has gone.
+    /// The reader has ended.
     ReaderGone,
     /// The ring had no slot for another producer.
     NoProducerSlot,
@@ -202,7 +202,7 @@ impl TapSender {
                 Ok(true) => None,
                 Ok(false) => Some(&mut self.counts.no_room),
                 Err(RingError::FrameTooLarge { .. }) => Some(&mut self.counts.too_large),
-                // Any other error means that the reader has gone.
+                // Any other error means that the reader has ended.
                 Err(_) => {
                     self.state = TapSenderState::ReaderGone;
                     Some(&mut self.counts.reader_gone)
@@ -320,7 +320,7 @@ mod tests {
             consumer.release(got.id).unwrap();
         }
         assert_eq!(taken, 7, "as many as the ring has room for");
-        // Room again, but the stream is broken until a key frame comes.
+        // Room again, but the stream is broken until the next key frame.
         line.send(7, &frame(21, false));
         assert!(consumer.peek().is_none());
         line.send(7, &frame(22, true));

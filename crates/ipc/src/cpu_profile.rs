@@ -83,8 +83,8 @@ enum FunctionKind {
 impl FunctionKind {
     /// By the function's name, in glibc, the kernel, tungstenite, the websockets package and this program.
     ///
-    /// Of a masked WebSocket, what remains in our own calls into tungstenite is its masking loop: it is inlined there,
-    /// while copies and system calls are functions of their own.
+    /// Of a masked WebSocket, what remains in this program's calls into tungstenite is its masking loop: it is
+    /// inlined there, while copies and system calls are functions of their own.
     fn of(function: &str, is_masked: bool) -> Self {
         const COPYING: [&str; 9] = [
             "memcpy",

@@ -70,7 +70,7 @@ pub struct CanarySecondRow {
     pub frames_dropped: u64,
     /// `packetsReceived` of video, repeats included.
     pub video_packets_received: u64,
-    /// `retransmittedPacketsReceived` of video: the part of them that came on an RTX stream (RFC 4588). 0 where
+    /// `retransmittedPacketsReceived` of video: the part of them that arrived on an RTX stream (RFC 4588). 0 where
     /// RTX was not negotiated: other repeats cannot be distinguished from first transmissions.
     pub video_packets_repeated: u64,
     /// `packetsLost` of video: expected less received on the track's own SSRC. It falls with late packets and with

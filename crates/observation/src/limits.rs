@@ -7,7 +7,7 @@ use crate::run::GeneratorRow;
 /// time.
 pub const THREAD_CPU_RATIO_MAX: f64 = 0.70;
 
-/// 99th percentile of how late a thread's loop comes to its deadlines, milliseconds.
+/// 99th percentile of how late a thread's loop handles its deadlines, milliseconds.
 ///
 /// Lateness does not affect the delay figures, because the kernel timestamps arrivals; it delays joins and
 /// feedback. Browsers look for packets to request again every 20 ms (libwebrtc `NackPeriodicProcessor`), so up to

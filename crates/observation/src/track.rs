@@ -106,7 +106,7 @@ pub struct TrackCounters {
     pub packets_reordered: u64,
     /// Packets recovered by retransmission, on an RTX stream or the original one.
     pub packets_recovered: u64,
-    /// Packets that came on an RTX stream (RFC 4588), needed or not (W3C `retransmittedPacketsReceived`).
+    /// Packets that arrived on an RTX stream (RFC 4588), needed or not (W3C `retransmittedPacketsReceived`).
     pub rtx_packets_received: u64,
     /// RTCP Generic NACK messages sent (RFC 4585 6.2.1; W3C `nackCount`).
     pub nack_sent: u64,

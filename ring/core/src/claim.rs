@@ -95,7 +95,8 @@ pub(crate) fn try_claim(
             return ClaimAttempt::Full;
         }
         let next = reserve.after(units);
-        // SYNC POINT with `cursor::abandonment`: while this is set, an unowned position may be about to become ours.
+        // SYNC POINT with `cursor::abandonment`: while this is set, an unowned position may be about to become
+        // this producer's.
         let claiming = &memory.rows()[usize::from(owner) % ROWS].claiming;
         claiming.store(1, Relaxed);
         let won =
@@ -111,13 +112,14 @@ pub(crate) fn try_claim(
     }
 }
 
-/// Marks the slot of a reserved position as claimed by us. Its previous frame has been released, or `release` would not
-/// have let us reserve; no other producer has the position.
+/// Marks the slot of a reserved position as claimed by `owner`. Its previous frame has been released, because
+/// `release` permitted the reservation; no other producer has the position.
 #[inline(always)]
 fn mark_claimed(memory: &Memory, position: Position, owner: u16, units: u32) {
     let slot = memory.slot(position.sequence);
     let claimed = StateWord { sequence: position.sequence, owner, stage: SlotState::Claimed };
-    // SYNC POINT with `Cursor::peek`: a reader that sees our claim also sees that `release` is past the previous owner.
+    // SYNC POINT with `Cursor::peek`: a reader that sees this claim also sees that `release` is past the previous
+    // owner.
     slot.state.store(claimed.pack(), Release);
     slot.units.store(units, Relaxed);
     // SYNC POINT with `Cursor::extent_of_dead`: a reader that sees this position in `start` sees `units`.

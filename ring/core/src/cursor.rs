@@ -61,13 +61,14 @@ struct Entry {
 #[derive(Debug)]
 pub(crate) struct Cursor {
     next: Position,
-    /// `release` as we left it. If it is not `next`, its slot is marked as ours and guards all up to `next`.
+    /// `release` as this consumer left it. If it is not `next`, its slot is marked as peeked and guards all up to
+    /// `next`.
     oldest: Position,
     /// Positions from the first still in use up to `next`, without gaps. Those between `oldest` and the first of them are
     /// released and not published yet.
     entries: VecDeque<Entry>,
     release_batch: ReleaseBatch,
-    /// A producer moved `release` although our guard was there.
+    /// A producer moved `release` although the guard was in place.
     release_moved: bool,
 }
 
@@ -151,7 +152,7 @@ impl Cursor {
                 if state.sequence == before {
                     return self.nothing();
                 }
-                // The slot's new owner saw `release` beyond our position, and we have read that owner's state word.
+                // The slot's new owner saw `release` beyond this position, and that owner's state word was read.
                 self.follow(memory, "its slot was reused before it was released")?;
                 continue;
             }
@@ -177,8 +178,8 @@ impl Cursor {
         Ok(None)
     }
 
-    /// There is nothing to peek. A lane whose `release` was moved past our guard gets here soon, since no producer finds room
-    /// any more; so the check is only made here.
+    /// There is nothing to peek. A lane whose `release` was moved past the guard gets here soon, since no producer
+    /// finds room any more; so the check is only made here.
     #[inline(always)]
     fn nothing(&self) -> Result<Option<Peeked>, Violation> {
         if self.release_moved {
@@ -188,7 +189,7 @@ impl Cursor {
         }
     }
 
-    /// Marks the frame at `next` as ours. False if a producer evicted it meanwhile.
+    /// Marks the frame at `next` as peeked. False if a producer evicted it meanwhile.
     #[inline(always)]
     fn guard(&self, memory: &Memory, word: u64, state: StateWord) -> bool {
         // So that `done` never belongs to an earlier guard.
@@ -197,7 +198,8 @@ impl Cursor {
         slot.state.compare_exchange(word, state.at(SlotState::Peeked).pack(), AcqRel, Acquire).is_ok()
     }
 
-    /// Reads the descriptor of a committed frame that is marked as ours or guarded; no honest producer changes it.
+    /// Reads the descriptor of a committed frame that is marked as peeked or guarded; only a malicious producer
+    /// changes it.
     #[inline(always)]
     fn take(&mut self, memory: &Memory, state: StateWord) -> Result<Peeked, Violation> {
         let units = self.extent(memory)?;
@@ -250,7 +252,7 @@ impl Cursor {
         let position = self.next;
         if self.is_unguarded() {
             if !advance_release(memory, position, position.after(units)) {
-                // An evicting producer was faster, and the extent that we read may be of the slot's next use.
+                // An evicting producer was faster, and the extent read here may be of the slot's next use.
                 return self.follow(memory, "it is done, but `release` cannot move past it");
             }
             self.next = position.after(units);
@@ -316,8 +318,8 @@ impl Cursor {
         if index > 0 {
             entry.released = true;
             let released = StateWord { sequence, owner: entry.owner, stage: SlotState::Released };
-            // Should we die, a new consumer does not hand it out again. SYNC POINT with `evict_oldest`: our reads of the
-            // payload happen before anything that follows from this.
+            // If this process dies, a new consumer does not return it again. SYNC POINT with `evict_oldest`: the
+            // reads of the payload here happen before anything that follows from this.
             memory.slot(sequence).state.store(released.pack(), Release);
             return Some(Released { len, published: false });
         }
@@ -503,8 +505,8 @@ fn abandonment(
         SlotState::Poisoned if state.sequence == sequence => Abandonment::Poisoned,
         SlotState::Claimed if state.sequence == sequence && is_dead(state.owner) => Abandonment::Due,
         // SYNC POINT with `try_claim`: `until` was read from `reserve` after this position was reserved. So either
-        // we see its producer's `claiming` flag, or we see that it was cleared and the slot as the producer left it; then the
-        // state read before is out of date and the compare-and-swap on it fails.
+        // its producer's `claiming` flag is seen, or that it was cleared and the slot as the producer left it;
+        // then the state read before is out of date and the compare-and-swap on it fails.
         stage if stage != SlotState::Claimed && state.sequence == before && is_reserved => {
             if is_anybody_claiming(memory, is_dead) {
                 Abandonment::Pending

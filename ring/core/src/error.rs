@@ -41,7 +41,7 @@ pub enum RingError {
         /// Major version of this library.
         supported: u16,
     },
-    /// A size in the header, or one that was asked for, is invalid.
+    /// A size in the header, or a requested one, is invalid.
     #[error("{field} is {value}: {rule}")]
     BadGeometry {
         /// Which size.
@@ -74,7 +74,7 @@ pub enum RingError {
         "a frame of {len} bytes never fits: this ring takes up to {max} bytes; make it with RingOptions::for_frames({len}, 4)"
     )]
     FrameTooLarge {
-        /// Bytes asked for.
+        /// Bytes requested.
         len: usize,
         /// Half the ring.
         max: usize,

@@ -252,7 +252,7 @@ impl Lane {
         if put_aside > 0 { self.cursor.peek(&self.memory) } else { Ok(None) }
     }
 
-    /// The next position has no frame, and no frame that we hold is the reason.
+    /// The next position has no frame, and no frame that is held here is the reason.
     fn is_stuck(&self) -> bool {
         !self.cursor.is_full(&self.memory) && !self.cursor.is_ready(&self.memory)
     }

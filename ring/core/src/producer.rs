@@ -152,7 +152,8 @@ impl Producer {
     #[inline]
     pub fn send(&mut self, bytes: &[u8], info: &FrameInfo) -> Result<bool, RingError> {
         let Some(token) = self.claim_token(bytes.len(), info)? else { return Ok(false) };
-        // SAFETY: `len` bytes were claimed for us alone; `bytes` cannot overlap them, since no reference points there.
+        // SAFETY: `len` bytes were claimed for this call alone; `bytes` cannot overlap them, since no reference
+        // points there.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), token.as_ptr(), bytes.len()) };
         self.commit(token, bytes.len())?;
         Ok(true)
@@ -256,7 +257,8 @@ impl Producer {
         wake::announce(&self.joined.memory.control().producer_sleep.0, Sleep::EVENT);
         let has_room = self.has_room(units);
         if has_room && was_readable {
-            // What we took may have been the signal for another handle of the lane, which polls the same descriptor.
+            // The signal read here may have been the one for another handle of the lane, which polls the same
+            // descriptor.
             let _ = rustix::io::write(&self.joined.room_event, &1u64.to_ne_bytes());
         }
         has_room

@@ -22,7 +22,8 @@ impl Sleep {
     pub(crate) const EVENT: u32 = 2;
 }
 
-/// Announces that we are about to sleep; the caller must check once more before it does. Returns the word's new value.
+/// Announces that the caller is about to sleep; it must check once more before it does. Returns the word's new
+/// value.
 pub(crate) fn announce(word: &AtomicU32, how: u32) -> u32 {
     let before = word.fetch_or(how, Relaxed);
     // SYNC POINT with `is_anybody_asleep`.

@@ -20,7 +20,7 @@ pub(crate) struct Decode {
     /// How long each count is measured, after all decoders have started
     #[arg(long = "for", default_value = "5s", value_name = "TIME")]
     pub(crate) duration: String,
-    /// A picture that comes later than this after its presentation time is late
+    /// A picture decoded later than this after its presentation time is late
     #[arg(long, default_value = "100ms", value_name = "TIME")]
     pub(crate) late: String,
     /// The largest count that is searched

@@ -16,7 +16,7 @@ impl HostCpu {
     }
 
     /// Steal counts as used, because this machine cannot have that time. Work of low priority (nice) does not, because it
-    /// gives way. Guest times are part of user and nice.
+    /// yields. Guest times are part of user and nice.
     fn parse(text: &[u8]) -> Option<Self> {
         let times = cpu_stat::parse(text).find_map(|line| match line {
             Line::All(times) => Some(times),

@@ -153,7 +153,7 @@ fn pass(mut from: &TcpStream, mut to: &TcpStream) {
     let _ = from.shutdown(Shutdown::Read);
 }
 
-/// The host and port that a browser asks for (RFC 1928 sections 3 and 4); `None` if it is no CONNECT.
+/// The host and port that a browser requests (RFC 1928 sections 3 and 4); `None` if it is no CONNECT.
 fn read_request(browser: &mut (impl Read + Write)) -> std::io::Result<Option<(String, u16)>> {
     let [version, methods] = read(browser)?;
     if version != 5 {

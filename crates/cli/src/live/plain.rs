@@ -135,7 +135,7 @@ fn kind_lines(name: &str, kind: &KindFigures, second: i64, clients: u32) -> Stri
         if let Some(ratio) = kind.clock_disagrees_ratio.filter(|ratio| *ratio > 0.0) {
             let share = percent(ratio);
             text +=
-                &format!("             clocks disagree: {share} of frames arrived before their capture time\n");
+                &format!("             clocks disagree: {share} of frames arrived before their capture\n");
         }
     }
     if let (Some(fps), "video") = (&kind.fps, name) {

@@ -10,7 +10,7 @@ use super::screen;
 use crate::live::Screen;
 use crate::say;
 
-/// How often a plain line comes.
+/// How often a plain line is printed.
 const LINE_EVERY: Duration = Duration::from_secs(5);
 
 /// How figures are shown.

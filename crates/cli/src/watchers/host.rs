@@ -171,7 +171,7 @@ impl Host {
         Ok(true)
     }
 
-    /// Ends watching. Profiles in progress end early and are kept. Returns the moments that never came.
+    /// Ends watching. Profiles in progress end early and are kept. Returns the moments that were not reached.
     pub(super) fn stop(&mut self) -> Vec<Moment> {
         self.profiling.drain(..).for_each(Profiling::end);
         if let Some(source_watch) = self.source_watch.take() {

@@ -10,8 +10,8 @@ use throng_observation::{MediaKind, RunTime, TrackInterval};
 use super::participants::{Participants, Sender};
 use crate::clock::RunClock;
 
-/// The interval as it is counted; `None` while it has no meaning. `due_for_us`: if no packet came, how long media
-/// had been expected when the interval began. `awaited_for_us`: how long the first frame had been awaited.
+/// The interval as it is counted; `None` while it has no meaning. `due_for_us`: if no packet arrived, how long
+/// media had been expected when the interval began. `awaited_for_us`: how long the first frame had been awaited.
 /// `is_intended`: for some of the interval the sender sent nothing on purpose.
 fn judge(
     mut interval: TrackInterval,
@@ -31,7 +31,7 @@ fn judge(
                 counters.freeze_us = counters.active_us;
             }
         }
-        // Media came for a part of the interval, so its rates and freezes have no meaning.
+        // Media arrived in a part of the interval, so its rates and freezes have no meaning.
         None if is_intended => {
             (counters.active_us, counters.freeze_us, counters.freeze_count) = (0, 0, 0);
             interval.frames_due_us = 0;

@@ -71,7 +71,7 @@ struct Track {
     sender: Option<ParticipantId>,
     first_frame_at: Option<RunTime>,
     counters: TrackCounters,
-    /// Time in which frames were due, microseconds.
+    /// Time in which frames were expected, microseconds.
     frames_due_us: u64,
     relative_delay_us: Distribution,
     absolute_delay: Option<Box<OneWayDelay>>,
@@ -440,7 +440,7 @@ pub(super) fn loss_ratio(counters: &TrackCounters) -> f64 {
     counters.packet_loss_ratio().unwrap_or(0.0)
 }
 
-/// Decodable frames per second of the time in which frames were due.
+/// Decodable frames per second of the time in which frames were expected.
 fn fps(counters: &TrackCounters, frames_due_us: u64) -> Option<f64> {
     (frames_due_us > 0).then(|| counters.frames_decodable as f64 * 1e6 / frames_due_us as f64)
 }

@@ -41,7 +41,8 @@ const BURST: Duration = Duration::from_secs(1);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LostDatagrams {
     pub(crate) count: u32,
-    /// Length of the silence before, if they came in a burst after one; no reader is fast enough for such a burst.
+    /// Length of the silence before, if they arrived in a burst after one; no reader is fast enough for such a
+    /// burst.
     pub(crate) after_silence: Option<Duration>,
 }
 

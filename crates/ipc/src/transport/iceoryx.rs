@@ -131,7 +131,7 @@ impl Receiver for Samples {
                 take(sample.payload());
                 return Ok(Received::Frame);
             }
-            // A notification that came before the wait ends it at once.
+            // A notification that arrived before the wait ends it at once.
             self.listener.timed_wait(|_| {}, Duration::from_millis(50)).map_err(failed)?;
         }
     }

@@ -11,9 +11,9 @@ pub enum Transport {
     Memcpy,
     /// One process writes each frame once: the cost that a producer that writes in place has anyway.
     Fill,
-    /// Our ring in shared memory: one copy into it, used in place.
+    /// throng's ring in shared memory: one copy into it, used in place.
     Ring,
-    /// Our ring: the producer writes each frame where the consumer reads it, so nothing is copied.
+    /// throng's ring: the producer writes each frame where the consumer reads it, so nothing is copied.
     RingInPlace,
     /// GStreamer's `shmsink` and `shmsrc`, used from both processes through its libraries.
     GstreamerShm,

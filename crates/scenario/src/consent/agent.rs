@@ -15,7 +15,7 @@ pub struct AgentProof {
     pub answered_at: IpAddr,
     /// The allowed ports.
     pub ports: Vec<u16>,
-    /// The owner's limits, which lower ours.
+    /// The owner's limits, which lower the run's.
     pub caps: Caps,
 }
 
@@ -78,7 +78,7 @@ mod tests {
         let address = "10.0.0.9".parse().unwrap();
         let mut reach = AddressPolicy::default();
         reach.prove_by_agent(&AgentProof { answered_at: address, ports: vec![1], caps: Caps::NONE });
-        // It answers, so its owner lets us watch this machine: that is consent for this machine alone.
+        // It answers, so its owner lets throng watch this machine: that is consent for this machine alone.
         assert_eq!(reach.permits(address), Ok(PermitReason::Proven));
         assert!(reach.permits("10.0.0.10".parse().unwrap()).is_err());
     }

@@ -39,7 +39,7 @@ pub struct ConsentProof {
     pub port: u16,
     /// When it ends, seconds since the Unix epoch.
     pub expires_unix_s: u64,
-    /// The owner's limits, which lower ours. Users and bit rate are always set.
+    /// The owner's limits, which lower the run's. Users and bit rate are always set.
     pub caps: Caps,
     seal: [u8; 32],
 }
@@ -152,8 +152,8 @@ impl ConsentProof {
         Ok((proof, seal.is_some()))
     }
 
-    /// Checks that it is valid for this run: our secret, this host and port, not expired at `now_unix_s`. Repeated during
-    /// the run.
+    /// Checks that it is valid for this run: the run's secret, this host and port, not expired at `now_unix_s`.
+    /// Repeated during the run.
     ///
     /// # Errors
     /// If it is not.
@@ -208,7 +208,7 @@ fn pairs(text: &str) -> impl Iterator<Item = (&str, Option<&str>)> {
 }
 
 impl Caps {
-    /// The lower of each limit: an owner can lower ours, not raise them.
+    /// The lower of each limit: an owner can lower the run's limits, not raise them.
     #[must_use]
     pub fn lowered_by(&self, other: &Self) -> Self {
         Self {

@@ -65,7 +65,7 @@ pub(super) struct PendingSlot {
 }
 
 impl AdmissionControl {
-    /// A slot for a connection from `from`; `None` when too many came in this second.
+    /// A slot for a connection from `from`; `None` when too many arrived in this second.
     pub(super) fn admit(&self, from: IpAddr, now: Instant) -> Option<PendingSlot> {
         let from = network(from);
         let mut state = self.state();
@@ -194,7 +194,7 @@ mod tests {
         assert_eq!(admitted(address(2), now), ADDRESS_PER_S_MAX as usize);
         assert!(admission.admit(address(3), now).is_some());
         let all: usize = (4..8).map(|last| admitted(address(last), now)).sum();
-        // The common rate, and one connection each of the two addresses that came when it was used up.
+        // The common rate, and one connection each of the two addresses that connected when it was used up.
         assert_eq!(all, (PER_S_MAX - ADDRESS_PER_S_MAX - 1) as usize + 2);
         assert!(admission.admit(address(2), now + Duration::from_secs(1)).is_some());
     }

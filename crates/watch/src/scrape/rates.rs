@@ -91,7 +91,7 @@ impl Rates {
     pub fn values(&mut self, at: RunTime, endpoint: &str, samples: &[Sample<'_>]) -> Vec<Reading> {
         let mut readings = Vec::with_capacity(samples.len());
         for sample in samples {
-            // A label of the server named like ours is renamed, as Prometheus does.
+            // A label of the server named `endpoint` is renamed, as Prometheus does.
             let name_of =
                 |name: &str| if name == "endpoint" { "exported_endpoint".into() } else { name.to_owned() };
             let own = sample.labels.iter().map(|(name, value)| (name_of(name), value.to_string()));

@@ -130,7 +130,7 @@ fn be_stepped(socket: OwnedFd, policy: Policy) {
     }
 }
 
-/// Waits until the child stops for us, then lets it run so many instructions.
+/// Waits until the child stops, then lets it run this number of instructions.
 fn step(child: &mut Child, instructions: usize) {
     let mut status = 0;
     // SAFETY: our own child.
