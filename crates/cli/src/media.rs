@@ -63,7 +63,7 @@ fn clip(file: &MediaFile) -> Result<Clip, String> {
     })
 }
 
-/// A shared screen is a test card of the same codec as the picture before it.
+/// A shared screen is a test card of the same codec as the usual video.
 fn screens(cohort: &str, role: &Role, clips: &Clips) -> Result<(), CliError> {
     let file = role.publish.as_ref().and_then(|publish| publish.video_file.as_ref());
     let codec = file.and_then(|file| clips.get(file)).map(|clip| clip.codec());

@@ -92,7 +92,7 @@ fn media_ip(listen: IpAddr, own: &[IpAddr]) -> Option<IpAddr> {
     };
     let reachable = || own.iter().filter(|ip| !ip.is_loopback() && !is_link_local(ip));
     let same_family = reachable().find(|ip| ip.is_ipv4() == listen.is_ipv4());
-    // `[::]` accepts IPv4 as well; `0.0.0.0` accepts nothing else.
+    // `[::]` accepts IPv4 as well; `0.0.0.0` accepts IPv4 only.
     let found = same_family.or_else(|| reachable().find(|_| listen.is_ipv6()));
     found.copied().or(Some(match listen {
         IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::LOCALHOST),

@@ -94,7 +94,7 @@ pub struct ScenarioFlags {
 }
 
 impl ScenarioFlags {
-    /// The overrides of an empty file that these flags stand for.
+    /// The overrides of an empty file that these flags mean.
     #[must_use]
     pub fn overrides(&self) -> Vec<Override> {
         let mut all = vec![

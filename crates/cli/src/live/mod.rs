@@ -21,7 +21,7 @@ use crate::args::Common;
 use crate::live_hosts::ServerFigures;
 use crate::say;
 
-/// The display that the flags and the terminal call for.
+/// The display that the flags and the kind of terminal select.
 pub(crate) fn open(plan: &Plan, common: &Common) -> Box<dyn Display> {
     if common.quiet || (common.json && !std::io::stderr().is_terminal()) {
         return Box::new(NoDisplay);

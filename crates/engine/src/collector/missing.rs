@@ -36,7 +36,7 @@ fn judge(
             (counters.active_us, counters.freeze_us, counters.freeze_count) = (0, 0, 0);
             interval.frames_due_us = 0;
         }
-        // Packets come, but no frame for longer than a join may take.
+        // Packets arrive, but no frame for longer than a join may take.
         None if awaited_for_us.is_some_and(|us| us >= patience_us) => {
             interval.frames_due_us = counters.active_us;
         }

@@ -223,7 +223,7 @@ impl IoContext {
         let _ = epoll::delete(set, socket.as_fd());
     }
 
-    /// Hands a command to the signalling channels.
+    /// Passes a command to the signalling channels.
     pub(super) fn submit(&mut self, slot: u32, source: Option<IpAddr>, want: SignallingCommand) {
         self.signalling.submit(slot, source, want);
     }
