@@ -28,7 +28,8 @@ fn probed(mut ffprobe: Command, transport: &str, url: &str) -> Result<Vec<(Strin
 
 fn codecs(transport: &str, url: &str) -> Result<String, String> {
     let streams = probed(Command::new("ffprobe"), transport, url)?;
-    assert!(streams.iter().all(|(_, packets)| *packets >= 10), "{url} by {transport}: {streams:?}");
+    // A player may align streams that start at different times, and then has less of one.
+    assert!(streams.iter().all(|(_, packets)| *packets >= 5), "{url} by {transport}: {streams:?}");
     let names: Vec<&str> = streams.iter().map(|(codec, _)| codec.as_str()).collect();
     Ok(names.join(" "))
 }
