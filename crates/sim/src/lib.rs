@@ -26,3 +26,4 @@ pub mod janus;
 pub mod janus_events;
 pub mod livekit;
 pub mod nginx;
+pub mod rtsp;
