@@ -14,7 +14,7 @@ use std::time::Duration;
 use futures_channel::mpsc as queue;
 use futures_util::StreamExt;
 use throng_protocol::participant::{
-    Channel, ChannelError, FetchId, Message, Open, Opening, Request, Response,
+    Channel, ChannelError, FetchId, Message, Open, Opening, Request, Response, StreamPeer,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::mpsc;
@@ -188,13 +188,18 @@ async fn serve_channel(
         Open::Stream { to, tls } => {
             let name = tls.as_deref().map(Host::parse);
             let tls = name.as_ref().map(|name| (&dialer.tls, name));
-            let host = Host::Ip(to.ip());
-            let (pipe, opening) = Box::pin(dialer.dial(source, &host, to.port(), tls)).await?;
+            let (host, port) = match &to {
+                StreamPeer::Address(address) => (Host::Ip(address.ip()), address.port()),
+                StreamPeer::Host { host, port } => (Host::parse(host), *port),
+            };
+            let (pipe, opening) = Box::pin(dialer.dial(source, &host, port, tls)).await?;
             events.send(SignallingEvent::Opened(channel, Box::new(opening))).await;
             carry_bytes(pipe, channel, outgoing, events).await
         }
         // Datagram sockets belong to the event loop: a defect, which the participant reports.
-        Open::Datagrams { .. } => Err(ChannelError::Generator("datagrams are not signalling".into())),
+        Open::Datagrams { .. } | Open::RtpPair { .. } => {
+            Err(ChannelError::Generator("datagrams are not signalling".into()))
+        }
     }
 }
 

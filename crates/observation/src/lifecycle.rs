@@ -18,12 +18,16 @@ pub enum Phase {
     Connected,
     /// TLS is established (absent on plain connections).
     Secured,
-    /// Offer and answer are exchanged.
+    /// The description of the presentation arrived (RTSP DESCRIBE).
+    Described,
+    /// Offer and answer are exchanged; every track is set up (RTSP SETUP).
     Negotiated,
     /// The first ICE candidate pair is usable.
     IceConnected,
     /// DTLS is done: media keys are known.
     DtlsConnected,
+    /// The server has agreed to play (RTSP PLAY).
+    Playing,
     /// The first media packet arrived.
     FirstPacket,
     /// The first complete and decodable video frame (audio packet, for audio-only sessions) arrived.
@@ -32,14 +36,16 @@ pub enum Phase {
 
 impl Phase {
     /// All phases, in order.
-    pub const ALL: [Phase; 9] = [
+    pub const ALL: [Phase; 11] = [
         Phase::Started,
         Phase::Resolved,
         Phase::Connected,
         Phase::Secured,
+        Phase::Described,
         Phase::Negotiated,
         Phase::IceConnected,
         Phase::DtlsConnected,
+        Phase::Playing,
         Phase::FirstPacket,
         Phase::FirstFrame,
     ];
@@ -52,9 +58,11 @@ impl Phase {
             Phase::Resolved => "resolved",
             Phase::Connected => "connected",
             Phase::Secured => "secured",
+            Phase::Described => "described",
             Phase::Negotiated => "negotiated",
             Phase::IceConnected => "ice_connected",
             Phase::DtlsConnected => "dtls_connected",
+            Phase::Playing => "playing",
             Phase::FirstPacket => "first_packet",
             Phase::FirstFrame => "first_frame",
         }
@@ -92,6 +100,8 @@ pub enum FailureReason {
     Tls,
     /// The server answered with this HTTP status where another was needed.
     HttpStatus(u16),
+    /// The server answered an RTSP request with this status.
+    RtspStatus(u16),
     /// The server's message did not follow the protocol: malformed JSON, SDP, HTTP.
     Protocol,
     /// The server refused in its own protocol (error code, no such stream, not authorised).
@@ -140,6 +150,7 @@ impl FailureReason {
             Self::Tcp => "tcp".into(),
             Self::Tls => "tls".into(),
             Self::HttpStatus(status) => format!("http_{status}"),
+            Self::RtspStatus(status) => format!("rtsp_{status}"),
             Self::Protocol => "protocol".into(),
             Self::Refused => "refused".into(),
             Self::NoSuchRoom => "no_such_room".into(),
@@ -186,7 +197,10 @@ impl FailureReason {
             "generator" => Self::Generator,
             "internal_error" => Self::InternalError,
             "not_started" => Self::NotStarted,
-            _ => Self::HttpStatus(key.strip_prefix("http_")?.parse().ok()?),
+            _ => match key.strip_prefix("rtsp_") {
+                Some(status) => Self::RtspStatus(status.parse().ok()?),
+                None => Self::HttpStatus(key.strip_prefix("http_")?.parse().ok()?),
+            },
         })
     }
 
@@ -241,6 +255,7 @@ mod tests {
             F::Tcp,
             F::Tls,
             F::HttpStatus(404),
+            F::RtspStatus(461),
             F::Protocol,
             F::Refused,
             F::NoSuchRoom,

@@ -118,7 +118,7 @@ pub fn from_tap_kind(kind: u16) -> (Codec, Option<CaptureBasis>) {
     (codec, basis.copied())
 }
 
-/// The path between a participant and its server, by the local candidate of the pair that ICE chose (RFC 8445
+/// The path between a participant and its server: with ICE by the local candidate of the pair that it chose (RFC 8445
 /// section 5.1.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum MediaPath {
@@ -132,6 +132,12 @@ pub enum MediaPath {
     RelayTcp,
     /// Through a TURN relay, over TLS.
     RelayTls,
+    /// RTP over UDP, without ICE (RTSP).
+    RtpUdp,
+    /// RTP on the RTSP connection (interleaved).
+    RtpTcp,
+    /// RTP on the RTSP connection, over TLS.
+    RtpTls,
 }
 
 impl MediaPath {
@@ -144,6 +150,9 @@ impl MediaPath {
             Self::RelayUdp => "relay_udp",
             Self::RelayTcp => "relay_tcp",
             Self::RelayTls => "relay_tls",
+            Self::RtpUdp => "rtp_udp",
+            Self::RtpTcp => "rtp_tcp",
+            Self::RtpTls => "rtp_tls",
         }
     }
 

@@ -11,12 +11,13 @@ use throng_media::source::Clip;
 use throng_observation::run::ParticipantId;
 use throng_observation::{Codec, Layer, MediaKind};
 use throng_scenario::{
-    Action, Conversation, Endpoint, IceTransportPolicy, JanusId, MediaFile, PublishConfig, Role, Secret,
-    StunServer, SubscribePolicy, TapSelection,
+    Action, Conversation, Endpoint, IceTransportPolicy, JanusId, MediaFile, PublishConfig, Role,
+    RtspTransport, Secret, StunServer, SubscribePolicy, TapSelection,
 };
 use url::{Host, Url};
 
 use crate::participant::Participant;
+use crate::rtsp;
 use crate::signalling::janus::SubscriberMode;
 use crate::signalling::room::{RoomSignalling, Subscriptions};
 use crate::signalling::{RelayServer, RunMark, Signalling, janus, livekit, ome, whep, whip};
@@ -58,6 +59,8 @@ pub struct TargetFactory {
     pub stun: Option<StunServer>,
     /// The TURN server that participants use, with the password that the scenario configures.
     pub turn: Option<RelayServer>,
+    /// The transport of RTP on RTSP.
+    pub rtsp_transport: RtspTransport,
 }
 
 /// What the participants of a conference share.
@@ -113,6 +116,7 @@ impl TargetFactory {
             Endpoint::LiveKit { url, room } => self.member(number, joins_at, role, |subscriptions| {
                 self.livekit(number, role, subscriptions, (url, room))
             }),
+            Endpoint::Rtsp { url } => self.rtsp(number, endpoint, url),
             Endpoint::Whep { url } => self.viewer(number, Box::new(whep::Whep::new(self.whep(url)))),
             Endpoint::Whip { url } => self.member(number, joins_at, role, |_| {
                 let room = self.api_key.as_ref().and_then(|api| api.room.as_deref()).unwrap_or_default();
@@ -221,6 +225,20 @@ impl TargetFactory {
         Box::new(Viewer::new(signalling, self.options(number)))
     }
 
+    fn rtsp(&self, number: u32, endpoint: &Endpoint, url: &Url) -> Box<dyn Participant> {
+        let decoded = |text: &str| percent_decoded(text);
+        let credentials = (!url.username().is_empty()).then(|| rtsp::Credentials {
+            username: decoded(url.username()),
+            password: Secret::new(url.password().map(decoded).unwrap_or_default()),
+        });
+        let config = rtsp::Config {
+            url: endpoint.rtsp_url().unwrap_or_else(|| url.clone()),
+            credentials,
+            transport: self.rtsp_transport,
+        };
+        Box::new(rtsp::Viewer::new(config, self.options(number)))
+    }
+
     fn ome(&self, url: &Url) -> Box<dyn Signalling> {
         let mut url = url.clone();
         if self.ice_transport_policy == IceTransportPolicy::Relay
@@ -292,6 +310,16 @@ impl TargetFactory {
         config.may_reach = Arc::new(move |url| named_address(url).is_none_or(|place| may_reach(place.ip())));
         config
     }
+}
+
+/// Percent-decoded user info of a URL.
+fn percent_decoded(text: &str) -> String {
+    // Form decoding handles %XX as the URL standard does; `+` and `&` are literal here.
+    let escaped = format!("t={}", text.replace('+', "%2B").replace('&', "%26"));
+    url::form_urlencoded::parse(escaped.as_bytes())
+        .next()
+        .map(|(_, value)| value.into_owned())
+        .unwrap_or_default()
 }
 
 /// The name of participant `number` as the other participants of a conference see it.
@@ -444,6 +472,7 @@ mod tests {
                 ice_transport_policy: IceTransportPolicy::default(),
                 stun: None,
                 turn: None,
+                rtsp_transport: RtspTransport::default(),
             };
             let mut viewer = factory.participant(4, Duration::ZERO, &Role::default());
             viewer.handle(now, Input::Start { intended_at: now });

@@ -4,9 +4,11 @@
 
 pub mod participant;
 
+pub mod rtsp;
 pub mod signalling;
 pub mod webrtc;
 
 pub mod factory;
 
 mod excerpt;
+mod reports;

@@ -166,10 +166,19 @@ pub enum Open {
         /// gathers host candidates (RFC 8445 section 5.1.1.1). Loopback is included when the peer may be there.
         gathers: bool,
     },
+    /// UDP sockets for RTP and RTCP with neighbouring ports, the lower one even (RFC 3550 section 11), on the local
+    /// address that has a route to the peer. Each is opened as a channel of its own; if they cannot be, the channel of
+    /// RTP is closed.
+    RtpPair {
+        /// The channel of the RTCP socket; that of the RTP socket is the one that is opened.
+        rtcp: Channel,
+        /// The address of the peer.
+        toward: SocketAddr,
+    },
     /// A TCP connection.
     Stream {
         /// The peer.
-        to: SocketAddr,
+        to: StreamPeer,
         /// Use TLS with this server name; `None` for plain TCP.
         tls: Option<String>,
     },
@@ -181,6 +190,20 @@ pub enum Open {
         protocols: Vec<String>,
         /// Further request headers.
         headers: Vec<(String, String)>,
+    },
+}
+
+/// The peer of a TCP connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StreamPeer {
+    /// An address.
+    Address(SocketAddr),
+    /// A host name, which the driver resolves, or an address as text; and a port.
+    Host {
+        /// The name, or an IP address as in URLs.
+        host: String,
+        /// The port.
+        port: u16,
     },
 }
 

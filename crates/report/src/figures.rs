@@ -9,7 +9,8 @@ use throng_scenario::{Destination, Scenario};
 use crate::survival::Survival;
 
 /// The phases that say "the transport is up", best first: DTLS, or for a protocol without it the first media.
-pub(crate) const CONNECTED: [Phase; 3] = [Phase::DtlsConnected, Phase::FirstPacket, Phase::FirstFrame];
+pub(crate) const CONNECTED: [Phase; 4] =
+    [Phase::DtlsConnected, Phase::Playing, Phase::FirstPacket, Phase::FirstFrame];
 
 /// The phases that say "media arrives".
 pub(crate) const PLAYING: [Phase; 2] = [Phase::FirstFrame, Phase::FirstPacket];

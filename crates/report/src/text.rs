@@ -147,6 +147,9 @@ fn paths_line(paths: &BTreeMap<String, u64>) -> String {
             "relay_udp" => "through a relay over UDP",
             "relay_tcp" => "through a relay over TCP",
             "relay_tls" => "through a relay over TLS",
+            "rtp_udp" => "by RTP over UDP",
+            "rtp_tcp" => "by RTP on the RTSP connection",
+            "rtp_tls" => "by RTP on the RTSP connection, over TLS",
             other => other,
         };
         format!("{count} {way}")

@@ -36,6 +36,7 @@ pub(crate) fn unsupported(target: &Target) -> Option<&'static str> {
         | Endpoint::JanusVideoRoom { .. }
         | Endpoint::LiveKit { .. } => None,
         Endpoint::OvenMediaEngine { .. } => Some("browsers cannot join OvenMediaEngine"),
+        Endpoint::Rtsp { .. } => Some("browsers do not play RTSP"),
         Endpoint::Whip { .. } => Some("browsers receive nothing: WHIP is send-only"),
     }
 }

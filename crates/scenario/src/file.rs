@@ -111,6 +111,11 @@ struct TargetFile {
     /// Its password: `env:NAME`, `file:PATH`, or the password itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     turn_password: Option<String>,
+    /// The transport of RTP on an RTSP target: `udp`, `tcp` (interleaved), or `auto` for UDP, and TCP where the server
+    /// refuses it; default `auto`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = r"^(auto|udp|tcp)$"))]
+    rtsp_transport: Option<String>,
 }
 
 /// Participants with the same configuration, which arrive together.

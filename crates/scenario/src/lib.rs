@@ -12,8 +12,8 @@ mod suggestion;
 
 mod target;
 pub use target::{
-    ApiKey, Endpoint, IceTransportPolicy, JanusId, Protocol, RelayTransport, StunServer, Target, TargetError,
-    TurnHost, TurnServer, TurnUri, TurnUriError,
+    ApiKey, Endpoint, IceTransportPolicy, JanusId, Protocol, RelayTransport, RtspTransport, StunServer,
+    Target, TargetError, TurnHost, TurnServer, TurnUri, TurnUriError,
 };
 
 mod url_template;

@@ -12,7 +12,7 @@ mod endpoint;
 pub use endpoint::{Endpoint, JanusId, Protocol, TargetError};
 
 mod media;
-pub use media::{IceTransportPolicy, StunServer};
+pub use media::{IceTransportPolicy, RtspTransport, StunServer};
 
 mod turn;
 pub use turn::{RelayTransport, TurnHost, TurnServer, TurnUri, TurnUriError};
@@ -40,6 +40,8 @@ pub struct Target {
     pub stun: Option<StunServer>,
     /// The TURN server that participants use instead of those that signalling announces.
     pub turn: Option<TurnServer>,
+    /// The transport of RTP, on an RTSP target.
+    pub rtsp_transport: RtspTransport,
 }
 
 /// A LiveKit API key, which makes tokens for participants.
@@ -86,6 +88,7 @@ impl Target {
             ice_transport_policy,
             stun: None,
             turn: None,
+            rtsp_transport: RtspTransport::default(),
         })
     }
 
@@ -131,7 +134,10 @@ impl Target {
     /// Whether servers of this protocol announce relays (TURN).
     #[must_use]
     pub fn announces_relays(&self) -> bool {
-        !matches!(self.endpoint, Endpoint::Janus { .. } | Endpoint::JanusVideoRoom { .. })
+        !matches!(
+            self.endpoint,
+            Endpoint::Janus { .. } | Endpoint::JanusVideoRoom { .. } | Endpoint::Rtsp { .. }
+        )
     }
 
     /// Host and port of the signalling server; the port defaults to that of the scheme.

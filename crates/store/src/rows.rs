@@ -68,6 +68,8 @@ impl Stored for ParticipantRow {
     const TABLE: &'static str = "participant";
     const KEY: &'static str = "participant";
     const ORDER: &'static str = "participant";
+    const OLDER: Option<&'static [(&'static str, &'static str)]> =
+        Some(&[("described_us", "NULL"), ("playing_us", "NULL")]);
 }
 
 columns! { TrackRow {
@@ -155,9 +157,11 @@ impl Group<BTreeMap<Phase, RunTime>> for ByPhase {
             "resolved_us",
             "connected_us",
             "secured_us",
+            "described_us",
             "negotiated_us",
             "ice_connected_us",
             "dtls_connected_us",
+            "playing_us",
             "first_packet_us",
             "first_frame_us",
         ];

@@ -99,6 +99,7 @@ fn what(reason: &FailureReason) -> &'static str {
         FailureReason::Tcp => "no TCP connection to the server",
         FailureReason::Tls => "no TLS with the server",
         FailureReason::HttpStatus(_) => "the server answered with an HTTP error",
+        FailureReason::RtspStatus(_) => "the server answered with an RTSP error",
         FailureReason::Protocol => "the server violated the protocol",
         FailureReason::Refused => "the server refused",
         FailureReason::NoSuchRoom => "the room does not exist",
@@ -129,16 +130,21 @@ fn change(reason: &FailureReason) -> &'static str {
         FailureReason::Tls => {
             "Check the server's certificate and its name, and http against https; the failure has the details"
         }
-        FailureReason::HttpStatus(401 | 403) | FailureReason::Unauthorized => {
+        FailureReason::HttpStatus(401 | 403)
+        | FailureReason::RtspStatus(403)
+        | FailureReason::Unauthorized => {
             "Check the key, PIN or token in the target against what the server expects"
         }
-        FailureReason::HttpStatus(404) | FailureReason::NoSuchRoom => {
+        FailureReason::HttpStatus(404) | FailureReason::RtspStatus(404) | FailureReason::NoSuchRoom => {
             "Check the path or room in the target: does it exist, and does anybody publish there?"
         }
-        FailureReason::HttpStatus(503) | FailureReason::RoomFull => {
+        FailureReason::HttpStatus(503) | FailureReason::RtspStatus(453 | 503) | FailureReason::RoomFull => {
             "The server is full before the first user: check for a maximum in its configuration or licence, or a backend that is down"
         }
-        FailureReason::HttpStatus(_) => {
+        FailureReason::RtspStatus(454 | 461) => {
+            "Check the server's log; for 461 try the other transport: target.rtsp_transport = \"tcp\" or \"udp\""
+        }
+        FailureReason::HttpStatus(_) | FailureReason::RtspStatus(_) => {
             "Check the server's log for these requests, and the path and the method in the target"
         }
         FailureReason::Ice => {

@@ -28,9 +28,10 @@ pub(super) fn page_config(plan: &Plan, browser: BrowserId, clock: WallClock) -> 
             ("livekit", None, None, livekit_token(plan, browser, room, clock)?.or(token))
         }
         // The scenario lets canaries join nothing else.
-        Endpoint::Whep { .. } | Endpoint::Whip { .. } | Endpoint::OvenMediaEngine { .. } => {
-            ("whep", None, None, token)
-        }
+        Endpoint::Whep { .. }
+        | Endpoint::Whip { .. }
+        | Endpoint::Rtsp { .. }
+        | Endpoint::OvenMediaEngine { .. } => ("whep", None, None, token),
     };
     let id = id.map(|id| match id {
         JanusId::Number(number) => json!(number),

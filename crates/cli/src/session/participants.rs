@@ -39,6 +39,7 @@ pub(super) fn participant_factory(
         ice_transport_policy: plan.target.ice_transport_policy,
         stun: plan.target.stun.clone(),
         turn: plan.target.turn.as_ref().map(|turn| turn_server(turn, plan)).transpose()?,
+        rtsp_transport: plan.target.rtsp_transport,
     };
     let (roles, destinations) = (plan.roles.clone(), plan.destinations.clone());
     Ok(Arc::new(move |join: &Join| {

@@ -257,7 +257,7 @@ impl Collector {
         let Some(since_intended_us) = record.reached(phase, at, &mut self.seconds) else { return };
         match phase {
             Phase::FirstFrame => self.first_frame_us.record(since_intended_us),
-            Phase::DtlsConnected => self.connect_us.record(since_intended_us),
+            Phase::DtlsConnected | Phase::Playing => self.connect_us.record(since_intended_us),
             _ => {}
         }
         if phase >= Phase::DtlsConnected && !was_connected {

@@ -230,6 +230,9 @@ impl Slot {
                 Output::Open(channel, Open::Datagrams { toward, otherwise, gathers }) => {
                     self.open_sockets(now, channel, &PeerAddresses { peers: toward, otherwise, gathers }, io);
                 }
+                Output::Open(channel, Open::RtpPair { rtcp, toward }) => {
+                    self.open_pair(now, [channel, rtcp], toward, io);
+                }
                 Output::Open(channel, open) => {
                     io.submit(self.key, self.source_ip, SignallingCommand::Open(channel, Box::new(open)));
                 }
@@ -295,6 +298,45 @@ impl Slot {
             Err(why) => Input::Closed { channel, why },
         };
         self.participant.handle(now, input);
+    }
+
+    /// Opens sockets for RTP and RTCP, in this order.
+    fn open_pair(&mut self, now: Instant, channels: [Channel; 2], toward: SocketAddr, io: &mut IoContext) {
+        match self.bind_pair(channels, toward, io) {
+            Ok(locals) => {
+                let [address, _] = locals;
+                io.collector.push(DriverEvent::LocalAddress { id: self.id, address });
+                for (channel, local) in channels.into_iter().zip(locals) {
+                    let opening = Opening { local: Some(local), locals: vec![local], ..Opening::default() };
+                    self.participant.handle(now, Input::Opened { channel, opening });
+                }
+            }
+            Err(why) => self.participant.handle(now, Input::Closed { channel: channels[0], why }),
+        }
+    }
+
+    fn bind_pair(
+        &mut self,
+        channels: [Channel; 2],
+        toward: SocketAddr,
+        io: &mut IoContext,
+    ) -> Result<[SocketAddr; 2], ChannelError> {
+        if self.sockets.len() + 2 > SOCKETS_MAX
+            || self.sockets.iter().any(|entry| channels.contains(&entry.channel))
+        {
+            return Err(ChannelError::Generator("too many channels are open".into()));
+        }
+        let peers = PeerAddresses { peers: vec![toward], otherwise: None, gathers: false };
+        let locals = io.sources.locals(self.source_ip, &peers, &io.reach)?;
+        let ours = |e: std::io::Error| ChannelError::Generator(format!("RTP sockets toward {toward}: {e}"));
+        let local = *locals.first().ok_or_else(|| ChannelError::NoRoute(toward.to_string()))?;
+        let pair = DatagramSocket::bind_rtp_pair(local, io.receive_buffer_bytes).map_err(ours)?;
+        let addresses = pair.each_ref().map(|socket| socket.locals().first().copied().unwrap_or(toward));
+        for (channel, socket) in channels.into_iter().zip(pair) {
+            io.watch(&socket, self.key, channel, self.readiness).map_err(ours)?;
+            self.sockets.push(ChannelSocket { channel, socket });
+        }
+        Ok(addresses)
     }
 
     fn bind(

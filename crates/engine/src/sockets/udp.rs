@@ -34,6 +34,9 @@ pub(crate) struct DatagramSocket {
 /// section 3.1.3).
 const SILENT: Duration = Duration::from_secs(1);
 
+/// Pairs of ports that are tried: the neighbour of a free port is seldom taken.
+const RTP_PAIR_ATTEMPTS: usize = 16;
+
 /// How long after a silence datagrams count as the burst that a stalled peer sends at once.
 const BURST: Duration = Duration::from_secs(1);
 
@@ -77,6 +80,27 @@ impl DatagramSocket {
     /// A socket on `ips` with a port of the kernel's choice. Several addresses share one socket; the kernel then
     /// reports the local address of each datagram.
     pub(crate) fn bind(ips: &[IpAddr], receive_buffer_bytes: usize) -> io::Result<Self> {
+        Self::bind_at(ips, 0, receive_buffer_bytes)
+    }
+
+    /// Sockets for RTP and RTCP on `ip`: an even port and the next one (RFC 3550 section 11), because servers may
+    /// compute the second from the first.
+    pub(crate) fn bind_rtp_pair(ip: IpAddr, receive_buffer_bytes: usize) -> io::Result<[Self; 2]> {
+        let mut last = io::Error::from(io::ErrorKind::AddrInUse);
+        for _ in 0..RTP_PAIR_ATTEMPTS {
+            let one = Self::bind_at(&[ip], 0, receive_buffer_bytes)?;
+            let port = one.locals.first().map_or(0, SocketAddr::port);
+            match Self::bind_at(&[ip], port ^ 1, receive_buffer_bytes) {
+                Ok(other) if port & 1 == 0 => return Ok([one, other]),
+                Ok(other) => return Ok([other, one]),
+                Err(error) if error.kind() == io::ErrorKind::AddrInUse => last = error,
+                Err(error) => return Err(error),
+            }
+        }
+        Err(last)
+    }
+
+    fn bind_at(ips: &[IpAddr], port: u16, receive_buffer_bytes: usize) -> io::Result<Self> {
         let first = *ips.first().ok_or(io::ErrorKind::AddrNotAvailable)?;
         let is_dual = ips.iter().any(|ip| ip.is_ipv4() != first.is_ipv4());
         let bound: IpAddr = match ips {
@@ -84,7 +108,7 @@ impl DatagramSocket {
             _ if first.is_ipv4() && !is_dual => Ipv4Addr::UNSPECIFIED.into(),
             _ => Ipv6Addr::UNSPECIFIED.into(),
         };
-        let bound = SocketAddr::new(bound, 0);
+        let bound = SocketAddr::new(bound, port);
         let socket = Socket::new(Domain::for_address(bound), Type::DGRAM, Some(Protocol::UDP))?;
         socket.set_nonblocking(true)?;
         if throng_net::force_receive_buffer(socket.as_fd(), receive_buffer_bytes).is_err() {

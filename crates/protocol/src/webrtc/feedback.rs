@@ -10,6 +10,7 @@ use throng_observation::MediaKind;
 use super::receiver::Track;
 use super::sdp::Feedback;
 use super::srtp::Sealer;
+use crate::reports::{LastSenderReport, cname};
 
 /// Mean time between receiver reports of a stream: libwebrtc's (`kDefaultVideoReportInterval`,
 /// `kDefaultAudioReportInterval`). Each is drawn between half and one and a half of it (RFC 3550 6.2), so that
@@ -29,8 +30,7 @@ pub(super) struct ReportState {
     /// The value in the last report.
     fraction_lost: u8,
     fir_sequence: u8,
-    /// The middle 32 bits of the last sender report's NTP time, and the arrival of that report.
-    last_sender_report: Option<(u32, Instant)>,
+    last_sender_report: LastSenderReport,
 }
 
 impl ReportState {
@@ -40,18 +40,11 @@ impl ReportState {
     }
 
     pub(super) fn source_changed(&mut self) {
-        self.last_sender_report = None;
+        self.last_sender_report = LastSenderReport::default();
     }
 
     pub(super) fn sender_report(&mut self, ntp: NtpTime, arrived_at: Instant) {
-        self.last_sender_report = Some((ntp.compact(), arrived_at));
-    }
-
-    /// LSR and DLSR (RFC 3550 6.4.1) at `now`; both zero before the first sender report.
-    fn since_sender_report(&self, now: Instant) -> (u32, u32) {
-        let Some((compact, at)) = self.last_sender_report else { return (0, 0) };
-        let units = now.saturating_duration_since(at).as_micros().saturating_mul(65_536) / 1_000_000;
-        (compact, u32::try_from(units).unwrap_or(u32::MAX))
+        self.last_sender_report.arrived(ntp, arrived_at);
     }
 }
 
@@ -66,12 +59,6 @@ pub(super) struct Reporter {
     transport: Option<TransportArrivals>,
     remb: Option<ReceiveRate>,
     missing: Vec<u16>,
-}
-
-/// A canonical name: random (RFC 7022 4.2), sixteen characters as in browsers, so that packets have the same
-/// length; its fixed prefix identifies the load generator in packet captures.
-pub(super) fn cname(dice: &mut fastrand::Rng) -> String {
-    "throng-".chars().chain((0..9).map(|_| dice.alphanumeric())).collect()
 }
 
 impl Reporter {
@@ -104,7 +91,7 @@ impl Reporter {
             next_report_at: now + self.drawn(report_interval) / 2,
             fraction_lost: 0,
             fir_sequence: 0,
-            last_sender_report: None,
+            last_sender_report: LastSenderReport::default(),
         }
     }
 
@@ -255,7 +242,7 @@ impl Reporter {
 fn report_block(track: &mut Track, now: Instant) -> Option<ReportBlock> {
     let reception = track.meter.reception()?;
     track.report_state.fraction_lost = reception.fraction_lost;
-    let (last_sr, delay_since_last_sr) = track.report_state.since_sender_report(now);
+    let (last_sr, delay_since_last_sr) = track.report_state.last_sender_report.lsr_and_dlsr(now);
     Some(ReportBlock {
         ssrc: track.ssrc,
         fraction_lost: reception.fraction_lost,
@@ -325,20 +312,5 @@ impl ReceiveRate {
         let loss = f64::from(fraction_lost) / 256.0;
         let allowed = if loss < 0.1 { received * 1.5 + 100_000.0 } else { received * (1.0 - loss / 2.0) };
         Some(allowed as u64)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_canonical_name_says_whose_load_it_is_and_is_no_longer_than_a_browsers() {
-        let names: Vec<_> = (0..100).map(|seed| cname(&mut fastrand::Rng::with_seed(seed))).collect();
-        for name in &names {
-            assert!(name.starts_with("throng-") && name.len() == 16, "{name}");
-        }
-        let different: std::collections::BTreeSet<_> = names.iter().collect();
-        assert_eq!(different.len(), names.len());
     }
 }

@@ -1,20 +1,21 @@
 //! The receive path of a connection: decrypts a packet, finds its track, updates the track's meter. For a packet
 //! of a known stream nothing here allocates, logs or locks.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use throng_media::assemble::{AssembledFrame, FrameAssembler, MediaPacket};
+use throng_media::assemble::{FrameAssembler, MediaPacket};
 use throng_media::codec::{PayloadFacts, PayloadReader};
 use throng_media::quality::{CaptureBasis, CaptureTime, Packet, TrackConfig, TrackMeter, WallClock};
 use throng_media::rtcp::{Compound, Rtcp};
 use throng_media::rtp::{ExtensionIds, Extensions, RtpHeader, original_packet};
-use throng_observation::{Codec, CodedFrame, MediaKind, Observation, Phase, TrackId};
+use throng_observation::{Codec, MediaKind, Observation, Phase, TrackId};
 
 use super::feedback::{ReportState, Reporter};
 use super::layer_switches::LayerSwitches;
 use super::payload::Assignments;
 use super::session::Negotiated;
 use super::srtp::{IndexEstimator, Opener, SessionKeys, SrtpError};
+use crate::reports::{coded_frame, next_second};
 
 mod anomalies;
 mod binding;
@@ -262,7 +263,7 @@ impl Receiver {
             let packet = MediaPacket { arrived_at, sequence, timestamp, marker, facts, captured, payload };
             let (id, codec) = (TrackId(self.first_track.saturating_add(at_track as u16)), track.codec);
             let observed = &mut self.observed;
-            assembler.packet(&packet, |frame| observed.push(whole(id, codec, &self.clock, frame)));
+            assembler.packet(&packet, |frame| observed.push(coded_frame(id, codec, &self.clock, frame)));
         }
         if track.layer_switches.awaits_key_frame()
             && let Some((timestamp, at)) = track.meter.last_key_frame()
@@ -413,23 +414,4 @@ pub struct ReceiverOptions {
     /// Whether signalling reports the sections in which a participant sends; otherwise media is expected in each
     /// negotiated section.
     pub is_told: bool,
-}
-
-/// The observation of a frame.
-fn whole(track: TrackId, codec: Codec, clock: &WallClock, frame: AssembledFrame) -> Observation {
-    Observation::Frame(Box::new(CodedFrame {
-        track,
-        codec,
-        key_frame: frame.key_frame,
-        after_break: frame.after_break,
-        arrived_unix_ns: clock.unix_ns(frame.arrived_at),
-        captured: frame.captured.map(|captured| (captured.unix_ns, captured.basis)),
-        bytes: frame.bytes,
-    }))
-}
-
-/// The first moment after `now` that is a whole number of seconds after `origin`.
-pub(super) fn next_second(origin: Instant, now: Instant) -> Instant {
-    let passed = now.saturating_duration_since(origin).as_secs();
-    origin + Duration::from_secs(passed.saturating_add(1))
 }

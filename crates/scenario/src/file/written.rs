@@ -11,7 +11,7 @@ use crate::churn::StayTime;
 use crate::role::{Role, SubscribePolicy};
 use crate::scenario::{Caps, Cohort, Scenario};
 use crate::tap::TapSelection;
-use crate::target::{IceTransportPolicy, Target};
+use crate::target::{IceTransportPolicy, RtspTransport, Target};
 use crate::units::{write_bit_rate, write_duration};
 use crate::watch::{Moment, ProfileRequest, Watch, WatchTarget};
 
@@ -57,6 +57,8 @@ fn file(scenario: &Scenario) -> File {
             turn: target.turn.as_ref().map(|turn| turn.uri.clone()),
             turn_username: target.turn.as_ref().map(|turn| turn.username.clone()),
             turn_password: target.turn.as_ref().map(|turn| turn.password.to_string()),
+            rtsp_transport: (target.rtsp_transport != RtspTransport::Auto)
+                .then(|| target.rtsp_transport.name().to_owned()),
         },
         crowd: match crowd.as_slice() {
             [only] => OneOrMany::One(cohort(only)),

@@ -58,6 +58,7 @@ pub(super) fn check(reader: &mut Reader, target: &Target, crowd: &mut [Cohort], 
             own.stun.clone_from(&target.stun);
             own.turn.clone_from(&target.turn);
             (own.rooms, own.tls_insecure) = (target.rooms, target.tls_insecure);
+            own.rtsp_transport = target.rtsp_transport;
             // target.ice_transport_policy applies to all cohorts, a query of the target's URL to its own participants.
             if !target.endpoint.asks_for_relay() {
                 own.ice_transport_policy = own.ice_transport_policy.max(target.ice_transport_policy);

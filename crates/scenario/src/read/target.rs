@@ -5,7 +5,7 @@ use super::tree::{Entry, Node, Span, Value};
 use super::turn;
 use crate::room::ROOMS_MAX;
 use crate::secret::{HIDDEN, TokenSource};
-use crate::target::{ApiKey, IceTransportPolicy, Protocol, StunServer, Target, TargetError};
+use crate::target::{ApiKey, IceTransportPolicy, Protocol, RtspTransport, StunServer, Target, TargetError};
 
 /// Host and port of the file's own `target.url`, before overrides.
 pub(super) fn host_of_file(root: &[Entry]) -> Option<String> {
@@ -46,6 +46,10 @@ pub(super) fn target(
         .and_then(|name| IceTransportPolicy::from_name(&name));
     let stun_node = fields.get("stun");
     let turn = turn::turn(reader, &mut fields);
+    let rtsp_transport_span = fields.span_of("rtsp_transport");
+    let rtsp_transport = reader
+        .word(&mut fields, "rtsp_transport", &RtspTransport::NAMES)
+        .and_then(|name| RtspTransport::from_name(&name));
     reader.finish(&fields);
     let node = url?;
     let target = target_url(reader, node, "target.url")?;
@@ -72,7 +76,20 @@ pub(super) fn target(
         reader.fail(fields.span_of("ice_transport_policy"), message, help);
     }
     let stun = stun_node.and_then(|node| stun(reader, node, &target));
-    Some(Target { token, api_key, rooms, allow, tls_insecure, ice_transport_policy, stun, turn, ..target })
+    let is_rtsp = target.protocol() == Protocol::Rtsp;
+    if rtsp_transport.is_some() && !is_rtsp {
+        let message =
+            format!("`target.rtsp_transport` has no effect: {} is not RTSP", target.protocol().name());
+        reader.fail(rtsp_transport_span, message, "remove it");
+    }
+    if is_rtsp && (stun.is_some() || turn.is_some()) {
+        let span = stun_node.map_or(fields.span_of("turn"), |node| Some(node.span));
+        reader.fail(span, "`target.stun` and `target.turn` have no effect: RTSP has no ICE", "remove them");
+    }
+    let rtsp_transport = rtsp_transport.unwrap_or_default();
+    let target =
+        Target { token, api_key, rooms, allow, tls_insecure, ice_transport_policy, stun, turn, ..target };
+    Some(Target { rtsp_transport, ..target })
 }
 
 /// A secret of the file may only go to the host of the file's URL.

@@ -18,6 +18,8 @@ pub enum Protocol {
     JanusVideoRoom,
     /// LiveKit: `livekit+ws(s)://HOST:7880/ROOM`.
     LiveKit,
+    /// RTSP (RFC 2326): `rtsp(s)://[USER:PASSWORD@]HOST[:554]/…`.
+    Rtsp,
     /// WebRTC-HTTP egress protocol: `whep+http(s)://…`.
     Whep,
     /// WebRTC-HTTP ingestion protocol (RFC 9725): `whip+http(s)://…`.
@@ -33,6 +35,7 @@ impl Protocol {
             Protocol::Janus => "Janus Streaming",
             Protocol::JanusVideoRoom => "Janus VideoRoom",
             Protocol::LiveKit => "LiveKit",
+            Protocol::Rtsp => "RTSP",
             Protocol::Whep => "WHEP",
             Protocol::Whip => "WHIP",
         }
@@ -72,6 +75,12 @@ pub enum Endpoint {
         url: Url,
         /// The room to join.
         room: String,
+    },
+    /// RTSP.
+    Rtsp {
+        /// `http:` for `rtsp:`, `https:` for `rtsps:`: the URL standard knows the hosts of those schemes only. It has the
+        /// port, and user name and password if written.
+        url: Url,
     },
     /// WHEP.
     Whep {
@@ -229,6 +238,7 @@ impl Endpoint {
     pub(crate) fn display(&self) -> String {
         match self {
             Self::OvenMediaEngine { url } => without_secrets(url),
+            Self::Rtsp { url } => as_rtsp(&without_secrets(url)),
             Self::Whep { url } => format!("whep+{}", without_secrets(url)),
             Self::Whip { url } => format!("whip+{}", without_secrets(url)),
             Self::LiveKit { url, room } => livekit_url(url, room),
@@ -250,6 +260,7 @@ impl Endpoint {
             Self::Janus { .. } => Protocol::Janus,
             Self::JanusVideoRoom { .. } => Protocol::JanusVideoRoom,
             Self::LiveKit { .. } => Protocol::LiveKit,
+            Self::Rtsp { .. } => Protocol::Rtsp,
             Self::Whep { .. } => Protocol::Whep,
             Self::Whip { .. } => Protocol::Whip,
         }
@@ -271,6 +282,7 @@ impl Endpoint {
             | Self::Janus { url, .. }
             | Self::JanusVideoRoom { url, .. }
             | Self::LiveKit { url, .. }
+            | Self::Rtsp { url }
             | Self::Whep { url }
             | Self::Whip { url } => url,
         }
@@ -295,10 +307,37 @@ impl Endpoint {
             "ws" | "wss" => Self::oven(plain("")?),
             "janus+ws" | "janus+wss" => Self::janus(&plain("janus+")?),
             "livekit+ws" | "livekit+wss" => Self::livekit(&plain("livekit+")?),
+            "rtsp" | "rtsps" => Self::rtsp(&scheme, text),
             "whep+http" | "whep+https" => Ok(Self::Whep { url: plain("whep+")? }),
             "whip+http" | "whip+https" => Ok(Self::Whip { url: plain("whip+")? }),
             _ => Err(TargetError::Scheme { help: mend_for(&scheme, text), scheme }),
         }
+    }
+
+    fn rtsp(scheme: &str, text: &str) -> Result<Self, TargetError> {
+        let (known, port) = if scheme == "rtsps" { ("https", RTSPS_PORT) } else { ("http", RTSP_PORT) };
+        let rest = text.get(scheme.len()..).unwrap_or_default();
+        let not_url = |why: String| TargetError::NotUrl { text: before_secrets(text), why };
+        let mut url = Url::parse(&format!("{known}{rest}")).map_err(|why| not_url(why.to_string()))?;
+        // A port that is written and usual for the other scheme is not kept by the URL type.
+        let authority = rest.trim_start_matches("://").split(['/', '?', '#']).next().unwrap_or_default();
+        let has_port = authority.rsplit(['@', ']']).next().is_some_and(|host| host.contains(':'));
+        if url.port().is_none() && !has_port && url.set_port(Some(port)).is_err() {
+            return Err(not_url("it has no host".into()));
+        }
+        Ok(Self::Rtsp { url })
+    }
+
+    /// The URL of an RTSP presentation as its requests have it: without user info, and without the port if it is the
+    /// usual one. `None` for other protocols.
+    #[must_use]
+    pub fn rtsp_url(&self) -> Option<Url> {
+        let Self::Rtsp { url } = self else { return None };
+        let mut url = url.clone();
+        let _ = url.set_username("");
+        let _ = url.set_password(None);
+        url.set_fragment(None);
+        Url::parse(&as_rtsp(url.as_str())).ok()
     }
 
     fn oven(url: Url) -> Result<Self, TargetError> {
@@ -367,6 +406,29 @@ impl Endpoint {
     }
 }
 
+/// The ports of RTSP and of RTSP over TLS (IANA).
+const RTSP_PORT: u16 = 554;
+const RTSPS_PORT: u16 = 322;
+
+/// A URL that is kept as one of HTTP with the scheme of RTSP.
+fn as_rtsp(url: &str) -> String {
+    let (tls, rest) = match url.strip_prefix("https://") {
+        Some(rest) => (true, rest),
+        None => (false, url.strip_prefix("http://").unwrap_or(url)),
+    };
+    let (scheme, usual) = if tls { ("rtsps", RTSPS_PORT) } else { ("rtsp", RTSP_PORT) };
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let (authority, path) = rest.split_at(end);
+    let known = if tls { 443 } else { 80 };
+    let has_port = authority.rsplit([']', '@']).next().is_some_and(|host| host.contains(':'));
+    let authority = match authority.strip_suffix(&format!(":{usual}")) {
+        Some(host) => host.to_owned(),
+        None if has_port => authority.to_owned(),
+        None => format!("{authority}:{known}"),
+    };
+    format!("{scheme}://{authority}{path}")
+}
+
 /// A path segment, percent-decoded.
 fn decoded(part: &str) -> Option<String> {
     // Form decoding handles %XX as the URL standard does; `+` and `&` are literal in a path.
@@ -382,13 +444,14 @@ fn mend_for(scheme: &str, text: &str) -> String {
         "janus+http" | "janus+https" => {
             "throng connects to Janus by WebSocket: write `janus+ws://HOST:8188/streaming/ID`".into()
         }
+        "rtspu" | "rtspt" => "write `rtsp://…`, and target.rtsp_transport = \"udp\" or \"tcp\"".into(),
         "whep" | "wheps" => "write `whep+http://…` or `whep+https://…`".into(),
         "whip" | "whips" => "write `whip+http://…` or `whip+https://…`".into(),
         "livekit" | "livekits" => "write `livekit+ws://HOST:7880/ROOM` or `livekit+wss://…`".into(),
         "janus" => "write `janus+ws://HOST:8188/streaming/ID` or `janus+wss://…`".into(),
         "ome" | "oven" => "write `ws://HOST:3333/APP/STREAM` or `wss://…`".into(),
         _ => "write `ws://…` for OvenMediaEngine, `janus+ws://…` for Janus, `livekit+ws://…` for LiveKit, \
-              `whep+http://…` for WHEP, `whip+http://…` for WHIP"
+              `whep+http://…` for WHEP, `whip+http://…` for WHIP, `rtsp://…` for RTSP"
             .into(),
     }
 }

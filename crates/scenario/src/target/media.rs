@@ -1,4 +1,4 @@
-//! ICE settings of a target: the transport policy and the STUN server.
+//! How media reaches participants: the ICE transport policy, the STUN server, the transport of RTP on RTSP.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -29,6 +29,37 @@ impl IceTransportPolicy {
         match self {
             Self::All => "all",
             Self::Relay => "relay",
+        }
+    }
+}
+
+/// The transport of RTP on an RTSP target.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RtspTransport {
+    /// UDP, and TCP where the server refuses UDP, as players do.
+    #[default]
+    Auto,
+    /// UDP.
+    Udp,
+    /// The RTSP connection itself (interleaved).
+    Tcp,
+}
+
+impl RtspTransport {
+    /// The names in a scenario.
+    pub(crate) const NAMES: [&'static str; 3] = ["auto", "udp", "tcp"];
+
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
+        [Self::Auto, Self::Udp, Self::Tcp].into_iter().find(|transport| transport.name() == name)
+    }
+
+    /// Its name in a scenario.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Udp => "udp",
+            Self::Tcp => "tcp",
         }
     }
 }

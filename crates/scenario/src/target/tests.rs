@@ -50,7 +50,8 @@ fn other_urls_are_refused_with_the_mend() {
     for (text, help) in [
         ("http://h/whep", "`whep+http://h/whep`"),
         ("janus://h", "janus+ws://"),
-        ("rtsp://h/x", "janus+ws://"),
+        ("rtmp://h/x", "janus+ws://"),
+        ("rtspt://h/x", "rtsp_transport"),
         ("ws://h:8188/", "janus+ws://"),
         ("janus+ws://h:8188/", "streaming/1"),
         ("janus+ws://h:8188/other/1", "streaming/1"),

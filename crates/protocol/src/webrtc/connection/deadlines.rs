@@ -7,7 +7,7 @@ use throng_observation::FailureReason;
 use super::tracks::sent;
 use super::{Connection, State, Step};
 use crate::participant::Why;
-use crate::webrtc::receiver::next_second;
+use crate::reports::next_second;
 use crate::webrtc::reflexive::WAITS_FOR;
 
 impl Connection {

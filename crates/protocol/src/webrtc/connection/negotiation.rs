@@ -7,9 +7,10 @@ use throng_observation::{Codec, FailureReason, Layer, Observation, RefusedDestin
 
 use super::{Connection, ConnectionOutput, EARLY_CANDIDATES_MAX, Peer, Socket, State, Step, Via, Wanted};
 use crate::participant::Output;
+use crate::reports::next_second;
 use crate::webrtc::candidates::{named_late, offered_addresses, socket_toward};
 use crate::webrtc::local_addresses::LocalAddresses;
-use crate::webrtc::receiver::{Receiver, ReceiverOptions, next_second};
+use crate::webrtc::receiver::{Receiver, ReceiverOptions};
 use crate::webrtc::reflexive::{Gathered, Gathering};
 use crate::webrtc::send_plans;
 use crate::webrtc::sender::{Sender, SenderOptions, SentTrack};

@@ -9,7 +9,7 @@ use throng_scenario::{RelayTransport, TurnUri};
 
 use super::{Connection, ConnectionOutput, Socket, State, Via};
 use crate::excerpt::excerpt;
-use crate::participant::{Open, Opening, Transmit};
+use crate::participant::{Open, Opening, StreamPeer, Transmit};
 use crate::signalling::RelayServer;
 use crate::webrtc::relay::{Frames, Relay, RelayAccount, RelayOutput};
 
@@ -116,8 +116,10 @@ impl Connection {
         }
         let open = match &uri.transport {
             RelayTransport::Udp => Open::Datagrams { toward: vec![address], otherwise: None, gathers: false },
-            RelayTransport::Tcp => Open::Stream { to: address, tls: None },
-            RelayTransport::Tls(name) => Open::Stream { to: address, tls: Some(name.clone()) },
+            RelayTransport::Tcp => Open::Stream { to: StreamPeer::Address(address), tls: None },
+            RelayTransport::Tls(name) => {
+                Open::Stream { to: StreamPeer::Address(address), tls: Some(name.clone()) }
+            }
         };
         let RelayServer { username, credential, .. } = server;
         let account = RelayAccount { server: address, transport: uri.transport, username, credential };

@@ -111,7 +111,7 @@ impl Sender {
         let wanted_bps = streams.iter().map(Stream::wanted_bps).sum();
         let target_bitrate = TargetBitrate::new(wanted_bps, now);
         let is_numbered = options.extension_ids.id(Extension::TransportSequence).is_some();
-        let cname = super::feedback::cname(&mut dice);
+        let cname = crate::reports::cname(&mut dice);
         let first_report = REPORT_INTERVAL.mul_f64(0.5 * (0.5 + dice.f64()));
         Ok(Self {
             opener: keys.opener()?,

@@ -1,0 +1,67 @@
+//! Authentication: Basic (RFC 7617) and Digest with MD5 or SHA-256 (RFC 7616), as a server's 401 asks for it.
+
+use http_auth::{PasswordClient, PasswordParams};
+use throng_scenario::Secret;
+
+/// A user name and password, from the target's URL.
+#[derive(Clone, Debug)]
+pub struct Credentials {
+    /// The user.
+    pub username: String,
+    /// Its password; may be empty.
+    pub password: Secret,
+}
+
+/// The state of authentication.
+#[derive(Default)]
+pub(super) struct Authentication {
+    credentials: Option<Credentials>,
+    client: Option<PasswordClient>,
+}
+
+impl Authentication {
+    pub(super) fn new(credentials: Option<Credentials>) -> Self {
+        Self { credentials, client: None }
+    }
+
+    /// Whether the target has credentials.
+    pub(super) fn has_credentials(&self) -> bool {
+        self.credentials.is_some()
+    }
+
+    /// Whether credentials were sent before.
+    pub(super) fn has_answered(&self) -> bool {
+        self.client.is_some()
+    }
+
+    /// Takes the server's challenges, one per `WWW-Authenticate` header; the strongest supported one is answered.
+    ///
+    /// # Errors
+    /// What makes them unusable.
+    pub(super) fn challenge<'a>(&mut self, challenges: impl Iterator<Item = &'a str>) -> Result<(), String> {
+        let mut builder = PasswordClient::builder();
+        for challenge in challenges {
+            builder = builder.challenges(challenge);
+        }
+        self.client = Some(builder.build()?);
+        Ok(())
+    }
+
+    /// Whether the last challenge only replaced an expired nonce (RFC 7616 section 3.3).
+    pub(super) fn is_stale(&self) -> bool {
+        matches!(&self.client, Some(PasswordClient::Digest(digest)) if digest.stale())
+    }
+
+    /// The `Authorization` header of a request, once challenged.
+    pub(super) fn header(&mut self, method: &str, uri: &str) -> Option<String> {
+        let (client, credentials) = (self.client.as_mut()?, self.credentials.as_ref()?);
+        let parameters = PasswordParams {
+            username: &credentials.username,
+            password: credentials.password.expose(),
+            uri,
+            method,
+            body: Some(&[]),
+        };
+        client.respond(&parameters).ok()
+    }
+}

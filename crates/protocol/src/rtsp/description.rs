@@ -1,0 +1,220 @@
+//! The description of a presentation: SDP (RFC 8866) as RTSP servers write it (RFC 2326 appendix C.1).
+
+use std::time::Duration;
+
+use throng_observation::{Codec, MediaKind};
+
+/// Media sections beyond this are ignored.
+const SECTIONS_MAX: usize = 64;
+
+/// A presentation.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Description {
+    /// `a=control` of the whole presentation.
+    pub(super) control: Option<String>,
+    /// Its length, where `a=range` has an end: it is a recording.
+    pub(super) duration: Option<Duration>,
+    /// The sections that can be played.
+    pub(super) media: Vec<MediaDescription>,
+    /// Sections that are not audio or video over RTP, as `m=` lines.
+    pub(super) skipped: Vec<String>,
+}
+
+/// A media section.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct MediaDescription {
+    pub(super) kind: MediaKind,
+    pub(super) codec: Codec,
+    /// The first payload type of the section: that which the server sends.
+    pub(super) payload_type: u8,
+    /// RTP clock rate, Hz.
+    pub(super) clock_rate_hz: u32,
+    /// `a=control`.
+    pub(super) control: Option<String>,
+    /// RTP profile: `RTP/AVP`, `RTP/AVPF`.
+    pub(super) profile: String,
+}
+
+impl Description {
+    /// Reads a description. What is not understood is ignored.
+    pub(super) fn read(sdp: &str) -> Self {
+        let mut description = Self::default();
+        let mut section: Option<Section> = None;
+        let mut sections = 0;
+        for line in sdp.lines().map(str::trim) {
+            if let Some(media) = line.strip_prefix("m=") {
+                description.add(section.take());
+                sections += 1;
+                if sections > SECTIONS_MAX {
+                    return description;
+                }
+                section = Some(Section { line: media.to_owned(), ..Section::default() });
+            } else if let Some(attribute) = line.strip_prefix("a=") {
+                let (name, value) = attribute.split_once(':').unwrap_or((attribute, ""));
+                match (name, &mut section) {
+                    ("control", Some(section)) => section.control = Some(value.trim().to_owned()),
+                    ("control", None) => description.control = Some(value.trim().to_owned()),
+                    ("rtpmap", Some(section)) => section.maps.push(value.trim().to_owned()),
+                    ("range", _) => description.duration = description.duration.or(end_of_range(value)),
+                    _ => {}
+                }
+            }
+        }
+        description.add(section);
+        description
+    }
+
+    fn add(&mut self, section: Option<Section>) {
+        let Some(section) = section else { return };
+        match section.described() {
+            Some(media) => self.media.push(media),
+            None => self.skipped.push(section.line),
+        }
+    }
+}
+
+/// A media section as written.
+#[derive(Default)]
+struct Section {
+    /// After `m=`.
+    line: String,
+    control: Option<String>,
+    maps: Vec<String>,
+}
+
+impl Section {
+    fn described(&self) -> Option<MediaDescription> {
+        let mut words = self.line.split_ascii_whitespace();
+        let kind = match words.next()? {
+            "audio" => MediaKind::Audio,
+            "video" => MediaKind::Video,
+            _ => return None,
+        };
+        let profile = words.nth(1)?;
+        if !profile.to_ascii_uppercase().starts_with("RTP/AVP") {
+            return None;
+        }
+        let payload_type: u8 = words.next()?.parse().ok()?;
+        let map = self.maps.iter().find_map(|map| {
+            let (number, encoding) = map.split_once(char::is_whitespace)?;
+            (number.parse() == Ok(payload_type)).then(|| encoding.trim().to_owned())
+        });
+        let map = map.or_else(|| static_map(payload_type).map(str::to_owned))?;
+        let mut parts = map.split('/');
+        let (name, rate) = (parts.next()?, parts.next()?);
+        Some(MediaDescription {
+            kind,
+            codec: Codec::from_name(name),
+            payload_type,
+            clock_rate_hz: rate.trim().parse().ok().filter(|rate| *rate > 0)?,
+            control: self.control.clone(),
+            // An interleaved profile in the description, as some servers write it, is the same media.
+            profile: profile.trim_end_matches("/TCP").to_owned(),
+        })
+    }
+}
+
+/// The encoding of a static payload type (RFC 3551 section 6), for sections without `a=rtpmap`.
+fn static_map(payload_type: u8) -> Option<&'static str> {
+    Some(match payload_type {
+        0 => "PCMU/8000",
+        3 => "GSM/8000",
+        8 => "PCMA/8000",
+        9 => "G722/8000",
+        10 | 11 => "L16/44100",
+        14 => "MPA/90000",
+        26 => "JPEG/90000",
+        31 => "H261/90000",
+        32 => "MPV/90000",
+        33 => "MP2T/90000",
+        34 => "H263/90000",
+        _ => return None,
+    })
+}
+
+/// The end of `npt=0-20.5` (RFC 2326 section 3.6), seconds or `h:mm:ss`; `None` for an open range.
+fn end_of_range(value: &str) -> Option<Duration> {
+    let (_, end) = value.trim().strip_prefix("npt=")?.split_once('-')?;
+    let mut seconds = 0.0;
+    for part in end.trim().split(':') {
+        seconds = seconds * 60.0 + part.parse::<f64>().ok().filter(|part| *part >= 0.0)?;
+    }
+    Duration::try_from_secs_f64(seconds).ok().filter(|end| !end.is_zero())
+}
+
+/// The URL of a track or presentation: `control` itself if it is absolute, `base` if there is none or it is `*`.
+///
+/// A relative one is appended to the base, as players do: by RFC 3986 a base without a final slash would lose its
+/// last segment, and servers that write such a base mean the longer one.
+pub(super) fn control_url(base: &str, control: Option<&str>) -> String {
+    match control {
+        None | Some("" | "*") => base.to_owned(),
+        Some(control) if control.contains("://") => control.to_owned(),
+        Some(control) => format!("{}/{}", base.trim_end_matches('/'), control.trim_start_matches('/')),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_description_of_gst_rtsp_server_is_read() {
+        let sdp = "v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=Session\r\nt=0 0\r\na=control:*\r\na=range:npt=0-20.02\r\n\
+                   m=video 0 RTP/AVP 96\r\nc=IN IP4 0.0.0.0\r\na=rtpmap:96 H264/90000\r\na=control:stream=0\r\n\
+                   m=audio 0 RTP/AVP 97\r\na=rtpmap:97 mpeg4-generic/48000/2\r\na=control:stream=1\r\n\
+                   m=application 0 RTP/AVP 107\r\na=rtpmap:107 vnd.onvif.metadata/90000\r\n";
+        let read = Description::read(sdp);
+        assert_eq!(
+            (read.control.as_deref(), read.duration),
+            (Some("*"), Some(Duration::from_millis(20_020)))
+        );
+        let brief: Vec<_> = read
+            .media
+            .iter()
+            .map(|m| (m.kind, m.payload_type, m.clock_rate_hz, m.control.as_deref()))
+            .collect();
+        let expect = [
+            (MediaKind::Video, 96, 90_000, Some("stream=0")),
+            (MediaKind::Audio, 97, 48_000, Some("stream=1")),
+        ];
+        assert_eq!(brief, expect);
+        assert_eq!(read.media[0].codec, Codec::H264);
+        assert_eq!(read.skipped, ["application 0 RTP/AVP 107"]);
+    }
+
+    #[test]
+    fn static_payload_types_need_no_rtpmap_and_dynamic_ones_do() {
+        let read = Description::read("m=video 0 RTP/AVP 32\nm=audio 0 RTP/AVP 14\nm=video 0 RTP/AVP 96\n");
+        let brief: Vec<_> = read.media.iter().map(|m| (m.payload_type, m.clock_rate_hz)).collect();
+        assert_eq!(brief, [(32, 90_000), (14, 90_000)]);
+        assert_eq!(read.skipped, ["video 0 RTP/AVP 96"]);
+    }
+
+    #[test]
+    fn ranges_with_an_end_are_recordings() {
+        for (range, expect) in [
+            ("npt=0-", None),
+            ("npt=now-", None),
+            ("npt=0.000-12.5", Some(12_500)),
+            ("npt=0-1:00:02", Some(3_602_000)),
+            ("npt=0--3", None),
+            ("clock=19961108T143720Z-", None),
+        ] {
+            assert_eq!(end_of_range(range), expect.map(Duration::from_millis), "{range}");
+        }
+    }
+
+    #[test]
+    fn a_relative_control_url_follows_the_whole_base() {
+        for (base, control, expect) in [
+            ("rtsp://h/a", None, "rtsp://h/a"),
+            ("rtsp://h/a/", Some("*"), "rtsp://h/a/"),
+            ("rtsp://h/a", Some("track1"), "rtsp://h/a/track1"),
+            ("rtsp://h/a/", Some("stream=0"), "rtsp://h/a/stream=0"),
+            ("rtsp://h/a/", Some("rtsp://h/b/1"), "rtsp://h/b/1"),
+        ] {
+            assert_eq!(control_url(base, control), expect);
+        }
+    }
+}

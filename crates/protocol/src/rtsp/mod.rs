@@ -1,0 +1,33 @@
+//! RTSP (RFC 2326): a viewer that plays a stream over UDP, or over the RTSP connection itself (interleaved), plain
+//! or with TLS.
+//!
+//! ```text
+//! player                              server
+//!   OPTIONS                    ─────▶  200, Public
+//!   DESCRIBE                   ─────▶  200, the description (SDP)      or 401, 3xx
+//!   SETUP, for each track      ─────▶  200, Session, Transport         or 461: the other transport
+//!   PLAY                       ─────▶  200; then RTP and RTCP
+//!   GET_PARAMETER or OPTIONS   ─────▶  200                             before the session times out
+//!   TEARDOWN                   ─────▶  200
+//! ```
+//! [`framing`] cuts the byte stream into messages and interleaved frames, [`client`] has the dialogue, [`receiver`]
+//! the meters and reports, [`viewer`] connects them to the driver. Messages are parsed by `rtsp-types` and
+//! credentials answered by `http-auth`, as in retina, whose own client is bound to a runtime. Descriptions are read
+//! here: servers leave out lines that strict SDP parsers require, and players play them all the same.
+
+mod client;
+mod credentials;
+mod description;
+mod framing;
+mod receiver;
+mod transport;
+mod viewer;
+
+pub use self::credentials::Credentials;
+pub use self::viewer::{Config, Viewer};
+
+#[cfg(test)]
+mod tests;
+
+/// Bytes of a message's head and body together, at most: descriptions have a few kilobytes.
+const MESSAGE_BYTES_MAX: usize = 256 * 1024;

@@ -1,0 +1,373 @@
+//! The media of an RTSP session: RTP to the meters, RTCP reports back. Media is in the clear, so that nothing here
+//! is in common with SRTP but the meters.
+
+use std::time::{Duration, Instant};
+
+use throng_media::assemble::{FrameAssembler, MediaPacket};
+use throng_media::codec::{PayloadFacts, PayloadReader};
+use throng_media::quality::{Packet, TrackConfig, TrackMeter, WallClock};
+use throng_media::rtcp::{Compound, Report, ReportBlock, Rtcp, RtcpWriter};
+use throng_media::rtp::RtpHeader;
+use throng_observation::{MediaKind, Observation, Phase, SENDER_CLOCK_PLACE, TrackId};
+
+use super::description::MediaDescription;
+use crate::reports::{LastSenderReport, cname, coded_frame, next_second};
+
+/// Mean time between receiver reports of a track (RFC 3550 section 6.2 and its minimum, which RTSP players use);
+/// each is drawn between half and one and a half of it.
+const REPORT_INTERVAL: Duration = Duration::from_secs(5);
+
+/// One received stream.
+struct Track {
+    id: TrackId,
+    config: TrackConfig,
+    payload_type: u8,
+    meter: TrackMeter,
+    payloads: PayloadReader,
+    ssrc: Option<u32>,
+    last_sender_report: LastSenderReport,
+    next_report_at: Instant,
+    first_frame_reported: bool,
+    /// The server has sent RTCP BYE: its end was reached.
+    has_ended: bool,
+    assembler: Option<Box<FrameAssembler>>,
+}
+
+/// Anomalies, each reported once, so that a hostile server cannot fill the run with them.
+#[derive(Clone, Copy)]
+enum Anomaly {
+    BadRtp = 1,
+    BadRtcp = 2,
+    UnknownPayload = 4,
+    BadPayload = 8,
+    SenderClock = 16,
+    ManySources = 32,
+}
+
+/// The settings of a [`Receiver`].
+#[derive(Clone, Copy)]
+pub(super) struct ReceiverOptions {
+    pub(super) clock: WallClock,
+    /// Intervals end on whole seconds after it.
+    pub(super) joined_at: Instant,
+    pub(super) seed: u64,
+    pub(super) is_tapped: bool,
+}
+
+/// Receives the tracks of one session.
+pub(super) struct Receiver {
+    options: ReceiverOptions,
+    tracks: Vec<Track>,
+    ssrc: u32,
+    cname: String,
+    random: fastrand::Rng,
+    next_interval_at: Instant,
+    last_media_at: Option<Instant>,
+    first_packet_seen: bool,
+    first_frame_seen: bool,
+    is_paused: bool,
+    source_changes: u8,
+    observed: Vec<Observation>,
+    anomalies: u8,
+    last_anomaly: Option<String>,
+}
+
+/// Changes of a stream's source that are followed; more are an anomaly.
+const SOURCE_CHANGES_MAX: u8 = 100;
+
+impl Receiver {
+    pub(super) fn new(options: ReceiverOptions, media: &[MediaDescription], now: Instant) -> Self {
+        let mut random = fastrand::Rng::with_seed(options.seed);
+        let cname = cname(&mut random);
+        let ssrc = random.u32(1..);
+        let mut observed = Vec::new();
+        let tracks = media.iter().enumerate().map(|(at, media)| {
+            let id = TrackId(u16::try_from(at).unwrap_or(u16::MAX));
+            observed.push(Observation::TrackOpened { track: id, kind: media.kind, codec: media.codec });
+            let config = TrackConfig {
+                track: id,
+                kind: media.kind,
+                codec: media.codec,
+                clock_rate_hz: media.clock_rate_hz,
+                nack: false,
+            };
+            Track {
+                id,
+                config,
+                payload_type: media.payload_type,
+                meter: TrackMeter::new(config, options.clock, now),
+                payloads: PayloadReader::new(media.codec),
+                ssrc: None,
+                last_sender_report: LastSenderReport::default(),
+                next_report_at: now + REPORT_INTERVAL.mul_f64(0.5 + random.f64()) / 2,
+                first_frame_reported: false,
+                has_ended: false,
+                assembler: (options.is_tapped && media.kind == MediaKind::Video)
+                    .then(|| Box::new(FrameAssembler::new(media.codec))),
+            }
+        });
+        let tracks = tracks.collect();
+        Self {
+            options,
+            tracks,
+            ssrc,
+            cname,
+            random,
+            next_interval_at: next_second(options.joined_at, now),
+            last_media_at: None,
+            first_packet_seen: false,
+            first_frame_seen: false,
+            is_paused: false,
+            source_changes: 0,
+            observed,
+            anomalies: 0,
+            last_anomaly: None,
+        }
+    }
+
+    /// Takes an RTP packet of track `at`; `overhead_bytes` are those of the headers below it on the wire.
+    pub(super) fn rtp(&mut self, at: usize, arrived_at: Instant, overhead_bytes: u32, bytes: &[u8]) {
+        let Some(track) = self.tracks.get_mut(at) else { return };
+        let Ok(header) = RtpHeader::parse(bytes) else {
+            return self.anomaly(Anomaly::BadRtp, "rtp", "an RTP packet is malformed");
+        };
+        if header.payload_type != track.payload_type {
+            let detail =
+                format!("payload type {} where {} was described", header.payload_type, track.payload_type);
+            return self.anomaly(Anomaly::UnknownPayload, "rtp", detail);
+        }
+        let wire_bytes = overhead_bytes + bytes.len() as u32;
+        let Ok(payload) = header.payload(bytes) else {
+            track.meter.discarded();
+            return self.anomaly(Anomaly::BadRtp, "rtp", "padding is longer than the payload");
+        };
+        if track.ssrc != Some(header.ssrc) {
+            if track.ssrc.is_some() {
+                self.source_changes = self.source_changes.saturating_add(1);
+                if self.source_changes > SOURCE_CHANGES_MAX {
+                    return self.anomaly(Anomaly::ManySources, "rtp", "its SSRC changes again and again");
+                }
+                track.meter.source_changed(arrived_at);
+            }
+            track.ssrc = Some(header.ssrc);
+            track.last_sender_report = LastSenderReport::default();
+        }
+        // A malformed payload still counts as a packet of its frame.
+        let (facts, malformed) = match track.payloads.read(payload) {
+            Ok(facts) => (facts, None),
+            Err(error) => (PayloadFacts::default(), Some(error)),
+        };
+        track.meter.packet(&Packet {
+            arrived_at,
+            sequence: header.sequence,
+            timestamp: header.timestamp,
+            marker: header.marker,
+            facts,
+            payload_bytes: payload.len() as u32,
+            header_bytes: (bytes.len() - payload.len()) as u32,
+            wire_bytes,
+            retransmitted: false,
+            captured: None,
+        });
+        if let (Some(assembler), None) = (&mut track.assembler, &malformed) {
+            let RtpHeader { sequence, timestamp, marker, .. } = header;
+            let packet =
+                MediaPacket { arrived_at, sequence, timestamp, marker, facts, captured: None, payload };
+            let (id, codec, clock) = (track.id, track.config.codec, &self.options.clock);
+            let observed = &mut self.observed;
+            assembler.packet(&packet, |frame| observed.push(coded_frame(id, codec, clock, frame)));
+        }
+        self.last_media_at = Some(arrived_at);
+        self.report_first(at, arrived_at);
+        if let Some(error) = malformed {
+            self.anomaly(Anomaly::BadPayload, "payload", error);
+        }
+    }
+
+    /// Reports the first packet and frame of the session and of track `at`.
+    fn report_first(&mut self, at: usize, arrived_at: Instant) {
+        if !self.first_packet_seen {
+            self.first_packet_seen = true;
+            self.observed.push(Observation::Reached(Phase::FirstPacket, arrived_at));
+        }
+        let expects_video = self.tracks.iter().any(|track| track.config.kind == MediaKind::Video);
+        let Some(track) = self.tracks.get_mut(at) else { return };
+        let Some(first_frame_at) = track.meter.first_frame_at() else { return };
+        if !track.first_frame_reported {
+            track.first_frame_reported = true;
+            self.observed.push(Observation::TrackFirstFrame { track: track.id, at: first_frame_at });
+        }
+        if !self.first_frame_seen && (track.config.kind == MediaKind::Video || !expects_video) {
+            self.first_frame_seen = true;
+            self.observed.push(Observation::Reached(Phase::FirstFrame, first_frame_at));
+        }
+    }
+
+    /// Takes an RTCP packet of track `at`.
+    pub(super) fn rtcp(&mut self, at: usize, arrived_at: Instant, bytes: &[u8]) {
+        let Some(track) = self.tracks.get_mut(at) else { return };
+        let (mut is_bad, mut is_other_clock) = (false, false);
+        for packet in Compound::new(bytes) {
+            match packet {
+                Ok(Rtcp::SenderReport(report)) => {
+                    let sender = report.sender;
+                    track.last_sender_report.arrived(sender.ntp, arrived_at);
+                    if !sender.ntp.is_unknown() {
+                        let ntp_unix_ns = sender.ntp.to_unix_ns();
+                        is_other_clock |=
+                            !track.meter.sender_report(ntp_unix_ns, sender.rtp_timestamp, arrived_at);
+                    }
+                }
+                Ok(Rtcp::Bye(_)) => track.has_ended = true,
+                Ok(_) => {}
+                Err(_) => is_bad = true,
+            }
+        }
+        if is_other_clock {
+            let detail = "sender reports have no wall clock: their NTP time is more than a day from this host's, \
+                          or runs at another rate; one-way delay is not computed from them";
+            self.anomaly(Anomaly::SenderClock, SENDER_CLOCK_PLACE, detail);
+        }
+        if is_bad {
+            self.anomaly(Anomaly::BadRtcp, "rtcp", "a control packet is malformed");
+        }
+    }
+
+    /// Whether the server has ended every track.
+    pub(super) fn has_ended(&self) -> bool {
+        !self.tracks.is_empty() && self.tracks.iter().all(|track| track.has_ended)
+    }
+
+    /// No media is expected until [`Self::resume`].
+    pub(super) fn pause(&mut self, now: Instant) {
+        if !std::mem::replace(&mut self.is_paused, true) {
+            self.end_intervals(now);
+            self.tracks.iter_mut().for_each(|track| track.meter.pause());
+        }
+    }
+
+    /// Media is expected again, from the beginning of a recording.
+    pub(super) fn resume(&mut self, now: Instant) {
+        self.is_paused = false;
+        self.last_media_at = Some(now);
+        for track in &mut self.tracks {
+            track.has_ended = false;
+            track.meter.source_changed(now);
+            track.meter.resume(now);
+        }
+    }
+
+    /// Performs due actions: gives up late packets, and ends the interval when its second is over.
+    pub(super) fn timeout(&mut self, now: Instant) {
+        for track in self.tracks.iter_mut().filter(|_| !self.is_paused) {
+            if track.meter.next_timeout().is_some_and(|at| now >= at) {
+                track.meter.timeout(now);
+                // The request is for feedback that was not negotiated; taking it sets its next time.
+                let _ = track.meter.wants_key_frame(now);
+            }
+        }
+        if now >= self.next_interval_at {
+            self.next_interval_at = next_second(self.next_interval_at, now);
+            if !self.is_paused {
+                self.end_intervals(now);
+            }
+        }
+    }
+
+    fn end_intervals(&mut self, now: Instant) {
+        for track in &mut self.tracks {
+            let interval = track.meter.take_interval(now);
+            self.observed.push(Observation::Interval(Box::new(interval)));
+        }
+    }
+
+    /// The next receiver report that is due, with its track.
+    pub(super) fn poll_report(&mut self, now: Instant) -> Option<(usize, Vec<u8>)> {
+        let (at, track) =
+            self.tracks.iter_mut().enumerate().find(|(_, track)| now >= track.next_report_at)?;
+        track.next_report_at = now + REPORT_INTERVAL.mul_f64(0.5 + self.random.f64());
+        let ssrc = track.ssrc;
+        let block = ssrc.zip(track.meter.reception()).map(|(ssrc, reception)| {
+            let (last_sr, delay_since_last_sr) = track.last_sender_report.lsr_and_dlsr(now);
+            ReportBlock {
+                ssrc,
+                fraction_lost: reception.fraction_lost,
+                cumulative_lost: reception.cumulative_lost,
+                highest_sequence: reception.extended_highest_sequence,
+                jitter: reception.jitter,
+                last_sr,
+                delay_since_last_sr,
+            }
+        });
+        Some((at, self.report(block.as_slice())))
+    }
+
+    /// A report without sources, which opens the path through a NAT.
+    pub(super) fn empty_report(&self) -> Vec<u8> {
+        self.report(&[])
+    }
+
+    fn report(&self, blocks: &[ReportBlock]) -> Vec<u8> {
+        let mut packet = Vec::with_capacity(96);
+        let _ = RtcpWriter::compound(&mut packet, Report::Receiver(self.ssrc), blocks, &self.cname);
+        packet
+    }
+
+    /// The RTCP BYE of a track.
+    pub(super) fn goodbye(&self) -> Vec<u8> {
+        let mut packet = Vec::with_capacity(96);
+        let report = Report::Receiver(self.ssrc);
+        let _ = RtcpWriter::compound(&mut packet, report, &[], &self.cname).bye(&[self.ssrc]);
+        packet
+    }
+
+    /// Ends every track's last interval.
+    pub(super) fn finish(&mut self, now: Instant) {
+        for track in self.tracks.iter_mut().filter(|_| !self.is_paused) {
+            let interval = track.meter.finish(now);
+            self.observed.push(Observation::Interval(Box::new(interval)));
+        }
+    }
+
+    /// When to call [`Self::timeout`] and [`Self::poll_report`] next.
+    pub(super) fn next_timeout(&self) -> Instant {
+        let tracks = self.tracks.iter().map(|track| {
+            let meter = track.meter.next_timeout().filter(|_| !self.is_paused);
+            meter.map_or(track.next_report_at, |at| at.min(track.next_report_at))
+        });
+        tracks.fold(self.next_interval_at, Instant::min)
+    }
+
+    pub(super) fn last_media_at(&self) -> Option<Instant> {
+        self.last_media_at
+    }
+
+    /// The last protocol anomaly, for the failure that explains why no media played.
+    pub(super) fn last_anomaly(&self) -> Option<&str> {
+        self.last_anomaly.as_deref()
+    }
+
+    pub(super) fn has_observed(&self) -> bool {
+        !self.observed.is_empty()
+    }
+
+    pub(super) fn take_observed(&mut self) -> std::vec::Drain<'_, Observation> {
+        self.observed.drain(..)
+    }
+
+    /// See [`crate::participant::Participant::prefetch`].
+    pub(super) fn prefetch(&self) -> u64 {
+        self.tracks.iter().take(2).fold(0, |sum, track| sum ^ track.meter.prefetch())
+    }
+
+    fn anomaly(&mut self, anomaly: Anomaly, place: &'static str, detail: impl std::fmt::Display) {
+        if self.anomalies & anomaly as u8 == 0 {
+            self.anomalies |= anomaly as u8;
+            let detail = detail.to_string();
+            if !matches!(anomaly, Anomaly::SenderClock) {
+                self.last_anomaly = Some(detail.clone());
+            }
+            self.observed.push(Observation::ProtocolAnomaly { place, detail });
+        }
+    }
+}

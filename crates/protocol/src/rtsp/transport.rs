@@ -1,0 +1,101 @@
+//! The `Transport` header of SETUP (RFC 2326 section 12.39).
+
+use std::net::IpAddr;
+
+/// What a player asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wanted {
+    /// RTP and RTCP to these ports of the player.
+    Udp { rtp_port: u16, rtcp_port: u16 },
+    /// Both on the RTSP connection, on this channel and the next.
+    Interleaved { channel: u8 },
+}
+
+impl Wanted {
+    /// The header's value; `profile` is that of the media section.
+    pub(super) fn header(self, profile: &str) -> String {
+        match self {
+            Self::Udp { rtp_port, rtcp_port } => {
+                format!("{profile};unicast;client_port={rtp_port}-{rtcp_port}")
+            }
+            Self::Interleaved { channel } => {
+                format!("{profile}/TCP;unicast;interleaved={channel}-{}", channel.saturating_add(1))
+            }
+        }
+    }
+}
+
+/// What the server granted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Granted {
+    pub(super) is_interleaved: bool,
+    /// Channels of RTP and RTCP.
+    pub(super) channels: Option<(u8, u8)>,
+    /// The server's ports of RTP and RTCP.
+    pub(super) server_ports: Option<(u16, u16)>,
+    /// The address that media comes from, if it is not that of the RTSP connection.
+    pub(super) source: Option<IpAddr>,
+    pub(super) is_multicast: bool,
+}
+
+impl Granted {
+    /// Reads the first transport of the header's value. Unknown parameters are ignored.
+    pub(super) fn read(value: &str) -> Self {
+        let first = value.split(',').next().unwrap_or_default();
+        let mut parts = first.split(';').map(str::trim);
+        let mut granted = Self::default();
+        granted.is_interleaved = parts.next().is_some_and(|spec| spec.to_ascii_uppercase().ends_with("/TCP"));
+        for part in parts {
+            let (name, value) = part.split_once('=').unwrap_or((part, ""));
+            match name.to_ascii_lowercase().as_str() {
+                "interleaved" => granted.channels = pair(value, |a: u8| a.checked_add(1)),
+                "server_port" => granted.server_ports = pair(value, |a: u16| a.checked_add(1)),
+                "source" => granted.source = value.trim_matches(['[', ']', '"']).parse().ok(),
+                "multicast" => granted.is_multicast = true,
+                _ => {}
+            }
+        }
+        granted
+    }
+}
+
+/// `8000-8001`, or `8000`, where the second is the next number.
+fn pair<T: std::str::FromStr + Copy>(value: &str, next: impl Fn(T) -> Option<T>) -> Option<(T, T)> {
+    let (first, second) = value.split_once('-').unwrap_or((value, ""));
+    let first = first.trim().parse().ok()?;
+    Some((first, second.trim().parse().ok().or_else(|| next(first))?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_asked_for_has_the_profile_of_the_section() {
+        let udp = Wanted::Udp { rtp_port: 50_000, rtcp_port: 50_001 };
+        assert_eq!(udp.header("RTP/AVP"), "RTP/AVP;unicast;client_port=50000-50001");
+        let tcp = Wanted::Interleaved { channel: 2 };
+        assert_eq!(tcp.header("RTP/AVPF"), "RTP/AVPF/TCP;unicast;interleaved=2-3");
+    }
+
+    #[test]
+    fn answers_of_servers_are_read() {
+        let gst = "RTP/AVP;unicast;client_port=50000-50001;server_port=40000-40001;ssrc=6A3B;mode=\"PLAY\"";
+        let live555 =
+            "RTP/AVP;unicast;destination=127.0.0.1;source=127.0.0.2;client_port=5-6;server_port=6970-6971";
+        let one_port = "RTP/AVP/UDP;unicast;server_port=7000";
+        let tcp = "RTP/AVP/TCP;unicast;interleaved=0-1, RTP/AVP;unicast";
+        let multicast = "RTP/AVP;multicast;destination=232.1.1.1;port=5000-5001";
+        let read = Granted::read;
+        assert_eq!(read(gst).server_ports, Some((40_000, 40_001)));
+        assert_eq!(read(live555).source, Some("127.0.0.2".parse().unwrap()));
+        assert_eq!(read(one_port).server_ports, Some((7_000, 7_001)));
+        assert!(read(tcp).is_interleaved && read(tcp).channels == Some((0, 1)));
+        assert!(read(multicast).is_multicast);
+        for rubbish in ["", ";;;=", "interleaved=", "RTP/AVP;server_port=99999-2", "RTP/AVP;interleaved=255"]
+        {
+            let read = read(rubbish);
+            assert!(read.channels.is_none() && read.server_ports.is_none(), "{rubbish}");
+        }
+    }
+}
