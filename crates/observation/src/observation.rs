@@ -89,7 +89,8 @@ pub struct CodedFrame {
     pub bytes: Vec<u8>,
 }
 
-const CODECS: [Codec; 9] = [
+/// Where a codec is in this list is its number in a ring, so new ones come last.
+const CODECS: [Codec; 15] = [
     Codec::Other,
     Codec::Vp8,
     Codec::H264,
@@ -99,6 +100,12 @@ const CODECS: [Codec; 9] = [
     Codec::Opus,
     Codec::Pcmu,
     Codec::Pcma,
+    Codec::MpegVideo,
+    Codec::Mpeg4Visual,
+    Codec::Jpeg,
+    Codec::Mp2t,
+    Codec::Aac,
+    Codec::MpegAudio,
 ];
 
 /// Codec and capture basis in the sixteen bits that a ring has for the kind of a frame: the codec in the lower
@@ -183,5 +190,6 @@ mod tests {
             }
         }
         assert_eq!(from_tap_kind(0xffff), (Codec::Other, None));
+        assert!(Codec::ALL.iter().all(|codec| CODECS.contains(codec)));
     }
 }

@@ -47,6 +47,18 @@ pub enum Codec {
     Pcmu,
     /// G.711 A-law, RFC 3551.
     Pcma,
+    /// MPEG-1 and MPEG-2 video, RFC 2250 section 3.
+    MpegVideo,
+    /// MPEG-4 Visual (part 2), RFC 6416 section 5.
+    Mpeg4Visual,
+    /// Motion JPEG, RFC 2435.
+    Jpeg,
+    /// An MPEG transport stream with all its streams, RFC 2250 section 2.
+    Mp2t,
+    /// AAC: RFC 3640, or LATM of RFC 6416 section 6.
+    Aac,
+    /// MPEG-1 and MPEG-2 audio, MP3 included: RFC 2250 section 3.5, or RFC 5219.
+    MpegAudio,
     /// Any other codec: packets are counted, frames follow from timestamps and markers.
     Other,
 }
@@ -64,18 +76,46 @@ impl Codec {
             Codec::Opus => "opus",
             Codec::Pcmu => "PCMU",
             Codec::Pcma => "PCMA",
+            Codec::MpegVideo => "MPV",
+            Codec::Mpeg4Visual => "MP4V-ES",
+            Codec::Jpeg => "JPEG",
+            Codec::Mp2t => "MP2T",
+            Codec::Aac => "mpeg4-generic",
+            Codec::MpegAudio => "MPA",
             Codec::Other => "other",
         }
     }
 
-    /// The codec of an rtpmap encoding name, in any case.
+    /// The codec of an rtpmap encoding name, in any case. AAC and MPEG audio have two payload formats, each with a
+    /// name of its own.
     #[must_use]
     pub fn from_name(name: &str) -> Self {
-        [Codec::H264, Codec::H265, Codec::Vp8, Codec::Vp9, Codec::Av1, Codec::Opus, Codec::Pcmu, Codec::Pcma]
+        let others = [("MP4A-LATM", Codec::Aac), ("mpa-robust", Codec::MpegAudio)];
+        let names = Codec::ALL.into_iter().map(|codec| (codec.name(), codec)).chain(others);
+        names
             .into_iter()
-            .find(|codec| codec.name().eq_ignore_ascii_case(name))
-            .unwrap_or(Codec::Other)
+            .find(|(known, _)| known.eq_ignore_ascii_case(name))
+            .map_or(Codec::Other, |(_, codec)| codec)
     }
+
+    /// Every codec, [`Codec::Other`] last.
+    pub const ALL: [Codec; 15] = [
+        Codec::H264,
+        Codec::H265,
+        Codec::Vp8,
+        Codec::Vp9,
+        Codec::Av1,
+        Codec::Opus,
+        Codec::Pcmu,
+        Codec::Pcma,
+        Codec::MpegVideo,
+        Codec::Mpeg4Visual,
+        Codec::Jpeg,
+        Codec::Mp2t,
+        Codec::Aac,
+        Codec::MpegAudio,
+        Codec::Other,
+    ];
 }
 
 /// A track within its participant: the index in the order in which the participant announced its tracks.
@@ -272,4 +312,25 @@ pub struct TrackTotals {
     pub counters: TrackCounters,
     /// Intervals added.
     pub intervals: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codecs_are_found_by_every_name_in_any_case() {
+        for codec in Codec::ALL {
+            assert_eq!(Codec::from_name(&codec.name().to_ascii_lowercase()), codec);
+            assert_eq!(Codec::from_name(&codec.name().to_ascii_uppercase()), codec);
+        }
+        for (name, codec) in [
+            ("mp4a-latm", Codec::Aac),
+            ("MPEG4-GENERIC", Codec::Aac),
+            ("MPA-ROBUST", Codec::MpegAudio),
+            ("red", Codec::Other),
+        ] {
+            assert_eq!(Codec::from_name(name), codec, "{name}");
+        }
+    }
 }

@@ -4,8 +4,14 @@ use throng_observation::Codec;
 
 use crate::mark::Mark;
 
+mod aac;
 mod h264;
 mod h265;
+mod jpeg;
+pub(crate) mod mp2t;
+pub(crate) mod mpeg4_visual;
+mod mpeg_audio;
+pub(crate) mod mpeg_video;
 pub(crate) mod vp8;
 pub(crate) mod vp9;
 
@@ -101,6 +107,12 @@ enum Reader {
     Opus,
     /// Every packet is a frame of its own.
     G711,
+    MpegVideo,
+    Mpeg4Visual,
+    Jpeg,
+    Mp2t,
+    Aac(aac::Reader),
+    MpegAudio,
     Other,
 }
 
@@ -116,6 +128,12 @@ impl PayloadReader {
             Codec::Av1 => Reader::Av1(Box::default()),
             Codec::Opus => Reader::Opus,
             Codec::Pcmu | Codec::Pcma => Reader::G711,
+            Codec::MpegVideo => Reader::MpegVideo,
+            Codec::Mpeg4Visual => Reader::Mpeg4Visual,
+            Codec::Jpeg => Reader::Jpeg,
+            Codec::Mp2t => Reader::Mp2t,
+            Codec::Aac => Reader::Aac(aac::Reader::default()),
+            Codec::MpegAudio => Reader::MpegAudio,
             Codec::Other => Reader::Other,
         };
         Self { codec }
@@ -152,6 +170,12 @@ impl PayloadReader {
             Reader::Av1(reader) => reader.read(payload, dependency_descriptor),
             Reader::Opus => OpusPacket::parse(payload).map(|_| WHOLE_AUDIO_FRAME),
             Reader::G711 => Ok(WHOLE_AUDIO_FRAME),
+            Reader::MpegVideo => mpeg_video::read(payload),
+            Reader::Mpeg4Visual => mpeg4_visual::read(payload),
+            Reader::Jpeg => jpeg::read(payload),
+            Reader::Mp2t => mp2t::read(payload),
+            Reader::Aac(reader) => reader.read(payload),
+            Reader::MpegAudio => mpeg_audio::read(payload),
             Reader::Other => Ok(PayloadFacts::default()),
         }
     }
@@ -185,25 +209,33 @@ impl TopLayer {
     }
 }
 
+/// The facts as letters (start, end, key, discardable), or the error.
+#[cfg(test)]
+fn letters(facts: Result<PayloadFacts, CodecError>) -> String {
+    match facts {
+        Ok(f) => [(f.starts_frame, 's'), (f.ends_frame, 'e'), (f.key_frame, 'k'), (f.discardable, 'd')]
+            .iter()
+            .filter_map(|&(is, letter)| is.then_some(letter))
+            .collect(),
+        Err(error) => error.to_string(),
+    }
+}
+
+/// The [`letters`] of a payload in hexadecimal digits.
+#[cfg(test)]
+fn brief(codec: Codec, hex: &str) -> String {
+    let digits: Vec<_> = hex.chars().filter_map(|digit| digit.to_digit(16)).collect();
+    let payload: Vec<_> = digits.chunks(2).map(|pair| (pair[0] << 4 | pair[1]) as u8).collect();
+    letters(PayloadReader::new(codec).read(&payload))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const ALL: [Codec; 9] = [
-        Codec::H264,
-        Codec::H265,
-        Codec::Vp8,
-        Codec::Vp9,
-        Codec::Av1,
-        Codec::Opus,
-        Codec::Pcmu,
-        Codec::Pcma,
-        Codec::Other,
-    ];
-
     #[test]
     fn probes_say_nothing_and_are_no_error() {
-        for codec in ALL {
+        for codec in Codec::ALL {
             assert_eq!(PayloadReader::new(codec).read(&[]), Ok(PayloadFacts::default()), "{codec:?}");
         }
     }

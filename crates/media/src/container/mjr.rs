@@ -117,7 +117,13 @@ fn codec(json: &[u8], offset: usize) -> Result<Codec, MjrError> {
     }
     let name = header["c"].as_str().unwrap_or_default();
     match Codec::from_name(name) {
-        Codec::Other => Err(MjrError::Header {
+        Codec::Other
+        | Codec::MpegVideo
+        | Codec::Mpeg4Visual
+        | Codec::Jpeg
+        | Codec::Mp2t
+        | Codec::Aac
+        | Codec::MpegAudio => Err(MjrError::Header {
             offset,
             detail: format!("throng cannot send codec `{}`", untrusted::name(name)),
         }),

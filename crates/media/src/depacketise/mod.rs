@@ -17,7 +17,8 @@ const START_CODE: [u8; 4] = [0, 0, 0, 1];
 /// Appends the coded frame whose payloads, in order and complete, are `payloads`.
 ///
 /// # Errors
-/// When a payload violates its format, or the codec is an audio codec; `out` then ends with a part of the frame.
+/// When a payload violates its format, or the codec is an audio codec or one that only RTSP uses; `out` then ends with a
+/// part of the frame.
 pub fn frame<'a>(
     codec: Codec,
     payloads: impl Iterator<Item = &'a [u8]>,
@@ -30,8 +31,11 @@ pub fn frame<'a>(
         Codec::Vp8 => payloads.try_for_each(|payload| piece(payload, vp8::describe(payload)?.1, out)),
         Codec::Vp9 => payloads.try_for_each(|payload| piece(payload, vp9::describe(payload)?.1, out)),
         Codec::Av1 => av1::append(payloads, out),
-        Codec::Opus | Codec::Pcmu | Codec::Pcma | Codec::Other => {
+        Codec::Opus | Codec::Pcmu | Codec::Pcma | Codec::Aac | Codec::MpegAudio | Codec::Other => {
             Err(CodecError::Unsupported { codec, what: "no pictures" })
+        }
+        Codec::MpegVideo | Codec::Mpeg4Visual | Codec::Jpeg | Codec::Mp2t => {
+            Err(CodecError::Unsupported { codec, what: "a format of RTSP" })
         }
     }
 }
@@ -73,7 +77,7 @@ mod tests {
 
     #[test]
     fn sound_is_no_picture_and_damage_is_an_error() {
-        for codec in [Codec::Opus, Codec::Pcma, Codec::Other] {
+        for codec in [Codec::Opus, Codec::Pcma, Codec::Jpeg, Codec::Mp2t, Codec::Other] {
             assert!(frame(codec, [&[1_u8][..]].into_iter(), &mut Vec::new()).is_err());
         }
         for (codec, payload) in [

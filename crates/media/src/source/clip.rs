@@ -123,7 +123,7 @@ impl Clip {
     #[must_use]
     pub fn kind(&self) -> MediaKind {
         match self.codec {
-            Codec::Opus | Codec::Pcmu | Codec::Pcma => MediaKind::Audio,
+            Codec::Opus | Codec::Pcmu | Codec::Pcma | Codec::Aac | Codec::MpegAudio => MediaKind::Audio,
             _ => MediaKind::Video,
         }
     }

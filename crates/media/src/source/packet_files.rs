@@ -65,8 +65,9 @@ fn clip(packets: ReorderBuffer, codec: Codec) -> Result<Clip, ClipError> {
     let (clock_rate, is_audio) = match codec {
         Codec::Opus => (48_000, true),
         Codec::Pcmu | Codec::Pcma => (8_000, true),
+        Codec::H264 | Codec::H265 | Codec::Vp8 | Codec::Vp9 | Codec::Av1 => (90_000, false),
         Codec::Other => return Err(ClipError::Codec { codec: "unknown".into(), format: "RTP" }),
-        _ => (90_000, false),
+        _ => return Err(ClipError::Codec { codec: codec.name().into(), format: "RTP" }),
     };
     let mut builder = ClipBuilder::new(codec, clock_rate);
     let mut reader = PayloadReader::new(codec);

@@ -162,7 +162,7 @@ fn feedback_again(feedback: &throng_media::rtcp::TransportFeedback<'_>) {
 }
 
 /// The codecs that [`codec`] chooses from with its first byte.
-pub(crate) const CODECS: [Codec; 9] = [
+pub(crate) const CODECS: [Codec; 15] = [
     Codec::H264,
     Codec::H265,
     Codec::Vp8,
@@ -172,6 +172,12 @@ pub(crate) const CODECS: [Codec; 9] = [
     Codec::Pcmu,
     Codec::Pcma,
     Codec::Other,
+    Codec::MpegVideo,
+    Codec::Mpeg4Visual,
+    Codec::Jpeg,
+    Codec::Mp2t,
+    Codec::Aac,
+    Codec::MpegAudio,
 ];
 
 /// Codecs: the first byte chooses one; then packets follow, each a descriptor's length (one byte), a payload's
