@@ -18,6 +18,11 @@ need_test=(
   python3-websockets:/usr/lib/python3/dist-packages/websockets
   gstreamer1.0-plugins-base:/usr/lib/$(uname -m)-linux-gnu/gstreamer-1.0/libgstapp.so
   gstreamer1.0-plugins-bad:/usr/lib/$(uname -m)-linux-gnu/gstreamer-1.0/libgstshm.so
+  gstreamer1.0-plugins-ugly:/usr/lib/$(uname -m)-linux-gnu/gstreamer-1.0/libgstx264.so
+  gir1.2-gst-rtsp-server-1.0:/usr/lib/$(uname -m)-linux-gnu/girepository-1.0/GstRtspServer-1.0.typelib
+  python3-gi:/usr/lib/python3/dist-packages/gi
+  glib-networking:/usr/lib/$(uname -m)-linux-gnu/gio/modules/libgiognutls.so
+  vlc-bin:cvlc vlc-plugin-base:/usr/lib/$(uname -m)-linux-gnu/vlc/plugins/stream_out/libstream_out_rtp_plugin.so
 )
 
 case "${1:-}" in

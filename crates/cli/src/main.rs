@@ -66,6 +66,7 @@ fn main() -> ExitCode {
         Command::Tap(command) => tap::tap(&command),
         Command::Ring(command) => ring::ring(&command),
         Command::Profile(command) => profile::profile(&command),
+        Command::Media(command) => media::media(&command),
         Command::Consent(command) => consent::make(&command),
         Command::Schema(command) => schema(command.format),
     };

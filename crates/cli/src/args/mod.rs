@@ -1,11 +1,13 @@
 //! The command line: what each command takes, in the words that `--help` prints.
 
 mod measure;
+mod media;
 mod parsers;
 mod run;
 mod stage;
 
 pub(crate) use measure::{Decode, Ipc, Profile, ProfileMethod, Ring, RingCommand, RingStat, Tap};
+pub(crate) use media::{Container, Media, MediaCommand, MediaMake, VideoCodec};
 pub(crate) use parsers::{duration, with_unit};
 pub(crate) use run::{Check, Common, Consent, Find, Report, Run, View};
 pub(crate) use stage::{Calibrate, Planted, Stage};
@@ -53,6 +55,8 @@ pub(crate) enum Command {
     Ring(Ring),
     /// Sample where running programs spend their time: threads, functions, a flame graph
     Profile(Profile),
+    /// Make video files for servers of files to deliver
+    Media(Media),
     /// Make a consent proof: a secret for the tester, and the file that the owner of a public server publishes
     Consent(Consent),
     /// Print the JSON Schema of a file format

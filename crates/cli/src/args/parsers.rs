@@ -42,3 +42,21 @@ pub(super) fn not_negative(text: &str) -> Result<f64, String> {
     let number: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
     if (0.0..=1e9).contains(&number) { Ok(number) } else { Err("must be 0 to 1000000000".into()) }
 }
+
+/// Bits per second: `5M`, `800k` or `5Mbit/s`.
+pub(super) fn plain_bit_rate(text: &str) -> Result<u64, String> {
+    let rate = units::bit_rate(text).or_else(|_| units::bit_rate(&format!("{text}bit/s")));
+    rate.ok()
+        .filter(|rate| (50e3..=1e9).contains(rate))
+        .map(|rate| rate.round() as u64)
+        .ok_or_else(|| "write a bitrate from 50k to 1G, such as 800k or 5M".into())
+}
+
+/// Width and height of a picture in pixels. Chroma is halved in both directions, so both are even.
+pub(super) fn picture_size(text: &str) -> Result<(u32, u32), String> {
+    let side = |text: &str| {
+        text.parse::<u32>().ok().filter(|side| (64..=7_680).contains(side) && side.is_multiple_of(2))
+    };
+    let sides = text.split_once('x').and_then(|(width, height)| Some((side(width)?, side(height)?)));
+    sides.ok_or_else(|| "write two even numbers from 64 to 7680, such as 1280x720".into())
+}

@@ -1,0 +1,20 @@
+//! Media files: those that a scenario publishes, and catalogues for servers of files (`throng media make`).
+
+mod catalogue;
+mod clips;
+mod encoder;
+mod encoding;
+mod make;
+
+pub(crate) use clips::{Clips, clips};
+
+use crate::CliError;
+use crate::args::{Media, MediaCommand};
+use crate::exit::Exit;
+
+/// `throng media`.
+pub(crate) fn media(command: &Media) -> Result<Exit, CliError> {
+    match &command.command {
+        MediaCommand::Make(command) => make::make(command),
+    }
+}
