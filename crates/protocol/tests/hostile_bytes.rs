@@ -42,6 +42,22 @@ fn whip_holds_its_laws_for_any_bytes() {
 }
 
 #[test]
+fn rtsp_holds_its_laws_for_any_bytes() {
+    let words = [
+        hunt::TEXT,
+        &[
+            b"$\x00\x00\x10",
+            b"$\x01",
+            b"\r\n\r\n",
+            b"RTSP/1.0 200 OK\r\nCSeq: 2\r\n",
+            b"Session: 1\r\n",
+            b"Content-Length: ",
+        ],
+    ];
+    hunt::hunt(laws::rtsp, &hunt::seeds_in("fuzz/seeds/rtsp"), &words.concat(), ROUNDS);
+}
+
+#[test]
 fn relays_hold_their_laws_for_any_bytes() {
     hunt::hunt(laws::relay, &hunt::seeds_in("fuzz/seeds/relay"), hunt::TEXT, 10 * ROUNDS);
 }

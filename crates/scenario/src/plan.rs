@@ -254,10 +254,10 @@ impl Plan {
         } else if self.destinations.iter().any(Destination::is_send_only) {
             self.add_up_publishers();
         }
-        // Each has a datagram socket and a signalling connection. WHEP's connection is short, but in the worst case those
-        // of all participants are open at once.
+        let (descriptors_each, ports_each) = self.target.sockets_each();
+        let users = u64::from(users);
         self.needs =
-            Needs { file_descriptors: OWN_DESCRIPTORS + 2 * u64::from(users), ports: u64::from(users) };
+            Needs { file_descriptors: OWN_DESCRIPTORS + descriptors_each * users, ports: ports_each * users };
     }
 }
 

@@ -140,6 +140,17 @@ impl Target {
         )
     }
 
+    /// The most file descriptors and UDP ports that one participant holds: a signalling connection and a datagram socket
+    /// (WHEP's connection is short, but all may be open at once); on RTSP over UDP two sockets for each of audio and video.
+    #[must_use]
+    pub fn sockets_each(&self) -> (u64, u64) {
+        match (self.protocol(), self.rtsp_transport) {
+            (Protocol::Rtsp, RtspTransport::Tcp) => (1, 0),
+            (Protocol::Rtsp, _) => (5, 4),
+            _ => (2, 1),
+        }
+    }
+
     /// Host and port of the signalling server; the port defaults to that of the scheme.
     #[must_use]
     pub fn host_and_port(&self) -> (String, u16) {

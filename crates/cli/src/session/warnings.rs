@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use throng_engine::preflight::{self, Needs};
-use throng_scenario::{Plan, Protocol, RtspTransport};
+use throng_scenario::Plan;
 
 use crate::run_id::random;
 use crate::say_lines;
@@ -16,10 +16,7 @@ pub(crate) fn print_warnings(warnings: &[String]) {
 
 /// All problems of a plan that do not refuse it.
 pub(crate) fn warnings(plan: &Plan) -> Vec<String> {
-    // A signalling connection and a datagram socket; on RTSP over UDP two for each of audio and video.
-    let is_rtsp_over_udp =
-        plan.target.protocol() == Protocol::Rtsp && plan.target.rtsp_transport != RtspTransport::Tcp;
-    let (descriptors_each, ports_each) = if is_rtsp_over_udp { (5, 4) } else { (2, 1) };
+    let (descriptors_each, ports_each) = plan.target.sockets_each();
     let needs = Needs {
         participants: plan.expected.users.into(),
         descriptors_each,

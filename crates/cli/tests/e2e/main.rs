@@ -31,6 +31,7 @@ mod proxy;
 mod rate;
 mod relay;
 mod remote_watch;
+mod rtsp;
 mod stage;
 mod stopped;
 mod streams;

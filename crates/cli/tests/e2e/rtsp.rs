@@ -2,52 +2,146 @@
 
 use std::process::Command;
 
-use throng_sim::rtsp::{GstRtspServer, Login, LoginMethod, Options, Vlc};
-use throng_sim::rtsp::MediaFile;
+use serde_json::Value;
+use throng_sim::rtsp::{FPS, GstRtspServer, Login, LoginMethod, MediaFile, Options, SECONDS, Vlc};
 use throng_store::RunFolder;
 
 use crate::throng::{Ran, figure, run};
 
+const USERS: u32 = 5;
+
 fn view(url: &str, users: u32, transport: &str, seconds: u32, more: &[&str]) -> Ran {
     let (users, seconds) = (users.to_string(), format!("{seconds}s"));
     let transport = format!("target.rtsp_transport={transport}");
-    let arguments =
-        ["view", url, "-n", &users, "--every", "20ms", "--for", &seconds, "--set", &transport];
+    let arguments = ["view", url, "-n", &users, "--every", "20ms", "--for", &seconds, "--set", &transport];
     run(None, &[&arguments[..], more].concat())
 }
 
-/// Frames per second of a file's first stream of that kind, and its frames in all, by ffprobe.
+/// All played, at the source's frame rate, without loss.
+#[track_caller]
+fn assert_plays(ran: &Ran, what: &str) -> Value {
+    let summary = ran.summary();
+    assert_eq!(figure(&summary, "participants.playing"), f64::from(USERS), "{what}\n{ran}");
+    let fps = figure(&summary, "video.fps_p50");
+    assert!((f64::from(FPS) * 0.95..f64::from(FPS) * 1.05).contains(&fps), "{what}: {fps} fps\n{ran}");
+    assert_eq!(figure(&summary, "video.loss_ratio"), 0.0, "{what}\n{ran}");
+    summary
+}
+
+/// Frames of a file's video, by ffprobe.
 fn frames_of(file: MediaFile) -> u64 {
-    let path = file.path().unwrap();
     let arguments = ["-v", "error", "-count_packets", "-select_streams", "v:0", "-show_entries"];
-    let printed = Command::new("ffprobe")
-        .args(arguments)
-        .args(["stream=nb_read_packets", "-of", "csv=p=0"])
-        .arg(path)
-        .output()
-        .unwrap();
-    let text = String::from_utf8(printed.stdout).unwrap();
-    text.trim().trim_end_matches(',').lines().next().unwrap().parse().unwrap()
+    let mut command = Command::new("ffprobe");
+    command.args(arguments).args(["stream=nb_read_packets", "-of", "csv=p=0"]).arg(file.path().unwrap());
+    let printed = String::from_utf8(command.output().unwrap().stdout).unwrap();
+    printed.trim().trim_end_matches(',').lines().next().unwrap().parse().unwrap()
 }
 
 #[test]
-fn viewers_of_a_real_server_play_every_codec_over_udp_and_tcp() {
+fn every_codec_of_a_real_server_plays_over_udp_and_tcp() {
     if !GstRtspServer::is_installed() {
         return;
     }
     let server = GstRtspServer::start(&Options::default()).unwrap();
-    for (mount, fps) in
-        [("/h264", 30.0), ("/h264-b", 30.0), ("/mpeg2", 30.0), ("/h265", 30.0), ("/mpeg4", 30.0), ("/mjpeg", 30.0)]
-    {
+    for mount in ["/h264", "/h264-b", "/mpeg2", "/ts", "/h265", "/mpeg4", "/mjpeg"] {
         for transport in ["udp", "tcp"] {
-            let ran = view(&server.url(mount), 5, transport, 5, &[]).expect_code(0);
-            let summary = ran.summary();
-            assert_eq!(figure(&summary, "participants.playing"), 5.0, "{mount} {transport}\n{ran}");
-            let shown = figure(&summary, "video.fps_mean");
-            assert!((fps - 1.0..=fps + 1.0).contains(&shown), "{mount} {transport}: {shown} fps\n{ran}");
-            assert_eq!(figure(&summary, "video.loss_ratio"), 0.0, "{mount} {transport}\n{ran}");
-            let delay = figure(&summary, "video.delay_ms_p50");
-            assert!(delay < 20.0, "B-frames are no delay: {mount} {transport}: {delay} ms\n{ran}");
+            let what = format!("{mount} {transport}");
+            let ran = view(&server.url(mount), USERS, transport, 4, &[]).expect_code(0);
+            let summary = assert_plays(&ran, &what);
+            let delay_ms = figure(&summary, "video.delay_ms_p50");
+            assert!(delay_ms < 20.0, "{what}: the order of B-frames is no delay: {delay_ms} ms\n{ran}");
+            let path = if transport == "udp" { "media_paths.rtp_udp" } else { "media_paths.rtp_tcp" };
+            assert_eq!(figure(&summary, path), f64::from(USERS), "{what}\n{ran}");
         }
     }
+    for mount in ["/pcma", "/mp3"] {
+        let ran = view(&server.url(mount), USERS, "auto", 3, &[]).expect_code(0);
+        assert_eq!(figure(&ran.summary(), "participants.playing"), f64::from(USERS), "{mount}\n{ran}");
+        assert_eq!(figure(&ran.summary(), "audio.loss_ratio"), 0.0, "{mount}\n{ran}");
+    }
+}
+
+/// Each viewer stays less than the recording: its frames are those of the file up to then, to the frame.
+#[test]
+fn the_frames_of_a_recording_are_counted_to_the_frame_and_it_is_played_again() {
+    if !GstRtspServer::is_installed() {
+        return;
+    }
+    let server = GstRtspServer::start(&Options::default()).unwrap();
+    assert_eq!(frames_of(MediaFile::H264), u64::from(FPS * SECONDS));
+    for (mount, transport) in [("/h264", "tcp"), ("/h264", "udp"), ("/mpeg2", "udp"), ("/h264-b", "tcp")] {
+        // Long enough for the end and a second playback, without the third.
+        let ran = view(&server.url(mount), 1, transport, 2 * SECONDS - 2, &[]).expect_code(0);
+        let rows = RunFolder::read(&ran.folder()).unwrap();
+        let track =
+            rows.tracks.iter().find(|track| track.kind == throng_observation::MediaKind::Video).unwrap();
+        let counters = track.counters;
+        let whole = u64::from(FPS * SECONDS);
+        let (complete, lost) = (counters.frames_complete, counters.packets_lost);
+        let what = format!("{mount} {transport}: {complete} frames, {lost} packets lost\n{ran}");
+        assert!(complete > whole + 3 * u64::from(FPS) && complete < 2 * whole, "{what}");
+        assert_eq!((counters.frames_dropped, lost), (0, 0), "{what}");
+        assert_eq!(figure(&ran.summary(), "participants.failed"), 0.0, "{what}");
+    }
+}
+
+#[test]
+fn passwords_and_certificates_of_a_real_server_are_answered() {
+    if !GstRtspServer::is_installed() {
+        return;
+    }
+    for method in [LoginMethod::Basic, LoginMethod::Digest] {
+        let login = Login { method, user: "ann".into(), password: "p:w&+".into() };
+        let options = Options { login: Some(login), ..Options::default() };
+        let server = GstRtspServer::start(&options).unwrap();
+        let url = server.url("/h264").replace("rtsp://", "rtsp://ann:p%3Aw%26+@");
+        let ran = view(&url, USERS, "auto", 3, &[]).expect_code(0);
+        assert_plays(&ran, &format!("{method:?}"));
+        let shown = format!("{ran}") + &std::fs::read_to_string(ran.folder().join("summary.json")).unwrap();
+        assert!(!shown.contains("w%26") && !shown.contains("p:w"), "the password is shown\n{ran}");
+        let refused = view(&url.replace("26+", "26-"), 1, "auto", 3, &[]);
+        assert_eq!(figure(&refused.summary(), "failures.unauthorized"), 1.0, "{refused}");
+        let without = view(&server.url("/h264"), 1, "auto", 3, &[]);
+        assert!(format!("{without}").contains("rtsp://USER:PASSWORD@HOST"), "{without}");
+    }
+    let server = GstRtspServer::start(&Options { tls: true, ..Options::default() }).unwrap();
+    let certificate = server.certificate();
+    let trusted = ["--tls-ca", certificate.to_str().unwrap()];
+    let ran = view(&server.url("/h264"), USERS, "tcp", 3, &trusted).expect_code(0);
+    assert_eq!(figure(&assert_plays(&ran, "TLS"), "media_paths.rtp_tls"), f64::from(USERS), "{ran}");
+    let untrusted = view(&server.url("/h264"), 1, "tcp", 3, &[]);
+    assert_eq!(figure(&untrusted.summary(), "failures.tls"), 1.0, "{untrusted}");
+}
+
+#[test]
+fn a_real_server_without_udp_is_played_over_tcp_and_sessions_outlive_their_timeout() {
+    if !GstRtspServer::is_installed() {
+        return;
+    }
+    let server = GstRtspServer::start(&Options { udp: false, ..Options::default() }).unwrap();
+    let ran = view(&server.url("/h264"), USERS, "auto", 3, &[]).expect_code(0);
+    let summary = assert_plays(&ran, "461");
+    assert_eq!(figure(&summary, "media_paths.rtp_tcp"), f64::from(USERS), "{ran}");
+    let text = format!("{ran}") + &std::fs::read_to_string(ran.folder().join("summary.json")).unwrap();
+    assert!(text.contains("refuses RTP over UDP (461)"), "{ran}");
+    let demanded = view(&server.url("/h264"), 1, "udp", 3, &[]);
+    assert_eq!(figure(&demanded.summary(), "failures.rtsp_461"), 1.0, "{demanded}");
+    // The server ends a session up to 6 s after its timeout, over UDP without a keepalive.
+    let server = GstRtspServer::start(&Options { session_timeout_s: 4, ..Options::default() }).unwrap();
+    let ran = view(&server.url("/live"), 2, "udp", 14, &[]).expect_code(0);
+    assert_eq!(figure(&ran.summary(), "participants.failed"), 0.0, "{ran}");
+    let missing = view(&server.url("/nowhere"), 1, "auto", 3, &[]);
+    assert_eq!(figure(&missing.summary(), "failures.rtsp_404"), 1.0, "{missing}");
+}
+
+#[test]
+fn vlc_plays_to_viewers_over_udp_and_refuses_tcp() {
+    if !Vlc::is_installed() {
+        return;
+    }
+    let vlc = Vlc::start(MediaFile::Mpeg2).unwrap();
+    let ran = view(&vlc.url(), USERS, "udp", 5, &[]).expect_code(0);
+    assert_plays(&ran, "VLC");
+    let refused = view(&vlc.url(), 1, "tcp", 3, &[]);
+    assert_eq!(figure(&refused.summary(), "failures.rtsp_461"), 1.0, "{refused}");
 }

@@ -241,8 +241,13 @@ impl Receiver {
     /// No media is expected until [`Self::resume`].
     pub(super) fn pause(&mut self, now: Instant) {
         if !std::mem::replace(&mut self.is_paused, true) {
+            for track in &mut self.tracks {
+                // What comes next has other sequence numbers and timestamps, and may come before PLAY is answered.
+                track.meter.source_changed(now);
+                track.meter.pause();
+                track.has_ended = false;
+            }
             self.end_intervals(now);
-            self.tracks.iter_mut().for_each(|track| track.meter.pause());
         }
     }
 
@@ -250,11 +255,7 @@ impl Receiver {
     pub(super) fn resume(&mut self, now: Instant) {
         self.is_paused = false;
         self.last_media_at = Some(now);
-        for track in &mut self.tracks {
-            track.has_ended = false;
-            track.meter.source_changed(now);
-            track.meter.resume(now);
-        }
+        self.tracks.iter_mut().for_each(|track| track.meter.resume(now));
     }
 
     /// Performs due actions: gives up late packets, and ends the interval when its second is over.

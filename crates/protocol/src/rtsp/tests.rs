@@ -504,6 +504,7 @@ fn a_recording_is_played_again_from_its_beginning() {
     stand.receives(&frame(0, 1));
     let bye = [0x80, 201, 0, 1, 0, 0, 0, 9, 0x81, 203, 0, 1, 0, 0, 0, 9];
     stand.receives(&[&[b'$', 1, 0, 16][..], &bye].concat());
+    stand.wait(Duration::from_millis(300));
     stand.answers("PLAY", "457 Invalid Range", "", "");
     stand.answers("TEARDOWN", "200 OK", "", "");
     stand.answers("SETUP", "200 OK", "Session: 78\r\nTransport: RTP/AVP/TCP;unicast;interleaved=0-1\r\n", "");

@@ -25,8 +25,10 @@ use crate::webrtc::ParticipantOptions;
 
 /// Longer than any run.
 const NEVER: Duration = Duration::from_secs(10 * 365 * 86_400);
-/// How long after the end of a recording media may still arrive.
+/// Silence after which a recording that has reached its length counts as ended …
 const END_PATIENCE: Duration = Duration::from_secs(1);
+/// … and one whose end the server has announced: media may arrive after RTCP BYE, on another socket.
+const BYE_PATIENCE: Duration = Duration::from_millis(200);
 /// UDP and IP header, bytes.
 const UDP_V4_BYTES: u32 = 28;
 const UDP_V6_BYTES: u32 = 48;
@@ -453,7 +455,20 @@ impl Viewer {
         self.send(SIGNALLING, server, frame);
     }
 
+    /// Moves what the dialogue sends and notices to the outputs.
+    fn take_requests(&mut self) {
+        while let Some(bytes) = self.client.poll_send() {
+            if let Some(server) = self.server {
+                self.send(SIGNALLING, server, bytes);
+            }
+        }
+        for detail in self.client.take_anomalies() {
+            self.observe(Observation::ProtocolAnomaly { place: "rtsp", detail });
+        }
+    }
+
     fn over(&mut self) {
+        self.take_requests();
         match std::mem::replace(&mut self.state, State::Over) {
             State::Over => {}
             State::Leaving { outcome, .. } => self.outputs.push_back(Output::Ended(outcome)),
@@ -520,7 +535,7 @@ impl Viewer {
     /// Whether the recording has ended, or media is missing.
     fn check_media(&mut self, now: Instant) {
         let (Some(receiver), Some(plays_since)) = (&self.receiver, self.plays_since) else { return };
-        if receiver.has_ended() || self.end_at().is_some_and(|at| now >= at) {
+        if self.end_at().is_some_and(|at| now >= at) {
             return self.restart(now);
         }
         let timeouts = self.options.timeouts;
@@ -545,9 +560,12 @@ impl Viewer {
 
     /// When a recording that fell silent counts as ended.
     fn end_at(&self) -> Option<Instant> {
-        let ends_at = self.plays_since? + self.description.duration?;
-        let last = self.receiver.as_ref()?.last_media_at()?;
-        Some(ends_at.max(last) + END_PATIENCE)
+        let receiver = self.receiver.as_ref()?;
+        let last = receiver.last_media_at()?;
+        if receiver.has_ended() {
+            return Some(last + BYE_PATIENCE);
+        }
+        Some((self.plays_since? + self.description.duration?).max(last) + END_PATIENCE)
     }
 
     fn next_deadline(&self) -> (Instant, Why) {
@@ -631,13 +649,8 @@ impl Participant for Viewer {
             self.tick(now);
             self.take_observed();
         }
-        while let Some(bytes) = self.client.poll_send() {
-            if let Some(server) = self.server {
-                self.send(SIGNALLING, server, bytes);
-            }
-        }
-        for detail in self.client.take_anomalies() {
-            self.observe(Observation::ProtocolAnomaly { place: "rtsp", detail });
+        if !matches!(self.state, State::Over) {
+            self.take_requests();
         }
         if let Some(output) = self.outputs.pop_front() {
             return output;

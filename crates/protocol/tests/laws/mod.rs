@@ -7,8 +7,10 @@ mod description;
 mod dialogue;
 mod relay;
 mod room;
+mod rtsp;
 
 pub(crate) use description::sdp;
 pub(crate) use dialogue::{janus, ome, whep};
 pub(crate) use relay::relay;
 pub(crate) use room::{videoroom, whip};
+pub(crate) use rtsp::rtsp;
