@@ -2,8 +2,10 @@
 
 mod files;
 mod gst;
+mod options;
 mod vlc;
 
 pub use files::{FPS, MediaFile, SECONDS};
-pub use gst::{GstRtspServer, Login, LoginMethod, Options, RecordedStream, Recording};
+pub use gst::{GstRtspServer, RecordedStream, Recording};
+pub use options::{Login, LoginMethod, Options};
 pub use vlc::Vlc;
