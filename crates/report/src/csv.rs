@@ -37,7 +37,7 @@ pub const SERIES_COLUMNS: [&str; 22] = [
 ];
 
 /// The columns of [`participant_line`]; every `_s` is seconds since the run's first intended join.
-pub const PARTICIPANT_COLUMNS: [&str; 17] = [
+pub const PARTICIPANT_COLUMNS: [&str; 19] = [
     "participant",
     "cohort",
     "intended_s",
@@ -45,9 +45,11 @@ pub const PARTICIPANT_COLUMNS: [&str; 17] = [
     "resolved_s",
     "connected_s",
     "secured_s",
+    "described_s",
     "negotiated_s",
     "ice_connected_s",
     "dtls_connected_s",
+    "playing_s",
     "first_packet_s",
     "first_frame_s",
     "ended_s",

@@ -328,7 +328,7 @@ impl Client {
         let base = [headers::CONTENT_BASE, headers::CONTENT_LOCATION];
         let base = base.iter().find_map(|name| header(response, name)).map(str::trim);
         // Some servers write a path: it is relative to the request.
-        let base = base.and_then(|base| self.url.join(base).ok()).filter(|base| base.has_host());
+        let base = base.and_then(|base| self.url.join(base).ok()).filter(Url::has_host);
         self.base = base.map_or_else(|| self.url.to_string(), |base| base.to_string());
         let description = Description::read(&String::from_utf8_lossy(response.body()));
         self.aggregate = control_url(&self.base, description.control.as_deref());

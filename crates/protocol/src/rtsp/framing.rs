@@ -154,7 +154,7 @@ fn message(bytes: &[u8]) -> Result<Cut<'_>, FramingError> {
     match Message::<Vec<u8>>::parse(bytes) {
         Ok((message, length)) => Ok(Cut::Piece(Piece::Message(Box::new(message)), length)),
         Err(ParseError::Incomplete(more)) => {
-            let needed = bytes.len().saturating_add(more.map_or(1, |more| more.get()));
+            let needed = bytes.len().saturating_add(more.map_or(1, std::num::NonZero::get));
             if needed > MESSAGE_BYTES_MAX { Err(FramingError::TooLong) } else { Ok(Cut::Incomplete(needed)) }
         }
         // After lost frames a letter may be in the middle of media: what follows is searched for the next beginning.

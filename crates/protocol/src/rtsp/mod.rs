@@ -20,6 +20,7 @@ mod credentials;
 mod description;
 mod framing;
 mod receiver;
+mod set_up;
 mod transport;
 mod viewer;
 

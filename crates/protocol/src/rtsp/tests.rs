@@ -98,7 +98,7 @@ impl Stand {
             match self.viewer.poll_output(self.now) {
                 Output::Open(channel, open) => self.opened.push((channel, open)),
                 Output::Send(SIGNALLING, sent) if sent.bytes.starts_with(b"$") => {
-                    self.frames.push(sent.bytes)
+                    self.frames.push(sent.bytes);
                 }
                 Output::Send(SIGNALLING, sent) => self.requests.push(String::from_utf8(sent.bytes).unwrap()),
                 Output::Send(channel, sent) => self.datagrams.push((channel, sent.to, sent.bytes)),

@@ -1,6 +1,8 @@
-//! The `Transport` header of SETUP (RFC 2326 section 12.39).
+//! The transport of a track: the `Transport` header of SETUP (RFC 2326 section 12.39), its channels and addresses.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
+
+use crate::participant::Channel;
 
 /// What a player asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,8 +45,8 @@ impl Granted {
     pub(super) fn read(value: &str) -> Self {
         let first = value.split(',').next().unwrap_or_default();
         let mut parts = first.split(';').map(str::trim);
-        let mut granted = Self::default();
-        granted.is_interleaved = parts.next().is_some_and(|spec| spec.to_ascii_uppercase().ends_with("/TCP"));
+        let is_interleaved = parts.next().is_some_and(|spec| spec.to_ascii_uppercase().ends_with("/TCP"));
+        let mut granted = Self { is_interleaved, ..Self::default() };
         for part in parts {
             let (name, value) = part.split_once('=').unwrap_or((part, ""));
             match name.to_ascii_lowercase().as_str() {
@@ -64,6 +66,30 @@ fn pair<T: std::str::FromStr + Copy>(value: &str, next: impl Fn(T) -> Option<T>)
     let (first, second) = value.split_once('-').unwrap_or((value, ""));
     let first = first.trim().parse().ok()?;
     Some((first, second.trim().parse().ok().or_else(|| next(first))?))
+}
+
+/// The transport of one track.
+#[derive(Clone, Copy, Default)]
+pub(super) struct TrackTransport {
+    /// Local ports of RTP and RTCP, over UDP.
+    pub(super) ports: Option<(u16, u16)>,
+    pub(super) granted: Granted,
+    /// The server's ends, where it named its ports.
+    pub(super) peers: Option<(SocketAddr, SocketAddr)>,
+}
+
+/// The channel of a track's RTP; the next one is that of its RTCP.
+pub(super) fn rtp_channel(at: usize) -> Channel {
+    Channel(u16::try_from(2 * at + 1).unwrap_or(u16::MAX))
+}
+
+/// The channel of a track's RTCP.
+pub(super) fn rtcp_channel(at: usize) -> Channel {
+    Channel(rtp_channel(at).0.saturating_add(1))
+}
+
+pub(super) fn name_of(is_interleaved: bool) -> &'static str {
+    if is_interleaved { "TCP" } else { "UDP" }
 }
 
 #[cfg(test)]

@@ -14,12 +14,9 @@ use super::client::{Answer, Client};
 use super::credentials::Credentials;
 use super::description::Description;
 use super::framing::{FRAME_HEADER_BYTES, Framing, Piece};
-use super::receiver::{Receiver, ReceiverOptions};
-use super::transport::{Granted, Wanted};
-use crate::excerpt::excerpt;
-use crate::participant::{
-    Channel, ChannelError, Input, Open, Opening, Output, Participant, StreamPeer, Transmit, Why,
-};
+use super::receiver::Receiver;
+use super::transport::{TrackTransport, rtcp_channel, rtp_channel};
+use crate::participant::{Channel, ChannelError, Input, Open, Opening, Output, Participant, StreamPeer, Why};
 use crate::signalling::SIGNALLING;
 use crate::webrtc::ParticipantOptions;
 
@@ -46,31 +43,21 @@ pub struct Config {
 
 /// A participant that plays one RTSP presentation.
 pub struct Viewer {
-    config: Config,
-    options: ParticipantOptions,
-    client: Client,
+    pub(super) config: Config,
+    pub(super) options: ParticipantOptions,
+    pub(super) client: Client,
     framing: Framing,
     /// The server's address, once connected.
-    server: Option<SocketAddr>,
-    description: Description,
-    receiver: Option<Receiver>,
-    tracks: Vec<TrackTransport>,
-    is_interleaved: bool,
+    pub(super) server: Option<SocketAddr>,
+    pub(super) description: Description,
+    pub(super) receiver: Option<Receiver>,
+    pub(super) tracks: Vec<TrackTransport>,
+    pub(super) is_interleaved: bool,
     state: State,
-    started_at: Instant,
+    pub(super) started_at: Instant,
     /// When the present playback of a recording began.
     plays_since: Option<Instant>,
-    outputs: VecDeque<Output>,
-}
-
-/// The transport of one track.
-#[derive(Clone, Copy, Default)]
-struct TrackTransport {
-    /// Local ports of RTP and RTCP, over UDP.
-    ports: Option<(u16, u16)>,
-    granted: Granted,
-    /// The server's ends, where it named its ports.
-    peers: Option<(SocketAddr, SocketAddr)>,
+    pub(super) outputs: VecDeque<Output>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,11 +76,6 @@ enum State {
         outcome: Outcome,
     },
     Over,
-}
-
-/// The channel of a track's RTP; the next one is that of its RTCP.
-fn rtp_channel(at: usize) -> Channel {
-    Channel(u16::try_from(2 * at + 1).unwrap_or(u16::MAX))
 }
 
 impl Viewer {
@@ -118,7 +100,7 @@ impl Viewer {
         }
     }
 
-    fn observe(&mut self, observation: Observation) {
+    pub(super) fn observe(&mut self, observation: Observation) {
         self.outputs.push_back(Output::Observed(observation));
     }
 
@@ -198,132 +180,6 @@ impl Viewer {
             Answer::Moved(url) => self.moved(now, url),
             Answer::Gone => self.gone(now),
             Answer::Nothing => {}
-        }
-    }
-
-    fn described(&mut self, now: Instant, description: Description) {
-        self.observe(Observation::Reached(Phase::Described, now));
-        for line in &description.skipped {
-            let detail = format!("not played: m={}", excerpt(line));
-            self.outputs.push_back(Output::Observed(Observation::ProtocolAnomaly { place: "sdp", detail }));
-        }
-        let options = ReceiverOptions {
-            clock: self.options.clock,
-            joined_at: self.started_at,
-            seed: self.options.seed,
-            is_tapped: self.options.is_tapped,
-        };
-        self.receiver = Some(Receiver::new(options, &description.media, now));
-        self.tracks = vec![TrackTransport::default(); description.media.len()];
-        self.description = description;
-        self.prepare(now, 0);
-    }
-
-    /// Sets up track `at`: over UDP its ports come first.
-    fn prepare(&mut self, now: Instant, at: usize) {
-        if self.is_interleaved {
-            let channel = u8::try_from(2 * at).unwrap_or(u8::MAX);
-            return self.set_up(now, at, Wanted::Interleaved { channel });
-        }
-        match (self.tracks.get(at).and_then(|track| track.ports), self.server) {
-            (Some((rtp_port, rtcp_port)), _) => self.set_up(now, at, Wanted::Udp { rtp_port, rtcp_port }),
-            (None, Some(server)) => {
-                let rtcp = Channel(rtp_channel(at).0.saturating_add(1));
-                self.outputs.push_back(Output::Open(rtp_channel(at), Open::RtpPair { rtcp, toward: server }));
-            }
-            (None, None) => {}
-        }
-    }
-
-    fn set_up(&mut self, now: Instant, at: usize, wanted: Wanted) {
-        let Some(media) = self.description.media.get(at) else { return };
-        self.client.set_up(now, at, media.control.as_deref(), wanted, &media.profile);
-    }
-
-    fn ports_opened(&mut self, now: Instant, channel: Channel, opening: &Opening) {
-        let Some(port) = opening.local.map(|local| local.port()) else { return };
-        let at = usize::from(channel.0.saturating_sub(1) / 2);
-        let Some(track) = self.tracks.get_mut(at) else { return };
-        if channel == rtp_channel(at) {
-            track.ports = Some((port, port.saturating_add(1)));
-            return self.prepare(now, at);
-        }
-    }
-
-    fn was_set_up(&mut self, now: Instant, at: usize, granted: Granted) {
-        if granted.is_multicast {
-            let detail = "SETUP was answered with multicast, which was not asked for";
-            return self.fail(now, Failure::new(FailureReason::Protocol, detail));
-        }
-        if granted.is_interleaved != self.is_interleaved {
-            let detail = format!(
-                "SETUP was answered with {} where {} was asked for",
-                name_of(granted.is_interleaved),
-                name_of(self.is_interleaved)
-            );
-            return self.fail(now, Failure::new(FailureReason::Protocol, detail));
-        }
-        let source = granted.source.filter(|ip| !ip.is_unspecified());
-        let server_ip = source.or_else(|| self.server.map(|server| server.ip()));
-        if let Some(ip) = source.filter(|ip| !(self.options.may_reach)(*ip)) {
-            let place = SocketAddr::new(ip, granted.server_ports.map_or(0, |(rtp, _)| rtp));
-            self.observe(Observation::Refused(RefusedDestination::IceServer, place));
-        }
-        let peers = server_ip.filter(|ip| (self.options.may_reach)(*ip)).zip(granted.server_ports);
-        let peers = peers.map(|(ip, (rtp, rtcp))| (SocketAddr::new(ip, rtp), SocketAddr::new(ip, rtcp)));
-        if let Some(track) = self.tracks.get_mut(at) {
-            (track.granted, track.peers) = (granted, peers);
-        }
-        self.open_path(at);
-        if at + 1 < self.tracks.len() {
-            return self.prepare(now, at + 1);
-        }
-        self.observe(Observation::Reached(Phase::Negotiated, now));
-        self.client.play(now);
-    }
-
-    /// Sends a packet from each port, which opens the path through NATs and firewalls, as players do.
-    fn open_path(&mut self, at: usize) {
-        let Some((rtp, rtcp)) = self.tracks.get(at).and_then(|track| track.peers) else { return };
-        if self.is_interleaved {
-            return;
-        }
-        // An RTP packet without payload (version 2, everything else zero).
-        let mut empty = vec![0; 12];
-        if let Some(first) = empty.first_mut() {
-            *first = 0x80;
-        }
-        self.send(rtp_channel(at), rtp, empty);
-        if let Some(report) = self.receiver.as_ref().map(Receiver::empty_report) {
-            self.send(Channel(rtp_channel(at).0.saturating_add(1)), rtcp, report);
-        }
-    }
-
-    fn send(&mut self, channel: Channel, to: SocketAddr, bytes: Vec<u8>) {
-        self.outputs.push_back(Output::Send(channel, Transmit { to, from: None, bytes }));
-    }
-
-    /// 461: the other transport is used for all tracks, as players do.
-    fn transport_refused(&mut self, now: Instant) {
-        let was = name_of(self.is_interleaved);
-        if self.config.transport != RtspTransport::Auto || self.is_interleaved {
-            let detail = format!("SETUP: 461 Unsupported Transport: the server refuses RTP over {was}");
-            return self.fail(now, Failure::new(FailureReason::RtspStatus(461), detail));
-        }
-        let detail = format!("the server refuses RTP over {was} (461); TCP is used");
-        self.observe(Observation::ProtocolAnomaly { place: "rtsp", detail });
-        self.close_ports();
-        self.is_interleaved = true;
-        self.client.forget_session();
-        self.prepare(now, 0);
-    }
-
-    fn close_ports(&mut self) {
-        for at in 0..self.tracks.len() {
-            if self.tracks.get_mut(at).and_then(|track| track.ports.take()).is_some() {
-                self.outputs.push_back(Output::Close(rtp_channel(at)));
-                self.outputs.push_back(Output::Close(Channel(rtp_channel(at).0.saturating_add(1))));
-            }
         }
     }
 
@@ -411,7 +267,7 @@ impl Viewer {
         self.part(now, outcome);
     }
 
-    fn fail(&mut self, now: Instant, failure: Failure) {
+    pub(super) fn fail(&mut self, now: Instant, failure: Failure) {
         match self.state {
             State::Leaving { .. } => self.over(),
             State::Over => {}
@@ -440,7 +296,7 @@ impl Viewer {
         let Some(track) = self.tracks.get(at) else { return };
         if !self.is_interleaved {
             if let Some((_, rtcp)) = track.peers {
-                self.send(Channel(rtp_channel(at).0.saturating_add(1)), rtcp, packet);
+                self.send(rtcp_channel(at), rtcp, packet);
             }
             return;
         }
@@ -593,10 +449,6 @@ impl Viewer {
         }
         all.into_iter().min_by_key(|(at, _)| *at).unwrap_or((self.options.clock.at + NEVER, "nothing"))
     }
-}
-
-fn name_of(is_interleaved: bool) -> &'static str {
-    if is_interleaved { "TCP" } else { "UDP" }
 }
 
 /// Delivers interleaved frames.
