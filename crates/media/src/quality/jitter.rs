@@ -2,7 +2,7 @@
 //!
 //! Packets count in the order of arrival, first transmissions only. All packets of a video frame share a
 //! timestamp, so the spacing of a frame's packets counts as jitter, as the RFC defines it and every peer reports
-//! it.
+//! it. Packets of frames that are shown before an earlier one (B-frames) are left out.
 
 use super::timestamp;
 

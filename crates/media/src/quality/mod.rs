@@ -5,6 +5,7 @@ mod track;
 pub use track::{TrackConfig, TrackMeter};
 
 mod packet;
+mod presentation_order;
 pub use packet::{CaptureTime, Packet};
 pub use throng_observation::CaptureBasis;
 

@@ -7,6 +7,7 @@ use super::jitter::JitterMeter;
 use super::nack::NackList;
 use super::oven_rtc_tester::OvenRtcTesterMeter;
 use super::packet::{CaptureTime, Packet};
+use super::presentation_order::PresentationOrder;
 use super::reception::{Reception, ReceptionMeter};
 use super::samples::Samples;
 use super::sequence::{Arrival, SequenceMeter};
@@ -63,6 +64,8 @@ pub struct TrackMeter {
     nacks: NackList,
     reception: ReceptionMeter,
     sender_report: Option<(u64, Instant)>,
+    /// Of packets, for [`Self::jitter`].
+    sent_order: PresentationOrder,
     jitter: JitterMeter,
     oven: OvenRtcTesterMeter,
     playout: Playout,
@@ -82,6 +85,7 @@ enum FramesDue {
 /// Measurements of complete frames.
 #[derive(Debug)]
 struct Playout {
+    order: PresentationOrder,
     delay: DelayMeter,
     capture: CaptureMeter,
     relative_us: Samples<u32>,
@@ -96,6 +100,9 @@ impl Playout {
         timestamp: u32,
         captured: Option<CaptureTime>,
     ) {
+        if self.order.is_reordered(timestamp) {
+            return;
+        }
         self.relative_us.push(self.delay.frame(arrived_ns, timestamp));
         let before = self.capture.basis();
         if let Some(delay_us) = self.capture.frame(arrived_unix_ns, timestamp, captured) {
@@ -132,7 +139,9 @@ impl TrackMeter {
             sender_report: None,
             jitter: JitterMeter::new(config.clock_rate_hz),
             oven: OvenRtcTesterMeter::new(config.clock_rate_hz),
+            sent_order: PresentationOrder::new(config.clock_rate_hz),
             playout: Playout {
+                order: PresentationOrder::new(config.clock_rate_hz),
                 delay: DelayMeter::new(config.clock_rate_hz),
                 capture: CaptureMeter::new(config.clock_rate_hz),
                 relative_us: Samples::default(),
@@ -212,6 +221,8 @@ impl TrackMeter {
         self.nacks.clear();
         self.reception.restart(&self.sequence);
         self.jitter.restart();
+        self.sent_order.restart();
+        self.playout.order.restart();
         self.playout.delay.restart();
         self.playout.capture.restart();
         if let Some(pictures) = &mut self.pictures {
@@ -426,17 +437,20 @@ impl TrackMeter {
         if recovered {
             self.counters.packets_recovered += 1;
         } else {
-            self.first_transmission(packet);
+            self.first_transmission(packet, matches!(arrival, Arrival::Next(_)));
         }
         if !came_late {
             self.media(packet, number);
         }
     }
 
-    fn first_transmission(&mut self, packet: &Packet) {
+    fn first_transmission(&mut self, packet: &Packet, is_in_order: bool) {
         self.counters.packets_received += 1;
         let arrived_ns = self.ns(packet.arrived_at);
-        self.jitter.packet(arrived_ns, packet.timestamp);
+        // What the network reordered is jitter; what the sender sent in the order of decoding is not.
+        if !is_in_order || !self.sent_order.is_reordered(packet.timestamp) {
+            self.jitter.packet(arrived_ns, packet.timestamp);
+        }
         self.oven.packet(arrived_ns, packet.timestamp, self.pictures.is_none() || packet.marker);
     }
 

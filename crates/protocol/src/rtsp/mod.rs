@@ -10,8 +10,8 @@
 //!   GET_PARAMETER or OPTIONS   ─────▶  200                             before the session times out
 //!   TEARDOWN                   ─────▶  200
 //! ```
-//! [`framing`] cuts the byte stream into messages and interleaved frames, [`client`] has the dialogue, [`receiver`]
-//! the meters and reports, [`viewer`] connects them to the driver. Messages are parsed by `rtsp-types` and
+//! `framing` cuts the byte stream into messages and interleaved frames, `client` has the dialogue, `receiver`
+//! the meters and reports, `viewer` connects them to the driver. Messages are parsed by `rtsp-types` and
 //! credentials answered by `http-auth`, as in retina, whose own client is bound to a runtime. Descriptions are read
 //! here: servers leave out lines that strict SDP parsers require, and players play them all the same.
 
