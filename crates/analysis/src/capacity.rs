@@ -405,7 +405,7 @@ mod tests {
         let twice = [all_bad.clone(), HoldRow { number: 1, ..all_bad.clone() }];
         let statement = Capacity::of(&twice, Goal::Acceptable).unwrap().statement("viewers");
         assert_eq!(statement, "none: a crowd of 1 had bad service");
-        // A larger crowd was served well: it is not for want of capacity.
+        // A larger crowd was served well, so capacity is not the reason.
         let larger = HoldRow { number: 2, ..hold(1, Purpose::Demand, 5, HoldOutcome::Yes) };
         let statement = Capacity::of(&[twice.to_vec(), vec![larger]].concat(), Goal::Acceptable).unwrap();
         assert_eq!(statement.verdict, CapacityVerdict::Undecidable);

@@ -23,14 +23,14 @@ const BEFORE_S: i64 = 10;
 pub struct LoadWindow {
     /// The window.
     pub window: Window,
-    /// Users who should have been served, mean.
+    /// Users that should have been served, mean.
     pub users: f64,
 }
 
 /// The service quality of all users in one second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SecondQuality {
-    /// Users who should be served.
+    /// Users that should be served.
     pub users: u64,
     /// Users with a bad second.
     pub bad: u64,

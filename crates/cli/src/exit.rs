@@ -14,7 +14,7 @@ pub(crate) enum Exit {
     Usage = 2,
     /// No participant reached the target, or the target is not allowed.
     Target = 3,
-    /// The generator itself was the limit, or throng failed: the figures are no measurement of the server.
+    /// No verdict: the generator was the limit, throng failed, or a search could not decide.
     Invalid = 4,
     /// Browsers in the crowd measured another quality than the crowd, so its figures are not reliable.
     Disputed = 5,

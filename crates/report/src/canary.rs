@@ -36,8 +36,8 @@ pub struct CanarySummary {
     /// Seconds that are left out because this machine had no CPU for the browsers.
     #[serde(default)]
     pub seconds_starved: u64,
-    /// CPU that all browsers together used of the generator's machine, mean over the seconds in which they were there,
-    /// in cores.
+    /// CPU use of all browsers together, cores of the generator's machine: mean over the seconds in which they
+    /// ran.
     pub cpu_cores: Option<f64>,
     /// Frames that a browser dropped after decoding (`framesDropped`), of those that it decoded or dropped.
     pub frames_dropped_ratio: Option<f64>,
@@ -92,7 +92,7 @@ pub struct Agreement {
 #[derive(Clone, Debug, Default)]
 struct Side {
     frames: u64,
-    /// Packets that were due on the tracks' own SSRCs.
+    /// Packets expected on the tracks' own SSRCs.
     expected: u64,
     /// W3C `packetsLost`.
     lost: i64,
@@ -100,7 +100,7 @@ struct Side {
     freeze_us: u64,
     active_us: u64,
     jitter_us: Distribution,
-    /// The rate that the source's timestamps say, frames a second.
+    /// Frame rate of the source by its timestamps, frames a second.
     source_fps: Option<f64>,
 }
 
@@ -221,7 +221,7 @@ struct Compared<'a> {
     seconds: BTreeSet<i64>,
     /// Seconds that were left out because a browser had no CPU in them.
     left_out: usize,
-    /// Whether enough are left to judge by. What is too little is shown all the same, with what was left out.
+    /// Whether enough seconds are left for a judgement. Fewer are shown too, with the number left out.
     is_enough: bool,
 }
 
@@ -316,7 +316,7 @@ fn median(mut values: Vec<f64>) -> Option<f64> {
 }
 
 impl Agreement {
-    /// Holds the difference against what noise explains.
+    /// Compares the difference with its bound.
     fn judge(&mut self, browser: &Side, virtual_: &Side, joins: u64) {
         self.bound = judgement::bound(&self.figure, browser, virtual_, joins);
         self.disputed =

@@ -93,7 +93,7 @@ impl SoakSummary {
     }
 }
 
-/// The values up to the largest that was tried; one between that was not is named by its place.
+/// The values up to the largest that was tried; a value below it that was not tried is named by its index.
 fn values(holds: &[HoldRow]) -> Vec<String> {
     let name = |place: u32| {
         let of_it = |hold: &HoldRow| hold.value.clone().filter(|_| hold.users == place);
@@ -104,7 +104,7 @@ fn values(holds: &[HoldRow]) -> Vec<String> {
     (1..=tried.max().unwrap_or(0).min(VALUES_MAX)).map(name).collect()
 }
 
-/// More values than anybody lists.
+/// Most values: more than a scenario lists.
 const VALUES_MAX: u32 = 1_000;
 
 /// The verdict on a run that searched.

@@ -12,7 +12,7 @@ pub(crate) fn explain(explanation: Explanation, summary: &mut Summary) {
     (summary.demand, summary.join_cost) = (explanation.demand, explanation.joins);
     summary.other_processes_cpu = explanation.other_processes_cpu;
     let found = explanation.bottleneck;
-    // Nothing is said about the server then.
+    // Such a run says nothing about the server.
     let is_invalid = health::share(summary) == Share::All;
     summary.bottleneck = match found.verdict {
         BottleneckVerdict::NothingFailed if !(is_invalid && summary.capacity.is_some()) => None,

@@ -10,7 +10,7 @@ use throng_observation::{Distribution, Outcome, Phase, RunTime};
 
 use crate::conference::Matrix;
 
-/// The columns of [`series_line`]; units stand in the names, delays are relative unless they say `one_way`.
+/// The columns of [`series_line`]; names end with the unit, delays are relative unless they say `one_way`.
 pub const SERIES_COLUMNS: [&str; 22] = [
     "second",
     "cohort",
@@ -88,7 +88,7 @@ pub fn hosts(run: &RunData) -> String {
     let series: HashMap<SeriesId, &HostSeries> =
         run.host.series.iter().map(|series| (series.id, series)).collect();
     let mut out = header(&SERVER_COLUMNS);
-    // What a series is stays the same over all its samples, which may be millions.
+    // A series may have millions of samples; its name and labels are formatted once.
     for samples in run.host.samples.chunk_by(|a, b| a.series == b.series) {
         let Some(of) = samples.first().and_then(|first| series.get(&first.series)) else { continue };
         let labels: Vec<_> = of.labels.iter().map(|(name, value)| format!("{name}={value}")).collect();

@@ -9,7 +9,8 @@ use throng_observation::run::{DecodedRow, RunData, TrackRow};
 use throng_observation::units::duration_ms;
 use throng_observation::{Distribution, OneWayDelay};
 
-/// A tapped track: what a decoder made of it, and what the meters say of the same track. Absent figures are `null`.
+/// A tapped track: the figures of its decoder, and the estimates of the meters for the same track. Absent figures
+/// are `null`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Decoded {
     /// The tapped participant, by the order of joins.
@@ -28,7 +29,7 @@ pub struct Decoded {
     pub frames_fed: u64,
     /// Coded frames that the tap dropped because the decoder was too slow.
     pub frames_dropped: u64,
-    /// Places where frames had not arrived whole, and the next key frame was waited for.
+    /// Places where frames were incomplete, and decoding waited for the next key frame.
     pub breaks: u64,
     /// Decoded pictures.
     pub pictures: u64,
@@ -58,7 +59,7 @@ pub struct Decoded {
     pub glass_delay_ms_p95: Option<f64>,
     /// The meters' one-way delay of the same track, from capture to the last packet, milliseconds, median.
     pub one_way_delay_ms_p50_meter: Option<f64>,
-    /// By what the moment of capture is known.
+    /// Source of the capture times.
     pub capture_basis: Option<String>,
     /// From the last packet of a frame to its picture, milliseconds, 95th percentile.
     pub decode_delay_ms_p95: Option<f64>,
@@ -125,7 +126,7 @@ fn of_track(rows: &[&DecodedRow], metered: Option<&TrackRow>) -> Option<Decoded>
     })
 }
 
-/// The seconds in which a track begins and ends are no whole ones, and in the second one the decoder makes up for its
+/// The first and the last second of a track are not whole, and in the second one the decoder catches up after its
 /// start.
 fn fps(rows: &[&DecodedRow]) -> Option<f64> {
     let (from, until) = (rows.first()?.second + 2, rows.last()?.second);

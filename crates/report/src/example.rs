@@ -43,7 +43,7 @@ fn spread(base: u64, count: u64) -> Distribution {
     d
 }
 
-/// How the server does in a second: 0 well, 1 badly.
+/// How bad service is in a second: 0 good, 1 bad.
 fn strain(second: i64, degraded: bool) -> f64 {
     if degraded { ((second - 38) as f64 / 10.0).clamp(0.0, 1.0) } else { 0.0 }
 }
@@ -208,12 +208,12 @@ fn build(n: u32, seconds: i64, degraded: bool, kinds: &[MediaKind]) -> RunData {
 
 const BOTH: [MediaKind; 2] = [MediaKind::Video, MediaKind::Audio];
 
-/// 100 viewers for 60 s of a server that gives in after 38.
+/// 100 viewers for 60 s on a server that is overloaded after 38 s.
 pub(crate) fn degraded() -> RunData {
     build(100, 60, true, &BOTH)
 }
 
-/// A search on a server whose only sending thread is full at 42 viewers: what the crowd had.
+/// A search on a server whose only sending thread is full at 42 viewers: the crowd's part of the run.
 pub(crate) fn searched() -> RunData {
     use throng_observation::{HoldOutcome, HoldRow, Purpose};
     let mut run = build(1, 1, false, &BOTH);

@@ -86,7 +86,7 @@ impl<'a> Figures<'a> {
         let duration_s = duration_s(run);
         let from_second = warm_up_s.ceil() as i64;
         let ended_ms = duration_s * 1e3;
-        // A participant that was due only after the end of the run does not count.
+        // A participant with an intended join after the end of the run does not count.
         let intended: Vec<_> = run
             .participants
             .iter()

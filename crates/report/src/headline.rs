@@ -38,12 +38,12 @@ fn outcome_of_crowd(summary: &Summary, ending: Ending) -> RunOutcome {
     }
 }
 
-/// The most missing time ÷ active time of a run without objectives that is met: the share of users who may have a bad second
-/// (docs/find.md, goal `acceptable`).
+/// Largest missing time ÷ active time of a run without objectives that passes: the share of users that may have a
+/// bad second (docs/find.md, goal `acceptable`).
 const MISSING_RATIO_MAX: f64 = 0.01;
 
-/// A run without objectives has one: no participant fails, one plays or sends, and all negotiated tracks arrive. With objectives only they count;
-/// `failed` is one of them.
+/// Whether a run without objectives passes: no participant fails, one plays or sends, and all negotiated tracks
+/// arrive. If the scenario has objectives, only they count; `failed` is one of them.
 fn everybody_played_or_was_judged(summary: &Summary) -> bool {
     !summary.objectives.is_empty()
         || (summary.participants.failed == 0
@@ -97,14 +97,14 @@ fn going_on(sentence: &str) -> String {
 /// The clause about other processes on the server's host.
 fn other_load(summary: &Summary) -> String {
     summary.other_processes_cpu.as_ref().map_or_else(String::new, |others| {
-        format!(", while others on the host used {:.1} cores", others.cores())
+        format!(", while other processes on the host used {:.1} cores", others.cores())
     })
 }
 
 fn failure(summary: &Summary) -> String {
     let crowd = &summary.participants;
     if crowd.intended == 0 {
-        return "No participant was due to join, so there is nothing to judge".into();
+        return "No participant was to join before the run ended, so there is nothing to judge".into();
     }
     let most = summary.failures.iter().max_by_key(|(_, count)| **count);
     match (crowd.connected, most) {
@@ -191,7 +191,7 @@ fn published(crowd: &Participants, sent: &Sent, duration: &str) -> String {
     format!("{} of {all} sent in {duration}, {rate}{failed}", crowd.connected)
 }
 
-/// How long the crowd was there. Waiting for servers that do not answer a goodbye is no playing.
+/// How long the crowd was connected, without the time that leave requests waited for an answer.
 fn duration(summary: &Summary) -> String {
     let (lasted_s, planned_s) = (summary.duration_s, summary.planned_duration_s);
     if planned_s <= 0.0 || lasted_s <= planned_s {
@@ -201,7 +201,7 @@ fn duration(summary: &Summary) -> String {
     let is_unanswered = summary.events.contains_key("leave_unanswered");
     match is_unanswered && waited_s >= 1.0 {
         true => {
-            format!("{}, and {waited_s:.0} s waited for goodbyes that were not answered", seconds(planned_s))
+            format!("{}, and {waited_s:.0} s waiting for unanswered leave requests", seconds(planned_s))
         }
         false => seconds(planned_s),
     }
@@ -234,7 +234,7 @@ mod tests {
         run.events.push(EventRow { at, participant: None, kind, count: 1, detail: String::new() });
         assert_eq!(
             sentence(&run),
-            "10 viewers played cleanly for 20 s, and 2 s waited for goodbyes that were not answered"
+            "10 viewers played cleanly for 20 s, and 2 s waiting for unanswered leave requests"
         );
         run.ended_at = Some(RunTime(8_000_000));
         assert_eq!(sentence(&run), "10 viewers played cleanly for 8 s", "it was ended before its time");

@@ -97,7 +97,7 @@ fn freeze_quantile(figures: &Figures<'_>, quantile: f64) -> Option<f64> {
 fn measured_text(measured: Option<f64>, threshold: Threshold) -> String {
     match measured {
         None => "not measured".into(),
-        Some(figure) if figure.is_infinite() => "never, for too many".into(),
+        Some(figure) if figure.is_infinite() => "never, because too many failed".into(),
         Some(figure) => match threshold {
             Threshold::Ratio(_) => units::percent(figure),
             Threshold::Milliseconds(_) => units::duration_ms(figure),

@@ -3,7 +3,7 @@
 //! ```text
 //! RunData -> summarise -> Summary -> text, JSON, HTML        RunData -> CSV
 //! ```
-//! Pure: no sockets, no clock, no paths. Everything can be made again from the run's rows alone.
+//! Pure: no sockets, no clock, no paths. All output can be regenerated from the run's rows alone.
 
 mod summary;
 pub use summary::{

@@ -1,4 +1,4 @@
-//! The figures of OvenRtcTester's `<Summary>` and `<Details>`, so that its users find what they know.
+//! The figures of OvenRtcTester's `<Summary>` and `<Details>`, for users of that tool.
 //!
 //! Its "delay" is drift since the first packet (see `TrackInterval::oven_rtc_tester_delay_us`); it is printed under that name,
 //! next to the relative delay that replaces it. Losses are packets, not gaps.

@@ -56,7 +56,7 @@ pub fn text(profile: &Profile) -> String {
 pub fn changes(changes: &[Change]) -> String {
     let mut clear = changes.iter().filter(|change| change.is_clear()).take(20).peekable();
     if clear.peek().is_none() {
-        return "  nothing by more than the chance of sampling\n".to_owned();
+        return "  no change beyond the sampling error\n".to_owned();
     }
     let mut out = String::from("  before    after  function\n");
     for change in clear {
@@ -82,7 +82,7 @@ pub(crate) fn how(profile: &Profile, time: &SelfTime) -> String {
             )
         }
         ProfileMethod::ThreadState => {
-            format!("{seconds:.1} s of thread states, looked at up to {hz} times a second: {samples} looks")
+            format!("{seconds:.1} s of thread states, sampled up to {hz} times a second: {samples} samples")
         }
     };
     if profile.samples_lost > 0 {

@@ -1,5 +1,6 @@
-//! Selects the rows that a report shows one by one, and adds up the others: a run of any length is read in the memory of
-//! what is shown. The figures are the same, however long the run: samples are added up over stretches that no figure divides.
+//! Selects the rows that a report shows one by one, and sums up the others, so that memory depends on what is
+//! shown and not on the length of the run. Samples are summed over intervals that no figure divides, so that the
+//! figures stay the same.
 
 use std::collections::BTreeSet;
 

@@ -128,7 +128,7 @@ fn partial_reasons(run: &RunData) -> Vec<String> {
         Ending::Interrupted => because.push("the run was ended early".into()),
         Ending::Aborted => because.push("a guard ended the run".into()),
         Ending::Unfinished => {
-            because.push("no ending was written: the run is going on, or its process died".into());
+            because.push("no ending was written: the run is in progress, or its process died".into());
         }
     }
     if run.rows_lost > 0 {
@@ -360,7 +360,7 @@ mod tests {
 
     #[test]
     fn what_was_agreed_on_and_never_came_is_no_good_run() {
-        // Of so many of ten viewers the picture never came.
+        // So many of ten viewers never received video.
         let without = |pictures: usize| {
             let mut run = example::healthy(10, 20);
             let seconds = run.series.iter_mut().filter(|row| row.kind == Some(MediaKind::Video));

@@ -138,7 +138,7 @@ pub enum RunOutcome {
     Disputed,
     /// No verdict: the generator was the limit, or a search could not decide (`capacity.verdict` says which).
     Invalid,
-    /// There is nothing to judge: no participant was due, none connected, or a guard ended the run.
+    /// There is nothing to judge: no participant was to join, none connected, or a guard ended the run.
     Error,
 }
 
@@ -209,7 +209,7 @@ pub struct GoalBracket {
 /// The crowd, over the whole run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Participants {
-    /// Participants whose intended join was due.
+    /// Participants whose intended join lies within the run.
     pub intended: u64,
     /// Of those, publishers (such as WHIP), which only send.
     #[serde(default)]
@@ -234,13 +234,14 @@ pub struct Media {
     pub tracks: u64,
     /// Their codecs.
     pub codecs: Vec<String>,
-    /// Of these, tracks that were due (negotiated) and of which no packet arrived.
+    /// Of these, expected (negotiated) tracks of which no packet arrived.
     #[serde(default)]
     pub tracks_missing: u64,
-    /// Time in which a due track received nothing ÷ active time; `null` when none was active.
+    /// Time in which an expected track received nothing ÷ active time; `null` when none was active.
     #[serde(default)]
     pub missing_ratio: Option<f64>,
-    /// Packets lost for good ÷ packets expected (RFC 3550 A.3); time in which a due track received nothing counts as lost.
+    /// Packets lost for good ÷ packets expected (RFC 3550 A.3); time in which an expected track received nothing
+    /// counts as lost.
     pub loss_ratio: Option<f64>,
     /// 95th percentile of the loss ratio of a track in a second.
     pub loss_ratio_p95: Option<f64>,
@@ -332,7 +333,7 @@ pub struct Media {
 pub struct PhaseTime {
     /// The phase's stable key, e.g. `dtls_connected`. `started` is the generator's own lateness.
     pub phase: String,
-    /// Participants who reached it.
+    /// Participants that reached it.
     pub reached: u64,
     /// Median time from the phase before it, milliseconds.
     pub ms_p50: f64,

@@ -219,7 +219,7 @@ fn conference_line(conference: &Conference) -> String {
         parts.push(format!("in {}, out {}", bit_rate(into), bit_rate(out)));
     }
     if let Some((due, ratio)) = conference.flow.expected_bps_max.zip(conference.flow.delivered_ratio) {
-        parts.push(format!("{} of the {} that were due", percent(ratio), bit_rate(due)));
+        parts.push(format!("{} of the expected {}", percent(ratio), bit_rate(due)));
     }
     parts.join("; ")
 }
@@ -442,7 +442,7 @@ mod tests {
         };
         let mut search = example::searched();
         assert!(line(search.clone()).contains("generator    was not the limit; "));
-        // Seldom enough that bad seconds are left in which it had no part.
+        // In so few seconds that bad seconds without it remain.
         search.generator.iter_mut().step_by(8).for_each(|row| row.cpu_us = 930_000);
         let said = line(search.clone());
         assert!(

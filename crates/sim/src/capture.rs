@@ -106,7 +106,7 @@ fn captured(socket: &OwnedFd, over: &AtomicBool) -> Vec<Packet> {
     let mut packets = Vec::new();
     let mut head = [0_u8; HEAD_BYTES];
     loop {
-        // SAFETY: the buffer is as long as is said and lives through the call.
+        // SAFETY: the buffer has the given length and outlives the call.
         let length = unsafe { libc::recv(socket.as_raw_fd(), head.as_mut_ptr().cast(), head.len(), 0) };
         match usize::try_from(length) {
             Ok(length) => packets.extend(head.get(..length).and_then(packet)),

@@ -74,7 +74,7 @@ fn clip() -> Result<PathBuf, SimError> {
         return Ok(clip);
     }
     fs::create_dir_all(&folder)?;
-    // Several may make it at a time: each its own, and the last one's stays.
+    // Several processes may make it at a time: each writes its own file, and the last rename wins.
     let mine = tempfile::Builder::new().suffix(".mkv").tempfile_in(&folder)?;
     // A later viewer gets the parameter sets with each key frame.
     let h264 = "-c:v:0 libx264 -preset:v:0 ultrafast -tune:v:0 zerolatency -profile:v:0 baseline -b:v:0 800k \
@@ -255,7 +255,7 @@ impl<'a> Janus<'a> {
         Ok(rooms.filter_map(|room| room.get("room")?.as_u64()).collect())
     }
 
-    /// Throws the participant of that name, whatever their run's mark, out of [`ROOM`].
+    /// Kicks the participant of that name, with or without the mark of a run, out of [`ROOM`].
     ///
     /// # Errors
     /// When Janus does not answer, or has no participant of that name.
@@ -270,7 +270,7 @@ impl<'a> Janus<'a> {
         self.namespace.enter(|| video_room(&[kick]))?.map(drop)
     }
 
-    /// Destroys one of the rooms of the configuration, with everybody in it.
+    /// Destroys one of the configured rooms; its participants are removed.
     ///
     /// # Errors
     /// When Janus does not answer.

@@ -2,7 +2,7 @@
 //! `netem`. A TUN device `tl0` in each carries packets to the other.
 //!
 //! It runs as a process of its own (`throng-link`) with real-time priority, so that a busy test does not bend its
-//! delays. It sleeps to shortly before a packet is due and spins the rest.
+//! delays. It sleeps until shortly before the next delivery and spins the rest.
 
 mod queue;
 mod tun;
@@ -18,7 +18,7 @@ use crate::namespace::Namespace;
 use crate::support::{ChildGuard, SimError};
 use queue::Queue;
 
-/// How long before a packet is due the relay wakes up to spin: above the usual overshoot of a timed sleep at
+/// How long before a delivery the relay wakes up to spin: above the usual overshoot of a timed sleep at
 /// real-time priority (about 0.1 ms).
 const SPIN: Duration = Duration::from_micros(150);
 

@@ -48,7 +48,7 @@ impl Playing {
         Self { source: track.source, player: Player::new(track.clip), packet: 0, timestamp_base }
     }
 
-    /// When the next frame is due, after the start.
+    /// Time of the next frame after the start.
     fn due(&self) -> Duration {
         self.player.next_due()
     }

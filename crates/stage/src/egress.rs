@@ -83,7 +83,7 @@ impl Egress {
         });
     }
 
-    /// Sends the packets whose departure is due.
+    /// Sends the packets whose departure time has come.
     pub(crate) fn depart(&mut self, now: Instant) {
         while let Some(narrow) = &mut self.link
             && let Some(next) = narrow.waiting.pop_front_if(|next| next.leaves_at <= now)

@@ -19,9 +19,9 @@ pub enum StageError {
     OutOfRange {
         /// The field of [`StageConfig`](crate::StageConfig).
         field: &'static str,
-        /// What it was.
+        /// Its value.
         value: u64,
-        /// What it may be.
+        /// The allowed range.
         range: &'static str,
     },
     /// A socket could not be had.

@@ -1,4 +1,4 @@
-//! The embedded media server that a demo, a calibration and a quick test fill.
+//! The embedded media server: the target of the demo, of calibration and of quick tests.
 //!
 //! One room: `POST /whep` to view, `POST /whip` to publish; without a publisher it plays a test card. With
 //! `?stream=NAME` it has several streams, each with a publisher. [`StageConfig`] makes it saturate as real

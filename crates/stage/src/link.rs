@@ -1,7 +1,7 @@
 //! A narrow link: packets leave it at its rate, wait in its queue meanwhile, and are dropped when the queue is full.
 //!
-//! It is a virtual clock instead of a bucket of tokens: each packet leaves when the one before has, plus the time that
-//! its own bits take. What waits is bounded by time, as the buffer of a shaped link is.
+//! A virtual clock, not a token bucket: a packet leaves when the previous one has left, plus its own transmission
+//! time. The queue is bounded by time, as the buffer of a shaped link is.
 
 use std::time::{Duration, Instant};
 

@@ -191,7 +191,7 @@ impl Peer {
         self.poll(send);
     }
 
-    /// Handles a timeout that is due.
+    /// Handles an expired timeout.
     pub(crate) fn tick(&mut self, now: Instant, send: &mut impl FnMut(SocketAddr, &[u8])) {
         if self.deadline <= now {
             if self.rtc.handle_input(Input::Timeout(now)).is_err() {

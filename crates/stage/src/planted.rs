@@ -21,7 +21,8 @@ pub struct Planted {
     pub work_per_packet: u32,
     /// Memory copied for each media packet sent, kilobytes (1,000 bytes): a worker that mostly copies.
     pub copy_per_packet_kb: u32,
-    /// All workers take one mutex around the work and the copying for each packet: many threads, one core's worth of work.
+    /// All workers take one mutex around the work and the copying for each packet: many threads together use one
+    /// core.
     pub shared_lock: bool,
     /// Memory that each viewer holds while its session lasts, every page of it written, megabytes (1,000,000 bytes).
     pub memory_per_viewer_mb: u32,
@@ -78,7 +79,7 @@ impl Planted {
         within("receive_rate", self.receive_rate.unwrap_or(1).into(), 1, 10_000_000, "1 to 10000000")
     }
 
-    /// Aborts the process if the planted crash is due at this number of viewers.
+    /// Aborts the process if a crash is planted at this number of viewers.
     pub(crate) fn crash_if_due(&self, viewers: usize) {
         if self.crash_at.is_some_and(|limit| viewers >= limit) {
             tracing::error!(viewers, "the planted crash is due");

@@ -43,7 +43,7 @@ impl<'a> Context<'a> {
     }
 
     /// The CPU quota of the server's control group, cores, and the used share of it. Control groups version 1 may count CPU time in
-    /// another hierarchy than they limit it: then the watched processes stand for their group.
+    /// another hierarchy than they limit it: then the watched processes are counted instead.
     pub(crate) fn quota(&self) -> Option<(f64, Reading)> {
         let mut groups = self.host.metric(metric::CGROUP_CPU.name).iter();
         let counted = groups.find_map(|group| Some((group, group.limit().filter(|limit| *limit > 0.0)?)));

@@ -111,8 +111,8 @@ impl<'a> Context<'a> {
         threads
     }
 
-    /// The median second of a thread. For a window before a busy thread existed, a thread of the same name stands for it, because a
-    /// restarted server has new threads of the same names; without one, 0.
+    /// The median second of a thread. For a window before a busy thread existed, a thread of the same name is
+    /// used, because a restarted server has new threads of the same names; without one, 0.
     fn used_by(&self, cpu: &MeasuredSeries<'_>) -> Reading {
         let all = self.host.metric(metric::THREAD_CPU.name);
         let in_window = |of: &MeasuredSeries<'_>, window: Window| {

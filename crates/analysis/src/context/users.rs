@@ -15,7 +15,7 @@ use crate::windows::{SecondQuality, quality_by_second, second_range, whole_secon
 pub(crate) struct Users {
     /// Share of user-seconds that were bad.
     pub(crate) bad_ratio: Reading,
-    /// Share of the bad user-seconds that are of users who were not connected or had no media.
+    /// Share of the bad user-seconds that are of users that were not connected or had no media.
     pub(crate) not_served: Reading,
     /// Median of the frames' delay above the minimum of their track, milliseconds.
     pub(crate) delay_ms: Reading,

@@ -19,13 +19,13 @@ const SECONDS_MAX: i64 = 7 * 86_400;
 pub struct JoinCost {
     /// CPU time of the watched processes for one join, milliseconds.
     pub cpu_ms: f64,
-    /// Half its 95 % interval; consecutive seconds are not independent and count a third.
+    /// Half its 95 % interval; consecutive seconds are not independent, so three count as one.
     pub cpu_ms_error: f64,
     /// Seconds with joins.
     pub seconds: u32,
 }
 
-/// Variance inflation: consecutive seconds are worth a third as many independent ones.
+/// Variance inflation: three consecutive seconds count as one independent second.
 const INFLATION: f64 = 3.0;
 
 /// Fits CPU = a + b·connected + j·joins over the seconds of the run; `None` with too few seconds or no significant cost.

@@ -32,7 +32,8 @@ pub(super) fn used(host: &Host<'_>, knowledge: &Knowledge, loads: &[LoadWindow])
     if let Some(group) = host.metric(metric::CGROUP_CPU.name).iter().find(|group| group.limit().is_some()) {
         all.push(of_one(group, loads, Resource::Quota, "", "ratio", REACH_QUOTA));
     } else if let Some(quota) = busiest(host, &metric::CGROUP_CPU_QUOTA, loads) {
-        // The CPU time of the group is counted in another hierarchy than it is limited: the watched processes stand for it.
+        // The CPU time of the group is counted in another hierarchy than it is limited: the watched processes are
+        // used.
         let cores = loads.last().and_then(|load| quota.mean(load.window));
         all.push(of_sum(host, loads, &metric::PROCESS_CPU, Resource::Quota, cores, REACH_QUOTA));
     }

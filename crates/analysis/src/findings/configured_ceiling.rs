@@ -9,10 +9,10 @@ use crate::context::{Context, Reading};
 
 pub(super) const KEY: &str = "configured_ceiling";
 const RESOURCE: &str = "configuration of the server";
-/// Share of the bad user-seconds that are of users who were not served at all.
+/// Share of the bad user-seconds that are of users that were not served at all.
 const NOT_SERVED_MIN: f64 = 0.90;
 
-/// Whether the reason is what a server says that is full by its own rules.
+/// Whether a server that is full by its configuration may refuse with this reason.
 fn is_refusal(reason: &FailureReason) -> bool {
     matches!(
         reason,
@@ -30,7 +30,7 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
     }
     if users.not_served.fail() < NOT_SERVED_MIN {
         return ruled_out(format!(
-            "Refusals: {} of the bad seconds are of users who were not served at all",
+            "Refusals: {} of the bad seconds are of users that were not served at all",
             percent(users.not_served.fail())
         ));
     }
@@ -38,7 +38,7 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
     let candidate = if refused.fail() > 0.0 {
         with_refusals(context, refused, last_refusal)
     } else {
-        // Users who fail at the same number without a refusal may have met a silent ceiling.
+        // Users that fail at the same number without a refusal may have met a silent ceiling.
         let (failures, last_failure) = failed(context, |reason| !reason.is_ours());
         if failures.fail() == 0.0 {
             return ruled_out("Refusals: the server refused no participant");
@@ -85,7 +85,7 @@ fn without_refusals(
     Candidate {
         used: 0.6,
         evidence: vec![
-            Evidence::count("participants who failed", failures).decides(),
+            Evidence::count("participants that failed", failures).decides(),
             Evidence::count("participants refused by the server", refused),
         ],
         change: format!(

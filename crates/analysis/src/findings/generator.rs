@@ -48,7 +48,7 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
                 .limit(Limit::Lag.max()),
             Evidence::count("packets and observations that the generator dropped, in a second", drops)
                 .limit(0.0),
-            Evidence::count("participants who failed for lack of the generator's own resources", failed),
+            Evidence::count("participants that failed for lack of the generator's own resources", failed),
         ],
         change: "Give the generator more cores or another machine, or use fewer users: the figures of this load say nothing about the server".into(),
         ..Candidate::new(KEY, "The generator was the limit, not the server", "generator")

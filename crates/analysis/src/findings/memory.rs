@@ -12,7 +12,7 @@ use crate::demand::{Resource, memory_limit};
 pub(super) const KEY: &str = "memory";
 /// Share of the time in which all tasks were stalled on memory: the time of a frame in each second.
 const STALL_MIN: f64 = 0.02;
-/// Share of the limit from which memory is worth naming.
+/// Least share of the limit at which memory is a candidate.
 const USED_MIN: f64 = 0.9;
 
 /// Use of memory, and signs of a shortage, in the three windows.

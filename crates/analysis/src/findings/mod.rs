@@ -52,7 +52,7 @@ pub(crate) const HOST_BUSY: &str = "host.cpu.busy less others' host.cpu.nice, of
 /// Names of evidence lines that several findings have: the same line is shown once.
 pub(crate) const FRAME_DELAY: &str = "delay of the users' frames above their minimum, median";
 pub(crate) const CONNECTED: &str = "connected participants";
-const NOT_SERVED: &str = "bad user-seconds of users who were not served at all";
+const NOT_SERVED: &str = "bad user-seconds of users that were not served at all";
 
 /// The result of a check: a candidate for the bottleneck, or why there is none.
 pub(crate) type CheckResult = Result<Candidate, NoFinding>;

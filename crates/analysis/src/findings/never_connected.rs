@@ -30,14 +30,14 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
     let alike =
         if most.len() == failed { String::new() } else { format!(", the others {}", rest(&failures)) };
     let mut evidence = vec![Evidence::count(
-        format!("participants who failed: {} ({})", what(reason), reason.key()),
+        format!("participants that failed: {} ({})", what(reason), reason.key()),
         since(most.len()),
     )];
     evidence.extend(failures.iter().skip(1).map(|(reason, list)| {
-        let name = format!("participants who failed: {} ({})", what(reason), reason.key());
+        let name = format!("participants that failed: {} ({})", what(reason), reason.key());
         Evidence::count(name, since(list.len()))
     }));
-    evidence.push(Evidence::count("participants who began to join", since(all.len())));
+    evidence.push(Evidence::count("participants that began to join", since(all.len())));
     Ok(Candidate {
         evidence,
         change: change(reason).to_owned(),
@@ -54,7 +54,7 @@ fn waited(context: &Context<'_>, all: &[&ParticipantRow]) -> Candidate {
     let got_to = furthest.map_or("started", |phase| phase.key());
     let since = Reading { base: Some(0.0), fail: Some(all.len() as f64), ..Reading::default() };
     Candidate {
-        evidence: vec![Evidence::count(format!("participants who waited until the end, none beyond {got_to}"), since)],
+        evidence: vec![Evidence::count(format!("participants that waited until the end, none beyond {got_to}"), since)],
         change: "Check for a firewall that drops silently, a wrong address, or a server that accepts and does not answer".into(),
         ..candidate(context, format!("No participant was connected when the run ended: {} waited, none got beyond {got_to}", all.len()))
     }

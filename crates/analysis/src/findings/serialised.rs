@@ -56,7 +56,7 @@ fn turns<'a, 'b>(context: &'b Context<'a>) -> Result<Turns<'a, 'b>, NoFinding> {
     if is_cpu_short || cpu_quota::is_throttled(context) {
         return Err(NoFinding::NotApplicable);
     }
-    // Threads that take turns share each second; work that one thread at a time has is no lock.
+    // Threads at a lock take turns within each second; work that moves between threads by the second is no lock.
     if taking_part.len() < THREADS_MIN
         || !is_one_core
         || context.busiest_of_each_second(&threads) > *TAKING_PART.end()

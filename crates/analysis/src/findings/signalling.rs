@@ -20,7 +20,7 @@ const WAITING_MIN: usize = 3;
 const EXPLAINED_MIN: f64 = 0.8;
 /// Least additional wait of the last join.
 const WAIT_MS_MIN: f64 = 1_000.0;
-/// Least share of the bad user-seconds that are of users who were not connected.
+/// Least share of the bad user-seconds that are of users that were not connected.
 const NOT_SERVED_MIN: f64 = 0.5;
 /// Wait at which the finding is fully used up: the default time to join.
 const WAIT_MS_FULL: f64 = 3_000.0;
@@ -194,7 +194,7 @@ mod tests {
         let parallel: Vec<Join> =
             (0..8).map(|before| join(before, 300.0 + 7.0 * (before % 3) as f64)).collect();
         assert!(regression(&parallel).is_none_or(|law| law.explained < EXPLAINED_MIN));
-        // A search that adds four: too few to tell by, and yet the law of all.
+        // Four joins at a time are too few for a regression; the joins of the whole search show the same slope.
         let all = [&serial[..5], &serial[..1], &serial[..2], &serial[..4]].concat();
         assert_eq!(law_of(shown_by(&serial[..4], &all)), Some((2_000.0, true)));
         assert_eq!(shown_by(&serial[..4], &all).len(), all.len());

@@ -25,7 +25,7 @@ const EXPLAINS: &[&str] = &["hot_function", "crypto", "system_calls"];
 
 const HARMS: [UserImpact; 3] = [UserImpact::Delay, UserImpact::Loss, UserImpact::NotServed];
 
-/// All that is said of a cause, the named one first.
+/// All findings, the named one first.
 fn said(found: &Bottleneck) -> Vec<&str> {
     found
         .finding

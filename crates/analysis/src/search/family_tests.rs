@@ -12,7 +12,7 @@ use super::*;
 use crate::capacity::{Capacity, CapacityVerdict};
 
 const SERVERS: u64 = 1_000;
-/// Of what is said without a doubt, so much may be wrong.
+/// Largest share of wrong answers among those without a caveat.
 const WRONG_MAX: f64 = 0.01;
 const CEILING: u32 = 5_000;
 /// How far an answer may be from the capacity, in addition to one user: the widest bracket of the paces that are used, and the noise.
@@ -184,7 +184,7 @@ impl Model {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Judged {
     Right,
-    /// It said that it is not sure, or could not tell; the number, where there is one, is right.
+    /// The answer has a caveat or is undecided; its number, if any, is right.
     Doubted,
     /// The same, and the number is wrong.
     DoubtedAndWrong,

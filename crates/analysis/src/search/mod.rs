@@ -73,7 +73,7 @@ impl Settings {
 pub struct Second {
     /// The end of the second.
     pub at: RunTime,
-    /// Participants who should have been served.
+    /// Participants that should have been served.
     pub users: u32,
     /// Participants with a bad second, each weighted by the share of the participants that it received badly.
     pub bad: f64,

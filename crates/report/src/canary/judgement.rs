@@ -12,33 +12,35 @@ use throng_observation::{Goal, HoldOutcome, RunTime};
 
 use super::{Agreement, Side};
 
-/// Fewer compared seconds say nothing: one stall would be a fifth of them.
+/// Least compared seconds: with fewer, one bad second would be more than a fifth of them.
 pub(super) const SECONDS_MIN: usize = 5;
 
-/// What one stall may cost the one and spare the other, seconds: the wait for a key frame that was asked for.
+/// Length of a stall that one side may have and the other not, seconds: the wait for a requested key frame.
 const STALL_S: f64 = 2.0;
 /// Difference of the frame rate that rounding and the ends of readings explain, of the source's rate.
 const FPS_RATIO: f64 = 0.10;
-/// Difference of the time frozen: the two smooth arrival differently before they call a gap a freeze.
+/// Difference of the time frozen: both smooth arrival times before they detect a freeze, in different ways.
 const FREEZE_RATIO: f64 = 0.05;
 /// Difference of loss that is of no consequence.
 const LOSS_RATIO: f64 = 0.01;
-/// Packets that are lost together, as a frame of them is: so much larger is the variance than that of single losses.
+/// Packets lost together, about a frame: the factor by which the variance exceeds that of independent losses.
 const BURST_PACKETS: f64 = 10.0;
-/// Standard errors that chance may make: one run in ten thousand.
+/// Standard errors that chance explains: exceeded in one run of ten thousand.
 const SIGMAS: f64 = 4.0;
 /// A share of failed browsers that the crowd's own share explains with less than this probability is a dispute.
 const CHANCE_MIN: f64 = 0.05;
 
-/// A timer of the page that came so late says that the browser waited for a CPU, microseconds: three frames of 30 fps.
+/// Lateness of a timer in the page that shows that the browser waited for a CPU, microseconds: three frames at 30
+/// fps.
 const LATE_MAX_US: u64 = 100_000;
-/// A machine that is used so far has no CPU left for a decoder.
+/// CPU utilisation of the machine from which no CPU is left for a decoder.
 const HOST_CPU_MAX: f64 = 0.95;
-/// Readings after such a second that it may still have spoiled.
+/// Readings after such a second that may still be affected by it.
 const READINGS_AFTER: usize = 2;
-/// A browser that was starved for more than this share of its time did not fail for the server's sake.
+/// The failure of a browser that had no CPU for more than this share of its time is not the server's.
 const STARVED_RATIO_MAX: f64 = 0.25;
-/// How long after media stops a browser may take to call its connection failed: ICE consent lasts 30 s (RFC 7675 5.1).
+/// Longest time from the end of media to the browser's report of a failed connection: ICE consent lasts 30 s (RFC
+/// 7675 5.1).
 const FAILS_AFTER_S: i64 = 30;
 
 /// Whether the browsers agree with the crowd's figures.
@@ -119,7 +121,7 @@ pub(super) fn bound(figure: &str, browser: &Side, virtual_: &Side, joins: u64) -
     }
     // One stall on either side, and one for each participant that joins meanwhile and waits for its first key frame.
     let stalls = STALL_S * (1.0 / of_browsers + (1.0 + joins as f64) / of_crowd);
-    // Two sides with trouble seldom have the same trouble: allow as much again as the better one's.
+    // Two impaired sides differ more: the bound grows by the figure of the better one.
     match figure {
         "fps" => {
             let (fps, virtual_fps) = (browser.fps()?, virtual_.fps()?);

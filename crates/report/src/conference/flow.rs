@@ -213,7 +213,8 @@ impl Sums {
         })
     }
 
-    /// What the payload of this second comes to when everybody gets what they want. A room's streams stay in it.
+    /// The payload rate out if every participant received all streams that it subscribed to. Streams stay within
+    /// their room.
     fn due_payload_bps(&self, roles: &[Role], kind: MediaKind) -> f64 {
         let policy = |role: &Role| if kind == MediaKind::Video { role.video } else { role.audio };
         let mut by_room: BTreeMap<u32, (u32, f64)> = BTreeMap::new();

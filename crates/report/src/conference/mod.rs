@@ -25,7 +25,7 @@ pub(crate) struct Matrix<'a> {
     pub(crate) members: Vec<Member<'a>>,
     /// The streams that arrived, or were expected.
     pub(crate) cells: BTreeMap<(MediaKind, ParticipantId, ParticipantId), Cell<'a>>,
-    /// Whether it is known which streams should have come.
+    /// Whether it is known which streams were expected.
     pub(crate) knows_roles: bool,
     /// Whether the planned participants and their stays are known.
     pub(crate) knows_plan: bool,
@@ -37,14 +37,14 @@ pub(crate) struct Member<'a> {
     role: Role,
     /// From its connection to its end; `None` when it never connected.
     there: Option<Stay>,
-    /// When it was to be there, whatever became of it; `None` where that is not known.
+    /// When it was planned to be connected, whether it was or not; `None` if unknown.
     planned: Option<Stay>,
 }
 
 /// A stream from one to another.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Cell<'a> {
-    /// It should have come: both were there, one sent and the other wanted all.
+    /// Whether it was expected: both were connected, one sent and the other subscribed to all.
     pub(crate) is_expected: bool,
     /// Whether it was planned: expected, had all participants joined as planned.
     pub(crate) is_planned: bool,
@@ -60,7 +60,7 @@ impl Cell<'_> {
         self.track.is_some_and(|track| track.counters.frames_decodable > 0)
     }
 
-    /// From both being there to the first frame, milliseconds.
+    /// From both being connected to the first frame, milliseconds.
     pub(crate) fn first_frame_ms(&self) -> Option<f64> {
         Some(self.track?.first_frame_at?.millis_since(self.since?).max(0.0))
     }
@@ -96,12 +96,12 @@ pub(crate) fn roles(run: &RunData) -> Option<Vec<Role>> {
 }
 
 impl Member<'_> {
-    /// It was there at some time.
+    /// It was connected at some time.
     pub(crate) fn connected(&self) -> bool {
         self.there.is_some()
     }
 
-    /// It was to be there long enough for a stream to be due.
+    /// It was planned to stay long enough for a stream to be expected.
     pub(crate) fn was_planned(&self) -> bool {
         self.planned.is_some_and(Stay::is_long)
     }
@@ -137,7 +137,7 @@ impl<'a> Matrix<'a> {
         Some(matrix)
     }
 
-    /// The streams that should come.
+    /// The expected streams.
     fn expect(&mut self) {
         if !self.knows_roles {
             return;
@@ -184,7 +184,7 @@ impl<'a> Matrix<'a> {
         for track in &run.tracks {
             let Some(from) = track.from.as_deref().and_then(ParticipantId::from_name) else { continue };
             let cell = self.cells.entry((track.kind, from, track.participant)).or_default();
-            // A stream on several tracks, as after a server's restart: the one that brought most stands for it.
+            // A stream on several tracks, as after a server's restart: the one with most packets is used.
             let brought = |track: &TrackRow| track.counters.packets_received;
             if cell.track.is_none_or(|before| brought(before) < brought(track)) {
                 cell.track = Some(track);

@@ -5,8 +5,9 @@ use std::time::Duration;
 use throng_observation::run::{CohortId, RunData};
 use throng_scenario::{Plan, Share};
 
-/// Bits per second on the wire that were to go into the server in each of `seconds`. `None` where the scenario cannot be
-/// read any more, where a participant's rate is not in it (a recording has its own), and for a search, whose crowd is not planned.
+/// Planned rate into the server in each of `seconds`, bits per second on the wire. `None` where the scenario is
+/// unreadable or does not have a participant's rate (a recording has its own), and for a search, whose crowd is
+/// not planned.
 pub(crate) fn planned_in_bps(run: &RunData, seconds: &[i64]) -> Option<Vec<f64>> {
     if !run.holds.is_empty() {
         return None;

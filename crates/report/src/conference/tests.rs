@@ -139,7 +139,7 @@ fn a_stream_that_never_came_is_missed_and_stands_first_among_the_worst() {
     assert_eq!(conference.worst[1].loss_ratio, Some(0.1));
 }
 
-/// Takes everybody from `first` on out of the lesson: they failed to join.
+/// Removes the participants from `first` on: they failed to join.
 pub(crate) fn fail_to_join(run: &mut RunData, first: u32) {
     let failed = |who: u32| who >= first;
     run.participants.iter_mut().filter(|row| failed(row.participant.0)).for_each(|row| {
@@ -263,7 +263,7 @@ fn without_receivers_no_rate_out_is_stated() {
         assert!(!page.contains("out of the server") && !page.contains("Every stream played"), "{subscribe}");
         assert!(page.contains("Into the server"));
     }
-    // Publishers who want nothing of each other are no receivers either; a lesson that gets nothing at all has them.
+    // Publishers that subscribe to nothing are no receivers; those of a conference that receives nothing are.
     let mut publishers = lesson(5, 30, |_| 0.0);
     publishers.tracks.clear();
     assert_eq!(summarise(&publishers, None).unwrap().flow.out_bps_max, Some(0.0));

@@ -65,7 +65,7 @@ fn evidence(found: &Bottleneck) -> String {
     table(&["Evidence", "baseline", "passed", "failed", "limit", "crossed at"], &rows)
 }
 
-/// What was ruled out, what else stands out, and what was not monitored.
+/// What was ruled out, the other findings, and what was not monitored.
 fn rest(found: &Bottleneck) -> String {
     let list = |title: &str, items: Vec<String>| {
         if items.is_empty() {
@@ -77,18 +77,18 @@ fn rest(found: &Bottleneck) -> String {
     let role = |other: &throng_analysis::findings::Finding| {
         use throng_analysis::findings::FindingRole;
         let how = match other.role {
-            FindingRole::Cause | FindingRole::Suspect => "may have part in it",
-            FindingRole::Explanation => "says what it is busy with",
-            FindingRole::Symptom => "follows from it",
+            FindingRole::Cause | FindingRole::Suspect => "may contribute",
+            FindingRole::Explanation => "shows what the cause spends its time on",
+            FindingRole::Symptom => "is a consequence",
         };
         format!("{} ({how}, {:.0} of 100). {}", other.title, other.score, other.change)
     };
     let not = match found.ruled_out.first() {
-        Some(_) => format!("What it was not ({})", found.ruled_out.len()),
+        Some(_) => format!("Ruled out ({})", found.ruled_out.len()),
         None => String::new(),
     };
     [
-        list("What else stands out", found.other_findings.iter().map(role).collect()),
+        list("Other findings", found.other_findings.iter().map(role).collect()),
         list(&not, found.ruled_out.clone()),
         list("Not monitored", found.not_monitored.clone()),
     ]
@@ -217,7 +217,7 @@ mod tests {
             hold(20, HoldOutcome::Yes),
             hold(40, HoldOutcome::No),
             hold(60, HoldOutcome::Undecided),
-            // Ended before anything of it was judged, for too many were badly served.
+            // Ended before a second of it was judged, because too many users had bad service.
             HoldRow { judged_from: Some(at(86)), until: Some(at(86)), ..hold(80, HoldOutcome::No) },
         ];
         let run = RunData { holds, ..RunData::default() };

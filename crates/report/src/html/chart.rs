@@ -95,7 +95,7 @@ impl Chart<'_> {
         let (top, step) = match self.scale {
             // A run without loss is shown against 1 %, not against 100 %.
             Scale::Percent if highest <= 0.0 => (0.01, 0.005),
-            // The whole is the end of a share: a step beyond it would be air.
+            // A share cannot exceed 100 %: a step beyond it would stay empty.
             Scale::Percent if (0.8..=1.04).contains(&highest) => (1.05, 0.25),
             _ => axis(highest),
         };

@@ -10,7 +10,7 @@ use super::markup::{NEVER, escape, table};
 use crate::conference::{Cell, Conference, ConferenceMedia, ConferencePair, Flow, Matrix, planned_in_bps};
 use crate::summary::Summary;
 
-/// Points of the chart; more than a screen has pixels for is only weight.
+/// Most points of the chart: more than a screen has pixels for only make the page larger.
 const POINTS_MAX: usize = 600;
 /// Rows of the table of the worst streams.
 const WORST: usize = 10;
@@ -27,7 +27,7 @@ struct Measure {
 const MEASURES: [Measure; 4] = [
     Measure {
         title: "time to first frame",
-        unit: "since both were there",
+        unit: "since both were connected",
         bounds: [200.0, 500.0, 1_000.0, 2_000.0, 5_000.0],
         levels: ["≤ 200 ms", "≤ 500 ms", "≤ 1 s", "≤ 2 s", "≤ 5 s", "> 5 s", "never came"],
         of: |cell| cell.first_frame_ms(),
@@ -144,7 +144,7 @@ fn flow_chart(run: &RunData, flow: &Flow, conference: &Conference) -> String {
     let mut lines = vec![Line::solid("into the server", 2, each(&|s| Some(s.in_bps)))];
     if flow.has_receivers {
         lines.insert(0, Line::solid("out of the server", 1, each(&|s| Some(s.out_bps))));
-        lines.insert(0, Line::dashed("due: N × (N − 1) × b", 6, each(&|s| s.expected_bps)));
+        lines.insert(0, Line::dashed("expected: N × (N − 1) × b", 6, each(&|s| s.expected_bps)));
     }
     if let Some(planned) = planned_in_bps(run, &starts) {
         let planned = planned.into_iter().map(|bps| Some(bps / 1e6));
@@ -161,7 +161,7 @@ fn flow_chart(run: &RunData, flow: &Flow, conference: &Conference) -> String {
         note += &format!(" The server's line carries {}.", bit_rate(rate));
         let largest =
             conference.flow.expected_bps_max.unwrap_or(0.0).max(conference.flow.out_bps_max.unwrap_or(0.0));
-        // A line far above everything would flatten what there is to see.
+        // A line rate far above the other lines would flatten them.
         if rate < 2.0 * largest {
             lines.push(Line::dashed("line rate", 5, each(&|_| Some(rate))));
         }

@@ -1,4 +1,4 @@
-//! The page's table of tapped tracks: what was seen, and what the meters had said.
+//! The page's table of tapped tracks: decoded figures next to the estimates of the meters.
 
 use throng_observation::units::duration_ms;
 

@@ -6,7 +6,7 @@ use super::markup::{escape, table};
 use crate::cause::amount;
 use crate::summary::Summary;
 
-/// Nothing where the model has nothing to tell.
+/// Empty without a demand model.
 pub(crate) fn render(summary: &Summary) -> String {
     if summary.demand.is_empty() {
         return String::new();
@@ -14,7 +14,7 @@ pub(crate) fn render(summary: &Summary) -> String {
     let rows: Vec<Vec<String>> = summary.demand.iter().map(row).collect();
     let mut out = String::from("<h2>What a user costs</h2>");
     out += &table(
-        &["Resource", "each user", "± (95 %)", "at the top load", "limit", "ends at users (95 %)", "note"],
+        &["Resource", "each user", "± (95 %)", "at the top load", "limit", "used up at users (95 %)", "note"],
         &rows,
     );
     if let Some(joins) = &summary.join_cost {

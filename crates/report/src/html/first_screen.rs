@@ -68,7 +68,7 @@ fn objectives(summary: &Summary) -> String {
     out
 }
 
-/// A figure: its name, its value, and what stands below it in small print.
+/// A figure: its name, its value, and the small print below it.
 type Figure = (&'static str, String, String);
 
 fn figures(summary: &Summary) -> String {

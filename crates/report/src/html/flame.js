@@ -6,7 +6,7 @@ for (const graph of document.querySelectorAll(".bars-of-time")) {
     const left = place(chosen, "x"), width = place(chosen, "width"), top = place(chosen, "y");
     for (const bar of bars) {
       const from = Math.max(place(bar, "x"), left), to = Math.min(place(bar, "x") + place(bar, "width"), left + width);
-      // What calls the chosen function stays above it; what stands beside it goes.
+      // Callers of the chosen function stay above it; its siblings are hidden.
       bar.classList.toggle("aside", to - from < 1e-3 && bar !== chosen || (place(bar, "y") === top && bar !== chosen));
       bar.setAttribute("x", (from - left) / width * 100 + "%");
       bar.setAttribute("width", Math.max(to - from, 0) / width * 100 + "%");

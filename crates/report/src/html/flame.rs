@@ -1,5 +1,5 @@
-//! Flame graphs: every stack of a profile at once. A bar is a function, as wide as its share of the samples; under it
-//! stands what it called. The outermost function is at the top, so that a page is read from above.
+//! Flame graphs: all stacks of a profile in one picture. A bar is a function, as wide as its share of the samples;
+//! below it are the functions that it called. The outermost function is at the top.
 //!
 //! The bars are SVG in percent of the width there is; their text keeps its size, and a bar that is too narrow cuts it.
 
@@ -12,14 +12,14 @@ use super::markup::escape;
 
 /// What the page needs in addition to the graph itself.
 pub(crate) const STYLE: &str = include_str!("flame.css");
-/// Makes a bar fill the width when it is chosen; without it every bar still shows its share.
+/// Zooms to a bar when it is chosen; without scripts the graph is complete but does not zoom.
 pub(crate) const SCRIPT: &str = include_str!("flame.js");
 
-/// Height of a bar: a finger hits it.
+/// Height of a bar, large enough for a finger.
 const ROW_PX: usize = 24;
 /// A bar below this share of the width cannot be seen.
 const SHARE_MIN: f64 = 0.001;
-/// Bars drawn; the widest are.
+/// Most bars; the widest are drawn.
 const BARS_MAX: usize = 1_500;
 /// Distinct functions in the tree, and its depth.
 const NODES_MAX: usize = 200_000;
@@ -41,10 +41,10 @@ struct Node {
     children: BTreeMap<(String, String), usize>,
 }
 
-/// All stacks, joined from their outermost function.
+/// All stacks, merged below each thread's name as far as they begin with the same functions; the root is `all`.
 struct Tree {
     nodes: Vec<Node>,
-    /// What is under each thread's name is one; the root is `all`.
+    /// Whether it compares two profiles.
     is_comparison: bool,
 }
 
@@ -92,7 +92,7 @@ impl Tree {
         ratio(samples.after, self.nodes[0].samples.after)
     }
 
-    /// The bars worth drawing, with their left edge, from the top.
+    /// The bars wide enough to be drawn, with their left edge, from the top.
     fn bars(&self) -> Vec<(usize, f64)> {
         let mut bars = Vec::new();
         let mut open = vec![(0, 0.0)];
@@ -138,7 +138,7 @@ impl Tree {
                 "<svg class=\"bar-of-time {}\" tabindex=\"{}\" x=\"{x:.3}%\" y=\"{}\" width=\"{width:.3}%\" \
                  height=\"{}\"><title>{}</title><rect width=\"100%\" height=\"100%\"/><text x=\"4\" y=\"16\">{}</text></svg>",
                 colour(node),
-                // With the keyboard one goes through what matters.
+                // Only wide bars are reachable by the keyboard.
                 if width >= 2.0 { 0 } else { -1 },
                 node.depth * ROW_PX,
                 ROW_PX - 1,
@@ -177,8 +177,8 @@ pub(crate) fn graph(profile: &Profile) -> String {
         let _ = write!(legend, "<span class=\"key c{colour}\">{}</span>", escape(file));
     }
     legend.push_str("<span class=\"key c6\">other</span>");
-    let caption = "Each bar is a function, as wide as its share of the samples; under it stands what it called. Choose a \
-                   bar to see it across the whole width.";
+    let caption = "Each bar is a function, as wide as its share of the samples; below it are the functions that it called. \
+                   Choose a bar to see it across the whole width.";
     tree.render(caption, &legend, |node| {
         let module = node.frame.module.as_str();
         let colour =
@@ -210,7 +210,7 @@ pub(crate) fn comparison(before: &Profile, after: &Profile) -> String {
 fn files(profile: &Profile) -> Vec<(String, u8)> {
     let mut samples: BTreeMap<&str, u64> = BTreeMap::new();
     for stack in &profile.stacks {
-        // A file counts once a stack, for as long as it was on it.
+        // A file counts once per stack, with the samples of that stack.
         let files: std::collections::BTreeSet<&str> =
             profile.frames_of(stack).map(|frame| frame.module.as_str()).collect();
         for file in files.into_iter().filter(|file| !file.starts_with('[')) {

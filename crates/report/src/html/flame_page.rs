@@ -12,8 +12,8 @@ const THREADS: usize = 8;
 const FUNCTIONS: usize = 6;
 const CHANGES: usize = 20;
 
-/// A page of its own with these profiles; when there are several, two of them are compared: the full server that still
-/// did well with the one that failed, else the first with the last.
+/// A page with these profiles only. Of several, two are compared: the full server with good service and the one
+/// that failed, else the first and the last.
 #[must_use]
 pub fn page(title: &str, profiles: &[Profile]) -> String {
     let title = escape(title);
@@ -39,7 +39,7 @@ pub(crate) fn sections(profiles: &[Profile]) -> String {
     out
 }
 
-/// The two that tell most side by side: what passed and what failed; else the first and the last.
+/// The two profiles that are compared: those of the passing and of the failing load, else the first and the last.
 fn compared(profiles: &[Profile]) -> Option<(&Profile, &Profile)> {
     let at = |moment: &str| profiles.iter().rfind(|profile| profile.moment == moment);
     let is_alike = |(before, after): &(&Profile, &Profile)| before.method == after.method;
@@ -104,7 +104,7 @@ fn section(profile: &Profile) -> String {
     out
 }
 
-/// With fewer samples in either profile every share is chance.
+/// Least samples of each profile for a comparison: with fewer, differences are chance.
 const SAMPLES_MIN: u64 = 30;
 
 fn comparison(before: &Profile, after: &Profile) -> String {
@@ -137,7 +137,7 @@ fn comparison(before: &Profile, after: &Profile) -> String {
     };
     let heading = format!("What changed: {} to {}", name(before, "before"), name(after, "after"));
     format!(
-        "<section><h2>{}</h2><p class=\"over\">Functions whose share changed by more than the chance of sampling.</p>{}{}</section>",
+        "<section><h2>{}</h2><p class=\"over\">Functions whose share changed by more than the sampling error.</p>{}{}</section>",
         escape(&heading),
         table(&["function", "file", "before", "after", "points"], &rows),
         flame::comparison(before, after)

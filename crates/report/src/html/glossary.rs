@@ -9,7 +9,7 @@ use super::markup::escape;
 const ENTRIES: [(&str, &str); 8] = [
     (
         "Connect, first frame",
-        "From the planned moment of the join, whether or not the generator was late. Percentiles cover all participants that were due (Kaplan–Meier): failed ones count as infinitely late; those that left before are censored, and count for as long as they waited.",
+        "From the planned moment of the join, whether or not the generator was late. Percentiles cover all intended participants (Kaplan–Meier): failed ones count as infinitely late; those that left before are censored, and count for as long as they waited.",
     ),
     (
         "Packet loss",

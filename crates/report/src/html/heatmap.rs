@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use super::markup::escape;
 
-/// A side has no more cells than this; in a larger room a cell stands for a block, by its worst.
+/// Most cells of a side; in a larger room a cell covers a block of pairs and shows the worst.
 const SIDE_MAX: usize = 100;
 
 /// A heat map.
@@ -51,7 +51,7 @@ impl Heatmap<'_> {
         let ends = |place: usize| self.people.get(place).map_or_else(String::new, ToString::to_string);
         let (first, end) = (ends(0), ends(count.saturating_sub(1)));
         let blocks = if block > 1 {
-            format!(" A cell is {block} × {block} people, by the worst.")
+            format!(" A cell covers {block} × {block} participants and shows the worst.")
         } else {
             String::new()
         };

@@ -1,4 +1,4 @@
-//! `report.html`: one page that holds everything it shows and asks nothing of any network.
+//! `report.html`: one self-contained page that loads nothing from a network.
 
 use throng_observation::run::RunData;
 
@@ -38,7 +38,7 @@ pub fn render(run: &RunData, summary: &Summary) -> String {
     [
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">",
         "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">",
-        // Nothing may be loaded from anywhere, whatever a name in the page tries.
+        // Nothing may be loaded, even if a name from the server contains markup.
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; \
          script-src 'unsafe-inline'; img-src data:\">",
         "<link rel=\"icon\" href=\"data:,\">",

@@ -1,4 +1,4 @@
-//! The frame and the pieces of a page, for results that are no run: the same house style, the same safety.
+//! Frame and parts of a page for results other than runs, with the same style; they may load nothing either.
 
 use std::fmt::Write as _;
 
@@ -20,11 +20,11 @@ const BODY: &str = "</style></head><body><main>";
 /// A bar of a bar chart.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bar {
-    /// What it stands for.
+    /// Its label.
     pub name: String,
-    /// Its length; what is not above 0 has none.
+    /// Its value, shown as its length; 0 and below has no bar.
     pub value: f64,
-    /// How the value reads.
+    /// The formatted value.
     pub text: String,
     /// 1–6: the colour, by its place in the palette.
     pub colour: u8,

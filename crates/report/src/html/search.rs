@@ -9,12 +9,12 @@ use throng_observation::{Goal, HoldOutcome, HoldRow};
 use super::markup::{escape, table};
 use crate::summary::{CapacitySummary, Summary};
 
-/// More loads than a page needs; a search has some tens.
+/// Most loads in the table; a search has a few tens.
 const HOLDS_MAX: usize = 500;
 
 pub(crate) fn render(run: &RunData, summary: &Summary) -> String {
     let Some(capacity) = &summary.capacity else { return String::new() };
-    let mut out = String::from("<h2>How the number was found</h2>");
+    let mut out = String::from("<h2>How the capacity was found</h2>");
     let soak = capacity.soak.as_ref().map(|soak| format!("Soak: {}", soak.sentence()));
     let notes: Vec<&String> = soak.iter().chain(&capacity.caveats).chain(&capacity.notes).collect();
     if !notes.is_empty() {

@@ -10,13 +10,13 @@ pub(crate) struct Stack<'a> {
     pub(crate) title: &'a str,
     pub(crate) unit: &'a str,
     pub(crate) note: &'a str,
-    /// What stands on the horizontal axis: `s` or `users`.
+    /// The unit of the horizontal axis: `s` or `users`.
     pub(crate) x_unit: &'a str,
-    /// Where each point stands on it, rising.
+    /// Position of each point on it, in rising order.
     pub(crate) x: &'a [i64],
     /// From the bottom up.
     pub(crate) layers: Vec<Layer>,
-    /// The whole as it was counted by itself, drawn as a dashed line.
+    /// The whole as counted separately, drawn as a dashed line.
     pub(crate) whole: Option<(String, Vec<Option<f64>>)>,
 }
 
@@ -44,7 +44,7 @@ impl Stack<'_> {
         if let Some((name, _)) = &self.whole {
             let _ = write!(out, "<span class=\"key dashed c6\">{}</span>", escape(name));
         }
-        // As they lie on each other.
+        // The legend in the order of the layers, from the top.
         for layer in self.layers.iter().rev() {
             let _ = write!(out, "<span class=\"key area c{}\">{}</span>", layer.colour, escape(&layer.name));
         }

@@ -56,7 +56,7 @@ fn joins(summary: &Summary) -> String {
         let all: f64 = summary.phases.iter().map(|phase| phase.ms_p50).fold(0.0, f64::max).max(0.001);
         for phase in &summary.phases {
             let name = if phase.phase == "started" {
-                "our own lateness".into()
+                "the generator's lateness".into()
             } else {
                 phase.phase.replace('_', " ")
             };
@@ -193,7 +193,7 @@ fn worst(run: &RunData) -> String {
         let all_well = if run.tracks.is_empty() && run.aggregated.is_empty() {
             ""
         } else {
-            "<h2>Worst viewers</h2><p>No viewer had trouble worth a line.</p>"
+            "<h2>Worst viewers</h2><p>No viewer had noticeable loss, freezes or delay.</p>"
         };
         return all_well.into();
     }

@@ -9,7 +9,7 @@ use throng_observation::{Distribution, MediaKind, OneWayDelay, TrackCounters};
 use crate::server::Grid;
 use crate::{health, server};
 
-/// Points of a chart: more than a screen has pixels for is only weight.
+/// Most points of a chart: more than a screen has pixels for only make the page larger.
 pub(crate) const POINTS_MAX: i64 = 600;
 
 /// A stretch of seconds.

@@ -76,7 +76,7 @@ impl<'a> Threads<'a> {
             .map(|(name, threads)| {
                 let mut cores = vec![None; grid.count];
                 threads.iter().for_each(|thread| thread.measured.add_to(grid, &mut cores));
-                // One of a kind goes by its own name.
+                // A single thread of its kind keeps its own name.
                 let name = match threads.as_slice() {
                     [only] if others == 0 || !name.ends_with(" others") => only.name.to_owned(),
                     _ => name,

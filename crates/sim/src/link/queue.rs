@@ -11,7 +11,7 @@ use super::Conditions;
 pub(super) struct Queue {
     conditions: Conditions,
     random: fastrand::Rng,
-    /// By due time, then by arrival: without jitter nothing overtakes.
+    /// By delivery time, then by arrival: without jitter no packet overtakes another.
     packets: BinaryHeap<Reverse<(Instant, u64, Vec<u8>)>>,
     arrivals: u64,
     /// When the line has sent all queued packets.

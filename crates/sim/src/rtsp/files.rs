@@ -55,7 +55,7 @@ impl MediaFile {
         }
         fs::create_dir_all(&folder)?;
         let extension = format!("-{}", self.name());
-        // Several may make it at a time: each its own, and the last one's stays.
+        // Several processes may make it at a time: each writes its own file, and the last rename wins.
         let mine = tempfile::Builder::new().suffix(&extension).tempfile_in(&folder)?;
         let mut command = Command::new("ffmpeg");
         command.args("-hide_banner -loglevel error -nostdin -y".split(' '));

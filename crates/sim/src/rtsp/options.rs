@@ -23,7 +23,7 @@ const FILES: [(&str, MediaFile); 9] = [
     ("/mp3", MediaFile::Mp3),
 ];
 
-/// How a client proves who it is.
+/// How a client authenticates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoginMethod {
     /// RFC 7617.
@@ -32,10 +32,10 @@ pub enum LoginMethod {
     Digest,
 }
 
-/// Who may use the mounts.
+/// The login that the mounts require.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Login {
-    /// How.
+    /// The method.
     pub method: LoginMethod,
     /// The user.
     pub user: String,

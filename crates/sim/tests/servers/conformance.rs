@@ -1,4 +1,4 @@
-//! The conformance and misbehaving servers, spoken to by hand.
+//! The conformance and misbehaving servers, tested with hand-written messages.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
@@ -51,7 +51,7 @@ fn say(socket: &mut WebSocket<TcpStream>, message: &Value) {
     socket.send(Message::text(message.to_string())).unwrap();
 }
 
-/// Waits until the server's thread has got so far.
+/// Waits until the server's thread has reached the state.
 fn until(what: &str, reached: impl Fn() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(5);
     while !reached() {

@@ -1,4 +1,4 @@
-//! The stands themselves: servers that are spoken to by hand, and those that are the real thing.
+//! Tests of the test servers: conformance servers with hand-written clients, and real servers.
 
 mod conformance;
 mod real;

@@ -1,4 +1,4 @@
-//! The stands themselves, proved on the real things. They need root, for network namespaces.
+//! Tests of namespaces, links and the guards of real servers. They need root, for network namespaces.
 
 use std::net::{Ipv4Addr, TcpStream, UdpSocket};
 use std::path::Path;

@@ -127,9 +127,9 @@ async fn route(room: &Room, request: Request<Incoming>) -> Answer {
 
 fn front_page(room: &Room) -> String {
     format!(
-        "throng stage {}: a small media server to be filled.\n\n\
+        "throng stage {}: a small media server for load tests.\n\n\
          POST /whep    view (WHEP); ?card=standard or ?card=low picks the test card\n\
-         POST /whip    publish (WHIP); while nobody does, the test card plays\n\
+         POST /whip    publish (WHIP); without a publisher the test card plays\n\
          \x20             ?stream=NAME, with either: one of several streams, each with a publisher\n\
          GET  /player  view in a browser\n\
          GET  /stats   counters, JSON\n\n\

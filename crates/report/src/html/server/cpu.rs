@@ -66,7 +66,7 @@ pub(super) fn over_users(charts: &ServerCharts<'_>) -> String {
     Stack {
         title: "CPU by thread against viewers",
         unit: "cores",
-        note: "Mean over all moments with as many viewers playing. What grows faster than the viewers is what ends first.",
+        note: "Mean over all moments with as many viewers playing. Threads whose use grows faster than the number of viewers saturate first.",
         x_unit: "viewers",
         x: &users,
         layers,
@@ -101,7 +101,7 @@ fn threads_of_processes(charts: &ServerCharts<'_>) -> Option<f64> {
     Some(charts.threads.cpu_s() / processes)
 }
 
-/// The threads that did most, with what they are and what would give them room.
+/// The busiest threads, their work, and the setting that would relieve them.
 pub(super) fn hottest(charts: &ServerCharts<'_>) -> String {
     let busy: Vec<_> = charts.threads.0.iter().filter(|thread| thread.cpu_s > 0.0).collect();
     if busy.is_empty() {
@@ -114,7 +114,7 @@ pub(super) fn hottest(charts: &ServerCharts<'_>) -> String {
         .map(|thread| {
             let known = charts.knowledge.thread(thread.process, thread.name);
             is_any_known |= known.is_some();
-            // The work of a kind of threads is shown once.
+            // Threads of one kind show their work once.
             let known = known.filter(|_| shown.insert(charts.knowledge.group(thread.process, thread.name)));
             vec![
                 thread.name.to_owned(),
@@ -137,8 +137,8 @@ pub(super) fn hottest(charts: &ServerCharts<'_>) -> String {
         (head.iter().take(6).copied().collect(), short)
     };
     format!(
-        "<h3>The hottest threads</h3><div class=\"meanings\">{}</div><p class=\"over\">{} threads did anything. CPU is of one core, which is all that a \
-         thread can have; waited: share of the time that it was ready and another one had the CPU.</p>",
+        "<h3>The hottest threads</h3><div class=\"meanings\">{}</div><p class=\"over\">{} threads used CPU time. CPU is a share of one core, the most that a \
+         thread can use; waited: share of the time in which it was runnable and had no CPU.</p>",
         table(&head, &rows),
         busy.len()
     )

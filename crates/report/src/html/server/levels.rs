@@ -48,7 +48,7 @@ pub(super) fn against_limits(charts: &ServerCharts<'_>) -> String {
         ),
         None => String::new(),
     };
-    // A limit far away would press the lines to the floor; the axis shows how far it is.
+    // A limit far above the lines would flatten them; the axis shows how far away it is.
     if levels.first().is_some_and(|(share, ..)| *share > 0.2) {
         lines.extend(charts.level(Some(1.0)).map(|values| Line::dashed("the limit", 6, values)));
     }

@@ -37,7 +37,7 @@ const STALLS: Sums = Sums {
 };
 
 const THROTTLED: Sums = Sums {
-    title: "Held back by the quota",
+    title: "Throttled by the quota",
     unit: "of the quota's periods",
     scale: Scale::Percent,
     parts: &[("control group", 2, &[metric::CGROUP_THROTTLED_PERIODS])],
@@ -79,7 +79,7 @@ const TCP_TROUBLE: Sums = Sums {
 const TCP_SENDING: Sums = Sums {
     title: "Sending by TCP",
     unit: "connections, on the mean",
-    note: "Connections that neither a slow reader nor a buffer holds up wait for the path: its round trip, its losses.",
+    note: "Connections limited neither by a slow reader nor by a buffer wait for the path: round trip and losses.",
     parts: &[
         ("had something to send", 1, &[metric::SOCKET_SENDING]),
         ("of them, for a slow reader", 2, &[metric::SOCKET_PEER_LIMITED]),
@@ -148,7 +148,7 @@ fn parts(charts: &ServerCharts<'_>, factor: f64, parts: &[Part]) -> Vec<Line> {
     parts
         .iter()
         .map(|(name, colour, metrics)| {
-            // Of disks made of disks, each byte counts once.
+            // A disk made of other disks (RAID, LVM) counts each byte once.
             let of = |metric: &Metric| match metric.name.starts_with("disk.") {
                 true => charts.host.disks(metric),
                 false => charts.host.metric(metric).to_vec(),
@@ -173,14 +173,14 @@ fn hottest_threads(charts: &ServerCharts<'_>) -> String {
     charts.chart("Hottest threads", "of one core", Scale::Percent, "", lines)
 }
 
-/// Time that threads were ready and had no CPU, all together and the worst.
+/// Time in which threads were runnable and had no CPU: all together, and the worst.
 fn waiting(charts: &ServerCharts<'_>) -> String {
     let waits = || charts.host.metric(metric::THREAD_RUN_QUEUE_WAIT).iter().copied();
     let lines = vec![
         Line::solid("all threads together", 4, charts.sum(waits(), 1.0)),
         Line::solid("the worst thread", 2, charts.fold(waits(), 1.0, f64::max)),
     ];
-    let note = "Share of the time that a thread was ready to run and another one had the CPU.";
+    let note = "Share of the time in which a thread was runnable and had no CPU.";
     charts.chart("Waiting for a CPU", "of the time", Scale::Percent, note, lines)
 }
 
@@ -188,7 +188,7 @@ fn waiting(charts: &ServerCharts<'_>) -> String {
 fn cores(charts: &ServerCharts<'_>) -> String {
     let mut lines = parts(charts, 1.0, CPU);
     let limit = charts.host.metric(metric::HOST_CPU_BUSY).first().and_then(MeasuredSeries::limit);
-    lines.extend(charts.level(limit).map(|values| Line::dashed("cores there are", 6, values)));
+    lines.extend(charts.level(limit).map(|values| Line::dashed("all cores", 6, values)));
     let note = "Idle while a task waits for I/O is no evidence of a full disk by itself: look at the time of its requests.";
     charts.chart("CPU of the host", "cores", Scale::Plain, note, lines)
 }
@@ -227,7 +227,7 @@ fn by_process(charts: &ServerCharts<'_>, title: &str, unit: &str, metric: Metric
             Line::solid(name, colour, charts.sum([**series], factor))
         })
         .collect();
-    // A limit far away would press the lines to the floor; the note says how far it is.
+    // A limit far above the lines would flatten them; the note gives it.
     let limit = list.iter().filter_map(|series| series.limit()).reduce(f64::min);
     let note = limit.map_or_else(String::new, |limit| format!("limit {:.0}", limit * factor));
     let near = limit.filter(|limit| *limit < highest * 5.0).map(|limit| limit * factor);

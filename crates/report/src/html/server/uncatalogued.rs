@@ -47,7 +47,7 @@ fn metrics<'s>(charts: &'s ServerCharts<'_>) -> impl Iterator<Item = (&'s str, &
     charts.host.metrics().into_iter().filter(move |(metric, _)| !is_ours(metric))
 }
 
-/// A metric that moved, its series with most first, and by how much of its highest.
+/// A metric that changed: its series, the highest first, and its change as a share of the highest value.
 struct Moved<'a> {
     metric: &'a str,
     is_runtime: bool,
@@ -55,7 +55,7 @@ struct Moved<'a> {
     series: Vec<(f64, MeasuredSeries<'a>, Vec<Option<f64>>)>,
 }
 
-/// A chart for each metric that moved most.
+/// A chart for each of the metrics that changed most.
 pub(super) fn render(charts: &ServerCharts<'_>) -> String {
     let mut moved: Vec<Moved<'_>> =
         metrics(charts).filter_map(|(metric, list)| moved(charts, metric, list)).collect();
@@ -89,7 +89,7 @@ fn moved<'a>(charts: &ServerCharts<'_>, metric: &'a str, list: &[MeasuredSeries<
     (share > 0.0).then_some(Moved { metric, is_runtime, share, series })
 }
 
-/// From the lowest to the highest, as a share of what is farther from nothing.
+/// Highest less lowest value, as a share of the one that is farther from 0.
 fn change(values: &[Option<f64>]) -> f64 {
     let known = || values.iter().flatten().copied();
     let (Some(low), Some(high)) = (known().reduce(f64::min), known().reduce(f64::max)) else { return 0.0 };
@@ -97,7 +97,7 @@ fn change(values: &[Option<f64>]) -> f64 {
     if far > 0.0 { (high - low) / far } else { 0.0 }
 }
 
-/// Those labels of a series in which it differs from the others of its chart; `None` where it is alone.
+/// The labels of a series that differ from those of the other series in its chart; `None` if none differs.
 fn told_apart(own: &BTreeMap<String, String>, all: &[&BTreeMap<String, String>]) -> Option<String> {
     let differs = |name: &String| all.iter().any(|other| other.get(name) != own.get(name));
     let parts: Vec<_> =
