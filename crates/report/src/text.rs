@@ -476,7 +476,7 @@ mod tests {
     fn a_conference_takes_a_line_and_one_more_when_its_server_is_full() {
         let said = |run| super::summary(&summarise(&run, &[], Duration::ZERO));
         let text = said(crate::conference::tests::lesson(6, 30, |_| 1.0));
-        let expect = "conference   video 30 of 30 play; audio 30 of 30 play; in 96.0 kbit/s, out 480 kbit/s; 100.0 % of the 480 kbit/s";
+        let expect = "conference   video 30 of 30 play; audio 30 of 30 play; in 96.0 kbit/s, out 480 kbit/s; 100.0 % of the expected 480 kbit/s";
         assert!(text.contains(expect), "{text}");
         let mut short = crate::conference::tests::lesson(25, 30, |_| 1.0);
         crate::conference::tests::fail_to_join(&mut short, 20);

@@ -11,6 +11,7 @@ use super::presentation_order::PresentationOrder;
 use super::reception::{Reception, ReceptionMeter};
 use super::samples::Samples;
 use super::sequence::{Arrival, SequenceMeter};
+use super::transport_stream::TransportStreamMeter;
 use super::video::VideoMeter;
 use super::wall_clock::WallClock;
 use std::time::{Duration, Instant};
@@ -71,6 +72,8 @@ pub struct TrackMeter {
     playout: Playout,
     /// `None` for audio, where every packet is a frame.
     pictures: Option<Box<VideoMeter>>,
+    /// Of an MPEG transport stream, whose frames do not begin with RTP packets.
+    transport_stream: Option<Box<TransportStreamMeter>>,
 }
 
 /// From when on frames of video are expected.
@@ -147,12 +150,19 @@ impl TrackMeter {
                 relative_us: Samples::default(),
                 absolute_us: Samples::default(),
             },
+            transport_stream: (is_video && config.codec == Codec::Mp2t).then(Box::default),
             pictures: is_video.then(|| Box::new(VideoMeter::new(config.clock_rate_hz, config.codec))),
         }
     }
 
     /// Takes one packet. Call in the order of arrival; `arrived_at` is the only clock.
     pub fn packet(&mut self, packet: &Packet) {
+        self.packet_with_payload(packet, &[]);
+    }
+
+    /// As [`Self::packet`], with the payload, which a track of an MPEG transport stream needs: its frames are found in
+    /// the packets of the transport stream.
+    pub fn packet_with_payload(&mut self, packet: &Packet, payload: &[u8]) {
         self.counters.wire_bytes += u64::from(packet.wire_bytes);
         self.first_packet_at.get_or_insert(packet.arrived_at);
         let now_ms = self.ms(packet.arrived_at);
@@ -160,7 +170,7 @@ impl TrackMeter {
             Arrival::Probation => self.suspect = Some(*packet),
             Arrival::Restarted => self.restarted(packet),
             arrival => {
-                self.route(packet, arrival, now_ms);
+                self.route(packet, payload, arrival, now_ms);
                 self.judge_frames(packet.arrived_at);
             }
         }
@@ -197,6 +207,11 @@ impl TrackMeter {
     /// the same moment. Returns `false` if the NTP time is not wall-clock time; the report is then used neither
     /// for the one-way delay nor for the media clock's rate, because it may be the media clock itself.
     pub fn sender_report(&mut self, ntp_unix_ns: u64, rtp_timestamp: u32, arrived_at: Instant) -> bool {
+        if self.transport_stream.is_some() {
+            // Its frames have presentation times, on another timeline than the RTP timestamps of the report.
+            self.sender_report = Some((ntp_unix_ns, arrived_at));
+            return true;
+        }
         let arrived_unix_ns = self.clock.unix_ns(arrived_at);
         let is_wall_clock = self.playout.capture.sender_report(ntp_unix_ns, rtp_timestamp, arrived_unix_ns);
         if is_wall_clock {
@@ -227,6 +242,9 @@ impl TrackMeter {
         self.playout.capture.restart();
         if let Some(pictures) = &mut self.pictures {
             pictures.restart(now, &mut self.counters);
+        }
+        if let Some(transport) = &mut self.transport_stream {
+            transport.restart();
         }
         self.count_losses();
     }
@@ -397,12 +415,12 @@ impl TrackMeter {
         let now_ms = self.ms(packet.arrived_at);
         for packet in first.iter().chain([packet]) {
             let arrival = self.sequence.packet(packet.sequence, packet.retransmitted, now_ms);
-            self.route(packet, arrival, now_ms);
+            self.route(packet, &[], arrival, now_ms);
         }
         self.judge_frames(packet.arrived_at);
     }
 
-    fn route(&mut self, packet: &Packet, arrival: Arrival, now_ms: u32) {
+    fn route(&mut self, packet: &Packet, payload: &[u8], arrival: Arrival, now_ms: u32) {
         self.counters.payload_bytes += u64::from(packet.payload_bytes);
         self.counters.header_bytes += u64::from(packet.header_bytes);
         self.counters.rtx_packets_received += u64::from(packet.retransmitted);
@@ -440,7 +458,7 @@ impl TrackMeter {
             self.first_transmission(packet, matches!(arrival, Arrival::Next(_)));
         }
         if !came_late {
-            self.media(packet, number);
+            self.media(packet, payload, number);
         }
     }
 
@@ -455,14 +473,16 @@ impl TrackMeter {
     }
 
     /// A packet that arrived in time for its frame.
-    fn media(&mut self, packet: &Packet, number: i64) {
+    fn media(&mut self, packet: &Packet, payload: &[u8], number: i64) {
         let arrived_ns = self.ns(packet.arrived_at);
         let marked = packet
             .facts
             .mark
             .map(|mark| CaptureTime { unix_ns: mark.captured_unix_ns, basis: CaptureBasis::Mark });
         let captured = packet.captured.or(marked);
-        if let Some(pictures) = &mut self.pictures {
+        if let (Some(transport), Some(pictures)) = (&mut self.transport_stream, &mut self.pictures) {
+            transport.packet(number, arrived_ns, payload, |packet| pictures.frame_packet(packet));
+        } else if let Some(pictures) = &mut self.pictures {
             pictures.packet(packet, number, arrived_ns, captured);
         } else if packet.payload_bytes > 0 {
             self.first_frame_at.get_or_insert(packet.arrived_at);
@@ -477,15 +497,19 @@ impl TrackMeter {
         let Some(pictures) = &mut self.pictures else { return };
         let (playout, clock, announced_at) = (&mut self.playout, &self.clock, self.announced_at);
         let key_frame = &mut self.key_frame;
-        let settled =
-            pictures.judge_frames(self.sequence.resolved_below(), now, &mut self.counters, |frame| {
-                let arrived_at =
-                    announced_at + Duration::from_nanos(u64::try_from(frame.arrived_ns).unwrap_or(0));
-                playout.frame(frame.arrived_ns, clock.unix_ns(arrived_at), frame.timestamp, frame.captured);
-                if frame.decodable && frame.key_frame {
-                    *key_frame = Some((frame.timestamp, arrived_at));
-                }
-            });
+        let mut resolved_below = self.sequence.resolved_below();
+        if let Some(transport) = &mut self.transport_stream {
+            transport.resolve(resolved_below, |packet| pictures.frame_packet(packet));
+            resolved_below = transport.resolved_below();
+        }
+        let settled = pictures.judge_frames(resolved_below, now, &mut self.counters, |frame| {
+            let arrived_at =
+                announced_at + Duration::from_nanos(u64::try_from(frame.arrived_ns).unwrap_or(0));
+            playout.frame(frame.arrived_ns, clock.unix_ns(arrived_at), frame.timestamp, frame.captured);
+            if frame.decodable && frame.key_frame {
+                *key_frame = Some((frame.timestamp, arrived_at));
+            }
+        });
         if let Some(first) = settled.key_frame {
             self.nacks.forget_before(first as u16);
         }

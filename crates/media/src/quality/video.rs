@@ -60,6 +60,11 @@ impl VideoMeter {
         });
     }
 
+    /// A packet of a frame, found in a transport stream.
+    pub(super) fn frame_packet(&mut self, packet: &FramePacket) {
+        self.frames.packet(packet);
+    }
+
     /// Judges frames, counts them, and returns the complete ones.
     pub(super) fn judge_frames(
         &mut self,

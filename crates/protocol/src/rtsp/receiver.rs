@@ -157,7 +157,7 @@ impl Receiver {
             Ok(facts) => (facts, None),
             Err(error) => (PayloadFacts::default(), Some(error)),
         };
-        track.meter.packet(&Packet {
+        let packet = Packet {
             arrived_at,
             sequence: header.sequence,
             timestamp: header.timestamp,
@@ -168,7 +168,8 @@ impl Receiver {
             wire_bytes,
             retransmitted: false,
             captured: None,
-        });
+        };
+        track.meter.packet_with_payload(&packet, payload);
         if let (Some(assembler), None) = (&mut track.assembler, &malformed) {
             let RtpHeader { sequence, timestamp, marker, .. } = header;
             let packet =

@@ -95,7 +95,7 @@ mod tests {
     #[test]
     fn a_large_room_stays_small_and_hides_nothing() {
         let lone = heat(1_000, &|from, to| Some(if (from, to) == (777, 3) { 2 } else { 0 }));
-        assert!(lone.contains("M0 77h1v1h-1z") && lone.contains("10 × 10 people"), "{lone}");
+        assert!(lone.contains("M0 77h1v1h-1z") && lone.contains("10 × 10 participants"), "{lone}");
         let noise = heat(100, &|from, to| Some((from * 7 + to) % 3));
         assert!(noise.len() < 200_000, "{}", noise.len());
         assert!(heat(0, &|_, _| None).contains("<svg"));
