@@ -472,7 +472,7 @@ ThrongRingStatus throng_ring_consumer_invite(struct ThrongRingConsumer *consumer
                                              uint32_t lane,
                                              int *fd);
 
-// Copies a lane's descriptors, for a supervisor that starts a new consumer should this one die: `*out`, and its
+// Copies a lane's descriptors, for a supervisor that starts a new consumer if this one dies: `*out`, and its
 // sessions into the array `sessions` of `capacity` places. InvalidArgument if that is too short: nothing is copied
 // then, and `out->sessions` is the number of sessions.
 //
