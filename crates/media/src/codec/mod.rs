@@ -12,6 +12,8 @@ pub(crate) mod mp2t;
 pub(crate) mod mpeg4_visual;
 mod mpeg_audio;
 pub(crate) mod mpeg_video;
+pub(crate) mod pes;
+pub(crate) mod program;
 pub(crate) mod vp8;
 pub(crate) mod vp9;
 

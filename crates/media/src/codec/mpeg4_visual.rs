@@ -51,7 +51,6 @@ fn coding_type(data: &[u8]) -> Option<u8> {
 
 /// Whether the first picture that begins in `data` refers to no other, and whether none refers to it; `None` when
 /// none begins.
-#[expect(dead_code, reason = "the transport stream meter will use it")]
 pub(crate) fn picture(data: &[u8]) -> Option<(bool, bool)> {
     coding_type(data).map(|coding_type| (coding_type == I, coding_type == B))
 }

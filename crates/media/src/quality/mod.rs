@@ -52,3 +52,7 @@ pub use reception::{Reception, ReceptionMeter};
 mod video;
 
 mod samples;
+
+mod decode_order;
+
+mod transport_stream;

@@ -1,6 +1,7 @@
 //! The meter of one received track: passes every packet to the meters of single figures.
 
 use super::capture::CaptureMeter;
+use super::decode_order::Ordered;
 use super::delay::DelayMeter;
 use super::freeze::FreezeMeter;
 use super::jitter::JitterMeter;
@@ -10,7 +11,8 @@ use super::packet::{CaptureTime, Packet};
 use super::reception::{Reception, ReceptionMeter};
 use super::samples::Samples;
 use super::sequence::{Arrival, SequenceMeter};
-use super::video::VideoMeter;
+use super::transport_stream;
+use super::video::{Judged, VideoMeter};
 use super::wall_clock::WallClock;
 use std::time::{Duration, Instant};
 use throng_observation::{CaptureBasis, Codec, MediaKind, TrackCounters, TrackId, TrackInterval};
@@ -59,7 +61,7 @@ pub struct TrackMeter {
     counters: TrackCounters,
     sequence: SequenceMeter,
     /// The packet after which the next one may show that the source has restarted.
-    suspect: Option<Packet>,
+    suspect: Option<(Packet, Box<[u8]>)>,
     nacks: NackList,
     reception: ReceptionMeter,
     sender_report: Option<(u64, Instant)>,
@@ -89,14 +91,19 @@ struct Playout {
 }
 
 impl Playout {
-    fn frame(
-        &mut self,
-        arrived_ns: i64,
-        arrived_unix_ns: u64,
-        timestamp: u32,
-        captured: Option<CaptureTime>,
-    ) {
-        self.relative_us.push(self.delay.frame(arrived_ns, timestamp));
+    /// What the order of frames says about delay.
+    fn ordered(&mut self, ordered: Ordered) {
+        match ordered {
+            Ordered::Pair(arrived_ns, timestamp) => {
+                self.relative_us.push(self.delay.frame(arrived_ns, timestamp));
+            }
+            Ordered::Deeper => self.delay.forget_floor(),
+            Ordered::Waiting => {}
+        }
+    }
+
+    /// A frame with a timestamp of the RTP clock.
+    fn captured(&mut self, arrived_unix_ns: u64, timestamp: u32, captured: Option<CaptureTime>) {
         let before = self.capture.basis();
         if let Some(delay_us) = self.capture.frame(arrived_unix_ns, timestamp, captured) {
             if self.capture.basis() != before {
@@ -114,6 +121,8 @@ impl TrackMeter {
         let is_video = config.kind == MediaKind::Video;
         let patience_ms = if config.nack { RETRANSMISSION_PATIENCE_MS } else { REORDER_PATIENCE_MS };
         // Audio has 50 packets a second, video hundreds; the memory of each meter follows from that.
+        let delay_clock_hz =
+            if config.codec == Codec::Mp2t { transport_stream::CLOCK_HZ } else { config.clock_rate_hz };
         let (window, holes, nacks) = if is_video { (2048, 64, 192) } else { (256, 16, 24) };
         Self {
             config,
@@ -133,7 +142,7 @@ impl TrackMeter {
             jitter: JitterMeter::new(config.clock_rate_hz),
             oven: OvenRtcTesterMeter::new(config.clock_rate_hz),
             playout: Playout {
-                delay: DelayMeter::new(config.clock_rate_hz),
+                delay: DelayMeter::new(delay_clock_hz),
                 capture: CaptureMeter::new(config.clock_rate_hz),
                 relative_us: Samples::default(),
                 absolute_us: Samples::default(),
@@ -144,14 +153,23 @@ impl TrackMeter {
 
     /// Takes one packet. Call in the order of arrival; `arrived_at` is the only clock.
     pub fn packet(&mut self, packet: &Packet) {
+        self.packet_with_payload(packet, &[]);
+    }
+
+    /// As [`Self::packet`], with the payload. An MPEG transport stream ([`Codec::Mp2t`]) needs it, because an RTP
+    /// packet contains parts of several streams; other codecs ignore it.
+    pub fn packet_with_payload(&mut self, packet: &Packet, payload: &[u8]) {
         self.counters.wire_bytes += u64::from(packet.wire_bytes);
         self.first_packet_at.get_or_insert(packet.arrived_at);
         let now_ms = self.ms(packet.arrived_at);
         match self.sequence.packet(packet.sequence, packet.retransmitted, now_ms) {
-            Arrival::Probation => self.suspect = Some(*packet),
-            Arrival::Restarted => self.restarted(packet),
+            Arrival::Probation => {
+                let kept = if self.is_transport_stream() { payload } else { &[] };
+                self.suspect = Some((*packet, kept.into()));
+            }
+            Arrival::Restarted => self.restarted(packet, payload),
             arrival => {
-                self.route(packet, arrival, now_ms);
+                self.route(packet, payload, arrival, now_ms);
                 self.judge_frames(packet.arrived_at);
             }
         }
@@ -190,7 +208,7 @@ impl TrackMeter {
     pub fn sender_report(&mut self, ntp_unix_ns: u64, rtp_timestamp: u32, arrived_at: Instant) -> bool {
         let arrived_unix_ns = self.clock.unix_ns(arrived_at);
         let is_wall_clock = self.playout.capture.sender_report(ntp_unix_ns, rtp_timestamp, arrived_unix_ns);
-        if is_wall_clock {
+        if is_wall_clock && !self.is_transport_stream() {
             self.playout.delay.sender_report(ntp_unix_ns, rtp_timestamp);
         }
         self.sender_report = Some((ntp_unix_ns, arrived_at));
@@ -345,6 +363,10 @@ impl TrackMeter {
     pub fn finish(&mut self, now: Instant) -> TrackInterval {
         self.sequence.give_up_all();
         self.judge_frames(now);
+        if let Some(pictures) = &mut self.pictures {
+            pictures.finish();
+        }
+        self.judge_frames(now);
         self.take_interval(now)
     }
 
@@ -360,7 +382,8 @@ impl TrackMeter {
         self.first_frame_at
     }
 
-    /// The last key frame that could be decoded: its RTP timestamp, and when it was complete. `None` for audio.
+    /// The last key frame that could be decoded: its RTP timestamp (of a transport stream: its presentation time),
+    /// and when it was complete. `None` for audio.
     #[must_use]
     pub fn last_key_frame(&self) -> Option<(u32, Instant)> {
         self.key_frame
@@ -380,18 +403,19 @@ impl TrackMeter {
     }
 
     /// The source has restarted, as shown by this packet and the one before it.
-    fn restarted(&mut self, packet: &Packet) {
+    fn restarted(&mut self, packet: &Packet, payload: &[u8]) {
         let first = self.suspect.take();
         self.source_changed(packet.arrived_at);
         let now_ms = self.ms(packet.arrived_at);
-        for packet in first.iter().chain([packet]) {
+        let first = first.as_ref().map(|(packet, payload)| (packet, &**payload));
+        for (packet, payload) in first.into_iter().chain([(packet, payload)]) {
             let arrival = self.sequence.packet(packet.sequence, packet.retransmitted, now_ms);
-            self.route(packet, arrival, now_ms);
+            self.route(packet, payload, arrival, now_ms);
         }
         self.judge_frames(packet.arrived_at);
     }
 
-    fn route(&mut self, packet: &Packet, arrival: Arrival, now_ms: u32) {
+    fn route(&mut self, packet: &Packet, payload: &[u8], arrival: Arrival, now_ms: u32) {
         self.counters.payload_bytes += u64::from(packet.payload_bytes);
         self.counters.header_bytes += u64::from(packet.header_bytes);
         self.counters.rtx_packets_received += u64::from(packet.retransmitted);
@@ -429,7 +453,7 @@ impl TrackMeter {
             self.first_transmission(packet);
         }
         if !came_late {
-            self.media(packet, number);
+            self.media(packet, payload, number);
         }
     }
 
@@ -441,7 +465,7 @@ impl TrackMeter {
     }
 
     /// A packet that arrived in time for its frame.
-    fn media(&mut self, packet: &Packet, number: i64) {
+    fn media(&mut self, packet: &Packet, payload: &[u8], number: i64) {
         let arrived_ns = self.ns(packet.arrived_at);
         let marked = packet
             .facts
@@ -449,25 +473,34 @@ impl TrackMeter {
             .map(|mark| CaptureTime { unix_ns: mark.captured_unix_ns, basis: CaptureBasis::Mark });
         let captured = packet.captured.or(marked);
         if let Some(pictures) = &mut self.pictures {
-            pictures.packet(packet, number, arrived_ns, captured);
+            pictures.packet(packet, payload, number, arrived_ns, captured);
         } else if packet.payload_bytes > 0 {
             self.first_frame_at.get_or_insert(packet.arrived_at);
             self.counters.frames_complete += 1;
             self.counters.frames_decodable += 1;
-            self.playout.frame(arrived_ns, self.clock.unix_ns(packet.arrived_at), packet.timestamp, captured);
+            self.playout.ordered(Ordered::Pair(arrived_ns, packet.timestamp));
+            self.playout.captured(self.clock.unix_ns(packet.arrived_at), packet.timestamp, captured);
         }
     }
 
     /// Judges all frames that can be.
     fn judge_frames(&mut self, now: Instant) {
+        // Its presentation times are not on the clock of RTP, which sender reports map to wall-clock time.
+        let is_transport_stream = self.is_transport_stream();
         let Some(pictures) = &mut self.pictures else { return };
         let (playout, clock, announced_at) = (&mut self.playout, &self.clock, self.announced_at);
         let key_frame = &mut self.key_frame;
         let settled =
-            pictures.judge_frames(self.sequence.resolved_below(), now, &mut self.counters, |frame| {
+            pictures.judge_frames(self.sequence.resolved_below(), now, &mut self.counters, |judged| {
+                let frame = match judged {
+                    Judged::Order(ordered) => return playout.ordered(ordered),
+                    Judged::Complete(frame) => frame,
+                };
                 let arrived_at =
                     announced_at + Duration::from_nanos(u64::try_from(frame.arrived_ns).unwrap_or(0));
-                playout.frame(frame.arrived_ns, clock.unix_ns(arrived_at), frame.timestamp, frame.captured);
+                if !is_transport_stream {
+                    playout.captured(clock.unix_ns(arrived_at), frame.timestamp, frame.captured);
+                }
                 if frame.decodable && frame.key_frame {
                     *key_frame = Some((frame.timestamp, arrived_at));
                 }
@@ -484,6 +517,10 @@ impl TrackMeter {
         if self.nacks.take_overflow() {
             pictures.need.broken(now);
         }
+    }
+
+    fn is_transport_stream(&self) -> bool {
+        self.config.codec == Codec::Mp2t
     }
 
     fn count_losses(&mut self) {
