@@ -45,6 +45,7 @@ fn viewed(stream: &[u8], arrives: impl Fn(usize) -> bool) -> TrackInterval {
     let mut arrived_at = start;
     for (i, payload) in packets.enumerate() {
         arrived_at += step;
+        meter.timeout(arrived_at);
         if !arrives(i) {
             continue;
         }
@@ -92,6 +93,8 @@ fn loss_costs_frames_and_no_more() {
     let Some(stream) = coded("-c:v mpeg2video -g 15 -bf 2") else { return };
     let counters = viewed(&stream, |i| i % 50 != 20).counters;
     assert!(counters.packets_lost > 3, "{counters:?}");
-    assert!(counters.frames_dropped >= 3 && counters.frames_complete > 90, "{counters:?}");
+    // A picture of which the beginning is lost is not told from the one before it.
+    let judged = counters.frames_dropped + counters.frames_complete;
+    assert!(counters.frames_dropped > 0 && counters.frames_complete > 100 && judged < 120, "{counters:?}");
     assert!(counters.frames_decodable < counters.frames_complete, "{counters:?}");
 }

@@ -57,7 +57,8 @@ struct Frame {
 }
 
 impl TransportStreamMeter {
-    /// An RTP packet arrived; those that can be read now are, and `tell` gets their packets of the video.
+    /// An RTP packet arrived; `tell` gets its packets of the video when it is the next one. Call
+    /// [`Self::resolve_next`] then.
     pub(super) fn packet(
         &mut self,
         number: i64,
@@ -68,27 +69,23 @@ impl TransportStreamMeter {
         let next = *self.next.get_or_insert(number);
         if number == next {
             self.read(number, arrived_ns, payload, &mut tell);
-            self.resolve(number + 1, tell);
         } else if number > next {
             self.early.insert(number, (arrived_ns, payload.to_vec()));
-            if self.early.len() > EARLY_MAX
-                && let Some((&first, _)) = self.early.first_key_value()
-            {
-                self.resolve(first, tell);
-            }
         }
     }
 
-    /// All RTP packets below `resolved_below` have arrived or never will.
-    pub(super) fn resolve(&mut self, resolved_below: i64, mut tell: impl FnMut(&FramePacket)) {
-        while let Some(entry) = self.early.first_entry() {
-            let number = *entry.key();
-            if number > resolved_below && self.next != Some(number) {
-                return;
-            }
-            let (arrived_ns, payload) = entry.remove();
-            self.read(number, arrived_ns, &payload, &mut tell);
+    /// Reads one RTP packet that waited, unless it has to wait longer: all below `resolved_below` have arrived or
+    /// never will. To be called until it returns false, with frames judged in between.
+    pub(super) fn resolve_next(&mut self, resolved_below: i64, mut tell: impl FnMut(&FramePacket)) -> bool {
+        let are_too_many = self.early.len() > EARLY_MAX;
+        let Some(entry) = self.early.first_entry() else { return false };
+        let number = *entry.key();
+        if number > resolved_below && self.next != Some(number) && !are_too_many {
+            return false;
         }
+        let (arrived_ns, payload) = entry.remove();
+        self.read(number, arrived_ns, &payload, &mut tell);
+        true
     }
 
     /// Below this number all transport packets of the video have arrived or never will.

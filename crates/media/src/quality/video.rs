@@ -101,14 +101,7 @@ impl VideoMeter {
         let mut settled = JudgedFrames::default();
         let was_intact = self.frames.intact();
         let Self { frames, freeze, source_rate, need, order, transport } = self;
-        let resolved_below = match transport {
-            Some(transport) => {
-                transport.resolve(resolved_below, |packet| frames.packet(packet));
-                transport.resolved_below()
-            }
-            None => resolved_below,
-        };
-        frames.judge(resolved_below, |outcome| {
+        let mut judge = |outcome| {
             count(&outcome, counters, source_rate);
             let ordered = match outcome {
                 FrameOutcome::Complete(frame) => order.frame(frame.timestamp, Some(frame.arrived_ns)),
@@ -126,7 +119,15 @@ impl VideoMeter {
                     settled.key_frame = Some(frame.first);
                 }
             }
-        });
+        };
+        if let Some(transport) = transport {
+            frames.judge(transport.resolved_below(), &mut judge);
+            while transport.resolve_next(resolved_below, |packet| frames.packet(packet)) {
+                frames.judge(transport.resolved_below(), &mut judge);
+            }
+        } else {
+            frames.judge(resolved_below, judge);
+        }
         if (was_intact || settled.key_frame.is_some()) && !self.frames.intact() {
             self.need.broken(now);
         }
