@@ -77,7 +77,7 @@ fn frames_are_those_that_were_coded() {
         let interval = viewed(&stream, |_| true);
         let counters = interval.counters;
         let frames = u64::from(SECONDS * FPS);
-        // The end of the last frame is not known: none follows it.
+        // The end of the last frame is known by stuffing only, which a full packet has not.
         assert!((frames - 1..=frames).contains(&counters.frames_complete), "{video}: {counters:?}");
         assert_eq!(counters.frames_decodable, counters.frames_complete, "{video}");
         assert_eq!(counters.frames_dropped, 0, "{video}");

@@ -54,3 +54,7 @@ pub use reception::{Reception, ReceptionMeter};
 mod video;
 
 mod samples;
+
+mod decode_order;
+
+mod transport_stream;
