@@ -2,7 +2,6 @@
 //! the other meters and adds up their results.
 
 mod track;
-mod transport_stream;
 pub use track::{TrackConfig, TrackMeter};
 
 mod packet;

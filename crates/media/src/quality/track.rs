@@ -8,6 +8,7 @@ use super::jitter::JitterMeter;
 use super::nack::NackList;
 use super::oven_rtc_tester::OvenRtcTesterMeter;
 use super::packet::{CaptureTime, Packet};
+use super::presentation_order::PresentationOrder;
 use super::reception::{Reception, ReceptionMeter};
 use super::samples::Samples;
 use super::sequence::{Arrival, SequenceMeter};
@@ -65,6 +66,8 @@ pub struct TrackMeter {
     nacks: NackList,
     reception: ReceptionMeter,
     sender_report: Option<(u64, Instant)>,
+    /// Of packets, for [`Self::jitter`].
+    sent_order: PresentationOrder,
     jitter: JitterMeter,
     oven: OvenRtcTesterMeter,
     playout: Playout,
@@ -139,6 +142,7 @@ impl TrackMeter {
             nacks: NackList::new(if config.nack { nacks } else { 0 }),
             reception: ReceptionMeter::default(),
             sender_report: None,
+            sent_order: PresentationOrder::new(config.clock_rate_hz),
             jitter: JitterMeter::new(config.clock_rate_hz),
             oven: OvenRtcTesterMeter::new(config.clock_rate_hz),
             playout: Playout {
@@ -230,6 +234,7 @@ impl TrackMeter {
         self.nacks.clear();
         self.reception.restart(&self.sequence);
         self.jitter.restart();
+        self.sent_order.restart();
         self.playout.delay.restart();
         self.playout.capture.restart();
         if let Some(pictures) = &mut self.pictures {
@@ -450,17 +455,20 @@ impl TrackMeter {
         if recovered {
             self.counters.packets_recovered += 1;
         } else {
-            self.first_transmission(packet);
+            self.first_transmission(packet, matches!(arrival, Arrival::Next(_)));
         }
         if !came_late {
             self.media(packet, payload, number);
         }
     }
 
-    fn first_transmission(&mut self, packet: &Packet) {
+    fn first_transmission(&mut self, packet: &Packet, is_in_order: bool) {
         self.counters.packets_received += 1;
         let arrived_ns = self.ns(packet.arrived_at);
-        self.jitter.packet(arrived_ns, packet.timestamp);
+        // What the network reordered is jitter; what the sender sent in the order of decoding is not.
+        if !is_in_order || !self.sent_order.is_reordered(packet.timestamp) {
+            self.jitter.packet(arrived_ns, packet.timestamp);
+        }
         self.oven.packet(arrived_ns, packet.timestamp, self.pictures.is_none() || packet.marker);
     }
 
