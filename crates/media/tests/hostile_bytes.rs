@@ -120,6 +120,8 @@ fn codecs_hold_their_laws_for_any_bytes() {
     let (h264, h265) = marks();
     // A dependency structure of one template, one decode target and no chains.
     let structure: &[u8] = &[0x80, 0, 1, 0x80, 0, 0x38, 0x00];
+    let mut transport_packet = [0xff; 188];
+    transport_packet[..4].copy_from_slice(&[0x47, 0x41, 0, 0x10]);
     let seeds = [
         stream(
             0,
@@ -142,6 +144,14 @@ fn codecs_hold_their_laws_for_any_bytes() {
         stream(5, &[(&[], &[0x7b, 3, 0]), (&[], &[0x78, 0])]),
         stream(6, &[(&[], &[0xff; 20])]),
         stream(8, &[(&[], &[1, 2, 3])]),
+        stream(9, &[(&[], &[4, 0, 0x31, 0, 0x40, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 1, 0xb3])]),
+        stream(9, &[(&[], &[0, 0, 0, 0, 0, 0, 1, 0xb8, 0, 0, 1, 0, 0, 0x9f]), (&[], &[0, 0, 0x13, 0, 5])]),
+        stream(10, &[(&[], &[0, 0, 1, 0xb3, 0, 0x10, 7, 0, 0, 1, 0xb6, 0x10])]),
+        stream(11, &[(&[], &[0, 0, 0, 0, 0x41, 0xff, 80, 45, 0, 16, 255, 255, 0, 0, 0, 2, 8, 8])]),
+        stream(12, &[(&[], &transport_packet)]),
+        stream(13, &[(&[], &[0, 0x10, 0, 0x18, 1, 2, 3]), (&[], &[0, 0x10, 0x7d, 0, 1])]),
+        stream(13, &[(&[], &[3, 1, 2, 3]), (&[], &[9, 1]), (&[], &[0x82, 0x10, 0x90, 0x90, 0x90, 0x80])]),
+        stream(14, &[(&[], &[0, 0, 0, 0, 0xff, 0xfd, 0xe0, 0xc4]), (&[], &[4, 0xff, 0xfb, 0x50, 0xc4])]),
     ];
     hunt::hunt(laws::codec, &seeds, &[], ROUNDS);
 }

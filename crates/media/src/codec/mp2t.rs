@@ -35,6 +35,8 @@ pub(crate) struct TransportPacket<'a> {
     pub(crate) is_discontinuity: bool,
     /// A decoder can begin here.
     pub(crate) random_access: bool,
+    /// Bytes without meaning fill it up.
+    pub(crate) stuffed: bool,
     /// Its data; never empty.
     pub(crate) data: &'a [u8],
 }
@@ -66,8 +68,20 @@ fn packet(packet: &[u8]) -> Option<TransportPacket<'_>> {
         continuity: control & 0x0f,
         is_discontinuity: said & 0x80 != 0,
         random_access: said & 0x40 != 0,
+        stuffed: has_fields && is_stuffed(fields),
         data,
     })
+}
+
+/// Whether an adaptation field is longer than what it announces (section 2.4.3.4). Private data and extensions are
+/// rare, and not looked into.
+fn is_stuffed(fields: &[u8]) -> bool {
+    let Some(&said) = fields.first() else { return true };
+    let used = 1 + [(0x10, 6), (0x08, 6), (0x04, 1)]
+        .map(|(flag, len)| if said & flag != 0 { len } else { 0 })
+        .iter()
+        .sum::<usize>();
+    said == 0 || said & 0x03 == 0 && fields.len() > used
 }
 
 #[cfg(test)]
@@ -99,7 +113,18 @@ mod tests {
         let bytes = filled(&[0x47, 0x41, 0, 0x30, 7, 0x50, 0, 0, 0x7b, 0x0c, 0x7e, 0, 0, 0, 1, 0xe0]);
         let read = packet(&bytes).unwrap();
         assert_eq!((read.stream, read.starts_unit, read.continuity), (0x100, true, 0));
-        assert_eq!((read.random_access, read.data.len()), (true, 176));
+        assert_eq!((read.random_access, read.stuffed, read.data.len()), (true, false, 176));
+        for (head, stuffed, len) in [
+            (&[0x47, 1, 0, 0x1b][..], false, 184),
+            (&[0x47, 1, 0, 0x3b, 0], true, 183),
+            (&[0x47, 1, 0, 0x3b, 1, 0], true, 182),
+            (&[0x47, 1, 0, 0x3b, 1, 0x40], false, 182),
+            (&[0x47, 1, 0, 0x3b, 9, 0x10], true, 174),
+        ] {
+            let bytes = filled(head);
+            let read = packet(&bytes).unwrap();
+            assert_eq!((read.stuffed, read.data.len()), (stuffed, len), "{head:x?}");
+        }
     }
 
     #[test]

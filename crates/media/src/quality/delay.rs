@@ -9,8 +9,8 @@
 //! up and stays remains visible for the whole life of the track**; the floor does not rise to it. Only skew may
 //! raise the floor.
 //!
-//! A constant delay is invisible here by construction (see [`super::CaptureMeter`] for the absolute one). For
-//! frames sent in decoding order (B-frames) reordering counts as delay.
+//! A constant delay is invisible here by construction (see [`super::CaptureMeter`] for the absolute one). Frames
+//! sent in decoding order (B-frames) are first paired with their turns by `DecodeOrder`.
 
 use super::skew::{Low, Lows};
 use super::timestamp::TimestampUnwrap;
@@ -37,6 +37,9 @@ pub struct DelayMeter {
     skew: f64,
     base_ns: f64,
     restarted: bool,
+    last_ns: i64,
+    /// The delay with which the next frame begins a new floor.
+    carried_ns: Option<i64>,
 }
 
 impl DelayMeter {
@@ -55,7 +58,16 @@ impl DelayMeter {
             skew: 0.0,
             base_ns: f64::INFINITY,
             restarted: false,
+            last_ns: 0,
+            carried_ns: None,
         }
+    }
+
+    /// The frames so far were paired with wrong timestamps (B-frames that were not known yet): they must not lower
+    /// the floor. The last delay continues.
+    pub(super) fn forget_floor(&mut self) {
+        (self.lows, self.low, self.skew, self.base_ns) = (Lows::default(), None, 0.0, f64::INFINITY);
+        self.carried_ns = self.carried_ns.or(Some(self.last_ns));
     }
 
     /// The next frame belongs to another timeline.
@@ -84,8 +96,12 @@ impl DelayMeter {
         }
         self.previous = (at, media);
         let delay = at.saturating_sub(media).saturating_add(self.offset_ns);
+        if let Some(carried_ns) = self.carried_ns.take() {
+            self.lower_floor(at, delay.saturating_sub(carried_ns));
+        }
         self.lower_floor(at, delay);
         let above_ns = delay as f64 - (self.base_ns + self.skew * at as f64);
+        self.last_ns = above_ns.max(0.0) as i64;
         (above_ns.max(0.0) / 1e3) as u32
     }
 

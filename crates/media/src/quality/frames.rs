@@ -190,6 +190,13 @@ impl FrameMeter {
         self.picture_id = None;
     }
 
+    /// The last packet of the last frame so far has arrived.
+    pub(super) fn end_last(&mut self) {
+        if let Some(frame) = self.frames.back_mut() {
+            frame.ends = true;
+        }
+    }
+
     /// Most memory outside of this struct, bytes.
     #[cfg(test)]
     pub(super) fn memory_max(&self) -> usize {

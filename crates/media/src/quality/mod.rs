@@ -2,7 +2,6 @@
 //! the other meters and adds up their results.
 
 mod track;
-mod transport_stream;
 pub use track::{TrackConfig, TrackMeter};
 
 mod packet;
@@ -54,3 +53,7 @@ pub use reception::{Reception, ReceptionMeter};
 mod video;
 
 mod samples;
+
+mod decode_order;
+
+mod transport_stream;

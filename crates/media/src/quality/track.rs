@@ -1,6 +1,7 @@
 //! The meter of one received track: passes every packet to the meters of single figures.
 
 use super::capture::CaptureMeter;
+use super::decode_order::Ordered;
 use super::delay::DelayMeter;
 use super::freeze::FreezeMeter;
 use super::jitter::JitterMeter;
@@ -11,8 +12,8 @@ use super::presentation_order::PresentationOrder;
 use super::reception::{Reception, ReceptionMeter};
 use super::samples::Samples;
 use super::sequence::{Arrival, SequenceMeter};
-use super::transport_stream::TransportStreamMeter;
-use super::video::VideoMeter;
+use super::transport_stream;
+use super::video::{Judged, VideoMeter};
 use super::wall_clock::WallClock;
 use std::time::{Duration, Instant};
 use throng_observation::{CaptureBasis, Codec, MediaKind, TrackCounters, TrackId, TrackInterval};
@@ -61,7 +62,7 @@ pub struct TrackMeter {
     counters: TrackCounters,
     sequence: SequenceMeter,
     /// The packet after which the next one may show that the source has restarted.
-    suspect: Option<Packet>,
+    suspect: Option<(Packet, Box<[u8]>)>,
     nacks: NackList,
     reception: ReceptionMeter,
     sender_report: Option<(u64, Instant)>,
@@ -72,8 +73,6 @@ pub struct TrackMeter {
     playout: Playout,
     /// `None` for audio, where every packet is a frame.
     pictures: Option<Box<VideoMeter>>,
-    /// Of an MPEG transport stream, whose frames do not begin with RTP packets.
-    transport_stream: Option<Box<TransportStreamMeter>>,
 }
 
 /// From when on frames of video are expected.
@@ -88,7 +87,6 @@ enum FramesDue {
 /// Measurements of complete frames.
 #[derive(Debug)]
 struct Playout {
-    order: PresentationOrder,
     delay: DelayMeter,
     capture: CaptureMeter,
     relative_us: Samples<u32>,
@@ -96,17 +94,19 @@ struct Playout {
 }
 
 impl Playout {
-    fn frame(
-        &mut self,
-        arrived_ns: i64,
-        arrived_unix_ns: u64,
-        timestamp: u32,
-        captured: Option<CaptureTime>,
-    ) {
-        if self.order.is_reordered(timestamp) {
-            return;
+    /// What the order of frames says about delay.
+    fn ordered(&mut self, ordered: Ordered) {
+        match ordered {
+            Ordered::Pair(arrived_ns, timestamp) => {
+                self.relative_us.push(self.delay.frame(arrived_ns, timestamp));
+            }
+            Ordered::Deeper => self.delay.forget_floor(),
+            Ordered::Waiting => {}
         }
-        self.relative_us.push(self.delay.frame(arrived_ns, timestamp));
+    }
+
+    /// A frame with a timestamp of the RTP clock.
+    fn captured(&mut self, arrived_unix_ns: u64, timestamp: u32, captured: Option<CaptureTime>) {
         let before = self.capture.basis();
         if let Some(delay_us) = self.capture.frame(arrived_unix_ns, timestamp, captured) {
             if self.capture.basis() != before {
@@ -124,6 +124,8 @@ impl TrackMeter {
         let is_video = config.kind == MediaKind::Video;
         let patience_ms = if config.nack { RETRANSMISSION_PATIENCE_MS } else { REORDER_PATIENCE_MS };
         // Audio has 50 packets a second, video hundreds; the memory of each meter follows from that.
+        let delay_clock_hz =
+            if config.codec == Codec::Mp2t { transport_stream::CLOCK_HZ } else { config.clock_rate_hz };
         let (window, holes, nacks) = if is_video { (2048, 64, 192) } else { (256, 16, 24) };
         Self {
             config,
@@ -140,17 +142,15 @@ impl TrackMeter {
             nacks: NackList::new(if config.nack { nacks } else { 0 }),
             reception: ReceptionMeter::default(),
             sender_report: None,
+            sent_order: PresentationOrder::new(config.clock_rate_hz),
             jitter: JitterMeter::new(config.clock_rate_hz),
             oven: OvenRtcTesterMeter::new(config.clock_rate_hz),
-            sent_order: PresentationOrder::new(config.clock_rate_hz),
             playout: Playout {
-                order: PresentationOrder::new(config.clock_rate_hz),
-                delay: DelayMeter::new(config.clock_rate_hz),
+                delay: DelayMeter::new(delay_clock_hz),
                 capture: CaptureMeter::new(config.clock_rate_hz),
                 relative_us: Samples::default(),
                 absolute_us: Samples::default(),
             },
-            transport_stream: (is_video && config.codec == Codec::Mp2t).then(Box::default),
             pictures: is_video.then(|| Box::new(VideoMeter::new(config.clock_rate_hz, config.codec))),
         }
     }
@@ -160,15 +160,18 @@ impl TrackMeter {
         self.packet_with_payload(packet, &[]);
     }
 
-    /// As [`Self::packet`], with the payload, which a track of an MPEG transport stream needs: its frames are found in
-    /// the packets of the transport stream.
+    /// As [`Self::packet`], with the payload. An MPEG transport stream ([`Codec::Mp2t`]) needs it, because an RTP
+    /// packet contains parts of several streams; other codecs ignore it.
     pub fn packet_with_payload(&mut self, packet: &Packet, payload: &[u8]) {
         self.counters.wire_bytes += u64::from(packet.wire_bytes);
         self.first_packet_at.get_or_insert(packet.arrived_at);
         let now_ms = self.ms(packet.arrived_at);
         match self.sequence.packet(packet.sequence, packet.retransmitted, now_ms) {
-            Arrival::Probation => self.suspect = Some(*packet),
-            Arrival::Restarted => self.restarted(packet),
+            Arrival::Probation => {
+                let kept = if self.is_transport_stream() { payload } else { &[] };
+                self.suspect = Some((*packet, kept.into()));
+            }
+            Arrival::Restarted => self.restarted(packet, payload),
             arrival => {
                 self.route(packet, payload, arrival, now_ms);
                 self.judge_frames(packet.arrived_at);
@@ -204,17 +207,12 @@ impl TrackMeter {
     }
 
     /// Takes the sender's RTCP report: its NTP time as nanoseconds since the Unix epoch, and the RTP timestamp of
-    /// the same moment. Returns `false` if the NTP time is not wall-clock time; the report is then used neither
-    /// for the one-way delay nor for the media clock's rate, because it may be the media clock itself.
+    /// the same moment. False where that is not wall-clock time: then it is used neither for the one-way delay nor
+    /// for the media clock's rate, because it may be the media clock itself.
     pub fn sender_report(&mut self, ntp_unix_ns: u64, rtp_timestamp: u32, arrived_at: Instant) -> bool {
-        if self.transport_stream.is_some() {
-            // Its frames have presentation times, on another timeline than the RTP timestamps of the report.
-            self.sender_report = Some((ntp_unix_ns, arrived_at));
-            return true;
-        }
         let arrived_unix_ns = self.clock.unix_ns(arrived_at);
         let is_wall_clock = self.playout.capture.sender_report(ntp_unix_ns, rtp_timestamp, arrived_unix_ns);
-        if is_wall_clock {
+        if is_wall_clock && !self.is_transport_stream() {
             self.playout.delay.sender_report(ntp_unix_ns, rtp_timestamp);
         }
         self.sender_report = Some((ntp_unix_ns, arrived_at));
@@ -237,14 +235,10 @@ impl TrackMeter {
         self.reception.restart(&self.sequence);
         self.jitter.restart();
         self.sent_order.restart();
-        self.playout.order.restart();
         self.playout.delay.restart();
         self.playout.capture.restart();
         if let Some(pictures) = &mut self.pictures {
             pictures.restart(now, &mut self.counters);
-        }
-        if let Some(transport) = &mut self.transport_stream {
-            transport.restart();
         }
         self.count_losses();
     }
@@ -254,7 +248,7 @@ impl TrackMeter {
         self.nacks.round_trip_ms(u32::try_from(round_trip.as_millis()).unwrap_or(u32::MAX));
     }
 
-    /// Counts packets lost that are missing for too long, drops their frames, and detects freezes.
+    /// Drops packets and frames that are too late, and detects freezes.
     pub fn timeout(&mut self, now: Instant) {
         let now_ms = self.ms(now);
         if self.sequence.next_timeout_ms().is_some_and(|at_ms| now_ms >= at_ms) {
@@ -343,9 +337,9 @@ impl TrackMeter {
         }
     }
 
-    /// Whether nothing arrived since the previous interval although its source would have sent something:
-    /// video by its usual interval between frames, audio because even DTX sends a packet every 400 ms (RFC 7587
-    /// 3.1.3).
+    /// Whether nothing arrived since the previous interval although a source of its pace would have sent
+    /// something: for video by its usual interval between frames, for audio because even silence has a packet in
+    /// 400 ms (RFC 7587 3.1.3).
     #[must_use]
     pub fn is_quiet(&self, now: Instant) -> bool {
         let came = self.counters.packets_received + self.counters.packets_recovered;
@@ -374,6 +368,10 @@ impl TrackMeter {
     pub fn finish(&mut self, now: Instant) -> TrackInterval {
         self.sequence.give_up_all();
         self.judge_frames(now);
+        if let Some(pictures) = &mut self.pictures {
+            pictures.finish();
+        }
+        self.judge_frames(now);
         self.take_interval(now)
     }
 
@@ -389,7 +387,8 @@ impl TrackMeter {
         self.first_frame_at
     }
 
-    /// The last key frame that could be decoded: its RTP timestamp, and when it was complete. `None` for audio.
+    /// The last key frame that could be decoded: its RTP timestamp (of a transport stream: its presentation time),
+    /// and when it was complete. `None` for audio.
     #[must_use]
     pub fn last_key_frame(&self) -> Option<(u32, Instant)> {
         self.key_frame
@@ -409,13 +408,14 @@ impl TrackMeter {
     }
 
     /// The source has restarted, as shown by this packet and the one before it.
-    fn restarted(&mut self, packet: &Packet) {
+    fn restarted(&mut self, packet: &Packet, payload: &[u8]) {
         let first = self.suspect.take();
         self.source_changed(packet.arrived_at);
         let now_ms = self.ms(packet.arrived_at);
-        for packet in first.iter().chain([packet]) {
+        let first = first.as_ref().map(|(packet, payload)| (packet, &**payload));
+        for (packet, payload) in first.into_iter().chain([(packet, payload)]) {
             let arrival = self.sequence.packet(packet.sequence, packet.retransmitted, now_ms);
-            self.route(packet, &[], arrival, now_ms);
+            self.route(packet, payload, arrival, now_ms);
         }
         self.judge_frames(packet.arrived_at);
     }
@@ -480,36 +480,39 @@ impl TrackMeter {
             .mark
             .map(|mark| CaptureTime { unix_ns: mark.captured_unix_ns, basis: CaptureBasis::Mark });
         let captured = packet.captured.or(marked);
-        if let (Some(transport), Some(pictures)) = (&mut self.transport_stream, &mut self.pictures) {
-            transport.packet(number, arrived_ns, payload, |packet| pictures.frame_packet(packet));
-        } else if let Some(pictures) = &mut self.pictures {
-            pictures.packet(packet, number, arrived_ns, captured);
+        if let Some(pictures) = &mut self.pictures {
+            pictures.packet(packet, payload, number, arrived_ns, captured);
         } else if packet.payload_bytes > 0 {
             self.first_frame_at.get_or_insert(packet.arrived_at);
             self.counters.frames_complete += 1;
             self.counters.frames_decodable += 1;
-            self.playout.frame(arrived_ns, self.clock.unix_ns(packet.arrived_at), packet.timestamp, captured);
+            self.playout.ordered(Ordered::Pair(arrived_ns, packet.timestamp));
+            self.playout.captured(self.clock.unix_ns(packet.arrived_at), packet.timestamp, captured);
         }
     }
 
-    /// Judges all frames whose outcome is known.
+    /// Judges all frames that can be.
     fn judge_frames(&mut self, now: Instant) {
+        // Its presentation times are not on the clock of RTP, which sender reports map to wall-clock time.
+        let is_transport_stream = self.is_transport_stream();
         let Some(pictures) = &mut self.pictures else { return };
         let (playout, clock, announced_at) = (&mut self.playout, &self.clock, self.announced_at);
         let key_frame = &mut self.key_frame;
-        let mut resolved_below = self.sequence.resolved_below();
-        if let Some(transport) = &mut self.transport_stream {
-            transport.resolve(resolved_below, |packet| pictures.frame_packet(packet));
-            resolved_below = transport.resolved_below();
-        }
-        let settled = pictures.judge_frames(resolved_below, now, &mut self.counters, |frame| {
-            let arrived_at =
-                announced_at + Duration::from_nanos(u64::try_from(frame.arrived_ns).unwrap_or(0));
-            playout.frame(frame.arrived_ns, clock.unix_ns(arrived_at), frame.timestamp, frame.captured);
-            if frame.decodable && frame.key_frame {
-                *key_frame = Some((frame.timestamp, arrived_at));
-            }
-        });
+        let settled =
+            pictures.judge_frames(self.sequence.resolved_below(), now, &mut self.counters, |judged| {
+                let frame = match judged {
+                    Judged::Order(ordered) => return playout.ordered(ordered),
+                    Judged::Complete(frame) => frame,
+                };
+                let arrived_at =
+                    announced_at + Duration::from_nanos(u64::try_from(frame.arrived_ns).unwrap_or(0));
+                if !is_transport_stream {
+                    playout.captured(clock.unix_ns(arrived_at), frame.timestamp, frame.captured);
+                }
+                if frame.decodable && frame.key_frame {
+                    *key_frame = Some((frame.timestamp, arrived_at));
+                }
+            });
         if let Some(first) = settled.key_frame {
             self.nacks.forget_before(first as u16);
         }
@@ -522,6 +525,10 @@ impl TrackMeter {
         if self.nacks.take_overflow() {
             pictures.need.broken(now);
         }
+    }
+
+    fn is_transport_stream(&self) -> bool {
+        self.config.codec == Codec::Mp2t
     }
 
     fn count_losses(&mut self) {

@@ -17,6 +17,9 @@ use crate::codec::pes::Pes;
 use crate::codec::program::Programs;
 use std::collections::BTreeMap;
 
+/// Clock rate of presentation times, Hz.
+pub(super) const CLOCK_HZ: u32 = 90_000;
+
 /// RTP packets that wait for earlier ones: 100 ms at 50 Mbit/s.
 const EARLY_MAX: usize = 512;
 
@@ -40,6 +43,7 @@ pub(super) struct TransportStreamMeter {
     /// Number of the next transport packet of the video.
     number: i64,
     frame: Option<Frame>,
+    stuffed: bool,
 }
 
 /// The frame that is being received.
@@ -53,7 +57,8 @@ struct Frame {
 }
 
 impl TransportStreamMeter {
-    /// An RTP packet arrived; those that can be read now are, and `tell` gets their packets of the video.
+    /// An RTP packet arrived; `tell` gets its packets of the video when it is the next one. Call
+    /// [`Self::resolve_next`] then.
     pub(super) fn packet(
         &mut self,
         number: i64,
@@ -64,32 +69,33 @@ impl TransportStreamMeter {
         let next = *self.next.get_or_insert(number);
         if number == next {
             self.read(number, arrived_ns, payload, &mut tell);
-            self.resolve(number + 1, tell);
         } else if number > next {
             self.early.insert(number, (arrived_ns, payload.to_vec()));
-            if self.early.len() > EARLY_MAX
-                && let Some((&first, _)) = self.early.first_key_value()
-            {
-                self.resolve(first, tell);
-            }
         }
     }
 
-    /// All RTP packets below `resolved_below` have arrived or never will.
-    pub(super) fn resolve(&mut self, resolved_below: i64, mut tell: impl FnMut(&FramePacket)) {
-        while let Some(entry) = self.early.first_entry() {
-            let number = *entry.key();
-            if number > resolved_below && self.next != Some(number) {
-                return;
-            }
-            let (arrived_ns, payload) = entry.remove();
-            self.read(number, arrived_ns, &payload, &mut tell);
+    /// Reads one RTP packet that waited, unless it has to wait longer: all below `resolved_below` have arrived or
+    /// never will. To be called until it returns false, with frames judged in between.
+    pub(super) fn resolve_next(&mut self, resolved_below: i64, mut tell: impl FnMut(&FramePacket)) -> bool {
+        let are_too_many = self.early.len() > EARLY_MAX;
+        let Some(entry) = self.early.first_entry() else { return false };
+        let number = *entry.key();
+        if number > resolved_below && self.next != Some(number) && !are_too_many {
+            return false;
         }
+        let (arrived_ns, payload) = entry.remove();
+        self.read(number, arrived_ns, &payload, &mut tell);
+        true
     }
 
     /// Below this number all transport packets of the video have arrived or never will.
     pub(super) fn resolved_below(&self) -> i64 {
         self.number
+    }
+
+    /// Whether the last transport packet of the video was filled up, which muxers do at the end of a PES packet.
+    pub(super) fn ends_with_stuffing(&self) -> bool {
+        self.stuffed
     }
 
     /// The source restarts, perhaps with other programs.
@@ -122,6 +128,7 @@ impl TransportStreamMeter {
             // What follows may belong to another frame, whose beginning is in the hole.
             (frame.discardable, frame.left) = (false, None);
         }
+        self.stuffed = packet.stuffed;
         let starts_frame = self.starts_frame(packet);
         let Some(frame) = &mut self.frame else { return };
         frame.left = frame.left.map(|left| left.saturating_sub(packet.data.len()));

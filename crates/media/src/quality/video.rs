@@ -1,10 +1,12 @@
 //! The video part of a track: frame assembly, freezes, source frame rate, key frame requests.
 
+use super::decode_order::{DecodeOrder, Ordered};
 use super::frames::{CompleteFrame, FrameMeter, FrameOutcome, FramePacket};
 use super::freeze::FreezeMeter;
 use super::key_frame::KeyFrameRequester;
 use super::packet::{CaptureTime, Packet};
 use super::source_rate::SourceRateMeter;
+use super::transport_stream::{self, TransportStreamMeter};
 use std::time::Instant;
 use throng_observation::{Codec, TrackCounters};
 
@@ -18,6 +20,18 @@ pub(super) struct VideoMeter {
     pub(super) freeze: FreezeMeter,
     pub(super) source_rate: SourceRateMeter,
     pub(super) need: KeyFrameRequester,
+    order: DecodeOrder,
+    /// Of a transport stream, whose frames do not follow from RTP headers.
+    transport: Option<Box<TransportStreamMeter>>,
+}
+
+/// What judging frames yields for other meters.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Judged<'a> {
+    /// A complete frame.
+    Complete(&'a CompleteFrame),
+    /// An arrival, and the timestamp whose turn it was; or that those before were wrong.
+    Order(Ordered),
 }
 
 /// The result of judging frames.
@@ -31,7 +45,11 @@ pub(super) struct JudgedFrames {
 
 impl VideoMeter {
     pub(super) fn new(clock_rate_hz: u32, codec: Codec) -> Self {
+        let is_transport = codec == Codec::Mp2t;
+        let clock_rate_hz = if is_transport { transport_stream::CLOCK_HZ } else { clock_rate_hz };
         Self {
+            order: DecodeOrder::default(),
+            transport: is_transport.then(Box::default),
             frames: FrameMeter::new(FRAMES, codec != Codec::Other),
             freeze: FreezeMeter::default(),
             source_rate: SourceRateMeter::new(clock_rate_hz),
@@ -42,12 +60,17 @@ impl VideoMeter {
     pub(super) fn packet(
         &mut self,
         packet: &Packet,
+        payload: &[u8],
         number: i64,
         arrived_ns: i64,
         captured: Option<CaptureTime>,
     ) {
         if !self.frames.intact() {
             self.need.waiting_since(packet.arrived_at);
+        }
+        if let Some(transport) = &mut self.transport {
+            let frames = &mut self.frames;
+            return transport.packet(number, arrived_ns, payload, |packet| frames.packet(packet));
         }
         self.frames.packet(&FramePacket {
             number,
@@ -60,26 +83,34 @@ impl VideoMeter {
         });
     }
 
-    /// A packet of a frame, found in a transport stream.
-    pub(super) fn frame_packet(&mut self, packet: &FramePacket) {
-        self.frames.packet(packet);
+    /// The last packet arrived. The last frame of a transport stream has no other sign of its end than stuffing.
+    pub(super) fn finish(&mut self) {
+        if self.transport.as_ref().is_some_and(|transport| transport.ends_with_stuffing()) {
+            self.frames.end_last();
+        }
     }
 
-    /// Judges frames, counts them, and returns the complete ones.
+    /// Judges frames, counts them, and tells the complete ones.
     pub(super) fn judge_frames(
         &mut self,
         resolved_below: i64,
         now: Instant,
         counters: &mut TrackCounters,
-        mut complete: impl FnMut(&CompleteFrame),
+        mut tell: impl FnMut(Judged<'_>),
     ) -> JudgedFrames {
         let mut settled = JudgedFrames::default();
         let was_intact = self.frames.intact();
-        let Self { frames, freeze, source_rate, need } = self;
-        frames.judge(resolved_below, |outcome| {
+        let Self { frames, freeze, source_rate, need, order, transport } = self;
+        let mut judge = |outcome| {
             count(&outcome, counters, source_rate);
+            let ordered = match outcome {
+                FrameOutcome::Complete(frame) => order.frame(frame.timestamp, Some(frame.arrived_ns)),
+                FrameOutcome::Dropped(timestamp) => order.frame(timestamp, None),
+                FrameOutcome::Missed(_) => return order.gap(),
+            };
+            tell(Judged::Order(ordered));
             let FrameOutcome::Complete(frame) = outcome else { return };
-            complete(&frame);
+            tell(Judged::Complete(&frame));
             if frame.decodable {
                 freeze.frame(now);
                 settled.decoded = true;
@@ -88,10 +119,20 @@ impl VideoMeter {
                     settled.key_frame = Some(frame.first);
                 }
             }
-        });
+        };
+        if let Some(transport) = transport {
+            frames.judge(transport.resolved_below(), &mut judge);
+            while transport.resolve_next(resolved_below, |packet| frames.packet(packet)) {
+                frames.judge(transport.resolved_below(), &mut judge);
+            }
+        } else {
+            frames.judge(resolved_below, judge);
+        }
         if (was_intact || settled.key_frame.is_some()) && !self.frames.intact() {
             self.need.broken(now);
         }
+        // Its number is that of a transport packet, which no NACK can name.
+        settled.key_frame = settled.key_frame.filter(|_| self.transport.is_none());
         settled
     }
 
@@ -100,6 +141,10 @@ impl VideoMeter {
         let source_rate = &mut self.source_rate;
         self.frames.restart(|outcome| count(&outcome, counters, source_rate));
         self.source_rate.restart();
+        self.order.restart();
+        if let Some(transport) = &mut self.transport {
+            transport.restart();
+        }
         if !self.frames.intact() {
             self.need.waiting_since(now);
         }
