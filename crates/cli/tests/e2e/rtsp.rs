@@ -62,10 +62,11 @@ fn every_codec_of_a_real_server_plays_over_udp_and_tcp() {
             let ran = view(&server.url(mount), USERS, transport, 4, &[]).expect_code(0);
             let summary = assert_plays(&ran, &what);
             let delay_ms = figure(&summary, "video.delay_ms_p50");
-            // GStreamer adds its latency to a live stream that has begun.
-            let is_live = mount == "/live";
+            // GStreamer adds its latency to a live stream that has begun; a transport stream has a constant bit rate, so
+            // that large pictures take longer.
+            let is_uneven = ["/live", "/ts"].contains(&mount);
             assert!(
-                is_live || delay_ms < 20.0,
+                is_uneven || delay_ms < 20.0,
                 "{what}: the order of B-frames is no delay: {delay_ms} ms\n{ran}"
             );
             let path = if transport == "udp" { "media_paths.rtp_udp" } else { "media_paths.rtp_tcp" };
