@@ -20,12 +20,18 @@ fn view(url: &str, users: u32, transport: &str, seconds: u32, more: &[&str]) -> 
 /// All played, at the source's frame rate, without loss.
 #[track_caller]
 fn assert_plays(ran: &Ran, what: &str) -> Value {
+    assert_plays_with_loss(ran, what, 0.0)
+}
+
+#[track_caller]
+fn assert_plays_with_loss(ran: &Ran, what: &str, most: f64) -> Value {
     let summary = ran.summary();
     assert_eq!(figure(&summary, "participants.playing"), f64::from(USERS), "{what}\n{ran}");
     let fps = figure(&summary, "video.fps_p50");
     let source = figure(&summary, "video.source_fps");
     assert!((source * 0.95..source * 1.05).contains(&fps) && source > 24.0, "{what}: {fps} fps\n{ran}");
-    assert_eq!(figure(&summary, "video.loss_ratio"), 0.0, "{what}\n{ran}");
+    let loss = figure(&summary, "video.loss_ratio");
+    assert!(loss <= most, "{what}: loss {loss}\n{ran}");
     summary
 }
 
@@ -60,7 +66,10 @@ fn every_codec_of_a_real_server_plays_over_udp_and_tcp() {
         at_once(runs, |(mount, transport)| {
             let what = format!("{mount} {transport}");
             let ran = view(&server.url(mount), USERS, transport, 4, &[]).expect_code(0);
-            let summary = assert_plays(&ran, &what);
+            // gst-rtsp-server leaves packets of a shared pipeline out when another viewer joins it: they are not on the
+            // wire, over UDP nor TCP.
+            let most = if mount == "/live" { 0.03 } else { 0.0 };
+            let summary = assert_plays_with_loss(&ran, &what, most);
             let delay_ms = figure(&summary, "video.delay_ms_p50");
             // GStreamer adds its latency to a live stream that has begun; a transport stream has a constant bit rate, so
             // that large pictures take longer.
