@@ -1,8 +1,11 @@
 //! RTSP viewers on real servers: gst-rtsp-server and VLC, over UDP, TCP and TLS.
 
+use std::net::Ipv4Addr;
 use std::process::Command;
 
 use serde_json::Value;
+use throng_sim::namespace::Namespace;
+use throng_sim::requires_root;
 use throng_sim::rtsp::{FPS, GstRtspServer, Login, LoginMethod, MediaFile, Options, SECONDS, Vlc};
 use throng_store::RunFolder;
 
@@ -173,4 +176,31 @@ fn vlc_plays_to_viewers_over_udp_and_refuses_tcp() {
     assert_plays(&ran, "VLC");
     let refused = view(&vlc.url(), 1, "tcp", 3, &[]);
     assert_eq!(figure(&refused.summary(), "failures.rtsp_461"), 1.0, "{refused}");
+}
+
+/// Packets that the firewall of the viewers' namespace drops are those that the meters miss.
+#[test]
+fn induced_loss_over_udp_is_measured_within_half_a_point() {
+    if !requires_root() || !GstRtspServer::is_installed() {
+        return;
+    }
+    let (here, there) = (Ipv4Addr::new(10, 88, 0, 1), Ipv4Addr::new(10, 88, 0, 2));
+    let (viewers, host) = Namespace::pair("rtsp", here, there).unwrap();
+    let server = GstRtspServer::start_in(&host, there, &Options::default()).unwrap();
+    viewers.lose(40, None).unwrap();
+    let (users, transport) = (USERS.to_string(), "target.rtsp_transport=udp");
+    let url = server.url("/h264");
+    let view = ["view", &url, "-n", &users, "--every", "20ms", "--for", "8s", "--set", transport];
+    let allowed = ["--allow-target", "10.88.0.0/24"];
+    let ran = run(Some(&viewers), &[&view[..], &allowed].concat());
+    let dropped = viewers.lost().unwrap() as f64;
+    let tracks = RunFolder::read(ran.folder()).unwrap().tracks;
+    let counters = || tracks.iter().map(|track| &track.counters);
+    let received = counters().map(|track| track.packets_received).sum::<u64>() as f64;
+    let lost = counters().map(|track| track.packets_lost).sum::<i64>() as f64;
+    assert!(dropped > 100.0, "too few packets to compare: {dropped}\n{ran}");
+    let (induced, measured) = (dropped / (received + dropped), lost / (received + lost));
+    let what = format!("{received} received, {dropped} dropped, {lost} measured as lost\n{ran}");
+    assert!((measured - induced).abs() < 0.005 && measured > 0.03, "{what}");
+    assert!(figure(&ran.summary(), "video.loss_ratio") > 0.03, "{what}");
 }
