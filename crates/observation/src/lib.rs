@@ -19,6 +19,9 @@ pub use track::{Codec, MediaKind, TrackCounters, TrackId, TrackInterval, TrackTo
 mod aggregated;
 pub use aggregated::{AggregatedKind, AggregatedTracks, RowSelector};
 
+mod playback;
+pub use playback::{PlaybackCounters, PlaybackInterval};
+
 mod sent;
 pub use sent::{SentCounters, SentInterval};
 

@@ -18,7 +18,7 @@ pub enum Phase {
     Connected,
     /// TLS is established (absent on plain connections).
     Secured,
-    /// The description of the presentation arrived (RTSP DESCRIBE).
+    /// The description of the presentation arrived (RTSP DESCRIBE; HTTP: playlist, manifest, or the file's index).
     Described,
     /// Offer and answer are exchanged; every track is set up (RTSP SETUP).
     Negotiated,
@@ -26,17 +26,19 @@ pub enum Phase {
     IceConnected,
     /// DTLS is done: media keys are known.
     DtlsConnected,
-    /// The server has agreed to play (RTSP PLAY).
+    /// The server has agreed to play (RTSP PLAY; HTTP: the head of the first media response).
     Playing,
-    /// The first media packet arrived.
+    /// The first media packet arrived (HTTP: the first byte of media).
     FirstPacket,
     /// The first complete and decodable video frame (audio packet, for audio-only sessions) arrived.
     FirstFrame,
+    /// Playback began: enough was buffered (HTTP players; others play what arrives).
+    PlaybackStarted,
 }
 
 impl Phase {
     /// All phases, in order.
-    pub const ALL: [Phase; 11] = [
+    pub const ALL: [Phase; 12] = [
         Phase::Started,
         Phase::Resolved,
         Phase::Connected,
@@ -48,6 +50,7 @@ impl Phase {
         Phase::Playing,
         Phase::FirstPacket,
         Phase::FirstFrame,
+        Phase::PlaybackStarted,
     ];
 
     /// The stable key of this phase in `run.db` and `summary.json`.
@@ -65,6 +68,7 @@ impl Phase {
             Phase::Playing => "playing",
             Phase::FirstPacket => "first_packet",
             Phase::FirstFrame => "first_frame",
+            Phase::PlaybackStarted => "playback_started",
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What a participant reports to its driver.
 
 use crate::{
-    CaptureBasis, Codec, IceState, LayerSwitch, MediaKind, Phase, SentInterval, TrackId, TrackInterval,
+    CaptureBasis, Codec, IceState, LayerSwitch, MediaKind, Phase, PlaybackInterval, SentInterval, TrackId, TrackInterval,
 };
 use std::net::SocketAddr;
 use std::time::Instant;
@@ -55,6 +55,8 @@ pub enum Observation {
     Sent(Box<SentInterval>),
     /// The counters of a received track over the interval that just ended.
     Interval(Box<TrackInterval>),
+    /// The counters of its player over the interval that just ended; from participants that play from a buffer.
+    Playback(Box<PlaybackInterval>),
     /// A complete coded frame; only from a tapped participant.
     Frame(Box<CodedFrame>),
     /// It sent its leave request, and the server did not answer in time.
@@ -145,6 +147,12 @@ pub enum MediaPath {
     RtpTcp,
     /// RTP on the RTSP connection, over TLS.
     RtpTls,
+    /// HTTP/1.1 (or 1.0).
+    Http1,
+    /// HTTP/2.
+    Http2,
+    /// HTTP/3.
+    Http3,
 }
 
 impl MediaPath {
@@ -160,6 +168,9 @@ impl MediaPath {
             Self::RtpUdp => "rtp_udp",
             Self::RtpTcp => "rtp_tcp",
             Self::RtpTls => "rtp_tls",
+            Self::Http1 => "http1",
+            Self::Http2 => "http2",
+            Self::Http3 => "http3",
         }
     }
 

@@ -4,8 +4,8 @@
 //! [`Output`]s until it returns [`Output::Timeout`], which names the next deadline and the reason for it. A
 //! participant has no access to sockets, clocks or runtimes. Everything it sends goes over a [`Channel`] that it
 //! asked the driver to open, so that WebRTC (one datagram channel and one WebSocket), RTSP (a stream, or a stream
-//! and pairs of datagram channels), HLS (only fetches), XMPP chat (a WebSocket) and a conference of a hundred
-//! media streams on one WebSocket all fit the same loop.
+//! and pairs of datagram channels), HTTP video (only downloads), XMPP chat (a WebSocket) and a conference of a
+//! hundred media streams on one WebSocket all fit the same loop.
 //!
 //! ```text
 //! driver:  handle(now, Start) → poll_output … → handle(now, Opened…) → poll_output … → handle(now, Datagram…)
@@ -104,6 +104,13 @@ pub enum Input<'a> {
         /// The response, or why there is none.
         result: Result<Response, ChannelError>,
     },
+    /// Something of a download arrived.
+    Download {
+        /// The download.
+        fetch: FetchId,
+        /// What.
+        event: DownloadEvent<'a>,
+    },
     /// The deadline of the last [`Output::Timeout`] has passed.
     Timeout,
     /// Leave in an orderly way, like a closed browser tab: sign off, then output [`Output::Ended`].
@@ -123,7 +130,11 @@ impl Input<'_> {
             | Self::Bytes { channel, .. }
             | Self::Message { channel, .. }
             | Self::Closed { channel, .. } => Some(*channel),
-            Self::Start { .. } | Self::Fetched { .. } | Self::Timeout | Self::Leave { .. } => None,
+            Self::Start { .. }
+            | Self::Fetched { .. }
+            | Self::Download { .. }
+            | Self::Timeout
+            | Self::Leave { .. } => None,
         }
     }
 }
@@ -141,6 +152,17 @@ pub enum Output {
     Close(Channel),
     /// Fetch over HTTP; answered by [`Input::Fetched`].
     Fetch(FetchId, Box<Request>),
+    /// Request over HTTP and read the body bit by bit: answered by [`Input::Download`], with the head, then with as
+    /// much of the body as [`Output::Demand`] asks for, then with its end. Without demand nothing is read, so that
+    /// flow control (the TCP window, or that of HTTP/2 or QUIC) holds the server back, as a player does whose buffer
+    /// is full. The request's timeout is that of the head; the participant has its own deadlines for the body, and
+    /// cancels.
+    Download(FetchId, Box<Request>, HttpVersion),
+    /// Read this much more of a download's body, after what was demanded before. May precede the head.
+    Demand(FetchId, Demand),
+    /// Give up a download: its connection is closed (HTTP/1.1), or the stream is reset (HTTP/2, HTTP/3). No further
+    /// input of it follows.
+    Cancel(FetchId),
     /// An observation for the collector.
     Observed(Observation),
     /// The session is over.
@@ -276,6 +298,72 @@ pub struct Request {
     pub timeout: Duration,
 }
 
+/// What arrived of a download.
+#[derive(Debug)]
+pub enum DownloadEvent<'a> {
+    /// The head of the response.
+    Head {
+        /// Status, version and headers.
+        head: Box<http::response::Parts>,
+        /// How its connection was opened; without moments if it was open before.
+        opening: Box<Opening>,
+    },
+    /// The next bytes of the body.
+    Body(&'a [u8]),
+    /// So many bytes of the body were received and dropped unread ([`Demand::Ignore`]). The driver adds up what
+    /// arrives and reports it at most every [`IGNORED_EVERY`], and before whatever else follows.
+    Ignored(u64),
+    /// The state of the connection, about once a second while the body is read, and before the end.
+    Transport(TransportState),
+    /// The end: the body is complete, or the reason why it is not ([`ChannelError::Truncated`] where fewer bytes came
+    /// than `Content-Length` said). Not sent for cancelled downloads.
+    Finished(Result<(), ChannelError>),
+}
+
+/// The version of HTTP that a download uses. Connections are kept per participant, origin and version.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum HttpVersion {
+    /// As a browser that knows nothing of the server: HTTP/2 or HTTP/1.1 by ALPN over TLS, HTTP/1.1 without TLS.
+    #[default]
+    Negotiated,
+    /// HTTP/1.1 (RFC 9112), a connection for each download at a time.
+    Http1,
+    /// HTTP/2 (RFC 9113), over TLS by ALPN, else with prior knowledge (section 3.3).
+    Http2,
+    /// HTTP/3 (RFC 9114) over QUIC; `https:` only.
+    Http3,
+}
+
+/// How much of a body to read, and what for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Demand {
+    /// So many bytes, delivered as [`DownloadEvent::Body`].
+    Deliver(u64),
+    /// So many bytes, dropped by the driver without a copy for the participant: [`DownloadEvent::Ignored`].
+    Ignore(u64),
+}
+
+/// How often ignored bytes are reported while more of them are due.
+pub const IGNORED_EVERY: Duration = Duration::from_millis(100);
+
+/// The state of a connection as its transport sees it: `tcp_info` of Linux (`include/uapi/linux/tcp.h`), or the QUIC
+/// library's. A figure is absent where the transport does not have it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TransportState {
+    /// Number of the connection within the participant: downloads on one connection share the figures below.
+    pub connection: u32,
+    /// Smoothed round-trip time, microseconds (`tcpi_rtt`).
+    pub round_trip_us: Option<u32>,
+    /// Segments or packets that were sent again since the connection began (`tcpi_total_retrans`).
+    pub retransmitted: Option<u64>,
+    /// Segments that arrived out of order since the connection began, a sign of loss on the way here
+    /// (`tcpi_rcv_ooopack`).
+    pub received_out_of_order: Option<u64>,
+    /// Bytes received on the connection since it began, protocol overhead above TCP or QUIC included
+    /// (`tcpi_bytes_received`).
+    pub received_bytes: Option<u64>,
+}
+
 /// An HTTP response with its whole body.
 #[derive(Clone, Debug)]
 pub struct Response {
@@ -322,6 +410,14 @@ pub enum ChannelError {
     /// The peer accepted an HTTP request and closed the connection without a response.
     #[error("the server closed the connection without an answer")]
     Unanswered,
+    /// A body ended early.
+    #[error("the body ended after {received} of {expected} bytes")]
+    Truncated {
+        /// Bytes of the body that arrived.
+        received: u64,
+        /// Bytes that `Content-Length` announced.
+        expected: u64,
+    },
     /// This host has no route to any of the addresses that the peer may have.
     #[error("no route to {0}")]
     NoRoute(String),
@@ -394,7 +490,12 @@ impl ChannelError {
     pub fn after_opening(self) -> throng_observation::Failure {
         use throng_observation::{Failure, FailureReason};
         match self {
-            Self::Tcp(_) | Self::Tls(_) | Self::Timeout(_) | Self::ClosedByPeer(_) | Self::Unanswered => {
+            Self::Tcp(_)
+            | Self::Tls(_)
+            | Self::Timeout(_)
+            | Self::ClosedByPeer(_)
+            | Self::Unanswered
+            | Self::Truncated { .. } => {
                 Failure::new(FailureReason::SignallingClosed, self.to_string())
             }
             other => other.into(),
@@ -413,7 +514,9 @@ impl From<ChannelError> for throng_observation::Failure {
             ChannelError::Status(status, _) => Reason::HttpStatus(*status),
             ChannelError::Protocol(_) => Reason::Protocol,
             ChannelError::Timeout(_) => Reason::SignallingTimeout,
-            ChannelError::ClosedByPeer(_) | ChannelError::Unanswered => Reason::SignallingClosed,
+            ChannelError::ClosedByPeer(_) | ChannelError::Unanswered | ChannelError::Truncated { .. } => {
+                Reason::SignallingClosed
+            }
             ChannelError::NoRoute(_) => Reason::Ice,
             ChannelError::Generator(_) => Reason::Generator,
         };

@@ -245,6 +245,8 @@ impl Collector {
             }
             // Frames go through the tap, not through the collector.
             Observation::Frame(_) => {}
+            // STUB-OBS: added to the playback rows.
+            Observation::Playback(_) => {}
             Observation::ProtocolAnomaly { place, detail } => {
                 self.event(id, at, &format!("protocol_anomaly_{place}"), detail);
             }

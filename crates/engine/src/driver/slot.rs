@@ -240,6 +240,8 @@ impl Slot {
                 Output::Fetch(id, request) => {
                     io.submit(self.key, self.source_ip, SignallingCommand::Fetch(id, request));
                 }
+                // STUB-ENGINE: performed by the download tasks.
+                Output::Download(..) | Output::Demand(..) | Output::Cancel(_) => {}
                 Output::Ended(outcome) => {
                     self.flush(now, io);
                     self.ended = Some(outcome);

@@ -492,7 +492,7 @@ impl Participant for Viewer {
             Input::Leave { .. } => self.leave(now),
             // Due work is done when the outputs are drained.
             Input::Timeout => {}
-            Input::Bytes { .. } | Input::Message { .. } | Input::Fetched { .. } => {}
+            Input::Bytes { .. } | Input::Message { .. } | Input::Fetched { .. } | Input::Download { .. } => {}
         }
     }
 

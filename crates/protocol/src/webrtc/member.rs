@@ -468,6 +468,7 @@ impl Participant for Member {
             | Input::Datagram { .. }
             | Input::Bytes { .. }
             | Input::Message { .. }
+            | Input::Download { .. }
             | Input::Closed { .. } => {}
         }
     }

@@ -281,6 +281,7 @@ impl Participant for Viewer {
             | Input::Datagram { .. }
             | Input::Bytes { .. }
             | Input::Message { .. }
+            | Input::Download { .. }
             | Input::Closed { .. } => {}
         }
     }
