@@ -14,6 +14,8 @@ pub mod quality;
 
 pub mod container;
 
+pub mod timing;
+
 pub mod packetise;
 
 pub mod depacketise;
