@@ -12,6 +12,7 @@
 //! Times are those of the file: after edit lists in MP4, as they are in transport streams, which begin anywhere.
 
 mod error;
+mod init;
 mod mp4;
 mod scale;
 mod shared;
@@ -19,6 +20,8 @@ mod shared;
 use throng_observation::{Codec, MediaKind};
 
 pub use error::{Container, TimingError};
+pub use init::InitSegment;
+pub use mp4::{IndexedSegment, SegmentIndex};
 
 use error::CUT;
 use mp4::Mp4;
@@ -69,6 +72,7 @@ pub enum Want {
 #[derive(Clone, Debug, Default)]
 pub struct IndexCache {
     movies: Pool<mp4::SharedMovie>,
+    segments: Pool<mp4::SharedSegmentIndex>,
 }
 
 /// Bytes that tell formats apart.
@@ -95,6 +99,26 @@ impl TimingReader {
     #[must_use]
     pub fn new(indexes: IndexCache, total_bytes: Option<u64>) -> Self {
         Self { indexes, total_bytes, format: Format::Unknown(Vec::new()), failed: None }
+    }
+
+    /// A reader of one media segment of HLS or DASH, from its first byte on: a transport stream, or what follows an
+    /// initialisation segment. Offsets count from the beginning of the segment.
+    #[must_use]
+    pub fn segment(indexes: IndexCache, init: Option<&InitSegment>) -> Self {
+        let mut reader = Self::new(indexes, None);
+        if let Some(init) = init {
+            reader.format = init.format(&reader.indexes);
+        }
+        reader
+    }
+
+    /// The format of the file, as far as it is known.
+    #[must_use]
+    pub fn container(&self) -> Container {
+        match &self.format {
+            Format::Unknown(_) => Container::Unknown,
+            Format::Mp4(_) => Container::Mp4,
+        }
     }
 
     /// The offset in the file of the next byte.

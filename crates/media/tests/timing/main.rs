@@ -3,4 +3,5 @@
 
 mod driver;
 mod ffmpeg;
+mod fragmented;
 mod mp4;

@@ -4,10 +4,14 @@
 mod boxes;
 mod codec;
 mod edits;
+mod fragment;
+mod index;
 mod movie;
+mod segment_index;
 mod table;
 mod track;
 
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -15,22 +19,25 @@ use super::error::{Container, DAMAGED};
 use super::shared::{Joining, Shared};
 use super::{IndexCache, TimedFrame, TimingError, TrackInfo, Want, cut, missed};
 use crate::octets::chunk_at;
-use boxes::{BoxError, FourCc, HEADER_LEN, Head, LONG_HEADER_LEN};
-use movie::Movie;
-use track::Cursor;
+pub(super) use segment_index::SharedSegmentIndex;
+pub use segment_index::{IndexedSegment, SegmentIndex};
 
-/// What was read from a `moov` box.
-#[derive(Debug)]
-pub(super) struct SharedMovie(Result<Movie, BoxError>);
-
-impl SharedMovie {
-    fn read(bytes: &[u8]) -> Self {
-        Self(Movie::read(bytes))
-    }
-}
+use boxes::{FourCc, HEADER_LEN, Head, LONG_HEADER_LEN};
+use fragment::{Continues, Fragment};
+use index::Index;
+pub(super) use index::SharedMovie;
 
 /// Largest index: several times that of a film of four hours with many languages.
 const INDEX_LEN_MAX: u64 = 64 << 20;
+
+/// Largest segment index: 65,535 segments of 12 bytes fit.
+const SEGMENT_INDEX_LEN_MAX: u64 = 1 << 20;
+
+/// Largest fragment, without its data.
+const FRAGMENT_LEN_MAX: u64 = 16 << 20;
+
+/// Bytes of fragments whose data have not come, or whose frames were not taken.
+const PENDING_MAX: usize = 64 << 20;
 
 /// Whether a file begins like this.
 pub(super) fn begins(first: &[u8]) -> bool {
@@ -51,6 +58,10 @@ pub(super) struct Mp4 {
     /// Where what is needed next is, when it is not at the position.
     jump: Option<u64>,
     index: Option<Index>,
+    segments: Option<SegmentIndex>,
+    fragments: VecDeque<Fragment>,
+    /// How each track goes on after the fragments.
+    continues: Vec<Continues>,
 }
 
 /// What is at the position.
@@ -62,63 +73,41 @@ enum Step {
     Skip(u64),
     /// The contents of `moov`, which begin here.
     Movie(u64, Joining<SharedMovie>),
+    /// The contents of `sidx`.
+    SegmentIndex(Joining<SharedSegmentIndex>),
+    /// A `moof` box that begins here, the length of its contents, and what was received of them.
+    Fragment(u64, usize, Vec<u8>),
 }
 
 const NEXT_BOX: Step = Step::Head([0; LONG_HEADER_LEN], 0);
 
-/// The index, and the next frame of each track.
-#[derive(Debug)]
-struct Index {
-    movie: Arc<Shared<SharedMovie>>,
-    tracks: Vec<TrackInfo>,
-    /// `None`: there are no more.
-    cursors: Vec<Option<Cursor>>,
-}
-
-impl Index {
-    fn get(&self) -> Option<(&[u8], &Movie)> {
-        let (bytes, movie) = self.movie.get()?;
-        Some((bytes, movie.0.as_ref().ok()?))
-    }
-
-    /// Places all tracks at their first frames from `offset` on.
-    fn place(&mut self, offset: u64) {
-        let Some((bytes, SharedMovie(Ok(movie)))) = self.movie.get() else { return };
-        let cursors = movie.tracks.iter().map(|track| Cursor::at_offset(&track.samples, bytes, offset));
-        self.cursors = cursors.collect();
-    }
-
-    /// The next frame that lies between these offsets.
-    fn next_frame(&mut self, run_start: u64, position: u64) -> Option<TimedFrame> {
-        let (bytes, SharedMovie(Ok(movie))) = self.movie.get()? else { return None };
-        let mut first: Option<(usize, track::Sample)> = None;
-        for (number, (track, slot)) in movie.tracks.iter().zip(&mut self.cursors).enumerate() {
-            let Some(cursor) = slot else { continue };
-            let mut sample = cursor.peek(&track.samples, bytes);
-            while sample.is_some_and(|sample| sample.offset < run_start) {
-                // Before the place that was jumped to, in a file whose chunks are out of order.
-                cursor.advance(&track.samples, bytes);
-                sample = cursor.peek(&track.samples, bytes);
-            }
-            match sample {
-                None => *slot = None,
-                Some(sample) if sample.end() > position => {}
-                Some(sample) if first.is_some_and(|(_, first)| first.offset <= sample.offset) => {}
-                Some(sample) => first = Some((number, sample)),
-            }
-        }
-        let (number, sample) = first?;
-        let track = movie.tracks.get(number)?;
-        self.cursors.get_mut(number)?.as_mut()?.advance(&track.samples, bytes);
-        Some(track.frame(number as u16, &sample))
-    }
-}
-
 impl Mp4 {
     /// A reader at the first byte of a file.
     pub(super) fn new(indexes: &IndexCache, total_bytes: Option<u64>) -> Self {
-        let indexes = indexes.clone();
-        Self { indexes, total_bytes, position: 0, run_start: 0, step: NEXT_BOX, jump: None, index: None }
+        Self {
+            indexes: indexes.clone(),
+            total_bytes,
+            position: 0,
+            run_start: 0,
+            step: NEXT_BOX,
+            jump: None,
+            index: None,
+            segments: None,
+            fragments: VecDeque::new(),
+            continues: Vec::new(),
+        }
+    }
+
+    /// A reader at the first byte of a segment of this movie.
+    pub(super) fn segment(indexes: &IndexCache, movie: Arc<Shared<SharedMovie>>) -> Self {
+        let index = Index::new(movie);
+        let continues = vec![Continues::default(); index.tracks.len()];
+        Self { index: Some(index), continues, ..Self::new(indexes, None) }
+    }
+
+    /// The movie, once its index was read.
+    pub(super) fn movie(&self) -> Option<Arc<Shared<SharedMovie>>> {
+        self.index.as_ref().map(|index| Arc::clone(&index.movie))
     }
 
     pub(super) fn position(&self) -> u64 {
@@ -130,16 +119,43 @@ impl Mp4 {
     }
 
     pub(super) fn duration_us(&self) -> Option<u64> {
-        self.index.as_ref()?.get()?.1.duration_us
+        let (_, movie) = self.index.as_ref()?.get()?;
+        movie.duration_us.or_else(|| {
+            let last = self.segments.as_ref()?.segments().last()?;
+            Some(last.time_us.saturating_add(last.duration_us))
+        })
     }
 
     pub(super) fn offset_for(&self, time_us: u64) -> Option<(u64, u64)> {
         let (bytes, movie) = self.index.as_ref()?.get()?;
+        if movie.is_fragmented {
+            // An index may be that of a part of the file only.
+            let segment = self.segments.as_ref()?.segment_for(time_us)?;
+            let is_within = time_us < segment.time_us.saturating_add(segment.duration_us);
+            return is_within.then_some((segment.offset, segment.time_us));
+        }
         movie.offset_for(bytes, time_us)
     }
 
     pub(super) fn next_frame(&mut self) -> Option<TimedFrame> {
-        self.index.as_mut()?.next_frame(self.run_start, self.position)
+        let index = self.index.as_mut()?;
+        if let Some(frame) = index.next_frame(self.run_start, self.position) {
+            return Some(frame);
+        }
+        if !index.is_over() {
+            return None;
+        }
+        let (_, movie) = index.get()?;
+        loop {
+            let fragment = self.fragments.front_mut()?;
+            if let Some(frame) = fragment.next_frame(movie, self.run_start, self.position) {
+                return Some(frame);
+            }
+            if !fragment.is_over() {
+                return None;
+            }
+            self.fragments.pop_front();
+        }
     }
 
     /// Whether all there is of the index has been read, and where the media are.
@@ -159,48 +175,66 @@ impl Mp4 {
         if self.total_bytes.is_some_and(|total| self.position >= total) {
             return Want::Done;
         }
+        match self.step {
+            Step::Skip(_) => Want::Ignore(self.missing()),
+            _ => Want::Deliver(self.missing()),
+        }
+    }
+
+    /// Bytes that the step takes.
+    fn missing(&self) -> u64 {
         match &self.step {
-            Step::Head(_, received) => {
-                let len = if *received < HEADER_LEN { HEADER_LEN } else { LONG_HEADER_LEN };
-                Want::Deliver((len - received) as u64)
-            }
-            Step::Skip(until) => Want::Ignore(until - self.position),
-            Step::Movie(_, joining) => Want::Deliver(joining.missing() as u64),
+            Step::Head(_, received) if *received < HEADER_LEN => (HEADER_LEN - received) as u64,
+            Step::Head(_, received) => (LONG_HEADER_LEN - received) as u64,
+            Step::Skip(until) => until - self.position,
+            Step::Movie(_, joining) => joining.missing() as u64,
+            Step::SegmentIndex(joining) => joining.missing() as u64,
+            Step::Fragment(_, len, bytes) => (len - bytes.len()) as u64,
         }
     }
 
     pub(super) fn feed(&mut self, mut bytes: &[u8]) -> Result<(), TimingError> {
         while !bytes.is_empty() {
-            let taken = match &mut self.step {
-                Step::Head(head, received) => {
-                    let len = if *received < HEADER_LEN { HEADER_LEN } else { LONG_HEADER_LEN };
-                    let taken = (len - *received).min(bytes.len());
-                    let room = head.get_mut(*received..*received + taken).unwrap_or_default();
-                    room.copy_from_slice(&bytes[..taken]);
-                    *received += taken;
-                    let (head, received) = (*head, *received);
-                    self.position += taken as u64;
-                    self.begin_box(&head[..received])?;
-                    bytes = &bytes[taken..];
-                    continue;
+            let missing = usize::try_from(self.missing()).unwrap_or(usize::MAX);
+            let (piece, rest) = bytes.split_at(missing.min(bytes.len()));
+            self.position += piece.len() as u64;
+            self.take(piece)?;
+            bytes = rest;
+        }
+        Ok(())
+    }
+
+    /// Takes no more than what the step misses; the position is after it.
+    fn take(&mut self, piece: &[u8]) -> Result<(), TimingError> {
+        match &mut self.step {
+            Step::Head(head, received) => {
+                let end = *received + piece.len();
+                head.get_mut(*received..end).unwrap_or_default().copy_from_slice(piece);
+                *received = end;
+                let head = *head;
+                self.begin_box(head.get(..end).unwrap_or_default())?;
+            }
+            Step::Skip(_) => self.end_skip(),
+            Step::Movie(start, joining) => {
+                let start = *start;
+                if let Some(movie) = joining.feed(piece, SharedMovie::read) {
+                    self.begin_movie(movie, start)?;
                 }
-                Step::Skip(until) => {
-                    usize::try_from(*until - self.position).unwrap_or(usize::MAX).min(bytes.len())
+            }
+            Step::SegmentIndex(joining) => {
+                if let Some(read) = joining.feed(piece, SharedSegmentIndex::read) {
+                    // The first is that of the whole file, where there is one. A damaged one forbids seeks only.
+                    self.segments.get_or_insert_with(|| SegmentIndex::new(read, self.position));
+                    self.step = NEXT_BOX;
                 }
-                Step::Movie(start, joining) => {
-                    let (start, taken) = (*start, joining.missing().min(bytes.len()));
-                    if let Some(movie) = joining.feed(&bytes[..taken], SharedMovie::read) {
-                        self.position += taken as u64;
-                        self.begin_movie(movie, start)?;
-                        bytes = &bytes[taken..];
-                        continue;
-                    }
-                    taken
+            }
+            Step::Fragment(start, len, bytes) => {
+                bytes.extend_from_slice(piece);
+                if bytes.len() == *len {
+                    let (start, bytes) = (*start, std::mem::take(bytes));
+                    self.begin_fragment(start, bytes)?;
                 }
-            };
-            self.position += taken as u64;
-            self.end_skip();
-            bytes = &bytes[taken..];
+            }
         }
         Ok(())
     }
@@ -217,57 +251,83 @@ impl Mp4 {
     /// The header of a box, or a part of it, was received.
     fn begin_box(&mut self, header: &[u8]) -> Result<(), TimingError> {
         let start = self.position - header.len() as u64;
-        let error = |kind: FourCc, problem: &'static str, hint| TimingError {
+        let kind = FourCc(chunk_at(header, 4).copied().unwrap_or_default());
+        let error = |problem: &'static str, hint| TimingError {
             container: Container::Mp4,
             place: kind.to_string(),
             offset: start,
             problem: problem.into(),
             hint,
         };
-        let kind = FourCc(chunk_at(header, 4).copied().unwrap_or_default());
-        let Some(head) = Head::read(header).map_err(|problem| error(kind, problem, DAMAGED))? else {
+        let Some(head) = Head::read(header).map_err(|problem| error(problem, DAMAGED))? else {
             return Ok(());
         };
         let end = head.body_len.map_or(Some(u64::MAX), |len| self.position.checked_add(len));
-        let end = end.ok_or_else(|| error(kind, "is longer than any file", DAMAGED))?;
-        match &kind.0 {
+        let end = end.ok_or_else(|| error("is longer than any file", DAMAGED))?;
+        // A box without a size ends with the file.
+        let body_len = head.body_len.or(self.total_bytes.map(|total| total.saturating_sub(self.position)));
+        let body_len = body_len.unwrap_or(u64::MAX);
+        self.step = match &kind.0 {
             b"moov" if self.index.is_none() => {
-                let len = head.body_len.unwrap_or_else(|| {
-                    self.total_bytes.map_or(0, |total| total.saturating_sub(self.position))
-                });
-                if len == 0 || len > INDEX_LEN_MAX {
-                    return Err(error(kind, "is empty, or larger than 64 MiB", DAMAGED));
+                if body_len == 0 || body_len > INDEX_LEN_MAX {
+                    return Err(error("is empty, or larger than 64 MiB", DAMAGED));
                 }
-                self.step = Step::Movie(self.position, Joining::new(&self.indexes.movies, len as usize));
+                Step::Movie(self.position, Joining::new(&self.indexes.movies, body_len as usize))
             }
             b"mdat" if self.index.is_none() => {
-                let is_last = end == u64::MAX || self.total_bytes.is_some_and(|total| end >= total);
-                if is_last {
+                if end == u64::MAX || self.total_bytes.is_some_and(|total| end >= total) {
                     let hint = "the recording was not finished, or the upload was cut off";
-                    return Err(error(
-                        kind,
-                        "goes on to the end of the file, which has no index (`moov`)",
-                        hint,
-                    ));
+                    return Err(error("goes on to the end of the file, which has no index (`moov`)", hint));
                 }
-                (self.step, self.jump) = (Step::Skip(end), Some(end));
+                self.jump = Some(end);
+                Step::Skip(end)
             }
-            _ => self.step = Step::Skip(end),
-        }
+            b"moof" if self.index.is_none() => {
+                let hint = "a segment is read after its initialisation segment (EXT-X-MAP, or DASH's Initialization)";
+                return Err(error("comes before any `moov`", hint));
+            }
+            b"moof" if body_len > FRAGMENT_LEN_MAX => {
+                return Err(error("is larger than 16 MiB", DAMAGED));
+            }
+            b"moof" if body_len > 0 => Step::Fragment(start, body_len as usize, Vec::new()),
+            b"sidx" if self.segments.is_none() && (1..=SEGMENT_INDEX_LEN_MAX).contains(&body_len) => {
+                Step::SegmentIndex(Joining::new(&self.indexes.segments, body_len as usize))
+            }
+            _ => Step::Skip(end),
+        };
         self.end_skip();
         Ok(())
     }
 
     fn begin_movie(&mut self, movie: Arc<Shared<SharedMovie>>, start: u64) -> Result<(), TimingError> {
-        let Some((bytes, read)) = movie.get() else { return Ok(()) };
-        let read = read.0.as_ref().map_err(|error| error.in_file(start))?;
-        let tracks = read.infos();
-        let cursors = read.tracks.iter().map(|track| Cursor::first(&track.samples, bytes)).collect();
+        if let Some((_, SharedMovie(Err(error)))) = movie.get() {
+            return Err(error.in_file(start));
+        }
+        let index = self.index.insert(Index::new(movie));
+        self.continues = vec![Continues::default(); index.tracks.len()];
+        let Some((_, movie)) = index.get() else { return Ok(()) };
         // Without fragments the boxes that follow have no meaning: the index says where everything is.
-        self.step = if read.is_fragmented { NEXT_BOX } else { Step::Skip(u64::MAX) };
-        self.jump =
-            Some(read.media.start).filter(|_| !read.media.is_empty() && read.media.start < self.run_start);
-        self.index = Some(Index { movie, tracks, cursors });
+        self.step = if movie.is_fragmented { NEXT_BOX } else { Step::Skip(u64::MAX) };
+        let first = movie.media.start;
+        self.jump = (!movie.media.is_empty() && first < self.run_start).then_some(first);
+        Ok(())
+    }
+
+    fn begin_fragment(&mut self, start: u64, bytes: Vec<u8>) -> Result<(), TimingError> {
+        let Some((_, movie)) = self.index.as_ref().and_then(Index::get) else { return Ok(()) };
+        let contents_at = self.position - bytes.len() as u64;
+        let fragment = Fragment::read(bytes, start, movie, &mut self.continues);
+        self.fragments.push_back(fragment.map_err(|error| error.in_file(contents_at))?);
+        self.step = NEXT_BOX;
+        if self.fragments.iter().map(Fragment::len).sum::<usize>() > PENDING_MAX {
+            return Err(TimingError {
+                container: Container::Mp4,
+                place: FourCc(*b"moof").to_string(),
+                offset: start,
+                problem: "follows 64 MiB of others without their data".into(),
+                hint: DAMAGED,
+            });
+        }
         Ok(())
     }
 
@@ -285,28 +345,24 @@ impl Mp4 {
 
     pub(super) fn jumped(&mut self, offset: u64) {
         (self.position, self.run_start, self.jump) = (offset, offset, None);
-        self.step = NEXT_BOX;
         let is_whole = self.media().is_some();
+        self.step = if is_whole { Step::Skip(u64::MAX) } else { NEXT_BOX };
+        self.fragments.clear();
         if let Some(index) = &mut self.index {
             index.place(offset);
-        }
-        if is_whole {
-            self.step = Step::Skip(u64::MAX);
         }
     }
 
     pub(super) fn finish(&mut self) -> Result<(), TimingError> {
+        let cut = |place: &str| Err(cut(Container::Mp4, place, self.position));
         if let Some(media) = self.media() {
-            return if self.position < media.end {
-                Err(cut(Container::Mp4, FourCc(*b"mdat").to_string(), self.position))
-            } else {
-                Ok(())
-            };
+            return if self.position < media.end { cut("box `mdat`") } else { Ok(()) };
         }
         match &self.step {
-            _ if self.index.is_none() => Err(cut(Container::Mp4, "index (box `moov`)", self.position)),
+            _ if self.index.is_none() => cut("index (box `moov`)"),
+            _ if self.fragments.iter().any(|fragment| fragment.end > self.position) => cut("box `mdat`"),
             Step::Head(_, 0) | Step::Skip(u64::MAX) => Ok(()),
-            _ => Err(cut(Container::Mp4, "box", self.position)),
+            _ => cut("box"),
         }
     }
 }

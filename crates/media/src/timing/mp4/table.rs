@@ -31,7 +31,13 @@ impl Table {
         Self { at: at + HEADER_LEN, width, count }.checked(kind, body)
     }
 
-    fn checked(self, kind: &[u8; 4], body: &Range<usize>) -> Result<Self, BoxError> {
+    /// Entries that are not preceded by their number alone; to be checked.
+    pub(super) fn at_offset(at: usize, width: usize, count: u32) -> Self {
+        Self { at, width, count }
+    }
+
+    /// The table, when it fits into the box.
+    pub(super) fn checked(self, kind: &[u8; 4], body: &Range<usize>) -> Result<Self, BoxError> {
         let room = body.end.saturating_sub(self.at) / self.width;
         if u64::from(self.count) > room as u64 {
             let problem = format!("announces {} entries and has room for {room}", self.count);

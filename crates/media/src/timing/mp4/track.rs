@@ -45,7 +45,7 @@ pub(super) struct Samples {
     pub(super) keys: Option<Table>,
     /// Ticks by which decoding times are moved back: with signed shifts (version 1 of `ctts`) a sample would otherwise
     /// be shown before it is decoded.
-    lead: i64,
+    pub(super) lead: i64,
     /// Uncompressed audio: samples of one tick.
     is_pcm: bool,
 }
@@ -177,10 +177,10 @@ impl Sample {
 }
 
 impl Track {
-    /// The sample as a frame of track number `number`.
-    pub(super) fn frame(&self, number: u16, sample: &Sample) -> TimedFrame {
+    /// The sample as a frame of track number `number`, whose decoding times are moved back by `lead` ticks.
+    pub(super) fn frame(&self, number: u16, sample: &Sample, lead: i64) -> TimedFrame {
         let shown = self.edits.shown(sample.decode.saturating_add(sample.shift.into()));
-        let decode = shown.saturating_sub(sample.shift.into()).saturating_sub(self.samples.lead);
+        let decode = shown.saturating_sub(sample.shift.into()).saturating_sub(lead);
         TimedFrame {
             track: number,
             decode_us: scale::us(decode, self.hz),
