@@ -29,7 +29,7 @@ impl InitSegment {
             Format::Mp4(mp4) => {
                 mp4.movie().zip(mp4.tracks()).map(|(movie, tracks)| Kind::Mp4(movie, tracks.to_vec()))
             }
-            Format::Unknown(_) => None,
+            Format::Unknown(_) | Format::Ts(_) => None,
         };
         kind.map(Self).ok_or_else(|| match finished {
             Err(error) => error,

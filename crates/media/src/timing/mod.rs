@@ -16,16 +16,19 @@ mod init;
 mod mp4;
 mod scale;
 mod shared;
+mod ts;
 
 use throng_observation::{Codec, MediaKind};
 
 pub use error::{Container, TimingError};
 pub use init::InitSegment;
 pub use mp4::{IndexedSegment, SegmentIndex};
+pub use ts::Anomalies;
 
 use error::CUT;
 use mp4::Mp4;
 use shared::Pool;
+use ts::{Framing, Ts};
 
 /// What a track is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,6 +95,7 @@ enum Format {
     /// The first bytes of the file.
     Unknown(Vec<u8>),
     Mp4(Box<Mp4>),
+    Ts(Box<Ts>),
 }
 
 impl TimingReader {
@@ -118,6 +122,7 @@ impl TimingReader {
         match &self.format {
             Format::Unknown(_) => Container::Unknown,
             Format::Mp4(_) => Container::Mp4,
+            Format::Ts(_) => Container::TransportStream,
         }
     }
 
@@ -127,6 +132,7 @@ impl TimingReader {
         match &self.format {
             Format::Unknown(first) => first.len() as u64,
             Format::Mp4(reader) => reader.position(),
+            Format::Ts(reader) => reader.position(),
         }
     }
 
@@ -139,6 +145,7 @@ impl TimingReader {
         match &self.format {
             Format::Unknown(first) => Want::Deliver((SNIFF_LEN - first.len().min(SNIFF_LEN - 1)) as u64),
             Format::Mp4(reader) => reader.want(),
+            Format::Ts(reader) => reader.want(),
         }
     }
 
@@ -164,6 +171,7 @@ impl TimingReader {
                 self.read(rest)
             }
             Format::Mp4(reader) => reader.feed(bytes),
+            Format::Ts(reader) => reader.feed(bytes),
         }
     }
 
@@ -173,6 +181,10 @@ impl TimingReader {
         let first = std::mem::take(first);
         self.format = match container {
             Container::Mp4 => Format::Mp4(Box::new(Mp4::new(&self.indexes, self.total_bytes))),
+            Container::TransportStream => {
+                let framing = Framing::find(&first).ok_or_else(|| unknown(&first))?;
+                Format::Ts(Box::new(Ts::new(framing, self.total_bytes)))
+            }
             _ => return Err(unknown(&first)),
         };
         self.read(&first)
@@ -192,6 +204,8 @@ impl TimingReader {
             Format::Unknown(_) if count == 0 => Ok(()),
             Format::Unknown(first) => Err(missed(Container::Unknown, first.len() as u64)),
             Format::Mp4(reader) => reader.ignored(count),
+            Format::Ts(_) if count == 0 => Ok(()),
+            Format::Ts(reader) => Err(missed(Container::TransportStream, reader.position())),
         };
         if self.failed.is_none() {
             let _ = self.remember(result);
@@ -208,7 +222,14 @@ impl TimingReader {
                 self.failed.get_or_insert(error);
             }
             Format::Mp4(reader) => reader.jumped(offset),
+            Format::Ts(reader) => reader.jumped(offset),
         }
+    }
+
+    /// What was wrong with a transport stream, and passed over; zeros for other formats.
+    #[must_use]
+    pub fn anomalies(&self) -> Anomalies {
+        if let Format::Ts(reader) = &self.format { reader.anomalies() } else { Anomalies::default() }
     }
 
     /// The tracks of audio and video, once they are known. More may be added when a transport stream changes.
@@ -217,6 +238,7 @@ impl TimingReader {
         match &self.format {
             Format::Unknown(_) => None,
             Format::Mp4(reader) => reader.tracks(),
+            Format::Ts(reader) => reader.tracks(),
         }
     }
 
@@ -224,7 +246,7 @@ impl TimingReader {
     #[must_use]
     pub fn duration_us(&self) -> Option<u64> {
         match &self.format {
-            Format::Unknown(_) => None,
+            Format::Unknown(_) | Format::Ts(_) => None,
             Format::Mp4(reader) => reader.duration_us(),
         }
     }
@@ -234,6 +256,7 @@ impl TimingReader {
         match &mut self.format {
             Format::Unknown(_) => None,
             Format::Mp4(reader) => reader.next_frame(),
+            Format::Ts(reader) => reader.next_frame(),
         }
     }
 
@@ -257,6 +280,7 @@ impl TimingReader {
         match &mut self.format {
             Format::Unknown(first) => Err(unknown(first)),
             Format::Mp4(reader) => reader.finish(),
+            Format::Ts(reader) => reader.finish(),
         }
     }
 
@@ -267,6 +291,7 @@ impl TimingReader {
         match &self.format {
             Format::Unknown(_) => None,
             Format::Mp4(reader) => reader.offset_for(time_us),
+            Format::Ts(reader) => reader.offset_for(time_us),
         }
     }
 }
@@ -279,7 +304,10 @@ fn container(first: &[u8], all: bool) -> Option<Container> {
     if mp4::begins(first) {
         return Some(Container::Mp4);
     }
-    (all || first.len() >= SNIFF_LEN).then_some(Container::Unknown)
+    let is_enough = all || first.len() >= SNIFF_LEN;
+    let other =
+        || if Framing::find(first).is_some() { Container::TransportStream } else { Container::Unknown };
+    is_enough.then(other)
 }
 
 fn unknown(first: &[u8]) -> TimingError {

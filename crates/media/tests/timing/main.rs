@@ -5,3 +5,4 @@ mod driver;
 mod ffmpeg;
 mod fragmented;
 mod mp4;
+mod transport_stream;
