@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::error::CUT;
 use super::mp4::{Mp4, SharedMovie};
 use super::shared::Shared;
+use super::webm::{Tracks, Webm};
 use super::{Format, IndexCache, TimingError, TimingReader, TrackInfo};
 
 /// An initialisation segment (`EXT-X-MAP` of HLS, `Initialization` of DASH): the tracks, without frames.
@@ -14,6 +15,7 @@ pub struct InitSegment(Kind);
 #[derive(Clone, Debug)]
 enum Kind {
     Mp4(Arc<Shared<SharedMovie>>, Vec<TrackInfo>),
+    Webm(Arc<Tracks>),
 }
 
 impl InitSegment {
@@ -29,6 +31,7 @@ impl InitSegment {
             Format::Mp4(mp4) => {
                 mp4.movie().zip(mp4.tracks()).map(|(movie, tracks)| Kind::Mp4(movie, tracks.to_vec()))
             }
+            Format::Webm(webm) => webm.shared_tracks().map(Kind::Webm),
             Format::Unknown(_) | Format::Ts(_) => None,
         };
         kind.map(Self).ok_or_else(|| match finished {
@@ -48,12 +51,14 @@ impl InitSegment {
     pub fn tracks(&self) -> &[TrackInfo] {
         match &self.0 {
             Kind::Mp4(_, tracks) => tracks,
+            Kind::Webm(tracks) => &tracks.infos,
         }
     }
 
     pub(super) fn format(&self, indexes: &IndexCache) -> Format {
         match &self.0 {
             Kind::Mp4(movie, _) => Format::Mp4(Box::new(Mp4::segment(indexes, Arc::clone(movie)))),
+            Kind::Webm(tracks) => Format::Webm(Box::new(Webm::segment(indexes, Arc::clone(tracks)))),
         }
     }
 }

@@ -17,6 +17,7 @@ mod mp4;
 mod scale;
 mod shared;
 mod ts;
+mod webm;
 
 use throng_observation::{Codec, MediaKind};
 
@@ -29,6 +30,7 @@ use error::CUT;
 use mp4::Mp4;
 use shared::Pool;
 use ts::{Framing, Ts};
+use webm::Webm;
 
 /// What a track is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,6 +78,7 @@ pub enum Want {
 pub struct IndexCache {
     movies: Pool<mp4::SharedMovie>,
     segments: Pool<mp4::SharedSegmentIndex>,
+    cues: Pool<webm::SharedCues>,
 }
 
 /// Bytes that tell formats apart.
@@ -96,6 +99,7 @@ enum Format {
     Unknown(Vec<u8>),
     Mp4(Box<Mp4>),
     Ts(Box<Ts>),
+    Webm(Box<Webm>),
 }
 
 impl TimingReader {
@@ -123,6 +127,7 @@ impl TimingReader {
             Format::Unknown(_) => Container::Unknown,
             Format::Mp4(_) => Container::Mp4,
             Format::Ts(_) => Container::TransportStream,
+            Format::Webm(_) => Container::Matroska,
         }
     }
 
@@ -133,6 +138,7 @@ impl TimingReader {
             Format::Unknown(first) => first.len() as u64,
             Format::Mp4(reader) => reader.position(),
             Format::Ts(reader) => reader.position(),
+            Format::Webm(reader) => reader.position(),
         }
     }
 
@@ -146,6 +152,7 @@ impl TimingReader {
             Format::Unknown(first) => Want::Deliver((SNIFF_LEN - first.len().min(SNIFF_LEN - 1)) as u64),
             Format::Mp4(reader) => reader.want(),
             Format::Ts(reader) => reader.want(),
+            Format::Webm(reader) => reader.want(),
         }
     }
 
@@ -172,6 +179,7 @@ impl TimingReader {
             }
             Format::Mp4(reader) => reader.feed(bytes),
             Format::Ts(reader) => reader.feed(bytes),
+            Format::Webm(reader) => reader.feed(bytes),
         }
     }
 
@@ -181,11 +189,12 @@ impl TimingReader {
         let first = std::mem::take(first);
         self.format = match container {
             Container::Mp4 => Format::Mp4(Box::new(Mp4::new(&self.indexes, self.total_bytes))),
+            Container::Matroska => Format::Webm(Box::new(Webm::new(&self.indexes, self.total_bytes))),
             Container::TransportStream => {
                 let framing = Framing::find(&first).ok_or_else(|| unknown(&first))?;
                 Format::Ts(Box::new(Ts::new(framing, self.total_bytes)))
             }
-            _ => return Err(unknown(&first)),
+            Container::Unknown => return Err(unknown(&first)),
         };
         self.read(&first)
     }
@@ -204,6 +213,7 @@ impl TimingReader {
             Format::Unknown(_) if count == 0 => Ok(()),
             Format::Unknown(first) => Err(missed(Container::Unknown, first.len() as u64)),
             Format::Mp4(reader) => reader.ignored(count),
+            Format::Webm(reader) => reader.ignored(count),
             Format::Ts(_) if count == 0 => Ok(()),
             Format::Ts(reader) => Err(missed(Container::TransportStream, reader.position())),
         };
@@ -223,6 +233,7 @@ impl TimingReader {
             }
             Format::Mp4(reader) => reader.jumped(offset),
             Format::Ts(reader) => reader.jumped(offset),
+            Format::Webm(reader) => reader.jumped(offset),
         }
     }
 
@@ -239,6 +250,7 @@ impl TimingReader {
             Format::Unknown(_) => None,
             Format::Mp4(reader) => reader.tracks(),
             Format::Ts(reader) => reader.tracks(),
+            Format::Webm(reader) => reader.tracks(),
         }
     }
 
@@ -248,6 +260,7 @@ impl TimingReader {
         match &self.format {
             Format::Unknown(_) | Format::Ts(_) => None,
             Format::Mp4(reader) => reader.duration_us(),
+            Format::Webm(reader) => reader.duration_us(),
         }
     }
 
@@ -257,6 +270,7 @@ impl TimingReader {
             Format::Unknown(_) => None,
             Format::Mp4(reader) => reader.next_frame(),
             Format::Ts(reader) => reader.next_frame(),
+            Format::Webm(reader) => reader.next_frame(),
         }
     }
 
@@ -281,6 +295,7 @@ impl TimingReader {
             Format::Unknown(first) => Err(unknown(first)),
             Format::Mp4(reader) => reader.finish(),
             Format::Ts(reader) => reader.finish(),
+            Format::Webm(reader) => reader.finish(),
         }
     }
 
@@ -292,7 +307,15 @@ impl TimingReader {
             Format::Unknown(_) => None,
             Format::Mp4(reader) => reader.offset_for(time_us),
             Format::Ts(reader) => reader.offset_for(time_us),
+            Format::Webm(reader) => reader.offset_for(time_us),
         }
+    }
+
+    /// Where the index for [`Self::offset_for`] begins, when it is known and has not been read: at the end of most
+    /// WebM files. A player that wants to seek jumps there, delivers the index, and jumps to where it leads.
+    #[must_use]
+    pub fn seek_index(&self) -> Option<u64> {
+        if let Format::Webm(reader) = &self.format { reader.seek_index() } else { None }
     }
 }
 
@@ -303,6 +326,9 @@ fn container(first: &[u8], all: bool) -> Option<Container> {
     }
     if mp4::begins(first) {
         return Some(Container::Mp4);
+    }
+    if webm::begins(first) {
+        return Some(Container::Matroska);
     }
     let is_enough = all || first.len() >= SNIFF_LEN;
     let other =

@@ -6,3 +6,4 @@ mod ffmpeg;
 mod fragmented;
 mod mp4;
 mod transport_stream;
+mod webm;
