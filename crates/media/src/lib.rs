@@ -16,6 +16,8 @@ pub mod container;
 
 pub mod timing;
 
+pub mod manifest;
+
 pub mod packetise;
 
 pub mod depacketise;

@@ -137,7 +137,7 @@ impl Sizes {
             Self::Narrow { bits: 16, at, .. } => u16_at(bytes, at + 2 * index as usize).map(u32::from),
             Self::Narrow { bits: 8, at, .. } => bytes.get(at + index as usize).copied().map(u32::from),
             Self::Narrow { at, .. } => bytes.get(at + index as usize / 2).map(|pair| {
-                let half = if index % 2 == 0 { pair >> 4 } else { pair & 0x0f };
+                let half = if index.is_multiple_of(2) { pair >> 4 } else { pair & 0x0f };
                 u32::from(half)
             }),
         };
