@@ -7,7 +7,7 @@
 //! driver:  want() → feed(bytes) | ignored(count) | jumped(offset) → next_frame()… → want() → …
 //! ```
 //! The driver may always pass more than [`Want`] names, in pieces of any size, and may take the bytes between here and
-//! the offset of [`Want::Jump`] instead of jumping.
+//! the offset of [`Want::Jump`] instead of jumping, where that is ahead.
 //!
 //! Times are those of the file: after edit lists in MP4, as they are in transport streams, which begin anywhere.
 
@@ -362,4 +362,59 @@ fn missed(container: Container, offset: u64) -> TimingError {
 /// The file ends where it must not.
 fn cut(container: Container, place: impl Into<String>, offset: u64) -> TimingError {
     TimingError { container, place: place.into(), offset, problem: "is cut off".into(), hint: CUT }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(file: &[u8], piece: usize) -> Result<TimingReader, TimingError> {
+        let mut reader = TimingReader::new(IndexCache::default(), Some(file.len() as u64));
+        for piece in file.chunks(piece) {
+            reader.feed(piece)?;
+        }
+        reader.finish()?;
+        Ok(reader)
+    }
+
+    #[test]
+    fn what_is_no_video_is_named() {
+        for (file, expect) in [
+            (&b""[..], "media file: format at offset 0 is neither MP4, MPEG-TS nor WebM: begins with \"\""),
+            (b"<!DOCTYPE html>", "begins with \"<!DOCTYP\"; the URL may lead to a web page"),
+            (b"\0\0\0\x10ftypisom\0\0\0\0", "MP4: index (box `moov`) at offset 16 is cut off"),
+            (b"\0\0\0\x10ftypis", "MP4: index (box `moov`) at offset 10 is cut off"),
+            (b"\x1a\x45\xdf\xa3\x80", "Matroska: element `Tracks` at offset 5 is cut off"),
+        ] {
+            for piece in [1, 3, 2_000] {
+                let error = read(file, piece).unwrap_err().to_string();
+                assert!(error.contains(expect), "{error}");
+            }
+        }
+        let page = [b"<html>".repeat(200), b"more".to_vec()].concat();
+        assert!(read(&page, 100).unwrap_err().problem.contains("<html>"));
+    }
+
+    #[test]
+    fn an_error_is_told_again_and_nothing_more_is_wanted() {
+        let mut reader = TimingReader::new(IndexCache::default(), None);
+        assert_eq!(reader.want(), Want::Deliver(1_024));
+        let error = reader.feed(&[b'x'; 2_000]).unwrap_err();
+        assert_eq!((reader.feed(&[1]), reader.finish()), (Err(error.clone()), Err(error)));
+        assert_eq!((reader.want(), reader.next_frame()), (Want::Done, None));
+    }
+
+    #[test]
+    fn dropping_what_was_wanted_is_an_error_of_the_caller() {
+        let mut reader = TimingReader::new(IndexCache::default(), None);
+        reader.ignored(10);
+        let error = reader.feed(&[1]).unwrap_err().to_string();
+        assert!(error.contains("were received and not delivered"), "{error}");
+        let mut reader = TimingReader::new(IndexCache::default(), None);
+        reader.feed(b"\0\0\0\x10ftyp").unwrap();
+        reader.ignored(8);
+        assert_eq!(reader.position(), 16);
+        reader.ignored(1);
+        assert_eq!(reader.finish().unwrap_err().offset, 16);
+    }
 }

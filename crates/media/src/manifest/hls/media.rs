@@ -16,7 +16,8 @@ const SEGMENTS_MAX: usize = 200_000;
 pub struct MediaPlaylist {
     /// `EXT-X-VERSION`; 1 where the playlist does not say.
     pub version: u32,
-    /// The longest duration of a segment, rounded to seconds.
+    /// The longest duration of a segment, rounded to seconds; where the playlist says 0, as FFmpeg does for segments of
+    /// less than half a second, that of the longest one in it.
     pub target_duration_us: u64,
     /// Number of the first segment, with those that are skipped.
     pub media_sequence: u64,
@@ -245,7 +246,7 @@ impl Reading {
             "EXT-X-MAP" => self.init = Some(Arc::new(map(value)?)),
             "EXT-X-KEY" => self.key(value)?,
             "EXT-X-TARGETDURATION" => {
-                let read = value.trim().parse().ok().and_then(seconds_us).filter(|time_us| *time_us > 0);
+                let read = value.trim().parse().ok().and_then(seconds_us);
                 self.target_us =
                     Some(read.ok_or_else(|| format!("has \"{}\", not seconds", excerpt(value)))?);
             }
@@ -379,7 +380,9 @@ impl Reading {
     fn finish(self, last: u32) -> Result<MediaPlaylist, ManifestError> {
         let mut playlist = self.playlist;
         let missing = || ManifestError::new(last, "#EXT-X-TARGETDURATION", "is missing");
-        playlist.target_duration_us = self.target_us.ok_or_else(missing)?;
+        let target_us = self.target_us.ok_or_else(missing)?;
+        let longest_us = playlist.segments.iter().map(|segment| segment.duration_us).max();
+        playlist.target_duration_us = Some(target_us).filter(|us| *us > 0).or(longest_us).unwrap_or_default();
         playlist.parts = self.next.parts;
         // Their own tags may come after the segments.
         let first = playlist.media_sequence.saturating_add(playlist.skipped_segments.unwrap_or_default());

@@ -207,6 +207,12 @@ fn what_cannot_be_read_is_named_with_its_line() {
 }
 
 #[test]
+fn ffmpeg_rounds_the_target_duration_to_nothing() {
+    let playlist = media("#EXTM3U\n#EXT-X-TARGETDURATION:0\n#EXTINF:0.4,\na.ts\n#EXTINF:0.2,\nb.ts\n");
+    assert_eq!(playlist.target_duration_us, 400_000);
+}
+
+#[test]
 fn bytes_that_are_not_utf_8_are_no_obstacle() {
     let text = [with("#EXTINF:1,caf").as_bytes(), &[0xe9], b"\na.ts\n"].concat();
     let Ok(Playlist::Media(playlist)) = Playlist::parse(&text) else { panic!() };

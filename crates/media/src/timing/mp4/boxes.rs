@@ -118,7 +118,7 @@ fn child(rest: &[u8], at: usize) -> Result<Child, BoxError> {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(in crate::timing::mp4) mod tests {
     use super::*;
 
     /// A box with these contents.

@@ -138,6 +138,10 @@ impl Mp4 {
     }
 
     pub(super) fn next_frame(&mut self) -> Option<TimedFrame> {
+        // Frames behind an index that was jumped to are read again after the jump back.
+        if self.jump.is_some() {
+            return None;
+        }
         let index = self.index.as_mut()?;
         if let Some(frame) = index.next_frame(self.run_start, self.position) {
             return Some(frame);
@@ -366,3 +370,6 @@ impl Mp4 {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

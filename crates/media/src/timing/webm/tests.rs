@@ -22,7 +22,10 @@ fn header() -> Vec<u8> {
     .concat()
 }
 
-fn read(file: &[u8], piece: usize) -> Result<Vec<(u16, i64, u32, u32, bool)>, TimingError> {
+/// Track, presentation time, duration, bytes, whether it is a key frame.
+type Seen = (u16, i64, u32, u32, bool);
+
+fn read(file: &[u8], piece: usize) -> Result<Vec<Seen>, TimingError> {
     let mut reader = Webm::new(&IndexCache::default(), Some(file.len() as u64));
     for piece in file.chunks(piece) {
         reader.feed(piece)?;
