@@ -7,7 +7,7 @@
 //! driver:  want() → feed(bytes) | ignored(count) | jumped(offset) → next_frame()… → want() → …
 //! ```
 //! The driver may always pass more than [`Want`] names, in pieces of any size, and may take the bytes between here and
-//! the offset of [`Want::Jump`] instead of jumping, where that is ahead.
+//! the offset of [`Want::Jump`] in order, where that is ahead.
 //!
 //! Times are those of the file: after edit lists in MP4, as they are in transport streams, which begin anywhere.
 

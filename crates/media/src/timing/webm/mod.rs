@@ -3,6 +3,7 @@
 mod block;
 mod cues;
 mod ebml;
+mod ids;
 mod tracks;
 
 use std::collections::VecDeque;
@@ -17,27 +18,11 @@ use crate::codec::OpusPacket;
 use block::Block;
 pub(super) use cues::SharedCues;
 use ebml::{HEADER_LEN_MAX, Head, children, unsigned};
+use ids::{
+    ATTACHMENTS, BLOCK, BLOCK_DURATION, BLOCK_GROUP, CHAPTERS, CLUSTER, CUES, EBML, INFO, REFERENCE_BLOCK,
+    SEEK, SEEK_HEAD, SEEK_ID, SEEK_POSITION, SEGMENT, SIMPLE_BLOCK, TAGS, TIMESTAMP, TRACKS, name,
+};
 pub(super) use tracks::Tracks;
-
-const EBML: u32 = 0x1a45_dfa3;
-const SEGMENT: u32 = 0x1853_8067;
-const SEEK_HEAD: u32 = 0x114d_9b74;
-const SEEK: u32 = 0x4dbb;
-const SEEK_ID: u32 = 0x53ab;
-const SEEK_POSITION: u32 = 0x53ac;
-const INFO: u32 = 0x1549_a966;
-const TRACKS: u32 = 0x1654_ae6b;
-const CUES: u32 = 0x1c53_bb6b;
-const TAGS: u32 = 0x1254_c367;
-const ATTACHMENTS: u32 = 0x1941_a469;
-const CHAPTERS: u32 = 0x1043_a770;
-const CLUSTER: u32 = 0x1f43_b675;
-const TIMESTAMP: u32 = 0xe7;
-const SIMPLE_BLOCK: u32 = 0xa3;
-const BLOCK_GROUP: u32 = 0xa0;
-const BLOCK: u32 = 0xa1;
-const BLOCK_DURATION: u32 = 0x9b;
-const REFERENCE_BLOCK: u32 = 0xfb;
 
 /// Largest element that is read as a whole: codec configurations and fonts are in others.
 const WHOLE_LEN_MAX: u64 = 4 << 20;
@@ -51,25 +36,6 @@ const BLOCK_HEAD_LEN: usize = 8;
 /// Whether a file begins like this.
 pub(super) fn begins(first: &[u8]) -> bool {
     first.starts_with(&EBML.to_be_bytes())
-}
-
-/// The name of an element, for errors.
-fn name(id: u32) -> String {
-    let name = match id {
-        EBML => "EBML",
-        SEGMENT => "Segment",
-        SEEK_HEAD => "SeekHead",
-        INFO => "Info",
-        TRACKS => "Tracks",
-        CUES => "Cues",
-        CLUSTER => "Cluster",
-        TIMESTAMP => "Timestamp",
-        SIMPLE_BLOCK => "SimpleBlock",
-        BLOCK_GROUP => "BlockGroup",
-        BLOCK => "Block",
-        _ => return format!("element {id:#x}"),
-    };
-    format!("element `{name}`")
 }
 
 /// Reads one file.
