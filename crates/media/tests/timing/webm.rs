@@ -37,7 +37,7 @@ fn frames_are_those_of_ffprobe() {
         ("-c:v libx264 -preset veryfast -g 12 -bf 2 -c:a aac", "a.mkv", [Codec::H264, Codec::Aac]),
         ("-c:v mpeg2video -g 9 -bf 2 -c:a mp2", "a.mkv", [Codec::MpegVideo, Codec::MpegAudio]),
     ] {
-        let Some(made) = make(options, name) else { continue };
+        let Some(made) = make(&format!("-t 1.1 {options}"), name) else { continue };
         let (file, probed) = (made.bytes(), probe(&made.path()));
         for (seed, piece_max) in [(1, 7), (2, 1_500), (3, 1 << 20)] {
             let mut reader =
