@@ -14,6 +14,10 @@ pub mod quality;
 
 pub mod container;
 
+pub mod timing;
+
+pub mod manifest;
+
 pub mod packetise;
 
 pub mod depacketise;

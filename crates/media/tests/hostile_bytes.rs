@@ -173,3 +173,101 @@ fn containers_hold_their_laws_for_any_bytes() {
 fn media_files_hold_their_laws_for_any_bytes() {
     hunt::hunt(laws::source, &hunt::seeds_in("fuzz/seeds/container"), FILE_WORDS, 20_000);
 }
+
+/// Box and element types, sizes beyond every file.
+const TIMING_WORDS: &[&[u8]] = &[
+    b"moov",
+    b"trak",
+    b"mdia",
+    b"stbl",
+    b"stsz",
+    b"stz2",
+    b"stsc",
+    b"stco",
+    b"co64",
+    b"stts",
+    b"ctts",
+    b"stss",
+    b"elst",
+    b"moof",
+    b"traf",
+    b"tfhd",
+    b"trun",
+    b"tfdt",
+    b"sidx",
+    b"mdat",
+    b"mvex",
+    b"trex",
+    &[0xff; 4],
+    &[0xff; 8],
+    &[0; 8],
+    &[0, 0, 0, 1],
+    &[0x47, 0x40, 0, 0x10],
+    &[0, 0, 1, 0xe0],
+    &[0x1f, 0x43, 0xb6, 0x75],
+    &[0xa3],
+    &[0xa0],
+    &[0xa1],
+    &[1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff],
+];
+
+const HLS_WORDS: &[&[u8]] = &[
+    b"#EXTINF:",
+    b"#EXT-X-BYTERANGE:",
+    b"#EXT-X-KEY:METHOD=NONE\n",
+    b"#EXT-X-SKIP:SKIPPED-SEGMENTS=",
+    b"@",
+    b"{$",
+    b"#EXT-X-DISCONTINUITY\n",
+    b"#EXT-X-ENDLIST\n",
+    b"18446744073709551615",
+    b"\n",
+    b"\r",
+    b"\"",
+    b",",
+    b"=",
+    b"-",
+    b"1e400",
+    b"\xef\xbb\xbf",
+    b"\xff",
+];
+
+const DASH_WORDS: &[&[u8]] = &[
+    b"<S d='1' r='-1'/>",
+    b"<S t='18446744073709551615' d='9'/>",
+    b"<Period>",
+    b"</Period>",
+    b"<SegmentBase/>",
+    b"$Number%064d$",
+    b"$",
+    b"&amp;",
+    b"&#0;",
+    b"<![CDATA[",
+    b"]]>",
+    b"<!--",
+    b"xlink:href='x'",
+    b"PT1e99S",
+    b"INF",
+    b"'",
+    b"-1",
+    b"18446744073709551615",
+    b"9223372036854775807",
+    b"<?",
+    b"<!DOCTYPE x>",
+    b"\xff",
+];
+
+#[test]
+fn timing_holds_its_laws_for_any_bytes() {
+    hunt::hunt(laws::timing, &hunt::seeds_in("fuzz/seeds/timing"), TIMING_WORDS, 20_000);
+}
+
+#[test]
+fn hls_holds_its_laws_for_any_bytes() {
+    hunt::hunt(laws::hls, &hunt::seeds_in("fuzz/seeds/hls"), HLS_WORDS, 50_000);
+}
+
+#[test]
+fn dash_holds_its_laws_for_any_bytes() {
+    hunt::hunt(laws::dash, &hunt::seeds_in("fuzz/seeds/dash"), DASH_WORDS, 50_000);
+}

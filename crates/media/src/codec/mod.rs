@@ -10,7 +10,7 @@ mod h265;
 mod jpeg;
 pub(crate) mod mp2t;
 pub(crate) mod mpeg4_visual;
-mod mpeg_audio;
+pub(crate) mod mpeg_audio;
 pub(crate) mod mpeg_video;
 pub(crate) mod pes;
 pub(crate) mod program;

@@ -9,7 +9,8 @@ use crate::octets::chunk_at;
 /// Length of a transport packet (ISO/IEC 13818-1 section 2.4.3.2), bytes.
 pub(crate) const PACKET_LEN: usize = 188;
 const HEADER_LEN: usize = 4;
-const SYNC: u8 = 0x47;
+/// The first byte of every transport packet.
+pub(crate) const SYNC: u8 = 0x47;
 
 /// Checks one payload, which is not empty.
 pub(super) fn read(payload: &[u8]) -> Result<PayloadFacts, CodecError> {
@@ -47,7 +48,7 @@ pub(crate) fn packets(payload: &[u8]) -> impl Iterator<Item = TransportPacket<'_
 }
 
 /// Section 2.4.3.2 of ISO/IEC 13818-1; `None` for a packet that is damaged, scrambled, or has no data.
-fn packet(packet: &[u8]) -> Option<TransportPacket<'_>> {
+pub(crate) fn packet(packet: &[u8]) -> Option<TransportPacket<'_>> {
     let &[sync, flags, low, control] = chunk_at::<HEADER_LEN>(packet, 0)?;
     let (has_error, is_scrambled) = (flags & 0x80 != 0, control & 0xc0 != 0);
     let (has_fields, has_data) = (control & 0x20 != 0, control & 0x10 != 0);

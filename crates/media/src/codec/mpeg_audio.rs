@@ -98,10 +98,25 @@ const KBPS: [[usize; 14]; 5] = [
 /// Sampling rates of MPEG-1 in Hz; MPEG-2 has half of them, MPEG-2.5 a quarter.
 const HZ: [usize; 3] = [44_100, 48_000, 32_000];
 
-/// Bytes of the frame with this header; 0 in free format, where the header does not contain it. `None` when a field
-/// has a reserved value.
-fn frame_len([_, version_layer, rates, _]: [u8; FRAME_HEADER_LEN]) -> Option<usize> {
-    // (row of MPEG-1, row of MPEG-2, samples of MPEG-1 and MPEG-2)
+/// A frame, by its header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Frame {
+    /// Its length in bytes; 0 in free format, where the header does not contain it.
+    pub(crate) len: usize,
+    /// Its samples, of one channel.
+    pub(crate) samples: u32,
+    /// Samples a second.
+    pub(crate) hz: u32,
+}
+
+/// Bytes of the frame with this header; 0 in free format. `None` when a field has a reserved value.
+fn frame_len(header: [u8; FRAME_HEADER_LEN]) -> Option<usize> {
+    frame(header).map(|frame| frame.len)
+}
+
+/// The frame with this header, of which the sync word is not checked; `None` when a field has a reserved value.
+pub(crate) fn frame([_, version_layer, rates, _]: [u8; FRAME_HEADER_LEN]) -> Option<Frame> {
+    // (row of MPEG-1, row of MPEG-2), (samples of MPEG-1, of MPEG-2)
     let (rows, samples) = match version_layer >> 1 & 3 {
         3 => ((0, 3), (384, 384)),
         2 => ((1, 4), (1152, 1152)),
@@ -115,11 +130,14 @@ fn frame_len([_, version_layer, rates, _]: [u8; FRAME_HEADER_LEN]) -> Option<usi
         0 => (rows.1, samples.1, hz / 4),
         _ => return None,
     };
-    let Some(index) = usize::from(rates >> 4).checked_sub(1) else { return Some(0) };
-    let kbps = *KBPS.get(row)?.get(index)?;
-    // Layer I counts in slots of 4 bytes, the others in bytes; a slot may be added.
-    let slot = if samples == 384 { 4 } else { 1 };
-    Some((samples * kbps * 125 / hz / slot + usize::from(rates >> 1 & 1)) * slot)
+    let mut len = 0;
+    if let Some(index) = usize::from(rates >> 4).checked_sub(1) {
+        let kbps = *KBPS.get(row)?.get(index)?;
+        // Layer I counts in slots of 4 bytes, the others in bytes; a slot may be added.
+        let slot = if samples == 384 { 4 } else { 1 };
+        len = (samples * kbps * 125 / hz / slot + usize::from(rates >> 1 & 1)) * slot;
+    }
+    Some(Frame { len, samples: samples as u32, hz: hz as u32 })
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use super::program::VideoCoding;
 use crate::octets::{chunk_at, u16_at};
 
 /// Bytes up to and with the length of the optional fields.
-const HEADER_LEN: usize = 9;
+pub(crate) const HEADER_LEN: usize = 9;
 
 /// The beginning of a PES packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,11 +42,16 @@ impl Pes {
     }
 }
 
-/// 33 bits in three pieces, each followed by a set bit.
+/// 33 bits in three pieces, each followed by a set bit; the lower 32 of them.
 fn presentation_time(data: &[u8]) -> Option<u32> {
-    let bytes = chunk_at::<5>(data, HEADER_LEN)?;
+    time(data, HEADER_LEN).map(|time| time as u32)
+}
+
+/// The time stamp at `at`, 33 bits at 90 kHz.
+pub(crate) fn time(data: &[u8], at: usize) -> Option<u64> {
+    let bytes = chunk_at::<5>(data, at)?;
     let value = bytes.iter().fold(0_u64, |value, &byte| value << 8 | u64::from(byte));
-    Some((value >> 3 & 0x1_c000_0000 | value >> 2 & 0x3fff_8000 | value >> 1 & 0x7fff) as u32)
+    Some(value >> 3 & 0x1_c000_0000 | value >> 2 & 0x3fff_8000 | value >> 1 & 0x7fff)
 }
 
 /// Whether the picture that begins in `video` refers to no other, and whether no other refers to it.

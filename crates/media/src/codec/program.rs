@@ -4,7 +4,8 @@
 use super::mp2t::TransportPacket;
 use crate::octets::{u16_at, u32_at};
 
-const ASSOCIATION_STREAM: u16 = 0;
+/// The stream of the association sections.
+pub(crate) const ASSOCIATION_STREAM: u16 = 0;
 const ASSOCIATION: u8 = 0x00;
 const MAP: u8 = 0x02;
 
@@ -31,7 +32,7 @@ pub(crate) enum VideoCoding {
 
 impl VideoCoding {
     /// The coding of a stream type (table 2-34); `None` when it is not video.
-    fn of(stream_type: u8) -> Option<Self> {
+    pub(crate) fn of(stream_type: u8) -> Option<Self> {
         match stream_type {
             0x01 | 0x02 => Some(Self::Mpeg),
             0x10 => Some(Self::Mpeg4Visual),
@@ -62,7 +63,7 @@ impl Programs {
     /// Takes a transport packet; those of other streams than sections are ignored.
     pub(crate) fn packet(&mut self, packet: &TransportPacket<'_>) {
         if packet.stream == ASSOCIATION_STREAM {
-            if let Some(section) = self.association.packet(packet) {
+            for section in self.association.packet(packet) {
                 let maps = maps(&section).unwrap_or_default();
                 self.maps.retain(|(stream, _)| maps.contains(stream));
                 for stream in maps {
@@ -74,16 +75,16 @@ impl Programs {
             }
         } else if let Some((stream, section)) = self.maps.iter_mut().find(|(map, _)| *map == packet.stream)
             && self.video.is_none_or(|(map, _)| map == *stream)
-            && let Some(section) = section.packet(packet)
         {
-            let stream = *stream;
-            self.video = video(&section).map(|video| (stream, video));
+            for section in section.packet(packet) {
+                self.video = video(&section).map(|video| (*stream, video));
+            }
         }
     }
 }
 
-/// The streams with the maps of the programs.
-fn maps(section: &[u8]) -> Option<Vec<u16>> {
+/// The streams with the maps of the programs of a whole association section.
+pub(crate) fn maps(section: &[u8]) -> Option<Vec<u16>> {
     let programs = body(section, ASSOCIATION)?.chunks_exact(4).filter_map(|entry| {
         let (program, stream) = (u16_at(entry, 0)?, u16_at(entry, 2)? & 0x1fff);
         (program != 0).then_some(stream) // 0 is the network's own
@@ -93,16 +94,32 @@ fn maps(section: &[u8]) -> Option<Vec<u16>> {
 
 /// The first video stream of a program.
 fn video(section: &[u8]) -> Option<(u16, VideoCoding)> {
+    elementary_streams(section)?.find_map(|found| Some((found.stream, VideoCoding::of(found.stream_type)?)))
+}
+
+/// A stream of a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ElementaryStream<'a> {
+    /// What it carries (ISO/IEC 13818-1 table 2-34).
+    pub(crate) stream_type: u8,
+    /// Its PID.
+    pub(crate) stream: u16,
+    /// Its descriptors, which say more.
+    pub(crate) descriptors: &'a [u8],
+}
+
+/// The streams that a whole program map section names; `None` when it is damaged or not in force.
+pub(crate) fn elementary_streams(section: &[u8]) -> Option<impl Iterator<Item = ElementaryStream<'_>>> {
     let body = body(section, MAP)?;
     let descriptors = usize::from(u16_at(body, 2)? & 0x0fff);
-    let mut streams = body.get(4 + descriptors..)?;
-    loop {
-        let (stream, info) = (u16_at(streams, 1)? & 0x1fff, usize::from(u16_at(streams, 3)? & 0x0fff));
-        if let Some(coding) = VideoCoding::of(*streams.first()?) {
-            return Some((stream, coding));
-        }
-        streams = streams.get(5 + info..)?;
-    }
+    let mut rest = body.get(4 + descriptors..)?;
+    Some(std::iter::from_fn(move || {
+        let (stream, len) = (u16_at(rest, 1)? & 0x1fff, usize::from(u16_at(rest, 3)? & 0x0fff));
+        let stream_type = *rest.first()?;
+        let (descriptors, after) = rest.get(5..)?.split_at_checked(len)?;
+        rest = after;
+        Some(ElementaryStream { stream_type, stream, descriptors })
+    }))
 }
 
 /// What a whole section of this table says, when it is in force now and undamaged.
@@ -123,31 +140,47 @@ fn checksum(bytes: &[u8]) -> u32 {
     })
 }
 
-/// A section that may be spread over several transport packets.
+/// Sections that may be spread over several transport packets, or share one.
 #[derive(Clone, Debug, Default)]
-struct Section {
+pub(crate) struct Section {
     bytes: Vec<u8>,
 }
 
 impl Section {
-    /// The section that this packet completes.
-    fn packet(&mut self, packet: &TransportPacket<'_>) -> Option<Vec<u8>> {
+    /// The sections that this packet completes: mostly none or one.
+    pub(crate) fn packet(&mut self, packet: &TransportPacket<'_>) -> Vec<Vec<u8>> {
+        let mut data = packet.data;
+        let mut sections = Vec::new();
         if packet.starts_unit {
-            // The first byte is the number of bytes before the section.
-            let (&before, data) = packet.data.split_first()?;
+            // The first byte is the number of bytes before the section, which end the one before.
+            let Some((&before, rest)) = data.split_first() else { return sections };
+            let Some((before, rest)) = rest.split_at_checked(usize::from(before)) else { return sections };
+            if !self.bytes.is_empty() {
+                self.bytes.extend_from_slice(before);
+                sections.extend(self.next());
+            }
             self.bytes.clear();
-            self.bytes.extend_from_slice(data.get(usize::from(before)..)?);
+            data = rest;
         } else if self.bytes.is_empty() {
-            return None;
-        } else {
-            self.bytes.extend_from_slice(packet.data);
+            return sections;
+        }
+        self.bytes.extend_from_slice(data);
+        sections.extend(std::iter::from_fn(|| self.next()));
+        sections
+    }
+
+    /// The first section, when all of it is there.
+    fn next(&mut self) -> Option<Vec<u8>> {
+        // Stuffing fills the packet after the last section.
+        if self.bytes.first() == Some(&0xff) {
+            self.bytes.clear();
         }
         let len = 3 + usize::from(u16_at(&self.bytes, 1)? & 0x0fff);
         if len > SECTION_LEN_MAX {
             self.bytes.clear();
         }
         let section = self.bytes.get(..len)?.to_vec();
-        self.bytes.clear();
+        self.bytes.drain(..len);
         Some(section)
     }
 }
@@ -212,6 +245,25 @@ pub(crate) mod tests {
             let unknown = [packets(0x1000, &map), packets(0, &association)].concat();
             assert_eq!(read(&unknown).video(), None, "no association before the map");
         }
+    }
+
+    #[test]
+    fn sections_share_a_packet_or_follow_in_the_middle_of_one() {
+        let [association, map] = sections(&[(0x1b, 0x65)]);
+        let both = packets(0, &[&association[..], &map].concat());
+        let packet = mp2t::packets(&both).next().unwrap();
+        assert_eq!(Section::default().packet(&packet), [association.clone(), map.clone()]);
+
+        // The end of a long section, before the next one.
+        let long = sections(&[(0x0f, 0x201); 30])[1].clone();
+        let first = packets(0, &long)[..mp2t::PACKET_LEN].to_vec();
+        let rest = &long[183..];
+        let mut second = vec![0x47, 0x40, 0, 0x11, rest.len() as u8];
+        second.extend([rest, &map[..]].concat());
+        second.resize(mp2t::PACKET_LEN, 0xff);
+        let mut reader = Section::default();
+        assert!(reader.packet(&mp2t::packets(&first).next().unwrap()).is_empty());
+        assert_eq!(reader.packet(&mp2t::packets(&second).next().unwrap()), [long, map]);
     }
 
     #[test]

@@ -4,7 +4,9 @@
 #![allow(dead_code, unused_imports, reason = "a fuzz target uses one of the laws")]
 
 mod container;
+mod manifest;
 mod recording;
+mod timing;
 
 use std::collections::BTreeSet;
 
@@ -18,7 +20,9 @@ use throng_media::rtp::{
 use throng_observation::Codec;
 
 pub(crate) use container::container;
+pub(crate) use manifest::{dash, hls};
 pub(crate) use recording::source;
+pub(crate) use timing::timing;
 
 /// RTP: lengths add up to the packet, elements stay inside their block, and fields read can be written and read
 /// again.

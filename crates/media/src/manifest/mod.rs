@@ -1,0 +1,57 @@
+//! Manifests of streaming over HTTP: the playlists of HLS and the MPD of DASH. They say which files a player fetches,
+//! and when. URIs stay as they are written; the caller resolves them.
+
+mod date;
+
+pub mod dash;
+pub mod hls;
+
+use std::borrow::Cow;
+
+/// Why a manifest cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {place} {problem}")]
+pub struct ManifestError {
+    /// The line, from 1 on.
+    pub line: u32,
+    /// The tag of HLS, or the element or attribute of DASH.
+    pub place: String,
+    /// What is wrong with it, and what it has to be.
+    pub problem: Cow<'static, str>,
+}
+
+impl ManifestError {
+    fn new(line: u32, place: impl Into<String>, problem: impl Into<Cow<'static, str>>) -> Self {
+        Self { line, place: place.into(), problem: problem.into() }
+    }
+}
+
+/// A part of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ByteRange {
+    /// Its first byte.
+    pub offset: u64,
+    /// Its length, bytes.
+    pub bytes: u64,
+}
+
+impl ByteRange {
+    /// The first byte after it.
+    #[must_use]
+    pub fn end(&self) -> u64 {
+        self.offset.saturating_add(self.bytes)
+    }
+}
+
+/// The largest manifest that is read, bytes: a day of segments of two seconds is a third of it.
+pub const MANIFEST_LEN_MAX: usize = 16 << 20;
+
+/// What a server sent, shortened for a message.
+fn excerpt(text: &str) -> String {
+    text.chars().take(60).flat_map(char::escape_debug).collect()
+}
+
+/// Seconds as microseconds; `None` when negative, not a number, or longer than a year.
+fn seconds_us(seconds: f64) -> Option<u64> {
+    (0.0..=31_622_400.0).contains(&seconds).then(|| (seconds * 1e6).round() as u64)
+}

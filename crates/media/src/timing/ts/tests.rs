@@ -1,0 +1,138 @@
+use super::*;
+use crate::codec::program::tests::{packets, sections};
+
+const VIDEO: u16 = 0x100;
+const AUDIO: u16 = 0x101;
+
+/// A transport packet of a stream; the data are filled up by an adaptation field.
+fn packet(pid: u16, starts: bool, continuity: u8, data: &[u8]) -> Vec<u8> {
+    let flags = if starts { 0x40 } else { 0 } | (pid >> 8) as u8;
+    let mut packet = vec![0x47, flags, pid as u8, 0x30 | continuity & 0x0f];
+    let fields = 184 - data.len() - 1;
+    packet.push(fields as u8);
+    if fields > 0 {
+        packet.push(0);
+        packet.resize(4 + 1 + fields, 0xff);
+    }
+    packet.extend_from_slice(data);
+    assert_eq!(packet.len(), PACKET_LEN);
+    packet
+}
+
+/// The beginning of a PES packet with a presentation time, and this length.
+fn pes(stamp: u64, len: u16, payload: &[u8]) -> Vec<u8> {
+    let time = [
+        0x21 | (stamp >> 29) as u8 & 0x0e,
+        (stamp >> 22) as u8,
+        (stamp >> 14) as u8 | 1,
+        (stamp >> 7) as u8,
+        (stamp << 1) as u8 | 1,
+    ];
+    [&[0, 0, 1, 0xe0][..], &len.to_be_bytes(), &[0x80, 0x80, 5], &time, payload].concat()
+}
+
+fn tables(streams: &[(u8, u16)]) -> Vec<u8> {
+    let [association, map] = sections(streams);
+    [packets(0, &association), packets(0x1000, &map)].concat()
+}
+
+fn read(file: &[u8]) -> (Ts, Vec<TimedFrame>, Result<(), TimingError>) {
+    let mut reader = Ts::new(Framing::find(file).unwrap(), None);
+    reader.feed(file).unwrap();
+    let result = reader.finish();
+    let frames = std::iter::from_fn(|| reader.next_frame()).collect();
+    (reader, frames, result)
+}
+
+#[test]
+fn a_picture_is_complete_when_the_next_begins() {
+    let mut file = tables(&[(0x1b, VIDEO)]);
+    file.extend(packet(VIDEO, true, 0, &pes(90_000, 0, &[0, 0, 1, 0x65, 1, 2])));
+    file.extend(packet(VIDEO, false, 1, &[7; 100]));
+    let mut reader = Ts::new(Framing::find(&file).unwrap(), None);
+    reader.feed(&file).unwrap();
+    assert_eq!(reader.next_frame(), None);
+    reader.feed(&packet(VIDEO, true, 2, &pes(93_600, 0, &[0, 0, 1, 0x41, 1]))).unwrap();
+    let first = TimedFrame {
+        track: 0,
+        decode_us: 1_000_000,
+        presentation_us: 1_000_000,
+        duration_us: 40_000,
+        bytes: 106,
+        is_key: true,
+    };
+    assert_eq!(reader.next_frame(), Some(first));
+    reader.finish().unwrap();
+    let second =
+        TimedFrame { decode_us: 1_040_000, presentation_us: 1_040_000, bytes: 5, is_key: false, ..first };
+    assert_eq!(reader.next_frame(), Some(second));
+}
+
+#[test]
+fn headers_may_be_spread_over_packets() {
+    let whole = pes(90_000, 0, &[0, 0, 1, 0x65, 1]);
+    for cut in 1..whole.len() {
+        let mut file = tables(&[(0x1b, VIDEO)]);
+        file.extend(packet(VIDEO, true, 0, &whole[..cut]));
+        file.extend(packet(VIDEO, false, 1, &whole[cut..]));
+        let (_, frames, result) = read(&file);
+        result.unwrap();
+        assert_eq!(frames.len(), 1, "{cut}");
+        assert_eq!((frames[0].bytes, frames[0].is_key), (5, true), "{cut}");
+    }
+}
+
+#[test]
+fn a_repeated_packet_counts_once() {
+    let mut file = tables(&[(0x1b, VIDEO)]);
+    let first = packet(VIDEO, true, 4, &pes(90_000, 0, &[0, 0, 1, 0x65, 1]));
+    file.extend(first.repeat(2));
+    let (reader, frames, _) = read(&file);
+    assert_eq!((frames.len(), frames[0].bytes), (1, 5));
+    assert_eq!(reader.anomalies(), Anomalies::default());
+}
+
+#[test]
+fn files_that_end_early_say_where() {
+    let frame = [&[0xff, 0xf1, 0x50, 0x80, 0x25, 0x7f, 0xfc][..], &[0; 292]].concat();
+    for (what, payload, len, cut, expect) in [
+        ("a PES packet", &frame[..100], 8 + 299, 0, "frame of stream 257 at offset 564 is cut off"),
+        ("a frame of audio", &frame[..100], 0, 0, "frame of stream 257 at offset 564 is cut off"),
+        ("a transport packet", &frame[..100], 0, 10, "packet at offset 376 is cut off"),
+    ] {
+        let mut file = tables(&[(0x0f, AUDIO)]);
+        file.extend(packet(AUDIO, true, 0, &pes(90_000, len, payload)));
+        let (_, frames, result) = read(&file[..file.len() - cut]);
+        assert!(frames.is_empty(), "{what}");
+        let error = result.unwrap_err().to_string();
+        assert!(error.contains(expect), "{what}: {error}");
+    }
+    let (_, _, result) = read(&tables(&[(0x05, 0x102)]));
+    assert!(result.unwrap_err().to_string().contains("program map at offset 376 never came"));
+}
+
+#[test]
+fn a_file_without_packets_is_given_up() {
+    let mut file = tables(&[(0x1b, VIDEO)]);
+    file.extend(vec![0; 2 << 20]);
+    let mut reader = Ts::new(Framing::find(&file[..376]).unwrap(), None);
+    let error = reader.feed(&file).unwrap_err();
+    assert_eq!(error.offset, 376);
+    assert!(error.to_string().contains("sync byte"), "{error}");
+}
+
+#[test]
+fn other_streams_cost_nothing() {
+    let mut file = tables(&[(0x1b, VIDEO), (0x06, 0x102)]);
+    for pid in [0x102, 0x200, 0x1fff] {
+        file.extend(packet(pid, true, 0, &pes(90_000, 0, &[1])));
+    }
+    let mut scrambled = packet(VIDEO, true, 0, &pes(90_000, 0, &[1]));
+    scrambled[3] |= 0x80;
+    file.extend(scrambled);
+    let (reader, frames, result) = read(&file);
+    result.unwrap();
+    assert!(frames.is_empty());
+    assert_eq!(reader.anomalies().scrambled_packets, 1);
+    assert_eq!(reader.tracks().unwrap().len(), 1);
+}
