@@ -34,7 +34,7 @@ impl Default for BadIf {
     ///
     /// A player that receives less than the media's bit rate stalls in the end, so its true bound is 1. The 2 % below
     /// it cover how the ratio is measured: both ends of its window lie between frames, and audio and video are
-    /// interleaved in chunks, so that 10 s of media may be 0.2 s off. At 0.98 a buffer of 10 s lasts for more than
+    /// interleaved in chunks, so that 5 s of media may be 0.1 s off. At 0.98 a buffer of 10 s lasts for more than
     /// eight minutes.
     fn default() -> Self {
         Self {

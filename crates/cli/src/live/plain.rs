@@ -56,8 +56,7 @@ fn block(
     let [new, checking, connected, disconnected, failed, closed] = crowd.ice;
     let playing = if is_send_only { String::new() } else { format!("{} playing, ", crowd.playing) };
     let mut text = format!(
-        "<Summary> {} s\n  {} {} of {} intended, {} connected, {playing}{} failed, {} left\n  \
-         ICE        new {new}, checking {checking}, connected {connected}, completed 0, disconnected {disconnected}, failed {failed}, closed {closed}\n",
+        "<Summary> {} s\n  {} {} of {} intended, {} connected, {playing}{} failed, {} left\n",
         second + 1,
         if is_send_only { "publishers" } else { "clients   " },
         crowd.intended,
@@ -66,6 +65,11 @@ fn block(
         crowd.failed,
         crowd.left,
     );
+    if live.playback.is_none() {
+        text += &format!(
+            "  ICE        new {new}, checking {checking}, connected {connected}, completed 0, disconnected {disconnected}, failed {failed}, closed {closed}\n"
+        );
+    }
     text += &format!(
         "  join       to connected {}, to first frame {}\n",
         quantiles(live.connect_ms.as_ref(), duration_ms),
@@ -281,11 +285,13 @@ mod tests {
         });
         let text = block(&live, &[], 9, false, &mut 0);
         for figure in
-            ["to 3 players, 1 stalled, 0 starting", "lowest 4.0 s", "at least 50.0 % of the bit rate"]
+            ["to 3 players, 1 stalled, 0 starting", "lowest 4.00 s", "at least 50.0 % of the bit rate"]
         {
             assert!(text.contains(figure), "{figure} in:\n{text}");
         }
-        assert!(!text.contains("loss") && !text.contains("jitter") && !text.contains("packets"), "{text}");
+        for absent in ["loss", "jitter", "packets", "ICE"] {
+            assert!(!text.contains(absent), "{absent} in:\n{text}");
+        }
     }
 
     #[test]

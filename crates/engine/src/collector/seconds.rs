@@ -373,8 +373,9 @@ mod tests {
         let [row] = closed.playback.as_slice() else { panic!("{closed:?}") };
         assert_eq!((row.second, row.cohort, row.players, row.stalled), (3, CohortId(1), 2, 1));
         assert_eq!((row.counters.stall_us, row.counters.active_us), (200_000, 1_500_000));
-        assert_eq!((row.buffer_us.count(), row.shortfall_ppm.quantile(1.0)), (2, Some(500_000)));
-        assert_eq!(row.buffer_us.quantile(0.0).map(|us| us / 100_000), Some(40));
+        let shortfall = row.shortfall_ppm.quantile(1.0).map(|ppm| ppm / 100_000);
+        assert_eq!((row.buffer_us.count(), shortfall), (2, Some(5)));
+        assert_eq!(row.buffer_us.quantile(0.0).map(|us| (us as f64 / 1e6).round()), Some(4.0));
         assert_eq!(closed.received_bytes(), 300);
         assert!(seconds.close(4, |_| 2).playback.is_empty());
     }
