@@ -11,8 +11,8 @@ use crate::demand::{self, Demand, JoinCost, joins};
 use crate::findings::gate::{Gate, gate};
 use crate::findings::score::{AHEAD_MIN, BOTTLENECK_MIN, CAP_COMPANY, SUSPECT_MIN, score};
 use crate::findings::{
-    CLIENT_SIDE, CONNECTED, Candidate, Evidence, FRAME_DELAY, Finding, FindingRole, GENERATOR,
-    NEVER_CONNECTED, NoFinding, PROCESS_STOPPED, RULES, SERVER_CRASHED,
+    CLIENT_SIDE, CONNECTED, Candidate, Evidence, Finding, FindingRole, GENERATOR, NEVER_CONNECTED, NoFinding,
+    PROCESS_STOPPED, RULES, SERVER_CRASHED,
 };
 use crate::knowledge::Knowledge;
 use crate::windows::Windows;
@@ -295,11 +295,7 @@ fn complete(context: &Context<'_>, candidate: &mut Candidate) {
     let users = &context.users;
     let first_bad = context.first_bad_s();
     candidate.evidence.push(Evidence::ratio("users with a bad second", users.bad_ratio).crossed(first_bad));
-    for line in [
-        Evidence::milliseconds(FRAME_DELAY, users.delay_ms),
-        Evidence::ratio("packets lost for good", users.loss_ratio),
-        Evidence::count(CONNECTED, users.connected),
-    ] {
+    for line in users.evidence().into_iter().chain([Evidence::count(CONNECTED, users.connected)]) {
         let is_new = candidate.evidence.iter().all(|known| known.counter != line.counter);
         if candidate.evidence.len() < EVIDENCE_MIN && is_new {
             candidate.evidence.push(line);

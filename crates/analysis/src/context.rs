@@ -205,13 +205,20 @@ impl<'a> Context<'a> {
         self.crossed(self.host.metric(metric.name), level)
     }
 
-    /// The backlog behind a saturated resource, 0 to 1: delay, loss or missing frames of the served users. A full thread has no queue
-    /// of its own that could be read.
+    /// The backlog behind a saturated resource, 0 to 1: delay, loss or missing frames of the served users; of players what
+    /// they wait for and what delivery lacks. A full thread has no queue of its own that could be read.
     pub(crate) fn backlog(&self) -> Option<f64> {
         let users = &self.users;
         let frames = users.fps.fail.zip(users.fps.before().filter(|before| *before > 0.0));
         let frames = frames.map(|(fail, before)| (1.0 - fail / before) / 0.2);
-        let grown = [users.delay_ms.growth(2.0), users.loss_ratio.growth(0.002), frames];
+        let grown = [
+            users.delay_ms.growth(2.0),
+            users.loss_ratio.growth(0.002),
+            frames,
+            // A hundredth of the time or of the media is what a player hardly notices.
+            users.waiting_ratio.growth(0.01),
+            users.shortfall_ratio.growth(0.01),
+        ];
         grown.into_iter().flatten().reduce(f64::max).map(|q| q.clamp(0.0, 1.0))
     }
 
@@ -222,10 +229,10 @@ impl<'a> Context<'a> {
         self.demand.iter().find(is_it)
     }
 
-    /// Log lines a second that match a pattern.
-    pub(crate) fn log_lines(&self, pattern: &str) -> Reading {
+    /// Log lines a second that match any of the patterns.
+    pub(crate) fn log_lines(&self, patterns: &[&str]) -> Reading {
         let all = self.host.metric("log.lines").iter();
-        let list: Vec<_> = all.filter(|series| series.label("pattern") == pattern).collect();
+        let list: Vec<_> = all.filter(|series| patterns.contains(&series.label("pattern"))).collect();
         self.reading(|window| {
             let sum = list.iter().filter_map(|series| series.integral(window)).reduce(|a, b| a + b);
             // A pattern has no series before its first log line.

@@ -4,12 +4,13 @@ use throng_observation::run::RunData;
 use throng_observation::{Clause, HoldOutcome};
 
 use crate::capacity::Capacity;
-use crate::windows::quality_by_second;
+use crate::windows::{SecondQuality, quality_by_second};
 
 /// Least late joins; a single one may be chance.
 const LATE_MIN: u64 = 2;
 
-/// The most participants of a load that were not connected in time, as a caveat; `None` if joins were in time.
+/// The most participants of a load that were not connected in time, or (players) did not begin playback in time, as a
+/// caveat; `None` if joins were in time.
 #[must_use]
 pub fn late_joins(run: &RunData, capacity: &Capacity) -> Option<String> {
     let passing = capacity.users?;
@@ -19,11 +20,21 @@ pub fn late_joins(run: &RunData, capacity: &Capacity) -> Option<String> {
     });
     let most = held.filter_map(|hold| {
         let seconds = quality_by_second.range(hold.from.second()..hold.until?.second());
-        seconds.map(|(_, quality)| (quality.clauses[Clause::NotConnected as usize], quality.users)).max()
+        let of = |quality: &SecondQuality, clause: Clause| quality.clauses[clause as usize];
+        let late = seconds.map(|(_, quality)| {
+            let not_connected = of(quality, Clause::NotConnected);
+            (not_connected + of(quality, Clause::Startup), not_connected, quality.users)
+        });
+        late.max()
     });
-    let (late, users) = most.max()?;
+    let (late, not_connected, users) = most.max()?;
     let is_many = late >= LATE_MIN && late as f64 > capacity.goal.bad_ratio_max() * users as f64;
-    is_many.then(|| format!("slow joins: {late} of {users} were not connected in time during the ramp"))
+    let what = match (not_connected, late - not_connected) {
+        (_, 0) => "were not connected",
+        (0, _) => "did not begin playback",
+        _ => "were not connected or did not begin playback",
+    };
+    is_many.then(|| format!("slow joins: {late} of {users} {what} in time during the ramp"))
 }
 
 #[cfg(test)]
@@ -31,7 +42,7 @@ mod tests {
     use super::*;
     use throng_observation::{ExperienceRow, Goal, HoldRow, RunTime};
 
-    fn run(late: u32, passed: HoldOutcome) -> Option<String> {
+    fn run(clause: Clause, late: u32, passed: HoldOutcome) -> Option<String> {
         let at = |s: i64| RunTime(s * 1_000_000);
         let hold = HoldRow {
             users: 8,
@@ -42,10 +53,15 @@ mod tests {
             passed: [passed; 3],
             ..HoldRow::default()
         };
+        let clauses = |late: u32| {
+            let mut clauses = [0; Clause::ALL.len()];
+            clauses[clause as usize] = late;
+            clauses
+        };
         let row = |second: i64| ExperienceRow {
             second,
             users: 8,
-            clauses: [if second == 5 { late } else { 0 }, 0, 0, 0, 0, 0, 0],
+            clauses: clauses(if second == 5 { late } else { 0 }),
             ..ExperienceRow::default()
         };
         let run = RunData { holds: vec![hold], experience: (0..20).map(row).collect(), ..RunData::default() };
@@ -54,9 +70,17 @@ mod tests {
 
     #[test]
     fn joins_that_are_late_under_a_passing_load_are_reported() {
-        let caveat = run(5, HoldOutcome::Yes).unwrap_or_default();
-        assert!(caveat.contains("5 of 8"), "{caveat}");
-        assert_eq!(run(1, HoldOutcome::Yes), None);
-        assert_eq!(run(5, HoldOutcome::No), None, "a refusal by a full server is no late join");
+        let late = |late, passed| run(Clause::NotConnected, late, passed);
+        let caveat = late(5, HoldOutcome::Yes).unwrap_or_default();
+        assert!(caveat.contains("5 of 8 were not connected in time"), "{caveat}");
+        assert_eq!(late(1, HoldOutcome::Yes), None);
+        assert_eq!(late(5, HoldOutcome::No), None, "a refusal by a full server is no late join");
+    }
+
+    #[test]
+    fn playback_that_begins_late_under_a_passing_load_is_reported() {
+        let caveat = run(Clause::Startup, 5, HoldOutcome::Yes).unwrap_or_default();
+        assert!(caveat.contains("5 of 8 did not begin playback in time"), "{caveat}");
+        assert_eq!(run(Clause::Stall, 5, HoldOutcome::Yes), None, "they had begun");
     }
 }

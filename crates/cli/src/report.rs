@@ -74,6 +74,16 @@ fn put_all(
             Row::Participant(row) => csv::participant_line(run, row),
             _ => String::new(),
         })?;
+        if !run.players.is_empty() {
+            put_table(folder, "playback.csv", &csv::PLAYBACK_COLUMNS, Table::Playback, |row| match row {
+                Row::Playback(row) => csv::playback_line(run, row),
+                _ => String::new(),
+            })?;
+            put_table(folder, "players.csv", &csv::PLAYER_COLUMNS, Table::Players, |row| match row {
+                Row::Player(row) => csv::player_line(row),
+                _ => String::new(),
+            })?;
+        }
         if let Some(conference) = csv::conference(run) {
             folder.put("conference.csv", conference)?;
         }

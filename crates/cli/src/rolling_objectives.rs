@@ -65,6 +65,11 @@ impl Kept {
                 run.series.retain(|kept| kept.second > row.second - SECONDS);
                 run.series.push((**row).clone());
             }
+            Row::Playback(row) => {
+                run.playback.retain(|kept| kept.second > row.second - SECONDS);
+                run.playback.push((**row).clone());
+            }
+            Row::Player(row) if run.players.stalls().len() < KEPT_MAX => run.players.add(row),
             Row::Participant(row) => {
                 self.participants.put(&mut run.participants, row.participant, (**row).clone());
             }

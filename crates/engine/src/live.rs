@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use throng_observation::run::{EventRow, GeneratorRow, ParticipantId};
 use throng_observation::{
-    CaptureBasis, Codec, Distribution, IceState, MediaKind, Quantiles, RunTime, TrackCounters,
+    CaptureBasis, Codec, Distribution, IceState, MediaKind, PlaybackCounters, Quantiles, RunTime,
+    TrackCounters,
 };
 
 /// Seconds that [`LiveSnapshot::history`] keeps.
@@ -44,10 +45,14 @@ pub struct LiveSnapshot {
     pub video: KindFigures,
     /// All audio tracks in that second.
     pub audio: KindFigures,
+    /// All players in that second; `None` before the first of them, and where nobody plays from a buffer.
+    pub playback: Option<PlaybackFigures>,
     /// From the intended join to the connected transport, milliseconds, over the run so far.
     pub connect_ms: Option<Quantiles>,
     /// From the intended join to the first frame, milliseconds, over the run so far.
     pub first_frame_ms: Option<Quantiles>,
+    /// From the intended join to the begin of playback, milliseconds, over the run so far.
+    pub startup_ms: Option<Quantiles>,
     /// Payload bits per second of each participant that received any, over its life so far.
     pub client_bps: Option<Spread>,
     /// The last [`HISTORY_SECONDS`] seconds, oldest first.
@@ -144,6 +149,29 @@ pub struct KindFigures {
     pub source_fps: Option<f64>,
 }
 
+/// All players in one second.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PlaybackFigures {
+    /// Players that reported.
+    pub players: u32,
+    /// Players that stalled in it.
+    pub stalled: u32,
+    /// Players that waited for playback to begin.
+    pub starting: u32,
+    /// Bits of bodies that hold media per second, all players together.
+    pub media_bps: f64,
+    /// Media time buffered by players, milliseconds.
+    pub buffer_ms: Option<Quantiles>,
+    /// The lowest of the same.
+    pub buffer_ms_min: Option<f64>,
+    /// Median of the delivery ratio of players that have one; 1 where it is more.
+    pub delivery_ratio_p50: Option<f64>,
+    /// The lowest of the same.
+    pub delivery_ratio_min: Option<f64>,
+    /// Sums over the run so far, all players together.
+    pub so_far: PlaybackCounters,
+}
+
 /// One second in the history; figures of video if there is video, otherwise of audio.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct HistoryPoint {
@@ -155,6 +183,10 @@ pub struct HistoryPoint {
     pub bitrate_bps: f64,
     /// Packets lost of packets expected, audio and video.
     pub loss_ratio: f64,
+    /// Players that stalled ÷ players; `None` without players.
+    pub stalled_ratio: Option<f64>,
+    /// The lowest buffer of a player, milliseconds; `None` without players.
+    pub buffer_ms_min: Option<f64>,
     /// 95th percentile of relative delay, milliseconds.
     pub delay_ms_p95: Option<f64>,
     /// Median of decodable frames per second.
@@ -172,6 +204,23 @@ pub struct ParticipantFigures {
     pub intended_at: RunTime,
     /// Its tracks.
     pub tracks: Vec<TrackFigures>,
+    /// Its player, if it plays from a buffer.
+    pub player: Option<PlayerFigures>,
+}
+
+/// The player of one participant in its latest interval.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PlayerFigures {
+    /// Media time buffered, milliseconds.
+    pub buffer_ms: f64,
+    /// Time stalled in the latest interval, milliseconds.
+    pub stall_ms: f64,
+    /// Whether playback has not begun, or not begun again after a seek.
+    pub is_starting: bool,
+    /// Its delivery ratio; `None` while it does not want data throughout.
+    pub delivery_ratio: Option<f64>,
+    /// Stalls over its life.
+    pub stalls: u64,
 }
 
 /// One track of one participant: the latest interval, and its life.

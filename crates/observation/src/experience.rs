@@ -9,7 +9,8 @@ use crate::run::CohortId;
 /// When a second was bad for a participant. The second is bad if any clause holds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BadIf {
-    /// Not connected, or without any media, this long after the intended join, milliseconds.
+    /// Not connected, without any media, or (of a player) not playing, this long after the intended join, milliseconds.
+    /// A player may take as long to play again after a seek.
     pub join_ms_max: f64,
     /// Packets lost ÷ packets expected of a track, after what retransmission recovered.
     pub loss_ratio_max: f64,
@@ -20,13 +21,21 @@ pub struct BadIf {
     pub fps_ratio_min: f64,
     /// Interarrival jitter of a track (RFC 3550), milliseconds.
     pub jitter_ms_max: f64,
+    /// Media time that a player received ÷ time in which it wanted media throughout
+    /// ([`PlaybackInterval::delivery_ratio`](crate::PlaybackInterval::delivery_ratio)).
+    pub delivery_ratio_min: f64,
 }
 
 impl Default for BadIf {
-    /// 3 s to join, 1 % loss, 150 ms of queues, 0.8 of the frames, 100 ms jitter.
+    /// 3 s to join, 1 % loss, 150 ms of queues, 0.8 of the frames, 100 ms jitter, 0.98 of the media's bit rate.
     ///
     /// Jitter alone does no harm where the delay is within its bound: its own bound only catches what the other
     /// clauses miss.
+    ///
+    /// A player that receives less than the media's bit rate stalls in the end, so its true bound is 1. The 2 % below
+    /// it cover how the ratio is measured: both ends of its window lie between frames, and audio and video are
+    /// interleaved in chunks, so that 5 s of media may be 0.1 s off. At 0.98 a buffer of 10 s lasts for more than
+    /// eight minutes.
     fn default() -> Self {
         Self {
             join_ms_max: 3_000.0,
@@ -34,6 +43,7 @@ impl Default for BadIf {
             delay_ms_max: 150.0,
             fps_ratio_min: 0.8,
             jitter_ms_max: 100.0,
+            delivery_ratio_min: 0.98,
         }
     }
 }
@@ -56,12 +66,29 @@ pub enum Clause {
     Freeze,
     /// Packets arrived too unevenly.
     Jitter,
+    /// Media arrived, but playback did not begin in time, or not again after a seek.
+    Startup,
+    /// Playback had begun and waited for data.
+    Stall,
+    /// A player received less than the media's bit rate for seconds in which it wanted data throughout: its buffer
+    /// hides that until it is empty.
+    Delivery,
 }
 
 impl Clause {
     /// All, in the order of [`ExperienceRow::clauses`].
-    pub const ALL: [Self; 7] =
-        [Self::NotConnected, Self::NoMedia, Self::Loss, Self::Delay, Self::Fps, Self::Freeze, Self::Jitter];
+    pub const ALL: [Self; 10] = [
+        Self::NotConnected,
+        Self::NoMedia,
+        Self::Loss,
+        Self::Delay,
+        Self::Fps,
+        Self::Freeze,
+        Self::Jitter,
+        Self::Startup,
+        Self::Stall,
+        Self::Delivery,
+    ];
 
     /// The word for it in tables and keys.
     #[must_use]
@@ -74,13 +101,16 @@ impl Clause {
             Self::Fps => "fps",
             Self::Freeze => "freeze",
             Self::Jitter => "jitter",
+            Self::Startup => "startup",
+            Self::Stall => "stall",
+            Self::Delivery => "delivery",
         }
     }
 
     /// Its bit in a set of clauses.
     #[must_use]
-    pub fn bit(self) -> u8 {
-        1 << self as u8
+    pub fn bit(self) -> u16 {
+        1 << self as u16
     }
 }
 
@@ -119,5 +149,22 @@ impl ExperienceRow {
     #[must_use]
     pub fn bad_users(&self) -> f64 {
         f64::from(self.bad) - f64::from(self.uncounted_milli) / 1e3
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_clause_has_a_bit_and_a_key_of_its_own() {
+        let mut bits = 0;
+        for (index, clause) in Clause::ALL.into_iter().enumerate() {
+            assert_eq!(clause as usize, index, "{}", clause.key());
+            assert_eq!(bits & clause.bit(), 0, "{}", clause.key());
+            bits |= clause.bit();
+            let written = serde_json::to_value(clause).unwrap();
+            assert_eq!(written, clause.key());
+        }
     }
 }

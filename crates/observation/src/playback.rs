@@ -2,10 +2,14 @@
 //! buffer. Terms are those of HTML media elements (WHATWG HTML section 4.8.11) and CTA-2066 (streaming quality of
 //! experience): startup time, stall, rebuffering.
 
+use std::collections::BTreeMap;
 use std::ops::AddAssign;
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
+
+use crate::Distribution;
+use crate::run::{CohortId, ParticipantId};
 
 /// Sums over an interval; all add up over time and over players.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -106,4 +110,126 @@ pub struct PlaybackInterval {
     /// Since when playback has not begun, or not begun again after a seek; `None` once it has. The reader decides how
     /// long that may take.
     pub start_awaited_since: Option<Instant>,
+}
+
+/// All players of a cohort in one second.
+#[derive(Clone, Debug, Default)]
+pub struct PlaybackRow {
+    /// The second, since the start of the run.
+    pub second: i64,
+    /// Which cohort.
+    pub cohort: CohortId,
+    /// Players that reported in this second.
+    pub players: u32,
+    /// Of them, those that stalled in it, for however short a time.
+    pub stalled: u32,
+    /// Of them, those that waited for playback to begin, or to begin again after a seek.
+    pub starting: u32,
+    /// Sums over those players.
+    pub counters: PlaybackCounters,
+    /// Media time buffered by each player at the end of the second, microseconds.
+    pub buffer_us: Distribution,
+    /// What [`PlaybackInterval::delivery_ratio`] lacks to 1, of each player that has one, parts per million; 0 where it
+    /// is 1 or more. A distribution is exact to 1 % of its values, which of the ratio itself would be as much as the
+    /// tolerance of its bound.
+    pub shortfall_ppm: Distribution,
+}
+
+impl PlaybackRow {
+    /// Adds the samples of another second; counts and counters do not change.
+    pub fn add_samples(&mut self, other: &Self) {
+        self.buffer_us.merge(&other.buffer_us);
+        self.shortfall_ppm.merge(&other.shortfall_ppm);
+    }
+}
+
+/// A player over the life of its participant.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PlayerRow {
+    /// The participant.
+    pub participant: ParticipantId,
+    /// From the intended join to the first time that playback began, microseconds; `None` before it did.
+    pub startup_us: Option<u64>,
+    /// Media time buffered when it last reported, microseconds.
+    pub buffer_us: u64,
+    /// The lowest delivery ratio, parts per million; `None` where it never wanted data for long enough.
+    pub delivery_ppm_min: Option<u32>,
+    /// Sums over its life.
+    pub counters: PlaybackCounters,
+}
+
+/// The players of a run over their lives: a report shows sums and quantiles of them, so that is what its reader keeps.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Players {
+    stalls: BTreeMap<ParticipantId, PlayerStalls>,
+    counters: PlaybackCounters,
+}
+
+/// The stalls of a player over its life.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct PlayerStalls {
+    /// Stalled ÷ (stalled + playing) time; `None` before playback began.
+    pub ratio: Option<f64>,
+    /// Stalls begun.
+    pub count: u64,
+}
+
+impl Players {
+    /// Adds a player.
+    pub fn add(&mut self, player: &PlayerRow) {
+        self.counters += player.counters;
+        let (ratio, count) = (player.counters.stall_ratio(), player.counters.stall_count);
+        self.stalls.insert(player.participant, PlayerStalls { ratio, count });
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.stalls.is_empty()
+    }
+
+    /// The stalls of each player.
+    #[must_use]
+    pub fn stalls(&self) -> &BTreeMap<ParticipantId, PlayerStalls> {
+        &self.stalls
+    }
+
+    /// Sums over all of them.
+    #[must_use]
+    pub fn counters(&self) -> &PlaybackCounters {
+        &self.counters
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ratios_leave_out_the_startup_and_are_absent_without_time() {
+        let mut counters =
+            PlaybackCounters { active_us: 3_000_000, startup_us: 3_000_000, ..Default::default() };
+        assert_eq!((counters.stall_ratio(), counters.delivery_ratio()), (None, None));
+        counters += PlaybackCounters { active_us: 4_000_000, stall_us: 1_000_000, ..Default::default() };
+        assert_eq!(counters.stall_ratio(), Some(0.25));
+        counters += PlaybackCounters { wanted_us: 2_000_000, media_us: 3_000_000, ..Default::default() };
+        assert_eq!(counters.delivery_ratio(), Some(1.5));
+    }
+
+    #[test]
+    fn players_keep_the_stalls_of_each_and_the_sums_of_all() {
+        let player = |participant, active_us, stall_us| PlayerRow {
+            participant: ParticipantId(participant),
+            startup_us: None,
+            buffer_us: 0,
+            delivery_ppm_min: None,
+            counters: PlaybackCounters { active_us, stall_us, stall_count: 2, ..Default::default() },
+        };
+        let mut players = Players::default();
+        assert!(players.is_empty());
+        [player(4, 10, 1), player(7, 0, 0)].iter().for_each(|player| players.add(player));
+        assert_eq!(players.counters().stall_count, 4);
+        assert_eq!(players.stalls()[&ParticipantId(4)], PlayerStalls { ratio: Some(0.1), count: 2 });
+        assert_eq!(players.stalls()[&ParticipantId(7)].ratio, None);
+    }
 }

@@ -6,7 +6,8 @@ use crate::canary::{CanaryData, CanaryRow};
 use crate::host::{HostData, HostRow};
 use crate::{
     AggregatedTracks, Codec, Distribution, ExperienceRow, FailureReason, HoldRow, IceState, Layer, MediaKind,
-    OneWayDelay, Outcome, Phase, RunTime, SecondClosed, SentCounters, TrackCounters, TrackId,
+    OneWayDelay, Outcome, Phase, PlaybackRow, PlayerRow, Players, RunTime, SecondClosed, SentCounters,
+    TrackCounters, TrackId,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -119,7 +120,7 @@ pub struct CrowdRow {
     /// Participants whose transport is up at the end of the second (ICE and DTLS done, or the protocol's
     /// equivalent).
     pub connected: u32,
-    /// Participants that received media in this second.
+    /// Participants that received media in this second, or played media from a buffer.
     pub playing: u32,
     /// Participants who failed so far.
     pub failed: u32,
@@ -397,6 +398,8 @@ pub enum Row {
     Series(Box<SeriesRow>),
     /// The tracks that were sent in a second.
     Sent(SentRow),
+    /// The players of a second.
+    Playback(Box<PlaybackRow>),
     /// The end of a second, with its user-seconds.
     SecondClosed(SecondClosed),
     /// A step of a search; a later row of the same number replaces it.
@@ -405,6 +408,8 @@ pub enum Row {
     Participant(Box<ParticipantRow>),
     /// A track; a later row of the same track replaces it.
     Track(Box<TrackRow>),
+    /// A player; a later row of the same participant replaces it.
+    Player(Box<PlayerRow>),
     /// A change of layers.
     LayerSwitch(LayerSwitchRow),
     /// The generator's health.
@@ -432,6 +437,8 @@ pub struct RunData {
     pub series: Vec<SeriesRow>,
     /// Sent tracks by second, cohort and kind.
     pub sent: Vec<SentRow>,
+    /// Players by second and cohort; empty where no participant plays from a buffer.
+    pub playback: Vec<PlaybackRow>,
     /// User-seconds by second and cohort.
     pub experience: Vec<ExperienceRow>,
     /// The steps of a search in order; empty for a plain run.
@@ -442,6 +449,8 @@ pub struct RunData {
     pub tracks: Vec<TrackRow>,
     /// Tracks that are kept as sums; none, unless a [`RowSelector`](crate::RowSelector) aggregated them.
     pub aggregated: AggregatedTracks,
+    /// Every player over its life.
+    pub players: Players,
     /// Changes of layers in the order of their requests.
     pub layer_switches: Vec<LayerSwitchRow>,
     /// The generator's health.

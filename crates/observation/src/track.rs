@@ -220,10 +220,18 @@ impl TrackCounters {
         self.missing_us > 0 && self.packets_received + self.packets_recovered == 0
     }
 
-    /// Frozen ÷ active time; `None` when never active.
+    /// Whether its media came, or should have come, as packets. Media that a player fetches by HTTP does not, so that
+    /// its loss, delay, jitter and freezes do not exist.
+    #[must_use]
+    pub fn has_packets(&self) -> bool {
+        self.packets_expected() > 0 || self.missing_us > 0
+    }
+
+    /// Frozen ÷ active time; `None` when never active, and for media that does not come as packets.
     #[must_use]
     pub fn freeze_ratio(&self) -> Option<f64> {
-        (self.active_us > 0).then(|| (self.freeze_us as f64 / self.active_us as f64).min(1.0))
+        let is_measured = self.active_us > 0 && (self.has_packets() || self.freeze_us > 0);
+        is_measured.then(|| (self.freeze_us as f64 / self.active_us as f64).min(1.0))
     }
 
     /// Payload bits per second of active time; 0 when never active.

@@ -1,8 +1,10 @@
 //! The bottleneck of a run in the summary, and its sentences.
 
+use std::fmt::Write as _;
+
 use throng_analysis::bottleneck::{Bottleneck, BottleneckVerdict, Explanation};
 use throng_analysis::demand::{Demand, Prediction, Resource};
-use throng_observation::units::{bit_rate, bytes};
+use throng_observation::units::{bit_rate, bytes, duration_ms};
 
 use crate::health::{self, Share};
 use crate::summary::Summary;
@@ -114,6 +116,20 @@ pub(crate) fn costs(demands: &[Demand]) -> Vec<String> {
         .map(|demand| format!("{} ({})", amount(demand, demand.per_user), demand.name()))
         .take(4)
         .collect()
+}
+
+/// The CPU time of a join next to that of a viewer: what set-up costs against what streaming costs. `None` where the run
+/// could not tell it from its error.
+pub(crate) fn join_cost(summary: &Summary) -> Option<String> {
+    let join = summary.join_cost.as_ref().filter(|join| join.cpu_ms > join.cpu_ms_error)?;
+    let mut said = format!("{:.1} ms of the server's CPU (± {:.1})", join.cpu_ms, join.cpu_ms_error);
+    let of_users = summary.demand.iter().find(|demand| demand.resource == Resource::ProcessCpu);
+    if let Some(user) = of_users.filter(|user| user.per_user > user.per_user_error) {
+        // A ratio of a core is seconds of CPU time a second.
+        let seconds = join.cpu_ms / 1e3 / user.per_user;
+        let _ = write!(said, ", as much as {} of a viewer", duration_ms(seconds * 1e3));
+    }
+    Some(said)
 }
 
 #[cfg(test)]

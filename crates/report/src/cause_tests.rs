@@ -45,6 +45,20 @@ fn a_search_prints_the_answer_the_cause_and_the_fix_in_ten_lines() {
 }
 
 #[test]
+fn a_join_is_compared_with_the_time_of_a_viewer_unless_its_error_is_as_large() {
+    let joins = |cpu_ms_error| Summary {
+        join_cost: Some(throng_analysis::demand::JoinCost { cpu_ms: 40.0, cpu_ms_error, seconds: 30 }),
+        ..summary(&searched())
+    };
+    let text = text::summary(&joins(5.0));
+    assert!(text.contains("  a join costs 40.0 ms of the server's CPU (± 5.0), as much as "), "{text}");
+    assert!(!text::summary(&joins(50.0)).contains("a join costs"));
+    let without = Summary { demand: Vec::new(), ..joins(5.0) };
+    let text = text::summary(&without);
+    assert!(text.contains("(± 5.0)\n"), "no demand of a viewer to compare with: {text}");
+}
+
+#[test]
 fn the_first_screen_shows_the_cause_with_its_chart_and_the_page_what_a_user_costs() {
     let page = page(&searched(), "search");
     let first = page.split("<h2>What a user costs</h2>").next().unwrap_or_default();

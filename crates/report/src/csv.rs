@@ -1,4 +1,4 @@
-//! `series.csv`, `participants.csv`, `conference.csv` and `hosts.csv` (RFC 4180): a header line, then a line a row. Absent figures are empty.
+//! `series.csv`, `participants.csv`, `playback.csv`, `players.csv`, `conference.csv` and `hosts.csv` (RFC 4180): a header line, then a line a row. Absent figures are empty.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use throng_observation::host::{HostId, HostSeries, SeriesId, Unit};
 use throng_observation::run::{ParticipantRow, RunData, SeriesRow};
 use throng_observation::untrusted;
-use throng_observation::{Distribution, Outcome, Phase, RunTime};
+use throng_observation::{Distribution, Outcome, Phase, PlaybackCounters, PlaybackRow, PlayerRow, RunTime};
 
 use crate::conference::Matrix;
 
@@ -37,7 +37,7 @@ pub const SERIES_COLUMNS: [&str; 22] = [
 ];
 
 /// The columns of [`participant_line`]; every `_s` is seconds since the run's first intended join.
-pub const PARTICIPANT_COLUMNS: [&str; 19] = [
+pub const PARTICIPANT_COLUMNS: [&str; 20] = [
     "participant",
     "cohort",
     "intended_s",
@@ -52,6 +52,7 @@ pub const PARTICIPANT_COLUMNS: [&str; 19] = [
     "playing_s",
     "first_packet_s",
     "first_frame_s",
+    "playback_started_s",
     "ended_s",
     "outcome",
     "failure_reason",
@@ -75,6 +76,63 @@ pub fn series_line(run: &RunData, row: &SeriesRow) -> String {
 #[must_use]
 pub fn participant_line(run: &RunData, row: &ParticipantRow) -> String {
     line(&participant_row(run, row))
+}
+
+/// The counters of a player, in the last columns of `playback.csv` and `players.csv`.
+macro_rules! with_player_counters {
+    ($($own:literal),* $(,)?) => {
+        [
+            $($own,)*
+            "active_s",
+            "waited_to_start_s",
+            "stalled_s",
+            "played_s",
+            "paused_s",
+            "media_s",
+            "wanted_s",
+            "stall_ratio",
+            "delivery_ratio",
+            "stalls",
+            "seeks",
+            "media_bytes",
+            "other_bytes",
+            "requests",
+            "requests_failed",
+            "connections",
+            "retransmitted",
+            "received_out_of_order",
+            "switches",
+        ]
+    };
+}
+
+/// The columns of [`playback_line`].
+pub const PLAYBACK_COLUMNS: [&str; 28] = with_player_counters![
+    "second",
+    "cohort",
+    "players",
+    "stalled",
+    "starting",
+    "buffer_s_p5",
+    "buffer_s_p50",
+    "delivery_ratio_p5",
+    "delivery_ratio_p50",
+];
+
+/// The columns of [`player_line`].
+pub const PLAYER_COLUMNS: [&str; 23] =
+    with_player_counters!["participant", "startup_s", "buffer_s", "delivery_ratio_min"];
+
+/// A line of `playback.csv`: the players of a second and cohort; see [`PLAYBACK_COLUMNS`].
+#[must_use]
+pub fn playback_line(run: &RunData, row: &PlaybackRow) -> String {
+    line(&playback_row(run, row))
+}
+
+/// A line of `players.csv`: a player over its life; see [`PLAYER_COLUMNS`].
+#[must_use]
+pub fn player_line(row: &PlayerRow) -> String {
+    line(&player_row(row))
 }
 
 /// The columns of [`hosts`]; labels are `name=value` with `;` between them.
@@ -164,6 +222,8 @@ fn series_row(run: &RunData, row: &SeriesRow) -> Vec<String> {
     let at = |d: &Distribution, q, scale: f64| number(d.quantile(q).map(|value| value as f64 / scale));
     let one_way = |q| number(row.absolute_delay.quantile_us(q).map(|us| us as f64 / 1e3));
     let c = &row.counters;
+    // Media that does not come as packets has no figures of packets.
+    let of_packets = |text: String| if c.has_packets() { text } else { String::new() };
     vec![
         row.second.to_string(),
         cohort(run, row.cohort.0),
@@ -171,9 +231,9 @@ fn series_row(run: &RunData, row: &SeriesRow) -> Vec<String> {
         row.tracks.to_string(),
         row.tracks_below_source_fps.to_string(),
         number(row.source_fps_milli.map(|milli| f64::from(milli) / 1e3)),
-        c.wire_bytes.saturating_mul(8).to_string(),
-        c.packets_received.to_string(),
-        c.packets_lost.to_string(),
+        of_packets(c.wire_bytes.saturating_mul(8).to_string()),
+        of_packets(c.packets_received.to_string()),
+        of_packets(c.packets_lost.to_string()),
         number(c.loss_ratio()),
         at(&row.fps_milli, 0.05, 1e3),
         at(&row.fps_milli, 0.50, 1e3),
@@ -184,10 +244,55 @@ fn series_row(run: &RunData, row: &SeriesRow) -> Vec<String> {
         one_way(0.95),
         row.absolute_delay.basis().map_or_else(String::new, |basis| basis.key().into()),
         at(&row.jitter_us, 0.95, 1e3),
-        c.freeze_count.to_string(),
-        number(Some(c.freeze_us as f64 / 1e3)),
-        c.nack_sent.to_string(),
+        of_packets(c.freeze_count.to_string()),
+        of_packets(number(Some(c.freeze_us as f64 / 1e3))),
+        of_packets(c.nack_sent.to_string()),
     ]
+}
+
+fn playback_cells(counters: &PlaybackCounters) -> Vec<String> {
+    let c = counters;
+    let mut cells: Vec<String> =
+        [c.active_us, c.startup_us, c.stall_us, c.played_us, c.paused_us, c.media_us, c.wanted_us]
+            .map(|us| number(Some(us as f64 / 1e6)))
+            .into();
+    cells.extend([number(c.stall_ratio()), number(c.delivery_ratio())]);
+    let counts = [
+        c.stall_count,
+        c.seek_count,
+        c.media_bytes,
+        c.other_bytes,
+        c.requests,
+        c.requests_failed,
+        c.connections,
+        c.retransmitted,
+        c.received_out_of_order,
+        c.switches,
+    ];
+    cells.extend(counts.map(|count| count.to_string()));
+    cells
+}
+
+fn playback_row(run: &RunData, row: &PlaybackRow) -> Vec<String> {
+    let seconds = |quantile| number(row.buffer_us.quantile(quantile).map(|us| us as f64 / 1e6));
+    let delivery =
+        |quantile: f64| number(row.shortfall_ppm.quantile(1.0 - quantile).map(|ppm| 1.0 - ppm as f64 / 1e6));
+    let mut cells = vec![row.second.to_string(), cohort(run, row.cohort.0)];
+    cells.extend([row.players, row.stalled, row.starting].map(|count| count.to_string()));
+    cells.extend([seconds(0.05), seconds(0.50), delivery(0.05), delivery(0.50)]);
+    cells.extend(playback_cells(&row.counters));
+    cells
+}
+
+fn player_row(row: &PlayerRow) -> Vec<String> {
+    let mut cells = vec![
+        row.participant.0.to_string(),
+        number(row.startup_us.map(|us| us as f64 / 1e6)),
+        number(Some(row.buffer_us as f64 / 1e6)),
+        number(row.delivery_ppm_min.map(|ppm| f64::from(ppm) / 1e6)),
+    ];
+    cells.extend(playback_cells(&row.counters));
+    cells
 }
 
 fn participant_row(run: &RunData, row: &ParticipantRow) -> Vec<String> {
@@ -286,5 +391,31 @@ mod tests {
         assert_eq!([header(&SERIES_COLUMNS), series_line(&run, &run.series[0])].map(cells), [series; 2]);
         let first = participant_line(&run, &run.participants[0]);
         assert_eq!([header(&PARTICIPANT_COLUMNS), first].map(cells), [participants; 2]);
+    }
+
+    #[test]
+    fn players_have_a_line_a_second_and_one_each_and_no_figures_of_packets() {
+        let run = crate::playback::tests::players(20);
+        let cells = |line: String| line.strip_suffix("\r\n").map(|line| line.split(',').count());
+        let player = PlayerRow {
+            participant: throng_observation::run::ParticipantId(4),
+            startup_us: Some(400_000),
+            buffer_us: 0,
+            delivery_ppm_min: Some(985_000),
+            counters: PlaybackCounters {
+                active_us: 4_000_000,
+                stall_us: 1_000_000,
+                ..PlaybackCounters::default()
+            },
+        };
+        let (playback, players) = (Some(PLAYBACK_COLUMNS.len()), Some(PLAYER_COLUMNS.len()));
+        let second = playback_line(&run, &run.playback[12]);
+        assert!(second.starts_with("12,viewers,100,20,0,0,"), "{second}");
+        assert_eq!([header(&PLAYBACK_COLUMNS), second].map(cells), [playback; 2]);
+        let life = player_line(&player);
+        assert!(life.starts_with("4,0.4,0,0.985,4,0,1,0,0,0,0,0.25,,0,"), "{life}");
+        assert_eq!([header(&PLAYER_COLUMNS), life].map(cells), [players; 2]);
+        let series = series_line(&run, &run.series[0]);
+        assert_eq!(series.split(',').nth(6), Some(""), "{series}");
     }
 }

@@ -6,6 +6,7 @@ use throng_observation::{
 };
 use throng_scenario::{Destination, Scenario};
 
+use crate::playback::PlaybackFigures;
 use crate::survival::Survival;
 
 /// The phases that say "the transport is up", best first: DTLS, or for a protocol without it the first media.
@@ -75,6 +76,9 @@ pub(crate) struct Figures<'a> {
     pub(crate) publishers: u64,
     pub(crate) connect: Survival,
     pub(crate) first_frame: Survival,
+    /// To the begin of playback; only of use where there are players.
+    pub(crate) startup: Survival,
+    pub(crate) playback: PlaybackFigures<'a>,
     pub(crate) tracks: &'a [TrackRow],
     pub(crate) aggregated: &'a AggregatedTracks,
     pub(crate) duration_s: f64,
@@ -96,14 +100,16 @@ impl<'a> Figures<'a> {
         let publishers = intended.iter().filter(|row| senders.has(row)).count();
         // Publishers wait for no frame; a run of publishers alone shows that none arrived.
         let waits = |row: &&ParticipantRow| publishers == intended.len() || !senders.has(row);
-        let first_frame =
-            Survival::of(intended.iter().copied().filter(waits), &[Phase::FirstFrame], ended_ms);
+        let time_to = |phase| Survival::of(intended.iter().copied().filter(waits), &[phase], ended_ms);
+        let (first_frame, startup) = (time_to(Phase::FirstFrame), time_to(Phase::PlaybackStarted));
         Self {
             publishers: publishers as u64,
             video: KindFigures::of(run, MediaKind::Video, from_second),
             audio: KindFigures::of(run, MediaKind::Audio, from_second),
             connect: Survival::of(intended.iter().copied(), &CONNECTED, ended_ms),
             first_frame,
+            startup,
+            playback: PlaybackFigures::of(run, from_second),
             intended,
             tracks: &run.tracks,
             aggregated: &run.aggregated,

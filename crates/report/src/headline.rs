@@ -5,6 +5,7 @@ use throng_observation::units::{bit_rate, percent};
 
 use crate::canary::CanaryJudgement;
 use crate::capacity;
+use crate::playback::Playback;
 use crate::role_counts::{self, RoleCounts, is_send_only};
 use crate::sent::Sent;
 use crate::summary::{Media, Participants, RunOutcome, Summary};
@@ -42,14 +43,18 @@ fn outcome_of_crowd(summary: &Summary, ending: Ending) -> RunOutcome {
 /// bad second (docs/find.md, goal `acceptable`).
 const MISSING_RATIO_MAX: f64 = 0.01;
 
-/// Whether a run without objectives passes: no participant fails, one plays or sends, and all negotiated tracks
-/// arrive. If the scenario has objectives, only they count; `failed` is one of them.
+/// Whether a run without objectives passes: no participant fails, one plays or sends, all negotiated tracks
+/// arrive, and players hardly stall. If the scenario has objectives, only they count; `failed` is one of them.
 fn everybody_played_or_was_judged(summary: &Summary) -> bool {
     !summary.objectives.is_empty()
         || (summary.participants.failed == 0
             && (summary.participants.playing > 0 || summary.sent.is_some())
             && summary.media().iter().all(|(_, media)| {
                 media.tracks_missing == 0 && media.missing_ratio.unwrap_or(0.0) <= MISSING_RATIO_MAX
+            })
+            && summary.playback.as_ref().is_none_or(|playback| {
+                // Players that never began played nothing that could stall.
+                playback.stall_ratio.is_some_and(|ratio| ratio <= MISSING_RATIO_MAX)
             }))
 }
 
@@ -149,9 +154,15 @@ fn played(summary: &Summary) -> String {
         && summary.bottleneck.is_none()
         && crowd.playing > 0
         && loss < 0.001
+        && summary.playback.as_ref().is_none_or(|playback| playback.stalls == 0)
         && summary.video.freeze_ratio.unwrap_or(0.0) < 0.001;
     let how = if clean { "cleanly " } else { "" };
-    let missing: String = summary.media().iter().filter_map(|(name, media)| missing(name, media)).collect();
+    let missing: String = summary
+        .media()
+        .iter()
+        .filter_map(|(name, media)| missing(name, media))
+        .chain(summary.playback.iter().filter_map(stalled))
+        .collect();
     if crowd.playing == roles.viewers && crowd.connected == crowd.intended && crowd.failed == 0 {
         return format!("{publishers}{viewers} played {how}for {duration}{missing}");
     }
@@ -172,6 +183,12 @@ fn missing(name: &str, media: &Media) -> Option<String> {
         }
         (never, _) => Some(format!("; {name} was never received on {never} of {} tracks", media.tracks)),
     }
+}
+
+/// Stalls, for the end of a sentence.
+fn stalled(playback: &Playback) -> Option<String> {
+    let (ratio, viewers) = (playback.stall_ratio?, playback.viewers_stalled);
+    (playback.stalls > 0).then(|| format!("; {viewers} of them stalled, {} of the time", percent(ratio)))
 }
 
 /// Share of packets that may be requested again on a path with negligible loss.

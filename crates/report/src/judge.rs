@@ -55,6 +55,20 @@ fn measure(objective: &Objective, figures: &Figures<'_>) -> Option<f64> {
         },
         Metric::Connect => at.quantile().and_then(|q| figures.connect.quantile_ms(q)),
         Metric::FirstFrame => at.quantile().and_then(|q| figures.first_frame.quantile_ms(q)),
+        Metric::Startup => {
+            // Where nobody is a player, nobody waits for playback.
+            let is_measured = figures.playback.has_players() || figures.failed() > 0;
+            at.quantile().filter(|_| is_measured).and_then(|q| figures.startup.quantile_ms(q))
+        }
+        Metric::StallRatio => match at.quantile() {
+            None => figures.playback.counters.stall_ratio(),
+            Some(q) => figures.playback.stall_ratio_quantile(&figures.intended, q),
+        },
+        Metric::Stalls => figures.playback.stalls_quantile(&figures.intended, at.quantile()?),
+        Metric::Delivery => match at.quantile() {
+            None => figures.playback.counters.delivery_ratio(),
+            Some(q) => figures.playback.delivery_quantile(q),
+        },
         Metric::Failed => {
             let intended = figures.intended.len();
             (intended > 0).then(|| figures.failed() as f64 / intended as f64)
@@ -103,6 +117,8 @@ fn measured_text(measured: Option<f64>, threshold: Threshold) -> String {
             Threshold::Milliseconds(_) => units::duration_ms(figure),
             Threshold::FramesPerSecond(_) => format!("{figure:.1} fps"),
             Threshold::OfSource(_) => format!("{figure:.2} of source"),
+            Threshold::Count(_) => format!("{figure:.0}"),
+            Threshold::OfBitRate(_) => format!("{figure:.3}"),
         },
     }
 }

@@ -19,6 +19,8 @@ mod role_counts;
 mod survival;
 pub use survival::TimeTo;
 
+mod playback;
+pub use playback::Playback;
 mod sent;
 pub use sent::{LayerSwitches, Sent};
 mod conference;

@@ -52,6 +52,9 @@ pub fn summary(run: &RunData) -> String {
     let each = |total: f64| if clients == 0 { 0.0 } else { total / clients as f64 };
     let total_bytes = all.payload_bytes as f64;
     let _ = writeln!(out, "Total Bytes({}) Avg Bytes({})", bytes(total_bytes), bytes(each(total_bytes)));
+    if all.payload_bytes > 0 && !all.has_packets() {
+        return out; // players fetch media, and no packet of theirs is seen
+    }
     let packets = all.packets_received;
     let _ = writeln!(out, "Total Packets({packets}) Avg Packets({:.0})", each(packets as f64));
     let lost = all.packets_lost.max(0);
@@ -162,14 +165,15 @@ fn track_line(track: &TrackRow) -> String {
     let delay_p95 =
         track.relative_delay_us.quantile(0.95).map_or_else(|| "none".into(), |us| delay(us as f64));
     let drift = track.oven_rtc_tester_delay_us.map_or_else(|| "none".into(), |us| delay(f64::from(us)));
+    let (kind, codec) = (track.kind.key(), track.codec.name());
+    let (total, rate) = (bytes(c.payload_bytes as f64), bit_rate(c.payload_bps()));
+    if c.payload_bytes > 0 && !c.has_packets() {
+        return format!("{kind}({codec}) total_bytes({total}) avg_bps({rate}){fps}");
+    }
     format!(
-        "{}({}) total_packets({}) packet_loss({}) total_bytes({}) avg_bps({}){fps} delay_p95({delay_p95}) last_drift({drift})",
-        track.kind.key(),
-        track.codec.name(),
+        "{kind}({codec}) total_packets({}) packet_loss({}) total_bytes({total}) avg_bps({rate}){fps} delay_p95({delay_p95}) last_drift({drift})",
         c.packets_received,
         c.packets_lost.max(0),
-        bytes(c.payload_bytes as f64),
-        bit_rate(c.payload_bps()),
     )
 }
 

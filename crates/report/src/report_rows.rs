@@ -94,6 +94,15 @@ mod tests {
             let sums = left.series.iter_mut().find(of).unwrap();
             sums.add_samples(row);
         }
+        for row in &mut left.playback {
+            (row.buffer_us, row.shortfall_ppm) = Default::default();
+        }
+        for row in &run.playback {
+            let of = |sums: &&mut throng_observation::PlaybackRow| {
+                (stretch(sums.second), sums.cohort) == (stretch(row.second), row.cohort)
+            };
+            left.playback.iter_mut().find(of).unwrap().add_samples(row);
+        }
         for tracks in run.tracks.chunk_by(|a, b| a.participant == b.participant) {
             shown.tracks(tracks.to_vec(), &mut left);
         }
@@ -124,7 +133,9 @@ mod tests {
             "[target]\nurl = \"whep+http://127.0.0.1/whep\"\n[crowd]\nsize = 5\n[run]\nwarm_up = \"7s\"\n"
                 .into();
         let lesson = crate::conference::tests::lesson(6, 40, |_| 1.0);
-        let all = [many, long, lesson, example::degraded(), example::audio_only(), example::all_failed()];
+        let players = crate::playback::tests::players(20);
+        let all =
+            [many, long, lesson, players, example::degraded(), example::audio_only(), example::all_failed()];
         for (number, run) in all.iter().enumerate() {
             let left = sifted(run);
             assert_eq!(rendered(run), rendered(&left), "run {number}");

@@ -45,6 +45,7 @@ pub fn summarise(run: &RunData, objectives: &[Objective], warm_up: Duration) -> 
         connect_ms_p99: connect.ms_p99,
         connect,
         first_frame: figures.first_frame.summary(),
+        playback: figures.playback.summary(&figures.intended, figures.startup.summary()),
         phases: phases(&figures.intended),
         received_bps,
         received_bps_max,
@@ -141,6 +142,10 @@ fn received_bps(run: &RunData, warm_up_s: f64) -> (f64, f64) {
     let mut bits_by_second = BTreeMap::new();
     for row in run.series.iter().filter(|row| row.second >= warm_up_s.ceil() as i64 && row.tracks > 0) {
         *bits_by_second.entry(row.second).or_insert(0.0) += row.counters.wire_bytes as f64 * 8.0;
+    }
+    for row in run.playback.iter().filter(|row| row.second >= warm_up_s.ceil() as i64) {
+        let bytes = row.counters.media_bytes + row.counters.other_bytes;
+        *bits_by_second.entry(row.second).or_insert(0.0) += bytes as f64 * 8.0;
     }
     // Folded from 0.0 because the sum of nothing is -0.0.
     let sum = bits_by_second.values().fold(0.0, |sum, bits| sum + bits);

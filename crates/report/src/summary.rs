@@ -11,6 +11,7 @@ use throng_observation::{CaptureBasis, untrusted};
 use crate::canary::CanarySummary;
 use crate::conference::Conference;
 use crate::decoded::Decoded;
+use crate::playback::Playback;
 use crate::sent::{LayerSwitches, Sent};
 use crate::server::WatchedHost;
 use crate::survival::TimeTo;
@@ -58,9 +59,13 @@ pub struct Summary {
     pub connect: TimeTo,
     /// Intended join to the first decodable frame (first packet, for audio only), in full.
     pub first_frame: TimeTo,
+    /// Players: startup, stalls, delivery and buffers; `null` where nobody plays from a buffer.
+    #[serde(default)]
+    pub playback: Option<Playback>,
     /// The time to the first frame split: each phase's share, in the order of a join.
     pub phases: Vec<PhaseTime>,
-    /// Bits per second on the wire (RTP, SRTP tag, UDP and IP headers), mean over the seconds in which media arrived.
+    /// Bits per second on the wire (RTP, SRTP tag, UDP and IP headers; of players: bodies of responses), mean over the
+    /// seconds in which media arrived.
     pub received_bps: f64,
     /// The best second of the same.
     pub received_bps_max: f64,
@@ -77,7 +82,7 @@ pub struct Summary {
     /// One example of each kind of failure.
     pub failure_examples: Vec<FailureExample>,
     /// Participants whose transport came up, by media path: `host`, `srflx` (through a NAT),
-    /// `relay_udp`, `relay_tcp`, `relay_tls`. Empty in unfinished runs.
+    /// `relay_udp`, `relay_tcp`, `relay_tls`, `rtp_udp`, `rtp_tcp`, `rtp_tls`, `http1`, `http2`, `http3`. Empty in unfinished runs.
     #[serde(default)]
     pub media_paths: BTreeMap<String, u64>,
     /// Counts of events by stable key: `refused_ice_candidate`, `refused_redirect`,
@@ -390,7 +395,7 @@ pub struct FailureExample {
 pub struct ObjectiveResult {
     /// The objective as written, e.g. `video.loss p95 < 1%`.
     pub text: String,
-    /// The measured value, in the objective's unit (milliseconds, ratio, frames per second);
+    /// The measured value, in the objective's unit (milliseconds, ratio, frames per second, count);
     /// `null` when there is no such figure, or when it is infinite (a percentile that lies among failures).
     pub measured: Option<f64>,
     /// The same as text, with its unit.
@@ -424,6 +429,11 @@ pub(crate) fn one_way_basis(media: &Media) -> Option<CaptureBasis> {
 }
 
 impl Summary {
+    /// Whether media came as packets: not in a run of players alone, which fetch it by HTTP.
+    pub(crate) fn has_packets(&self) -> bool {
+        self.playback.is_none() || self.media().iter().any(|(_, media)| media.packets_received > 0)
+    }
+
     /// Received media by kind.
     pub(crate) fn media(&self) -> [(&'static str, &Media); 2] {
         [("video", &self.video), ("audio", &self.audio)]

@@ -88,6 +88,9 @@ fn crowd_lines(out: &mut String, summary: &Summary) {
     if !is_send_only(summary) {
         line(out, "first frame", &time_to(&summary.first_frame));
     }
+    if let Some(playback) = &summary.playback {
+        line(out, "startup", &time_to(&playback.startup));
+    }
 }
 
 /// Received and sent media.
@@ -102,9 +105,15 @@ fn media_lines(out: &mut String, summary: &Summary) {
     if let Some(switches) = &summary.layer_switches {
         line(out, "layers", &layers_line(switches));
     }
+    if let Some(playback) = &summary.playback {
+        line(out, "playback", &playback.playback_line());
+        line(out, "transfer", &playback.transfer_line());
+    }
     for (name, media) in summary.media() {
-        if media.tracks > 0 || media.packets_received > 0 {
-            line(out, name, &media_line(media));
+        let figures = media_line(media);
+        // Of a player's audio there is no figure that its playback does not have.
+        if (media.tracks > 0 || media.packets_received > 0) && !figures.is_empty() {
+            line(out, name, &figures);
         }
     }
     if let Some(conference) = &summary.conference {
@@ -150,6 +159,9 @@ fn paths_line(paths: &BTreeMap<String, u64>) -> String {
             "rtp_udp" => "by RTP over UDP",
             "rtp_tcp" => "by RTP on the RTSP connection",
             "rtp_tls" => "by RTP on the RTSP connection, over TLS",
+            "http1" => "by HTTP/1.1",
+            "http2" => "by HTTP/2",
+            "http3" => "by HTTP/3",
             other => other,
         };
         format!("{count} {way}")
@@ -179,7 +191,11 @@ fn cause_lines(out: &mut String, summary: &Summary) {
     if !costs.is_empty() {
         line(out, "a user costs", &costs.join(", "));
     }
-    if summary.bottleneck.is_some() || !costs.is_empty() {
+    let join = cause::join_cost(summary);
+    if let Some(cost) = &join {
+        line(out, "a join costs", cost);
+    }
+    if summary.bottleneck.is_some() || !costs.is_empty() || join.is_some() {
         out.push('\n');
     }
 }

@@ -10,6 +10,7 @@ mod table;
 mod canary;
 mod host;
 mod info;
+mod playback;
 mod rows;
 mod schema;
 mod search;

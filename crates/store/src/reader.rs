@@ -7,7 +7,7 @@ use throng_observation::run::RunData;
 
 use crate::schema::check_identity;
 use crate::table::list;
-use crate::{StoreError, canary, host, info};
+use crate::{StoreError, canary, host, info, playback};
 
 /// Reads the run at `path`.
 pub(crate) fn read(path: &Path) -> Result<RunData, StoreError> {
@@ -17,6 +17,7 @@ pub(crate) fn read(path: &Path) -> Result<RunData, StoreError> {
             series: list(db)?,
             tracks: list(db)?,
             decoded: list(db)?,
+            playback: list(db)?,
             ..read_most(db)?
         })
     })
@@ -27,7 +28,8 @@ pub(crate) fn outline(path: &Path) -> Result<RunData, StoreError> {
     at_one_moment(path, |db| Ok(RunData { holds: list(db)?, ..info::read(db)? }))
 }
 
-/// All but the tables that are very large in a long run: participants, series, tracks and decoding results.
+/// All but the tables that are very large in a long run: participants, series, playback,
+/// tracks and decoding results.
 pub(crate) fn read_most(db: &Connection) -> rusqlite::Result<RunData> {
     Ok(RunData {
         crowd: list(db)?,
@@ -37,6 +39,7 @@ pub(crate) fn read_most(db: &Connection) -> rusqlite::Result<RunData> {
         events: list(db)?,
         experience: list(db)?,
         holds: list(db)?,
+        players: playback::players(db)?,
         canary: canary::read_all(db)?,
         host: host::read_all(db)?,
         ..info::read(db)?

@@ -55,14 +55,20 @@ pub(crate) fn check_identity(db: &Connection, path: &Path) -> Result<(), StoreEr
 mod tests {
     use throng_observation::canary::{CanaryBrowserRow, CanarySecondRow};
     use throng_observation::run::DecodedRow;
+    use throng_observation::{PlaybackRow, PlayerRow};
 
     use crate::table::columns_of;
 
     #[test]
     fn the_page_names_the_columns_of_tables_that_not_every_run_has() {
         let page = include_str!("../../../docs/run-folder.md");
-        let columns =
-            [columns_of::<DecodedRow>(), columns_of::<CanaryBrowserRow>(), columns_of::<CanarySecondRow>()];
+        let columns = [
+            columns_of::<DecodedRow>(),
+            columns_of::<CanaryBrowserRow>(),
+            columns_of::<CanarySecondRow>(),
+            columns_of::<PlaybackRow>(),
+            columns_of::<PlayerRow>(),
+        ];
         for column in columns.iter().flatten() {
             assert!(page.contains(&format!("`{}`", column.name)), "{}", column.name);
         }

@@ -6,7 +6,10 @@ use std::path::Path;
 
 use rusqlite::Connection;
 use throng_observation::run::{CohortId, DecodedRow, ParticipantRow, Row, RunData, SeriesRow, TrackRow};
-use throng_observation::{Distribution, MediaKind, OneWayDelay, RowSelector, TrackCounters};
+use throng_observation::{
+    Distribution, MediaKind, OneWayDelay, PlaybackCounters, PlaybackRow, PlayerRow, RowSelector,
+    TrackCounters,
+};
 
 use crate::StoreError;
 use crate::reader::{self, at_one_moment};
@@ -24,6 +27,9 @@ const SAMPLES: [(&str, &str); 8] = [
     ("oven_rtc_tester_delay_us", "NULL"),
 ];
 
+/// The same of `playback`.
+const PLAYBACK_SAMPLES: [(&str, &str); 2] = [("buffer_us", "NULL"), ("shortfall_ppm", "NULL")];
+
 /// A table whose rows are read one after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Table {
@@ -33,6 +39,10 @@ pub enum Table {
     Participants,
     /// As [`Row::Track`], by participant and track.
     Tracks,
+    /// As [`Row::Playback`], by second and cohort.
+    Playback,
+    /// As [`Row::Player`], by their participants.
+    Players,
 }
 
 /// Reads the run at `path` as `selector` wants it.
@@ -44,8 +54,10 @@ pub(crate) fn read(path: &Path, selector: &mut dyn RowSelector) -> Result<RunDat
         table::each(db, ParticipantRow::ORDER, no_address, |row| keep(&mut run.participants, row))?;
         run.decoded = decoded_tracks(db)?;
         run.series = series_without_samples(db)?;
+        run.playback = playback_without_samples(db)?;
         let stretches = selector.stretches(&run);
         add_samples(db, &stretches, &mut run.series)?;
+        add_playback_samples(db, &stretches, &mut run.playback)?;
         select_tracks(db, selector, &mut run)?;
         Ok(run)
     })
@@ -65,6 +77,10 @@ pub(crate) fn each(path: &Path, table: Table, take: &mut dyn FnMut(Row) -> bool)
             table::each(db, ParticipantRow::ORDER, |_| None, |row| take(Row::Participant(Box::new(row))))
         }
         Table::Tracks => table::each(db, TrackRow::ORDER, |_| None, |row| take(Row::Track(Box::new(row)))),
+        Table::Playback => {
+            table::each(db, PlaybackRow::ORDER, |_| None, |row| take(Row::Playback(Box::new(row))))
+        }
+        Table::Players => table::each(db, PlayerRow::ORDER, |_| None, |row| take(Row::Player(Box::new(row)))),
     })
 }
 
@@ -94,6 +110,35 @@ fn add_samples(db: &Connection, stretches: &[i64], series: &mut [SeriesRow]) -> 
     let no_counters = |name| counters.iter().any(|column| column.name == name).then_some("0");
     table::each(db, "rowid", no_counters, |row: SeriesRow| {
         if let Some(sums) = first.get(&place(&row)).and_then(|at| series.get_mut(*at)) {
+            sums.add_samples(&row);
+        }
+        true
+    })
+}
+
+fn playback_without_samples(db: &Connection) -> rusqlite::Result<Vec<PlaybackRow>> {
+    let instead =
+        |column| PLAYBACK_SAMPLES.iter().find(|(sample, _)| *sample == column).map(|(_, absent)| *absent);
+    let mut rows: Vec<PlaybackRow> = Vec::new();
+    table::each(db, PlaybackRow::ORDER, instead, |row| keep(&mut rows, row))?;
+    Ok(rows)
+}
+
+/// Adds the samples of each row of `playback` to the first row of its stretch.
+fn add_playback_samples(
+    db: &Connection,
+    stretches: &[i64],
+    rows: &mut [PlaybackRow],
+) -> rusqlite::Result<()> {
+    let place = |row: &PlaybackRow| (stretches.partition_point(|start| *start <= row.second), row.cohort);
+    let mut first: HashMap<(usize, CohortId), usize> = HashMap::new();
+    for (index, row) in rows.iter().enumerate() {
+        first.entry(place(row)).or_insert(index);
+    }
+    let counters = columns_of::<PlaybackCounters>();
+    let no_counters = |name| counters.iter().any(|column| column.name == name).then_some("0");
+    table::each(db, "rowid", no_counters, |row: PlaybackRow| {
+        if let Some(sums) = first.get(&place(&row)).and_then(|at| rows.get_mut(*at)) {
             sums.add_samples(&row);
         }
         true

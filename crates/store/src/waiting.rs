@@ -10,7 +10,7 @@ use throng_observation::run::{
     CrowdRow, EventRow, GeneratorRow, LayerSwitchRow, ParticipantId, ParticipantRow, Row, SentRow, SeriesRow,
     TrackRow,
 };
-use throng_observation::{ExperienceRow, HoldRow, TrackId};
+use throng_observation::{ExperienceRow, HoldRow, PlaybackRow, PlayerRow, TrackId};
 
 /// Most rows of each kind that is only appended. A second has some tens of them; this many is several minutes of a
 /// full disk.
@@ -39,8 +39,16 @@ pub(crate) struct Waiting {
     pub(crate) events: Vec<EventRow>,
     pub(crate) participants: BTreeMap<ParticipantId, ParticipantRow>,
     pub(crate) tracks: BTreeMap<(ParticipantId, TrackId), TrackRow>,
+    pub(crate) playback: WaitingPlayback,
     pub(crate) canary: WaitingCanary,
     pub(crate) host: WaitingHost,
+}
+
+/// Pending rows of players.
+#[derive(Default)]
+pub(crate) struct WaitingPlayback {
+    pub(crate) seconds: Vec<PlaybackRow>,
+    pub(crate) players: BTreeMap<ParticipantId, PlayerRow>,
 }
 
 /// Pending rows of browsers.
@@ -81,6 +89,8 @@ impl Waiting {
             Row::Event(row) => append(&mut self.events, row),
             Row::Participant(row) => replace(&mut self.participants, row.participant, *row),
             Row::Track(row) => replace(&mut self.tracks, (row.participant, row.track), *row),
+            Row::Playback(row) => append(&mut self.playback.seconds, *row),
+            Row::Player(row) => replace(&mut self.playback.players, row.participant, *row),
             Row::Canary(row) => self.canary.keep(row),
             Row::Host(row) => self.host.keep(row),
         }
@@ -103,8 +113,15 @@ impl Waiting {
             + self.events.len()
             + self.participants.len()
             + self.tracks.len()
+            + self.playback.len()
             + self.canary.len()
             + self.host.len()
+    }
+}
+
+impl WaitingPlayback {
+    pub(crate) fn len(&self) -> usize {
+        self.seconds.len() + self.players.len()
     }
 }
 

@@ -5,9 +5,10 @@ use std::ops::Range;
 
 use throng_observation::host::measured::Window;
 use throng_observation::run::SeriesRow;
-use throng_observation::{Clause, Distribution, MediaKind, TrackCounters};
+use throng_observation::{Clause, Distribution, MediaKind, PlaybackCounters, PlaybackRow, TrackCounters};
 
 use super::{Context, Reading, middle};
+use crate::findings::{Evidence, FRAME_DELAY, NOT_DELIVERED, PACKETS_LOST, WAITING};
 use crate::windows::{SecondQuality, quality_by_second, second_range, whole_seconds};
 
 /// The users' experience.
@@ -25,9 +26,13 @@ pub(crate) struct Users {
     pub(crate) missing_ratio: Reading,
     /// Decodable frames a second of a video track.
     pub(crate) fps: Reading,
+    /// Time that players stalled or waited for playback to begin, of the time in which they were meant to play.
+    pub(crate) waiting_ratio: Reading,
+    /// Media time that players lacked, of the time in which they wanted it: what delivery lacks to the media's bit rate.
+    pub(crate) shortfall_ratio: Reading,
     /// Connected participants.
     pub(crate) connected: Reading,
-    /// Received on the wire by all, bytes a second.
+    /// Received by all, bytes a second: on the wire, of players the bodies of responses.
     pub(crate) received: Reading,
 }
 
@@ -46,9 +51,19 @@ impl Context<'_> {
             missing_ratio: self
                 .share_of_packets(|counters| lost(counters) + counters.packets_recovered as f64),
             fps: self.fps(),
+            waiting_ratio: self
+                .share_of_playback(|counters| (counters.stall_us + counters.startup_us, counters.active_us)),
+            shortfall_ratio: self.share_of_playback(|counters| {
+                (counters.wanted_us.saturating_sub(counters.media_us), counters.wanted_us)
+            }),
             connected: self.connected(),
             received: self.received(),
         }
+    }
+
+    fn playback(&self, window: Window) -> impl Iterator<Item = &PlaybackRow> {
+        let seconds = at_least_one(window);
+        self.run.playback.iter().filter(move |row| seconds.contains(&row.second))
     }
 
     fn rows(&self, window: Window) -> impl Iterator<Item = &SeriesRow> {
@@ -79,6 +94,16 @@ impl Context<'_> {
         })
     }
 
+    /// The ratio of the sums of what `of` gives, in microseconds.
+    fn share_of_playback(&self, of: impl Fn(&PlaybackCounters) -> (u64, u64)) -> Reading {
+        self.reading(|window| {
+            let mut sums = PlaybackCounters::default();
+            self.playback(window).for_each(|row| sums += row.counters);
+            let (part, whole) = of(&sums);
+            (whole > 0).then(|| part as f64 / whole as f64)
+        })
+    }
+
     /// Of video, or of audio in a run without video.
     fn delay_ms(&self) -> Reading {
         let is_video = |row: &SeriesRow| row.kind == Some(MediaKind::Video) && row.tracks > 0;
@@ -105,7 +130,9 @@ impl Context<'_> {
 
     fn received(&self) -> Reading {
         self.reading(|window| {
-            let bytes: f64 = self.rows(window).map(|row| row.counters.wire_bytes as f64).sum();
+            let packets: f64 = self.rows(window).map(|row| row.counters.wire_bytes as f64).sum();
+            let bodies = self.playback(window).map(|row| row.counters.media_bytes + row.counters.other_bytes);
+            let bytes = packets + bodies.sum::<u64>() as f64;
             (bytes > 0.0).then(|| bytes / whole_seconds(window).seconds())
         })
     }
@@ -119,6 +146,34 @@ impl Context<'_> {
             }
             middle(by_second.into_values().collect())
         })
+    }
+}
+
+impl Users {
+    /// The lines of evidence of what the users have: delay and loss of media that comes as packets, stalls and delivery of
+    /// players. Only what was measured.
+    pub(crate) fn evidence(&self) -> Vec<Evidence> {
+        let lines = [
+            (Evidence::milliseconds(FRAME_DELAY, self.delay_ms), self.delay_ms),
+            (Evidence::ratio(PACKETS_LOST, self.loss_ratio), self.loss_ratio),
+            (Evidence::ratio(NOT_DELIVERED, self.shortfall_ratio), self.shortfall_ratio),
+            (Evidence::ratio(WAITING, self.waiting_ratio), self.waiting_ratio),
+        ];
+        let is_measured =
+            |reading: &Reading| reading.base.is_some() || reading.pass.is_some() || reading.fail.is_some();
+        lines.into_iter().filter(|(_, reading)| is_measured(reading)).map(|(line, _)| line).collect()
+    }
+
+    /// The first of them: what the users have of a full resource.
+    pub(crate) fn first_evidence(&self) -> Evidence {
+        let first = self.evidence().into_iter().next();
+        first.unwrap_or_else(|| Evidence::milliseconds(FRAME_DELAY, self.delay_ms))
+    }
+
+    /// Whether their media comes as packets: not where all are players that fetch it.
+    pub(crate) fn have_packets(&self) -> bool {
+        self.loss_ratio.fail.is_some()
+            || self.shortfall_ratio.fail.is_none() && self.waiting_ratio.fail.is_none()
     }
 }
 

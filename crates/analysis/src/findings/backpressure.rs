@@ -2,7 +2,7 @@
 
 use throng_observation::host::catalogue as metric;
 
-use super::{Candidate, CheckResult, Evidence, NoFinding, ruled_out};
+use super::{Candidate, CheckResult, Evidence, NOT_DELIVERED, NoFinding, ruled_out};
 use crate::context::Context;
 
 pub(super) const KEY: &str = "backpressure";
@@ -46,6 +46,7 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
                 .of_errors()
                 .decides_if(is_repeated),
             Evidence::per_second("tcp.timeouts", context.rate(&metric::TCP_TIMEOUTS)),
+            Evidence::ratio(NOT_DELIVERED, context.users.shortfall_ratio),
         ],
         change:
             "Use larger send buffers (net.core.wmem_max, SO_SNDBUF) or pacing; find the receivers that read slowly"

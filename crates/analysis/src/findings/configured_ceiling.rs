@@ -1,5 +1,6 @@
 //! A hard ceiling: a number of users is served well and no further one is. The server refuses by its configuration, or by a bug.
 
+use throng_observation::host::catalogue::LOG_LINES;
 use throng_observation::units::percent;
 use throng_observation::{FailureReason, Outcome, RunTime};
 
@@ -11,6 +12,10 @@ pub(super) const KEY: &str = "configured_ceiling";
 const RESOURCE: &str = "configuration of the server";
 /// Share of the bad user-seconds that are of users that were not served at all.
 const NOT_SERVED_MIN: f64 = 0.90;
+
+/// Patterns of knowledge packs for log lines in which an HTTP server reports that its limit of connections is reached
+/// (nginx, lighttpd). It then closes connections, or accepts none until some end: no participant is told so.
+const LIMIT_LINES: &[&str] = &["worker_connections", "connection_limit"];
 
 /// Whether a server that is full by its configuration may refuse with this reason.
 fn is_refusal(reason: &FailureReason) -> bool {
@@ -35,7 +40,10 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
         ));
     }
     let (refused, last_refusal) = failed(context, is_refusal);
-    let candidate = if refused.fail() > 0.0 {
+    let reported = context.log_lines(LIMIT_LINES);
+    let candidate = if reported.begins() {
+        with_log_lines(context, reported)
+    } else if refused.fail() > 0.0 {
         with_refusals(context, refused, last_refusal)
     } else {
         // Users that fail at the same number without a refusal may have met a silent ceiling.
@@ -68,6 +76,24 @@ fn with_refusals(context: &Context<'_>, refused: Reading, last: Option<String>) 
         change: format!(
             "Look for a maximum of about {connected:.0} users, rooms or ports in the server's configuration and licence{hint}"
         ),
+        ..Candidate::new(KEY, title, RESOURCE)
+    }
+}
+
+fn with_log_lines(context: &Context<'_>, reported: Reading) -> Candidate {
+    let connected = context.users.connected.fail();
+    let all = context.host.metric(LOG_LINES).iter();
+    let log_lines = all.filter(|series| LIMIT_LINES.contains(&series.label("pattern")));
+    let title =
+        format!("The server's limit of connections is reached with {connected:.0} users, as its log says");
+    Candidate {
+        used: 1.0,
+        refuses: true,
+        series: log_lines.map(|series| series.series.id).collect(),
+        evidence: vec![
+            Evidence::per_second("log lines that report the limit of connections", reported).limit(0.0).decides(),
+        ],
+        change: "Raise the server's limit of connections (nginx: worker_connections, and worker_rlimit_nofile with it; lighttpd: server.max-connections)".into(),
         ..Candidate::new(KEY, title, RESOURCE)
     }
 }

@@ -11,7 +11,7 @@ use throng_observation::host::catalogue as metric;
 use throng_observation::units::percent;
 
 use super::runtime::{self, Bound};
-use super::{Candidate, CheckResult, Evidence, FRAME_DELAY, NoFinding, cpu_all, cpu_quota, ruled_out};
+use super::{Candidate, CheckResult, Evidence, NoFinding, cpu_all, cpu_quota, ruled_out};
 use crate::context::{Context, Reading, Thread};
 
 pub(super) const KEY: &str = "cpu_bursts";
@@ -105,7 +105,7 @@ impl Bursty {
                 )
                 .decides(),
                 Evidence::ratio(format!("CPU of {name}, the median second"), cpu).limit(1.0),
-                Evidence::milliseconds(FRAME_DELAY, context.users.delay_ms),
+                context.users.first_evidence(),
             ],
             change: format!(
                 "Spread the bursts: send key frames of different streams at different times, pace the packets of a key frame over the following frames; or use {}",

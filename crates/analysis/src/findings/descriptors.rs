@@ -12,7 +12,7 @@ pub(super) const KEY: &str = "file_descriptors";
 const FULL_MIN: f64 = 0.95;
 
 pub(super) fn check(context: &Context<'_>) -> CheckResult {
-    let refused = context.log_lines("too_many_open_files");
+    let refused = context.log_lines(&["too_many_open_files", "out_of_fds"]);
     let (series, reading, limit) = context
         .fullest(&metric::PROCESS_FDS)
         .ok_or(NoFinding::NotMonitored("file descriptors and their limit"))?;

@@ -50,7 +50,7 @@ impl Memory {
                 .into_iter()
                 .max_by(|a, b| a.fail().total_cmp(&b.fail()))
                 .unwrap_or_default(),
-            refused: context.log_lines("out_of_memory"),
+            refused: context.log_lines(&["out_of_memory"]),
         }
     }
 

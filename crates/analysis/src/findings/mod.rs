@@ -51,6 +51,9 @@ pub use evidence::Evidence;
 pub(crate) const HOST_BUSY: &str = "host.cpu.busy less others' host.cpu.nice, of all cores";
 /// Names of evidence lines that several findings have: the same line is shown once.
 pub(crate) const FRAME_DELAY: &str = "delay of the users' frames above their minimum, median";
+pub(crate) const PACKETS_LOST: &str = "packets lost for good";
+pub(crate) const WAITING: &str = "time that players stalled or waited for playback to begin, of their time";
+pub(crate) const NOT_DELIVERED: &str = "media time that players wanted and did not receive, of the time";
 pub(crate) const CONNECTED: &str = "connected participants";
 const NOT_SERVED: &str = "bad user-seconds of users that were not served at all";
 

@@ -25,6 +25,10 @@ const OTHER_TRAFFIC_MAX: f64 = 0.5;
 pub(super) fn check(context: &Context<'_>) -> CheckResult {
     let line =
         card_to_users(context).ok_or(NoFinding::NotMonitored("the traffic of the server's network card"))?;
+    if !context.users.have_packets() {
+        // TCP and QUIC repeat what is lost: the server's retransmissions show it (backpressure).
+        return Err(NoFinding::NotApplicable);
+    }
     let interface = line.label("interface");
     let loss = context.users.missing_ratio;
     // If even the smallest crowd had bad service, its loss is what has to be explained and no baseline.

@@ -13,7 +13,7 @@ pub(super) const KEY: &str = "local_ports";
 const FULL_MIN: f64 = 0.90;
 
 pub(super) fn check(context: &Context<'_>) -> CheckResult {
-    let refused = context.log_lines("no_ports");
+    let refused = context.log_lines(&["no_ports"]);
     let fullest = context.fullest(&metric::TCP_EPHEMERAL_PORTS);
     let share = fullest.as_ref().map_or(0.0, |(_, reading, limit)| reading.fail() / limit);
     if share < FULL_MIN && !refused.begins() {

@@ -5,7 +5,7 @@ use throng_observation::host::catalogue as metric;
 use throng_observation::units::percent;
 
 use super::score::used_up;
-use super::{Candidate, Evidence, FRAME_DELAY, HOST_BUSY, NoFinding, cpu_all, cpu_quota, runtime};
+use super::{Candidate, Evidence, HOST_BUSY, NoFinding, cpu_all, cpu_quota, runtime};
 use crate::context::{Context, Pool, Reading, Thread};
 use crate::demand::Resource;
 
@@ -108,7 +108,7 @@ fn candidate(
     let busy = context.host_busy().unwrap_or_default();
     let mut evidence = vec![
         Evidence::ratio(format!("thread.cpu of {}", thread.label()), thread.cpu).limit(1.0).crossed(crossed),
-        Evidence::milliseconds(FRAME_DELAY, context.users.delay_ms),
+        context.users.first_evidence(),
         Evidence::ratio(HOST_BUSY, busy).limit(1.0),
     ];
     if thread.wait.fail.is_some() {

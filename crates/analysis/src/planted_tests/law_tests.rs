@@ -23,7 +23,8 @@ const NOT_OF_COUNTERS: &[&str] = &[
 /// What says what a full CPU is busy with, and is no limit by itself.
 const EXPLAINS: &[&str] = &["hot_function", "crypto", "system_calls"];
 
-const HARMS: [UserImpact; 3] = [UserImpact::Delay, UserImpact::Loss, UserImpact::NotServed];
+const HARMS: [UserImpact; 4] =
+    [UserImpact::Delay, UserImpact::Loss, UserImpact::NotServed, UserImpact::Stall];
 
 /// All findings, the named one first.
 fn said(found: &Bottleneck) -> Vec<&str> {

@@ -28,12 +28,15 @@ pub(super) const PLANTED_LIMITS: &[(&str, PlantLimit)] = &[
     ("cpu_bursts", bursts),
     ("copy_dominated", relay_that_copies),
     ("disk_read", slow_disk),
+    ("disk_read", disk_of_a_file_server),
     ("page_cache", small_page_cache),
     ("memory", kills),
     ("udp_receive_buffer", slow_reader),
     ("softirq", softirq),
     ("line_rate", full_line),
     ("line_rate", shaper),
+    ("line_rate", line_of_a_file_server),
+    ("one_thread_full", worker_of_a_file_server),
     ("backpressure", send_buffers),
     ("path_loss", |sim| sim.impact = UserImpact::Loss),
     ("file_descriptors", descriptors),
@@ -44,6 +47,7 @@ pub(super) const PLANTED_LIMITS: &[(&str, PlantLimit)] = &[
     ("process_stopped", stopped),
     ("signalling_serialised", serial_joins),
     ("configured_ceiling", refusals),
+    ("configured_ceiling", worker_connections),
 ];
 
 const PROCESS: [(&str, &str); 2] = [("process", "media"), ("pid", "7")];
@@ -161,6 +165,26 @@ pub(super) fn slow_disk(sim: &mut SimulatedRun) {
     sim.put("process.threads_blocked", &PROCESS, Unit::Count, None, |m| if m.over { 4.0 } else { 0.0 });
 }
 
+/// A file server whose players read more different files than memory holds.
+fn disk_of_a_file_server(sim: &mut SimulatedRun) {
+    slow_disk(sim);
+    sim.impact = UserImpact::Stall;
+}
+
+/// A file server with small files in memory on a line that its players fill; TCP adapts, and few packets are dropped.
+fn line_of_a_file_server(sim: &mut SimulatedRun) {
+    full_line(sim);
+    sim.put("tcp.segments_retransmitted", &[], Unit::PerSecond, None, |m| if m.over { 60.0 } else { 0.5 });
+    sim.put("tcp.segments_out", &[], Unit::PerSecond, None, |m| 90.0 * m.users.min(f64::from(PASS)));
+    sim.impact = UserImpact::Stall;
+}
+
+/// A file server with one worker, which encrypts for all of its players.
+fn worker_of_a_file_server(sim: &mut SimulatedRun) {
+    hot_worker(sim);
+    sim.impact = UserImpact::Stall;
+}
+
 pub(super) fn refaults(m: Moment) -> f64 {
     if m.over { 30_000.0 } else { 5.0 }
 }
@@ -263,4 +287,11 @@ fn serial_joins(sim: &mut SimulatedRun) {
 pub(super) fn refusals(sim: &mut SimulatedRun) {
     sim.impact = UserImpact::NotServed;
     sim.refusals = true;
+}
+
+/// A web server that takes no further connection, and says so in its log alone: the others wait.
+fn worker_connections(sim: &mut SimulatedRun) {
+    sim.impact = UserImpact::NotServed;
+    let labels = [("pattern", "worker_connections"), ("pack", "nginx")];
+    sim.put("log.lines", &labels, Unit::PerSecond, None, |m| if m.over { 2.0 } else { 0.0 });
 }

@@ -6,7 +6,7 @@ use throng_observation::host::*;
 use throng_observation::run::*;
 use throng_observation::{
     Clause, Distribution, ExperienceRow, Failure, FailureReason, HoldOutcome, HoldRow, MediaKind, Outcome,
-    Phase, Purpose, RunTime, TrackCounters,
+    Phase, PlaybackCounters, PlaybackRow, Purpose, RunTime, TrackCounters,
 };
 
 use throng_observation::pack::PACKS_FACT;
@@ -51,6 +51,8 @@ pub(super) enum UserImpact {
     Delay,
     Loss,
     NotServed,
+    /// They are players that fetch over HTTP, and stall.
+    Stall,
 }
 
 pub(super) struct SimulatedRun {
@@ -277,6 +279,7 @@ impl SimulatedRun {
                 UserImpact::Delay => Clause::Delay,
                 UserImpact::Loss => Clause::Loss,
                 UserImpact::NotServed => Clause::NotConnected,
+                UserImpact::Stall => Clause::Stall,
             };
             clauses[clause as usize] = bad;
             run.experience.push(ExperienceRow { second, users, bad, clauses, ..ExperienceRow::default() });
@@ -289,26 +292,11 @@ impl SimulatedRun {
                 playing: connected,
                 ..CrowdRow::default()
             });
-            let lossy = moment.over && self.impact == UserImpact::Loss;
-            let slow = moment.over && self.impact == UserImpact::Delay;
-            let packets = u64::from(connected) * 100;
-            let mut delay = Distribution::new();
-            delay.record_many(if slow { 300_000 } else { (5_000.0 * self.noise()) as u64 }, connected.max(1));
-            run.series.push(SeriesRow {
-                second,
-                kind: Some(MediaKind::Video),
-                tracks: connected,
-                counters: TrackCounters {
-                    packets_received: if lossy { packets * 9 / 10 } else { packets },
-                    packets_lost: if lossy { (packets / 10) as i64 } else { 0 },
-                    wire_bytes: if lossy { packets * 1_125 } else { packets * 1_250 },
-                    frames_decodable: u64::from(connected) * 30,
-                    active_us: u64::from(connected) * 1_000_000,
-                    ..TrackCounters::default()
-                },
-                relative_delay_us: delay,
-                ..SeriesRow::default()
-            });
+            if self.impact == UserImpact::Stall {
+                self.players(run, *moment, second, connected);
+            } else {
+                self.streams(run, *moment, second, connected);
+            }
             run.generator.push(GeneratorRow {
                 second,
                 thread: Some(0),
@@ -333,6 +321,64 @@ impl SimulatedRun {
                 local_address: None,
             });
         }
+    }
+
+    /// Players with a buffer: past the limit half of them stall for half of each second, and what they lack is not sent.
+    fn players(&mut self, run: &mut RunData, moment: Moment, second: i64, connected: u32) {
+        let (all, stalled) = (u64::from(connected), if moment.over { u64::from(connected / 2) } else { 0 });
+        let played = all * 2 - stalled; // halves of a second
+        run.series.push(SeriesRow {
+            second,
+            kind: Some(MediaKind::Video),
+            tracks: connected,
+            counters: TrackCounters {
+                payload_bytes: played * 62_500,
+                frames_decodable: played * 15,
+                active_us: all * 1_000_000,
+                ..TrackCounters::default()
+            },
+            ..SeriesRow::default()
+        });
+        run.playback.push(PlaybackRow {
+            second,
+            players: connected,
+            stalled: stalled as u32,
+            counters: PlaybackCounters {
+                active_us: all * 1_000_000,
+                stall_us: stalled * 500_000,
+                stall_count: stalled,
+                played_us: played * 500_000,
+                media_bytes: (played as f64 * 62_500.0 * self.noise()) as u64,
+                media_us: played * 500_000,
+                wanted_us: all * 1_000_000,
+                ..PlaybackCounters::default()
+            },
+            ..PlaybackRow::default()
+        });
+    }
+
+    /// Streams of packets: past the limit some are lost, or late.
+    fn streams(&mut self, run: &mut RunData, moment: Moment, second: i64, connected: u32) {
+        let lossy = moment.over && self.impact == UserImpact::Loss;
+        let slow = moment.over && self.impact == UserImpact::Delay;
+        let packets = u64::from(connected) * 100;
+        let mut delay = Distribution::new();
+        delay.record_many(if slow { 300_000 } else { (5_000.0 * self.noise()) as u64 }, connected.max(1));
+        run.series.push(SeriesRow {
+            second,
+            kind: Some(MediaKind::Video),
+            tracks: connected,
+            counters: TrackCounters {
+                packets_received: if lossy { packets * 9 / 10 } else { packets },
+                packets_lost: if lossy { (packets / 10) as i64 } else { 0 },
+                wire_bytes: if lossy { packets * 1_125 } else { packets * 1_250 },
+                frames_decodable: u64::from(connected) * 30,
+                active_us: u64::from(connected) * 1_000_000,
+                ..TrackCounters::default()
+            },
+            relative_delay_us: delay,
+            ..SeriesRow::default()
+        });
     }
 
     /// All joins of the search, answered one after the other; under the failing load a crowd comes at once.

@@ -1,6 +1,7 @@
 //! The live display of a run: a full screen on a terminal, plain lines elsewhere.
 
 mod plain;
+mod players;
 pub(crate) mod screen;
 mod terminal;
 

@@ -9,7 +9,7 @@ use throng_observation::Quantiles;
 use throng_observation::units::{bit_rate, bytes, duration_ms, percent};
 use throng_observation::untrusted;
 
-use super::{Display, State};
+use super::{Display, State, players};
 use crate::live_hosts::ServerFigures;
 
 /// Writes a summary block each `every` of run time.
@@ -56,8 +56,7 @@ fn block(
     let [new, checking, connected, disconnected, failed, closed] = crowd.ice;
     let playing = if is_send_only { String::new() } else { format!("{} playing, ", crowd.playing) };
     let mut text = format!(
-        "<Summary> {} s\n  {} {} of {} intended, {} connected, {playing}{} failed, {} left\n  \
-         ICE        new {new}, checking {checking}, connected {connected}, completed 0, disconnected {disconnected}, failed {failed}, closed {closed}\n",
+        "<Summary> {} s\n  {} {} of {} intended, {} connected, {playing}{} failed, {} left\n",
         second + 1,
         if is_send_only { "publishers" } else { "clients   " },
         crowd.intended,
@@ -66,15 +65,23 @@ fn block(
         crowd.failed,
         crowd.left,
     );
+    if live.playback.is_none() {
+        text += &format!(
+            "  ICE        new {new}, checking {checking}, connected {connected}, completed 0, disconnected {disconnected}, failed {failed}, closed {closed}\n"
+        );
+    }
     text += &format!(
         "  join       to connected {}, to first frame {}\n",
         quantiles(live.connect_ms.as_ref(), duration_ms),
         quantiles(live.first_frame_ms.as_ref(), duration_ms)
     );
     for (name, kind) in [("video", &live.video), ("audio", &live.audio)] {
-        if kind.tracks > 0 {
+        if kind.tracks > 0 && live.playback.is_none() {
             text += &kind_lines(name, kind, second, crowd.started);
         }
+    }
+    if let Some(playback) = &live.playback {
+        text += &players::lines(live, playback);
     }
     if let Some(bps) = &live.client_bps {
         text += &format!("  clients'   bit rate {}\n", spread(Some(bps), bit_rate));
@@ -157,7 +164,7 @@ fn kind_lines(name: &str, kind: &KindFigures, second: i64, clients: u32) -> Stri
     text
 }
 
-fn quantiles(quantiles: Option<&Quantiles>, unit: fn(f64) -> String) -> String {
+pub(super) fn quantiles(quantiles: Option<&Quantiles>, unit: fn(f64) -> String) -> String {
     quantiles.map_or_else(
         || "–".into(),
         |q| format!("p50 {} p95 {} p99 {} max {}", unit(q.p50), unit(q.p95), unit(q.p99), unit(q.max)),
@@ -174,6 +181,7 @@ fn spread(spread: Option<&Spread>, unit: fn(f64) -> String) -> String {
 
 #[cfg(test)]
 mod tests {
+    use throng_engine::live::PlaybackFigures;
     use throng_observation::{Distribution, TrackCounters};
 
     use super::*;
@@ -259,6 +267,31 @@ mod tests {
             assert!(text.contains(figure), "{figure} in:\n{text}");
         }
         assert_eq!(text.matches("delay avg").count(), 2, "{text}");
+    }
+
+    #[test]
+    fn players_show_stalls_and_buffers_and_no_loss() {
+        let mut buffer = Distribution::new();
+        [4_000, 9_000, 12_000].into_iter().for_each(|ms| buffer.record(ms));
+        let mut live = at(9);
+        live.video.tracks = 3;
+        live.playback = Some(PlaybackFigures {
+            players: 3,
+            stalled: 1,
+            buffer_ms: buffer.quantiles(1.0),
+            buffer_ms_min: Some(4_000.0),
+            delivery_ratio_min: Some(0.5),
+            ..PlaybackFigures::default()
+        });
+        let text = block(&live, &[], 9, false, &mut 0);
+        for figure in
+            ["to 3 players, 1 stalled, 0 starting", "lowest 4.00 s", "at least 50.0 % of the bit rate"]
+        {
+            assert!(text.contains(figure), "{figure} in:\n{text}");
+        }
+        for absent in ["loss", "jitter", "packets", "ICE"] {
+            assert!(!text.contains(absent), "{absent} in:\n{text}");
+        }
     }
 
     #[test]

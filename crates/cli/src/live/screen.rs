@@ -14,7 +14,7 @@ use throng_observation::untrusted;
 use throng_observation::{MediaKind, Quantiles};
 use throng_report::ObjectiveResult;
 
-use super::State;
+use super::{State, players};
 use crate::live_hosts::ServerFigures;
 
 const GOOD: Color = Color::Green;
@@ -157,13 +157,18 @@ fn draw_crowd(frame: &mut Frame<'_>, area: Rect, live: &LiveSnapshot, is_send_on
             figure_if(crowd.failed > 0, format!("failed {:>4}  ", crowd.failed)),
             Span::raw(format!("left {:>4}", crowd.left)),
         ]),
+        Line::from(if live.playback.is_some() {
+            String::new()
+        } else {
+            format!(
+                "ICE  new {new}  checking {checking}  connected {connected}  disconnected {disconnected}  failed {failed}  closed {closed}"
+            )
+        }),
         Line::from(format!(
-            "ICE  new {new}  checking {checking}  connected {connected}  disconnected {disconnected}  failed {failed}  closed {closed}"
-        )),
-        Line::from(format!(
-            "join to connected {}   to first frame {}{}",
+            "join to connected {}   to first frame {}{}{}",
             quantiles_ms(live.connect_ms.as_ref()),
             quantiles_ms(live.first_frame_ms.as_ref()),
+            players::startup(live),
             failures(live),
         )),
     ];
@@ -181,25 +186,15 @@ fn failures(live: &LiveSnapshot) -> String {
 }
 
 /// Its title, its value of a second, and whether high values are bad.
-type Chart = (String, fn(&HistoryPoint) -> f64, bool);
+pub(super) type Chart = (String, fn(&HistoryPoint) -> f64, bool);
 
 fn draw_charts(frame: &mut Frame<'_>, area: Rect, live: &LiveSnapshot) {
     let rows = Layout::vertical([Constraint::Percentage(50), Constraint::Percentage(50)]).split(area);
     let kind = if live.video.tracks > 0 { &live.video } else { &live.audio };
-    let charts: [Chart; 4] = [
-        (
-            format!("Delay p95 {}{}", ms(kind.relative_delay_ms.map(|q| q.p95)), one_way(kind)),
-            |p| p.delay_ms_p95.unwrap_or(0.0),
-            true,
-        ),
-        (format!("Loss {}", percent(kind.loss_ratio)), |p| p.loss_ratio, true),
-        (format!("fps, median {}", fps(kind)), |p| p.fps_p50.unwrap_or(0.0), false),
-        (
-            format!("Received {}", bit_rate(live.video.bitrate_bps + live.audio.bitrate_bps)),
-            |p| p.bitrate_bps,
-            false,
-        ),
-    ];
+    let charts = match &live.playback {
+        Some(playback) => players::charts(live, playback),
+        None => packet_charts(live, kind),
+    };
     for (row, pair) in rows.iter().zip(charts.chunks(2)) {
         let cells = Layout::horizontal([Constraint::Percentage(50), Constraint::Percentage(50)]).split(*row);
         for (cell, (title, value, high_is_bad)) in cells.iter().zip(pair) {
@@ -212,6 +207,23 @@ fn draw_charts(frame: &mut Frame<'_>, area: Rect, live: &LiveSnapshot) {
             );
         }
     }
+}
+
+fn packet_charts(live: &LiveSnapshot, kind: &KindFigures) -> [Chart; 4] {
+    [
+        (
+            format!("Delay p95 {}{}", ms(kind.relative_delay_ms.map(|q| q.p95)), one_way(kind)),
+            |p| p.delay_ms_p95.unwrap_or(0.0),
+            true,
+        ),
+        (format!("Loss {}", percent(kind.loss_ratio)), |p| p.loss_ratio, true),
+        (format!("fps, median {}", fps(kind)), |p| p.fps_p50.unwrap_or(0.0), false),
+        (
+            format!("Received {}", bit_rate(live.video.bitrate_bps + live.audio.bitrate_bps)),
+            |p| p.bitrate_bps,
+            false,
+        ),
+    ]
 }
 
 fn draw_chart(frame: &mut Frame<'_>, area: Rect, title: &str, values: &[f64], high_is_bad: bool) {
@@ -260,6 +272,9 @@ fn is_troubled(track: &TrackFigures, source_fps: Option<f64>) -> bool {
 }
 
 fn draw_worst(frame: &mut Frame<'_>, area: Rect, live: &LiveSnapshot) {
+    if live.playback.is_some() {
+        return players::draw_worst(frame, area, live);
+    }
     let is_shown = |track: &&TrackFigures| is_troubled(track, live.video.source_fps);
     let title = titled("Worst in the last second");
     if !live.worst.iter().any(|participant| participant.tracks.iter().any(|track| is_shown(&track))) {
@@ -324,11 +339,11 @@ fn figure_if<'a>(bad: bool, text: String) -> Span<'a> {
     if bad { Span::styled(text, Style::new().fg(BAD)) } else { Span::raw(text) }
 }
 
-fn ms(value: Option<f64>) -> String {
+pub(super) fn ms(value: Option<f64>) -> String {
     value.map_or_else(|| "–".into(), throng_observation::units::duration_ms)
 }
 
-fn fps(kind: &KindFigures) -> String {
+pub(super) fn fps(kind: &KindFigures) -> String {
     match (&kind.fps, kind.source_fps) {
         (Some(fps), Some(source)) => format!("{:.1} of {source:.1}", fps.p50),
         (Some(fps), None) => format!("{:.1}", fps.p50),
@@ -336,7 +351,7 @@ fn fps(kind: &KindFigures) -> String {
     }
 }
 
-fn quantiles_ms(quantiles: Option<&Quantiles>) -> String {
+pub(super) fn quantiles_ms(quantiles: Option<&Quantiles>) -> String {
     quantiles.map_or_else(|| "–".into(), |q| format!("{} (p99 {})", ms(Some(q.p50)), ms(Some(q.p99))))
 }
 
@@ -345,7 +360,7 @@ mod tests {
     use super::*;
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
-    use throng_engine::live::ParticipantFigures;
+    use throng_engine::live::{ParticipantFigures, PlaybackFigures, PlayerFigures};
     use throng_observation::run::ParticipantId;
     use throng_observation::{Codec, IceState, RunTime};
 
@@ -410,6 +425,7 @@ mod tests {
             ice: IceState::Connected,
             intended_at: RunTime::default(),
             tracks,
+            player: None,
         };
         let screen =
             |tracks| drawn(&LiveSnapshot { worst: vec![viewer(tracks)], ..LiveSnapshot::default() }, 110, 40);
@@ -435,6 +451,38 @@ mod tests {
         ] {
             assert!(screen.contains(text), "{text} is not on\n{screen}");
         }
+    }
+
+    #[test]
+    fn players_have_stalls_and_buffers_in_place_of_loss_and_delay() {
+        let player = PlayerFigures {
+            buffer_ms: 300.0,
+            stall_ms: 700.0,
+            is_starting: false,
+            delivery_ratio: Some(0.5),
+            stalls: 4,
+        };
+        let worst = |player| ParticipantFigures {
+            participant: ParticipantId(7),
+            ice: IceState::New,
+            intended_at: RunTime::default(),
+            tracks: Vec::new(),
+            player: Some(player),
+        };
+        let live = |player| LiveSnapshot {
+            playback: Some(PlaybackFigures { players: 9, stalled: 2, ..PlaybackFigures::default() }),
+            worst: vec![worst(player)],
+            ..LiveSnapshot::default()
+        };
+        let screen = drawn(&live(player), 110, 40);
+        for text in ["Stalled 2 of 9", "Lowest buffer", "stalled", "700 ms", "50.0 %"] {
+            assert!(screen.contains(text), "{text} is not on\n{screen}");
+        }
+        for text in ["Loss", "Delay", "ICE  new", "delay max"] {
+            assert!(!screen.contains(text), "{text} is on\n{screen}");
+        }
+        let well = PlayerFigures { stall_ms: 0.0, delivery_ratio: None, ..player };
+        assert!(drawn(&live(well), 110, 40).contains("no viewer has problems"));
     }
 
     #[test]

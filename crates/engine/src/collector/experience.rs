@@ -35,7 +35,7 @@ impl LossJudge {
 const RATE_STRETCH_US_MIN: u64 = 500_000;
 
 /// The clauses that a track's interval violated, as bits of [`Clause::bit`].
-pub(super) fn broken_clauses(interval: &TrackInterval, bad_if: &BadIf, loss: &mut LossJudge) -> u8 {
+pub(super) fn broken_clauses(interval: &TrackInterval, bad_if: &BadIf, loss: &mut LossJudge) -> u16 {
     let counters = &interval.counters;
     if counters.missing_us > 0 {
         return Clause::NoMedia.bit();
@@ -64,7 +64,7 @@ pub(super) fn broken_clauses(interval: &TrackInterval, bad_if: &BadIf, loss: &mu
 
 /// The clauses that a sender's interval violated according to its receiver's reports (RTCP): the only evidence for
 /// participants that receive nothing.
-pub(super) fn remote_loss_clauses(interval: &SentInterval, bad_if: &BadIf) -> u8 {
+pub(super) fn remote_loss_clauses(interval: &SentInterval, bad_if: &BadIf) -> u16 {
     let loss = interval.remote_loss_ratio.unwrap_or(0.0);
     let lost = interval.counters.packets_sent as f64 * loss;
     if loss > bad_if.loss_ratio_max && lost >= LOST_MIN as f64 { Clause::Loss.bit() } else { 0 }
@@ -74,7 +74,7 @@ pub(super) fn remote_loss_clauses(interval: &SentInterval, bad_if: &BadIf) -> u8
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct SecondQuality {
     /// Violated clauses, as bits of [`Clause::bit`].
-    pub(super) bits: u8,
+    pub(super) bits: u16,
     /// Share of the expected senders that it received badly, thousandths.
     pub(super) badly_milli: u32,
     /// Tracks frozen because their senders paused; these are not violations.
@@ -83,7 +83,7 @@ pub(super) struct SecondQuality {
 
 impl SecondQuality {
     /// Good if no bit is set, otherwise bad for all senders.
-    pub(super) fn whole(bits: u8) -> Self {
+    pub(super) fn whole(bits: u16) -> Self {
         Self { bits, badly_milli: if bits == 0 { 0 } else { 1_000 }, paused: 0 }
     }
 }

@@ -7,7 +7,7 @@ const SECONDS_KEPT: usize = 4;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct SecondNote {
     /// Bits of [`throng_observation::Clause::bit`].
-    pub(super) bits: u8,
+    pub(super) bits: u16,
     /// Hundredths of a second; 255 means that long or longer.
     still_cs: u8,
 }
@@ -16,7 +16,7 @@ impl SecondNote {
     /// Longest freeze that can be noted, microseconds.
     pub(super) const STILL_US_MAX: u64 = 2_550_000;
 
-    pub(super) fn new(bits: u8, still_us: u64) -> Self {
+    pub(super) fn new(bits: u16, still_us: u64) -> Self {
         Self { bits, still_cs: u8::try_from(still_us.div_ceil(10_000)).unwrap_or(u8::MAX) }
     }
 

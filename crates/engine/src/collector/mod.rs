@@ -10,8 +10,11 @@ mod mute_period;
 mod participant_record;
 mod participants;
 mod pauses;
+mod player_record;
+mod players;
 mod seconds;
 mod snapshot;
+mod track_record;
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
@@ -82,6 +85,8 @@ pub(crate) struct Collector {
     snapshot: LiveSnapshot,
     connect_us: Distribution,
     first_frame_us: Distribution,
+    /// From the intended join to the begin of playback.
+    startup_us: Distribution,
     events: BTreeMap<String, u32>,
     /// Participants by the path of their media.
     paths: BTreeMap<MediaPath, u32>,
@@ -106,6 +111,7 @@ impl Collector {
             snapshot,
             connect_us: Distribution::new(),
             first_frame_us: Distribution::new(),
+            startup_us: Distribution::new(),
             events: BTreeMap::new(),
             paths: BTreeMap::new(),
         }
@@ -221,6 +227,7 @@ impl Collector {
                 self.update(id, |record, _| record.track_opened(track, kind, codec));
             }
             Observation::Interval(interval) => self.interval(id, *interval),
+            Observation::Playback(interval) => self.playback(id, &interval),
             Observation::Mutes { kind, is_muted, at } => {
                 self.update(id, |record, _| record.mutes(kind, is_muted, clock.run_time(at)));
             }
@@ -245,8 +252,6 @@ impl Collector {
             }
             // Frames go through the tap, not through the collector.
             Observation::Frame(_) => {}
-            // STUB-OBS: added to the playback rows.
-            Observation::Playback(_) => {}
             Observation::ProtocolAnomaly { place, detail } => {
                 self.event(id, at, &format!("protocol_anomaly_{place}"), detail);
             }
@@ -260,6 +265,7 @@ impl Collector {
         match phase {
             Phase::FirstFrame => self.first_frame_us.record(since_intended_us),
             Phase::DtlsConnected | Phase::Playing => self.connect_us.record(since_intended_us),
+            Phase::PlaybackStarted => self.startup_us.record(since_intended_us),
             _ => {}
         }
         if phase >= Phase::DtlsConnected && !was_connected {
@@ -276,16 +282,22 @@ impl Collector {
         let length_us = within_a_second(interval.counters.active_us.into());
         let middle = middle(ended_at, length_us).max(self.open);
         self.seconds.interval(middle, id, record.cohort(), &interval);
+        record.interval(&interval, middle, &self.config.bad_if);
         if interval.counters.packets_received > 0 {
-            // Half-covered seconds at both ends count, so that a participant does not seem to pause between two intervals.
-            let first = RunTime(ended_at.0 - length_us + 250_000).second();
-            for second in first..=RunTime(ended_at.0 - 250_000).second() {
-                if second >= self.open && record.mark_played(second) {
-                    self.seconds.crowd(second, record.cohort()).playing += 1;
-                }
+            self.mark_played(id, ended_at, length_us);
+        }
+    }
+
+    /// Counts participant `id` as playing in the seconds of an interval. Half-covered seconds at both ends count, so
+    /// that a participant does not seem to pause between two intervals.
+    fn mark_played(&mut self, id: u32, ended_at: RunTime, length_us: i64) {
+        let Some(record) = self.participants.get_mut(id) else { return };
+        let first = RunTime(ended_at.0 - length_us + 250_000).second();
+        for second in first..=RunTime(ended_at.0 - 250_000).second() {
+            if second >= self.open && record.mark_played(second) {
+                self.seconds.crowd(second, record.cohort()).playing += 1;
             }
         }
-        record.interval(&interval, middle, &self.config.bad_if);
     }
 
     fn sent(&mut self, id: u32, interval: &SentInterval) {
@@ -408,7 +420,7 @@ impl Collector {
             }
         }
         let (experience, is_generator_limited) = (self.experience(second), !limits.is_empty());
-        let received = closed.series.iter().map(|row| row.counters.wire_bytes).sum::<u64>();
+        let received = closed.received_bytes();
         let sent = health.iter().map(|row| row.sent_bytes).sum::<u64>();
         if let Some(why) = self.load.second(received.saturating_add(sent)) {
             self.abort(&why);
@@ -420,6 +432,7 @@ impl Collector {
         };
         self.snapshot.connect_ms = self.connect_us.quantiles(1000.0);
         self.snapshot.first_frame_ms = self.first_frame_us.quantiles(1000.0);
+        self.snapshot.startup_ms = self.startup_us.quantiles(1000.0);
         snapshot::second(&mut self.snapshot, second, &closed);
         snapshot::clients(&mut self.snapshot, &self.participants);
         snapshot::worst(&mut self.snapshot, &self.participants, self.config.worst);
@@ -427,6 +440,7 @@ impl Collector {
         closed.crowd.into_iter().for_each(|row| self.write(Row::Crowd(row)));
         closed.series.into_iter().for_each(|row| self.write(Row::Series(Box::new(row))));
         closed.sent.into_iter().for_each(|row| self.write(Row::Sent(row)));
+        closed.playback.into_iter().for_each(|row| self.write(Row::Playback(Box::new(row))));
         health.into_iter().for_each(|row| self.write(Row::Generator(row)));
         self.write(Row::SecondClosed(SecondClosed { second, experience, is_generator_limited }));
         self.participants.forget(second);
@@ -532,3 +546,5 @@ fn middle(ended_at: RunTime, length_us: i64) -> i64 {
 
 #[cfg(test)]
 mod day_tests;
+#[cfg(test)]
+mod player_tests;

@@ -3,19 +3,21 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use throng_observation::run::{CohortId, CrowdRow, ParticipantId, ParticipantRow, Row, TrackRow};
+use throng_observation::run::{CohortId, CrowdRow, ParticipantId, ParticipantRow, Row};
 use throng_observation::{
-    BadIf, Clause, Codec, Distribution, FailureReason, IceState, MediaKind, OneWayDelay, Outcome, Phase,
-    RunTime, TrackCounters, TrackId, TrackInterval,
+    BadIf, Clause, Codec, FailureReason, IceState, MediaKind, Outcome, Phase, PlaybackInterval, RunTime,
+    TrackCounters, TrackId, TrackInterval,
 };
 
-use super::experience::{LossJudge, SecondQuality, broken_clauses};
+use super::experience::{SecondQuality, broken_clauses};
 use super::last_seconds::{LastSeconds, SecondNote};
 use super::mute_period::MutePeriod;
 use super::pauses;
+use super::player_record::{IntervalTimes, PlayerRecord};
 use super::seconds::Seconds;
+use super::track_record::Track;
 use crate::config::Join;
-use crate::live::{ParticipantFigures, TrackFigures};
+use crate::live::ParticipantFigures;
 
 /// Most tracks kept per participant; a conference has a hundred.
 const TRACKS_MAX: usize = 1024;
@@ -46,6 +48,8 @@ pub(super) struct ParticipantRecord {
     /// When it was removed; from then on it need not be served.
     removed_at: Option<RunTime>,
     tracks: Vec<Track>,
+    /// Its player, if it plays from a buffer.
+    player: Option<Box<PlayerRecord>>,
     pub(super) is_changed: bool,
     /// Whether any row of it was written.
     pub(super) is_written: bool,
@@ -57,32 +61,6 @@ enum State {
     Awaited,
     Alive,
     Ended(RunTime, Outcome),
-}
-
-struct Track {
-    id: TrackId,
-    /// The participant's track that this row belongs to while the track has this sender: a server may switch a
-    /// track from sender to sender, and each sender has a row.
-    live: Option<TrackId>,
-    kind: MediaKind,
-    codec: Codec,
-    from: Option<Box<str>>,
-    /// That sender, if it is a participant of this run.
-    sender: Option<ParticipantId>,
-    first_frame_at: Option<RunTime>,
-    counters: TrackCounters,
-    /// Time in which frames were expected, microseconds.
-    frames_due_us: u64,
-    relative_delay_us: Distribution,
-    absolute_delay: Option<Box<OneWayDelay>>,
-    jitter_us: Option<u32>,
-    oven_rtc_tester_delay_us: Option<u32>,
-    last: TrackCounters,
-    last_frames_due_us: u64,
-    /// Violations in its last seconds.
-    quality: LastSeconds,
-    loss: LossJudge,
-    last_delay_us_max: Option<u32>,
 }
 
 impl ParticipantRecord {
@@ -102,6 +80,7 @@ impl ParticipantRecord {
             mute_periods: Default::default(),
             removed_at: None,
             tracks: Vec::new(),
+            player: None,
             is_changed: false,
             is_written: false,
             has_unwritten_tracks: false,
@@ -131,6 +110,10 @@ impl ParticipantRecord {
 
     fn reached_any(&self, from: Phase) -> bool {
         Phase::ALL.iter().zip(&self.reached).any(|(phase, at)| *phase >= from && at.is_some())
+    }
+
+    fn reached_before(&self, phase: Phase, at: RunTime) -> bool {
+        self.reached[phase as usize].is_some_and(|reached| reached < at)
     }
 
     pub(super) fn started(&mut self, at: RunTime, seconds: &mut Seconds) {
@@ -229,7 +212,7 @@ impl ParticipantRecord {
     }
 
     /// Records the violations that its receiver reported for a second.
-    pub(super) fn add_remote_report(&mut self, second: i64, bits: u8) {
+    pub(super) fn add_remote_report(&mut self, second: i64, bits: u16) {
         self.remote_reports.add(second, SecondNote::new(bits, 0));
     }
 
@@ -271,9 +254,19 @@ impl ParticipantRecord {
         quality
     }
 
+    /// The quality of a second by its player and its tracks. A stalled or starting player shows no frames: that explains
+    /// a low frame rate.
+    fn quality_of_player(&self, second: i64, player: &PlayerRecord) -> SecondQuality {
+        let of_tracks = self.quality_of_tracks(second, |_| 0).bits;
+        let of_player = player.broken_clauses(second);
+        let waits = of_player & (Clause::Stall.bit() | Clause::Startup.bit()) != 0;
+        let explained = if waits { Clause::Fps.bit() } else { 0 };
+        SecondQuality::whole(of_player | (of_tracks & !explained))
+    }
+
     /// The quality of `second`; `None` if the participant need not be served throughout it. Until `join_ms_max`
-    /// has passed it may be without media. After a failure all seconds are bad until its planned leave or its
-    /// removal. `pause_us` returns how long a sender's video paused in the second.
+    /// has passed it may be without media, and its player without playback. After a failure all seconds are bad until
+    /// its planned leave or its removal. `pause_us` returns how long a sender's video paused in the second.
     pub(super) fn experience(
         &self,
         second: i64,
@@ -297,9 +290,14 @@ impl ParticipantRecord {
         let has_played = self.played.contains(&second)
             || (!has_failed && self.began_s.is_some_and(|began| began <= second));
         let patience = RunTime(self.join.at.0 + (bad_if.join_ms_max * 1e3) as i64);
-        if has_played {
+        let player = self.player.as_deref().filter(|_| !has_failed);
+        let is_serving = player.map_or(has_played, |_| self.reached_before(Phase::PlaybackStarted, end));
+        if is_serving {
             // The second of its join is incomplete.
-            return (self.join.at.second() < second).then(|| self.quality_of_tracks(second, pause_us));
+            return (self.join.at.second() < second).then(|| match player {
+                Some(player) => self.quality_of_player(second, player),
+                None => self.quality_of_tracks(second, pause_us),
+            });
         }
         if self.connected && self.sends && self.receives_nothing() {
             return Some(SecondQuality::whole(self.remote_reports.of(second).map_or(0, |noted| noted.bits)));
@@ -307,7 +305,11 @@ impl ParticipantRecord {
         let is_lost = has_failed || patience < RunTime(second * 1_000_000);
         // A participant that has left since then was connected.
         let was_connected = self.connected || matches!(self.state, State::Ended(..)) && self.was_connected();
-        let lacks = if was_connected && !has_failed { Clause::NoMedia } else { Clause::NotConnected };
+        let lacks = match was_connected && !has_failed {
+            true if player.is_some() && self.reached_before(Phase::FirstPacket, end) => Clause::Startup,
+            true => Clause::NoMedia,
+            false => Clause::NotConnected,
+        };
         is_lost.then(|| SecondQuality::whole(lacks.bit()))
     }
 
@@ -353,13 +355,9 @@ impl ParticipantRecord {
         } else if self.tracks.len() < TRACKS_MAX {
             // The participant numbers its own tracks from 0 upward.
             let row = TrackId(u16::MAX - u16::try_from(self.tracks.len()).unwrap_or(0));
-            self.tracks.push(Track {
-                id: row,
-                live: Some(id),
-                from: Some(from),
-                sender,
-                ..Track::new(id, kind, codec)
-            });
+            let mut track = Track::new(row, kind, codec);
+            (track.live, track.from, track.sender) = (Some(id), Some(from), sender);
+            self.tracks.push(track);
         }
     }
 
@@ -384,7 +382,15 @@ impl ParticipantRecord {
         self.has_unwritten_tracks |= is_first;
     }
 
-    /// Its row, and those of its tracks if `with_tracks`.
+    /// Adds an interval of its player.
+    pub(super) fn playback(&mut self, interval: &PlaybackInterval, times: IntervalTimes, bad_if: &BadIf) {
+        let had_begun = self.reached_before(Phase::PlaybackStarted, times.began);
+        let first_start_since = (!had_begun).then_some(self.join.at);
+        self.has_unwritten_tracks |= self.player.is_none();
+        self.player.get_or_insert_default().add(interval, times, first_start_since, bad_if);
+    }
+
+    /// Its row, and those of its tracks and its player if `with_tracks`.
     pub(super) fn rows(&mut self, with_tracks: bool) -> Vec<Row> {
         (self.is_changed, self.is_written) = (false, true);
         self.has_unwritten_tracks &= !with_tracks;
@@ -410,7 +416,11 @@ impl ParticipantRecord {
             .iter()
             .filter(|track| with_tracks && has_reported(track))
             .map(|track| track.row(self.join.participant));
-        std::iter::once(Row::Participant(Box::new(row))).chain(tracks).collect()
+        let startup_us = self.reached[Phase::PlaybackStarted as usize];
+        let startup_us = startup_us.and_then(|at| u64::try_from(at.0 - self.join.at.0).ok());
+        let player = self.player.as_ref().filter(|_| with_tracks);
+        let player = player.map(|player| player.row(self.join.participant, startup_us));
+        std::iter::once(Row::Participant(Box::new(row))).chain(tracks).chain(player).collect()
     }
 
     /// Payload bits per second over its life. Tracks run in parallel, so their times are not added.
@@ -422,7 +432,8 @@ impl ParticipantRecord {
 
     /// Rank of its latest interval; larger is worse.
     pub(super) fn badness(&self) -> f64 {
-        self.tracks.iter().map(Track::badness).fold(0.0, f64::max)
+        let of_player = self.player.as_ref().map_or(0.0, |player| player.badness());
+        self.tracks.iter().map(Track::badness).fold(of_player, f64::max)
     }
 
     pub(super) fn figures(&self) -> ParticipantFigures {
@@ -431,101 +442,7 @@ impl ParticipantRecord {
             ice: self.ice.unwrap_or_default(),
             intended_at: self.join.at,
             tracks: self.tracks.iter().map(Track::figures).collect(),
-        }
-    }
-}
-
-/// Packets lost ÷ packets expected; 0 without any.
-pub(super) fn loss_ratio(counters: &TrackCounters) -> f64 {
-    counters.packet_loss_ratio().unwrap_or(0.0)
-}
-
-/// Decodable frames per second of the time in which frames were expected.
-fn fps(counters: &TrackCounters, frames_due_us: u64) -> Option<f64> {
-    (frames_due_us > 0).then(|| counters.frames_decodable as f64 * 1e6 / frames_due_us as f64)
-}
-
-impl Track {
-    fn new(id: TrackId, kind: MediaKind, codec: Codec) -> Self {
-        Self {
-            id,
-            live: Some(id),
-            kind,
-            codec,
-            from: None,
-            sender: None,
-            first_frame_at: None,
-            counters: TrackCounters::default(),
-            frames_due_us: 0,
-            relative_delay_us: Distribution::new(),
-            absolute_delay: None,
-            jitter_us: None,
-            oven_rtc_tester_delay_us: None,
-            last: TrackCounters::default(),
-            last_frames_due_us: 0,
-            quality: LastSeconds::default(),
-            loss: LossJudge::default(),
-            last_delay_us_max: None,
-        }
-    }
-
-    fn add(&mut self, interval: &TrackInterval) {
-        self.counters += interval.counters;
-        self.last = interval.counters;
-        self.frames_due_us += interval.frames_due_us;
-        self.last_frames_due_us = interval.frames_due_us;
-        self.last_delay_us_max = interval.relative_delay_us.iter().copied().max();
-        self.jitter_us = interval.jitter_us.or(self.jitter_us);
-        self.oven_rtc_tester_delay_us = interval.oven_rtc_tester_delay_us.or(self.oven_rtc_tester_delay_us);
-        interval.relative_delay_us.iter().for_each(|us| self.relative_delay_us.record(u64::from(*us)));
-        // Most servers give no capture time.
-        if let Some(basis) = interval.capture_basis {
-            let absolute = self.absolute_delay.get_or_insert_default();
-            interval.absolute_delay_us.iter().for_each(|us| absolute.record(basis, *us));
-        }
-    }
-
-    fn row(&self, participant: ParticipantId) -> Row {
-        Row::Track(Box::new(TrackRow {
-            participant,
-            track: self.id,
-            kind: self.kind,
-            codec: self.codec,
-            from: self.from.as_deref().map(str::to_owned),
-            first_frame_at: self.first_frame_at,
-            counters: self.counters,
-            relative_delay_us: self.relative_delay_us.clone(),
-            absolute_delay: self.absolute_delay.as_deref().cloned().unwrap_or_default(),
-            fps: fps(&self.counters, self.frames_due_us),
-            jitter_us: self.jitter_us,
-            oven_rtc_tester_delay_us: self.oven_rtc_tester_delay_us,
-        }))
-    }
-
-    /// Loss counts most, then freezes, then delay in seconds.
-    fn badness(&self) -> f64 {
-        loss_ratio(&self.last) * 100.0
-            + self.last.freeze_count as f64
-            + f64::from(self.last_delay_us_max.unwrap_or(0)) / 1e6
-    }
-
-    fn figures(&self) -> TrackFigures {
-        let seconds = (self.last.active_us as f64 / 1e6).max(1e-3);
-        TrackFigures {
-            kind: self.kind,
-            codec: self.codec,
-            bitrate_bps: if self.last.active_us > 0 {
-                self.last.wire_bytes as f64 * 8.0 / seconds
-            } else {
-                0.0
-            },
-            loss_ratio: loss_ratio(&self.last),
-            fps: fps(&self.last, self.last_frames_due_us).unwrap_or(0.0),
-            delay_ms_max: self.last_delay_us_max.map(|us| f64::from(us) / 1e3),
-            oven_rtc_tester_delay_ms: self.oven_rtc_tester_delay_us.map(|us| f64::from(us) / 1e3),
-            packets_received: self.counters.packets_received,
-            packets_lost: self.counters.packets_lost,
-            wire_bytes: self.counters.wire_bytes,
+            player: self.player.as_ref().map(|player| player.figures()),
         }
     }
 }

@@ -3,7 +3,12 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use throng_observation::run::{CohortId, CrowdRow, SentRow, SeriesRow};
-use throng_observation::{MediaKind, SentCounters, SentInterval, TrackCounters, TrackId, TrackInterval};
+use throng_observation::{
+    MediaKind, PlaybackCounters, PlaybackInterval, PlaybackRow, SentCounters, SentInterval, TrackCounters,
+    TrackId, TrackInterval,
+};
+
+use super::player_record::delivery_ppm;
 
 /// Open seconds, by number.
 pub(super) struct Seconds {
@@ -28,6 +33,15 @@ struct OpenSecond {
     crowd: BTreeMap<u16, CrowdDelta>,
     series: BTreeMap<(u16, MediaKind), Sums>,
     sent: BTreeMap<(u16, MediaKind), SentSums>,
+    playback: BTreeMap<u16, HashMap<u32, PlayerSecond>>,
+}
+
+/// All intervals of one player in the second.
+#[derive(Default)]
+struct PlayerSecond {
+    counters: PlaybackCounters,
+    buffer_us: u64,
+    delivery_ppm: Option<u32>,
 }
 
 #[derive(Default)]
@@ -62,6 +76,16 @@ pub(super) struct ClosedSecond {
     pub(super) crowd: Vec<CrowdRow>,
     pub(super) series: Vec<SeriesRow>,
     pub(super) sent: Vec<SentRow>,
+    pub(super) playback: Vec<PlaybackRow>,
+}
+
+impl ClosedSecond {
+    /// Bytes that participants received.
+    pub(super) fn received_bytes(&self) -> u64 {
+        let packets: u64 = self.series.iter().map(|row| row.counters.wire_bytes).sum();
+        let bodies = |row: &PlaybackRow| row.counters.media_bytes.saturating_add(row.counters.other_bytes);
+        packets.saturating_add(self.playback.iter().map(bodies).sum())
+    }
 }
 
 impl Seconds {
@@ -96,12 +120,22 @@ impl Seconds {
         sums.tracks.insert((id, interval.track));
     }
 
+    /// Adds an interval of the player of participant `id`.
+    pub(super) fn playback(&mut self, second: i64, id: u32, cohort: CohortId, interval: &PlaybackInterval) {
+        let players = self.open.entry(second).or_default().playback.entry(cohort.0).or_default();
+        let player = players.entry(id).or_default();
+        player.counters += interval.counters;
+        player.buffer_us = interval.buffer_us;
+        player.delivery_ppm = delivery_ppm(interval).or(player.delivery_ppm);
+    }
+
     /// Closes `second` and all before it; `intended` returns the intended joins of a cohort.
     pub(super) fn close(&mut self, second: i64, intended: impl Fn(u16) -> u32) -> ClosedSecond {
         let later = self.open.split_off(&(second + 1));
         let mut playing = vec![0; usize::from(self.cohorts)];
         let mut series: BTreeMap<(u16, MediaKind), Sums> = BTreeMap::new();
         let mut sent: BTreeMap<(u16, MediaKind), SentSums> = BTreeMap::new();
+        let mut playback = BTreeMap::new();
         for (number, open) in std::mem::replace(&mut self.open, later) {
             for (cohort, change) in open.crowd {
                 let cohort = usize::from(cohort);
@@ -114,6 +148,7 @@ impl Seconds {
             }
             series.extend(open.series);
             sent.extend(open.sent);
+            playback.extend(open.playback);
         }
         let crowd =
             (0..self.cohorts).zip(&self.totals).zip(playing).map(|((cohort, total), playing)| CrowdRow {
@@ -140,8 +175,35 @@ impl Seconds {
             tracks: u32::try_from(sums.tracks.len()).unwrap_or(u32::MAX),
             counters: sums.counters,
         });
-        ClosedSecond { crowd: crowd.collect(), series: series.collect(), sent: sent.collect() }
+        let playback = playback.into_iter().map(|(cohort, players)| PlaybackRow {
+            second,
+            cohort: CohortId(cohort),
+            ..playback_row(&players)
+        });
+        ClosedSecond {
+            crowd: crowd.collect(),
+            series: series.collect(),
+            sent: sent.collect(),
+            playback: playback.collect(),
+        }
     }
+}
+
+/// The row of these players, without its second and cohort.
+fn playback_row(players: &HashMap<u32, PlayerSecond>) -> PlaybackRow {
+    let count = u32::try_from(players.len()).unwrap_or(u32::MAX);
+    let mut row = PlaybackRow { players: count, ..PlaybackRow::default() };
+    for player in players.values() {
+        row.stalled += u32::from(player.counters.stall_us > 0);
+        row.starting += u32::from(player.counters.startup_us > 0);
+        row.counters += player.counters;
+        row.buffer_us.record(player.buffer_us);
+        player
+            .delivery_ppm
+            .iter()
+            .for_each(|ppm| row.shortfall_ppm.record(u64::from(1_000_000_u32.saturating_sub(*ppm))));
+    }
+    row
 }
 
 impl TrackSecond {
@@ -287,6 +349,35 @@ mod tests {
         let row = &seconds.close(0, |_| 3).series[0];
         assert_eq!((row.tracks, row.fps_milli.count(), row.tracks_below_source_fps), (3, 2, 1));
         assert_eq!(row.loss_ppm.count(), 3);
+    }
+
+    #[test]
+    fn a_player_counts_once_in_a_second_with_its_last_buffer() {
+        let mut seconds = Seconds::new(2);
+        let interval = |stall_us, buffer_us, delivery_ratio| PlaybackInterval {
+            ended_at: Instant::now(),
+            counters: PlaybackCounters {
+                active_us: 500_000,
+                stall_us,
+                media_bytes: 100,
+                ..Default::default()
+            },
+            buffer_us,
+            delivery_ratio,
+            start_awaited_since: None,
+        };
+        seconds.playback(3, 0, CohortId(1), &interval(200_000, 0, Some(0.5)));
+        seconds.playback(3, 0, CohortId(1), &interval(0, 4_000_000, None));
+        seconds.playback(3, 1, CohortId(1), &interval(0, 9_000_000, None));
+        let closed = seconds.close(3, |_| 2);
+        let [row] = closed.playback.as_slice() else { panic!("{closed:?}") };
+        assert_eq!((row.second, row.cohort, row.players, row.stalled), (3, CohortId(1), 2, 1));
+        assert_eq!((row.counters.stall_us, row.counters.active_us), (200_000, 1_500_000));
+        let shortfall = row.shortfall_ppm.quantile(1.0).map(|ppm| ppm / 100_000);
+        assert_eq!((row.buffer_us.count(), shortfall), (2, Some(5)));
+        assert_eq!(row.buffer_us.quantile(0.0).map(|us| (us as f64 / 1e6).round()), Some(4.0));
+        assert_eq!(closed.received_bytes(), 300);
+        assert!(seconds.close(4, |_| 2).playback.is_empty());
     }
 
     #[test]

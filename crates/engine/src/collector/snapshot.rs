@@ -1,13 +1,15 @@
 //! Updates the live snapshot from a closed second.
 
 use throng_observation::run::{EventRow, GeneratorRow, SeriesRow};
-use throng_observation::{Distribution, MediaKind, OneWayDelay, TrackCounters};
+use throng_observation::{Distribution, MediaKind, OneWayDelay, PlaybackRow, TrackCounters};
 
-use super::participant_record::{ParticipantRecord, loss_ratio};
+use super::participant_record::ParticipantRecord;
 use super::participants::Participants;
 use super::seconds::ClosedSecond;
+use super::track_record::loss_ratio;
 use crate::live::{
-    CrowdFigures, HISTORY_SECONDS, HistoryPoint, KindFigures, LiveSnapshot, RECENT_EVENTS, Spread,
+    CrowdFigures, HISTORY_SECONDS, HistoryPoint, KindFigures, LiveSnapshot, PlaybackFigures, RECENT_EVENTS,
+    Spread,
 };
 
 /// Adds the rows of a closed second to the snapshot.
@@ -29,6 +31,13 @@ pub(super) fn second(snapshot: &mut LiveSnapshot, second: i64, closed: &ClosedSe
         *figures = kind(&closed.series, of);
         figures.so_far += before;
     }
+    if !closed.playback.is_empty() || snapshot.playback.is_some() {
+        let before = snapshot.playback.take().unwrap_or_default().so_far;
+        let mut figures = playback(&closed.playback);
+        figures.so_far += before;
+        snapshot.playback = Some(figures);
+    }
+    let players = snapshot.playback.as_ref().filter(|playback| playback.players > 0);
     let (video, audio) = (&snapshot.video, &snapshot.audio);
     let first = if video.tracks > 0 { video } else { audio };
     let mut counters = TrackCounters::default();
@@ -36,8 +45,12 @@ pub(super) fn second(snapshot: &mut LiveSnapshot, second: i64, closed: &ClosedSe
     let point = HistoryPoint {
         second,
         connected: crowd.connected,
-        bitrate_bps: video.bitrate_bps + audio.bitrate_bps,
+        bitrate_bps: video.bitrate_bps
+            + audio.bitrate_bps
+            + players.map_or(0.0, |playback| playback.media_bps),
         loss_ratio: loss_ratio(&counters),
+        stalled_ratio: players.map(|playback| f64::from(playback.stalled) / f64::from(playback.players)),
+        buffer_ms_min: players.and_then(|playback| playback.buffer_ms_min),
         delay_ms_p95: first.relative_delay_ms.map(|delay| delay.p95),
         fps_p50: first.fps.map(|fps| fps.p50),
     };
@@ -85,6 +98,28 @@ fn kind(series: &[SeriesRow], kind: MediaKind) -> KindFigures {
         freezes: counters.freeze_count,
         source_fps: (weight > 0.0)
             .then(|| sources().map(|(fps, tracks)| fps * tracks).sum::<f64>() / weight / 1000.0),
+    }
+}
+
+fn playback(rows: &[PlaybackRow]) -> PlaybackFigures {
+    let mut figures = PlaybackFigures::default();
+    let (mut buffer_us, mut shortfall_ppm) = (Distribution::new(), Distribution::new());
+    for row in rows {
+        figures.players += row.players;
+        figures.stalled += row.stalled;
+        figures.starting += row.starting;
+        figures.so_far += row.counters;
+        buffer_us.merge(&row.buffer_us);
+        shortfall_ppm.merge(&row.shortfall_ppm);
+    }
+    let ratio = |quantile: f64| shortfall_ppm.quantile(1.0 - quantile).map(|ppm| 1.0 - ppm as f64 / 1e6);
+    PlaybackFigures {
+        media_bps: figures.so_far.media_bytes as f64 * 8.0,
+        buffer_ms: buffer_us.quantiles(1000.0),
+        buffer_ms_min: buffer_us.quantile(0.0).map(|us| us as f64 / 1e3),
+        delivery_ratio_p50: ratio(0.5),
+        delivery_ratio_min: ratio(0.0),
+        ..figures
     }
 }
 

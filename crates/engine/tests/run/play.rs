@@ -68,6 +68,8 @@ pub(crate) fn play(
             Row::Generator(row) => seen.health.push(row),
             Row::Track(_)
             | Row::Sent(_)
+            | Row::Playback(_)
+            | Row::Player(_)
             | Row::LayerSwitch(_)
             | Row::SecondClosed(_)
             | Row::Hold(_)

@@ -46,6 +46,15 @@ fn media(time: &Timeline, summary: &Summary) -> String {
     let freezes = time
         .each(|p| p.video.is_present.then(|| p.video.counters.freeze_count as f64 / p.seconds.max(1) as f64));
     let floor = "ms above each track's own floor";
+    if !summary.has_packets() {
+        // What players fetch has no packets that could be lost or late.
+        return [
+            plain("Viewers", "participants", viewers),
+            bitrate(time),
+            plain("Frame rate", "frames played/s", fps),
+        ]
+        .concat();
+    }
     [
         plain("Viewers", "participants", viewers),
         bitrate(time),
@@ -90,10 +99,12 @@ fn delay(time: &Timeline, of: impl Fn(&Point, f64) -> Option<f64>) -> Vec<Line> 
         .collect()
 }
 
-/// The rate that viewers received, Mbit/s on the wire.
+/// The rate that viewers received, Mbit/s: packets on the wire, of players the bodies of responses.
 pub(super) fn received_mbit(p: &Point) -> Option<f64> {
-    let bytes = p.video.counters.wire_bytes + p.audio.counters.wire_bytes;
-    (p.video.is_present || p.audio.is_present).then(|| bytes as f64 * 8.0 / 1e6 / p.seconds.max(1) as f64)
+    let fetched = p.playback.counters.media_bytes + p.playback.counters.other_bytes;
+    let bytes = p.video.counters.wire_bytes + p.audio.counters.wire_bytes + fetched;
+    (p.video.is_present || p.audio.is_present || p.playback.players > 0)
+        .then(|| bytes as f64 * 8.0 / 1e6 / p.seconds.max(1) as f64)
 }
 
 /// Offered is what the playing viewers get when all is well: the best sustained rate of one (the 90th percentile over
@@ -113,7 +124,7 @@ pub(super) fn offered_mbit(time: &Timeline) -> Vec<Option<f64>> {
 fn bitrate(time: &Timeline) -> String {
     Chart {
         title: "Bitrate, offered against delivered",
-        unit: "Mbit/s on the wire",
+        unit: "Mbit/s on the wire, of players without headers",
         note: "Offered: connected viewers × the rate one viewer sustains when all is well (p90 of seconds).",
         scale: Scale::Plain,
         seconds: &time.starts,

@@ -3,7 +3,7 @@
 use throng_analysis::demand::Demand;
 
 use super::markup::{escape, table};
-use crate::cause::amount;
+use crate::cause::{amount, join_cost};
 use crate::summary::Summary;
 
 /// Empty without a demand model.
@@ -17,11 +17,8 @@ pub(crate) fn render(summary: &Summary) -> String {
         &["Resource", "each user", "± (95 %)", "at the top load", "limit", "used up at users (95 %)", "note"],
         &rows,
     );
-    if let Some(joins) = &summary.join_cost {
-        out += &format!(
-            "<p>A join costs the server {:.1} ms of CPU (± {:.1}), on top of the present users.</p>",
-            joins.cpu_ms, joins.cpu_ms_error
-        );
+    if let Some(cost) = join_cost(summary) {
+        out += &format!("<p>A join costs {}, on top of the present users.</p>", escape(&cost));
     }
     out += &format!(
         "<p class=\"over\">{}</p>",

@@ -7,6 +7,7 @@ use throng_observation::units::{bit_rate, bytes, duration_ms, percent};
 
 use super::markup::escape;
 use crate::health::{self, Share};
+use crate::playback::Playback;
 use crate::role_counts::{RoleCounts, is_send_only};
 use crate::summary::{RunOutcome, Summary};
 
@@ -123,8 +124,42 @@ fn crowd(summary: &Summary) -> Figure {
     }
 }
 
+/// What players got: rate, startup, stalls, buffers.
+fn played(summary: &Summary, playback: &Playback) -> Vec<Figure> {
+    let ms = |value| known(value, duration_ms);
+    let startup = &playback.startup;
+    let mut list: Vec<Figure> = vec![
+        (
+            "received",
+            bit_rate(summary.received_bps),
+            format!("at most {}", bit_rate(summary.received_bps_max)),
+        ),
+        (
+            "startup, p95",
+            startup.ms_p95.map_or_else(|| "never".into(), duration_ms),
+            format!("p50 {}", startup.ms_p50.map_or_else(|| "never".into(), duration_ms)),
+        ),
+        (
+            "time stalled",
+            known(playback.stall_ratio, percent),
+            format!(
+                "{} stalls, {} of {} viewers",
+                playback.stalls, playback.viewers_stalled, playback.players
+            ),
+        ),
+        ("buffer, p5", ms(playback.buffer_ms_p5), format!("p50 {}", ms(playback.buffer_ms_p50))),
+    ];
+    if let Some(ratio) = playback.delivery_ratio_p5 {
+        list.push(("delivery, p5", percent(ratio), "of the media's bit rate".into()));
+    }
+    list
+}
+
 /// What viewers received: rate, delay, loss, and of video the frames.
 fn received(summary: &Summary) -> Vec<Figure> {
+    if let Some(playback) = summary.playback.as_ref().filter(|_| !summary.has_packets()) {
+        return played(summary, playback);
+    }
     let video = &summary.video;
     let media = if video.packets_received > 0 { video } else { &summary.audio };
     let ms = |value| known(value, duration_ms);

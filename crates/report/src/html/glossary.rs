@@ -6,7 +6,7 @@ use throng_observation::limits::{LAG_P99_MS_MAX, LIMITED_RATIO_MAX, STEAL_RATIO_
 
 use super::markup::escape;
 
-const ENTRIES: [(&str, &str); 8] = [
+const ENTRIES: [(&str, &str); 10] = [
     (
         "Connect, first frame",
         "From the planned moment of the join, whether or not the generator was late. Percentiles cover all intended participants (Kaplan–Meier): failed ones count as infinitely late; those that left before are censored, and count for as long as they waited.",
@@ -30,6 +30,14 @@ const ENTRIES: [(&str, &str); 8] = [
     (
         "Freeze",
         "An interval between frames of at least max(3δ, δ + 150 ms), δ being the mean of the last 30 (W3C webrtc-stats).",
+    ),
+    (
+        "Startup, stall",
+        "Of players, which fetch media and play it from a buffer. Startup: from the planned moment of the join until enough was buffered and playback began. Stall: playback had begun and the buffer ran empty; the stall ratio is time stalled over time stalled and playing, without startup and the pauses of users (CTA-2066).",
+    ),
+    (
+        "Delivery",
+        "Media time received over time, of players that wanted data throughout the last seconds. Below 100 % the server delivers less than the media's bit rate, and a buffer only delays the stall.",
     ),
     ("Jitter", "RFC 3550 interarrival jitter at the end of each second."),
     (

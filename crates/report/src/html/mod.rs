@@ -18,6 +18,7 @@ mod glossary;
 mod heatmap;
 mod markup;
 pub mod page;
+mod playback;
 mod search;
 mod server;
 mod stack;
@@ -47,6 +48,7 @@ pub fn render(run: &RunData, summary: &Summary) -> String {
         &search::render(run, summary),
         &demand::render(summary),
         &conference::render(run, summary),
+        &playback::render(run, summary),
         &charts::render(run, summary),
         &server::render(run),
         &canary::render(summary),

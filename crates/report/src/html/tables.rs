@@ -15,7 +15,8 @@ use crate::summary::{Media, Summary};
 pub(crate) const WORST_MAX: usize = 10;
 
 pub(crate) fn render(run: &RunData, summary: &Summary) -> String {
-    [joins(summary), failures(summary), events(run, summary), media(summary), worst(run), about(run, summary)]
+    let worst = if summary.has_packets() { worst(run) } else { String::new() };
+    [joins(summary), failures(summary), events(run, summary), media(summary), worst, about(run, summary)]
         .concat()
 }
 
@@ -30,8 +31,10 @@ fn bar(name: &str, share: f64, text: &str, colour: u8) -> String {
 
 fn joins(summary: &Summary) -> String {
     let mut out = String::from("<h2>Joining</h2>");
+    let startup = summary.playback.as_ref().map(|playback| ("playback (startup)", &playback.startup));
     let rows: Vec<_> = [("transport up (connect)", &summary.connect), ("first frame", &summary.first_frame)]
         .into_iter()
+        .chain(startup)
         .map(|(name, time)| {
             // Without failures a figure is only missing because the run was too short to know it.
             let unknown = if time.failed > 0 { NEVER } else { AFTER_THE_END };
@@ -118,21 +121,27 @@ fn events(run: &RunData, summary: &Summary) -> String {
 }
 
 fn media(summary: &Summary) -> String {
+    let has_packets = summary.has_packets();
     let figure = |media: &Media| {
+        let of_packets = |text: String| if has_packets { text } else { "–".to_owned() };
         let ms = |value: Option<f64>| value.map_or_else(|| "–".into(), duration_ms);
         vec![
             media.codecs.join(", "),
             media.tracks.to_string(),
-            format!("{} / {}", media.tracks_missing, media.missing_ratio.map_or_else(|| "–".into(), percent)),
+            of_packets(format!(
+                "{} / {}",
+                media.tracks_missing,
+                media.missing_ratio.map_or_else(|| "–".into(), percent)
+            )),
             media.track_bps.map_or_else(|| "–".into(), bit_rate),
-            media.packets_received.to_string(),
-            media.packets_lost.to_string(),
-            media.packets_recovered.to_string(),
-            media.packets_late.to_string(),
-            media.packets_duplicate.to_string(),
-            media.packets_reordered.to_string(),
-            media.packets_discarded.to_string(),
-            format!("{} / {} / {}", media.nack_sent, media.pli_sent, media.fir_sent),
+            of_packets(media.packets_received.to_string()),
+            of_packets(media.packets_lost.to_string()),
+            of_packets(media.packets_recovered.to_string()),
+            of_packets(media.packets_late.to_string()),
+            of_packets(media.packets_duplicate.to_string()),
+            of_packets(media.packets_reordered.to_string()),
+            of_packets(media.packets_discarded.to_string()),
+            of_packets(format!("{} / {} / {}", media.nack_sent, media.pli_sent, media.fir_sent)),
             ms(media.jitter_ms_p95),
             format!("{} / {}", media.frames_decodable, media.frames_dropped),
             format!(
@@ -208,6 +217,10 @@ fn worst(run: &RunData) -> String {
 /// frames later than a jitter buffer usually waits.
 fn is_troubled(track: &TrackRow) -> bool {
     const LATE_US: u64 = 50_000;
+    let is_fetched = track.counters.payload_bytes > 0 && !track.counters.has_packets();
+    if is_fetched {
+        return false; // a player's: its stalls are in the playback rows
+    }
     track.counters.packets_lost > 0
         || track.counters.freeze_us > 0
         || track.counters.packets_received == 0

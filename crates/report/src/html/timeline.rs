@@ -4,7 +4,9 @@
 use std::collections::BTreeMap;
 
 use throng_observation::run::{RunData, SeriesRow};
-use throng_observation::{Distribution, MediaKind, OneWayDelay, TrackCounters};
+use throng_observation::{
+    Distribution, MediaKind, OneWayDelay, PlaybackCounters, PlaybackRow, TrackCounters,
+};
 
 use crate::server::Grid;
 use crate::{health, server};
@@ -19,6 +21,7 @@ pub(crate) struct Point {
     pub(crate) crowd: Option<[f64; 4]>,
     pub(crate) video: Tracks,
     pub(crate) audio: Tracks,
+    pub(crate) playback: PlayersPoint,
     /// Busiest thread's share of a core.
     pub(crate) thread_cpu: BTreeMap<u16, f64>,
     pub(crate) lag_ms: Option<f64>,
@@ -47,6 +50,34 @@ impl Tracks {
             let fps = f64::from(milli) / 1e3;
             self.source_fps = Some(self.source_fps.map_or(fps, |known| known.max(fps)));
         }
+    }
+}
+
+/// The players in it.
+#[derive(Default)]
+pub(crate) struct PlayersPoint {
+    /// Players, players that stalled, and players that waited for playback, summed over seconds.
+    pub(crate) players: u64,
+    pub(crate) stalled: u64,
+    pub(crate) starting: u64,
+    pub(crate) counters: PlaybackCounters,
+    pub(crate) buffer_us: Distribution,
+    pub(crate) shortfall_ppm: Distribution,
+}
+
+impl PlayersPoint {
+    fn add(&mut self, row: &PlaybackRow) {
+        self.players += u64::from(row.players);
+        self.stalled += u64::from(row.stalled);
+        self.starting += u64::from(row.starting);
+        self.counters += row.counters;
+        self.buffer_us.merge(&row.buffer_us);
+        self.shortfall_ppm.merge(&row.shortfall_ppm);
+    }
+
+    /// `part` of the players; `None` without players.
+    pub(crate) fn share(&self, part: u64) -> Option<f64> {
+        (self.players > 0).then(|| part as f64 / self.players as f64)
     }
 }
 
@@ -90,6 +121,11 @@ impl Timeline {
                     Some(MediaKind::Audio) => point.audio.add(row),
                     None => {}
                 }
+            }
+        }
+        for row in &run.playback {
+            if let Some(point) = points.get_mut(place(row.second)) {
+                point.playback.add(row);
             }
         }
         for row in &run.generator {
@@ -136,6 +172,13 @@ impl Timeline {
             width_us: width_s.max(1).saturating_mul(1_000_000),
             count: self.starts.len(),
         }
+    }
+
+    /// Whether media came as packets: not where all viewers are players that fetch it.
+    pub(crate) fn has_packets(&self) -> bool {
+        let of_packets =
+            |point: &Point| point.video.counters.has_packets() || point.audio.counters.has_packets();
+        self.points.iter().all(|point| point.playback.players == 0) || self.points.iter().any(of_packets)
     }
 
     /// A value for each point.

@@ -19,12 +19,14 @@ pub fn bad_if(objectives: &[Objective]) -> BadIf {
     bounds.loss_ratio_max = lowest(&[Metric::VideoLoss, Metric::AudioLoss], bounds.loss_ratio_max);
     bounds.delay_ms_max = lowest(&[Metric::VideoDelay, Metric::AudioDelay], bounds.delay_ms_max);
     bounds.jitter_ms_max = lowest(&[Metric::VideoJitter, Metric::AudioJitter], bounds.jitter_ms_max);
-    bounds.join_ms_max = lowest(&[Metric::Connect], bounds.join_ms_max);
+    bounds.join_ms_max = lowest(&[Metric::Connect, Metric::Startup], bounds.join_ms_max);
     let of_source = named(&[Metric::VideoFps]).into_iter().filter_map(|threshold| match threshold {
         Threshold::OfSource(ratio) => Some(ratio),
         _ => None,
     });
     bounds.fps_ratio_min = of_source.reduce(f64::max).unwrap_or(bounds.fps_ratio_min);
+    let delivery = named(&[Metric::Delivery]).into_iter().map(Threshold::value);
+    bounds.delivery_ratio_min = delivery.reduce(f64::max).unwrap_or(bounds.delivery_ratio_min);
     bounds
 }
 
@@ -42,5 +44,20 @@ mod tests {
         let bounds = bad_if(&objectives);
         assert_eq!((bounds.loss_ratio_max, bounds.fps_ratio_min, bounds.join_ms_max), (0.02, 0.9, 5_000.0));
         assert_eq!(bounds.delay_ms_max, BadIf::default().delay_ms_max);
+        assert_eq!(bounds.delivery_ratio_min, BadIf::default().delivery_ratio_min);
+    }
+
+    #[test]
+    fn the_time_to_start_and_the_delivery_of_players_bound_the_second() {
+        let texts = [
+            "connect p99 < 5s",
+            "startup p95 < 2s",
+            "delivery > 0.9",
+            "delivery min > 80%",
+            "stalls p95 < 3",
+        ];
+        let objectives: Vec<Objective> = texts.iter().map(|text| text.parse().unwrap()).collect();
+        let bounds = bad_if(&objectives);
+        assert_eq!((bounds.join_ms_max, bounds.delivery_ratio_min), (2_000.0, 0.9));
     }
 }

@@ -162,6 +162,35 @@ fn threshold(entry: &MetricEntry, right: Word<'_>) -> Result<Threshold, Objectiv
             units::duration(right.text).map(|time| time.as_secs_f64() * 1e3),
         )?)),
         Unit::FramesPerSecond => frame_rate(right),
+        Unit::Count => {
+            let number = units::leading_number(right.text).filter(|(_, rest)| rest.is_empty());
+            number.map(|(count, _)| Threshold::Count(count)).ok_or_else(|| {
+                let message = format!("`{}` is not a number", cut(right.text));
+                fail(message, format!("write for example `{}`", entry.example), right.span())
+            })
+        }
+        Unit::OfBitRate => of_bit_rate(entry, right),
+    }
+}
+
+/// `0.98`, or `98%`.
+fn of_bit_rate(entry: &MetricEntry, right: Word<'_>) -> Result<Threshold, ObjectiveError> {
+    let ratio = units::leading_number(right.text).and_then(|(number, rest)| match rest.trim() {
+        "" => Some(number),
+        "%" => Some(number / 100.0),
+        _ => None,
+    });
+    let help = format!("write for example `{}`", entry.example);
+    match ratio {
+        Some(ratio) if ratio > 1.0 => {
+            let message = "the threshold is more than the media's bit rate";
+            Err(fail(message, help, right.span()))
+        }
+        Some(ratio) => Ok(Threshold::OfBitRate(ratio)),
+        None => {
+            let message = format!("`{}` is not a ratio such as `0.98` or `98%`", cut(right.text));
+            Err(fail(message, help, right.span()))
+        }
     }
 }
 
@@ -252,6 +281,11 @@ mod tests {
                 LessOrEqual,
                 Threshold::Milliseconds(30.0),
             ),
+            ("startup p95 < 2s", Metric::Startup, Statistic::P95, Less, Threshold::Milliseconds(2000.0)),
+            ("stall_ratio < 1 %", Metric::StallRatio, Statistic::Whole, Less, Threshold::Ratio(0.01)),
+            ("stalls p95 < 2", Metric::Stalls, Statistic::P95, Less, Threshold::Count(2.0)),
+            ("delivery > 0.98", Metric::Delivery, Statistic::Whole, Greater, Threshold::OfBitRate(0.98)),
+            ("delivery min > 95%", Metric::Delivery, Statistic::Min, Greater, Threshold::OfBitRate(0.95)),
         ] {
             let objective: Objective = text.parse().unwrap_or_else(|error| panic!("{text}: {error}"));
             assert_eq!(
@@ -281,6 +315,12 @@ mod tests {
             ("fps min > 1.1 of source", "1.1 of source", "0.9 of source"),
             ("fps min > 9 of bread", "9 of bread", "0.9 of source"),
             ("failed p95 < 1%", "p95", "failed < 1%"),
+            ("stalls < 2", "stalls", "stalls p95 < 2"),
+            ("stalls p95 < 2s", "2s", "stalls p95 < 2"),
+            ("stall_ratios < 1%", "stall_ratios", "did you mean `stall_ratio`?"),
+            ("delivery > 1.5", "1.5", "delivery min > 0.98"),
+            ("delivery > 2 Mbit/s", "2 Mbit/s", "delivery min > 0.98"),
+            ("delivery < 0.98", "<", "write `>`"),
             ("video.loss p95 = 1%", "=", "<="),
             ("video.loss p95", "video.loss p95", "video.loss p95 < 1%"),
             ("< 1%", "<", "write one of"),

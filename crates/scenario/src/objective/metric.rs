@@ -25,6 +25,14 @@ pub enum Metric {
     Connect,
     /// Time to the first frame.
     FirstFrame,
+    /// Time until playback begins.
+    Startup,
+    /// Time that players stalled.
+    StallRatio,
+    /// Stalls of a player.
+    Stalls,
+    /// Media time that players received, of the time in which they wanted it.
+    Delivery,
     /// Participants that failed.
     Failed,
 }
@@ -38,12 +46,16 @@ pub enum Unit {
     Milliseconds,
     /// Frames per second, or their ratio to the source's.
     FramesPerSecond,
+    /// A number of events.
+    Count,
+    /// A multiple of the media's bit rate, written as a number or in percent.
+    OfBitRate,
 }
 
 /// The population of a quantile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Population {
-    /// One value for each track and second of playing, without the warm-up.
+    /// One value for each track (of `delivery`: player) and second of playing, without the warm-up.
     UserSeconds,
     /// One value for each participant. A participant that failed before the value existed counts as worse than any value.
     Participants,
@@ -85,10 +97,10 @@ pub struct MetricEntry {
 
 use Better::{Higher, Lower};
 use Population::{Frames, Participants, Run, UserSeconds};
-use Unit::{FramesPerSecond, Milliseconds, Ratio};
+use Unit::{Count, FramesPerSecond, Milliseconds, OfBitRate, Ratio};
 
 /// Every metric, in the order of the documentation.
-pub const CATALOGUE: [MetricEntry; 12] = [
+pub const CATALOGUE: [MetricEntry; 16] = [
     MetricEntry {
         metric: Metric::VideoLoss,
         names: &["video.loss", "loss"],
@@ -198,6 +210,46 @@ pub const CATALOGUE: [MetricEntry; 12] = [
         whole: false,
         better: Lower,
         example: "first_frame p95 < 4s",
+    },
+    MetricEntry {
+        metric: Metric::Startup,
+        names: &["startup"],
+        doc: "time from the intended join until a player begins playback (CTA-2066 startup time); a participant that failed counts as slower than any",
+        unit: Milliseconds,
+        population: Participants,
+        whole: false,
+        better: Lower,
+        example: "startup p95 < 2s",
+    },
+    MetricEntry {
+        metric: Metric::StallRatio,
+        names: &["stall_ratio"],
+        doc: "time that a player stalled, of the time since playback began (CTA-2066 rebuffering ratio, without startup and pauses); without a quantile over all players together",
+        unit: Ratio,
+        population: Participants,
+        whole: true,
+        better: Lower,
+        example: "stall_ratio p95 < 1%",
+    },
+    MetricEntry {
+        metric: Metric::Stalls,
+        names: &["stalls"],
+        doc: "stalls of a player over its stay; a participant that failed before playback counts as worse than any",
+        unit: Count,
+        population: Participants,
+        whole: false,
+        better: Lower,
+        example: "stalls p95 < 2",
+    },
+    MetricEntry {
+        metric: Metric::Delivery,
+        names: &["delivery"],
+        doc: "media time that a player received, of the time in which it wanted data: below 1 the server delivers less than the media's bit rate; with a quantile over seconds in which data was wanted throughout (at most 1), without one over all players together",
+        unit: OfBitRate,
+        population: UserSeconds,
+        whole: true,
+        better: Higher,
+        example: "delivery min > 0.98",
     },
     MetricEntry {
         metric: Metric::Failed,

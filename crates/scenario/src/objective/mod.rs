@@ -124,6 +124,10 @@ pub enum Threshold {
     FramesPerSecond(f64),
     /// A ratio of the source's frame rate: the value is measured fps over source fps.
     OfSource(f64),
+    /// A number of events.
+    Count(f64),
+    /// A multiple of the media's bit rate.
+    OfBitRate(f64),
 }
 
 impl Threshold {
@@ -134,7 +138,9 @@ impl Threshold {
             Self::Ratio(value)
             | Self::Milliseconds(value)
             | Self::FramesPerSecond(value)
-            | Self::OfSource(value) => value,
+            | Self::OfSource(value)
+            | Self::Count(value)
+            | Self::OfBitRate(value) => value,
         }
     }
 }
@@ -186,6 +192,8 @@ mod tests {
             ("connect p99 < 3s", Some(2999.0), ObjectiveOutcome::Met),
             ("connect p99 < 3s", Some(f64::INFINITY), ObjectiveOutcome::Missed),
             ("connect p99 < 3s", Some(f64::NAN), ObjectiveOutcome::NotMeasured),
+            ("stalls p95 < 2", Some(2.0), ObjectiveOutcome::Missed),
+            ("delivery min > 0.98", Some(0.99), ObjectiveOutcome::Met),
             ("failed < 1%", None, ObjectiveOutcome::NotMeasured),
         ] {
             let parsed: Objective = objective.parse().unwrap();

@@ -83,7 +83,7 @@ fn lead(charts: &ServerCharts<'_>) -> String {
     out
 }
 
-/// The viewers' delay and loss, on the same axis right below.
+/// The viewers' delay and loss (of players: stalls and buffers), on the same axis right below.
 fn experience(time: &Timeline) -> String {
     let ms = |p: &Point| p.video.relative.quantile(0.95).or_else(|| p.audio.relative.quantile(0.95));
     let loss = |p: &Point| {
@@ -94,6 +94,30 @@ fn experience(time: &Timeline) -> String {
         let chart = Chart { title, unit, note: "", scale, seconds: &time.starts, lines };
         format!("<div class=\"thin\">{}</div>", chart.render())
     };
+    let playing = || {
+        let playing = time.each(|p| p.crowd.map(|sums| sums[2]));
+        thin("Viewers", "playing", Scale::Plain, vec![Line::solid("playing", 3, playing)])
+    };
+    if !time.has_packets() {
+        let stalled = time.each(|p| p.playback.share(p.playback.stalled));
+        let buffer = time.each(|p| p.playback.buffer_us.quantile(0.05).map(|us| us as f64 / 1e6));
+        return [
+            thin(
+                "Viewers: stalled",
+                "of players, in each second",
+                Scale::Percent,
+                vec![Line::solid("stalled", 2, stalled)],
+            ),
+            thin(
+                "Viewers: buffer",
+                "seconds of media, p5",
+                Scale::Plain,
+                vec![Line::solid("buffer", 4, buffer)],
+            ),
+            playing(),
+        ]
+        .concat();
+    }
     [
         thin(
             "Viewers: delay",
@@ -107,12 +131,7 @@ fn experience(time: &Timeline) -> String {
             Scale::Percent,
             vec![Line::solid("loss", 2, time.each(loss))],
         ),
-        thin(
-            "Viewers",
-            "playing",
-            Scale::Plain,
-            vec![Line::solid("playing", 3, time.each(|p| p.crowd.map(|sums| sums[2])))],
-        ),
+        playing(),
     ]
     .concat()
 }

@@ -1,0 +1,132 @@
+//! The collector's record of a track that a participant receives.
+
+use throng_observation::run::{ParticipantId, Row, TrackRow};
+use throng_observation::{
+    Codec, Distribution, MediaKind, OneWayDelay, RunTime, TrackCounters, TrackId, TrackInterval,
+};
+
+use super::experience::LossJudge;
+use super::last_seconds::LastSeconds;
+use crate::live::TrackFigures;
+
+/// A received track of a participant.
+pub(super) struct Track {
+    pub(super) id: TrackId,
+    /// The participant's track that this row belongs to while the track has this sender: a server may switch a
+    /// track from sender to sender, and each sender has a row.
+    pub(super) live: Option<TrackId>,
+    pub(super) kind: MediaKind,
+    pub(super) codec: Codec,
+    pub(super) from: Option<Box<str>>,
+    /// That sender, if it is a participant of this run.
+    pub(super) sender: Option<ParticipantId>,
+    pub(super) first_frame_at: Option<RunTime>,
+    pub(super) counters: TrackCounters,
+    /// Time in which frames were expected, microseconds.
+    frames_due_us: u64,
+    relative_delay_us: Distribution,
+    absolute_delay: Option<Box<OneWayDelay>>,
+    jitter_us: Option<u32>,
+    oven_rtc_tester_delay_us: Option<u32>,
+    last: TrackCounters,
+    last_frames_due_us: u64,
+    /// Violations in its last seconds.
+    pub(super) quality: LastSeconds,
+    pub(super) loss: LossJudge,
+    last_delay_us_max: Option<u32>,
+}
+
+/// Packets lost ÷ packets expected; 0 without any.
+pub(super) fn loss_ratio(counters: &TrackCounters) -> f64 {
+    counters.packet_loss_ratio().unwrap_or(0.0)
+}
+
+/// Decodable frames per second of the time in which frames were expected.
+fn fps(counters: &TrackCounters, frames_due_us: u64) -> Option<f64> {
+    (frames_due_us > 0).then(|| counters.frames_decodable as f64 * 1e6 / frames_due_us as f64)
+}
+
+impl Track {
+    pub(super) fn new(id: TrackId, kind: MediaKind, codec: Codec) -> Self {
+        Self {
+            id,
+            live: Some(id),
+            kind,
+            codec,
+            from: None,
+            sender: None,
+            first_frame_at: None,
+            counters: TrackCounters::default(),
+            frames_due_us: 0,
+            relative_delay_us: Distribution::new(),
+            absolute_delay: None,
+            jitter_us: None,
+            oven_rtc_tester_delay_us: None,
+            last: TrackCounters::default(),
+            last_frames_due_us: 0,
+            quality: LastSeconds::default(),
+            loss: LossJudge::default(),
+            last_delay_us_max: None,
+        }
+    }
+
+    pub(super) fn add(&mut self, interval: &TrackInterval) {
+        self.counters += interval.counters;
+        self.last = interval.counters;
+        self.frames_due_us += interval.frames_due_us;
+        self.last_frames_due_us = interval.frames_due_us;
+        self.last_delay_us_max = interval.relative_delay_us.iter().copied().max();
+        self.jitter_us = interval.jitter_us.or(self.jitter_us);
+        self.oven_rtc_tester_delay_us = interval.oven_rtc_tester_delay_us.or(self.oven_rtc_tester_delay_us);
+        interval.relative_delay_us.iter().for_each(|us| self.relative_delay_us.record(u64::from(*us)));
+        // Most servers give no capture time.
+        if let Some(basis) = interval.capture_basis {
+            let absolute = self.absolute_delay.get_or_insert_default();
+            interval.absolute_delay_us.iter().for_each(|us| absolute.record(basis, *us));
+        }
+    }
+
+    pub(super) fn row(&self, participant: ParticipantId) -> Row {
+        Row::Track(Box::new(TrackRow {
+            participant,
+            track: self.id,
+            kind: self.kind,
+            codec: self.codec,
+            from: self.from.as_deref().map(str::to_owned),
+            first_frame_at: self.first_frame_at,
+            counters: self.counters,
+            relative_delay_us: self.relative_delay_us.clone(),
+            absolute_delay: self.absolute_delay.as_deref().cloned().unwrap_or_default(),
+            fps: fps(&self.counters, self.frames_due_us),
+            jitter_us: self.jitter_us,
+            oven_rtc_tester_delay_us: self.oven_rtc_tester_delay_us,
+        }))
+    }
+
+    /// Loss counts most, then freezes, then delay in seconds.
+    pub(super) fn badness(&self) -> f64 {
+        loss_ratio(&self.last) * 100.0
+            + self.last.freeze_count as f64
+            + f64::from(self.last_delay_us_max.unwrap_or(0)) / 1e6
+    }
+
+    pub(super) fn figures(&self) -> TrackFigures {
+        let seconds = (self.last.active_us as f64 / 1e6).max(1e-3);
+        TrackFigures {
+            kind: self.kind,
+            codec: self.codec,
+            bitrate_bps: if self.last.active_us > 0 {
+                self.last.wire_bytes as f64 * 8.0 / seconds
+            } else {
+                0.0
+            },
+            loss_ratio: loss_ratio(&self.last),
+            fps: fps(&self.last, self.last_frames_due_us).unwrap_or(0.0),
+            delay_ms_max: self.last_delay_us_max.map(|us| f64::from(us) / 1e3),
+            oven_rtc_tester_delay_ms: self.oven_rtc_tester_delay_us.map(|us| f64::from(us) / 1e3),
+            packets_received: self.counters.packets_received,
+            packets_lost: self.counters.packets_lost,
+            wire_bytes: self.counters.wire_bytes,
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Players over time: waiting viewers, buffers, and the rate delivered against that of the media.
+
+use std::fmt::Write as _;
+
+use throng_observation::run::RunData;
+use throng_observation::units::{bit_rate, bytes, duration_ms, percent};
+
+use super::chart::{Chart, Line, Scale};
+use super::markup::{escape, table};
+use super::timeline::{PlayersPoint, Timeline};
+use crate::playback::Playback;
+use crate::summary::Summary;
+
+/// Empty where nobody plays from a buffer.
+pub(crate) fn render(run: &RunData, summary: &Summary) -> String {
+    let Some(playback) = &summary.playback else { return String::new() };
+    let time = Timeline::of(run);
+    let charts = [waiting(&time), buffer(&time), delivery(&time), rates(&time, playback)].concat();
+    let mut out = format!("<h2>Playback</h2><div class=\"charts\">{charts}</div>");
+    out += &startup(summary);
+    let (stalls, transfer) = (playback.playback_line(), playback.transfer_line());
+    let _ = write!(out, "<p>{}.</p><p>{}.</p>", escape(&stalls), escape(&transfer));
+    out += &figures(playback);
+    out
+}
+
+/// A line with a value of the players for each point.
+fn line(
+    time: &Timeline,
+    name: &'static str,
+    colour: u8,
+    value: impl Fn(&PlayersPoint) -> Option<f64>,
+) -> Line {
+    Line::solid(name, colour, time.each(|point| value(&point.playback)))
+}
+
+fn chart(time: &Timeline, title: &str, unit: &str, (scale, note): (Scale, &str), lines: Vec<Line>) -> String {
+    Chart { title, unit, note, scale, seconds: &time.starts, lines }.render()
+}
+
+/// Who waits.
+fn waiting(time: &Timeline) -> String {
+    let lines = vec![
+        line(time, "stalled", 2, |p| p.share(p.stalled)),
+        line(time, "starting", 4, |p| p.share(p.starting)),
+    ];
+    let note = "Stalled: playback had begun and waited for data. Starting: it had not begun, or not again after a seek.";
+    chart(time, "Waiting viewers", "of players, in each second", (Scale::Percent, note), lines)
+}
+
+fn buffer(time: &Timeline) -> String {
+    let at = |p: &PlayersPoint, q| p.buffer_us.quantile(q).map(|us| us as f64 / 1e6);
+    let lines = vec![
+        line(time, "median viewer", 1, |p| at(p, 0.50)),
+        line(time, "lowest 5 % (p5)", 2, |p| at(p, 0.05)),
+    ];
+    chart(time, "Buffer", "seconds of media ahead of playback", (Scale::Plain, ""), lines)
+}
+
+fn delivery(time: &Timeline) -> String {
+    let at = |p: &PlayersPoint, q: f64| p.shortfall_ppm.quantile(1.0 - q).map(|ppm| 1.0 - ppm as f64 / 1e6);
+    let lines = vec![
+        line(time, "median viewer", 1, |p| at(p, 0.50)),
+        line(time, "lowest 5 % (p5)", 2, |p| at(p, 0.05)),
+    ];
+    let note = "Of players that wanted data throughout the last seconds: below 100 % their buffers shrink. Absent while buffers are full.";
+    chart(time, "Delivery", "of the media's bit rate", (Scale::Percent, note), lines)
+}
+
+/// The rate that was delivered, and the one that the media of all players has.
+fn rates(time: &Timeline, playback: &Playback) -> String {
+    let mbit = |point: &super::timeline::Point, bytes: f64| bytes * 8.0 / 1e6 / point.seconds.max(1) as f64;
+    let has_players = |point: &&super::timeline::Point| point.playback.players > 0;
+    let delivered = time.each(|point| {
+        Some(point).filter(has_players).map(|point| mbit(point, point.playback.counters.media_bytes as f64))
+    });
+    let needed = time.each(|point| {
+        let bytes = point.playback.counters.active_us as f64 / 8e6 * playback.media_bps?;
+        Some(point).filter(has_players).map(|point| mbit(point, bytes))
+    });
+    let lines =
+        vec![Line::dashed("bit rate of the media", 6, needed), Line::solid("delivered", 1, delivered)];
+    let note = "Bit rate of the media: that of the media received, times the players that were meant to play. Delivered is above it while buffers are filled.";
+    chart(time, "Delivered against the media's bit rate", "Mbit/s of media", (Scale::Plain, note), lines)
+}
+
+/// How the startup divides into phases.
+fn startup(summary: &Summary) -> String {
+    let rows: Vec<Vec<String>> = summary
+        .phases
+        .iter()
+        .map(|phase| {
+            let name = match phase.phase.as_str() {
+                "started" => "the generator's lateness".to_owned(),
+                name => name.replace('_', " "),
+            };
+            vec![name, phase.reached.to_string(), duration_ms(phase.ms_p50), duration_ms(phase.ms_p95)]
+        })
+        .collect();
+    let header = ["phase, from the one before it", "reached", "p50", "p95"];
+    format!("<h3>Phases of the startup</h3>{}", table(&header, &rows))
+}
+
+fn figures(playback: &Playback) -> String {
+    let known = |ratio: Option<f64>| ratio.map_or_else(|| "–".into(), percent);
+    let seconds = |seconds: f64| duration_ms(seconds * 1e3);
+    let rows = [
+        ("time stalled", seconds(playback.stall_s)),
+        ("time waiting for playback to begin", seconds(playback.startup_s)),
+        ("media played", seconds(playback.played_s)),
+        ("pauses of users", seconds(playback.paused_s)),
+        ("stall ratio of a viewer, p95", known(playback.stall_ratio_p95)),
+        ("most viewers stalled in one second", known(playback.stalled_ratio_max)),
+        ("delivery, all viewers together", known(playback.delivery_ratio)),
+        ("bit rate of the media", playback.media_bps.map_or_else(|| "–".into(), bit_rate)),
+        ("media bytes", bytes(playback.media_bytes as f64)),
+        ("other bytes (playlists, manifests, keys)", bytes(playback.other_bytes as f64)),
+    ];
+    table(&["all players", ""], &rows.map(|(name, value)| vec![name.to_owned(), value]))
+}
