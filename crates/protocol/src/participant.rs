@@ -392,6 +392,9 @@ pub enum ChannelError {
     /// TCP could not be established, or broke.
     #[error("TCP: {0}")]
     Tcp(String),
+    /// QUIC, the transport of HTTP/3, could not be established, or broke.
+    #[error("QUIC: {0}")]
+    Quic(String),
     /// TLS could not be established.
     #[error("TLS: {0}")]
     Tls(String),
@@ -491,6 +494,7 @@ impl ChannelError {
         use throng_observation::{Failure, FailureReason};
         match self {
             Self::Tcp(_)
+            | Self::Quic(_)
             | Self::Tls(_)
             | Self::Timeout(_)
             | Self::ClosedByPeer(_)
@@ -510,6 +514,7 @@ impl From<ChannelError> for throng_observation::Failure {
             ChannelError::Dns { .. } => Reason::Dns,
             ChannelError::NotAllowed(_) => Reason::NotAllowed,
             ChannelError::Tcp(_) => Reason::Tcp,
+            ChannelError::Quic(_) => Reason::Quic,
             ChannelError::Tls(_) => Reason::Tls,
             ChannelError::Status(status, _) => Reason::HttpStatus(*status),
             ChannelError::Protocol(_) => Reason::Protocol,
