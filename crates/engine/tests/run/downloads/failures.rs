@@ -100,18 +100,21 @@ fn pull_400_of_1000_then(last: &'static [u8]) -> ChannelError {
         }
     });
     let url = format!("http://{address}/");
-    let events = pull(|_| {}, move |event| match event {
-        Event::Start => {
-            let wants = [deliver(400), ignore(u64::MAX)].map(|demand| Act::Want(1, demand));
-            [Act::Get(1, url.clone(), HttpVersion::Http2)].into_iter().chain(wants).collect()
-        }
-        Event::Body(..) => {
-            is_read.store(true, Ordering::SeqCst);
-            vec![]
-        }
-        Event::Finished(..) => vec![Act::End],
-        _ => vec![],
-    });
+    let events = pull(
+        |_| {},
+        move |event| match event {
+            Event::Start => {
+                let wants = [deliver(400), ignore(u64::MAX)].map(|demand| Act::Want(1, demand));
+                [Act::Get(1, url.clone(), HttpVersion::Http2)].into_iter().chain(wants).collect()
+            }
+            Event::Body(..) => {
+                is_read.store(true, Ordering::SeqCst);
+                vec![]
+            }
+            Event::Finished(..) => vec![Act::End],
+            _ => vec![],
+        },
+    );
     result(&events).unwrap_err()
 }
 
