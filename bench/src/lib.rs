@@ -7,6 +7,8 @@ pub mod stream;
 pub mod generator;
 pub mod measure;
 
+pub mod download;
+
 pub mod conference;
 pub mod floor;
 pub mod profile;

@@ -13,4 +13,7 @@ pub use segments::{SendBatch, Sent};
 mod waker;
 pub use waker::{Waker, wait};
 
+mod tcp_info;
+pub use tcp_info::{TcpInfo, tcp_info};
+
 pub mod tls;

@@ -100,6 +100,8 @@ pub enum FailureReason {
     Dns,
     /// TCP was refused, reset or timed out.
     Tcp,
+    /// QUIC, the transport of HTTP/3, was refused, lost or timed out.
+    Quic,
     /// TLS did not come up (certificate, protocol).
     Tls,
     /// The server answered with this HTTP status where another was needed.
@@ -152,6 +154,7 @@ impl FailureReason {
         match self {
             Self::Dns => "dns".into(),
             Self::Tcp => "tcp".into(),
+            Self::Quic => "quic".into(),
             Self::Tls => "tls".into(),
             Self::HttpStatus(status) => format!("http_{status}"),
             Self::RtspStatus(status) => format!("rtsp_{status}"),
@@ -182,6 +185,7 @@ impl FailureReason {
         Some(match key {
             "dns" => Self::Dns,
             "tcp" => Self::Tcp,
+            "quic" => Self::Quic,
             "tls" => Self::Tls,
             "protocol" => Self::Protocol,
             "refused" => Self::Refused,
@@ -257,6 +261,7 @@ mod tests {
         for reason in [
             F::Dns,
             F::Tcp,
+            F::Quic,
             F::Tls,
             F::HttpStatus(404),
             F::RtspStatus(461),

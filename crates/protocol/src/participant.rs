@@ -155,10 +155,12 @@ pub enum Output {
     /// Request over HTTP and read the body bit by bit: answered by [`Input::Download`], with the head, then with as
     /// much of the body as [`Output::Demand`] asks for, then with its end. Without demand nothing is read, so that
     /// flow control (the TCP window, or that of HTTP/2 or QUIC) holds the server back, as a player does whose buffer
-    /// is full. The request's timeout is that of the head; the participant has its own deadlines for the body, and
-    /// cancels.
+    /// is full. The request's timeout is that of the head, and includes the wait for a connection where all six
+    /// HTTP/1.1 connections to the origin are in use; the participant has its own deadlines for the body, and cancels.
     Download(FetchId, Box<Request>, HttpVersion),
-    /// Read this much more of a download's body, after what was demanded before. May precede the head.
+    /// Read this much more of a download's body, after what was demanded before. May precede the head. The end of a body
+    /// is reported without further demand where `Content-Length` tells that no byte is left; without it (chunked), the
+    /// end is found by reading, so that a participant that wants all of it demands more than there is.
     Demand(FetchId, Demand),
     /// Give up a download: its connection is closed (HTTP/1.1), or the stream is reset (HTTP/2, HTTP/3). No further
     /// input of it follows.
@@ -241,7 +243,7 @@ pub struct Opening {
     pub remote: Option<SocketAddr>,
     /// When the name was resolved.
     pub resolved_at: Option<Instant>,
-    /// When TCP was established.
+    /// When TCP was established; absent for QUIC, whose one handshake ends with TLS.
     pub connected_at: Option<Instant>,
     /// When TLS was established.
     pub secured_at: Option<Instant>,
@@ -315,8 +317,9 @@ pub enum DownloadEvent<'a> {
     Ignored(u64),
     /// The state of the connection, about once a second while the body is read, and before the end.
     Transport(TransportState),
-    /// The end: the body is complete, or the reason why it is not ([`ChannelError::Truncated`] where fewer bytes came
-    /// than `Content-Length` said). Not sent for cancelled downloads.
+    /// The end: the body is complete, or the reason why it is not ([`ChannelError::Truncated`] where the server ended it
+    /// regularly after fewer bytes than `Content-Length` said), or why there is no response. Not sent for cancelled
+    /// downloads.
     Finished(Result<(), ChannelError>),
 }
 
@@ -392,6 +395,9 @@ pub enum ChannelError {
     /// TCP could not be established, or broke.
     #[error("TCP: {0}")]
     Tcp(String),
+    /// QUIC, the transport of HTTP/3, could not be established, or broke.
+    #[error("QUIC: {0}")]
+    Quic(String),
     /// TLS could not be established.
     #[error("TLS: {0}")]
     Tls(String),
@@ -491,6 +497,7 @@ impl ChannelError {
         use throng_observation::{Failure, FailureReason};
         match self {
             Self::Tcp(_)
+            | Self::Quic(_)
             | Self::Tls(_)
             | Self::Timeout(_)
             | Self::ClosedByPeer(_)
@@ -510,6 +517,7 @@ impl From<ChannelError> for throng_observation::Failure {
             ChannelError::Dns { .. } => Reason::Dns,
             ChannelError::NotAllowed(_) => Reason::NotAllowed,
             ChannelError::Tcp(_) => Reason::Tcp,
+            ChannelError::Quic(_) => Reason::Quic,
             ChannelError::Tls(_) => Reason::Tls,
             ChannelError::Status(status, _) => Reason::HttpStatus(*status),
             ChannelError::Protocol(_) => Reason::Protocol,

@@ -20,6 +20,7 @@ pub mod cpu_steal;
 pub mod ome;
 pub mod whep;
 
+pub mod caddy;
 pub mod chromium;
 pub mod coturn;
 pub mod janus;

@@ -1,9 +1,9 @@
-//! The real nginx (Debian's package) as the reverse proxy of many media servers: TLS and HTTP/2 towards viewers, plain
-//! HTTP/1.1 towards the server.
+//! The real nginx (Debian's package) as the reverse proxy of many media servers, TLS and HTTP/2 towards viewers, plain
+//! HTTP/1.1 towards the server; and as a server of files.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -18,8 +18,9 @@ const NGINX: &str = "/usr/sbin/nginx";
 /// A running nginx; it ends when dropped.
 #[derive(Debug)]
 pub struct Nginx {
-    _process: ChildGuard,
+    process: ChildGuard,
     address: SocketAddr,
+    plain: SocketAddr,
     folder: TempDir,
 }
 
@@ -29,14 +30,30 @@ impl Nginx {
     /// # Errors
     /// When it cannot be started or does not come up; its log is part of the error.
     pub fn before(upstream: &str) -> Result<Self, SimError> {
+        let proxy = format!("location / {{ proxy_pass {upstream}; proxy_http_version 1.1; }}");
+        Self::start(&proxy)
+    }
+
+    /// Starts nginx on free ports of 127.0.0.1, one without TLS, with the files below `files`.
+    ///
+    /// # Errors
+    /// As [`Self::before`].
+    pub fn serving(files: &Path) -> Result<Self, SimError> {
+        let files = files.display();
+        Self::start(&format!("root {files}; sendfile on; tcp_nopush on; keepalive_requests 1000000;"))
+    }
+
+    fn start(what: &str) -> Result<Self, SimError> {
         let folder = tempfile::tempdir()?;
         let certified = rcgen::generate_simple_self_signed(["localhost".into(), "127.0.0.1".into()])
             .map_err(|error| SimError::Said(error.to_string()))?;
         fs::write(folder.path().join("cert.pem"), certified.cert.pem())?;
         fs::write(folder.path().join("key.pem"), certified.signing_key.serialize_pem())?;
         // Bound and released: nginx cannot report which port the kernel chose.
-        let address = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?;
-        fs::write(folder.path().join("nginx.conf"), configuration(address, upstream))?;
+        let listeners = [(); 2].map(|()| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)));
+        let [address, plain] = listeners;
+        let [address, plain] = [address?.local_addr()?, plain?.local_addr()?];
+        fs::write(folder.path().join("nginx.conf"), configuration(address, plain, what))?;
         let log = folder.path().join("error.log");
         let written = fs::File::create(&log)?;
         let mut command = Command::new(NGINX);
@@ -47,7 +64,7 @@ impl Nginx {
             let log = fs::read_to_string(&log).unwrap_or_default();
             return Err(SimError::Said(format!("{error}; its log:\n{log}")));
         }
-        Ok(Self { _process: process, address, folder })
+        Ok(Self { process, address, plain, folder })
     }
 
     /// Whether it is installed; otherwise the test is skipped.
@@ -66,6 +83,18 @@ impl Nginx {
         self.address
     }
 
+    /// Where it listens without TLS.
+    #[must_use]
+    pub fn plain_address(&self) -> SocketAddr {
+        self.plain
+    }
+
+    /// Its process.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.process.id()
+    }
+
     /// Its certificate (PEM), for clients that are to trust it.
     #[must_use]
     pub fn certificate(&self) -> PathBuf {
@@ -82,7 +111,7 @@ impl Nginx {
     }
 }
 
-fn configuration(address: SocketAddr, upstream: &str) -> String {
+fn configuration(address: SocketAddr, plain: SocketAddr, what: &str) -> String {
     format!(
         "daemon off; master_process off; pid nginx.pid;
 events {{ worker_connections 1024; }}
@@ -91,9 +120,9 @@ http {{
   access_log requests.log seen;
   client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path f; uwsgi_temp_path u; scgi_temp_path s;
   server {{
-    listen {address} ssl http2;
+    listen {address} ssl http2; listen {plain};
     ssl_certificate cert.pem; ssl_certificate_key key.pem;
-    location / {{ proxy_pass {upstream}; proxy_http_version 1.1; }}
+    {what}
   }}
 }}
 "

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{Timespec, epoll};
 use throng_net::{ReceiveBatch, Waker};
-use throng_protocol::participant::{Channel, Transmit};
+use throng_protocol::participant::{Channel, FetchId, Transmit};
 use tokio::io::unix::AsyncFd;
 use tokio::sync::mpsc;
 
@@ -19,7 +19,8 @@ use super::timers::Timers;
 use super::wake_timer::WakeTimer;
 use crate::clock::Clocks;
 use crate::config::Reach;
-use crate::signalling::{SignallingChannels, SignallingCommand, SlotEvent};
+use crate::signalling::{Serial, SignallingChannels, SignallingCommand, SlotEvent};
+use crate::sockets::http::DownloadPart;
 use crate::sockets::{DatagramSocket, LostDatagrams, SourceAddresses, watched};
 use crate::tap::TapSender;
 
@@ -226,6 +227,11 @@ impl IoContext {
     /// Passes a command to the signalling channels.
     pub(super) fn submit(&mut self, slot: u32, source: Option<IpAddr>, want: SignallingCommand) {
         self.signalling.submit(slot, source, want);
+    }
+
+    /// Whether an event of a download still concerns its participant.
+    pub(super) fn accepts(&mut self, slot: u32, id: FetchId, serial: Serial, part: &DownloadPart) -> bool {
+        self.signalling.accepts(slot, id, serial, part)
     }
 
     /// Sends the remaining events to the collector, then waits [`LAST_GOODBYES`] for close frames and DELETE

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use throng_net::{RECEIVE_BATCH, SEND_BATCH};
 use throng_observation::{Failure, FailureReason, Observation, Outcome, Phase, units};
 use throng_protocol::participant::{
-    Channel, ChannelError, Input, Open, Opening, Output, Participant, Transmit,
+    Channel, ChannelError, DownloadEvent, Input, Open, Opening, Output, Participant, Transmit,
 };
 
 use super::collector_sender::DriverEvent;
@@ -16,6 +16,7 @@ use super::panic_guard::PanicGuard;
 use super::timers::Deadline;
 use crate::config::Join;
 use crate::signalling::{Outgoing, SignallingCommand, SignallingEvent};
+use crate::sockets::http::DownloadPart;
 use crate::sockets::{DatagramSocket, PeerAddresses, SendResult};
 
 /// Outputs of one drain beyond which a participant fails: it would block its thread forever.
@@ -196,11 +197,29 @@ impl Slot {
     pub(super) fn on_signalling(&mut self, now: Instant, event: SignallingEvent, io: &mut IoContext) {
         let input = match &event {
             SignallingEvent::Bytes(channel, bytes) => Input::Bytes { channel: *channel, bytes },
+            SignallingEvent::Download(fetch, serial, part)
+                if !io.accepts(self.key, *fetch, *serial, part) =>
+            {
+                return;
+            }
+            SignallingEvent::Download(fetch, _, DownloadPart::Body(bytes)) => {
+                Input::Download { fetch: *fetch, event: DownloadEvent::Body(bytes) }
+            }
             _ => match event {
                 SignallingEvent::Opened(channel, opening) => Input::Opened { channel, opening: *opening },
                 SignallingEvent::Message(channel, message) => Input::Message { channel, message },
                 SignallingEvent::Closed(channel, why) => Input::Closed { channel, why },
                 SignallingEvent::Fetched(fetch, result) => Input::Fetched { fetch, result: *result },
+                SignallingEvent::Download(fetch, _, part) => {
+                    let event = match part {
+                        DownloadPart::Head(head, opening) => DownloadEvent::Head { head, opening },
+                        DownloadPart::Ignored(bytes) => DownloadEvent::Ignored(bytes),
+                        DownloadPart::Transport(state) => DownloadEvent::Transport(*state),
+                        DownloadPart::Finished(result) => DownloadEvent::Finished(*result),
+                        DownloadPart::Body(_) => return,
+                    };
+                    Input::Download { fetch, event }
+                }
                 SignallingEvent::Bytes(..) => return,
             },
         };
@@ -240,8 +259,15 @@ impl Slot {
                 Output::Fetch(id, request) => {
                     io.submit(self.key, self.source_ip, SignallingCommand::Fetch(id, request));
                 }
-                // STUB-ENGINE: performed by the download tasks.
-                Output::Download(..) | Output::Demand(..) | Output::Cancel(_) => {}
+                Output::Download(id, request, version) => {
+                    io.submit(self.key, self.source_ip, SignallingCommand::Download(id, request, version));
+                }
+                Output::Demand(id, demand) => {
+                    io.submit(self.key, self.source_ip, SignallingCommand::Demand(id, demand));
+                }
+                Output::Cancel(id) => {
+                    io.submit(self.key, self.source_ip, SignallingCommand::Cancel(id));
+                }
                 Output::Ended(outcome) => {
                     self.flush(now, io);
                     self.ended = Some(outcome);

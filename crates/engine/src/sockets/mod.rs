@@ -11,8 +11,11 @@ pub(crate) use udp::{DatagramSocket, LostDatagrams, PeerAddresses, SendResult, S
 mod resolve;
 pub(crate) use resolve::DnsCache;
 
+mod stream;
+pub(crate) use stream::MaybeTlsStream;
+
 mod tcp;
-pub(crate) use tcp::{Dialer, Host, MaybeTlsStream};
+pub(crate) use tcp::{Dialer, Host};
 
 mod tls;
 

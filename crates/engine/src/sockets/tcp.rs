@@ -5,21 +5,19 @@ use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use rustls::ClientConfig;
+use rustls::client::Resumption;
 use rustls::pki_types::ServerName;
 use throng_observation::units;
 use throng_protocol::participant::{ChannelError, Opening};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio_rustls::TlsConnector;
-use tokio_rustls::client::TlsStream;
 
 use super::DnsCache;
+use super::stream::{MaybeTlsStream, ReadAhead, Socket};
 use super::tls::tls_config;
 use crate::config::{EngineError, Reach, RunConfig};
 
@@ -57,45 +55,56 @@ impl Host {
     }
 }
 
-/// A connection, with or without TLS.
-#[derive(Debug)]
-pub(crate) enum MaybeTlsStream {
-    Plain(TcpStream),
-    Secured(Box<TlsStream<TcpStream>>),
-}
-
-impl MaybeTlsStream {
-    /// Whether the server chose HTTP/2 by ALPN.
-    pub(crate) fn speaks_http2(&self) -> bool {
-        match self {
-            Self::Plain(_) => false,
-            Self::Secured(stream) => stream.get_ref().1.alpn_protocol() == Some(b"h2"),
-        }
-    }
-}
-
 /// What all connections of a run share.
 pub(crate) struct Dialer {
     pub(crate) names: DnsCache,
     pub(crate) reach: Reach,
+    /// For one HTTP/1.1 connection of its own: a WebSocket.
     pub(crate) tls: Arc<ClientConfig>,
-    pub(crate) tls_http: Arc<ClientConfig>,
     pub(crate) timeout: Duration,
+    /// Receive buffer requested for a socket of QUIC, bytes.
+    pub(super) receive_buffer_bytes: usize,
 }
 
 impl Dialer {
     pub(crate) fn new(config: &RunConfig) -> Result<Self, EngineError> {
         // A WebSocket upgrade is HTTP/1.1 (RFC 6455 section 4.1).
         let tls = tls_config(&config.tls, &[b"http/1.1"]).map_err(EngineError::Tls)?;
-        let mut tls_http = tls.clone();
-        tls_http.alpn_protocols.insert(0, b"h2".to_vec());
         Ok(Self {
             names: DnsCache::default(),
             reach: Arc::clone(&config.reach),
             tls: Arc::new(tls),
-            tls_http: Arc::new(tls_http),
             timeout: config.connect_timeout,
+            receive_buffer_bytes: config.receive_buffer_bytes,
         })
+    }
+
+    /// The addresses of `host` that this run may contact, at least one.
+    pub(super) async fn addresses(
+        &self,
+        host: &Host,
+        port: u16,
+        opening: &mut Opening,
+    ) -> Result<Vec<IpAddr>, ChannelError> {
+        let mut addresses = match host {
+            Host::Ip(ip) => vec![*ip],
+            Host::Name(name) => {
+                let addresses = self.names.resolve(name).await?;
+                opening.resolved_at = Some(Instant::now());
+                addresses
+            }
+        };
+        addresses.retain(|ip| (self.reach)(*ip));
+        if addresses.is_empty() { Err(not_allowed(host, port)) } else { Ok(addresses) }
+    }
+
+    /// A TLS configuration for one participant that offers `alpn`. It trusts what [`Self::tls`] trusts, and resumes only
+    /// the participant's own sessions: a crowd whose members resume each other's would spare the server its handshakes.
+    pub(super) fn tls_of_one(&self, alpn: &[&[u8]]) -> ClientConfig {
+        let mut config = (*self.tls).clone();
+        config.alpn_protocols = alpn.iter().map(|name| name.to_vec()).collect();
+        config.resumption = Resumption::in_memory_sessions(1);
+        config
     }
 
     /// Connects to `host`:`port` from `source`, if given and of the same family, over TLS with `tls` if given.
@@ -121,20 +130,11 @@ impl Dialer {
         tls: Option<(&Arc<ClientConfig>, &Host)>,
     ) -> Result<(MaybeTlsStream, Opening), ChannelError> {
         let mut opening = Opening::default();
-        let addresses = match host {
-            Host::Ip(ip) => vec![*ip],
-            Host::Name(name) => {
-                let addresses = self.names.resolve(name).await?;
-                opening.resolved_at = Some(Instant::now());
-                addresses
-            }
-        };
-        let mut last = ChannelError::NotAllowed(format!("{}:{port}", text(host)));
+        let addresses = self.addresses(host, port, &mut opening).await?;
+        let mut last = not_allowed(host, port);
         let mut connected = None;
-        for ip in addresses.into_iter().filter(|ip| (self.reach)(*ip)) {
-            match connect(SocketAddr::new(ip, port), source.filter(|source| source.is_ipv4() == ip.is_ipv4()))
-                .await
-            {
+        for ip in addresses {
+            match connect(SocketAddr::new(ip, port), source_toward(ip, source)).await {
                 Ok(stream) => {
                     connected = Some((stream, ip));
                     break;
@@ -151,14 +151,24 @@ impl Dialer {
         let _ = stream.set_nodelay(true);
         opening.local = stream.local_addr().ok();
         opening.remote = Some(SocketAddr::new(ip, port));
-        let Some((config, name)) = tls else { return Ok((MaybeTlsStream::Plain(stream), opening)) };
+        let socket = Socket::new(stream);
+        let Some((config, name)) = tls else { return Ok((MaybeTlsStream::Plain(socket), opening)) };
         let secured = TlsConnector::from(Arc::clone(config))
-            .connect(name.server_name()?, stream)
+            .connect(name.server_name()?, ReadAhead::new(socket))
             .await
             .map_err(|e| ChannelError::Tls(e.to_string()))?;
         opening.secured_at = Some(Instant::now());
         Ok((MaybeTlsStream::Secured(Box::new(secured)), opening))
     }
+}
+
+/// The source address for a peer at `ip`: the given one if it is of the same family.
+pub(super) fn source_toward(ip: IpAddr, source: Option<IpAddr>) -> Option<IpAddr> {
+    source.filter(|source| source.is_ipv4() == ip.is_ipv4())
+}
+
+fn not_allowed(host: &Host, port: u16) -> ChannelError {
+    ChannelError::NotAllowed(format!("{}:{port}", text(host)))
 }
 
 fn text(host: &Host) -> String {
@@ -180,36 +190,4 @@ async fn connect(to: SocketAddr, source: Option<IpAddr>) -> Result<TcpStream, Ch
         io::ErrorKind::AddrNotAvailable => ChannelError::Generator(format!("no port left toward {to}: {e}")),
         _ => ChannelError::Tcp(format!("{to}: {e}")),
     })
-}
-
-impl AsyncRead for MaybeTlsStream {
-    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Plain(stream) => Pin::new(stream).poll_read(cx, buf),
-            Self::Secured(stream) => Pin::new(stream).poll_read(cx, buf),
-        }
-    }
-}
-
-impl AsyncWrite for MaybeTlsStream {
-    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            Self::Plain(stream) => Pin::new(stream).poll_write(cx, buf),
-            Self::Secured(stream) => Pin::new(stream).poll_write(cx, buf),
-        }
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Plain(stream) => Pin::new(stream).poll_flush(cx),
-            Self::Secured(stream) => Pin::new(stream).poll_flush(cx),
-        }
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
-            Self::Secured(stream) => Pin::new(stream).poll_shutdown(cx),
-        }
-    }
 }

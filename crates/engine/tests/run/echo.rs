@@ -228,7 +228,7 @@ pub(crate) fn silent_server() -> SocketAddr {
     address
 }
 
-fn serve<F, Fut>(each: F) -> SocketAddr
+pub(crate) fn serve<F, Fut>(each: F) -> SocketAddr
 where
     F: Fn(tokio::net::TcpStream) -> Fut + Send + 'static,
     Fut: Future<Output = ()> + Send + 'static,
@@ -340,6 +340,12 @@ pub(crate) fn tls_ws_server() -> (SocketAddr, Vec<u8>) {
 }
 
 fn acceptor() -> (tokio_rustls::TlsAcceptor, Vec<u8>) {
+    let (config, pem) = certified();
+    (tokio_rustls::TlsAcceptor::from(Arc::new(config)), pem)
+}
+
+/// The TLS of a server with a certificate of its own (PEM).
+pub(crate) fn certified() -> (rustls::ServerConfig, Vec<u8>) {
     let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
     let signed = rcgen::generate_simple_self_signed(names).unwrap();
     let key = rustls::pki_types::PrivateKeyDer::try_from(signed.signing_key.serialize_der()).unwrap();
@@ -350,5 +356,5 @@ fn acceptor() -> (tokio_rustls::TlsAcceptor, Vec<u8>) {
         .with_no_client_auth()
         .with_single_cert(vec![signed.cert.der().clone()], key)
         .unwrap();
-    (tokio_rustls::TlsAcceptor::from(Arc::new(config)), signed.cert.pem().into_bytes())
+    (config, signed.cert.pem().into_bytes())
 }

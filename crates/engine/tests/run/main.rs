@@ -1,5 +1,6 @@
 //! Whole runs against servers on loopback, with a participant made for the test: the engine without a protocol.
 
+mod downloads;
 mod echo;
 mod guards;
 mod play;

@@ -1,8 +1,11 @@
-//! WebSockets, byte streams and HTTP fetches of the participants of one thread.
+//! WebSockets, byte streams, HTTP fetches and downloads of the participants of one thread.
 //!
 //! The event loop submits commands; each open channel is a task with a bounded queue; events come back through the
 //! loop's inbox. Tasks run on the same thread while the loop waits, so that no message wakes another thread: such
 //! wake-ups were most of a join's cost in the kernel.
+
+mod downloads;
+pub(crate) use downloads::Serial;
 
 use std::collections::HashMap;
 use std::io;
@@ -14,13 +17,15 @@ use std::time::Duration;
 use futures_channel::mpsc as queue;
 use futures_util::StreamExt;
 use throng_protocol::participant::{
-    Channel, ChannelError, FetchId, Message, Open, Opening, Request, Response, StreamPeer,
+    Channel, ChannelError, Demand, FetchId, HttpVersion, Message, Open, Opening, Request, Response,
+    StreamPeer,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::mpsc;
 
-use crate::sockets::http::{Pool, fetch};
+use crate::sockets::http::{DownloadPart, Pool, download, fetch};
 use crate::sockets::{Dialer, Host, MaybeTlsStream, websocket};
+use downloads::{Downloads, PartSender};
 
 /// Most messages waiting for a server that does not read; the next one closes the channel.
 const CHANNEL_QUEUE: usize = 256;
@@ -38,7 +43,11 @@ pub(crate) enum SignallingCommand {
     Send(Channel, Outgoing),
     Close(Channel),
     Fetch(FetchId, Box<Request>),
-    /// The participant has ended; all its channels close.
+    Download(FetchId, Box<Request>, HttpVersion),
+    Demand(FetchId, Demand),
+    Cancel(FetchId),
+    /// The participant has ended: its channels close, its downloads end. Fetches are completed, such as the DELETE of a
+    /// session.
     CloseAll,
 }
 
@@ -71,6 +80,7 @@ pub(crate) enum SignallingEvent {
     Bytes(Channel, Vec<u8>),
     Closed(Channel, ChannelError),
     Fetched(FetchId, Box<Result<Response, ChannelError>>),
+    Download(FetchId, Serial, DownloadPart),
 }
 
 /// Sends events to one slot.
@@ -84,6 +94,11 @@ impl EventSender {
     async fn send(&self, what: SignallingEvent) {
         // An event loop that has ended needs no event.
         let _ = self.inbox.send(SlotEvent { slot: self.slot, what }).await;
+    }
+
+    /// Sends where waiting is impossible; a full inbox loses the event.
+    fn try_send(&self, what: SignallingEvent) {
+        let _ = self.inbox.try_send(SlotEvent { slot: self.slot, what });
     }
 }
 
@@ -99,6 +114,7 @@ pub(crate) struct SignallingChannels {
 #[derive(Default)]
 struct SlotChannels {
     channels: Vec<(Channel, queue::Sender<Outgoing>)>,
+    downloads: Downloads,
     pool: Pool,
 }
 
@@ -120,10 +136,29 @@ impl SignallingChannels {
                 }
             }
             SignallingCommand::Fetch(id, request) => self.fetch(slot, source, id, *request),
+            SignallingCommand::Download(id, request, version) => {
+                self.download(slot, source, id, request, version);
+            }
+            SignallingCommand::Demand(id, demand) => {
+                if let Some(slot_channels) = self.slots.get(&slot) {
+                    slot_channels.downloads.demand(id, demand);
+                }
+            }
+            SignallingCommand::Cancel(id) => {
+                if let Some(slot_channels) = self.slots.get_mut(&slot) {
+                    slot_channels.downloads.cancel(id);
+                }
+            }
             SignallingCommand::CloseAll => {
                 self.slots.remove(&slot);
             }
         }
+    }
+
+    /// Whether an event of a download concerns the participant in `slot`: not if it has cancelled the download.
+    pub(crate) fn accepts(&mut self, slot: u32, id: FetchId, serial: Serial, part: &DownloadPart) -> bool {
+        let is_last = matches!(part, DownloadPart::Finished(_));
+        self.slots.get_mut(&slot).is_some_and(|slot| slot.downloads.accepts(id, serial, is_last))
     }
 
     fn events(&self, slot: u32) -> EventSender {
@@ -164,6 +199,27 @@ impl SignallingChannels {
         tokio::spawn(async move {
             let result = fetch(&dialer, &pool, source, request, body_bytes_max).await;
             events.send(SignallingEvent::Fetched(id, Box::new(result))).await;
+        });
+    }
+
+    fn download(
+        &mut self,
+        slot: u32,
+        source: Option<IpAddr>,
+        id: FetchId,
+        request: Box<Request>,
+        version: HttpVersion,
+    ) {
+        let events = self.events(slot);
+        let dialer = Arc::clone(&self.dialer);
+        let SlotChannels { downloads, pool, .. } = self.slots.entry(slot).or_default();
+        let pool = pool.clone();
+        downloads.begin(id, |serial, demands| {
+            let parts = PartSender::new(events, id, serial);
+            let task = async move {
+                download(&dialer, &pool, source, &request, version, &demands, &parts).await;
+            };
+            tokio::spawn(task).abort_handle()
         });
     }
 }

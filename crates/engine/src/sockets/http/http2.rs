@@ -1,0 +1,84 @@
+//! HTTP/2 (RFC 9113): one connection for all requests of a participant to an origin.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::client::conn::http2;
+use hyper_util::rt::TokioIo;
+use throng_protocol::participant::{ChannelError, Opening};
+use tokio::task::JoinSet;
+
+use super::transport::Transport;
+use crate::sockets::MaybeTlsStream;
+
+/// Flow-control windows of a stream and a connection, bytes: those of Chromium (`kSpdyStreamMaxRecvWindowSize` and
+/// `kSpdySessionMaxRecvWindowSize` in net/http/http_network_session.cc). A body that is not read makes the server stop
+/// after so many bytes.
+const STREAM_WINDOW: u32 = 6 << 20;
+const CONNECTION_WINDOW: u32 = 15 << 20;
+
+/// Longest head of a response, bytes (Chromium's `kSpdyMaxHeaderListSize`).
+pub(super) const HEAD_MAX: u32 = 256 * 1024;
+
+/// An open connection; it is closed when this is dropped.
+pub(super) struct Http2 {
+    pub(super) sender: http2::SendRequest<Full<Bytes>>,
+    pub(super) transport: Transport,
+    pub(super) addresses: Opening,
+    tasks: Tasks,
+}
+
+impl Http2 {
+    pub(super) async fn on(
+        mut pipe: MaybeTlsStream,
+        number: u32,
+        addresses: Opening,
+    ) -> Result<Self, ChannelError> {
+        let transport = Transport::tcp(number, pipe.probe());
+        let tasks = Tasks::default();
+        let (sender, driver) = http2::Builder::new(tasks.clone())
+            .initial_stream_window_size(STREAM_WINDOW)
+            .initial_connection_window_size(CONNECTION_WINDOW)
+            .max_header_list_size(HEAD_MAX)
+            .handshake(TokioIo::new(pipe))
+            .await
+            .map_err(|e| ChannelError::Protocol(format!("HTTP/2: {e}")))?;
+        tasks.spawn(driver);
+        Ok(Self { sender, transport, addresses, tasks })
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.sender.is_closed()
+    }
+}
+
+impl Drop for Http2 {
+    fn drop(&mut self) {
+        self.tasks.abort();
+    }
+}
+
+/// The tasks of a connection. hyper's own executor would leave them running until the server has read the goodbye.
+#[derive(Clone, Default)]
+struct Tasks(Arc<Mutex<JoinSet<()>>>);
+
+impl Tasks {
+    fn spawn<F: Future<Output: Send> + Send + 'static>(&self, task: F) {
+        let mut tasks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        while tasks.try_join_next().is_some() {}
+        tasks.spawn(async move {
+            task.await;
+        });
+    }
+
+    fn abort(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).abort_all();
+    }
+}
+
+impl<F: Future<Output: Send> + Send + 'static> hyper::rt::Executor<F> for Tasks {
+    fn execute(&self, task: F) {
+        self.spawn(task);
+    }
+}
