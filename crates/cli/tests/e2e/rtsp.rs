@@ -11,6 +11,11 @@ use throng_store::RunFolder;
 
 use crate::throng::{Ran, figure, run};
 
+mod crowds;
+mod driver;
+mod publishers;
+mod recordings;
+
 const USERS: u32 = 5;
 
 fn view(url: &str, users: u32, transport: &str, seconds: u32, more: &[&str]) -> Ran {
