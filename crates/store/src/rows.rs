@@ -69,7 +69,7 @@ impl Stored for ParticipantRow {
     const KEY: &'static str = "participant";
     const ORDER: &'static str = "participant";
     const OLDER: Option<&'static [(&'static str, &'static str)]> =
-        Some(&[("described_us", "NULL"), ("playing_us", "NULL")]);
+        Some(&[("described_us", "NULL"), ("playing_us", "NULL"), ("playback_started_us", "NULL")]);
 }
 
 columns! { TrackRow {
@@ -164,6 +164,7 @@ impl Group<BTreeMap<Phase, RunTime>> for ByPhase {
             "playing_us",
             "first_packet_us",
             "first_frame_us",
+            "playback_started_us",
         ];
         out.extend(names.map(Column::new::<Option<RunTime>>));
     }

@@ -87,12 +87,13 @@ fn a_pause_and_a_seek_on_a_real_server_leave_out_what_they_should_and_nothing_el
         let what = format!("{transport:?}: {video:?} {:?}", watched.anomalies());
         assert_eq!(watched.outcome, Outcome::Completed, "{what}");
         assert!(watched.anomalies().is_empty(), "{what}");
-        assert_eq!(video.freeze_count, 0, "{what}");
+        // gst-rtsp-server leaves packets of the picture out at which it pauses: until the next key frame, a second later
+        // at most, no picture can be decoded. The pause itself is no freeze.
+        assert!(Duration::from_micros(video.freeze_us) < 2 * S, "{what}");
         // Two seconds before the seek. After it three, and what the server sends from the key frame before the new
         // position on, which may be that of the second before.
         let (second, frames) = (u64::from(FPS), video.frames_complete);
         assert!((5 * second - 5..=6 * second + 5).contains(&frames), "{what}");
-        // gst-rtsp-server cuts the picture at which it pauses.
         assert!(video.frames_dropped <= 3, "{what}");
         // Paused time does not count as playback: five seconds of the file, and what requests and the end take.
         let intervals: Vec<_> = watched.intervals(MediaKind::Video).collect();
