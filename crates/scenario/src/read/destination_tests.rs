@@ -3,6 +3,7 @@
 use throng_observation::run::CohortId;
 
 use crate::Destination;
+use crate::SubscribePolicy;
 use crate::flags::Override;
 use crate::scenario::Scenario;
 
@@ -162,6 +163,9 @@ fn publishers_by_rtsp_send_one_size_and_viewers_may_watch_them() {
     let destinations = scenario.destinations();
     assert_eq!(destinations.iter().map(Destination::is_send_only).collect::<Vec<_>>(), [true, false]);
     assert_eq!(destinations[0].target.rtsp_transport.name(), "tcp");
+    // Publishers expect to receive nobody: nothing of them is missing.
+    let receives: Vec<_> = scenario.cohorts().map(|(_, role)| role.video != SubscribePolicy::None).collect();
+    assert_eq!(receives, [false, true]);
     let publish = "publish = { video = \"360p\", codec = \"h264\" }";
     for (to, expect) in [
         ("publish = \"none\"", "publishers publish nothing"),
