@@ -1,5 +1,6 @@
 //! The CPU time and memory of RTSP viewers, over UDP and over TCP, compared with as many `ffmpeg -c copy -f null` and
-//! GStreamer `rtspsrc` on the same live stream of a real gst-rtsp-server. Needs two CPUs.
+//! GStreamer `rtspsrc`, and with the floor (`rtsp_floor`), on the same live stream of 2 Mbit/s of a real
+//! gst-rtsp-server. Needs two CPUs.
 #![expect(clippy::print_stdout, reason = "a benchmark prints its results")]
 
 use std::path::PathBuf;
@@ -18,7 +19,7 @@ struct Arguments {
     #[arg(long)]
     throng: PathBuf,
     /// Viewers
-    #[arg(long, default_value_t = 30)]
+    #[arg(long, default_value_t = 100)]
     viewers: u32,
     /// Runs of each; every other time in the opposite order
     #[arg(long, default_value_t = 2)]
@@ -33,6 +34,14 @@ enum Kind {
     Throng,
     Ffmpeg,
     GStreamer,
+    Floor,
+}
+
+impl Kind {
+    /// Whether all viewers are in one process.
+    fn is_one_process(self) -> bool {
+        matches!(self, Self::Throng | Self::Floor)
+    }
 }
 
 /// From the last start to the window: everything plays then.
@@ -48,7 +57,7 @@ fn main() -> Result<()> {
     println!("|---|---|---:|---:|---:|");
     for transport in ["udp", "tcp"] {
         let mut all: Vec<(Kind, Vec<Cost>)> =
-            [Kind::Throng, Kind::Ffmpeg, Kind::GStreamer].map(|kind| (kind, Vec::new())).into();
+            [Kind::Throng, Kind::Ffmpeg, Kind::GStreamer, Kind::Floor].map(|kind| (kind, Vec::new())).into();
         for round in 0..arguments.repeat {
             let mut order: Vec<usize> = (0..all.len()).collect();
             if round % 2 == 1 {
@@ -56,7 +65,7 @@ fn main() -> Result<()> {
             }
             for at in order {
                 let Some((kind, costs)) = all.get_mut(at) else { continue };
-                costs.push(measure(*kind, &server.url("/live"), transport, &arguments)?);
+                costs.push(measure(*kind, &server.url("/live-2m"), transport, &arguments)?);
             }
         }
         let own = all.first().map_or(0.0, |(_, costs)| median(costs, |cost| cost.cpu_ms));
@@ -85,7 +94,7 @@ fn measure(kind: Kind, url: &str, transport: &str, arguments: &Arguments) -> Res
     let alone = run(kind, url, transport, 1, arguments)?;
     let crowd = run(kind, url, transport, arguments.viewers, arguments)?;
     let viewers = f64::from(arguments.viewers);
-    let kb_each = if kind == Kind::Throng {
+    let kb_each = if kind.is_one_process() {
         (crowd.rss_kb - alone.rss_kb) / (viewers - 1.0)
     } else {
         crowd.rss_kb / viewers
@@ -104,7 +113,7 @@ fn run(kind: Kind, url: &str, transport: &str, viewers: u32, arguments: &Argumen
     let lasts = (SETTLE + window).as_secs() + 5 + u64::from(viewers) / 20;
     pin_to(GENERATOR_CPU)?;
     let mut processes = Vec::new();
-    let commands = if kind == Kind::Throng { 1 } else { viewers };
+    let commands = if kind.is_one_process() { 1 } else { viewers };
     for _ in 0..commands {
         let mut command = match kind {
             Kind::Throng => {
@@ -141,15 +150,20 @@ fn run(kind: Kind, url: &str, transport: &str, viewers: u32, arguments: &Argumen
                 command.args(["s.", "!", "fakesink", "s.", "!", "fakesink"]);
                 command
             }
+            Kind::Floor => {
+                let mut command = Command::new(arguments.throng.with_file_name("rtsp_floor"));
+                command.args([url, "-n", &viewers.to_string(), "--transport", transport]);
+                command
+            }
         };
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         processes.push(Running::start(&mut command)?);
-        if kind != Kind::Throng {
+        if !kind.is_one_process() {
             std::thread::sleep(Duration::from_millis(50));
         }
     }
     pin_to(SERVER_CPU)?;
-    if kind == Kind::Throng {
+    if kind.is_one_process() {
         std::thread::sleep(Duration::from_millis(50) * viewers);
     }
     std::thread::sleep(SETTLE);

@@ -18,7 +18,7 @@ pub enum Phase {
     Connected,
     /// TLS is established (absent on plain connections).
     Secured,
-    /// The description of the presentation arrived (RTSP DESCRIBE; HTTP: playlist, manifest, or the file's index).
+    /// The description of the presentation arrived, or was accepted (RTSP DESCRIBE, ANNOUNCE; HTTP: playlist, manifest, or the file's index).
     Described,
     /// Offer and answer are exchanged; every track is set up (RTSP SETUP).
     Negotiated,
@@ -26,7 +26,7 @@ pub enum Phase {
     IceConnected,
     /// DTLS is done: media keys are known.
     DtlsConnected,
-    /// The server has agreed to play (RTSP PLAY; HTTP: the head of the first media response).
+    /// The server has agreed to play or to record (RTSP PLAY, RECORD; HTTP: the head of the first media response).
     Playing,
     /// The first media packet arrived (HTTP: the first byte of media).
     FirstPacket,

@@ -11,8 +11,8 @@ use throng_media::source::Clip;
 use throng_observation::run::ParticipantId;
 use throng_observation::{Codec, Layer, MediaKind};
 use throng_scenario::{
-    Action, Conversation, Endpoint, IceTransportPolicy, JanusId, MediaFile, PublishConfig, Role,
-    RtspTransport, Secret, StunServer, SubscribePolicy, TapSelection,
+    Action, Conversation, Endpoint, IceTransportPolicy, JanusId, MediaFile, PlaybackScript, PublishConfig,
+    Role, RtspTransport, Secret, StunServer, SubscribePolicy, TapSelection,
 };
 use url::{Host, Url};
 
@@ -61,6 +61,8 @@ pub struct TargetFactory {
     pub turn: Option<RelayServer>,
     /// The transport of RTP on RTSP.
     pub rtsp_transport: RtspTransport,
+    /// What viewers of recordings on RTSP do besides playing them.
+    pub playback: PlaybackScript,
 }
 
 /// What the participants of a conference share.
@@ -116,7 +118,14 @@ impl TargetFactory {
             Endpoint::LiveKit { url, room } => self.member(number, joins_at, role, |subscriptions| {
                 self.livekit(number, role, subscriptions, (url, room))
             }),
-            Endpoint::Rtsp { url } => self.rtsp(number, endpoint, url),
+            Endpoint::Rtsp { url } => {
+                let (config, options) = (self.rtsp(endpoint, url), self.options(number));
+                Box::new(rtsp::Viewer::with_playback(config, self.playback.clone(), options))
+            }
+            Endpoint::RtspPublish { url } => {
+                let media = published(role, number, &self.conference.clips);
+                Box::new(rtsp::Publisher::new(self.rtsp(endpoint, url), media, self.options(number)))
+            }
             Endpoint::Whep { url } => self.viewer(number, Box::new(whep::Whep::new(self.whep(url)))),
             Endpoint::Whip { url } => self.member(number, joins_at, role, |_| {
                 let room = self.api_key.as_ref().and_then(|api| api.room.as_deref()).unwrap_or_default();
@@ -225,18 +234,17 @@ impl TargetFactory {
         Box::new(Viewer::new(signalling, self.options(number)))
     }
 
-    fn rtsp(&self, number: u32, endpoint: &Endpoint, url: &Url) -> Box<dyn Participant> {
+    fn rtsp(&self, endpoint: &Endpoint, url: &Url) -> rtsp::Config {
         let decoded = |text: &str| percent_decoded(text);
         let credentials = (!url.username().is_empty()).then(|| rtsp::Credentials {
             username: decoded(url.username()),
             password: Secret::new(url.password().map(decoded).unwrap_or_default()),
         });
-        let config = rtsp::Config {
+        rtsp::Config {
             url: endpoint.rtsp_url().unwrap_or_else(|| url.clone()),
             credentials,
             transport: self.rtsp_transport,
-        };
-        Box::new(rtsp::Viewer::new(config, self.options(number)))
+        }
     }
 
     fn ome(&self, url: &Url) -> Box<dyn Signalling> {
@@ -368,6 +376,18 @@ fn outgoing(role: &Role, number: u32, clips: &BTreeMap<MediaFile, Arc<Clip>>) ->
     [sound, pictures].into_iter().flatten().collect()
 }
 
+/// The tracks of a publisher by RTSP, video first, as servers expect them: one encoding each, because nothing asks for
+/// another.
+fn published(role: &Role, number: u32, clips: &BTreeMap<MediaFile, Arc<Clip>>) -> Vec<rtsp::PublishedMedia> {
+    let mut tracks = outgoing(role, number, clips);
+    tracks.sort_by_key(|track| track.media.kind != MediaKind::Video);
+    let media = tracks.iter().filter_map(|track| {
+        let clip = Arc::clone(track.ladders.first()?.top());
+        Some(rtsp::PublishedMedia { clip, offset: track.offset })
+    });
+    media.collect()
+}
+
 /// The encodings of one picture, the smallest first, with their layers.
 fn sizes(publish: &PublishConfig) -> Vec<(Option<Layer>, Rung)> {
     let names: &[Layer] = match publish.simulcast.len() {
@@ -473,6 +493,7 @@ mod tests {
                 stun: None,
                 turn: None,
                 rtsp_transport: RtspTransport::default(),
+                playback: PlaybackScript::default(),
             };
             let mut viewer = factory.participant(4, Duration::ZERO, &Role::default());
             viewer.handle(now, Input::Start { intended_at: now });

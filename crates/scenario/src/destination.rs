@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::scenario::Scenario;
 use crate::streams::Streams;
-use crate::target::{Endpoint, Protocol, Target};
+use crate::target::{Endpoint, Target};
 use crate::url_template::UrlValues;
 
 /// The destination of one cohort.
@@ -58,10 +58,10 @@ impl Destination {
         self.target.shown_of(&self.values(number, None))
     }
 
-    /// Whether its participants only send (WHIP).
+    /// Whether its participants only send (WHIP, publishing by RTSP).
     #[must_use]
     pub fn is_send_only(&self) -> bool {
-        self.target.protocol() == Protocol::Whip
+        self.target.protocol().is_send_only()
     }
 
     fn values(&self, number: u32, random: Option<u64>) -> UrlValues<'_> {

@@ -47,6 +47,9 @@ pub use role::{
     CARD_BITS_PER_S, CARD_SIZES, LayerRequest, MediaCodec, MediaFile, PublishConfig, Role, SubscribePolicy,
 };
 
+mod playback;
+pub use playback::{AtEnd, PlaybackAction, PlaybackPosition, PlaybackScript, PlaybackStep, UserHabits};
+
 mod script;
 pub use script::{Action, ScriptStep};
 

@@ -8,7 +8,7 @@ use crate::churn::{Reconnect, Stay, StayTime};
 use crate::conversation::Conversation;
 use crate::network::AddressRange;
 use crate::objective::Objective;
-use crate::role::Role;
+use crate::role::{Role, SubscribePolicy};
 use crate::room::RoomConfig;
 use crate::streams::Streams;
 use crate::tap::Tap;
@@ -133,6 +133,15 @@ impl Scenario {
         of_room.saturating_mul(u64::from(self.target.rooms))
     }
 
+    /// The role of a cohort's participants. Those that only send receive nobody, whatever the role says.
+    fn role_of(&self, cohort: &Cohort) -> Role {
+        let role = cohort.role.clone().unwrap_or_default();
+        match cohort.target.as_ref().unwrap_or(&self.target).protocol().is_send_only() {
+            true => Role { video: SubscribePolicy::None, audio: SubscribePolicy::None, ..role },
+            false => role,
+        }
+    }
+
     /// Name and role of each cohort of the run, by `CohortId`: the cohorts of the file, room after room.
     pub fn cohorts(&self) -> impl Iterator<Item = (String, Role)> {
         let rooms = self.target.rooms;
@@ -142,7 +151,7 @@ impl Scenario {
                     1 => cohort.name.clone(),
                     _ => format!("{}, room {}", cohort.name, room + 1),
                 };
-                (name, Role { room, ..cohort.role.clone().unwrap_or_default() })
+                (name, Role { room, ..self.role_of(cohort) })
             })
         })
     }

@@ -136,7 +136,10 @@ impl Target {
     pub fn announces_relays(&self) -> bool {
         !matches!(
             self.endpoint,
-            Endpoint::Janus { .. } | Endpoint::JanusVideoRoom { .. } | Endpoint::Rtsp { .. }
+            Endpoint::Janus { .. }
+                | Endpoint::JanusVideoRoom { .. }
+                | Endpoint::Rtsp { .. }
+                | Endpoint::RtspPublish { .. }
         )
     }
 
@@ -145,8 +148,8 @@ impl Target {
     #[must_use]
     pub fn sockets_each(&self) -> (u64, u64) {
         match (self.protocol(), self.rtsp_transport) {
-            (Protocol::Rtsp, RtspTransport::Tcp) => (1, 0),
-            (Protocol::Rtsp, _) => (5, 4),
+            (Protocol::Rtsp | Protocol::RtspPublish, RtspTransport::Tcp) => (1, 0),
+            (Protocol::Rtsp | Protocol::RtspPublish, _) => (5, 4),
             _ => (2, 1),
         }
     }

@@ -31,6 +31,7 @@ pub(super) fn page_config(plan: &Plan, browser: BrowserId, clock: WallClock) -> 
         Endpoint::Whep { .. }
         | Endpoint::Whip { .. }
         | Endpoint::Rtsp { .. }
+        | Endpoint::RtspPublish { .. }
         | Endpoint::OvenMediaEngine { .. } => ("whep", None, None, token),
     };
     let id = id.map(|id| match id {

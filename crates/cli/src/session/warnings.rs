@@ -44,7 +44,7 @@ fn one_stream(plan: &Plan) -> Vec<String> {
             is_one.then(|| {
                 format!(
                     "all {name} go to {}, and servers take one publisher a stream (SRS, MediaMTX, OvenMediaEngine); \
-                     write {{n}} into the URL's path or query, such as …/live-{{n}}/whip or …&stream={{n}}",
+                     write {{n}} into the URL's path or query, such as …/live-{{n}} or …&stream={{n}}",
                     destination.target.display()
                 )
             })

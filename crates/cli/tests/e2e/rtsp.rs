@@ -11,6 +11,11 @@ use throng_store::RunFolder;
 
 use crate::throng::{Ran, figure, run};
 
+mod crowds;
+mod driver;
+mod publishers;
+mod recordings;
+
 const USERS: u32 = 5;
 
 fn view(url: &str, users: u32, transport: &str, seconds: u32, more: &[&str]) -> Ran {
@@ -54,7 +59,8 @@ fn frames_of(file: MediaFile) -> u64 {
     let mut command = Command::new("ffprobe");
     command.args(arguments).args(["stream=nb_read_packets", "-of", "csv=p=0"]).arg(file.path().unwrap());
     let printed = String::from_utf8(command.output().unwrap().stdout).unwrap();
-    printed.trim().trim_end_matches(',').lines().next().unwrap().parse().unwrap()
+    // A transport stream's are printed twice: of the program, and of the file.
+    printed.lines().next().unwrap().trim_end_matches(',').parse().unwrap()
 }
 
 #[test]

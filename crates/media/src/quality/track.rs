@@ -356,6 +356,19 @@ impl TrackMeter {
         }
     }
 
+    /// The sender stopped for a while and goes on where it was: sequence numbers and pictures continue, but arrival times
+    /// and perhaps timestamps have a gap, which is neither delay, jitter nor a freeze (RTSP PAUSE; RFC 2326 appendix B).
+    pub fn timeline_shifted(&mut self) {
+        self.sender_report = None;
+        self.jitter.restart();
+        self.sent_order.restart();
+        self.playout.delay.restart();
+        self.playout.capture.restart();
+        if let Some(pictures) = &mut self.pictures {
+            pictures.timeline_shifted();
+        }
+    }
+
     /// Media is expected again from `now` on; the time since the previous interval does not count as active, and
     /// video waits for a decodable frame again.
     pub fn resume(&mut self, now: Instant) {

@@ -464,3 +464,29 @@ proptest! {
         let _ = viewer.meter.finish(viewer.at(at_ms));
     }
 }
+
+#[test]
+fn a_pause_of_the_sender_is_no_loss_freeze_or_delay_and_needs_no_key_frame() {
+    let mut viewer = Viewer::of(MediaKind::Video, false);
+    for i in 0..40 {
+        viewer.packet(sent_ms(i), video(i));
+    }
+    let paused_at = sent_ms(40);
+    viewer.meter.pause();
+    let before = viewer.meter.take_interval(viewer.at(paused_at));
+    // Seven seconds later it goes on, with timestamps that continue without a gap.
+    viewer.meter.timeline_shifted();
+    viewer.meter.resume(viewer.at(paused_at + 7_000));
+    for i in 40..80 {
+        viewer.packet(sent_ms(i) + 7_000, video(i));
+    }
+    let interval = viewer.meter.finish(viewer.at(sent_ms(80) + 7_000));
+    let counters = interval.counters;
+    assert_eq!(before.counters.frames_decodable + counters.frames_decodable, 40);
+    assert_eq!((counters.packets_lost, counters.frames_dropped, counters.key_frames), (0, 0, 0));
+    assert_eq!((counters.freeze_count, counters.freeze_us), (0, 0));
+    assert!(counters.active_us < 1_000_000, "{counters:?}");
+    assert!(interval.relative_delay_us.iter().all(|us| *us < 50_000), "{:?}", interval.relative_delay_us);
+    assert!(interval.jitter_us.is_none_or(|us| us < 50_000), "{:?}", interval.jitter_us);
+    assert_eq!(interval.first_frame_awaited_since, None);
+}

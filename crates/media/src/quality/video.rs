@@ -150,6 +150,13 @@ impl VideoMeter {
         }
     }
 
+    /// Arrival times and timestamps of the next frame do not follow those of the last; its references are the same.
+    pub(super) fn timeline_shifted(&mut self) {
+        self.freeze = FreezeMeter::default();
+        self.source_rate.restart();
+        self.order.restart();
+    }
+
     /// Reads a part of the data that the next packet needs, which loads it into the CPU cache.
     pub(super) fn prefetch(&self) -> u64 {
         self.frames.prefetch() ^ u64::from(self.freeze.next_timeout().is_some())

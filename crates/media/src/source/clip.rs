@@ -167,6 +167,18 @@ impl Clip {
         self.frames.iter().map(bytes).max().unwrap_or(0)
     }
 
+    /// The payloads of each frame, in order.
+    pub(super) fn frames(&self) -> impl Iterator<Item = impl Iterator<Item = &[u8]>> {
+        self.frames.iter().map(|frame| {
+            let first = frame.first_packet as usize;
+            let packets = self.packets.get(first..first + usize::from(frame.packets)).unwrap_or_default();
+            packets.iter().filter_map(|packet| {
+                let start = packet.start as usize;
+                self.bytes.get(start..start + usize::from(packet.len))
+            })
+        })
+    }
+
     /// Payload bytes of its largest frame.
     #[must_use]
     pub fn frame_bytes_max(&self) -> usize {

@@ -10,6 +10,8 @@ pub use clip::{Clip, ClipError, PAYLOAD_MAX, PlayedFrame};
 
 mod frame_files;
 
+mod parameter_sets;
+
 mod read;
 pub use read::{Format, read};
 

@@ -9,7 +9,9 @@ use url::Url;
 
 use super::credentials::{Authentication, Credentials};
 use super::description::{Description, control_url};
-use super::transport::{Granted, Wanted};
+use super::npt;
+use super::rtp_info::{self, FirstPacket};
+use super::transport::Granted;
 use crate::excerpt::{after_colon, excerpt};
 
 /// Redirects that are followed.
@@ -27,6 +29,9 @@ pub(super) enum Step {
     /// Of the media section with this index.
     SetUp(usize),
     Play,
+    Pause,
+    Announce,
+    Record,
     Keepalive,
     Teardown,
 }
@@ -38,6 +43,9 @@ impl Step {
             Self::Describe => "DESCRIBE",
             Self::SetUp(_) => "SETUP",
             Self::Play => "PLAY",
+            Self::Pause => "PAUSE",
+            Self::Announce => "ANNOUNCE",
+            Self::Record => "RECORD",
             Self::Keepalive => "the keepalive",
             Self::Teardown => "TEARDOWN",
         }
@@ -53,15 +61,32 @@ pub(super) enum Answer {
     SetUp(usize, Granted),
     /// 461: another transport may be supported.
     TransportRefused,
-    Plays,
-    /// A recording could not be started again from its beginning.
+    Plays(Played),
+    /// A PLAY after the first was refused: of a recording from its beginning, after a pause or a seek.
     PlayRefused(StatusCode),
+    Paused,
+    /// Playback goes on.
+    PauseRefused(StatusCode),
+    /// The description was accepted.
+    Announced,
+    Records,
     /// The presentation is elsewhere.
     Moved(Url),
     /// The session is torn down.
     Gone,
     /// Nothing follows from it.
     Nothing,
+}
+
+/// What a server plays, as its response to PLAY says.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Played {
+    /// The position in the recording at which it begins.
+    pub(super) from: Option<Duration>,
+    /// How fast the position moves, where the server says it: `Scale` times `Speed` (RFC 2326 section 12.35).
+    pub(super) scale: Option<f64>,
+    /// The first packet of each track.
+    pub(super) first: Vec<FirstPacket>,
 }
 
 /// A request that is not answered yet.
@@ -73,6 +98,7 @@ struct Pending {
     method: Method,
     uri: String,
     extra: Vec<(headers::HeaderName, String)>,
+    body: String,
 }
 
 /// The RTSP dialogue on one connection.
@@ -86,6 +112,8 @@ pub(super) struct Client {
     answer_within: Duration,
     cseq: u32,
     pending: Option<Pending>,
+    /// The `CSeq` of a request whose answer TEARDOWN did not wait for.
+    abandoned: Option<u32>,
     session: Option<String>,
     keepalive: Method,
     keepalive_every: Duration,
@@ -108,6 +136,7 @@ impl Client {
             answer_within,
             cseq: 0,
             pending: None,
+            abandoned: None,
             session: None,
             keepalive: Method::Options,
             keepalive_every: Duration::from_secs(SESSION_TIMEOUT_S / 2),
@@ -128,24 +157,47 @@ impl Client {
         self.request(now, Step::Describe, Method::Describe, self.url.to_string(), vec![accept]);
     }
 
-    /// Sets up media section `at`, whose control URL and profile are given.
-    pub(super) fn set_up(
-        &mut self,
-        now: Instant,
-        at: usize,
-        control: Option<&str>,
-        wanted: Wanted,
-        profile: &str,
-    ) {
-        let uri = control_url(&self.base, control);
-        let transport = (headers::TRANSPORT, wanted.header(profile));
-        self.request(now, Step::SetUp(at), Method::Setup, uri, vec![transport]);
+    /// Announces what is published, as SDP.
+    pub(super) fn announce(&mut self, now: Instant, sdp: String) {
+        let kind = (headers::CONTENT_TYPE, "application/sdp".to_owned());
+        self.request_with(now, Step::Announce, Method::Announce, self.aggregate.clone(), vec![kind], sdp);
     }
 
-    /// Plays from the beginning, or from now where the presentation is live.
-    pub(super) fn play(&mut self, now: Instant) {
-        let range = (headers::RANGE, "npt=0.000-".to_owned());
-        self.request(now, Step::Play, Method::Play, self.aggregate.clone(), vec![range]);
+    /// Sets up media section `at`, whose control URL is given; `transport` is the header's value.
+    pub(super) fn set_up(&mut self, now: Instant, at: usize, control: Option<&str>, transport: String) {
+        let uri = control_url(&self.base, control);
+        self.request(now, Step::SetUp(at), Method::Setup, uri, vec![(headers::TRANSPORT, transport)]);
+    }
+
+    /// The URL of a media section.
+    pub(super) fn url_of(&self, control: Option<&str>) -> String {
+        control_url(&self.base, control)
+    }
+
+    /// Plays from a position of a recording (of a live presentation, from now), or without one from where it was paused;
+    /// at so many times the normal speed.
+    pub(super) fn play(&mut self, now: Instant, from: Option<Duration>, scale: f64) {
+        let mut extra = Vec::new();
+        extra.extend(from.map(|from| (headers::RANGE, npt::from(from))));
+        if scale != 1.0 {
+            extra.push((headers::SCALE, format!("{scale:.3}")));
+        }
+        self.request(now, Step::Play, Method::Play, self.aggregate.clone(), extra);
+    }
+
+    pub(super) fn pause(&mut self, now: Instant) {
+        self.request(now, Step::Pause, Method::Pause, self.aggregate.clone(), Vec::new());
+    }
+
+    /// Begins to publish.
+    pub(super) fn record(&mut self, now: Instant) {
+        let range = (headers::RANGE, npt::from(Duration::ZERO));
+        self.request(now, Step::Record, Method::Record, self.aggregate.clone(), vec![range]);
+    }
+
+    /// Whether no request waits for its answer: one is open at a time, so that a keepalive may have to be answered first.
+    pub(super) fn is_free(&self) -> bool {
+        self.pending.is_none()
     }
 
     /// Ends the session; false when there is none.
@@ -154,6 +206,7 @@ impl Client {
         if self.session.is_none() {
             return false;
         }
+        self.abandoned = self.pending.as_ref().map(|pending| pending.cseq);
         self.request(now, Step::Teardown, Method::Teardown, self.aggregate.clone(), Vec::new());
         true
     }
@@ -229,6 +282,10 @@ impl Client {
         let cseq = header(response, &headers::CSEQ).and_then(|cseq| cseq.trim().parse::<u32>().ok());
         match cseq {
             Some(cseq) if cseq == pending.cseq => {}
+            Some(cseq) if self.abandoned == Some(cseq) => {
+                self.pending = Some(pending);
+                return Ok(Answer::Nothing);
+            }
             // Only one request is open at a time, so that there is no doubt which one it answers.
             None => self.anomalies.push(format!("{} was answered without CSeq", pending.step.name())),
             Some(cseq) => {
@@ -248,6 +305,11 @@ impl Client {
             }
             _ if pending.step == Step::Teardown => Ok(Answer::Gone),
             _ if pending.step == Step::Options => Ok(Answer::Ready),
+            // 454 is no refusal of the request: the session is gone.
+            StatusCode::SessionNotFound if pending.step == Step::Pause => {
+                Err(refused(pending.step, response))
+            }
+            _ if pending.step == Step::Pause => Ok(Answer::PauseRefused(status)),
             _ if pending.step == Step::Play && self.plays => Ok(Answer::PlayRefused(status)),
             _ => Err(refused(pending.step, response)),
         }
@@ -275,9 +337,9 @@ impl Client {
         if was_sent && !(had_answered && self.authentication.is_stale()) {
             return unauthorized(format!("{step}: the server refused user name and password"));
         }
-        let Pending { step, method, uri, mut extra, .. } = pending;
+        let Pending { step, method, uri, mut extra, body, .. } = pending;
         extra.retain(|(name, _)| *name != headers::AUTHORIZATION);
-        self.request(now, step, method, uri, extra);
+        self.request_with(now, step, method, uri, extra, body);
         Ok(Answer::Nothing)
     }
 
@@ -317,7 +379,21 @@ impl Client {
             Step::Play => {
                 self.plays = true;
                 self.keepalive_at = Some(now + self.keepalive_every);
-                Ok(Answer::Plays)
+                Ok(Answer::Plays(Played {
+                    from: header(response, &headers::RANGE).and_then(|range| npt::range(range).0),
+                    scale: speed(response),
+                    first: header(response, &headers::RTP_INFO).map(rtp_info::read).unwrap_or_default(),
+                }))
+            }
+            Step::Pause => Ok(Answer::Paused),
+            Step::Announce => {
+                // Darwin Streaming Server begins the session here.
+                self.take_session(response);
+                Ok(Answer::Announced)
+            }
+            Step::Record => {
+                self.keepalive_at = Some(now + self.keepalive_every);
+                Ok(Answer::Records)
             }
             Step::Teardown => Ok(Answer::Gone),
             Step::Keepalive => Ok(Answer::Nothing),
@@ -346,19 +422,22 @@ impl Client {
             let detail = format!("SETUP was answered without {what}");
             Failure::new(FailureReason::Protocol, detail)
         };
-        if let Some(session) = header(response, &headers::SESSION) {
-            let mut parts = session.split(';').map(str::trim);
-            self.session = parts.next().filter(|id| !id.is_empty()).map(str::to_owned);
-            let timeout = parts.find_map(|part| part.strip_prefix("timeout=")?.trim().parse().ok());
-            // At half of the timeout, so that one keepalive may be late.
-            let every = Duration::from_secs(timeout.unwrap_or(SESSION_TIMEOUT_S)) / 2;
-            self.keepalive_every = every.max(KEEPALIVE_MIN);
-        }
+        self.take_session(response);
         if self.session.is_none() {
             return Err(missing("Session"));
         }
         let transport = header(response, &headers::TRANSPORT).ok_or_else(|| missing("Transport"))?;
         Ok(Answer::SetUp(at, Granted::read(transport)))
+    }
+
+    fn take_session(&mut self, response: &Response<Vec<u8>>) {
+        let Some(session) = header(response, &headers::SESSION) else { return };
+        let mut parts = session.split(';').map(str::trim);
+        self.session = parts.next().filter(|id| !id.is_empty()).map(str::to_owned);
+        let timeout = parts.find_map(|part| part.strip_prefix("timeout=")?.trim().parse().ok());
+        // At half of the timeout, so that one keepalive may be late.
+        let every = Duration::from_secs(timeout.unwrap_or(SESSION_TIMEOUT_S)) / 2;
+        self.keepalive_every = every.max(KEEPALIVE_MIN);
     }
 
     /// Answers a request of the server.
@@ -390,11 +469,23 @@ impl Client {
         step: Step,
         method: Method,
         uri: String,
+        extra: Vec<(headers::HeaderName, String)>,
+    ) {
+        self.request_with(now, step, method, uri, extra, String::new());
+    }
+
+    fn request_with(
+        &mut self,
+        now: Instant,
+        step: Step,
+        method: Method,
+        uri: String,
         mut extra: Vec<(headers::HeaderName, String)>,
+        body: String,
     ) {
         self.cseq += 1;
         let name: &str = (&method).into();
-        if let Some(authorization) = self.authentication.header(name, &uri) {
+        if let Some(authorization) = self.authentication.header(name, &uri, body.as_bytes()) {
             extra.push((headers::AUTHORIZATION, authorization));
         }
         let mut head = format!("{name} {uri} RTSP/1.0\r\nCSeq: {}\r\nUser-Agent: throng\r\n", self.cseq);
@@ -404,10 +495,27 @@ impl Client {
         for (name, value) in &extra {
             head += &format!("{name}: {value}\r\n");
         }
+        if !body.is_empty() {
+            head += &format!("Content-Length: {}\r\n", body.len());
+        }
         head += "\r\n";
+        head += &body;
         self.sends.push_back(head.into_bytes());
         let by = now + self.answer_within;
-        self.pending = Some(Pending { step, cseq: self.cseq, by, method, uri, extra });
+        self.pending = Some(Pending { step, cseq: self.cseq, by, method, uri, extra, body });
+    }
+}
+
+/// How fast a position moves by a response to PLAY: gst-rtsp-server answers `Scale: 2` with `Scale: 1` and `Speed: 2`,
+/// because it leaves no picture out. A header that is no number, or stands still, counts as absent.
+fn speed(response: &Response<Vec<u8>>) -> Option<f64> {
+    let number = |name| {
+        let value = header(response, name)?.trim().parse().ok();
+        value.filter(|scale: &f64| scale.is_finite() && *scale != 0.0)
+    };
+    match (number(&headers::SCALE), number(&headers::SPEED)) {
+        (None, None) => None,
+        (scale, speed) => Some(scale.unwrap_or(1.0) * speed.unwrap_or(1.0)),
     }
 }
 

@@ -53,14 +53,14 @@ impl Authentication {
     }
 
     /// The `Authorization` header of a request, once challenged.
-    pub(super) fn header(&mut self, method: &str, uri: &str) -> Option<String> {
+    pub(super) fn header(&mut self, method: &str, uri: &str, body: &[u8]) -> Option<String> {
         let (client, credentials) = (self.client.as_mut()?, self.credentials.as_ref()?);
         let parameters = PasswordParams {
             username: &credentials.username,
             password: credentials.password.expose(),
             uri,
             method,
-            body: Some(&[]),
+            body: Some(body),
         };
         client.respond(&parameters).ok()
     }

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use throng_observation::{Codec, MediaKind};
 
+use super::npt;
+
 /// Media sections beyond this are ignored.
 const SECTIONS_MAX: usize = 64;
 
@@ -55,7 +57,7 @@ impl Description {
                     ("control", Some(section)) => section.control = Some(value.trim().to_owned()),
                     ("control", None) => description.control = Some(value.trim().to_owned()),
                     ("rtpmap", Some(section)) => section.maps.push(value.trim().to_owned()),
-                    ("range", _) => description.duration = description.duration.or(end_of_range(value)),
+                    ("range", _) => description.duration = description.duration.or(npt::range(value).1),
                     _ => {}
                 }
             }
@@ -132,16 +134,6 @@ fn static_map(payload_type: u8) -> Option<&'static str> {
     })
 }
 
-/// The end of `npt=0-20.5` (RFC 2326 section 3.6), seconds or `h:mm:ss`; `None` for an open range.
-fn end_of_range(value: &str) -> Option<Duration> {
-    let (_, end) = value.trim().strip_prefix("npt=")?.split_once('-')?;
-    let mut seconds = 0.0;
-    for part in end.trim().split(':') {
-        seconds = seconds * 60.0 + part.parse::<f64>().ok().filter(|part| *part >= 0.0)?;
-    }
-    Duration::try_from_secs_f64(seconds).ok().filter(|end| !end.is_zero())
-}
-
 /// The URL of a track or presentation: `control` itself if it is absolute, `base` if there is none or it is `*`.
 ///
 /// A relative one is appended to the base, as players do: by RFC 3986 a base without a final slash would lose its
@@ -189,20 +181,6 @@ mod tests {
         let brief: Vec<_> = read.media.iter().map(|m| (m.payload_type, m.clock_rate_hz)).collect();
         assert_eq!(brief, [(32, 90_000), (14, 90_000)]);
         assert_eq!(read.skipped, ["video 0 RTP/AVP 96"]);
-    }
-
-    #[test]
-    fn ranges_with_an_end_are_recordings() {
-        for (range, expect) in [
-            ("npt=0-", None),
-            ("npt=now-", None),
-            ("npt=0.000-12.5", Some(12_500)),
-            ("npt=0-1:00:02", Some(3_602_000)),
-            ("npt=0--3", None),
-            ("clock=19961108T143720Z-", None),
-        ] {
-            assert_eq!(end_of_range(range), expect.map(Duration::from_millis), "{range}");
-        }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The media of an RTSP session: RTP to the meters, RTCP reports back. Media is in the clear, so that nothing here
+//! The media that a viewer receives: RTP to the meters, RTCP reports back. Media is in the clear, so that nothing here
 //! is in common with SRTP but the meters.
 
 use std::time::{Duration, Instant};
@@ -54,6 +54,26 @@ pub(super) struct ReceiverOptions {
     pub(super) is_tapped: bool,
 }
 
+/// What is done with RTP packets that arrive.
+enum Arrivals {
+    Metered,
+    /// They are of the position before a seek: the viewer does not want them any more.
+    Unwanted,
+    /// The seek is not answered yet: only its answer tells which position they are of.
+    Held(Vec<HeldPacket>),
+}
+
+/// A packet whose position is not known yet.
+struct HeldPacket {
+    at: usize,
+    arrived_at: Instant,
+    overhead_bytes: u32,
+    bytes: Vec<u8>,
+}
+
+/// Packets that are held for a seek's answer, at most: 2 MB. More are metered as they come.
+const HELD_MAX: usize = 1_500;
+
 /// Receives the tracks of one session.
 pub(super) struct Receiver {
     options: ReceiverOptions,
@@ -66,6 +86,7 @@ pub(super) struct Receiver {
     first_packet_seen: bool,
     first_frame_seen: bool,
     is_paused: bool,
+    arrivals: Arrivals,
     source_changes: u8,
     observed: Vec<Observation>,
     anomalies: u8,
@@ -118,6 +139,7 @@ impl Receiver {
             first_packet_seen: false,
             first_frame_seen: false,
             is_paused: false,
+            arrivals: Arrivals::Metered,
             source_changes: 0,
             observed,
             anomalies: 0,
@@ -127,6 +149,18 @@ impl Receiver {
 
     /// Takes an RTP packet of track `at`; `overhead_bytes` are those of the headers below it on the wire.
     pub(super) fn rtp(&mut self, at: usize, arrived_at: Instant, overhead_bytes: u32, bytes: &[u8]) {
+        match &mut self.arrivals {
+            Arrivals::Metered => {}
+            Arrivals::Unwanted => return,
+            Arrivals::Held(held) if held.len() < HELD_MAX => {
+                return held.push(HeldPacket { at, arrived_at, overhead_bytes, bytes: bytes.to_vec() });
+            }
+            Arrivals::Held(_) => self.begin_position(&[]),
+        }
+        self.meter(at, arrived_at, overhead_bytes, bytes);
+    }
+
+    fn meter(&mut self, at: usize, arrived_at: Instant, overhead_bytes: u32, bytes: &[u8]) {
         let Some(track) = self.tracks.get_mut(at) else { return };
         let Ok(header) = RtpHeader::parse(bytes) else {
             return self.anomaly(Anomaly::BadRtp, "rtp", "an RTP packet is malformed");
@@ -239,24 +273,63 @@ impl Receiver {
         !self.tracks.is_empty() && self.tracks.iter().all(|track| track.has_ended)
     }
 
-    /// No media is expected until [`Self::resume`].
+    /// No media is expected until [`Self::resume`] or [`Self::go_on`].
     pub(super) fn pause(&mut self, now: Instant) {
         if !std::mem::replace(&mut self.is_paused, true) {
-            for track in &mut self.tracks {
-                // What comes next has other sequence numbers and timestamps, and may come before PLAY is answered.
-                track.meter.source_changed(now);
-                track.meter.pause();
-                track.has_ended = false;
-            }
+            self.tracks.iter_mut().for_each(|track| track.meter.pause());
             self.end_intervals(now);
         }
     }
 
-    /// Media is expected again, from the beginning of a recording.
+    /// The same, and what comes next is of another position of the recording: it has other pictures, and may have other
+    /// sequence numbers and timestamps. It may come before PLAY is answered.
+    pub(super) fn end_position(&mut self, now: Instant) {
+        for track in &mut self.tracks {
+            track.meter.source_changed(now);
+            track.has_ended = false;
+        }
+        self.pause(now);
+    }
+
+    /// Media is expected again, from another position.
     pub(super) fn resume(&mut self, now: Instant) {
         self.is_paused = false;
         self.last_media_at = Some(now);
         self.tracks.iter_mut().for_each(|track| track.meter.resume(now));
+    }
+
+    /// Media is expected again from where it was paused.
+    pub(super) fn go_on(&mut self, now: Instant) {
+        self.tracks.iter_mut().for_each(|track| track.meter.timeline_shifted());
+        self.resume(now);
+    }
+
+    /// The viewer seeks: media of another position is expected from now on, and none of the present one wanted.
+    pub(super) fn seek(&mut self, now: Instant) {
+        self.end_position(now);
+        self.resume(now);
+        self.arrivals = Arrivals::Unwanted;
+    }
+
+    /// The other position was requested.
+    pub(super) fn await_position(&mut self) {
+        if matches!(self.arrivals, Arrivals::Unwanted) {
+            self.arrivals = Arrivals::Held(Vec::new());
+        }
+    }
+
+    /// The other position begins with these sequence numbers, where they are known; packets before are of the old one.
+    pub(super) fn begin_position(&mut self, first: &[Option<u16>]) {
+        let Arrivals::Held(held) = std::mem::replace(&mut self.arrivals, Arrivals::Metered) else { return };
+        for packet in held {
+            let first = first.get(packet.at).copied().flatten();
+            let is_old = RtpHeader::parse(&packet.bytes).is_ok_and(|header| {
+                first.is_some_and(|first| header.sequence.wrapping_sub(first) > u16::MAX / 2)
+            });
+            if !is_old {
+                self.meter(packet.at, packet.arrived_at, packet.overhead_bytes, &packet.bytes);
+            }
+        }
     }
 
     /// Performs due actions: gives up late packets, and ends the interval when its second is over.

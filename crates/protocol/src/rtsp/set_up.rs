@@ -1,34 +1,28 @@
-//! Setting up a presentation: from its description to PLAY, over UDP or the RTSP connection.
+//! Setting up the tracks of a presentation, over UDP or the RTSP connection.
 
 use std::net::SocketAddr;
 use std::time::Instant;
 
-use throng_observation::{Failure, FailureReason, Observation, Phase, RefusedDestination};
+use throng_observation::{Failure, FailureReason, Observation, RefusedDestination};
 use throng_scenario::RtspTransport;
 
-use super::description::Description;
-use super::receiver::{Receiver, ReceiverOptions};
-use super::transport::{Granted, TrackTransport, Wanted, name_of, rtcp_channel, rtp_channel};
-use super::viewer::Viewer;
-use crate::excerpt::excerpt;
-use crate::participant::{Channel, Open, Opening, Output, Transmit};
+use super::session::Session;
+use super::transport::{Granted, Track, Wanted, name_of, rtcp_channel, rtp_channel};
+use crate::participant::{Channel, Open, Opening, Output};
 
-impl Viewer {
-    pub(super) fn described(&mut self, now: Instant, description: Description) {
-        self.observe(Observation::Reached(Phase::Described, now));
-        for line in &description.skipped {
-            let detail = format!("not played: m={}", excerpt(line));
-            self.outputs.push_back(Output::Observed(Observation::ProtocolAnomaly { place: "sdp", detail }));
-        }
-        let options = ReceiverOptions {
-            clock: self.options.clock,
-            joined_at: self.started_at,
-            seed: self.options.seed,
-            is_tapped: self.options.is_tapped,
-        };
-        self.receiver = Some(Receiver::new(options, &description.media, now));
-        self.tracks = vec![TrackTransport::default(); description.media.len()];
-        self.description = description;
+/// What follows from the answer to a SETUP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SetUp {
+    /// Further tracks are to be set up.
+    More,
+    /// Every track is.
+    All,
+}
+
+impl Session {
+    /// Sets up `tracks`, the first one now.
+    pub(super) fn set_up_tracks(&mut self, now: Instant, tracks: Vec<Track>) {
+        self.tracks = tracks;
         self.prepare(now, 0);
     }
 
@@ -49,8 +43,9 @@ impl Viewer {
     }
 
     fn set_up(&mut self, now: Instant, at: usize, wanted: Wanted) {
-        let Some(media) = self.description.media.get(at) else { return };
-        self.client.set_up(now, at, media.control.as_deref(), wanted, &media.profile);
+        let Some(track) = self.tracks.get(at) else { return };
+        let transport = wanted.header(&track.profile, self.mode);
+        self.client.set_up(now, at, track.control.as_deref(), transport);
     }
 
     pub(super) fn ports_opened(&mut self, now: Instant, channel: Channel, opening: &Opening) {
@@ -63,18 +58,21 @@ impl Viewer {
         }
     }
 
-    pub(super) fn was_set_up(&mut self, now: Instant, at: usize, granted: Granted) {
+    /// Takes what the server granted for track `at`, and sets up the next one.
+    ///
+    /// # Errors
+    /// The transport is not the one that was asked for.
+    pub(super) fn was_set_up(&mut self, now: Instant, at: usize, granted: Granted) -> Result<SetUp, Failure> {
+        let broken = |detail: String| Err(Failure::new(FailureReason::Protocol, detail));
         if granted.is_multicast {
-            let detail = "SETUP was answered with multicast, which was not asked for";
-            return self.fail(now, Failure::new(FailureReason::Protocol, detail));
+            return broken("SETUP was answered with multicast, which was not asked for".into());
         }
         if granted.is_interleaved != self.is_interleaved {
-            let detail = format!(
+            return broken(format!(
                 "SETUP was answered with {} where {} was asked for",
                 name_of(granted.is_interleaved),
                 name_of(self.is_interleaved)
-            );
-            return self.fail(now, Failure::new(FailureReason::Protocol, detail));
+            ));
         }
         let source = granted.source.filter(|ip| !ip.is_unspecified());
         let server_ip = source.or_else(|| self.server.map(|server| server.ip()));
@@ -87,48 +85,29 @@ impl Viewer {
         if let Some(track) = self.tracks.get_mut(at) {
             (track.granted, track.peers) = (granted, peers);
         }
-        self.open_path(at);
         if at + 1 < self.tracks.len() {
-            return self.prepare(now, at + 1);
+            self.prepare(now, at + 1);
+            return Ok(SetUp::More);
         }
-        self.observe(Observation::Reached(Phase::Negotiated, now));
-        self.client.play(now);
-    }
-
-    /// Sends a packet from each port, which opens the path through NATs and firewalls, as players do.
-    fn open_path(&mut self, at: usize) {
-        let Some((rtp, rtcp)) = self.tracks.get(at).and_then(|track| track.peers) else { return };
-        if self.is_interleaved {
-            return;
-        }
-        // An RTP packet without payload (version 2, everything else zero).
-        let mut empty = vec![0; 12];
-        if let Some(first) = empty.first_mut() {
-            *first = 0x80;
-        }
-        self.send(rtp_channel(at), rtp, empty);
-        if let Some(report) = self.receiver.as_ref().map(Receiver::empty_report) {
-            self.send(rtcp_channel(at), rtcp, report);
-        }
-    }
-
-    pub(super) fn send(&mut self, channel: Channel, to: SocketAddr, bytes: Vec<u8>) {
-        self.outputs.push_back(Output::Send(channel, Transmit { to, from: None, bytes }));
+        Ok(SetUp::All)
     }
 
     /// 461: the other transport is used for all tracks, as players do.
-    pub(super) fn transport_refused(&mut self, now: Instant) {
+    ///
+    /// # Errors
+    /// There is no other one, or the scenario demands this one.
+    pub(super) fn transport_refused(&mut self, now: Instant) -> Result<(), Failure> {
         let was = name_of(self.is_interleaved);
         if self.config.transport != RtspTransport::Auto || self.is_interleaved {
             let detail = format!("SETUP: 461 Unsupported Transport: the server refuses RTP over {was}");
-            return self.fail(now, Failure::new(FailureReason::RtspStatus(461), detail));
+            return Err(Failure::new(FailureReason::RtspStatus(461), detail));
         }
-        let detail = format!("the server refuses RTP over {was} (461); TCP is used");
-        self.observe(Observation::ProtocolAnomaly { place: "rtsp", detail });
+        self.anomaly("rtsp", format!("the server refuses RTP over {was} (461); TCP is used"));
         self.close_ports();
         self.is_interleaved = true;
         self.client.forget_session();
         self.prepare(now, 0);
+        Ok(())
     }
 
     pub(super) fn close_ports(&mut self) {

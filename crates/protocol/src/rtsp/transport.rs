@@ -4,10 +4,19 @@ use std::net::{IpAddr, SocketAddr};
 
 use crate::participant::Channel;
 
-/// What a player asks for.
+/// Which way media goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// From the server.
+    Play,
+    /// To the server.
+    Record,
+}
+
+/// What a client asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wanted {
-    /// RTP and RTCP to these ports of the player.
+    /// RTP and RTCP at these ports of the client.
     Udp { rtp_port: u16, rtcp_port: u16 },
     /// Both on the RTSP connection, on this channel and the next.
     Interleaved { channel: u8 },
@@ -15,13 +24,16 @@ pub(super) enum Wanted {
 
 impl Wanted {
     /// The header's value; `profile` is that of the media section.
-    pub(super) fn header(self, profile: &str) -> String {
+    pub(super) fn header(self, profile: &str, mode: Mode) -> String {
+        // Without quotes, as GStreamer and ffmpeg write it; PLAY is the default (RFC 2326 section 12.39).
+        let mode = if mode == Mode::Record { ";mode=record" } else { "" };
         match self {
             Self::Udp { rtp_port, rtcp_port } => {
-                format!("{profile};unicast;client_port={rtp_port}-{rtcp_port}")
+                format!("{profile};unicast;client_port={rtp_port}-{rtcp_port}{mode}")
             }
             Self::Interleaved { channel } => {
-                format!("{profile}/TCP;unicast;interleaved={channel}-{}", channel.saturating_add(1))
+                let rtcp = channel.saturating_add(1);
+                format!("{profile}/TCP;unicast;interleaved={channel}-{rtcp}{mode}")
             }
         }
     }
@@ -68,9 +80,13 @@ fn pair<T: std::str::FromStr + Copy>(value: &str, next: impl Fn(T) -> Option<T>)
     Some((first, second.trim().parse().ok().or_else(|| next(first))?))
 }
 
-/// The transport of one track.
-#[derive(Clone, Copy, Default)]
-pub(super) struct TrackTransport {
+/// A track and its transport.
+#[derive(Clone, Default)]
+pub(super) struct Track {
+    /// Its `a=control`.
+    pub(super) control: Option<String>,
+    /// RTP profile.
+    pub(super) profile: String,
     /// Local ports of RTP and RTCP, over UDP.
     pub(super) ports: Option<(u16, u16)>,
     pub(super) granted: Granted,
@@ -97,11 +113,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_asked_for_has_the_profile_of_the_section() {
+    fn what_is_asked_for_has_the_profile_of_the_section_and_the_mode() {
         let udp = Wanted::Udp { rtp_port: 50_000, rtcp_port: 50_001 };
-        assert_eq!(udp.header("RTP/AVP"), "RTP/AVP;unicast;client_port=50000-50001");
+        assert_eq!(udp.header("RTP/AVP", Mode::Play), "RTP/AVP;unicast;client_port=50000-50001");
+        let record = "RTP/AVP;unicast;client_port=50000-50001;mode=record";
+        assert_eq!(udp.header("RTP/AVP", Mode::Record), record);
         let tcp = Wanted::Interleaved { channel: 2 };
-        assert_eq!(tcp.header("RTP/AVPF"), "RTP/AVPF/TCP;unicast;interleaved=2-3");
+        assert_eq!(tcp.header("RTP/AVPF", Mode::Play), "RTP/AVPF/TCP;unicast;interleaved=2-3");
+        let record = "RTP/AVP/TCP;unicast;interleaved=2-3;mode=record";
+        assert_eq!(tcp.header("RTP/AVP", Mode::Record), record);
     }
 
     #[test]

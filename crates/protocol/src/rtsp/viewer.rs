@@ -1,22 +1,22 @@
 //! The RTSP viewer: a participant that opens the connection, sets the tracks up, plays and leaves.
 
-use std::collections::VecDeque;
-use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
-use throng_observation::{
-    Failure, FailureReason, MediaPath, Observation, Outcome, Phase, RefusedDestination,
-};
-use throng_scenario::RtspTransport;
-use url::Url;
+use rtsp_types::StatusCode;
+use throng_observation::{Failure, FailureReason, Observation, Outcome, Phase};
+use throng_scenario::{AtEnd, PlaybackScript};
 
-use super::client::{Answer, Client};
-use super::credentials::Credentials;
+use super::client::{Answer, Played};
 use super::description::Description;
-use super::framing::{FRAME_HEADER_BYTES, Framing, Piece};
-use super::receiver::Receiver;
-use super::transport::{TrackTransport, rtcp_channel, rtp_channel};
-use crate::participant::{Channel, ChannelError, Input, Open, Opening, Output, Participant, StreamPeer, Why};
+use super::framing::FRAME_HEADER_BYTES;
+use super::playback::{Doing, Due, Playback, Then};
+use super::receiver::{Receiver, ReceiverOptions};
+use super::rtp_info;
+use super::session::{Config, Session, Stage};
+use super::set_up::SetUp;
+use super::transport::{Mode, Track, rtcp_channel, rtp_channel};
+use crate::excerpt::excerpt;
+use crate::participant::{Input, Output, Participant, Why};
 use crate::signalling::SIGNALLING;
 use crate::webrtc::ParticipantOptions;
 
@@ -30,374 +30,369 @@ const BYE_PATIENCE: Duration = Duration::from_millis(200);
 const UDP_V4_BYTES: u32 = 28;
 const UDP_V6_BYTES: u32 = 48;
 
-/// What an RTSP viewer plays, and how.
-#[derive(Clone, Debug)]
-pub struct Config {
-    /// The presentation: `rtsp:` or `rtsps:`, without user info.
-    pub url: Url,
-    /// User name and password.
-    pub credentials: Option<Credentials>,
-    /// The transport of RTP.
-    pub transport: RtspTransport,
-}
-
 /// A participant that plays one RTSP presentation.
 pub struct Viewer {
-    pub(super) config: Config,
-    pub(super) options: ParticipantOptions,
-    pub(super) client: Client,
-    framing: Framing,
-    /// The server's address, once connected.
-    pub(super) server: Option<SocketAddr>,
-    pub(super) description: Description,
-    pub(super) receiver: Option<Receiver>,
-    pub(super) tracks: Vec<TrackTransport>,
-    pub(super) is_interleaved: bool,
-    state: State,
-    pub(super) started_at: Instant,
-    /// When the present playback of a recording began.
-    plays_since: Option<Instant>,
-    pub(super) outputs: VecDeque<Output>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum State {
-    Idle,
-    /// The connection is being opened; so many have been opened before.
-    Connecting,
-    /// Requests up to PLAY.
-    Joining,
-    /// PLAY was answered.
-    Playing,
-    /// A recording has ended; it is played again once PLAY is answered.
-    Restarting,
-    Leaving {
-        by: Instant,
-        outcome: Outcome,
-    },
-    Over,
+    session: Session,
+    playback: Playback,
+    /// Where playback begins.
+    start: Duration,
+    receiver: Option<Receiver>,
 }
 
 impl Viewer {
-    /// A viewer that plays what `config` names.
+    /// A viewer that plays what `config` names, a recording from its beginning and again and again.
     #[must_use]
     pub fn new(config: Config, options: ParticipantOptions) -> Self {
-        let client = Client::new(config.url.clone(), config.credentials.clone(), options.timeouts.signalling);
-        Self {
-            is_interleaved: config.transport == RtspTransport::Tcp,
-            started_at: options.clock.at,
-            config,
-            options,
-            client,
-            framing: Framing::default(),
-            server: None,
-            description: Description::default(),
-            receiver: None,
-            tracks: Vec::new(),
-            state: State::Idle,
-            plays_since: None,
-            outputs: VecDeque::new(),
-        }
+        Self::with_playback(config, PlaybackScript::default(), options)
     }
 
-    pub(super) fn observe(&mut self, observation: Observation) {
-        self.outputs.push_back(Output::Observed(observation));
+    /// A viewer that plays a recording by `script`.
+    #[must_use]
+    pub fn with_playback(config: Config, script: PlaybackScript, options: ParticipantOptions) -> Self {
+        Self {
+            playback: Playback::new(script, options.seed),
+            session: Session::new(config, Mode::Play, options),
+            start: Duration::ZERO,
+            receiver: None,
+        }
     }
 
     fn connect(&mut self, now: Instant) {
-        self.state = State::Connecting;
-        self.framing = Framing::default();
-        let url = self.config.url.clone();
-        let is_tls = url.scheme() == "rtsps";
-        let host = url.host_str().unwrap_or_default().to_owned();
-        let port = url.port().unwrap_or(if is_tls { 322 } else { 554 });
-        // The guard of the driver checks names by what they resolve to; addresses are checked here, to report them.
-        if let Ok(ip) = host.trim_matches(['[', ']']).parse::<IpAddr>()
-            && !(self.options.may_reach)(ip)
-        {
-            let place = SocketAddr::new(ip, port);
-            self.observe(Observation::Refused(RefusedDestination::Redirect, place));
-            return self.fail(
-                now,
-                Failure::new(FailureReason::NotAllowed, format!("{place} is not an allowed target")),
-            );
+        if let Err(failure) = self.session.connect() {
+            self.fail(now, failure);
         }
-        let tls = is_tls.then(|| host.clone());
-        let open = Open::Stream { to: StreamPeer::Host { host, port }, tls };
-        self.outputs.push_back(Output::Open(SIGNALLING, open));
-    }
-
-    fn connected(&mut self, now: Instant, opening: &Opening) {
-        self.server = opening.remote;
-        self.outputs.extend(opening.phases().map(Output::Observed));
-        self.state = State::Joining;
-        self.client.options(now);
     }
 
     fn bytes(&mut self, now: Instant, bytes: &[u8]) {
-        let mut framing = std::mem::take(&mut self.framing);
-        let mut messages = Vec::new();
-        let (mut skipped, mut frames) = (0, Frames { viewer: self, now });
-        let result = framing.feed(bytes, |piece| match piece {
-            Piece::Message(message) => messages.push(message),
-            Piece::Frame { channel, packet } => frames.packet(channel, packet),
-            Piece::Skipped(count) => skipped += count,
+        let Self { session, receiver, .. } = self;
+        let (messages, broken) = session.cut(bytes, |at, is_rtcp, packet| match receiver {
+            Some(receiver) if is_rtcp => receiver.rtcp(at, now, packet),
+            Some(receiver) => receiver.rtp(at, now, FRAME_HEADER_BYTES as u32, packet),
+            None => {}
         });
-        self.framing = framing;
-        if skipped > 0 {
-            let detail = format!("{skipped} bytes that are neither a message nor an interleaved frame");
-            self.observe(Observation::ProtocolAnomaly { place: "rtsp", detail });
-        }
         for message in messages {
-            if matches!(self.state, State::Over) {
+            if self.session.is_over() {
                 return;
             }
-            match self.client.message(now, *message) {
+            match self.session.client.message(now, message) {
                 Ok(answer) => self.answered(now, answer),
                 Err(failure) => self.fail(now, failure),
             }
         }
-        if let Err(error) = result {
-            self.fail(now, Failure::new(FailureReason::Protocol, error.to_string()));
+        if let Some(failure) = broken {
+            self.fail(now, failure);
         }
     }
 
     fn answered(&mut self, now: Instant, answer: Answer) {
         match answer {
-            Answer::Ready => self.client.describe(now),
-            Answer::Described(description) => self.described(now, description),
-            Answer::SetUp(at, granted) => self.was_set_up(now, at, granted),
-            Answer::TransportRefused => self.transport_refused(now),
-            Answer::Plays => self.plays(now),
-            Answer::PlayRefused(status) => {
-                let detail = format!(
-                    "the recording could not be played again ({}); it is set up anew",
-                    u16::from(status)
-                );
-                self.observe(Observation::ProtocolAnomaly { place: "rtsp", detail });
-                self.set_up_again(now);
-            }
-            Answer::Moved(url) => self.moved(now, url),
-            Answer::Gone => self.gone(now),
-            Answer::Nothing => {}
-        }
-    }
-
-    fn plays(&mut self, now: Instant) {
-        self.plays_since = Some(now);
-        match self.state {
-            State::Restarting => {
-                if let Some(receiver) = &mut self.receiver {
-                    receiver.resume(now);
+            Answer::Ready => self.session.client.describe(now),
+            Answer::Described(description) => self.described(now, &description),
+            Answer::SetUp(at, granted) => match self.session.was_set_up(now, at, granted) {
+                Ok(set_up) => self.was_set_up(now, at, set_up),
+                Err(failure) => self.fail(now, failure),
+            },
+            Answer::TransportRefused => {
+                if let Err(failure) = self.session.transport_refused(now) {
+                    self.fail(now, failure);
                 }
             }
-            _ => {
-                let path = match (self.is_interleaved, self.config.url.scheme()) {
-                    (false, _) => MediaPath::RtpUdp,
-                    (true, "rtsps") => MediaPath::RtpTls,
-                    (true, _) => MediaPath::RtpTcp,
-                };
-                self.observe(Observation::Path(path));
-                self.observe(Observation::Reached(Phase::Playing, now));
+            Answer::Plays(played) => self.plays(now, &played),
+            Answer::PlayRefused(status) => self.play_refused(now, status),
+            Answer::Paused => self.paused(now),
+            Answer::PauseRefused(status) => self.pause_refused(now, status),
+            Answer::Moved(url) => {
+                if let Err(failure) = self.session.moved(url) {
+                    self.fail(now, failure);
+                }
+            }
+            Answer::Gone => self.gone(now),
+            Answer::Announced | Answer::Records | Answer::Nothing => {}
+        }
+    }
+
+    fn described(&mut self, now: Instant, description: &Description) {
+        self.session.observe(Observation::Reached(Phase::Described, now));
+        for line in &description.skipped {
+            self.session.anomaly("sdp", format!("not played: m={}", excerpt(line)));
+        }
+        let (start, is_left_out) = self.playback.described(description.duration);
+        self.start = start;
+        if is_left_out {
+            self.session.anomaly("rtsp", "a live presentation is played from now, not from another position");
+        }
+        let options = ReceiverOptions {
+            clock: self.session.options.clock,
+            joined_at: self.session.started_at,
+            seed: self.session.options.seed,
+            is_tapped: self.session.options.is_tapped,
+        };
+        self.receiver = Some(Receiver::new(options, &description.media, now));
+        let tracks = description.media.iter().map(|media| Track {
+            control: media.control.clone(),
+            profile: media.profile.clone(),
+            ..Track::default()
+        });
+        self.session.set_up_tracks(now, tracks.collect());
+    }
+
+    fn was_set_up(&mut self, now: Instant, at: usize, set_up: SetUp) {
+        self.open_path(at);
+        if set_up == SetUp::All {
+            self.session.observe(Observation::Reached(Phase::Negotiated, now));
+            // Set up anew, a recording begins again.
+            let from = if self.playback.doing == Doing::Joins { self.start } else { Duration::ZERO };
+            self.session.client.play(now, Some(from), self.playback.scale());
+        }
+    }
+
+    /// Sends a packet from each port, which opens the path through NATs and firewalls, as players do.
+    fn open_path(&mut self, at: usize) {
+        let Some((rtp, rtcp)) = self.session.tracks.get(at).and_then(|track| track.peers) else { return };
+        if self.session.is_interleaved {
+            return;
+        }
+        // An RTP packet without payload (version 2, everything else zero).
+        let mut empty = vec![0; 12];
+        if let Some(first) = empty.first_mut() {
+            *first = 0x80;
+        }
+        self.session.send(rtp_channel(at), rtp, empty);
+        if let Some(report) = self.receiver.as_ref().map(Receiver::empty_report) {
+            self.session.send(rtcp_channel(at), rtcp, report);
+        }
+    }
+
+    fn plays(&mut self, now: Instant, played: &Played) {
+        let wanted = match self.playback.doing {
+            Doing::Continues(Then::Scale(scale)) => scale,
+            _ => self.playback.scale(),
+        };
+        // A server that does not know the header plays at normal speed.
+        let scale = played.scale.unwrap_or(1.0);
+        if (scale - wanted).abs() > 0.005 {
+            self.session.anomaly("rtsp", format!("speed {wanted} was asked for, {scale} is played"));
+        }
+        let asked = match self.playback.doing {
+            Doing::Joins => Some(self.start),
+            Doing::Restarts => Some(Duration::ZERO),
+            Doing::Continues(Then::Seek(to)) => Some(to),
+            _ => None,
+        };
+        if let Some(receiver) = &mut self.receiver {
+            match self.playback.doing {
+                Doing::Restarts => receiver.resume(now),
+                Doing::Continues(_) => {
+                    let tracks = self.session.tracks.iter();
+                    let urls = tracks.map(|track| self.session.client.url_of(track.control.as_deref()));
+                    receiver.begin_position(&rtp_info::sequences(&played.first, &urls.collect::<Vec<_>>()));
+                }
+                _ => {}
             }
         }
-        self.state = State::Playing;
+        if self.playback.doing == Doing::Joins {
+            let path = self.session.path();
+            self.session.observe(Observation::Path(path));
+            self.session.observe(Observation::Reached(Phase::Playing, now));
+        }
+        self.playback.plays(now, played.from.or(asked), scale);
+        self.session.stage = Stage::Active;
     }
 
-    /// The recording has ended: it is played again from its beginning, so that the load stays.
-    fn restart(&mut self, now: Instant) {
+    fn play_refused(&mut self, now: Instant, status: StatusCode) {
+        let code = u16::from(status);
+        match self.playback.doing {
+            Doing::Restarts => {
+                let detail = format!("the recording could not be played again ({code}); it is set up anew");
+                self.session.anomaly("rtsp", detail);
+                if !self.session.client.tear_down(now) {
+                    self.gone(now);
+                }
+            }
+            // 457 Invalid Range, 501 Not Implemented: it is played on from where it was.
+            Doing::Continues(Then::Seek(_) | Then::Scale(_)) => {
+                self.session.anomaly("rtsp", format!("a seek or another speed was refused ({code})"));
+                self.playback.doing = Doing::Continues(Then::PlayOn);
+                self.session.client.play(now, None, self.playback.scale());
+            }
+            _ => {
+                let detail = format!("PLAY, after a pause: {code}");
+                self.fail(now, Failure::new(FailureReason::RtspStatus(code), detail));
+            }
+        }
+    }
+
+    /// Stops for an action of the script.
+    fn act(&mut self, now: Instant, due: Due) {
+        match due {
+            Due::Impossible => {
+                self.session.anomaly("rtsp", "an action was left out: there is nothing to seek in");
+            }
+            Due::Do(then) => {
+                if let (Some(receiver), Then::Seek(_) | Then::Scale(_)) = (&mut self.receiver, then) {
+                    receiver.seek(now);
+                }
+                // A PLAY during playback would be queued (RFC 2326 section 10.5): players pause before they seek.
+                self.playback.doing = Doing::Stops(then);
+                self.session.client.pause(now);
+            }
+        }
+    }
+
+    fn paused(&mut self, now: Instant) {
+        self.playback.stopped(now);
+        match self.playback.doing {
+            Doing::Stops(Then::Pause(time)) => {
+                if let Some(receiver) = &mut self.receiver {
+                    receiver.pause(now);
+                }
+                let until = now.checked_add(time).unwrap_or(now + NEVER);
+                self.playback.doing = Doing::Paused { until };
+            }
+            Doing::Stops(then) => self.go_on(now, then),
+            _ => {}
+        }
+    }
+
+    /// 405, 455, 501: the server cannot pause. It is still asked for another position, which may be played at once.
+    fn pause_refused(&mut self, now: Instant, status: StatusCode) {
+        self.session.anomaly("rtsp", format!("PAUSE was refused ({})", u16::from(status)));
+        match self.playback.doing {
+            Doing::Stops(Then::Pause(_)) => self.playback.doing = Doing::Plays,
+            Doing::Stops(then) => self.go_on(now, then),
+            _ => {}
+        }
+    }
+
+    fn go_on(&mut self, now: Instant, then: Then) {
+        self.playback.doing = Doing::Continues(then);
+        let (from, scale) = match then {
+            Then::Seek(to) => (Some(to), self.playback.scale()),
+            Then::Scale(scale) => (None, scale),
+            Then::Pause(_) | Then::PlayOn => (None, self.playback.scale()),
+        };
         if let Some(receiver) = &mut self.receiver {
-            receiver.pause(now);
+            match then {
+                Then::Pause(_) => receiver.go_on(now),
+                _ => receiver.await_position(),
+            }
         }
-        self.state = State::Restarting;
-        self.plays_since = None;
-        self.client.play(now);
+        self.session.client.play(now, from, scale);
     }
 
-    fn set_up_again(&mut self, now: Instant) {
-        self.state = State::Restarting;
-        if !self.client.tear_down(now) {
-            self.gone(now);
+    /// The recording has ended.
+    fn ended(&mut self, now: Instant) {
+        if self.playback.at_end == AtEnd::Leave {
+            return self.leave(now);
         }
+        if !self.session.client.is_free() {
+            return;
+        }
+        if let Some(receiver) = &mut self.receiver {
+            receiver.end_position(now);
+        }
+        self.playback.stopped(now);
+        self.playback.doing = Doing::Restarts;
+        self.session.client.play(now, Some(Duration::ZERO), self.playback.scale());
     }
 
     fn gone(&mut self, now: Instant) {
-        if matches!(self.state, State::Restarting) {
-            self.client.forget_session();
-            return self.prepare(now, 0);
+        if self.session.stage == Stage::Active && self.playback.doing == Doing::Restarts {
+            self.session.client.forget_session();
+            return self.session.prepare(now, 0);
         }
-        self.over();
-    }
-
-    fn moved(&mut self, now: Instant, mut url: Url) {
-        // Credentials go to no other host than the one that they were given for.
-        let is_same_host = url.host_str() == self.config.url.host_str();
-        let credentials = self.config.credentials.clone().filter(|_| is_same_host);
-        let _ = url.set_username("");
-        let _ = url.set_password(None);
-        self.outputs.push_back(Output::Close(SIGNALLING));
-        self.close_ports();
-        self.client.moved_to(url.clone(), credentials);
-        self.config.url = url;
-        self.connect(now);
-    }
-
-    fn datagram(&mut self, channel: Channel, source: SocketAddr, arrived_at: Instant, bytes: &[u8]) {
-        let at = usize::from(channel.0.saturating_sub(1) / 2);
-        let (Some(receiver), Some(track)) = (&mut self.receiver, self.tracks.get(at)) else { return };
-        // Packets of other hosts are not the server's.
-        let expected = track.peers.map(|(rtp, _)| rtp.ip()).or_else(|| self.server.map(|server| server.ip()));
-        if expected.is_some_and(|ip| ip.to_canonical() != source.ip().to_canonical()) {
-            return;
-        }
-        if channel == rtp_channel(at) {
-            let overhead_bytes = if source.is_ipv4() { UDP_V4_BYTES } else { UDP_V6_BYTES };
-            receiver.rtp(at, arrived_at, overhead_bytes, bytes);
-        } else {
-            receiver.rtcp(at, arrived_at, bytes);
-        }
+        self.session.over();
     }
 
     fn leave(&mut self, now: Instant) {
-        let outcome = match &self.state {
-            State::Leaving { .. } | State::Over => return,
-            State::Playing | State::Restarting => Outcome::Completed,
-            _ => Outcome::Failed(Failure::new(FailureReason::NotStarted, "left before it was connected")),
-        };
-        self.part(now, outcome);
-    }
-
-    pub(super) fn fail(&mut self, now: Instant, failure: Failure) {
-        match self.state {
-            State::Leaving { .. } => self.over(),
-            State::Over => {}
-            _ => self.part(now, Outcome::Failed(failure)),
+        if let Some(outcome) = self.session.outcome_of_leaving() {
+            self.say_goodbye(now);
+            self.session.part(now, outcome);
         }
     }
 
-    /// Says goodbye on RTCP and RTSP.
-    fn part(&mut self, now: Instant, outcome: Outcome) {
+    fn fail(&mut self, now: Instant, failure: Failure) {
+        match self.session.stage {
+            Stage::Leaving { .. } => self.session.over(),
+            Stage::Over => {}
+            _ => {
+                self.say_goodbye(now);
+                self.session.part(now, Outcome::Failed(failure));
+            }
+        }
+    }
+
+    fn say_goodbye(&mut self, now: Instant) {
         if let Some(receiver) = &mut self.receiver {
             receiver.finish(now);
             let goodbye = receiver.goodbye();
-            for at in 0..self.tracks.len() {
-                self.send_rtcp(at, goodbye.clone());
+            for at in 0..self.session.tracks.len() {
+                self.session.send_rtcp(at, goodbye.clone());
             }
         }
         self.take_observed();
-        self.state = State::Leaving { by: now + self.options.timeouts.goodbye, outcome };
-        if !self.client.tear_down(now) {
-            self.over();
-        }
-    }
-
-    /// Sends an RTCP packet of track `at`.
-    fn send_rtcp(&mut self, at: usize, packet: Vec<u8>) {
-        let Some(track) = self.tracks.get(at) else { return };
-        if !self.is_interleaved {
-            if let Some((_, rtcp)) = track.peers {
-                self.send(rtcp_channel(at), rtcp, packet);
-            }
-            return;
-        }
-        let (Some((_, channel)), Some(server), Ok(length)) =
-            (track.granted.channels, self.server, u16::try_from(packet.len()))
-        else {
-            return;
-        };
-        let [high, low] = length.to_be_bytes();
-        let mut frame = vec![b'$', channel, high, low];
-        frame.extend_from_slice(&packet);
-        self.send(SIGNALLING, server, frame);
-    }
-
-    /// Moves what the dialogue sends and notices to the outputs.
-    fn take_requests(&mut self) {
-        while let Some(bytes) = self.client.poll_send() {
-            if let Some(server) = self.server {
-                self.send(SIGNALLING, server, bytes);
-            }
-        }
-        for detail in self.client.take_anomalies() {
-            self.observe(Observation::ProtocolAnomaly { place: "rtsp", detail });
-        }
-    }
-
-    fn over(&mut self) {
-        self.take_requests();
-        match std::mem::replace(&mut self.state, State::Over) {
-            State::Over => {}
-            State::Leaving { outcome, .. } => self.outputs.push_back(Output::Ended(outcome)),
-            _ => {
-                let failure = Failure::new(FailureReason::SignallingClosed, "the session ended by itself");
-                self.outputs.push_back(Output::Ended(Outcome::Failed(failure)));
-            }
-        }
-    }
-
-    fn closed(&mut self, now: Instant, channel: Channel, why: ChannelError) {
-        if channel != SIGNALLING {
-            return self.fail(now, why.into());
-        }
-        match self.state {
-            State::Idle | State::Over => {}
-            State::Connecting => self.fail(now, why.into()),
-            State::Leaving { .. } => self.over(),
-            _ => {
-                let mut failure = why.after_opening();
-                if self.framing.is_in_piece() {
-                    failure.detail += ", in the middle of a message or frame";
-                }
-                self.client.forget_session();
-                self.fail(now, failure);
-            }
-        }
     }
 
     fn take_observed(&mut self) {
         if let Some(receiver) = self.receiver.as_mut().filter(|receiver| receiver.has_observed()) {
-            self.outputs.extend(receiver.take_observed().map(Output::Observed));
+            self.session.outputs.extend(receiver.take_observed().map(Output::Observed));
         }
     }
 
     fn tick(&mut self, now: Instant) {
-        if let Err(failure) = self.client.timeout(now) {
-            self.client.forget_session();
+        if let Err(failure) = self.session.client.timeout(now) {
+            self.session.client.forget_session();
             self.fail(now, failure);
         }
-        if let State::Leaving { by, outcome } = &self.state
-            && now >= *by
-        {
-            if *outcome == Outcome::Completed {
-                self.observe(Observation::LeaveUnanswered);
-            }
-            return self.over();
+        if self.session.give_up_goodbye(now) {
+            return;
         }
-        if matches!(self.state, State::Playing | State::Restarting | State::Joining)
-            && let Some(receiver) = &mut self.receiver
+        let is_active = self.session.stage == Stage::Active;
+        if let Some(receiver) =
+            self.receiver.as_mut().filter(|_| is_active || self.session.stage == Stage::Joining)
         {
             receiver.timeout(now);
-            while let Some((at, report)) = self.receiver.as_mut().and_then(|r| r.poll_report(now)) {
-                if matches!(self.state, State::Playing) {
-                    self.send_rtcp(at, report);
+            while let Some((at, report)) = receiver.poll_report(now) {
+                if is_active {
+                    self.session.send_rtcp(at, report);
                 }
             }
         }
-        if matches!(self.state, State::Playing) {
-            self.check_media(now);
+        if is_active {
+            self.play_on(now);
+        }
+    }
+
+    /// What is due by the script, by the length of the recording, or by what arrives.
+    fn play_on(&mut self, now: Instant) {
+        match self.playback.doing {
+            Doing::Plays => {
+                if self.session.client.is_free()
+                    && let Some(due) = self.playback.take_step(now)
+                {
+                    return self.act(now, due);
+                }
+                self.check_media(now);
+            }
+            Doing::Paused { until } if now >= until && self.session.client.is_free() => {
+                self.go_on(now, Then::Pause(Duration::ZERO));
+            }
+            _ => {}
         }
     }
 
     /// Whether the recording has ended, or media is missing.
     fn check_media(&mut self, now: Instant) {
-        let (Some(receiver), Some(plays_since)) = (&self.receiver, self.plays_since) else { return };
+        let (Some(receiver), Some(plays_since)) = (&self.receiver, self.playback.plays_since()) else {
+            return;
+        };
         if self.end_at().is_some_and(|at| now >= at) {
-            return self.restart(now);
+            return self.ended(now);
         }
-        let timeouts = self.options.timeouts;
+        let timeouts = self.session.options.timeouts;
         let Some(last) = receiver.last_media_at() else {
             if now >= plays_since + timeouts.first_media {
-                let hint = if self.is_interleaved {
+                let hint = if self.session.is_interleaved {
                     ""
                 } else {
                     "; a firewall may drop UDP: target.rtsp_transport = \"tcp\""
@@ -421,74 +416,70 @@ impl Viewer {
         if receiver.has_ended() {
             return Some(last + BYE_PATIENCE);
         }
-        Some((self.plays_since? + self.description.duration?).max(last) + END_PATIENCE)
+        Some(self.playback.end_at()?.max(last) + END_PATIENCE)
     }
 
     fn next_deadline(&self) -> (Instant, Why) {
         let mut all = vec![];
-        all.extend(self.client.next_timeout());
-        match &self.state {
-            State::Leaving { by, .. } => all.push((*by, "goodbye overdue")),
-            State::Playing => {
-                let timeouts = self.options.timeouts;
+        all.extend(self.session.client.next_timeout());
+        let is_free = self.session.client.is_free();
+        match (&self.session.stage, self.playback.doing) {
+            (Stage::Leaving { by, .. }, _) => all.push((*by, "goodbye overdue")),
+            (Stage::Active, Doing::Plays) => {
+                let timeouts = self.session.options.timeouts;
                 let last = self.receiver.as_ref().and_then(Receiver::last_media_at);
                 all.extend(last.map(|last| (last + timeouts.silence, "media overdue")));
+                let first = self.playback.plays_since().filter(|_| last.is_none());
+                all.extend(first.map(|at| (at + timeouts.first_media, "first media overdue")));
+                // While a request is open, its answer or deadline comes first.
+                all.extend(self.end_at().filter(|_| is_free).map(|at| (at, "end of the recording")));
                 all.extend(
-                    self.plays_since
-                        .map(|at| (at + timeouts.first_media, "first media overdue"))
-                        .filter(|_| last.is_none()),
+                    self.playback.next_step_at().filter(|_| is_free).map(|at| (at, "action of the viewer")),
                 );
-                all.extend(self.end_at().map(|at| (at, "end of the recording")));
             }
+            (Stage::Active, Doing::Paused { until }) if is_free => all.push((until, "end of the pause")),
             _ => {}
         }
-        if matches!(self.state, State::Playing | State::Restarting | State::Joining) {
+        if matches!(self.session.stage, Stage::Active | Stage::Joining) {
             all.extend(
                 self.receiver.as_ref().map(|receiver| (receiver.next_timeout(), "meters and reports")),
             );
         }
-        all.into_iter().min_by_key(|(at, _)| *at).unwrap_or((self.options.clock.at + NEVER, "nothing"))
-    }
-}
-
-/// Delivers interleaved frames.
-struct Frames<'a> {
-    viewer: &'a mut Viewer,
-    now: Instant,
-}
-
-impl Frames<'_> {
-    fn packet(&mut self, channel: u8, packet: &[u8]) {
-        let Viewer { tracks, receiver: Some(receiver), .. } = &mut *self.viewer else { return };
-        let channels = tracks.iter().map(|track| track.granted.channels.unwrap_or((u8::MAX, u8::MAX)));
-        for (at, (rtp, rtcp)) in channels.enumerate() {
-            if channel == rtp {
-                return receiver.rtp(at, self.now, FRAME_HEADER_BYTES as u32, packet);
-            } else if channel == rtcp {
-                return receiver.rtcp(at, self.now, packet);
-            }
-        }
+        all.into_iter()
+            .min_by_key(|(at, _)| *at)
+            .unwrap_or((self.session.options.clock.at + NEVER, "nothing"))
     }
 }
 
 impl Participant for Viewer {
     fn handle(&mut self, now: Instant, input: Input<'_>) {
-        if matches!(self.state, State::Over) {
+        if self.session.is_over() {
             return;
         }
         match input {
             Input::Start { .. } => {
-                self.started_at = now;
-                self.observe(Observation::Reached(Phase::Started, now));
+                self.session.started_at = now;
+                self.session.observe(Observation::Reached(Phase::Started, now));
                 self.connect(now);
             }
-            Input::Opened { channel: SIGNALLING, opening } => self.connected(now, &opening),
-            Input::Opened { channel, opening } => self.ports_opened(now, channel, &opening),
+            Input::Opened { channel: SIGNALLING, opening } => self.session.connected(now, &opening),
+            Input::Opened { channel, opening } => self.session.ports_opened(now, channel, &opening),
             Input::Bytes { channel: SIGNALLING, bytes } => self.bytes(now, bytes),
             Input::Datagram { channel, source, arrived_at, bytes, .. } => {
-                self.datagram(channel, source, arrived_at, bytes);
+                let Some((at, is_rtcp)) = self.session.track_of(channel, source) else { return };
+                let Some(receiver) = &mut self.receiver else { return };
+                if is_rtcp {
+                    receiver.rtcp(at, arrived_at, bytes);
+                } else {
+                    let overhead_bytes = if source.is_ipv4() { UDP_V4_BYTES } else { UDP_V6_BYTES };
+                    receiver.rtp(at, arrived_at, overhead_bytes, bytes);
+                }
             }
-            Input::Closed { channel, why } => self.closed(now, channel, why),
+            Input::Closed { channel, why } => {
+                if let Some(failure) = self.session.closed(channel, why) {
+                    self.fail(now, failure);
+                }
+            }
             Input::Leave { .. } => self.leave(now),
             // Due work is done when the outputs are drained.
             Input::Timeout => {}
@@ -497,14 +488,14 @@ impl Participant for Viewer {
     }
 
     fn poll_output(&mut self, now: Instant) -> Output {
-        if self.outputs.is_empty() && !matches!(self.state, State::Over) {
+        if self.session.outputs.is_empty() && !self.session.is_over() {
             self.tick(now);
             self.take_observed();
         }
-        if !matches!(self.state, State::Over) {
-            self.take_requests();
+        if !self.session.is_over() {
+            self.session.take_requests();
         }
-        if let Some(output) = self.outputs.pop_front() {
+        if let Some(output) = self.session.outputs.pop_front() {
             return output;
         }
         let (at, why) = self.next_deadline();

@@ -6,7 +6,7 @@ use super::target::{check_access, host_of};
 use super::tree::Value;
 use crate::scenario::Cohort;
 use crate::streams::{STREAMS_MAX, StreamDistribution, Streams, ZIPF_MAX};
-use crate::target::Target;
+use crate::target::{Protocol, Target};
 use crate::url_template::UrlVariable;
 
 const STREAMS: &str =
@@ -65,6 +65,9 @@ pub(super) fn check(reader: &mut Reader, target: &Target, crowd: &mut [Cohort], 
             }
         }
         let own = cohort.target.as_ref().unwrap_or(target);
+        if own.protocol() == Protocol::RtspPublish {
+            check_rtsp_publishers(reader, cohort, spans);
+        }
         match (own.has_variable(UrlVariable::Stream), &cohort.streams) {
             (true, None) => {
                 let message = format!("the URL of {} has {{stream}}, but `streams` is missing", cohort.name);
@@ -81,6 +84,27 @@ pub(super) fn check(reader: &mut Reader, target: &Target, crowd: &mut [Cohort], 
             _ => {}
         }
     }
+}
+
+/// RTSP has neither layers nor a room, and its server requests nothing of a publisher.
+fn check_rtsp_publishers(reader: &mut Reader, cohort: &Cohort, spans: &CohortSpans) {
+    let Some(role) = &cohort.role else { return };
+    let name = &cohort.name;
+    let (message, help) = match &role.publish {
+        None => (
+            format!("{name} publish nothing, and there is nothing else to do at a URL `publish+rtsp://`"),
+            "remove publish = \"none\", or write `rtsp://…` for viewers",
+        ),
+        Some(publish) if !publish.simulcast.is_empty() => (
+            format!("`publish.simulcast` of {name}: RTSP has no layers"),
+            "write one size, such as publish = { video = \"720p\", codec = \"h264\" }",
+        ),
+        Some(_) if !role.script.is_empty() || !role.layers.is_empty() => {
+            (format!("`script` and `layers` of {name} have no effect on RTSP"), "remove them")
+        }
+        Some(_) => return,
+    };
+    reader.fail(spans.cohort, message, help);
 }
 
 fn check_own(reader: &mut Reader, target: &Target, own: &Target, spans: &CohortSpans) {

@@ -2,6 +2,8 @@
 
 use throng_observation::run::CohortId;
 
+use crate::Destination;
+use crate::SubscribePolicy;
 use crate::flags::Override;
 use crate::scenario::Scenario;
 
@@ -147,6 +149,30 @@ fn what_does_not_go_together_says_where_and_what_to_write() {
         ("video = \"360p\", ", "", "add video = \"240p\""),
     ] {
         let error = refused(&BOTH.replacen(from, to, 1));
+        assert!(error.contains(expect) && error.contains("help: "), "{to}: {error}");
+    }
+}
+
+#[test]
+fn publishers_by_rtsp_send_one_size_and_viewers_may_watch_them() {
+    let text = "[target]\nurl = \"rtsp://127.0.0.1:8554/live{n}\"\nrtsp_transport = \"tcp\"\n\
+                [[crowd]]\nname = \"publishers\"\nsize = 2\nurl = \"publish+rtsp://127.0.0.1:8554/live{n}\"\n\
+                publish = { video = \"360p\", codec = \"h264\" }\n[[crowd]]\nname = \"viewers\"\nsize = 2\n";
+    let scenario = read(text);
+    assert_eq!(urls(&scenario, 0), ["http://127.0.0.1:8554/live0", "http://127.0.0.1:8554/live1"]);
+    let destinations = scenario.destinations();
+    assert_eq!(destinations.iter().map(Destination::is_send_only).collect::<Vec<_>>(), [true, false]);
+    assert_eq!(destinations[0].target.rtsp_transport.name(), "tcp");
+    // Publishers expect to receive nobody: nothing of them is missing.
+    let receives: Vec<_> = scenario.cohorts().map(|(_, role)| role.video != SubscribePolicy::None).collect();
+    assert_eq!(receives, [false, true]);
+    let publish = "publish = { video = \"360p\", codec = \"h264\" }";
+    for (to, expect) in [
+        ("publish = \"none\"", "publishers publish nothing"),
+        ("publish = { simulcast = [\"180p\", \"720p\"] }", "RTSP has no layers"),
+        ("layers = \"low\"", "have no effect on RTSP"),
+    ] {
+        let error = refused(&text.replacen(publish, to, 1));
         assert!(error.contains(expect) && error.contains("help: "), "{to}: {error}");
     }
 }

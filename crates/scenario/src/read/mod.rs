@@ -6,7 +6,7 @@ use crate::diagnostic::ScenarioError;
 use crate::flags::{Override, ScenarioFlags};
 use crate::objective::Objective;
 use crate::scenario::{Caps, OutputConfig, RunTimes, Scenario, Stream};
-use crate::target::{Protocol, Target};
+use crate::target::Target;
 use crate::units;
 
 mod tree;
@@ -75,8 +75,8 @@ fn read(text: &str, overrides: &[Override], is_redacted: bool) -> Result<Scenari
     }
     let mut fields = Fields::new("", None, &root);
     let target = target::target(&mut reader, &mut fields, host_of_file.as_deref());
-    let is_whip = target.as_ref().is_some_and(|target| target.protocol() == Protocol::Whip);
-    let default_name = if is_whip { "publishers" } else { "viewers" };
+    let is_send_only = target.as_ref().is_some_and(|target| target.protocol().is_send_only());
+    let default_name = if is_send_only { "publishers" } else { "viewers" };
     let (mut crowd, cohorts) = crowd::crowd(&mut reader, &mut fields, default_name);
     let run = run(&mut reader, &mut fields);
     let stream = stream(&mut reader, &mut fields);

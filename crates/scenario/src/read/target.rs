@@ -76,7 +76,7 @@ pub(super) fn target(
         reader.fail(fields.span_of("ice_transport_policy"), message, help);
     }
     let stun = stun_node.and_then(|node| stun(reader, node, &target));
-    let is_rtsp = target.protocol() == Protocol::Rtsp;
+    let is_rtsp = target.protocol().is_rtsp();
     if rtsp_transport.is_some() && !is_rtsp {
         let message =
             format!("`target.rtsp_transport` has no effect: {} is not RTSP", target.protocol().name());

@@ -20,6 +20,8 @@ pub enum Protocol {
     LiveKit,
     /// RTSP (RFC 2326): `rtsp(s)://[USER:PASSWORD@]HOST[:554]/…`.
     Rtsp,
+    /// Publishing by RTSP (RFC 2326, ANNOUNCE and RECORD): `publish+rtsp(s)://…`.
+    RtspPublish,
     /// WebRTC-HTTP egress protocol: `whep+http(s)://…`.
     Whep,
     /// WebRTC-HTTP ingestion protocol (RFC 9725): `whip+http(s)://…`.
@@ -36,9 +38,22 @@ impl Protocol {
             Protocol::JanusVideoRoom => "Janus VideoRoom",
             Protocol::LiveKit => "LiveKit",
             Protocol::Rtsp => "RTSP",
+            Protocol::RtspPublish => "RTSP publishing",
             Protocol::Whep => "WHEP",
             Protocol::Whip => "WHIP",
         }
+    }
+
+    /// Whether participants send media and receive none.
+    #[must_use]
+    pub fn is_send_only(self) -> bool {
+        matches!(self, Protocol::RtspPublish | Protocol::Whip)
+    }
+
+    /// Whether it is RTSP: media goes over UDP or the RTSP connection, without ICE.
+    #[must_use]
+    pub fn is_rtsp(self) -> bool {
+        matches!(self, Protocol::Rtsp | Protocol::RtspPublish)
     }
 }
 
@@ -80,6 +95,11 @@ pub enum Endpoint {
     Rtsp {
         /// `http:` for `rtsp:`, `https:` for `rtsps:`: the URL standard knows the hosts of those schemes only. It has the
         /// port, and user name and password if written.
+        url: Url,
+    },
+    /// Publishing by RTSP: participants only send.
+    RtspPublish {
+        /// As that of [`Self::Rtsp`].
         url: Url,
     },
     /// WHEP.
@@ -239,6 +259,7 @@ impl Endpoint {
         match self {
             Self::OvenMediaEngine { url } => without_secrets(url),
             Self::Rtsp { url } => as_rtsp(&without_secrets(url)),
+            Self::RtspPublish { url } => format!("publish+{}", as_rtsp(&without_secrets(url))),
             Self::Whep { url } => format!("whep+{}", without_secrets(url)),
             Self::Whip { url } => format!("whip+{}", without_secrets(url)),
             Self::LiveKit { url, room } => livekit_url(url, room),
@@ -261,6 +282,7 @@ impl Endpoint {
             Self::JanusVideoRoom { .. } => Protocol::JanusVideoRoom,
             Self::LiveKit { .. } => Protocol::LiveKit,
             Self::Rtsp { .. } => Protocol::Rtsp,
+            Self::RtspPublish { .. } => Protocol::RtspPublish,
             Self::Whep { .. } => Protocol::Whep,
             Self::Whip { .. } => Protocol::Whip,
         }
@@ -283,6 +305,7 @@ impl Endpoint {
             | Self::JanusVideoRoom { url, .. }
             | Self::LiveKit { url, .. }
             | Self::Rtsp { url }
+            | Self::RtspPublish { url }
             | Self::Whep { url }
             | Self::Whip { url } => url,
         }
@@ -307,32 +330,23 @@ impl Endpoint {
             "ws" | "wss" => Self::oven(plain("")?),
             "janus+ws" | "janus+wss" => Self::janus(&plain("janus+")?),
             "livekit+ws" | "livekit+wss" => Self::livekit(&plain("livekit+")?),
-            "rtsp" | "rtsps" => Self::rtsp(&scheme, text),
+            "rtsp" | "rtsps" => Ok(Self::Rtsp { url: rtsp(&scheme, text)? }),
+            "publish+rtsp" | "publish+rtsps" => {
+                let rest = text.get("publish+".len()..).unwrap_or_default();
+                let scheme = scheme.trim_start_matches("publish+");
+                Ok(Self::RtspPublish { url: rtsp(scheme, rest)? })
+            }
             "whep+http" | "whep+https" => Ok(Self::Whep { url: plain("whep+")? }),
             "whip+http" | "whip+https" => Ok(Self::Whip { url: plain("whip+")? }),
             _ => Err(TargetError::Scheme { help: mend_for(&scheme, text), scheme }),
         }
     }
 
-    fn rtsp(scheme: &str, text: &str) -> Result<Self, TargetError> {
-        let (known, port) = if scheme == "rtsps" { ("https", RTSPS_PORT) } else { ("http", RTSP_PORT) };
-        let rest = text.get(scheme.len()..).unwrap_or_default();
-        let not_url = |why: String| TargetError::NotUrl { text: before_secrets(text), why };
-        let mut url = Url::parse(&format!("{known}{rest}")).map_err(|why| not_url(why.to_string()))?;
-        // A port that is written and usual for the other scheme is not kept by the URL type.
-        let authority = rest.trim_start_matches("://").split(['/', '?', '#']).next().unwrap_or_default();
-        let has_port = authority.rsplit(['@', ']']).next().is_some_and(|host| host.contains(':'));
-        if url.port().is_none() && !has_port && url.set_port(Some(port)).is_err() {
-            return Err(not_url("it has no host".into()));
-        }
-        Ok(Self::Rtsp { url })
-    }
-
-    /// The URL of an RTSP presentation as its requests have it: without user info, and without the port if it is the
+    /// The URL of an RTSP presentation as requests have it: without user info, and without the port if it is the
     /// usual one. `None` for other protocols.
     #[must_use]
     pub fn rtsp_url(&self) -> Option<Url> {
-        let Self::Rtsp { url } = self else { return None };
+        let (Self::Rtsp { url } | Self::RtspPublish { url }) = self else { return None };
         let mut url = url.clone();
         let _ = url.set_username("");
         let _ = url.set_password(None);
@@ -406,6 +420,21 @@ impl Endpoint {
     }
 }
 
+/// The URL of an RTSP target, kept as one of HTTP; `text` begins with `scheme`.
+fn rtsp(scheme: &str, text: &str) -> Result<Url, TargetError> {
+    let (known, port) = if scheme == "rtsps" { ("https", RTSPS_PORT) } else { ("http", RTSP_PORT) };
+    let rest = text.get(scheme.len()..).unwrap_or_default();
+    let not_url = |why: String| TargetError::NotUrl { text: before_secrets(text), why };
+    let mut url = Url::parse(&format!("{known}{rest}")).map_err(|why| not_url(why.to_string()))?;
+    // A port that is written and usual for the other scheme is not kept by the URL type.
+    let authority = rest.trim_start_matches("://").split(['/', '?', '#']).next().unwrap_or_default();
+    let has_port = authority.rsplit(['@', ']']).next().is_some_and(|host| host.contains(':'));
+    if url.port().is_none() && !has_port && url.set_port(Some(port)).is_err() {
+        return Err(not_url("it has no host".into()));
+    }
+    Ok(url)
+}
+
 /// The ports of RTSP and of RTSP over TLS (IANA).
 const RTSP_PORT: u16 = 554;
 const RTSPS_PORT: u16 = 322;
@@ -445,13 +474,16 @@ fn mend_for(scheme: &str, text: &str) -> String {
             "throng connects to Janus by WebSocket: write `janus+ws://HOST:8188/streaming/ID`".into()
         }
         "rtspu" | "rtspt" => "write `rtsp://…`, and target.rtsp_transport = \"udp\" or \"tcp\"".into(),
+        "rtsp+publish" | "rtsps+publish" | "announce+rtsp" | "record+rtsp" => {
+            "to publish by RTSP write `publish+rtsp://…` or `publish+rtsps://…`".into()
+        }
         "whep" | "wheps" => "write `whep+http://…` or `whep+https://…`".into(),
         "whip" | "whips" => "write `whip+http://…` or `whip+https://…`".into(),
         "livekit" | "livekits" => "write `livekit+ws://HOST:7880/ROOM` or `livekit+wss://…`".into(),
         "janus" => "write `janus+ws://HOST:8188/streaming/ID` or `janus+wss://…`".into(),
         "ome" | "oven" => "write `ws://HOST:3333/APP/STREAM` or `wss://…`".into(),
         _ => "write `ws://…` for OvenMediaEngine, `janus+ws://…` for Janus, `livekit+ws://…` for LiveKit, \
-              `whep+http://…` for WHEP, `whip+http://…` for WHIP, `rtsp://…` for RTSP"
+              `whep+http://…` for WHEP, `whip+http://…` for WHIP, `rtsp://…` for RTSP, `publish+rtsp://…` to publish by it"
             .into(),
     }
 }

@@ -21,6 +21,8 @@ fn the_scheme_names_the_protocol_and_the_real_url() {
         ("livekit+wss://h/a%20b?path=/lk/&region=x", Protocol::LiveKit, "wss://h/lk/rtc?region=x"),
         ("whip+https://h/x?y=1", Protocol::Whip, "https://h/x?y=1"),
         ("whep+http://h/x", Protocol::Whep, "http://h/x"),
+        ("publish+rtsp://h/live", Protocol::RtspPublish, "http://h:554/live"),
+        ("Publish+RTSPS://h:8322/live", Protocol::RtspPublish, "https://h:8322/live"),
         ("WHEP+HTTPS://h/x?y=1", Protocol::Whep, "https://h/x?y=1"),
     ] {
         let target = target(text);
@@ -52,6 +54,7 @@ fn other_urls_are_refused_with_the_mend() {
         ("janus://h", "janus+ws://"),
         ("rtmp://h/x", "janus+ws://"),
         ("rtspt://h/x", "rtsp_transport"),
+        ("rtsp+publish://h/x", "publish+rtsp://"),
         ("ws://h:8188/", "janus+ws://"),
         ("janus+ws://h:8188/", "streaming/1"),
         ("janus+ws://h:8188/other/1", "streaming/1"),
@@ -72,6 +75,7 @@ fn other_urls_are_refused_with_the_mend() {
 fn nothing_shown_holds_a_secret() {
     for text in [
         "whep+http://joe:hunter2@h/x?token=hunter2",
+        "publish+rtsp://joe:hunter2@h/x?token=hunter2",
         "livekit+ws://h/room?path=/p&secret=hunter2",
         "janus+ws://h/streaming/1?pin=hunter2",
         "wss://h/app/stream?policy=hunter2&signature=hunter2&transport=tcp",
@@ -104,6 +108,9 @@ fn what_is_displayed_without_secrets_reads_back_as_the_same_target() {
         "whip+http://127.0.0.1:7080/whip",
         "livekit+ws://127.0.0.1:7880/lesson",
         "livekit+wss://h/a%2Fb%20c?path=/lk",
+        "rtsp://h/cam",
+        "publish+rtsp://127.0.0.1:8554/live-1",
+        "publish+rtsps://h:80/live",
     ] {
         assert_eq!(target(&target(text).display()), target(text), "{text}");
     }

@@ -2,8 +2,9 @@
 //!
 //! Mounts that play a file, each client from its start: `/h264` (H.264 and AAC), `/h264-b` (the same with B-frames), `/mpeg2`
 //! (MPEG-2 video, payload type 32, and MP2, 14), `/ts` (an MPEG transport stream, 33), `/h265`, `/mpeg4` (part 2), `/mjpeg`
-//! (26), `/pcma` (8), `/mp3` (14). `/live` is one endless H.264 and Opus for all clients. Mounts for RECORD: `/record`
-//! (H.264), `/record-aac` and `/record-opus` (H.264, then sound).
+//! (26), `/pcma` (8), `/mp3` (14). `/live` is one endless H.264 and Opus for all clients,
+//! `/live-2m` the same at 2 Mbit/s. Mounts for RECORD: `/record`
+//! (H.264), `/record-vp8`, `/record-aac` and `/record-opus` (H.264, then sound).
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -36,9 +37,13 @@ pub struct Recording {
 pub struct RecordedStream {
     /// An MPEG transport stream of its own; it can be read while the client sends.
     pub file: PathBuf,
-    /// RTP packets that came out of the jitter buffer.
+    /// RTP packets that came from the network.
+    pub arrived_packets: u64,
+    /// Those of them with the marker bit, which ends a frame of video.
+    pub arrived_frames: u64,
+    /// RTP packets that came out of the jitter buffer; at TEARDOWN it drops what it holds.
     pub packets: u64,
-    /// Whole frames.
+    /// Whole frames out of those.
     pub frames: u64,
     /// Bytes of the frames.
     pub bytes: u64,

@@ -51,6 +51,13 @@ LIVE = (
     " audiotestsrc is-live=true ! audio/x-raw,rate=48000,channels=2 ! opusenc ! rtpopuspay name=pay1 pt=97"
 )
 
+# Noise, which fills its bit rate of 2 Mbit/s.
+LIVE_2M = (
+    LIVE.replace("videotestsrc", "videotestsrc pattern=snow")
+    .replace("width=640,height=360", "width=320,height=180")
+    .replace("bitrate=800", "bitrate=1900")
+)
+
 # Mounts for RECORD, by the streams that the client announces in this order. Each stream has a file of its own: a
 # muxer of several would hold one back until the clocks of all are known. A transport stream is whole up to any byte,
 # so that a recording can be read while its client still sends.
@@ -61,6 +68,7 @@ VIDEO_IN = (
 )
 RECORD = {
     "/record": VIDEO_IN,
+    "/record-vp8": "rtpvp8depay name=depay0 ! identity name=frames0 silent=true ! filesink name=file0 buffer-mode=unbuffered sync=false",
     "/record-aac": VIDEO_IN + " rtpmp4gdepay name=depay1 ! aacparse name=frames1 ! " + TO_FILE.format(1),
     "/record-opus": VIDEO_IN + " rtpopusdepay name=depay1 ! opusparse name=frames1 ! " + TO_FILE.format(1),
 }
@@ -101,14 +109,36 @@ class Recordings:
         while depayloader := pipeline.get_by_name(f"depay{len(streams)}"):
             path = os.path.join(self.folder, f"{len(self.all) + 1:04}-{len(streams)}.ts")
             pipeline.get_by_name(f"file{len(streams)}").set_property("location", path)
-            counters = {"file": path, "packets": 0, "frames": 0, "bytes": 0}
+            counters = {"file": path, "arrived_packets": 0, "arrived_frames": 0}
+            counters |= {"packets": 0, "frames": 0, "bytes": 0}
             depayloader.get_static_pad("sink").add_probe(Gst.PadProbeType.BUFFER, self.packet, counters)
             lists = Gst.PadProbeType.BUFFER_LIST
             depayloader.get_static_pad("sink").add_probe(lists, self.packet_list, counters)
             parser = pipeline.get_by_name(f"frames{len(streams)}")
             parser.get_static_pad("src").add_probe(Gst.PadProbeType.BUFFER, self.frame, counters)
             streams.append(counters)
+        media.connect("prepared", self.prepared, streams)
         self.all.append({"streams": streams})
+
+    def prepared(self, media, streams):
+        """Counts what arrives from the network: the jitter buffer behind it drops what it holds at TEARDOWN."""
+        elements = media.get_element().get_parent().children
+        [rtpbin] = [element for element in elements if element.get_factory().get_name() == "rtpbin"]
+        both = Gst.PadProbeType.BUFFER | Gst.PadProbeType.BUFFER_LIST
+        for at, counters in enumerate(streams):
+            rtpbin.get_static_pad(f"recv_rtp_sink_{at}").add_probe(both, self.arrived, counters)
+
+    @staticmethod
+    def arrived(_pad, info, counters):
+        if info.type & Gst.PadProbeType.BUFFER_LIST:
+            packets = info.get_buffer_list()
+            packets = [packets.get(at) for at in range(packets.length())]
+        else:
+            packets = [info.get_buffer()]
+        counters["arrived_packets"] += len(packets)
+        # The marker bit ends a frame of video.
+        counters["arrived_frames"] += sum(packet.extract_dup(1, 1)[0] >> 7 for packet in packets)
+        return Gst.PadProbeReturn.OK
 
     @staticmethod
     def packet(_pad, _info, counters):
@@ -166,9 +196,10 @@ def main():
     mounts = server.get_mount_points()
     for mount, launch in OF_FILES.items():
         mounts.add_factory(mount, factory_of(launch.format(settings["files"][mount]), settings))
-    live = factory_of(LIVE, settings)
-    live.set_shared(True)
-    mounts.add_factory("/live", live)
+    for mount, launch in (("/live", LIVE), ("/live-2m", LIVE_2M)):
+        live = factory_of(launch, settings)
+        live.set_shared(True)
+        mounts.add_factory(mount, live)
     recordings = Recordings(settings["recordings"])
     for mount, launch in RECORD.items():
         factory = factory_of(launch, settings)

@@ -1,0 +1,229 @@
+//! Where in a recording a viewer is, and what it does next by its script.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use throng_scenario::{AtEnd, PlaybackAction, PlaybackPosition, PlaybackScript, PlaybackStep};
+
+/// The playback of one viewer.
+pub(super) struct Playback {
+    start: PlaybackPosition,
+    steps: VecDeque<PlaybackStep>,
+    pub(super) at_end: AtEnd,
+    pub(super) doing: Doing,
+    /// When PLAY was first answered: the script counts from it.
+    began_at: Option<Instant>,
+    /// Length of the recording; `None` for a live presentation.
+    length: Option<Duration>,
+    position: Position,
+    dice: fastrand::Rng,
+}
+
+/// What a viewer is doing.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Doing {
+    /// The first PLAY is not answered yet.
+    Joins,
+    Plays,
+    /// The recording has ended; it begins again when PLAY, or a new SETUP, is answered.
+    Restarts,
+    /// PAUSE is not answered yet; what follows it.
+    Stops(Then),
+    Paused {
+        until: Instant,
+    },
+    /// PLAY is not answered yet, after PAUSE.
+    Continues(Then),
+}
+
+/// What a viewer stops for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Then {
+    Pause(Duration),
+    Seek(Duration),
+    Scale(f64),
+    /// Play on as before: what it stopped for was refused.
+    PlayOn,
+}
+
+/// A position in the recording at a time.
+#[derive(Clone, Copy, Debug)]
+struct Position {
+    at: Duration,
+    /// Since when it moves; `None` while paused.
+    moves_since: Option<Instant>,
+    /// How fast: 1 is normal.
+    scale: f64,
+}
+
+/// What to do about an action of the script.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Due {
+    Do(Then),
+    /// A seek where there is nothing to seek in.
+    Impossible,
+}
+
+impl Playback {
+    pub(super) fn new(script: PlaybackScript, seed: u64) -> Self {
+        let PlaybackScript { start, steps, at_end } = script;
+        Self {
+            start,
+            steps: steps.into(),
+            at_end,
+            doing: Doing::Joins,
+            began_at: None,
+            length: None,
+            position: Position { at: Duration::ZERO, moves_since: None, scale: 1.0 },
+            // Other than that of packets, so that a script does not change them.
+            dice: fastrand::Rng::with_seed(seed ^ 0x5eed),
+        }
+    }
+
+    /// The recording has this length; a live presentation has none. Returns where to begin, and whether the script's own
+    /// position had to be left out.
+    pub(super) fn described(&mut self, length: Option<Duration>) -> (Duration, bool) {
+        self.length = length;
+        match self.resolve(self.start) {
+            Some(at) => (at, false),
+            None => (Duration::ZERO, self.start != PlaybackPosition::default()),
+        }
+    }
+
+    /// A position as a time; `None` where the presentation is live.
+    fn resolve(&mut self, position: PlaybackPosition) -> Option<Duration> {
+        let length = self.length?;
+        Some(match position {
+            PlaybackPosition::At(at) => at,
+            PlaybackPosition::Random => length.mul_f64(self.dice.f64()),
+        })
+    }
+
+    /// The speed of the next PLAY.
+    pub(super) fn scale(&self) -> f64 {
+        self.position.scale
+    }
+
+    /// The server plays from `from` (`None`: from where it was) at `scale`.
+    pub(super) fn plays(&mut self, now: Instant, from: Option<Duration>, scale: f64) {
+        self.began_at.get_or_insert(now);
+        let at = from.unwrap_or_else(|| self.at(now));
+        self.position = Position { at, moves_since: Some(now), scale };
+        self.doing = Doing::Plays;
+    }
+
+    /// The server has stopped.
+    pub(super) fn stopped(&mut self, now: Instant) {
+        self.position = Position { at: self.at(now), moves_since: None, ..self.position };
+    }
+
+    /// The position at `now`.
+    fn at(&self, now: Instant) -> Duration {
+        let Position { at, moves_since, scale } = self.position;
+        let moved_s =
+            moves_since.map_or(0.0, |since| now.saturating_duration_since(since).as_secs_f64()) * scale;
+        Duration::try_from_secs_f64((at.as_secs_f64() + moved_s).max(0.0)).unwrap_or(at)
+    }
+
+    /// Since when it plays without a break.
+    pub(super) fn plays_since(&self) -> Option<Instant> {
+        self.position.moves_since
+    }
+
+    /// When the recording has been played to its end, or backwards to its beginning.
+    pub(super) fn end_at(&self) -> Option<Instant> {
+        let (length, since) = (self.length?, self.position.moves_since?);
+        let Position { at, scale, .. } = self.position;
+        let left = if scale < 0.0 { at } else { length.saturating_sub(at) };
+        let left_s = left.as_secs_f64() / scale.abs().max(SCALE_MIN);
+        since.checked_add(Duration::try_from_secs_f64(left_s).ok()?)
+    }
+
+    /// When the next action of the script is due.
+    pub(super) fn next_step_at(&self) -> Option<Instant> {
+        let step = self.steps.front().filter(|_| self.doing == Doing::Plays)?;
+        self.began_at?.checked_add(step.at)
+    }
+
+    /// Takes the action that is due.
+    pub(super) fn take_step(&mut self, now: Instant) -> Option<Due> {
+        self.next_step_at().filter(|at| now >= *at)?;
+        let step = self.steps.pop_front()?;
+        Some(match step.action {
+            PlaybackAction::Pause(time) => Due::Do(Then::Pause(time)),
+            PlaybackAction::Scale(scale) if scale.abs() >= SCALE_MIN => Due::Do(Then::Scale(scale)),
+            PlaybackAction::Scale(_) => Due::Impossible,
+            PlaybackAction::Seek(to) => {
+                self.resolve(to).map_or(Due::Impossible, |to| Due::Do(Then::Seek(to)))
+            }
+        })
+    }
+}
+
+/// The slowest speed: at 0 nothing would play.
+const SCALE_MIN: f64 = 0.01;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const S: Duration = Duration::from_secs(1);
+
+    fn playback(length: Option<Duration>, steps: Vec<PlaybackStep>) -> Playback {
+        let script = PlaybackScript { steps, ..PlaybackScript::default() };
+        let mut playback = Playback::new(script, 7);
+        playback.described(length);
+        playback
+    }
+
+    #[test]
+    fn the_end_of_a_recording_moves_with_seeks_pauses_and_speed() {
+        let start = Instant::now();
+        let mut playback = playback(Some(20 * S), Vec::new());
+        assert_eq!(playback.end_at(), None);
+        playback.plays(start, Some(Duration::ZERO), 1.0);
+        assert_eq!(playback.end_at(), Some(start + 20 * S));
+        playback.stopped(start + 5 * S);
+        assert_eq!(playback.end_at(), None);
+        playback.plays(start + 15 * S, None, 1.0);
+        assert_eq!(playback.end_at(), Some(start + 30 * S));
+        playback.plays(start + 16 * S, Some(18 * S), 1.0);
+        assert_eq!(playback.end_at(), Some(start + 18 * S));
+        playback.plays(start + 16 * S, Some(10 * S), 2.0);
+        assert_eq!(playback.end_at(), Some(start + 21 * S));
+        playback.plays(start + 16 * S, Some(10 * S), -4.0);
+        assert_eq!(playback.end_at(), Some(start + 18 * S + S / 2));
+    }
+
+    #[test]
+    fn actions_are_due_by_the_script_and_wait_for_one_another() {
+        let start = Instant::now();
+        let step = |at, action| PlaybackStep { at, action };
+        let steps = vec![
+            step(2 * S, PlaybackAction::Pause(S)),
+            step(2 * S, PlaybackAction::Seek(PlaybackPosition::At(9 * S))),
+            step(4 * S, PlaybackAction::Scale(0.0)),
+        ];
+        let mut playback = playback(Some(20 * S), steps);
+        assert_eq!(playback.take_step(start + 9 * S), None, "before PLAY");
+        playback.plays(start, Some(Duration::ZERO), 1.0);
+        assert_eq!(playback.take_step(start + S), None);
+        assert_eq!(playback.take_step(start + 2 * S), Some(Due::Do(Then::Pause(S))));
+        playback.doing = Doing::Paused { until: start + 3 * S };
+        assert_eq!(playback.next_step_at(), None);
+        playback.plays(start + 3 * S, None, 1.0);
+        assert_eq!(playback.take_step(start + 3 * S), Some(Due::Do(Then::Seek(9 * S))));
+        assert_eq!(playback.take_step(start + 4 * S), Some(Due::Impossible), "standing still is a pause");
+    }
+
+    #[test]
+    fn random_positions_lie_in_the_recording_and_a_live_presentation_has_none() {
+        let script = PlaybackScript { start: PlaybackPosition::Random, ..PlaybackScript::default() };
+        let starts: Vec<Duration> =
+            (0..100).map(|seed| Playback::new(script.clone(), seed).described(Some(100 * S)).0).collect();
+        assert!(starts.iter().all(|start| *start < 100 * S));
+        assert!(starts.iter().any(|start| *start < 30 * S) && starts.iter().any(|start| *start > 70 * S));
+        assert_eq!(Playback::new(script, 1).described(None), (Duration::ZERO, true));
+        assert_eq!(Playback::new(PlaybackScript::default(), 1).described(None), (Duration::ZERO, false));
+    }
+}

@@ -1,0 +1,271 @@
+//! The media that a publisher sends: clips in real time as RTP, sender reports, and what the server reports back.
+//!
+//! A frame's packets leave together, as ffmpeg's publisher sends them: RTSP has no feedback by which to pace them. There
+//! are no retransmissions, and the rate is that of the clip.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use throng_media::quality::WallClock;
+use throng_media::rtcp::{Compound, Report, ReportBlock, Rtcp, RtcpWriter, SenderInfo};
+use throng_media::rtp::{ExtensionIds, Extensions, HeaderFields, NtpTime, write_header};
+use throng_media::source::{Clip, Player};
+use throng_observation::{MediaKind, Observation, SentCounters, SentInterval, TrackId};
+
+use super::announce::payload_type;
+use crate::participant::Why;
+use crate::reports::{cname, next_second};
+
+/// Mean time between sender reports of a track (RFC 3550 section 6.2 and its minimum); each is drawn between half and
+/// one and a half of it. The first one goes with the first packet, so that the server can align the tracks.
+const REPORT_INTERVAL: Duration = Duration::from_secs(5);
+
+/// Media that is published in a loop.
+#[derive(Clone, Debug)]
+pub struct PublishedMedia {
+    /// The clip.
+    pub clip: Arc<Clip>,
+    /// Where in its loop it begins, so that the key frames of several publishers do not coincide.
+    pub offset: Duration,
+}
+
+/// One sent track.
+struct Stream {
+    kind: MediaKind,
+    ssrc: u32,
+    payload_type: u8,
+    sequence: u16,
+    timestamp_base: u32,
+    began_at: Instant,
+    player: Player,
+    counters: SentCounters,
+    /// The counters at the end of the last interval.
+    reported: SentCounters,
+    remote_loss_ratio: Option<f64>,
+    next_report_at: Instant,
+    /// When the last frame left, and the longest pause between two since the last interval.
+    left_at: Option<Instant>,
+    pause_max: Duration,
+}
+
+/// Sends the tracks of one session.
+pub(super) struct Sender {
+    streams: Vec<Stream>,
+    clock: WallClock,
+    cname: String,
+    dice: fastrand::Rng,
+    round_trip_s: Option<f64>,
+    next_interval_at: Instant,
+    interval_began: Instant,
+}
+
+impl Sender {
+    /// A sender that begins to play at `now`; its intervals end on whole seconds after `joined_at`.
+    pub(super) fn new(
+        media: &[PublishedMedia],
+        clock: WallClock,
+        seed: u64,
+        joined_at: Instant,
+        now: Instant,
+    ) -> Self {
+        let mut dice = fastrand::Rng::with_seed(seed);
+        let streams = media.iter().enumerate().map(|(at, PublishedMedia { clip, offset })| Stream {
+            kind: clip.kind(),
+            ssrc: dice.u32(1..),
+            payload_type: payload_type(at),
+            sequence: dice.u16(..),
+            timestamp_base: dice.u32(..),
+            began_at: now,
+            player: Player::starting_at(Arc::clone(clip), *offset),
+            counters: SentCounters::default(),
+            reported: SentCounters::default(),
+            remote_loss_ratio: None,
+            next_report_at: now,
+            left_at: None,
+            pause_max: Duration::ZERO,
+        });
+        let streams = streams.collect();
+        let cname = cname(&mut dice);
+        let next_interval_at = next_second(joined_at, now);
+        Self { streams, clock, cname, dice, round_trip_s: None, next_interval_at, interval_began: now }
+    }
+
+    /// Passes the packets of all frames that are due to `each`, with the track's index, frame by frame. `overhead_bytes`
+    /// are those of a packet's header on the connection.
+    pub(super) fn frames(
+        &mut self,
+        now: Instant,
+        overhead_bytes: u64,
+        mut each: impl FnMut(usize, Vec<Vec<u8>>),
+    ) {
+        for (at, stream) in self.streams.iter_mut().enumerate() {
+            while stream.next_frame_at() <= now {
+                each(at, stream.frame(now, overhead_bytes, self.clock));
+            }
+        }
+    }
+
+    /// The next sender report that is due, with its track.
+    pub(super) fn poll_report(&mut self, now: Instant) -> Option<(usize, Vec<u8>)> {
+        let is_due = |stream: &Stream| stream.counters.packets_sent > 0 && now >= stream.next_report_at;
+        let (at, stream) = self.streams.iter_mut().enumerate().find(|(_, stream)| is_due(stream))?;
+        stream.next_report_at = now + REPORT_INTERVAL.mul_f64(0.5 + self.dice.f64());
+        let mut packet = Vec::with_capacity(96);
+        let info = stream.report(now, self.clock);
+        let _ = RtcpWriter::compound(&mut packet, Report::Sender(&info), &[], &self.cname);
+        Some((at, packet))
+    }
+
+    /// The RTCP BYE of track `at`.
+    pub(super) fn goodbye(&self, at: usize) -> Option<Vec<u8>> {
+        let ssrc = self.streams.get(at)?.ssrc;
+        let mut packet = Vec::with_capacity(96);
+        let _ = RtcpWriter::compound(&mut packet, Report::Receiver(ssrc), &[], &self.cname).bye(&[ssrc]);
+        Some(packet)
+    }
+
+    /// Takes an RTCP packet of the server; false if a part of it is malformed.
+    pub(super) fn rtcp(&mut self, arrived_at: Instant, bytes: &[u8]) -> bool {
+        let mut is_good = true;
+        for packet in Compound::new(bytes) {
+            match packet {
+                Ok(Rtcp::SenderReport(report)) => {
+                    report.reports().for_each(|block| self.reported(arrived_at, &block));
+                }
+                Ok(Rtcp::ReceiverReport(report)) => {
+                    report.reports().for_each(|block| self.reported(arrived_at, &block));
+                }
+                Ok(_) => {}
+                Err(_) => is_good = false,
+            }
+        }
+        is_good
+    }
+
+    fn reported(&mut self, arrived_at: Instant, block: &ReportBlock) {
+        let Some(stream) = self.streams.iter_mut().find(|stream| stream.ssrc == block.ssrc) else { return };
+        stream.remote_loss_ratio = Some(f64::from(block.fraction_lost) / 256.0);
+        if block.last_sr != 0 {
+            let now = NtpTime::from_unix_ns(self.clock.unix_ns(arrived_at)).compact();
+            let units = now.wrapping_sub(block.delay_since_last_sr).wrapping_sub(block.last_sr);
+            // A server whose delay is wrong gives a negative time, which wraps to hours.
+            if units < 60 << 16 {
+                self.round_trip_s = Some(f64::from(units) / 65_536.0);
+            }
+        }
+    }
+
+    /// The intervals of the tracks, if their second is over.
+    pub(super) fn take_due_intervals(&mut self, now: Instant) -> Vec<Observation> {
+        if now < self.next_interval_at {
+            return Vec::new();
+        }
+        self.next_interval_at = next_second(self.next_interval_at, now);
+        self.take_intervals(now)
+    }
+
+    /// The intervals of the tracks since the last.
+    pub(super) fn take_intervals(&mut self, now: Instant) -> Vec<Observation> {
+        let began = std::mem::replace(&mut self.interval_began, now);
+        let length = now.saturating_duration_since(began);
+        let round_trip_s = self.round_trip_s;
+        let wanted_bps: f64 = self.streams.iter().map(|stream| stream.player.clip().bitrate_bps()).sum();
+        let intervals = self.streams.iter_mut().enumerate().map(|(at, stream)| {
+            let counters = stream.since_reported();
+            let pause = std::mem::take(&mut stream.pause_max);
+            Observation::Sent(Box::new(SentInterval {
+                track: TrackId(u16::try_from(at).unwrap_or(u16::MAX)),
+                kind: stream.kind,
+                codec: stream.player.clip().codec(),
+                ended_at: now,
+                length,
+                counters,
+                round_trip_s,
+                remote_loss_ratio: stream.remote_loss_ratio,
+                // Nothing bounds it.
+                allowed_bps: wanted_bps,
+                wanted_bps,
+                pause_us_max: u32::try_from(pause.as_micros()).unwrap_or(u32::MAX),
+            }))
+        });
+        intervals.collect()
+    }
+
+    /// When something is due next, and what.
+    pub(super) fn next_timeout(&self) -> (Instant, Why) {
+        let frames = self.streams.iter().map(|stream| (stream.next_frame_at(), "frame to capture"));
+        let reporting = self.streams.iter().filter(|stream| stream.counters.packets_sent > 0);
+        let reports = reporting.map(|stream| (stream.next_report_at, "sender report due"));
+        let interval = (self.next_interval_at, "end of the interval");
+        frames.chain(reports).fold(interval, |first, other| if other.0 < first.0 { other } else { first })
+    }
+}
+
+impl Stream {
+    fn next_frame_at(&self) -> Instant {
+        self.began_at + self.player.next_due()
+    }
+
+    /// The packets of the next frame.
+    fn frame(&mut self, now: Instant, overhead_bytes: u64, clock: WallClock) -> Vec<Vec<u8>> {
+        let captured_unix_ns = clock.unix_ns(self.next_frame_at());
+        let frame = self.player.advance();
+        let clip = Arc::clone(self.player.clip());
+        let count = clip.packet_count(&frame);
+        let mut packets = Vec::with_capacity(count);
+        for at in 0..count {
+            let fields = HeaderFields {
+                payload_type: self.payload_type,
+                // Sound is one talkspurt that began with the first packet (RFC 3551 section 4.1).
+                marker: match self.kind {
+                    MediaKind::Video => at + 1 == count,
+                    MediaKind::Audio => self.counters.packets_sent == 0,
+                },
+                sequence: self.sequence,
+                timestamp: self.timestamp_base.wrapping_add(frame.timestamp),
+                ssrc: self.ssrc,
+            };
+            let mut packet = Vec::with_capacity(12 + clip.payload_len(&frame, at));
+            let header_bytes =
+                write_header(&mut packet, &fields, &ExtensionIds::default(), &Extensions::default());
+            clip.write_payload(&frame, at, captured_unix_ns, &mut packet);
+            self.sequence = self.sequence.wrapping_add(1);
+            self.counters.packets_sent += 1;
+            self.counters.payload_bytes += (packet.len() - header_bytes) as u64;
+            self.counters.wire_bytes += packet.len() as u64 + overhead_bytes;
+            packets.push(packet);
+        }
+        self.counters.frames_sent += 1;
+        self.counters.key_frames_sent += u64::from(self.kind == MediaKind::Video && clip.is_key(&frame));
+        if let Some(before) = self.left_at.replace(now) {
+            self.pause_max = self.pause_max.max(now.saturating_duration_since(before));
+        }
+        packets
+    }
+
+    /// The content of a sender report at `now`.
+    fn report(&self, now: Instant, clock: WallClock) -> SenderInfo {
+        let rate = u128::from(self.player.clip().clock_rate());
+        let ticks = now.saturating_duration_since(self.began_at).as_nanos() * rate / 1_000_000_000;
+        SenderInfo {
+            ssrc: self.ssrc,
+            ntp: NtpTime::from_unix_ns(clock.unix_ns(now)),
+            rtp_timestamp: self.timestamp_base.wrapping_add(ticks as u32),
+            packet_count: self.counters.packets_sent as u32,
+            octet_count: self.counters.payload_bytes as u32,
+        }
+    }
+
+    fn since_reported(&mut self) -> SentCounters {
+        let before = std::mem::replace(&mut self.reported, self.counters);
+        let now = self.counters;
+        SentCounters {
+            packets_sent: now.packets_sent - before.packets_sent,
+            payload_bytes: now.payload_bytes - before.payload_bytes,
+            wire_bytes: now.wire_bytes - before.wire_bytes,
+            frames_sent: now.frames_sent - before.frames_sent,
+            key_frames_sent: now.key_frames_sent - before.key_frames_sent,
+            ..SentCounters::default()
+        }
+    }
+}

@@ -1,0 +1,298 @@
+//! What viewers and publishers have in common: the connection, the dialogue, and the tracks with their transports.
+
+use std::collections::VecDeque;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Instant;
+
+use rtsp_types::Message;
+use throng_observation::{Failure, FailureReason, MediaPath, Observation, Outcome, RefusedDestination};
+use throng_scenario::RtspTransport;
+use url::Url;
+
+use super::client::Client;
+use super::credentials::Credentials;
+use super::framing::{Framing, Piece};
+use super::transport::{Mode, Track, rtcp_channel, rtp_channel};
+use crate::participant::{Channel, ChannelError, Open, Opening, Output, StreamPeer, Transmit};
+use crate::signalling::SIGNALLING;
+use crate::webrtc::ParticipantOptions;
+
+/// What an RTSP participant plays or publishes, and how.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The presentation: `rtsp:` or `rtsps:`, without user info.
+    pub url: Url,
+    /// User name and password.
+    pub credentials: Option<Credentials>,
+    /// The transport of RTP.
+    pub transport: RtspTransport,
+}
+
+/// The session of a participant.
+pub(super) struct Session {
+    pub(super) config: Config,
+    pub(super) options: ParticipantOptions,
+    pub(super) client: Client,
+    pub(super) mode: Mode,
+    pub(super) stage: Stage,
+    framing: Framing,
+    /// The server's address, once connected.
+    pub(super) server: Option<SocketAddr>,
+    pub(super) tracks: Vec<Track>,
+    pub(super) is_interleaved: bool,
+    pub(super) started_at: Instant,
+    pub(super) outputs: VecDeque<Output>,
+}
+
+/// The stage of a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    Idle,
+    /// The connection is being opened.
+    Connecting,
+    /// Requests up to PLAY or RECORD.
+    Joining,
+    /// PLAY or RECORD was answered.
+    Active,
+    Leaving {
+        by: Instant,
+        outcome: Outcome,
+    },
+    Over,
+}
+
+impl Session {
+    pub(super) fn new(config: Config, mode: Mode, options: ParticipantOptions) -> Self {
+        let client = Client::new(config.url.clone(), config.credentials.clone(), options.timeouts.signalling);
+        Self {
+            is_interleaved: config.transport == RtspTransport::Tcp,
+            started_at: options.clock.at,
+            config,
+            options,
+            client,
+            mode,
+            stage: Stage::Idle,
+            framing: Framing::default(),
+            server: None,
+            tracks: Vec::new(),
+            outputs: VecDeque::new(),
+        }
+    }
+
+    pub(super) fn observe(&mut self, observation: Observation) {
+        self.outputs.push_back(Output::Observed(observation));
+    }
+
+    pub(super) fn anomaly(&mut self, place: &'static str, detail: impl Into<String>) {
+        self.observe(Observation::ProtocolAnomaly { place, detail: detail.into() });
+    }
+
+    /// Opens the connection.
+    ///
+    /// # Errors
+    /// The URL names an address that is not allowed.
+    pub(super) fn connect(&mut self) -> Result<(), Failure> {
+        self.stage = Stage::Connecting;
+        self.framing = Framing::default();
+        let url = self.config.url.clone();
+        let is_tls = url.scheme() == "rtsps";
+        let host = url.host_str().unwrap_or_default().to_owned();
+        let port = url.port().unwrap_or(if is_tls { 322 } else { 554 });
+        // The guard of the driver checks names by what they resolve to; addresses are checked here, to report them.
+        if let Ok(ip) = host.trim_matches(['[', ']']).parse::<IpAddr>()
+            && !(self.options.may_reach)(ip)
+        {
+            let place = SocketAddr::new(ip, port);
+            self.observe(Observation::Refused(RefusedDestination::Redirect, place));
+            let detail = format!("{place} is not an allowed target");
+            return Err(Failure::new(FailureReason::NotAllowed, detail));
+        }
+        let tls = is_tls.then(|| host.clone());
+        let open = Open::Stream { to: StreamPeer::Host { host, port }, tls };
+        self.outputs.push_back(Output::Open(SIGNALLING, open));
+        Ok(())
+    }
+
+    pub(super) fn connected(&mut self, now: Instant, opening: &Opening) {
+        self.server = opening.remote;
+        self.outputs.extend(opening.phases().map(Output::Observed));
+        self.stage = Stage::Joining;
+        self.client.options(now);
+    }
+
+    /// Continues at another URL.
+    ///
+    /// # Errors
+    /// As [`Self::connect`].
+    pub(super) fn moved(&mut self, mut url: Url) -> Result<(), Failure> {
+        // Credentials go to no other host than the one that they were given for.
+        let is_same_host = url.host_str() == self.config.url.host_str();
+        let credentials = self.config.credentials.clone().filter(|_| is_same_host);
+        let _ = url.set_username("");
+        let _ = url.set_password(None);
+        self.outputs.push_back(Output::Close(SIGNALLING));
+        self.close_ports();
+        self.client.moved_to(url.clone(), credentials);
+        self.config.url = url;
+        self.connect()
+    }
+
+    /// Cuts what arrived on the connection. Packets of tracks are passed to `packet`, with the track's index and whether
+    /// they are RTCP; messages are returned, and why the stream cannot be continued.
+    pub(super) fn cut(
+        &mut self,
+        bytes: &[u8],
+        mut packet: impl FnMut(usize, bool, &[u8]),
+    ) -> (Vec<Message<Vec<u8>>>, Option<Failure>) {
+        let (mut messages, mut skipped) = (Vec::new(), 0);
+        let Self { framing, tracks, .. } = self;
+        let result = framing.feed(bytes, |piece| match piece {
+            Piece::Message(message) => messages.push(*message),
+            Piece::Frame { channel, packet: bytes } => {
+                let channels =
+                    tracks.iter().map(|track| track.granted.channels.unwrap_or((u8::MAX, u8::MAX)));
+                let of = channels.enumerate().find(|(_, (rtp, rtcp))| [*rtp, *rtcp].contains(&channel));
+                if let Some((at, (rtp, _))) = of {
+                    packet(at, channel != rtp, bytes);
+                }
+            }
+            Piece::Skipped(count) => skipped += count,
+        });
+        if skipped > 0 {
+            let detail = format!("{skipped} bytes that are neither a message nor an interleaved frame");
+            self.anomaly("rtsp", detail);
+        }
+        let failure = result.err().map(|error| Failure::new(FailureReason::Protocol, error.to_string()));
+        (messages, failure)
+    }
+
+    /// The track of a datagram on `channel`, and whether it is RTCP; `None` if it is not the server's.
+    pub(super) fn track_of(&self, channel: Channel, source: SocketAddr) -> Option<(usize, bool)> {
+        let at = usize::from(channel.0.saturating_sub(1) / 2);
+        let track = self.tracks.get(at)?;
+        let expected = track.peers.map(|(rtp, _)| rtp.ip()).or_else(|| self.server.map(|server| server.ip()));
+        let is_other = expected.is_some_and(|ip| ip.to_canonical() != source.ip().to_canonical());
+        (!is_other).then_some((at, channel != rtp_channel(at)))
+    }
+
+    /// The path of media.
+    pub(super) fn path(&self) -> MediaPath {
+        match (self.is_interleaved, self.config.url.scheme()) {
+            (false, _) => MediaPath::RtpUdp,
+            (true, "rtsps") => MediaPath::RtpTls,
+            (true, _) => MediaPath::RtpTcp,
+        }
+    }
+
+    pub(super) fn send(&mut self, channel: Channel, to: SocketAddr, bytes: Vec<u8>) {
+        self.outputs.push_back(Output::Send(channel, Transmit { to, from: None, bytes }));
+    }
+
+    /// Sends an RTCP packet of track `at`.
+    pub(super) fn send_rtcp(&mut self, at: usize, packet: Vec<u8>) {
+        let Some(track) = self.tracks.get(at) else { return };
+        if !self.is_interleaved {
+            if let Some((_, rtcp)) = track.peers {
+                self.send(rtcp_channel(at), rtcp, packet);
+            }
+            return;
+        }
+        let (Some((_, channel)), Some(server)) = (track.granted.channels, self.server) else { return };
+        let mut frame = Vec::with_capacity(packet.len() + 4);
+        if interleave(&mut frame, channel, &packet) {
+            self.send(SIGNALLING, server, frame);
+        }
+    }
+
+    /// Moves what the dialogue sends and notices to the outputs.
+    pub(super) fn take_requests(&mut self) {
+        while let Some(bytes) = self.client.poll_send() {
+            if let Some(server) = self.server {
+                self.send(SIGNALLING, server, bytes);
+            }
+        }
+        for detail in self.client.take_anomalies() {
+            self.anomaly("rtsp", detail);
+        }
+    }
+
+    /// Ends the session on RTSP: TEARDOWN if there is one, and then its end.
+    pub(super) fn part(&mut self, now: Instant, outcome: Outcome) {
+        self.stage = Stage::Leaving { by: now + self.options.timeouts.goodbye, outcome };
+        if !self.client.tear_down(now) {
+            self.over();
+        }
+    }
+
+    /// Ends a session whose TEARDOWN was not answered in time; whether it has.
+    pub(super) fn give_up_goodbye(&mut self, now: Instant) -> bool {
+        let Stage::Leaving { by, outcome } = &self.stage else { return self.is_over() };
+        if now < *by {
+            return false;
+        }
+        if *outcome == Outcome::Completed {
+            self.observe(Observation::LeaveUnanswered);
+        }
+        self.over();
+        true
+    }
+
+    pub(super) fn over(&mut self) {
+        self.take_requests();
+        match std::mem::replace(&mut self.stage, Stage::Over) {
+            Stage::Over => {}
+            Stage::Leaving { outcome, .. } => self.outputs.push_back(Output::Ended(outcome)),
+            _ => {
+                let failure = Failure::new(FailureReason::SignallingClosed, "the session ended by itself");
+                self.outputs.push_back(Output::Ended(Outcome::Failed(failure)));
+            }
+        }
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        matches!(self.stage, Stage::Over)
+    }
+
+    /// The outcome of a participant that is asked to leave; `None` if it leaves already.
+    pub(super) fn outcome_of_leaving(&self) -> Option<Outcome> {
+        match self.stage {
+            Stage::Leaving { .. } | Stage::Over => None,
+            Stage::Active => Some(Outcome::Completed),
+            _ => {
+                Some(Outcome::Failed(Failure::new(FailureReason::NotStarted, "left before it was connected")))
+            }
+        }
+    }
+
+    /// A channel was closed: the failure that it means, if it means one.
+    pub(super) fn closed(&mut self, channel: Channel, why: ChannelError) -> Option<Failure> {
+        if channel != SIGNALLING {
+            return Some(why.into());
+        }
+        match self.stage {
+            Stage::Idle | Stage::Over => None,
+            Stage::Connecting => Some(why.into()),
+            Stage::Leaving { .. } => {
+                self.over();
+                None
+            }
+            Stage::Joining | Stage::Active => {
+                let mut failure = why.after_opening();
+                if self.framing.is_in_piece() {
+                    failure.detail += ", in the middle of a message or frame";
+                }
+                self.client.forget_session();
+                Some(failure)
+            }
+        }
+    }
+}
+
+/// Appends an interleaved frame (RFC 2326 section 10.12); false if the packet is too long for one.
+pub(super) fn interleave(out: &mut Vec<u8>, channel: u8, packet: &[u8]) -> bool {
+    let Ok(length) = u16::try_from(packet.len()) else { return false };
+    let [high, low] = length.to_be_bytes();
+    out.extend_from_slice(&[b'$', channel, high, low]);
+    out.extend_from_slice(packet);
+    true
+}

@@ -1,0 +1,278 @@
+//! The publisher against scripted servers.
+
+use std::time::Duration;
+
+use throng_media::card::{Rung, picture, speech};
+use throng_media::rtcp::{Compound, Report, ReportBlock, Rtcp, RtcpWriter};
+use throng_media::rtp::RtpHeader;
+use throng_observation::{
+    Codec, FailureReason, MediaKind, MediaPath, Observation, Outcome, Phase, SentCounters, SentInterval,
+};
+use throng_scenario::{RtspTransport, Secret};
+
+use super::stand::{Stand, config, options};
+use crate::participant::{Channel, ChannelError, Input};
+use crate::rtsp::{Credentials, PublishedMedia, Publisher};
+use crate::signalling::SIGNALLING;
+
+fn publisher(transport: RtspTransport, credentials: Option<Credentials>) -> Stand {
+    let clips = [picture(Rung::P144, Codec::H264).unwrap(), speech().unwrap()];
+    let media = clips.map(|clip| PublishedMedia { clip, offset: Duration::ZERO });
+    Stand::with(|now| Box::new(Publisher::new(config(transport, credentials), media.into(), options(now))))
+}
+
+/// A publisher that sends over the RTSP connection.
+fn sending() -> Stand {
+    let mut stand = publisher(RtspTransport::Tcp, None);
+    stand.answers("OPTIONS", "200 OK", "Public: ANNOUNCE, RECORD, GET_PARAMETER\r\n", "");
+    stand.answers("ANNOUNCE", "200 OK", "", "");
+    for channels in ["0-1", "2-3"] {
+        let transport =
+            format!("Session: 9;timeout=60\r\nTransport: RTP/AVP/TCP;unicast;interleaved={channels}\r\n");
+        stand.answers("SETUP", "200 OK", &transport, "");
+    }
+    stand.answers("RECORD", "200 OK", "Session: 9\r\n", "");
+    stand
+}
+
+fn sent(stand: &Stand) -> Vec<&SentInterval> {
+    let sent = stand.observed.iter().filter_map(|observation| match observation {
+        Observation::Sent(interval) => Some(&**interval),
+        _ => None,
+    });
+    sent.collect()
+}
+
+fn total(stand: &Stand, kind: MediaKind) -> SentCounters {
+    let mut sum = SentCounters::default();
+    sent(stand).iter().filter(|interval| interval.kind == kind).for_each(|interval| sum += interval.counters);
+    sum
+}
+
+/// The interleaved packets in what was written: channel and packet.
+fn packets(stand: &Stand) -> Vec<(u8, Vec<u8>)> {
+    let mut packets = Vec::new();
+    for written in &stand.frames {
+        let mut rest = &written[..];
+        while let [b'$', channel, high, low, after @ ..] = rest {
+            let (packet, next) = after.split_at(usize::from(u16::from_be_bytes([*high, *low])));
+            packets.push((*channel, packet.to_vec()));
+            rest = next;
+        }
+        assert!(rest.is_empty());
+    }
+    packets
+}
+
+#[test]
+fn media_is_announced_set_up_and_sent_in_real_time_over_the_connection() {
+    let mut stand = publisher(RtspTransport::Tcp, None);
+    stand.answers("OPTIONS", "200 OK", "Public: ANNOUNCE, RECORD\r\n", "");
+    let announce = stand.answers("ANNOUNCE", "200 OK", "", "");
+    assert!(announce.starts_with("ANNOUNCE rtsp://127.0.0.1:8554/cam RTSP/1.0\r\n"), "{announce}");
+    let (head, sdp) = announce.split_once("\r\n\r\n").unwrap();
+    assert!(head.contains("Content-Type: application/sdp"), "{head}");
+    assert!(head.contains(&format!("Content-Length: {}", sdp.len())), "{head}");
+    assert!(sdp.contains("m=video") && sdp.contains("sprop-parameter-sets=") && sdp.contains("opus/48000/2"));
+    for (at, channels) in ["0-1", "2-3"].into_iter().enumerate() {
+        let transport = format!("Session: 9\r\nTransport: RTP/AVP/TCP;unicast;interleaved={channels}\r\n");
+        let set_up = stand.answers("SETUP", "200 OK", &transport, "");
+        assert!(set_up.starts_with(&format!("SETUP rtsp://127.0.0.1:8554/cam/streamid={at} ")), "{set_up}");
+        assert!(set_up.contains(&format!("interleaved={channels};mode=record\r\n")), "{set_up}");
+    }
+    assert!(stand.frames.is_empty(), "media before RECORD");
+    let record = stand.answers("RECORD", "200 OK", "Session: 9\r\n", "");
+    assert!(record.contains("Session: 9\r\n") && record.contains("Range: npt=0.000-\r\n"), "{record}");
+    for phase in [Phase::Described, Phase::Negotiated, Phase::Playing] {
+        assert!(stand.has_reached(phase), "{phase:?}");
+    }
+    assert!(stand.observed.iter().any(|it| matches!(it, Observation::Path(MediaPath::RtpTcp))));
+    stand.wait(Duration::from_millis(2_950));
+    stand.input(Input::Leave { others_follow: false });
+    let teardown = stand.answers("TEARDOWN", "200 OK", "", "");
+    assert!(teardown.contains("Session: 9"), "{teardown}");
+    assert_eq!(stand.ended, Some(Outcome::Completed));
+    // What is counted is what was written: 15 frames a second, 50 packets of sound.
+    let all = packets(&stand);
+    for (kind, channel, payload_type, frames) in
+        [(MediaKind::Video, 0, 96, 44..46), (MediaKind::Audio, 2, 97, 146..149)]
+    {
+        let of: Vec<_> = all.iter().filter(|(on, _)| *on == channel).collect();
+        let counted = total(&stand, kind);
+        assert_eq!(counted.packets_sent, of.len() as u64, "{kind:?}");
+        assert!(frames.contains(&counted.frames_sent), "{kind:?} {counted:?}");
+        let written: usize = of.iter().map(|(_, packet)| packet.len() + 4).sum();
+        assert_eq!(counted.wire_bytes, written as u64);
+        let headers: Vec<_> = of.iter().map(|(_, packet)| RtpHeader::parse(packet).unwrap()).collect();
+        assert!(headers.iter().all(|header| header.payload_type == payload_type));
+        assert!(headers.windows(2).all(|pair| pair[1].sequence == pair[0].sequence.wrapping_add(1)));
+        let markers = headers.iter().filter(|header| header.marker).count() as u64;
+        assert_eq!(markers, if kind == MediaKind::Video { counted.frames_sent } else { 1 });
+        // A sender report goes with the first packet, and BYE with the last.
+        let control: Vec<_> =
+            all.iter().filter(|(on, _)| *on == channel + 1).map(|(_, packet)| packet).collect();
+        let first = Compound::new(control[0]).next().unwrap().unwrap();
+        let Rtcp::SenderReport(report) = first else { panic!("{first:?}") };
+        assert_eq!(report.sender.ssrc, headers[0].ssrc);
+        let last = Compound::new(control.last().unwrap()).last().unwrap().unwrap();
+        assert!(matches!(last, Rtcp::Bye(_)), "{last:?}");
+    }
+    assert_eq!(total(&stand, MediaKind::Video).key_frames_sent, 3);
+    assert!(stand.anomalies().is_empty(), "{:?}", stand.anomalies());
+}
+
+#[test]
+fn media_goes_to_the_ports_of_the_server_over_udp() {
+    let mut stand = publisher(RtspTransport::Auto, None);
+    stand.answers("OPTIONS", "200 OK", "", "");
+    stand.answers("ANNOUNCE", "200 OK", "", "");
+    for (at, port) in [6_000, 6_100].into_iter().enumerate() {
+        stand.ports(50_000 + 2 * at as u16);
+        let transport = format!(
+            "Session: 9\r\nTransport: RTP/AVP;unicast;client_port=1-2;server_port={port}-{}\r\n",
+            port + 1
+        );
+        let set_up = stand.answers("SETUP", "200 OK", &transport, "");
+        assert!(set_up.contains(";mode=record"), "{set_up}");
+    }
+    stand.answers("RECORD", "200 OK", "Session: 9\r\n", "");
+    stand.wait(Duration::from_secs(1));
+    let to: std::collections::BTreeSet<_> =
+        stand.datagrams.iter().map(|(channel, to, _)| (channel.0, to.port())).collect();
+    assert_eq!(to.into_iter().collect::<Vec<_>>(), [(1, 6_000), (2, 6_001), (3, 6_100), (4, 6_101)]);
+    // A server that names no ports cannot be sent to.
+    let mut stand = publisher(RtspTransport::Udp, None);
+    stand.answers("OPTIONS", "200 OK", "", "");
+    stand.answers("ANNOUNCE", "200 OK", "", "");
+    for _ in 0..2 {
+        stand.ports(50_000);
+        stand.answers("SETUP", "200 OK", "Session: 9\r\nTransport: RTP/AVP;unicast;client_port=1-2\r\n", "");
+    }
+    stand.answers("TEARDOWN", "200 OK", "", "");
+    let (reason, detail) = stand.failed();
+    assert_eq!(reason, FailureReason::Protocol);
+    assert!(detail.contains("ports"), "{detail}");
+}
+
+#[test]
+fn what_the_server_reports_back_is_loss_and_round_trip() {
+    let mut stand = sending();
+    stand.wait(Duration::from_millis(500));
+    let control = packets(&stand).into_iter().find(|(channel, _)| *channel == 1).unwrap().1;
+    let Rtcp::SenderReport(report) = Compound::new(&control).next().unwrap().unwrap() else { panic!() };
+    let block = ReportBlock {
+        ssrc: report.sender.ssrc,
+        fraction_lost: 64,
+        last_sr: report.sender.ntp.compact(),
+        delay_since_last_sr: 0,
+        ..ReportBlock::default()
+    };
+    let mut packet = Vec::new();
+    let _ = RtcpWriter::compound(&mut packet, Report::Receiver(5), &[block], "server");
+    let mut frame = vec![b'$', 1, 0, packet.len() as u8];
+    frame.extend_from_slice(&packet);
+    stand.receives(&frame);
+    // Half of a packet, and noise on the channel of RTP, which a server has no use for.
+    stand.receives(&[b'$', 1, 0, 3, 0x80, 201, 0, b'$', 0, 0, 1, 9]);
+    stand.wait(Duration::from_secs(1));
+    let intervals = sent(&stand);
+    let video = intervals.iter().rfind(|interval| interval.kind == MediaKind::Video).unwrap();
+    assert_eq!(video.remote_loss_ratio, Some(0.25));
+    assert!(video.round_trip_s.is_some_and(|s| (0.3..0.7).contains(&s)), "{:?}", video.round_trip_s);
+    let sound = intervals.iter().rfind(|interval| interval.kind == MediaKind::Audio).unwrap();
+    assert_eq!(sound.remote_loss_ratio, None);
+    assert_eq!(stand.anomalies(), ["a control packet is malformed"]);
+}
+
+#[test]
+fn a_server_without_udp_or_record_says_so() {
+    let mut stand = publisher(RtspTransport::Auto, None);
+    stand.answers("OPTIONS", "200 OK", "", "");
+    stand.answers("ANNOUNCE", "200 OK", "", "");
+    stand.ports(50_000);
+    stand.answers("SETUP", "461 Unsupported Transport", "", "");
+    let again =
+        stand.answers("SETUP", "200 OK", "Session: 9\r\nTransport: RTP/AVP/TCP;interleaved=0-1\r\n", "");
+    assert!(again.contains("interleaved=0-1;mode=record"), "{again}");
+    for (method, status, reason) in [
+        ("ANNOUNCE", "405 Method Not Allowed", FailureReason::RtspStatus(405)),
+        ("ANNOUNCE", "404 Not Found", FailureReason::RtspStatus(404)),
+        ("RECORD", "501 Not Implemented", FailureReason::RtspStatus(501)),
+    ] {
+        let mut stand = publisher(RtspTransport::Tcp, None);
+        stand.answers("OPTIONS", "200 OK", "", "");
+        if method == "RECORD" {
+            stand.answers("ANNOUNCE", "200 OK", "", "");
+            for _ in 0..2 {
+                let transport = "Session: 9\r\nTransport: RTP/AVP/TCP;interleaved=0-1\r\n";
+                stand.answers("SETUP", "200 OK", transport, "");
+            }
+        }
+        stand.answers(method, status, "", "");
+        if stand.ended.is_none() {
+            stand.answers("TEARDOWN", "200 OK", "", "");
+        }
+        let failed = stand.failed();
+        assert!(failed.0 == reason && failed.1.starts_with(method), "{failed:?}");
+    }
+}
+
+#[test]
+fn a_challenge_to_announce_is_answered_with_the_whole_description() {
+    let credentials = Credentials { username: "ann".into(), password: Secret::new("pw") };
+    let mut stand = publisher(RtspTransport::Tcp, Some(credentials));
+    stand.answers("OPTIONS", "200 OK", "", "");
+    let challenge = "WWW-Authenticate: Digest realm=\"r\", nonce=\"n\"\r\n";
+    let first = stand.answers("ANNOUNCE", "401 Unauthorized", challenge, "");
+    let second = stand.answers("ANNOUNCE", "200 OK", "Session: 31\r\n", "");
+    let sdp = |request: &str| request.split_once("\r\n\r\n").unwrap().1.to_owned();
+    assert!(!sdp(&first).is_empty() && sdp(&first) == sdp(&second));
+    assert!(second.contains("Authorization: Digest ") && !second.contains("pw"), "{second}");
+    // As with Darwin Streaming Server, the session began with ANNOUNCE.
+    let (set_up, _) = stand.request();
+    assert!(set_up.contains("Session: 31\r\n"), "{set_up}");
+}
+
+#[test]
+fn a_session_is_kept_alive_and_its_loss_is_a_failure() {
+    let mut stand = sending();
+    stand.wait(Duration::from_secs(31));
+    stand.answers("GET_PARAMETER", "200 OK", "Session: 9\r\n", "");
+    stand.wait(Duration::from_secs(31));
+    stand.answers("GET_PARAMETER", "454 Session Not Found", "", "");
+    stand.answers("TEARDOWN", "454 Session Not Found", "", "");
+    assert_eq!(stand.failed().0, FailureReason::RtspStatus(454));
+    let mut stand = sending();
+    stand.wait(Duration::from_millis(1_500));
+    let why = ChannelError::Tcp("the server left 256 messages unread".into());
+    stand.input(Input::Closed { channel: SIGNALLING, why });
+    let (reason, detail) = stand.failed();
+    assert_eq!(reason, FailureReason::SignallingClosed);
+    assert!(detail.contains("unread"), "{detail}");
+    // What was sent until then counts.
+    assert!(total(&stand, MediaKind::Video).frames_sent >= 20);
+}
+
+#[test]
+fn datagrams_of_strangers_are_ignored() {
+    let mut stand = publisher(RtspTransport::Udp, None);
+    stand.answers("OPTIONS", "200 OK", "", "");
+    stand.answers("ANNOUNCE", "200 OK", "", "");
+    for _ in 0..2 {
+        stand.ports(50_000);
+        let transport = "Session: 9\r\nTransport: RTP/AVP;unicast;server_port=6000-6001\r\n";
+        stand.answers("SETUP", "200 OK", transport, "");
+    }
+    stand.answers("RECORD", "200 OK", "Session: 9\r\n", "");
+    for source in ["127.0.0.2:6001", "127.0.0.1:6001"] {
+        let input = Input::Datagram {
+            channel: Channel(2),
+            source: source.parse().unwrap(),
+            local: None,
+            arrived_at: stand.now,
+            bytes: &mut [0x80, 201, 0],
+        };
+        stand.input(input);
+        assert_eq!(stand.anomalies().len(), usize::from(source.starts_with("127.0.0.1")), "{source}");
+    }
+}
