@@ -82,6 +82,8 @@ pub use consent::{
     ConsentSecretError, PermitReason, Refusal,
 };
 
+pub mod matrix;
+
 mod read;
 pub mod units;
 

@@ -194,7 +194,7 @@ impl Participant for Echo {
             Input::Leave { .. } if self.sent.is_some() && !matches!(self.ask, Ask::Mute(_)) => {
                 self.end(Outcome::Completed);
             }
-            Input::Leave { .. } | Input::Bytes { .. } => {}
+            Input::Leave { .. } | Input::Bytes { .. } | Input::Download { .. } => {}
         }
     }
 

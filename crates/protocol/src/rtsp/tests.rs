@@ -105,7 +105,12 @@ impl Stand {
                 Output::Observed(observation) => self.observed.push(observation),
                 Output::Ended(outcome) => self.ended = Some(outcome),
                 Output::Timeout(..) => return,
-                Output::Close(_) | Output::Signal(..) | Output::Fetch(..) => {}
+                Output::Close(_)
+                | Output::Signal(..)
+                | Output::Fetch(..)
+                | Output::Download(..)
+                | Output::Demand(..)
+                | Output::Cancel(_) => {}
             }
             if self.ended.is_some() {
                 return;
