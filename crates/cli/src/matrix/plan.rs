@@ -12,6 +12,7 @@ use throng_scenario::matrix::{Cell, CellConfig, Matrix, Measure, Order, Places, 
 use throng_scenario::{Arrival as _, Override, Scenario, units};
 
 use super::folder::MatrixFolder;
+use super::run::NOT_WATCHED;
 use super::shown;
 use crate::args::Matrix as Arguments;
 use crate::{CliError, scenario};
@@ -210,7 +211,9 @@ impl MatrixPlan {
             Measure::Hold(_) => {
                 let config = self.config(cell, Path::new("/dir"));
                 let times = self.overrides(&config).ok().and_then(|(_, times)| times);
-                let baseline = if config.server.command.is_some() { crate::watchers::BASELINE } else { Duration::ZERO };
+                let server = &config.server;
+                let is_watched = server.command.is_some() && server.watch.as_deref() != Some(NOT_WATCHED);
+                let baseline = if is_watched { crate::watchers::BASELINE } else { Duration::ZERO };
                 Duration::from_secs(times.map_or(0, |times| times.until_s)) + baseline
             }
         };

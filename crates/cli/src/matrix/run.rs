@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use throng_observation::run::Ending;
 use throng_report::matrix::{MatrixRun, RunFigures, RunStatus, figures};
-use throng_report::{ReportRows, Summary};
+use throng_report::{ReportRows, RunOutcome, Summary};
 use throng_rig::{
     CpuTimes, Journal, Limits, Readiness, RunningServer, ServerSpec, SetupError, Sign, StartError, Undo, governor,
     load_average, run_step,
@@ -25,6 +25,9 @@ use crate::report;
 
 /// How long a setup command may take.
 const STEP_WITHIN: Duration = Duration::from_secs(300);
+
+/// The value of `server.watch` for a server that is not watched.
+pub(super) const NOT_WATCHED: &str = "none";
 
 /// Runs cells, one after the other.
 pub(super) struct CellRunner<'a> {
@@ -182,7 +185,7 @@ impl CellRunner<'_> {
         if let Some(threads) = self.plan.options.threads {
             flag("--threads", &threads.to_string());
         }
-        if let Some(server) = server {
+        if let Some(server) = server.filter(|_| config.watch.as_deref() != Some(NOT_WATCHED)) {
             flag("--watch", &watch(server, config.watch.as_deref()));
         }
         flag("--output", &shown(folder));
@@ -229,8 +232,8 @@ impl CellRunner<'_> {
             (RunStatus::Failed, Some(ended.clone()))
         } else if is(Exit::Met) || is(Exit::Missed) || is(Exit::Target) {
             (RunStatus::Valid, None)
-        } else if is(Exit::Invalid) || is(Exit::Disputed) {
-            (RunStatus::Invalid, Some(invalid(&summary)))
+        } else if let Some(reason) = invalid(&summary).filter(|_| is(Exit::Invalid) || is(Exit::Disputed)) {
+            (RunStatus::Invalid, Some(reason))
         } else {
             (RunStatus::Failed, Some(format!("throng failed: {said}")))
         };
@@ -252,15 +255,16 @@ pub(super) fn measure(folder: &Path, hold: Option<HoldTimes>) -> Result<(RunFigu
     Ok((figures(&run, &summary, hold), summary))
 }
 
-fn invalid(summary: &Summary) -> String {
+/// Why a run that ended as planned decides nothing; `None` where throng itself failed.
+fn invalid(summary: &Summary) -> Option<String> {
     let reasons = &summary.generator.reasons;
-    match &summary.capacity {
-        _ if summary.generator.limited && !reasons.is_empty() => {
-            format!("the generator was the limit: {}", reasons.join(" "))
-        }
-        Some(capacity) => capacity.statement.clone(),
-        None => summary.headline.clone(),
+    if summary.generator.limited {
+        return Some(format!("the generator was the limit: {}", reasons.join(" ")));
     }
+    if let Some(capacity) = &summary.capacity {
+        return Some(capacity.statement.clone());
+    }
+    (summary.outcome == RunOutcome::Disputed).then(|| summary.headline.clone())
 }
 
 /// An empty run folder, also where an earlier run was cut off, with one for the server's files.

@@ -130,7 +130,7 @@ fn verdict(verdict: BottleneckVerdict) -> CellVerdict {
         BottleneckVerdict::Suspect => CellVerdict::Suspect,
         BottleneckVerdict::Unattributed => CellVerdict::Unattributed,
         BottleneckVerdict::NotMonitored => CellVerdict::NotMonitored,
-        BottleneckVerdict::GeneratorLimited => CellVerdict::GeneratorLimited,
+        BottleneckVerdict::GeneratorLimited => CellVerdict::Invalid,
         BottleneckVerdict::NothingFailed => CellVerdict::Served,
     }
 }

@@ -119,8 +119,8 @@ pub enum CellVerdict {
     Skipped,
     /// No run is valid: the server did not start, throng failed, or a run was cut off.
     Failed,
-    /// No run is valid, because the generator was the limit.
-    GeneratorLimited,
+    /// No run is valid: the generator was the limit, or a search could not decide.
+    Invalid,
     /// Nothing failed.
     Served,
     /// A finding stands out.
@@ -299,7 +299,7 @@ impl CellVerdict {
             Self::Pending => "not run yet",
             Self::Skipped => "skipped",
             Self::Failed => "failed",
-            Self::GeneratorLimited => "invalid: the generator was the limit",
+            Self::Invalid => "invalid",
             Self::Served => "served well",
             Self::Bottleneck => "bottleneck",
             Self::CoBottleneck => "two limits at once",

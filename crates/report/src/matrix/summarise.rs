@@ -161,7 +161,7 @@ fn without_valid_runs(runs: &[MatrixRun]) -> CellVerdict {
     } else if has(RunStatus::Skipped) {
         CellVerdict::Skipped
     } else if has(RunStatus::Invalid) {
-        CellVerdict::GeneratorLimited
+        CellVerdict::Invalid
     } else {
         CellVerdict::Failed
     }

@@ -144,7 +144,7 @@ fn runs_that_are_not_valid_decide_nothing() {
     let verdicts: Vec<CellVerdict> = report.cells.iter().map(|cell| cell.verdict).collect();
     assert_eq!(
         verdicts,
-        [CellVerdict::Served, CellVerdict::Served, CellVerdict::GeneratorLimited, CellVerdict::Skipped]
+        [CellVerdict::Served, CellVerdict::Served, CellVerdict::Invalid, CellVerdict::Skipped]
     );
     assert!(report.partial && report.confirmations.is_empty());
     assert_eq!(report.responses[0].effects[0].differences[0].pairs, 0, "no pair of cells is left for the files");

@@ -25,7 +25,7 @@ pub struct Server<T> {
     pub memory_bytes: Option<u64>,
     /// How fast it may read from a disk (control group).
     pub disk: Option<DiskLimit<T>>,
-    /// More of its watch, as `--watch` has it: `profile=full,every=500ms`.
+    /// More of its watch, as `--watch` has it: `profile=full,every=500ms`; `none`: it is not watched.
     pub watch: Option<T>,
 }
 

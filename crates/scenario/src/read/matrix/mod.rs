@@ -108,8 +108,8 @@ fn measure(reader: &mut Reader, top: &mut Fields<'_>) -> Option<Measure> {
     }
     if let Some(hold) = hold {
         let seconds = hold.as_secs();
-        if !(5..=HOLD_MAX_S).contains(&seconds) {
-            reader.fail(hold_span, "`hold` must be from 5 s to 24 h", "write hold = \"20s\"");
+        if !(2..=HOLD_MAX_S).contains(&seconds) {
+            reader.fail(hold_span, "`hold` must be from 2 s to 24 h", "write hold = \"20s\"");
         }
         return Some(Measure::Hold(hold));
     }
