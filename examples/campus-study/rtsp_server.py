@@ -38,7 +38,7 @@ def main():
     pool = GstRtspServer.RTSPAddressPool()
     if not pool.add_range(ADDRESS, ADDRESS, 40000, 48999, 0):
         sys.exit("no UDP ports 40000 to 48999")
-    movies = sorted(path for path in folder.iterdir() if path.suffix in LAUNCH)
+    movies = sorted(path for path in folder.glob("movie-*") if path.suffix in LAUNCH)
     if not movies:
         sys.exit(f"no movies in {folder}")
     for movie in movies:

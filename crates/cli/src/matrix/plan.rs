@@ -220,26 +220,22 @@ impl MatrixPlan {
         self.cells.iter().map(of).sum::<Duration>() * self.matrix.repeats
     }
 
+    /// `6 cells, 12 runs`.
+    fn size(&self) -> String {
+        let of = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
+        let cells = self.cells.len();
+        format!("{}, {}", of(cells, "cell"), of(cells * self.matrix.repeats as usize, "run"))
+    }
+
     pub(super) fn introduction(&self, folder: &MatrixFolder) -> String {
         let about = units::write_duration(Duration::from_secs(self.takes().as_secs()));
-        format!(
-            "{} cells, {} runs, {} order, about {about}; folder {}",
-            self.cells.len(),
-            self.cells.len() * self.matrix.repeats as usize,
-            self.order(),
-            folder.path().display()
-        )
+        format!("{}, {} order, about {about}; folder {}", self.size(), self.order(), folder.path().display())
     }
 
     /// The cells and the order, for `--plan`.
     pub(super) fn describe(&self) -> String {
         let about = units::write_duration(Duration::from_secs(self.takes().as_secs()));
-        let mut out = format!(
-            "{} cells × {} = {} runs, about {about}\n",
-            self.cells.len(),
-            self.matrix.repeats,
-            self.cells.len() * self.matrix.repeats as usize
-        );
+        let mut out = format!("{}, {} order, about {about}\n", self.size(), self.order());
         for (index, planned) in self.runs().iter().enumerate() {
             let number = self.cell(planned).map_or(0, |cell| cell.number);
             let _ = writeln!(out, "{:>4}  cell {number:>3}  {}", index + 1, self.label(planned));
