@@ -57,7 +57,9 @@ mod tests {
 
     #[test]
     fn a_list_is_read_as_the_kernel_writes_it() {
-        for (text, expect) in [("0", Some(vec![0])), ("0-2", Some(vec![0, 1, 2])), ("3,0-1,1", Some(vec![0, 1, 3]))] {
+        for (text, expect) in
+            [("0", Some(vec![0])), ("0-2", Some(vec![0, 1, 2])), ("3,0-1,1", Some(vec![0, 1, 3]))]
+        {
             assert_eq!(listed(text).ok(), expect, "{text}");
         }
         for text in ["", "a", "1-", "2-1", "0,", "-1", "99999999", "0-99999999999999999999"] {

@@ -85,8 +85,7 @@ impl Journal {
     /// If another process has it open, or it cannot be read or written.
     pub fn open(path: &Path) -> Result<Self, JournalError> {
         let named = |error: io::Error| JournalError::Io { path: path.to_owned(), error };
-        let mut file =
-            File::options().read(true).append(true).create(true).open(path).map_err(named)?;
+        let mut file = File::options().read(true).append(true).create(true).open(path).map_err(named)?;
         if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
             return Err(JournalError::InUse(path.to_owned()));
         }
@@ -178,7 +177,11 @@ fn perform(undo: &Undo) -> Result<(), String> {
         Undo::Processes(mark) => {
             let _ = Marker::new(mark.as_str()).kill_all(GONE_WITHIN);
             let left = Marker::new(mark.as_str()).processes();
-            if left.is_empty() { Ok(()) } else { Err(format!("{} processes could not be killed", left.len())) }
+            if left.is_empty() {
+                Ok(())
+            } else {
+                Err(format!("{} processes could not be killed", left.len()))
+            }
         }
         Undo::ControlGroups(folders) => {
             if control_group::remove(folders) {
@@ -213,7 +216,12 @@ mod tests {
         journal.before(log("third")).unwrap();
         // Without an end: as after kill -9.
         drop(journal);
-        std::fs::OpenOptions::new().append(true).open(&path).unwrap().write_all(b"{\"change\":9,\"un").unwrap();
+        std::fs::OpenOptions::new()
+            .append(true)
+            .open(&path)
+            .unwrap()
+            .write_all(b"{\"change\":9,\"un")
+            .unwrap();
         let mut journal = Journal::open(&path).unwrap();
         assert_eq!(journal.left(), 2);
         assert_eq!(journal.undo_all(), Vec::<String>::new());
@@ -240,7 +248,10 @@ mod tests {
         let words = ["sh", "-c", "echo busy >&2; exit 3"].map(str::to_owned).to_vec();
         journal.before(Undo::Command { words, cwd: folder.path().to_owned() }).unwrap();
         let problems = journal.undo_all();
-        assert!(matches!(problems.as_slice(), [one] if one.contains("busy") && one.contains("exit status: 3")), "{problems:?}");
+        assert!(
+            matches!(problems.as_slice(), [one] if one.contains("busy") && one.contains("exit status: 3")),
+            "{problems:?}"
+        );
         assert!(journal.undo_all().is_empty());
     }
 

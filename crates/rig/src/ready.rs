@@ -47,7 +47,8 @@ impl Sign {
             Self::Http { authority, path } => answers(authority, path).is_some_and(|status| status < 400),
             Self::Line(pattern) => {
                 let mut text = Vec::new();
-                let read = std::fs::File::open(log).and_then(|file| file.take(LOG_BYTES_MAX).read_to_end(&mut text));
+                let read =
+                    std::fs::File::open(log).and_then(|file| file.take(LOG_BYTES_MAX).read_to_end(&mut text));
                 read.is_ok() && String::from_utf8_lossy(&text).lines().any(|line| pattern.is_match(line))
             }
         }

@@ -109,7 +109,9 @@ fn ended(
     let Some((program, arguments)) = words.split_first() else { return Ok(Some(0)) };
     let line = words.join(" ");
     let output = || match log {
-        Some(path) => File::options().create(true).append(true).open(path).map_or_else(|_| Stdio::null(), Stdio::from),
+        Some(path) => {
+            File::options().create(true).append(true).open(path).map_or_else(|_| Stdio::null(), Stdio::from)
+        }
         None => Stdio::null(),
     };
     let mut command = Command::new(program);
@@ -125,7 +127,11 @@ fn ended(
         if is_late || is_over() {
             signal_group(&child, Signal::KILL);
             let _ = child.wait();
-            let why = if is_late { format!("took longer than {} s", within.as_secs()) } else { "was interrupted".into() };
+            let why = if is_late {
+                format!("took longer than {} s", within.as_secs())
+            } else {
+                "was interrupted".into()
+            };
             return Err(format!("`{line}` {why}"));
         }
         std::thread::sleep(LOOK_EVERY);
@@ -147,7 +153,8 @@ mod tests {
         let log = folder.path().join("setup.log");
         let (run, undo) = (words("touch half; echo no space >&2; exit 1"), words("rm half"));
         let second = Duration::from_secs(5);
-        let error = run_step(&run, &undo, folder.path(), &mut journal, (&log, second), &|| false).unwrap_err();
+        let error =
+            run_step(&run, &undo, folder.path(), &mut journal, (&log, second), &|| false).unwrap_err();
         assert!(matches!(&error, SetupError::Failed(why) if why.contains("no space")), "{error}");
         assert!(folder.path().join("half").exists());
         assert!(journal.undo_all().is_empty() && !folder.path().join("half").exists());
@@ -159,7 +166,8 @@ mod tests {
         let mut journal = Journal::open(&folder.path().join("journal")).unwrap();
         let log = folder.path().join("setup.log");
         let run = words("echo needs root; exit 69");
-        let error = run_step(&run, &[], folder.path(), &mut journal, (&log, Duration::from_secs(5)), &|| false);
+        let error =
+            run_step(&run, &[], folder.path(), &mut journal, (&log, Duration::from_secs(5)), &|| false);
         assert!(matches!(error, Err(SetupError::NotPossibleHere(why)) if why == "needs root"));
     }
 

@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 
 use regex::Regex;
 use tempfile::TempDir;
-use throng_rig::{Journal, Limits, Marker, Readiness, RunningServer, ServerSpec, Sign, StartError, last_lines};
+use throng_rig::{
+    Journal, Limits, Marker, Readiness, RunningServer, ServerSpec, Sign, StartError, last_lines,
+};
 
 struct Stand {
     folder: TempDir,
@@ -79,7 +81,10 @@ fn what_a_server_leaves_in_another_session_is_found_and_killed() {
     let marker = Marker::new(spec.name.as_str());
     let server = stand.start(spec).unwrap();
     let notes = server.stop().notes;
-    assert!(matches!(notes.as_slice(), [one] if one.contains("left processes behind") && one.contains("sleep")), "{notes:?}");
+    assert!(
+        matches!(notes.as_slice(), [one] if one.contains("left processes behind") && one.contains("sleep")),
+        "{notes:?}"
+    );
     assert!(marker.processes().is_empty());
 }
 
@@ -107,7 +112,8 @@ fn a_server_that_ends_at_once_is_reported_with_its_status() {
 #[test]
 fn a_server_that_dies_later_is_noticed() {
     let mut stand = Stand::new();
-    let mut server = stand.start(stand.script("echo ready; sleep 0.1; echo out of luck; kill -9 $$")).unwrap();
+    let mut server =
+        stand.start(stand.script("echo ready; sleep 0.1; echo out of luck; kill -9 $$")).unwrap();
     let give_up_at = Instant::now() + Duration::from_secs(5);
     while server.ended().is_none() && Instant::now() < give_up_at {
         std::thread::sleep(Duration::from_millis(10));
@@ -135,7 +141,9 @@ fn a_server_is_ready_when_its_port_accepts_and_the_port_is_free_afterwards() {
     let mut stand = Stand::new();
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let mut spec = stand.script("");
-    spec.command = ["python3", "-m", "http.server", "--bind", "127.0.0.1", &port.to_string()].map(str::to_owned).to_vec();
+    spec.command = ["python3", "-m", "http.server", "--bind", "127.0.0.1", &port.to_string()]
+        .map(str::to_owned)
+        .to_vec();
     let http = Sign::Http { authority: format!("127.0.0.1:{port}"), path: "/".into() };
     for sign in [Sign::Port(port), http] {
         let mut spec = spec.clone();
@@ -155,7 +163,9 @@ fn a_server_is_ready_when_its_port_accepts_and_the_port_is_free_afterwards() {
 #[test]
 fn a_server_gets_the_cpus_and_limits_that_it_is_given_or_is_not_started() {
     let mut stand = Stand::new();
-    let mut spec = stand.script("grep Cpus_allowed_list /proc/self/status; cat /proc/self/cgroup; echo ready; exec sleep 1000");
+    let mut spec = stand.script(
+        "grep Cpus_allowed_list /proc/self/status; cat /proc/self/cgroup; echo ready; exec sleep 1000",
+    );
     spec.cpus = Some("0".into());
     spec.limits = Limits { cpu_quota: Some(0.5), memory_bytes: Some(200 << 20), disk_read: None };
     let name = spec.name.clone();
@@ -177,7 +187,10 @@ fn a_server_gets_the_cpus_and_limits_that_it_is_given_or_is_not_started() {
     // No disk is behind /proc.
     spec.limits = Limits { disk_read: Some(("/proc".into(), 1_000_000)), ..Limits::default() };
     let error = stand.start(spec).unwrap_err();
-    assert!(matches!(&error, StartError::NotPossibleHere(why) if why.contains("/proc is on no disk")), "{error}");
+    assert!(
+        matches!(&error, StartError::NotPossibleHere(why) if why.contains("/proc is on no disk")),
+        "{error}"
+    );
     assert!(!stand.folder.path().join("started").exists());
 }
 
@@ -199,8 +212,11 @@ fn what_a_killed_owner_leaves_is_undone_by_the_next_start() {
     assert!(marker.processes().is_empty());
     if let Some(group) = group {
         let left = std::fs::read_to_string("/proc/mounts").unwrap();
-        let roots = left.lines().filter(|line| line.starts_with("cgroup")).filter_map(|line| line.split(' ').nth(1));
-        assert!(roots.map(|root| Path::new(root).join(group.trim_start_matches('/'))).all(|path| !path.exists()));
+        let roots =
+            left.lines().filter(|line| line.starts_with("cgroup")).filter_map(|line| line.split(' ').nth(1));
+        assert!(
+            roots.map(|root| Path::new(root).join(group.trim_start_matches('/'))).all(|path| !path.exists())
+        );
     }
 }
 

@@ -90,7 +90,8 @@ pub fn confirmations<'r>(
     let (noise, margin) = (Noise::of(&values), margin.of(&values));
     let mut all = Vec::new();
     for cell in cells {
-        let Some((finding, resource)) = cell.finding.as_ref().and_then(|key| Some((key, resource_of(key)?))) else {
+        let Some((finding, resource)) = cell.finding.as_ref().and_then(|key| Some((key, resource_of(key)?)))
+        else {
             continue;
         };
         for other in cells {

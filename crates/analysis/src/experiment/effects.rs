@@ -95,8 +95,9 @@ fn level_mean(
         cells.iter().filter(of_level).filter_map(|cell| Some((cell.count(), cell.mean()?))).collect();
     let weight = 1.0 / means.len().max(1) as f64;
     let mean = (!means.is_empty()).then(|| means.iter().map(|(_, mean)| mean * weight).sum::<f64>());
-    let interval =
-        noise.zip(mean).map(|(noise, mean)| noise.around(mean, means.iter().map(|(runs, _)| (*runs, weight))));
+    let interval = noise
+        .zip(mean)
+        .map(|(noise, mean)| noise.around(mean, means.iter().map(|(runs, _)| (*runs, weight))));
     LevelMean { level: name.to_owned(), mean, interval, cells: means.len() }
 }
 

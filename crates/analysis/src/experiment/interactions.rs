@@ -55,10 +55,13 @@ pub fn interactions(factors: &[Factor], cells: &[CellValues], margin: Margin) ->
     all
 }
 
-fn means(cells: &[CellValues], (a, rows): (usize, usize), (b, columns): (usize, usize)) -> Vec<Vec<Option<f64>>> {
+fn means(
+    cells: &[CellValues],
+    (a, rows): (usize, usize),
+    (b, columns): (usize, usize),
+) -> Vec<Vec<Option<f64>>> {
     let mean = |i: usize, j: usize| {
-        let of_both =
-            |cell: &&CellValues| cell.levels.get(a) == Some(&i) && cell.levels.get(b) == Some(&j);
+        let of_both = |cell: &&CellValues| cell.levels.get(a) == Some(&i) && cell.levels.get(b) == Some(&j);
         let means: Vec<f64> = cells.iter().filter(of_both).filter_map(CellValues::mean).collect();
         (!means.is_empty()).then(|| means.iter().sum::<f64>() / means.len() as f64)
     };
@@ -72,7 +75,8 @@ fn contrast(
     noise: Option<Noise>,
     margin: f64,
 ) -> Option<Contrast> {
-    let neither = cells.iter().filter(|cell| cell.levels.get(a) == Some(&0) && cell.levels.get(b) == Some(&0));
+    let neither =
+        cells.iter().filter(|cell| cell.levels.get(a) == Some(&0) && cell.levels.get(b) == Some(&0));
     let squares: Vec<([usize; 4], f64)> = neither
         .filter_map(|neither| {
             let first = partner(cells, neither, a, i)?;

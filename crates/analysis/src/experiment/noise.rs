@@ -56,7 +56,8 @@ mod tests {
 
     #[test]
     fn the_quantile_is_that_of_the_tables() {
-        for (freedom, expect) in [(1, 12.706), (2, 4.303), (3, 3.182), (4, 2.776), (5, 2.571), (10, 2.228), (30, 2.042)]
+        for (freedom, expect) in
+            [(1, 12.706), (2, 4.303), (3, 3.182), (4, 2.776), (5, 2.571), (10, 2.228), (30, 2.042)]
         {
             let got = t_975(freedom);
             assert!((got / expect - 1.0).abs() < 0.002, "{freedom}: {got}");

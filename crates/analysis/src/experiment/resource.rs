@@ -5,9 +5,21 @@
 #[must_use]
 pub fn resource_of(finding: &str) -> Option<&'static str> {
     Some(match finding {
-        "one_thread_full" | "single_threaded" | "uneven_threads" | "runtime_parallelism" | "gil"
-        | "lock_contention" | "cpu_full" | "cpu_quota" | "cpu_steal" | "run_queue" | "cpu_bursts"
-        | "copy_dominated" | "hot_function" | "crypto" | "system_calls" => "cpu",
+        "one_thread_full"
+        | "single_threaded"
+        | "uneven_threads"
+        | "runtime_parallelism"
+        | "gil"
+        | "lock_contention"
+        | "cpu_full"
+        | "cpu_quota"
+        | "cpu_steal"
+        | "run_queue"
+        | "cpu_bursts"
+        | "copy_dominated"
+        | "hot_function"
+        | "crypto"
+        | "system_calls" => "cpu",
         "disk_read" | "page_cache" => "disk",
         "memory" => "memory",
         "udp_receive_buffer" | "softirq" | "line_rate" | "backpressure" | "path_loss" => "network",

@@ -7,9 +7,16 @@ fn factor(name: &str, levels: &[&str]) -> Factor {
 }
 
 /// Two factors of two and three levels and a placebo, `repeats` runs each; `value` of a cell, and the noise of a run.
-fn grid(repeats: usize, value: impl Fn(&[usize]) -> f64, noise: impl Fn(usize) -> f64) -> (Vec<Factor>, Vec<CellValues>) {
-    let factors =
-        vec![factor("storage", &["disk", "tmpfs"]), factor("files", &["1", "10", "30"]), factor("placebo", &["a", "b"])];
+fn grid(
+    repeats: usize,
+    value: impl Fn(&[usize]) -> f64,
+    noise: impl Fn(usize) -> f64,
+) -> (Vec<Factor>, Vec<CellValues>) {
+    let factors = vec![
+        factor("storage", &["disk", "tmpfs"]),
+        factor("files", &["1", "10", "30"]),
+        factor("placebo", &["a", "b"]),
+    ];
     let mut cells = Vec::new();
     let mut run = 0;
     for storage in 0..2 {
@@ -98,7 +105,10 @@ fn a_missing_cell_takes_its_partner_with_it() {
     let found = effects(&factors, &cells, Margin::Absolute(1.0));
     assert_eq!(found[0].differences[0].difference, Some(0.0), "{:?}", found[0]);
     assert_eq!((found[0].differences[0].pairs, found[0].verdict), (4, EffectVerdict::Same));
-    assert!(found[0].levels[0].mean.unwrap() < found[0].levels[1].mean.unwrap(), "and the means say another thing");
+    assert!(
+        found[0].levels[0].mean.unwrap() < found[0].levels[1].mean.unwrap(),
+        "and the means say another thing"
+    );
 }
 
 #[test]

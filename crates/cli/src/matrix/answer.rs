@@ -1,8 +1,6 @@
 //! The answer of a matrix: every run measured, one at a time, then put together.
 
-use throng_report::matrix::{
-    MatrixCell, MatrixInput, MatrixReport, MatrixRun, RunStatus, summarise, text,
-};
+use throng_report::matrix::{MatrixCell, MatrixInput, MatrixReport, MatrixRun, RunStatus, summarise, text};
 use throng_scenario::matrix::PlannedRun;
 
 use super::folder::MatrixFolder;
@@ -12,7 +10,11 @@ use crate::exit::Exit;
 use crate::{CliError, print, print_json, say};
 
 /// Measures, writes matrix.json and report.html, prints.
-pub(super) fn make(plan: &MatrixPlan, folder: &MatrixFolder, as_json: bool) -> Result<MatrixReport, CliError> {
+pub(super) fn make(
+    plan: &MatrixPlan,
+    folder: &MatrixFolder,
+    as_json: bool,
+) -> Result<MatrixReport, CliError> {
     let cells = plan.cells.iter().enumerate().map(|(index, cell)| MatrixCell {
         number: cell.number,
         levels: cell.levels.clone(),

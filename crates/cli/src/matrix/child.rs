@@ -57,7 +57,8 @@ pub(super) fn wait(
             && let Some(status) = server.ended()
         {
             let after_s = began.elapsed().as_secs();
-            server_ended = Some(format!("the server ended {after_s} s into the run ({status}){}", server.said()));
+            server_ended =
+                Some(format!("the server ended {after_s} s into the run ({status}){}", server.said()));
             if ends_with_server && !is_ending {
                 signal_process(&child, "SIGINT");
                 is_ending = true;

@@ -68,7 +68,8 @@ impl MatrixFolder {
         if !Self::is_one(path) {
             return Err(CliError::usage(format!("{} holds no matrix", path.display())));
         }
-        let path = path.canonicalize().map_err(|error| CliError::usage(format!("{}: {error}", path.display())))?;
+        let path =
+            path.canonicalize().map_err(|error| CliError::usage(format!("{}: {error}", path.display())))?;
         Ok(Self { path })
     }
 
@@ -87,7 +88,8 @@ impl MatrixFolder {
         if kept.file.is_file() {
             return MatrixPlan::read(&kept.file, kept.options);
         }
-        let plan = MatrixPlan::of_copies(&self.text(MATRIX)?, &self.path.join(SCENARIO), &kept.file, kept.options)?;
+        let plan =
+            MatrixPlan::of_copies(&self.text(MATRIX)?, &self.path.join(SCENARIO), &kept.file, kept.options)?;
         Ok(plan)
     }
 
@@ -127,7 +129,12 @@ impl MatrixFolder {
     }
 
     /// Writes how a run ended. Its figures are measured again from its rows.
-    pub(super) fn keep(&self, planned: &PlannedRun, plan: &MatrixPlan, run: &MatrixRun) -> Result<(), CliError> {
+    pub(super) fn keep(
+        &self,
+        planned: &PlannedRun,
+        plan: &MatrixPlan,
+        run: &MatrixRun,
+    ) -> Result<(), CliError> {
         let folder = self.run_folder(planned, plan);
         let wrong = |error| CliError::new(Exit::Invalid, anyhow::anyhow!("{}: {error}", folder.display()));
         std::fs::create_dir_all(&folder).map_err(wrong)?;
@@ -143,7 +150,8 @@ impl MatrixFolder {
 
     fn text(&self, name: &str) -> Result<String, CliError> {
         let path = self.path.join(name);
-        std::fs::read_to_string(&path).map_err(|error| CliError::usage(format!("{}: {error}", path.display())))
+        std::fs::read_to_string(&path)
+            .map_err(|error| CliError::usage(format!("{}: {error}", path.display())))
     }
 }
 

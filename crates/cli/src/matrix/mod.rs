@@ -6,6 +6,8 @@ mod child;
 mod folder;
 mod plan;
 mod run;
+#[cfg(test)]
+mod scale_tests;
 
 use std::path::Path;
 
@@ -99,7 +101,9 @@ fn all_runs(
         // What was not possible in one run of a cell is not possible in the next.
         let skipped = folder.skipped(planned, plan);
         let run = match skipped {
-            Some(reason) => MatrixRun { status: RunStatus::Skipped, reason: Some(reason), ..MatrixRun::default() },
+            Some(reason) => {
+                MatrixRun { status: RunStatus::Skipped, reason: Some(reason), ..MatrixRun::default() }
+            }
             None => runner.run(planned),
         };
         let run = MatrixRun { repeat: planned.repeat, place: Some(place), ..run };
@@ -109,9 +113,10 @@ fn all_runs(
             run.notes.iter().for_each(|note| say(&format!("  {note}")));
         }
     }
-    Ok(runner.interrupt.is_set() && runs.iter().any(|planned| {
-        folder.record(planned, plan).is_none_or(|run| run.status == RunStatus::Pending)
-    }))
+    Ok(runner.interrupt.is_set()
+        && runs
+            .iter()
+            .any(|planned| folder.record(planned, plan).is_none_or(|run| run.status == RunStatus::Pending)))
 }
 
 /// Undoes what a throng that was killed left changed.

@@ -8,7 +8,9 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use throng_report::matrix::{MatrixFactor, MatrixMeasure};
 use throng_rig::parse_cpus;
-use throng_scenario::matrix::{Cell, CellConfig, Matrix, Measure, Order, Places, PlannedRun, ReadyWhen, Template};
+use throng_scenario::matrix::{
+    Cell, CellConfig, Matrix, Measure, Order, Places, PlannedRun, ReadyWhen, Template,
+};
 use throng_scenario::{Arrival as _, Override, Scenario, units};
 
 use super::folder::MatrixFolder;
@@ -77,7 +79,12 @@ impl MatrixPlan {
     }
 
     /// The plan of a matrix whose file is no longer where it was: for its report.
-    pub(super) fn of_copies(text: &str, scenario: &Path, file: &Path, options: Options) -> Result<Self, CliError> {
+    pub(super) fn of_copies(
+        text: &str,
+        scenario: &Path,
+        file: &Path,
+        options: Options,
+    ) -> Result<Self, CliError> {
         Self::of_text(text, file, Some(scenario), options)
     }
 
@@ -113,7 +120,8 @@ impl MatrixPlan {
             parse_cpus(cpus).map_err(|error| CliError::usage(format!("server.cpus: {error}")))?;
         }
         if let Some(ReadyWhen::Log(pattern)) = config.server.ready.as_ref().map(|ready| &ready.when) {
-            throng_rig::pattern(pattern).map_err(|error| CliError::usage(format!("server.ready.log: {error}")))?;
+            throng_rig::pattern(pattern)
+                .map_err(|error| CliError::usage(format!("server.ready.log: {error}")))?;
         }
         self.files(config).map(drop)
     }
@@ -144,14 +152,22 @@ impl MatrixPlan {
 
     /// The scenario's overrides in a cell, as `PATH=VALUE`, and the times of the hold. The scenario is read with them, so that
     /// what is wrong is an error.
-    pub(super) fn overrides(&self, config: &CellConfig) -> Result<(Vec<String>, Option<HoldTimes>), CliError> {
-        let mut sets: Vec<String> = config.set.iter().map(|(path, value)| format!("{path}={value}")).collect();
+    pub(super) fn overrides(
+        &self,
+        config: &CellConfig,
+    ) -> Result<(Vec<String>, Option<HoldTimes>), CliError> {
+        let mut sets: Vec<String> =
+            config.set.iter().map(|(path, value)| format!("{path}={value}")).collect();
         sets.extend(self.options.set.iter().cloned());
         let mut parsed = scenario::parse_sets(&sets)?;
         let allow = &self.options.allow_target;
         if !allow.is_empty() {
             let list: Vec<String> = allow.iter().map(|cidr| format!("\"{cidr}\"")).collect();
-            parsed.push(Override::flag_toml("--allow-target", "target.allow", &format!("[{}]", list.join(", "))));
+            parsed.push(Override::flag_toml(
+                "--allow-target",
+                "target.allow",
+                &format!("[{}]", list.join(", ")),
+            ));
         }
         let Measure::Hold(hold) = self.matrix.measure else {
             scenario::read(&self.scenario, &parsed)?;
@@ -247,8 +263,9 @@ impl MatrixPlan {
 /// When the last participant joins for the first time.
 fn gathers(scenario: &Scenario) -> Duration {
     let rooms = scenario.target.rooms;
-    let last = scenario.crowd.iter().filter_map(|cohort| {
-        cohort.arrival.offsets(cohort.size.saturating_mul(rooms)).last()
-    });
+    let last = scenario
+        .crowd
+        .iter()
+        .filter_map(|cohort| cohort.arrival.offsets(cohort.size.saturating_mul(rooms)).last());
     last.max().unwrap_or_default()
 }

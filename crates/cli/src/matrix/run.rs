@@ -8,8 +8,8 @@ use throng_observation::run::Ending;
 use throng_report::matrix::{MatrixRun, RunFigures, RunStatus, figures};
 use throng_report::{ReportRows, RunOutcome, Summary};
 use throng_rig::{
-    CpuTimes, Journal, Limits, Readiness, RunningServer, ServerSpec, SetupError, Sign, StartError, Undo, governor,
-    load_average, run_step,
+    CpuTimes, Journal, Limits, Readiness, RunningServer, ServerSpec, SetupError, Sign, StartError, Undo,
+    governor, load_average, run_step,
 };
 use throng_scenario::matrix::{CellConfig, Measure, PlannedRun, ReadyWhen, Server};
 use throng_scenario::units::write_duration;
@@ -58,7 +58,9 @@ impl CellRunner<'_> {
         let mut notes = Vec::new();
         let mut run = match self.measured(planned, &mut notes) {
             Ok(run) => run,
-            Err(NoRun { status, reason }) => MatrixRun { status, reason: Some(reason), ..MatrixRun::default() },
+            Err(NoRun { status, reason }) => {
+                MatrixRun { status, reason: Some(reason), ..MatrixRun::default() }
+            }
         };
         for problem in self.journal.undo_down_to(before) {
             notes.push(format!("could not be undone: {problem}"));
@@ -289,7 +291,9 @@ fn readiness(ready: &throng_scenario::matrix::Ready) -> Result<Readiness, String
             };
             Sign::Http { authority: format!("{}:{port}", url.host_str().unwrap_or_default()), path }
         }
-        ReadyWhen::Log(pattern) => Sign::Line(throng_rig::pattern(pattern).map_err(|error| error.to_string())?),
+        ReadyWhen::Log(pattern) => {
+            Sign::Line(throng_rig::pattern(pattern).map_err(|error| error.to_string())?)
+        }
     };
     Ok(Readiness { sign, within: ready.within })
 }
@@ -337,7 +341,17 @@ mod tests {
 
     #[test]
     fn a_cell_can_be_repeated_by_hand() {
-        let words = ["run", "a.toml", "--set", "crowd.arrival={ every = \"1s\" }", "--watch", "pid=1", "--output", "x", "--quiet"];
+        let words = [
+            "run",
+            "a.toml",
+            "--set",
+            "crowd.arrival={ every = \"1s\" }",
+            "--watch",
+            "pid=1",
+            "--output",
+            "x",
+            "--quiet",
+        ];
         let line = by_hand(&words.map(str::to_owned));
         assert_eq!(line, "throng run a.toml --set 'crowd.arrival={ every = \"1s\" }'");
     }
@@ -346,7 +360,10 @@ mod tests {
     fn an_address_is_taken_from_a_url() {
         let ready = |url: &str| {
             let when = ReadyWhen::Url(url.into());
-            readiness(&throng_scenario::matrix::Ready { when, within: Duration::from_secs(1) }).unwrap().sign.to_string()
+            readiness(&throng_scenario::matrix::Ready { when, within: Duration::from_secs(1) })
+                .unwrap()
+                .sign
+                .to_string()
         };
         assert_eq!(ready("http://127.0.0.1:8081/status?full"), "http://127.0.0.1:8081/status?full answers");
         assert_eq!(ready("http://localhost"), "http://localhost:80/ answers");

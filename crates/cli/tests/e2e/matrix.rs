@@ -30,7 +30,8 @@ impl Study {
             "[server]\ncommand = [\"{THRONG}\", \"stage\", \"--listen\", \"127.0.0.1:{port}\", \"--workers\", \"{{{{workers}}}}\"]\n\
              ready = {{ port = {port} }}\n"
         );
-        let text = format!("scenario = \"viewers.toml\"\nhold = \"2s\"\n{}", text.replace("[server]\n", &server));
+        let text =
+            format!("scenario = \"viewers.toml\"\nhold = \"2s\"\n{}", text.replace("[server]\n", &server));
         std::fs::write(study.path("matrix.toml"), text).unwrap();
         study
     }
@@ -62,7 +63,8 @@ impl Study {
         let folders = |path: &Path| -> Vec<PathBuf> {
             std::fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
         };
-        let runs = folders(&self.output().join("cells")).iter().flat_map(|cell| folders(cell)).collect::<Vec<_>>();
+        let runs =
+            folders(&self.output().join("cells")).iter().flat_map(|cell| folders(cell)).collect::<Vec<_>>();
         runs.into_iter().map(|run| run.join(name)).filter(|file| file.exists()).collect()
     }
 
@@ -80,11 +82,18 @@ fn wait_until(what: &str, is_it: impl Fn() -> bool) {
 }
 
 fn signal(child: &Child, name: &str) {
-    assert!(Command::new("kill").args([&format!("-{name}"), &child.id().to_string()]).status().unwrap().success());
+    assert!(
+        Command::new("kill").args([&format!("-{name}"), &child.id().to_string()]).status().unwrap().success()
+    );
 }
 
 fn said(output: &Output) -> String {
-    format!("{:?}\n{}\n{}", output.status.code(), String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+    format!(
+        "{:?}\n{}\n{}",
+        output.status.code(),
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    )
 }
 
 /// Ends the test as not tested if this machine was too busy to serve three viewers well.
@@ -128,7 +137,11 @@ fn a_placebo_has_no_effect_and_an_interrupted_matrix_is_continued() {
     calm(&text, cells);
     assert_eq!(resumed.status.code(), Some(0), "{text}");
     for cell in cells {
-        assert_eq!((&cell["valid_runs"], &cell["verdict"]), (&2.into(), &"served".into()), "{cell:#}\n{text}");
+        assert_eq!(
+            (&cell["valid_runs"], &cell["verdict"]),
+            (&2.into(), &"served".into()),
+            "{cell:#}\n{text}"
+        );
     }
     let effects = &answer["responses"][0]["effects"];
     assert_eq!(effects[1]["factor"], "placebo");
@@ -192,7 +205,8 @@ fn cells_that_cannot_run_are_named_and_the_others_go_on() {
 
 #[test]
 fn a_matrix_is_checked_before_anything_starts() {
-    let study = Study::new("[server]\n[[factor]]\nname = \"workers\"\nlevels = [1, 2]\nset = \"crowd.sise\"\n");
+    let study =
+        Study::new("[server]\n[[factor]]\nname = \"workers\"\nlevels = [1, 2]\nset = \"crowd.sise\"\n");
     let ended = study.start().wait_with_output().unwrap();
     let text = said(&ended);
     assert_eq!(ended.status.code(), Some(2), "{text}");

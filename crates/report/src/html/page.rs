@@ -12,7 +12,8 @@ pub fn document(title: &str, body: &str) -> String {
 
 /// The same with more `style` (CSS).
 pub(super) fn document_with(title: &str, style: &str, body: &str) -> String {
-    [HEAD, &escape(title), STYLE, include_str!("page.css"), style, BODY, body, "</main></body></html>\n"].concat()
+    [HEAD, &escape(title), STYLE, include_str!("page.css"), style, BODY, body, "</main></body></html>\n"]
+        .concat()
 }
 
 const HEAD: &str = "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\

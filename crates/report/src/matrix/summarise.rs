@@ -8,8 +8,8 @@ use throng_analysis::experiment::{
 use throng_observation::limits::STEAL_RATIO_MAX;
 
 use super::{
-    CellMeans, CellVerdict, MATRIX_VERSION, MatrixCell, MatrixFactor, MatrixMeasure, MatrixReport, MatrixResponse,
-    MatrixRun, ResponseKind, RunFigures, RunStatus,
+    CellMeans, CellVerdict, MATRIX_VERSION, MatrixCell, MatrixFactor, MatrixMeasure, MatrixReport,
+    MatrixResponse, MatrixRun, ResponseKind, RunFigures, RunStatus,
 };
 
 /// The cells of a matrix with their runs, and what the file says about them.
@@ -94,7 +94,10 @@ fn valid(cell: &MatrixCell) -> impl Iterator<Item = &RunFigures> {
 }
 
 fn values(kind: ResponseKind, cell: &MatrixCell) -> CellValues {
-    CellValues { levels: cell.levels.clone(), values: valid(cell).filter_map(|figures| kind.of(figures)).collect() }
+    CellValues {
+        levels: cell.levels.clone(),
+        values: valid(cell).filter_map(|figures| kind.of(figures)).collect(),
+    }
 }
 
 fn response(kind: ResponseKind, factors: &[Factor], cells: &[MatrixCell]) -> Option<MatrixResponse> {
@@ -169,7 +172,9 @@ fn without_valid_runs(runs: &[MatrixRun]) -> CellVerdict {
 
 fn method(first: ResponseKind, repeats: u32) -> Vec<String> {
     let what = match first {
-        ResponseKind::Capacity => "A cell's value is the largest crowd that was served well, by a search (docs/find.md).",
+        ResponseKind::Capacity => {
+            "A cell's value is the largest crowd that was served well, by a search (docs/find.md)."
+        }
         _ => {
             "A cell's value is the share of user-seconds that were served well while the crowd was held (docs/find.md); users \
              that could not join count as bad."
@@ -206,10 +211,14 @@ fn notes(cells: &[MatrixCell], repeats: u32) -> Vec<String> {
             ));
         }
     }
-    let steal = |run: &MatrixRun| run.environment.get("steal_ratio").and_then(|text| text.parse::<f64>().ok());
+    let steal =
+        |run: &MatrixRun| run.environment.get("steal_ratio").and_then(|text| text.parse::<f64>().ok());
     let stolen = runs(cells).filter(|run| steal(run).is_some_and(|ratio| ratio > STEAL_RATIO_MAX)).count();
     if stolen > 0 {
-        notes.push(format!("In {stolen} runs a hypervisor took more than {:.0} % of the CPU time.", STEAL_RATIO_MAX * 1e2));
+        notes.push(format!(
+            "In {stolen} runs a hypervisor took more than {:.0} % of the CPU time.",
+            STEAL_RATIO_MAX * 1e2
+        ));
     }
     let at_least = runs(cells)
         .filter(|run| run.status == RunStatus::Valid)
@@ -222,7 +231,8 @@ fn notes(cells: &[MatrixCell], repeats: u32) -> Vec<String> {
              effects may be larger than they look."
         ));
     }
-    let split = cells.iter().filter(|cell| cell.valid_runs > 1 && cell.agreeing_runs * 2 <= cell.valid_runs).count();
+    let split =
+        cells.iter().filter(|cell| cell.valid_runs > 1 && cell.agreeing_runs * 2 <= cell.valid_runs).count();
     if split > 0 && repeats > 1 {
         notes.push(format!("In {split} cells the runs disagree about the cause."));
     }

@@ -8,7 +8,8 @@ use throng_observation::units::{bit_rate, percent};
 use throng_observation::untrusted;
 
 use super::{
-    CellVerdict, MatrixCell, MatrixMeasure, MatrixReport, MatrixResponse, MatrixRun, ResponseKind, RunStatus,
+    CellVerdict, MatrixCell, MatrixMeasure, MatrixReport, MatrixResponse, MatrixRun, ResponseKind,
+    RunFigures, RunStatus,
 };
 
 /// The answer as text.
@@ -19,6 +20,9 @@ pub fn summary(report: &MatrixReport) -> String {
         let _ = writeln!(out, "  note: {}", untrusted::line(note));
     }
     let _ = write!(out, "\n{}", cells(report));
+    for cause in causes(report) {
+        let _ = writeln!(out, "  {}", untrusted::line(&cause));
+    }
     for reason in reasons(report) {
         let _ = writeln!(out, "  {}", untrusted::line(&reason));
     }
@@ -57,10 +61,8 @@ pub fn run_line(run: &MatrixRun) -> String {
         _ => "nobody to serve".to_owned(),
     };
     let shares = [("idle", figures.idle_ratio), ("iowait", figures.iowait_ratio)];
-    let host: Vec<String> = shares
-        .into_iter()
-        .filter_map(|(name, share)| Some(format!("{name} {}", percent(share?))))
-        .collect();
+    let host: Vec<String> =
+        shares.into_iter().filter_map(|(name, share)| Some(format!("{name} {}", percent(share?)))).collect();
     let host = if host.is_empty() { String::new() } else { format!(", {}", host.join(", ")) };
     let cause = match (&figures.finding, figures.score) {
         (Some(finding), Some(score)) => format!(": {finding} ({score:.0}), {}", figures.title),
@@ -121,6 +123,24 @@ pub(crate) fn limit(cell: &MatrixCell) -> String {
     }
 }
 
+/// The limit of each cell that has one, as the first run that names it says: with its score and evidence.
+fn causes(report: &MatrixReport) -> Vec<String> {
+    let said = |cell: &MatrixCell| {
+        let figures = cause(cell)?;
+        let score = figures.score.map(|score| format!(" ({score:.0} of 100)")).unwrap_or_default();
+        let evidence = figures.evidence.first().map(|line| format!("; {line}")).unwrap_or_default();
+        Some(format!("cell {}: {}{score}{evidence}", cell.number, figures.title))
+    };
+    report.cells.iter().filter_map(said).collect()
+}
+
+/// The figures of the first valid run that names the finding of its cell.
+pub(crate) fn cause(cell: &MatrixCell) -> Option<&RunFigures> {
+    let finding = cell.finding.as_ref()?;
+    let valid = cell.runs.iter().filter(|run| run.status == RunStatus::Valid);
+    valid.filter_map(|run| run.figures.as_ref()).find(|figures| figures.finding.as_ref() == Some(finding))
+}
+
 /// Why runs are not valid, each reason once.
 fn reasons(report: &MatrixReport) -> Vec<String> {
     let mut by_reason: BTreeMap<&str, Vec<String>> = BTreeMap::new();
@@ -146,7 +166,10 @@ fn effects(response: &MatrixResponse) -> String {
         let [a, b] = &both.factors;
         let [i, j] = &contrast.levels;
         let by = kind.show_difference(contrast.difference);
-        let _ = writeln!(out, "  {a} and {b} depend on each other: with {b}={j}, {a}={i} does {by} more than without");
+        let _ = writeln!(
+            out,
+            "  {a} and {b} depend on each other: with {b}={j}, {a}={i} does {by} more than without"
+        );
     }
     out
 }

@@ -145,10 +145,10 @@ impl<T: Clone> Server<T> {
             cpus: self.cpus.as_ref().map(&text),
             cpu_quota: self.cpu_quota,
             memory_bytes: self.memory_bytes,
-            disk: self.disk.as_ref().map(|disk| DiskLimit {
-                path: text(&disk.path),
-                read_bytes_per_s: disk.read_bytes_per_s,
-            }),
+            disk: self
+                .disk
+                .as_ref()
+                .map(|disk| DiskLimit { path: text(&disk.path), read_bytes_per_s: disk.read_bytes_per_s }),
             watch: self.watch.as_ref().map(&text),
         }
     }

@@ -174,7 +174,9 @@ mod tests {
             let mut random = fastrand::Rng::with_seed(seed);
             text.clear();
             for _ in 0..random.usize(..24) {
-                text.push_str(["{", "}", "{{", "}}", "files", " ", "ü", "\n", "{{files}}"][random.usize(..9)]);
+                text.push_str(
+                    ["{", "}", "{{", "}}", "files", " ", "ü", "\n", "{{files}}"][random.usize(..9)],
+                );
             }
             let _ = rendered(&text);
         }

@@ -29,7 +29,13 @@ pub(super) fn render(report: &MatrixReport) -> String {
 fn one(kind: ResponseKind, response: &MatrixResponse) -> String {
     let mut out = String::from("<div class=\"means\">");
     for effect in &response.effects {
-        let _ = write!(out, "<div><h3>{} <small>{}</small></h3>{}</div>", escape(&effect.factor), effect.verdict.words(), means(kind, effect));
+        let _ = write!(
+            out,
+            "<div><h3>{} <small>{}</small></h3>{}</div>",
+            escape(&effect.factor),
+            effect.verdict.words(),
+            means(kind, effect)
+        );
     }
     out.push_str("</div>");
     let rows: Vec<Vec<String>> = response
@@ -65,7 +71,7 @@ fn one(kind: ResponseKind, response: &MatrixResponse) -> String {
 fn means(kind: ResponseKind, effect: &FactorEffect) -> String {
     let bar = |level: &throng_analysis::experiment::LevelMean| Bar {
         name: level.level.clone(),
-        value: level.mean.unwrap_or(f64::NAN),
+        value: level.mean.unwrap_or(0.0),
         text: level.mean.map_or_else(|| "–".to_owned(), |mean| kind.show(mean)),
         colour: 1,
     };

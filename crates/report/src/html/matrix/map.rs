@@ -33,7 +33,7 @@ pub(super) fn render(report: &MatrixReport) -> String {
         .collect();
     format!(
         "<h2>What limits each cell</h2><div class=\"legend\">{legend}</div><div class=\"grids\">{grids}</div>\
-         <p class=\"over\">{}. A cell leads to the report of its first valid run.</p>",
+         <p class=\"over\">{}. A cell leads to the report of its first run, the first valid one if there is one.</p>",
         match report.measure {
             crate::matrix::MatrixMeasure::Hold => "The number: user-seconds served well",
             crate::matrix::MatrixMeasure::Find => "The number: users served well",
@@ -95,8 +95,12 @@ fn grid(
         Some(format!("{}={}", factor.name, factor.levels.get(*level)?))
     });
     let caption = chosen.collect::<Vec<_>>().join(" ");
-    let mut out = format!("<figure><figcaption><b>{}</b></figcaption><table class=\"map\"><thead><tr>", escape(&caption));
-    let corner = [name(rows), name(columns)].iter().filter(|name| !name.is_empty()).copied().collect::<Vec<_>>();
+    let mut out = format!(
+        "<figure><figcaption><b>{}</b></figcaption><table class=\"map\"><thead><tr>",
+        escape(&caption)
+    );
+    let corner =
+        [name(rows), name(columns)].iter().filter(|name| !name.is_empty()).copied().collect::<Vec<_>>();
     let _ = write!(out, "<th>{}</th>", escape(&corner.join(" × ")));
     for level in levels(columns) {
         let _ = write!(out, "<th scope=\"col\">{}</th>", escape(&level));
@@ -126,8 +130,13 @@ fn one(report: &MatrixReport, cell: &MatrixCell) -> String {
     let number = served(report, cell).map_or_else(|| "–".to_owned(), |value| service(report).show(value));
     let inner = format!("<b>{}</b><small>{}</small>", escape(&number), escape(&text::limit(cell)));
     let class = class_of(cell);
-    match shown(cell).and_then(link) {
-        Some(link) => format!("<a class=\"{class}\" href=\"{}\" title=\"{}\">{inner}</a>", escape(&link), escape(&cell.name)),
+    let run = shown(cell).or_else(|| cell.runs.iter().find(|run| run.folder.is_some()));
+    match run.and_then(link) {
+        Some(link) => format!(
+            "<a class=\"{class}\" href=\"{}\" title=\"{}\">{inner}</a>",
+            escape(&link),
+            escape(&cell.name)
+        ),
         None => format!("<span class=\"cell {class}\" title=\"{}\">{inner}</span>", escape(&cell.name)),
     }
 }

@@ -18,6 +18,7 @@ pub fn render(report: &MatrixReport) -> String {
     let body = [
         head(report),
         map::render(report),
+        causes(report),
         confirmations(report),
         effects::render(report),
         curves::render(report),
@@ -80,6 +81,24 @@ fn shown(cell: &MatrixCell) -> Option<&MatrixRun> {
 /// The link to a run's own report.
 fn link(run: &MatrixRun) -> Option<String> {
     run.folder.as_ref().map(|folder| format!("{}/report.html", folder.trim_end_matches('/')))
+}
+
+/// The limit of each cell that has one, with its evidence.
+fn causes(report: &MatrixReport) -> String {
+    let row = |cell: &MatrixCell| {
+        let figures = text::cause(cell)?;
+        Some(vec![
+            format!("{} {}", cell.number, cell.name),
+            figures.title.clone(),
+            figures.score.map_or_else(|| "–".to_owned(), |score| format!("{score:.0}")),
+            figures.evidence.join("; "),
+        ])
+    };
+    let rows: Vec<Vec<String>> = report.cells.iter().filter_map(row).collect();
+    if rows.is_empty() {
+        return String::new();
+    }
+    table(&["cell", "limit", "score, of 100", "evidence"], &rows)
 }
 
 fn confirmations(report: &MatrixReport) -> String {
@@ -166,7 +185,8 @@ fn runs(report: &MatrixReport) -> String {
 }
 
 fn method(report: &MatrixReport) -> String {
-    let sentences: String = report.method.iter().map(|sentence| format!("<p>{}</p>", escape(sentence))).collect();
+    let sentences: String =
+        report.method.iter().map(|sentence| format!("<p>{}</p>", escape(sentence))).collect();
     format!("<h2>Method</h2>{sentences}<p class=\"over\">throng {}</p>", escape(&report.throng_version))
 }
 
@@ -216,6 +236,9 @@ mod tests {
     fn a_page_of_64_cells_stays_small() {
         let page = render(&large(64, 2));
         assert!(page.len() < 1_500_000, "{}", page.len());
+        let mut missing = campus();
+        missing.responses[0].effects[0].levels[0].mean = None;
+        assert!(!render(&missing).contains("NaN"));
         assert!(render(&MatrixReport::default()).contains("<h1>"));
     }
 }

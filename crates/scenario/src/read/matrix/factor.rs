@@ -91,12 +91,7 @@ fn relieves(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<String> {
     reader.word(fields, "relieves", &RESOURCES)
 }
 
-fn levels(
-    reader: &mut Reader,
-    fields: &mut Fields<'_>,
-    shorthand: &Shorthand,
-    known: &Known,
-) -> Vec<Level> {
+fn levels(reader: &mut Reader, fields: &mut Fields<'_>, shorthand: &Shorthand, known: &Known) -> Vec<Level> {
     let path = fields.path_of("levels");
     let Some(node) = fields.get("levels") else {
         if fields.lacks("levels") {
@@ -177,8 +172,7 @@ fn of_value(
     let set = set.map(|path| SetValue { path: path.clone(), value: words::set_to(reader, node, known) });
     let mut of_server = Server::default();
     if let Some(key) = &shorthand.server {
-        let entries =
-            [Entry { key: key.clone(), key_span: node.span, node: node.clone() }];
+        let entries = [Entry { key: key.clone(), key_span: node.span, node: node.clone() }];
         let mut fields = Fields::new("server", Some(node.span), &entries);
         of_server = server::server(reader, &mut fields, known);
         reader.finish(&fields);

@@ -62,8 +62,7 @@ fn ready(reader: &mut Reader, top: &mut Fields<'_>) -> Option<Ready> {
 
 fn url(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<String> {
     let text = text_of(reader, fields, "url", "a URL such as \"http://127.0.0.1:8080/health\"")?;
-    let is_http =
-        Url::parse(&text).is_ok_and(|url| url.scheme() == "http" && url.host().is_some());
+    let is_http = Url::parse(&text).is_ok_and(|url| url.scheme() == "http" && url.host().is_some());
     if is_http {
         return Some(text);
     }

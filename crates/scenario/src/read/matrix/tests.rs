@@ -56,7 +56,10 @@ fn a_cell_has_the_changes_of_its_levels() {
     assert_eq!((server.cpus.as_deref(), server.cpu_quota), (Some("0"), Some(1.0)));
     assert_eq!(server.ready.as_ref().unwrap().when, ReadyWhen::Port(8554));
     assert_eq!(server.files[0].path, "/runs/7/a.conf");
-    assert_eq!((config.setup[0].run.join(" "), config.setup[0].undo.join(" ")), ("up /study".into(), "down".into()));
+    assert_eq!(
+        (config.setup[0].run.join(" "), config.setup[0].undo.join(" ")),
+        ("up /study".into(), "down".into())
+    );
 }
 
 #[test]
@@ -70,7 +73,8 @@ fn what_a_level_relieves_is_seen_against_levels_that_do_not() {
 
 #[test]
 fn a_search_is_the_other_measure() {
-    let text = "scenario = \"a\"\n[find]\nbudget = \"1m\"\nceiling = 60\n[[factor]]\nname = \"a\"\nlevels = [1]\n";
+    let text =
+        "scenario = \"a\"\n[find]\nbudget = \"1m\"\nceiling = 60\n[[factor]]\nname = \"a\"\nlevels = [1]\n";
     let matrix = Matrix::parse(text).unwrap();
     let budget = Duration::from_secs(60);
     assert_eq!(matrix.measure, Measure::Find { budget, start: None, ceiling: Some(60) });
@@ -104,7 +108,10 @@ fn errors_name_the_line_and_the_fix() {
         (format!("{head}[[factor]]\nname = \"a\"\nlevels = [1, 1]\n"), "must be unique and short"),
         (format!("{head}[[factor]]\nname = \"a\"\nlevels = [{{}}]\n"), "has no name"),
         (format!("{head}{factor}relieves = \"disc\"\n"), "did you mean \"disk\"?"),
-        (format!("{head}{factor}[server]\ncommand = [\"a\", \"{{{{flies}}}}\"]\n"), "did you mean `{{files}}`?"),
+        (
+            format!("{head}{factor}[server]\ncommand = [\"a\", \"{{{{flies}}}}\"]\n"),
+            "did you mean `{{files}}`?",
+        ),
         (format!("{head}{factor}[server]\ncommand = [\"a\", \"{{files}}\"]\n"), "write {{files}}"),
         (format!("{head}{factor}[server]\ncommand = []\n"), "must have a program"),
         (format!("{head}{factor}[server]\nready = {{ }}\n"), "exactly one of port, url, log"),
@@ -117,7 +124,9 @@ fn errors_name_the_line_and_the_fix() {
         (format!("{head}{factor}[[only]]\nfiles = 2\n"), "its levels are 1, 10"),
         (format!("{head}{factor}[[except]]\nfiles = [1, 10]\n"), "no cell is left"),
         (
-            format!("{head}[[factor]]\nname = \"a\"\nlevels = [{{ name = \"x\", variables = {{ f = 1 }} }}, 2]\n"),
+            format!(
+                "{head}[[factor]]\nname = \"a\"\nlevels = [{{ name = \"x\", variables = {{ f = 1 }} }}, 2]\n"
+            ),
             "level `2` of factor `a` has no variable `f`",
         ),
         (
