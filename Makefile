@@ -3,13 +3,16 @@
 SHELL := /bin/bash
 THRONG := $(or $(CARGO_TARGET_DIR),target)/release/throng
 
-.PHONY: help demo test check lint bench proof lab fmt setup-build setup-check setup-test build
+.PHONY: help demo study test check lint bench proof lab fmt setup-build setup-check setup-test build
 
 help: ## What there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 demo: setup-build build ## Build, fill the embedded server until it breaks, write the report
 	@scripts/demo.sh $(THRONG)
+
+study: setup-test build ## The campus study: RTSP and HTTP servers in a grid of storage, codec, CPUs (docs/matrix.md), 20 minutes, as root
+	@scripts/study.sh $(THRONG)
 
 test: setup-test ## Install what the tests need (apt, cargo; says so), run all that must hold at every landing
 	@scripts/test.sh

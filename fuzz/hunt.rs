@@ -131,6 +131,7 @@ pub(crate) fn seeds_in(folder: &str) -> Vec<Vec<u8>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(folder);
     let mut files: Vec<_> =
         std::fs::read_dir(&folder).expect("a folder of seeds").map(|entry| entry.unwrap().path()).collect();
+    files.retain(|path| path.is_file());
     files.sort();
     files.iter().map(|file| std::fs::read(file).expect("a seed")).collect()
 }

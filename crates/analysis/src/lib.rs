@@ -25,6 +25,8 @@ pub mod findings;
 
 mod context;
 
+pub mod experiment;
+
 pub mod bottleneck;
 
 #[cfg(test)]

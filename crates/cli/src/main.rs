@@ -12,6 +12,7 @@ mod interrupt;
 mod ipc;
 mod live;
 mod live_hosts;
+mod matrix;
 mod media;
 mod messages;
 mod oven_rtc_tester;
@@ -55,6 +56,7 @@ fn main() -> ExitCode {
         Command::Run(command) => scenario::of_file(&command).and_then(|(s, common)| run::run(&s, &common)),
         Command::View(command) => scenario::of_flags(&command).and_then(|(s, common)| run::run(&s, &common)),
         Command::Find(command) => find::find(&command),
+        Command::Matrix(command) => matrix::matrix(&command),
         Command::Check(command) => check::check(&command),
         Command::Report(command) => report::remake(&command),
         Command::Stage(command) => stage::stage(&command),
@@ -94,6 +96,7 @@ fn schema(format: Format) -> Result<Exit, CliError> {
     let schema = match format {
         Format::Scenario => throng_scenario::json_schema().to_value(),
         Format::Summary => throng_report::json_schema(),
+        Format::Matrix => throng_report::matrix::json_schema(),
         Format::Ipc => throng_ipc::json_schema(),
     };
     print(&format!("{schema:#}\n"));

@@ -17,9 +17,12 @@ pub(crate) struct ReportOptions {
     pub(crate) details: bool,
 }
 
-/// `throng report RUN`: makes the report again from run.db, or from the ipc.json of `throng ipc`.
+/// `throng report RUN`: makes the report again from run.db, from the ipc.json of `throng ipc`, or from the runs of a matrix.
 pub(crate) fn remake(command: &args::Report) -> Result<Exit, CliError> {
     if let Some(made) = crate::ipc::remake(command) {
+        return made;
+    }
+    if let Some(made) = crate::matrix::remake(command) {
         return made;
     }
     let wanted = ReportOptions { json: command.json, csv: command.csv, details: command.details };

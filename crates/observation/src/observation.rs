@@ -1,7 +1,8 @@
 //! What a participant reports to its driver.
 
 use crate::{
-    CaptureBasis, Codec, IceState, LayerSwitch, MediaKind, Phase, PlaybackInterval, SentInterval, TrackId, TrackInterval,
+    CaptureBasis, Codec, IceState, LayerSwitch, MediaKind, Phase, PlaybackInterval, SentInterval, TrackId,
+    TrackInterval,
 };
 use std::net::SocketAddr;
 use std::time::Instant;

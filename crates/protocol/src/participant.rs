@@ -502,9 +502,7 @@ impl ChannelError {
             | Self::Timeout(_)
             | Self::ClosedByPeer(_)
             | Self::Unanswered
-            | Self::Truncated { .. } => {
-                Failure::new(FailureReason::SignallingClosed, self.to_string())
-            }
+            | Self::Truncated { .. } => Failure::new(FailureReason::SignallingClosed, self.to_string()),
             other => other.into(),
         }
     }

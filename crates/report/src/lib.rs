@@ -43,6 +43,7 @@ pub use report_rows::ReportRows;
 
 pub mod csv;
 pub mod html;
+pub mod matrix;
 pub mod oven_rtc_tester;
 pub mod profile;
 pub mod text;

@@ -85,6 +85,8 @@ pub use consent::{
     ConsentSecretError, PermitReason, Refusal,
 };
 
+pub mod matrix;
+
 mod read;
 pub mod units;
 

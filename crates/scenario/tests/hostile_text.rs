@@ -15,6 +15,13 @@ fn scenarios_hold_their_laws_for_any_text() {
 }
 
 #[test]
+fn matrices_hold_their_laws_for_any_text() {
+    let mut seeds = hunt::seeds_in("fuzz/seeds/matrix");
+    seeds.extend(hunt::seeds_in("examples/campus-study"));
+    hunt::hunt(laws::matrix, &seeds, hunt::TEXT, ROUNDS / 5);
+}
+
+#[test]
 fn objectives_hold_their_laws_for_any_text() {
     hunt::hunt(laws::objective, &hunt::seeds_in("fuzz/seeds/objective"), hunt::TEXT, ROUNDS);
 }

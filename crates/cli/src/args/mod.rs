@@ -1,11 +1,13 @@
 //! The command line: what each command takes, in the words that `--help` prints.
 
+mod matrix;
 mod measure;
 mod media;
 mod parsers;
 mod run;
 mod stage;
 
+pub(crate) use matrix::Matrix;
 pub(crate) use measure::{Decode, Ipc, Profile, ProfileMethod, Ring, RingCommand, RingStat, Tap};
 pub(crate) use media::{Container, Media, MediaCommand, MediaMake, VideoCodec};
 pub(crate) use parsers::{duration, with_unit};
@@ -32,6 +34,8 @@ pub(crate) enum Command {
     View(View),
     /// Find the largest crowd that is served well: grows and shrinks it until one load passes and the next one fails
     Find(Find),
+    /// Run a scenario in the cells of a grid of factors, each with its own server: effects, limits, confirmations
+    Matrix(Matrix),
     /// Validate a scenario file and print its plan; sends nothing
     Check(Check),
     /// Make the report of a run again from its run.db
@@ -76,6 +80,8 @@ pub(crate) enum Format {
     Scenario,
     /// summary.json
     Summary,
+    /// matrix.json
+    Matrix,
     /// ipc.json
     Ipc,
 }

@@ -77,7 +77,7 @@ fn oven_rtc_testers_flags_are_read_as_go_reads_them() {
 
 #[test]
 fn schemas_are_printed() {
-    for format in ["scenario", "summary"] {
+    for format in ["scenario", "summary", "matrix"] {
         let (code, text) = said(&["schema", format]);
         assert_eq!(code, Some(0));
         assert!(serde_json::from_str::<serde_json::Value>(&text).is_ok(), "{text}");

@@ -21,6 +21,7 @@ mod layers;
 mod link;
 mod livekit;
 mod long_run;
+mod matrix;
 mod media;
 mod media_address;
 mod missing;

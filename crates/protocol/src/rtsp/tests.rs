@@ -11,9 +11,199 @@ use super::framing::{Framing, Piece};
 use crate::participant::{Channel, ChannelError, Input, Open, StreamPeer};
 use crate::signalling::SIGNALLING;
 
-mod playback;
-mod publisher;
-mod stand;
+const SERVER: &str = "127.0.0.1:8554";
+const SDP: &str =
+    "v=0\r\ns=x\r\na=control:*\r\nm=video 0 RTP/AVP 96\r\na=rtpmap:96 H264/90000\r\na=control:stream=0\r\n";
+const RECORDING: &str =
+    "v=0\r\na=range:npt=0-20\r\nm=video 0 RTP/AVP 96\r\na=rtpmap:96 H264/90000\r\na=control:stream=0\r\n";
+
+/// A viewer, and what it has sent and reported.
+struct Stand {
+    viewer: Viewer,
+    now: Instant,
+    opened: Vec<(Channel, Open)>,
+    /// Requests, without those that were taken.
+    requests: Vec<String>,
+    datagrams: Vec<(Channel, SocketAddr, Vec<u8>)>,
+    frames: Vec<Vec<u8>>,
+    observed: Vec<Observation>,
+    ended: Option<Outcome>,
+}
+
+fn options(now: Instant) -> ParticipantOptions {
+    ParticipantOptions {
+        may_reach: Arc::new(|ip| ip.is_loopback()),
+        clock: WallClock { at: now, unix_ns: 1_700_000_000_000_000_000 },
+        toward: None,
+        seed: 7,
+        timeouts: StepTimeouts::default(),
+        is_tapped: false,
+        relay_only: false,
+        stun: None,
+        turn: None,
+    }
+}
+
+impl Stand {
+    fn of(transport: RtspTransport, credentials: Option<Credentials>) -> Self {
+        let now = Instant::now();
+        let url = Url::parse("rtsp://127.0.0.1:8554/cam").unwrap();
+        let viewer = Viewer::new(Config { url, credentials, transport }, options(now));
+        let mut stand = Self {
+            viewer,
+            now,
+            opened: Vec::new(),
+            requests: Vec::new(),
+            datagrams: Vec::new(),
+            frames: Vec::new(),
+            observed: Vec::new(),
+            ended: None,
+        };
+        stand.input(Input::Start { intended_at: now });
+        stand.connected();
+        stand
+    }
+
+    fn new(transport: RtspTransport) -> Self {
+        Self::of(transport, None)
+    }
+
+    fn connected(&mut self) {
+        let Some((SIGNALLING, Open::Stream { to: StreamPeer::Host { .. }, .. })) = self.opened.pop() else {
+            panic!("no connection is opened")
+        };
+        let opening = Opening { remote: SERVER.parse().ok(), ..Opening::default() };
+        self.input(Input::Opened { channel: SIGNALLING, opening });
+    }
+
+    fn input(&mut self, input: Input<'_>) {
+        self.viewer.handle(self.now, input);
+        self.drain();
+    }
+
+    fn wait(&mut self, time: Duration) {
+        let until = self.now + time;
+        while self.now < until && self.ended.is_none() {
+            self.now = (self.now + Duration::from_millis(100)).min(until);
+            self.input(Input::Timeout);
+        }
+    }
+
+    fn drain(&mut self) {
+        loop {
+            match self.viewer.poll_output(self.now) {
+                Output::Open(channel, open) => self.opened.push((channel, open)),
+                Output::Send(SIGNALLING, sent) if sent.bytes.starts_with(b"$") => {
+                    self.frames.push(sent.bytes);
+                }
+                Output::Send(SIGNALLING, sent) => self.requests.push(String::from_utf8(sent.bytes).unwrap()),
+                Output::Send(channel, sent) => self.datagrams.push((channel, sent.to, sent.bytes)),
+                Output::Observed(observation) => self.observed.push(observation),
+                Output::Ended(outcome) => self.ended = Some(outcome),
+                Output::Timeout(..) => return,
+                Output::Close(_)
+                | Output::Signal(..)
+                | Output::Fetch(..)
+                | Output::Download(..)
+                | Output::Demand(..)
+                | Output::Cancel(_) => {}
+            }
+            if self.ended.is_some() {
+                return;
+            }
+        }
+    }
+
+    /// The next request's method and its `CSeq`.
+    #[track_caller]
+    fn request(&mut self) -> (String, String) {
+        assert!(!self.requests.is_empty(), "no request; ended: {:?}", self.ended);
+        let text = self.requests.remove(0);
+        let cseq = text.lines().find_map(|line| line.strip_prefix("CSeq: ")).unwrap().to_owned();
+        (text, cseq)
+    }
+
+    fn receives(&mut self, bytes: &[u8]) {
+        self.input(Input::Bytes { channel: SIGNALLING, bytes });
+    }
+
+    /// Answers the next request, which must be `method`.
+    #[track_caller]
+    fn answers(&mut self, method: &str, status: &str, headers: &str, body: &str) -> String {
+        let (text, cseq) = self.request();
+        assert!(text.starts_with(method), "{text}");
+        let length = body.len();
+        let answer =
+            format!("RTSP/1.0 {status}\r\nCSeq: {cseq}\r\n{headers}Content-Length: {length}\r\n\r\n{body}");
+        self.receives(answer.as_bytes());
+        text
+    }
+
+    #[track_caller]
+    fn described(&mut self, sdp: &str) {
+        self.answers("OPTIONS", "200 OK", "Public: DESCRIBE, GET_PARAMETER\r\n", "");
+        self.answers("DESCRIBE", "200 OK", "Content-Base: rtsp://127.0.0.1:8554/cam/\r\n", sdp);
+    }
+
+    /// Opens the ports that were asked for.
+    fn ports(&mut self, first: u16) {
+        let Some((rtp, Open::RtpPair { rtcp, .. })) = self.opened.pop() else {
+            panic!("no ports are opened")
+        };
+        for (channel, port) in [(rtp, first), (rtcp, first + 1)] {
+            let local = Some(SocketAddr::from(([127, 0, 0, 1], port)));
+            let opening = Opening { local, ..Opening::default() };
+            self.input(Input::Opened { channel, opening });
+        }
+    }
+
+    /// A viewer that plays over the RTSP connection.
+    #[track_caller]
+    fn playing(sdp: &str) -> Self {
+        let mut stand = Self::new(RtspTransport::Tcp);
+        stand.described(sdp);
+        stand.answers(
+            "SETUP",
+            "200 OK",
+            "Session: 77;timeout=20\r\nTransport: RTP/AVP/TCP;unicast;interleaved=0-1\r\n",
+            "",
+        );
+        stand.answers("PLAY", "200 OK", "Session: 77\r\n", "");
+        stand
+    }
+
+    fn anomalies(&self) -> Vec<&str> {
+        let details = self.observed.iter().filter_map(|observation| match observation {
+            Observation::ProtocolAnomaly { detail, .. } => Some(detail.as_str()),
+            _ => None,
+        });
+        details.collect()
+    }
+
+    #[track_caller]
+    fn failed(&self) -> (FailureReason, &str) {
+        let Some(Outcome::Failed(failure)) = &self.ended else { panic!("{:?}", self.ended) };
+        (failure.reason.clone(), &failure.detail)
+    }
+
+    fn has_reached(&self, phase: Phase) -> bool {
+        self.observed
+            .iter()
+            .any(|observation| matches!(observation, Observation::Reached(it, _) if *it == phase))
+    }
+}
+
+/// An interleaved frame with a video packet: a whole IDR picture.
+fn frame(channel: u8, sequence: u16) -> Vec<u8> {
+    let mut packet = vec![0x80, 0x80 | 96];
+    packet.extend_from_slice(&sequence.to_be_bytes());
+    packet.extend_from_slice(&(u32::from(sequence) * 3_000).to_be_bytes());
+    packet.extend_from_slice(&[0, 0, 0, 9, 0x65, 0x88, 1, 2]);
+    let mut frame = vec![b'$', channel];
+    frame.extend_from_slice(&(packet.len() as u16).to_be_bytes());
+    frame.extend_from_slice(&packet);
+    frame
+}
 
 #[test]
 fn a_viewer_plays_over_udp_keeps_the_session_alive_and_tears_it_down() {

@@ -17,6 +17,7 @@ mod flame_page;
 mod glossary;
 mod heatmap;
 mod markup;
+pub mod matrix;
 pub mod page;
 mod playback;
 mod search;

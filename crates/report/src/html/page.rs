@@ -7,7 +7,13 @@ pub use super::markup::{escape, table};
 /// A whole page around `body`, which must be escaped already; `title` is escaped here. It may load nothing.
 #[must_use]
 pub fn document(title: &str, body: &str) -> String {
-    [HEAD, &escape(title), STYLE, include_str!("page.css"), BODY, body, "</main></body></html>\n"].concat()
+    document_with(title, "", body)
+}
+
+/// The same with more `style` (CSS).
+pub(super) fn document_with(title: &str, style: &str, body: &str) -> String {
+    [HEAD, &escape(title), STYLE, include_str!("page.css"), style, BODY, body, "</main></body></html>\n"]
+        .concat()
 }
 
 const HEAD: &str = "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\

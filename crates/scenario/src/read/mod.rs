@@ -18,6 +18,7 @@ mod conference;
 mod crowd;
 mod destination;
 mod limits;
+mod matrix;
 mod role;
 mod tap;
 mod target;

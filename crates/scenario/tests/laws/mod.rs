@@ -6,12 +6,30 @@
 use std::time::Duration;
 
 use throng_observation::untrusted::is_harmful;
+use throng_scenario::matrix::{Matrix, Places};
 use throng_scenario::{
     ConsentProof, ConsentProofError, ConsentSecret, Objective, Origin, Override, Scenario, Target,
 };
 
 /// Above this number of users no plan is made, so that a law is quick.
 const USERS_PLANNED_MAX: u64 = 10_000;
+
+/// Matrix files: of one that is read, every cell and the order of the runs can be made.
+pub(crate) fn matrix(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    match Matrix::parse(&text) {
+        Ok(matrix) => {
+            let (cells, places) = (matrix.cells(), Places { dir: "/dir".into(), base: "/base".into() });
+            assert!(!cells.is_empty() && cells.len() <= Matrix::CELLS_MAX);
+            assert_eq!(matrix.runs().len(), cells.len() * matrix.repeats as usize);
+            for cell in cells.iter().take(64) {
+                let config = matrix.cell(cell, &places);
+                assert!(config.server.command.iter().all(|words| !words.is_empty()));
+            }
+        }
+        Err(error) => assert!(!error.diagnostics.is_empty() && error.to_string().starts_with("error: ")),
+    }
+}
 
 /// Scenario files; lines `--set PATH=VALUE` before anything else are overrides.
 pub(crate) fn scenario(bytes: &[u8]) {

@@ -1,0 +1,41 @@
+//! The flags of experiments with the media server.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::parsers::count;
+
+#[derive(Debug, Args)]
+pub(crate) struct Matrix {
+    /// The matrix (TOML): docs/matrix.md
+    #[arg(required_unless_present = "resume")]
+    pub(crate) file: Option<PathBuf>,
+    /// Folder to make, with a run folder for each run [default: a new one under runs/]
+    #[arg(short, long, value_name = "FOLDER", conflicts_with = "resume")]
+    pub(crate) output: Option<PathBuf>,
+    /// Continue the interrupted matrix of this folder, after undoing what a killed throng left changed
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["file", "set", "allow_target", "threads"])]
+    pub(crate) resume: Option<PathBuf>,
+    /// Print the cells and the order of their runs; starts nothing
+    #[arg(long)]
+    pub(crate) plan: bool,
+    /// Override a value of the scenario in all cells, such as crowd.size=50; repeatable
+    #[arg(long, value_name = "PATH=VALUE")]
+    pub(crate) set: Vec<String>,
+    /// Also allow this private network (CIDR, or one address); repeatable
+    #[arg(long, value_name = "CIDR")]
+    pub(crate) allow_target: Vec<String>,
+    /// Threads that drive participants [default: by the crowd and the cores]
+    #[arg(long, value_name = "N", value_parser = count)]
+    pub(crate) threads: Option<usize>,
+    /// The secret of the target's consent proof, as for `throng run`; only public targets need one
+    #[arg(long, value_name = "SECRET")]
+    pub(crate) consent_secret: Option<String>,
+    /// Print nothing while it runs
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+    /// Print matrix.json at the end instead of the tables
+    #[arg(long)]
+    pub(crate) json: bool,
+}

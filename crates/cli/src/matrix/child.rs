@@ -1,0 +1,69 @@
+//! The crowd of a cell: `throng run` or `throng find` in a process of its own.
+
+use std::fs::File;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use std::os::unix::process::CommandExt;
+
+use throng_rig::{Marker, RunningServer, signal_process};
+
+use crate::interrupt::Interrupt;
+
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// How the crowd's process ended.
+pub(super) struct CrowdEnd {
+    /// Its exit code; `None` if a signal ended it.
+    pub(super) code: Option<i32>,
+    /// Whether this throng asked it to end early.
+    pub(super) was_interrupted: bool,
+    /// When the server ended by itself during the run, in words.
+    pub(super) server_ended: Option<String>,
+}
+
+/// Starts `throng ARGUMENTS`, with its output in `log`. It has a process group of its own: Ctrl-C reaches it once, from this process.
+/// `mark` finds it after this process was killed.
+pub(super) fn start(arguments: &[String], log: &Path, mark: &str) -> std::io::Result<Child> {
+    let output = File::create(log)?;
+    let mut command = Command::new(std::env::current_exe()?);
+    command.args(arguments).process_group(0).env(Marker::VARIABLE, mark);
+    command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output).spawn()
+}
+
+/// Waits for its end. A signal to this process ends it early; so does the end of the server if `ends_with_server`.
+pub(super) fn wait(
+    mut child: Child,
+    server: &mut Option<RunningServer>,
+    interrupt: &Interrupt,
+    ends_with_server: bool,
+) -> CrowdEnd {
+    let began = std::time::Instant::now();
+    let (mut was_interrupted, mut is_ending, mut server_ended) = (false, false, None);
+    loop {
+        if let Ok(Some(status)) = child.try_wait() {
+            return CrowdEnd { code: status.code(), was_interrupted, server_ended };
+        }
+        if interrupt.is_set() && !was_interrupted {
+            was_interrupted = true;
+            if !is_ending {
+                signal_process(&child, "SIGINT");
+                is_ending = true;
+            }
+        }
+        if server_ended.is_none()
+            && let Some(server) = server
+            && let Some(status) = server.ended()
+        {
+            let after_s = began.elapsed().as_secs();
+            server_ended =
+                Some(format!("the server ended {after_s} s into the run ({status}){}", server.said()));
+            if ends_with_server && !is_ending {
+                signal_process(&child, "SIGINT");
+                is_ending = true;
+            }
+        }
+        std::thread::sleep(LOOK_EVERY);
+    }
+}

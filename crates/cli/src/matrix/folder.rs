@@ -1,0 +1,166 @@
+//! The folder of a matrix: the file, what was done, and a run folder for each run.
+//!
+//! ```text
+//! matrix.toml  scenario.toml   as they were when it began
+//! options.json                 where the file is, and the flags
+//! journal.jsonl                what has to be undone (throng-rig)
+//! cells/CELL/REPEAT/           a run folder; record.json: how the run ended; server/: its files and output
+//! matrix.json  report.html     the answer
+//! ```
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use throng_report::matrix::{MatrixRun, RunStatus};
+use throng_scenario::matrix::PlannedRun;
+use throng_store::RunFolder;
+
+use super::plan::{MatrixPlan, Options};
+use super::shown;
+use crate::CliError;
+use crate::exit::Exit;
+
+const MATRIX: &str = "matrix.toml";
+const SCENARIO: &str = "scenario.toml";
+const OPTIONS: &str = "options.json";
+const RECORD: &str = "record.json";
+/// Longer names of cells are cut in paths.
+const NAME_MAX: usize = 80;
+
+pub(super) struct MatrixFolder {
+    path: PathBuf,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    /// The matrix file.
+    file: PathBuf,
+    options: Options,
+}
+
+impl MatrixFolder {
+    pub(super) fn is_one(path: &Path) -> bool {
+        path.join(OPTIONS).is_file() && path.join(MATRIX).is_file()
+    }
+
+    /// Makes the folder.
+    pub(super) fn create(path: &Path, plan: &MatrixPlan) -> Result<Self, CliError> {
+        if Self::is_one(path) {
+            return Err(CliError::usage(format!(
+                "{} holds a matrix already; continue it with --resume, or choose another --output",
+                path.display()
+            )));
+        }
+        let wrong = |error| CliError::usage(format!("{}: {error}", path.display()));
+        std::fs::create_dir_all(path).map_err(wrong)?;
+        let folder = Self { path: path.canonicalize().map_err(wrong)? };
+        let kept = Kept { file: plan.file.clone(), options: plan.options.clone() };
+        let kept = serde_json::to_string_pretty(&kept).map_err(CliError::invalid)?;
+        folder.put(MATRIX, &plan.text)?;
+        folder.put(SCENARIO, &plan.scenario_text)?;
+        // Last: with it the folder is one of a matrix.
+        folder.put(OPTIONS, &kept)?;
+        Ok(folder)
+    }
+
+    /// An existing one.
+    pub(super) fn open(path: &Path) -> Result<Self, CliError> {
+        if !Self::is_one(path) {
+            return Err(CliError::usage(format!("{} holds no matrix", path.display())));
+        }
+        let path =
+            path.canonicalize().map_err(|error| CliError::usage(format!("{}: {error}", path.display())))?;
+        Ok(Self { path })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(super) fn journal(&self) -> PathBuf {
+        self.path.join("journal.jsonl")
+    }
+
+    /// The plan of this matrix, read again from its file; from the copy if that file is gone.
+    pub(super) fn plan(&self) -> Result<MatrixPlan, CliError> {
+        let kept: Kept = serde_json::from_str(&self.text(OPTIONS)?)
+            .map_err(|error| CliError::usage(format!("{}: {error}", shown(&self.path.join(OPTIONS)))))?;
+        if kept.file.is_file() {
+            return MatrixPlan::read(&kept.file, kept.options);
+        }
+        let plan =
+            MatrixPlan::of_copies(&self.text(MATRIX)?, &self.path.join(SCENARIO), &kept.file, kept.options)?;
+        Ok(plan)
+    }
+
+    /// Runs of different files cannot be compared.
+    pub(super) fn check_unchanged(&self, plan: &MatrixPlan) -> Result<(), CliError> {
+        for (name, file, text) in
+            [(MATRIX, &plan.file, &plan.text), (SCENARIO, &plan.scenario, &plan.scenario_text)]
+        {
+            if self.text(name)? != *text {
+                return Err(CliError::usage(format!(
+                    "{} has changed since this matrix began: its cells could not be compared. Undo the change \
+                     ({} has what it was), or begin a new matrix",
+                    file.display(),
+                    self.path.join(name).display()
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// The run folder of a run.
+    pub(super) fn run_folder(&self, planned: &PlannedRun, plan: &MatrixPlan) -> PathBuf {
+        self.path.join(relative(planned, plan))
+    }
+
+    /// How a run ended; `None` if it was not made.
+    pub(super) fn record(&self, planned: &PlannedRun, plan: &MatrixPlan) -> Option<MatrixRun> {
+        let text = std::fs::read_to_string(self.run_folder(planned, plan).join(RECORD)).ok()?;
+        serde_json::from_str(&text).ok()
+    }
+
+    /// Why another run of the same cell was skipped, if one was.
+    pub(super) fn skipped(&self, planned: &PlannedRun, plan: &MatrixPlan) -> Option<String> {
+        let earlier = (1..planned.repeat).map(|repeat| PlannedRun { repeat, ..planned.clone() });
+        let skipped = earlier.filter_map(|earlier| self.record(&earlier, plan));
+        skipped.filter(|run| run.status == RunStatus::Skipped).find_map(|run| run.reason)
+    }
+
+    /// Writes how a run ended. Its figures are measured again from its rows.
+    pub(super) fn keep(
+        &self,
+        planned: &PlannedRun,
+        plan: &MatrixPlan,
+        run: &MatrixRun,
+    ) -> Result<(), CliError> {
+        let folder = self.run_folder(planned, plan);
+        let wrong = |error| CliError::new(Exit::Invalid, anyhow::anyhow!("{}: {error}", folder.display()));
+        std::fs::create_dir_all(&folder).map_err(wrong)?;
+        let record = MatrixRun { figures: None, ..run.clone() };
+        let text = serde_json::to_string_pretty(&record).map_err(CliError::invalid)?;
+        RunFolder::open(&folder).and_then(|folder| folder.put(RECORD, text)).map_err(CliError::invalid)?;
+        Ok(())
+    }
+
+    pub(super) fn put(&self, name: &str, text: &str) -> Result<PathBuf, CliError> {
+        RunFolder::open(&self.path).and_then(|folder| folder.put(name, text)).map_err(CliError::invalid)
+    }
+
+    fn text(&self, name: &str) -> Result<String, CliError> {
+        let path = self.path.join(name);
+        std::fs::read_to_string(&path)
+            .map_err(|error| CliError::usage(format!("{}: {error}", path.display())))
+    }
+}
+
+/// The run folder below the matrix's: `cells/04_files=30_storage=disk/1`.
+pub(super) fn relative(planned: &PlannedRun, plan: &MatrixPlan) -> String {
+    let cell = plan.cell(planned);
+    let name = cell.map(|cell| plan.matrix.describe(cell)).unwrap_or_default();
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || ".=_-".contains(c);
+    let name: String =
+        name.replace(' ', "_").chars().map(|c| if is_plain(c) { c } else { '-' }).take(NAME_MAX).collect();
+    format!("cells/{:02}_{name}/{}", cell.map_or(0, |cell| cell.number), planned.repeat)
+}

@@ -1,0 +1,271 @@
+//! A matrix ready to run: the file with its scenario, and every cell checked before anything is started.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use throng_report::matrix::{MatrixFactor, MatrixMeasure};
+use throng_rig::parse_cpus;
+use throng_scenario::matrix::{
+    Cell, CellConfig, Matrix, Measure, Order, Places, PlannedRun, ReadyWhen, Template,
+};
+use throng_scenario::{Arrival as _, Override, Scenario, units};
+
+use super::folder::MatrixFolder;
+use super::run::NOT_WATCHED;
+use super::shown;
+use crate::args::Matrix as Arguments;
+use crate::{CliError, scenario};
+
+/// From the last join until the hold is judged: connected users are judged at once, and have 3 s to begin (docs/find.md).
+const SETTLE: Duration = Duration::from_secs(3);
+/// Arrivals that last longer are no part of a cell.
+const GATHERS_MAX: &str = "50m";
+
+/// What the command line adds to the file; kept with the matrix, so that `--resume` has the same.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Options {
+    pub(super) set: Vec<String>,
+    pub(super) allow_target: Vec<String>,
+    pub(super) threads: Option<usize>,
+}
+
+/// A matrix and where its files are.
+pub(super) struct MatrixPlan {
+    pub(super) matrix: Matrix,
+    /// The file as it was read.
+    pub(super) text: String,
+    /// The file.
+    pub(super) file: PathBuf,
+    /// Its folder.
+    pub(super) base: PathBuf,
+    /// The scenario file, and its text.
+    pub(super) scenario: PathBuf,
+    pub(super) scenario_text: String,
+    pub(super) options: Options,
+    pub(super) cells: Vec<Cell>,
+}
+
+/// The times of a cell's run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct HoldTimes {
+    /// When the hold begins, seconds after the first join.
+    pub(super) from_s: u64,
+    /// When it ends, and the run with it.
+    pub(super) until_s: u64,
+}
+
+impl Options {
+    pub(super) fn of(command: &Arguments) -> Self {
+        Self {
+            set: command.set.clone(),
+            allow_target: command.allow_target.clone(),
+            threads: command.threads,
+        }
+    }
+}
+
+impl MatrixPlan {
+    /// Reads the file and its scenario.
+    pub(super) fn read(file: &Path, options: Options) -> Result<Self, CliError> {
+        let wrong = |path: &Path, error: &dyn std::fmt::Display| {
+            CliError::usage(format!("cannot read {}: {error}", path.display()))
+        };
+        let text = std::fs::read_to_string(file).map_err(|error| wrong(file, &error))?;
+        let file = file.canonicalize().map_err(|error| wrong(file, &error))?;
+        Self::of_text(&text, &file, None, options)
+    }
+
+    /// The plan of a matrix whose file is no longer where it was: for its report.
+    pub(super) fn of_copies(
+        text: &str,
+        scenario: &Path,
+        file: &Path,
+        options: Options,
+    ) -> Result<Self, CliError> {
+        Self::of_text(text, file, Some(scenario), options)
+    }
+
+    fn of_text(text: &str, file: &Path, scenario: Option<&Path>, options: Options) -> Result<Self, CliError> {
+        let matrix = Matrix::parse(text).map_err(|error| {
+            CliError::usage(format!("{} cannot be run as it is:\n{error}", file.display()))
+        })?;
+        let base = file.parent().unwrap_or(Path::new("/")).to_owned();
+        let scenario = scenario.map_or_else(|| base.join(&matrix.scenario), Path::to_owned);
+        let scenario_text = std::fs::read_to_string(&scenario)
+            .map_err(|error| CliError::usage(format!("cannot read {}: {error}", scenario.display())))?;
+        let cells = matrix.cells();
+        let (text, file) = (text.to_owned(), file.to_owned());
+        Ok(Self { matrix, text, file, base, scenario, scenario_text, options, cells })
+    }
+
+    /// Checks every cell: its overrides, files, CPUs and patterns. A cell that would fail at its turn, hours later, is an error
+    /// now; what this machine does not allow is found out when it runs.
+    pub(super) fn check(&self) -> Result<(), CliError> {
+        for cell in &self.cells {
+            let config = self.config(cell, Path::new("/dir"));
+            self.check_cell(&config).map_err(|stop| {
+                let name = self.matrix.describe(cell);
+                CliError::new(stop.exit, anyhow::anyhow!("cell {} ({name}): {:#}", cell.number, stop.error))
+            })?;
+        }
+        Ok(())
+    }
+
+    fn check_cell(&self, config: &CellConfig) -> Result<(), CliError> {
+        self.overrides(config)?;
+        if let Some(cpus) = &config.server.cpus {
+            parse_cpus(cpus).map_err(|error| CliError::usage(format!("server.cpus: {error}")))?;
+        }
+        if let Some(ReadyWhen::Log(pattern)) = config.server.ready.as_ref().map(|ready| &ready.when) {
+            throng_rig::pattern(pattern)
+                .map_err(|error| CliError::usage(format!("server.ready.log: {error}")))?;
+        }
+        self.files(config).map(drop)
+    }
+
+    /// A cell with the folder of its server's files.
+    pub(super) fn config(&self, cell: &Cell, dir: &Path) -> CellConfig {
+        self.matrix.cell(cell, &Places { dir: shown(dir), base: shown(&self.base) })
+    }
+
+    /// The configuration files of a cell: where each is to be, and its text.
+    pub(super) fn files(&self, config: &CellConfig) -> Result<Vec<(PathBuf, String)>, CliError> {
+        let known: BTreeSet<String> = config.variables.iter().map(|(name, _)| name.clone()).collect();
+        let value = |name: &str| {
+            let found = config.variables.iter().find(|(known, _)| known == name);
+            found.map(|(_, value)| value.clone()).unwrap_or_default()
+        };
+        let file = |file: &throng_scenario::matrix::ServerFile<String>| {
+            let template = self.base.join(&file.template);
+            let wrong =
+                |error: &dyn std::fmt::Display| CliError::usage(format!("{}: {error}", template.display()));
+            let text = std::fs::read_to_string(&template).map_err(|error| wrong(&error))?;
+            let read = Template::of_file(&text, &known)
+                .map_err(|error| CliError::usage(format!("{}:\n{error}", template.display())))?;
+            Ok((self.base.join(&file.path), read.render(&value)))
+        };
+        config.server.files.iter().map(file).collect()
+    }
+
+    /// The scenario's overrides in a cell, as `PATH=VALUE`, and the times of the hold. The scenario is read with them, so that
+    /// what is wrong is an error.
+    pub(super) fn overrides(
+        &self,
+        config: &CellConfig,
+    ) -> Result<(Vec<String>, Option<HoldTimes>), CliError> {
+        let mut sets: Vec<String> =
+            config.set.iter().map(|(path, value)| format!("{path}={value}")).collect();
+        sets.extend(self.options.set.iter().cloned());
+        let mut parsed = scenario::parse_sets(&sets)?;
+        let allow = &self.options.allow_target;
+        if !allow.is_empty() {
+            let list: Vec<String> = allow.iter().map(|cidr| format!("\"{cidr}\"")).collect();
+            parsed.push(Override::flag_toml(
+                "--allow-target",
+                "target.allow",
+                &format!("[{}]", list.join(", ")),
+            ));
+        }
+        let Measure::Hold(hold) = self.matrix.measure else {
+            scenario::read(&self.scenario, &parsed)?;
+            return Ok((sets, None));
+        };
+        let long = Override::flag("hold", "run.duration", GATHERS_MAX);
+        let scenario = scenario::read(&self.scenario, &[parsed.clone(), vec![long]].concat())?;
+        let from_s = (gathers(&scenario) + SETTLE).as_secs_f64().ceil() as u64;
+        let times = HoldTimes { from_s, until_s: from_s + hold.as_secs_f64().ceil() as u64 };
+        sets.push(format!("run.duration=\"{}s\"", times.until_s));
+        sets.push(format!("run.warm_up=\"{}s\"", times.from_s));
+        parsed.extend(scenario::parse_sets(sets.get(sets.len() - 2..).unwrap_or_default())?);
+        scenario::read(&self.scenario, &parsed)?;
+        Ok((sets, Some(times)))
+    }
+
+    pub(super) fn runs(&self) -> Vec<PlannedRun> {
+        self.matrix.runs()
+    }
+
+    pub(super) fn cell(&self, planned: &PlannedRun) -> Option<&Cell> {
+        self.cells.get(planned.cell)
+    }
+
+    /// `files=30 storage=disk, run 2`.
+    pub(super) fn label(&self, planned: &PlannedRun) -> String {
+        let name = self.cell(planned).map(|cell| self.matrix.describe(cell)).unwrap_or_default();
+        if self.matrix.repeats > 1 { format!("{name}, run {}", planned.repeat) } else { name }
+    }
+
+    pub(super) fn factors(&self) -> Vec<MatrixFactor> {
+        let factor = |factor: &throng_scenario::matrix::Factor| MatrixFactor {
+            name: factor.name.clone(),
+            levels: factor.levels.iter().map(|level| level.name.clone()).collect(),
+        };
+        self.matrix.factors.iter().map(factor).collect()
+    }
+
+    pub(super) fn measure(&self) -> MatrixMeasure {
+        match self.matrix.measure {
+            Measure::Hold(_) => MatrixMeasure::Hold,
+            Measure::Find { .. } => MatrixMeasure::Find,
+        }
+    }
+
+    pub(super) fn order(&self) -> &'static str {
+        match self.matrix.order {
+            Order::Random => "random",
+            Order::Written => "written",
+        }
+    }
+
+    /// How long the runs take, without the starts and stops of servers.
+    fn takes(&self) -> Duration {
+        let of = |cell: &Cell| match self.matrix.measure {
+            Measure::Find { budget, .. } => budget,
+            Measure::Hold(_) => {
+                let config = self.config(cell, Path::new("/dir"));
+                let times = self.overrides(&config).ok().and_then(|(_, times)| times);
+                let server = &config.server;
+                let is_watched = server.command.is_some() && server.watch.as_deref() != Some(NOT_WATCHED);
+                let baseline = if is_watched { crate::watchers::BASELINE } else { Duration::ZERO };
+                Duration::from_secs(times.map_or(0, |times| times.until_s)) + baseline
+            }
+        };
+        self.cells.iter().map(of).sum::<Duration>() * self.matrix.repeats
+    }
+
+    /// `6 cells, 12 runs`.
+    fn size(&self) -> String {
+        let of = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
+        let cells = self.cells.len();
+        format!("{}, {}", of(cells, "cell"), of(cells * self.matrix.repeats as usize, "run"))
+    }
+
+    pub(super) fn introduction(&self, folder: &MatrixFolder) -> String {
+        let about = units::write_duration(Duration::from_secs(self.takes().as_secs()));
+        format!("{}, {} order, about {about}; folder {}", self.size(), self.order(), folder.path().display())
+    }
+
+    /// The cells and the order, for `--plan`.
+    pub(super) fn describe(&self) -> String {
+        let about = units::write_duration(Duration::from_secs(self.takes().as_secs()));
+        let mut out = format!("{}, {} order, about {about}\n", self.size(), self.order());
+        for (index, planned) in self.runs().iter().enumerate() {
+            let number = self.cell(planned).map_or(0, |cell| cell.number);
+            let _ = writeln!(out, "{:>4}  cell {number:>3}  {}", index + 1, self.label(planned));
+        }
+        out
+    }
+}
+
+/// When the last participant joins for the first time.
+fn gathers(scenario: &Scenario) -> Duration {
+    let rooms = scenario.target.rooms;
+    let last = scenario
+        .crowd
+        .iter()
+        .filter_map(|cohort| cohort.arrival.offsets(cohort.size.saturating_mul(rooms)).last());
+    last.max().unwrap_or_default()
+}

@@ -1,0 +1,371 @@
+//! One run of a cell: setup, server, crowd, and everything put back.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use throng_observation::run::Ending;
+use throng_report::matrix::{MatrixRun, RunFigures, RunStatus, figures};
+use throng_report::{ReportRows, RunOutcome, Summary};
+use throng_rig::{
+    CpuTimes, Journal, Limits, Readiness, RunningServer, ServerSpec, SetupError, Sign, StartError, Undo,
+    governor, load_average, run_step,
+};
+use throng_scenario::matrix::{CellConfig, Measure, PlannedRun, ReadyWhen, Server};
+use throng_scenario::units::write_duration;
+use throng_store::{RunFolder, StoreError};
+
+use super::child::{self, CrowdEnd};
+use super::folder::{self, MatrixFolder};
+use super::plan::{HoldTimes, MatrixPlan};
+use super::shown;
+use crate::exit::Exit;
+use crate::interrupt::Interrupt;
+use crate::report;
+
+/// How long a setup command may take.
+const STEP_WITHIN: Duration = Duration::from_secs(300);
+
+/// The value of `server.watch` for a server that is not watched.
+pub(super) const NOT_WATCHED: &str = "none";
+
+/// Runs cells, one after the other.
+pub(super) struct CellRunner<'a> {
+    pub(super) plan: &'a MatrixPlan,
+    pub(super) folder: &'a MatrixFolder,
+    pub(super) journal: Journal,
+    pub(super) interrupt: &'a Interrupt,
+    pub(super) consent_secret: Option<&'a str>,
+}
+
+/// Why a run has no figures.
+struct NoRun {
+    status: RunStatus,
+    reason: String,
+}
+
+impl NoRun {
+    fn failed(reason: impl std::fmt::Display) -> Self {
+        Self { status: RunStatus::Failed, reason: reason.to_string() }
+    }
+}
+
+impl CellRunner<'_> {
+    /// Makes a run. Whatever happens, the machine is afterwards as before, or the notes say what is not.
+    pub(super) fn run(&mut self, planned: &PlannedRun) -> MatrixRun {
+        let before = self.journal.left();
+        let (started, load) = (CpuTimes::so_far(), load_average());
+        let mut notes = Vec::new();
+        let mut run = match self.measured(planned, &mut notes) {
+            Ok(run) => run,
+            Err(NoRun { status, reason }) => {
+                MatrixRun { status, reason: Some(reason), ..MatrixRun::default() }
+            }
+        };
+        for problem in self.journal.undo_down_to(before) {
+            notes.push(format!("could not be undone: {problem}"));
+        }
+        run.notes = notes;
+        run.environment = environment(load, CpuTimes::so_far().steal_ratio_since(started));
+        run
+    }
+
+    fn measured(&mut self, planned: &PlannedRun, notes: &mut Vec<String>) -> Result<MatrixRun, NoRun> {
+        let cell = self.plan.cell(planned).cloned().ok_or_else(|| NoRun::failed("there is no such cell"))?;
+        let folder = self.folder.run_folder(planned, self.plan);
+        let dir = fresh(&folder).map_err(NoRun::failed)?;
+        let config = self.plan.config(&cell, &dir);
+        let (sets, hold) =
+            self.plan.overrides(&config).map_err(|stop| NoRun::failed(format!("{:#}", stop.error)))?;
+        self.set_up(&config, &folder)?;
+        self.write_files(&config)?;
+        let name = format!("throng-matrix-{}-{}-{}", std::process::id(), cell.number, planned.repeat);
+        let mut server = match &config.server.command {
+            Some(command) => Some(self.start(command, &config.server, &dir, &name)?),
+            None => None,
+        };
+        let arguments = self.arguments(&sets, server.as_ref(), &config.server, &folder);
+        let crowd = self.crowd(&arguments, &folder, &format!("{name}-crowd"), &mut server);
+        // Before anything else: the next cell needs the port.
+        if let Some(server) = server {
+            notes.extend(server.stop().notes);
+        }
+        let crowd = crowd?;
+        notes.extend(crowd.server_ended.clone());
+        let mut run = self.judged(&crowd, &folder, hold);
+        run.folder = folder.join("run.db").exists().then(|| folder::relative(planned, self.plan));
+        run.command = Some(by_hand(&arguments));
+        Ok(run)
+    }
+
+    fn set_up(&mut self, config: &CellConfig, folder: &Path) -> Result<(), NoRun> {
+        let log = folder.join("setup.log");
+        for step in &config.setup {
+            let is_over = || self.interrupt.is_set();
+            let limits = (log.as_path(), STEP_WITHIN);
+            run_step(&step.run, &step.undo, &self.plan.base, &mut self.journal, limits, &is_over).map_err(
+                |error| match error {
+                    SetupError::NotPossibleHere(reason) => NoRun { status: RunStatus::Skipped, reason },
+                    _ if is_over() => NoRun { status: RunStatus::Pending, reason: error.to_string() },
+                    error => NoRun::failed(error),
+                },
+            )?;
+        }
+        Ok(())
+    }
+
+    fn write_files(&self, config: &CellConfig) -> Result<(), NoRun> {
+        let files = self.plan.files(config).map_err(|stop| NoRun::failed(format!("{:#}", stop.error)))?;
+        for (path, text) in files {
+            let write = || {
+                if let Some(folder) = path.parent() {
+                    std::fs::create_dir_all(folder)?;
+                }
+                std::fs::write(&path, text)
+            };
+            write().map_err(|error: std::io::Error| NoRun::failed(format!("{}: {error}", path.display())))?;
+        }
+        Ok(())
+    }
+
+    fn start(
+        &mut self,
+        command: &[String],
+        server: &Server<String>,
+        dir: &Path,
+        name: &str,
+    ) -> Result<RunningServer, NoRun> {
+        let stop = server.stop.clone().unwrap_or_default();
+        let disk = server.disk.as_ref().map(|disk| (PathBuf::from(&disk.path), disk.read_bytes_per_s));
+        let ready = server.ready.as_ref().map(readiness).transpose().map_err(NoRun::failed)?;
+        let spec = ServerSpec {
+            command: command.to_vec(),
+            env: server.env.clone(),
+            cwd: server.cwd.as_ref().map_or_else(|| self.plan.base.clone(), |cwd| self.plan.base.join(cwd)),
+            ready,
+            stop_signal: stop.signal,
+            stop_within: stop.within,
+            cpus: server.cpus.clone(),
+            limits: Limits {
+                cpu_quota: server.cpu_quota,
+                memory_bytes: server.memory_bytes,
+                disk_read: disk,
+            },
+            log: dir.join("output.log"),
+            name: name.to_owned(),
+        };
+        let interrupt = self.interrupt;
+        RunningServer::start(spec, &mut self.journal, &|| interrupt.is_set()).map_err(|error| match error {
+            StartError::NotPossibleHere(reason) => NoRun { status: RunStatus::Skipped, reason },
+            StartError::Interrupted => NoRun { status: RunStatus::Pending, reason: error.to_string() },
+            error => NoRun::failed(error),
+        })
+    }
+
+    /// The arguments of the crowd's process.
+    fn arguments(
+        &self,
+        sets: &[String],
+        server: Option<&RunningServer>,
+        config: &Server<String>,
+        folder: &Path,
+    ) -> Vec<String> {
+        let mut words = match &self.plan.matrix.measure {
+            Measure::Hold(_) => vec!["run".to_owned(), shown(&self.plan.scenario)],
+            Measure::Find { budget, start, ceiling } => {
+                let mut words = vec!["find".to_owned(), shown(&self.plan.scenario)];
+                words.extend(["--budget".to_owned(), write_duration(*budget)]);
+                for (flag, value) in [("--start", start), ("--ceiling", ceiling)] {
+                    words.extend(value.iter().flat_map(|value| [flag.to_owned(), value.to_string()]));
+                }
+                words
+            }
+        };
+        let mut flag = |name: &str, value: &str| words.extend([name.to_owned(), value.to_owned()]);
+        sets.iter().for_each(|set| flag("--set", set));
+        self.plan.options.allow_target.iter().for_each(|cidr| flag("--allow-target", cidr));
+        if let Some(threads) = self.plan.options.threads {
+            flag("--threads", &threads.to_string());
+        }
+        if let Some(server) = server.filter(|_| config.watch.as_deref() != Some(NOT_WATCHED)) {
+            flag("--watch", &watch(server, config.watch.as_deref()));
+        }
+        flag("--output", &shown(folder));
+        words.push("--quiet".to_owned());
+        words
+    }
+
+    fn crowd(
+        &mut self,
+        arguments: &[String],
+        folder: &Path,
+        mark: &str,
+        server: &mut Option<RunningServer>,
+    ) -> Result<CrowdEnd, NoRun> {
+        self.journal.before(Undo::Processes(mark.to_owned())).map_err(NoRun::failed)?;
+        let mut arguments = arguments.to_vec();
+        // Not among the arguments that are shown.
+        if let Some(secret) = self.consent_secret {
+            arguments.extend(["--consent-secret".to_owned(), secret.to_owned()]);
+        }
+        let child = child::start(&arguments, &folder.join("run.log"), mark)
+            .map_err(|error| NoRun::failed(format!("throng cannot be started: {error}")))?;
+        // A search on a server that has ended would go on for a long time; users of a hold count what they did not get.
+        let ends_with_server = matches!(self.plan.matrix.measure, Measure::Find { .. });
+        Ok(child::wait(child, server, self.interrupt, ends_with_server))
+    }
+
+    /// The status of a run by its exit code, and its figures.
+    fn judged(&self, crowd: &CrowdEnd, folder: &Path, hold: Option<HoldTimes>) -> MatrixRun {
+        let said = throng_rig::last_lines(&folder.join("run.log"), 4).join("; ");
+        if crowd.was_interrupted {
+            let reason = Some("interrupted".to_owned());
+            return MatrixRun { status: RunStatus::Pending, reason, ..MatrixRun::default() };
+        }
+        let (figures, summary) = match measure(folder, hold) {
+            Ok(measured) => measured,
+            Err(error) => {
+                let reason = Some(format!("the crowd did not come ({error}): {said}"));
+                return MatrixRun { status: RunStatus::Failed, reason, ..MatrixRun::default() };
+            }
+        };
+        let is = |exit: Exit| crowd.code == Some(exit as i32);
+        let (status, reason) = if let Some(ended) = crowd.server_ended.as_ref().filter(|_| hold.is_none()) {
+            (RunStatus::Failed, Some(ended.clone()))
+        } else if is(Exit::Met) || is(Exit::Missed) || is(Exit::Target) {
+            (RunStatus::Valid, None)
+        } else if let Some(reason) = invalid(&summary).filter(|_| is(Exit::Invalid) || is(Exit::Disputed)) {
+            (RunStatus::Invalid, Some(reason))
+        } else {
+            (RunStatus::Failed, Some(format!("throng failed: {said}")))
+        };
+        MatrixRun { status, reason, figures: Some(figures), ..MatrixRun::default() }
+    }
+}
+
+/// The figures of a run folder, and its summary.
+pub(super) fn measure(folder: &Path, hold: Option<HoldTimes>) -> Result<(RunFigures, Summary), StoreError> {
+    let run = RunFolder::read_selected(folder, &mut ReportRows::default())?;
+    let summary = report::summary(&run);
+    let seconds = |seconds: u64| i64::try_from(seconds).unwrap_or(i64::MAX);
+    let hold = hold.map(|times| (seconds(times.from_s), seconds(times.until_s)));
+    // A guard of the engine, or a crash of throng, may have ended it before the hold: then all that there is counts.
+    let hold = hold.map(|(from, until)| match run.ended_at {
+        Some(at) if run.ending != Ending::Complete && at.second() <= from => (0, at.second().max(1)),
+        _ => (from, until),
+    });
+    Ok((figures(&run, &summary, hold), summary))
+}
+
+/// Why a run that ended as planned decides nothing; `None` where throng itself failed.
+fn invalid(summary: &Summary) -> Option<String> {
+    let reasons = &summary.generator.reasons;
+    if summary.generator.limited {
+        return Some(format!("the generator was the limit: {}", reasons.join(" ")));
+    }
+    if let Some(capacity) = &summary.capacity {
+        return Some(capacity.statement.clone());
+    }
+    (summary.outcome == RunOutcome::Disputed).then(|| summary.headline.clone())
+}
+
+/// An empty run folder, also where an earlier run was cut off, with one for the server's files.
+fn fresh(folder: &Path) -> std::io::Result<PathBuf> {
+    if folder.exists() {
+        std::fs::remove_dir_all(folder)?;
+    }
+    let dir = folder.join("server");
+    std::fs::create_dir_all(&dir)?;
+    Ok(dir)
+}
+
+fn readiness(ready: &throng_scenario::matrix::Ready) -> Result<Readiness, String> {
+    let sign = match &ready.when {
+        ReadyWhen::Port(port) => Sign::Port(*port),
+        ReadyWhen::Url(text) => {
+            let url: url::Url = text.parse().map_err(|error| format!("{text}: {error}"))?;
+            let port = url.port_or_known_default().unwrap_or(80);
+            let path = match url.query() {
+                Some(query) => format!("{}?{query}", url.path()),
+                None => url.path().to_owned(),
+            };
+            Sign::Http { authority: format!("{}:{port}", url.host_str().unwrap_or_default()), path }
+        }
+        ReadyWhen::Log(pattern) => {
+            Sign::Line(throng_rig::pattern(pattern).map_err(|error| error.to_string())?)
+        }
+    };
+    Ok(Readiness { sign, within: ready.within })
+}
+
+/// The watch of a server: all processes of its control group; where there is none, those that listen on its port.
+fn watch(server: &RunningServer, more: Option<&str>) -> String {
+    let target = match (server.control_group(), server.port()) {
+        (Some(group), _) => format!("cgroup={group}"),
+        (None, Some(port)) => format!("port={port}"),
+        (None, None) => format!("pid={}", server.pid()),
+    };
+    more.filter(|more| !more.is_empty()).map_or_else(|| target.clone(), |more| format!("{target},{more}"))
+}
+
+/// The command line without what only this matrix needs.
+fn by_hand(arguments: &[String]) -> String {
+    let mut words = vec!["throng".to_owned()];
+    let mut rest = arguments.iter();
+    while let Some(word) = rest.next() {
+        match word.as_str() {
+            "--output" | "--watch" => drop(rest.next()),
+            "--quiet" => {}
+            word if word.contains([' ', '"', '\'', '{', '[', '*', '&', '?']) => {
+                words.push(format!("'{}'", word.replace('\'', "'\\''")));
+            }
+            word => words.push(word.to_owned()),
+        }
+    }
+    words.join(" ")
+}
+
+/// What may differ between runs on one machine, and what tells machines apart.
+fn environment(load: Option<f64>, steal_ratio: f64) -> BTreeMap<String, String> {
+    let mut facts = throng_engine::host::fingerprint();
+    facts.retain(|name, _| ["cpu_model", "cores", "kernel"].contains(&name.as_str()));
+    facts.extend(governor().map(|governor| ("governor".to_owned(), governor)));
+    facts.extend(load.map(|load| ("load_average_before".to_owned(), format!("{load:.2}"))));
+    facts.insert("steal_ratio".to_owned(), format!("{steal_ratio:.4}"));
+    facts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cell_can_be_repeated_by_hand() {
+        let words = [
+            "run",
+            "a.toml",
+            "--set",
+            "crowd.arrival={ every = \"1s\" }",
+            "--watch",
+            "pid=1",
+            "--output",
+            "x",
+            "--quiet",
+        ];
+        let line = by_hand(&words.map(str::to_owned));
+        assert_eq!(line, "throng run a.toml --set 'crowd.arrival={ every = \"1s\" }'");
+    }
+
+    #[test]
+    fn an_address_is_taken_from_a_url() {
+        let ready = |url: &str| {
+            let when = ReadyWhen::Url(url.into());
+            readiness(&throng_scenario::matrix::Ready { when, within: Duration::from_secs(1) })
+                .unwrap()
+                .sign
+                .to_string()
+        };
+        assert_eq!(ready("http://127.0.0.1:8081/status?full"), "http://127.0.0.1:8081/status?full answers");
+        assert_eq!(ready("http://localhost"), "http://localhost:80/ answers");
+    }
+}

@@ -1,0 +1,244 @@
+//! The page of a matrix: a map of its cells by what limits them, effects, confirmations, CPU over time, hot functions.
+
+use std::fmt::Write as _;
+
+use throng_analysis::experiment::ConfirmationOutcome;
+
+use super::markup::{escape, table};
+use super::page::document_with;
+use crate::matrix::{MatrixCell, MatrixMeasure, MatrixReport, MatrixRun, ResponseKind, RunStatus, text};
+
+mod curves;
+mod effects;
+mod map;
+
+/// The whole page. Links lead to the reports of the runs, relative to the matrix's folder.
+#[must_use]
+pub fn render(report: &MatrixReport) -> String {
+    let body = [
+        head(report),
+        map::render(report),
+        causes(report),
+        confirmations(report),
+        effects::render(report),
+        curves::render(report),
+        hot_functions(report),
+        runs(report),
+        method(report),
+    ]
+    .concat();
+    document_with(&format!("throng: {}", report.headline), include_str!("matrix.css"), &body)
+}
+
+fn head(report: &MatrixReport) -> String {
+    let mut out = String::new();
+    if let Some(name) = &report.name {
+        let _ = write!(out, "<p class=\"over\">{}</p>", escape(name));
+    }
+    let _ = write!(out, "<h1>{}</h1>", escape(&report.headline));
+    let measure = match report.measure {
+        MatrixMeasure::Hold => "the crowd held",
+        MatrixMeasure::Find => "a search",
+    };
+    let _ = write!(
+        out,
+        "<p class=\"over\">{} cells, {measure} in each, {} run{} each, order {} (seed {})</p>",
+        report.cells.len(),
+        report.repeats,
+        if report.repeats == 1 { "" } else { "s" },
+        escape(&report.order),
+        report.seed
+    );
+    if !report.notes.is_empty() {
+        let items: String = report.notes.iter().map(|note| format!("<li>{}</li>", escape(note))).collect();
+        let _ = write!(out, "<ul class=\"notes\">{items}</ul>");
+    }
+    out
+}
+
+/// The quantity that the matrix is about.
+fn service(report: &MatrixReport) -> ResponseKind {
+    match report.measure {
+        MatrixMeasure::Hold => ResponseKind::Served,
+        MatrixMeasure::Find => ResponseKind::Capacity,
+    }
+}
+
+/// The mean service of a cell.
+fn served(report: &MatrixReport, cell: &MatrixCell) -> Option<f64> {
+    let means = cell.means.as_ref()?;
+    match report.measure {
+        MatrixMeasure::Hold => means.served_ratio,
+        MatrixMeasure::Find => means.capacity,
+    }
+}
+
+/// The run of a cell whose curves and functions are shown: the first valid one.
+fn shown(cell: &MatrixCell) -> Option<&MatrixRun> {
+    cell.runs.iter().find(|run| run.status == RunStatus::Valid)
+}
+
+/// The link to a run's own report.
+fn link(run: &MatrixRun) -> Option<String> {
+    run.folder.as_ref().map(|folder| format!("{}/report.html", folder.trim_end_matches('/')))
+}
+
+/// The limit of each cell that has one, with its evidence.
+fn causes(report: &MatrixReport) -> String {
+    let row = |cell: &MatrixCell| {
+        let figures = text::cause(cell)?;
+        Some(vec![
+            format!("{} {}", cell.number, cell.name),
+            figures.title.clone(),
+            figures.score.map_or_else(|| "–".to_owned(), |score| format!("{score:.0}")),
+            figures.evidence.join("; "),
+        ])
+    };
+    let rows: Vec<Vec<String>> = report.cells.iter().filter_map(row).collect();
+    if rows.is_empty() {
+        return String::new();
+    }
+    table(&["cell", "limit", "score, of 100", "evidence"], &rows)
+}
+
+fn confirmations(report: &MatrixReport) -> String {
+    if report.confirmations.is_empty() {
+        return String::new();
+    }
+    let mut out = String::from(
+        "<h2>Verdicts tested by changing one factor</h2><div class=\"scroll\"><table><thead><tr><th>outcome</th><th>verdict and \
+         change</th><th>gain, 95 %</th></tr></thead><tbody>",
+    );
+    for one in &report.confirmations {
+        let class = match one.outcome {
+            ConfirmationOutcome::Confirmed => "confirmed",
+            ConfirmationOutcome::Refuted => "refuted",
+            ConfirmationOutcome::NotDecided => "",
+        };
+        let sentence = text::confirmation(report, one);
+        let sentence = sentence.split_once(": ").map_or(sentence.as_str(), |(_, rest)| rest);
+        let _ = write!(
+            out,
+            "<tr><td class=\"{class}\">{}</td><td>{}</td><td>{}</td></tr>",
+            one.outcome.words(),
+            escape(sentence),
+            escape(&text::interval(service(report), one.gain_interval))
+        );
+    }
+    out.push_str(
+        "</tbody></table></div><p class=\"over\">Confirmed: a cell that differs only in having more of the resource serves better, \
+         and the resource is no longer named. Refuted: it serves the same.</p>",
+    );
+    out
+}
+
+fn hot_functions(report: &MatrixReport) -> String {
+    let mut rows = Vec::new();
+    for cell in &report.cells {
+        let Some(figures) = shown(cell).and_then(|run| run.figures.as_ref()) else { continue };
+        for function in &figures.hot_functions {
+            rows.push(vec![
+                cell.name.clone(),
+                format!("{:.1} %", function.share * 100.0),
+                function.function.clone(),
+                function.module.clone(),
+            ]);
+        }
+    }
+    if rows.is_empty() {
+        return String::new();
+    }
+    format!(
+        "<h2>Hot functions of the loaded server</h2>{}<p class=\"over\">Share of the samples of a profile in the function itself.</p>",
+        table(&["cell", "share", "function", "in"], &rows)
+    )
+}
+
+fn runs(report: &MatrixReport) -> String {
+    let mut out = String::from(
+        "<h2>Runs</h2><details><summary>Every run, with what happened to its server</summary><div class=\"scroll\"><table><thead><tr>\
+         <th>cell</th><th>run</th><th>order</th><th>result</th><th>server</th><th>environment</th></tr></thead><tbody>",
+    );
+    for cell in &report.cells {
+        for run in &cell.runs {
+            let result = escape(&text::run_line(run));
+            let result = match link(run) {
+                Some(link) => format!("<a href=\"{}\">{result}</a>", escape(&link)),
+                None => result,
+            };
+            let environment: Vec<String> =
+                run.environment.iter().map(|(name, value)| format!("{name} {value}")).collect();
+            let _ = write!(
+                out,
+                "<tr><td>{} {}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td>{result}</td><td>{}</td><td>{}</td></tr>",
+                cell.number,
+                escape(&cell.name),
+                run.repeat,
+                run.place.map_or_else(|| "–".to_owned(), |place| place.to_string()),
+                escape(&run.notes.join(" ")),
+                escape(&environment.join(", ")),
+            );
+        }
+    }
+    out.push_str("</tbody></table></div></details>");
+    out
+}
+
+fn method(report: &MatrixReport) -> String {
+    let sentences: String =
+        report.method.iter().map(|sentence| format!("<p>{}</p>", escape(sentence))).collect();
+    format!("<h2>Method</h2>{sentences}<p class=\"over\">throng {}</p>", escape(&report.throng_version))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::matrix::tests::{campus, large};
+
+    #[test]
+    fn the_page_shows_every_cell_and_links_to_its_report() {
+        let page = render(&campus());
+        for text in [
+            "disk_read",
+            "href=\"cells/3_files=30_storage=disk/1/report.html\"",
+            "<h2>Effects</h2>",
+            "confirmed",
+            "parseSlice",
+            "CPU idle and waiting for I/O",
+            "m-disk",
+            "m-served",
+        ] {
+            assert!(page.contains(text), "{text}\n{page}");
+        }
+        assert!(!page.contains("NaN") && !page.contains("inf "));
+        for load in ["http://", "https://", "src=", "@import", "url(", "<iframe", "<script"] {
+            assert!(!page.contains(load), "{load}");
+        }
+    }
+
+    #[test]
+    fn hostile_names_stay_text() {
+        let hostile = "\"><script>alert(1)</script>";
+        let mut report = campus();
+        report.name = Some(hostile.into());
+        report.headline = hostile.into();
+        report.notes = vec![hostile.into()];
+        report.factors[0].levels[0] = hostile.into();
+        report.cells[0].name = hostile.into();
+        report.cells[0].runs[0].folder = Some(hostile.into());
+        report.cells[0].runs[0].reason = Some(hostile.into());
+        report.cells[0].finding = Some(hostile.into());
+        let page = render(&report);
+        assert!(!page.contains("<script"), "{page}");
+    }
+
+    #[test]
+    fn a_page_of_64_cells_stays_small() {
+        let page = render(&large(64, 2));
+        assert!(page.len() < 1_500_000, "{}", page.len());
+        let mut missing = campus();
+        missing.responses[0].effects[0].levels[0].mean = None;
+        assert!(!render(&missing).contains("NaN"));
+        assert!(render(&MatrixReport::default()).contains("<h1>"));
+    }
+}

@@ -1,0 +1,68 @@
+//! What differs between runs on one machine: the CPU governor, the load before, the CPU time that a hypervisor took.
+
+use std::fs;
+
+/// The scaling governor of the first CPU (Documentation/admin-guide/pm/cpufreq.rst); `None` where frequencies are not scaled
+/// by this kernel, as in most virtual machines.
+#[must_use]
+pub fn governor() -> Option<String> {
+    let text = fs::read_to_string("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor").ok()?;
+    Some(text.trim().to_owned()).filter(|name| !name.is_empty())
+}
+
+/// The load average of the last minute.
+#[must_use]
+pub fn load_average() -> Option<f64> {
+    first_number(&fs::read_to_string("/proc/loadavg").ok()?)
+}
+
+fn first_number(text: &str) -> Option<f64> {
+    text.split_whitespace().next()?.parse().ok()
+}
+
+/// CPU time of this machine so far, in ticks (`/proc/stat`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CpuTimes {
+    total: u64,
+    stolen: u64,
+}
+
+impl CpuTimes {
+    /// Until now.
+    #[must_use]
+    pub fn so_far() -> Self {
+        Self::parse(&fs::read_to_string("/proc/stat").unwrap_or_default())
+    }
+
+    /// user, nice, system, idle, iowait, irq, softirq, steal; guest time is part of user time.
+    fn parse(text: &str) -> Self {
+        let line = text.lines().find_map(|line| line.strip_prefix("cpu ")).unwrap_or_default();
+        let ticks: Vec<u64> =
+            line.split_whitespace().take(8).map(|ticks| ticks.parse().unwrap_or(0)).collect();
+        Self {
+            total: ticks.iter().fold(0, |sum, ticks| sum.saturating_add(*ticks)),
+            stolen: ticks.get(7).copied().unwrap_or(0),
+        }
+    }
+
+    /// The share of the time since `earlier` that a hypervisor took.
+    #[must_use]
+    pub fn steal_ratio_since(self, earlier: Self) -> f64 {
+        let total = self.total.saturating_sub(earlier.total);
+        if total == 0 { 0.0 } else { self.stolen.saturating_sub(earlier.stolen) as f64 / total as f64 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steal_is_a_share_of_all_cpu_time() {
+        let before = CpuTimes::parse("cpu  10 0 10 70 0 0 0 10 0 0\ncpu0 1 1 1 1\n");
+        let after = CpuTimes::parse("cpu  20 0 20 130 0 0 0 30 5 5\n");
+        assert!((after.steal_ratio_since(before) - 0.2).abs() < 1e-9);
+        assert!(CpuTimes::parse("").steal_ratio_since(before).abs() < 1e-9);
+        assert_eq!(first_number("0.42 0.30 0.20 1/99 77\n"), Some(0.42));
+    }
+}

@@ -1,0 +1,185 @@
+//! Commands before the server starts, such as mounting a disk: their undoing is in the journal before they run.
+
+use std::fs::File;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use std::os::unix::process::CommandExt;
+
+use rustix::process::Signal;
+
+use crate::journal::{Journal, JournalError, Undo};
+use crate::output::last_lines;
+use crate::processes::signal_group;
+
+/// Exit status of a command that says that its step is not possible on this machine (`EX_UNAVAILABLE`, sysexits.h).
+const UNAVAILABLE: i32 = 69;
+const LOOK_EVERY: Duration = Duration::from_millis(10);
+/// Lines of a failed command's output in its message.
+const LINES: usize = 3;
+
+/// Why a step failed.
+#[derive(Debug, thiserror::Error)]
+pub enum SetupError {
+    /// The command says that it cannot work here: exit status 69.
+    #[error("{0}")]
+    NotPossibleHere(String),
+    /// It failed, or took too long.
+    #[error("{0}")]
+    Failed(String),
+    /// Its undoing could not be written down, so that it was not run.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+}
+
+/// Runs one command, whose undoing `undo` is written to `journal` first. Its output goes to `log`.
+///
+/// # Errors
+/// If it fails, takes longer than `within`, or `is_over` ends it.
+pub fn run_step(
+    run: &[String],
+    undo: &[String],
+    cwd: &Path,
+    journal: &mut Journal,
+    (log, within): (&Path, Duration),
+    is_over: &dyn Fn() -> bool,
+) -> Result<(), SetupError> {
+    if !undo.is_empty() {
+        journal.before(Undo::Command { words: undo.to_vec(), cwd: cwd.to_owned() })?;
+    }
+    match ended(run, cwd, Some(log), within, is_over) {
+        Ok(Some(0)) => Ok(()),
+        Ok(Some(UNAVAILABLE)) => {
+            let said = last_lines(log, LINES).join("; ");
+            let why = if said.is_empty() { format!("`{}` says so", run.join(" ")) } else { said };
+            Err(SetupError::NotPossibleHere(why))
+        }
+        Ok(code) => Err(SetupError::Failed(failure(run, code, &last_lines(log, LINES)))),
+        Err(why) => Err(SetupError::Failed(why)),
+    }
+}
+
+/// Runs a command to its end; its output goes to `log`, without one to a temporary file.
+///
+/// # Errors
+/// In words, with what it wrote last.
+pub fn run_to_end(
+    words: &[String],
+    cwd: &Path,
+    log: Option<&Path>,
+    within: Duration,
+    is_over: &dyn Fn() -> bool,
+) -> Result<(), String> {
+    let own = std::env::temp_dir().join(format!("throng-step-{}-{}", std::process::id(), nonce()));
+    let path = log.unwrap_or(&own);
+    let done = match ended(words, cwd, Some(path), within, is_over) {
+        Ok(Some(0)) => Ok(()),
+        Ok(code) => Err(failure(words, code, &last_lines(path, LINES))),
+        Err(why) => Err(why),
+    };
+    if log.is_none() {
+        let _ = std::fs::remove_file(&own);
+    }
+    done
+}
+
+/// A number that this process uses once.
+fn nonce() -> u64 {
+    use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    NEXT.fetch_add(1, Relaxed)
+}
+
+fn failure(words: &[String], code: Option<i32>, said: &[String]) -> String {
+    let how = code.map_or_else(|| "ended by a signal".to_owned(), |code| format!("exit status: {code}"));
+    let said = if said.is_empty() { String::new() } else { format!(": {}", said.join("; ")) };
+    format!("`{}` failed ({how}){said}", words.join(" "))
+}
+
+/// The exit status of a command; `None` if a signal ended it. It has a process group of its own, so that Ctrl-C does not leave
+/// half of it done.
+fn ended(
+    words: &[String],
+    cwd: &Path,
+    log: Option<&Path>,
+    within: Duration,
+    is_over: &dyn Fn() -> bool,
+) -> Result<Option<i32>, String> {
+    let Some((program, arguments)) = words.split_first() else { return Ok(Some(0)) };
+    let line = words.join(" ");
+    let output = || match log {
+        Some(path) => {
+            File::options().create(true).append(true).open(path).map_or_else(|_| Stdio::null(), Stdio::from)
+        }
+        None => Stdio::null(),
+    };
+    let mut command = Command::new(program);
+    command.args(arguments).current_dir(cwd).process_group(0);
+    command.stdin(Stdio::null()).stdout(output()).stderr(output());
+    let mut child = command.spawn().map_err(|error| format!("`{line}` cannot be started: {error}"))?;
+    let give_up_at = Instant::now() + within;
+    loop {
+        if let Ok(Some(status)) = child.try_wait() {
+            return Ok(status.code());
+        }
+        let is_late = Instant::now() >= give_up_at;
+        if is_late || is_over() {
+            signal_group(&child, Signal::KILL);
+            let _ = child.wait();
+            let why = if is_late {
+                format!("took longer than {} s", within.as_secs())
+            } else {
+                "was interrupted".into()
+            };
+            return Err(format!("`{line}` {why}"));
+        }
+        std::thread::sleep(LOOK_EVERY);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(script: &str) -> Vec<String> {
+        ["sh", "-c", script].map(str::to_owned).to_vec()
+    }
+
+    #[test]
+    fn a_step_is_undone_even_if_it_failed_halfway() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut journal = Journal::open(&folder.path().join("journal")).unwrap();
+        let log = folder.path().join("setup.log");
+        let (run, undo) = (words("touch half; echo no space >&2; exit 1"), words("rm half"));
+        let second = Duration::from_secs(5);
+        let error =
+            run_step(&run, &undo, folder.path(), &mut journal, (&log, second), &|| false).unwrap_err();
+        assert!(matches!(&error, SetupError::Failed(why) if why.contains("no space")), "{error}");
+        assert!(folder.path().join("half").exists());
+        assert!(journal.undo_all().is_empty() && !folder.path().join("half").exists());
+    }
+
+    #[test]
+    fn a_step_can_say_that_it_is_not_possible_here() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut journal = Journal::open(&folder.path().join("journal")).unwrap();
+        let log = folder.path().join("setup.log");
+        let run = words("echo needs root; exit 69");
+        let error =
+            run_step(&run, &[], folder.path(), &mut journal, (&log, Duration::from_secs(5)), &|| false);
+        assert!(matches!(error, Err(SetupError::NotPossibleHere(why)) if why == "needs root"));
+    }
+
+    #[test]
+    fn a_step_that_hangs_is_ended() {
+        let folder = tempfile::tempdir().unwrap();
+        let hang = words("sleep 100");
+        let late = run_to_end(&hang, folder.path(), None, Duration::from_millis(50), &|| false).unwrap_err();
+        assert!(late.contains("took longer"), "{late}");
+        let over = run_to_end(&hang, folder.path(), None, Duration::from_secs(50), &|| true).unwrap_err();
+        assert!(over.contains("interrupted"), "{over}");
+        let absent = vec!["/not/there".to_owned()];
+        assert!(run_to_end(&absent, folder.path(), None, Duration::from_secs(1), &|| false).is_err());
+    }
+}

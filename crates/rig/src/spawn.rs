@@ -1,0 +1,30 @@
+//! What the child does between fork and exec: it joins its control groups and takes its CPUs before it runs anything.
+
+use std::fs::File;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use rustix::process::Signal;
+use rustix::thread::CpuSet;
+
+/// Makes `command` join the groups whose `cgroup.procs` are given, and run on `cpus`, in a process group of its own. It gets
+/// SIGTERM if the thread that starts it dies: nothing else would end the server of a throng that was killed.
+pub(crate) fn confine(command: &mut Command, groups: Vec<File>, cpus: Option<CpuSet>) {
+    command.process_group(0);
+    let join = move || {
+        for group in &groups {
+            // 0 is the process that writes (cgroups(7)).
+            rustix::io::write(group, b"0")?;
+        }
+        if let Some(cpus) = &cpus {
+            rustix::thread::sched_setaffinity(None, cpus)?;
+        }
+        rustix::process::set_parent_process_death_signal(Some(Signal::TERM))?;
+        Ok(())
+    };
+    // SAFETY: between fork and exec only system calls are made on what was opened and allocated before (write,
+    // sched_setaffinity, prctl); an error becomes the child's exit status without allocation.
+    unsafe {
+        command.pre_exec(join);
+    }
+}

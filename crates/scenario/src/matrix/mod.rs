@@ -1,0 +1,149 @@
+//! A matrix: one scenario run in the cells of a grid of factors, each with a server started for it.
+//!
+//! A factor's level changes the scenario (`set`), the server, or a variable of templates; a cell is one level of each
+//! factor. `crates/scenario/src/read/matrix.rs` reads the file, [`Matrix::cell`] resolves a cell.
+
+use std::time::Duration;
+
+mod cell;
+mod grid;
+mod server;
+mod template;
+
+pub use cell::{CellConfig, Places};
+pub use grid::{Cell, CellFilter, PlannedRun};
+pub use server::{DiskLimit, Ready, ReadyWhen, Server, ServerFile, Stop};
+pub use template::Template;
+
+/// Variables that every template has: the cell's own folder, the folder of the matrix file.
+pub(crate) const BUILT_IN: [&str; 2] = ["dir", "base"];
+
+/// What a level can relieve, as findings name limits (docs/findings.md).
+pub const RESOURCES: [&str; 5] = ["cpu", "disk", "memory", "network", "sockets"];
+
+/// A matrix file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Matrix {
+    /// Its title in reports.
+    pub name: Option<String>,
+    /// The path of the scenario, as written: relative to the matrix file.
+    pub scenario: String,
+    /// What is measured in each cell.
+    pub measure: Measure,
+    /// Runs of each cell.
+    pub repeats: u32,
+    /// The seed of the order.
+    pub seed: u64,
+    /// In which order cells run.
+    pub order: Order,
+    /// Defaults of variables.
+    pub variables: Vec<(String, String)>,
+    /// Overrides of the scenario in all cells.
+    pub set: Vec<SetValue>,
+    /// The server of all cells.
+    pub server: Server<Template>,
+    /// Commands before the server starts, and what undoes them, in all cells.
+    pub setup: Vec<Step<Template>>,
+    /// The factors, in the order of the file.
+    pub factors: Vec<Factor>,
+    /// Where there are any, only cells that match one of them are in the grid.
+    pub only: Vec<CellFilter>,
+    /// Cells that match one of these are not in the grid.
+    pub except: Vec<CellFilter>,
+}
+
+/// What is measured in a cell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Measure {
+    /// The crowd of the scenario is held for this long after it has gathered: how well is it served?
+    Hold(Duration),
+    /// A search (`throng find`): how large a crowd is served well?
+    Find {
+        /// The budget of each search.
+        budget: Duration,
+        /// The crowd to begin with.
+        start: Option<u32>,
+        /// The largest crowd to try.
+        ceiling: Option<u32>,
+    },
+}
+
+/// The order of cells.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Order {
+    /// At random, anew for each repeat, so that a drift of the machine is no effect of a factor.
+    #[default]
+    Random,
+    /// As written: the last factor changes fastest.
+    Written,
+}
+
+/// Something that has several values in the matrix.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Factor {
+    /// Its name, also that of a variable with the name of the cell's level.
+    pub name: String,
+    /// Its levels, at least one; the first is the one that others are compared with.
+    pub levels: Vec<Level>,
+    /// The resource of which later levels have more.
+    pub relieves: Option<String>,
+}
+
+/// One value of a factor.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Level {
+    /// Its name; unique in the factor.
+    pub name: String,
+    /// Variables with another value in this level.
+    pub variables: Vec<(String, String)>,
+    /// Overrides of the scenario.
+    pub set: Vec<SetValue>,
+    /// What differs of the server.
+    pub server: Server<Template>,
+    /// Further commands before the server starts.
+    pub setup: Vec<Step<Template>>,
+    /// The resource of which this level has more than the levels that do not say so.
+    pub relieves: Option<String>,
+}
+
+/// An override of the scenario.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SetValue {
+    /// Dotted path, such as `crowd.streams`.
+    pub path: String,
+    /// The value.
+    pub value: SetTo,
+}
+
+/// The value of an override.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SetTo {
+    /// A text.
+    Text(Template),
+    /// Any other value, as TOML.
+    Toml(Template),
+}
+
+/// A command before the server starts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step<T> {
+    /// Program and arguments.
+    pub run: Vec<T>,
+    /// What undoes it, after the cell or when a later start finds that it was not undone; empty: nothing to undo.
+    pub undo: Vec<T>,
+}
+
+impl Matrix {
+    /// Cells that differ in exactly one factor, and whether the change from the first to the second gives more of a
+    /// resource: its name.
+    #[must_use]
+    pub fn relieved(&self, factor: usize, from: usize, to: usize) -> Option<&str> {
+        let factor = self.factors.get(factor)?;
+        let (a, b) = (factor.levels.get(from)?, factor.levels.get(to)?);
+        match (&b.relieves, &factor.relieves) {
+            (Some(resource), _) if a.relieves.as_ref() != Some(resource) => Some(resource),
+            (_, Some(resource)) if to > from => Some(resource),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! Reads `[[factor]]`: its levels, and what each changes.
+
+use std::collections::HashSet;
+
+use super::super::fields::{Fields, Reader};
+use super::super::tree::{Entry, Node, Value};
+use super::server;
+use super::words::{self, Known, pairs, scalar, text_of};
+use crate::matrix::{Factor, Level, RESOURCES, Server, SetValue, Template};
+
+const FACTORS_MAX: usize = 12;
+const LEVELS_MAX: usize = 64;
+/// Names are parts of file names and of the terminal's table.
+const NAME_CHARS_MAX: usize = 40;
+
+const LEVELS: &str = "a list such as [1, 10, 30] or [{ name = \"disk\", … }, { name = \"tmpfs\", … }]";
+
+/// What the plain values of a factor's levels set.
+struct Shorthand {
+    /// A path of the scenario.
+    set: Option<String>,
+    /// An environment variable of the server.
+    env: Option<String>,
+    /// A key of `[server]`.
+    server: Option<String>,
+}
+
+pub(super) fn factors(
+    reader: &mut Reader,
+    top: &mut Fields<'_>,
+    known: &Known,
+    defaults: &[(String, String)],
+) -> Vec<Factor> {
+    let Some(node) = top.get("factor") else { return Vec::new() };
+    let items: &[Node] = match &node.value {
+        Value::List(items) if items.len() <= FACTORS_MAX => items,
+        Value::List(items) => {
+            let message = format!("there are {} factors", items.len());
+            reader.fail(node.span, message, format!("write at most {FACTORS_MAX}"));
+            return Vec::new();
+        }
+        _ => std::slice::from_ref(node),
+    };
+    let (mut factors, mut names) = (Vec::new(), HashSet::new());
+    for (index, item) in items.iter().enumerate() {
+        let path = format!("factor.{index}");
+        let Some(mut fields) = reader.table(item, &path, "a table `[[factor]]` with name and levels") else {
+            continue;
+        };
+        let factor = factor(reader, &mut fields, known, &mut names);
+        reader.finish(&fields);
+        if let Some(factor) = factor {
+            check_variables(reader, item, &factor, defaults);
+            factors.push(factor);
+        }
+    }
+    factors
+}
+
+fn factor(
+    reader: &mut Reader,
+    fields: &mut Fields<'_>,
+    known: &Known,
+    names: &mut HashSet<String>,
+) -> Option<Factor> {
+    let name = text_of(reader, fields, "name", "text such as \"files\"");
+    let name = name.filter(|name| {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);
+        let is_good = (1..=NAME_CHARS_MAX).contains(&name.len()) && name.chars().all(is_plain);
+        let is_free = !crate::matrix::BUILT_IN.contains(&name.as_str()) && names.insert(name.clone());
+        if !is_good || !is_free {
+            let message = format!("`{}` must be unique, of letters, digits, _ and -", fields.path_of("name"));
+            reader.fail(fields.span_of("name"), message, "write for example name = \"files\"");
+        }
+        is_good && is_free
+    });
+    if name.is_none() && fields.lacks("name") {
+        reader.fail(fields.span, format!("`{}` has no name", fields.path), "write name = \"files\"");
+    }
+    let shorthand = Shorthand {
+        set: text_of(reader, fields, "set", "a path of the scenario such as \"crowd.streams\""),
+        env: text_of(reader, fields, "env", "the name of an environment variable"),
+        server: text_of(reader, fields, "server", "a key of [server] such as \"cpu_quota\""),
+    };
+    let relieves = relieves(reader, fields);
+    let levels = levels(reader, fields, &shorthand, known);
+    Some(Factor { name: name?, levels, relieves })
+}
+
+fn relieves(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<String> {
+    reader.word(fields, "relieves", &RESOURCES)
+}
+
+fn levels(reader: &mut Reader, fields: &mut Fields<'_>, shorthand: &Shorthand, known: &Known) -> Vec<Level> {
+    let path = fields.path_of("levels");
+    let Some(node) = fields.get("levels") else {
+        if fields.lacks("levels") {
+            reader.fail(fields.span, format!("`{}` has no levels", fields.path), format!("write {LEVELS}"));
+        }
+        return Vec::new();
+    };
+    let items: &[Node] = match &node.value {
+        Value::List(items) if (1..=LEVELS_MAX).contains(&items.len()) => items,
+        _ => {
+            reader.fail(node.span, format!("`{path}` is not {LEVELS}"), format!("write levels = {LEVELS}"));
+            return Vec::new();
+        }
+    };
+    let mut levels: Vec<Level> = Vec::new();
+    for (index, item) in items.iter().enumerate() {
+        let path = format!("{path}.{index}");
+        let Some(level) = level(reader, item, &path, shorthand, known) else { continue };
+        let is_short = (1..=NAME_CHARS_MAX).contains(&level.name.chars().count());
+        if !is_short || levels.iter().any(|other| other.name == level.name) {
+            let message = format!("`{path}`: the name of a level must be unique and short");
+            reader.fail(item.span, message, "give each level its own name");
+        }
+        levels.push(level);
+    }
+    levels
+}
+
+fn level(
+    reader: &mut Reader,
+    item: &Node,
+    path: &str,
+    shorthand: &Shorthand,
+    known: &Known,
+) -> Option<Level> {
+    if let Some(name) = scalar(item) {
+        let (set, server) = of_value(reader, item, shorthand, known);
+        return Some(Level { name, variables: Vec::new(), set, server, setup: Vec::new(), relieves: None });
+    }
+    let mut fields = reader.table(item, path, "a value, or a table { name = \"disk\", … }")?;
+    let name = text_of(reader, &mut fields, "name", "text such as \"disk\"");
+    if name.is_none() && fields.lacks("name") {
+        reader.fail(item.span, format!("`{path}` has no name"), "write { name = \"disk\", … }");
+    }
+    let value = fields.get("value");
+    let (mut set, mut server) = match value {
+        Some(value) => of_value(reader, value, shorthand, known),
+        None => (Vec::new(), Server::default()),
+    };
+    let mut variables = Vec::new();
+    for (variable, node) in pairs(reader, &mut fields, "variables") {
+        match scalar(node) {
+            Some(text) => variables.push((variable, text)),
+            None => {
+                let message = format!("`{path}.variables.{variable}` is not text or a number");
+                reader.fail(node.span, message, "write variables = { folder = \"/srv/media\" }");
+            }
+        }
+    }
+    set.extend(words::set(reader, &mut fields, known));
+    let mut of_server = reader.section(&mut fields, "server");
+    server = server.with(&server::server(reader, &mut of_server, known));
+    reader.finish(&of_server);
+    let setup = words::setup(reader, &mut fields, known);
+    let relieves = relieves(reader, &mut fields);
+    reader.finish(&fields);
+    Some(Level { name: name?, variables, set, server, setup, relieves })
+}
+
+/// What a plain value sets.
+fn of_value(
+    reader: &mut Reader,
+    node: &Node,
+    shorthand: &Shorthand,
+    known: &Known,
+) -> (Vec<SetValue>, Server<Template>) {
+    let set = shorthand.set.as_ref();
+    let set = set.map(|path| SetValue { path: path.clone(), value: words::set_to(reader, node, known) });
+    let mut of_server = Server::default();
+    if let Some(key) = &shorthand.server {
+        let entries = [Entry { key: key.clone(), key_span: node.span, node: node.clone() }];
+        let mut fields = Fields::new("server", Some(node.span), &entries);
+        of_server = server::server(reader, &mut fields, known);
+        reader.finish(&fields);
+    }
+    if let (Some(name), Some(value)) = (&shorthand.env, scalar(node)) {
+        let value = words::template(reader, node, &value, known);
+        of_server.env.push((name.clone(), value));
+    }
+    (set.into_iter().collect(), of_server)
+}
+
+/// A variable of one level must have a value in the others too.
+fn check_variables(reader: &mut Reader, item: &Node, factor: &Factor, defaults: &[(String, String)]) {
+    let names = factor.levels.iter().flat_map(|level| &level.variables).map(|(name, _)| name);
+    let names: std::collections::BTreeSet<&String> = names.collect();
+    for name in names {
+        let has = |level: &&Level| level.variables.iter().any(|(known, _)| known == name);
+        let missing = factor.levels.iter().find(|level| !has(level));
+        if let Some(level) = missing.filter(|_| defaults.iter().all(|(known, _)| known != name)) {
+            let message =
+                format!("level `{}` of factor `{}` has no variable `{name}`", level.name, factor.name);
+            reader.fail(item.span, message, format!("write it there, or its default in [variables]: {name}"));
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! Reads a matrix file: its factors and their levels, the server of each cell, what is left out.
+
+use std::collections::BTreeSet;
+
+use super::fields::{Fields, Reader};
+use super::tree::{self, Node, Sources, Value};
+use crate::diagnostic::ScenarioError;
+use crate::matrix::{BUILT_IN, Matrix, Measure, Order};
+use crate::units;
+
+mod factor;
+mod filter;
+mod server;
+#[cfg(test)]
+mod tests;
+mod words;
+
+use words::{Known, pairs};
+
+/// Longer runs of a cell are a mistake.
+const HOLD_MAX_S: u64 = 24 * 3600;
+const REPEATS_MAX: u64 = 100;
+
+impl Matrix {
+    /// Reads a matrix file.
+    ///
+    /// # Errors
+    /// With all errors that were found, each with its location and a hint.
+    pub fn parse(text: &str) -> Result<Self, ScenarioError> {
+        let root = tree::parse(text).map_err(|diagnostics| ScenarioError { diagnostics })?;
+        let mut reader = Reader::new(Sources::new(text, &[]));
+        let mut top = Fields::new("", None, &root);
+        let matrix = matrix(&mut reader, &mut top);
+        reader.finish(&top);
+        match matrix.filter(|_| reader.is_clean()) {
+            Some(matrix) => Ok(matrix),
+            None => Err(ScenarioError { diagnostics: reader.into_diagnostics() }),
+        }
+    }
+}
+
+fn matrix(reader: &mut Reader, top: &mut Fields<'_>) -> Option<Matrix> {
+    let name = words::text_of(reader, top, "name", "text such as \"30 viewers on 1 to 30 files\"");
+    let scenario = words::text_of(reader, top, "scenario", "the path of a scenario file");
+    if scenario.is_none() && top.lacks("scenario") {
+        reader.fail(None, "`scenario` is missing", "write scenario = \"viewers.toml\"");
+    }
+    let variables = variables(reader, top);
+    let known = known(reader, top, &variables);
+    let measure = measure(reader, top);
+    let repeats = reader.integer(top, "repeats", 1, REPEATS_MAX).unwrap_or(1);
+    let seed = reader.integer(top, "seed", 0, u64::from(u32::MAX)).unwrap_or(1);
+    let order = reader.word(top, "order", &["random", "written"]);
+    let set = words::set(reader, top, &known);
+    let mut section = reader.section(top, "server");
+    let server = server::server(reader, &mut section, &known);
+    reader.finish(&section);
+    let setup = words::setup(reader, top, &known);
+    let factors = factor::factors(reader, top, &known, &variables);
+    let (only, except) =
+        (filter::filters(reader, top, "only", &factors), filter::filters(reader, top, "except", &factors));
+    let order = if order.as_deref() == Some("written") { Order::Written } else { Order::Random };
+    let matrix = Matrix {
+        name,
+        scenario: scenario.unwrap_or_default(),
+        measure: measure?,
+        repeats,
+        seed,
+        order,
+        variables,
+        set,
+        server,
+        setup,
+        factors,
+        only,
+        except,
+    };
+    if matrix.factors.is_empty() && top.lacks("factor") {
+        reader.fail(None, "there is no factor", "write a [[factor]] with name and levels");
+    } else if matrix.grid_size() > Matrix::CELLS_MAX {
+        let message = format!("the grid has {} cells", matrix.grid_size());
+        reader.fail(top.span_of("factor"), message, format!("write at most {}", Matrix::CELLS_MAX));
+    } else if matrix.cells().is_empty() && reader.is_clean() {
+        let span = top.span_of("only").or(top.span_of("except"));
+        reader.fail(span, "no cell is left", "`only` and `except` together leave out every cell");
+    }
+    Some(matrix)
+}
+
+/// What is measured: `hold` or `find`.
+fn measure(reader: &mut Reader, top: &mut Fields<'_>) -> Option<Measure> {
+    let hold = reader.quantity(top, "hold", "20s", units::duration);
+    let hold_span = top.span_of("hold");
+    let is_search = top.get("find").is_some();
+    match (hold_span, is_search) {
+        (Some(span), true) => {
+            reader.fail(span, "a cell is either held or searched", "remove `hold` or [find]");
+            return None;
+        }
+        (None, false) => {
+            if top.lacks("hold") && top.lacks("find") {
+                let help = "write hold = \"20s\", or a [find] with budget = \"1m\"";
+                reader.fail(None, "`hold` is missing", help);
+            }
+            return None;
+        }
+        _ => {}
+    }
+    if let Some(hold) = hold {
+        let seconds = hold.as_secs();
+        if !(2..=HOLD_MAX_S).contains(&seconds) {
+            reader.fail(hold_span, "`hold` must be from 2 s to 24 h", "write hold = \"20s\"");
+        }
+        return Some(Measure::Hold(hold));
+    }
+    if !is_search {
+        return None;
+    }
+    let mut fields = reader.section(top, "find");
+    let budget = reader.quantity(&mut fields, "budget", "1m", units::duration);
+    if budget.is_none() && fields.lacks("budget") {
+        reader.fail(fields.span, "`find.budget` is missing", "write budget = \"1m\"");
+    }
+    let most = 1_000_000;
+    let start = reader.integer(&mut fields, "start", 1, most);
+    let ceiling = reader.integer(&mut fields, "ceiling", 1, most);
+    reader.finish(&fields);
+    Some(Measure::Find { budget: budget?, start, ceiling })
+}
+
+fn variables(reader: &mut Reader, top: &mut Fields<'_>) -> Vec<(String, String)> {
+    let defaults = pairs(reader, top, "variables");
+    let value = |(name, node): (String, &Node)| Some((name, words::scalar(node)?));
+    for (name, node) in &defaults {
+        if words::scalar(node).is_none() {
+            let message = format!("`variables.{name}` is not text, a number or true or false");
+            reader.fail(node.span, message, "write for example folder = \"/srv/media\"");
+        }
+    }
+    defaults.into_iter().filter_map(value).collect()
+}
+
+/// The names of all variables: of factors, of `[variables]`, of levels, and the built-in ones.
+fn known(reader: &mut Reader, top: &mut Fields<'_>, defaults: &[(String, String)]) -> Known {
+    let mut names: BTreeSet<String> = BUILT_IN.map(str::to_owned).into();
+    names.extend(defaults.iter().map(|(name, _)| name.clone()));
+    let entry = |node: &Node, key: &str| match &node.value {
+        Value::Table(entries) => {
+            entries.iter().find(|entry| entry.key == key).map(|entry| entry.node.clone())
+        }
+        _ => None,
+    };
+    let items = |node: Option<Node>| match node.map(|node| node.value) {
+        Some(Value::List(items)) => items,
+        _ => Vec::new(),
+    };
+    for factor in items(top.get("factor").cloned()) {
+        if let Some(Value::Text(name)) = entry(&factor, "name").map(|node| node.value) {
+            names.insert(name);
+        }
+        for level in items(entry(&factor, "levels")) {
+            if let Some(Value::Table(entries)) = entry(&level, "variables").map(|node| node.value) {
+                names.extend(entries.into_iter().map(|entry| entry.key));
+            }
+        }
+    }
+    for name in BUILT_IN {
+        if defaults.iter().any(|(known, _)| known == name) {
+            let message = format!("the variable `{name}` is built in");
+            reader.fail(top.span_of("variables"), message, "choose another name");
+        }
+    }
+    Known { names }
+}
