@@ -8,16 +8,16 @@ use std::time::Duration;
 use throng_media::card::{self, Rung};
 use throng_media::quality::WallClock;
 use throng_media::source::Clip;
+use throng_media::timing::IndexCache;
 use throng_observation::run::ParticipantId;
 use throng_observation::{Codec, Layer, MediaKind};
 use throng_scenario::{
-    Action, Conversation, Endpoint, IceTransportPolicy, JanusId, MediaFile, PlaybackScript, PublishConfig,
-    Role, RtspTransport, Secret, StunServer, SubscribePolicy, TapSelection,
+    Action, Conversation, Endpoint, HttpVersionPolicy, IceTransportPolicy, JanusId, MediaFile, PlayerConfig,
+    PublishConfig, Role, RtspTransport, Secret, StunServer, SubscribePolicy, TapSelection,
 };
 use url::{Host, Url};
 
-use crate::participant::Participant;
-use crate::rtsp;
+use crate::participant::{HttpVersion, Participant};
 use crate::signalling::janus::SubscriberMode;
 use crate::signalling::room::{RoomSignalling, Subscriptions};
 use crate::signalling::{RelayServer, RunMark, Signalling, janus, livekit, ome, whep, whip};
@@ -26,6 +26,7 @@ use crate::webrtc::sender::Ladder;
 use crate::webrtc::session::MediaToSend;
 use crate::webrtc::viewer::Viewer;
 use crate::webrtc::{Behaviour, MayReach, Outgoing, ParticipantOptions, StepTimeouts, Weights};
+use crate::{player, rtsp};
 
 /// Everything that the participants of one target share.
 #[derive(Clone)]
@@ -61,8 +62,8 @@ pub struct TargetFactory {
     pub turn: Option<RelayServer>,
     /// The transport of RTP on RTSP.
     pub rtsp_transport: RtspTransport,
-    /// What viewers of recordings on RTSP do besides playing them.
-    pub playback: PlaybackScript,
+    /// The indexes of files that several viewers play over HTTP, each kept once.
+    pub indexes: IndexCache,
 }
 
 /// What the participants of a conference share.
@@ -118,9 +119,10 @@ impl TargetFactory {
             Endpoint::LiveKit { url, room } => self.member(number, joins_at, role, |subscriptions| {
                 self.livekit(number, role, subscriptions, (url, room))
             }),
+            Endpoint::HttpVideo { url } => self.player(number, url, &role.player),
             Endpoint::Rtsp { url } => {
                 let (config, options) = (self.rtsp(endpoint, url), self.options(number));
-                Box::new(rtsp::Viewer::with_playback(config, self.playback.clone(), options))
+                Box::new(rtsp::Viewer::with_playback(config, role.player.script(number), options))
             }
             Endpoint::RtspPublish { url } => {
                 let media = published(role, number, &self.conference.clips);
@@ -245,6 +247,25 @@ impl TargetFactory {
             credentials,
             transport: self.rtsp_transport,
         }
+    }
+
+    fn player(&self, number: u32, url: &Url, player: &PlayerConfig) -> Box<dyn Participant> {
+        Box::new(player::Viewer::new(player::Config {
+            url: url.clone(),
+            http: match player.http {
+                HttpVersionPolicy::Negotiated => HttpVersion::Negotiated,
+                HttpVersionPolicy::Http1 => HttpVersion::Http1,
+                HttpVersionPolicy::Http2 => HttpVersion::Http2,
+                HttpVersionPolicy::Http3 => HttpVersion::Http3,
+            },
+            player: player.clone(),
+            token: self.token.clone().map(Secret::new),
+            may_reach: Arc::clone(&self.may_reach),
+            clock: self.clock,
+            number,
+            head_timeout: self.timeouts.signalling,
+            indexes: self.indexes.clone(),
+        }))
     }
 
     fn ome(&self, url: &Url) -> Box<dyn Signalling> {
@@ -493,7 +514,7 @@ mod tests {
                 stun: None,
                 turn: None,
                 rtsp_transport: RtspTransport::default(),
-                playback: PlaybackScript::default(),
+                indexes: IndexCache::default(),
             };
             let mut viewer = factory.participant(4, Duration::ZERO, &Role::default());
             viewer.handle(now, Input::Start { intended_at: now });

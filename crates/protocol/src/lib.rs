@@ -4,6 +4,7 @@
 
 pub mod participant;
 
+pub mod player;
 pub mod rtsp;
 pub mod signalling;
 pub mod webrtc;

@@ -37,6 +37,7 @@ pub(crate) fn unsupported(target: &Target) -> Option<&'static str> {
         | Endpoint::LiveKit { .. } => None,
         Endpoint::OvenMediaEngine { .. } => Some("browsers cannot join OvenMediaEngine"),
         Endpoint::Rtsp { .. } => Some("browsers do not play RTSP"),
+        Endpoint::HttpVideo { .. } => Some("the browsers of a run join WebRTC only"),
         Endpoint::RtspPublish { .. } => Some("browsers do not publish by RTSP"),
         Endpoint::Whip { .. } => Some("browsers receive nothing: WHIP is send-only"),
     }

@@ -4,10 +4,12 @@ use schemars::{JsonSchema, Schema, schema_for};
 use serde::Serialize;
 
 mod conference;
+mod player;
 mod streams;
 mod written;
 
 use conference::{ConversationFile, ReconnectFile, RoomFile, ScriptStepFile};
+use player::PlayerFile;
 use streams::StreamsFile;
 
 /// A throng scenario: the server under load, the crowd, the run and its objectives.
@@ -61,10 +63,11 @@ enum OneOrMany<T> {
 #[schemars(deny_unknown_fields)]
 struct TargetFile {
     /// `ws(s)://HOST:3333/APP/STREAM` (OvenMediaEngine), `janus+ws(s)://HOST:8188/streaming/ID` or
-    /// `…/videoroom/ID`, `livekit+ws(s)://HOST:7880/ROOM`, `whep+http(s)://…`, `whip+http(s)://…`. In path and query
+    /// `…/videoroom/ID`, `livekit+ws(s)://HOST:7880/ROOM`, `whep+http(s)://…`, `whip+http(s)://…`, `rtsp(s)://…`,
+    /// `http(s)://…` (a video file, an HLS playlist or a DASH manifest). In path and query
     /// `{n}`, `{stream}`, `{room}`, `{cohort}` and `{random}` are variables of the participant.
     #[schemars(regex(
-        pattern = r"^(([Jj][Aa][Nn][Uu][Ss]\+|[Ll][Ii][Vv][Ee][Kk][Ii][Tt]\+)?[Ww][Ss][Ss]?|[Ww][Hh][EeIi][Pp]\+[Hh][Tt][Tt][Pp][Ss]?|[Rr][Tt][Ss][Pp][Ss]?)://"
+        pattern = r"^(([Jj][Aa][Nn][Uu][Ss]\+|[Ll][Ii][Vv][Ee][Kk][Ii][Tt]\+)?[Ww][Ss][Ss]?|[Ww][Hh][EeIi][Pp]\+[Hh][Tt][Tt][Pp][Ss]?|[Rr][Tt][Ss][Pp][Ss]?|[Hh][Tt][Tt][Pp][Ss]?)://"
     ))]
     url: String,
     /// `env:NAME`, `file:PATH`, or the token itself.
@@ -161,6 +164,9 @@ struct CohortFile {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(max = 1000))]
     speaking_weight: Option<u32>,
+    /// How they play HTTP video.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    player: Option<PlayerFile>,
     /// Timed actions of the whole cohort.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(default, with = "OneOrMany<ScriptStepFile>")]

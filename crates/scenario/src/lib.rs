@@ -47,6 +47,8 @@ pub use role::{
     CARD_BITS_PER_S, CARD_SIZES, LayerRequest, MediaCodec, MediaFile, PublishConfig, Role, SubscribePolicy,
 };
 
+mod player;
+pub use player::{HttpVersionPolicy, MediaFormat, PlayerConfig, RenditionPolicy};
 mod playback;
 pub use playback::{AtEnd, PlaybackAction, PlaybackPosition, PlaybackScript, PlaybackStep, UserHabits};
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use throng_observation::{Codec, Layer};
 
+use crate::player::PlayerConfig;
 use crate::script::ScriptStep;
 
 /// The role of a participant in a conference.
@@ -23,6 +24,8 @@ pub struct Role {
     pub speaking_weight: u32,
     /// Its timed actions.
     pub script: Vec<ScriptStep>,
+    /// How it plays HTTP video.
+    pub player: PlayerConfig,
     /// The index of its room; 0 is that of the target's URL.
     pub room: u32,
 }
@@ -180,6 +183,7 @@ impl Default for Role {
             layers: Vec::new(),
             speaking_weight: 1,
             script: Vec::new(),
+            player: PlayerConfig::default(),
             room: 0,
         }
     }

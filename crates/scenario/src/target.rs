@@ -139,6 +139,7 @@ impl Target {
             Endpoint::Janus { .. }
                 | Endpoint::JanusVideoRoom { .. }
                 | Endpoint::Rtsp { .. }
+                | Endpoint::HttpVideo { .. }
                 | Endpoint::RtspPublish { .. }
         )
     }
@@ -150,6 +151,8 @@ impl Target {
         match (self.protocol(), self.rtsp_transport) {
             (Protocol::Rtsp | Protocol::RtspPublish, RtspTransport::Tcp) => (1, 0),
             (Protocol::Rtsp | Protocol::RtspPublish, _) => (5, 4),
+            // A connection, and another while the first is being closed after a seek; one UDP port over HTTP/3.
+            (Protocol::HttpVideo, _) => (2, 1),
             _ => (2, 1),
         }
     }

@@ -25,6 +25,7 @@ pub mod chromium;
 pub mod coturn;
 pub mod janus;
 pub mod janus_events;
+pub mod lighttpd;
 pub mod livekit;
 pub mod nginx;
 pub mod rtsp;

@@ -43,6 +43,14 @@ impl Nginx {
         Self::start(&format!("root {files}; sendfile on; tcp_nopush on; keepalive_requests 1000000;"))
     }
 
+    /// The same, with so many bytes per second for each connection.
+    ///
+    /// # Errors
+    /// As [`Self::before`].
+    pub fn limiting(files: &Path, bytes_per_s: u64) -> Result<Self, SimError> {
+        Self::start(&format!("root {}; limit_rate {bytes_per_s};", files.display()))
+    }
+
     fn start(what: &str) -> Result<Self, SimError> {
         let folder = tempfile::tempdir()?;
         let certified = rcgen::generate_simple_self_signed(["localhost".into(), "127.0.0.1".into()])

@@ -31,6 +31,7 @@ pub(super) fn page_config(plan: &Plan, browser: BrowserId, clock: WallClock) -> 
         Endpoint::Whep { .. }
         | Endpoint::Whip { .. }
         | Endpoint::Rtsp { .. }
+        | Endpoint::HttpVideo { .. }
         | Endpoint::RtspPublish { .. }
         | Endpoint::OvenMediaEngine { .. } => ("whep", None, None, token),
     };

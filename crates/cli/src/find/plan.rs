@@ -185,7 +185,7 @@ impl Variation {
             )));
         }
         let fixed: u32 = sizes(&asked.crowd, Some(varying)).iter().map(|(_, size)| size).sum();
-        let is_conference = asked.crowd.iter().any(|cohort| cohort.role.is_some());
+        let is_conference = asked.target.is_conference();
         let floor = fixed + if is_conference && fixed == 0 { 2 } else { 1 };
         let ceiling = users_max(command, &asked);
         if ceiling < floor {

@@ -130,9 +130,9 @@ pub(super) fn partial(folder: &Path, name: &str) -> PathBuf {
     folder.join(OsString::from(format!(".partial-{name}")))
 }
 
-/// The name of file `number`: `file-001.ts`.
+/// The name of file `number`, counted from 1: the first is `file-0.ts`, as `{stream}` in URLs counts from 0.
 pub(super) fn name(encoding: &Encoding, number: u32) -> String {
-    format!("file-{number:03}.{}", encoding.container.key())
+    format!("file-{}.{}", number.saturating_sub(1), encoding.container.key())
 }
 
 #[cfg(test)]
@@ -151,7 +151,7 @@ mod tests {
     fn what_ffprobe_prints_is_read() {
         let format = json!({ "duration": "4.000000", "size": "150000", "bit_rate": "300000" });
         let probed = json!({ "streams": [{ "nb_read_packets": "100" }], "format": format });
-        let read = entry(&probed, "file-001.ts").unwrap();
+        let read = entry(&probed, "file-0.ts").unwrap();
         assert_eq!((read.bytes, read.frames, read.seconds), (150_000, 100, 4.0));
         assert!(read.off(300_000).abs() < 1e-9 && (read.off(200_000) - 0.5).abs() < 1e-9);
         assert_eq!(entry(&json!({ "streams": [], "format": {} }), "f"), None);

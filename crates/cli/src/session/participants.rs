@@ -6,11 +6,12 @@ use std::time::{Duration, Instant, SystemTime};
 
 use throng_engine::{Join, ParticipantFactory};
 use throng_media::quality::WallClock;
+use throng_media::timing::IndexCache;
 use throng_protocol::factory::{ConferenceConfig, TargetFactory};
 use throng_protocol::signalling::RelayServer;
 use throng_protocol::signalling::janus::NewRoom;
 use throng_protocol::webrtc::{StepTimeouts, Weights, crypto};
-use throng_scenario::{Plan, PlaybackScript, RoomConfig, TurnServer};
+use throng_scenario::{Plan, RoomConfig, TurnServer};
 
 use crate::permission::Permission;
 use crate::secrets::{api_secret, token, token_text};
@@ -40,7 +41,7 @@ pub(super) fn participant_factory(
         stun: plan.target.stun.clone(),
         turn: plan.target.turn.as_ref().map(|turn| turn_server(turn, plan)).transpose()?,
         rtsp_transport: plan.target.rtsp_transport,
-        playback: PlaybackScript::default(),
+        indexes: IndexCache::default(),
     };
     let (roles, destinations) = (plan.roles.clone(), plan.destinations.clone());
     Ok(Arc::new(move |join: &Join| {

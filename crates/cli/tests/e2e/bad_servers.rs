@@ -34,7 +34,7 @@ fn answers_that_are_no_answers_are_protocol_failures() {
 fn connections_that_break_or_stay_silent_are_named() {
     check(Behaviour::Silent, "signalling_timeout");
     check(Behaviour::Close, "signalling_closed");
-    check(Behaviour::CloseMidBody, "protocol");
+    check(Behaviour::CloseMidBody, "signalling_closed");
 }
 
 #[test]

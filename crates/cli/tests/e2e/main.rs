@@ -37,6 +37,7 @@ mod stage;
 mod stopped;
 mod streams;
 mod tap;
+mod vod;
 mod watch;
 mod watched_run;
 mod whip;

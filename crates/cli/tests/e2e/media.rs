@@ -34,8 +34,8 @@ fn probed(file: &Path, entries: &str) -> String {
 fn a_catalogue_is_as_its_list_says_and_no_two_files_are_alike() {
     let folder = tempfile::tempdir().unwrap();
     for (flags, names, codecs) in [
-        ("--codec mpeg2", ["file-001.ts", "file-002.ts"], ["mpeg2video", "mp2"]),
-        ("--moov-last", ["file-001.mp4", "file-002.mp4"], ["h264", "aac"]),
+        ("--codec mpeg2", ["file-0.ts", "file-1.ts"], ["mpeg2video", "mp2"]),
+        ("--moov-last", ["file-0.mp4", "file-1.mp4"], ["h264", "aac"]),
     ] {
         let output = folder.path().join(names[0]);
         let ran = throng(&format!("{SMALL} {flags}"), &output);
@@ -68,7 +68,7 @@ fn a_catalogue_is_as_its_list_says_and_no_two_files_are_alike() {
         assert_eq!(again.status.code(), Some(2));
         assert!(said(&again).contains("catalogue already"), "{}", said(&again));
     }
-    let mp4 = std::fs::read(folder.path().join("file-001.mp4/file-001.mp4")).unwrap();
+    let mp4 = std::fs::read(folder.path().join("file-0.mp4/file-0.mp4")).unwrap();
     let place = |atom: &[u8]| mp4.windows(4).position(|bytes| bytes == atom).unwrap();
     assert!(place(b"mdat") < place(b"moov"), "--moov-last");
 }

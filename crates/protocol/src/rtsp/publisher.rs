@@ -261,7 +261,7 @@ impl Participant for Publisher {
         if !self.session.is_over() {
             self.session.take_requests();
         }
-        if let Some(output) = self.session.outputs.pop_front() {
+        if let Some(output) = self.session.next_output() {
             return output;
         }
         let (at, why) = self.next_deadline();

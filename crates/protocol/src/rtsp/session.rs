@@ -249,6 +249,15 @@ impl Session {
         }
     }
 
+    /// The next output. What was noticed after the end, in the rest of the same bytes, is dropped.
+    pub(super) fn next_output(&mut self) -> Option<Output> {
+        let output = self.outputs.pop_front()?;
+        if matches!(output, Output::Ended(_)) {
+            self.outputs.clear();
+        }
+        Some(output)
+    }
+
     pub(super) fn is_over(&self) -> bool {
         matches!(self.stage, Stage::Over)
     }

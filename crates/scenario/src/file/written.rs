@@ -4,10 +4,11 @@ use super::{
     ArrivalFile, AudioFile, BitRate, BurstFile, CanaryFile, CapsFile, CohortFile, Duration, File, Layer,
     LayerStep, LayersFile, MomentFile, Nothing, OneOrMany, OutputFile, PoissonFile, ProfileFile,
     ProfileTable, PublishFile, PublishTable, Rate, RunFile, StayFile, StayTable, StreamFile, SubscribeFile,
-    SubscribeTable, TapFile, TappedFile, TargetFile, WatchFile, Whom, conference, streams,
+    SubscribeTable, TapFile, TappedFile, TargetFile, WatchFile, Whom, conference, player, streams,
 };
 use crate::arrival::ArrivalKind;
 use crate::churn::StayTime;
+use crate::player::PlayerConfig;
 use crate::role::{Role, SubscribePolicy};
 use crate::scenario::{Caps, Cohort, Scenario};
 use crate::tap::TapSelection;
@@ -184,8 +185,8 @@ fn cohort(cohort: &Cohort) -> CohortFile {
         source_ips: cohort.source_ips.iter().map(ToString::to_string).collect(),
         url: cohort.target.as_ref().map(Target::display),
         streams: cohort.streams.as_ref().map(streams::streams),
-        publish: cohort.role.as_ref().map(publish),
-        subscribe: cohort.role.as_ref().map(|role| {
+        publish: member(cohort).map(publish),
+        subscribe: member(cohort).map(|role| {
             if role.video == role.audio {
                 return SubscribeFile::Word(whom(role.video));
             }
@@ -200,8 +201,16 @@ fn cohort(cohort: &Cohort) -> CohortFile {
             .map(|role| role.speaking_weight)
             .filter(|speaking_weight| *speaking_weight != 1),
         script: cohort.role.iter().flat_map(|role| &role.script).map(conference::script_step).collect(),
+        player: cohort.role.as_ref().and_then(|role| player::player(&role.player)),
         reconnect: cohort.reconnect.map(conference::reconnect),
     }
+}
+
+/// The role of a cohort that sends or subscribes otherwise than by default.
+fn member(cohort: &Cohort) -> Option<&Role> {
+    let role = cohort.role.as_ref()?;
+    let viewer = Role { player: role.player.clone(), ..Role::default() };
+    (role.player == PlayerConfig::default() || *role != viewer).then_some(role)
 }
 
 fn layers(role: &Role) -> LayersFile {

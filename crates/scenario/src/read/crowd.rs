@@ -29,6 +29,7 @@ pub(super) struct CohortSpans {
     pub(super) stay: Option<Span>,
     pub(super) url: Option<Span>,
     pub(super) streams: Option<Span>,
+    pub(super) player: Option<Span>,
 }
 
 /// Reads `[crowd]`; a cohort without a name gets `default_name`.
@@ -71,6 +72,7 @@ pub(super) fn crowd(
             stay: fields.span_of("stay"),
             url: fields.span_of("url"),
             streams: fields.span_of("streams"),
+            player: fields.span_of("player"),
         });
         cohorts.extend(cohort(reader, &mut fields, name));
         reader.finish(&fields);

@@ -19,6 +19,7 @@ mod crowd;
 mod destination;
 mod limits;
 mod matrix;
+mod player;
 mod role;
 mod tap;
 mod target;
@@ -111,6 +112,11 @@ fn read(text: &str, overrides: &[Override], is_redacted: bool) -> Result<Scenari
     watch::check(&mut reader, &scenario, fields.span_of("watch"));
     canary::check(&mut reader, &scenario, fields.span_of("canary"));
     conference::check(&mut reader, &scenario, &mut fields, &cohorts);
+    player::check_target(
+        &mut reader,
+        &scenario,
+        &cohorts.iter().map(|spans| spans.player).collect::<Vec<_>>(),
+    );
     limits::check(&mut reader, &scenario, &fields, &cohorts);
     if !reader.is_clean() {
         return Err(ScenarioError { diagnostics: reader.into_diagnostics() });

@@ -3,6 +3,7 @@
 use throng_observation::{Codec, Layer, MediaKind};
 
 use super::fields::{Fields, Reader};
+use super::player;
 use super::tree::{Node, Span, Value};
 use crate::role::{
     CARD_SIZES, LayerRequest, MEDIA_ENDINGS, MediaCodec, MediaFile, PublishConfig, Role, SubscribePolicy,
@@ -22,8 +23,8 @@ const LAYERS_MAX: usize = 100;
 
 /// The role of a cohort; `None` if its table has no key of a role.
 pub(super) fn role(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<Role> {
-    const KEYS: [&str; 6] =
-        ["publish", "subscribe", "connection_per_feed", "layers", "speaking_weight", "script"];
+    const KEYS: [&str; 7] =
+        ["publish", "subscribe", "connection_per_feed", "layers", "speaking_weight", "script", "player"];
     let is_default = KEYS.map(|key| fields.get(key).is_none()).iter().all(|is_absent| *is_absent);
     let mut role = Role::default();
     let path = fields.path_of("publish");
@@ -40,6 +41,7 @@ pub(super) fn role(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<Role>
     let weight = reader.integer(fields, "speaking_weight", 0, 1_000);
     role.speaking_weight = weight.unwrap_or(role.speaking_weight);
     role.script = script(reader, fields);
+    role.player = player::player(reader, fields).unwrap_or_default();
     (!is_default).then_some(role)
 }
 

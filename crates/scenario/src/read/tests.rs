@@ -307,12 +307,12 @@ fn the_quick_form_makes_what_a_file_would() {
     };
     let file = "objectives = [\"failed < 1%\"]\n[target]\nurl = \"janus+ws://127.0.0.1:8188/streaming/1\"\nallow = [\"10.0.0.0/8\"]\n[crowd]\nsize = 100\narrival = { every = \"100ms\" }\n";
     assert_eq!(Scenario::from_flags(&form).unwrap(), read(file));
-    let wrong = ScenarioFlags { url: "http://h/x".into(), every: Some("fast".into()), ..form };
+    let wrong = ScenarioFlags { url: "http://h/whep".into(), every: Some("fast".into()), ..form };
     let error = Scenario::from_flags(&wrong).unwrap_err();
     assert_eq!(error.diagnostics.len(), 2);
     let text = error.to_string();
     assert!(
-        text.contains("in the URL") && text.contains("in --every") && text.contains("whep+http://h/x"),
+        text.contains("in the URL") && text.contains("in --every") && text.contains("whep+http://h/whep"),
         "{text}"
     );
 }

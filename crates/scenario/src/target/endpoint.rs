@@ -18,6 +18,8 @@ pub enum Protocol {
     JanusVideoRoom,
     /// LiveKit: `livekit+ws(s)://HOST:7880/ROOM`.
     LiveKit,
+    /// Video over HTTP: `http(s)://…`, a file, an HLS playlist or a DASH manifest.
+    HttpVideo,
     /// RTSP (RFC 2326): `rtsp(s)://[USER:PASSWORD@]HOST[:554]/…`.
     Rtsp,
     /// Publishing by RTSP (RFC 2326, ANNOUNCE and RECORD): `publish+rtsp(s)://…`.
@@ -37,6 +39,7 @@ impl Protocol {
             Protocol::Janus => "Janus Streaming",
             Protocol::JanusVideoRoom => "Janus VideoRoom",
             Protocol::LiveKit => "LiveKit",
+            Protocol::HttpVideo => "HTTP video",
             Protocol::Rtsp => "RTSP",
             Protocol::RtspPublish => "RTSP publishing",
             Protocol::Whep => "WHEP",
@@ -90,6 +93,11 @@ pub enum Endpoint {
         url: Url,
         /// The room to join.
         room: String,
+    },
+    /// Video over HTTP.
+    HttpVideo {
+        /// `http:` or `https:`, as written.
+        url: Url,
     },
     /// RTSP.
     Rtsp {
@@ -257,7 +265,7 @@ impl Endpoint {
     /// The URL as in the scenario, secrets redacted.
     pub(crate) fn display(&self) -> String {
         match self {
-            Self::OvenMediaEngine { url } => without_secrets(url),
+            Self::OvenMediaEngine { url } | Self::HttpVideo { url } => without_secrets(url),
             Self::Rtsp { url } => as_rtsp(&without_secrets(url)),
             Self::RtspPublish { url } => format!("publish+{}", as_rtsp(&without_secrets(url))),
             Self::Whep { url } => format!("whep+{}", without_secrets(url)),
@@ -281,6 +289,7 @@ impl Endpoint {
             Self::Janus { .. } => Protocol::Janus,
             Self::JanusVideoRoom { .. } => Protocol::JanusVideoRoom,
             Self::LiveKit { .. } => Protocol::LiveKit,
+            Self::HttpVideo { .. } => Protocol::HttpVideo,
             Self::Rtsp { .. } => Protocol::Rtsp,
             Self::RtspPublish { .. } => Protocol::RtspPublish,
             Self::Whep { .. } => Protocol::Whep,
@@ -304,6 +313,7 @@ impl Endpoint {
             | Self::Janus { url, .. }
             | Self::JanusVideoRoom { url, .. }
             | Self::LiveKit { url, .. }
+            | Self::HttpVideo { url }
             | Self::Rtsp { url }
             | Self::RtspPublish { url }
             | Self::Whep { url }
@@ -330,6 +340,17 @@ impl Endpoint {
             "ws" | "wss" => Self::oven(plain("")?),
             "janus+ws" | "janus+wss" => Self::janus(&plain("janus+")?),
             "livekit+ws" | "livekit+wss" => Self::livekit(&plain("livekit+")?),
+            "http" | "https" => {
+                let url = plain("")?;
+                // No recording is called so: the prefix was forgotten.
+                let last = url.path_segments().into_iter().flatten().rfind(|part| !part.is_empty());
+                match last {
+                    Some("whep" | "whip") => {
+                        Err(TargetError::Scheme { help: mend_for(&scheme, text), scheme })
+                    }
+                    _ => Ok(Self::HttpVideo { url }),
+                }
+            }
             "rtsp" | "rtsps" => Ok(Self::Rtsp { url: rtsp(&scheme, text)? }),
             "publish+rtsp" | "publish+rtsps" => {
                 let rest = text.get("publish+".len()..).unwrap_or_default();
@@ -483,7 +504,7 @@ fn mend_for(scheme: &str, text: &str) -> String {
         "janus" => "write `janus+ws://HOST:8188/streaming/ID` or `janus+wss://…`".into(),
         "ome" | "oven" => "write `ws://HOST:3333/APP/STREAM` or `wss://…`".into(),
         _ => "write `ws://…` for OvenMediaEngine, `janus+ws://…` for Janus, `livekit+ws://…` for LiveKit, \
-              `whep+http://…` for WHEP, `whip+http://…` for WHIP, `rtsp://…` for RTSP, `publish+rtsp://…` to publish by it"
+              `whep+http://…` for WHEP, `whip+http://…` for WHIP, `rtsp://…` for RTSP, `publish+rtsp://…` to publish by it, `http://…` for video files, HLS and DASH"
             .into(),
     }
 }

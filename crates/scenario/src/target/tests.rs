@@ -75,6 +75,7 @@ fn other_urls_are_refused_with_the_mend() {
 fn nothing_shown_holds_a_secret() {
     for text in [
         "whep+http://joe:hunter2@h/x?token=hunter2",
+        "https://joe:hunter2@h/film.mp4?signature=hunter2",
         "publish+rtsp://joe:hunter2@h/x?token=hunter2",
         "livekit+ws://h/room?path=/p&secret=hunter2",
         "janus+ws://h/streaming/1?pin=hunter2",
@@ -83,7 +84,7 @@ fn nothing_shown_holds_a_secret() {
         let shown = format!("{} {:?}", target(text).display(), target(text).token);
         assert!(!shown.contains("hunter2"), "{shown}");
     }
-    for text in ["http://joe:hunter2@h/x?token=hunter2", "ws://joe:hunter2@?hunter2", "x?hunter2"] {
+    for text in ["http://joe:hunter2@h/whep?token=hunter2", "ws://joe:hunter2@?hunter2", "x?hunter2"] {
         let error = Target::parse(text).expect_err(text).to_string();
         assert!(!error.contains("hunter2"), "{error}");
     }

@@ -1,0 +1,299 @@
+//! A media file, downloaded progressively: one request for all of it, read as fast as the player wants, and further ones
+//! for its index where that is at the end, for seeks, and after broken connections.
+
+use std::time::Instant;
+
+use throng_media::timing::{IndexCache, TimingReader, Want};
+use throng_observation::{Failure, FailureReason, Phase};
+use url::Url;
+
+use super::lane::{Context, Sought, TrackMap};
+use super::retry::Retry;
+use super::transfer::{Transfer, TransferError, TransferEvent};
+use crate::participant::{Demand, DownloadEvent, FetchId};
+
+/// Bytes that are asked for at a time: 0.1 s of a stream of 5 Mbit/s, so that a full buffer is exceeded by little.
+const DEMAND_BYTES: u64 = 64 * 1024;
+
+/// Repeats of a request in the middle of a file.
+const RETRIES_MAX: u32 = 6;
+
+/// Media from which a file's rate is estimated.
+const RATE_US_MIN: i64 = 500_000;
+
+/// The lane of a file.
+pub(super) struct FileLane {
+    url: Url,
+    indexes: IndexCache,
+    reader: Option<TimingReader>,
+    total_bytes: Option<u64>,
+    transfer: Option<Transfer>,
+    tracks: TrackMap,
+    retry: Retry,
+    /// First and last time since the last seek, and where in the file they were.
+    first: Option<(i64, u64)>,
+    last: Option<(i64, u64)>,
+    /// Bytes per second of media, once known.
+    bytes_per_s: Option<f64>,
+    is_complete: bool,
+}
+
+impl FileLane {
+    pub(super) fn new(url: Url, indexes: IndexCache) -> Self {
+        Self {
+            url,
+            indexes,
+            reader: None,
+            total_bytes: None,
+            transfer: None,
+            tracks: TrackMap::default(),
+            // A browser does not repeat the first request of a media element.
+            retry: Retry::new(0),
+            first: None,
+            last: None,
+            bytes_per_s: None,
+            is_complete: false,
+        }
+    }
+
+    pub(super) fn owns(&self, fetch: FetchId) -> bool {
+        self.transfer.as_ref().is_some_and(|transfer| transfer.fetch() == fetch)
+    }
+
+    pub(super) fn handle(
+        &mut self,
+        now: Instant,
+        context: &mut Context<'_>,
+        event: DownloadEvent<'_>,
+    ) -> Result<(), Failure> {
+        let Some(transfer) = &mut self.transfer else { return Ok(()) };
+        match transfer.handle(now, context.client, event) {
+            TransferEvent::Begun { total_bytes } => self.begun(now, context, total_bytes),
+            TransferEvent::Bytes(bytes) => self.bytes(now, context, Some(bytes), bytes.len() as u64),
+            TransferEvent::Ignored(count) => self.bytes(now, context, None, count),
+            TransferEvent::Complete => self.complete(now, context),
+            TransferEvent::Failed(error) => self.failed(now, error),
+            TransferEvent::Nothing => Ok(()),
+        }
+    }
+
+    fn begun(
+        &mut self,
+        now: Instant,
+        context: &mut Context<'_>,
+        total_bytes: Option<u64>,
+    ) -> Result<(), Failure> {
+        context.phases.reach(context.client, Phase::Playing, now);
+        if let (Some(before), Some(total)) = (self.total_bytes, total_bytes)
+            && before != total
+        {
+            let detail = format!("{}: its length changed from {before} to {total} bytes", self.url);
+            return Err(Failure::new(FailureReason::Protocol, detail));
+        }
+        self.total_bytes = self.total_bytes.or(total_bytes);
+        if self.reader.is_none() {
+            self.reader = Some(TimingReader::new(self.indexes.clone(), self.total_bytes));
+            self.retry = Retry::new(RETRIES_MAX);
+        }
+        Ok(())
+    }
+
+    /// The next bytes of the file; without their content where it was not wanted.
+    fn bytes(
+        &mut self,
+        now: Instant,
+        context: &mut Context<'_>,
+        content: Option<&[u8]>,
+        count: u64,
+    ) -> Result<(), Failure> {
+        let Some(reader) = &mut self.reader else { return Ok(()) };
+        self.retry.progressed();
+        context.meter.media_bytes(count);
+        context.phases.reach(context.client, Phase::FirstPacket, now);
+        match content {
+            Some(bytes) => reader
+                .feed(bytes)
+                .map_err(|error| Failure::new(FailureReason::Protocol, format!("{}: {error}", self.url)))?,
+            None => reader.ignored(count),
+        }
+        self.take_frames(now, context);
+        Ok(())
+    }
+
+    fn take_frames(&mut self, now: Instant, context: &mut Context<'_>) {
+        let Some(reader) = &mut self.reader else { return };
+        if self.tracks.is_empty()
+            && let Some(tracks) = reader.tracks()
+        {
+            self.tracks.announce(now, context, tracks);
+        }
+        let position = reader.position();
+        while let Some(frame) = reader.next_frame() {
+            self.tracks.origin_us.get_or_insert(frame.decode_us);
+            if let Some(at_us) = self.tracks.push(now, context, &frame) {
+                self.first.get_or_insert((at_us, position));
+                self.last = Some((at_us, position));
+            }
+        }
+        if let (Some((first_us, from)), Some((last_us, to))) = (self.first, self.last)
+            && last_us - first_us >= RATE_US_MIN
+        {
+            self.bytes_per_s = Some(to.saturating_sub(from) as f64 * 1e6 / (last_us - first_us) as f64);
+        }
+    }
+
+    /// The response is complete. If it was not the whole rest of the file, the rest is requested.
+    fn complete(&mut self, now: Instant, context: &mut Context<'_>) -> Result<(), Failure> {
+        self.transfer = None;
+        let Some(reader) = &mut self.reader else { return Ok(()) };
+        let position = reader.position();
+        let is_rest_needed = match reader.want() {
+            Want::Done => false,
+            Want::Jump(_) => true,
+            Want::Deliver(_) | Want::Ignore(_) => self.total_bytes.is_some_and(|total| position < total),
+        };
+        if is_rest_needed {
+            return Ok(());
+        }
+        self.is_complete = true;
+        if let Err(error) = reader.finish() {
+            context.client.anomaly(format!("{}: {error}", self.url));
+        }
+        self.take_frames(now, context);
+        if self.tracks.is_empty() {
+            let detail = format!("{}: no audio or video was found in {position} bytes", self.url);
+            return Err(Failure::new(FailureReason::Protocol, detail));
+        }
+        Ok(())
+    }
+
+    fn failed(&mut self, now: Instant, error: TransferError) -> Result<(), Failure> {
+        self.transfer = None;
+        if error.may_retry && self.retry.failed(now) { Ok(()) } else { Err(error.failure) }
+    }
+
+    pub(super) fn pump(
+        &mut self,
+        now: Instant,
+        context: &mut Context<'_>,
+        wants: bool,
+    ) -> Result<(), Failure> {
+        if self.transfer.as_ref().and_then(Transfer::next_timeout).is_some_and(|at| now >= at)
+            && let Some(transfer) = self.transfer.take()
+        {
+            let error = transfer.stuck();
+            context.client.failed();
+            transfer.cancel(context.client);
+            self.failed(now, error)?;
+        }
+        if self.is_complete || self.retry.waits(now) {
+            return Ok(());
+        }
+        match self.reader.as_ref().map(TimingReader::want) {
+            // A response that has come whole is ended by the driver, which keeps its connection.
+            Some(Want::Jump(_)) if self.transfer.as_ref().is_some_and(Transfer::is_received) => return Ok(()),
+            Some(Want::Jump(offset)) => self.jump(context, offset),
+            // What comes behind the last frame is not needed.
+            Some(Want::Done) => {
+                self.stop(context);
+                return self.complete(now, context);
+            }
+            _ => {}
+        }
+        if self.transfer.is_none() {
+            let offset = self.reader.as_ref().map_or(0, TimingReader::position);
+            if self.total_bytes.is_some_and(|total| offset >= total) {
+                return self.complete(now, context);
+            }
+            self.retry.begun();
+            let range = Some((offset, None));
+            self.transfer = Some(Transfer::begin(now, context.client, &self.url, range)?);
+        }
+        self.demand(now, context, wants);
+        Ok(())
+    }
+
+    /// Gives up the request in progress.
+    fn stop(&mut self, context: &mut Context<'_>) {
+        if let Some(transfer) = self.transfer.take() {
+            transfer.cancel(context.client);
+        }
+    }
+
+    /// Goes on at another offset of the file, with a request of its own.
+    fn jump(&mut self, context: &mut Context<'_>, offset: u64) {
+        self.stop(context);
+        if let Some(reader) = &mut self.reader {
+            reader.jumped(offset);
+        }
+    }
+
+    /// Keeps enough of the body asked for, so that the download never waits for the player while it wants more.
+    fn demand(&mut self, now: Instant, context: &mut Context<'_>, wants: bool) {
+        let (Some(reader), Some(transfer)) = (&self.reader, &mut self.transfer) else { return };
+        // Until the tracks are known there is no time, and no buffer that could be full.
+        if (!wants && !self.tracks.is_empty()) || transfer.outstanding() > DEMAND_BYTES / 2 {
+            return;
+        }
+        let outstanding = transfer.outstanding();
+        match reader.want() {
+            Want::Deliver(bytes) if bytes > outstanding => {
+                let bytes = (bytes - outstanding).min(DEMAND_BYTES);
+                transfer.demand(now, context.client, Demand::Deliver(bytes));
+            }
+            Want::Ignore(bytes) if bytes > outstanding => {
+                let bytes = (bytes - outstanding).min(DEMAND_BYTES);
+                transfer.demand(now, context.client, Demand::Ignore(bytes));
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn seek(&mut self, context: &mut Context<'_>, position_us: i64) -> Sought {
+        let Some(reader) = &self.reader else { return Sought::Impossible };
+        let time_us = u64::try_from(position_us).unwrap_or(0);
+        let (offset, sought) = match (reader.offset_for(time_us), self.bytes_per_s) {
+            (Some((offset, _)), _) => (offset, Sought::Exact),
+            (None, _) if position_us == 0 => (0, Sought::Exact),
+            (None, Some(rate)) => ((time_us as f64 / 1e6 * rate) as u64, Sought::Estimated),
+            (None, None) => return Sought::Impossible,
+        };
+        // The beginning of the last bytes, where the estimate goes behind the end.
+        let offset = self.total_bytes.map_or(offset, |total| offset.min(total.saturating_sub(1)));
+        // What begins elsewhere says nothing about the beginning.
+        self.tracks.origin_us.get_or_insert(0);
+        self.jump(context, offset);
+        (self.is_complete, self.first, self.last) = (false, None, None);
+        sought
+    }
+
+    pub(super) fn next_timeout(&self) -> Option<Instant> {
+        let stuck = self.transfer.as_ref().and_then(Transfer::next_timeout);
+        [stuck, self.retry.next_timeout()].into_iter().flatten().min()
+    }
+
+    pub(super) fn is_described(&self) -> bool {
+        !self.tracks.is_empty()
+    }
+
+    pub(super) fn is_complete(&self) -> bool {
+        self.is_complete
+    }
+
+    pub(super) fn brings(&self, track: usize) -> bool {
+        self.tracks.brings(track)
+    }
+
+    pub(super) fn duration_us(&self) -> Option<u64> {
+        let reader = self.reader.as_ref()?;
+        let by_rate = || {
+            let seconds = self.total_bytes? as f64 / self.bytes_per_s?;
+            Some((seconds * 1e6) as u64)
+        };
+        reader.duration_us().or_else(by_rate)
+    }
+
+    pub(super) fn first_frame_us(&self) -> Option<i64> {
+        self.first.map(|(at_us, _)| at_us)
+    }
+}

@@ -1,0 +1,194 @@
+//! A lane: the sequence of downloads that brings one or several tracks. A file is one lane; HLS and DASH may have one for
+//! video and one for audio.
+
+use std::time::Instant;
+
+use throng_media::timing::{TimedFrame, TrackInfo};
+use throng_observation::{Failure, MediaKind, Observation, Phase};
+
+use super::client::HttpClient;
+use super::file::FileLane;
+use super::meter::Meter;
+use super::segments::SegmentLane;
+use super::timeline::{BufferedFrame, Timeline};
+use crate::participant::{DownloadEvent, FetchId};
+
+/// What the lanes of a player share.
+pub(super) struct Context<'a> {
+    pub(super) client: &'a mut HttpClient,
+    pub(super) timeline: &'a mut Timeline,
+    pub(super) meter: &'a mut Meter,
+    pub(super) phases: &'a mut Phases,
+}
+
+/// The phases that were reached.
+#[derive(Debug, Default)]
+pub(super) struct Phases {
+    reached: Vec<Phase>,
+}
+
+impl Phases {
+    /// Reports `phase` the first time it is reached.
+    pub(super) fn reach(&mut self, client: &mut HttpClient, phase: Phase, at: Instant) {
+        if !self.reached.contains(&phase) {
+            self.reached.push(phase);
+            client.observe(Observation::Reached(phase, at));
+        }
+    }
+}
+
+/// Which track of the presentation each track of a lane's files is.
+#[derive(Debug, Default)]
+pub(super) struct TrackMap {
+    tracks: Vec<Option<usize>>,
+    /// Time in the files at which the presentation begins, microseconds; `None` until it is known.
+    pub(super) origin_us: Option<i64>,
+}
+
+impl TrackMap {
+    /// Announces the tracks of a lane's first file; later files have the same ones.
+    pub(super) fn announce(&mut self, now: Instant, context: &mut Context<'_>, tracks: &[TrackInfo]) {
+        for track in tracks.iter().skip(self.tracks.len()) {
+            // One track of each kind is played, the first.
+            let is_known = context.timeline.tracks().iter().any(|known| known.kind == track.kind);
+            let at = (!is_known).then(|| context.timeline.add(track.kind, track.codec));
+            if let Some(added) = at.and_then(|at| context.timeline.tracks().get(at)) {
+                let (id, kind, codec) = (added.id, added.kind, added.codec);
+                context.client.observe(Observation::TrackOpened { track: id, kind, codec });
+            }
+            self.tracks.push(at);
+        }
+        context.phases.reach(context.client, Phase::Described, now);
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.tracks.is_empty()
+    }
+
+    /// The tracks of the presentation that this lane brings.
+    pub(super) fn brings(&self, track: usize) -> bool {
+        self.tracks.contains(&Some(track))
+    }
+
+    /// Adds a frame of a file to the timeline; its time on the axis of the presentation.
+    pub(super) fn push(&self, now: Instant, context: &mut Context<'_>, frame: &TimedFrame) -> Option<i64> {
+        let at = self.tracks.get(usize::from(frame.track)).copied().flatten()?;
+        let starts_us = frame.decode_us.saturating_sub(self.origin_us.unwrap_or(0));
+        let buffered = BufferedFrame {
+            starts_us,
+            duration_us: frame.duration_us,
+            bytes: frame.bytes,
+            is_key: frame.is_key,
+        };
+        let has_video = context.timeline.tracks().iter().any(|track| track.kind == MediaKind::Video);
+        let track = context.timeline.track_mut(at)?;
+        let (id, kind) = (track.id, track.kind);
+        let (is_first, is_decodable) = (!track.has_begun(), track.push(buffered));
+        if is_decodable && is_first {
+            context.client.observe(Observation::TrackFirstFrame { track: id, at: now });
+        }
+        if is_decodable && (kind == MediaKind::Video || !has_video) {
+            context.phases.reach(context.client, Phase::FirstFrame, now);
+        }
+        Some(starts_us)
+    }
+}
+
+/// Where a lane went for a seek.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sought {
+    /// The wanted position will be there.
+    Exact,
+    /// The file has no index: the position is that of the first frame that comes.
+    Estimated,
+    /// The file cannot be sought in.
+    Impossible,
+}
+
+/// A lane.
+pub(super) enum Lane {
+    File(Box<FileLane>),
+    Segments(Box<SegmentLane>),
+}
+
+/// Calls the same method of either kind.
+macro_rules! either {
+    ($lane:expr, $inner:ident => $call:expr) => {
+        match $lane {
+            Lane::File($inner) => $call,
+            Lane::Segments($inner) => $call,
+        }
+    };
+}
+
+impl Lane {
+    /// Whether this download is its own.
+    pub(super) fn owns(&self, fetch: FetchId) -> bool {
+        either!(self, lane => lane.owns(fetch))
+    }
+
+    /// Handles what the driver reports of its download.
+    pub(super) fn handle(
+        &mut self,
+        now: Instant,
+        context: &mut Context<'_>,
+        event: DownloadEvent<'_>,
+    ) -> Result<(), Failure> {
+        either!(self, lane => lane.handle(now, context, event))
+    }
+
+    /// Requests what comes next, and asks for more of it if the player wants more.
+    pub(super) fn pump(
+        &mut self,
+        now: Instant,
+        context: &mut Context<'_>,
+        wants: bool,
+    ) -> Result<(), Failure> {
+        either!(self, lane => lane.pump(now, context, wants))
+    }
+
+    /// Goes to another position.
+    pub(super) fn seek(&mut self, context: &mut Context<'_>, position_us: i64) -> Sought {
+        either!(self, lane => lane.seek(context, position_us))
+    }
+
+    pub(super) fn next_timeout(&self) -> Option<Instant> {
+        either!(self, lane => lane.next_timeout())
+    }
+
+    /// Whether it is known what it brings when, so that positions have a meaning.
+    pub(super) fn is_described(&self) -> bool {
+        either!(self, lane => lane.is_described())
+    }
+
+    /// Whether its tracks are known.
+    pub(super) fn has_tracks(&self) -> bool {
+        match self {
+            Self::File(lane) => lane.is_described(),
+            Self::Segments(lane) => lane.has_tracks(),
+        }
+    }
+
+    /// Whether all of its media from the position on was received.
+    pub(super) fn is_complete(&self) -> bool {
+        either!(self, lane => lane.is_complete())
+    }
+
+    /// Whether it brings this track of the presentation.
+    pub(super) fn brings(&self, track: usize) -> bool {
+        either!(self, lane => lane.brings(track))
+    }
+
+    /// Length of the media, where it is known.
+    pub(super) fn duration_us(&self) -> Option<u64> {
+        either!(self, lane => lane.duration_us())
+    }
+
+    /// The time of the first frame since the last seek, where that is not exactly the position sought.
+    pub(super) fn first_frame_us(&self) -> Option<i64> {
+        match self {
+            Self::File(lane) => lane.first_frame_us(),
+            Self::Segments(_) => None,
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! What a player measures in each second: playback, downloads, and the frames of each track.
+
+use std::time::{Duration, Instant};
+
+use throng_observation::{Observation, PlaybackCounters, PlaybackInterval, TrackCounters, TrackInterval};
+
+use super::client::HttpCounters;
+use super::playout::PlayoutTimes;
+use super::timeline::Timeline;
+use crate::reports::next_second;
+
+/// Seconds over which delivery is compared with the media's own rate: long enough for segments of the usual lengths to
+/// average out, short enough for a search that holds a load for some seconds.
+const DELIVERY_SECONDS: usize = 5;
+
+/// The open interval of a player.
+#[derive(Debug)]
+pub(super) struct Meter {
+    began_at: Instant,
+    next_at: Instant,
+    counters: PlaybackCounters,
+    /// Up to when `wanted_us` is counted, and whether media is wanted since then.
+    wanted: (Instant, bool),
+    /// By second, the latest first: microseconds of media that became playable; `None` in a second in which the player did
+    /// not want media all the time.
+    delivered_us: [Option<u64>; DELIVERY_SECONDS],
+    /// Whether media was wanted throughout the open interval.
+    wanted_throughout: bool,
+}
+
+/// What the other parts of a player know at the end of an interval.
+pub(super) struct IntervalEnd<'a> {
+    pub(super) times: PlayoutTimes,
+    pub(super) http: HttpCounters,
+    pub(super) timeline: &'a mut Timeline,
+    pub(super) position_us: i64,
+    pub(super) buffer_us: u64,
+    pub(super) start_awaited_since: Option<Instant>,
+}
+
+impl Meter {
+    /// Intervals end on whole seconds after `origin`.
+    pub(super) fn new(origin: Instant, now: Instant) -> Self {
+        Self {
+            began_at: now,
+            next_at: next_second(origin, now),
+            counters: PlaybackCounters::default(),
+            wanted: (now, false),
+            delivered_us: [None; DELIVERY_SECONDS],
+            wanted_throughout: false,
+        }
+    }
+
+    /// Media is wanted from now on, or no more: the buffer is full, or all was received.
+    pub(super) fn wants(&mut self, now: Instant, wants: bool) {
+        let (since, wanted) = self.wanted;
+        if wanted {
+            let passed = now.saturating_duration_since(since);
+            self.counters.wanted_us += u64::try_from(passed.as_micros()).unwrap_or(0);
+        }
+        // A download that pauses within the second was not slow.
+        self.wanted_throughout &= wants || now == self.began_at;
+        self.wanted = (now, wants);
+    }
+
+    /// So much media became playable.
+    pub(super) fn gained(&mut self, media_us: i64) {
+        self.counters.media_us += u64::try_from(media_us).unwrap_or(0);
+    }
+
+    /// So many bytes came that hold no media: playlists, indexes.
+    pub(super) fn other_bytes(&mut self, bytes: u64) {
+        self.counters.other_bytes += bytes;
+    }
+
+    /// Bytes of media came.
+    pub(super) fn media_bytes(&mut self, bytes: u64) {
+        self.counters.media_bytes += bytes;
+    }
+
+    /// Another rendition is played.
+    pub(super) fn switched(&mut self) {
+        self.counters.switches += 1;
+    }
+
+    /// Playback moves elsewhere: what was delivered before says nothing about what comes.
+    pub(super) fn moved(&mut self) {
+        self.delivered_us = [None; DELIVERY_SECONDS];
+        self.wanted_throughout = false;
+    }
+
+    pub(super) fn next_timeout(&self) -> Instant {
+        self.next_at
+    }
+
+    /// Whether the interval is over.
+    pub(super) fn is_due(&self, now: Instant) -> bool {
+        now >= self.next_at
+    }
+
+    /// Ends the interval.
+    pub(super) fn end_interval(
+        &mut self,
+        now: Instant,
+        end: &mut IntervalEnd<'_>,
+        mut observe: impl FnMut(Observation),
+    ) {
+        let (_, wants) = self.wanted;
+        self.wants(now, wants);
+        let mut counters = std::mem::take(&mut self.counters);
+        let PlayoutTimes { startup_us, stall_us, stall_count, played_us, paused_us, seek_count } = end.times;
+        counters.active_us = startup_us + stall_us + played_us;
+        (counters.startup_us, counters.stall_us, counters.stall_count) = (startup_us, stall_us, stall_count);
+        (counters.played_us, counters.paused_us, counters.seek_count) = (played_us, paused_us, seek_count);
+        (counters.requests, counters.requests_failed) = (end.http.requests, end.http.requests_failed);
+        (counters.connections, counters.retransmitted) = (end.http.connections, end.http.retransmitted);
+        counters.received_out_of_order = end.http.received_out_of_order;
+        // An interval that is cut short, at a join or a leave, is no second.
+        let is_second = now.saturating_duration_since(self.began_at) >= Duration::from_millis(900);
+        self.delivered_us.rotate_right(1);
+        if let Some(latest) = self.delivered_us.first_mut() {
+            *latest = (self.wanted_throughout && is_second).then_some(counters.media_us);
+        }
+        let interval = PlaybackInterval {
+            ended_at: now,
+            counters,
+            buffer_us: end.buffer_us,
+            delivery_ratio: self.delivery_ratio(),
+            start_awaited_since: end.start_awaited_since,
+        };
+        observe(Observation::Playback(Box::new(interval)));
+        for track in end.timeline.tracks_mut() {
+            let played = track.take_played(end.position_us);
+            let interval = TrackInterval {
+                track: track.id,
+                kind: track.kind,
+                ended_at: now,
+                counters: TrackCounters {
+                    payload_bytes: track.take_bytes(),
+                    frames_complete: played.frames,
+                    frames_decodable: played.frames,
+                    key_frames: played.key_frames,
+                    active_us: counters.active_us,
+                    ..TrackCounters::default()
+                },
+                jitter_us: None,
+                relative_delay_us: Vec::new(),
+                absolute_delay_us: Vec::new(),
+                capture_basis: None,
+                oven_rtc_tester_delay_us: None,
+                source_fps: track.source_fps().filter(|_| track.kind == throng_observation::MediaKind::Video),
+                frames_due_us: played_us + stall_us,
+                first_frame_awaited_since: None,
+                missing_since: None,
+            };
+            observe(Observation::Interval(Box::new(interval)));
+        }
+        self.began_at = now;
+        self.next_at = next_second(self.next_at, now);
+        self.wanted_throughout = wants;
+    }
+
+    fn delivery_ratio(&self) -> Option<f32> {
+        let sum_us = self.delivered_us.iter().copied().try_fold(0, |sum, us| Some(sum + us?))?;
+        Some((sum_us as f64 / (DELIVERY_SECONDS as f64 * 1e6)) as f32)
+    }
+}

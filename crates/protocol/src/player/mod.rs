@@ -1,0 +1,69 @@
+//! Video over HTTP (RFC 9110): a viewer that downloads a media file as a browser's media element does, and plays it from
+//! a buffer on a real clock.
+//!
+//! ```text
+//! player                                   server
+//!   GET, Range: bytes=0-            ─────▶  206, the index (moov), media …
+//!     reads until its buffer is full, then lets the connection's flow control hold the server back
+//!   GET, Range: bytes=N-            ─────▶  206: the index at the end of a file, a seek, a broken connection
+//! ```
+//! `transfer` checks responses and follows redirects, over `client`, which counts them. A `lane` decides what is
+//! requested next (`file`: a file; `segments`: HLS and DASH, whose `manifest` becomes a `presentation`), and adds the frames that its reader finds in the bytes to the `timeline`. `playout` moves
+//! the position over it: startup, playback, stalls. `user` seeks and pauses, `meter` makes the seconds, `viewer` connects
+//! all of them to the driver.
+
+use std::time::Duration;
+
+use throng_media::quality::WallClock;
+use throng_media::timing::IndexCache;
+use throng_scenario::{PlayerConfig, Secret};
+use url::Url;
+
+use crate::participant::HttpVersion;
+use crate::webrtc::MayReach;
+
+mod client;
+mod dash;
+
+mod file;
+mod hls;
+mod lane;
+mod manifest;
+mod meter;
+mod playout;
+mod presentation;
+mod retry;
+mod segments;
+mod throughput;
+mod timeline;
+mod transfer;
+mod user;
+mod viewer;
+
+pub use self::viewer::Viewer;
+
+/// What a viewer plays, and how.
+#[derive(Clone)]
+pub struct Config {
+    /// `http:` or `https:`.
+    pub url: Url,
+    /// The version of HTTP.
+    pub http: HttpVersion,
+    /// The player and its user.
+    pub player: PlayerConfig,
+    /// Bearer token, sent to the host of [`Self::url`] only.
+    pub token: Option<Secret>,
+    /// The consent guard's check of addresses in redirects.
+    pub may_reach: MayReach,
+    /// One reading of both clocks, shared by the whole run; intervals end on whole seconds after it.
+    pub clock: WallClock,
+    /// The viewer's number, which makes its user's random choices its own.
+    pub number: u32,
+    /// How long the head of a response may take.
+    pub head_timeout: Duration,
+    /// The indexes of files that several viewers play.
+    pub indexes: IndexCache,
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,275 @@
+//! Playback on a real clock: it begins when enough is buffered, stalls when the buffer is empty, goes on when it is
+//! filled again.
+//!
+//! ```text
+//! Starting ──enough──▶ Playing ──empty──▶ Stalled ──enough──▶ Playing
+//!     ▲                  │ ▲ pause/resume     │
+//!     └───────seek───────┴─▼──────────────────┘      Playing ──end of the media──▶ Ended
+//! ```
+
+use std::time::{Duration, Instant};
+
+use super::timeline::as_us;
+
+/// What a stretch of time was spent with, microseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct PlayoutTimes {
+    pub(super) startup_us: u64,
+    pub(super) stall_us: u64,
+    pub(super) stall_count: u64,
+    pub(super) played_us: u64,
+    pub(super) paused_us: u64,
+    pub(super) seek_count: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Waits for enough media to begin.
+    Starting {
+        since: Instant,
+    },
+    Playing,
+    /// Has played, and waits for media.
+    Stalled {
+        since: Instant,
+    },
+    /// Its user has paused it.
+    Paused {
+        until: Instant,
+    },
+    /// The media has ended.
+    Ended,
+}
+
+/// What is buffered, as far as playback is concerned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Buffered {
+    /// How far playback can go, microseconds on the time axis of the media; `None` while nothing can be played.
+    pub(super) playable_us: Option<i64>,
+    /// All of the media was received.
+    pub(super) is_complete: bool,
+}
+
+/// The playback position, and what moves it.
+#[derive(Clone, Debug)]
+pub(super) struct Playout {
+    state: State,
+    /// The position, microseconds, at `at`.
+    position_us: i64,
+    at: Instant,
+    /// Media that must be ahead to begin.
+    start_us: i64,
+    times: PlayoutTimes,
+}
+
+impl Playout {
+    /// Playback from `position_us`, whose user has waited since `since`.
+    pub(super) fn new(since: Instant, position_us: i64, start: Duration) -> Self {
+        let state = State::Starting { since };
+        Self { state, position_us, at: since, start_us: as_us(start), times: PlayoutTimes::default() }
+    }
+
+    /// Moves the clock to `now`, with what was buffered until then.
+    pub(super) fn advance(&mut self, now: Instant, buffered: Buffered) {
+        let passed = now.saturating_duration_since(self.at);
+        let passed_us = u64::try_from(passed.as_micros()).unwrap_or(u64::MAX);
+        // The rest of a microsecond stays for the next call.
+        self.at += Duration::from_micros(passed_us);
+        match self.state {
+            State::Starting { .. } => self.times.startup_us += passed_us,
+            State::Stalled { .. } => self.times.stall_us += passed_us,
+            State::Paused { .. } => self.times.paused_us += passed_us,
+            State::Ended => {}
+            State::Playing => self.play(passed_us, buffered),
+        }
+    }
+
+    fn play(&mut self, passed_us: u64, buffered: Buffered) {
+        let ahead_us =
+            buffered.playable_us.map_or(0, |playable_us| playable_us - self.position_us).max(0) as u64;
+        let played_us = passed_us.min(ahead_us);
+        self.times.played_us += played_us;
+        self.position_us += played_us as i64;
+        if played_us == ahead_us && buffered.is_complete {
+            self.state = State::Ended;
+        } else if passed_us > ahead_us {
+            let since = self.at.checked_sub(Duration::from_micros(passed_us - played_us)).unwrap_or(self.at);
+            self.state = State::Stalled { since };
+            self.times.stall_count += 1;
+            self.times.stall_us += passed_us - played_us;
+        }
+    }
+
+    /// Begins or resumes playback if it can; call it after [`Self::advance`] and after media was added. True if
+    /// playback began or went on after a wait.
+    pub(super) fn resume(&mut self, buffered: Buffered) -> bool {
+        match self.state {
+            State::Paused { until } if self.at >= until => {
+                self.state = State::Playing;
+                false
+            }
+            State::Starting { .. } | State::Stalled { .. } if self.has_enough(buffered) => {
+                self.state = State::Playing;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    fn has_enough(&self, buffered: Buffered) -> bool {
+        buffered.playable_us.is_some_and(|playable_us| {
+            buffered.is_complete || playable_us.saturating_sub(self.position_us) >= self.start_us
+        })
+    }
+
+    /// Moves playback to `position_us`.
+    pub(super) fn seek(&mut self, position_us: i64) {
+        self.state = State::Starting { since: self.at };
+        self.position_us = position_us;
+        self.times.seek_count += 1;
+    }
+
+    /// Begins again at `position_us`; its user did not ask for it, so that it is no seek.
+    pub(super) fn restart(&mut self, position_us: i64) {
+        self.state = State::Starting { since: self.at };
+        self.position_us = position_us;
+    }
+
+    /// The position where playback begins turns out to be another one, such as the nearest key frame.
+    pub(super) fn starts_at(&mut self, position_us: i64) {
+        if matches!(self.state, State::Starting { .. }) {
+            self.position_us = position_us;
+        }
+    }
+
+    /// Pauses playback for `length`; while it waits for media a pause changes nothing.
+    pub(super) fn pause(&mut self, length: Duration) {
+        if self.state == State::Playing {
+            self.state = State::Paused { until: self.at + length };
+        }
+    }
+
+    pub(super) fn position_us(&self) -> i64 {
+        self.position_us
+    }
+
+    /// The time of the position.
+    pub(super) fn at(&self) -> Instant {
+        self.at
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        self.state == State::Ended
+    }
+
+    pub(super) fn is_playing(&self) -> bool {
+        self.state == State::Playing
+    }
+
+    /// Since when playback has not begun; `None` once it has.
+    pub(super) fn start_awaited_since(&self) -> Option<Instant> {
+        match self.state {
+            State::Starting { since } => Some(since),
+            _ => None,
+        }
+    }
+
+    /// Since when its user waits, for the start or in a stall.
+    pub(super) fn waits_since(&self) -> Option<Instant> {
+        match self.state {
+            State::Starting { since } | State::Stalled { since } => Some(since),
+            _ => None,
+        }
+    }
+
+    /// Takes what the time since the last call was spent with.
+    pub(super) fn take_times(&mut self) -> PlayoutTimes {
+        std::mem::take(&mut self.times)
+    }
+
+    /// When playback ends or stalls if nothing more is received, or a pause ends.
+    pub(super) fn next_timeout(&self, buffered: Buffered) -> Option<Instant> {
+        match self.state {
+            State::Playing => {
+                let ahead_us =
+                    buffered.playable_us.map_or(0, |playable_us| playable_us - self.position_us).max(0);
+                Some(self.at + Duration::from_micros(ahead_us as u64 + 1))
+            }
+            State::Paused { until } => Some(until),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(start: Instant, ms: u64) -> Instant {
+        start + Duration::from_millis(ms)
+    }
+
+    fn to(playable_ms: i64) -> Buffered {
+        Buffered { playable_us: Some(playable_ms * 1_000), is_complete: false }
+    }
+
+    const NOTHING: Buffered = Buffered { playable_us: None, is_complete: false };
+
+    #[test]
+    fn playback_begins_with_enough_media_and_stalls_when_it_is_used_up() {
+        let start = Instant::now();
+        let mut playout = Playout::new(start, 0, Duration::from_secs(1));
+        playout.advance(at(start, 300), NOTHING);
+        assert!(!playout.resume(to(999)));
+        playout.advance(at(start, 400), to(999));
+        assert!(playout.resume(to(2_000)));
+        assert_eq!(playout.next_timeout(to(2_000)), Some(at(start, 2_400) + Duration::from_micros(1)));
+        playout.advance(at(start, 3_000), to(2_000));
+        let times = playout.take_times();
+        let expect = PlayoutTimes {
+            startup_us: 400_000,
+            played_us: 2_000_000,
+            stall_us: 600_000,
+            stall_count: 1,
+            ..PlayoutTimes::default()
+        };
+        assert_eq!(times, expect);
+        assert_eq!(playout.waits_since(), Some(at(start, 2_400)), "since its media was used up");
+        assert!(!playout.resume(to(2_900)), "as much as at the start is needed to go on");
+        assert!(playout.resume(to(3_000)));
+        playout.advance(at(start, 3_500), to(3_000));
+        assert_eq!((playout.position_us(), playout.is_playing()), (2_500_000, true));
+    }
+
+    #[test]
+    fn the_end_of_the_media_is_no_stall_and_needs_no_full_buffer() {
+        let start = Instant::now();
+        let whole = Buffered { playable_us: Some(500_000), is_complete: true };
+        let mut playout = Playout::new(start, 0, Duration::from_secs(1));
+        assert!(playout.resume(whole));
+        playout.advance(at(start, 800), whole);
+        assert!(playout.has_ended());
+        let times = playout.take_times();
+        assert_eq!((times.played_us, times.stall_us, times.stall_count), (500_000, 0, 0));
+    }
+
+    #[test]
+    fn a_pause_is_neither_played_nor_stalled_and_a_seek_is_a_new_start() {
+        let start = Instant::now();
+        let mut playout = Playout::new(start, 0, Duration::from_secs(1));
+        playout.resume(to(5_000));
+        playout.pause(Duration::from_secs(2));
+        playout.advance(at(start, 2_000), to(5_000));
+        assert!(!playout.resume(to(5_000)), "its user goes on: no wait for media ended");
+        assert!(playout.is_playing());
+        playout.advance(at(start, 3_000), to(5_000));
+        playout.seek(60_000_000);
+        assert_eq!(playout.start_awaited_since(), Some(at(start, 3_000)));
+        playout.advance(at(start, 3_500), NOTHING);
+        playout.starts_at(59_000_000);
+        assert!(playout.resume(to(60_000)));
+        let times = playout.take_times();
+        assert_eq!((times.paused_us, times.played_us), (2_000_000, 1_000_000));
+        assert_eq!((times.startup_us, times.seek_count, times.stall_count), (500_000, 1, 0));
+    }
+}

@@ -1,0 +1,138 @@
+//! Servers that refuse, break off, lie or mislead.
+
+use super::*;
+
+fn always(status: u16, headers: &[(&'static str, String)]) -> Answers {
+    let headers = headers.to_vec();
+    Box::new(move |_, _| Some(Reply::of(status, &headers)))
+}
+
+#[test]
+fn refusals_end_the_viewer_with_the_status_of_the_server() {
+    for (status, expect) in [
+        (404, "http_404: http://10.0.0.1/movie.mp4: HTTP status 404 Not Found"),
+        (503, "http_503: http://10.0.0.1/movie.mp4: HTTP status 503 Service Unavailable"),
+        (401, "unauthorized: http://10.0.0.1/movie.mp4: HTTP status 401 Unauthorized"),
+        (304, "http_304: http://10.0.0.1/movie.mp4: HTTP status 304 Not Modified"),
+    ] {
+        let mut stand = Stand::new(buffering(5), 1_000_000, always(status, &[]));
+        stand.seconds(2);
+        assert_eq!(stand.failure(), expect);
+        assert_eq!(stand.totals().requests_failed, 1);
+    }
+    let mut stand = Stand::new(buffering(5), 1_000_000, Box::new(|_, _| None));
+    stand.seconds(2);
+    assert_eq!(stand.failure(), "tcp: http://10.0.0.1/movie.mp4: TCP: 10.0.0.1:80: refused");
+}
+
+#[test]
+fn redirects_are_followed_but_not_for_ever_and_not_everywhere() {
+    let movie = movie(20, true);
+    let body = movie.bytes.clone();
+    let answers: Answers = Box::new(move |path, range| {
+        Some(match path {
+            "/movie.mp4" => Reply::of(302, &[("location", "/other.mp4".into())]),
+            _ => Reply::range(&body, range),
+        })
+    });
+    let mut stand = Stand::new(buffering(5), 10 * movie.bytes_per_s, answers);
+    stand.seconds(3);
+    assert_eq!(stand.requests, ["/movie.mp4 0", "/other.mp4 0"]);
+    assert!(stand.frames_played(0) > 60);
+
+    let to = |url: &str| always(302, &[("location", url.to_owned())]);
+    for (url, expect) in [
+        ("/movie.mp4", "protocol: http://10.0.0.1/movie.mp4: more than 20 redirects"),
+        ("http://192.168.0.9/x", "not_allowed: 192.168.0.9:80 is not an allowed target"),
+        ("ftp://10.0.0.1/x", "protocol: ftp://10.0.0.1/x is not an HTTP URL"),
+        ("http://", "http_302: http://10.0.0.1/movie.mp4: HTTP status 302 Found"),
+    ] {
+        let mut stand = Stand::new(buffering(5), 1_000_000, to(url));
+        stand.seconds(2);
+        assert_eq!(stand.failure(), expect);
+    }
+}
+
+#[test]
+fn ranges_that_are_not_those_that_were_asked_for_are_refused() {
+    for (header, expect) in [
+        (Some("bytes 5-99/100"), "Content-Range begins at 5, Range at 0"),
+        (Some("bytes x"), "206 with the Content-Range `bytes x`"),
+        (None, "206 with the Content-Range `(none)`"),
+    ] {
+        let headers: Vec<_> = header.map(|text| ("content-range", text.to_owned())).into_iter().collect();
+        let mut stand = Stand::new(buffering(5), 1_000_000, always(206, &headers));
+        stand.seconds(2);
+        assert!(stand.failure().ends_with(expect), "{}", stand.failure());
+    }
+}
+
+#[test]
+fn a_server_that_fails_in_the_middle_is_asked_again_later_and_later() {
+    let movie = movie(20, true);
+    let (body, mut requests) = (movie.bytes.clone(), 0);
+    let answers: Answers = Box::new(move |_, range| {
+        requests += 1;
+        Some(match requests {
+            1 => Reply { breaks_after: Some(300_000), ..Reply::range(&body, range) },
+            _ => Reply::of(502, &[]),
+        })
+    });
+    let mut stand = Stand::new(buffering(10), 10 * movie.bytes_per_s, answers);
+    stand.seconds(60);
+    assert!(stand.failure().starts_with("http_502"), "{}", stand.failure());
+    let totals = stand.totals();
+    assert_eq!((totals.requests, totals.requests_failed), (7, 7), "after 1, 2, 4, 8, 8 and 8 s");
+    assert_eq!(totals.stall_count, 1);
+    let ended_s = (stand.now - stand.start).as_secs_f64();
+    assert!((31.0..31.5).contains(&ended_s), "{ended_s}");
+}
+
+#[test]
+fn a_server_that_falls_silent_is_left_after_twenty_seconds() {
+    let movie = movie(60, true);
+    let mut stand = Stand::of(buffering(5), 10 * movie.bytes_per_s, &movie);
+    stand.seconds(5);
+    stand.bytes_per_s = 0;
+    stand.seconds(28);
+    assert_eq!(stand.requests.len(), 2, "{:?}", stand.requests);
+    assert_eq!((stand.totals().requests_failed, stand.totals().stall_count), (1, 1));
+}
+
+#[test]
+fn what_is_no_media_is_a_failure_that_says_so() {
+    let page = b"<!DOCTYPE html><title>Not here</title>".repeat(50);
+    let answers: Answers = Box::new(move |_, range| Some(Reply::range(&page, range)));
+    let mut stand = Stand::new(buffering(5), 1_000_000, answers);
+    stand.seconds(3);
+    let failure = stand.failure();
+    assert!(failure.starts_with("protocol: http://10.0.0.1/movie.mp4: "), "{failure}");
+}
+
+#[test]
+fn a_user_who_has_waited_long_enough_gives_up() {
+    let movie = movie(60, true);
+    let impatient = PlayerConfig { patience: Some(Duration::from_secs(3)), ..buffering(5) };
+    let mut stand = Stand::of(impatient.clone(), movie.bytes_per_s / 10, &movie);
+    stand.seconds(20);
+    assert_eq!(stand.failure(), "no_media: gave up after waiting 3.0 s for playback to begin");
+    let mut stand = Stand::of(impatient, 10 * movie.bytes_per_s, &movie);
+    stand.seconds(4);
+    stand.bytes_per_s = 0;
+    stand.seconds(20);
+    assert_eq!(stand.failure(), "no_media: gave up after waiting 3.0 s for playback to go on");
+}
+
+#[test]
+fn who_leaves_before_anything_came_was_not_served() {
+    let mut stand = Stand::new(buffering(5), 0, always(206, &[]));
+    stand.viewer.handle(stand.now, Input::Leave { others_follow: false });
+    stand.drain();
+    assert!(stand.failure().starts_with("not_started"), "{}", stand.failure());
+    let movie = movie(10, true);
+    let mut stand = Stand::of(buffering(5), 10 * movie.bytes_per_s, &movie);
+    stand.seconds(2);
+    stand.viewer.handle(stand.now, Input::Leave { others_follow: false });
+    stand.drain();
+    assert_eq!(stand.ended, Some(Outcome::Completed));
+}

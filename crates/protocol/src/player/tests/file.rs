@@ -1,0 +1,57 @@
+//! Files with their index at the end, and servers that answer ranges in their own way.
+
+use super::*;
+
+#[test]
+fn an_index_at_the_end_is_fetched_first() {
+    let movie = movie(20, false);
+    let mut stand = Stand::of(buffering(5), 10 * movie.bytes_per_s, &movie);
+    stand.seconds(10);
+    let [head, index, media] = stand.requests.as_slice() else { panic!("{:?}", stand.requests) };
+    assert_eq!(head, "/movie.mp4 0");
+    let offset = |request: &str| request.split(' ').nth(1).unwrap().parse::<u64>().unwrap();
+    assert!(offset(index) > 20 * movie.bytes_per_s && offset(media) < 100, "{index}, {media}");
+    assert_eq!(stand.cancelled.len(), 1, "the first request is given up, the second was received whole");
+    assert_eq!(stand.totals().stall_count, 0);
+    assert!((230..=250).contains(&stand.frames_played(0)), "{}", stand.frames_played(0));
+}
+
+#[test]
+fn a_server_without_ranges_is_read_from_the_beginning_and_named() {
+    let movie = movie(20, true);
+    let body = movie.bytes.clone();
+    let answers: Answers = Box::new(move |_, _| {
+        let length = ("content-length", body.len().to_string());
+        Some(Reply { body: body.clone(), ..Reply::of(200, &[length]) })
+    });
+    let position = from(PlaybackPosition::At(Duration::from_secs(10)));
+    let mut stand = Stand::new(position, 10 * movie.bytes_per_s, answers);
+    stand.seconds(8);
+    assert_eq!(stand.anomalies().len(), 1, "{:?}", stand.anomalies());
+    assert!(stand.anomalies()[0].contains("200 instead of 206"), "{:?}", stand.anomalies());
+    let position_us = stand.viewer.session.as_ref().unwrap().playout.position_us();
+    // What comes before the position takes a second to come.
+    assert!((16_500_000..17_500_000).contains(&position_us), "{position_us}");
+}
+
+#[test]
+fn a_broken_connection_is_taken_up_where_it_broke() {
+    let movie = movie(20, true);
+    let (body, mut requests) = (movie.bytes.clone(), 0);
+    let answers: Answers = Box::new(move |_, range| {
+        requests += 1;
+        let breaks_after = (requests == 1).then_some(500_000);
+        Some(Reply { breaks_after, ..Reply::range(&body, range) })
+    });
+    let mut stand = Stand::new(buffering(10), 10 * movie.bytes_per_s, answers);
+    stand.seconds(25);
+    assert_eq!(stand.requests[..2], ["/movie.mp4 0", "/movie.mp4 500000"]);
+    let totals = stand.totals();
+    assert_eq!(
+        (totals.requests_failed, totals.stall_count),
+        (1, 0),
+        "a second later, out of a buffer of four"
+    );
+    let loops = stand.frames_played(0) as f64 / movie.video_frames as f64;
+    assert!((1.2..1.25).contains(&loops), "none was lost, none came twice: {loops}");
+}

@@ -1,0 +1,208 @@
+//! HLS recordings: playlists, segments, renditions.
+
+use std::collections::BTreeMap;
+
+use super::*;
+
+/// Packets of a transport stream: its tables, and seconds of H.264 frames with one key frame each.
+fn transport_stream(seconds: std::ops::Range<u64>, frame_bytes: usize) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut counters = BTreeMap::<u16, u8>::new();
+    let mut packet = |pid: u16, starts: bool, adaptation: &[u8], payload: &[u8]| {
+        let room = 184 - payload.len();
+        let stuffing = room > 0 || !adaptation.is_empty();
+        out.extend([0x47, u8::from(starts) << 6 | (pid >> 8) as u8, pid as u8]);
+        let counter = counters.entry(pid).or_default();
+        out.push(if stuffing { 0x30 } else { 0x10 } | *counter & 0x0f);
+        *counter = counter.wrapping_add(1);
+        if stuffing {
+            let length = room - 1;
+            out.push(length as u8);
+            if length > 0 {
+                let flags = adaptation.first().copied().unwrap_or(0);
+                out.push(flags);
+                out.extend(std::iter::repeat_n(0xff, length - 1));
+            }
+        }
+        out.extend_from_slice(payload);
+    };
+    let section = |mut body: Vec<u8>| {
+        let mut all = vec![0];
+        all.append(&mut body);
+        all
+    };
+    let with_crc = |body: &[u8]| {
+        let mut crc = u32::MAX;
+        for byte in body {
+            crc ^= u32::from(*byte) << 24;
+            for _ in 0..8 {
+                crc = if crc & 0x8000_0000 == 0 { crc << 1 } else { (crc << 1) ^ 0x04c1_1db7 };
+            }
+        }
+        [body, &crc.to_be_bytes()].concat()
+    };
+    let pat = with_crc(&[0, 0xb0, 13, 0, 1, 0xc1, 0, 0, 0, 1, 0xf0, 0]);
+    let pmt = with_crc(&[2, 0xb0, 18, 0, 1, 0xc1, 0, 0, 0xe1, 0, 0xf0, 0, 0x1b, 0xe1, 0, 0xf0, 0]);
+    packet(0, true, &[], &section(pat));
+    packet(0x1000, true, &[], &section(pmt));
+    for frame in 25 * seconds.start..25 * seconds.end {
+        let pts = 126_000 + frame * 3_600;
+        let mut pes = vec![0, 0, 1, 0xe0, 0, 0, 0x80, 0x80, 5];
+        pes.extend([
+            0x21 | (pts >> 29) as u8 & 0x0e,
+            (pts >> 22) as u8,
+            1 | (pts >> 14) as u8 & 0xfe,
+            (pts >> 7) as u8,
+            1 | (pts << 1) as u8,
+        ]);
+        let unit = if frame % 25 == 0 { 5 } else { 1 };
+        pes.extend([0, 0, 0, 1, 9, 0xf0, 0, 0, 0, 1, 0x60 | unit, 0x88]);
+        pes.resize(frame_bytes, 0x55);
+        for (at, chunk) in pes.chunks(180).enumerate() {
+            let adaptation: &[u8] = if at == 0 && frame % 25 == 0 { &[0x40] } else { &[0] };
+            packet(0x100, at == 0, adaptation, chunk);
+        }
+    }
+    out
+}
+
+/// A recording of `count` segments of two seconds, in a low and a high rendition.
+fn site(count: u64) -> BTreeMap<String, Vec<u8>> {
+    let mut files = BTreeMap::new();
+    let master = "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=400000\nlow.m3u8\n#EXT-X-STREAM-INF:BANDWIDTH=1600000\nhigh.m3u8\n";
+    files.insert("/master.m3u8".to_owned(), master.into());
+    for (name, frame_bytes) in [("low", 1_800), ("high", 7_200)] {
+        let mut playlist = "#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXT-X-PLAYLIST-TYPE:VOD\n".to_owned();
+        for number in 0..count {
+            playlist += &format!("#EXTINF:2.0,\n{name}-{number}.ts\n");
+            let bytes = transport_stream(2 * number..2 * number + 2, frame_bytes);
+            files.insert(format!("/{name}-{number}.ts"), bytes);
+        }
+        files.insert(format!("/{name}.m3u8"), (playlist + "#EXT-X-ENDLIST\n").into());
+    }
+    files
+}
+
+fn serve(files: BTreeMap<String, Vec<u8>>) -> Answers {
+    Box::new(move |path, range| {
+        Some(match (files.get(path), range) {
+            (Some(body), None) => {
+                let length = ("content-length", body.len().to_string());
+                Reply { body: body.clone(), ..Reply::of(200, &[length]) }
+            }
+            (Some(body), range) => Reply::range(body, range),
+            (None, _) => Reply::of(404, &[]),
+        })
+    })
+}
+
+fn stand(player: PlayerConfig, bytes_per_s: u64, files: BTreeMap<String, Vec<u8>>) -> Stand {
+    Stand::at("http://10.0.0.1/master.m3u8", player, bytes_per_s, serve(files))
+}
+
+fn paths(stand: &Stand) -> Vec<&str> {
+    stand.requests.iter().map(|request| request.split(' ').next().unwrap()).collect()
+}
+
+#[test]
+fn segments_are_fetched_one_after_the_other_until_the_buffer_is_full() {
+    let lowest = PlayerConfig { rendition: throng_scenario::RenditionPolicy::Lowest, ..buffering(6) };
+    let mut stand = stand(lowest, 1_000_000, site(20));
+    stand.seconds(4);
+    assert_eq!(paths(&stand)[..5], ["/master.m3u8", "/low.m3u8", "/low-0.ts", "/low-1.ts", "/low-2.ts"]);
+    stand.seconds(8);
+    let totals = stand.totals();
+    assert_eq!((totals.stall_count, totals.requests_failed, totals.switches), (0, 0, 0));
+    let segments = totals.requests - 2;
+    assert!((8..=10).contains(&segments), "12 s were played, up to 8 s are ahead: {:?}", stand.requests);
+    let played = stand.frames_played(0);
+    assert!((290..=300).contains(&played), "{played}");
+    assert!(totals.other_bytes > 300 && totals.media_bytes > 16 * 45_000, "{totals:?}");
+    let phases =
+        [Phase::Described, Phase::Playing, Phase::FirstPacket, Phase::FirstFrame, Phase::PlaybackStarted];
+    for pair in phases.windows(2) {
+        assert!(stand.reached(pair[0]).unwrap() <= stand.reached(pair[1]).unwrap(), "{pair:?}");
+    }
+}
+
+#[test]
+fn every_frame_is_played_once_to_the_end() {
+    let once = PlayerConfig { at_end: AtEnd::Leave, ..buffering(6) };
+    let mut stand = stand(once, 1_000_000, site(5));
+    stand.seconds(15);
+    assert_eq!(stand.ended, Some(Outcome::Completed), "{:?}", stand.observed.last());
+    assert_eq!(stand.frames_played(0), 250, "{:?}", stand.anomalies());
+    assert_eq!(stand.totals().stall_count, 0);
+}
+
+#[test]
+fn the_rendition_follows_the_rate() {
+    let mut stand = stand(buffering(6), 1_000_000, site(40));
+    stand.seconds(12);
+    assert!(paths(&stand).contains(&"/high.m3u8"), "{:?}", stand.requests);
+    assert_eq!(stand.totals().switches, 1);
+    stand.bytes_per_s = 100_000;
+    stand.seconds(30);
+    let last = *paths(&stand).last().unwrap();
+    assert!(last.starts_with("/low-"), "0.8 Mbit/s: {last}");
+    // Where the renditions meet, no frame is missing and none is played twice.
+    let totals = stand.totals();
+    let frames = totals.played_us as f64 / 40_000.0;
+    assert!((stand.frames_played(0) as f64 - frames).abs() < 30.0, "{totals:?}");
+}
+
+#[test]
+fn playback_from_the_middle_begins_with_the_segment_there() {
+    let position = PlayerConfig {
+        position: PlaybackPosition::At(Duration::from_secs(21)),
+        rendition: throng_scenario::RenditionPolicy::Lowest,
+        ..buffering(6)
+    };
+    let mut stand = stand(position, 1_000_000, site(20));
+    stand.seconds(3);
+    assert_eq!(paths(&stand)[..3], ["/master.m3u8", "/low.m3u8", "/low-10.ts"]);
+    let position_us = stand.viewer.session.as_ref().unwrap().playout.position_us();
+    assert!((23_500_000..24_000_000).contains(&position_us), "{position_us}");
+}
+
+#[test]
+fn a_missing_segment_ends_the_viewer_and_a_failing_one_is_asked_for_again() {
+    let mut files = site(20);
+    files.remove("/low-2.ts");
+    let lowest = PlayerConfig { rendition: throng_scenario::RenditionPolicy::Lowest, ..buffering(6) };
+    let mut missing = stand(lowest.clone(), 1_000_000, files);
+    missing.seconds(5);
+    assert!(missing.failure().starts_with("http_404: http://10.0.0.1/low-2.ts"), "{}", missing.failure());
+
+    let (files, mut refusals) = (site(20), 2);
+    let mut answers = serve(files);
+    let answers: Answers = Box::new(move |path, range| {
+        if path == "/low-2.ts" && refusals > 0 {
+            refusals -= 1;
+            return Some(Reply::of(503, &[]));
+        }
+        answers(path, range)
+    });
+    let mut failing = Stand::at("http://10.0.0.1/master.m3u8", lowest, 1_000_000, answers);
+    failing.seconds(10);
+    let totals = failing.totals();
+    assert_eq!((totals.requests_failed, totals.stall_count), (2, 0), "{totals:?}");
+}
+
+#[test]
+fn manifests_that_cannot_be_played_are_failures_with_their_line() {
+    for (text, expect) in [
+        ("<html>", "protocol: http://10.0.0.1/master.m3u8: line 1"),
+        ("#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXTINF:2,\na.ts\n", "a live playlist"),
+        (
+            "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\nhttp://192.168.0.1/a.m3u8\n",
+            "not_allowed: 192.168.0.1:80",
+        ),
+        ("#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\nmaster.m3u8\n", "a master playlist where a media playlist"),
+    ] {
+        let files = BTreeMap::from([("/master.m3u8".to_owned(), text.into())]);
+        let mut stand = stand(buffering(6), 1_000_000, files);
+        stand.seconds(5);
+        assert!(stand.failure().contains(expect), "{}", stand.failure());
+    }
+}

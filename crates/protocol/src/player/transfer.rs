@@ -1,0 +1,322 @@
+//! The download of one resource, or of a range of it: the check of its response, redirects, and how much of its body is
+//! asked for.
+
+use std::time::{Duration, Instant};
+
+use http::StatusCode;
+use http::header::{CONTENT_LENGTH, CONTENT_RANGE, LOCATION};
+use throng_observation::{Failure, FailureReason};
+use url::Url;
+
+use super::client::HttpClient;
+use crate::participant::{ChannelError, Demand, DownloadEvent, FetchId, Output};
+
+/// Redirects that are followed, as by browsers (Fetch standard, section 4.4).
+const REDIRECTS_MAX: u8 = 20;
+
+/// Without a byte for so long although some were asked for, a download has failed.
+const PROGRESS_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// One download.
+#[derive(Debug)]
+pub(super) struct Transfer {
+    fetch: FetchId,
+    url: Url,
+    /// First byte of the resource that is wanted, and the last, if not all.
+    range: Option<(u64, Option<u64>)>,
+    /// Bytes of the body before the first wanted one: the server sent the whole resource.
+    unwanted: u64,
+    /// Bytes that were asked for and have not come; the unwanted ones are not among them.
+    outstanding: u64,
+    /// Bytes of the body that have not come, where its length is known.
+    remaining: Option<u64>,
+    progress_at: Instant,
+    has_head: bool,
+    redirects: u8,
+}
+
+/// What a download did.
+#[derive(Debug)]
+pub(super) enum TransferEvent<'a> {
+    /// Its response is usable. `total_bytes` is the length of the whole resource, where the server says it.
+    Begun { total_bytes: Option<u64> },
+    /// The next bytes.
+    Bytes(&'a [u8]),
+    /// The next bytes, which were not wanted for reading.
+    Ignored(u64),
+    /// All of it was received.
+    Complete,
+    /// There will be no more of it.
+    Failed(TransferError),
+    /// Nothing that the player needs to know.
+    Nothing,
+}
+
+/// Why a download failed.
+#[derive(Debug)]
+pub(super) struct TransferError {
+    pub(super) failure: Failure,
+    /// Whether the same request may succeed later: the server, or the way to it, is to blame, not the request.
+    pub(super) may_retry: bool,
+}
+
+impl Transfer {
+    /// Requests `url`, or a range of it.
+    pub(super) fn begin(
+        now: Instant,
+        client: &mut HttpClient,
+        url: &Url,
+        range: Option<(u64, Option<u64>)>,
+    ) -> Result<Self, Failure> {
+        let fetch = client.get(url, range)?;
+        Ok(Self {
+            fetch,
+            url: url.clone(),
+            range,
+            unwanted: 0,
+            outstanding: 0,
+            remaining: None,
+            progress_at: now,
+            has_head: false,
+            redirects: 0,
+        })
+    }
+
+    pub(super) fn fetch(&self) -> FetchId {
+        self.fetch
+    }
+
+    /// Where its bytes come from: after redirects not where it was requested.
+    pub(super) fn url(&self) -> &Url {
+        &self.url
+    }
+
+    /// Bytes that were asked for and have not come.
+    pub(super) fn outstanding(&self) -> u64 {
+        self.outstanding
+    }
+
+    /// Whether the response has begun: only then is its body asked for.
+    pub(super) fn has_head(&self) -> bool {
+        self.has_head
+    }
+
+    /// Whether all of the body has come; its end is still to be reported.
+    pub(super) fn is_received(&self) -> bool {
+        self.remaining == Some(0)
+    }
+
+    fn received(&mut self, now: Instant, bytes: u64) {
+        self.progress_at = now;
+        self.remaining = self.remaining.map(|remaining| remaining.saturating_sub(bytes));
+    }
+
+    /// Asks for more of the body.
+    pub(super) fn demand(&mut self, now: Instant, client: &mut HttpClient, demand: Demand) {
+        if self.outstanding == 0 {
+            self.progress_at = now;
+        }
+        let (Demand::Deliver(bytes) | Demand::Ignore(bytes)) = demand;
+        self.outstanding = self.outstanding.saturating_add(bytes);
+        client.output(Output::Demand(self.fetch, demand));
+    }
+
+    /// Gives the download up.
+    pub(super) fn cancel(self, client: &mut HttpClient) {
+        client.output(Output::Cancel(self.fetch));
+    }
+
+    /// When it has failed for want of progress; `None` while nothing is asked for, or the driver waits for the head.
+    pub(super) fn next_timeout(&self) -> Option<Instant> {
+        (self.has_head && self.outstanding > 0).then(|| self.progress_at + PROGRESS_TIMEOUT)
+    }
+
+    /// The failure of a download without progress.
+    pub(super) fn stuck(&self) -> TransferError {
+        let detail = format!("{}: no data for {:.0} s", self.url, PROGRESS_TIMEOUT.as_secs_f64());
+        TransferError { failure: Failure::new(FailureReason::MediaLost, detail), may_retry: true }
+    }
+
+    /// Handles what the driver reports of this download.
+    pub(super) fn handle<'a>(
+        &mut self,
+        now: Instant,
+        client: &mut HttpClient,
+        event: DownloadEvent<'a>,
+    ) -> TransferEvent<'a> {
+        match event {
+            DownloadEvent::Head { head, opening } => {
+                client.answered(head.version, &opening);
+                (self.has_head, self.progress_at) = (true, now);
+                match self.head(client, &head) {
+                    Ok(event) => event,
+                    Err(error) => {
+                        client.failed();
+                        client.output(Output::Cancel(self.fetch));
+                        TransferEvent::Failed(error)
+                    }
+                }
+            }
+            DownloadEvent::Body(bytes) => {
+                self.received(now, bytes.len() as u64);
+                self.outstanding = self.outstanding.saturating_sub(bytes.len() as u64);
+                TransferEvent::Bytes(bytes)
+            }
+            DownloadEvent::Ignored(bytes) => {
+                self.received(now, bytes);
+                let unwanted = bytes.min(self.unwanted);
+                self.unwanted -= unwanted;
+                let wanted = bytes - unwanted;
+                self.outstanding = self.outstanding.saturating_sub(wanted);
+                if wanted > 0 { TransferEvent::Ignored(wanted) } else { TransferEvent::Nothing }
+            }
+            DownloadEvent::Transport(state) => {
+                client.transport(state);
+                TransferEvent::Nothing
+            }
+            DownloadEvent::Finished(Ok(())) => TransferEvent::Complete,
+            DownloadEvent::Finished(Err(error)) => {
+                client.failed();
+                let may_retry = !matches!(error, ChannelError::NotAllowed(_));
+                let failure: Failure = if self.has_head { error.after_opening() } else { error.into() };
+                let detail = format!("{}: {}", self.url, failure.detail);
+                TransferEvent::Failed(TransferError { failure: Failure { detail, ..failure }, may_retry })
+            }
+        }
+    }
+
+    fn head<'a>(
+        &mut self,
+        client: &mut HttpClient,
+        head: &http::response::Parts,
+    ) -> Result<TransferEvent<'a>, TransferError> {
+        let length = number(head.headers.get(CONTENT_LENGTH));
+        self.remaining = length;
+        let total_bytes = match head.status {
+            StatusCode::PARTIAL_CONTENT => self.check_range(client, head)?,
+            status if status.is_success() => {
+                self.whole(client);
+                length
+            }
+            status if status.is_redirection() => return self.redirect(client, head),
+            status => return Err(self.refused(status)),
+        };
+        Ok(TransferEvent::Begun { total_bytes })
+    }
+
+    /// The server sends all of the resource. If a later part was wanted, what comes before is received and dropped, as
+    /// browsers do.
+    fn whole(&mut self, client: &mut HttpClient) {
+        let Some((first, _)) = self.range.filter(|(first, last)| *first > 0 || last.is_some()) else {
+            return;
+        };
+        client.anomaly(format!("{}: 200 instead of 206: the server ignores Range", self.url));
+        if first > 0 {
+            self.unwanted = first;
+            // Demands of before are served in their order: the wanted bytes must not be delivered for these.
+            client.output(Output::Demand(self.fetch, Demand::Ignore(first)));
+        }
+    }
+
+    /// The length of the whole resource, if the response says it, once its range is the one that was wanted.
+    fn check_range(
+        &self,
+        client: &mut HttpClient,
+        head: &http::response::Parts,
+    ) -> Result<Option<u64>, TransferError> {
+        let text = head.headers.get(CONTENT_RANGE).and_then(|value| value.to_str().ok());
+        let Some((first, total)) = text.and_then(content_range) else {
+            let detail = format!("206 with the Content-Range `{}`", text.unwrap_or("(none)"));
+            return Err(self.broken(&detail));
+        };
+        match self.range {
+            None => client.anomaly(format!("{}: 206 without a Range in the request", self.url)),
+            Some((wanted, _)) if wanted != first => {
+                return Err(self.broken(&format!("Content-Range begins at {first}, Range at {wanted}")));
+            }
+            Some(_) => {}
+        }
+        Ok(total)
+    }
+
+    fn redirect<'a>(
+        &mut self,
+        client: &mut HttpClient,
+        head: &http::response::Parts,
+    ) -> Result<TransferEvent<'a>, TransferError> {
+        let location = head.headers.get(LOCATION).and_then(|value| value.to_str().ok());
+        let Some(url) = location.and_then(|location| self.url.join(location).ok()) else {
+            return Err(self.refused(head.status));
+        };
+        self.redirects += 1;
+        if self.redirects > REDIRECTS_MAX {
+            return Err(self.broken(&format!("more than {REDIRECTS_MAX} redirects")));
+        }
+        client.output(Output::Cancel(self.fetch));
+        let failed = |failure| TransferError { failure, may_retry: false };
+        self.fetch = client.get(&url, self.range).map_err(failed)?;
+        (self.url, self.has_head) = (url, false);
+        // What was asked for of the body must be asked for again.
+        self.outstanding = 0;
+        Ok(TransferEvent::Nothing)
+    }
+
+    fn refused(&self, status: StatusCode) -> TransferError {
+        let words = status.canonical_reason().map(|words| format!(" {words}")).unwrap_or_default();
+        let detail = format!("{}: HTTP status {}{words}", self.url, status.as_u16());
+        // hls.js tries again what is the server's fault, not what is the client's.
+        let may_retry = status.is_server_error()
+            || matches!(status, StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS);
+        let reason = match status {
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => FailureReason::Unauthorized,
+            status => FailureReason::HttpStatus(status.as_u16()),
+        };
+        TransferError { failure: Failure::new(reason, detail), may_retry }
+    }
+
+    fn broken(&self, what: &str) -> TransferError {
+        let detail = format!("{}: {what}", self.url);
+        TransferError { failure: Failure::new(FailureReason::Protocol, detail), may_retry: false }
+    }
+}
+
+fn number(value: Option<&http::HeaderValue>) -> Option<u64> {
+    value?.to_str().ok()?.trim().parse().ok()
+}
+
+/// First byte and complete length of `bytes 0-499/1234` or `bytes 0-499/*` (RFC 9110 section 14.4).
+fn content_range(text: &str) -> Option<(u64, Option<u64>)> {
+    let (unit, rest) = text.trim().split_once(' ')?;
+    let (range, total) = rest.trim().split_once('/')?;
+    let (first, last) = range.split_once('-')?;
+    let (first, last): (u64, u64) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
+    let total = match total.trim() {
+        "*" => None,
+        total => Some(total.parse().ok()?),
+    };
+    (unit.eq_ignore_ascii_case("bytes") && first <= last && total.is_none_or(|total| last < total))
+        .then_some((first, total))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_content_range_is_read_or_refused() {
+        for (text, expect) in [
+            ("bytes 0-499/1234", Some((0, Some(1234)))),
+            ("BYTES 5-5/6", Some((5, Some(6)))),
+            ("bytes 0-499/*", Some((0, None))),
+            ("bytes */1234", None),
+            ("bytes 500-499/1234", None),
+            ("bytes 0-1234/1234", None),
+            ("items 0-1/2", None),
+            ("bytes 0-18446744073709551616/*", None),
+            ("bytes", None),
+            ("", None),
+        ] {
+            assert_eq!(content_range(text), expect, "{text}");
+        }
+    }
+}

@@ -1,0 +1,477 @@
+//! The viewer: a participant that plays from a buffer what its lanes download.
+
+use std::time::{Duration, Instant};
+
+use throng_observation::{Failure, FailureReason, Outcome, Phase};
+use throng_scenario::{AtEnd, MediaFormat, PlayerConfig, RenditionPolicy};
+
+use super::Config;
+use super::client::HttpClient;
+use super::file::FileLane;
+use super::lane::{Context, Lane, Phases, Sought};
+use super::manifest::ManifestDownload;
+use super::meter::{IntervalEnd, Meter};
+use super::playout::{Buffered, Playout};
+use super::presentation::LanePlan;
+use super::segments::SegmentLane;
+use super::timeline::Timeline;
+use super::user::{User, UserAction};
+use crate::participant::{DownloadEvent, Input, Output, Participant, Why};
+
+/// Longer than any run.
+const NEVER: Duration = Duration::from_secs(10 * 365 * 86_400);
+
+/// A full buffer is filled again once so much of it was played.
+const REFILL_AFTER: Duration = Duration::from_secs(1);
+
+/// A participant that plays video over HTTP.
+pub struct Viewer {
+    config: Config,
+    client: HttpClient,
+    /// The manifest, until the lanes that it describes exist.
+    manifest: Option<ManifestDownload>,
+    lanes: Vec<Lane>,
+    timeline: Timeline,
+    phases: Phases,
+    /// Absent before the start.
+    pub(super) session: Option<Session>,
+    outcome: Option<Outcome>,
+    has_ended: bool,
+}
+
+/// What there is from the start on.
+pub(super) struct Session {
+    pub(super) playout: Playout,
+    meter: Meter,
+    user: User,
+    /// The buffer is being filled.
+    is_filling: bool,
+    /// The position where playback begins was chosen.
+    is_positioned: bool,
+    /// The position is that of the first frame that comes.
+    follows_first_frame: bool,
+}
+
+impl Viewer {
+    /// A viewer that plays what `config` names.
+    #[must_use]
+    pub fn new(config: Config) -> Self {
+        let client = HttpClient::new(
+            config.http,
+            (config.token.clone(), &config.url),
+            config.may_reach.clone(),
+            config.head_timeout,
+        );
+        let format = config.player.format.of_path(config.url.path());
+        let (lanes, manifest) = match format {
+            MediaFormat::Hls | MediaFormat::Dash => {
+                (Vec::new(), Some(ManifestDownload::new(config.url.clone(), format)))
+            }
+            MediaFormat::Auto | MediaFormat::File => {
+                let lane = FileLane::new(config.url.clone(), config.indexes.clone());
+                (vec![Lane::File(Box::new(lane))], None)
+            }
+        };
+        Self {
+            client,
+            lanes,
+            manifest,
+            timeline: Timeline::default(),
+            phases: Phases::default(),
+            session: None,
+            outcome: None,
+            has_ended: false,
+            config,
+        }
+    }
+
+    fn player(&self) -> &PlayerConfig {
+        &self.config.player
+    }
+
+    fn start(&mut self, now: Instant, intended_at: Instant) {
+        self.phases.reach(&mut self.client, Phase::Started, now);
+        let player = self.player();
+        let user = User::new(player, self.config.number, now);
+        self.session = Some(Session {
+            playout: Playout::new(intended_at, 0, player.start),
+            meter: Meter::new(self.config.clock.at, now),
+            user,
+            is_filling: true,
+            is_positioned: false,
+            follows_first_frame: false,
+        });
+    }
+
+    /// What is buffered.
+    fn buffered(&self) -> Buffered {
+        let brought_by = |track: usize| self.lanes.iter().find(|lane| lane.brings(track));
+        let has_ended = |track: usize| brought_by(track).is_none_or(Lane::is_complete);
+        // A lane whose tracks are not known yet may bring one.
+        let is_known = self.lanes.iter().all(|lane| lane.has_tracks() || lane.is_complete());
+        Buffered {
+            playable_us: self.timeline.playable_us(has_ended).filter(|_| is_known),
+            is_complete: !self.lanes.is_empty() && self.lanes.iter().all(Lane::is_complete),
+        }
+    }
+
+    /// Media ahead of the position, microseconds.
+    fn buffer_us(&self, position_us: i64) -> u64 {
+        let playable_us = self.buffered().playable_us.unwrap_or(position_us);
+        u64::try_from(playable_us.saturating_sub(position_us)).unwrap_or(0)
+    }
+
+    /// Up to how much media the buffer is filled, and below which it is filled again.
+    fn buffer_bounds_us(&self) -> (u64, u64) {
+        let as_us = |duration: Duration| u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
+        let target_us = as_us(self.config.player.buffer);
+        (target_us, target_us - as_us(REFILL_AFTER).min(target_us / 2))
+    }
+
+    /// Moves the clock of playback to `now`.
+    fn advance(&mut self, now: Instant) {
+        let buffered = self.buffered();
+        if let Some(session) = &mut self.session {
+            session.playout.advance(now, buffered);
+        }
+    }
+
+    /// Calls `act` on the lane at `at`.
+    fn with_lane<T>(
+        &mut self,
+        at: usize,
+        act: impl FnOnce(&mut Lane, &mut Context<'_>) -> Result<T, Failure>,
+    ) -> Option<Result<T, Failure>> {
+        let (lane, session) = (self.lanes.get_mut(at)?, self.session.as_mut()?);
+        let mut context = Context {
+            client: &mut self.client,
+            timeline: &mut self.timeline,
+            meter: &mut session.meter,
+            phases: &mut self.phases,
+        };
+        Some(act(lane, &mut context))
+    }
+
+    /// Handles what the driver reports of the manifest's download, which may bring the lanes.
+    fn manifest(&mut self, now: Instant, event: DownloadEvent<'_>) -> Result<(), Failure> {
+        let (Some(manifest), Some(session)) = (&mut self.manifest, &mut self.session) else { return Ok(()) };
+        let mut context = Context {
+            client: &mut self.client,
+            timeline: &mut self.timeline,
+            meter: &mut session.meter,
+            phases: &mut self.phases,
+        };
+        let Some(lanes) = manifest.handle(now, &mut context, event)? else { return Ok(()) };
+        self.manifest = None;
+        let policy = self.config.player.rendition;
+        let indexes = &self.config.indexes;
+        let lane = |plan| match plan {
+            LanePlan::Segments(renditions) => {
+                Some(Lane::Segments(Box::new(SegmentLane::new(renditions, policy, indexes.clone()))))
+            }
+            // Files are not switched between: the one that a player begins with is played.
+            LanePlan::File(urls) => {
+                let url = if policy == RenditionPolicy::Highest { urls.last() } else { urls.first() };
+                url.map(|url| Lane::File(Box::new(FileLane::new(url.clone(), indexes.clone()))))
+            }
+        };
+        self.lanes = lanes.into_iter().filter_map(lane).collect();
+        Ok(())
+    }
+
+    /// Handles what the driver reports of a lane's download.
+    fn lane(&mut self, now: Instant, at: usize, event: DownloadEvent<'_>) -> Result<(), Failure> {
+        self.advance(now);
+        let before = self.buffered().playable_us;
+        let result = self.with_lane(at, |lane, context| lane.handle(now, context, event));
+        let after = self.buffered().playable_us;
+        if let Some(session) = &mut self.session {
+            // What was received from before the position, such as the way from a key frame to it, is no gain.
+            let position_us = session.playout.position_us();
+            let before_us = before.map_or(position_us, |before_us| before_us.max(position_us));
+            session.meter.gained(after.map_or(0, |after_us| after_us - before_us).max(0));
+        }
+        result.unwrap_or(Ok(()))
+    }
+
+    /// Everything that follows from what was received or from the time.
+    fn settle(&mut self, now: Instant) {
+        if self.outcome.is_some() || self.session.is_none() {
+            return;
+        }
+        self.position(now);
+        self.follow_first_frame();
+        let buffered = self.buffered();
+        let Some(session) = &mut self.session else { return };
+        if session.is_positioned && session.playout.resume(buffered) {
+            self.phases.reach(&mut self.client, Phase::PlaybackStarted, now);
+        }
+        self.act_as_user(now);
+        self.at_end(now);
+        self.pump(now);
+        self.lose_patience(now);
+    }
+
+    /// Chooses where playback begins, once the media is described.
+    fn position(&mut self, now: Instant) {
+        let is_described = !self.lanes.is_empty() && self.lanes.iter().all(Lane::is_described);
+        let duration_us = self.lanes.iter().filter_map(Lane::duration_us).max();
+        let player = &self.config.player;
+        let Some(session) = self.session.as_mut().filter(|session| is_described && !session.is_positioned)
+        else {
+            return;
+        };
+        let start_us = session.user.start_us(player, duration_us);
+        if start_us > 0 {
+            let sought = self.seek_lanes(start_us);
+            if sought == Sought::Impossible {
+                // A file without an index tells its rate only after a while.
+                return;
+            }
+            self.moved(now, (0, start_us), sought);
+        }
+        if let Some(session) = &mut self.session {
+            session.playout.starts_at(start_us);
+            session.is_positioned = true;
+        }
+    }
+
+    /// Moves all lanes to `position_us`; the worst of what they say.
+    fn seek_lanes(&mut self, position_us: i64) -> Sought {
+        let mut worst = Sought::Exact;
+        for at in 0..self.lanes.len() {
+            let sought = self.with_lane(at, |lane, context| Ok(lane.seek(context, position_us)));
+            match sought {
+                Some(Ok(Sought::Impossible)) | None | Some(Err(_)) => return Sought::Impossible,
+                Some(Ok(Sought::Estimated)) => worst = Sought::Estimated,
+                Some(Ok(Sought::Exact)) => {}
+            }
+        }
+        worst
+    }
+
+    /// What was buffered is of no use at another position.
+    fn moved(&mut self, now: Instant, (from_us, to_us): (i64, i64), sought: Sought) {
+        let is_estimated = sought == Sought::Estimated;
+        self.timeline.clear(from_us, if is_estimated { i64::MIN } else { to_us });
+        if let Some(session) = &mut self.session {
+            session.meter.moved();
+            session.meter.wants(now, true);
+            session.is_filling = true;
+            session.follows_first_frame = is_estimated;
+        }
+    }
+
+    fn follow_first_frame(&mut self) {
+        let first_us = self.lanes.iter().filter_map(Lane::first_frame_us).min();
+        if let Some(session) = &mut self.session
+            && session.follows_first_frame
+            && let Some(first_us) = first_us
+        {
+            session.follows_first_frame = false;
+            session.playout.starts_at(first_us);
+        }
+    }
+
+    fn act_as_user(&mut self, now: Instant) {
+        let duration_us = self.lanes.iter().filter_map(Lane::duration_us).max();
+        let Some(session) = self.session.as_mut().filter(|session| session.is_positioned) else { return };
+        match session.user.poll(now) {
+            Some(UserAction::Pause(length)) => session.playout.pause(length),
+            Some(UserAction::Seek(share)) => {
+                let Some(duration_us) = duration_us else { return };
+                let position_us = (duration_us as f64 * share) as i64;
+                let sought = self.seek_lanes(position_us);
+                if sought == Sought::Impossible {
+                    return;
+                }
+                let Some(session) = &mut self.session else { return };
+                let from_us = session.playout.position_us();
+                session.playout.seek(position_us);
+                self.moved(now, (from_us, position_us), sought);
+            }
+            None => {}
+        }
+    }
+
+    /// At its end the media is played again, or the viewer leaves.
+    fn at_end(&mut self, now: Instant) {
+        if !self.session.as_ref().is_some_and(|session| session.playout.has_ended()) {
+            return;
+        }
+        if self.player().at_end == AtEnd::Leave {
+            return self.end(now, Outcome::Completed);
+        }
+        let sought = self.seek_lanes(0);
+        let Some(session) = &mut self.session else { return };
+        // The last frame has no end by which it could be counted.
+        let from_us = session.playout.position_us().saturating_add(1);
+        session.playout.restart(0);
+        self.moved(now, (from_us, 0), sought);
+    }
+
+    /// Requests more where the buffer is below its target.
+    fn pump(&mut self, now: Instant) {
+        if self.outcome.is_some() {
+            return;
+        }
+        let is_complete = self.buffered().is_complete;
+        let (target_us, refill_us) = self.buffer_bounds_us();
+        let Some(position_us) = self.session.as_ref().map(|session| session.playout.position_us()) else {
+            return;
+        };
+        let buffer_us = self.buffer_us(position_us);
+        let Some(session) = &mut self.session else { return };
+        session.is_filling = buffer_us < if session.is_filling { target_us } else { refill_us };
+        let wants = session.is_filling && !is_complete;
+        session.meter.wants(now, wants);
+        if let Some(manifest) = &mut self.manifest {
+            let mut context = Context {
+                client: &mut self.client,
+                timeline: &mut self.timeline,
+                meter: &mut session.meter,
+                phases: &mut self.phases,
+            };
+            if let Err(failure) = manifest.pump(now, &mut context) {
+                return self.end(now, Outcome::Failed(failure));
+            }
+        }
+        for at in 0..self.lanes.len() {
+            if let Some(Err(failure)) = self.with_lane(at, |lane, context| lane.pump(now, context, wants)) {
+                return self.end(now, Outcome::Failed(failure));
+            }
+        }
+    }
+
+    fn lose_patience(&mut self, now: Instant) {
+        let (Some(patience), Some(session)) = (self.config.player.patience, &self.session) else { return };
+        let Some(since) = session.playout.waits_since().filter(|since| now >= *since + patience) else {
+            return;
+        };
+        let waited = now.saturating_duration_since(since).as_secs_f64();
+        let what = if session.playout.start_awaited_since().is_some() { "to begin" } else { "to go on" };
+        let detail = format!("gave up after waiting {waited:.1} s for playback {what}");
+        self.end(now, Outcome::Failed(Failure::new(FailureReason::NoMedia, detail)));
+    }
+
+    fn end_interval(&mut self, now: Instant) {
+        let Some(session) = &self.session else { return };
+        let position_us = session.playout.position_us() + i64::from(session.playout.has_ended());
+        let buffer_us = self.buffer_us(position_us);
+        let http = self.client.take_counters();
+        let Some(session) = &mut self.session else { return };
+        let mut end = IntervalEnd {
+            times: session.playout.take_times(),
+            http,
+            timeline: &mut self.timeline,
+            position_us,
+            buffer_us,
+            start_awaited_since: session.playout.start_awaited_since(),
+        };
+        let client = &mut self.client;
+        session.meter.end_interval(now, &mut end, |observation| client.observe(observation));
+    }
+
+    fn end(&mut self, now: Instant, outcome: Outcome) {
+        if self.outcome.is_none() {
+            self.advance(now);
+            self.end_interval(now);
+            self.outcome = Some(outcome);
+        }
+    }
+
+    fn leave(&mut self, now: Instant) {
+        let has_begun = self.lanes.iter().any(Lane::is_described);
+        let outcome = if has_begun {
+            Outcome::Completed
+        } else {
+            Outcome::Failed(Failure::new(FailureReason::NotStarted, "left before anything was received"))
+        };
+        self.end(now, outcome);
+    }
+
+    fn next_deadline(&self) -> (Instant, Why) {
+        let never = (self.config.clock.at + NEVER, "nothing");
+        let Some(session) = &self.session else { return never };
+        let position_us = session.playout.position_us();
+        let buffered = self.buffered();
+        let mut all = vec![(session.meter.next_timeout(), "end of the interval")];
+        all.extend(session.playout.next_timeout(buffered).map(|at| (at, "buffer used up")));
+        all.extend(session.user.next_timeout().map(|at| (at, "action of the user")));
+        all.extend(
+            self.manifest.iter().filter_map(ManifestDownload::next_timeout).map(|at| (at, "manifest")),
+        );
+        all.extend(
+            self.lanes.iter().filter_map(Lane::next_timeout).map(|at| (at, "download overdue or repeated")),
+        );
+        let patience = self.config.player.patience;
+        all.extend(
+            patience
+                .zip(session.playout.waits_since())
+                .map(|(patience, since)| (since + patience, "patience")),
+        );
+        if session.playout.is_playing() && !session.is_filling {
+            // When so much was played that the buffer is filled again.
+            let (_, refill_us) = self.buffer_bounds_us();
+            let spare_us = self.buffer_us(position_us).saturating_sub(refill_us);
+            all.push((session.playout.at() + Duration::from_micros(spare_us + 1), "buffer is filled again"));
+        }
+        all.into_iter().min_by_key(|(at, _)| *at).unwrap_or(never)
+    }
+}
+
+impl Participant for Viewer {
+    fn handle(&mut self, now: Instant, input: Input<'_>) {
+        if self.outcome.is_some() {
+            return;
+        }
+        match input {
+            Input::Start { intended_at } => self.start(now, intended_at),
+            Input::Download { fetch, event } => {
+                let result = if self.manifest.as_ref().is_some_and(|manifest| manifest.owns(fetch)) {
+                    self.manifest(now, event)
+                } else if let Some(at) = self.lanes.iter().position(|lane| lane.owns(fetch)) {
+                    self.lane(now, at, event)
+                } else {
+                    return;
+                };
+                if let Err(failure) = result {
+                    self.end(now, Outcome::Failed(failure));
+                }
+            }
+            Input::Leave { .. } => self.leave(now),
+            // Due work is done when the outputs are drained.
+            Input::Timeout
+            | Input::Opened { .. }
+            | Input::Datagram { .. }
+            | Input::Bytes { .. }
+            | Input::Message { .. }
+            | Input::Closed { .. }
+            | Input::Fetched { .. } => {}
+        }
+    }
+
+    fn poll_output(&mut self, now: Instant) -> Output {
+        if let Some(output) = self.client.poll_output() {
+            return output;
+        }
+        if self.outcome.is_none() {
+            self.advance(now);
+            if self.session.as_ref().is_some_and(|session| session.meter.is_due(now)) {
+                self.end_interval(now);
+            }
+            self.settle(now);
+        }
+        if let Some(output) = self.client.poll_output() {
+            return output;
+        }
+        if let Some(outcome) = self.outcome.clone()
+            && !std::mem::replace(&mut self.has_ended, true)
+        {
+            return Output::Ended(outcome);
+        }
+        let (at, why) = self.next_deadline();
+        // A deadline that has passed without any work would make the driver spin.
+        Output::Timeout(at.max(now + Duration::from_millis(1)), why)
+    }
+}

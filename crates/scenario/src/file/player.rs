@@ -1,0 +1,87 @@
+//! The schema of `player` of a cohort, and how it is written.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::Duration;
+use super::written::duration;
+use crate::playback::{AtEnd, PlaybackPosition};
+use crate::player::{HttpVersionPolicy, MediaFormat, NORMAL_SCALE_MILLI, PlayerConfig, RenditionPolicy};
+
+/// How viewers of recordings play; on RTSP only `position`, `seek_every`, `pause_every`, `pause_for`, `scale`, `repeat` and
+/// `seed`.
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub(super) struct PlayerFile {
+    /// What the URL names: `file`, `hls`, `dash`, or `auto` for the end of its path; default `auto`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = r"^(auto|file|hls|dash)$"))]
+    format: Option<String>,
+    /// The version of HTTP: `1.1`, `2`, `3`, or `negotiated` as by a browser on its first visit; default `negotiated`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = r"^(negotiated|1\.1|2|3)$"))]
+    http: Option<String>,
+    /// Media time kept ahead of the playback position; default 30 s.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    buffer: Option<Duration>,
+    /// Media time buffered before playback begins, also after a stall or a seek; default 1 s.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    start: Option<Duration>,
+    /// Where playback begins: `random`, or a time; default: the beginning.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    position: Option<String>,
+    /// Mean time between seeks to random positions; default: no seeks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seek_every: Option<Duration>,
+    /// Mean time between pauses; default: no pauses.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pause_every: Option<Duration>,
+    /// Length of a pause; default 10 s.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pause_for: Option<Duration>,
+    /// The speed that is asked of an RTSP server, such as 2, 0.5 or -1 (backwards); default 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    scale: Option<f64>,
+    /// How long a user waits for playback to begin or go on before giving up, a failure; default: for ever.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    patience: Option<Duration>,
+    /// Play again from the beginning at the end; default `true`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    repeat: Option<bool>,
+    /// The rendition of HLS and DASH: `adaptive`, `lowest` or `highest`; default `adaptive`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = r"^(adaptive|lowest|highest)$"))]
+    rendition: Option<String>,
+    /// Seed of random positions and times; default 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(max = 0x7fff_ffff_ffff_ffff_u64))]
+    seed: Option<u64>,
+}
+
+/// The player as in a file; `None` if all is default.
+pub(super) fn player(config: &PlayerConfig) -> Option<PlayerFile> {
+    let usual = PlayerConfig::default();
+    if *config == usual {
+        return None;
+    }
+    let differs = |is: bool, time| is.then(|| duration(time));
+    Some(PlayerFile {
+        format: (config.format != MediaFormat::Auto).then(|| config.format.name().into()),
+        http: (config.http != HttpVersionPolicy::Negotiated).then(|| config.http.name().into()),
+        buffer: differs(config.buffer != usual.buffer, config.buffer),
+        start: differs(config.start != usual.start, config.start),
+        position: match config.position {
+            PlaybackPosition::Random => Some("random".into()),
+            PlaybackPosition::At(time) if time.is_zero() => None,
+            PlaybackPosition::At(time) => Some(crate::units::write_duration(time)),
+        },
+        seek_every: config.habits.seek_every.map(duration),
+        pause_every: config.habits.pause_every.map(duration),
+        pause_for: config.habits.pause_every.map(|_| duration(config.habits.pause_for)),
+        scale: (config.scale_milli != NORMAL_SCALE_MILLI).then(|| f64::from(config.scale_milli) / 1e3),
+        patience: config.patience.map(duration),
+        repeat: (config.at_end == AtEnd::Leave).then_some(false),
+        rendition: (config.rendition != RenditionPolicy::Adaptive).then(|| config.rendition.name().into()),
+        seed: (config.seed != usual.seed).then_some(config.seed),
+    })
+}

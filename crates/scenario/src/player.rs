@@ -1,0 +1,187 @@
+//! The player of viewers of recordings: what it requests, how much it buffers, and what its user does.
+
+use std::time::Duration;
+
+use crate::playback::{AtEnd, PlaybackAction, PlaybackPosition, PlaybackScript, PlaybackStep, UserHabits};
+
+/// The settings of a player.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlayerConfig {
+    /// What the URL names.
+    pub format: MediaFormat,
+    /// The version of HTTP.
+    pub http: HttpVersionPolicy,
+    /// Media time that the player keeps ahead of the playback position; it pauses its download above.
+    pub buffer: Duration,
+    /// Media time that must be buffered before playback begins, and before it begins again after a stall or a seek.
+    pub start: Duration,
+    /// Where in the media playback begins.
+    pub position: PlaybackPosition,
+    /// How often the user seeks and pauses.
+    pub habits: UserHabits,
+    /// The speed that is asked of an RTSP server (RFC 2326 section 12.34), in thousandths of the normal one; negative:
+    /// backwards.
+    pub scale_milli: i32,
+    /// How long the user waits for playback to begin, or to go on after a stall, before giving up: a failure. `None`:
+    /// for ever.
+    pub patience: Option<Duration>,
+    /// What the viewer does when the media ends.
+    pub at_end: AtEnd,
+    /// Which of several renditions (HLS, DASH) is played.
+    pub rendition: RenditionPolicy,
+    /// Seed of random positions and times.
+    pub seed: u64,
+}
+
+/// The normal speed.
+pub(crate) const NORMAL_SCALE_MILLI: i32 = 1_000;
+
+/// Actions of a user are drawn for a stay of this length.
+const DRAWN_FOR: Duration = Duration::from_secs(86_400);
+
+impl PlayerConfig {
+    /// What viewer `number` on RTSP does besides playing.
+    #[must_use]
+    pub fn script(&self, number: u32) -> PlaybackScript {
+        let seed = self.seed ^ u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mut script = PlaybackScript::drawn(self.position, self.habits, DRAWN_FOR, seed);
+        script.at_end = self.at_end;
+        if self.scale_milli != NORMAL_SCALE_MILLI {
+            let action = PlaybackAction::Scale(f64::from(self.scale_milli) / 1e3);
+            script.steps.insert(0, PlaybackStep { at: Duration::ZERO, action });
+        }
+        script
+    }
+}
+
+impl Default for PlayerConfig {
+    fn default() -> Self {
+        Self {
+            format: MediaFormat::Auto,
+            http: HttpVersionPolicy::Negotiated,
+            // hls.js maxBufferLength; dash.js and browsers' own players keep between 10 and 60 s.
+            buffer: Duration::from_secs(30),
+            start: Duration::from_secs(1),
+            position: PlaybackPosition::default(),
+            habits: UserHabits { seek_every: None, pause_every: None, pause_for: Duration::from_secs(10) },
+            scale_milli: NORMAL_SCALE_MILLI,
+            patience: None,
+            at_end: AtEnd::Repeat,
+            rendition: RenditionPolicy::Adaptive,
+            seed: 1,
+        }
+    }
+}
+
+/// What a URL names.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MediaFormat {
+    /// By the end of the URL's path: `.m3u8` is HLS, `.mpd` is DASH, everything else a file.
+    #[default]
+    Auto,
+    /// A media file, downloaded progressively.
+    File,
+    /// An HLS playlist (RFC 8216).
+    Hls,
+    /// A DASH manifest (ISO/IEC 23009-1).
+    Dash,
+}
+
+impl MediaFormat {
+    /// The names in a scenario.
+    pub(crate) const NAMES: [&'static str; 4] = ["auto", "file", "hls", "dash"];
+
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
+        [Self::Auto, Self::File, Self::Hls, Self::Dash].into_iter().find(|format| format.name() == name)
+    }
+
+    /// Its name in a scenario.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::File => "file",
+            Self::Hls => "hls",
+            Self::Dash => "dash",
+        }
+    }
+
+    /// The format of what has this path: never [`Self::Auto`].
+    #[must_use]
+    pub fn of_path(self, path: &str) -> Self {
+        let ends = |ending: &str| path.len() >= ending.len() && path.to_ascii_lowercase().ends_with(ending);
+        match self {
+            Self::Auto if ends(".m3u8") => Self::Hls,
+            Self::Auto if ends(".mpd") => Self::Dash,
+            Self::Auto => Self::File,
+            format => format,
+        }
+    }
+}
+
+/// The version of HTTP that a player uses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HttpVersionPolicy {
+    /// As a browser on its first visit: over TLS HTTP/2 or HTTP/1.1 by ALPN, HTTP/1.1 without TLS.
+    #[default]
+    Negotiated,
+    /// HTTP/1.1.
+    Http1,
+    /// HTTP/2, without TLS by prior knowledge.
+    Http2,
+    /// HTTP/3.
+    Http3,
+}
+
+impl HttpVersionPolicy {
+    /// The names in a scenario.
+    pub(crate) const NAMES: [&'static str; 4] = ["negotiated", "1.1", "2", "3"];
+
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
+        [Self::Negotiated, Self::Http1, Self::Http2, Self::Http3]
+            .into_iter()
+            .find(|policy| policy.name() == name)
+    }
+
+    /// Its name in a scenario.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Negotiated => "negotiated",
+            Self::Http1 => "1.1",
+            Self::Http2 => "2",
+            Self::Http3 => "3",
+        }
+    }
+}
+
+/// Which rendition is played.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RenditionPolicy {
+    /// The best one that the measured download rate allows.
+    #[default]
+    Adaptive,
+    /// The one with the lowest bitrate.
+    Lowest,
+    /// The one with the highest bitrate.
+    Highest,
+}
+
+impl RenditionPolicy {
+    /// The names in a scenario.
+    pub(crate) const NAMES: [&'static str; 3] = ["adaptive", "lowest", "highest"];
+
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
+        [Self::Adaptive, Self::Lowest, Self::Highest].into_iter().find(|policy| policy.name() == name)
+    }
+
+    /// Its name in a scenario.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Adaptive => "adaptive",
+            Self::Lowest => "lowest",
+            Self::Highest => "highest",
+        }
+    }
+}

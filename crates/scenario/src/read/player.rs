@@ -1,0 +1,215 @@
+//! Reads `player` of a `[crowd]`: how viewers of recordings play.
+
+use std::time::Duration;
+
+use super::fields::{Fields, Reader};
+use super::tree::{Span, Value};
+use crate::playback::{AtEnd, PlaybackPosition, UserHabits};
+use crate::player::{HttpVersionPolicy, MediaFormat, NORMAL_SCALE_MILLI, PlayerConfig, RenditionPolicy};
+use crate::scenario::Scenario;
+use crate::target::Protocol;
+use crate::units;
+
+/// Shortest buffer: below it a player could not hide the gap between two requests.
+const BUFFER_MIN: Duration = Duration::from_millis(500);
+/// Longest buffer.
+const BUFFER_MAX: Duration = Duration::from_secs(3_600);
+/// Shortest mean time between actions of the user.
+const EVERY_MIN: Duration = Duration::from_secs(1);
+
+const EXAMPLE: &str = "a table such as { buffer = \"30s\", position = \"random\" }";
+
+/// The player of a cohort; `None` if its table has none.
+pub(super) fn player(reader: &mut Reader, cohort: &mut Fields<'_>) -> Option<PlayerConfig> {
+    let path = cohort.path_of("player");
+    let node = cohort.get("player")?;
+    let mut fields = reader.table(node, &path, EXAMPLE)?;
+    let default = PlayerConfig::default();
+    let format = reader.word(&mut fields, "format", &MediaFormat::NAMES);
+    let http = reader.word(&mut fields, "http", &HttpVersionPolicy::NAMES);
+    let rendition = reader.word(&mut fields, "rendition", &RenditionPolicy::NAMES);
+    let position = position(reader, &mut fields);
+    let scale_milli = scale(reader, &mut fields);
+    let mut time = |reader: &mut Reader, key: &'static str, example: &str| {
+        reader.quantity(&mut fields, key, example, units::duration)
+    };
+    let config = PlayerConfig {
+        format: format.and_then(|name| MediaFormat::from_name(&name)).unwrap_or_default(),
+        http: http.and_then(|name| HttpVersionPolicy::from_name(&name)).unwrap_or_default(),
+        buffer: time(reader, "buffer", "30s").unwrap_or(default.buffer),
+        start: time(reader, "start", "1s").unwrap_or(default.start),
+        position: position.unwrap_or(default.position),
+        habits: UserHabits {
+            seek_every: time(reader, "seek_every", "60s"),
+            pause_every: time(reader, "pause_every", "120s"),
+            pause_for: time(reader, "pause_for", "10s").unwrap_or(default.habits.pause_for),
+        },
+        scale_milli,
+        patience: time(reader, "patience", "30s"),
+        at_end: match reader.boolean(&mut fields, "repeat") {
+            Some(false) => AtEnd::Leave,
+            Some(true) | None => AtEnd::Repeat,
+        },
+        rendition: rendition.and_then(|name| RenditionPolicy::from_name(&name)).unwrap_or_default(),
+        seed: reader.integer(&mut fields, "seed", 0, super::crowd::SEED_MAX).unwrap_or(default.seed),
+    };
+    check(reader, &mut fields, &config);
+    reader.finish(&fields);
+    Some(config)
+}
+
+fn position(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<PlaybackPosition> {
+    let path = fields.path_of("position");
+    let node = fields.get("position")?;
+    let text = reader.text(node, &path, "\"random\", or a time such as \"90s\"")?;
+    if text == "random" {
+        return Some(PlaybackPosition::Random);
+    }
+    match units::duration(&text) {
+        Ok(time) => Some(PlaybackPosition::At(time)),
+        Err(error) => {
+            reader.fail(
+                node.span,
+                format!("`{path}`: {error}"),
+                "write position = \"random\", or a time such as \"90s\"",
+            );
+            None
+        }
+    }
+}
+
+/// The speed asked of the server, in thousandths of the normal one.
+fn scale(reader: &mut Reader, fields: &mut Fields<'_>) -> i32 {
+    let path = fields.path_of("scale");
+    let Some(node) = fields.get("scale") else { return NORMAL_SCALE_MILLI };
+    let number = match node.value {
+        Value::Integer(value) => value as f64,
+        Value::Float(value) => value,
+        _ => f64::NAN,
+    };
+    if number.is_finite() && (0.001..=1_000.0).contains(&number.abs()) {
+        return (number * 1e3).round() as i32;
+    }
+    let message = format!("`{path}` is not a speed such as 2, 0.5 or -1");
+    reader.fail(node.span, message, "write scale = 2.0");
+    NORMAL_SCALE_MILLI
+}
+
+/// Checks the values against each other.
+fn check(reader: &mut Reader, fields: &mut Fields<'_>, config: &PlayerConfig) {
+    if !(BUFFER_MIN..=BUFFER_MAX).contains(&config.buffer) {
+        let message = format!("`{}` must be from 0.5 s to 1 h", fields.path_of("buffer"));
+        reader.fail(fields.span_of("buffer"), message, "write buffer = \"30s\"");
+    }
+    if config.start > config.buffer {
+        let message =
+            format!("`{}` is longer than the buffer: playback would never begin", fields.path_of("start"));
+        let span = fields.span_of("start").or(fields.span_of("buffer"));
+        reader.fail(span, message, "write a shorter start, or a longer buffer");
+    }
+    for (key, every) in [("seek_every", config.habits.seek_every), ("pause_every", config.habits.pause_every)]
+    {
+        if every.is_some_and(|every| every < EVERY_MIN) {
+            let message = format!("`{}` is less than 1 s", fields.path_of(key));
+            reader.fail(fields.span_of(key), message, format!("write {key} = \"60s\""));
+        }
+    }
+    if config.habits.pause_every.is_none()
+        && let Some(span) = fields.span_of("pause_for")
+    {
+        let message = format!("`{}` has no effect without pause_every", fields.path_of("pause_for"));
+        reader.fail(span, message, "add pause_every = \"120s\", or remove it");
+    }
+}
+
+/// Keys that RTSP has nothing for.
+const HTTP_KEYS: &str = "format, http, buffer, start, patience and rendition";
+
+/// A player needs recordings as the target.
+pub(super) fn check_target(reader: &mut Reader, scenario: &Scenario, spans: &[Option<Span>]) {
+    let protocol = scenario.target.protocol();
+    for (cohort, span) in scenario.crowd.iter().zip(spans) {
+        let (Some(role), Some(span)) = (&cohort.role, *span) else { continue };
+        let player = &role.player;
+        // What RTSP has of a player.
+        let of_rtsp = PlayerConfig {
+            position: player.position,
+            habits: player.habits,
+            scale_milli: player.scale_milli,
+            at_end: player.at_end,
+            seed: player.seed,
+            ..PlayerConfig::default()
+        };
+        let (message, help) = match protocol {
+            Protocol::HttpVideo if player.scale_milli != NORMAL_SCALE_MILLI => {
+                ("`player.scale` has no effect: HTTP servers do not play".to_owned(), "remove it")
+            }
+            Protocol::Rtsp if *player != of_rtsp => (
+                format!("`player`: {HTTP_KEYS} have no effect on RTSP, where the server paces"),
+                "remove them",
+            ),
+            Protocol::HttpVideo | Protocol::Rtsp => continue,
+            _ => {
+                let message = format!("`player` has no effect: {} plays no recordings", protocol.name());
+                (message, "remove it, or use http(s)://HOST/FILE or rtsp(s)://HOST/FILE as the target")
+            }
+        };
+        reader.fail(span, message, help);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use crate::playback::{AtEnd, PlaybackPosition};
+    use crate::{HttpVersionPolicy, PlayerConfig, Scenario};
+
+    fn read(url: &str, player: &str) -> Result<PlayerConfig, String> {
+        let text = format!("[target]\nurl = \"{url}\"\n[crowd]\nsize = 3\nplayer = {{ {player} }}\n");
+        let scenario = Scenario::parse(&text).map_err(|error| error.to_string())?;
+        let again = Scenario::parse(&scenario.to_toml()).map_err(|error| error.to_string())?;
+        assert_eq!(again.crowd, scenario.crowd, "{}", scenario.to_toml());
+        Ok(scenario.crowd[0].role.clone().map(|role| role.player).unwrap_or_default())
+    }
+
+    const FILE: &str = "http://127.0.0.1/a.mp4";
+    const RTSP: &str = "rtsp://127.0.0.1/a";
+
+    #[test]
+    fn players_are_read_and_written_again() {
+        let player = read(
+            FILE,
+            r#"http = "3", buffer = "20s", start = "500ms", position = "random", seek_every = "60s",
+               patience = "5s", repeat = false, seed = 7"#
+                .replace('\n', " ")
+                .as_str(),
+        )
+        .unwrap();
+        assert_eq!((player.http, player.buffer), (HttpVersionPolicy::Http3, Duration::from_secs(20)));
+        assert_eq!((player.position, player.at_end), (PlaybackPosition::Random, AtEnd::Leave));
+        assert_eq!(player.habits.seek_every, Some(Duration::from_secs(60)));
+        assert_eq!(read(FILE, "").unwrap(), PlayerConfig::default());
+        let scaled = read(RTSP, r#"scale = -1.5, position = "30s", pause_every = "10s", pause_for = "2s""#);
+        assert_eq!(scaled.unwrap().scale_milli, -1_500);
+    }
+
+    #[test]
+    fn what_has_no_effect_or_no_sense_is_an_error() {
+        for (url, player, expect) in [
+            (FILE, "scale = 2", "`player.scale` has no effect"),
+            (RTSP, r#"buffer = "5s""#, "have no effect on RTSP"),
+            ("whep+http://127.0.0.1/w", r#"buffer = "5s""#, "WHEP plays no recordings"),
+            (FILE, r#"buffer = "1s", start = "2s""#, "longer than the buffer"),
+            (FILE, r#"buffer = "1ms""#, "from 0.5 s to 1 h"),
+            (FILE, r#"pause_for = "1s""#, "no effect without pause_every"),
+            (FILE, r#"seek_every = "10ms""#, "less than 1 s"),
+            (FILE, r#"http = "4""#, "not one of"),
+            (RTSP, "scale = 0", "not a speed"),
+            (FILE, r#"position = "later""#, "player.position"),
+        ] {
+            let error = read(url, player).unwrap_err();
+            assert!(error.contains(expect), "{error}");
+        }
+    }
+}
