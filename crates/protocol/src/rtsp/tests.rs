@@ -113,6 +113,25 @@ fn ports_that_this_host_or_the_server_refuses_are_told_apart() {
 }
 
 #[test]
+fn media_that_arrives_after_the_goodbye_is_not_reported() {
+    let mut stand = Stand::playing(SDP);
+    stand.receives(&frame(0, 1));
+    stand.input(Input::Leave { others_follow: false });
+    let reported = stand.observed.len();
+    // Another SSRC, another payload type, and the first frame of a picture: each would be worth a report.
+    let mut other = frame(0, 2);
+    other[15] = 77;
+    stand.receives(&other);
+    other[5] = 0x80 | 33;
+    stand.receives(&other);
+    // TEARDOWN is not answered in time.
+    stand.wait(Duration::from_secs(3));
+    assert_eq!(stand.ended, Some(Outcome::Completed));
+    let after: Vec<_> = stand.observed.iter().skip(reported).collect();
+    assert!(matches!(after.as_slice(), [Observation::LeaveUnanswered]), "{after:?}");
+}
+
+#[test]
 fn teardown_does_not_wait_for_another_answer_nor_take_it_for_its_own() {
     let mut stand = Stand::playing(SDP);
     for sequence in 0..101 {

@@ -322,15 +322,14 @@ impl Viewer {
         }
     }
 
+    /// Ends the media: what still arrives is not counted, nor reported after the end.
     fn say_goodbye(&mut self, now: Instant) {
-        if let Some(receiver) = &mut self.receiver {
-            receiver.finish(now);
-            let goodbye = receiver.goodbye();
-            for at in 0..self.session.tracks.len() {
-                self.session.send_rtcp(at, goodbye.clone());
-            }
+        let Some(mut receiver) = self.receiver.take() else { return };
+        receiver.finish(now);
+        for at in 0..self.session.tracks.len() {
+            self.session.send_rtcp(at, receiver.goodbye());
         }
-        self.take_observed();
+        self.session.outputs.extend(receiver.take_observed().map(Output::Observed));
     }
 
     fn take_observed(&mut self) {
