@@ -7,7 +7,7 @@ throng=${1:?usage: scripts/study.sh PATH-OF-THRONG [STUDY…]}
 shift
 cd "$(dirname "$0")/.."
 studies=("$@")
-[[ ${#studies[@]} -gt 0 ]] || studies=(storage viewers codec cpus)
+[[ ${#studies[@]} -gt 0 ]] || studies=(storage viewers codec cpus protocol)
 
 films=runs/study-films
 make_films() { # NAME COUNT CODEC BITRATE

@@ -13,6 +13,8 @@ pub(crate) enum Scale {
     Plain,
     /// A share from 0 to 1, shown in percent.
     Percent,
+    /// The same on an axis up to 100 % whatever the values are, for charts that are compared with each other.
+    Whole,
 }
 
 impl Scale {
@@ -20,7 +22,7 @@ impl Scale {
     pub(crate) fn show(self, value: f64) -> String {
         let (value, sign) = match self {
             Self::Plain => (value, ""),
-            Self::Percent => (value * 100.0, " %"),
+            Self::Percent | Self::Whole => (value * 100.0, " %"),
         };
         let digits = match value.abs() {
             0.0 => 0,
@@ -94,6 +96,7 @@ impl Chart<'_> {
         let highest = values.filter(|value| value.is_finite()).fold(0.0, f64::max);
         let (top, step) = match self.scale {
             // A run without loss is shown against 1 %, not against 100 %.
+            Scale::Whole => (1.05, 0.25),
             Scale::Percent if highest <= 0.0 => (0.01, 0.005),
             // A share cannot exceed 100 %: a step beyond it would stay empty.
             Scale::Percent if (0.8..=1.04).contains(&highest) => (1.05, 0.25),
@@ -219,7 +222,7 @@ impl Chart<'_> {
     fn data(&self, lines: &[&Line]) -> String {
         let rounded = |value: &Option<f64>| value.filter(|v| v.is_finite()).map(|v| self.show(v));
         serde_json::json!({
-            "unit": if matches!(self.scale, Scale::Percent) { "" } else { self.unit },
+            "unit": if matches!(self.scale, Scale::Percent | Scale::Whole) { "" } else { self.unit },
             "t": self.seconds,
             "lines": lines.iter().map(|line| serde_json::json!({
                 "name": line.name,
@@ -257,6 +260,16 @@ mod tests {
         for highest in [0.0, 0.003, 0.7, 1.0, 29.97, 100.0, 1234.0, 9e9] {
             let (top, step) = axis(highest);
             assert!(top >= highest && ticks(top, step).count() <= 8, "{highest}: {top} by {step}");
+        }
+    }
+
+    #[test]
+    fn charts_of_whole_shares_have_one_axis() {
+        for value in [0.0, 0.01, 1.0] {
+            let lines = vec![Line::solid("idle", 1, vec![Some(value)])];
+            let (title, unit, note, scale) = ("t", "s", "", Scale::Whole);
+            let page = Chart { title, unit, note, scale, seconds: &[0], lines }.render();
+            assert!(page.contains(">100 %<") && page.contains(">25 %<"), "{page}");
         }
     }
 

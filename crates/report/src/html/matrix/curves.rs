@@ -18,7 +18,7 @@ pub(super) fn render(report: &MatrixReport) -> String {
                 title: &cell.name,
                 unit: "of the host's CPU time",
                 note: "",
-                scale: Scale::Percent,
+                scale: Scale::Whole,
                 seconds: &curves.seconds,
                 lines,
             };
