@@ -134,7 +134,8 @@ pub fn with_engine(viewers: &Viewers) -> Result<Received> {
     };
     let (rows, written) = mpsc::sync_channel(10_000);
     let reading = std::thread::spawn(move || written.into_iter().count());
-    throng_engine::run(config, Arc::new(factory), rows)?.wait();
+    // How the run ended says nothing of the downloads, which are counted.
+    let _ended = throng_engine::run(config, Arc::new(factory), rows)?.wait();
     let rss_kb = crate::process::Usage::of(std::process::id())?.rss_kb;
     reading.join().map_err(|_| anyhow!("the reader of rows panicked"))?;
     let [bytes, failed] = [&counts.bytes, &counts.failed].map(|count| count.load(Ordering::Relaxed));

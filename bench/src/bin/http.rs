@@ -133,12 +133,16 @@ fn main() -> Result<()> {
     println!(
         "\n| Over | Peer | throng, MB per CPU-second | peer | throng / peer |\n|---|---|---:|---:|---:|"
     );
+    let mut excluded = Vec::new();
     for case in &cases {
         let (mut own, mut peer) = (Vec::new(), Vec::new());
         for round in 0..arguments.repeat {
             for is_own in if round % 2 == 0 { [true, false] } else { [false, true] } {
-                let rate = rate(case, is_own, &arguments)?;
-                if is_own { own.push(rate) } else { peer.push(rate) }
+                match rate(case, is_own, &arguments) {
+                    Ok(rate) if is_own => own.push(rate),
+                    Ok(rate) => peer.push(rate),
+                    Err(error) => excluded.push(format!("{}: {error:#}", case.name)),
+                }
             }
         }
         let (own_median, peer_median) = (median(&mut own), median(&mut peer));
@@ -151,6 +155,8 @@ fn main() -> Result<()> {
             own_median / peer_median
         );
     }
+    println!("\nLoad average at the end {:.1}. Excluded runs: {}.", machine::load(), excluded.len());
+    excluded.iter().for_each(|why| println!("- {why}"));
     Ok(())
 }
 
@@ -164,9 +170,11 @@ fn print(received: Received) -> Result<()> {
 fn rate(case: &Case, is_own: bool, arguments: &Arguments) -> Result<f64> {
     let (viewers, seconds) = (arguments.viewers.to_string(), arguments.seconds.to_string());
     let own = std::env::current_exe()?;
+    // h2load does not always end in time when the server is starved of CPU.
+    let limit = (arguments.seconds * 3 + 10).to_string();
     let command = |program: &Path, words: &[&str]| {
-        let mut command = Command::new(program);
-        command.args(words);
+        let mut command = Command::new("timeout");
+        command.arg(&limit).arg(program).args(words);
         command
     };
     let one = [case.url.as_str(), &case.version.to_string(), &viewers, &seconds];
