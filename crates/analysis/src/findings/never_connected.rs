@@ -97,6 +97,7 @@ fn what(reason: &FailureReason) -> &'static str {
     match reason {
         FailureReason::Dns => "the server's name has no address",
         FailureReason::Tcp => "no TCP connection to the server",
+        FailureReason::Quic => "no QUIC connection to the server",
         FailureReason::Tls => "no TLS with the server",
         FailureReason::HttpStatus(_) => "the server answered with an HTTP error",
         FailureReason::RtspStatus(_) => "the server answered with an RTSP error",
@@ -126,6 +127,9 @@ fn change(reason: &FailureReason) -> &'static str {
         FailureReason::Dns => "Check the host name in the target's URL, and the resolver of this host",
         FailureReason::Tcp => {
             "Is the server running, and does it listen at this address and port (ss -ltn)? A firewall in between, or the wrong URL"
+        }
+        FailureReason::Quic => {
+            "Does the server speak HTTP/3, and does it listen on UDP at this address and port (ss -lun)? A firewall in between may drop UDP"
         }
         FailureReason::Tls => {
             "Check the server's certificate and its name, and http against https; the failure has the details"
