@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, bail};
 use bytes::Buf;
 use throng_engine::{Join, RunConfig, TlsOptions};
-use throng_observation::run::{CohortId, ParticipantId};
-use throng_observation::{Outcome, RunTime};
+use throng_observation::run::{CohortId, ParticipantId, Row};
+use throng_observation::{FailureReason, Outcome, RunTime};
 use throng_protocol::participant::{
     Demand, DownloadEvent, FetchId, HttpVersion, Input, Output, Participant, Request,
 };
@@ -31,13 +31,11 @@ pub struct Viewers {
     pub pace_bps: Option<u64>,
 }
 
-/// Bytes of bodies, and failures.
+/// What a client received.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Received {
-    /// Bytes.
+    /// Bytes of bodies.
     pub bytes: u64,
-    /// Downloads that failed.
-    pub failed: u64,
     /// Resident memory of the process at the end, kB.
     pub rss_kb: u64,
 }
@@ -45,7 +43,6 @@ pub struct Received {
 #[derive(Debug, Default)]
 struct Counts {
     bytes: AtomicU64,
-    failed: AtomicU64,
 }
 
 /// A participant that ignores a file, and then the file again.
@@ -92,10 +89,10 @@ impl Participant for Viewer {
             Input::Download { event: DownloadEvent::Ignored(bytes), .. } => {
                 self.counts.bytes.fetch_add(bytes, Ordering::Relaxed);
             }
-            Input::Download { event: DownloadEvent::Finished(result), .. } => {
-                self.counts.failed.fetch_add(u64::from(result.is_err()), Ordering::Relaxed);
-                self.begin();
-            }
+            Input::Download { event: DownloadEvent::Finished(result), .. } => match result {
+                Ok(()) => self.begin(),
+                Err(error) => self.outputs.push_back(Output::Ended(Outcome::Failed(error.into()))),
+            },
             _ => {}
         }
     }
@@ -133,12 +130,28 @@ pub fn with_engine(viewers: &Viewers) -> Result<Received> {
         Box::new(Viewer { viewers, outputs: VecDeque::new(), counts, download: 0, next: Instant::now() })
     };
     let (rows, written) = mpsc::sync_channel(10_000);
-    let reading = std::thread::spawn(move || written.into_iter().count());
-    let _ = throng_engine::run(config, Arc::new(factory), rows)?.wait();
+    let reading = std::thread::spawn(move || first_failure(&written));
+    // How the run ended says nothing of the downloads, which are counted.
+    let _ended = throng_engine::run(config, Arc::new(factory), rows)?.wait();
     let rss_kb = crate::process::Usage::of(std::process::id())?.rss_kb;
-    reading.join().map_err(|_| anyhow!("the reader of rows panicked"))?;
-    let [bytes, failed] = [&counts.bytes, &counts.failed].map(|count| count.load(Ordering::Relaxed));
-    Ok(Received { bytes, failed, rss_kb })
+    if let Some(why) = reading.join().map_err(|_| anyhow!("the reader of rows panicked"))? {
+        bail!("a download failed: {why}");
+    }
+    Ok(Received { bytes: counts.bytes.load(Ordering::Relaxed), rss_kb })
+}
+
+/// Reads all rows.
+fn first_failure(rows: &mpsc::Receiver<Row>) -> Option<String> {
+    let mut first = None;
+    for row in rows {
+        if let Row::Participant(row) = row
+            && let Some(Outcome::Failed(why)) = row.outcome
+            && why.reason != FailureReason::NotStarted
+        {
+            first.get_or_insert(why.to_string());
+        }
+    }
+    first
 }
 
 /// Downloads over HTTP/3 with h3 and quinn alone: a loop that reads and drops, with the windows that throng uses.
@@ -164,7 +177,7 @@ pub fn with_bare_http3(viewers: &Viewers) -> Result<Received> {
         Ok(())
     })?;
     let rss_kb = crate::process::Usage::of(std::process::id())?.rss_kb;
-    Ok(Received { bytes: counts.bytes.load(Ordering::Relaxed), failed: 0, rss_kb })
+    Ok(Received { bytes: counts.bytes.load(Ordering::Relaxed), rss_kb })
 }
 
 /// Ends only with a failure.

@@ -129,7 +129,7 @@ fn change(reason: &FailureReason) -> &'static str {
             "Is the server running, and does it listen at this address and port (ss -ltn)? A firewall in between, or the wrong URL"
         }
         FailureReason::Quic => {
-            "Does the server offer HTTP/3, and does it listen at this address and UDP port (ss -lun)? A firewall in between; its certificate"
+            "Does the server speak HTTP/3, and does it listen on UDP at this address and port (ss -lun)? A firewall in between may drop UDP"
         }
         FailureReason::Tls => {
             "Check the server's certificate and its name, and http against https; the failure has the details"

@@ -4,21 +4,18 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 use throng_net::TcpInfo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 
-/// Bytes that one system call may read below TLS. rustls itself asks for 4 KiB at a time, a quarter of a full record.
-const READ_AHEAD: usize = 32 * 1024;
-
 /// A connection, with or without TLS.
 #[derive(Debug)]
 pub(crate) enum MaybeTlsStream {
     Plain(Socket),
-    Secured(Box<TlsStream<ReadAhead>>),
+    Secured(Box<TlsStream<Socket>>),
 }
 
 impl MaybeTlsStream {
@@ -34,7 +31,7 @@ impl MaybeTlsStream {
     pub(crate) fn probe(&mut self) -> TcpProbe {
         match self {
             Self::Plain(socket) => socket.probe(),
-            Self::Secured(stream) => stream.get_mut().0.socket.probe(),
+            Self::Secured(stream) => stream.get_mut().0.probe(),
         }
     }
 }
@@ -88,60 +85,6 @@ impl TcpProbe {
             }
             Probed::Closed(last) => last,
         }
-    }
-}
-
-/// Reads more than it is asked for: what is below TLS is asked for a few kilobytes at a time. Without data it holds no
-/// buffer.
-#[derive(Debug)]
-pub(crate) struct ReadAhead {
-    socket: Socket,
-    buffer: Vec<u8>,
-    /// What of the buffer was read from the socket and not yet passed on.
-    unread: std::ops::Range<usize>,
-}
-
-impl ReadAhead {
-    pub(super) fn new(socket: Socket) -> Self {
-        Self { socket, buffer: Vec::new(), unread: 0..0 }
-    }
-}
-
-impl AsyncRead for ReadAhead {
-    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        let this = self.get_mut();
-        if this.unread.is_empty() {
-            if this.buffer.is_empty() {
-                this.buffer = vec![0; READ_AHEAD];
-            }
-            let mut ahead = ReadBuf::new(&mut this.buffer);
-            let read = Pin::new(&mut this.socket).poll_read(cx, &mut ahead);
-            let length = ahead.filled().len();
-            if read.is_pending() {
-                this.buffer = Vec::new();
-            }
-            ready!(read)?;
-            this.unread = 0..length;
-        }
-        let length = this.unread.len().min(buf.remaining());
-        let from = this.unread.start;
-        buf.put_slice(this.buffer.get(from..from + length).unwrap_or_default());
-        this.unread.start += length;
-        Poll::Ready(Ok(()))
-    }
-}
-
-impl AsyncWrite for ReadAhead {
-    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.get_mut().socket).poll_write(cx, buf)
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().socket).poll_flush(cx)
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().socket).poll_shutdown(cx)
     }
 }
 

@@ -17,7 +17,7 @@ use tokio::net::{TcpSocket, TcpStream};
 use tokio_rustls::TlsConnector;
 
 use super::DnsCache;
-use super::stream::{MaybeTlsStream, ReadAhead, Socket};
+use super::stream::{MaybeTlsStream, Socket};
 use super::tls::tls_config;
 use crate::config::{EngineError, Reach, RunConfig};
 
@@ -154,7 +154,7 @@ impl Dialer {
         let socket = Socket::new(stream);
         let Some((config, name)) = tls else { return Ok((MaybeTlsStream::Plain(socket), opening)) };
         let secured = TlsConnector::from(Arc::clone(config))
-            .connect(name.server_name()?, ReadAhead::new(socket))
+            .connect(name.server_name()?, socket)
             .await
             .map_err(|e| ChannelError::Tls(e.to_string()))?;
         opening.secured_at = Some(Instant::now());

@@ -1,12 +1,16 @@
 //! HTTP/2 (RFC 9113): one connection for all requests of a participant to an origin.
 
+use std::io;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::client::conn::http2;
 use hyper_util::rt::TokioIo;
 use throng_protocol::participant::{ChannelError, Opening};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::task::JoinSet;
 
 use super::transport::Transport;
@@ -20,6 +24,10 @@ const CONNECTION_WINDOW: u32 = 15 << 20;
 
 /// Longest head of a response, bytes (Chromium's `kSpdyMaxHeaderListSize`).
 pub(super) const HEAD_MAX: u32 = 256 * 1024;
+
+/// Bytes that are read before those who wait for them have their turn. The library reads for as long as there is
+/// something, which with these windows is megabytes that have left the caches when they are used.
+const TURN: usize = 64 * 1024;
 
 /// An open connection; it is closed when this is dropped.
 pub(super) struct Http2 {
@@ -41,7 +49,7 @@ impl Http2 {
             .initial_stream_window_size(STREAM_WINDOW)
             .initial_connection_window_size(CONNECTION_WINDOW)
             .max_header_list_size(HEAD_MAX)
-            .handshake(TokioIo::new(pipe))
+            .handshake(TokioIo::new(Turns { pipe, read: 0 }))
             .await
             .map_err(|e| ChannelError::Protocol(format!("HTTP/2: {e}")))?;
         tasks.spawn(driver);
@@ -80,5 +88,44 @@ impl Tasks {
 impl<F: Future<Output: Send> + Send + 'static> hyper::rt::Executor<F> for Tasks {
     fn execute(&self, task: F) {
         self.spawn(task);
+    }
+}
+
+/// A connection that is read in turns.
+struct Turns {
+    pipe: MaybeTlsStream,
+    /// Bytes read in this turn.
+    read: usize,
+}
+
+impl AsyncRead for Turns {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        if this.read >= TURN {
+            this.read = 0;
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        let before = buf.filled().len();
+        let read = Pin::new(&mut this.pipe).poll_read(cx, buf);
+        match read {
+            Poll::Pending => this.read = 0,
+            Poll::Ready(_) => this.read += buf.filled().len() - before,
+        }
+        read
+    }
+}
+
+impl AsyncWrite for Turns {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.get_mut().pipe).poll_write(cx, buf)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().pipe).poll_flush(cx)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().pipe).poll_shutdown(cx)
     }
 }
