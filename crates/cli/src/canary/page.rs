@@ -3,6 +3,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
 
 use super::candidates::{MayReach, filter_candidates};
 use super::loopback::{IO_TIMEOUT, LoopbackServer};
@@ -22,6 +23,11 @@ const PAGE: &str = concat!(
 const BODY_BYTES_MAX: u64 = 4 << 20;
 /// The longest request line and headers.
 const HEAD_BYTES_MAX: u64 = 64 << 10;
+/// How long a connection may wait for its request. Chromium keeps connections that it opened in advance for 10 s
+/// (`kUnusedIdleSocketTimeout`) and sends a request on one of them at any time: had the server closed it just then, the
+/// request would fail.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
+
 /// Serves the page until the server is dropped.
 pub(super) fn serve(may_reach: MayReach, refusals: Refusals) -> std::io::Result<LoopbackServer> {
     LoopbackServer::start("canary-page", move |stream, address| {
@@ -37,7 +43,7 @@ fn answer(
     may_reach: &MayReach,
     refusals: &Refusals,
 ) -> std::io::Result<()> {
-    stream.set_read_timeout(Some(IO_TIMEOUT))?;
+    stream.set_read_timeout(Some(REQUEST_TIMEOUT))?;
     stream.set_write_timeout(Some(IO_TIMEOUT))?;
     let mut writer = stream.try_clone()?;
     let response = respond(&mut BufReader::new(stream), address, may_reach, refusals)?;

@@ -4,7 +4,6 @@
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpStream};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -15,8 +14,6 @@ use super::loopback::{IO_TIMEOUT, LoopbackServer};
 
 /// How long a TCP connection to a server may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// Connections of all browsers at a time.
-const CONNECTIONS_MAX: usize = 512;
 /// Refusals that are recorded.
 const NAMED_MAX: usize = 50;
 
@@ -101,20 +98,9 @@ fn is_vendor_domain(host: &str) -> bool {
 
 /// Serves until the server is dropped; connections end with their browsers.
 pub(super) fn open(rules: Rules, refusals: Refusals) -> std::io::Result<LoopbackServer> {
-    let open = Arc::new(AtomicUsize::new(0));
     LoopbackServer::start("canary-proxy", move |browser, _| {
-        if open.fetch_add(1, Ordering::Relaxed) < CONNECTIONS_MAX {
-            let (rules, refusals, its_open) = (rules.clone(), refusals.clone(), Arc::clone(&open));
-            let serve = move || {
-                // A browser that closes the connection, or does not use SOCKS, gets no answer.
-                let _ = serve(browser, &rules, &refusals);
-                its_open.fetch_sub(1, Ordering::Relaxed);
-            };
-            if std::thread::Builder::new().name("canary-tunnel".into()).spawn(serve).is_ok() {
-                return;
-            }
-        }
-        open.fetch_sub(1, Ordering::Relaxed);
+        // A browser that closes the connection, or does not use SOCKS, gets no answer.
+        let _ = serve(browser, &rules, &refusals);
     })
 }
 

@@ -108,11 +108,13 @@ impl Member<'_> {
 }
 
 impl<'a> Matrix<'a> {
-    /// The matrix of a run; `None` where no track has a named sender and no participant sent.
+    /// The matrix of a run; `None` where no participant sent, or none receives what another sends.
     pub(crate) fn of(run: &'a RunData) -> Option<Self> {
         // A participant that publishes at a URL of its own is no member of the conference.
-        let is_split = |scenario: Scenario| scenario.crowd.iter().any(|cohort| cohort.target.is_some());
-        if run.sent.is_empty() || scenario(run).is_some_and(is_split) {
+        let is_none = |scenario: Scenario| {
+            !scenario.target.is_conference() || scenario.crowd.iter().any(|cohort| cohort.target.is_some())
+        };
+        if run.sent.is_empty() || scenario(run).is_some_and(is_none) {
             return None;
         }
         let roles = roles(run);

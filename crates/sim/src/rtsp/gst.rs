@@ -39,6 +39,8 @@ pub struct RecordedStream {
     pub file: PathBuf,
     /// RTP packets that came from the network.
     pub arrived_packets: u64,
+    /// RTP packets between the first and the last that arrived which did not; meaningful where nothing is reordered.
+    pub missing_packets: u64,
     /// Those of them with the marker bit, which ends a frame of video.
     pub arrived_frames: u64,
     /// RTP packets that came out of the jitter buffer; at TEARDOWN it drops what it holds.

@@ -109,7 +109,7 @@ class Recordings:
         while depayloader := pipeline.get_by_name(f"depay{len(streams)}"):
             path = os.path.join(self.folder, f"{len(self.all) + 1:04}-{len(streams)}.ts")
             pipeline.get_by_name(f"file{len(streams)}").set_property("location", path)
-            counters = {"file": path, "arrived_packets": 0, "arrived_frames": 0}
+            counters = {"file": path, "arrived_packets": 0, "arrived_frames": 0, "missing_packets": 0, "next": None}
             counters |= {"packets": 0, "frames": 0, "bytes": 0}
             depayloader.get_static_pad("sink").add_probe(Gst.PadProbeType.BUFFER, self.packet, counters)
             lists = Gst.PadProbeType.BUFFER_LIST
@@ -136,6 +136,11 @@ class Recordings:
         else:
             packets = [info.get_buffer()]
         counters["arrived_packets"] += len(packets)
+        for packet in packets:
+            sequence = int.from_bytes(packet.extract_dup(2, 2), "big")
+            expected = sequence if counters["next"] is None else counters["next"]
+            counters["missing_packets"] += (sequence - expected) % 65536
+            counters["next"] = (sequence + 1) % 65536
         # The marker bit ends a frame of video.
         counters["arrived_frames"] += sum(packet.extract_dup(1, 1)[0] >> 7 for packet in packets)
         return Gst.PadProbeReturn.OK

@@ -47,7 +47,8 @@ fn recorded(server: &GstRtspServer) -> Vec<Recording> {
     }
 }
 
-/// Every frame and packet that was sent has arrived.
+/// Every frame and packet that was sent has arrived, but for what was in the server's queue at TEARDOWN: it reads a connection in
+/// one thread and passes media on in another, which TEARDOWN stops.
 #[track_caller]
 fn assert_arrived(ran: &Ran, server: &GstRtspServer, publishers: u32, has_sound: bool) {
     let recordings = recorded(server);
@@ -55,15 +56,22 @@ fn assert_arrived(ran: &Ran, server: &GstRtspServer, publishers: u32, has_sound:
     assert_eq!(recordings.len(), publishers as usize, "{what}");
     let of = |at: usize| recordings.iter().map(move |recording| &recording.streams[at]);
     let video = sent(ran, MediaKind::Video);
-    assert_eq!(of(0).map(|stream| stream.arrived_packets).sum::<u64>(), video.packets_sent, "{what}");
-    assert_eq!(of(0).map(|stream| stream.arrived_frames).sum::<u64>(), video.frames_sent, "{what}");
+    let streams = || recordings.iter().flat_map(|recording| &recording.streams);
+    assert_eq!(streams().map(|stream| stream.missing_packets).sum::<u64>(), 0, "{what}");
+    // A frame of these has up to eight packets.
+    let queued = u64::from(publishers);
+    let packets = of(0).map(|stream| stream.arrived_packets).sum::<u64>();
+    assert!((video.packets_sent - 8 * queued..=video.packets_sent).contains(&packets), "{packets} {what}");
+    let frames = of(0).map(|stream| stream.arrived_frames).sum::<u64>();
+    assert!((video.frames_sent - queued..=video.frames_sent).contains(&frames), "{frames} {what}");
     // The server's jitter buffer holds 0.2 s.
     let held = u64::from(publishers) * 10;
     let decoded = of(0).map(|stream| stream.frames).sum::<u64>();
     assert!(video.frames_sent - held <= decoded && decoded <= video.frames_sent, "{decoded} {what}");
     if has_sound {
         let sound = sent(ran, MediaKind::Audio);
-        assert_eq!(of(1).map(|stream| stream.arrived_packets).sum::<u64>(), sound.packets_sent, "{what}");
+        let packets = of(1).map(|stream| stream.arrived_packets).sum::<u64>();
+        assert!((sound.packets_sent - queued..=sound.packets_sent).contains(&packets), "{packets} {what}");
     }
     let summary = ran.summary();
     assert_eq!(figure(&summary, "participants.connected"), f64::from(publishers), "{what}");
