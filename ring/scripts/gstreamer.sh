@@ -29,21 +29,21 @@ check() {
   local socket=$folder/$name.sock
   timeout 20 gst-launch-1.0 -v throngringsrc path="$socket" frame-bytes=115200 name=ring ! tee name=t \
     t. ! queue ! identity name=seen silent=false ! fakesink sync=false \
-    t. ! queue ! filesink location="$folder/$name.out" >"$folder/$name.consumer" 2>&1 &
+    t. ! queue ! filesink location="$folder/$name.out" >"$folder/$name.consumer" 2>"$folder/$name.consumer.errors" &
   local consumer=$!
   for ((i = 0; i < 300; i++)); do [[ -S $socket ]] && break; sleep 0.1; done
   timeout 20 gst-launch-1.0 -v videotestsrc num-buffers="$frames" pattern=ball \
     ! video/x-raw,format=I420,width=320,height=240,framerate=30/1 ! "$@" ! tee name=t \
     t. ! queue ! identity name=seen silent=false ! throngringsink path="$socket" sync=false \
-    t. ! queue ! filesink location="$folder/$name.in" >"$folder/$name.producer" 2>&1 ||
-    { cat "$folder/$name.producer"; return 1; }
-  wait $consumer || { cat "$folder/$name.consumer"; return 1; }
+    t. ! queue ! filesink location="$folder/$name.in" >"$folder/$name.producer" 2>"$folder/$name.producer.errors" ||
+    { cat "$folder/$name.producer"*; return 1; }
+  wait $consumer || { cat "$folder/$name.consumer"*; return 1; }
   cmp "$folder/$name.in" "$folder/$name.out"
   diff <(seen "$folder/$name.producer") <(seen "$folder/$name.consumer")
   local count; count=$(seen "$folder/$name.consumer" | wc -l)
   [[ $count -eq $frames ]] || { echo "$name: $count buffers of $frames"; return 1; }
   local sent got; sent=$(caps "$folder/$name.producer") got=$(caps "$folder/$name.consumer")
-  [[ -n $sent && $sent == "$got" ]] || { echo "$name: caps '$sent' became '$got'"; return 1; }
+  [[ -n $sent && $sent == "$got" ]] || { echo "$name: caps '$sent' became '$got'"; grep 'caps =' "$folder/$name.producer"; cat "$folder/$name.producer.errors"; return 1; }
   echo "ok: $name, $count buffers, ${got%%, *}"
 }
 
