@@ -23,10 +23,24 @@ trap 'rm -rf "$folder"' EXIT
 seen() { sed -nE 's/.*chain   \*{7} \(([^)]*)\) \((\s*[0-9]+ bytes), .*(pts: [^,]*), (duration: [^,]*), .*/\2 \3 \4/p' "$1"; }
 caps() { sed -nE 's/.*ThrongRing(Sink|Src):.*GstPad:(sink|src): caps = //p' "$1" | tail -1; }
 
-# check NAME FRAMES ELEMENTS...: frames made by ELEMENTS arrive unchanged.
+# check NAME FRAMES ELEMENTS...: frames made by ELEMENTS arrive unchanged. Once in ten runs gst-launch -v leaves out the caps of all
+# elements behind a queue: such a run is repeated.
 check() {
+  local attempt
+  for attempt in 1 2 3; do
+    once "$@" || return 1
+    [[ -z $(caps "$folder/$1.producer") || -z $(caps "$folder/$1.consumer") ]] || break
+  done
+  local sent got; sent=$(caps "$folder/$1.producer") got=$(caps "$folder/$1.consumer")
+  [[ -n $sent && $sent == "$got" ]] || { echo "$1: caps '$sent' became '$got'"; return 1; }
+  echo "ok: $1, $2 buffers, ${got%%, *}"
+}
+
+# One run of check, without the caps.
+once() {
   local name=$1 frames=$2; shift 2
   local socket=$folder/$name.sock
+  rm -f "$socket"
   timeout 20 gst-launch-1.0 -v throngringsrc path="$socket" frame-bytes=115200 name=ring ! tee name=t \
     t. ! queue ! identity name=seen silent=false ! fakesink sync=false \
     t. ! queue ! filesink location="$folder/$name.out" >"$folder/$name.consumer" 2>"$folder/$name.consumer.errors" &
@@ -38,13 +52,10 @@ check() {
     t. ! queue ! filesink location="$folder/$name.in" >"$folder/$name.producer" 2>"$folder/$name.producer.errors" ||
     { cat "$folder/$name.producer"*; return 1; }
   wait $consumer || { cat "$folder/$name.consumer"*; return 1; }
-  cmp "$folder/$name.in" "$folder/$name.out"
-  diff <(seen "$folder/$name.producer") <(seen "$folder/$name.consumer")
+  cmp "$folder/$name.in" "$folder/$name.out" || return 1
+  diff <(seen "$folder/$name.producer") <(seen "$folder/$name.consumer") || return 1
   local count; count=$(seen "$folder/$name.consumer" | wc -l)
   [[ $count -eq $frames ]] || { echo "$name: $count buffers of $frames"; return 1; }
-  local sent got; sent=$(caps "$folder/$name.producer") got=$(caps "$folder/$name.consumer")
-  [[ -n $sent && $sent == "$got" ]] || { echo "$name: caps '$sent' became '$got'"; grep 'caps =' "$folder/$name.producer"; cat "$folder/$name.producer.errors"; return 1; }
-  echo "ok: $name, $count buffers, ${got%%, *}"
 }
 
 check raw 90 identity
