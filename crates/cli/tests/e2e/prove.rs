@@ -114,19 +114,19 @@ fn four_workers_for_one_confirm_the_thread() {
     assert!(page.contains("<h2>Proof</h2>") && page.contains("confirmed"));
 }
 
-/// Four viewers on a server that takes two, whatever it has.
+/// Ten viewers on a server that takes five, whatever it has.
 #[test]
 fn more_workers_are_refuted_where_another_limit_holds_and_a_placebo_is_the_same() {
     let server = stage(
-        "\"--workers\", \"{{workers}}\", \"--max-viewers\", \"2\"",
+        "\"--workers\", \"{{workers}}\", \"--max-viewers\", \"5\"",
         "watch = \"none\"\nenv = { VARIANT = \"{{variant}}\" }",
     );
     let text = format!(
-        "hold = \"2s\"\n[variables]\nworkers = 1\n{server}[[variant]]\nname = \"one\"\n\
+        "hold = \"3s\"\n[variables]\nworkers = 1\n{server}[[variant]]\nname = \"one\"\n\
          [[variant]]\nname = \"four\"\nvariables = {{ workers = 4 }}\nrelieves = \"cpu\"\n\
          [[variant]]\nname = \"placebo\"\n"
     );
-    let stand = Stand::new(&viewers(4), &text);
+    let stand = Stand::new(&viewers(10), &text);
     let ended = stand.start_new(None).wait_with_output().unwrap();
     let answer = stand.decided(&ended);
     let outcome = |index: usize| answer["proofs"][index]["outcome"].as_str().unwrap_or_default().to_owned();
@@ -207,7 +207,7 @@ fn films_in_memory_for_films_on_a_slow_disk_confirm_the_disk() {
     let text = format!(
         "hold = \"5s\"\n[server]\ncommand = [\"/usr/sbin/lighttpd\", \"-D\", \"-f\", \"{{{{dir}}}}/lighttpd.conf\"]\n\
          ready = {{ port = {{port}} }}\nfile = [{{ template = \"lighttpd.conf.in\", path = \"{{{{dir}}}}/lighttpd.conf\" }}]\n\
-         [[variant]]\nname = \"disk\"\nserver = {{ disk = {{ path = \"{{{{dir}}}}/films\", read = \"2.5Mbit/s\" }} }}\n{}\
+         [[variant]]\nname = \"disk\"\nserver = {{ disk = {{ path = \"{{{{dir}}}}/films\", read = \"6Mbit/s\" }} }}\n{}\
          [[variant]]\nname = \"tmpfs\"\nrelieves = \"disk\"\n{}",
         setup("disk"),
         setup("tmpfs")

@@ -228,7 +228,13 @@ fn why_not(runs: [Option<&MatrixRun>; 2]) -> String {
 /// The value of a run, above 0, and its resolution as a standard deviation of its logarithm.
 fn value(measure: MatrixMeasure, figures: &RunFigures) -> Option<(f64, f64)> {
     match measure {
-        MatrixMeasure::Hold => Some((figures.served_ratio?.max(SERVED_MIN), 0.0)),
+        MatrixMeasure::Hold => {
+            // A share of few user-seconds has few possible values.
+            let served = figures.served_ratio?.max(SERVED_MIN);
+            let [from_s, until_s] = figures.window_s;
+            let counted = figures.users * (until_s - from_s).max(0.0) * served;
+            Some((served, if counted > 0.0 { 1.0 / counted / 12f64.sqrt() } else { 0.0 }))
+        }
         MatrixMeasure::Find => {
             // The limit lies somewhere between the load that passed and the one that failed.
             let users = f64::from(figures.capacity?.max(1));

@@ -272,3 +272,20 @@ fn a_shrunk_resource_has_an_elasticity_and_its_placebo_has_none() {
             || text::summary(&report).contains("elasticity 1.0")
     );
 }
+
+#[test]
+fn a_share_of_few_user_seconds_is_not_exact() {
+    let outcome = |users: f64| {
+        let change = |cells: &mut Vec<MatrixCell>| {
+            for figures in
+                cells.iter_mut().flat_map(|cell| &mut cell.runs).filter_map(|run| run.figures.as_mut())
+            {
+                (figures.users, figures.window_s) = (users, [10.0, 12.0]);
+            }
+        };
+        let variants = vec![ProofVariant { cell: 1, ..ProofVariant::default() }];
+        let report = proof(MatrixMeasure::Hold, variants, |_, _| Found::Served(0.5), |_| None, change);
+        report.proofs[0].outcome
+    };
+    assert_eq!((outcome(4.0), outcome(100.0)), (ProofOutcome::NotDecided, ProofOutcome::Same));
+}
