@@ -57,6 +57,7 @@ fn main() -> ExitCode {
         Command::View(command) => scenario::of_flags(&command).and_then(|(s, common)| run::run(&s, &common)),
         Command::Find(command) => find::find(&command),
         Command::Matrix(command) => matrix::matrix(&command),
+        Command::Prove(command) => matrix::prove(&command),
         Command::Check(command) => check::check(&command),
         Command::Report(command) => report::remake(&command),
         Command::Stage(command) => stage::stage(&command),

@@ -24,6 +24,7 @@ fn first_number(text: &str) -> Option<f64> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuTimes {
     total: u64,
+    idle: u64,
     stolen: u64,
 }
 
@@ -41,6 +42,8 @@ impl CpuTimes {
             line.split_whitespace().take(8).map(|ticks| ticks.parse().unwrap_or(0)).collect();
         Self {
             total: ticks.iter().fold(0, |sum, ticks| sum.saturating_add(*ticks)),
+            // Waiting for I/O is idle too.
+            idle: ticks.iter().skip(3).take(2).fold(0, |sum, ticks| sum.saturating_add(*ticks)),
             stolen: ticks.get(7).copied().unwrap_or(0),
         }
     }
@@ -50,6 +53,15 @@ impl CpuTimes {
     pub fn steal_ratio_since(self, earlier: Self) -> f64 {
         let total = self.total.saturating_sub(earlier.total);
         if total == 0 { 0.0 } else { self.stolen.saturating_sub(earlier.stolen) as f64 / total as f64 }
+    }
+
+    /// The share of the time since `earlier` in which CPUs worked for this machine.
+    #[must_use]
+    pub fn busy_ratio_since(self, earlier: Self) -> f64 {
+        let total = self.total.saturating_sub(earlier.total);
+        let not_busy = |times: Self| times.idle.saturating_add(times.stolen);
+        let idle = not_busy(self).saturating_sub(not_busy(earlier)).min(total);
+        if total == 0 { 0.0 } else { (total - idle) as f64 / total as f64 }
     }
 }
 
@@ -62,6 +74,7 @@ mod tests {
         let before = CpuTimes::parse("cpu  10 0 10 70 0 0 0 10 0 0\ncpu0 1 1 1 1\n");
         let after = CpuTimes::parse("cpu  20 0 20 130 0 0 0 30 5 5\n");
         assert!((after.steal_ratio_since(before) - 0.2).abs() < 1e-9);
+        assert!((after.busy_ratio_since(before) - 0.2).abs() < 1e-9, "idle 0.6, stolen 0.2");
         assert!(CpuTimes::parse("").steal_ratio_since(before).abs() < 1e-9);
         assert_eq!(first_number("0.42 0.30 0.20 1/99 77\n"), Some(0.42));
     }

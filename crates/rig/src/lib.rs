@@ -30,6 +30,9 @@ pub use ready::{Readiness, Sign, pattern};
 mod server;
 pub use server::{RunningServer, ServerSpec, StartError, Stopped};
 
+mod shrink;
+pub use shrink::{ShrinkStep, cpus_allowed, line_rate_step, open_files, receive_buffers_step};
+
 mod environment;
 pub use environment::{CpuTimes, governor, load_average};
 

@@ -11,6 +11,7 @@ use crate::journal::{Journal, JournalError, Undo};
 use crate::output::last_lines;
 use crate::processes::{Marker, end_process};
 use crate::ready::{Readiness, is_free};
+use crate::shrink::open_files_max;
 use crate::spawn::confine;
 
 const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -38,6 +39,8 @@ pub struct ServerSpec {
     pub stop_within: Duration,
     /// A list of CPUs, such as `0-1`.
     pub cpus: Option<String>,
+    /// How many files it may have open (`RLIMIT_NOFILE`).
+    pub nofile: Option<u64>,
     /// Limits of its control group.
     pub limits: Limits,
     /// Where its output goes.
@@ -131,6 +134,13 @@ impl RunningServer {
         }
         let cpus = spec.cpus.as_deref().map(parse_cpus).transpose();
         let cpus = cpus.map_err(|error| StartError::NotPossibleHere(error.to_string()))?;
+        if let Some(nofile) = spec.nofile.filter(|nofile| *nofile > open_files_max()) {
+            let why = format!(
+                "the server cannot have {nofile} open files: this process may have {}",
+                open_files_max()
+            );
+            return Err(StartError::NotPossibleHere(why));
+        }
         journal.before(Undo::Processes(spec.name.clone()))?;
         let group = group(&spec, journal)?;
         let doors = group.as_ref().map(ControlGroup::doors).transpose()?.unwrap_or_default();
@@ -141,7 +151,7 @@ impl RunningServer {
         command.args(arguments).current_dir(&spec.cwd).envs(spec.env.iter().cloned());
         command.env(Marker::VARIABLE, &spec.name).stdin(Stdio::null());
         command.stdout(log.try_clone().map_err(not_started)?).stderr(log);
-        confine(&mut command, doors, cpus.as_deref().map(set_of));
+        confine(&mut command, doors, cpus.as_deref().map(set_of), spec.nofile);
         let child = match command.spawn() {
             Ok(child) => child,
             Err(error) => {

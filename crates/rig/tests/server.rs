@@ -39,6 +39,7 @@ impl Stand {
             stop_signal: "SIGTERM".into(),
             stop_within: Duration::from_millis(300),
             cpus: None,
+            nofile: None,
             limits: Limits::default(),
             log: self.log(),
             name: format!("throng-rig-test-{}-{number}", std::process::id()),
@@ -189,6 +190,19 @@ fn a_server_gets_the_cpus_and_limits_that_it_is_given_or_is_not_started() {
         "{error}"
     );
     assert!(!stand.folder.path().join("started").exists());
+}
+
+#[test]
+fn a_server_gets_the_open_files_that_it_is_given_or_is_not_started() {
+    let mut stand = Stand::new();
+    let mut spec = stand.script("ulimit -Sn; ulimit -Hn; echo ready; exec sleep 1000");
+    spec.nofile = Some(64);
+    let server = stand.start(spec.clone()).unwrap();
+    assert_eq!(last_lines(&stand.log(), 9), ["64", "64", "ready"]);
+    assert_eq!(server.stop().notes, Vec::<String>::new());
+    spec.nofile = Some(u64::MAX / 2);
+    let error = stand.start(spec).unwrap_err();
+    assert!(matches!(&error, StartError::NotPossibleHere(why) if why.contains("open files")), "{error}");
 }
 
 #[test]

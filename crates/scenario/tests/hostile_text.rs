@@ -22,6 +22,13 @@ fn matrices_hold_their_laws_for_any_text() {
 }
 
 #[test]
+fn proofs_hold_their_laws_for_any_text() {
+    let mut seeds = hunt::seeds_in("fuzz/seeds/proof");
+    seeds.extend(hunt::seeds_in("examples/prove"));
+    hunt::hunt(laws::proof, &seeds, hunt::TEXT, ROUNDS / 10);
+}
+
+#[test]
 fn objectives_hold_their_laws_for_any_text() {
     hunt::hunt(laws::objective, &hunt::seeds_in("fuzz/seeds/objective"), hunt::TEXT, ROUNDS);
 }

@@ -5,11 +5,14 @@
 //! (the pure error), is the noise. A factor's effect is the mean difference between cells that differ in nothing else,
 //! so that a cell that is missing takes its partner with it and nothing else is mixed into the effect. Its 95 % interval
 //! is Student's, from the pure error; without repeats there is none, and nothing is said to be the same or different.
+//! A proof compares two configurations by neighbouring runs: `pairs.rs`.
 
 mod confirm;
 mod effects;
 mod interactions;
 mod noise;
+mod pairs;
+mod predict;
 mod resource;
 mod verdict;
 
@@ -17,6 +20,8 @@ pub use confirm::{Confirmation, ConfirmationOutcome, JudgedCell, Service, confir
 pub use effects::{Difference, FactorEffect, LevelMean, effects};
 pub use interactions::{Contrast, Interaction, interactions};
 pub use noise::Noise;
+pub use pairs::{Claim, ProofOutcome, RATIO_MARGIN, RatioEstimate, RunPair, decide, is_control_off};
+pub use predict::{CapacityPrediction, predict};
 pub use resource::resource_of;
 pub use verdict::EffectVerdict;
 

@@ -33,7 +33,7 @@ impl Noise {
 }
 
 /// The 97.5 % quantile of Student's t, within 0.2 % (Abramowitz and Stegun 26.7.5 from three degrees of freedom on).
-fn t_975(freedom: usize) -> f64 {
+pub(super) fn t_975(freedom: usize) -> f64 {
     const Z: f64 = 1.959_963_985;
     match freedom {
         0 => f64::INFINITY,

@@ -8,19 +8,19 @@ use super::parsers::count;
 
 #[derive(Debug, Args)]
 pub(crate) struct Matrix {
-    /// The matrix (TOML): docs/matrix.md
+    /// The file (TOML): docs/matrix.md, docs/prove.md
     #[arg(required_unless_present = "resume")]
     pub(crate) file: Option<PathBuf>,
     /// Folder to make, with a run folder for each run [default: a new one under runs/]
     #[arg(short, long, value_name = "FOLDER", conflicts_with = "resume")]
     pub(crate) output: Option<PathBuf>,
-    /// Continue the interrupted matrix of this folder, after undoing what a killed throng left changed
+    /// Continue what was interrupted in this folder, after undoing what a killed throng left changed
     #[arg(long, value_name = "FOLDER", conflicts_with_all = ["file", "set", "allow_target", "threads"])]
     pub(crate) resume: Option<PathBuf>,
-    /// Print the cells and the order of their runs; starts nothing
+    /// Print the runs and their order; starts nothing
     #[arg(long)]
     pub(crate) plan: bool,
-    /// Override a value of the scenario in all cells, such as crowd.size=50; repeatable
+    /// Override a value of the scenario in all runs, such as crowd.size=50; repeatable
     #[arg(long, value_name = "PATH=VALUE")]
     pub(crate) set: Vec<String>,
     /// Also allow this private network (CIDR, or one address); repeatable
@@ -38,4 +38,14 @@ pub(crate) struct Matrix {
     /// Print matrix.json at the end instead of the tables
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Prove {
+    #[command(flatten)]
+    pub(crate) experiment: Matrix,
+    /// In place of the file's variants: the first one with less of a resource (cpu, memory, disk, network, nofile, rmem), 0.8 of it
+    /// without a share, and with less of another one, the placebo
+    #[arg(long, value_name = "RESOURCE[=SHARE]", conflicts_with = "resume")]
+    pub(crate) shrink: Option<String>,
 }

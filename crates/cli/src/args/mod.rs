@@ -7,7 +7,7 @@ mod parsers;
 mod run;
 mod stage;
 
-pub(crate) use matrix::Matrix;
+pub(crate) use matrix::{Matrix, Prove};
 pub(crate) use measure::{Decode, Ipc, Profile, ProfileMethod, Ring, RingCommand, RingStat, Tap};
 pub(crate) use media::{Container, Media, MediaCommand, MediaMake, VideoCodec};
 pub(crate) use parsers::{duration, with_unit};
@@ -36,6 +36,8 @@ pub(crate) enum Command {
     Find(Find),
     /// Run a scenario in the cells of a grid of factors, each with its own server: effects, limits, confirmations
     Matrix(Matrix),
+    /// Change one thing of a server and see whether the limit moves: variants in pairs with a baseline, ratios with intervals
+    Prove(Prove),
     /// Validate a scenario file and print its plan; sends nothing
     Check(Check),
     /// Make the report of a run again from its run.db

@@ -1,6 +1,10 @@
 //! The answer of a matrix: every run measured, one at a time, then put together.
 
-use throng_report::matrix::{MatrixCell, MatrixInput, MatrixReport, MatrixRun, RunStatus, summarise, text};
+use throng_analysis::demand::Demand;
+use throng_analysis::experiment::ProofOutcome;
+use throng_report::matrix::{
+    MatrixCell, MatrixInput, MatrixReport, MatrixRun, RunStatus, summarise, text, with_proofs,
+};
 use throng_scenario::matrix::PlannedRun;
 
 use super::folder::MatrixFolder;
@@ -15,21 +19,26 @@ pub(super) fn make(
     folder: &MatrixFolder,
     as_json: bool,
 ) -> Result<MatrixReport, CliError> {
-    let cells = plan.cells.iter().enumerate().map(|(index, cell)| MatrixCell {
-        number: cell.number,
-        levels: cell.levels.clone(),
-        name: plan.matrix.describe(cell),
-        runs: (1..=plan.matrix.repeats)
-            .map(|repeat| measured(&PlannedRun { cell: index, repeat }, plan, folder))
-            .collect(),
-        ..MatrixCell::default()
-    });
-    let cells = cells.collect();
+    let mut proof = plan.proof();
+    let mut cells = Vec::new();
+    for (index, cell) in plan.cells.iter().enumerate() {
+        let mut runs = Vec::new();
+        for repeat in 1..=plan.matrix.repeats_of(index) {
+            let (run, demand) = measured(&PlannedRun { cell: index, repeat }, plan, folder);
+            // A prediction comes from the baseline.
+            if let Some(proof) = proof.as_mut().filter(|_| index == 0 && run.status == RunStatus::Valid) {
+                proof.demands.push(demand);
+            }
+            runs.push(run);
+        }
+        let (levels, name) = (cell.levels.clone(), plan.matrix.describe(cell));
+        cells.push(MatrixCell { number: cell.number, levels, name, runs, ..MatrixCell::default() });
+    }
     let relieved = |factor: usize, from: usize, to: usize| plan.matrix.relieved(factor, from, to);
     let report = summarise(MatrixInput {
         name: plan.matrix.name.clone(),
         measure: plan.measure(),
-        repeats: plan.matrix.repeats,
+        repeats: plan.matrix.pairs.unwrap_or(plan.matrix.repeats),
         seed: plan.matrix.seed,
         order: plan.order().to_owned(),
         factors: plan.factors(),
@@ -37,6 +46,10 @@ pub(super) fn make(
         relieved: &relieved,
         throng_version: env!("CARGO_PKG_VERSION").to_owned(),
     });
+    let report = match &proof {
+        Some(proof) => with_proofs(report, proof),
+        None => report,
+    };
     let json = report.to_json();
     folder.put("matrix.json", &json)?;
     let page = folder.put("report.html", &throng_report::html::matrix::render(&report))?;
@@ -49,32 +62,35 @@ pub(super) fn make(
     Ok(report)
 }
 
-/// A run as it was recorded, with its figures.
-fn measured(planned: &PlannedRun, plan: &MatrixPlan, folder: &MatrixFolder) -> MatrixRun {
+/// A run as it was recorded, with its figures, and the demand of a user in it.
+fn measured(planned: &PlannedRun, plan: &MatrixPlan, folder: &MatrixFolder) -> (MatrixRun, Vec<Demand>) {
     let nothing = MatrixRun { repeat: planned.repeat, ..MatrixRun::default() };
-    let Some(run) = folder.record(planned, plan) else { return nothing };
+    let Some(run) = folder.record(planned, plan) else { return (nothing, Vec::new()) };
     if !matches!(run.status, RunStatus::Valid | RunStatus::Invalid) {
-        return run;
+        return (run, Vec::new());
     }
     let hold = plan.cell(planned).and_then(|cell| {
         let config = plan.config(cell, folder.path());
         plan.overrides(&config).ok()?.1
     });
     match measure(&folder.run_folder(planned, plan), hold) {
-        Ok((figures, _)) => MatrixRun { figures: Some(figures), ..run },
+        Ok((figures, summary)) => (MatrixRun { figures: Some(figures), ..run }, summary.demand),
         Err(error) => {
             say(&format!("{} cannot be read again: {error}", plan.label(planned)));
-            MatrixRun { status: RunStatus::Failed, reason: Some(error.to_string()), ..run }
+            (MatrixRun { status: RunStatus::Failed, reason: Some(error.to_string()), ..run }, Vec::new())
         }
     }
 }
 
-/// 0 if every run that is possible here is valid.
+/// 0 if every run that is possible here is valid; of a proof, if every variant is decided.
 pub(super) fn exit(report: &MatrixReport) -> Exit {
     let runs = || report.cells.iter().flat_map(|cell| &cell.runs);
     let has = |status: RunStatus| runs().any(|run| run.status == status);
     if report.partial {
         Exit::Interrupted
+    } else if !report.proofs.is_empty() {
+        let is_open = report.proofs.iter().any(|proof| proof.outcome == ProofOutcome::NotDecided);
+        if is_open { Exit::Invalid } else { Exit::Met }
     } else if has(RunStatus::Failed) || has(RunStatus::Invalid) || !has(RunStatus::Valid) {
         Exit::Invalid
     } else {

@@ -1,5 +1,6 @@
 //! `throng matrix`: a scenario in the cells of a grid of factors, each with a server started for it. Every run is an
 //! ordinary `throng run` or `throng find` in a process of its own, so that a cell can be repeated by hand.
+//! `throng prove`: the same with variants in pairs.
 
 mod answer;
 mod child;
@@ -8,30 +9,47 @@ mod plan;
 mod run;
 #[cfg(test)]
 mod scale_tests;
+mod shrink;
 
 use std::path::Path;
 
 use throng_report::matrix::{MatrixRun, RunStatus, text};
 use throng_rig::Journal;
 
-use crate::args::{self, Matrix};
+use crate::args::{self, Matrix, Prove};
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
 use crate::{CliError, print, run_id, say};
 use folder::MatrixFolder;
-use plan::{MatrixPlan, Options};
+use plan::{Kind, MatrixPlan, Options};
 use run::CellRunner;
 
 pub(crate) fn matrix(command: &Matrix) -> Result<Exit, CliError> {
+    experiment(command, Options::of(command, Kind::Matrix, None))
+}
+
+pub(crate) fn prove(command: &Prove) -> Result<Exit, CliError> {
+    experiment(&command.experiment, Options::of(&command.experiment, Kind::Proof, command.shrink.clone()))
+}
+
+fn experiment(command: &Matrix, options: Options) -> Result<Exit, CliError> {
+    let kind = options.kind;
     let (plan, folder) = match (&command.resume, &command.file) {
         (Some(folder), _) => {
             let folder = MatrixFolder::open(folder)?;
             let plan = folder.plan()?;
+            if plan.options.kind != kind {
+                let (holds, other) = (plan.options.kind.noun(), plan.options.kind.command());
+                let path = folder.path().display();
+                return Err(CliError::usage(format!(
+                    "{path} holds a {holds}: throng {other} --resume {path}"
+                )));
+            }
             folder.check_unchanged(&plan)?;
             (plan, Some(folder))
         }
-        (None, Some(file)) => (MatrixPlan::read(file, Options::of(command))?, None),
-        (None, None) => return Err(CliError::usage("write the matrix file, or --resume FOLDER")),
+        (None, Some(file)) => (MatrixPlan::read(file, options)?, None),
+        (None, None) => return Err(CliError::usage("write the file, or --resume FOLDER")),
     };
     plan.check()?;
     if command.plan {
@@ -62,13 +80,14 @@ pub(crate) fn matrix(command: &Matrix) -> Result<Exit, CliError> {
     let is_over = all_runs(&plan, &folder, &mut runner, command.quiet)?;
     let report = answer::make(&plan, &folder, command.json)?;
     if is_over {
-        say(&format!("to continue this matrix: throng matrix --resume {}", folder.path().display()));
+        let path = folder.path().display();
+        say(&format!("to continue this {}: throng {} --resume {path}", kind.noun(), kind.command()));
         return Ok(Exit::Interrupted);
     }
     Ok(answer::exit(&report))
 }
 
-/// `throng report FOLDER` of a matrix: measures every run again. `None` if the folder is none of a matrix.
+/// `throng report FOLDER` of a matrix or a proof: measures every run again. `None` if the folder is none of a matrix.
 pub(crate) fn remake(command: &args::Report) -> Option<Result<Exit, CliError>> {
     if !MatrixFolder::is_one(&command.run) {
         return None;

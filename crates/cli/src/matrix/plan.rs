@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use throng_report::matrix::{MatrixFactor, MatrixMeasure};
+use throng_report::matrix::{MatrixFactor, MatrixMeasure, ProofInput, ProofShrink, ProofVariant};
 use throng_rig::parse_cpus;
 use throng_scenario::matrix::{
     Cell, CellConfig, Matrix, Measure, Order, Places, PlannedRun, ReadyWhen, Template,
@@ -15,7 +15,7 @@ use throng_scenario::{Arrival as _, Override, Scenario, units};
 
 use super::folder::MatrixFolder;
 use super::run::NOT_WATCHED;
-use super::shown;
+use super::{shown, shrink};
 use crate::args::Matrix as Arguments;
 use crate::{CliError, scenario};
 
@@ -27,9 +27,39 @@ const GATHERS_MAX: &str = "50m";
 /// What the command line adds to the file; kept with the matrix, so that `--resume` has the same.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Options {
+    #[serde(default)]
+    pub(super) kind: Kind,
+    /// `--shrink`.
+    #[serde(default)]
+    pub(super) shrink: Option<String>,
     pub(super) set: Vec<String>,
     pub(super) allow_target: Vec<String>,
     pub(super) threads: Option<usize>,
+}
+
+/// What the file is one of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Kind {
+    #[default]
+    Matrix,
+    Proof,
+}
+
+impl Kind {
+    pub(super) fn noun(self) -> &'static str {
+        match self {
+            Self::Matrix => "matrix",
+            Self::Proof => "proof",
+        }
+    }
+
+    pub(super) fn command(self) -> &'static str {
+        match self {
+            Self::Matrix => "matrix",
+            Self::Proof => "prove",
+        }
+    }
 }
 
 /// A matrix and where its files are.
@@ -58,8 +88,10 @@ pub(super) struct HoldTimes {
 }
 
 impl Options {
-    pub(super) fn of(command: &Arguments) -> Self {
+    pub(super) fn of(command: &Arguments, kind: Kind, shrink: Option<String>) -> Self {
         Self {
+            kind,
+            shrink,
             set: command.set.clone(),
             allow_target: command.allow_target.clone(),
             threads: command.threads,
@@ -89,7 +121,11 @@ impl MatrixPlan {
     }
 
     fn of_text(text: &str, file: &Path, scenario: Option<&Path>, options: Options) -> Result<Self, CliError> {
-        let matrix = Matrix::parse(text).map_err(|error| {
+        let matrix = match options.kind {
+            Kind::Matrix => Matrix::parse(text),
+            Kind::Proof => Matrix::parse_proof(text, options.shrink.as_deref()),
+        };
+        let matrix = matrix.map_err(|error| {
             CliError::usage(format!("{} cannot be run as it is:\n{error}", file.display()))
         })?;
         let base = file.parent().unwrap_or(Path::new("/")).to_owned();
@@ -106,7 +142,7 @@ impl MatrixPlan {
     pub(super) fn check(&self) -> Result<(), CliError> {
         for cell in &self.cells {
             let config = self.config(cell, Path::new("/dir"));
-            self.check_cell(&config).map_err(|stop| {
+            self.confined(config).and_then(|config| self.check_cell(&config)).map_err(|stop| {
                 let name = self.matrix.describe(cell);
                 CliError::new(stop.exit, anyhow::anyhow!("cell {} ({name}): {:#}", cell.number, stop.error))
             })?;
@@ -129,6 +165,11 @@ impl MatrixPlan {
     /// A cell with the folder of its server's files.
     pub(super) fn config(&self, cell: &Cell, dir: &Path) -> CellConfig {
         self.matrix.cell(cell, &Places { dir: shown(dir), base: shown(&self.base) })
+    }
+
+    /// The same with less of what the cell has less of.
+    pub(super) fn confined(&self, config: CellConfig) -> Result<CellConfig, CliError> {
+        shrink::apply(config).map_err(CliError::usage)
     }
 
     /// The configuration files of a cell: where each is to be, and its text.
@@ -195,7 +236,11 @@ impl MatrixPlan {
     /// `files=30 storage=disk, run 2`.
     pub(super) fn label(&self, planned: &PlannedRun) -> String {
         let name = self.cell(planned).map(|cell| self.matrix.describe(cell)).unwrap_or_default();
-        if self.matrix.repeats > 1 { format!("{name}, run {}", planned.repeat) } else { name }
+        if self.matrix.repeats_of(planned.cell) > 1 {
+            format!("{name}, run {}", planned.repeat)
+        } else {
+            name
+        }
     }
 
     pub(super) fn factors(&self) -> Vec<MatrixFactor> {
@@ -217,6 +262,7 @@ impl MatrixPlan {
         match self.matrix.order {
             Order::Random => "random",
             Order::Written => "written",
+            Order::Abba => "abba",
         }
     }
 
@@ -233,14 +279,42 @@ impl MatrixPlan {
                 Duration::from_secs(times.map_or(0, |times| times.until_s)) + baseline
             }
         };
-        self.cells.iter().map(of).sum::<Duration>() * self.matrix.repeats
+        let all = self.cells.iter().enumerate();
+        all.map(|(index, cell)| of(cell) * self.matrix.repeats_of(index)).sum()
+    }
+
+    /// What a proof compares; `None` for a matrix.
+    pub(super) fn proof(&self) -> Option<ProofInput> {
+        let levels = &self.matrix.factors.first().filter(|_| self.matrix.is_proof())?.levels;
+        let variant = |(cell, level): (usize, &throng_scenario::matrix::Level)| {
+            // A filter at the full rate is no change.
+            let shrink = level.shrink.iter().find(|shrink| shrink.to < 1.0);
+            ProofVariant {
+                cell,
+                relieves: level.relieves.clone(),
+                more: level.more,
+                shrink: shrink.map(|shrink| ProofShrink {
+                    resource: shrink.resource.key().to_owned(),
+                    to: shrink.to,
+                    is_placebo: shrink.is_placebo,
+                }),
+            }
+        };
+        let variants = levels.iter().enumerate().skip(1).map(variant).collect();
+        let blocks = self.matrix.blocks().into_iter();
+        let blocks =
+            blocks.map(|block| (block.variant, block.runs.map(|run| (run.cell, run.repeat)))).collect();
+        Some(ProofInput { variants, blocks, demands: Vec::new() })
     }
 
     /// `6 cells, 12 runs`.
     fn size(&self) -> String {
         let of = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
-        let cells = self.cells.len();
-        format!("{}, {}", of(cells, "cell"), of(cells * self.matrix.repeats as usize, "run"))
+        let runs = of(self.runs().len(), "run");
+        match self.matrix.pairs {
+            Some(pairs) => format!("{}, {pairs} pairs each, {runs}", of(self.cells.len() - 1, "variant")),
+            None => format!("{}, {runs}", of(self.cells.len(), "cell")),
+        }
     }
 
     pub(super) fn introduction(&self, folder: &MatrixFolder) -> String {

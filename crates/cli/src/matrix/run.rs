@@ -26,6 +26,9 @@ use crate::report;
 /// How long a setup command may take.
 const STEP_WITHIN: Duration = Duration::from_secs(300);
 
+/// How long others are watched before a run of a proof.
+const BUSY_FOR: Duration = Duration::from_secs(1);
+
 /// The value of `server.watch` for a server that is not watched.
 pub(super) const NOT_WATCHED: &str = "none";
 
@@ -54,6 +57,7 @@ impl CellRunner<'_> {
     /// Makes a run. Whatever happens, the machine is afterwards as before, or the notes say what is not.
     pub(super) fn run(&mut self, planned: &PlannedRun) -> MatrixRun {
         let before = self.journal.left();
+        let busy = self.plan.matrix.is_proof().then(|| busy_ratio(self.interrupt));
         let (started, load) = (CpuTimes::so_far(), load_average());
         let mut notes = Vec::new();
         let mut run = match self.measured(planned, &mut notes) {
@@ -67,6 +71,7 @@ impl CellRunner<'_> {
         }
         run.notes = notes;
         run.environment = environment(load, CpuTimes::so_far().steal_ratio_since(started));
+        run.environment.extend(busy.map(|busy| ("busy_ratio_before".to_owned(), format!("{busy:.3}"))));
         run
     }
 
@@ -75,6 +80,7 @@ impl CellRunner<'_> {
         let folder = self.folder.run_folder(planned, self.plan);
         let dir = fresh(&folder).map_err(NoRun::failed)?;
         let config = self.plan.config(&cell, &dir);
+        let config = self.plan.confined(config).map_err(|stop| NoRun::failed(format!("{:#}", stop.error)))?;
         let (sets, hold) =
             self.plan.overrides(&config).map_err(|stop| NoRun::failed(format!("{:#}", stop.error)))?;
         self.set_up(&config, &folder)?;
@@ -146,6 +152,7 @@ impl CellRunner<'_> {
             stop_signal: stop.signal,
             stop_within: stop.within,
             cpus: server.cpus.clone(),
+            nofile: server.nofile,
             limits: Limits {
                 cpu_quota: server.cpu_quota,
                 memory_bytes: server.memory_bytes,
@@ -323,6 +330,15 @@ fn by_hand(arguments: &[String]) -> String {
         }
     }
     words.join(" ")
+}
+
+/// The share of this machine's CPU time that is used before a run begins: by others, for nothing of the run before is left.
+fn busy_ratio(interrupt: &Interrupt) -> f64 {
+    let (before, began) = (CpuTimes::so_far(), std::time::Instant::now());
+    while began.elapsed() < BUSY_FOR && !interrupt.is_set() {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    CpuTimes::so_far().busy_ratio_since(before)
 }
 
 /// What may differ between runs on one machine, and what tells machines apart.

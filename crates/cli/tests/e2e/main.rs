@@ -28,6 +28,7 @@ mod missing;
 mod oven_media_engine;
 mod page;
 mod profile;
+mod prove;
 mod proxy;
 mod rate;
 mod relay;

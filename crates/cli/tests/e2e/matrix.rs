@@ -73,7 +73,7 @@ impl Study {
     }
 }
 
-fn wait_until(what: &str, is_it: impl Fn() -> bool) {
+pub(crate) fn wait_until(what: &str, is_it: impl Fn() -> bool) {
     let given_up_at = Instant::now() + Duration::from_secs(40);
     while !is_it() {
         assert!(Instant::now() < given_up_at, "not within 40 s: {what}");
@@ -81,13 +81,13 @@ fn wait_until(what: &str, is_it: impl Fn() -> bool) {
     }
 }
 
-fn signal(child: &Child, name: &str) {
+pub(crate) fn signal(child: &Child, name: &str) {
     assert!(
         Command::new("kill").args([&format!("-{name}"), &child.id().to_string()]).status().unwrap().success()
     );
 }
 
-fn said(output: &Output) -> String {
+pub(crate) fn said(output: &Output) -> String {
     format!(
         "{:?}\n{}\n{}",
         output.status.code(),

@@ -38,6 +38,7 @@ pub fn figures(run: &RunData, summary: &Summary, hold: Option<(i64, i64)>) -> Ru
         users: users as f64 / held.len().max(1) as f64,
         served_ratio: (hold.is_some() && users > 0).then(|| 1.0 - bad / users as f64),
         capacity: summary.capacity.as_ref().map(|capacity| capacity.users.unwrap_or(0)),
+        first_failing: summary.capacity.as_ref().and_then(|capacity| capacity.first_failing),
         capacity_verdict: summary.capacity.as_ref().map(|capacity| capacity.verdict.clone()),
         received_bps: received(run, window).filter(|rate| *rate > 0.0).unwrap_or(summary.received_bps),
         server_cpu_cores: host.and_then(|host| sum(host.metric(metric::PROCESS_CPU), window)),

@@ -20,8 +20,16 @@ pub use response::ResponseKind;
 mod summarise;
 pub use summarise::{MatrixInput, summarise};
 
+mod environment;
+
+mod proof;
+pub use proof::{ProofBlock, ProofInput, ProofPair, ProofShrink, ProofVariant, VariantProof, with_proofs};
+pub(crate) mod proof_text;
+
 pub mod text;
 
+#[cfg(test)]
+pub(crate) mod proof_tests;
 #[cfg(test)]
 pub(crate) mod tests;
 
@@ -45,7 +53,7 @@ pub struct MatrixReport {
     pub repeats: u32,
     /// The seed of the order.
     pub seed: u64,
-    /// `random` or `written`.
+    /// `random`, `written`, or `abba` (a proof).
     pub order: String,
     /// The factors.
     pub factors: Vec<MatrixFactor>,
@@ -55,6 +63,9 @@ pub struct MatrixReport {
     pub responses: Vec<MatrixResponse>,
     /// Verdicts that a change of one factor confirms or refutes.
     pub confirmations: Vec<Confirmation>,
+    /// Of a proof (`throng prove`): what each variant did to the baseline. Empty for a matrix.
+    #[serde(default)]
+    pub proofs: Vec<VariantProof>,
     /// How the figures were made, in sentences.
     pub method: Vec<String>,
     /// What a reader must know about this matrix: cells that differ in their environment, ceilings that were reached.
@@ -64,7 +75,7 @@ pub struct MatrixReport {
 }
 
 /// What is measured in a cell.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum MatrixMeasure {
     /// How well the crowd was served while it was held.
@@ -186,6 +197,9 @@ pub struct RunFigures {
     pub served_ratio: Option<f64>,
     /// The largest crowd that was served well; 0 if none was. `null` for a hold.
     pub capacity: Option<u32>,
+    /// The smallest crowd that was not; `null` for a hold, or if none failed.
+    #[serde(default)]
+    pub first_failing: Option<u32>,
     /// The verdict of the search, as in `summary.json`.
     pub capacity_verdict: Option<String>,
     /// Bits per second that the crowd received.
@@ -273,6 +287,14 @@ pub struct MatrixResponse {
 }
 
 impl MatrixReport {
+    /// The quantity that the report is about.
+    pub(crate) fn service(&self) -> ResponseKind {
+        match self.measure {
+            MatrixMeasure::Hold => ResponseKind::Served,
+            MatrixMeasure::Find => ResponseKind::Capacity,
+        }
+    }
+
     /// `matrix.json`: indented JSON with a newline at the end.
     ///
     /// # Panics

@@ -7,6 +7,7 @@ use throng_analysis::experiment::{
 };
 use throng_observation::limits::STEAL_RATIO_MAX;
 
+use super::environment::SAME;
 use super::{
     CellMeans, CellVerdict, MATRIX_VERSION, MatrixCell, MatrixFactor, MatrixMeasure, MatrixReport,
     MatrixResponse, MatrixRun, ResponseKind, RunFigures, RunStatus,
@@ -22,7 +23,7 @@ pub struct MatrixInput<'a> {
     pub repeats: u32,
     /// The seed of the order.
     pub seed: u64,
-    /// `random` or `written`.
+    /// `random`, `written` or `abba`.
     pub order: String,
     /// The factors.
     pub factors: Vec<MatrixFactor>,
@@ -33,9 +34,6 @@ pub struct MatrixInput<'a> {
     /// The throng that makes the report.
     pub throng_version: String,
 }
-
-/// The environment that must be the same for all cells.
-const SAME: [&str; 4] = ["cpu_model", "cores", "kernel", "governor"];
 
 /// The report of a matrix.
 #[must_use]
@@ -77,6 +75,7 @@ pub fn summarise(input: MatrixInput<'_>) -> MatrixReport {
         cells,
         responses,
         confirmations,
+        proofs: Vec::new(),
         method: method(first, input.repeats),
         notes,
         throng_version: input.throng_version,

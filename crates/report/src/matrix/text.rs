@@ -26,8 +26,10 @@ pub fn summary(report: &MatrixReport) -> String {
     for reason in reasons(report) {
         let _ = writeln!(out, "  {}", untrusted::line(&reason));
     }
-    for response in &report.responses {
-        let _ = write!(out, "\n{}", effects(response));
+    if report.proofs.is_empty() {
+        report.responses.iter().for_each(|response| out += &format!("\n{}", effects(response)));
+    } else {
+        out += &super::proof_text::section(report);
     }
     if !report.confirmations.is_empty() {
         out.push_str("\nVerdicts tested by changing one factor\n");
@@ -96,7 +98,7 @@ fn cells(report: &MatrixReport) -> String {
         row.push(means.received_bps.map_or_else(dash, bit_rate));
         row.push(means.server_cpu_cores.map_or_else(dash, |cores| format!("{cores:.2}")));
         row.extend([share(means.idle_ratio), share(means.iowait_ratio)]);
-        row.push(format!("{}/{}", cell.valid_runs, report.repeats));
+        row.push(format!("{}/{}", cell.valid_runs, cell.runs.len()));
         row.push(limit(cell));
         rows.push(row);
     }
@@ -202,10 +204,7 @@ pub(crate) fn interval(kind: ResponseKind, interval: Option<[f64; 2]>) -> String
 /// A confirmation as a sentence.
 #[must_use]
 pub fn confirmation(report: &MatrixReport, one: &Confirmation) -> String {
-    let kind = match report.measure {
-        MatrixMeasure::Hold => ResponseKind::Served,
-        MatrixMeasure::Find => ResponseKind::Capacity,
-    };
+    let kind = report.service();
     let name = report.cells.iter().find(|cell| cell.number == one.cell).map_or("", |cell| cell.name.as_str());
     let [from, to] = &one.levels;
     let [before, after] = one.service.map(|service| kind.show(service));
@@ -257,7 +256,7 @@ pub(super) fn headline(report: &MatrixReport) -> String {
 }
 
 /// Columns under each other.
-fn table(rows: &[Vec<String>]) -> String {
+pub(super) fn table(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let shown: Vec<Vec<String>> =
         rows.iter().map(|row| row.iter().map(|cell| untrusted::line(cell).into_owned()).collect()).collect();

@@ -1,6 +1,6 @@
 //! A cell resolved: the overrides, the server and the commands of its levels, with all variables in their places.
 
-use super::{Cell, Matrix, Server, SetTo, Step};
+use super::{Cell, Matrix, Server, SetTo, Shrink, Step};
 
 /// What a cell runs with.
 #[derive(Clone, Debug, PartialEq)]
@@ -13,6 +13,8 @@ pub struct CellConfig {
     pub setup: Vec<Step<String>>,
     /// The value of each variable, for configuration files.
     pub variables: Vec<(String, String)>,
+    /// Resources of which it gets less than that.
+    pub shrink: Vec<Shrink>,
 }
 
 /// The folders that templates name.
@@ -65,6 +67,7 @@ impl Matrix {
         });
         let setup = setup.collect();
         let server = server.map(|text| text.render(&value));
-        CellConfig { set, server, setup, variables }
+        let shrink = levels().flat_map(|(_, level)| level.shrink.clone()).collect();
+        CellConfig { set, server, setup, variables, shrink }
     }
 }

@@ -1,17 +1,20 @@
 //! A matrix: one scenario run in the cells of a grid of factors, each with a server started for it.
 //!
 //! A factor's level changes the scenario (`set`), the server, or a variable of templates; a cell is one level of each
-//! factor. `crates/scenario/src/read/matrix.rs` reads the file, [`Matrix::cell`] resolves a cell.
+//! factor. `crates/scenario/src/read/matrix/` reads the file, [`Matrix::cell`] resolves a cell. A proof is a matrix of one factor,
+//! run in pairs ([`Matrix::blocks`]).
 
 use std::time::Duration;
 
 mod cell;
 mod grid;
+mod proof;
 mod server;
 mod template;
 
 pub use cell::{CellConfig, Places};
 pub use grid::{Cell, CellFilter, PlannedRun};
+pub use proof::{Block, Shrink, ShrunkResource, VARIANT};
 pub use server::{DiskLimit, Ready, ReadyWhen, Server, ServerFile, Stop};
 pub use template::Template;
 
@@ -36,6 +39,8 @@ pub struct Matrix {
     pub seed: u64,
     /// In which order cells run.
     pub order: Order,
+    /// Of a proof: pairs of runs, one of the baseline and one of the variant, for each variant; even.
+    pub pairs: Option<u32>,
     /// Defaults of variables.
     pub variables: Vec<(String, String)>,
     /// Overrides of the scenario in all cells.
@@ -76,6 +81,8 @@ pub enum Order {
     Random,
     /// As written: the last factor changes fastest.
     Written,
+    /// In blocks of A B B A: of a proof.
+    Abba,
 }
 
 /// Something that has several values in the matrix.
@@ -104,6 +111,10 @@ pub struct Level {
     pub setup: Vec<Step<Template>>,
     /// The resource of which this level has more than the levels that do not say so.
     pub relieves: Option<String>,
+    /// How many times as much of it: for the prediction of a proof.
+    pub more: Option<f64>,
+    /// Resources of which it has less.
+    pub shrink: Vec<Shrink>,
 }
 
 /// An override of the scenario.

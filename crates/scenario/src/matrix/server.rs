@@ -25,6 +25,8 @@ pub struct Server<T> {
     pub memory_bytes: Option<u64>,
     /// How fast it may read from a disk (control group).
     pub disk: Option<DiskLimit<T>>,
+    /// Files that it may have open (`RLIMIT_NOFILE`).
+    pub nofile: Option<u64>,
     /// More of its watch, as `--watch` has it: `profile=full,every=500ms`; `none`: it is not watched.
     pub watch: Option<T>,
 }
@@ -100,6 +102,7 @@ impl<T> Default for Server<T> {
             cpu_quota: None,
             memory_bytes: None,
             disk: None,
+            nofile: None,
             watch: None,
         }
     }
@@ -125,6 +128,7 @@ impl<T: Clone> Server<T> {
             cpu_quota: level.cpu_quota.or(self.cpu_quota),
             memory_bytes: level.memory_bytes.or(self.memory_bytes),
             disk: level.disk.clone().or_else(|| self.disk.clone()),
+            nofile: level.nofile.or(self.nofile),
             watch: level.watch.clone().or_else(|| self.watch.clone()),
         }
     }
@@ -149,6 +153,7 @@ impl<T: Clone> Server<T> {
                 .disk
                 .as_ref()
                 .map(|disk| DiskLimit { path: text(&disk.path), read_bytes_per_s: disk.read_bytes_per_s }),
+            nofile: self.nofile,
             watch: self.watch.as_ref().map(&text),
         }
     }

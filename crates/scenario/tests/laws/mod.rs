@@ -31,6 +31,30 @@ pub(crate) fn matrix(bytes: &[u8]) {
     }
 }
 
+/// Files of proofs, also with `--shrink`: of one that is read, the pairs of every variant can be made.
+pub(crate) fn proof(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    for shrink in [None, Some("cpu=0.7"), Some(text.get(..8).unwrap_or("cpu"))] {
+        match Matrix::parse_proof(&text, shrink) {
+            Ok(proof) => {
+                let (cells, places) = (proof.cells(), Places { dir: "/dir".into(), base: "/base".into() });
+                let pairs = proof.pairs.expect("a proof has pairs") as usize;
+                assert!(cells.len() >= 2 && pairs >= 2);
+                assert_eq!(proof.runs().len(), (cells.len() - 1) * pairs * 2);
+                for (index, cell) in cells.iter().enumerate() {
+                    let runs = proof.runs().iter().filter(|run| run.cell == index).count();
+                    assert_eq!(runs, proof.repeats_of(index) as usize);
+                    let config = proof.cell(cell, &places);
+                    assert!(config.shrink.iter().all(|shrink| shrink.to > 0.0 && shrink.to <= 1.0));
+                }
+            }
+            Err(error) => {
+                assert!(!error.diagnostics.is_empty() && error.to_string().starts_with("error: "));
+            }
+        }
+    }
+}
+
 /// Scenario files; lines `--set PATH=VALUE` before anything else are overrides.
 pub(crate) fn scenario(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);

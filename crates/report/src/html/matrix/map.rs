@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use super::super::markup::escape;
-use super::{link, served, service, shown};
+use super::{link, served, shown};
 use crate::matrix::{CellVerdict, MatrixCell, MatrixReport, text};
 
 /// Classes of cells in the legend, with their names.
@@ -127,7 +127,7 @@ fn grid(
 }
 
 fn one(report: &MatrixReport, cell: &MatrixCell) -> String {
-    let number = served(report, cell).map_or_else(|| "–".to_owned(), |value| service(report).show(value));
+    let number = served(report, cell).map_or_else(|| "–".to_owned(), |value| report.service().show(value));
     let inner = format!("<b>{}</b><small>{}</small>", escape(&number), escape(&text::limit(cell)));
     let class = class_of(cell);
     let run = shown(cell).or_else(|| cell.runs.iter().find(|run| run.folder.is_some()));

@@ -6,21 +6,24 @@ use throng_analysis::experiment::ConfirmationOutcome;
 
 use super::markup::{escape, table};
 use super::page::document_with;
-use crate::matrix::{MatrixCell, MatrixMeasure, MatrixReport, MatrixRun, ResponseKind, RunStatus, text};
+use crate::matrix::{MatrixCell, MatrixMeasure, MatrixReport, MatrixRun, RunStatus, text};
 
 mod curves;
 mod effects;
 mod map;
+mod proofs;
 
 /// The whole page. Links lead to the reports of the runs, relative to the matrix's folder.
 #[must_use]
 pub fn render(report: &MatrixReport) -> String {
     let body = [
         head(report),
+        proofs::render(report),
         map::render(report),
         causes(report),
         confirmations(report),
-        effects::render(report),
+        // The runs of a proof are compared in pairs, not by the means of its cells.
+        if report.proofs.is_empty() { effects::render(report) } else { String::new() },
         curves::render(report),
         hot_functions(report),
         runs(report),
@@ -40,28 +43,28 @@ fn head(report: &MatrixReport) -> String {
         MatrixMeasure::Hold => "the crowd held",
         MatrixMeasure::Find => "a search",
     };
-    let _ = write!(
-        out,
-        "<p class=\"over\">{} cells, {measure} in each, {} run{} each, order {} (seed {})</p>",
-        report.cells.len(),
-        report.repeats,
-        if report.repeats == 1 { "" } else { "s" },
-        escape(&report.order),
-        report.seed
-    );
+    if !report.proofs.is_empty() {
+        let _ = write!(
+            out,
+            "<p class=\"over\">{measure} in each run, {} pairs of runs each, order A B B A (seed {})</p>",
+            report.repeats, report.seed
+        );
+    } else {
+        let _ = write!(
+            out,
+            "<p class=\"over\">{} cells, {measure} in each, {} run{} each, order {} (seed {})</p>",
+            report.cells.len(),
+            report.repeats,
+            if report.repeats == 1 { "" } else { "s" },
+            escape(&report.order),
+            report.seed
+        );
+    }
     if !report.notes.is_empty() {
         let items: String = report.notes.iter().map(|note| format!("<li>{}</li>", escape(note))).collect();
         let _ = write!(out, "<ul class=\"notes\">{items}</ul>");
     }
     out
-}
-
-/// The quantity that the matrix is about.
-fn service(report: &MatrixReport) -> ResponseKind {
-    match report.measure {
-        MatrixMeasure::Hold => ResponseKind::Served,
-        MatrixMeasure::Find => ResponseKind::Capacity,
-    }
 }
 
 /// The mean service of a cell.
@@ -122,7 +125,7 @@ fn confirmations(report: &MatrixReport) -> String {
             "<tr><td class=\"{class}\">{}</td><td>{}</td><td>{}</td></tr>",
             one.outcome.words(),
             escape(sentence),
-            escape(&text::interval(service(report), one.gain_interval))
+            escape(&text::interval(report.service(), one.gain_interval))
         );
     }
     out.push_str(

@@ -11,7 +11,7 @@ use crate::matrix::{Factor, Level, RESOURCES, Server, SetValue, Template};
 const FACTORS_MAX: usize = 12;
 const LEVELS_MAX: usize = 64;
 /// Names are parts of file names and of the terminal's table.
-const NAME_CHARS_MAX: usize = 40;
+pub(super) const NAME_CHARS_MAX: usize = 40;
 
 const LEVELS: &str = "a list such as [1, 10, 30] or [{ name = \"disk\", … }, { name = \"tmpfs\", … }]";
 
@@ -129,20 +129,39 @@ fn level(
 ) -> Option<Level> {
     if let Some(name) = scalar(item) {
         let (set, server) = of_value(reader, item, shorthand, known);
-        return Some(Level { name, variables: Vec::new(), set, server, setup: Vec::new(), relieves: None });
+        return Some(Level {
+            name,
+            variables: Vec::new(),
+            set,
+            server,
+            setup: Vec::new(),
+            relieves: None,
+            more: None,
+            shrink: Vec::new(),
+        });
     }
     let mut fields = reader.table(item, path, "a value, or a table { name = \"disk\", … }")?;
-    let name = text_of(reader, &mut fields, "name", "text such as \"disk\"");
-    if name.is_none() && fields.lacks("name") {
-        reader.fail(item.span, format!("`{path}` has no name"), "write { name = \"disk\", … }");
-    }
     let value = fields.get("value");
-    let (mut set, mut server) = match value {
-        Some(value) => of_value(reader, value, shorthand, known),
-        None => (Vec::new(), Server::default()),
-    };
+    let of_value = value.map(|value| of_value(reader, value, shorthand, known)).unwrap_or_default();
+    let level = level_of(reader, &mut fields, of_value, known);
+    reader.finish(&fields);
+    level
+}
+
+/// A level that is a table, on top of what its value sets.
+pub(super) fn level_of(
+    reader: &mut Reader,
+    fields: &mut Fields<'_>,
+    (mut set, mut server): (Vec<SetValue>, Server<Template>),
+    known: &Known,
+) -> Option<Level> {
+    let path = fields.path.clone();
+    let name = text_of(reader, fields, "name", "text such as \"disk\"");
+    if name.is_none() && fields.lacks("name") {
+        reader.fail(fields.span, format!("`{path}` has no name"), "write { name = \"disk\", … }");
+    }
     let mut variables = Vec::new();
-    for (variable, node) in pairs(reader, &mut fields, "variables") {
+    for (variable, node) in pairs(reader, fields, "variables") {
         match scalar(node) {
             Some(text) => variables.push((variable, text)),
             None => {
@@ -151,14 +170,13 @@ fn level(
             }
         }
     }
-    set.extend(words::set(reader, &mut fields, known));
-    let mut of_server = reader.section(&mut fields, "server");
+    set.extend(words::set(reader, fields, known));
+    let mut of_server = reader.section(fields, "server");
     server = server.with(&server::server(reader, &mut of_server, known));
     reader.finish(&of_server);
-    let setup = words::setup(reader, &mut fields, known);
-    let relieves = relieves(reader, &mut fields);
-    reader.finish(&fields);
-    Some(Level { name: name?, variables, set, server, setup, relieves })
+    let setup = words::setup(reader, fields, known);
+    let relieves = relieves(reader, fields);
+    Some(Level { name: name?, variables, set, server, setup, relieves, more: None, shrink: Vec::new() })
 }
 
 /// What a plain value sets.
@@ -185,7 +203,12 @@ fn of_value(
 }
 
 /// A variable of one level must have a value in the others too.
-fn check_variables(reader: &mut Reader, item: &Node, factor: &Factor, defaults: &[(String, String)]) {
+pub(super) fn check_variables(
+    reader: &mut Reader,
+    item: &Node,
+    factor: &Factor,
+    defaults: &[(String, String)],
+) {
     let names = factor.levels.iter().flat_map(|level| &level.variables).map(|(name, _)| name);
     let names: std::collections::BTreeSet<&String> = names.collect();
     for name in names {

@@ -1,4 +1,5 @@
-//! Reads a matrix file: its factors and their levels, the server of each cell, what is left out.
+//! Reads a matrix file: its factors and their levels, the server of each cell, what is left out. And the file of a proof, which has
+//! variants for factors.
 
 use std::collections::BTreeSet;
 
@@ -10,6 +11,9 @@ use crate::units;
 
 mod factor;
 mod filter;
+mod proof;
+#[cfg(test)]
+mod proof_tests;
 mod server;
 #[cfg(test)]
 mod tests;
@@ -27,54 +31,79 @@ impl Matrix {
     /// # Errors
     /// With all errors that were found, each with its location and a hint.
     pub fn parse(text: &str) -> Result<Self, ScenarioError> {
-        let root = tree::parse(text).map_err(|diagnostics| ScenarioError { diagnostics })?;
-        let mut reader = Reader::new(Sources::new(text, &[]));
-        let mut top = Fields::new("", None, &root);
-        let matrix = matrix(&mut reader, &mut top);
-        reader.finish(&top);
-        match matrix.filter(|_| reader.is_clean()) {
-            Some(matrix) => Ok(matrix),
-            None => Err(ScenarioError { diagnostics: reader.into_diagnostics() }),
-        }
+        read(text, matrix)
+    }
+
+    /// Reads the file of a proof. `shrink` (`cpu`, `cpu=0.8`) takes the place of its variants.
+    ///
+    /// # Errors
+    /// As [`Self::parse`].
+    pub fn parse_proof(text: &str, shrink: Option<&str>) -> Result<Self, ScenarioError> {
+        read(text, |reader, top| proof::proof(reader, top, shrink))
     }
 }
 
-fn matrix(reader: &mut Reader, top: &mut Fields<'_>) -> Option<Matrix> {
+fn read(
+    text: &str,
+    of: impl FnOnce(&mut Reader, &mut Fields<'_>) -> Option<Matrix>,
+) -> Result<Matrix, ScenarioError> {
+    let root = tree::parse(text).map_err(|diagnostics| ScenarioError { diagnostics })?;
+    let mut reader = Reader::new(Sources::new(text, &[]));
+    let mut top = Fields::new("", None, &root);
+    let matrix = of(&mut reader, &mut top);
+    reader.finish(&top);
+    match matrix.filter(|_| reader.is_clean()) {
+        Some(matrix) => Ok(matrix),
+        None => Err(ScenarioError { diagnostics: reader.into_diagnostics() }),
+    }
+}
+
+/// A matrix without its factors: the keys that all files of experiments have. `names` are the variables of its levels.
+fn without_factors(reader: &mut Reader, top: &mut Fields<'_>, names: Vec<String>) -> (Option<Matrix>, Known) {
     let name = words::text_of(reader, top, "name", "text such as \"30 viewers on 1 to 30 files\"");
     let scenario = words::text_of(reader, top, "scenario", "the path of a scenario file");
     if scenario.is_none() && top.lacks("scenario") {
         reader.fail(None, "`scenario` is missing", "write scenario = \"viewers.toml\"");
     }
     let variables = variables(reader, top);
-    let known = known(reader, top, &variables);
+    let known = known(reader, top, &variables, names);
     let measure = measure(reader, top);
-    let repeats = reader.integer(top, "repeats", 1, REPEATS_MAX).unwrap_or(1);
     let seed = reader.integer(top, "seed", 0, u64::from(u32::MAX)).unwrap_or(1);
-    let order = reader.word(top, "order", &["random", "written"]);
     let set = words::set(reader, top, &known);
     let mut section = reader.section(top, "server");
     let server = server::server(reader, &mut section, &known);
     reader.finish(&section);
     let setup = words::setup(reader, top, &known);
-    let factors = factor::factors(reader, top, &known, &variables);
-    let (only, except) =
-        (filter::filters(reader, top, "only", &factors), filter::filters(reader, top, "except", &factors));
-    let order = if order.as_deref() == Some("written") { Order::Written } else { Order::Random };
-    let matrix = Matrix {
+    let matrix = measure.map(|measure| Matrix {
         name,
         scenario: scenario.unwrap_or_default(),
-        measure: measure?,
-        repeats,
+        measure,
+        repeats: 1,
         seed,
-        order,
+        order: Order::default(),
+        pairs: None,
         variables,
         set,
         server,
         setup,
-        factors,
-        only,
-        except,
-    };
+        factors: Vec::new(),
+        only: Vec::new(),
+        except: Vec::new(),
+    });
+    (matrix, known)
+}
+
+fn matrix(reader: &mut Reader, top: &mut Fields<'_>) -> Option<Matrix> {
+    let names = names_of_factors(top);
+    let (matrix, known) = without_factors(reader, top, names);
+    let repeats = reader.integer(top, "repeats", 1, REPEATS_MAX).unwrap_or(1);
+    let order = reader.word(top, "order", &["random", "written"]);
+    let defaults = matrix.as_ref().map(|matrix| matrix.variables.clone()).unwrap_or_default();
+    let factors = factor::factors(reader, top, &known, &defaults);
+    let (only, except) =
+        (filter::filters(reader, top, "only", &factors), filter::filters(reader, top, "except", &factors));
+    let order = if order.as_deref() == Some("written") { Order::Written } else { Order::Random };
+    let matrix = Matrix { repeats, order, factors, only, except, ..matrix? };
     if matrix.factors.is_empty() && top.lacks("factor") {
         reader.fail(None, "there is no factor", "write a [[factor]] with name and levels");
     } else if matrix.grid_size() > Matrix::CELLS_MAX {
@@ -140,30 +169,16 @@ fn variables(reader: &mut Reader, top: &mut Fields<'_>) -> Vec<(String, String)>
     defaults.into_iter().filter_map(value).collect()
 }
 
-/// The names of all variables: of factors, of `[variables]`, of levels, and the built-in ones.
-fn known(reader: &mut Reader, top: &mut Fields<'_>, defaults: &[(String, String)]) -> Known {
-    let mut names: BTreeSet<String> = BUILT_IN.map(str::to_owned).into();
-    names.extend(defaults.iter().map(|(name, _)| name.clone()));
-    let entry = |node: &Node, key: &str| match &node.value {
-        Value::Table(entries) => {
-            entries.iter().find(|entry| entry.key == key).map(|entry| entry.node.clone())
-        }
-        _ => None,
-    };
-    let items = |node: Option<Node>| match node.map(|node| node.value) {
-        Some(Value::List(items)) => items,
-        _ => Vec::new(),
-    };
-    for factor in items(top.get("factor").cloned()) {
-        if let Some(Value::Text(name)) = entry(&factor, "name").map(|node| node.value) {
-            names.insert(name);
-        }
-        for level in items(entry(&factor, "levels")) {
-            if let Some(Value::Table(entries)) = entry(&level, "variables").map(|node| node.value) {
-                names.extend(entries.into_iter().map(|entry| entry.key));
-            }
-        }
-    }
+/// The names of all variables: `names`, those of `[variables]`, and the built-in ones.
+fn known(
+    reader: &mut Reader,
+    top: &mut Fields<'_>,
+    defaults: &[(String, String)],
+    names: Vec<String>,
+) -> Known {
+    let built_in = BUILT_IN.into_iter().map(str::to_owned);
+    let of_defaults = defaults.iter().map(|(name, _)| name.clone());
+    let names: BTreeSet<String> = built_in.chain(of_defaults).chain(names).collect();
     for name in BUILT_IN {
         if defaults.iter().any(|(known, _)| known == name) {
             let message = format!("the variable `{name}` is built in");
@@ -171,4 +186,39 @@ fn known(reader: &mut Reader, top: &mut Fields<'_>, defaults: &[(String, String)
         }
     }
     Known { names }
+}
+
+/// The variables of factors: their names, and what their levels set.
+fn names_of_factors(top: &mut Fields<'_>) -> Vec<String> {
+    let mut names = Vec::new();
+    for factor in items(top.get("factor")) {
+        if let Some(Value::Text(name)) = entry(factor, "name").map(|node| &node.value) {
+            names.push(name.clone());
+        }
+        names.extend(names_of_levels(items(entry(factor, "levels"))));
+    }
+    names
+}
+
+/// The variables that levels set.
+fn names_of_levels(levels: &[Node]) -> Vec<String> {
+    let variables = levels.iter().filter_map(|level| match &entry(level, "variables")?.value {
+        Value::Table(entries) => Some(entries.iter().map(|entry| entry.key.clone())),
+        _ => None,
+    });
+    variables.flatten().collect()
+}
+
+fn entry<'n>(node: &'n Node, key: &str) -> Option<&'n Node> {
+    match &node.value {
+        Value::Table(entries) => entries.iter().find(|entry| entry.key == key).map(|entry| &entry.node),
+        _ => None,
+    }
+}
+
+fn items(node: Option<&Node>) -> &[Node] {
+    match node.map(|node| &node.value) {
+        Some(Value::List(items)) => items,
+        _ => &[],
+    }
 }

@@ -24,8 +24,9 @@ pub(super) fn server(reader: &mut Reader, fields: &mut Fields<'_>, known: &Known
     let cpu_quota = reader.positive(fields, "cpu_quota");
     let memory_bytes = reader.quantity(fields, "memory", "200MB", byte_count);
     let disk = disk(reader, fields, known);
+    let nofile = reader.integer(fields, "nofile", 16, 1 << 30);
     let watch = template_of(reader, fields, "watch", "text such as \"profile=full,every=500ms\"", known);
-    Server { command, env, cwd, ready, stop, files, cpus, cpu_quota, memory_bytes, disk, watch }
+    Server { command, env, cwd, ready, stop, files, cpus, cpu_quota, memory_bytes, disk, nofile, watch }
 }
 
 fn env(reader: &mut Reader, fields: &mut Fields<'_>, known: &Known) -> Vec<(String, Template)> {

@@ -1,0 +1,293 @@
+//! Two runs next to each other, one without a change and one with it, many times: the ratio of what they measured.
+//!
+//! In the order A B B A a steady drift of the machine favours B in one pair as much as A in the next, and is no part of the
+//! mean. The logarithm makes "twice" and "half" equally far from "the same".
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::noise::t_975;
+
+/// A change of less than this share does not matter.
+pub const RATIO_MARGIN: f64 = 0.05;
+/// The 97.5 % quantile of the normal distribution: for an error whose size is known beforehand.
+const Z_975: f64 = 1.959_963_985;
+
+/// What two neighbouring runs measured.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RunPair {
+    /// Without the change, and with it; both above 0.
+    pub values: [f64; 2],
+    /// The resolution of each as a standard deviation of its logarithm: a search that tries loads 10 % apart knows the
+    /// capacity no better, however well its repeats agree.
+    pub resolution: [f64; 2],
+}
+
+/// The ratio of pairs of runs: their geometric mean.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RatioEstimate {
+    /// With the change ÷ without it.
+    pub ratio: f64,
+    /// Its 95 % interval by Student's t over the pairs, at least as wide as the resolution of the measurement; `null` with one
+    /// pair.
+    pub interval: Option<[f64; 2]>,
+    /// Pairs.
+    pub pairs: usize,
+}
+
+/// What a variant is to show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Claim {
+    /// It has more of a resource, which is said to be the limit: the value rises.
+    Relieved,
+    /// It has less of one: the value falls.
+    Shrunk,
+    /// Nothing in particular; a placebo is the same.
+    Nothing,
+}
+
+/// What a proof says about a variant.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ProofOutcome {
+    /// The resource was the limit: more of it gives more, or less of it less, beyond the margin.
+    Confirmed,
+    /// The resource was not the limit: a change beyond the margin is excluded.
+    Refuted,
+    /// No difference that matters, in a variant that claims nothing.
+    Same,
+    /// Better beyond the margin, in a variant that claims nothing.
+    Better,
+    /// Worse beyond the margin, in a variant that claims nothing.
+    Worse,
+    /// The pairs do not say.
+    #[default]
+    NotDecided,
+}
+
+impl ProofOutcome {
+    /// In words.
+    #[must_use]
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Confirmed => "confirmed",
+            Self::Refuted => "refuted",
+            Self::Same => "same",
+            Self::Better => "better",
+            Self::Worse => "worse",
+            Self::NotDecided => "not decided",
+        }
+    }
+}
+
+impl RatioEstimate {
+    /// The estimate from `pairs`; pairs with a value that is not above 0 are left out. `None` without any.
+    #[must_use]
+    pub fn of(pairs: &[RunPair]) -> Option<Self> {
+        let is_good = |pair: &&RunPair| pair.values.iter().all(|value| value.is_finite() && *value > 0.0);
+        let good: Vec<&RunPair> = pairs.iter().filter(is_good).collect();
+        let logs: Vec<f64> = good.iter().map(|pair| (pair.values[1] / pair.values[0]).ln()).collect();
+        let count = logs.len() as f64;
+        if logs.is_empty() {
+            return None;
+        }
+        let mean = logs.iter().sum::<f64>() / count;
+        let interval = (logs.len() > 1).then(|| {
+            let freedom = logs.len() - 1;
+            let variance = logs.iter().map(|log| (log - mean).powi(2)).sum::<f64>() / freedom as f64;
+            let resolution = good.iter().flat_map(|pair| pair.resolution).map(|one| one.powi(2)).sum::<f64>();
+            let spread = t_975(freedom) * (variance / count).sqrt();
+            let half = spread.max(Z_975 * resolution.sqrt() / count);
+            [(mean - half).exp(), (mean + half).exp()]
+        });
+        Some(Self { ratio: mean.exp(), interval, pairs: logs.len() })
+    }
+
+    /// How far it is from 1, whichever way.
+    fn distance(&self) -> f64 {
+        self.ratio.ln().abs()
+    }
+
+    /// The share by which the value follows the resource: 1 if `to` of the resource leaves `to` of the value (elasticity), with
+    /// its interval. `None` for a resource that was not shrunk.
+    #[must_use]
+    pub fn elasticity(&self, to: f64) -> Option<(f64, Option<[f64; 2]>)> {
+        let whole = to.ln();
+        let of = |ratio: f64| ratio.ln() / whole;
+        (whole < 0.0).then(|| (of(self.ratio), self.interval.map(|[low, high]| [of(high), of(low)])))
+    }
+}
+
+/// Whether runs of equal configuration differ by more than the change did, or by more than matters where it did nothing:
+/// what they show is then no effect of the change.
+#[must_use]
+pub fn is_control_off(effect: &RatioEstimate, control: Option<&RatioEstimate>) -> bool {
+    control.is_some_and(|control| control.distance() > effect.distance().max((1.0 + RATIO_MARGIN).ln()))
+}
+
+/// What the pairs of a variant say. `control` are runs of equal configuration (A/A); `is_still_named`: the resource that
+/// the variant has more of is still named as its limit.
+#[must_use]
+pub fn decide(
+    effect: Option<&RatioEstimate>,
+    control: Option<&RatioEstimate>,
+    claim: Claim,
+    is_still_named: bool,
+) -> ProofOutcome {
+    let most = 1.0 + RATIO_MARGIN;
+    let least = 1.0 / most;
+    let Some((effect, [low, high])) = effect.and_then(|effect| Some((effect, effect.interval?))) else {
+        return ProofOutcome::NotDecided;
+    };
+    if is_control_off(effect, control) {
+        return ProofOutcome::NotDecided;
+    }
+    let rises = low > 1.0 && effect.ratio > most;
+    let falls = high < 1.0 && effect.ratio < least;
+    match claim {
+        Claim::Relieved if rises && !is_still_named => ProofOutcome::Confirmed,
+        Claim::Relieved if high <= most => ProofOutcome::Refuted,
+        Claim::Shrunk if falls => ProofOutcome::Confirmed,
+        Claim::Shrunk if low >= least => ProofOutcome::Refuted,
+        Claim::Nothing if low >= least && high <= most => ProofOutcome::Same,
+        Claim::Nothing if rises => ProofOutcome::Better,
+        Claim::Nothing if falls => ProofOutcome::Worse,
+        _ => ProofOutcome::NotDecided,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::search::rng::Rng;
+
+    fn pair(a: f64, b: f64) -> RunPair {
+        RunPair { values: [a, b], resolution: [0.0; 2] }
+    }
+
+    /// Blocks A B B A of runs in time: their pairs, and their runs of equal configuration. `value` of a run, by whether it has
+    /// the change and its place.
+    fn abba(
+        blocks: usize,
+        mut value: impl FnMut(bool, usize) -> f64,
+    ) -> (Option<RatioEstimate>, Option<RatioEstimate>) {
+        let (mut pairs, mut same) = (Vec::new(), Vec::new());
+        for block in 0..blocks {
+            let starts_changed = block % 2 == 1;
+            let mut run =
+                |place: usize| value((place == 1 || place == 2) != starts_changed, block * 4 + place);
+            let [first, second, third, fourth] = [run(0), run(1), run(2), run(3)];
+            let both = [pair(first, second), pair(fourth, third)];
+            let turned = |pair: RunPair| RunPair { values: [pair.values[1], pair.values[0]], ..pair };
+            pairs.extend(if starts_changed { both.map(turned) } else { both });
+            same.extend([pair(first, fourth), pair(second, third)]);
+        }
+        (RatioEstimate::of(&pairs), RatioEstimate::of(&same))
+    }
+
+    #[test]
+    fn a_planted_ratio_is_in_95_of_100_intervals() {
+        let mut covered = 0;
+        for seed in 0..400 {
+            let mut random = Rng(seed);
+            let (effect, _) = abba(2, |is_changed, _| {
+                let level = if is_changed { 1.5 * 60.0 } else { 60.0 };
+                level * (0.04 * random.normal()).exp()
+            });
+            let [low, high] = effect.unwrap().interval.unwrap();
+            covered += i32::from(low <= 1.5 && 1.5 <= high);
+        }
+        assert!((368..=395).contains(&covered), "{covered} of 400");
+    }
+
+    #[test]
+    fn a_planted_gain_is_confirmed_and_a_placebo_is_the_same() {
+        let (mut confirmed, mut same, mut false_alarms) = (0, 0, 0);
+        for seed in 0..200 {
+            let mut random = Rng(seed);
+            let mut noise = || (0.01 * random.normal()).exp();
+            let (effect, control) = abba(2, |is_changed, _| if is_changed { 80.0 } else { 60.0 } * noise());
+            let outcome = decide(effect.as_ref(), control.as_ref(), Claim::Relieved, false);
+            confirmed += i32::from(outcome == ProofOutcome::Confirmed);
+            let (effect, control) = abba(2, |_, _| 60.0 * noise());
+            let outcome = decide(effect.as_ref(), control.as_ref(), Claim::Nothing, false);
+            same += i32::from(outcome == ProofOutcome::Same);
+            false_alarms += i32::from(matches!(outcome, ProofOutcome::Better | ProofOutcome::Worse));
+        }
+        assert!(confirmed >= 195, "{confirmed} of 200 confirmed");
+        assert!(same >= 150 && false_alarms == 0, "{same} of 200 the same, {false_alarms} false alarms");
+    }
+
+    #[test]
+    fn a_steady_drift_is_no_effect() {
+        // A tenth less with each run: A alone, then B alone, would look like half.
+        let drift = |place: usize| 100.0 * 0.9f64.powi(place as i32);
+        let (effect, control) = abba(2, |_, place| drift(place));
+        assert!((effect.unwrap().ratio - 1.0).abs() < 1e-9, "{effect:?}");
+        assert!(control.unwrap().ratio < 0.9, "and the control shows it: {control:?}");
+        assert_eq!(
+            decide(effect.as_ref(), control.as_ref(), Claim::Nothing, false),
+            ProofOutcome::NotDecided
+        );
+    }
+
+    #[test]
+    fn the_outcome_follows_from_interval_and_claim() {
+        use Claim::{Nothing, Relieved, Shrunk};
+        use ProofOutcome::{Better, Confirmed, NotDecided, Refuted, Same, Worse};
+        let estimate =
+            |ratio: f64, low: f64, high: f64| RatioEstimate { ratio, interval: Some([low, high]), pairs: 4 };
+        for (effect, claim, is_still_named, expect) in [
+            (estimate(2.0, 1.8, 2.2), Relieved, false, Confirmed),
+            (estimate(2.0, 1.8, 2.2), Relieved, true, NotDecided),
+            (estimate(2.0, 0.9, 4.2), Relieved, false, NotDecided),
+            (estimate(1.04, 1.02, 1.06), Relieved, false, NotDecided),
+            (estimate(1.0, 0.97, 1.03), Relieved, false, Refuted),
+            (estimate(0.8, 0.7, 0.9), Relieved, false, Refuted),
+            (estimate(0.8, 0.75, 0.85), Shrunk, false, Confirmed),
+            (estimate(1.0, 0.97, 1.03), Shrunk, false, Refuted),
+            (estimate(0.9, 0.7, 1.1), Shrunk, false, NotDecided),
+            (estimate(1.0, 0.97, 1.03), Nothing, false, Same),
+            (estimate(1.3, 1.2, 1.4), Nothing, false, Better),
+            (estimate(0.7, 0.6, 0.8), Nothing, false, Worse),
+            (estimate(1.0, 0.9, 1.1), Nothing, false, NotDecided),
+        ] {
+            assert_eq!(decide(Some(&effect), None, claim, is_still_named), expect, "{effect:?} {claim:?}");
+        }
+        assert_eq!(decide(None, None, Nothing, false), NotDecided);
+        let one = RatioEstimate::of(&[pair(1.0, 2.0)]).unwrap();
+        assert_eq!((one.interval, decide(Some(&one), None, Relieved, false)), (None, NotDecided));
+        // Runs of equal configuration that differ by more than the change did.
+        let (effect, control) = (estimate(1.2, 1.1, 1.3), estimate(1.3, 1.0, 1.6));
+        assert_eq!(decide(Some(&effect), Some(&control), Relieved, false), NotDecided);
+        assert_eq!(decide(Some(&effect), Some(&estimate(0.9, 0.8, 1.0)), Relieved, false), Confirmed);
+    }
+
+    #[test]
+    fn a_coarse_measurement_is_not_exact_because_it_repeats() {
+        // Loads 10 % apart: a width of ln 1.1, evenly distributed.
+        let coarse = RunPair { values: [60.0, 60.0], resolution: [1.1f64.ln() / 12f64.sqrt(); 2] };
+        let [low, high] = RatioEstimate::of(&[coarse; 2]).unwrap().interval.unwrap();
+        assert!(low < 0.96 && high > 1.04, "[{low}, {high}]");
+        let [low, high] = RatioEstimate::of(&[coarse; 6]).unwrap().interval.unwrap();
+        assert!(low > 1.0 / 1.05 && high < 1.05, "[{low}, {high}]");
+    }
+
+    #[test]
+    fn elasticity_is_1_where_the_value_follows_the_resource() {
+        let shrunk = RatioEstimate { ratio: 0.8, interval: Some([0.75, 0.85]), pairs: 4 };
+        let (elasticity, interval) = shrunk.elasticity(0.8).unwrap();
+        let [low, high] = interval.unwrap();
+        assert!((elasticity - 1.0).abs() < 1e-9 && low < 1.0 && high > 1.0 && low > 0.7);
+        let same = RatioEstimate { ratio: 1.0, interval: None, pairs: 1 };
+        assert_eq!(same.elasticity(0.8), Some((-0.0, None)));
+        assert_eq!(same.elasticity(1.0), None);
+    }
+
+    #[test]
+    fn values_without_a_logarithm_are_left_out() {
+        let pairs = [pair(0.0, 1.0), pair(1.0, f64::NAN), pair(2.0, 4.0)];
+        assert_eq!(RatioEstimate::of(&pairs).map(|one| (one.ratio.round(), one.pairs)), Some((2.0, 1)));
+        assert_eq!(RatioEstimate::of(&[]), None);
+    }
+}

@@ -1,0 +1,267 @@
+//! Proofs on servers with a known limit: confirmed, refuted, the same; resources that are shrunk and put back.
+
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+
+use serde_json::Value;
+use tempfile::TempDir;
+use throng_sim::lighttpd::Lighttpd;
+use throng_sim::namespace::Namespace;
+use throng_sim::{not_tested, requires_root, skipped};
+
+use crate::matrix::{said, signal, wait_until};
+use crate::throng::{THRONG, plain};
+
+/// The file of a proof with its scenario, and a port for its server.
+struct Stand {
+    folder: TempDir,
+    port: u16,
+}
+
+impl Stand {
+    /// `text` is the proof after `scenario` and `hold`; `{port}` and `{throng}` are replaced in it.
+    fn new(crowd: &str, text: &str) -> Self {
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let stand = Self { folder: tempfile::tempdir().unwrap(), port };
+        let filled = |text: &str| text.replace("{port}", &port.to_string()).replace("{throng}", THRONG);
+        std::fs::write(stand.path("viewers.toml"), filled(crowd)).unwrap();
+        let text = format!("scenario = \"viewers.toml\"\npairs = 2\n{}", filled(text));
+        std::fs::write(stand.path("proof.toml"), text).unwrap();
+        stand
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn output(&self) -> PathBuf {
+        self.path("out")
+    }
+
+    fn start(&self, namespace: Option<&Namespace>, arguments: &[&str]) -> Child {
+        let mut command = match namespace {
+            Some(namespace) => namespace.command(THRONG),
+            None => Command::new(THRONG),
+        };
+        command.arg("prove").args(arguments);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    }
+
+    fn start_new(&self, namespace: Option<&Namespace>) -> Child {
+        let (file, output) = (self.path("proof.toml"), self.output());
+        self.start(namespace, &[file.to_str().unwrap(), "--output", output.to_str().unwrap()])
+    }
+
+    fn answer(&self) -> Value {
+        serde_json::from_str(&std::fs::read_to_string(self.output().join("matrix.json")).unwrap()).unwrap()
+    }
+
+    /// The answer of a proof that ended as it should; the test ends as not tested if this machine was too busy.
+    #[track_caller]
+    fn decided(&self, ended: &Output) -> Value {
+        let text = said(ended);
+        let answer = self.answer();
+        let proofs = answer["proofs"].as_array().unwrap();
+        let discarded: Vec<&Value> = proofs
+            .iter()
+            .flat_map(|proof| proof["pairs"].as_array().unwrap())
+            .filter(|pair| !pair["discarded"].is_null())
+            .collect();
+        if let Some(pair) = discarded.first() {
+            let why = pair["discarded"].as_str().unwrap();
+            let is_noise = ["the generator was the limit", "processes used", "hypervisor"];
+            if is_noise.iter().any(|noise| why.contains(noise)) {
+                not_tested(&format!("a pair was discarded: {why}"));
+            }
+            panic!("{why}\n{text}");
+        }
+        assert_eq!(ended.status.code(), Some(0), "{text}\n{answer:#}");
+        answer
+    }
+}
+
+/// Viewers of a stage.
+fn viewers(count: u32) -> String {
+    format!(
+        "[target]\nurl = \"whep+http://127.0.0.1:{{port}}/whep\"\n[crowd]\nsize = {count}\narrival = {{ every = \"50ms\" }}\n"
+    )
+}
+
+/// `[server]` that is a stage with `more` arguments.
+fn stage(more: &str, keys: &str) -> String {
+    format!(
+        "[server]\ncommand = [\"{{throng}}\", \"stage\", \"--listen\", \"127.0.0.1:{{port}}\", {more}]\nready = {{ port = {{port}} }}\n{keys}\n"
+    )
+}
+
+#[test]
+fn four_workers_for_one_confirm_the_thread() {
+    let server = stage("\"--workers\", \"{{workers}}\", \"--work-per-packet\", \"3000\"", "");
+    let text = format!(
+        "hold = \"4s\"\n{server}[[variant]]\nname = \"one worker\"\nvariables = {{ workers = 1 }}\n\
+         [[variant]]\nname = \"four workers\"\nvariables = {{ workers = 4 }}\nrelieves = \"cpu\"\n"
+    );
+    let stand = Stand::new(&viewers(24), &text);
+    let ended = stand.start_new(None).wait_with_output().unwrap();
+    let answer = stand.decided(&ended);
+    let proof = &answer["proofs"][0];
+    assert_eq!(proof["outcome"], "confirmed", "{proof:#}\n{}", said(&ended));
+    let before = proof["baseline_finding"].as_str().unwrap_or_default();
+    assert!(["one_thread_full", "single_threaded"].contains(&before), "{proof:#}");
+    assert_ne!(proof["finding"], proof["baseline_finding"], "{proof:#}");
+    let page = std::fs::read_to_string(stand.output().join("report.html")).unwrap();
+    assert!(page.contains("<h2>Proof</h2>") && page.contains("confirmed"));
+}
+
+/// Ten viewers on a server that takes five, whatever it has.
+#[test]
+fn more_workers_are_refuted_where_another_limit_holds_and_a_placebo_is_the_same() {
+    let server = stage(
+        "\"--workers\", \"{{workers}}\", \"--max-viewers\", \"5\"",
+        "watch = \"none\"\nenv = { VARIANT = \"{{variant}}\" }",
+    );
+    let text = format!(
+        "hold = \"3s\"\n[variables]\nworkers = 1\n{server}[[variant]]\nname = \"one\"\n\
+         [[variant]]\nname = \"four\"\nvariables = {{ workers = 4 }}\nrelieves = \"cpu\"\n\
+         [[variant]]\nname = \"placebo\"\n"
+    );
+    let stand = Stand::new(&viewers(10), &text);
+    let ended = stand.start_new(None).wait_with_output().unwrap();
+    let answer = stand.decided(&ended);
+    let outcome = |index: usize| answer["proofs"][index]["outcome"].as_str().unwrap_or_default().to_owned();
+    let text = said(&ended);
+    assert_eq!((outcome(0).as_str(), outcome(1).as_str()), ("refuted", "same"), "{text}");
+    for proof in answer["proofs"].as_array().unwrap() {
+        let control = proof["control"]["ratio"].as_f64().unwrap();
+        assert!((control - 1.0).abs() < 0.05, "A/A {control}: {proof:#}\n{text}");
+        assert_eq!(proof["pairs"].as_array().unwrap().len(), 2);
+    }
+    assert!(text.contains("cpu does not limit one"), "{text}");
+    // From the folder alone, with the same exit code.
+    let remade = plain(&["report", stand.output().to_str().unwrap()]);
+    assert_eq!((remade.status.code(), stand.answer()), (Some(0), answer), "{}", said(&remade));
+    let wrong = plain(&["matrix", "--resume", stand.output().to_str().unwrap()]);
+    assert!(said(&wrong).contains("throng prove --resume"), "{}", said(&wrong));
+}
+
+/// Six viewers on a line that is enough for them, and not when it is shrunk; in a namespace, whose line nobody else has. The
+/// first throng is killed while the line is shrunk.
+#[test]
+fn a_shrunk_line_is_confirmed_and_put_back_even_after_a_kill() {
+    if !requires_root() {
+        return;
+    }
+    let namespace = Namespace::new("prove").unwrap();
+    let shrink = "[shrink]\nresource = \"network\"\nto = 0.3\ninterface = \"lo\"\nrate = \"14Mbit/s\"\n";
+    let text = format!("hold = \"3s\"\n{}{shrink}", stage("\"--workers\", \"1\"", "watch = \"none\""));
+    let stand = Stand::new(&viewers(6), &text);
+    let line = || {
+        let shown = namespace.command("tc").args(["qdisc", "show", "dev", "lo"]).output().unwrap();
+        String::from_utf8_lossy(&shown.stdout).into_owned()
+    };
+    let mut child = stand.start_new(Some(&namespace));
+    wait_until("the line is limited", || line().contains("tbf"));
+    signal(&child, "KILL");
+    child.wait().unwrap();
+    assert!(line().contains("tbf"), "nobody could undo it");
+    let output = stand.output();
+    let resumed = stand.start(Some(&namespace), &["--resume", output.to_str().unwrap()]);
+    let ended = resumed.wait_with_output().unwrap();
+    let text = said(&ended);
+    if text.contains("the line of lo cannot be limited") {
+        skipped("this kernel has no token bucket filter");
+        return;
+    }
+    assert!(text.contains("was killed: undoing what it left changed"), "{text}");
+    assert!(!line().contains("tbf"), "{}", line());
+    let answer = stand.decided(&ended);
+    let [accused, placebo] = [0, 1].map(|index| &answer["proofs"][index]);
+    assert_eq!((&accused["outcome"], &placebo["outcome"]), (&"confirmed".into(), &"same".into()), "{text}");
+    assert_eq!(accused["shrink"]["resource"], "network");
+    assert_eq!(placebo["shrink"]["is_placebo"], true);
+    assert!(accused["effect"]["ratio"].as_f64().unwrap() < 0.5, "{accused:#}");
+}
+
+/// Ten viewers of ten films on a disk that reads less than they need, and in memory.
+#[test]
+fn films_in_memory_for_films_on_a_slow_disk_confirm_the_disk() {
+    if !requires_root() || !Lighttpd::is_installed() {
+        return;
+    }
+    let made = tempfile::tempdir().unwrap();
+    let films = made.path().to_str().unwrap();
+    let media = ["media", "make", "--bitrate", "1M", "--count", "10", "--seconds", "20", "--size", "320x180"];
+    let media = plain(&[&media[..], &["--output", films]].concat());
+    if !media.status.success() {
+        skipped("ffmpeg makes no films (scripts/setup.sh test)");
+        return;
+    }
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/campus-study/storage.sh");
+    let setup = |kind: &str| {
+        format!(
+            "setup = [{{ run = [\"sh\", \"{script}\", \"up\", \"{kind}\", \"{films}\", \"10\", \"{{{{dir}}}}/films\"], \
+             undo = [\"sh\", \"{script}\", \"down\", \"{{{{dir}}}}/films\"] }}]\n"
+        )
+    };
+    let text = format!(
+        "hold = \"5s\"\n[server]\ncommand = [\"/usr/sbin/lighttpd\", \"-D\", \"-f\", \"{{{{dir}}}}/lighttpd.conf\"]\n\
+         ready = {{ port = {{port}} }}\nfile = [{{ template = \"lighttpd.conf.in\", path = \"{{{{dir}}}}/lighttpd.conf\" }}]\n\
+         [[variant]]\nname = \"disk\"\nserver = {{ disk = {{ path = \"{{{{dir}}}}/films\", read = \"6Mbit/s\" }} }}\n{}\
+         [[variant]]\nname = \"tmpfs\"\nrelieves = \"disk\"\n{}",
+        setup("disk"),
+        setup("tmpfs")
+    );
+    let crowd = "[target]\nurl = \"http://127.0.0.1:{port}/movie-{stream}.mp4\"\n[crowd]\nsize = 10\nstreams = 10\n\
+                 arrival = { every = \"50ms\" }\nplayer = { buffer = \"2s\" }\n";
+    let stand = Stand::new(crowd, &text);
+    let configuration = format!(
+        "server.bind = \"127.0.0.1\"\nserver.port = {}\nserver.document-root = \"{{{{dir}}}}/films\"\n\
+         server.errorlog = \"{{{{dir}}}}/error.log\"\nmimetype.assign = ( \".mp4\" => \"video/mp4\" )\n",
+        stand.port
+    );
+    std::fs::write(stand.path("lighttpd.conf.in"), configuration).unwrap();
+    let ended = stand.start_new(None).wait_with_output().unwrap();
+    let text = said(&ended);
+    for missing in ["no loop device", "cannot be mounted", "control group"] {
+        if text.contains(missing) {
+            skipped(&format!("{missing}: a slow disk cannot be made here"));
+            return;
+        }
+    }
+    let answer = stand.decided(&ended);
+    let proof = &answer["proofs"][0];
+    assert_eq!((&proof["outcome"], &proof["relieves"]), (&"confirmed".into(), &"disk".into()), "{text}");
+    assert_eq!(proof["baseline_finding"], "disk_read", "{proof:#}\n{text}");
+    assert_eq!(proof["finding"], Value::Null, "{proof:#}");
+}
+
+#[test]
+fn a_proof_is_checked_before_anything_starts() {
+    let server = stage("\"--workers\", \"1\"", "");
+    for (text, arguments, expect) in [
+        (format!("hold = \"2s\"\n{server}"), &[][..], "there is nothing to compare"),
+        (format!("hold = \"2s\"\n{server}"), &["--shrink", "memory"], "[server] has no `memory`"),
+        (format!("hold = \"2s\"\n{server}"), &["--shrink", "cups"], "no resource that can be shrunk"),
+        (
+            format!(
+                "hold = \"2s\"\n{server}[[variant]]\nname = \"a\"\n[[variant]]\nname = \"b\"\nset = {{ \"crowd.sise\" = 3 }}\n"
+            ),
+            &[],
+            "unknown key `sise`",
+        ),
+    ] {
+        let stand = Stand::new(&viewers(2), &text);
+        let (file, output) = (stand.path("proof.toml"), stand.output());
+        let place = ["prove", file.to_str().unwrap(), "--output", output.to_str().unwrap()];
+        let ended = plain(&[&place[..], arguments].concat());
+        assert_eq!(ended.status.code(), Some(2), "{}", said(&ended));
+        assert!(said(&ended).contains(expect), "{expect}\n{}", said(&ended));
+        assert!(!output.exists());
+    }
+    let stand = Stand::new(&viewers(2), &format!("hold = \"2s\"\n{server}"));
+    let planned = plain(&["prove", stand.path("proof.toml").to_str().unwrap(), "--plan", "--shrink", "cpu"]);
+    let text = said(&planned);
+    assert!(planned.status.success() && text.contains("2 variants, 2 pairs each, 8 runs"), "{text}");
+    assert!(text.contains("variant=cpu-at-0.8") && text.contains("variant=nofile-at-0.8"), "{text}");
+}

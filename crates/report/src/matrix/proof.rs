@@ -1,0 +1,363 @@
+//! The answer of a proof: what each variant did to the capacity (or the service) of the baseline, by pairs of neighbouring runs.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use throng_analysis::demand::Demand;
+use throng_analysis::experiment::{
+    CapacityPrediction, Claim, ProofOutcome, RATIO_MARGIN, RatioEstimate, RunPair, decide, is_control_off,
+    predict, resource_of,
+};
+
+use super::environment::difference;
+use super::{MatrixCell, MatrixMeasure, MatrixReport, MatrixRun, RunFigures, RunStatus, proof_text};
+
+/// A share of user-seconds below it counts as it, so that a crowd that is served not at all has a ratio.
+const SERVED_MIN: f64 = 0.01;
+/// A baseline that serves more than this cannot be served better by more than the margin.
+const SERVED_WELL: f64 = 0.95;
+
+/// What the file says about a variant.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ProofVariant {
+    /// Its cell, an index of `cells`; that of the baseline is 0.
+    pub cell: usize,
+    /// The resource of which it has more.
+    pub relieves: Option<String>,
+    /// How many times as much.
+    pub more: Option<f64>,
+    /// The resource of which it has less.
+    pub shrink: Option<ProofShrink>,
+}
+
+/// A resource that was shrunk.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ProofShrink {
+    /// `cpu`, `memory`, `disk`, `network`, `nofile` or `rmem`.
+    pub resource: String,
+    /// The share of it that was left.
+    pub to: f64,
+    /// Whether it is the placebo: another resource than the accused one.
+    pub is_placebo: bool,
+}
+
+/// Four runs in the order A B B A: cell (its index) and repeat of each.
+pub type ProofBlock = (usize, [(usize, u32); 4]);
+
+/// A proof, next to the cells of its report.
+#[derive(Clone, Debug, Default)]
+pub struct ProofInput {
+    /// The variants.
+    pub variants: Vec<ProofVariant>,
+    /// The blocks: the variant's cell, and the runs.
+    pub blocks: Vec<ProofBlock>,
+    /// The demand of a user in each valid run of the baseline.
+    pub demands: Vec<Vec<Demand>>,
+}
+
+/// What a proof says about a variant.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct VariantProof {
+    /// The variant.
+    pub variant: String,
+    /// The number of its cell.
+    pub cell: usize,
+    /// The baseline.
+    pub baseline: String,
+    /// The resource of which it has more; `null` if it claims nothing.
+    pub relieves: Option<String>,
+    /// How many times as much; `null` if not known.
+    pub more: Option<f64>,
+    /// The resource of which it has less; `null` if none.
+    pub shrink: Option<ProofShrink>,
+    /// What follows.
+    pub outcome: ProofOutcome,
+    /// Capacity (or share of user-seconds served well) of the variant ÷ that of the baseline; `null` without a pair.
+    pub effect: Option<RatioEstimate>,
+    /// The same of runs of equal configuration, the later ÷ the earlier (A/A); `null` without a pair.
+    pub control: Option<RatioEstimate>,
+    /// For a shrunk resource in a search: the share by which the capacity follows the resource; 1: it is the limit, 0: it is not.
+    pub elasticity: Option<f64>,
+    /// Its 95 % interval.
+    pub elasticity_interval: Option<[f64; 2]>,
+    /// The pairs, in the order in which they were made.
+    pub pairs: Vec<ProofPair>,
+    /// What limits the baseline: the finding of most of its runs; `null` if there is none.
+    pub baseline_finding: Option<String>,
+    /// What limits the variant.
+    pub finding: Option<String>,
+    /// The capacity that the demand model predicted; `null` for a hold, and where too little is known.
+    pub prediction: Option<CapacityPrediction>,
+    /// Why it is not decided, and what else a reader must know, in sentences.
+    pub reasons: Vec<String>,
+    /// The answer in a sentence.
+    pub answer: String,
+}
+
+/// Two neighbouring runs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ProofPair {
+    /// The places of both in the order of all runs, the baseline first; `null` before they were made.
+    pub places: [Option<usize>; 2],
+    /// What they measured.
+    pub values: [Option<f64>; 2],
+    /// Variant ÷ baseline.
+    pub ratio: Option<f64>,
+    /// Why the pair does not count; `null` if it does.
+    pub discarded: Option<String>,
+}
+
+/// Adds the proofs to the report of its cells.
+#[must_use]
+pub fn with_proofs(mut report: MatrixReport, input: &ProofInput) -> MatrixReport {
+    report.proofs = input.variants.iter().filter_map(|variant| proof(&report, input, variant)).collect();
+    report.confirmations.clear();
+    report.method = method(report.measure);
+    report.headline = proof_text::headline(&report);
+    report
+}
+
+fn proof(report: &MatrixReport, input: &ProofInput, variant: &ProofVariant) -> Option<VariantProof> {
+    let (baseline, cell) = (report.cells.first()?, report.cells.get(variant.cell)?);
+    let blocks = || input.blocks.iter().filter(|(of, _)| *of == variant.cell);
+    let compared: Vec<(ProofPair, Option<RunPair>)> =
+        blocks().flat_map(|(_, runs)| pairs_of(report, runs)).collect();
+    let effect = RatioEstimate::of(&counted(&compared));
+    let control: Vec<(ProofPair, Option<RunPair>)> =
+        blocks().flat_map(|(_, [a, b, c, d])| [compare(report, *a, *d), compare(report, *b, *c)]).collect();
+    let control = RatioEstimate::of(&counted(&control));
+    let is_search = report.measure == MatrixMeasure::Find;
+    let is_still_named = !is_search
+        && variant.relieves.is_some()
+        && majority(cell).and_then(resource_of) == variant.relieves.as_deref();
+    let mut proof = VariantProof {
+        variant: level_name(report, cell),
+        cell: cell.number,
+        baseline: level_name(report, baseline),
+        relieves: variant.relieves.clone(),
+        more: variant.more,
+        shrink: variant.shrink.clone(),
+        outcome: decide(effect.as_ref(), control.as_ref(), claim(variant), is_still_named),
+        effect,
+        control,
+        pairs: compared.into_iter().map(|(pair, _)| pair).collect(),
+        baseline_finding: majority(baseline).map(str::to_owned),
+        finding: majority(cell).map(str::to_owned),
+        prediction: is_search.then(|| predicted(input, variant, baseline, cell)).flatten(),
+        ..VariantProof::default()
+    };
+    if let Some((elasticity, interval)) =
+        variant.shrink.as_ref().filter(|_| is_search).and_then(|shrink| effect?.elasticity(shrink.to))
+    {
+        (proof.elasticity, proof.elasticity_interval) = (Some(elasticity), interval);
+    }
+    if let Some(reason) = cannot_say(&proof, report.measure, [baseline, cell]) {
+        proof.outcome = ProofOutcome::NotDecided;
+        proof.reasons.push(reason);
+    }
+    proof.reasons.extend(reasons(&proof, is_still_named));
+    proof.answer = proof_text::answer(&proof, report.measure);
+    Some(proof)
+}
+
+fn claim(variant: &ProofVariant) -> Claim {
+    match &variant.shrink {
+        Some(shrink) if !shrink.is_placebo => Claim::Shrunk,
+        None if variant.relieves.is_some() => Claim::Relieved,
+        _ => Claim::Nothing,
+    }
+}
+
+fn counted(pairs: &[(ProofPair, Option<RunPair>)]) -> Vec<RunPair> {
+    pairs.iter().filter_map(|(_, pair)| *pair).collect()
+}
+
+/// The two pairs of a block, the baseline first in each.
+fn pairs_of(
+    report: &MatrixReport,
+    [first, second, third, fourth]: &[(usize, u32); 4],
+) -> [(ProofPair, Option<RunPair>); 2] {
+    let pair = |x: (usize, u32), y: (usize, u32)| {
+        if x.0 == 0 { compare(report, x, y) } else { compare(report, y, x) }
+    };
+    [pair(*first, *second), pair(*third, *fourth)]
+}
+
+/// Two runs, and what their comparison counts as; `None` if they cannot be compared.
+fn compare(report: &MatrixReport, a: (usize, u32), b: (usize, u32)) -> (ProofPair, Option<RunPair>) {
+    let find =
+        |(cell, repeat): (usize, u32)| report.cells.get(cell)?.runs.iter().find(|run| run.repeat == repeat);
+    let runs = [find(a), find(b)];
+    let value = |run: Option<&MatrixRun>| {
+        let figures = run.filter(|run| run.status == RunStatus::Valid)?.figures.as_ref()?;
+        value(report.measure, figures)
+    };
+    let measured = runs.map(value);
+    let mut pair = ProofPair {
+        places: runs.map(|run| run.and_then(|run| run.place)),
+        values: measured.map(|value| value.map(|(value, _)| value)),
+        ..ProofPair::default()
+    };
+    let [Some((x, of_x)), Some((y, of_y))] = measured else {
+        pair.discarded = Some(why_not(runs));
+        return (pair, None);
+    };
+    pair.discarded = runs[0].zip(runs[1]).and_then(|(a, b)| difference(&a.environment, &b.environment));
+    if pair.discarded.is_some() {
+        return (pair, None);
+    }
+    pair.ratio = Some(y / x);
+    (pair, Some(RunPair { values: [x, y], resolution: [of_x, of_y] }))
+}
+
+/// Why one of two runs has no value.
+fn why_not(runs: [Option<&MatrixRun>; 2]) -> String {
+    let why = |run: Option<&MatrixRun>| {
+        let what = match run.map_or(RunStatus::Pending, |run| run.status) {
+            RunStatus::Valid => return None,
+            RunStatus::Pending => return Some("not made yet".to_owned()),
+            RunStatus::Invalid => "invalid",
+            RunStatus::Skipped => "not possible on this machine",
+            RunStatus::Failed => "failed",
+        };
+        let reason = run.and_then(|run| run.reason.as_ref());
+        Some(reason.map_or_else(|| what.to_owned(), |reason| format!("{what}: {reason}")))
+    };
+    runs.into_iter().find_map(why).unwrap_or_else(|| "nothing was measured".to_owned())
+}
+
+/// The value of a run, above 0, and its resolution as a standard deviation of its logarithm.
+fn value(measure: MatrixMeasure, figures: &RunFigures) -> Option<(f64, f64)> {
+    match measure {
+        MatrixMeasure::Hold => {
+            // A share of few user-seconds has few possible values.
+            let served = figures.served_ratio?.max(SERVED_MIN);
+            let [from_s, until_s] = figures.window_s;
+            let counted = figures.users * (until_s - from_s).max(0.0) * served;
+            Some((served, if counted > 0.0 { 1.0 / counted / 12f64.sqrt() } else { 0.0 }))
+        }
+        MatrixMeasure::Find => {
+            // The limit lies somewhere between the load that passed and the one that failed.
+            let users = f64::from(figures.capacity?.max(1));
+            let failing = figures.first_failing.map_or(users, f64::from).max(users);
+            Some((users, (failing / users).ln() / 12f64.sqrt()))
+        }
+    }
+}
+
+/// The finding that more than half of the valid runs name.
+fn majority(cell: &MatrixCell) -> Option<&str> {
+    cell.finding.as_deref().filter(|_| cell.agreeing_runs * 2 > cell.valid_runs)
+}
+
+fn level_name(report: &MatrixReport, cell: &MatrixCell) -> String {
+    let level = cell.levels.first().copied().unwrap_or(0);
+    report.factors.first().and_then(|factor| factor.levels.get(level)).cloned().unwrap_or_default()
+}
+
+fn valid(cell: &MatrixCell) -> impl Iterator<Item = &RunFigures> {
+    cell.runs.iter().filter(|run| run.status == RunStatus::Valid).filter_map(|run| run.figures.as_ref())
+}
+
+/// What the demand model says about the variant, judged by what was measured.
+fn predicted(
+    input: &ProofInput,
+    variant: &ProofVariant,
+    baseline: &MatrixCell,
+    cell: &MatrixCell,
+) -> Option<CapacityPrediction> {
+    let relieves = variant.relieves.as_deref()?;
+    let capacity = baseline.means.as_ref()?.capacity?;
+    let prediction = predict(&input.demands, majority(baseline), relieves, variant.more, capacity)?;
+    let mean = |of: &dyn Fn(&RunFigures) -> f64| {
+        let values: Vec<f64> = valid(cell).map(of).collect();
+        (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+    };
+    let passing = mean(&|figures| f64::from(figures.capacity.unwrap_or(0)));
+    let failing = mean(&|figures| figures.first_failing.map_or(f64::INFINITY, f64::from));
+    Some(match passing.zip(failing) {
+        Some((passing, failing)) => prediction.judged(passing, failing),
+        None => prediction,
+    })
+}
+
+/// Why the measurement cannot show what the outcome says.
+fn cannot_say(proof: &VariantProof, measure: MatrixMeasure, cells: [&MatrixCell; 2]) -> Option<String> {
+    let is_no_change = matches!(proof.outcome, ProofOutcome::Refuted | ProofOutcome::Same);
+    if !is_no_change {
+        return None;
+    }
+    let is_at_ceiling = |figures: &RunFigures| figures.capacity_verdict.as_deref() == Some("at_least");
+    let served = cells[0].means.as_ref().and_then(|means| means.served_ratio);
+    match measure {
+        MatrixMeasure::Find if cells.iter().all(|cell| valid(cell).any(is_at_ceiling)) => Some(
+            "Both serve the largest crowd that may be tried: a difference could not be seen. Raise `find.ceiling`."
+                .to_owned(),
+        ),
+        // More of a resource cannot serve a crowd better that is served well.
+        MatrixMeasure::Hold
+            if proof.outcome == ProofOutcome::Refuted
+                && proof.relieves.is_some()
+                && served.is_some_and(|served| served > SERVED_WELL) =>
+        {
+            Some(
+                "The baseline serves this crowd well: nothing limits it. Hold a larger crowd, or search ([find])."
+                    .to_owned(),
+            )
+        }
+        _ => None,
+    }
+}
+
+fn reasons(proof: &VariantProof, is_still_named: bool) -> Vec<String> {
+    let mut reasons = Vec::new();
+    let discarded = proof.pairs.iter().filter(|pair| pair.discarded.is_some()).count();
+    if discarded > 0 {
+        reasons.push(format!("{discarded} of {} pairs do not count.", proof.pairs.len()));
+    }
+    let accused = proof.relieves.as_deref();
+    let named = proof.baseline_finding.as_deref();
+    if let (Some(accused), Some(named)) = (accused, named)
+        && resource_of(named).is_some_and(|resource| resource != accused)
+    {
+        reasons.push(format!("The runs of the baseline name {named}, not {accused}."));
+    }
+    if proof.outcome != ProofOutcome::NotDecided || !proof.reasons.is_empty() {
+        return reasons;
+    }
+    let interval = proof.effect.and_then(|effect| effect.interval);
+    reasons.push(match (&proof.effect, &proof.control, interval) {
+        (None, ..) => "No pair of runs can be compared.".to_owned(),
+        (Some(effect), Some(control), _) if is_control_off(effect, Some(control)) => format!(
+            "Runs of equal configuration differ by {}: the change cannot be told from that.",
+            proof_text::factor(control.ratio)
+        ),
+        (_, _, None) => "One pair has no interval.".to_owned(),
+        (_, _, Some([low, _])) if is_still_named && low > 1.0 => {
+            format!("It serves better, but {} is still named as the limit.", accused.unwrap_or_default())
+        }
+        _ => "The interval allows for a change and for none: more `pairs` would decide.".to_owned(),
+    });
+    reasons
+}
+
+fn method(measure: MatrixMeasure) -> Vec<String> {
+    let what = match measure {
+        MatrixMeasure::Find => {
+            "The value of a run is the largest crowd that was served well, by a search (docs/find.md)."
+        }
+        MatrixMeasure::Hold => {
+            "The value of a run is the share of user-seconds that were served well while the crowd was held (docs/find.md); less \
+             than 1 % counts as 1 %."
+        }
+    };
+    vec![
+        what.to_owned(),
+        "Runs are made in blocks of baseline, variant, variant, baseline, or the reverse, with a new server for each. A ratio is the \
+         geometric mean over pairs of neighbouring runs; its 95 % interval is Student's t over the pairs."
+            .to_owned(),
+        "A/A is the same ratio for runs of equal configuration within a block. If it is further from 1 than the effect, nothing is \
+         decided."
+            .to_owned(),
+        format!("A change within {:.0} % does not matter.", RATIO_MARGIN * 1e2),
+    ]
+}

@@ -1,0 +1,291 @@
+//! Proofs with a known answer.
+
+use throng_analysis::demand::{Demand, Resource};
+
+use super::*;
+use throng_analysis::experiment::ProofOutcome;
+
+/// A run of a search that found `capacity`, or of a hold that served `served`.
+#[derive(Clone, Copy)]
+enum Found {
+    Capacity(u32),
+    Served(f64),
+}
+
+fn run(repeat: u32, place: usize, found: Found, finding: Option<&str>) -> MatrixRun {
+    let (capacity, served_ratio) = match found {
+        Found::Capacity(users) => (Some(users), None),
+        Found::Served(ratio) => (None, Some(ratio)),
+    };
+    let environment = [("kernel", "6.1"), ("steal_ratio", "0.0010"), ("busy_ratio_before", "0.02")];
+    MatrixRun {
+        repeat,
+        place: Some(place),
+        status: RunStatus::Valid,
+        environment: environment.map(|(key, value)| (key.to_owned(), value.to_owned())).into(),
+        figures: Some(RunFigures {
+            capacity,
+            served_ratio,
+            first_failing: capacity.map(|users| users + 1 + users / 50),
+            capacity_verdict: capacity.map(|_| "found".to_owned()),
+            verdict: if finding.is_some() { CellVerdict::Bottleneck } else { CellVerdict::Served },
+            finding: finding.map(str::to_owned),
+            ..RunFigures::default()
+        }),
+        ..MatrixRun::default()
+    }
+}
+
+/// The blocks of two variants at most, each with four pairs, and which side begins in turns.
+fn blocks(variants: usize) -> Vec<ProofBlock> {
+    let mut made = vec![0u32; variants + 1];
+    let mut blocks = Vec::new();
+    for round in 0..2 {
+        for variant in 1..=variants {
+            let (a, b) = if round == 0 { (0, variant) } else { (variant, 0) };
+            let runs = [a, b, b, a].map(|cell| {
+                made[cell] += 1;
+                (cell, made[cell])
+            });
+            blocks.push((variant, runs));
+        }
+    }
+    blocks
+}
+
+/// A proof of the baseline and its variants: what a run of each cell measures by its place, and its finding.
+fn proof(
+    measure: MatrixMeasure,
+    variants: Vec<ProofVariant>,
+    found: impl Fn(usize, usize) -> Found,
+    finding: impl Fn(usize) -> Option<&'static str>,
+    change: impl Fn(&mut Vec<MatrixCell>),
+) -> MatrixReport {
+    let names = ["one", "four", "placebo"];
+    let blocks = blocks(variants.len());
+    let mut cells: Vec<MatrixCell> = (0..=variants.len())
+        .map(|cell| MatrixCell {
+            number: cell + 1,
+            levels: vec![cell],
+            name: format!("variant={}", names[cell]),
+            ..MatrixCell::default()
+        })
+        .collect();
+    for (place, (cell, repeat)) in blocks.iter().flat_map(|(_, runs)| *runs).enumerate() {
+        cells[cell].runs.push(run(repeat, place + 1, found(cell, place), finding(cell)));
+    }
+    change(&mut cells);
+    let none = |_: usize, _: usize, _: usize| None;
+    let report = summarise(MatrixInput {
+        name: None,
+        measure,
+        repeats: 4,
+        seed: 1,
+        order: "abba".into(),
+        factors: vec![MatrixFactor { name: "variant".into(), levels: names.map(str::to_owned).to_vec() }],
+        cells,
+        relieved: &none,
+        throng_version: "0".into(),
+    });
+    with_proofs(report, &ProofInput { variants, blocks, demands: vec![demands(); 4] })
+}
+
+/// A thread that is full at 60 users, and a line that is at 130.
+fn demands() -> Vec<Demand> {
+    let of = |resource, instance: &str, per_user: f64, limit: f64| Demand {
+        resource,
+        instance: instance.into(),
+        group: None,
+        unit: "ratio".into(),
+        per_user,
+        per_user_error: 0.0,
+        idle: 0.0,
+        curve: None,
+        used: 0.9 * limit,
+        limit: Some(limit),
+        users: Some(limit / per_user),
+        users_low: Some(0.95 * limit / per_user),
+        users_high: Some(1.05 * limit / per_user),
+        extrapolated: false,
+        loads: 5,
+    };
+    vec![of(Resource::Thread, "worker", 1.0 / 60.0, 1.0), of(Resource::NicSent, "eth0", 1.0, 130.0)]
+}
+
+fn relieving(more: Option<f64>) -> Vec<ProofVariant> {
+    vec![ProofVariant { cell: 1, relieves: Some("cpu".into()), more, shrink: None }]
+}
+
+fn untouched(_: &mut Vec<MatrixCell>) {}
+
+/// Four workers carry twice as many users as one, and then the line is full.
+pub(crate) fn confirmed() -> MatrixReport {
+    let found = |cell: usize, place: usize| {
+        let users = if cell == 0 { 60 } else { 125 };
+        Found::Capacity(users + (place % 2) as u32)
+    };
+    let finding = |cell| Some(if cell == 0 { "one_thread_full" } else { "line_rate" });
+    proof(MatrixMeasure::Find, relieving(Some(4.0)), found, finding, untouched)
+}
+
+/// A variant that changes nothing.
+pub(crate) fn placebo() -> MatrixReport {
+    let variants = vec![ProofVariant { cell: 1, ..ProofVariant::default() }];
+    let found = |_, place: usize| Found::Served(0.60 + 0.002 * (place % 3) as f64);
+    proof(MatrixMeasure::Hold, variants, found, |_| Some("cpu_full"), untouched)
+}
+
+#[test]
+fn a_gain_is_confirmed_with_the_next_limit_and_the_prediction() {
+    let report = confirmed();
+    let proof = &report.proofs[0];
+    assert_eq!(proof.outcome, ProofOutcome::Confirmed, "{proof:#?}");
+    let effect = proof.effect.unwrap();
+    assert!((effect.ratio - 2.07).abs() < 0.05 && effect.pairs == 4, "{effect:?}");
+    assert!((proof.control.unwrap().ratio - 1.0).abs() < 0.05);
+    assert!(proof.answer.ends_with("; then line_rate is the limit"), "{}", proof.answer);
+    let prediction = proof.prediction.as_ref().unwrap();
+    assert_eq!((prediction.users.round(), prediction.held), (130.0, Some(true)), "{prediction:?}");
+    let text = text::summary(&report);
+    for line in [
+        "confirmed: cpu limits one; four has ×2.07 the users",
+        "the demand model predicted 124 to 136 users, then sent by eth0 is full: held",
+        "A/A",
+    ] {
+        assert!(text.contains(line), "{line}\n{text}");
+    }
+    assert!(!text.contains("Effects on"), "pairs decide, not means of cells");
+    let read: MatrixReport = serde_json::from_str(&report.to_json()).unwrap();
+    assert_eq!(read, report);
+}
+
+#[test]
+fn a_prediction_that_does_not_hold_is_said() {
+    let found = |cell: usize, _| Found::Capacity(if cell == 0 { 60 } else { 90 });
+    let report =
+        proof(MatrixMeasure::Find, relieving(Some(4.0)), found, |_| Some("one_thread_full"), untouched);
+    assert_eq!(report.proofs[0].outcome, ProofOutcome::Confirmed);
+    assert_eq!(report.proofs[0].prediction.as_ref().unwrap().held, Some(false));
+    assert!(text::summary(&report).contains("did not hold"));
+}
+
+#[test]
+fn a_placebo_comes_out_the_same_and_more_of_what_is_no_limit_is_refuted() {
+    assert_eq!(placebo().proofs[0].outcome, ProofOutcome::Same);
+    let found = |_, _| Found::Served(0.5);
+    let report = proof(MatrixMeasure::Hold, relieving(None), found, |_| Some("path_loss"), untouched);
+    let proof = &report.proofs[0];
+    assert_eq!(proof.outcome, ProofOutcome::Refuted, "{proof:#?}");
+    assert!(proof.reasons[0].contains("name path_loss, not cpu"), "{:?}", proof.reasons);
+    assert!(proof.answer.starts_with("refuted: cpu does not limit one"), "{}", proof.answer);
+}
+
+#[test]
+fn what_cannot_be_seen_is_not_refuted() {
+    let report = proof(MatrixMeasure::Hold, relieving(None), |_, _| Found::Served(1.0), |_| None, untouched);
+    assert_eq!(report.proofs[0].outcome, ProofOutcome::NotDecided);
+    assert!(report.proofs[0].reasons[0].contains("Hold a larger crowd"), "{:?}", report.proofs[0].reasons);
+    let at_the_ceiling = |cells: &mut Vec<MatrixCell>| {
+        for figures in cells.iter_mut().flat_map(|cell| &mut cell.runs).filter_map(|run| run.figures.as_mut())
+        {
+            (figures.first_failing, figures.capacity_verdict) = (None, Some("at_least".into()));
+        }
+    };
+    let report =
+        proof(MatrixMeasure::Find, relieving(None), |_, _| Found::Capacity(80), |_| None, at_the_ceiling);
+    assert_eq!(report.proofs[0].outcome, ProofOutcome::NotDecided);
+    assert!(report.proofs[0].reasons[0].contains("find.ceiling"), "{:?}", report.proofs[0].reasons);
+}
+
+#[test]
+fn a_hold_in_which_the_resource_is_still_named_decides_nothing() {
+    let found = |cell: usize, _| Found::Served(if cell == 0 { 0.3 } else { 0.7 });
+    let report = proof(MatrixMeasure::Hold, relieving(None), found, |_| Some("cpu_full"), untouched);
+    assert_eq!(report.proofs[0].outcome, ProofOutcome::NotDecided);
+    assert!(report.proofs[0].reasons[0].contains("cpu is still named"), "{:?}", report.proofs[0].reasons);
+}
+
+#[test]
+fn a_crowd_that_is_not_served_at_all_has_a_ratio() {
+    let found = |cell: usize, _| Found::Served(if cell == 0 { 0.0 } else { 1.0 });
+    let finding = |cell| (cell == 0).then_some("one_thread_full");
+    let report = proof(MatrixMeasure::Hold, relieving(None), found, finding, untouched);
+    let proof = &report.proofs[0];
+    assert_eq!(proof.outcome, ProofOutcome::Confirmed, "{proof:#?}");
+    assert!((proof.effect.unwrap().ratio - 100.0).abs() < 1e-6);
+    assert!(proof.answer.ends_with("; then nothing is named"), "{}", proof.answer);
+}
+
+#[test]
+fn pairs_of_different_environments_do_not_count_and_say_why() {
+    let change = |cells: &mut Vec<MatrixCell>| {
+        cells[1].runs[0].environment.insert("steal_ratio".into(), "0.2000".into());
+        cells[1].runs[1].status = RunStatus::Invalid;
+        cells[1].runs[1].reason = Some("the generator was the limit".into());
+        cells[1].runs[2].status = RunStatus::Pending;
+    };
+    let found = |cell: usize, _| Found::Capacity(if cell == 0 { 60 } else { 120 });
+    let report = proof(MatrixMeasure::Find, relieving(None), found, |_| Some("one_thread_full"), change);
+    let proof = &report.proofs[0];
+    let why: Vec<&str> =
+        proof.pairs.iter().map(|pair| pair.discarded.as_deref().unwrap_or("counts")).collect();
+    assert_eq!(why[0], "a hypervisor took 0 % and 20 % of the CPU time");
+    assert_eq!(why[1..3], ["invalid: the generator was the limit", "not made yet"]);
+    assert_eq!((why[3], proof.effect.unwrap().pairs), ("counts", 1));
+    assert_eq!(proof.outcome, ProofOutcome::NotDecided, "one pair decides nothing");
+    assert!(proof.reasons[0].contains("3 of 4 pairs do not count"), "{:?}", proof.reasons);
+    assert!(report.partial && report.headline.ends_with("not finished"), "{}", report.headline);
+}
+
+#[test]
+fn a_machine_that_changes_more_than_the_variant_decides_nothing() {
+    // A tenth more with every run.
+    let found = |_, place: usize| Found::Capacity((60.0 * 1.1f64.powi(place as i32)) as u32);
+    let report = proof(MatrixMeasure::Find, relieving(None), found, |_| Some("one_thread_full"), untouched);
+    assert_eq!(report.proofs[0].outcome, ProofOutcome::NotDecided);
+    assert!(
+        report.proofs[0].reasons[0].contains("equal configuration differ"),
+        "{:?}",
+        report.proofs[0].reasons
+    );
+}
+
+#[test]
+fn a_shrunk_resource_has_an_elasticity_and_its_placebo_has_none() {
+    let shrink =
+        |resource: &str, is_placebo| Some(ProofShrink { resource: resource.into(), to: 0.8, is_placebo });
+    let variants = vec![
+        ProofVariant { cell: 1, shrink: shrink("cpu", false), ..ProofVariant::default() },
+        ProofVariant { cell: 2, shrink: shrink("nofile", true), ..ProofVariant::default() },
+    ];
+    let found = |cell: usize, place: usize| {
+        let users = if cell == 1 { 80 } else { 100 };
+        Found::Capacity(users + (place % 2) as u32)
+    };
+    let report = proof(MatrixMeasure::Find, variants, found, |_| Some("cpu_quota"), untouched);
+    let outcomes: Vec<ProofOutcome> = report.proofs.iter().map(|proof| proof.outcome).collect();
+    assert_eq!(outcomes, [ProofOutcome::Confirmed, ProofOutcome::Same], "{:#?}", report.proofs);
+    assert!((report.proofs[0].elasticity.unwrap() - 1.0).abs() < 0.1, "{:?}", report.proofs[0]);
+    assert!(report.proofs[1].elasticity.unwrap().abs() < 0.1);
+    assert!(
+        text::summary(&report).contains("elasticity 0.9")
+            || text::summary(&report).contains("elasticity 1.0")
+    );
+}
+
+#[test]
+fn a_share_of_few_user_seconds_is_not_exact() {
+    let outcome = |users: f64| {
+        let change = |cells: &mut Vec<MatrixCell>| {
+            for figures in
+                cells.iter_mut().flat_map(|cell| &mut cell.runs).filter_map(|run| run.figures.as_mut())
+            {
+                (figures.users, figures.window_s) = (users, [10.0, 12.0]);
+            }
+        };
+        let variants = vec![ProofVariant { cell: 1, ..ProofVariant::default() }];
+        let report = proof(MatrixMeasure::Hold, variants, |_, _| Found::Served(0.5), |_| None, change);
+        report.proofs[0].outcome
+    };
+    assert_eq!((outcome(4.0), outcome(100.0)), (ProofOutcome::NotDecided, ProofOutcome::Same));
+}

@@ -1,0 +1,144 @@
+//! Proofs in words: the sentence of each, and the section of the terminal.
+
+use std::fmt::Write as _;
+
+use throng_analysis::experiment::{CapacityPrediction, ProofOutcome, RatioEstimate};
+use throng_observation::untrusted;
+
+use super::text::table;
+use super::{MatrixMeasure, MatrixReport, ProofPair, ResponseKind, VariantProof};
+
+/// `×2.10`.
+pub(crate) fn factor(ratio: f64) -> String {
+    if ratio >= 9.995 { format!("×{ratio:.1}") } else { format!("×{ratio:.2}") }
+}
+
+/// `×2.10 (1.80 to 2.45)`.
+pub(crate) fn estimate(one: Option<&RatioEstimate>) -> String {
+    match one {
+        None => "–".to_owned(),
+        Some(RatioEstimate { ratio, interval: None, .. }) => factor(*ratio),
+        Some(RatioEstimate { ratio, interval: Some([low, high]), .. }) => {
+            format!("{} ({low:.2} to {high:.2})", factor(*ratio))
+        }
+    }
+}
+
+/// The answer for one variant.
+pub(super) fn answer(proof: &VariantProof, measure: MatrixMeasure) -> String {
+    let VariantProof { variant, baseline, .. } = proof;
+    let what = match measure {
+        MatrixMeasure::Find => "users",
+        MatrixMeasure::Hold => "user-seconds served well",
+    };
+    let size = match &proof.effect {
+        Some(effect) => format!("{} the {what}, 95 % {}", factor(effect.ratio), interval(effect.interval)),
+        None => "nothing to compare".to_owned(),
+    };
+    let accused = match (&proof.relieves, &proof.shrink) {
+        (Some(resource), _) => resource.clone(),
+        (None, Some(shrink)) => shrink.resource.clone(),
+        _ => String::new(),
+    };
+    let words = proof.outcome.words();
+    let said = match proof.outcome {
+        ProofOutcome::Confirmed => format!("{words}: {accused} limits {baseline}; {variant} has {size}"),
+        ProofOutcome::Refuted => {
+            format!("{words}: {accused} does not limit {baseline}; {variant} has {size}")
+        }
+        _ => format!("{words}: {variant} has {size}, against {baseline}"),
+    };
+    let follows = match (&proof.outcome, &proof.finding) {
+        (ProofOutcome::Confirmed, Some(next)) if proof.shrink.is_none() => {
+            format!("; then {next} is the limit")
+        }
+        (ProofOutcome::Confirmed, None) if proof.shrink.is_none() && measure == MatrixMeasure::Hold => {
+            "; then nothing is named".to_owned()
+        }
+        _ => String::new(),
+    };
+    format!("{said}{follows}")
+}
+
+fn interval(interval: Option<[f64; 2]>) -> String {
+    interval.map_or_else(|| "not known".to_owned(), |[low, high]| format!("{low:.2} to {high:.2}"))
+}
+
+/// Whether the demand model was right.
+pub(crate) fn prediction(one: &CapacityPrediction) -> String {
+    let range = match one.users_high {
+        Some(high) => format!("{:.0} to {high:.0} users", one.users_low),
+        None => format!("more than {:.0} users", one.users_low),
+    };
+    let held = match one.held {
+        Some(true) => ": held",
+        Some(false) => ": did not hold",
+        None => "",
+    };
+    format!("the demand model predicted {range}, then {} is full{held}", one.resource)
+}
+
+/// How far the capacity followed a shrunk resource.
+pub(crate) fn elasticity(proof: &VariantProof) -> Option<String> {
+    let of = proof.elasticity?;
+    let range = proof.elasticity_interval.map(|[low, high]| format!(" ({low:.2} to {high:.2})"));
+    Some(format!(
+        "elasticity {of:.2}{}: 1 if the capacity follows the resource, 0 if it does not",
+        range.unwrap_or_default()
+    ))
+}
+
+/// The answers of all variants in one line.
+pub(super) fn headline(report: &MatrixReport) -> String {
+    let answers: Vec<&str> = report.proofs.iter().map(|proof| proof.answer.as_str()).collect();
+    let more = if report.partial { "; not finished" } else { "" };
+    if answers.is_empty() {
+        return format!("nothing was compared{more}");
+    }
+    format!("{}{more}", answers.join(". "))
+}
+
+/// The section of the terminal.
+pub(super) fn section(report: &MatrixReport) -> String {
+    let kind = report.service();
+    let mut out = String::new();
+    for proof in &report.proofs {
+        let _ = writeln!(
+            out,
+            "\n{} against {}",
+            untrusted::line(&proof.variant),
+            untrusted::line(&proof.baseline)
+        );
+        let _ = writeln!(out, "  {}", untrusted::line(&proof.answer));
+        let said = proof.prediction.iter().map(prediction).chain(elasticity(proof));
+        for line in said.chain(proof.reasons.iter().cloned()) {
+            let _ = writeln!(out, "  {}", untrusted::line(&line));
+        }
+        let mut rows = vec![["  runs", "baseline", "variant", "ratio", ""].map(str::to_owned).to_vec()];
+        rows.extend(proof.pairs.iter().map(|pair| pair_row(kind, pair)));
+        rows.push(vec![
+            "  A/A".to_owned(),
+            String::new(),
+            String::new(),
+            estimate(proof.control.as_ref()),
+            String::new(),
+        ]);
+        out += &table(&rows);
+    }
+    out
+}
+
+/// A pair as cells of a table: its runs, both values, their ratio, why it does not count.
+pub(crate) fn pair_row(kind: ResponseKind, pair: &ProofPair) -> Vec<String> {
+    let dash = || "–".to_owned();
+    let place = |place: Option<usize>| place.map_or_else(dash, |place| place.to_string());
+    let value = |value: Option<f64>| value.map_or_else(dash, |value| kind.show(value));
+    let ([a, b], [x, y]) = (pair.places, pair.values);
+    vec![
+        format!("  {} and {}", place(a), place(b)),
+        value(x),
+        value(y),
+        pair.ratio.map_or_else(dash, factor),
+        pair.discarded.as_ref().map(|why| format!("discarded: {why}")).unwrap_or_default(),
+    ]
+}
