@@ -57,9 +57,8 @@ fn main() -> ExitCode {
     let done = match arguments.command {
         Command::Run(command) => scenario::of_file(&command)
             .and_then(|(s, common)| run::run(&s, &common, history::Asked::run(&command))),
-        Command::View(command) => {
-            scenario::of_flags(&command).and_then(|(s, common)| run::run(&s, &common, history::Asked::view(&common)))
-        }
+        Command::View(command) => scenario::of_flags(&command)
+            .and_then(|(s, common)| run::run(&s, &common, history::Asked::view(&common))),
         Command::Find(command) => find::find(&command),
         Command::Matrix(command) => matrix::matrix(&command),
         Command::Check(command) => check::check(&command),

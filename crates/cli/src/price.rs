@@ -19,7 +19,8 @@ pub(crate) fn price(command: &Price) -> Result<Exit, CliError> {
     // Before the run is read, which takes longer.
     let prices = command.prices.as_deref().map(read).transpose()?;
     let folder = history::run_folder(&command.run);
-    let run: RunData = RunFolder::read_selected(&folder, &mut ReportRows::default()).map_err(CliError::usage)?;
+    let run: RunData =
+        RunFolder::read_selected(&folder, &mut ReportRows::default()).map_err(CliError::usage)?;
     let summary = report::summary(&run);
     let request = PriceRequest {
         viewers: command.viewers,
@@ -38,13 +39,13 @@ pub(crate) fn price(command: &Price) -> Result<Exit, CliError> {
 }
 
 fn read(file: &Path) -> Result<PriceTable, CliError> {
-    let wrong = |error: &dyn std::fmt::Display| CliError::usage(format!("cannot read {}: {error}", file.display()));
+    let wrong =
+        |error: &dyn std::fmt::Display| CliError::usage(format!("cannot read {}: {error}", file.display()));
     let bytes = std::fs::metadata(file).map_err(|error| wrong(&error))?.len();
     if bytes > FILE_BYTES_MAX {
         return Err(wrong(&format_args!("{bytes} bytes are too many for a list of prices")));
     }
     let text = std::fs::read_to_string(file).map_err(|error| wrong(&error))?;
-    PriceTable::parse(&text).map_err(|error| {
-        CliError::usage(format!("{} cannot be used as it is:\n{error}", file.display()))
-    })
+    PriceTable::parse(&text)
+        .map_err(|error| CliError::usage(format!("{} cannot be used as it is:\n{error}", file.display())))
 }

@@ -208,7 +208,8 @@ fn demand(used: &Used, loads: &[LoadWindow]) -> Option<Demand> {
 #[cfg(test)]
 pub(crate) fn of_points(resource: Resource, limit: Option<f64>, points: &[(f64, f64)]) -> Option<Demand> {
     let window = throng_observation::host::measured::Window { from_us: 0, until_us: 1 };
-    let loads: Vec<LoadWindow> = points.iter().map(|(users, _)| LoadWindow { window, users: *users }).collect();
+    let loads: Vec<LoadWindow> =
+        points.iter().map(|(users, _)| LoadWindow { window, users: *users }).collect();
     let values = points.iter().map(|(_, y)| Some(*y)).collect();
     let used = Used { resource, of: "media".into(), group: None, unit: "ratio", limit, reach: 0.95, values };
     demand(&used, &loads)

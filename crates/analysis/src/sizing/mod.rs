@@ -182,7 +182,8 @@ impl<'a> Sizing<'a> {
 pub fn users_per_unit(demands: &[Demand], shares_host_with_crowd: bool) -> Vec<(SizedResource, UsersPer)> {
     let mut grown = resource::grown(demands, shares_host_with_crowd, &mut Vec::new());
     grown.sort_by_key(|(resource, _)| *resource);
-    let per = |(resource, growth): &(SizedResource, Growth)| Some((*resource, UsersPer::of(*resource, growth)?));
+    let per =
+        |(resource, growth): &(SizedResource, Growth)| Some((*resource, UsersPer::of(*resource, growth)?));
     grown.iter().filter_map(per).collect()
 }
 

@@ -64,7 +64,9 @@ impl SizedResource {
             Self::NicSent | Self::NicReceived | Self::DiskRead => "B/s",
             Self::Memory => "B",
             Self::NicSentPackets | Self::NicReceivedPackets => "1/s",
-            Self::Descriptors | Self::UdpSockets | Self::TcpConnections | Self::Ports | Self::Conntrack => "count",
+            Self::Descriptors | Self::UdpSockets | Self::TcpConnections | Self::Ports | Self::Conntrack => {
+                "count"
+            }
         }
     }
 
@@ -128,13 +130,16 @@ pub(super) fn grown(
         let Some(resource) = SizedResource::of(demand.resource) else { continue };
         match all.iter_mut().find(|(known, _)| *known == resource) {
             Some((_, list)) if resource.adds_up() => list.push(demand),
-            Some((_, list)) if list.iter().all(|known| known.per_user < demand.per_user) => *list = vec![demand],
+            Some((_, list)) if list.iter().all(|known| known.per_user < demand.per_user) => {
+                *list = vec![demand]
+            }
             Some(_) => {}
             None => all.push((resource, vec![demand])),
         }
     }
     let is_loopback = |demand: &&Demand| demand.instance.split(' ').next() == Some(LOOPBACK);
-    if all.iter().any(|(resource, list)| *resource == SizedResource::NicSent && list.iter().any(is_loopback)) {
+    if all.iter().any(|(resource, list)| *resource == SizedResource::NicSent && list.iter().any(is_loopback))
+    {
         notes.push("The line is the loopback interface, which carries both directions in each".into());
     }
     all.push((SizedResource::Cpu, cpu(demands, shares_host_with_crowd, notes)));
@@ -153,7 +158,8 @@ fn cpu<'a>(demands: &'a [Demand], shares_host_with_crowd: bool, notes: &mut Vec<
     }
     if processes.is_empty() {
         if shares_host_with_crowd && !hosts.is_empty() {
-            notes.push("The CPU is that of the whole host, generator included: no process was watched".into());
+            notes
+                .push("The CPU is that of the whole host, generator included: no process was watched".into());
         }
         return hosts;
     }

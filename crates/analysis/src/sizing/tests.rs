@@ -25,7 +25,12 @@ impl Noise {
 const LOADS: [f64; 8] = [10.0, 20.0, 30.0, 45.0, 60.0, 75.0, 90.0, 100.0];
 
 /// A demand as it is fitted to a planted use with a relative noise.
-fn planted(resource: Resource, limit: Option<f64>, noise: (&mut Noise, f64), use_of: impl Fn(f64) -> f64) -> Demand {
+fn planted(
+    resource: Resource,
+    limit: Option<f64>,
+    noise: (&mut Noise, f64),
+    use_of: impl Fn(f64) -> f64,
+) -> Demand {
     let (random, size) = noise;
     let points: Vec<(f64, f64)> =
         LOADS.iter().map(|users| (*users, use_of(*users) * (1.0 + size * random.normal()))).collect();
@@ -164,7 +169,10 @@ fn more_users_never_need_less() {
         for users in (1..400).map(|step| f64::from(step) * 7.0) {
             let sizing = Sizing::of(&demands, None, request(users));
             let used = sizing.need(SizedResource::Cpu).unwrap().used;
-            assert!(used.value >= before && used.low <= used.value && used.value <= used.high, "{users}: {used:?}");
+            assert!(
+                used.value >= before && used.low <= used.value && used.value <= used.high,
+                "{users}: {used:?}"
+            );
             before = used.value;
             let plan = sizing.machines(&machine("m", 16.0, 64.0, 10.0)).unwrap();
             assert!(plan.count >= machines, "{users}: {plan:?}");
@@ -241,7 +249,10 @@ fn what_does_not_grow_is_needed_once() {
         planted(Resource::Memory, Some(8e9), (&mut noise, 0.01), |_| 2e8),
     ];
     let need = need_of(&demands, SizedResource::Memory, 5_000.0);
-    assert!(need.used.value < 2.2e8 && need.users_per.is_none() && need.extrapolation.factor == 1.0, "{need:?}");
+    assert!(
+        need.used.value < 2.2e8 && need.users_per.is_none() && need.extrapolation.factor == 1.0,
+        "{need:?}"
+    );
 }
 
 #[test]
@@ -272,7 +283,10 @@ fn nothing_and_nonsense_are_harmless() {
             let _ = (sizing.size(Some(&capacity)), sizing.machines(&machine("m", 4.0, 8.0, 1.0)));
         }
     }
-    assert!(users_per_unit(&[Demand { fit: None, ..good }], false).is_empty(), "a summary of an earlier version");
+    assert!(
+        users_per_unit(&[Demand { fit: None, ..good }], false).is_empty(),
+        "a summary of an earlier version"
+    );
 }
 
 /// So many users for so many seconds, with a rate of bytes each that changes from second to second.
@@ -280,7 +294,8 @@ fn streamed(users: u32, seconds: i64, bytes_of: impl Fn(i64) -> u64) -> RunData 
     let mut run = RunData::default();
     for second in 0..seconds {
         run.crowd.push(CrowdRow { second, connected: users, playing: users, ..CrowdRow::default() });
-        let counters = TrackCounters { wire_bytes: bytes_of(second) * u64::from(users), ..TrackCounters::default() };
+        let counters =
+            TrackCounters { wire_bytes: bytes_of(second) * u64::from(users), ..TrackCounters::default() };
         run.series.push(SeriesRow { second, tracks: users, counters, ..SeriesRow::default() });
     }
     run
@@ -292,7 +307,10 @@ fn traffic_is_what_a_user_received_each_second() {
     let traffic = Traffic::of(&run, Goal::Acceptable).expect("traffic");
     let received = traffic.received_bytes.per_second;
     assert!((received.value - 106_000.0).abs() < 200.0, "{received:?}");
-    assert!(received.low < 106_000.0 && received.high > 106_000.0 && received.high < 108_000.0, "{received:?}");
+    assert!(
+        received.low < 106_000.0 && received.high > 106_000.0 && received.high < 108_000.0,
+        "{received:?}"
+    );
     assert_eq!((traffic.received_bytes.blocks, traffic.requests, traffic.users_max), (6, None, 20.0));
     // A server whose line was not measured needs at least that.
     let sizing = Sizing::of(&[], Some(&traffic), request(200.0));
@@ -305,7 +323,8 @@ fn traffic_is_what_a_user_received_each_second() {
 fn requests_are_those_of_players_and_seconds_without_users_count_for_nothing() {
     let mut run = streamed(10, 40, |_| 0);
     for second in 0..40 {
-        let counters = PlaybackCounters { media_bytes: 5_000_000, requests: 20, ..PlaybackCounters::default() };
+        let counters =
+            PlaybackCounters { media_bytes: 5_000_000, requests: 20, ..PlaybackCounters::default() };
         run.playback.push(PlaybackRow { second, counters, ..PlaybackRow::default() });
     }
     // Bytes that arrive after the last user played are no viewer's.

@@ -9,7 +9,7 @@ mod price;
 mod run;
 mod stage;
 
-pub(crate) use history::{LabelRun, NoteRun, Prune, Rerun, Runs, RunsCommand};
+pub(crate) use history::{Prune, Rerun, Runs, RunsCommand};
 pub(crate) use matrix::Matrix;
 pub(crate) use measure::{Decode, Ipc, Profile, ProfileMethod, Ring, RingCommand, RingStat, Tap};
 pub(crate) use media::{Container, Media, MediaCommand, MediaMake, VideoCodec};

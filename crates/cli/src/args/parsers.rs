@@ -106,10 +106,14 @@ mod tests {
         for (text, hours) in [("12h", Some(12)), ("30d", Some(720)), ("2w", Some(336)), ("0d", Some(0))] {
             assert_eq!(age(text).ok().map(|age| age.as_secs() / 3_600), hours, "{text}");
         }
-        for text in ["", "d", "30", "-1d", "1.5d", "30 days", "99999999999999999999d", "18446744073709551615w", "ü"] {
+        for text in
+            ["", "d", "30", "-1d", "1.5d", "30 days", "99999999999999999999d", "18446744073709551615w", "ü"]
+        {
             assert!(age(text).is_err(), "{text}");
         }
-        for (text, is_good) in [("nightly", true), ("v1.2-rc", true), ("größe", true), ("", false), ("a b", false)] {
+        for (text, is_good) in
+            [("nightly", true), ("v1.2-rc", true), ("größe", true), ("", false), ("a b", false)]
+        {
             assert_eq!(label(text).is_ok(), is_good, "{text}");
         }
         assert!(label("\u{1b}[2J").is_err() && label(&"x".repeat(41)).is_err());

@@ -126,8 +126,7 @@ impl Asked {
         let mut paths: Vec<PathBuf> = files.map(|file| PathBuf::from(&file.path)).collect();
         paths.sort();
         paths.dedup();
-        self.media =
-            paths.into_iter().map(|path| MediaHash { sha256: sha256(&path).ok(), path }).collect();
+        self.media = paths.into_iter().map(|path| MediaHash { sha256: sha256(&path).ok(), path }).collect();
         self
     }
 

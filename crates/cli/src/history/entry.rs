@@ -82,7 +82,11 @@ impl Entry {
             Ok(labels) => entry.labels = labels,
             Err(problem) => entry.problems.push(problem),
         }
-        if is_matrix { entry.fill_matrix() } else { entry.fill_run(has_database) }
+        if is_matrix {
+            entry.fill_matrix()
+        } else {
+            entry.fill_run(has_database)
+        }
         let began = if is_matrix { "options.json" } else { "run.db" };
         entry.started_at_unix_us = entry.started_at_unix_us.filter(|at| *at > 0).or_else(|| {
             let at = path.join(began).symlink_metadata().and_then(|found| found.modified()).ok()?;
@@ -140,7 +144,8 @@ impl Entry {
                     let has_ended = run.ending != Ending::Unfinished;
                     self.outcome = if has_ended { UNREPORTED } else { UNFINISHED }.into();
                     if self.problems.is_empty() {
-                        let state = if has_ended { "it has no summary" } else { "it is in progress or was killed" };
+                        let state =
+                            if has_ended { "it has no summary" } else { "it is in progress or was killed" };
                         self.problems.push(format!("{state}; `throng report` makes its report"));
                     }
                 }
@@ -165,7 +170,8 @@ impl Entry {
                 }
             }
             Ok(None) => {
-                self.problems.push("it is in progress or was killed; `throng matrix --resume` continues it".into());
+                self.problems
+                    .push("it is in progress or was killed; `throng matrix --resume` continues it".into());
             }
             Err(problem) => self.problems.push(problem),
         }

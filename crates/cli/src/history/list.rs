@@ -20,7 +20,8 @@ pub(super) struct Listed {
 /// The runs of `folder`; links are not followed.
 pub(super) fn of(folder: &Path) -> Result<Listed, CliError> {
     if folder.join("run.db").is_file() {
-        let parent = folder.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let parent =
+            folder.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         return Err(CliError::usage(format!(
             "{} is a run itself; the list of its folder is: throng runs {}",
             folder.display(),
@@ -56,9 +57,11 @@ pub(super) fn text(entries: &[&Entry], of: usize, folder: &Path) -> String {
         }
         line.push_str(&untrusted::name(entry.headline.as_deref().unwrap_or_default()));
         let _ = writeln!(out, "{}", line.trim_end());
-        let labels = (!entry.labels.labels.is_empty() || entry.labels.note.is_some())
-            .then(|| entry.labels.describe());
-        for more in labels.into_iter().chain(entry.problems.iter().map(|problem| format!("problem: {problem}"))) {
+        let labels =
+            (!entry.labels.labels.is_empty() || entry.labels.note.is_some()).then(|| entry.labels.describe());
+        for more in
+            labels.into_iter().chain(entry.problems.iter().map(|problem| format!("problem: {problem}")))
+        {
             let _ = writeln!(out, "    {}", untrusted::line(&more));
         }
     }

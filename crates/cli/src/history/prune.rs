@@ -59,7 +59,8 @@ fn chosen<'a>(
 ) -> (Vec<&'a Entry>, Vec<(&'a Entry, String)>) {
     let is_old = |entry: &Entry| {
         command.older_than.is_none_or(|age| {
-            let at = entry.started_at_unix_us.and_then(|at| u64::try_from(at).ok()).map(Duration::from_micros);
+            let at =
+                entry.started_at_unix_us.and_then(|at| u64::try_from(at).ok()).map(Duration::from_micros);
             // Without a time nothing says that it is old.
             at.is_some_and(|at| now.saturating_sub(at) > age)
         })
@@ -73,7 +74,9 @@ fn chosen<'a>(
         let why = match (&entry.kept_because, named) {
             (Some(why), _) => Some(why.clone()),
             (None, Some(label)) => Some(format!("it has the label {label}")),
-            (None, None) if is_labelled && !command.labelled => Some("it has a label (--labelled)".to_owned()),
+            (None, None) if is_labelled && !command.labelled => {
+                Some("it has a label (--labelled)".to_owned())
+            }
             (None, None) if is_uncertain && !command.labelled => Some("its labels cannot be read".to_owned()),
             _ => None,
         };

@@ -68,10 +68,10 @@ impl Earlier {
         let run = RunFolder::outline(folder).map_err(CliError::usage)?;
         let file = folder.join(SCENARIO);
         let (asked, has_file) = match Asked::read(folder).map_err(CliError::usage)? {
-            Some(asked) => {
-                let text = std::fs::read_to_string(&file)
+            Some(mut asked) => {
+                asked.scenario = std::fs::read_to_string(&file)
                     .map_err(|error| CliError::usage(format!("{}: {error}", file.display())))?;
-                (Asked { scenario: text, ..asked }, true)
+                (asked, true)
             }
             // How a search was asked is not in its database, which has the crowd at its largest.
             None if !run.holds.is_empty() => {

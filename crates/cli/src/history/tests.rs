@@ -24,7 +24,8 @@ fn now_us() -> i64 {
 fn made(folder: &Path, days_ago: i64) {
     let info = RunInfo { started_at_unix_us: now_us() - days_ago * DAY_US, ..RunInfo::default() };
     RunFolder::create(folder, &info).unwrap().finish(Ending::Complete, RunTime(5_000_000)).unwrap();
-    fs::write(folder.join("summary.json"), summary(info.started_at_unix_us, "met", "2 viewers played")).unwrap();
+    fs::write(folder.join("summary.json"), summary(info.started_at_unix_us, "met", "2 viewers played"))
+        .unwrap();
 }
 
 fn summary(started_at_unix_us: i64, outcome: &str, headline: &str) -> String {
@@ -36,8 +37,10 @@ fn summary(started_at_unix_us: i64, outcome: &str, headline: &str) -> String {
 }
 
 fn names(folder: &Path) -> Vec<String> {
-    let mut names: Vec<String> =
-        fs::read_dir(folder).unwrap().map(|one| one.unwrap().file_name().to_string_lossy().into_owned()).collect();
+    let mut names: Vec<String> = fs::read_dir(folder)
+        .unwrap()
+        .map(|one| one.unwrap().file_name().to_string_lossy().into_owned())
+        .collect();
     names.sort();
     names
 }
@@ -89,7 +92,9 @@ fn runs_are_listed_newest_first_and_what_is_wrong_is_said() {
         ]
     );
     let text = list::text(&listed.entries.iter().collect::<Vec<_>>(), 6, folder.path());
-    for part in ["2 viewers played", "problem: there is no run.db", "not a run.db", "6 runs in ", "throng report"] {
+    for part in
+        ["2 viewers played", "problem: there is no run.db", "not a run.db", "6 runs in ", "throng report"]
+    {
         assert!(text.contains(part), "{part}\n{text}");
     }
     assert!(list::of(&at("new")).is_err_and(|stop| stop.error.to_string().contains("is a run itself")));
@@ -150,7 +155,8 @@ fn prune_deletes_old_runs_and_nothing_else() {
     assert_eq!(names(outside.path()), ["elsewhere", "precious"], "links were not followed");
     assert_eq!(names(&outside.path().join("elsewhere")), ["run.db", "summary.json"]);
 
-    let kept = Prune { keep: Some(0), labelled: true, keep_label: vec!["keep".into()], ..prune_of(folder.path()) };
+    let kept =
+        Prune { keep: Some(0), labelled: true, keep_label: vec!["keep".into()], ..prune_of(folder.path()) };
     prune(&kept).unwrap();
     assert_eq!(names(folder.path()), ["broken", "labelled", "link", "notes.txt", "photos"]);
     prune(&Prune { keep: Some(0), labelled: true, ..prune_of(folder.path()) }).unwrap();
@@ -178,7 +184,10 @@ fn labels_and_notes_are_kept_and_hostile_ones_are_text() {
     let labels = labels.with_note(" before the upgrade\n").unwrap();
     labels.write(&run).unwrap();
     let entry = Entry::of(&run).unwrap();
-    assert_eq!((entry.labels.labels, entry.labels.note.as_deref()), (vec!["nightly".to_owned()], Some("before the upgrade")));
+    assert_eq!(
+        (entry.labels.labels, entry.labels.note.as_deref()),
+        (vec!["nightly".to_owned()], Some("before the upgrade"))
+    );
     assert!(Labels::default().with_note(&"x".repeat(1_001)).is_err());
 
     let hostile = "{\"labels\": [\"\\u001b[2J\", \"\\u202e\"], \"note\": \"a\\nFORGED\\u009b\"}";

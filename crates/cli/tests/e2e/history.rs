@@ -37,8 +37,19 @@ fn a_run_is_listed_labelled_done_again_and_deleted() {
     let [first_path, second_path] = [&first, &second].map(|path| path.display().to_string());
     let arrival = "crowd.arrival={ poisson = { rate = \"4/s\", seed = 11 } }";
     let target = stage.target();
-    let (code, out, error) =
-        said(&["view", &target, "-n", "3", "--for", "3s", "--quiet", "--set", arrival, "--output", &first_path]);
+    let (code, out, error) = said(&[
+        "view",
+        &target,
+        "-n",
+        "3",
+        "--for",
+        "3s",
+        "--quiet",
+        "--set",
+        arrival,
+        "--output",
+        &first_path,
+    ]);
     assert_eq!(code, Some(0), "{out}{error}");
 
     let (code, out, error) = said(&["runs", "label", &first_path, "nightly", "v1"]);
@@ -61,8 +72,14 @@ fn a_run_is_listed_labelled_done_again_and_deleted() {
     let ids: Vec<&str> = all.iter().filter_map(|run| run["id"].as_str()).collect();
     assert_eq!(ids, ["second", "first"]);
     for run in &all {
-        assert_eq!((&run["kind"], &run["outcome"], &run["ending"]), (&"view".into(), &"met".into(), &"complete".into()));
-        assert!(run["size_bytes"].as_u64() > Some(10_000) && run["problems"] == Value::Array(Vec::new()), "{run:#}");
+        assert_eq!(
+            (&run["kind"], &run["outcome"], &run["ending"]),
+            (&"view".into(), &"met".into(), &"complete".into())
+        );
+        assert!(
+            run["size_bytes"].as_u64() > Some(10_000) && run["problems"] == Value::Array(Vec::new()),
+            "{run:#}"
+        );
         assert_eq!(run["scenario"].as_str(), Some(target.as_str()));
     }
     let nightly = listed(&runs, &["--label", "nightly"]);
@@ -70,7 +87,10 @@ fn a_run_is_listed_labelled_done_again_and_deleted() {
     assert_eq!(listed(&runs, &["--outcome", "missed"]).len(), 0);
     assert_eq!(listed(&runs, &["--scenario", "whep"]).len(), 2);
     let (_, out, _) = said(&["runs", &runs]);
-    assert!(out.contains("3 viewers played cleanly") && out.contains("[nightly] [v1], note: before"), "{out}");
+    assert!(
+        out.contains("3 viewers played cleanly") && out.contains("[nightly] [v1], note: before"),
+        "{out}"
+    );
 
     let (code, out, _) = said(&["runs", "prune", &runs, "--keep", "0"]);
     assert!(code == Some(0) && out.contains("would delete  second") && out.contains("add --yes"), "{out}");
@@ -85,8 +105,19 @@ fn a_run_is_listed_labelled_done_again_and_deleted() {
 fn a_search_keeps_how_it_was_asked_and_secrets_have_to_be_given_again() {
     let stage = Stage::start(None, "127.0.0.1:0", &["--token", "s3cret"]);
     let target = stage.target();
-    let find =
-        ["find", &target, "--set", "target.token=s3cret", "--start", "2", "--ceiling", "6", "--budget", "1m", "--quiet"];
+    let find = [
+        "find",
+        &target,
+        "--set",
+        "target.token=s3cret",
+        "--start",
+        "2",
+        "--ceiling",
+        "6",
+        "--budget",
+        "1m",
+        "--quiet",
+    ];
     let mut running = Running::start(None, &find);
     running.when_playing(2);
     running.signal("INT");
@@ -94,8 +125,9 @@ fn a_search_keeps_how_it_was_asked_and_secrets_have_to_be_given_again() {
     let folder = cut.folder().display().to_string();
     let (code, out, error) = said(&["rerun", &folder, "--print"]);
     assert_eq!(code, Some(0), "{error}");
-    let expect =
-        format!("throng find {folder}/scenario.toml --budget 1m --start 2 --ceiling 6 --set target.token=SECRET\n");
+    let expect = format!(
+        "throng find {folder}/scenario.toml --budget 1m --start 2 --ceiling 6 --set target.token=SECRET\n"
+    );
     assert_eq!(out, expect);
     // The crowd as it was asked for, and not at its largest.
     let kept = std::fs::read_to_string(cut.folder().join("scenario.toml")).unwrap();

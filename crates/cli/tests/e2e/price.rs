@@ -23,7 +23,8 @@ fn a_larger_crowd_is_sized_and_priced_from_a_watched_run() {
     let crowd = ["view", &target, "-n", "60", "--for", "20s", "--set", arrival, "--watch", &watch, "--quiet"];
     let ran = run(None, &crowd);
     let folder = ran.folder().display().to_string();
-    let price = |more: &[&str]| said(&[&["price", &folder, "--viewers", "600", "--hours", "2"], more].concat());
+    let price =
+        |more: &[&str]| said(&[&["price", &folder, "--viewers", "600", "--hours", "2"], more].concat());
 
     let (code, text) = price(&["--json", "--prices", &format!("{PRICES}large-cloud.toml")]);
     assert!(matches!(code, Some(0 | 4)), "{text}\n{ran}");
@@ -56,7 +57,11 @@ fn a_larger_crowd_is_sized_and_priced_from_a_watched_run() {
 fn what_cannot_be_priced_is_said() {
     let folder = tempfile::tempdir().unwrap();
     let prices = folder.path().join("prices.toml");
-    std::fs::write(&prices, "provider = \"p\"\nas_of = \"2026-11\"\ncurrency = \"EUR\"\n[egress]\nper_gb = -1\n").unwrap();
+    std::fs::write(
+        &prices,
+        "provider = \"p\"\nas_of = \"2026-11\"\ncurrency = \"EUR\"\n[egress]\nper_gb = -1\n",
+    )
+    .unwrap();
     let prices = prices.display().to_string();
     for (arguments, says) in [
         (vec!["price", "/nowhere", "--viewers", "10"], "/nowhere"),

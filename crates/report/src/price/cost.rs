@@ -93,7 +93,8 @@ impl Cost {
                 (amounts_term(parts, *vcpu_hour, *memory_gb_hour), None)
             }
         };
-        let mut terms = vec![compute, egress(prices, parts), storage(prices, request), requests(prices, parts)];
+        let mut terms =
+            vec![compute, egress(prices, parts), storage(prices, request), requests(prices, parts)];
         let total = terms.iter().filter_map(|term| term.amount).fold(Estimate::default(), Estimate::plus);
         for term in &mut terms {
             term.share = term.amount.filter(|_| total.value > 0.0).map(|amount| amount.value / total.value);
@@ -129,8 +130,7 @@ fn unknown(kind: CostKind, detail: String) -> CostTerm {
 fn machine_term(machines: &[MachineOffer], hours: f64) -> (CostTerm, Option<String>) {
     let offered = machines.iter().filter_map(|offer| Some((offer, offer.plan.as_ref()?)));
     let price = |offer: &MachineOffer, count: u64| count as f64 * offer.per_hour * hours;
-    let cheapest =
-        offered.min_by(|a, b| price(a.0, a.1.count).total_cmp(&price(b.0, b.1.count)));
+    let cheapest = offered.min_by(|a, b| price(a.0, a.1.count).total_cmp(&price(b.0, b.1.count)));
     let Some((offer, plan)) = cheapest else {
         let problem = machines.iter().find_map(|offer| offer.problem.clone()).unwrap_or_default();
         return (unknown(CostKind::Compute, problem), None);
@@ -156,7 +156,10 @@ fn amounts_term(parts: &Parts<'_>, vcpu_hour: f64, memory_gb_hour: f64) -> CostT
     };
     let memory = provide(SizedResource::Memory);
     if memory.is_none() && memory_gb_hour > 0.0 {
-        return unknown(CostKind::Compute, "what a user costs of the server's memory was not measured".into());
+        return unknown(
+            CostKind::Compute,
+            "what a user costs of the server's memory was not measured".into(),
+        );
     }
     let hours = parts.request.hours;
     let memory_gb = memory.unwrap_or_default().times(1e-9);

@@ -32,7 +32,10 @@ pub(super) fn sentences(is_priced: bool) -> Vec<String> {
 pub(super) fn notes(summary: &Summary, traffic: Option<&Traffic>, sizing: &Sizing<'_>) -> Vec<String> {
     let mut notes = Vec::new();
     if summary.hosts.is_empty() {
-        notes.push("The server was not watched, so its CPU and memory are not known: --watch, docs/watching.md".into());
+        notes.push(
+            "The server was not watched, so its CPU and memory are not known: --watch, docs/watching.md"
+                .into(),
+        );
     } else if !sizing.has_cpu() {
         notes.push(
             "The demand of a user could not be fitted: at least three loads that pass and differ are needed, as `throng find` \

@@ -8,7 +8,14 @@ use crate::server::tests::searched;
 use crate::{example, html, summarise};
 
 fn machine(name: &str, vcpus: f64, per_hour: f64) -> MachinePrice {
-    MachinePrice { name: name.into(), vcpus, cpu_speed: 1.0, memory_gb: 16.0, network_gbit_per_s: 10.0, per_hour }
+    MachinePrice {
+        name: name.into(),
+        vcpus,
+        cpu_speed: 1.0,
+        memory_gb: 16.0,
+        network_gbit_per_s: 10.0,
+        per_hour,
+    }
 }
 
 fn prices(compute: ComputePrices) -> PriceTable {
@@ -48,9 +55,11 @@ fn term(report: &PriceReport, kind: CostKind) -> &CostTerm {
 fn the_planted_demand_of_a_search_gives_its_size() {
     // Each user costs 2.68 % of a core, 600 kB and 140 kB/s.
     let report = report(&searched(), &request(300), None);
-    for (resource, expect) in
-        [(SizedResource::Cpu, 300.0 * 0.0268), (SizedResource::NicSent, 300.0 * 1.4e5), (SizedResource::Memory, 2.2e8)]
-    {
+    for (resource, expect) in [
+        (SizedResource::Cpu, 300.0 * 0.0268),
+        (SizedResource::NicSent, 300.0 * 1.4e5),
+        (SizedResource::Memory, 2.2e8),
+    ] {
         let got = need(&report, resource);
         assert!((got / expect - 1.0).abs() < 0.08, "{resource:?}: {got}, not {expect}");
     }
@@ -81,9 +90,17 @@ fn the_cost_is_the_sum_of_its_parts_and_names_the_largest() {
     assert!((cost.per_1000_viewers.value * 0.3 - sum).abs() < 1e-9);
     assert!((cost.per_1000_viewer_hours.value * 0.6 - sum).abs() < 1e-9);
     assert_eq!(cost.dominant, Some(CostKind::Egress));
-    assert!(cost.total.low <= cost.total.value && cost.total.value <= cost.total.high && cost.without.is_empty());
+    assert!(
+        cost.total.low <= cost.total.value && cost.total.value <= cost.total.high && cost.without.is_empty()
+    );
     let words = text::summary(&report);
-    for part in ["300 viewers for 2 h cost", "of it egress", "a cloud, as of 2026-11", "cheapest", "1,000 viewer-hours"] {
+    for part in [
+        "300 viewers for 2 h cost",
+        "of it egress",
+        "a cloud, as of 2026-11",
+        "cheapest",
+        "1,000 viewer-hours",
+    ] {
         assert!(words.contains(part), "{part}\n{words}");
     }
     assert!(!words.contains("NaN") && !words.contains("inf"), "{words}");
@@ -158,6 +175,7 @@ fn json_reads_back_and_hostile_names_stay_text() {
     let page = html::render(&run, &summarise(&run, &[], Duration::ZERO));
     assert!(page.contains("<h2>Size</h2>") && page.contains(" per core ("));
     assert!(!page.contains("<script>\n\u{fffd}") && !page.contains("[2J<script>"));
-    let without = html::render(&example::healthy(5, 10), &summarise(&example::healthy(5, 10), &[], Duration::ZERO));
+    let without =
+        html::render(&example::healthy(5, 10), &summarise(&example::healthy(5, 10), &[], Duration::ZERO));
     assert!(!without.contains("<h2>Size</h2>"));
 }

@@ -28,13 +28,18 @@ pub(super) fn headline(report: &PriceReport) -> String {
     let hours = format!("{} h", plain(report.hours));
     let without = match cost.without.as_slice() {
         [] => String::new(),
-        kinds => format!(" without {}", kinds.iter().map(|kind| kind.name()).collect::<Vec<_>>().join(" and ")),
+        kinds => {
+            format!(" without {}", kinds.iter().map(|kind| kind.name()).collect::<Vec<_>>().join(" and "))
+        }
     };
     let dominant = cost.dominant.map_or_else(String::new, |kind| {
         let share = cost.terms.iter().find(|term| term.kind == kind).and_then(|term| term.share);
         format!("; {} of it {}", percent(share.unwrap_or(0.0)), kind.name())
     });
-    format!("{viewers} for {hours} cost {}{without}{dominant}", money(cost.total, cost.is_open_above, &prices.currency))
+    format!(
+        "{viewers} for {hours} cost {}{without}{dominant}",
+        money(cost.total, cost.is_open_above, &prices.currency)
+    )
 }
 
 fn servers(count: u64) -> String {
@@ -53,7 +58,12 @@ fn range(low: u64, high: Option<u64>) -> String {
 #[must_use]
 pub fn summary(report: &PriceReport) -> String {
     let mut out = format!("{}\n", untrusted::line(&report.headline));
-    let _ = writeln!(out, "  run   {} ({})", untrusted::line(&report.run_headline), untrusted::line(&report.target));
+    let _ = writeln!(
+        out,
+        "  run   {} ({})",
+        untrusted::line(&report.run_headline),
+        untrusted::line(&report.target)
+    );
     if let Some(prices) = &report.prices {
         let note = prices.note.as_ref().map(|note| format!("; {note}")).unwrap_or_default();
         let words = format!("{}, as of {}{note}", prices.provider, prices.as_of);
@@ -122,19 +132,28 @@ fn need_lines(out: &mut String, report: &PriceReport) {
         percent(size.target_utilisation),
         grouped(size.users_measured_max.unwrap_or(0.0).floor(), 0)
     );
-    let mut rows = vec![["resource", "provide", "viewers use", "one more serves", "largest part", ""].map(str::to_owned).to_vec()];
+    let mut rows = vec![
+        ["resource", "provide", "viewers use", "one more serves", "largest part", ""]
+            .map(str::to_owned)
+            .to_vec(),
+    ];
     rows.extend(size.needs.iter().map(need_row));
     table(out, &rows);
 }
 
 fn need_row(need: &ResourceNeed) -> Vec<String> {
     let is_rough = need.extrapolation.order_of_magnitude_only;
-    let share = if need.dominant_share < 0.995 { format!(" ({})", percent(need.dominant_share)) } else { String::new() };
+    let share = if need.dominant_share < 0.995 {
+        format!(" ({})", percent(need.dominant_share))
+    } else {
+        String::new()
+    };
     vec![
         need.resource.name().into(),
         amount(need.provide.value, &need.unit, is_rough),
         interval(need.used, &need.unit, is_rough),
-        need.users_per.map_or_else(|| "does not grow measurably".into(), |users| users_per(&users, &need.per)),
+        need.users_per
+            .map_or_else(|| "does not grow measurably".into(), |users| users_per(&users, &need.per)),
         format!("{}{share}", need.dominant),
         remark(&need.extrapolation, need.is_curved),
     ]
@@ -326,7 +345,10 @@ mod tests {
             (amount(1.25e8, "B/s", false), "1.00 Gbit/s"),
             (amount(753.0, "cores", true), "~800 cores"),
             (amount(0.0, "count", true), "~0"),
-            (money(Estimate { value: 1_234.4, low: 1_180.0, high: 1_300.0 }, false, "EUR"), "1,234 EUR (1,180–1,300)"),
+            (
+                money(Estimate { value: 1_234.4, low: 1_180.0, high: 1_300.0 }, false, "EUR"),
+                "1,234 EUR (1,180–1,300)",
+            ),
             (money(Estimate::exact(0.5), false, "EUR"), "0.50 EUR"),
             (money(Estimate::exact(0.5), true, "EUR"), "0.50 EUR (at least 0.50)"),
         ] {

@@ -68,7 +68,8 @@ fn as_of(reader: &mut Reader, top: &mut Fields<'_>) -> Option<String> {
 fn is_date(text: &str) -> bool {
     let mut parts = text.split('-');
     let mut part = |digits: usize, most: u32| {
-        let part = parts.next().filter(|part| part.len() == digits && part.bytes().all(|b| b.is_ascii_digit()));
+        let part =
+            parts.next().filter(|part| part.len() == digits && part.bytes().all(|b| b.is_ascii_digit()));
         part.and_then(|part| part.parse::<u32>().ok()).filter(|number| (1..=most).contains(number)).is_some()
     };
     let (has_month, is_long) = (part(4, 9_999) && part(2, 12), text.len() > 7);
@@ -80,7 +81,11 @@ fn compute(reader: &mut Reader, top: &mut Fields<'_>) -> Option<ComputePrices> {
     let (machines, amounts) = (top.span_of("machine"), top.span_of("compute"));
     match (machines, amounts) {
         (Some(span), Some(_)) => {
-            reader.fail(span, "compute is charged either by [[machine]] or by [compute]", "remove one of them");
+            reader.fail(
+                span,
+                "compute is charged either by [[machine]] or by [compute]",
+                "remove one of them",
+            );
             None
         }
         (Some(_), None) => machine_types(reader, top).map(ComputePrices::Machines),
@@ -101,8 +106,7 @@ fn compute(reader: &mut Reader, top: &mut Fields<'_>) -> Option<ComputePrices> {
 }
 
 fn machine_types(reader: &mut Reader, top: &mut Fields<'_>) -> Option<Vec<MachinePrice>> {
-    const EXAMPLE: &str =
-        "tables [[machine]] with name, vcpus, memory_gb, network_gbit_per_s and per_hour";
+    const EXAMPLE: &str = "tables [[machine]] with name, vcpus, memory_gb, network_gbit_per_s and per_hour";
     let items = items(reader, top, "machine", EXAMPLE)?;
     let mut machines: Vec<MachinePrice> = Vec::new();
     for (index, item) in items.iter().enumerate() {
@@ -180,7 +184,11 @@ fn tiers(reader: &mut Reader, fields: &mut Fields<'_>, free_gb: f64) -> Option<V
             && up_to_gb <= before
         {
             let help = "tiers rise: each ends above the one before, the first above `free_gb`";
-            reader.fail(span, format!("`egress.tiers.{index}` ends at {up_to_gb} GB, not above {before}"), help);
+            reader.fail(
+                span,
+                format!("`egress.tiers.{index}` ends at {up_to_gb} GB, not above {before}"),
+                help,
+            );
         }
         before = up_to_gb.unwrap_or(before);
         reader.finish(&tier);
