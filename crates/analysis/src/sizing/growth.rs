@@ -44,8 +44,9 @@ pub(super) struct Growth {
 #[derive(Clone, Debug, PartialEq)]
 struct Part {
     name: String,
-    /// `None`: it does not grow measurably.
-    fitted: Option<FittedUse>,
+    fitted: FittedUse,
+    /// Whether its growth can be told from noise.
+    grows: bool,
     /// The use at the largest load that passed.
     used: f64,
 }
@@ -54,12 +55,12 @@ impl Growth {
     /// The sum of `demands`; `None` if none of them was fitted.
     pub(super) fn of(demands: &[&Demand]) -> Option<Self> {
         let part = |demand: &&Demand| {
-            let fitted = demand.fit.filter(|fitted| is_usable(fitted))?;
-            let grows = demand.grows() && slope_at(&fitted, fitted.users_max) > 0.0;
+            let fitted = demand.fit.filter(is_usable)?;
             Some(Part {
                 name: demand.name(),
-                fitted: grows.then_some(fitted),
-                used: demand.used.max(demand.idle).max(0.0),
+                grows: demand.grows() && slope_at(&fitted, fitted.users_max) > 0.0,
+                used: demand.used.max(0.0),
+                fitted,
             })
         };
         let parts: Vec<Part> = demands.iter().filter_map(part).collect();
@@ -69,7 +70,7 @@ impl Growth {
     /// One part with a name.
     pub(super) fn of_fit(name: &str, fitted: FittedUse) -> Option<Self> {
         let used = use_at(&fitted, fitted.users_max).value;
-        let part = Part { name: name.to_owned(), fitted: Some(fitted), used };
+        let part = Part { name: name.to_owned(), fitted, grows: true, used };
         (is_usable(&fitted) && slope_at(&fitted, fitted.users_max) > 0.0).then(|| Self { parts: vec![part] })
     }
 
@@ -79,7 +80,7 @@ impl Growth {
     }
 
     fn fits(&self) -> impl Iterator<Item = &FittedUse> {
-        self.parts.iter().filter_map(|part| part.fitted.as_ref())
+        self.parts.iter().filter(|part| part.grows).map(|part| &part.fitted)
     }
 
     /// Whether a part has a square.
@@ -89,11 +90,11 @@ impl Growth {
 
     /// The largest load that all parts were measured with.
     pub(super) fn users_max(&self) -> f64 {
-        self.fits().map(|fitted| fitted.users_max).reduce(f64::min).unwrap_or(0.0)
+        self.parts.iter().map(|part| part.fitted.users_max).reduce(f64::min).unwrap_or(0.0)
     }
 
     fn users_min(&self) -> f64 {
-        self.fits().map(|fitted| fitted.users_min).fold(0.0, f64::max)
+        self.parts.iter().map(|part| part.fitted.users_min).fold(0.0, f64::max)
     }
 
     /// The most users for which more than an order of magnitude can be said; without growth any number.
@@ -103,7 +104,7 @@ impl Growth {
     }
 
     pub(super) fn extrapolation(&self, users: f64) -> Extrapolation {
-        let factor = if self.grows() { (users / self.users_max()).max(1.0) } else { 1.0 };
+        let factor = (users / self.users_max()).max(1.0);
         Extrapolation { factor, order_of_magnitude_only: users > self.reach() }
     }
 
@@ -156,7 +157,15 @@ impl Growth {
 
 impl Part {
     fn at(&self, users: f64) -> Estimate {
-        self.fitted.as_ref().map_or_else(|| Estimate::exact(self.used), |fitted| use_at(fitted, users))
+        if self.grows {
+            return use_at(&self.fitted, users);
+        }
+        // What cannot be told from noise may still grow, by as much as the noise allows.
+        let (top, gradient) = (self.fitted.users_max, [0.0, 1.0, 2.0 * self.fitted.users_max]);
+        let most = (slope_at(&self.fitted, top) + half_interval(&self.fitted, gradient)).max(0.0);
+        let growth = most * (users - top).max(0.0);
+        let half = WIDTH_MIN * self.used;
+        Estimate { value: self.used, low: (self.used - half).max(0.0), high: self.used + half + growth }
     }
 }
 

@@ -82,7 +82,7 @@ pub(super) fn plan(
         .filter_map(|(resource, growth)| Some((*resource, growth, machine.has(*resource)?)))
         .collect();
     if !sized.iter().any(|(resource, growth, _)| *resource == SizedResource::Cpu && growth.grows()) {
-        return Err("what a user costs of the server's CPU was not measured".into());
+        return Err("what a user costs of the server's CPU is not known".into());
     }
     // No machine is planned with so many users that their use were a guess.
     let reach = sized.iter().map(|(_, growth, _)| growth.reach()).fold(request.users, f64::min);

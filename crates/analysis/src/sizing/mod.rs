@@ -120,10 +120,10 @@ impl<'a> Sizing<'a> {
         self.grown.is_empty()
     }
 
-    /// Whether the CPU can be sized.
+    /// Whether it is known what a user costs of the CPU.
     #[must_use]
     pub fn has_cpu(&self) -> bool {
-        self.grown.iter().any(|(resource, _)| *resource == SizedResource::Cpu)
+        self.grown.iter().any(|(resource, growth)| *resource == SizedResource::Cpu && growth.grows())
     }
 
     /// The need of the crowd, on one server and in servers like the measured one.

@@ -43,7 +43,9 @@ fn a_larger_crowd_is_sized_and_priced_from_a_watched_run() {
     let used_bps = figure(line, "used.value") * 8.0;
     // The loopback interface also carries the feedback of viewers.
     assert!((0.9..1.6).contains(&(used_bps / (received_bps * 600.0))), "{line:#}\n{received_bps}");
-    assert_eq!(code == Some(0), lines.iter().any(|need| need["resource"] == "cpu"), "{text}");
+    // On a busy machine what a viewer costs of the CPU cannot always be told from noise.
+    let is_cpu = |need: &Value| need["resource"] == "cpu" && !need["users_per"].is_null();
+    assert_eq!(code == Some(0), lines.iter().any(is_cpu), "{text}");
 
     let (_, text) = price(&["--prices", &format!("{PRICES}own-servers.toml")]);
     for part in ["600 viewers for 2 h cost", "illustration; check before use", "1,000 viewers", "egress"] {

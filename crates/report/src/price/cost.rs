@@ -151,8 +151,9 @@ fn amounts_term(parts: &Parts<'_>, vcpu_hour: f64, memory_gb_hour: f64) -> CostT
     let servers = parts.size.like_measured.as_ref().map_or(1, |like| like.servers);
     let servers = servers.max(parts.sizing.servers_within_reach());
     let provide = |resource| parts.sizing.need_over(resource, servers).map(|need| need.provide);
-    let Some(cores) = provide(SizedResource::Cpu) else {
-        return unknown(CostKind::Compute, "what a user costs of the server's CPU was not measured".into());
+    let cpu = parts.sizing.need(SizedResource::Cpu).filter(|need| need.users_per.is_some());
+    let Some(cores) = cpu.and_then(|_| provide(SizedResource::Cpu)) else {
+        return unknown(CostKind::Compute, "what a user costs of the server's CPU is not known".into());
     };
     let memory = provide(SizedResource::Memory);
     if memory.is_none() && memory_gb_hour > 0.0 {

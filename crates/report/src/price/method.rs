@@ -38,13 +38,16 @@ pub(super) fn notes(summary: &Summary, traffic: Option<&Traffic>, sizing: &Sizin
         );
     } else if !sizing.has_cpu() {
         notes.push(
-            "The demand of a user could not be fitted: at least three loads that pass and differ are needed, as `throng find` \
-             holds them"
+            "What a user costs of the CPU could not be told from noise: more loads that pass and differ are needed, as \
+             `throng find` holds them with a larger budget, on a host that does nothing else"
                 .into(),
         );
     }
-    if summary.generator.limited {
-        notes.push("The generator was the limit of this run: its loads count, its capacity does not".into());
+    let is_search = summary.capacity.is_some();
+    if summary.generator.limited && !is_search {
+        notes.push(
+            "The generator was the limit of this run: these figures are not those of a healthy server".into(),
+        );
     }
     if summary.partial {
         notes.push("The run is partial".into());

@@ -8,7 +8,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use throng_analysis::sizing::{
-    MachinePlan, MachineType, MeasuredCapacity, Size, SizeRequest, Sizing, TARGET_UTILISATION, Traffic,
+    MachinePlan, MachineType, MeasuredCapacity, ResourceNeed, Size, SizeRequest, SizedResource, Sizing,
+    TARGET_UTILISATION, Traffic,
 };
 use throng_observation::run::RunData;
 use throng_observation::{Goal, untrusted};
@@ -149,10 +150,11 @@ impl PriceReport {
         report
     }
 
-    /// Whether nothing about the server could be sized: it was not watched, or too few loads passed.
+    /// Whether what a user costs of the CPU is not known: the server was not watched, or too few loads passed.
     #[must_use]
     pub fn has_no_size(&self) -> bool {
-        self.size.needs.iter().all(|need| need.resource != throng_analysis::sizing::SizedResource::Cpu)
+        let is_cpu = |need: &ResourceNeed| need.resource == SizedResource::Cpu && need.users_per.is_some();
+        !self.size.needs.iter().any(is_cpu)
     }
 
     /// Indented JSON with a newline at the end.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use throng_analysis::sizing::{Estimate, Extrapolation, MachinePlan, ResourceNeed, UsersPer};
+use throng_analysis::sizing::{Estimate, Extrapolation, MachinePlan, ResourceNeed, SizedResource, UsersPer};
 use throng_observation::units::{bit_rate, bytes, percent};
 use throng_observation::untrusted;
 
@@ -61,7 +61,7 @@ pub fn summary(report: &PriceReport) -> String {
     let _ = writeln!(
         out,
         "  run   {} ({})",
-        untrusted::line(&report.run_headline),
+        untrusted::name(&report.run_headline),
         untrusted::line(&report.target)
     );
     if let Some(prices) = &report.prices {
@@ -148,12 +148,13 @@ fn need_row(need: &ResourceNeed) -> Vec<String> {
     } else {
         String::new()
     };
+    let unit = if need.resource == SizedResource::DiskRead { DISK } else { need.unit.as_str() };
     vec![
         need.resource.name().into(),
-        amount(need.provide.value, &need.unit, is_rough),
-        interval(need.used, &need.unit, is_rough),
+        amount(need.provide.value, unit, is_rough),
+        interval(need.used, unit, is_rough),
         need.users_per
-            .map_or_else(|| "does not grow measurably".into(), |users| users_per(&users, &need.per)),
+            .map_or_else(|| "growth not told from noise".into(), |users| users_per(&users, &need.per)),
         format!("{}{share}", need.dominant),
         remark(&need.extrapolation, need.is_curved),
     ]
@@ -272,11 +273,16 @@ fn interval(figure: Estimate, unit: &str, is_rough: bool) -> String {
     format!("{value} ({}–{})", amount(figure.low, unit, is_rough), amount(figure.high, unit, is_rough))
 }
 
+/// Disks are measured in bytes a second, lines in bits.
+const DISK: &str = "disk";
+
 /// An amount with its unit; a rough one has one digit.
 pub(super) fn amount(value: f64, unit: &str, is_rough: bool) -> String {
-    let value = if is_rough { one_digit(value) } else { value };
+    let bits = if unit == "B/s" { value * 8.0 } else { value };
+    let value = if is_rough { one_digit(bits) } else { bits };
     let words = match unit {
-        "B/s" => bit_rate(value * 8.0),
+        "B/s" => bit_rate(value),
+        DISK => format!("{}/s", bytes(value)),
         "B" => bytes(value),
         "1/s" => format!("{}/s", significant(value)),
         "cores" => format!("{} cores", significant(value)),
