@@ -21,6 +21,8 @@ pub mod windows;
 
 pub mod demand;
 
+pub mod sizing;
+
 pub mod findings;
 
 mod context;

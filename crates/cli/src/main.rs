@@ -8,6 +8,7 @@ mod consent;
 mod decode;
 mod exit;
 mod find;
+mod history;
 mod interrupt;
 mod ipc;
 mod live;
@@ -17,6 +18,7 @@ mod media;
 mod messages;
 mod oven_rtc_tester;
 mod permission;
+mod price;
 mod profile;
 mod report;
 mod ring;
@@ -53,13 +55,18 @@ fn main() -> ExitCode {
     };
     trace();
     let done = match arguments.command {
-        Command::Run(command) => scenario::of_file(&command).and_then(|(s, common)| run::run(&s, &common)),
-        Command::View(command) => scenario::of_flags(&command).and_then(|(s, common)| run::run(&s, &common)),
+        Command::Run(command) => scenario::of_file(&command)
+            .and_then(|(s, common)| run::run(&s, &common, history::Asked::run(&command))),
+        Command::View(command) => scenario::of_flags(&command)
+            .and_then(|(s, common)| run::run(&s, &common, history::Asked::view(&common))),
         Command::Find(command) => find::find(&command),
         Command::Matrix(command) => matrix::matrix(&command),
         Command::Prove(command) => matrix::prove(&command),
         Command::Check(command) => check::check(&command),
         Command::Report(command) => report::remake(&command),
+        Command::Price(command) => price::price(&command),
+        Command::Runs(command) => history::runs(&command),
+        Command::Rerun(command) => history::rerun(&command),
         Command::Stage(command) => stage::stage(&command),
         Command::Calibrate(command) => calibrate::calibrate(&command),
         Command::Ipc(command) => ipc::measure(&command),

@@ -8,6 +8,7 @@ use throng_scenario::Scenario;
 
 use crate::args::Common;
 use crate::exit::Exit;
+use crate::history::Asked;
 use crate::interrupt::Interrupt;
 use crate::live::{self, Display, State};
 use crate::rolling_objectives::RollingObjectives;
@@ -21,8 +22,8 @@ const SHOW_EVERY: Duration = Duration::from_millis(250);
 /// How often objectives are judged during the run.
 const JUDGE_EVERY: Duration = Duration::from_secs(2);
 
-/// Plays `scenario` and reports; the exit code says how it ended.
-pub(crate) fn run(scenario: &Scenario, common: &Common) -> Result<Exit, CliError> {
+/// Plays `scenario` and reports; the exit code says how it ended. `asked` is kept, so that it can be done again.
+pub(crate) fn run(scenario: &Scenario, common: &Common, asked: Asked) -> Result<Exit, CliError> {
     throng_engine::share_one_arena();
     let interrupt = Interrupt::listen().map_err(CliError::invalid)?;
     let plan = scenario.plan();
@@ -43,7 +44,9 @@ pub(crate) fn run(scenario: &Scenario, common: &Common) -> Result<Exit, CliError
         let rolling = rolling.clone();
         move |row: &Row| rolling.iter().for_each(|rolling| rolling.take(row))
     };
+    let asked = asked.of(scenario, &plan);
     let mut session = Session::start(prepared, &info, Joins::Planned, !shows_objectives, on_row)?;
+    asked.keep(&session.folder);
     let ending = supervise(&mut session, &interrupt, display, rolling.as_ref(), common.until_missed);
     session.finish(ending)
 }

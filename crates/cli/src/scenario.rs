@@ -58,6 +58,11 @@ pub(crate) fn read(file: &Path, overrides: &[Override]) -> Result<Scenario, CliE
     Scenario::parse_with(&text, overrides).map_err(|error| problems(&file.display().to_string(), &error))
 }
 
+/// A scenario that a run folder has kept; `of` names it in errors.
+pub(crate) fn of_text(text: &str, common: &Common, of: &str) -> Result<Scenario, CliError> {
+    Scenario::parse_with(text, &overrides(common)?).map_err(|error| problems(of, &error))
+}
+
 /// The overrides that `--set` and the flags in common mean.
 fn overrides(common: &Common) -> Result<Vec<Override>, CliError> {
     let form = ScenarioFlags {

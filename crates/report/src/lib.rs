@@ -45,6 +45,7 @@ pub mod csv;
 pub mod html;
 pub mod matrix;
 pub mod oven_rtc_tester;
+pub mod price;
 pub mod profile;
 pub mod text;
 

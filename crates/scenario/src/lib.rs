@@ -89,6 +89,8 @@ pub use consent::{
 
 pub mod matrix;
 
+pub mod prices;
+
 mod read;
 pub mod units;
 

@@ -29,6 +29,11 @@ fn proofs_hold_their_laws_for_any_text() {
 }
 
 #[test]
+fn prices_hold_their_laws_for_any_text() {
+    hunt::hunt(laws::prices, &hunt::seeds_in("examples/prices"), hunt::TEXT, ROUNDS / 5);
+}
+
+#[test]
 fn objectives_hold_their_laws_for_any_text() {
     hunt::hunt(laws::objective, &hunt::seeds_in("fuzz/seeds/objective"), hunt::TEXT, ROUNDS);
 }

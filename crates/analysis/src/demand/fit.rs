@@ -3,6 +3,9 @@
 //! One point per hold: the seconds within a hold are not independent and would make the interval too narrow. Weighted by the inverse
 //! square of the value, because the noise of a measurement grows with it.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 /// Least t value of a quadratic term: with 8 points a false one has a chance of about 5 %, and an ignored real one makes the estimate
 /// 10 % wrong (simulated in the tests).
 pub(crate) const T_CURVE_MIN: f64 = 2.6;
@@ -38,6 +41,21 @@ pub(crate) struct Meeting {
     pub(crate) high: f64,
 }
 
+/// The use of a resource against the number of users, as fitted: a + b·N + c·N², and how sure that is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FittedUse {
+    /// a, b, c in the unit of the demand; c is 0 for a line.
+    pub coefficients: [f64; 3],
+    /// The covariances of a, b and c.
+    pub covariance: [[f64; 3]; 3],
+    /// Degrees of freedom: loads less coefficients.
+    pub freedom: u32,
+    /// The smallest load of the fit.
+    pub users_min: f64,
+    /// The largest; beyond it every use is an extrapolation.
+    pub users_max: f64,
+}
+
 impl Fit {
     /// A fit through `points`; `None` without three loads that differ.
     pub(crate) fn of(points: &[Point]) -> Option<Self> {
@@ -54,6 +72,20 @@ impl Fit {
         let curve = solve(points, 3);
         let t = |fit: &Self| fit.coefficients[2].abs() / fit.covariance[2][2].sqrt();
         Some(curve.filter(|curve| t(curve) > T_CURVE_MIN).unwrap_or(line))
+    }
+
+    /// The fit as part of a summary; `None` if a number of it is not finite.
+    pub(crate) fn fitted(&self, points: &[Point]) -> Option<FittedUse> {
+        let users = points.iter().map(|point| point.users);
+        let fitted = FittedUse {
+            coefficients: self.coefficients,
+            covariance: self.covariance,
+            freedom: u32::try_from(self.freedom).unwrap_or(u32::MAX),
+            users_min: users.clone().fold(f64::INFINITY, f64::min),
+            users_max: users.fold(0.0, f64::max),
+        };
+        let numbers = fitted.covariance.iter().flatten().chain(&fitted.coefficients);
+        numbers.chain([&fitted.users_min]).all(|number| number.is_finite()).then_some(fitted)
     }
 
     /// Half the 95 % interval of the demand of one more user.

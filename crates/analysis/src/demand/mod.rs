@@ -17,6 +17,8 @@ mod resources;
 pub use joins::{JoinCost, joins};
 pub(crate) use resources::memory_limit;
 
+pub use fit::FittedUse;
+pub(crate) use fit::t_975;
 use fit::{Fit, Point};
 
 /// A prediction from data below this share of the limit is an extrapolation: it cannot include a later bend.
@@ -96,9 +98,18 @@ pub struct Demand {
     pub extrapolated: bool,
     /// Number of loads in the fit.
     pub loads: u32,
+    /// The fitted curve with its errors, to size other crowds by; `null` in summaries of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fit: Option<FittedUse>,
 }
 
 impl Demand {
+    /// Whether it grows significantly with the number of users; otherwise it predicts nothing.
+    #[must_use]
+    pub fn grows(&self) -> bool {
+        self.per_user > 0.0 && (self.curve.is_some() || self.per_user > self.per_user_error)
+    }
+
     /// Its name in tables.
     #[must_use]
     pub fn name(&self) -> String {
@@ -185,11 +196,23 @@ fn demand(used: &Used, loads: &[LoadWindow]) -> Option<Demand> {
         users_high: meeting.map(|meeting| meeting.high),
         extrapolated: used.limit.is_some_and(|limit| last.y < EXTRAPOLATED_BELOW * limit),
         loads: u32::try_from(points.len()).unwrap_or(u32::MAX),
+        fit: fit.fitted(&points),
     };
     [demand.per_user, demand.per_user_error, demand.idle, demand.used]
         .iter()
         .all(|v| v.is_finite())
         .then_some(demand)
+}
+
+/// The demand of loads `(users, use)`, for tests of what is made of it.
+#[cfg(test)]
+pub(crate) fn of_points(resource: Resource, limit: Option<f64>, points: &[(f64, f64)]) -> Option<Demand> {
+    let window = throng_observation::host::measured::Window { from_us: 0, until_us: 1 };
+    let loads: Vec<LoadWindow> =
+        points.iter().map(|(users, _)| LoadWindow { window, users: *users }).collect();
+    let values = points.iter().map(|(_, y)| Some(*y)).collect();
+    let used = Used { resource, of: "media".into(), group: None, unit: "ratio", limit, reach: 0.95, values };
+    demand(&used, &loads)
 }
 
 /// The predicted effect of a change: the crowd at which the next resource saturates.

@@ -1,16 +1,21 @@
 //! The command line: what each command takes, in the words that `--help` prints.
 
+mod history;
 mod matrix;
 mod measure;
 mod media;
 mod parsers;
+mod price;
 mod run;
 mod stage;
 
+pub(crate) use history::{Prune, Rerun, Runs, RunsCommand};
 pub(crate) use matrix::{Matrix, Prove};
+
 pub(crate) use measure::{Decode, Ipc, Profile, ProfileMethod, Ring, RingCommand, RingStat, Tap};
 pub(crate) use media::{Container, Media, MediaCommand, MediaMake, VideoCodec};
 pub(crate) use parsers::{duration, with_unit};
+pub(crate) use price::Price;
 pub(crate) use run::{Check, Common, Consent, Find, Report, Run, View};
 pub(crate) use stage::{Calibrate, Planted, Stage};
 
@@ -42,6 +47,12 @@ pub(crate) enum Command {
     Check(Check),
     /// Make the report of a run again from its run.db
     Report(Report),
+    /// Size and price another crowd from a run: resources, machines, cost by a price file
+    Price(Price),
+    /// List the runs of a folder, label and annotate them, delete old ones
+    Runs(Runs),
+    /// Do a run or a search again, from its run folder alone
+    Rerun(Rerun),
     /// Run the embedded media server (WHEP out, WHIP in)
     Stage(Stage),
     /// Find out how many viewers this machine can play before the generator is the limit

@@ -28,6 +28,42 @@ pub(super) fn viewers(text: &str) -> Result<u32, String> {
         .ok_or_else(|| "write a whole number from 1 to 1000000, such as 50".into())
 }
 
+/// A crowd that is sized and not sent.
+pub(super) fn sized_crowd(text: &str) -> Result<u32, String> {
+    text.parse()
+        .ok()
+        .filter(|count| (1..=100_000_000).contains(count))
+        .ok_or_else(|| "write a whole number from 1 to 100000000, such as 10000".into())
+}
+
+/// A share of a resource, as a number: `0.75`.
+pub(super) fn utilisation(text: &str) -> Result<f64, String> {
+    let number: f64 = text.parse().map_err(|_| "not a number, such as 0.75".to_owned())?;
+    if (0.05..=1.0).contains(&number) { Ok(number) } else { Err("must be from 0.05 to 1".into()) }
+}
+
+/// How old something is: `12h`, `30d`, `4w`.
+pub(super) fn age(text: &str) -> Result<Duration, String> {
+    let wrong = || "write a time such as 12h, 30d or 4w".to_owned();
+    let (number, hours) = match text.trim().char_indices().next_back() {
+        Some((at, 'h')) => (text.trim().get(..at), 1),
+        Some((at, 'd')) => (text.trim().get(..at), 24),
+        Some((at, 'w')) => (text.trim().get(..at), 7 * 24),
+        _ => (None, 0),
+    };
+    let number: u64 = number.and_then(|number| number.parse().ok()).ok_or_else(wrong)?;
+    number.checked_mul(hours * 3_600).map(Duration::from_secs).ok_or_else(wrong)
+}
+
+/// A label of a run: a word.
+pub(super) fn label(text: &str) -> Result<String, String> {
+    let is_plain = |c: char| c.is_alphanumeric() || "._-+:/=@#".contains(c);
+    if (1..=40).contains(&text.chars().count()) && text.chars().all(is_plain) {
+        return Ok(text.to_owned());
+    }
+    Err("a label has 1 to 40 letters, digits and ._-+:/=@#".into())
+}
+
 /// How many of something.
 pub(super) fn count(text: &str) -> Result<usize, String> {
     text.parse().map_err(|_| "write a whole number, such as 2".into())
@@ -59,4 +95,27 @@ pub(super) fn picture_size(text: &str) -> Result<(u32, u32), String> {
     };
     let sides = text.split_once('x').and_then(|(width, height)| Some((side(width)?, side(height)?)));
     sides.ok_or_else(|| "write two even numbers from 64 to 7680, such as 1280x720".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ages_and_labels_are_words() {
+        for (text, hours) in [("12h", Some(12)), ("30d", Some(720)), ("2w", Some(336)), ("0d", Some(0))] {
+            assert_eq!(age(text).ok().map(|age| age.as_secs() / 3_600), hours, "{text}");
+        }
+        for text in
+            ["", "d", "30", "-1d", "1.5d", "30 days", "99999999999999999999d", "18446744073709551615w", "ü"]
+        {
+            assert!(age(text).is_err(), "{text}");
+        }
+        for (text, is_good) in
+            [("nightly", true), ("v1.2-rc", true), ("größe", true), ("", false), ("a b", false)]
+        {
+            assert_eq!(label(text).is_ok(), is_good, "{text}");
+        }
+        assert!(label("\u{1b}[2J").is_err() && label(&"x".repeat(41)).is_err());
+    }
 }

@@ -18,11 +18,12 @@ use throng_observation::run::{Ending, Row};
 
 use crate::args::Find;
 use crate::exit::Exit;
+use crate::history::Asked;
 use crate::interrupt::Interrupt;
 use crate::live::{self, Display, State};
 use crate::session::{self, Joins, Prepared, Session};
 use crate::watchers::{self, Watchers};
-use crate::{CliError, say};
+use crate::{CliError, say, scenario};
 use crowd::{Crowd, CrowdAction};
 use hold_printer::HoldPrinter;
 use plan::SearchPlan;
@@ -47,7 +48,11 @@ pub(crate) fn find(command: &Find) -> Result<Exit, CliError> {
     let seconds = Seconds::default();
     let observer = seconds.clone();
     let on_row = move |row: &Row| observer.observe(row);
+    // The scenario as it was asked: that of the plan has its crowd at its largest.
+    let asked = scenario::of_find(command, &[]).unwrap_or_else(|_| search_plan.scenario.clone());
+    let asked = Asked::find(command).of(&asked, plan);
     let mut session = Session::start(prepared, &info, Joins::BySearch(&earlier), !common.plain, on_row)?;
+    asked.keep(&session.folder);
     let ending = SearchLoop {
         search: Search::resume(search_plan.settings, &earlier).named(search_plan.values.clone()),
         crowd: Crowd::new(search_plan.crowd.clone()),

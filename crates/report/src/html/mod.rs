@@ -2,6 +2,7 @@
 
 use throng_observation::run::RunData;
 
+use crate::price;
 use crate::summary::Summary;
 
 mod canary;
@@ -26,6 +27,7 @@ mod stack;
 mod tables;
 mod timeline;
 
+pub use first_screen::date;
 pub use flame_page::page as profile_page;
 use markup::escape;
 pub(crate) use tables::{WORST_MAX, trouble};
@@ -48,6 +50,7 @@ pub fn render(run: &RunData, summary: &Summary) -> String {
         &first_screen::render(run, summary),
         &search::render(run, summary),
         &demand::render(summary),
+        &price::section(summary),
         &conference::render(run, summary),
         &playback::render(run, summary),
         &charts::render(run, summary),

@@ -20,6 +20,7 @@ mod destination;
 mod limits;
 mod matrix;
 mod player;
+mod prices;
 mod role;
 mod tap;
 mod target;

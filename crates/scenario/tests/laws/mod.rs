@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use throng_observation::untrusted::is_harmful;
 use throng_scenario::matrix::{Matrix, Places};
+use throng_scenario::prices::{ComputePrices, PriceTable};
 use throng_scenario::{
     ConsentProof, ConsentProofError, ConsentSecret, Objective, Origin, Override, Scenario, Target,
 };
@@ -52,6 +53,26 @@ pub(crate) fn proof(bytes: &[u8]) {
                 assert!(!error.diagnostics.is_empty() && error.to_string().starts_with("error: "));
             }
         }
+    }
+}
+
+/// Price files: what is read has no negative price, and more traffic never costs less.
+pub(crate) fn prices(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    match PriceTable::parse(&text) {
+        Ok(table) => {
+            let mut before = 0.0;
+            for gb in [0.0, 0.5, 100.0, 1e4, 1e6, 1e12] {
+                let price = table.egress.price_of(gb);
+                assert!(price.is_finite() && price >= before, "{gb} GB: {price}");
+                before = price;
+            }
+            if let ComputePrices::Machines(machines) = &table.compute {
+                assert!(!machines.is_empty() && machines.iter().all(|machine| machine.vcpus > 0.0));
+                assert!(machines.iter().all(|machine| machine.per_hour >= 0.0));
+            }
+        }
+        Err(error) => assert!(!error.diagnostics.is_empty() && error.to_string().starts_with("error: ")),
     }
 }
 

@@ -1,0 +1,242 @@
+//! What a run was asked to do, kept in its folder so that it can be done again: `scenario.toml`, as it was asked with overrides
+//! applied, and `command.json`, the flags that are not part of it. No secret is in either.
+
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use aws_lc_rs::digest;
+use serde::{Deserialize, Serialize};
+use throng_scenario::{Plan, Scenario, TokenSource};
+use throng_store::RunFolder;
+
+use super::summary_file;
+use crate::args::{Common, Find, Run};
+use crate::say;
+
+const FILE: &str = "command.json";
+pub(super) const SCENARIO: &str = "scenario.toml";
+/// The format of `command.json`.
+const FORMAT: u32 = 1;
+/// In place of a secret, in a stored scenario.
+const HIDDEN: char = '…';
+/// The flag of the secret of a consent proof.
+pub(super) const CONSENT: &str = "--consent-secret";
+
+/// A media file as it was.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct MediaHash {
+    pub(super) path: PathBuf,
+    /// SHA-256, hexadecimal; `null` if it could not be read.
+    pub(super) sha256: Option<String>,
+}
+
+/// What a run was asked to do.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Asked {
+    format: u32,
+    /// `run`, `view` or `find`.
+    command: String,
+    /// The name of the scenario's file without its ending, or the target.
+    scenario_name: String,
+    /// Paths of media files in the scenario are relative to it.
+    pub(super) working_folder: Option<PathBuf>,
+    pub(super) threads: Option<usize>,
+    pub(super) tls_ca: Option<PathBuf>,
+    pub(super) packs: Option<PathBuf>,
+    #[serde(default)]
+    pub(super) until_missed: bool,
+    /// Where the secret of the consent proof comes from, if it was not given itself.
+    pub(super) consent_secret: Option<String>,
+    pub(super) budget: Option<String>,
+    pub(super) start: Option<u32>,
+    pub(super) ceiling: Option<u32>,
+    pub(super) vary: Option<String>,
+    /// The search that it continued.
+    pub(super) resumed: Option<PathBuf>,
+    /// Paths of secrets of the scenario that were given and are not kept.
+    #[serde(default)]
+    pub(super) secrets: Vec<String>,
+    #[serde(default)]
+    pub(super) media: Vec<MediaHash>,
+    /// `scenario.toml`.
+    #[serde(skip)]
+    pub(super) scenario: String,
+}
+
+impl Asked {
+    /// By `throng run FILE`.
+    pub(crate) fn run(command: &Run) -> Self {
+        Self { scenario_name: name_of(&command.file), ..Self::common("run", &command.common) }
+    }
+
+    /// By `throng view URL`.
+    pub(crate) fn view(common: &Common) -> Self {
+        Self::common("view", common)
+    }
+
+    /// By `throng find`.
+    pub(crate) fn find(command: &Find) -> Self {
+        let is_url = command.scenario.contains("://");
+        Self {
+            scenario_name: if is_url { String::new() } else { name_of(Path::new(&command.scenario)) },
+            budget: command.budget.clone(),
+            start: command.start,
+            ceiling: command.ceiling,
+            vary: command.vary.clone(),
+            resumed: command.resume.clone(),
+            ..Self::common("find", &command.common)
+        }
+    }
+
+    /// The same again.
+    pub(super) fn again(self) -> Self {
+        Self { working_folder: std::env::current_dir().ok(), resumed: None, ..self }
+    }
+
+    fn common(command: &str, common: &Common) -> Self {
+        let is_reference =
+            |text: &&String| !matches!(TokenSource::parse(text.as_str()), TokenSource::Inline(_));
+        let is_given = common.consent_secret.is_some();
+        let consent_secret = common.consent_secret.as_ref().filter(is_reference).cloned();
+        Self {
+            format: FORMAT,
+            command: command.to_owned(),
+            working_folder: std::env::current_dir().ok(),
+            threads: common.threads,
+            tls_ca: common.tls_ca.clone(),
+            packs: common.packs.clone(),
+            until_missed: common.until_missed,
+            secrets: if is_given && consent_secret.is_none() { vec![CONSENT.to_owned()] } else { Vec::new() },
+            consent_secret,
+            ..Self::default()
+        }
+    }
+
+    /// With the scenario, its secrets and its media files.
+    pub(crate) fn of(mut self, scenario: &Scenario, plan: &Plan) -> Self {
+        self.scenario = scenario.to_toml();
+        if self.scenario_name.is_empty() {
+            self.scenario_name = scenario.target.display();
+        }
+        self.secrets.retain(|secret| secret == CONSENT);
+        self.secrets.extend(redacted(&self.scenario));
+        self.secrets.extend(left_out(scenario));
+        let files = plan.roles.iter().filter_map(|role| role.publish.as_ref());
+        let files = files.flat_map(|publish| publish.video_file.iter().chain(&publish.audio_file));
+        let mut paths: Vec<PathBuf> = files.map(|file| PathBuf::from(&file.path)).collect();
+        paths.sort();
+        paths.dedup();
+        self.media = paths.into_iter().map(|path| MediaHash { sha256: sha256(&path).ok(), path }).collect();
+        self
+    }
+
+    /// Keeps it in the run folder. A run goes on without it.
+    pub(crate) fn keep(&self, folder: &Path) {
+        let kept = RunFolder::open(folder).and_then(|folder| {
+            folder.put(SCENARIO, &self.scenario)?;
+            let json = serde_json::to_string_pretty(self).unwrap_or_default();
+            folder.put(FILE, json)
+        });
+        if let Err(error) = kept {
+            say(&format!("`throng rerun` will not know this run: {error}"));
+        }
+    }
+
+    /// That of a run folder; `None` if an earlier version made it. An error is a sentence.
+    pub(super) fn read(folder: &Path) -> Result<Option<Self>, String> {
+        let Some(asked) = summary_file::read::<Self>(folder, FILE)? else { return Ok(None) };
+        if asked.format > FORMAT {
+            return Err(format!("{FILE}: format {}, this throng reads up to {FORMAT}", asked.format));
+        }
+        Ok(Some(asked))
+    }
+
+    /// Of a run folder of an earlier version, with the scenario of `run.db`.
+    pub(super) fn of_database(scenario: &str) -> Self {
+        let mut asked = Self { command: "run".into(), secrets: redacted(scenario), ..Self::default() };
+        scenario.clone_into(&mut asked.scenario);
+        asked
+    }
+
+    pub(super) fn command(&self) -> &str {
+        &self.command
+    }
+
+    pub(super) fn is_search(&self) -> bool {
+        self.command == "find"
+    }
+
+    pub(super) fn name(&self) -> String {
+        self.scenario_name.clone()
+    }
+}
+
+/// The name of a scenario's file; of one that is kept in a run folder, the name that the run had.
+fn name_of(file: &Path) -> String {
+    let kept = file.parent().filter(|_| file.file_name().is_some_and(|name| name == SCENARIO));
+    if let Some(Ok(Some(asked))) = kept.map(Asked::read) {
+        return asked.scenario_name;
+    }
+    file.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned())
+}
+
+/// The paths of values that are redacted in a scenario, as `--set` takes them.
+fn redacted(scenario: &str) -> Vec<String> {
+    let mut paths = Vec::new();
+    if let Ok(table) = scenario.parse::<toml::Table>() {
+        for (key, value) in &table {
+            redacted_below(key, value, &mut paths);
+        }
+    }
+    paths
+}
+
+fn redacted_below(path: &str, value: &toml::Value, paths: &mut Vec<String>) {
+    match value {
+        toml::Value::String(text) if text.contains(HIDDEN) => paths.push(path.to_owned()),
+        toml::Value::Table(table) => {
+            table.iter().for_each(|(key, value)| redacted_below(&format!("{path}.{key}"), value, paths));
+        }
+        toml::Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                let name = item.get("name").and_then(toml::Value::as_str);
+                let below = name.map_or_else(|| format!("{path}.{index}"), |name| format!("{path}.{name}"));
+                redacted_below(&below, item, paths);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Secrets that a stored scenario leaves out: tokens of agents, passwords of endpoints.
+fn left_out(scenario: &Scenario) -> Vec<String> {
+    let mut paths = Vec::new();
+    for (index, watch) in scenario.watch.iter().enumerate() {
+        let at = match (&watch.name, scenario.watch.len()) {
+            (_, 1) => "watch".to_owned(),
+            (Some(name), _) => format!("watch.{name}"),
+            (None, _) => format!("watch.{index}"),
+        };
+        let token = watch.agent.as_ref().and_then(|agent| agent.token.as_ref());
+        if matches!(token, Some(TokenSource::Inline(_))) {
+            paths.push(format!("{at}.token"));
+        }
+        let has_password = |text: &String| text.parse::<url::Url>().is_ok_and(|url| url.password().is_some());
+        if watch.metrics.iter().any(has_password) {
+            paths.push(format!("{at}.metrics"));
+        }
+    }
+    paths
+}
+
+/// SHA-256 of a file, hexadecimal.
+pub(super) fn sha256(path: &Path) -> std::io::Result<String> {
+    let mut file = std::fs::File::open(path)?;
+    let (mut context, mut bytes) = (digest::Context::new(&digest::SHA256), vec![0; 1 << 16]);
+    loop {
+        let count = file.read(&mut bytes)?;
+        let Some(read) = bytes.get(..count).filter(|read| !read.is_empty()) else { break };
+        context.update(read);
+    }
+    Ok(context.finish().as_ref().iter().map(|byte| format!("{byte:02x}")).collect())
+}

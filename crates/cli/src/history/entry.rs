@@ -1,0 +1,218 @@
+//! One folder as a line of the list: what it is, how it ended, what is wrong with it.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use serde::Serialize;
+use throng_observation::run::Ending;
+use throng_store::RunFolder;
+
+use super::asked::Asked;
+use super::labels::Labels;
+use super::summary_file::{self, MatrixFile, SummaryFile};
+
+/// Outcomes of runs without a `summary.json` to tell.
+const UNFINISHED: &str = "unfinished";
+const BROKEN: &str = "broken";
+/// It ended, and its report was not made.
+const UNREPORTED: &str = "unreported";
+/// Of a matrix, whose cells have outcomes of their own.
+const DONE: &str = "done";
+
+/// Folders below this depth are not measured: those of a matrix are three levels deep.
+const DEPTH_MAX: u32 = 8;
+/// An unfinished run that was written to within this time is in progress.
+const IN_PROGRESS: Duration = Duration::from_secs(600);
+
+/// A run in the list.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Entry {
+    /// The folder's name.
+    pub(super) id: String,
+    pub(super) path: PathBuf,
+    /// Microseconds since the Unix epoch; `null` if not known.
+    pub(super) started_at_unix_us: Option<i64>,
+    /// `run`, `view`, `find` or `matrix`.
+    pub(super) kind: String,
+    /// The name of the scenario's file, or the target.
+    pub(super) scenario: Option<String>,
+    /// `met`, `missed`, `disputed`, `invalid`, `error`; without a summary `unfinished` or `unreported`; `broken`; `done` of a
+    /// matrix.
+    pub(super) outcome: String,
+    /// `complete`, `interrupted`, `aborted`, `unfinished`; `null` if not known.
+    pub(super) ending: Option<String>,
+    pub(super) headline: Option<String>,
+    #[serde(flatten)]
+    pub(super) labels: Labels,
+    pub(super) size_bytes: u64,
+    /// What is wrong with the folder, in sentences.
+    pub(super) problems: Vec<String>,
+    /// Why it must not be deleted; `None` if it may be.
+    #[serde(skip)]
+    pub(super) kept_because: Option<String>,
+}
+
+impl Entry {
+    /// The run in a folder; `None` if it is no run folder of throng.
+    pub(super) fn of(path: &Path) -> Option<Self> {
+        let is_file = |name: &str| path.join(name).symlink_metadata().is_ok_and(|found| found.is_file());
+        let is_matrix = is_file("matrix.toml") && is_file("options.json");
+        let has_database = is_file("run.db");
+        if !is_matrix && !has_database && !(is_file("summary.json") && is_file("report.html")) {
+            return None;
+        }
+        let files = Files::of(path);
+        let id = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let id = id.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+        let mut entry = Self {
+            id,
+            path: path.to_owned(),
+            started_at_unix_us: None,
+            kind: "run".into(),
+            scenario: None,
+            outcome: BROKEN.into(),
+            ending: None,
+            headline: None,
+            labels: Labels::default(),
+            size_bytes: files.bytes,
+            problems: Vec::new(),
+            kept_because: None,
+        };
+        match Labels::read(path) {
+            Ok(labels) => entry.labels = labels,
+            Err(problem) => entry.problems.push(problem),
+        }
+        if is_matrix {
+            entry.fill_matrix()
+        } else {
+            entry.fill_run(has_database)
+        }
+        let began = if is_matrix { "options.json" } else { "run.db" };
+        entry.started_at_unix_us = entry.started_at_unix_us.filter(|at| *at > 0).or_else(|| {
+            let at = path.join(began).symlink_metadata().and_then(|found| found.modified()).ok()?;
+            i64::try_from(at.duration_since(SystemTime::UNIX_EPOCH).ok()?.as_micros()).ok()
+        });
+        let is_fresh = files.newest.is_some_and(|at| at.elapsed().is_ok_and(|age| age < IN_PROGRESS));
+        if entry.outcome == UNFINISHED && is_fresh {
+            entry.kept_because = Some("it is in progress, or was a few minutes ago".into());
+        }
+        Some(entry)
+    }
+
+    fn fill_run(&mut self, has_database: bool) {
+        match Asked::read(&self.path) {
+            Ok(Some(asked)) => (self.kind, self.scenario) = (asked.command().to_owned(), Some(asked.name())),
+            Ok(None) => {}
+            Err(problem) => self.problems.push(problem),
+        }
+        let has_asked = self.scenario.is_some();
+        let summary = match summary_file::read::<SummaryFile>(&self.path, "summary.json") {
+            Ok(summary) => summary,
+            Err(problem) => {
+                self.problems.push(format!("{problem}; `throng report` makes it again"));
+                None
+            }
+        };
+        if let Some(summary) = summary {
+            self.started_at_unix_us = Some(summary.started_at_unix_us);
+            self.scenario.get_or_insert(summary.target);
+            if !has_asked && summary.capacity.is_some() {
+                self.kind = "find".into();
+            }
+            (self.headline, self.ending) = (Some(summary.headline), Some(summary.ending));
+            self.outcome = summary.outcome;
+        }
+        if !has_database {
+            self.outcome = BROKEN.into();
+            self.problems.push("there is no run.db, so its report cannot be made again".into());
+            self.kept_because = Some("it has no run.db".into());
+            return;
+        }
+        // The database is opened only where the small files do not tell.
+        if self.ending.is_some() && is_database(&self.path.join("run.db")) {
+            return;
+        }
+        match RunFolder::outline(&self.path) {
+            Ok(run) => {
+                self.started_at_unix_us = Some(run.info.started_at_unix_us);
+                self.scenario.get_or_insert(run.info.target);
+                if !has_asked && !run.holds.is_empty() {
+                    self.kind = "find".into();
+                }
+                self.ending.get_or_insert_with(|| run.ending.key().to_owned());
+                if self.headline.is_none() {
+                    let has_ended = run.ending != Ending::Unfinished;
+                    self.outcome = if has_ended { UNREPORTED } else { UNFINISHED }.into();
+                    if self.problems.is_empty() {
+                        let state =
+                            if has_ended { "it has no summary" } else { "it is in progress or was killed" };
+                        self.problems.push(format!("{state}; `throng report` makes its report"));
+                    }
+                }
+            }
+            Err(error) => {
+                self.outcome = BROKEN.into();
+                self.problems.push(error.to_string());
+                self.kept_because = Some("its run.db is not one that throng can read".into());
+            }
+        }
+    }
+
+    fn fill_matrix(&mut self) {
+        self.kind = "matrix".into();
+        self.outcome = UNFINISHED.into();
+        match summary_file::read::<MatrixFile>(&self.path, "matrix.json") {
+            Ok(Some(matrix)) => {
+                self.headline = Some(matrix.headline);
+                self.scenario = matrix.name;
+                if !matrix.partial {
+                    self.outcome = DONE.into();
+                }
+            }
+            Ok(None) => {
+                self.problems
+                    .push("it is in progress or was killed; `throng matrix --resume` continues it".into());
+            }
+            Err(problem) => self.problems.push(problem),
+        }
+    }
+}
+
+/// Whether a file begins as a database of SQLite does.
+fn is_database(path: &Path) -> bool {
+    use std::io::Read as _;
+    let mut head = [0; 16];
+    std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut head)).is_ok()
+        && head == *b"SQLite format 3\0"
+}
+
+/// The files of a folder, links not followed.
+#[derive(Debug, Default)]
+struct Files {
+    bytes: u64,
+    newest: Option<SystemTime>,
+}
+
+impl Files {
+    fn of(path: &Path) -> Self {
+        let mut files = Self::default();
+        files.add(path, 0);
+        files
+    }
+
+    fn add(&mut self, folder: &Path, depth: u32) {
+        let Ok(entries) = std::fs::read_dir(folder) else { return };
+        for entry in entries.flatten() {
+            // Of the link itself, not of what it leads to.
+            let Ok(found) = entry.metadata() else { continue };
+            if found.is_dir() {
+                if depth < DEPTH_MAX {
+                    self.add(&entry.path(), depth + 1);
+                }
+                continue;
+            }
+            self.bytes += found.len();
+            self.newest = self.newest.max(found.modified().ok());
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! Labels and a note of a run: `labels.json` in its folder. Text of people, and of whoever wrote the folder.
+
+use std::io::Read as _;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use throng_observation::untrusted;
+use throng_store::RunFolder;
+
+use crate::CliError;
+
+const FILE: &str = "labels.json";
+/// A longer file was not written by throng.
+const BYTES_MAX: u64 = 64 << 10;
+const LABELS_MAX: usize = 100;
+const NOTE_CHARS_MAX: usize = 1_000;
+
+/// Labels and a note.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Labels {
+    /// In alphabetical order.
+    #[serde(default)]
+    pub(super) labels: Vec<String>,
+    #[serde(default)]
+    pub(super) note: Option<String>,
+}
+
+impl Labels {
+    /// Those of a folder; none if it has no file. An error is a sentence.
+    pub(super) fn read(folder: &Path) -> Result<Self, String> {
+        let path = folder.join(FILE);
+        let wrong = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+        // A link could lead to a device that never ends.
+        match std::fs::symlink_metadata(&path) {
+            Ok(found) if found.is_file() => {}
+            Ok(_) => return Err(wrong(&"not a file")),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Self::default()),
+            Err(error) => return Err(wrong(&error)),
+        }
+        let mut text = String::new();
+        let file = std::fs::File::open(&path).map_err(|error| wrong(&error))?;
+        file.take(BYTES_MAX + 1).read_to_string(&mut text).map_err(|error| wrong(&error))?;
+        if text.len() as u64 > BYTES_MAX {
+            return Err(wrong(&"too long for labels"));
+        }
+        let mut labels: Self = serde_json::from_str(&text).map_err(|error| wrong(&error))?;
+        labels.labels.truncate(LABELS_MAX);
+        Ok(labels)
+    }
+
+    /// Adds a label, or takes it away.
+    pub(super) fn set(&mut self, label: &str, is_on: bool) {
+        self.labels.retain(|known| known != label);
+        if is_on {
+            self.labels.push(label.to_owned());
+            self.labels.sort();
+        }
+    }
+
+    /// With this note; without one if it is empty.
+    pub(super) fn with_note(self, text: &str) -> Result<Self, CliError> {
+        if text.chars().count() > NOTE_CHARS_MAX {
+            return Err(CliError::usage(format!("a note has at most {NOTE_CHARS_MAX} characters")));
+        }
+        Ok(Self { note: Some(text.trim().to_owned()).filter(|text| !text.is_empty()), ..self })
+    }
+
+    pub(super) fn write(&self, folder: &Path) -> Result<(), CliError> {
+        if self.labels.len() > LABELS_MAX {
+            return Err(CliError::usage(format!("a run has at most {LABELS_MAX} labels")));
+        }
+        let json = serde_json::to_string_pretty(self).map_err(CliError::invalid)?;
+        RunFolder::open(folder).and_then(|folder| folder.put(FILE, json)).map_err(CliError::invalid)?;
+        Ok(())
+    }
+
+    /// Both in a line.
+    pub(super) fn describe(&self) -> String {
+        let labels: Vec<String> =
+            self.labels.iter().map(|label| format!("[{}]", untrusted::name(label))).collect();
+        let labels = if labels.is_empty() { "no label".to_owned() } else { labels.join(" ") };
+        match &self.note {
+            Some(note) => format!("{labels}, note: {}", untrusted::line(note)),
+            None => labels,
+        }
+    }
+}

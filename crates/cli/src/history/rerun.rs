@@ -1,0 +1,221 @@
+//! `throng rerun`: does a run again from its folder alone, and says what differs.
+
+use std::path::{Path, PathBuf};
+
+use throng_observation::untrusted;
+use throng_scenario::{Override, Scenario, WatchTarget};
+use throng_store::RunFolder;
+
+use super::asked::{Asked, CONSENT, SCENARIO, sha256};
+use super::run_folder;
+use crate::args::{Common, Find, Rerun};
+use crate::exit::Exit;
+use crate::{CliError, find, print, run, run_id, say, scenario};
+
+/// Facts of the generator's host that a result depends on.
+const HOST_FACTS: [&str; 4] = ["cpu_model", "cores", "memory_bytes", "kernel"];
+
+pub(crate) fn rerun(command: &Rerun) -> Result<Exit, CliError> {
+    let folder = run_folder(&command.run);
+    let earlier = Earlier::read(&folder)?;
+    let sets = scenario::parse_sets(&command.set)?;
+    let missing = earlier.missing(command, &sets);
+    if command.print {
+        print(&format!("{}\n", earlier.command_line(command, &missing)));
+    }
+    for difference in earlier.differences() {
+        say(&format!("differs: {difference}"));
+    }
+    if command.print {
+        missing.iter().for_each(|secret| say(&format!("not kept, because it is a secret: {secret}")));
+        return Ok(Exit::Met);
+    }
+    if !missing.is_empty() {
+        let flags: Vec<String> = missing.iter().map(|secret| again(secret)).collect();
+        return Err(CliError::usage(format!(
+            "secrets are not kept in a run folder; give them again: throng rerun {} {}",
+            command.run.display(),
+            flags.join(" ")
+        )));
+    }
+    earlier.start(command)
+}
+
+/// The flag that gives a secret again.
+fn again(secret: &str) -> String {
+    if secret == CONSENT { format!("{CONSENT} SECRET") } else { format!("--set {secret}=SECRET") }
+}
+
+/// A run that was made.
+pub(super) struct Earlier {
+    folder: PathBuf,
+    pub(super) asked: Asked,
+    version: String,
+    host: std::collections::BTreeMap<String, String>,
+    /// The scenario is kept as a file.
+    has_file: bool,
+}
+
+impl Earlier {
+    pub(super) fn read(folder: &Path) -> Result<Self, CliError> {
+        if folder.join("matrix.toml").is_file() {
+            return Err(CliError::usage(format!(
+                "{} is a matrix: throng matrix {}",
+                folder.display(),
+                folder.join("matrix.toml").display()
+            )));
+        }
+        let run = RunFolder::outline(folder).map_err(CliError::usage)?;
+        let file = folder.join(SCENARIO);
+        let (asked, has_file) = match Asked::read(folder).map_err(CliError::usage)? {
+            Some(mut asked) => {
+                asked.scenario = std::fs::read_to_string(&file)
+                    .map_err(|error| CliError::usage(format!("{}: {error}", file.display())))?;
+                (asked, true)
+            }
+            // How a search was asked is not in its database, which has the crowd at its largest.
+            None if !run.holds.is_empty() => {
+                return Err(CliError::usage(format!(
+                    "{}: this search was made by throng {}, which did not keep how it was asked",
+                    folder.display(),
+                    run.info.throng_version
+                )));
+            }
+            None => (Asked::of_database(&run.info.scenario), false),
+        };
+        let (version, host) = (run.info.throng_version, run.info.generator_host);
+        Ok(Self { folder: folder.to_owned(), asked, version, host, has_file })
+    }
+
+    /// Secrets that were given then and are not given again.
+    fn missing(&self, command: &Rerun, sets: &[Override]) -> Vec<String> {
+        let is_given = |secret: &str| match secret {
+            CONSENT => command.consent_secret.is_some(),
+            path => sets.iter().any(|set| set.path == path || path.starts_with(&format!("{}.", set.path))),
+        };
+        self.asked.secrets.iter().filter(|secret| !is_given(secret)).cloned().collect()
+    }
+
+    /// What is not as it was, in sentences.
+    fn differences(&self) -> Vec<String> {
+        let mut all = Vec::new();
+        let version = env!("CARGO_PKG_VERSION");
+        if self.version != version {
+            all.push(format!("throng was {}, it is {version}", untrusted::name(&self.version)));
+        }
+        let host = throng_engine::host::fingerprint();
+        for fact in HOST_FACTS {
+            if let (Some(was), Some(is)) = (self.host.get(fact), host.get(fact))
+                && was != is
+            {
+                all.push(format!("the generator's {fact} was {}, it is {is}", untrusted::name(was)));
+            }
+        }
+        let base = self.asked.working_folder.clone().unwrap_or_default();
+        if self.asked.working_folder.is_some() && !base.is_dir() {
+            all.push(format!("the folder in which it was started is gone: {}", base.display()));
+        }
+        for media in &self.asked.media {
+            let path = base.join(&media.path);
+            match (sha256(&path), &media.sha256) {
+                (Ok(is), Some(was)) if is == *was => {}
+                (Ok(_), Some(_)) => all.push(format!("the media file {} has changed", path.display())),
+                (Ok(_), None) => {}
+                (Err(error), _) => all.push(format!("the media file {}: {error}", path.display())),
+            }
+        }
+        if let Ok(scenario) = Scenario::parse_stored(&self.asked.scenario) {
+            for watch in &scenario.watch {
+                if let WatchTarget::Pid(_) | WatchTarget::Cgroup(_) = &watch.target {
+                    all.push(format!("it watches {}, which may be another process", watch.target));
+                }
+            }
+        }
+        if let Some(resumed) = &self.asked.resumed {
+            all.push(format!("it continued the search of {}; this one begins anew", resumed.display()));
+        }
+        all
+    }
+
+    /// The command, for a shell.
+    fn command_line(&self, command: &Rerun, missing: &[String]) -> String {
+        let here = std::env::current_dir().ok();
+        let elsewhere = self.asked.working_folder.as_ref().filter(|folder| here.as_ref() != Some(folder));
+        let file = self.folder.join(SCENARIO);
+        let file = if elsewhere.is_some() { std::path::absolute(&file).unwrap_or(file) } else { file };
+        let file = if self.has_file { shown(&file) } else { "SCENARIO".into() };
+        let verb = if self.asked.is_search() { "find" } else { "run" };
+        let mut words = vec!["throng".to_owned(), verb.to_owned(), file];
+        let mut flag = |name: &str, value: Option<String>| {
+            words.extend(value.into_iter().flat_map(|value| [name.to_owned(), value]));
+        };
+        let asked = &self.asked;
+        flag("--budget", asked.budget.clone());
+        flag("--start", asked.start.map(|start| start.to_string()));
+        flag("--ceiling", asked.ceiling.map(|ceiling| ceiling.to_string()));
+        flag("--vary", asked.vary.clone());
+        flag("--threads", asked.threads.map(|threads| threads.to_string()));
+        flag("--tls-ca", asked.tls_ca.as_deref().map(shown));
+        flag("--packs", asked.packs.as_deref().map(shown));
+        flag(CONSENT, asked.consent_secret.clone());
+        command.set.iter().for_each(|set| flag("--set", Some(set.clone())));
+        if asked.until_missed {
+            words.push("--until-missed".into());
+        }
+        let mut line = words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ");
+        for secret in missing {
+            line += &format!(" {}", again(secret));
+        }
+        elsewhere.map_or_else(|| line.clone(), |folder| format!("cd {} && {line}", quoted(&shown(folder))))
+    }
+
+    fn start(self, command: &Rerun) -> Result<Exit, CliError> {
+        let absolute = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
+        let output = absolute(command.output.clone().unwrap_or_else(run_id::default_folder));
+        let file = absolute(self.folder.join(SCENARIO));
+        if let Some(folder) = self.asked.working_folder.as_ref().filter(|folder| folder.is_dir()) {
+            std::env::set_current_dir(folder)
+                .map_err(|error| CliError::usage(format!("{}: {error}", folder.display())))?;
+        }
+        let asked = &self.asked;
+        let common = Common {
+            output: Some(output),
+            set: command.set.clone(),
+            threads: asked.threads,
+            tls_ca: asked.tls_ca.clone(),
+            packs: asked.packs.clone(),
+            until_missed: asked.until_missed,
+            consent_secret: command.consent_secret.clone().or_else(|| asked.consent_secret.clone()),
+            plain: command.plain,
+            quiet: command.quiet,
+            json: command.json,
+            ..Common::default()
+        };
+        if asked.is_search() {
+            return find::find(&Find {
+                scenario: shown(&file),
+                budget: asked.budget.clone(),
+                start: asked.start,
+                ceiling: asked.ceiling,
+                vary: asked.vary.clone(),
+                resume: None,
+                common,
+            });
+        }
+        let scenario = scenario::of_text(&self.asked.scenario, &common, &shown(&file))?;
+        run::run(&scenario, &common, self.asked.again())
+    }
+}
+
+fn shown(path: &Path) -> String {
+    path.display().to_string()
+}
+
+/// A word for a shell.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
+}

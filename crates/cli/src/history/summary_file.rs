@@ -1,0 +1,49 @@
+//! The answers of a folder: the few keys of `summary.json` and `matrix.json` that a list shows.
+
+use std::io::Read as _;
+use std::path::Path;
+
+use serde::Deserialize;
+use serde::de::{DeserializeOwned, IgnoredAny};
+
+/// A longer file is not read: a summary has some kilobytes.
+const BYTES_MAX: u64 = 32 << 20;
+
+/// Of `summary.json`.
+#[derive(Debug, Deserialize)]
+pub(super) struct SummaryFile {
+    pub(super) outcome: String,
+    pub(super) headline: String,
+    pub(super) ending: String,
+    pub(super) started_at_unix_us: i64,
+    pub(super) target: String,
+    /// Present for a search.
+    #[serde(default)]
+    pub(super) capacity: Option<IgnoredAny>,
+}
+
+/// Of `matrix.json`.
+#[derive(Debug, Deserialize)]
+pub(super) struct MatrixFile {
+    pub(super) headline: String,
+    #[serde(default)]
+    pub(super) name: Option<String>,
+    pub(super) partial: bool,
+}
+
+/// A JSON file of a folder; `None` if there is none. An error is a sentence.
+pub(super) fn read<T: DeserializeOwned>(folder: &Path, name: &str) -> Result<Option<T>, String> {
+    let path = folder.join(name);
+    let wrong = |error: &dyn std::fmt::Display| format!("{name}: {error}");
+    match std::fs::symlink_metadata(&path) {
+        Ok(found) if !found.is_file() => return Err(wrong(&"not a file")),
+        Ok(found) if found.len() > BYTES_MAX => return Err(wrong(&"too long")),
+        Ok(_) => {}
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(wrong(&error)),
+    }
+    let mut text = Vec::new();
+    let file = std::fs::File::open(&path).map_err(|error| wrong(&error))?;
+    file.take(BYTES_MAX).read_to_end(&mut text).map_err(|error| wrong(&error))?;
+    serde_json::from_slice(&text).map(Some).map_err(|error| wrong(&error))
+}

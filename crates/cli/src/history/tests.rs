@@ -1,0 +1,264 @@
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::time::{Duration, Instant};
+
+use throng_observation::RunTime;
+use throng_observation::run::{Ending, RunInfo};
+use throng_scenario::Override;
+
+use super::prune::prune;
+use super::rerun::Earlier;
+use super::*;
+use crate::args::Prune;
+use throng_scenario::Scenario;
+use throng_store::RunFolder;
+
+const DAY_US: i64 = 86_400_000_000;
+
+fn now_us() -> i64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::SystemTime::UNIX_EPOCH).unwrap();
+    i64::try_from(now.as_micros()).unwrap()
+}
+
+/// A run folder with an ending and a summary, begun so many days ago.
+fn made(folder: &Path, days_ago: i64) {
+    let info = RunInfo { started_at_unix_us: now_us() - days_ago * DAY_US, ..RunInfo::default() };
+    RunFolder::create(folder, &info).unwrap().finish(Ending::Complete, RunTime(5_000_000)).unwrap();
+    fs::write(folder.join("summary.json"), summary(info.started_at_unix_us, "met", "2 viewers played"))
+        .unwrap();
+}
+
+fn summary(started_at_unix_us: i64, outcome: &str, headline: &str) -> String {
+    serde_json::json!({
+        "outcome": outcome, "headline": headline, "ending": "complete", "target": "whep+http://127.0.0.1/whep",
+        "started_at_unix_us": started_at_unix_us, "capacity": null, "demand": [{ "unit": "ratio" }],
+    })
+    .to_string()
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let mut names: Vec<String> = fs::read_dir(folder)
+        .unwrap()
+        .map(|one| one.unwrap().file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    names
+}
+
+fn prune_of(folder: &Path) -> Prune {
+    Prune {
+        folder: folder.to_owned(),
+        keep: None,
+        older_than: None,
+        labelled: false,
+        keep_label: Vec::new(),
+        yes: true,
+    }
+}
+
+#[test]
+fn runs_are_listed_newest_first_and_what_is_wrong_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    made(&at("old"), 9);
+    made(&at("new"), 1);
+    // Killed, cut off, emptied, of another program, a folder of other things, a link.
+    let info = RunInfo { started_at_unix_us: now_us() - 3 * DAY_US, ..RunInfo::default() };
+    drop(RunFolder::create(at("killed"), &info).unwrap());
+    made(&at("cut"), 5);
+    fs::write(at("cut/summary.json"), "{\"outcome\": \"me").unwrap();
+    made(&at("emptied"), 6);
+    fs::write(at("emptied/run.db"), "nothing").unwrap();
+    made(&at("lost"), 7);
+    fs::write(at("lost/report.html"), "").unwrap();
+    fs::remove_file(at("lost/run.db")).unwrap();
+    fs::create_dir(at("photos")).unwrap();
+    fs::write(at("photos/summary.json"), "{}").unwrap();
+    symlink(at("new"), at("link")).unwrap();
+    fs::write(at("file"), "").unwrap();
+
+    let listed = list::of(folder.path()).unwrap();
+    let told: Vec<(&str, &str, usize)> =
+        listed.entries.iter().map(|e| (e.id.as_str(), e.outcome.as_str(), e.problems.len())).collect();
+    assert_eq!(
+        told,
+        [
+            ("new", "met", 0),
+            ("killed", "unfinished", 1),
+            ("cut", "unreported", 1),
+            ("emptied", "broken", 1),
+            ("lost", "broken", 1),
+            ("old", "met", 0),
+        ]
+    );
+    let text = list::text(&listed.entries.iter().collect::<Vec<_>>(), 6, folder.path());
+    for part in
+        ["2 viewers played", "problem: there is no run.db", "not a run.db", "6 runs in ", "throng report"]
+    {
+        assert!(text.contains(part), "{part}\n{text}");
+    }
+    assert!(list::of(&at("new")).is_err_and(|stop| stop.error.to_string().contains("is a run itself")));
+    assert!(list::of(&at("nowhere")).is_err());
+}
+
+#[test]
+fn a_thousand_runs_are_listed_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = folder.path().join("0");
+    made(&first, 0);
+    for number in 1..1_000 {
+        let run = folder.path().join(number.to_string());
+        fs::create_dir(&run).unwrap();
+        for name in ["run.db", "summary.json"] {
+            fs::copy(first.join(name), run.join(name)).unwrap();
+        }
+    }
+    let began = Instant::now();
+    let listed = list::of(folder.path()).unwrap();
+    let took = began.elapsed();
+    assert_eq!(listed.entries.len(), 1_000);
+    assert!(took < Duration::from_secs(3), "{took:?}");
+    #[expect(clippy::print_stdout, reason = "docs/runs.md has this figure")]
+    {
+        println!("1,000 runs listed in {took:?}");
+    }
+}
+
+#[test]
+fn prune_deletes_old_runs_and_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let outside = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    for (name, days) in [("a", 1), ("b", 2), ("c", 40), ("d", 50), ("labelled", 60), ("broken", 70)] {
+        made(&at(name), days);
+    }
+    made(&outside.path().join("elsewhere"), 99);
+    fs::write(outside.path().join("precious"), "x").unwrap();
+    symlink(outside.path().join("elsewhere"), at("link")).unwrap();
+    symlink(outside.path().join("precious"), at("d/link")).unwrap();
+    symlink(outside.path(), at("d/folder")).unwrap();
+    fs::create_dir_all(at("photos/2026")).unwrap();
+    fs::write(at("notes.txt"), "x").unwrap();
+    fs::write(at("broken/run.db"), "not a database").unwrap();
+    let mut labels = Labels::default();
+    labels.set("keep", true);
+    labels.write(&at("labelled")).unwrap();
+
+    let dry = Prune { keep: Some(1), yes: false, ..prune_of(folder.path()) };
+    assert_eq!(prune(&dry).unwrap(), Exit::Met);
+    let everything = ["a", "b", "broken", "c", "d", "labelled", "link", "notes.txt", "photos"];
+    assert_eq!(names(folder.path()), everything);
+
+    let month = Some(Duration::from_secs(30 * 86_400));
+    prune(&Prune { keep: Some(3), older_than: month, ..prune_of(folder.path()) }).unwrap();
+    assert_eq!(names(folder.path()), ["a", "b", "broken", "c", "labelled", "link", "notes.txt", "photos"]);
+    assert_eq!(names(outside.path()), ["elsewhere", "precious"], "links were not followed");
+    assert_eq!(names(&outside.path().join("elsewhere")), ["run.db", "summary.json"]);
+
+    let kept =
+        Prune { keep: Some(0), labelled: true, keep_label: vec!["keep".into()], ..prune_of(folder.path()) };
+    prune(&kept).unwrap();
+    assert_eq!(names(folder.path()), ["broken", "labelled", "link", "notes.txt", "photos"]);
+    prune(&Prune { keep: Some(0), labelled: true, ..prune_of(folder.path()) }).unwrap();
+    assert_eq!(names(folder.path()), ["broken", "link", "notes.txt", "photos"]);
+}
+
+#[test]
+fn a_run_in_progress_is_not_deleted() {
+    let folder = tempfile::tempdir().unwrap();
+    let info = RunInfo { started_at_unix_us: now_us() - DAY_US, ..RunInfo::default() };
+    let _writer = RunFolder::create(folder.path().join("running"), &info).unwrap();
+    prune(&Prune { keep: Some(0), ..prune_of(folder.path()) }).unwrap();
+    assert_eq!(names(folder.path()), ["running"]);
+}
+
+#[test]
+fn labels_and_notes_are_kept_and_hostile_ones_are_text() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = folder.path().join("run");
+    made(&run, 1);
+    let mut labels = Labels::read(&run).unwrap();
+    for (label, is_on) in [("nightly", true), ("v1", true), ("nightly", true), ("v1", false)] {
+        labels.set(label, is_on);
+    }
+    let labels = labels.with_note(" before the upgrade\n").unwrap();
+    labels.write(&run).unwrap();
+    let entry = Entry::of(&run).unwrap();
+    assert_eq!(
+        (entry.labels.labels, entry.labels.note.as_deref()),
+        (vec!["nightly".to_owned()], Some("before the upgrade"))
+    );
+    assert!(Labels::default().with_note(&"x".repeat(1_001)).is_err());
+
+    let hostile = "{\"labels\": [\"\\u001b[2J\", \"\\u202e\"], \"note\": \"a\\nFORGED\\u009b\"}";
+    fs::write(run.join("labels.json"), hostile).unwrap();
+    let entry = Entry::of(&run).unwrap();
+    let text = list::text(&[&entry], 1, folder.path());
+    assert!(!text.contains(['\u{1b}', '\u{202e}', '\u{9b}']) && !text.contains("\nFORGED"), "{text:?}");
+    for wrong in ["", "[]", "{\"labels\": 1}", &"x".repeat(100_000)] {
+        fs::write(run.join("labels.json"), wrong).unwrap();
+        let entry = Entry::of(&run).unwrap();
+        assert!(entry.outcome == "met" && entry.problems.len() == 1, "{wrong:.20}: {entry:?}");
+    }
+    fs::remove_file(run.join("labels.json")).unwrap();
+    symlink("/dev/zero", run.join("labels.json")).unwrap();
+    assert_eq!(Entry::of(&run).unwrap().problems.len(), 1);
+}
+
+/// The scenario of a run folder, as a rerun reads it.
+fn again(folder: &Path, scenario: &str, sets: &[Override]) -> Scenario {
+    let asked_for = Scenario::parse_with(scenario, sets).unwrap_or_else(|error| panic!("{error}"));
+    let info = RunInfo { scenario: asked_for.to_toml(), ..RunInfo::default() };
+    RunFolder::create(folder, &info).unwrap().finish(Ending::Complete, RunTime(1)).unwrap();
+    Asked::view(&crate::args::Common::default()).of(&asked_for, &asked_for.plan()).keep(folder);
+    let earlier = Earlier::read(folder).unwrap();
+    let kept = Scenario::parse_with(&earlier.asked.scenario, &[]).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(kept.plan(), asked_for.plan(), "the same seeds give the same plan");
+    kept
+}
+
+#[test]
+fn the_plan_of_a_rerun_is_the_plan_of_the_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let random = "[target]\nurl = \"whep+http://127.0.0.1:7080/whep\"\n\
+        [[crowd]]\nname = \"a\"\nsize = 30\narrival = { poisson = { rate = \"5/s\", seed = 77 } }\n\
+        stay = { mean = \"20s\", seed = 5, rejoin = true }\n\
+        [[crowd]]\nname = \"b\"\nsize = 20\narrival = { burst = { size = 5, every = \"2s\" } }\n";
+    let set = Override::parse("crowd.a.size=12").unwrap();
+    let kept = again(&folder.path().join("random"), random, &[set]);
+    assert_eq!(kept.crowd[0].size, 12);
+    let examples = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
+    for entry in fs::read_dir(examples).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|ending| ending == "toml") {
+            let text = fs::read_to_string(&path).unwrap();
+            again(&folder.path().join(path.file_stem().unwrap()), &text, &[]);
+        }
+    }
+}
+
+#[test]
+fn secrets_are_not_kept_and_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "[target]\nurl = \"whep+http://user:hunter2@127.0.0.1/whep\"\ntoken = \"s3cret\"\n[crowd]\nsize = 1\n";
+    let scenario = Scenario::parse(text).unwrap();
+    let common = crate::args::Common { consent_secret: Some("consent-words".into()), ..Default::default() };
+    let asked = Asked::view(&common).of(&scenario, &scenario.plan());
+    made(&folder.path().join("run"), 0);
+    asked.keep(&folder.path().join("run"));
+    for name in ["command.json", "scenario.toml"] {
+        let kept = fs::read_to_string(folder.path().join("run").join(name)).unwrap();
+        for secret in ["s3cret", "hunter2", "consent-words"] {
+            assert!(!kept.contains(secret), "{name} has {secret}: {kept}");
+        }
+    }
+    let mut named = asked.secrets.clone();
+    named.sort();
+    assert_eq!(named, ["--consent-secret", "target.token", "target.url"]);
+    let references = crate::args::Common { consent_secret: Some("env:CONSENT".into()), ..Default::default() };
+    let text = text.replace("user:hunter2@", "").replace("s3cret", "env:TOKEN");
+    let scenario = Scenario::parse(&text).unwrap();
+    let asked = Asked::view(&references).of(&scenario, &scenario.plan());
+    assert!(asked.secrets.is_empty(), "{:?}", asked.secrets);
+    assert_eq!(asked.consent_secret.as_deref(), Some("env:CONSENT"));
+}

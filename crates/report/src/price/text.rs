@@ -1,0 +1,364 @@
+//! The size and the price of a crowd in the terminal.
+
+use std::fmt::Write as _;
+
+use throng_analysis::sizing::{Estimate, Extrapolation, MachinePlan, ResourceNeed, SizedResource, UsersPer};
+use throng_observation::units::{bit_rate, bytes, percent};
+use throng_observation::untrusted;
+
+use super::cost::Cost;
+use super::{MachineOffer, PriceReport};
+
+/// The answer in one sentence.
+pub(super) fn headline(report: &PriceReport) -> String {
+    let viewers = format!("{} viewers", grouped(f64::from(report.viewers), 0));
+    let (Some(cost), Some(prices)) = (&report.cost, &report.prices) else {
+        return match &report.size.like_measured {
+            Some(like) => format!(
+                "{viewers} need {} like the measured one ({}), used to {}: {} decides",
+                servers(like.servers),
+                range(like.servers_low, like.servers_high),
+                percent(report.size.target_utilisation),
+                like.decided_by
+            ),
+            None if report.size.needs.is_empty() => format!("What {viewers} need is not known"),
+            None => format!("What {viewers} need, from the loads that passed"),
+        };
+    };
+    let hours = format!("{} h", plain(report.hours));
+    let without = match cost.without.as_slice() {
+        [] => String::new(),
+        kinds => {
+            format!(" without {}", kinds.iter().map(|kind| kind.name()).collect::<Vec<_>>().join(" and "))
+        }
+    };
+    let dominant = cost.dominant.map_or_else(String::new, |kind| {
+        let share = cost.terms.iter().find(|term| term.kind == kind).and_then(|term| term.share);
+        format!("; {} of it {}", percent(share.unwrap_or(0.0)), kind.name())
+    });
+    format!(
+        "{viewers} for {hours} cost {}{without}{dominant}",
+        money(cost.total, cost.is_open_above, &prices.currency)
+    )
+}
+
+fn servers(count: u64) -> String {
+    if count == 1 { "1 server".into() } else { format!("{} servers", grouped(count as f64, 0)) }
+}
+
+fn range(low: u64, high: Option<u64>) -> String {
+    match high {
+        Some(high) if high == low => format!("{low}"),
+        Some(high) => format!("{low}–{high}"),
+        None => format!("at least {low}"),
+    }
+}
+
+/// The whole answer. Plain text, newline at the end.
+#[must_use]
+pub fn summary(report: &PriceReport) -> String {
+    let mut out = format!("{}\n", untrusted::line(&report.headline));
+    let _ = writeln!(
+        out,
+        "  run   {} ({})",
+        untrusted::name(&report.run_headline),
+        untrusted::line(&report.target)
+    );
+    if let Some(prices) = &report.prices {
+        let note = prices.note.as_ref().map(|note| format!("; {note}")).unwrap_or_default();
+        let words = format!("{}, as of {}{note}", prices.provider, prices.as_of);
+        let _ = writeln!(out, "  prices  {}", untrusted::line(&words));
+    }
+    if let (Some(cost), Some(prices)) = (&report.cost, &report.prices) {
+        cost_lines(&mut out, cost, &prices.currency);
+    }
+    need_lines(&mut out, report);
+    if !report.machines.is_empty() {
+        machine_lines(&mut out, report);
+    }
+    out.push('\n');
+    for note in &report.notes {
+        let _ = writeln!(out, "  note: {}", untrusted::line(note));
+    }
+    for sentence in &report.method {
+        let _ = writeln!(out, "  {sentence}");
+    }
+    out
+}
+
+fn cost_lines(out: &mut String, cost: &Cost, currency: &str) {
+    out.push_str("\nCost of the event\n");
+    let mut rows: Vec<Vec<String>> = Vec::new();
+    for term in &cost.terms {
+        let amount = match term.amount {
+            Some(amount) => money(amount, term.is_open_above, currency),
+            None => "not known".into(),
+        };
+        rows.push(vec![
+            term.kind.name().into(),
+            amount,
+            term.share.map_or_else(String::new, percent),
+            term.detail.clone(),
+        ]);
+    }
+    let sum = |name: &str, amount| vec![name.to_owned(), money(amount, cost.is_open_above, currency)];
+    rows.push(sum("total", cost.total));
+    rows.push(sum("an hour", cost.per_hour));
+    rows.push(sum("1,000 viewers", cost.per_1000_viewers));
+    rows.push(sum("1,000 viewer-hours", cost.per_1000_viewer_hours));
+    table(out, &rows);
+}
+
+fn need_lines(out: &mut String, report: &PriceReport) {
+    let size = &report.size;
+    if let Some(like) = &size.like_measured {
+        let each = like.users_each;
+        let words = format!(
+            "{} like the measured one, as it is configured: {} viewers each ({}–{}), bounded by {}",
+            servers(like.servers),
+            grouped(each.value.floor(), 0),
+            grouped(each.low.floor(), 0),
+            grouped(each.high.floor(), 0),
+            like.decided_by
+        );
+        let _ = writeln!(out, "\nServers\n  {}", untrusted::line(&words));
+    }
+    if size.needs.is_empty() {
+        return;
+    }
+    let _ = writeln!(
+        out,
+        "\nOn one server, used to {} (measured up to {} viewers)",
+        percent(size.target_utilisation),
+        grouped(size.users_measured_max.unwrap_or(0.0).floor(), 0)
+    );
+    let mut rows = vec![
+        ["resource", "provide", "viewers use", "one more serves", "largest part", ""]
+            .map(str::to_owned)
+            .to_vec(),
+    ];
+    rows.extend(size.needs.iter().map(need_row));
+    table(out, &rows);
+}
+
+fn need_row(need: &ResourceNeed) -> Vec<String> {
+    let is_rough = need.extrapolation.order_of_magnitude_only;
+    let share = if need.dominant_share < 0.995 {
+        format!(" ({})", percent(need.dominant_share))
+    } else {
+        String::new()
+    };
+    let unit = if need.resource == SizedResource::DiskRead { DISK } else { need.unit.as_str() };
+    vec![
+        need.resource.name().into(),
+        amount(need.provide.value, unit, is_rough),
+        interval(need.used, unit, is_rough),
+        need.users_per
+            .map_or_else(|| "growth not told from noise".into(), |users| users_per(&users, &need.per)),
+        format!("{}{share}", need.dominant),
+        remark(&need.extrapolation, need.is_curved),
+    ]
+}
+
+/// How sure a figure is.
+fn remark(extrapolation: &Extrapolation, is_curved: bool) -> String {
+    let mut words = Vec::new();
+    if extrapolation.order_of_magnitude_only {
+        words.push("order of magnitude only".to_owned());
+    }
+    if extrapolation.is_one() {
+        words.push(format!("extrapolated ×{}", factor(extrapolation.factor)));
+    }
+    if is_curved {
+        words.push("curved".to_owned());
+    }
+    words.join(", ")
+}
+
+fn factor(factor: f64) -> String {
+    if factor < 10.0 { format!("{factor:.1}") } else { grouped(factor, 0) }
+}
+
+/// `20.1 viewers per core (19.6–20.7)`.
+pub(super) fn users_per(users: &UsersPer, per: &str) -> String {
+    let high = users.high.map_or_else(|| "?".to_owned(), significant);
+    format!("{} per {per} ({}–{high})", significant(users.value), significant(users.low))
+}
+
+fn machine_lines(out: &mut String, report: &PriceReport) {
+    out.push_str("\nMachines\n");
+    let cheapest = report.cost.as_ref().and_then(|cost| cost.machine.as_deref());
+    let rows: Vec<Vec<String>> = report
+        .machines
+        .iter()
+        .map(|offer| {
+            let mark = if cheapest == Some(offer.machine.as_str()) { "  cheapest" } else { "" };
+            let mut row = machine_row(offer);
+            if let Some(last) = row.last_mut() {
+                last.push_str(mark);
+            }
+            row
+        })
+        .collect();
+    table(out, &rows);
+}
+
+fn machine_row(offer: &MachineOffer) -> Vec<String> {
+    let Some(plan) = &offer.plan else {
+        let problem = offer.problem.clone().unwrap_or_default();
+        return vec![offer.machine.clone(), "not possible".into(), problem];
+    };
+    vec![
+        offer.machine.clone(),
+        format!("{} ({})", grouped(plan.count as f64, 0), range(plan.count_low, plan.count_high)),
+        plan_words(plan),
+    ]
+}
+
+fn plan_words(plan: &MachinePlan) -> String {
+    let mut words = vec![format!("{} viewers each", grouped(plan.users_each.ceil(), 0))];
+    words.push(match plan.decided_by {
+        Some(resource) => format!("{} decides", resource.name()),
+        None if plan.count == 1 => "one is enough".into(),
+        None => "as far as the measurement can be extrapolated".into(),
+    });
+    if plan.extrapolated > 1.0 {
+        words.push(format!("extrapolated ×{}", factor(plan.extrapolated)));
+    }
+    if let Some(processes) = &plan.processes_each {
+        words.push(format!(
+            "{} processes or times the workers on each, because of {}",
+            processes.count, processes.because_of
+        ));
+    }
+    words.join(", ")
+}
+
+/// Columns of equal width, the last without padding.
+fn table(out: &mut String, rows: &[Vec<String>]) {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |column: usize| {
+        rows.iter()
+            .filter(|row| row.len() > column + 1)
+            .filter_map(|row| row.get(column))
+            .map(|cell| untrusted::name(cell).chars().count())
+            .max()
+            .unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    for row in rows {
+        let mut line = String::from(" ");
+        for (cell, width) in row.iter().zip(&widths) {
+            let _ = write!(line, " {:<width$} ", untrusted::name(cell));
+        }
+        let _ = writeln!(out, "{}", line.trim_end());
+    }
+}
+
+/// `1,234 USD (1,180–1,300)`.
+fn money(amount: Estimate, is_open_above: bool, currency: &str) -> String {
+    let digits = if amount.value >= 100.0 { 0 } else { 2 };
+    let figure = |value| grouped(value, digits);
+    let value = figure(amount.value);
+    let (low, high) = (figure(amount.low), figure(amount.high));
+    match (is_open_above, low == value && high == value) {
+        (true, _) => format!("{value} {currency} (at least {low})"),
+        (false, true) => format!("{value} {currency}"),
+        (false, false) => format!("{value} {currency} ({low}–{high})"),
+    }
+}
+
+fn interval(figure: Estimate, unit: &str, is_rough: bool) -> String {
+    let value = amount(figure.value, unit, is_rough);
+    format!("{value} ({}–{})", amount(figure.low, unit, is_rough), amount(figure.high, unit, is_rough))
+}
+
+/// Disks are measured in bytes a second, lines in bits.
+const DISK: &str = "disk";
+
+/// An amount with its unit; a rough one has one digit.
+pub(super) fn amount(value: f64, unit: &str, is_rough: bool) -> String {
+    let bits = if unit == "B/s" { value * 8.0 } else { value };
+    let value = if is_rough { one_digit(bits) } else { bits };
+    let words = match unit {
+        "B/s" => bit_rate(value),
+        DISK => format!("{}/s", bytes(value)),
+        "B" => bytes(value),
+        "1/s" => format!("{}/s", significant(value)),
+        "cores" => format!("{} cores", significant(value)),
+        _ => significant(value),
+    };
+    if is_rough { format!("~{words}") } else { words }
+}
+
+/// The number with one significant digit.
+fn one_digit(value: f64) -> f64 {
+    if !(value.is_finite() && value > 0.0) {
+        return value;
+    }
+    let size = 10f64.powf(value.log10().floor());
+    (value / size).round() * size
+}
+
+/// About three digits.
+fn significant(value: f64) -> String {
+    match value.abs() {
+        a if a >= 100.0 => grouped(value, 0),
+        a if a >= 10.0 => format!("{value:.1}"),
+        a if a > 0.0 => format!("{value:.2}"),
+        _ => "0".into(),
+    }
+}
+
+fn plain(value: f64) -> String {
+    if value.fract() == 0.0 { format!("{value:.0}") } else { format!("{value:.2}") }
+}
+
+/// `12,345.60`: the integer part in groups of three digits.
+fn grouped(value: f64, digits: usize) -> String {
+    let text = format!("{:.digits$}", value.abs());
+    let (whole, rest) = text.split_once('.').unwrap_or((&text, ""));
+    let mut out = String::new();
+    if value < 0.0 {
+        out.push('-');
+    }
+    for (at, digit) in whole.chars().enumerate() {
+        if at > 0 && (whole.len() - at) % 3 == 0 && digit.is_ascii_digit() {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    if !rest.is_empty() {
+        out.push('.');
+        out.push_str(rest);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_read_as_people_write_them() {
+        for (got, expect) in [
+            (grouped(0.0, 0), "0"),
+            (grouped(999.0, 0), "999"),
+            (grouped(1_000.0, 0), "1,000"),
+            (grouped(1_234_567.891, 2), "1,234,567.89"),
+            (grouped(f64::INFINITY, 0), "inf"),
+            (amount(123.456, "cores", false), "123 cores"),
+            (amount(1.25e8, "B/s", false), "1.00 Gbit/s"),
+            (amount(753.0, "cores", true), "~800 cores"),
+            (amount(0.0, "count", true), "~0"),
+            (
+                money(Estimate { value: 1_234.4, low: 1_180.0, high: 1_300.0 }, false, "EUR"),
+                "1,234 EUR (1,180–1,300)",
+            ),
+            (money(Estimate::exact(0.5), false, "EUR"), "0.50 EUR"),
+            (money(Estimate::exact(0.5), true, "EUR"), "0.50 EUR (at least 0.50)"),
+        ] {
+            assert_eq!(got, expect);
+        }
+    }
+}
