@@ -27,6 +27,8 @@ mod context;
 
 pub mod experiment;
 
+pub mod comparison;
+
 pub mod bottleneck;
 
 #[cfg(test)]
