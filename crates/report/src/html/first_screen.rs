@@ -205,7 +205,7 @@ fn generator(summary: &Summary) -> Figure {
 }
 
 /// `2026-11-21 00:04 UTC` (days to a date after Howard Hinnant's `civil_from_days`).
-fn date(unix_us: i64) -> String {
+pub(crate) fn date(unix_us: i64) -> String {
     let (days, minutes) =
         (unix_us.div_euclid(86_400_000_000), unix_us.rem_euclid(86_400_000_000) / 60_000_000);
     let shifted = days + 719_468;

@@ -8,6 +8,7 @@ mod canary;
 mod cause;
 mod chart;
 mod charts;
+pub mod compare;
 mod conference;
 mod decoded;
 mod demand;
@@ -25,7 +26,9 @@ mod server;
 mod stack;
 mod tables;
 mod timeline;
+pub mod trend;
 
+pub(crate) use first_screen::date;
 pub use flame_page::page as profile_page;
 use markup::escape;
 pub(crate) use tables::{WORST_MAX, trouble};
