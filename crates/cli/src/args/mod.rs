@@ -1,5 +1,6 @@
 //! The command line: what each command takes, in the words that `--help` prints.
 
+mod compare;
 mod matrix;
 mod measure;
 mod media;
@@ -7,6 +8,7 @@ mod parsers;
 mod run;
 mod stage;
 
+pub(crate) use compare::{Compare, Trend};
 pub(crate) use matrix::Matrix;
 pub(crate) use measure::{Decode, Ipc, Profile, ProfileMethod, Ring, RingCommand, RingStat, Tap};
 pub(crate) use media::{Container, Media, MediaCommand, MediaMake, VideoCodec};
@@ -36,6 +38,10 @@ pub(crate) enum Command {
     Find(Find),
     /// Run a scenario in the cells of a grid of factors, each with its own server: effects, limits, confirmations
     Matrix(Matrix),
+    /// Compare two runs, or two sets of runs: better, the same or worse, with intervals, an exit code and JUnit XML
+    Compare(Compare),
+    /// Many runs of one scenario in the order of time: where a figure changed
+    Trend(Trend),
     /// Validate a scenario file and print its plan; sends nothing
     Check(Check),
     /// Make the report of a run again from its run.db
@@ -82,6 +88,10 @@ pub(crate) enum Format {
     Summary,
     /// matrix.json
     Matrix,
+    /// compare.json
+    Compare,
+    /// trend.json
+    Trend,
     /// ipc.json
     Ipc,
 }
