@@ -29,6 +29,8 @@ mod context;
 
 pub mod experiment;
 
+pub mod comparison;
+
 pub mod bottleneck;
 
 #[cfg(test)]

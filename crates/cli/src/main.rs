@@ -4,6 +4,7 @@ mod args;
 mod calibrate;
 mod canary;
 mod check;
+mod compare;
 mod consent;
 mod decode;
 mod exit;
@@ -62,6 +63,8 @@ fn main() -> ExitCode {
         Command::Find(command) => find::find(&command),
         Command::Matrix(command) => matrix::matrix(&command),
         Command::Prove(command) => matrix::prove(&command),
+        Command::Compare(command) => compare::compare(&command),
+        Command::Trend(command) => compare::trend(&command),
         Command::Check(command) => check::check(&command),
         Command::Report(command) => report::remake(&command),
         Command::Price(command) => price::price(&command),
@@ -105,6 +108,8 @@ fn schema(format: Format) -> Result<Exit, CliError> {
         Format::Scenario => throng_scenario::json_schema().to_value(),
         Format::Summary => throng_report::json_schema(),
         Format::Matrix => throng_report::matrix::json_schema(),
+        Format::Compare => throng_report::compare::json_schema(),
+        Format::Trend => throng_report::trend::json_schema(),
         Format::Ipc => throng_ipc::json_schema(),
     };
     print(&format!("{schema:#}\n"));

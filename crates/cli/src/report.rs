@@ -11,10 +11,13 @@ use crate::args;
 use crate::exit::Exit;
 use crate::{CliError, print};
 
+#[derive(Default)]
 pub(crate) struct ReportOptions {
     pub(crate) json: bool,
     pub(crate) csv: bool,
     pub(crate) details: bool,
+    /// Where JUnit XML goes, if anywhere.
+    pub(crate) junit: Option<PathBuf>,
 }
 
 /// `throng report RUN`: makes the report again from run.db, from the ipc.json of `throng ipc`, or from the runs of a matrix.
@@ -25,7 +28,8 @@ pub(crate) fn remake(command: &args::Report) -> Result<Exit, CliError> {
     if let Some(made) = crate::matrix::remake(command) {
         return made;
     }
-    let wanted = ReportOptions { json: command.json, csv: command.csv, details: command.details };
+    let (json, csv, details) = (command.json, command.csv, command.details);
+    let wanted = ReportOptions { json, csv, details, junit: command.junit.clone() };
     make(&command.run, &wanted).map_err(|error| {
         let exit = match error {
             StoreError::NoFolder(_) | StoreError::NoRun(_) => Exit::Usage,
@@ -42,6 +46,10 @@ pub(crate) fn make(path: &Path, wanted: &ReportOptions) -> Result<Exit, StoreErr
     let folder = RunFolder::open(path)?;
     let json = summary.to_json();
     let written = put_all(&folder, &run, &summary, wanted.csv);
+    if let Some(file) = &wanted.junit {
+        std::fs::write(file, throng_report::junit::of_run(&summary).to_xml())
+            .map_err(|error| StoreError::Io { path: file.clone(), error })?;
+    }
     if wanted.json {
         print(&json);
     } else {

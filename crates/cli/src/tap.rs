@@ -76,7 +76,7 @@ fn remake(folder: &Path) -> Result<(), StoreError> {
     while RunFolder::outline(folder)?.ending == Ending::Unfinished && Instant::now() < given_up_at {
         std::thread::sleep(Duration::from_millis(200));
     }
-    report::make(folder, &ReportOptions { json: false, csv: false, details: false }).map(drop)
+    report::make(folder, &ReportOptions::default()).map(drop)
 }
 
 /// The run's side: the socket in its folder, and the process that decodes.

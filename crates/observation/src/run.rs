@@ -53,8 +53,11 @@ pub struct RunInfo {
     pub started_at_unix_us: i64,
     /// The planned duration, microseconds after RunTime 0.
     pub planned_duration_us: i64,
-    /// The generator's host: CPU model, cores, kernel, limits; by name.
+    /// The generator's host: CPU model, cores, kernel, governor, limits, settings; by name.
     pub generator_host: BTreeMap<String, String>,
+    /// SHA-256 of the files that participants publish, hexadecimal, by path as the scenario has it. Empty in folders of
+    /// earlier versions.
+    pub media_files: BTreeMap<String, String>,
     /// The clock error of one-way delays, and its reason.
     pub clock: ClockError,
     /// Warnings of the preflight check: limits of this machine.

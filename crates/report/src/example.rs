@@ -31,6 +31,7 @@ fn info(seconds: i64) -> RunInfo {
         started_at_unix_us: 1_795_219_440_000_000,
         planned_duration_us: seconds * 1_000_000,
         generator_host: BTreeMap::from([("cpu".into(), "2 × EPYC".into()), ("kernel".into(), "6.18".into())]),
+        media_files: BTreeMap::new(),
         clock: ClockError { bound_us: Some(2_000), basis: "same host".into() },
         warnings: vec![],
     }

@@ -1,5 +1,7 @@
 //! The run's rows added up once, for the summary, the objectives and the page.
 
+use std::ops::Range;
+
 use throng_observation::run::{ParticipantRow, RunData, TrackRow};
 use throng_observation::{
     AggregatedTracks, Distribution, MediaKind, OneWayDelay, Phase, RunTime, TrackCounters,
@@ -35,10 +37,11 @@ pub(crate) struct KindFigures {
 }
 
 impl KindFigures {
-    fn of(run: &RunData, kind: MediaKind, from_second: i64) -> Self {
+    fn of(run: &RunData, kind: MediaKind, seconds: &Range<i64>) -> Self {
         let mut figures = Self::default();
         let mut last_second = None;
-        for row in run.series.iter().filter(|row| row.kind == Some(kind) && row.second >= from_second) {
+        let rows = run.series.iter().filter(|row| row.kind == Some(kind));
+        for row in rows.filter(|row| seconds.contains(&row.second)) {
             figures.counters += row.counters;
             figures.relative_delay_us.merge(&row.relative_delay_us);
             figures.absolute_delay.merge(&row.absolute_delay);
@@ -87,13 +90,18 @@ pub(crate) struct Figures<'a> {
 impl<'a> Figures<'a> {
     /// Adds up `run`, media from `warm_up_s` on.
     pub(crate) fn of(run: &'a RunData, warm_up_s: f64) -> Self {
+        Self::within(run, warm_up_s.ceil() as i64..i64::MAX, 0..u32::MAX)
+    }
+
+    /// Adds up a part of `run`: media of some `seconds`, and the joins of `participants`, which are numbered in their order.
+    pub(crate) fn within(run: &'a RunData, seconds: Range<i64>, participants: Range<u32>) -> Self {
         let duration_s = duration_s(run);
-        let from_second = warm_up_s.ceil() as i64;
         let ended_ms = duration_s * 1e3;
         // A participant with an intended join after the end of the run does not count.
         let intended: Vec<_> = run
             .participants
             .iter()
+            .filter(|row| participants.contains(&row.participant.0))
             .filter(|row| !row.was_censored() || row.intended_at.as_millis_f64() < ended_ms)
             .collect();
         let senders = PublisherCohorts::of(run);
@@ -104,12 +112,12 @@ impl<'a> Figures<'a> {
         let (first_frame, startup) = (time_to(Phase::FirstFrame), time_to(Phase::PlaybackStarted));
         Self {
             publishers: publishers as u64,
-            video: KindFigures::of(run, MediaKind::Video, from_second),
-            audio: KindFigures::of(run, MediaKind::Audio, from_second),
+            video: KindFigures::of(run, MediaKind::Video, &seconds),
+            audio: KindFigures::of(run, MediaKind::Audio, &seconds),
             connect: Survival::of(intended.iter().copied(), &CONNECTED, ended_ms),
             first_frame,
             startup,
-            playback: PlaybackFigures::of(run, from_second),
+            playback: PlaybackFigures::of(run, &seconds),
             intended,
             tracks: &run.tracks,
             aggregated: &run.aggregated,

@@ -8,7 +8,8 @@ use crate::summary::ObjectiveResult;
 
 /// Judges one objective.
 pub(crate) fn judge(objective: &Objective, figures: &Figures<'_>) -> ObjectiveResult {
-    let measured = measure(objective, figures);
+    let is_of_source = matches!(objective.threshold, Threshold::OfSource(_));
+    let measured = measure(objective.metric, objective.statistic, is_of_source, figures);
     let verdict = objective.evaluate(measured);
     ObjectiveResult {
         text: objective.text.clone(),
@@ -24,10 +25,16 @@ pub(crate) fn judge(objective: &Objective, figures: &Figures<'_>) -> ObjectiveRe
     }
 }
 
-fn measure(objective: &Objective, figures: &Figures<'_>) -> Option<f64> {
+/// A statistic of a metric: infinite where it lies among participants that failed. With `is_of_source` a frame rate is a ratio of
+/// the source's.
+pub(crate) fn measure(
+    metric: Metric,
+    at: Statistic,
+    is_of_source: bool,
+    figures: &Figures<'_>,
+) -> Option<f64> {
     let (video, audio) = (&figures.video, &figures.audio);
-    let at = objective.statistic;
-    match objective.metric {
+    match metric {
         Metric::VideoLoss => loss(video, at),
         Metric::AudioLoss => loss(audio, at),
         Metric::VideoDelay => quantile(&video.relative_delay_us, at, 1e3),
@@ -42,11 +49,10 @@ fn measure(objective: &Objective, figures: &Figures<'_>) -> Option<f64> {
         Metric::AudioJitter => quantile(&audio.jitter_us, at, 1e3),
         Metric::VideoFps => {
             let fps = quantile(&video.fps_milli, at, 1e3)?;
-            match objective.threshold {
-                Threshold::OfSource(_) => {
-                    video.source_fps().filter(|source| *source > 0.0).map(|source| fps / source)
-                }
-                _ => Some(fps),
+            if is_of_source {
+                video.source_fps().filter(|source| *source > 0.0).map(|source| fps / source)
+            } else {
+                Some(fps)
             }
         }
         Metric::VideoFreeze => match at.quantile() {

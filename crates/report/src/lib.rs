@@ -34,6 +34,7 @@ pub use decoded::Decoded;
 
 mod capacity;
 mod cause;
+mod columns;
 mod headline;
 mod health;
 mod judge;
@@ -41,13 +42,16 @@ mod judge;
 mod report_rows;
 pub use report_rows::ReportRows;
 
+pub mod compare;
 pub mod csv;
 pub mod html;
+pub mod junit;
 pub mod matrix;
 pub mod oven_rtc_tester;
 pub mod price;
 pub mod profile;
 pub mod text;
+pub mod trend;
 
 #[cfg(test)]
 mod example;

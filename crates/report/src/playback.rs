@@ -1,6 +1,7 @@
 //! Players: participants that fetch media and play it from a buffer.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -78,10 +79,10 @@ pub(crate) struct PlaybackFigures<'a> {
 }
 
 impl<'a> PlaybackFigures<'a> {
-    pub(crate) fn of(run: &'a RunData, from_second: i64) -> Self {
+    pub(crate) fn of(run: &'a RunData, seconds: &Range<i64>) -> Self {
         let mut figures = Self { players: Some(&run.players), ..Self::default() };
         let mut by_second: BTreeMap<i64, (u64, u64)> = BTreeMap::new();
-        for row in run.playback.iter().filter(|row| row.second >= from_second) {
+        for row in run.playback.iter().filter(|row| seconds.contains(&row.second)) {
             figures.counters += row.counters;
             figures.buffer_us.merge(&row.buffer_us);
             figures.shortfall_ppm.merge(&row.shortfall_ppm);

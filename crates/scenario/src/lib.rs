@@ -78,6 +78,9 @@ pub use plan::{ExpectedLoad, Join, Needs, OWN_DESCRIPTORS, Plan};
 
 mod describe;
 
+mod difference;
+pub use difference::{KeyDifference, differences};
+
 mod share;
 pub use share::{Share, ShareError};
 

@@ -75,6 +75,16 @@ pub struct MediaFile {
     pub ssrc: Option<u32>,
 }
 
+impl MediaFile {
+    /// SHA-256 (FIPS 180-4) of the contents of a media file, 64 hexadecimal digits: runs with other contents under the same
+    /// path are not the same test.
+    #[must_use]
+    pub fn digest(contents: &[u8]) -> String {
+        let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, contents);
+        digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
 /// The codec of a media file, as the scenario gives it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct MediaCodec(usize);

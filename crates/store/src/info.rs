@@ -24,6 +24,7 @@ pub(crate) fn put(db: &Connection, info: &RunInfo) -> rusqlite::Result<()> {
         ("started_at_unix_us", number(info.started_at_unix_us)),
         ("planned_duration_us", number(info.planned_duration_us)),
         ("generator_host", Some(json(&info.generator_host)?)),
+        ("media_files", Some(json(&info.media_files)?)),
         ("clock_bound_us", info.clock.bound_us.map(|bound| bound.to_string())),
         ("clock_basis", Some(info.clock.basis.clone())),
         ("warnings", Some(json(&info.warnings)?)),
@@ -64,6 +65,7 @@ pub(crate) fn read(db: &Connection) -> rusqlite::Result<RunData> {
         started_at_unix_us: facts.number("started_at_unix_us").unwrap_or(0),
         planned_duration_us: facts.number("planned_duration_us").unwrap_or(0),
         generator_host: facts.json("generator_host")?,
+        media_files: facts.json("media_files")?,
         clock: ClockError {
             bound_us: facts.number("clock_bound_us"),
             basis: facts.text("clock_basis").into(),

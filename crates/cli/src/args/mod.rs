@@ -1,5 +1,6 @@
 //! The command line: what each command takes, in the words that `--help` prints.
 
+mod compare;
 mod history;
 mod matrix;
 mod measure;
@@ -9,9 +10,9 @@ mod price;
 mod run;
 mod stage;
 
+pub(crate) use compare::{Compare, Trend};
 pub(crate) use history::{Prune, Rerun, Runs, RunsCommand};
 pub(crate) use matrix::{Matrix, Prove};
-
 pub(crate) use measure::{Decode, Ipc, Profile, ProfileMethod, Ring, RingCommand, RingStat, Tap};
 pub(crate) use media::{Container, Media, MediaCommand, MediaMake, VideoCodec};
 pub(crate) use parsers::{duration, with_unit};
@@ -43,6 +44,10 @@ pub(crate) enum Command {
     Matrix(Matrix),
     /// Change one thing of a server and see whether the limit moves: variants in pairs with a baseline, ratios with intervals
     Prove(Prove),
+    /// Compare two runs, or two sets of runs: better, the same or worse, with intervals, an exit code and JUnit XML
+    Compare(Compare),
+    /// Many runs of one scenario in the order of time: where a figure changed
+    Trend(Trend),
     /// Validate a scenario file and print its plan; sends nothing
     Check(Check),
     /// Make the report of a run again from its run.db
@@ -95,6 +100,10 @@ pub(crate) enum Format {
     Summary,
     /// matrix.json
     Matrix,
+    /// compare.json
+    Compare,
+    /// trend.json
+    Trend,
     /// ipc.json
     Ipc,
 }

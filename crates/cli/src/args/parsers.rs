@@ -79,6 +79,14 @@ pub(super) fn not_negative(text: &str) -> Result<f64, String> {
     if (0.0..=1e9).contains(&number) { Ok(number) } else { Err("must be 0 to 1000000000".into()) }
 }
 
+/// A share such as `5%` or `0.05`, from 0 to 100 %.
+pub(super) fn share(text: &str) -> Result<f64, String> {
+    let share = units::percent(text).ok().or_else(|| text.parse().ok());
+    share
+        .filter(|share| (0.0..=1.0).contains(share))
+        .ok_or_else(|| "write a share from 0% to 100%, such as 5%".into())
+}
+
 /// Bits per second: `5M`, `800k` or `5Mbit/s`.
 pub(super) fn plain_bit_rate(text: &str) -> Result<u64, String> {
     let rate = units::bit_rate(text).or_else(|_| units::bit_rate(&format!("{text}bit/s")));

@@ -54,6 +54,9 @@ pub(crate) struct Common {
     /// Also write series.csv and participants.csv
     #[arg(long)]
     pub(crate) csv: bool,
+    /// Also write JUnit XML to this file: a test case for each objective
+    #[arg(long, value_name = "FILE")]
+    pub(crate) junit: Option<PathBuf>,
     /// Threads that drive participants [default: by the crowd and the cores]
     #[arg(long, value_name = "N", value_parser = count)]
     pub(crate) threads: Option<usize>,
@@ -159,6 +162,9 @@ pub(crate) struct Report {
     /// Print the figures of every participant
     #[arg(long)]
     pub(crate) details: bool,
+    /// Also write JUnit XML to this file: a test case for each objective
+    #[arg(long, value_name = "FILE")]
+    pub(crate) junit: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

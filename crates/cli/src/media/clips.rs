@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::anyhow;
 use throng_media::source::{Clip, ClipError, Format, read};
 use throng_observation::{Codec, MediaKind};
-use throng_scenario::{Action, MediaFile, Plan, Role};
+use throng_scenario::{Action, MediaFile, Plan, PublishConfig, Role};
 
 use crate::CliError;
 
@@ -42,6 +42,14 @@ pub(crate) fn clips(plan: &Plan) -> Result<Clips, CliError> {
         silence(cohort, role, plan, &clips)?;
     }
     Ok(clips)
+}
+
+/// SHA-256 of the files that the plan names, by path; a file that became unreadable is left out.
+pub(crate) fn hashes(plan: &Plan) -> BTreeMap<String, String> {
+    let files = plan.roles.iter().filter_map(|role| role.publish.as_ref()).flat_map(PublishConfig::files);
+    files
+        .filter_map(|file| Some((file.path.clone(), MediaFile::digest(&std::fs::read(&file.path).ok()?))))
+        .collect()
 }
 
 fn clip(file: &MediaFile) -> Result<Clip, String> {

@@ -6,7 +6,7 @@ mod encoder;
 mod encoding;
 mod make;
 
-pub(crate) use clips::{Clips, clips};
+pub(crate) use clips::{Clips, clips, hashes};
 
 use crate::CliError;
 use crate::args::{Media, MediaCommand};

@@ -52,6 +52,7 @@ impl<'a> Prepared<'a> {
             started_at_unix_us: 0, // known when the engine has started
             planned_duration_us: i64::try_from(plan.duration.as_micros()).unwrap_or(i64::MAX),
             generator_host: throng_engine::host::fingerprint(),
+            media_files: media::hashes(plan),
             clock: permission.clock_error(),
             warnings,
         }

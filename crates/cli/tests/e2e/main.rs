@@ -9,6 +9,7 @@ mod bad_servers;
 mod browser;
 mod canary;
 mod command_line;
+mod compare;
 mod conference;
 mod consent;
 mod cut_off;

@@ -191,7 +191,7 @@ fn overlay(run: &RunData, found: &Bottleneck) -> Overlay {
     let mut marks: Vec<(f64, String)> = Vec::new();
     marks.extend(crossed.map(|at| (at, format!("crossed at {at:.0} s"))));
     marks.extend(found.first_bad_s.map(|at| (at as f64, format!("first bad second: {at} s"))));
-    Overlay { bands, marks }
+    Overlay { bands, marks, ..Overlay::default() }
 }
 
 #[cfg(test)]

@@ -63,6 +63,8 @@ pub(crate) struct Overlay {
     pub(crate) bands: Vec<(f64, f64, &'static str)>,
     /// When, seconds, and what happened.
     pub(crate) marks: Vec<(f64, String)>,
+    /// Whether the axis counts runs and not seconds.
+    pub(crate) counts_runs: bool,
 }
 
 /// A chart of the run's time.
@@ -109,8 +111,9 @@ impl Chart<'_> {
         }
         let _ = write!(out, "</p><div class=\"plot\" data-points=\"{}\">", escape(&self.data(&lines)));
         self.underlay(&mut out, overlay);
-        self.draw(&mut out, &lines, top, step, highest);
-        self.label(&mut out, top, step);
+        let (unit, long_unit) = if overlay.counts_runs { ("", "runs") } else { (" s", "seconds") };
+        self.draw(&mut out, &lines, (top, step), highest, long_unit);
+        self.label(&mut out, top, step, unit);
         out.push_str("</div>");
         if !self.note.is_empty() {
             let _ = write!(out, "<figcaption>{}</figcaption>", escape(self.note));
@@ -150,12 +153,12 @@ impl Chart<'_> {
         }
     }
 
-    fn draw(&self, out: &mut String, lines: &[&Line], top: f64, step: f64, highest: f64) {
+    fn draw(&self, out: &mut String, lines: &[&Line], (top, step): (f64, f64), highest: f64, unit: &str) {
         let names: Vec<_> = lines.iter().map(|line| line.name.as_ref()).collect();
         let _ = write!(
             out,
             "<svg viewBox=\"0 0 1000 100\" preserveAspectRatio=\"none\" role=\"img\"><title>{}</title><desc>{} over \
-             {:.0} seconds, highest value {} {}</desc>",
+             {:.0} {unit}, highest value {} {}</desc>",
             escape(self.title),
             escape(&names.join(", ")),
             self.span_s(),
@@ -193,7 +196,7 @@ impl Chart<'_> {
         path
     }
 
-    fn label(&self, out: &mut String, top: f64, step: f64) {
+    fn label(&self, out: &mut String, top: f64, step: f64, unit: &str) {
         for tick in ticks(top, step) {
             let _ = write!(
                 out,
@@ -209,7 +212,7 @@ impl Chart<'_> {
         let from = (first as f64 / step).ceil() * step;
         for tick in ticks(self.span_s() + first as f64 - from, step).map(|tick| from + tick) {
             let at = (tick - first as f64) / self.span_s() * 100.0;
-            let unit = if tick == 0.0 { " s" } else { "" };
+            let unit = if tick == 0.0 { unit } else { "" };
             let _ = write!(out, "<span class=\"x\" style=\"left:{at:.1}%\">{tick:.0}{unit}</span>");
         }
     }

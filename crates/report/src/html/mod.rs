@@ -9,6 +9,7 @@ mod canary;
 mod cause;
 mod chart;
 mod charts;
+pub mod compare;
 mod conference;
 mod decoded;
 mod demand;
@@ -26,6 +27,7 @@ mod server;
 mod stack;
 mod tables;
 mod timeline;
+pub mod trend;
 
 pub use first_screen::date;
 pub use flame_page::page as profile_page;

@@ -108,6 +108,7 @@ fn demands() -> Vec<Demand> {
         users_high: Some(1.05 * limit / per_user),
         extrapolated: false,
         loads: 5,
+        fit: None,
     };
     vec![of(Resource::Thread, "worker", 1.0 / 60.0, 1.0), of(Resource::NicSent, "eth0", 1.0, 130.0)]
 }

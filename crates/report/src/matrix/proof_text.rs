@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use throng_analysis::experiment::{CapacityPrediction, ProofOutcome, RatioEstimate};
 use throng_observation::untrusted;
 
-use super::text::table;
 use super::{MatrixMeasure, MatrixReport, ProofPair, ResponseKind, VariantProof};
+use crate::columns::columns;
 
 /// `×2.10`.
 pub(crate) fn factor(ratio: f64) -> String {
@@ -123,7 +123,7 @@ pub(super) fn section(report: &MatrixReport) -> String {
             estimate(proof.control.as_ref()),
             String::new(),
         ]);
-        out += &table(&rows);
+        out += &columns(&rows);
     }
     out
 }

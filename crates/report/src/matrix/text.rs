@@ -11,6 +11,7 @@ use super::{
     CellVerdict, MatrixCell, MatrixMeasure, MatrixReport, MatrixResponse, MatrixRun, ResponseKind,
     RunFigures, RunStatus,
 };
+use crate::columns::columns;
 
 /// The answer as text.
 #[must_use]
@@ -102,7 +103,7 @@ fn cells(report: &MatrixReport) -> String {
         row.push(limit(cell));
         rows.push(row);
     }
-    table(&rows)
+    columns(&rows)
 }
 
 /// The names of the levels of a cell, by factor.
@@ -162,7 +163,7 @@ fn effects(response: &MatrixResponse) -> String {
     for effect in &response.effects {
         rows.extend(effect_rows(kind, effect));
     }
-    let mut out = format!("Effects on {}\n{}", response.name, table(&rows));
+    let mut out = format!("Effects on {}\n{}", response.name, columns(&rows));
     let depend = response.interactions.iter().filter_map(|both| Some((both, both.largest.as_ref()?)));
     for (both, contrast) in depend.filter(|(_, contrast)| contrast.verdict == EffectVerdict::Differs) {
         let [a, b] = &both.factors;
@@ -253,27 +254,4 @@ pub(super) fn headline(report: &MatrixReport) -> String {
         headline.push_str("; not finished");
     }
     headline
-}
-
-/// Columns under each other.
-pub(super) fn table(rows: &[Vec<String>]) -> String {
-    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let shown: Vec<Vec<String>> =
-        rows.iter().map(|row| row.iter().map(|cell| untrusted::line(cell).into_owned()).collect()).collect();
-    let width = |column: usize| {
-        let cells = shown.iter().filter_map(|row: &Vec<String>| row.get(column));
-        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..columns).map(width).collect();
-    let mut out = String::new();
-    for row in &shown {
-        let cells = row.iter().zip(&widths).map(|(cell, width)| {
-            let fill = " ".repeat(width.saturating_sub(cell.chars().count()));
-            format!("{cell}{fill}")
-        });
-        let line = cells.collect::<Vec<_>>().join("  ");
-        out.push_str(line.trim_end());
-        out.push('\n');
-    }
-    out
 }

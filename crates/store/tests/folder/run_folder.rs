@@ -29,6 +29,7 @@ fn info() -> RunInfo {
         started_at_unix_us: 1_700_000_000_000_000,
         planned_duration_us: 60_000_000,
         generator_host: BTreeMap::from([("cores".into(), "2".into())]),
+        media_files: BTreeMap::from([("talk.ivf".into(), "00ff".into())]),
         clock: ClockError { bound_us: Some(20), basis: "same host".into() },
         warnings: vec!["20,000 descriptors".into()],
     }

@@ -153,6 +153,8 @@ fn machine_facts(reader: &mut Reader) -> BTreeMap<String, String> {
     let cpuinfo = file("/proc/cpuinfo").unwrap_or_default();
     let model = cpuinfo.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
     learn("cpu_model", model.map(|(_, model)| model.trim().to_owned()));
+    learn("governor", file("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"));
+    learn("architecture", Some(std::env::consts::ARCH.to_owned()));
     let memory = file("/proc/meminfo").and_then(|text| meminfo::parse(text.as_bytes()));
     learn("memory_bytes", memory.map(|memory| memory.total.to_string()));
     for name in SYSCTLS {

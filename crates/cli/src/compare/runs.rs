@@ -1,0 +1,78 @@
+//! The runs that a command line names: folders of runs, and folders of such folders.
+
+use std::path::{Path, PathBuf};
+
+use throng_report::compare::{CompareRows, MeasuredRun};
+use throng_store::{RunFolder, StoreError};
+
+use crate::exit::Exit;
+use crate::{CliError, report};
+
+/// The file that makes a folder a run folder.
+const DATABASE: &str = "run.db";
+
+/// Measures every run that `paths` name, one at a time.
+pub(super) fn measure(paths: &[PathBuf]) -> Result<Vec<MeasuredRun>, CliError> {
+    let mut folders = Vec::new();
+    for path in paths {
+        folders.extend(folders_of(path)?);
+    }
+    folders.iter().map(|folder| one(folder)).collect()
+}
+
+fn one(folder: &Path) -> Result<MeasuredRun, CliError> {
+    let run = RunFolder::read_selected(folder, &mut CompareRows::default()).map_err(|error| {
+        let exit = match error {
+            StoreError::NoFolder(_) | StoreError::NoRun(_) => Exit::Usage,
+            _ => Exit::Invalid,
+        };
+        CliError::new(exit, error)
+    })?;
+    let summary = report::summary(&run);
+    Ok(MeasuredRun::of(&folder.display().to_string(), &run, &summary))
+}
+
+/// The run folder at `path`, or those directly in it, by name.
+fn folders_of(path: &Path) -> Result<Vec<PathBuf>, CliError> {
+    let is_run = |folder: &Path| folder.join(DATABASE).is_file();
+    if is_run(path) {
+        return Ok(vec![path.to_owned()]);
+    }
+    let wrong = |error| CliError::usage(format!("{}: {error}", path.display()));
+    let mut folders = Vec::new();
+    for entry in std::fs::read_dir(path).map_err(wrong)? {
+        let folder = entry.map_err(wrong)?.path();
+        if is_run(&folder) {
+            folders.push(folder);
+        }
+    }
+    folders.sort();
+    if folders.is_empty() {
+        return Err(CliError::usage(format!("{} is no run folder, and has none in it", path.display())));
+    }
+    Ok(folders)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_of_runs_stands_for_its_runs_in_their_order() {
+        let root = tempfile::tempdir().unwrap();
+        for name in ["b", "a", "no-run"] {
+            let folder = root.path().join(name);
+            std::fs::create_dir(&folder).unwrap();
+            if name != "no-run" {
+                std::fs::write(folder.join(DATABASE), "").unwrap();
+            }
+        }
+        let names = |path: &Path| folders_of(path).map_err(|stop| stop.exit);
+        assert_eq!(names(root.path()).unwrap(), [root.path().join("a"), root.path().join("b")]);
+        assert_eq!(names(&root.path().join("a")).unwrap(), [root.path().join("a")]);
+        assert_eq!(names(&root.path().join("no-run")), Err(Exit::Usage));
+        assert_eq!(names(&root.path().join("nowhere")), Err(Exit::Usage));
+        // An empty file is no database: an error, and not an empty run.
+        assert!(measure(&[root.path().to_owned()]).is_err());
+    }
+}

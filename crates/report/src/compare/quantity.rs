@@ -1,0 +1,290 @@
+//! What is compared: each quantity's name, direction, unit, and what difference of it does not matter.
+
+use throng_analysis::comparison::{Direction, Tolerance};
+use throng_observation::units::{bit_rate, bytes, duration_ms, percent};
+use throng_scenario::objective::{Better, Population, Unit};
+use throng_scenario::{Metric, Objective, Statistic, Threshold};
+
+/// A quantity of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Quantity {
+    /// The largest crowd that was served well, by a search.
+    Capacity,
+    /// Share of user-seconds that were served well.
+    Served,
+    /// A statistic of a metric of the scenario's catalogue.
+    Metric {
+        /// The metric.
+        metric: Metric,
+        /// The statistic.
+        statistic: Statistic,
+        /// Whether a frame rate is a ratio of the source's.
+        is_of_source: bool,
+    },
+    /// Bits per second that the crowd received.
+    Received,
+    /// CPU time of the watched server per user and second.
+    ServerCpuPerUser,
+    /// Resident memory of the watched server.
+    ServerMemory,
+}
+
+/// Metrics that are compared whether or not there is an objective on them.
+const STANDARD: [(Metric, Statistic); 12] = [
+    (Metric::Failed, Statistic::Whole),
+    (Metric::Connect, Statistic::P95),
+    (Metric::FirstFrame, Statistic::P95),
+    (Metric::VideoLoss, Statistic::Whole),
+    (Metric::AudioLoss, Statistic::Whole),
+    (Metric::VideoDelay, Statistic::P50),
+    (Metric::VideoDelay, Statistic::P95),
+    (Metric::VideoDelay, Statistic::P99),
+    (Metric::VideoFreeze, Statistic::Whole),
+    (Metric::Startup, Statistic::P95),
+    (Metric::StallRatio, Statistic::Whole),
+    (Metric::Delivery, Statistic::Whole),
+];
+
+impl Quantity {
+    /// What is compared of plain runs, in the order of reports, without the objectives.
+    pub(crate) fn standard() -> impl Iterator<Item = Self> {
+        let metrics =
+            STANDARD.map(|(metric, statistic)| Self::Metric { metric, statistic, is_of_source: false });
+        std::iter::once(Self::Served).chain(metrics).chain([
+            Self::Received,
+            Self::ServerCpuPerUser,
+            Self::ServerMemory,
+        ])
+    }
+
+    /// What an objective is about.
+    #[must_use]
+    pub fn of(objective: &Objective) -> Self {
+        Self::Metric {
+            metric: objective.metric,
+            statistic: objective.statistic,
+            is_of_source: matches!(objective.threshold, Threshold::OfSource(_)),
+        }
+    }
+
+    /// Its stable key: `capacity`, or as objectives write it, `video.delay p95`.
+    #[must_use]
+    pub fn key(self) -> String {
+        match self {
+            Self::Capacity => "capacity".into(),
+            Self::Served => "served_ratio".into(),
+            Self::Received => "received_bps".into(),
+            Self::ServerCpuPerUser => "server_cpu_ms_per_user_s".into(),
+            Self::ServerMemory => "server_rss_bytes".into(),
+            Self::Metric { metric, statistic, is_of_source } => {
+                let words = [metric.name(), statistic.name(), if is_of_source { "of source" } else { "" }];
+                words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
+            }
+        }
+    }
+
+    /// The quantity with a key.
+    #[must_use]
+    pub fn of_key(key: &str) -> Option<Self> {
+        if let Some(found) = Self::standard().chain([Self::Capacity]).find(|quantity| quantity.key() == key) {
+            return Some(found);
+        }
+        // The others are of objectives, whose words their key is; any bound of the right unit makes it one.
+        let (words, bounds) = match key.strip_suffix(" of source") {
+            Some(words) => (words, ["0.5 of source"; 3]),
+            None => (key, ["1", "1%", "1ms"]),
+        };
+        let texts =
+            bounds.into_iter().flat_map(|bound| ["<", ">"].map(|sign| format!("{words} {sign} {bound}")));
+        let objective: Objective = texts.into_iter().find_map(|text| text.parse().ok())?;
+        Some(Self::of(&objective))
+    }
+
+    /// Its name for people.
+    #[must_use]
+    pub fn name(self) -> String {
+        match self {
+            Self::Capacity => "capacity, users served well".into(),
+            Self::Served => "user-seconds served well".into(),
+            Self::Received => "received bit rate".into(),
+            Self::ServerCpuPerUser => "server CPU per user".into(),
+            Self::ServerMemory => "server memory".into(),
+            Self::Metric { .. } => self.key(),
+        }
+    }
+
+    /// The direction in which it is better.
+    #[must_use]
+    pub fn direction(self) -> Direction {
+        match self {
+            Self::Capacity | Self::Served | Self::Received => Direction::Higher,
+            Self::ServerCpuPerUser | Self::ServerMemory => Direction::Lower,
+            Self::Metric { metric, .. } => match metric.entry().better {
+                Better::Higher => Direction::Higher,
+                Better::Lower => Direction::Lower,
+            },
+        }
+    }
+
+    /// What difference does not matter, where `relative` is the share of the base that does not, and `base` its mean. Shares that
+    /// should be near 100 % are judged by what they lack of it: a twentieth of 99 % would be five times the bad service.
+    #[must_use]
+    pub fn tolerance(self, relative: f64, base: f64) -> Tolerance {
+        let absolute = |absolute| Tolerance { relative, absolute };
+        let of_the_rest =
+            |least: f64| Tolerance { relative: 0.0, absolute: least.max(relative * (1.0 - base).abs()) };
+        match self {
+            Self::Capacity | Self::Received => absolute(0.0),
+            Self::Served => of_the_rest(0.005),
+            Self::ServerCpuPerUser => absolute(0.1),
+            Self::ServerMemory => absolute(1e6),
+            Self::Metric { is_of_source: true, .. } => of_the_rest(0.01),
+            Self::Metric { metric: Metric::Failed, .. } => absolute(0.005),
+            Self::Metric { metric, .. } => match metric.entry().unit {
+                Unit::Ratio => absolute(0.001),
+                Unit::Milliseconds if metric.entry().population == Population::Participants => absolute(20.0),
+                Unit::Milliseconds => absolute(2.0),
+                Unit::FramesPerSecond => absolute(0.1),
+                Unit::Count => absolute(0.1),
+                Unit::OfBitRate => of_the_rest(0.01),
+            },
+        }
+    }
+
+    /// Whether it has one value for each participant, so that its parts are joins and not seconds.
+    pub(super) fn is_of_participants(self) -> bool {
+        let Self::Metric { metric, statistic, .. } = self else { return false };
+        match metric.entry().population {
+            Population::Run => true,
+            Population::Participants => statistic != Statistic::Whole,
+            Population::UserSeconds | Population::Frames => false,
+        }
+    }
+
+    /// A value with its unit.
+    #[must_use]
+    pub fn show(self, value: f64) -> String {
+        if !value.is_finite() {
+            return "never".into();
+        }
+        match self {
+            Self::Capacity if value.fract() == 0.0 => format!("{value:.0}"),
+            Self::Capacity => format!("{value:.1}"),
+            Self::Served => percent(value),
+            Self::Received => bit_rate(value),
+            Self::ServerCpuPerUser => format!("{value:.2} ms/s"),
+            Self::ServerMemory => bytes(value),
+            Self::Metric { is_of_source: true, .. } => format!("{value:.2} of source"),
+            Self::Metric { metric, .. } => match metric.entry().unit {
+                Unit::Ratio => percent(value),
+                Unit::Milliseconds => duration_ms(value),
+                Unit::FramesPerSecond => format!("{value:.1} fps"),
+                Unit::Count => format!("{value:.1}"),
+                Unit::OfBitRate => format!("{value:.3}"),
+            },
+        }
+    }
+
+    /// A difference with its sign and unit; of shares in percentage points.
+    #[must_use]
+    pub fn show_difference(self, value: f64) -> String {
+        if value == 0.0 {
+            return "0".into();
+        }
+        let sign = if value < 0.0 { "−" } else { "+" };
+        if self.is_share() {
+            let points = value.abs() * 100.0;
+            let digits = if points < 0.1 { 3 } else { usize::from(points < 10.0) + 1 };
+            return format!("{sign}{points:.digits$} points");
+        }
+        format!("{sign}{}", self.show(value.abs()))
+    }
+
+    fn is_share(self) -> bool {
+        match self {
+            Self::Served => true,
+            Self::Metric { metric, .. } => metric.entry().unit == Unit::Ratio,
+            _ => false,
+        }
+    }
+
+    /// The unit of its values in JSON.
+    #[must_use]
+    pub fn unit(self) -> &'static str {
+        match self {
+            Self::Capacity => "users",
+            Self::Served => "ratio",
+            Self::Received => "bit/s",
+            Self::ServerCpuPerUser => "ms/s",
+            Self::ServerMemory => "B",
+            Self::Metric { is_of_source: true, .. } => "ratio",
+            Self::Metric { metric, .. } => match metric.entry().unit {
+                Unit::Ratio | Unit::OfBitRate => "ratio",
+                Unit::Milliseconds => "ms",
+                Unit::FramesPerSecond => "fps",
+                Unit::Count => "count",
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_those_of_objectives_and_unique() {
+        let keys: Vec<String> = Quantity::standard().map(Quantity::key).collect();
+        assert!(
+            keys.contains(&"video.delay p95".to_owned()) && keys.contains(&"failed".to_owned()),
+            "{keys:?}"
+        );
+        let mut unique = keys.clone();
+        unique.sort();
+        unique.dedup();
+        assert_eq!(unique.len(), keys.len());
+        let objective: Objective = "fps p50 > 0.9 of source".parse().unwrap();
+        let quantity = Quantity::of(&objective);
+        assert_eq!(
+            (quantity.key().as_str(), quantity.direction()),
+            ("video.fps p50 of source", Direction::Higher)
+        );
+    }
+
+    #[test]
+    fn a_key_reads_back_as_its_quantity() {
+        let of_catalogue = throng_scenario::objective::CATALOGUE.iter().map(|entry| {
+            let objective: Objective = entry.example.parse().unwrap();
+            Quantity::of(&objective)
+        });
+        for quantity in Quantity::standard().chain([Quantity::Capacity]).chain(of_catalogue) {
+            assert_eq!(Quantity::of_key(&quantity.key()), Some(quantity), "{}", quantity.key());
+        }
+        assert_eq!(Quantity::of_key("no such thing"), None);
+        assert_eq!(Quantity::of_key(""), None);
+    }
+
+    #[test]
+    fn good_service_is_judged_by_what_it_lacks() {
+        // From 99.9 % to 97 % is thirty times the bad service, and no "within 5 %".
+        let margin = Quantity::Served.tolerance(0.05, 0.999).around(0.999);
+        assert!((margin - 0.005).abs() < 1e-9, "{margin}");
+        let of_a_bad_server = Quantity::Served.tolerance(0.05, 0.4).around(0.4);
+        assert!((of_a_bad_server - 0.03).abs() < 1e-9);
+        assert!((Quantity::Capacity.tolerance(0.05, 40.0).around(40.0) - 2.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn differences_have_a_sign_and_a_unit() {
+        for (quantity, value, expect) in [
+            (Quantity::Served, -0.169, "−16.9 points"),
+            (Quantity::Served, 0.0, "0"),
+            (Quantity::Capacity, 3.0, "+3"),
+            (Quantity::Received, -1.5e6, "−1.50 Mbit/s"),
+            (Quantity::ServerCpuPerUser, 0.25, "+0.25 ms/s"),
+        ] {
+            assert_eq!(quantity.show_difference(value), expect);
+        }
+        assert_eq!(Quantity::Capacity.show(f64::INFINITY), "never");
+    }
+}

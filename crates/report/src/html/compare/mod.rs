@@ -1,0 +1,169 @@
+//! The page of a comparison: the answer, each quantity with its interval against its margin, the objectives, what differs otherwise.
+
+use std::fmt::Write as _;
+
+use throng_analysis::comparison::ComparisonVerdict;
+
+use super::markup::{escape, table};
+use super::page::document_with;
+use crate::compare::{CompareOutcome, CompareReport, CompareSide, ComparedQuantity, text};
+use crate::html::date;
+
+mod forest;
+
+/// The whole page.
+#[must_use]
+pub fn render(report: &CompareReport) -> String {
+    let body = [
+        head(report),
+        quantities(report),
+        objectives(report),
+        not_compared(report),
+        sides(report),
+        differences(report),
+        method(report),
+    ]
+    .concat();
+    document_with(&format!("throng: {}", report.headline), include_str!("compare.css"), &body)
+}
+
+fn head(report: &CompareReport) -> String {
+    let class = match report.outcome {
+        CompareOutcome::Better | CompareOutcome::Same => "met",
+        CompareOutcome::Worse => "missed",
+        CompareOutcome::NotDecided | CompareOutcome::NotComparable => "invalid",
+    };
+    let runs = |side: &CompareSide| format!("{} of {}", side.usable_runs, side.runs.len());
+    let mut out = format!(
+        "<header><p class=\"over\"><span class=\"badge {class}\">{}</span>runs that count: {} in the base, {} in the new</p><h1>{}</h1>",
+        report.outcome.words(),
+        runs(&report.base),
+        runs(&report.new),
+        escape(&report.headline)
+    );
+    let notes: String = report
+        .refusals
+        .iter()
+        .chain(&report.notes)
+        .map(|note| format!("<li>{}</li>", escape(note)))
+        .collect();
+    if !notes.is_empty() {
+        let _ = write!(out, "<ul class=\"notes\">{notes}</ul>");
+    }
+    out.push_str("</header>");
+    out
+}
+
+fn quantities(report: &CompareReport) -> String {
+    if report.quantities.is_empty() {
+        return String::new();
+    }
+    let mut out = String::from(
+        "<h2>What changed</h2><div class=\"scroll\"><table><thead><tr><th>quantity</th><th class=\"n\">base</th><th class=\"n\">new</th>\
+         <th>difference and 95 % interval</th><th></th><th>margin</th><th>verdict</th></tr></thead><tbody>",
+    );
+    for row in &report.quantities {
+        out += &quantity(row);
+    }
+    out.push_str(
+        "</tbody></table></div><p class=\"over\">The grey zone is the margin around no difference. An interval within it: the same. \
+         A point beyond it whose interval does not reach the middle is a difference, if it is significant for the number of \
+         quantities.</p>",
+    );
+    out
+}
+
+fn quantity(row: &ComparedQuantity) -> String {
+    let class = match row.verdict {
+        ComparisonVerdict::Worse => "worse",
+        ComparisonVerdict::Better => "better",
+        ComparisonVerdict::Same | ComparisonVerdict::NotDecided => "",
+    };
+    let note = row.note.as_ref().filter(|_| row.verdict == ComparisonVerdict::NotDecided);
+    let note = note.map(|note| format!("<br><small>{}</small>", escape(note))).unwrap_or_default();
+    format!(
+        "<tr{}><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td>{}<br><small>{}</small></td><td>{}</td><td>±{}</td>\
+         <td class=\"{class}\">{}{note}</td></tr>",
+        if row.is_asked { "" } else { " class=\"besides\"" },
+        escape(&row.name),
+        escape(&text::shown(row, row.base)),
+        escape(&text::shown(row, row.new)),
+        escape(&text::difference(row)),
+        escape(&text::interval(row)),
+        forest::one(row, class),
+        escape(&text::margin(row)),
+        row.verdict.words(),
+    )
+}
+
+fn objectives(report: &CompareReport) -> String {
+    if report.objectives.is_empty() {
+        return String::new();
+    }
+    let of = |[met, all]: [usize; 2]| format!("{met} of {all} runs");
+    let rows: Vec<Vec<String>> = report
+        .objectives
+        .iter()
+        .map(|one| vec![one.text.clone(), of(one.base_met), of(one.new_met), one.verdict.words().to_owned()])
+        .collect();
+    format!(
+        "<h2>Objectives</h2>{}",
+        table(&["objective", "met in the base", "met in the new", "verdict"], &rows)
+    )
+}
+
+fn not_compared(report: &CompareReport) -> String {
+    let mut out = String::new();
+    if let Some(limits) = &report.limits.statement {
+        let _ = write!(out, "<h2>Limits</h2><p>{}</p>", escape(limits));
+    }
+    if !report.not_compared.is_empty() {
+        let items: String =
+            report.not_compared.iter().map(|one| format!("<li>{}</li>", escape(one))).collect();
+        let _ = write!(out, "<h2>Not compared</h2><ul>{items}</ul>");
+    }
+    out
+}
+
+fn sides(report: &CompareReport) -> String {
+    let mut rows = Vec::new();
+    for (name, side) in [("base", &report.base), ("new", &report.new)] {
+        rows.extend(side.runs.iter().map(|run| {
+            let said = match &run.excluded {
+                Some(why) => format!("does not count: {why}"),
+                None => run.headline.clone(),
+            };
+            vec![
+                name.to_owned(),
+                run.folder.clone(),
+                date(run.started_at_unix_us),
+                run.throng_version.clone(),
+                run.target.clone(),
+                said,
+            ]
+        }));
+    }
+    format!("<h2>Runs</h2>{}", table(&["side", "run", "started", "throng", "target", "answer"], &rows))
+}
+
+fn differences(report: &CompareReport) -> String {
+    let absent = |value: &Option<String>| value.clone().unwrap_or_else(|| "absent".into());
+    let machines = report
+        .machine_differences
+        .iter()
+        .map(|one| vec![format!("{} of {}", one.fact, one.machine), one.base.clone(), one.new.clone()]);
+    let scenarios = report
+        .scenario_differences
+        .iter()
+        .map(|one| vec![one.key.clone(), absent(&one.base), absent(&one.new)]);
+    let rows: Vec<Vec<String>> = machines.chain(scenarios).collect();
+    if rows.is_empty() {
+        return String::new();
+    }
+    format!("<h2>What else differs</h2>{}", table(&["fact", "first run of the base", "another run"], &rows))
+}
+
+fn method(report: &CompareReport) -> String {
+    let items: String = report.method.iter().map(|one| format!("<p>{}</p>", escape(one))).collect();
+    format!("<h2>Method</h2>{items}<p class=\"over\">throng {}</p>", escape(&report.throng_version))
+}

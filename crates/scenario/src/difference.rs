@@ -1,0 +1,117 @@
+//! Which keys of two scenarios differ: runs of different scenarios are compared only with a warning.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A key with another value in each of two scenarios.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyDifference {
+    /// The key, such as `crowd.size`, or `crowd[1].stay.for` where there are several cohorts.
+    pub key: String,
+    /// Its value in the first, as TOML; `None` if the key is absent.
+    pub base: Option<String>,
+    /// Its value in the second.
+    pub new: Option<String>,
+}
+
+impl KeyDifference {
+    /// Whether it changes the load: who joins, when, for how long, with which media. The server's address, objectives, what is watched and
+    /// where the results go do not.
+    #[must_use]
+    pub fn changes_load(&self) -> bool {
+        const ELSEWHERE: [&str; 7] = ["target", "objectives", "watch", "tap", "output", "caps", "run"];
+        const OF_LOAD: [&str; 5] = [
+            "target.rooms",
+            "target.rtsp_transport",
+            "target.ice_transport_policy",
+            "run.duration",
+            "run.warm_up",
+        ];
+        let top = self.key.split(['.', '[']).next().unwrap_or_default();
+        OF_LOAD.contains(&self.key.as_str()) || !ELSEWHERE.contains(&top)
+    }
+}
+
+/// The keys that differ between two scenarios as they are stored in run folders ([`crate::Scenario::to_toml`]); where the results
+/// are written is left out. A text that is no TOML is one difference with the key `scenario`.
+#[must_use]
+pub fn differences(base: &str, new: &str) -> Vec<KeyDifference> {
+    if base == new {
+        return Vec::new();
+    }
+    let (Some(base), Some(new)) = (keys(base), keys(new)) else {
+        let unreadable = || Some("not readable".to_owned());
+        return vec![KeyDifference { key: "scenario".into(), base: unreadable(), new: unreadable() }];
+    };
+    let names: BTreeSet<&String> = base.keys().chain(new.keys()).collect();
+    names
+        .into_iter()
+        .filter(|name| !name.starts_with("output.") && base.get(*name) != new.get(*name))
+        .map(|name| KeyDifference {
+            key: name.clone(),
+            base: base.get(name).cloned(),
+            new: new.get(name).cloned(),
+        })
+        .collect()
+}
+
+fn keys(text: &str) -> Option<BTreeMap<String, String>> {
+    let table: toml::Table = text.parse().ok()?;
+    let mut keys = BTreeMap::new();
+    table.iter().for_each(|(name, value)| flatten(name.clone(), value, &mut keys));
+    Some(keys)
+}
+
+fn flatten(name: String, value: &toml::Value, keys: &mut BTreeMap<String, String>) {
+    let has_tables = |list: &[toml::Value]| list.iter().any(toml::Value::is_table);
+    match value {
+        toml::Value::Table(table) => {
+            table.iter().for_each(|(key, value)| flatten(format!("{name}.{key}"), value, keys));
+        }
+        toml::Value::Array(list) if has_tables(list) => {
+            let numbered = list.iter().enumerate();
+            numbered.for_each(|(index, value)| flatten(format!("{name}[{index}]"), value, keys));
+        }
+        _ => drop(keys.insert(name, value.to_string())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Scenario;
+
+    const TEXT: &str = "objectives = [\"failed < 1%\"]\n[target]\nurl = \"whep+http://127.0.0.1:1/whep\"\n[crowd]\nsize = 9\n";
+
+    fn of(edit: impl Fn(&str) -> String) -> Vec<KeyDifference> {
+        let stored = |text: &str| Scenario::parse(text).unwrap().to_toml();
+        differences(&stored(TEXT), &stored(&edit(TEXT)))
+    }
+
+    #[test]
+    fn keys_that_differ_are_named_and_only_some_change_the_load() {
+        assert_eq!(of(str::to_owned), []);
+        assert_eq!(of(|text| format!("{text}[output]\nfolder = \"elsewhere\"\n")), []);
+        for (from, to, key, changes_load) in [
+            ("size = 9", "size = 12", "crowd.size", true),
+            ("size = 9", "size = 9\narrival = { every = \"70ms\" }", "crowd.arrival", true),
+            ("127.0.0.1:1", "127.0.0.1:2", "target.url", false),
+            ("failed < 1%", "failed < 2%", "objectives", false),
+            ("[crowd]", "[run]\nduration = \"77s\"\n[crowd]", "run.duration", true),
+        ] {
+            let found = of(|text| text.replace(from, to));
+            let first = found
+                .iter()
+                .find(|one| one.key.starts_with(key))
+                .unwrap_or_else(|| panic!("{key}: {found:?}"));
+            assert_eq!(first.changes_load(), changes_load, "{key}");
+            assert_ne!(first.base, first.new);
+        }
+    }
+
+    #[test]
+    fn a_text_that_is_no_scenario_is_one_difference() {
+        let found = differences("[crowd", TEXT);
+        assert_eq!((found.len(), found[0].key.as_str()), (1, "scenario"));
+        assert!(differences("[crowd", "[crowd").is_empty());
+    }
+}
