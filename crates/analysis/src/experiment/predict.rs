@@ -187,6 +187,7 @@ mod tests {
             users_high: Some(users * 1.05),
             extrapolated: false,
             loads: 6,
+            fit: None,
         }
     }
 

@@ -218,7 +218,11 @@ fn bisect(level: f64, from: f64, most: f64, use_of: impl Fn(f64) -> f64) -> f64 
     }
     for _ in 0..HALVINGS {
         let middle = low + (high - low) / 2.0;
-        if use_of(middle) <= level { low = middle } else { high = middle }
+        if use_of(middle) <= level {
+            low = middle;
+        } else {
+            high = middle;
+        }
     }
     low
 }

@@ -131,7 +131,7 @@ pub(super) fn grown(
         match all.iter_mut().find(|(known, _)| *known == resource) {
             Some((_, list)) if resource.adds_up() => list.push(demand),
             Some((_, list)) if list.iter().all(|known| known.per_user < demand.per_user) => {
-                *list = vec![demand]
+                *list = vec![demand];
             }
             Some(_) => {}
             None => all.push((resource, vec![demand])),

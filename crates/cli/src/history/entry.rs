@@ -58,7 +58,8 @@ impl Entry {
         let is_file = |name: &str| path.join(name).symlink_metadata().is_ok_and(|found| found.is_file());
         let is_matrix = is_file("matrix.toml") && is_file("options.json");
         let has_database = is_file("run.db");
-        if !is_matrix && !has_database && !(is_file("summary.json") && is_file("report.html")) {
+        let has_report = is_file("summary.json") && is_file("report.html");
+        if !is_matrix && !has_database && !has_report {
             return None;
         }
         let files = Files::of(path);
@@ -83,9 +84,9 @@ impl Entry {
             Err(problem) => entry.problems.push(problem),
         }
         if is_matrix {
-            entry.fill_matrix()
+            entry.fill_matrix();
         } else {
-            entry.fill_run(has_database)
+            entry.fill_run(has_database);
         }
         let began = if is_matrix { "options.json" } else { "run.db" };
         entry.started_at_unix_us = entry.started_at_unix_us.filter(|at| *at > 0).or_else(|| {

@@ -191,26 +191,20 @@ fn machine_lines(out: &mut String, report: &PriceReport) {
     let rows: Vec<Vec<String>> = report
         .machines
         .iter()
-        .map(|offer| {
-            let mark = if cheapest == Some(offer.machine.as_str()) { "  cheapest" } else { "" };
-            let mut row = machine_row(offer);
-            if let Some(last) = row.last_mut() {
-                last.push_str(mark);
-            }
-            row
-        })
+        .map(|offer| machine_row(offer, cheapest == Some(offer.machine.as_str())))
         .collect();
     table(out, &rows);
 }
 
-fn machine_row(offer: &MachineOffer) -> Vec<String> {
+fn machine_row(offer: &MachineOffer, is_cheapest: bool) -> Vec<String> {
     let Some(plan) = &offer.plan else {
         let problem = offer.problem.clone().unwrap_or_default();
         return vec![offer.machine.clone(), "not possible".into(), problem];
     };
+    let mark = if is_cheapest { ", cheapest" } else { "" };
     vec![
         offer.machine.clone(),
-        format!("{} ({})", grouped(plan.count as f64, 0), range(plan.count_low, plan.count_high)),
+        format!("{} ({}){mark}", grouped(plan.count as f64, 0), range(plan.count_low, plan.count_high)),
         plan_words(plan),
     ]
 }
@@ -249,7 +243,9 @@ fn table(out: &mut String, rows: &[Vec<String>]) {
     for row in rows {
         let mut line = String::from(" ");
         for (cell, width) in row.iter().zip(&widths) {
-            let _ = write!(line, " {:<width$} ", untrusted::name(cell));
+            // The last cell is a sentence.
+            let cell = if *width == 0 { untrusted::line(cell) } else { untrusted::name(cell) };
+            let _ = write!(line, " {cell:<width$} ");
         }
         let _ = writeln!(out, "{}", line.trim_end());
     }
