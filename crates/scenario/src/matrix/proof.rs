@@ -104,7 +104,7 @@ impl Matrix {
         let mut blocks = Vec::new();
         for round in 0..rounds {
             for variant in 1..variants {
-                let starts_with_baseline = first == ((round as usize + variant) % 2 == 0);
+                let starts_with_baseline = first == (round as usize + variant).is_multiple_of(2);
                 let (a, b) = if starts_with_baseline { (0, variant) } else { (variant, 0) };
                 blocks.push(Block { variant, runs: [a, b, b, a].map(&mut next) });
             }

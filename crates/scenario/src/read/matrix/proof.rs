@@ -33,7 +33,7 @@ pub(super) fn proof(reader: &mut Reader, top: &mut Fields<'_>, flag: Option<&str
             reader.fail(top.span_of("shrink"), "a proof shrinks a resource or compares variants", help);
             return None;
         }
-        Some([accused, placebo]) => shrunk(written.into_iter().next(), accused, placebo),
+        Some([accused, placebo]) => shrunk(written.into_iter().next(), &accused, &placebo),
         None => written,
     };
     if levels.len() < 2 && reader.is_clean() && top.lacks("variant") {
@@ -187,7 +187,7 @@ fn resource_of(key: &str, line: Option<&(String, f64)>) -> Option<ShrunkResource
 }
 
 /// The baseline, the baseline with less of the accused resource, and the one with less of the placebo.
-fn shrunk(baseline: Option<Level>, accused: Shrink, placebo: Shrink) -> Vec<Level> {
+fn shrunk(baseline: Option<Level>, accused: &Shrink, placebo: &Shrink) -> Vec<Level> {
     let baseline = baseline.unwrap_or_else(|| Level {
         name: "baseline".to_owned(),
         variables: Vec::new(),
@@ -201,7 +201,7 @@ fn shrunk(baseline: Option<Level>, accused: Shrink, placebo: Shrink) -> Vec<Leve
     // A filter at the full rate has a burst and a queue of its own: everyone has it, so that only the rate differs.
     let whole = |but: Option<&Shrink>| -> Vec<Shrink> {
         let is_line = |one: &&Shrink| matches!(one.resource, ShrunkResource::Network { .. });
-        let lines = [&accused, &placebo].into_iter().filter(is_line).filter(|one| Some(*one) != but);
+        let lines = [accused, placebo].into_iter().filter(is_line).filter(|one| Some(*one) != but);
         lines.map(|one| Shrink { to: 1.0, ..one.clone() }).collect()
     };
     let level = |shrink: &Shrink| Level {
@@ -209,5 +209,5 @@ fn shrunk(baseline: Option<Level>, accused: Shrink, placebo: Shrink) -> Vec<Leve
         shrink: whole(Some(shrink)).into_iter().chain([shrink.clone()]).collect(),
         ..baseline.clone()
     };
-    vec![Level { shrink: whole(None), ..baseline.clone() }, level(&accused), level(&placebo)]
+    vec![Level { shrink: whole(None), ..baseline.clone() }, level(accused), level(placebo)]
 }

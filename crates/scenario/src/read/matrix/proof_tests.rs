@@ -62,7 +62,7 @@ fn a_shrink_takes_the_place_of_the_variants() {
     let shrinks = |cell: usize| proof.cell(&proof.cells()[cell], &places()).shrink;
     let line = || ShrunkResource::Network { interface: "lo".into(), rate_bps: 20e6 };
     let whole = Shrink { resource: line(), to: 1.0, is_placebo: false };
-    assert_eq!(shrinks(0), [whole.clone()], "the baseline has the filter, at the full rate");
+    assert_eq!(shrinks(0), std::slice::from_ref(&whole), "the baseline has the filter, at the full rate");
     assert_eq!(shrinks(1), [Shrink { resource: line(), to: 0.7, is_placebo: false }]);
     let nofile = Shrink { resource: ShrunkResource::Nofile, to: 0.7, is_placebo: true };
     assert_eq!(shrinks(2), [whole, nofile]);
