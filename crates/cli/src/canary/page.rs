@@ -23,10 +23,10 @@ const PAGE: &str = concat!(
 const BODY_BYTES_MAX: u64 = 4 << 20;
 /// The longest request line and headers.
 const HEAD_BYTES_MAX: u64 = 64 << 10;
-/// How long a connection may wait for its request. Chromium keeps connections that it opened in advance for 10 s
-/// (`kUnusedIdleSocketTimeout`) and sends a request on one of them at any time: had the server closed it just then, the
-/// request would fail.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long a connection may wait for its request. Chromium keeps connections that it opened in advance for a minute
+/// (`ClientSocketPoolManager::unused_idle_socket_timeout`) and sends a request on one of them at any time: had the server
+/// closed it just then, the request would fail, and the browser with it.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Serves the page until the server is dropped.
 pub(super) fn serve(may_reach: MayReach, refusals: Refusals) -> std::io::Result<LoopbackServer> {
@@ -102,6 +102,23 @@ fn response(status: &str, kind: &str, refused: usize, body: &str) -> String {
 mod tests {
     use super::*;
     use std::sync::Arc;
+
+    #[test]
+    fn a_connection_opened_in_advance_delays_no_other_and_is_served_later() {
+        let server = serve(Arc::new(|_| Ok(())), Refusals::default()).unwrap();
+        let connect = || TcpStream::connect(server.address).unwrap();
+        let ask = |mut stream: TcpStream| {
+            stream.set_read_timeout(Some(IO_TIMEOUT)).unwrap();
+            write!(stream, "GET / HTTP/1.1\r\nHost: {}\r\n\r\n", server.address).unwrap();
+            let mut said = String::new();
+            stream.read_to_string(&mut said).map(|_| said)
+        };
+        let (early, late) = (connect(), connect());
+        for stream in [late, early] {
+            let said = ask(stream).unwrap();
+            assert!(said.starts_with("HTTP/1.1 200 OK"), "{said}");
+        }
+    }
 
     #[test]
     fn own_browsers_get_the_page_and_the_guards_answer_and_others_nothing() {

@@ -2,9 +2,9 @@
 
 use super::{
     ArrivalFile, AudioFile, BitRate, BurstFile, CanaryFile, CapsFile, CohortFile, Duration, File, Layer,
-    LayerStep, LayersFile, MomentFile, Nothing, OneOrMany, OutputFile, PoissonFile, ProfileFile,
-    ProfileTable, PublishFile, PublishTable, Rate, RunFile, StayFile, StayTable, StreamFile, SubscribeFile,
-    SubscribeTable, TapFile, TappedFile, TargetFile, WatchFile, Whom, conference, player, streams,
+    LayerStep, LayersFile, Nothing, OneOrMany, OutputFile, PoissonFile, PublishFile, PublishTable, Rate,
+    RunFile, StayFile, StayTable, StreamFile, SubscribeFile, SubscribeTable, TapFile, TappedFile, TargetFile,
+    Whom, conference, player, streams, watch,
 };
 use crate::arrival::ArrivalKind;
 use crate::churn::StayTime;
@@ -14,7 +14,6 @@ use crate::scenario::{Caps, Cohort, Scenario};
 use crate::tap::TapSelection;
 use crate::target::{IceTransportPolicy, RtspTransport, Target};
 use crate::units::{write_bit_rate, write_duration};
-use crate::watch::{Moment, ProfileRequest, Watch, WatchTarget};
 
 impl Scenario {
     /// The scenario as TOML, with defaults and overrides, secrets redacted (`…`).
@@ -77,7 +76,7 @@ fn file(scenario: &Scenario) -> File {
         },
         conversation: conversation.as_ref().map(conference::conversation),
         room: room.as_ref().map(conference::room),
-        watch: watch.iter().map(watch_file).collect(),
+        watch: watch.iter().map(watch::watch_file).collect(),
         tap: tap.as_ref().map(|tap| TapFile {
             participants: match &tap.selection {
                 TapSelection::First(count) => TappedFile::First(*count),
@@ -96,56 +95,6 @@ fn file(scenario: &Scenario) -> File {
         output: OutputFile { folder: output.folder.clone(), csv: output.csv },
         caps: limits(caps),
     }
-}
-
-fn watch_file(watch: &Watch) -> WatchFile {
-    let mut file = WatchFile {
-        name: watch.name.clone(),
-        every: watch.agent.is_none().then(|| duration(watch.every)),
-        logs: watch.logs.clone(),
-        access_log: watch.access_logs.clone(),
-        metrics: watch.metrics.iter().map(|url| without_secrets(url)).collect(),
-        profile: watch.profile.iter().map(profile_file).collect(),
-        pack: watch.pack.clone(),
-        ..WatchFile::default()
-    };
-    match watch.target.clone() {
-        WatchTarget::Process(name) => file.process = Some(name),
-        WatchTarget::Unit(name) => file.unit = Some(name),
-        WatchTarget::Cgroup(path) => file.cgroup = Some(path),
-        WatchTarget::Pid(pid) => file.pid = Some(pid),
-        WatchTarget::Port(port) => file.port = Some(port),
-        WatchTarget::Command(words) => file.command = words,
-        WatchTarget::ByAgent => {}
-    }
-    if let Some(agent) = &watch.agent {
-        file.agent = Some(agent.to_string());
-        file.fingerprint.clone_from(&agent.fingerprint);
-        // The token itself is left out: an agent refuses connections without it.
-        file.token = agent.token.as_ref().filter(|token| !token.is_secret()).map(ToString::to_string);
-    }
-    file
-}
-
-fn profile_file(request: &ProfileRequest) -> ProfileFile {
-    let named = match request.moment {
-        _ if request.duration != request.moment.usual_duration() => None,
-        Moment::Baseline => Some(MomentFile::Baseline),
-        Moment::Full => Some(MomentFile::Full),
-        Moment::Fail => Some(MomentFile::Fail),
-        Moment::At(_) => None,
-    };
-    let table = || ProfileTable { at: request.moment.name(), duration: Some(duration(request.duration)) };
-    named.map_or_else(|| ProfileFile::Table(table()), ProfileFile::Named)
-}
-
-/// The URL of an endpoint without its password.
-fn without_secrets(url: &str) -> String {
-    let Ok(mut parsed) = url::Url::parse(url) else { return String::new() };
-    if parsed.password().is_none() || parsed.set_password(None).is_err() {
-        return url.to_owned();
-    }
-    parsed.into()
 }
 
 fn limits(caps: &Caps) -> CapsFile {
