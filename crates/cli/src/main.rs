@@ -110,6 +110,7 @@ fn schema(format: Format) -> Result<Exit, CliError> {
         Format::Matrix => throng_report::matrix::json_schema(),
         Format::Compare => throng_report::compare::json_schema(),
         Format::Trend => throng_report::trend::json_schema(),
+        Format::Price => throng_report::price::json_schema(),
         Format::Ipc => throng_ipc::json_schema(),
     };
     print(&format!("{schema:#}\n"));

@@ -17,9 +17,10 @@ const WIDTH_MIN: f64 = 0.02;
 pub struct CapacityPrediction {
     /// Users.
     pub users: f64,
-    /// The lower end of its 95 % interval.
+    /// The lower end: from the largest crowd of the baseline that was served well, or that of the 95 % interval of a limit that
+    /// stays as it is.
     pub users_low: f64,
-    /// The upper end; `null` if no known limit is near.
+    /// The upper end: from the first crowd that was not; `null` if no known limit is near.
     pub users_high: Option<f64>,
     /// The resource that is exhausted then.
     pub resource: String,
@@ -30,20 +31,24 @@ pub struct CapacityPrediction {
 }
 
 /// The prediction from the demands of each run of the baseline, if its limit (the finding, else the resource that the variant
-/// relieves) becomes `more` times as high; without `more` it is no limit at all. `capacity` is that of the baseline.
+/// relieves) becomes `more` times as high; without `more` it is no limit at all. `capacity` is that of the baseline: the largest
+/// crowd that was served well, and the first that was not.
+///
+/// What the resource carried at this capacity is taken for its limit: a line ends below its rate because frames come in bursts,
+/// and does so again when it is twice as fast.
 #[must_use]
 pub fn predict(
     runs: &[Vec<Demand>],
     finding: Option<&str>,
     relieves: &str,
     more: Option<f64>,
-    capacity: f64,
+    capacity: [f64; 2],
 ) -> Option<CapacityPrediction> {
     let of_run = |demands: &Vec<Demand>| {
         let is_relieved = relieved(demands, finding, relieves);
         let ends = demands.iter().filter_map(|demand| {
-            let factor = if is_relieved(demand) { more? } else { 1.0 };
-            Some((demand.name(), end(demand, factor)?))
+            let end = if is_relieved(demand) { scaled(demand, more?, capacity)? } else { modelled(demand)? };
+            Some((demand.name(), end))
         });
         ends.min_by(|(_, a), (_, b)| a[1].total_cmp(&b[1]))
     };
@@ -56,27 +61,22 @@ pub fn predict(
     let (low, users, high) = (median(0)?, median(1)?, median(2)?);
     let resource =
         ends.iter().min_by(|(_, a), (_, b)| a[1].total_cmp(&b[1])).map(|(name, _)| name.clone())?;
-    let reach = REACH_MAX * capacity;
+    let runs = ends.len();
+    let reach = REACH_MAX * capacity[0];
     if users > reach {
-        let (users, users_low) = (reach, reach.min(low));
+        let users_low = reach.min(low);
         return Some(CapacityPrediction {
-            users,
+            users: reach,
             users_low,
             users_high: None,
             resource,
-            runs: ends.len(),
+            runs,
             held: None,
         });
     }
     let half = (users * WIDTH_MIN).max(1.0);
-    Some(CapacityPrediction {
-        users,
-        users_low: low.min(users - half).max(0.0),
-        users_high: Some(high.max(users + half)),
-        resource,
-        runs: ends.len(),
-        held: None,
-    })
+    let (users_low, users_high) = (low.min(users - half).max(0.0), Some(high.max(users + half)));
+    Some(CapacityPrediction { users, users_low, users_high, resource, runs, held: None })
 }
 
 impl CapacityPrediction {
@@ -96,9 +96,7 @@ fn relieved(demands: &[Demand], finding: Option<&str>, relieves: &str) -> impl F
     let named: Vec<Resource> = finding
         .filter(|finding| resource_of(finding) == Some(relieves))
         .map(|finding| of_finding(finding).to_vec())
-        .filter(|named| {
-            demands.iter().any(|demand| named.contains(&demand.resource) && demand.users.is_some())
-        })
+        .filter(|named| demands.iter().any(|demand| named.contains(&demand.resource)))
         .unwrap_or(all);
     move |demand| named.contains(&demand.resource)
 }
@@ -123,7 +121,7 @@ fn kinds(resource: &str) -> &'static [Resource] {
 /// The demands whose exhaustion a finding names.
 fn of_finding(finding: &str) -> &'static [Resource] {
     use Resource::{
-        Conntrack, Descriptors, HostCpu, Ports, ProcessCpu, Quota, SoftirqCore, Thread, ThreadGroup,
+        Conntrack, Descriptors, HostCpu, NicSent, Ports, ProcessCpu, Quota, SoftirqCore, Thread, ThreadGroup,
     };
     match finding {
         "one_thread_full" | "single_threaded" | "uneven_threads" | "gil" | "lock_contention" => {
@@ -132,6 +130,7 @@ fn of_finding(finding: &str) -> &'static [Resource] {
         "runtime_parallelism" => &[Thread, ThreadGroup, ProcessCpu],
         "cpu_quota" => &[Quota],
         "cpu_full" => &[HostCpu, ProcessCpu],
+        "line_rate" => &[NicSent],
         "softirq" => &[SoftirqCore],
         "file_descriptors" => &[Descriptors],
         "local_ports" => &[Ports],
@@ -140,21 +139,25 @@ fn of_finding(finding: &str) -> &'static [Resource] {
     }
 }
 
-/// Users at which the resource is exhausted when its limit is `factor` times as high: low, middle, high.
-fn end(demand: &Demand, factor: f64) -> Option<[f64; 3]> {
-    let (low, users, high) = (demand.users_low?, demand.users?, demand.users_high?);
-    // The level that is reached at `users`, and the users at `factor` times that level, by y = idle + bN + cN².
+/// Users at which the resource is exhausted as it is: low, middle, high.
+fn modelled(demand: &Demand) -> Option<[f64; 3]> {
+    Some([demand.users_low?, demand.users?, demand.users_high?])
+}
+
+/// Users at which the resource carries `more` times what it carries at the `capacity` that was measured, by y = idle + bN + cN²:
+/// low, middle, high.
+fn scaled(demand: &Demand, more: f64, [passing, failing]: [f64; 2]) -> Option<[f64; 3]> {
     let (c, b) = match demand.curve {
         Some(c) => (c, slope(demand, c)?),
         None => (0.0, demand.per_user),
     };
-    let level = (demand.idle + b * users + c * users * users) * factor;
-    let missing = level - demand.idle;
-    // The form without cancellation for small c; for a line it is missing ÷ b.
-    let inside = b * b + 4.0 * c * missing;
-    let scaled = (inside >= 0.0 && missing > 0.0).then(|| 2.0 * missing / (b + inside.sqrt()))?;
-    let width = scaled / users;
-    let ends = [scaled - (users - low) * width, scaled, scaled + (high - users) * width];
+    let users = |users: f64| {
+        let own = (demand.idle + b * users + c * users * users) * more - demand.idle;
+        // The form without cancellation for small c; for a line it is own ÷ b.
+        let inside = b * b + 4.0 * c * own;
+        (inside >= 0.0 && own > 0.0).then(|| 2.0 * own / (b + inside.sqrt()))
+    };
+    let ends = [users(passing)?, users((passing * failing).sqrt())?, users(failing)?];
     ends.iter().all(|end| end.is_finite()).then_some(ends)
 }
 
@@ -196,7 +199,7 @@ mod tests {
         let thread = demand(Resource::Thread, 0.1, 0.009, 1.0);
         let line = demand(Resource::NicSent, 0.0, 125_000.0, 20e6);
         let runs = vec![vec![thread.clone(), line.clone()]; 3];
-        let predicted = |more| predict(&runs, Some("one_thread_full"), "cpu", more, 100.0).unwrap();
+        let predicted = |more| predict(&runs, Some("one_thread_full"), "cpu", more, [100.0; 2]).unwrap();
         let twice = predicted(Some(1.5));
         assert!((twice.users - 155.6).abs() < 0.1 && twice.resource == "thread w", "{twice:?}");
         let four = predicted(Some(4.0));
@@ -210,9 +213,9 @@ mod tests {
         // Four workers are not more CPUs: the host's stay the limit.
         let runs =
             vec![vec![demand(Resource::Thread, 0.0, 0.01, 1.0), demand(Resource::HostCpu, 0.0, 0.0125, 2.0)]];
-        let named = predict(&runs, Some("one_thread_full"), "cpu", Some(4.0), 100.0).unwrap();
+        let named = predict(&runs, Some("one_thread_full"), "cpu", Some(4.0), [100.0; 2]).unwrap();
         assert_eq!((named.users.round(), named.resource.as_str()), (160.0, "CPU of the host"));
-        let unnamed = predict(&runs, None, "cpu", Some(4.0), 100.0).unwrap();
+        let unnamed = predict(&runs, None, "cpu", Some(4.0), [100.0; 2]).unwrap();
         assert_eq!((unnamed.users.round(), unnamed.resource.as_str()), (400.0, "thread w"));
     }
 
@@ -230,30 +233,52 @@ mod tests {
             users_high: Some(users + 2.0),
             ..demand(Resource::Quota, idle, b, limit)
         };
-        let twice = predict(&[vec![curved]], Some("cpu_quota"), "cpu", Some(2.0), users).unwrap();
+        let twice = predict(&[vec![curved]], Some("cpu_quota"), "cpu", Some(2.0), [users; 2]).unwrap();
         let expect = (-b + f64::sqrt(b * b + 4.0 * c * 2.0 * limit)) / (2.0 * c);
         assert!((twice.users - expect).abs() < 0.5, "{twice:?} {expect}");
     }
 
     #[test]
+    fn a_line_that_ends_below_its_rate_does_so_again() {
+        // A conference of which 16 % of the line stay unused, and whose rate nobody knows.
+        let line = Demand {
+            limit: None,
+            users: None,
+            users_low: None,
+            users_high: None,
+            curve: Some(1.0),
+            per_user: 2.0 * 40.0,
+            used: 1_600.0,
+            ..demand(Resource::NicSent, 0.0, 1.0, 1.0)
+        };
+        let twice = predict(&[vec![line]], Some("line_rate"), "network", Some(2.0), [40.0, 44.0]).unwrap();
+        assert!(
+            (twice.users_low - 56.6).abs() < 0.1 && (twice.users_high.unwrap() - 62.2).abs() < 0.1,
+            "{twice:?}"
+        );
+        assert_eq!(twice.clone().judged(55.0, 58.0).held, Some(true));
+        assert_eq!(twice.judged(48.0, 52.0).held, Some(false));
+    }
+
+    #[test]
     fn beyond_four_times_the_crowd_there_is_no_upper_end() {
         let runs = vec![vec![demand(Resource::Thread, 0.0, 0.01, 1.0)]];
-        let far = predict(&runs, Some("one_thread_full"), "cpu", Some(8.0), 100.0).unwrap();
+        let far = predict(&runs, Some("one_thread_full"), "cpu", Some(8.0), [100.0; 2]).unwrap();
         assert_eq!((far.users, far.users_high), (400.0, None));
         assert_eq!(far.clone().judged(500.0, 550.0).held, Some(true));
         assert_eq!(far.judged(100.0, 105.0).held, Some(false));
         assert_eq!(
-            predict(&runs, Some("one_thread_full"), "cpu", None, 100.0),
+            predict(&runs, Some("one_thread_full"), "cpu", None, [100.0; 2]),
             None,
             "no other limit is known"
         );
-        assert_eq!(predict(&[], None, "cpu", Some(2.0), 100.0), None);
+        assert_eq!(predict(&[], None, "cpu", Some(2.0), [100.0; 2]), None);
     }
 
     #[test]
     fn a_prediction_holds_if_the_limit_can_lie_within_it() {
         let runs = vec![vec![demand(Resource::Thread, 0.0, 0.01, 1.0)]];
-        let twice = predict(&runs, Some("one_thread_full"), "cpu", Some(2.0), 100.0).unwrap();
+        let twice = predict(&runs, Some("one_thread_full"), "cpu", Some(2.0), [95.0, 105.0]).unwrap();
         // 190 to 210.
         for (passing, failing, expect) in [
             (200.0, 205.0, true),

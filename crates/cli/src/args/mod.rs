@@ -104,6 +104,8 @@ pub(crate) enum Format {
     Compare,
     /// trend.json
     Trend,
+    /// The answer of `throng price --json`
+    Price,
     /// ipc.json
     Ipc,
 }

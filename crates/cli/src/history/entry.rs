@@ -9,7 +9,7 @@ use throng_store::RunFolder;
 
 use super::asked::Asked;
 use super::labels::Labels;
-use super::summary_file::{self, MatrixFile, SummaryFile};
+use super::summary_file::{self, MatrixFile, OptionsFile, SummaryFile};
 
 /// Outcomes of runs without a `summary.json` to tell.
 const UNFINISHED: &str = "unfinished";
@@ -32,7 +32,7 @@ pub(super) struct Entry {
     pub(super) path: PathBuf,
     /// Microseconds since the Unix epoch; `null` if not known.
     pub(super) started_at_unix_us: Option<i64>,
-    /// `run`, `view`, `find` or `matrix`.
+    /// `run`, `view`, `find`, `matrix` or `proof`.
     pub(super) kind: String,
     /// The name of the scenario's file, or the target.
     pub(super) scenario: Option<String>,
@@ -160,7 +160,9 @@ impl Entry {
     }
 
     fn fill_matrix(&mut self) {
-        self.kind = "matrix".into();
+        let options = summary_file::read::<OptionsFile>(&self.path, "options.json");
+        let (kind, command) = options.ok().flatten().unwrap_or_default().kind();
+        self.kind = kind.into();
         self.outcome = UNFINISHED.into();
         match summary_file::read::<MatrixFile>(&self.path, "matrix.json") {
             Ok(Some(matrix)) => {
@@ -171,8 +173,9 @@ impl Entry {
                 }
             }
             Ok(None) => {
-                self.problems
-                    .push("it is in progress or was killed; `throng matrix --resume` continues it".into());
+                self.problems.push(format!(
+                    "it is in progress or was killed; `throng {command} --resume` continues it"
+                ));
             }
             Err(problem) => self.problems.push(problem),
         }

@@ -8,6 +8,7 @@ use throng_store::RunFolder;
 
 use super::asked::{Asked, CONSENT, SCENARIO, sha256};
 use super::run_folder;
+use super::summary_file::{self, OptionsFile};
 use crate::args::{Common, Find, Rerun};
 use crate::exit::Exit;
 use crate::{CliError, find, print, run, run_id, say, scenario};
@@ -59,10 +60,13 @@ pub(super) struct Earlier {
 impl Earlier {
     pub(super) fn read(folder: &Path) -> Result<Self, CliError> {
         if folder.join("matrix.toml").is_file() {
+            let options = summary_file::read::<OptionsFile>(folder, "options.json");
+            let options = options.map_err(CliError::usage)?.unwrap_or_default();
+            let (kind, command) = options.kind();
             return Err(CliError::usage(format!(
-                "{} is a matrix: throng matrix {}",
+                "{} is a {kind}: throng {command} {}",
                 folder.display(),
-                folder.join("matrix.toml").display()
+                options.file.display()
             )));
         }
         let run = RunFolder::outline(folder).map_err(CliError::usage)?;

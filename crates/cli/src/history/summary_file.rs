@@ -1,7 +1,7 @@
 //! The answers of a folder: the few keys of `summary.json` and `matrix.json` that a list shows.
 
 use std::io::Read as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
@@ -29,6 +29,33 @@ pub(super) struct MatrixFile {
     #[serde(default)]
     pub(super) name: Option<String>,
     pub(super) partial: bool,
+}
+
+/// Of `options.json` of a matrix or a proof.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct OptionsFile {
+    /// The file that was asked; templates and scenario are next to it.
+    #[serde(default)]
+    pub(super) file: PathBuf,
+    pub(super) options: Kind,
+}
+
+/// What a folder of cells is one of.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Kind {
+    /// `matrix` or `proof`.
+    #[serde(default)]
+    pub(super) kind: Option<String>,
+}
+
+impl OptionsFile {
+    /// What the folder is, and the command that made it.
+    pub(super) fn kind(&self) -> (&'static str, &'static str) {
+        match self.options.kind.as_deref() {
+            Some("proof") => ("proof", "prove"),
+            _ => ("matrix", "matrix"),
+        }
+    }
 }
 
 /// A JSON file of a folder; `None` if there is none. An error is a sentence.

@@ -304,7 +304,8 @@ impl MatrixPlan {
         let blocks = self.matrix.blocks().into_iter();
         let blocks =
             blocks.map(|block| (block.variant, block.runs.map(|run| (run.cell, run.repeat)))).collect();
-        Some(ProofInput { variants, blocks, demands: Vec::new() })
+        let busy_difference = self.matrix.busy_difference;
+        Some(ProofInput { variants, blocks, demands: Vec::new(), busy_difference })
     }
 
     /// `6 cells, 12 runs`.

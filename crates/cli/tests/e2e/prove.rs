@@ -1,8 +1,11 @@
 //! Proofs on servers with a known limit: confirmed, refuted, the same; resources that are shrunk and put back.
 
+mod janus;
+
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -11,7 +14,7 @@ use throng_sim::namespace::Namespace;
 use throng_sim::{not_tested, requires_root, skipped};
 
 use crate::matrix::{said, signal, wait_until};
-use crate::throng::{THRONG, plain};
+use crate::throng::{Running, Stage, THRONG, figure, plain};
 
 /// The file of a proof with its scenario, and a port for its server.
 struct Stand {
@@ -20,13 +23,15 @@ struct Stand {
 }
 
 impl Stand {
-    /// `text` is the proof after `scenario` and `hold`; `{port}` and `{throng}` are replaced in it.
-    fn new(crowd: &str, text: &str) -> Self {
+    /// `text` is the proof after `scenario`; `{port}` and `{throng}` are replaced in it. Other tests run at the same time: what they
+    /// use is no reason to discard a pair.
+    fn new(crowd: &str, pairs: u32, text: &str) -> Self {
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let stand = Self { folder: tempfile::tempdir().unwrap(), port };
         let filled = |text: &str| text.replace("{port}", &port.to_string()).replace("{throng}", THRONG);
         std::fs::write(stand.path("viewers.toml"), filled(crowd)).unwrap();
-        let text = format!("scenario = \"viewers.toml\"\npairs = 2\n{}", filled(text));
+        let text =
+            format!("scenario = \"viewers.toml\"\npairs = {pairs}\nbusy_difference = 1\n{}", filled(text));
         std::fs::write(stand.path("proof.toml"), text).unwrap();
         stand
     }
@@ -57,28 +62,33 @@ impl Stand {
         serde_json::from_str(&std::fs::read_to_string(self.output().join("matrix.json")).unwrap()).unwrap()
     }
 
-    /// The answer of a proof that ended as it should; the test ends as not tested if this machine was too busy.
+    /// The answer, checked by [`decided`].
     #[track_caller]
     fn decided(&self, ended: &Output) -> Value {
-        let text = said(ended);
-        let answer = self.answer();
-        let proofs = answer["proofs"].as_array().unwrap();
-        let discarded: Vec<&Value> = proofs
-            .iter()
-            .flat_map(|proof| proof["pairs"].as_array().unwrap())
-            .filter(|pair| !pair["discarded"].is_null())
-            .collect();
-        if let Some(pair) = discarded.first() {
-            let why = pair["discarded"].as_str().unwrap();
-            let is_noise = ["the generator was the limit", "processes used", "hypervisor"];
-            if is_noise.iter().any(|noise| why.contains(noise)) {
-                not_tested(&format!("a pair was discarded: {why}"));
-            }
-            panic!("{why}\n{text}");
-        }
-        assert_eq!(ended.status.code(), Some(0), "{text}\n{answer:#}");
-        answer
+        decided(ended, self.answer())
     }
+}
+
+/// `answer` of a proof that ended as it should; the test ends as not tested if this machine was too busy.
+#[track_caller]
+fn decided(ended: &Output, answer: Value) -> Value {
+    let text = said(ended);
+    let proofs = answer["proofs"].as_array().unwrap();
+    let discarded: Vec<&Value> = proofs
+        .iter()
+        .flat_map(|proof| proof["pairs"].as_array().unwrap())
+        .filter(|pair| !pair["discarded"].is_null())
+        .collect();
+    if let Some(pair) = discarded.first() {
+        let why = pair["discarded"].as_str().unwrap();
+        let is_noise = ["the generator was the limit", "processes used", "hypervisor"];
+        if is_noise.iter().any(|noise| why.contains(noise)) {
+            not_tested(&format!("a pair was discarded: {why}"));
+        }
+        panic!("{why}\n{text}");
+    }
+    assert_eq!(ended.status.code(), Some(0), "{text}\n{answer:#}");
+    answer
 }
 
 /// Viewers of a stage.
@@ -95,15 +105,52 @@ fn stage(more: &str, keys: &str) -> String {
     )
 }
 
+const WORK: &str = "600";
+
+/// How many viewers of a stage that works for each packet need `cores` of this machine.
+fn viewers_that_need(cores: f64) -> u32 {
+    const FEW: u32 = 3;
+    let stage = Stage::start(None, "127.0.0.1:0", &["--workers", "1", "--work-per-packet", WORK]);
+    let few = FEW.to_string();
+    let running = Running::start(
+        None,
+        &["view", &stage.target(), "-n", &few, "--every", "50ms", "--for", "5s", "--quiet"],
+    );
+    std::thread::sleep(Duration::from_secs(2));
+    let (before, began) = (cpu_s(stage.pid()), Instant::now());
+    std::thread::sleep(Duration::from_secs(2));
+    let used = (cpu_s(stage.pid()) - before) / began.elapsed().as_secs_f64();
+    assert_eq!(running.wait().code, Some(0));
+    (cores / used * f64::from(FEW)).ceil() as u32
+}
+
+/// The CPU time of a process (proc_pid_stat(5): utime, stime), in ticks of 10 ms there.
+fn cpu_s(pid: u32) -> f64 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let after_name = stat.rsplit_once(')').unwrap().1;
+    let ticks = after_name.split_whitespace().skip(11).take(2).map(|ticks| ticks.parse::<f64>().unwrap());
+    ticks.sum::<f64>() / 100.0
+}
+
+/// One worker has one core; viewers need more.
 #[test]
 fn four_workers_for_one_confirm_the_thread() {
-    let server = stage("\"--workers\", \"{{workers}}\", \"--work-per-packet\", \"3000\"", "");
+    let crowd = viewers(viewers_that_need(1.55));
+    let server = stage(&format!("\"--workers\", \"{{{{workers}}}}\", \"--work-per-packet\", \"{WORK}\""), "");
     let text = format!(
-        "hold = \"4s\"\n{server}[[variant]]\nname = \"one worker\"\nvariables = {{ workers = 1 }}\n\
+        "hold = \"3s\"\n{server}[[variant]]\nname = \"one worker\"\nvariables = {{ workers = 1 }}\n\
          [[variant]]\nname = \"four workers\"\nvariables = {{ workers = 4 }}\nrelieves = \"cpu\"\n"
     );
-    let stand = Stand::new(&viewers(24), &text);
+    let stand = Stand::new(&crowd, 2, &text);
     let ended = stand.start_new(None).wait_with_output().unwrap();
+    let cells = &stand.answer()["cells"];
+    if cells[1]["finding"] == "cpu_full" {
+        not_tested("four workers filled all CPUs: this machine has nothing left for a second one");
+    }
+    let runs = cells[0]["runs"].as_array().unwrap();
+    if runs.iter().any(|run| figure(run, "figures.served_ratio") > 0.05) {
+        not_tested("one worker served some viewers: this machine was faster than when it was measured");
+    }
     let answer = stand.decided(&ended);
     let proof = &answer["proofs"][0];
     assert_eq!(proof["outcome"], "confirmed", "{proof:#}\n{}", said(&ended));
@@ -126,7 +173,7 @@ fn more_workers_are_refuted_where_another_limit_holds_and_a_placebo_is_the_same(
          [[variant]]\nname = \"four\"\nvariables = {{ workers = 4 }}\nrelieves = \"cpu\"\n\
          [[variant]]\nname = \"placebo\"\n"
     );
-    let stand = Stand::new(&viewers(10), &text);
+    let stand = Stand::new(&viewers(10), 2, &text);
     let ended = stand.start_new(None).wait_with_output().unwrap();
     let answer = stand.decided(&ended);
     let outcome = |index: usize| answer["proofs"][index]["outcome"].as_str().unwrap_or_default().to_owned();
@@ -155,7 +202,7 @@ fn a_shrunk_line_is_confirmed_and_put_back_even_after_a_kill() {
     let namespace = Namespace::new("prove").unwrap();
     let shrink = "[shrink]\nresource = \"network\"\nto = 0.3\ninterface = \"lo\"\nrate = \"14Mbit/s\"\n";
     let text = format!("hold = \"3s\"\n{}{shrink}", stage("\"--workers\", \"1\"", "watch = \"none\""));
-    let stand = Stand::new(&viewers(6), &text);
+    let stand = Stand::new(&viewers(6), 2, &text);
     let line = || {
         let shown = namespace.command("tc").args(["qdisc", "show", "dev", "lo"]).output().unwrap();
         String::from_utf8_lossy(&shown.stdout).into_owned()
@@ -214,7 +261,7 @@ fn films_in_memory_for_films_on_a_slow_disk_confirm_the_disk() {
     );
     let crowd = "[target]\nurl = \"http://127.0.0.1:{port}/movie-{stream}.mp4\"\n[crowd]\nsize = 10\nstreams = 10\n\
                  arrival = { every = \"50ms\" }\nplayer = { buffer = \"2s\" }\n";
-    let stand = Stand::new(crowd, &text);
+    let stand = Stand::new(crowd, 2, &text);
     let configuration = format!(
         "server.bind = \"127.0.0.1\"\nserver.port = {}\nserver.document-root = \"{{{{dir}}}}/films\"\n\
          server.errorlog = \"{{{{dir}}}}/error.log\"\nmimetype.assign = ( \".mp4\" => \"video/mp4\" )\n",
@@ -251,7 +298,7 @@ fn a_proof_is_checked_before_anything_starts() {
             "unknown key `sise`",
         ),
     ] {
-        let stand = Stand::new(&viewers(2), &text);
+        let stand = Stand::new(&viewers(2), 2, &text);
         let (file, output) = (stand.path("proof.toml"), stand.output());
         let place = ["prove", file.to_str().unwrap(), "--output", output.to_str().unwrap()];
         let ended = plain(&[&place[..], arguments].concat());
@@ -259,7 +306,7 @@ fn a_proof_is_checked_before_anything_starts() {
         assert!(said(&ended).contains(expect), "{expect}\n{}", said(&ended));
         assert!(!output.exists());
     }
-    let stand = Stand::new(&viewers(2), &format!("hold = \"2s\"\n{server}"));
+    let stand = Stand::new(&viewers(2), 2, &format!("hold = \"2s\"\n{server}"));
     let planned = plain(&["prove", stand.path("proof.toml").to_str().unwrap(), "--plan", "--shrink", "cpu"]);
     let text = said(&planned);
     assert!(planned.status.success() && text.contains("2 variants, 2 pairs each, 8 runs"), "{text}");

@@ -6,12 +6,14 @@ use std::collections::BTreeMap;
 pub(super) const SAME: [&str; 4] = ["cpu_model", "cores", "kernel", "governor"];
 /// Most difference of the share of CPU time that a hypervisor took: 2 points.
 const STEAL_DIFFERENCE_MAX: f64 = 0.02;
-/// Most difference of the share of this machine's CPU time that others used just before the run. The load average is no
-/// measure of it: it still has the run before in it.
-const BUSY_DIFFERENCE_MAX: f64 = 0.25;
 
-/// Why two runs cannot be compared; `None` if they can.
-pub(super) fn difference(a: &BTreeMap<String, String>, b: &BTreeMap<String, String>) -> Option<String> {
+/// Why two runs cannot be compared; `None` if they can. `busy_difference`: the most by which the share of this machine's CPU time
+/// that others used just before the run may differ. The load average is no measure of it: it still has the run before in it.
+pub(super) fn difference(
+    a: &BTreeMap<String, String>,
+    b: &BTreeMap<String, String>,
+    busy_difference: f64,
+) -> Option<String> {
     let differing = SAME.iter().find(|key| a.get(**key) != b.get(**key));
     if let Some(key) = differing {
         let shown =
@@ -20,7 +22,7 @@ pub(super) fn difference(a: &BTreeMap<String, String>, b: &BTreeMap<String, Stri
     }
     let rules = [
         ("steal_ratio", STEAL_DIFFERENCE_MAX, "a hypervisor took"),
-        ("busy_ratio_before", BUSY_DIFFERENCE_MAX, "before they began, other processes used"),
+        ("busy_ratio_before", busy_difference, "before they began, other processes used"),
     ];
     for (key, most, what) in rules {
         let value = |run: &BTreeMap<String, String>| run.get(key).and_then(|text| text.parse::<f64>().ok());
@@ -68,7 +70,7 @@ mod tests {
             ("governor", "powersave", Some("governor was not known and powersave")),
             ("steal_ratio", "nonsense", None),
         ] {
-            assert_eq!(difference(&of(&usual), &with(key, value)).as_deref(), expect, "{key} {value}");
+            assert_eq!(difference(&of(&usual), &with(key, value), 0.25).as_deref(), expect, "{key} {value}");
         }
     }
 }

@@ -11,8 +11,9 @@ use throng_analysis::experiment::{
 use super::environment::difference;
 use super::{MatrixCell, MatrixMeasure, MatrixReport, MatrixRun, RunFigures, RunStatus, proof_text};
 
-/// A share of user-seconds below it counts as it, so that a crowd that is served not at all has a ratio.
-const SERVED_MIN: f64 = 0.01;
+/// A share of user-seconds below it counts as it: a crowd that is served not at all has a ratio, and the noise of hardly any
+/// service is no difference.
+const SERVED_MIN: f64 = RATIO_MARGIN;
 /// A baseline that serves more than this cannot be served better by more than the margin.
 const SERVED_WELL: f64 = 0.95;
 
@@ -52,6 +53,8 @@ pub struct ProofInput {
     pub blocks: Vec<ProofBlock>,
     /// The demand of a user in each valid run of the baseline.
     pub demands: Vec<Vec<Demand>>,
+    /// The most by which the share of CPU time that others used before the two runs of a pair may differ.
+    pub busy_difference: f64,
 }
 
 /// What a proof says about a variant.
@@ -118,12 +121,14 @@ pub fn with_proofs(mut report: MatrixReport, input: &ProofInput) -> MatrixReport
 
 fn proof(report: &MatrixReport, input: &ProofInput, variant: &ProofVariant) -> Option<VariantProof> {
     let (baseline, cell) = (report.cells.first()?, report.cells.get(variant.cell)?);
+    let most = input.busy_difference;
     let blocks = || input.blocks.iter().filter(|(of, _)| *of == variant.cell);
     let compared: Vec<(ProofPair, Option<RunPair>)> =
-        blocks().flat_map(|(_, runs)| pairs_of(report, runs)).collect();
+        blocks().flat_map(|(_, runs)| pairs_of(report, runs, most)).collect();
     let effect = RatioEstimate::of(&counted(&compared));
-    let control: Vec<(ProofPair, Option<RunPair>)> =
-        blocks().flat_map(|(_, [a, b, c, d])| [compare(report, *a, *d), compare(report, *b, *c)]).collect();
+    let control: Vec<(ProofPair, Option<RunPair>)> = blocks()
+        .flat_map(|(_, [a, b, c, d])| [compare(report, *a, *d, most), compare(report, *b, *c, most)])
+        .collect();
     let control = RatioEstimate::of(&counted(&control));
     let is_search = report.measure == MatrixMeasure::Find;
     let is_still_named = !is_search
@@ -175,15 +180,22 @@ fn counted(pairs: &[(ProofPair, Option<RunPair>)]) -> Vec<RunPair> {
 fn pairs_of(
     report: &MatrixReport,
     [first, second, third, fourth]: &[(usize, u32); 4],
+    busy_difference: f64,
 ) -> [(ProofPair, Option<RunPair>); 2] {
     let pair = |x: (usize, u32), y: (usize, u32)| {
-        if x.0 == 0 { compare(report, x, y) } else { compare(report, y, x) }
+        let [x, y] = if x.0 == 0 { [x, y] } else { [y, x] };
+        compare(report, x, y, busy_difference)
     };
     [pair(*first, *second), pair(*third, *fourth)]
 }
 
 /// Two runs, and what their comparison counts as; `None` if they cannot be compared.
-fn compare(report: &MatrixReport, a: (usize, u32), b: (usize, u32)) -> (ProofPair, Option<RunPair>) {
+fn compare(
+    report: &MatrixReport,
+    a: (usize, u32),
+    b: (usize, u32),
+    busy_difference: f64,
+) -> (ProofPair, Option<RunPair>) {
     let find =
         |(cell, repeat): (usize, u32)| report.cells.get(cell)?.runs.iter().find(|run| run.repeat == repeat);
     let runs = [find(a), find(b)];
@@ -201,7 +213,8 @@ fn compare(report: &MatrixReport, a: (usize, u32), b: (usize, u32)) -> (ProofPai
         pair.discarded = Some(why_not(runs));
         return (pair, None);
     };
-    pair.discarded = runs[0].zip(runs[1]).and_then(|(a, b)| difference(&a.environment, &b.environment));
+    pair.discarded =
+        runs[0].zip(runs[1]).and_then(|(a, b)| difference(&a.environment, &b.environment, busy_difference));
     if pair.discarded.is_some() {
         return (pair, None);
     }
@@ -266,18 +279,25 @@ fn predicted(
     cell: &MatrixCell,
 ) -> Option<CapacityPrediction> {
     let relieves = variant.relieves.as_deref()?;
-    let capacity = baseline.means.as_ref()?.capacity?;
-    let prediction = predict(&input.demands, majority(baseline), relieves, variant.more, capacity)?;
+    // Without a crowd that failed there is no limit of which there could be more.
+    let measured = limit(baseline).filter(|[_, failing]| failing.is_finite())?;
+    let prediction = predict(&input.demands, majority(baseline), relieves, variant.more, measured)?;
+    Some(match limit(cell) {
+        Some([passing, failing]) => prediction.judged(passing, failing),
+        None => prediction,
+    })
+}
+
+/// The largest crowd that a cell served well and the first that it did not, in the mean of its valid runs; the latter infinite
+/// if a run has none.
+fn limit(cell: &MatrixCell) -> Option<[f64; 2]> {
     let mean = |of: &dyn Fn(&RunFigures) -> f64| {
         let values: Vec<f64> = valid(cell).map(of).collect();
         (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
     };
-    let passing = mean(&|figures| f64::from(figures.capacity.unwrap_or(0)));
-    let failing = mean(&|figures| figures.first_failing.map_or(f64::INFINITY, f64::from));
-    Some(match passing.zip(failing) {
-        Some((passing, failing)) => prediction.judged(passing, failing),
-        None => prediction,
-    })
+    let passing = mean(&|figures| f64::from(figures.capacity.unwrap_or(0)))?;
+    let failing = mean(&|figures| figures.first_failing.map_or(f64::INFINITY, f64::from))?;
+    Some([passing, failing.max(passing)])
 }
 
 /// Why the measurement cannot show what the outcome says.
@@ -347,7 +367,7 @@ fn method(measure: MatrixMeasure) -> Vec<String> {
         }
         MatrixMeasure::Hold => {
             "The value of a run is the share of user-seconds that were served well while the crowd was held (docs/find.md); less \
-             than 1 % counts as 1 %."
+             than 5 % counts as 5 %."
         }
     };
     vec![

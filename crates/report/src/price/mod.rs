@@ -212,3 +212,9 @@ fn offers(prices: &PriceTable, sizing: &Sizing<'_>) -> Vec<MachineOffer> {
     };
     machines.iter().map(offer).collect()
 }
+
+/// The JSON Schema of [`PriceReport`] (draft 2020-12), as kept in `docs/price.schema.json`.
+#[must_use]
+pub fn json_schema() -> serde_json::Value {
+    schemars::schema_for!(PriceReport).to_value()
+}

@@ -179,3 +179,15 @@ fn json_reads_back_and_hostile_names_stay_text() {
         html::render(&example::healthy(5, 10), &summarise(&example::healthy(5, 10), &[], Duration::ZERO));
     assert!(!without.contains("<h2>Size</h2>"));
 }
+
+#[test]
+fn the_schema_in_the_documentation_is_that_of_the_code() {
+    let code = super::json_schema();
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/price.schema.json");
+    if std::env::var_os("THRONG_WRITE_DOCS").is_some() {
+        std::fs::write(file, format!("{code:#}\n")).unwrap();
+    }
+    let documented: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
+    assert_eq!(documented, code, "write it anew: THRONG_WRITE_DOCS=1 cargo test -p throng-report schema");
+}

@@ -41,6 +41,9 @@ pub struct Matrix {
     pub order: Order,
     /// Of a proof: pairs of runs, one of the baseline and one of the variant, for each variant; even.
     pub pairs: Option<u32>,
+    /// Of a proof: the most by which the share of CPU time that other processes used just before the two runs of a pair may
+    /// differ, 0 to 1.
+    pub busy_difference: f64,
     /// Defaults of variables.
     pub variables: Vec<(String, String)>,
     /// Overrides of the scenario in all cells.

@@ -82,6 +82,7 @@ fn without_factors(reader: &mut Reader, top: &mut Fields<'_>, names: Vec<String>
         seed,
         order: Order::default(),
         pairs: None,
+        busy_difference: 1.0,
         variables,
         set,
         server,

@@ -10,6 +10,8 @@ use crate::units;
 const VARIANTS_MAX: usize = 16;
 const PAIRS_MAX: u64 = 100;
 const PAIRS: u32 = 4;
+/// Pairs count if others used the machine alike before both runs, within this share of its CPU time.
+const BUSY_DIFFERENCE: f64 = 0.25;
 /// What is left of a shrunk resource by default, and the bounds: less than 5 % is lost in the noise of a run, and a
 /// tenth of a resource is another server.
 const LEFT: f64 = 0.8;
@@ -23,6 +25,7 @@ pub(super) fn proof(reader: &mut Reader, top: &mut Fields<'_>, flag: Option<&str
     names.push(VARIANT.to_owned());
     let (matrix, known) = without_factors(reader, top, names);
     let pairs = pairs(reader, top);
+    let busy_difference = busy_difference(reader, top);
     let written = variants(reader, top, &known);
     let shrink = shrinks(reader, top, flag);
     let is_table = top.get("shrink").is_some();
@@ -48,7 +51,17 @@ pub(super) fn proof(reader: &mut Reader, top: &mut Fields<'_>, flag: Option<&str
     if let Some(node) = node {
         factor::check_variables(reader, node, &factor, &matrix.variables);
     }
-    Some(Matrix { order: Order::Abba, pairs: Some(pairs), factors: vec![factor], ..matrix })
+    let factors = vec![factor];
+    Some(Matrix { order: Order::Abba, pairs: Some(pairs), busy_difference, factors, ..matrix })
+}
+
+fn busy_difference(reader: &mut Reader, top: &mut Fields<'_>) -> f64 {
+    let share = reader.positive(top, "busy_difference").unwrap_or(BUSY_DIFFERENCE);
+    if share > 1.0 {
+        let help = "write 0.25 for a quarter of the CPU time of this machine, 1 to ignore it";
+        reader.fail(top.span_of("busy_difference"), "`busy_difference` must be at most 1", help);
+    }
+    share
 }
 
 fn pairs(reader: &mut Reader, top: &mut Fields<'_>) -> u32 {

@@ -89,6 +89,7 @@ fn errors_name_the_line_and_the_fix() {
         (format!("{head}[[variant]]\nname = \"a\"\n"), None, "nothing to compare it with"),
         (format!("scenario = \"a\"\n{two}"), None, "`hold` is missing"),
         (format!("{head}pairs = 3\n{two}"), None, "write 4: two pairs are a block"),
+        (format!("{head}busy_difference = 25\n{two}"), None, "write 0.25 for a quarter"),
         (format!("{head}pairs = 0\n{two}"), None, "a whole number from 2 to 100"),
         (format!("{head}repeats = 3\n{two}"), None, "unknown key `repeats`"),
         (format!("{head}{two}[[factor]]\nname = \"x\"\nlevels = [1]\n"), None, "unknown key `factor`"),

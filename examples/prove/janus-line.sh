@@ -1,0 +1,42 @@
+#!/bin/sh
+# A line of its own: a network namespace for the server, joined to this machine by a veth pair whose server end is shaped.
+#   janus-line.sh up NAME RATE NET      NAME: of the namespace and of this end; RATE as tc has it; NET.1 is the server, NET.2 this end
+#   janus-line.sh down NAME
+# 69 (EX_UNAVAILABLE) tells throng that the run is not possible here.
+set -eu
+
+unavailable() { echo "$1" >&2; exit 69; }
+
+case ${1:-} in
+  up)
+    name=$2 rate=$3 net=$4
+    [ "$(id -u)" -eq 0 ] || unavailable "network namespaces need root"
+    command -v tc > /dev/null || unavailable "no tc here: apt-get install iproute2"
+    ip netns add "$name" || unavailable "this machine makes no network namespaces"
+    ip link add "$name" type veth peer name v0 netns "$name"
+    ip addr add "$net.2/24" dev "$name"
+    ip link set "$name" up
+    ip -n "$name" addr add "$net.1/24" dev v0
+    ip -n "$name" link set lo up
+    ip -n "$name" link set v0 up
+    # Frames of all participants come at once: a queue of a second, so that the rate is the limit and not one burst.
+    tc -n "$name" qdisc add dev v0 root tbf rate "$rate" burst 32kb latency 1s || unavailable "no token bucket filter"
+    # Janus ignores an interface that does not carry packets yet.
+    tries=0
+    until ip -n "$name" link show dev v0 | grep -q "state UP"; do
+      tries=$((tries + 1))
+      [ "$tries" -le 50 ] || { echo "v0 of $name does not come up" >&2; exit 1; }
+      sleep 0.1
+    done
+    ;;
+  down)
+    name=$2
+    ! ip netns list | grep -qw "^$name" || ip netns del "$name"
+    # The pair goes with the namespace, a moment later.
+    ! ip link show dev "$name" > /dev/null 2>&1 || ip link del "$name" 2> /dev/null || true
+    ;;
+  *)
+    echo "usage: janus-line.sh up NAME RATE NET, janus-line.sh down NAME" >&2
+    exit 2
+    ;;
+esac
