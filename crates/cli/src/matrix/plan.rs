@@ -21,6 +21,8 @@ use crate::{CliError, scenario};
 
 /// From the last join until the hold is judged: connected users are judged at once, and have 3 s to begin (docs/find.md).
 const SETTLE: Duration = Duration::from_secs(3);
+/// Searches with less take longer than it (docs/find.md).
+const SHORT_BUDGET: Duration = Duration::from_secs(300);
 /// Arrivals that last longer are no part of a cell.
 const GATHERS_MAX: &str = "50m";
 
@@ -318,15 +320,26 @@ impl MatrixPlan {
         }
     }
 
-    pub(super) fn introduction(&self, folder: &MatrixFolder) -> String {
+    /// `about 8m`; `8m or longer` for searches of a short budget.
+    fn about(&self) -> String {
         let about = units::write_duration(Duration::from_secs(self.takes().as_secs()));
-        format!("{}, {} order, about {about}; folder {}", self.size(), self.order(), folder.path().display())
+        match self.matrix.measure {
+            Measure::Find { budget, .. } if budget < SHORT_BUDGET => {
+                format!("{about} or longer (searches of a short budget)")
+            }
+            _ => format!("about {about}"),
+        }
+    }
+
+    pub(super) fn introduction(&self, folder: &MatrixFolder) -> String {
+        let about = self.about();
+        format!("{}, {} order, {about}; folder {}", self.size(), self.order(), folder.path().display())
     }
 
     /// The cells and the order, for `--plan`.
     pub(super) fn describe(&self) -> String {
-        let about = units::write_duration(Duration::from_secs(self.takes().as_secs()));
-        let mut out = format!("{}, {} order, about {about}\n", self.size(), self.order());
+        let about = self.about();
+        let mut out = format!("{}, {} order, {about}\n", self.size(), self.order());
         for (index, planned) in self.runs().iter().enumerate() {
             let number = self.cell(planned).map_or(0, |cell| cell.number);
             let _ = writeln!(out, "{:>4}  cell {number:>3}  {}", index + 1, self.label(planned));

@@ -148,7 +148,7 @@ fn used() -> (f64, f64) {
     (ticks / 100.0, high.trim().trim_end_matches(" kB").parse::<f64>().unwrap() * 1024.0)
 }
 
-/// Issue of speed: 64 cells of 1,000 participants in 10 s of CPU time and 500 MB, unoptimised; in a process of its own, as
+/// A large matrix: 64 cells of 1,000 participants in 10 s of CPU time and 500 MB, unoptimised; in a process of its own, as
 /// cargo-nextest runs it.
 #[test]
 fn sixty_four_cells_of_a_thousand_are_answered_in_ten_seconds() {

@@ -279,7 +279,8 @@ fn films_in_memory_for_films_on_a_slow_disk_confirm_the_disk() {
     let answer = stand.decided(&ended);
     let proof = &answer["proofs"][0];
     assert_eq!((&proof["outcome"], &proof["relieves"]), (&"confirmed".into(), &"disk".into()), "{text}");
-    assert_eq!(proof["baseline_finding"], "disk_read", "{proof:#}\n{text}");
+    // Other tests use this machine's disks too, so that not every run names it.
+    assert_eq!(answer["cells"][0]["finding"], "disk_read", "{proof:#}\n{text}");
     assert_eq!(proof["finding"], Value::Null, "{proof:#}");
 }
 

@@ -54,7 +54,7 @@ fn twice_the_line_confirms_the_line_of_a_lesson() {
     let (folder, ended) = prove(
         1,
         "hold = \"4s\"\n",
-        &[("pairs = 2", "pairs = 2\nbusy_difference = 1"), ("[set]", "[set]\n\"crowd.size\" = 10")],
+        &[("pairs = 4", "pairs = 2\nbusy_difference = 1"), ("[set]", "[set]\n\"crowd.size\" = 10")],
     );
     let answer = decided(&ended, answer(&folder));
     let proof = &answer["proofs"][0];
@@ -74,7 +74,7 @@ mod long {
             return;
         }
         let measure = "[find]\nbudget = \"1m\"\nstart = 5\nceiling = 24\n";
-        let (folder, ended) = prove(2, measure, &[("pairs = 2", "pairs = 4")]);
+        let (folder, ended) = prove(2, measure, &[]);
         let answer = decided(&ended, answer(&folder));
         let (proof, text) = (&answer["proofs"][0], said(&ended));
         assert_eq!(proof["outcome"], "confirmed", "{text}");
