@@ -308,8 +308,12 @@ fn cannot_say(proof: &VariantProof, measure: MatrixMeasure, cells: [&MatrixCell;
         return None;
     }
     let is_at_ceiling = |figures: &RunFigures| figures.capacity_verdict.as_deref() == Some("at_least");
-    let served = cells[0].means.as_ref().and_then(|means| means.served_ratio);
+    let served = |cell: &MatrixCell| cell.means.as_ref().and_then(|means| means.served_ratio);
     match measure {
+        // Twice as many might be served well, and still be few of a crowd far beyond the capacity.
+        MatrixMeasure::Hold if cells.iter().all(|cell| served(cell).is_some_and(|served| served <= SERVED_MIN)) => {
+            Some("Both serve hardly anybody: a difference could not be seen. Hold a smaller crowd, or search ([find]).".to_owned())
+        }
         MatrixMeasure::Find if cells.iter().all(|cell| valid(cell).any(is_at_ceiling)) => Some(
             "Both serve the largest crowd that may be tried: a difference could not be seen. Raise `find.ceiling`."
                 .to_owned(),
@@ -318,7 +322,7 @@ fn cannot_say(proof: &VariantProof, measure: MatrixMeasure, cells: [&MatrixCell;
         MatrixMeasure::Hold
             if proof.outcome == ProofOutcome::Refuted
                 && proof.relieves.is_some()
-                && served.is_some_and(|served| served > SERVED_WELL) =>
+                && served(cells[0]).is_some_and(|served| served > SERVED_WELL) =>
         {
             Some(
                 "The baseline serves this crowd well: nothing limits it. Hold a larger crowd, or search ([find])."

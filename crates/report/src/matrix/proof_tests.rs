@@ -217,6 +217,22 @@ fn a_crowd_that_is_not_served_at_all_has_a_ratio() {
     assert!(proof.answer.ends_with("; then nothing is named"), "{}", proof.answer);
 }
 
+/// Whatever was changed, a crowd far beyond the capacity is served by nobody.
+#[test]
+fn two_sides_that_serve_hardly_anybody_are_not_the_same() {
+    let report = proof(
+        MatrixMeasure::Hold,
+        relieving(None),
+        |_, _| Found::Served(0.01),
+        |_| Some("line_rate"),
+        untouched,
+    );
+    let proof = &report.proofs[0];
+    assert_eq!(proof.outcome, ProofOutcome::NotDecided, "{proof:#?}");
+    let text = proof.reasons.join(" ");
+    assert!(text.contains("hardly anybody"), "{text}");
+}
+
 #[test]
 fn pairs_of_different_environments_do_not_count_and_say_why() {
     let change = |cells: &mut Vec<MatrixCell>| {
