@@ -153,13 +153,13 @@ mod long {
     use super::plays_every_pair;
 
     #[test]
-    #[ignore = "make proof"]
+    #[ignore = "minutes: scripts/proof.sh long, make proof"]
     fn a_conference_of_six_plays_every_pair_over_one_handle() {
         plays_every_pair(6, false);
     }
 
     #[test]
-    #[ignore = "make proof"]
+    #[ignore = "minutes: scripts/proof.sh long, make proof"]
     fn a_conference_of_six_plays_every_pair_with_a_handle_a_feed() {
         plays_every_pair(6, true);
     }

@@ -198,7 +198,7 @@ mod long {
     }
 
     #[test]
-    #[ignore = "make proof"]
+    #[ignore = "minutes: scripts/proof.sh long, make proof"]
     fn a_server_that_stands_still_now_and_then_gets_no_limit_that_is_sure() {
         let stage = Stage::start(None, "127.0.0.1:0", &[]);
         let (pid, is_over) = (stage.pid(), AtomicBool::new(false));

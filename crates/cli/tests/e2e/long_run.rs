@@ -246,7 +246,7 @@ mod long {
     use super::*;
 
     #[test]
-    #[ignore = "make proof"]
+    #[ignore = "minutes: scripts/proof.sh long, make proof"]
     fn a_day_of_a_thousand_viewers_that_join_and_leave_is_reported_in_300_mb() {
         print_result(&Day { seconds: 86_400, viewers: 1_000, joins_per_s: 5 }, 300, false);
     }
