@@ -168,6 +168,9 @@ pub struct PlaybackFigures {
     pub delivery_ratio_p50: Option<f64>,
     /// The lowest of the same.
     pub delivery_ratio_min: Option<f64>,
+    /// Latency of players of live streams, milliseconds: by dates where the streams have some, else to the end of their
+    /// playlists.
+    pub latency_ms: Option<Quantiles>,
     /// Sums over the run so far, all players together.
     pub so_far: PlaybackCounters,
 }

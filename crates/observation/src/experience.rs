@@ -24,10 +24,15 @@ pub struct BadIf {
     /// Media time that a player received ÷ time in which it wanted media throughout
     /// ([`PlaybackInterval::delivery_ratio`](crate::PlaybackInterval::delivery_ratio)).
     pub delivery_ratio_min: f64,
+    /// Further behind the end of a live playlist than the player wants to be, milliseconds. `None`: by a target duration of
+    /// the playlist, which is what hls.js adds to its target at most when playback stalls.
+    #[serde(default)]
+    pub latency_over_target_ms_max: Option<f64>,
 }
 
 impl Default for BadIf {
-    /// 3 s to join, 1 % loss, 150 ms of queues, 0.8 of the frames, 100 ms jitter, 0.98 of the media's bit rate.
+    /// 3 s to join, 1 % loss, 150 ms of queues, 0.8 of the frames, 100 ms jitter, 0.98 of the media's bit rate, a target
+    /// duration behind the target latency.
     ///
     /// Jitter alone does no harm where the delay is within its bound: its own bound only catches what the other
     /// clauses miss.
@@ -44,6 +49,7 @@ impl Default for BadIf {
             fps_ratio_min: 0.8,
             jitter_ms_max: 100.0,
             delivery_ratio_min: 0.98,
+            latency_over_target_ms_max: None,
         }
     }
 }
@@ -73,11 +79,17 @@ pub enum Clause {
     /// A player received less than the media's bit rate for seconds in which it wanted data throughout: its buffer
     /// hides that until it is empty.
     Delivery,
+    /// Playback jumped over media that never came.
+    Skip,
+    /// A player of a live stream is further behind it than it wants to be.
+    Latency,
+    /// A request of a player of a live stream had no usable response: a playlist, segment or key was due and did not come.
+    Request,
 }
 
 impl Clause {
     /// All, in the order of [`ExperienceRow::clauses`].
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 13] = [
         Self::NotConnected,
         Self::NoMedia,
         Self::Loss,
@@ -88,6 +100,9 @@ impl Clause {
         Self::Startup,
         Self::Stall,
         Self::Delivery,
+        Self::Skip,
+        Self::Latency,
+        Self::Request,
     ];
 
     /// The word for it in tables and keys.
@@ -104,6 +119,9 @@ impl Clause {
             Self::Startup => "startup",
             Self::Stall => "stall",
             Self::Delivery => "delivery",
+            Self::Skip => "skip",
+            Self::Latency => "latency",
+            Self::Request => "request",
         }
     }
 

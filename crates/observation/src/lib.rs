@@ -20,7 +20,10 @@ mod aggregated;
 pub use aggregated::{AggregatedKind, AggregatedTracks, RowSelector};
 
 mod playback;
-pub use playback::{PlaybackCounters, PlaybackInterval, PlaybackRow, PlayerRow, PlayerStalls, Players};
+pub use playback::{
+    LatencyBasis, LiveInterval, PlaybackCounters, PlaybackInterval, PlaybackRow, PlayerRow, PlayerStalls,
+    Players,
+};
 
 mod sent;
 pub use sent::{SentCounters, SentInterval};

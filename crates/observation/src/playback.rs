@@ -26,6 +26,8 @@ pub struct PlaybackCounters {
     pub played_us: u64,
     /// Pauses that its user made.
     pub paused_us: u64,
+    /// Media time that playback jumped over: it never came, or had left the live playlist before it did.
+    pub skipped_us: u64,
     /// Seeks that its user made.
     pub seek_count: u64,
     /// Bytes of response bodies that hold media, received.
@@ -48,9 +50,28 @@ pub struct PlaybackCounters {
     pub received_out_of_order: u64,
     /// Changes of the rendition.
     pub switches: u64,
+    /// Responses over HTTP/1.1.
+    pub responses_http1: u64,
+    /// Responses over HTTP/2.
+    pub responses_http2: u64,
+    /// Responses over HTTP/3.
+    pub responses_http3: u64,
+    /// Segments, or parts of segments, that were received whole.
+    pub segments: u64,
+    /// Time from the request of each of them to its last byte.
+    pub segment_download_us: u64,
+    /// Media time in them.
+    pub segment_media_us: u64,
 }
 
 impl PlaybackCounters {
+    /// Time that segments took ÷ media time in them: near 1 a server, or the way to it, is about to be too slow. `None`
+    /// without segments.
+    #[must_use]
+    pub fn segment_ratio(&self) -> Option<f64> {
+        (self.segment_media_us > 0).then(|| self.segment_download_us as f64 / self.segment_media_us as f64)
+    }
+
     /// Stalled ÷ (stalled + playing) time, the rebuffering ratio of CTA-2066; `None` before playback began.
     #[must_use]
     pub fn stall_ratio(&self) -> Option<f64> {
@@ -80,6 +101,7 @@ impl AddAssign for PlaybackCounters {
         self.stall_count += o.stall_count;
         self.played_us += o.played_us;
         self.paused_us += o.paused_us;
+        self.skipped_us += o.skipped_us;
         self.seek_count += o.seek_count;
         self.media_bytes += o.media_bytes;
         self.other_bytes += o.other_bytes;
@@ -91,6 +113,12 @@ impl AddAssign for PlaybackCounters {
         self.retransmitted += o.retransmitted;
         self.received_out_of_order += o.received_out_of_order;
         self.switches += o.switches;
+        self.responses_http1 += o.responses_http1;
+        self.responses_http2 += o.responses_http2;
+        self.responses_http3 += o.responses_http3;
+        self.segments += o.segments;
+        self.segment_download_us += o.segment_download_us;
+        self.segment_media_us += o.segment_media_us;
     }
 }
 
@@ -110,6 +138,44 @@ pub struct PlaybackInterval {
     /// Since when playback has not begun, or not begun again after a seek; `None` once it has. The reader decides how
     /// long that may take.
     pub start_awaited_since: Option<Instant>,
+    /// How far behind a live stream it plays; `None` for recordings, and before playback has begun.
+    pub live: Option<LiveInterval>,
+}
+
+/// A player of a live stream at the end of an interval.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LiveInterval {
+    /// How long ago what is played was live, microseconds, by `basis`.
+    pub latency_us: i64,
+    /// What it was measured by.
+    pub basis: LatencyBasis,
+    /// By how much the player is further behind the end of its playlist than it wants to be, microseconds.
+    pub over_target_us: i64,
+    /// Longest duration of a segment, as the playlist says.
+    pub target_duration_us: u64,
+}
+
+/// What the latency of a live stream was measured by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LatencyBasis {
+    /// This host's wall clock minus the date that the playlist gives to what is played (`EXT-X-PROGRAM-DATE-TIME`, the
+    /// availability times of DASH): its error is that of the two clocks against each other.
+    ProgramDateTime,
+    /// The end of the playlist, which moves on from when it was received, minus the position (hls.js `latency`): without
+    /// the time that encoder, packager and caches took. No clock but this host's is involved.
+    PlaylistEdge,
+}
+
+impl LatencyBasis {
+    /// Its name in files.
+    #[must_use]
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::ProgramDateTime => "program_date_time",
+            Self::PlaylistEdge => "playlist_edge",
+        }
+    }
 }
 
 /// All players of a cohort in one second.
@@ -133,6 +199,11 @@ pub struct PlaybackRow {
     /// is 1 or more. A distribution is exact to 1 % of its values, which of the ratio itself would be as much as the
     /// tolerance of its bound.
     pub shortfall_ppm: Distribution,
+    /// Latency of each player of a live stream that has dates ([`LatencyBasis::ProgramDateTime`]) at the end of the second,
+    /// microseconds; 0 where the clocks disagree so much that it is negative.
+    pub latency_us: Distribution,
+    /// The same of players of streams without dates ([`LatencyBasis::PlaylistEdge`]).
+    pub edge_latency_us: Distribution,
 }
 
 impl PlaybackRow {
@@ -140,6 +211,8 @@ impl PlaybackRow {
     pub fn add_samples(&mut self, other: &Self) {
         self.buffer_us.merge(&other.buffer_us);
         self.shortfall_ppm.merge(&other.shortfall_ppm);
+        self.latency_us.merge(&other.latency_us);
+        self.edge_latency_us.merge(&other.edge_latency_us);
     }
 }
 

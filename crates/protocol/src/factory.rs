@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use throng_media::card::{self, Rung};
+use throng_media::manifest::PlaylistCache;
 use throng_media::quality::WallClock;
 use throng_media::source::Clip;
 use throng_media::timing::IndexCache;
@@ -64,6 +65,8 @@ pub struct TargetFactory {
     pub rtsp_transport: RtspTransport,
     /// The indexes of files that several viewers play over HTTP, each kept once.
     pub indexes: IndexCache,
+    /// The playlists that several participants receive.
+    pub playlists: PlaylistCache,
 }
 
 /// What the participants of a conference share.
@@ -265,6 +268,7 @@ impl TargetFactory {
             number,
             head_timeout: self.timeouts.signalling,
             indexes: self.indexes.clone(),
+            playlists: self.playlists.clone(),
         }))
     }
 
@@ -515,6 +519,7 @@ mod tests {
                 turn: None,
                 rtsp_transport: RtspTransport::default(),
                 indexes: IndexCache::default(),
+                playlists: PlaylistCache::default(),
             };
             let mut viewer = factory.participant(4, Duration::ZERO, &Role::default());
             viewer.handle(now, Input::Start { intended_at: now });

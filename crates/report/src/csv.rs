@@ -102,12 +102,18 @@ macro_rules! with_player_counters {
             "retransmitted",
             "received_out_of_order",
             "switches",
+            "skipped_s",
+            "responses_http1",
+            "responses_http2",
+            "responses_http3",
+            "segments",
+            "segment_ratio",
         ]
     };
 }
 
 /// The columns of [`playback_line`].
-pub const PLAYBACK_COLUMNS: [&str; 28] = with_player_counters![
+pub const PLAYBACK_COLUMNS: [&str; 36] = with_player_counters![
     "second",
     "cohort",
     "players",
@@ -117,10 +123,12 @@ pub const PLAYBACK_COLUMNS: [&str; 28] = with_player_counters![
     "buffer_s_p50",
     "delivery_ratio_p5",
     "delivery_ratio_p50",
+    "latency_s_p50",
+    "latency_s_p95",
 ];
 
 /// The columns of [`player_line`].
-pub const PLAYER_COLUMNS: [&str; 23] =
+pub const PLAYER_COLUMNS: [&str; 29] =
     with_player_counters!["participant", "startup_s", "buffer_s", "delivery_ratio_min"];
 
 /// A line of `playback.csv`: the players of a second and cohort; see [`PLAYBACK_COLUMNS`].
@@ -270,6 +278,10 @@ fn playback_cells(counters: &PlaybackCounters) -> Vec<String> {
         c.switches,
     ];
     cells.extend(counts.map(|count| count.to_string()));
+    cells.push(number(Some(c.skipped_us as f64 / 1e6)));
+    let of_versions = [c.responses_http1, c.responses_http2, c.responses_http3, c.segments];
+    cells.extend(of_versions.map(|count| count.to_string()));
+    cells.push(number(c.segment_ratio()));
     cells
 }
 
@@ -280,6 +292,8 @@ fn playback_row(run: &RunData, row: &PlaybackRow) -> Vec<String> {
     let mut cells = vec![row.second.to_string(), cohort(run, row.cohort.0)];
     cells.extend([row.players, row.stalled, row.starting].map(|count| count.to_string()));
     cells.extend([seconds(0.05), seconds(0.50), delivery(0.05), delivery(0.50)]);
+    let latency_us = if row.latency_us.count() > 0 { &row.latency_us } else { &row.edge_latency_us };
+    cells.extend([0.50, 0.95].map(|q| number(latency_us.quantile(q).map(|us| us as f64 / 1e6))));
     cells.extend(playback_cells(&row.counters));
     cells
 }

@@ -75,6 +75,7 @@ pub(crate) fn measure(
             None => figures.playback.counters.delivery_ratio(),
             Some(q) => figures.playback.delivery_quantile(q),
         },
+        Metric::Latency => figures.playback.latency_quantile(at.quantile()?),
         Metric::Failed => {
             let intended = figures.intended.len();
             (intended > 0).then(|| figures.failed() as f64 / intended as f64)

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use throng_observation::run::{ParticipantRow, RunData};
 use throng_observation::units::{bytes, duration_ms, percent};
-use throng_observation::{Distribution, PlaybackCounters, Players};
+use throng_observation::{Distribution, LatencyBasis, PlaybackCounters, Players};
 
 use crate::survival::TimeTo;
 
@@ -66,6 +66,48 @@ pub struct Playback {
     pub seeks: u64,
     /// Changes of the rendition.
     pub switches: u64,
+    /// Media time that playback jumped over because it never came, seconds.
+    #[serde(default)]
+    pub skipped_s: f64,
+    /// Segments, or parts of segments, received whole.
+    #[serde(default)]
+    pub segments: u64,
+    /// Time that segments took ÷ media time in them; `null` without segments.
+    #[serde(default)]
+    pub segment_ratio: Option<f64>,
+    /// Responses by version of HTTP.
+    #[serde(default)]
+    pub responses: ResponsesByVersion,
+    /// How far behind live streams players were; `null` where none was live.
+    #[serde(default)]
+    pub latency: Option<LiveLatency>,
+}
+
+/// Responses by version of HTTP.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ResponsesByVersion {
+    /// HTTP/1.1.
+    pub http1: u64,
+    /// HTTP/2.
+    pub http2: u64,
+    /// HTTP/3.
+    pub http3: u64,
+}
+
+/// The latency of players of live streams at the end of each second.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LiveLatency {
+    /// `program_date_time`: this host's clock minus the date of what is played, in error by the difference of the clocks;
+    /// `playlist_edge`: to the end of the playlist, without what encoder, packager and caches took.
+    pub basis: String,
+    /// Median, milliseconds.
+    pub ms_p50: f64,
+    /// 95th percentile.
+    pub ms_p95: f64,
+    /// The highest.
+    pub ms_max: f64,
+    /// Median of the last quarter of the seconds minus that of the first: what players lost or regained, milliseconds.
+    pub drift_ms: Option<f64>,
 }
 
 /// The players of a run added up, warm-up left out.
@@ -74,6 +116,8 @@ pub(crate) struct PlaybackFigures<'a> {
     pub(crate) counters: PlaybackCounters,
     pub(crate) shortfall_ppm: Distribution,
     buffer_us: Distribution,
+    latency_us: BTreeMap<i64, Distribution>,
+    edge_latency_us: BTreeMap<i64, Distribution>,
     stalled_ratio_max: Option<f64>,
     players: Option<&'a Players>,
 }
@@ -86,6 +130,13 @@ impl<'a> PlaybackFigures<'a> {
             figures.counters += row.counters;
             figures.buffer_us.merge(&row.buffer_us);
             figures.shortfall_ppm.merge(&row.shortfall_ppm);
+            let of_second = [
+                (&mut figures.latency_us, &row.latency_us),
+                (&mut figures.edge_latency_us, &row.edge_latency_us),
+            ];
+            for (seconds, samples) in of_second.into_iter().filter(|(_, samples)| samples.count() > 0) {
+                seconds.entry(row.second).or_default().merge(samples);
+            }
             let (stalled, players) = by_second.entry(row.second).or_default();
             *stalled += u64::from(row.stalled);
             *players += u64::from(row.players);
@@ -159,7 +210,52 @@ impl<'a> PlaybackFigures<'a> {
             received_out_of_order: c.received_out_of_order,
             seeks: c.seek_count,
             switches: c.switches,
+            skipped_s: seconds(c.skipped_us),
+            segments: c.segments,
+            segment_ratio: c.segment_ratio(),
+            responses: ResponsesByVersion {
+                http1: c.responses_http1,
+                http2: c.responses_http2,
+                http3: c.responses_http3,
+            },
+            latency: self.latency(),
         })
+    }
+
+    /// The latency by dates where there are some, else to the end of playlists.
+    fn latency(&self) -> Option<LiveLatency> {
+        let is_dated = !self.latency_us.is_empty();
+        let (by_second, basis) = if is_dated {
+            (&self.latency_us, LatencyBasis::ProgramDateTime)
+        } else {
+            (&self.edge_latency_us, LatencyBasis::PlaylistEdge)
+        };
+        let sum = |seconds: &mut dyn Iterator<Item = &Distribution>| {
+            seconds.fold(Distribution::new(), |mut sum, second| {
+                sum.merge(second);
+                sum
+            })
+        };
+        let ms = |samples: &Distribution, quantile| samples.quantile(quantile).map(|us| us as f64 / 1e3);
+        let all = sum(&mut by_second.values());
+        let quarter = by_second.len() / 4;
+        let first = sum(&mut by_second.values().take(quarter));
+        let last = sum(&mut by_second.values().rev().take(quarter));
+        Some(LiveLatency {
+            basis: basis.key().to_owned(),
+            ms_p50: ms(&all, 0.50)?,
+            ms_p95: ms(&all, 0.95)?,
+            ms_max: ms(&all, 1.0)?,
+            drift_ms: ms(&last, 0.50).zip(ms(&first, 0.50)).map(|(last, first)| last - first),
+        })
+    }
+
+    /// The latency that a share of the samples did not exceed, milliseconds.
+    pub(crate) fn latency_quantile(&self, quantile: f64) -> Option<f64> {
+        let by_second = if self.latency_us.is_empty() { &self.edge_latency_us } else { &self.latency_us };
+        let mut all = Distribution::new();
+        by_second.values().for_each(|second| all.merge(second));
+        all.quantile(quantile).map(|us| us as f64 / 1e3)
     }
 }
 
@@ -196,7 +292,26 @@ impl Playback {
         if let (Some(p50), Some(p5)) = (self.buffer_ms_p50, self.buffer_ms_p5) {
             parts.push(format!("buffer p50 {}, p5 {}", duration_ms(p50), duration_ms(p5)));
         }
+        if self.skipped_s > 0.0 {
+            parts.push(format!("{} jumped over", duration_ms(self.skipped_s * 1e3)));
+        }
         parts.join("; ")
+    }
+
+    /// How far behind live, in a line; `None` where nothing is live.
+    pub(crate) fn latency_line(&self) -> Option<String> {
+        let latency = self.latency.as_ref()?;
+        let by = if latency.basis == LatencyBasis::ProgramDateTime.key() {
+            "by the playlist's dates and this host's clock"
+        } else {
+            "to the end of the playlist"
+        };
+        let drift = latency.drift_ms.map_or_else(String::new, |ms| {
+            let sign = if ms < 0.0 { "−" } else { "+" };
+            format!(", {sign}{} over the run", duration_ms(ms.abs()))
+        });
+        let (p50, p95) = (duration_ms(latency.ms_p50), duration_ms(latency.ms_p95));
+        Some(format!("p50 {p50}, p95 {p95}, {by}{drift}"))
     }
 
     /// What was transferred, in a line.
@@ -208,6 +323,9 @@ impl Playback {
             self.connections
         )];
         let counts = [
+            (self.responses.http1, "over HTTP/1.1"),
+            (self.responses.http2, "over HTTP/2"),
+            (self.responses.http3, "over HTTP/3"),
             (self.requests_failed, "requests failed"),
             (self.retransmitted, "packets sent again by this host"),
             (self.received_out_of_order, "arrived out of order"),

@@ -48,7 +48,7 @@ pub use role::{
 };
 
 mod player;
-pub use player::{HttpVersionPolicy, MediaFormat, PlayerConfig, RenditionPolicy};
+pub use player::{HttpVersionPolicy, LivePolicy, MediaFormat, PlayerConfig, RenditionPolicy};
 mod playback;
 pub use playback::{AtEnd, PlaybackAction, PlaybackPosition, PlaybackScript, PlaybackStep, UserHabits};
 

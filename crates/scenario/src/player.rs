@@ -29,6 +29,8 @@ pub struct PlayerConfig {
     pub at_end: AtEnd,
     /// Which of several renditions (HLS, DASH) is played.
     pub rendition: RenditionPolicy,
+    /// How live streams are followed.
+    pub live: LivePolicy,
     /// Seed of random positions and times.
     pub seed: u64,
 }
@@ -68,7 +70,36 @@ impl Default for PlayerConfig {
             patience: None,
             at_end: AtEnd::Repeat,
             rendition: RenditionPolicy::Adaptive,
+            live: LivePolicy::default(),
             seed: 1,
+        }
+    }
+}
+
+/// How a player follows a live stream (HLS, DASH).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LivePolicy {
+    /// Distance from the end of the stream at which to play; `None`: what the server asks for, else three target durations.
+    pub latency: Option<Duration>,
+    /// A player that is further behind jumps forward; `None`: only when what comes next has left the playlist.
+    pub latency_max: Option<Duration>,
+    /// Segments are played in parts, and playlists requested before they change, where the server offers both (LL-HLS).
+    pub low_latency: bool,
+    /// The next part is requested before it exists (`EXT-X-PRELOAD-HINT`), as Safari does; hls.js does not.
+    pub preload_hints: bool,
+    /// Fastest playback, thousandths of the normal speed, while a low-latency stream is further behind than wanted.
+    pub catch_up_milli: u32,
+}
+
+impl Default for LivePolicy {
+    /// As hls.js.
+    fn default() -> Self {
+        Self {
+            latency: None,
+            latency_max: None,
+            low_latency: true,
+            preload_hints: false,
+            catch_up_milli: NORMAL_SCALE_MILLI.unsigned_abs(),
         }
     }
 }

@@ -7,18 +7,33 @@ use crate::table::{self, Nested, Stored, columns, create, put};
 use crate::waiting::WaitingPlayback;
 
 columns! { PlaybackCounters {
-    active_us, startup_us, stall_us, stall_count, played_us, paused_us, seek_count, media_bytes, other_bytes, media_us,
+    active_us, startup_us, stall_us, stall_count, played_us, paused_us, skipped_us, seek_count, media_bytes, other_bytes, media_us,
     wanted_us, requests, requests_failed, connections, retransmitted, received_out_of_order, switches,
+    responses_http1, responses_http2, responses_http3, segments, segment_download_us, segment_media_us,
 } }
 
+/// What runs of before live streams do not have.
+const OF_LIVE: [(&str, &str); 9] = [
+    ("skipped_us", "0"),
+    ("responses_http1", "0"),
+    ("responses_http2", "0"),
+    ("responses_http3", "0"),
+    ("segments", "0"),
+    ("segment_download_us", "0"),
+    ("segment_media_us", "0"),
+    ("latency_us", "NULL"),
+    ("edge_latency_us", "NULL"),
+];
+
 columns! { PlaybackRow {
-    second, cohort, players, stalled, starting, buffer_us, shortfall_ppm, counters as Nested,
+    second, cohort, players, stalled, starting, buffer_us, shortfall_ppm, latency_us, edge_latency_us,
+    counters as Nested,
 } }
 
 impl Stored for PlaybackRow {
     const TABLE: &'static str = "playback";
     const ORDER: &'static str = "second, cohort";
-    const OLDER: Option<&'static [(&'static str, &'static str)]> = Some(&[]);
+    const OLDER: Option<&'static [(&'static str, &'static str)]> = Some(&OF_LIVE);
 }
 
 columns! { PlayerRow {
@@ -29,7 +44,7 @@ impl Stored for PlayerRow {
     const TABLE: &'static str = "player";
     const KEY: &'static str = "participant";
     const ORDER: &'static str = "participant";
-    const OLDER: Option<&'static [(&'static str, &'static str)]> = Some(&[]);
+    const OLDER: Option<&'static [(&'static str, &'static str)]> = Some(&OF_LIVE);
 }
 
 /// Writes the pending rows; creates the tables with the first of them.

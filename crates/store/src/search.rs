@@ -9,8 +9,15 @@ columns! { ExperienceRow { second, cohort, users, bad, uncounted_milli, clauses 
 impl Stored for ExperienceRow {
     const TABLE: &'static str = "experience";
     const ORDER: &'static str = "second, cohort";
-    const OLDER: Option<&'static [(&'static str, &'static str)]> =
-        Some(&[("uncounted_milli", "0"), ("startup", "0"), ("stall", "0"), ("delivery", "0")]);
+    const OLDER: Option<&'static [(&'static str, &'static str)]> = Some(&[
+        ("uncounted_milli", "0"),
+        ("startup", "0"),
+        ("stall", "0"),
+        ("delivery", "0"),
+        ("skip", "0"),
+        ("latency", "0"),
+        ("request", "0"),
+    ]);
 }
 
 array_columns! { ByClause: [u32; Clause::ALL.len()], Clause::ALL.map(Clause::key) }
@@ -73,7 +80,7 @@ mod tests {
             users: 9,
             bad: 4,
             uncounted_milli: 1_500,
-            clauses: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10],
+            clauses: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13],
         };
         let hold = HoldRow {
             number: 2,

@@ -80,11 +80,15 @@ pub(super) fn draw_worst(frame: &mut Frame<'_>, area: Rect, live: &LiveSnapshot)
 pub(super) fn lines(live: &LiveSnapshot, playback: &PlaybackFigures) -> String {
     let PlaybackFigures { players, stalled, starting, so_far, .. } = playback;
     let delivery = playback.delivery_ratio_min.map_or_else(|| "–".into(), percent);
+    let latency = playback.latency_ms.as_ref();
+    let latency = latency.map_or_else(String::new, |latency| {
+        format!("; behind live {}", quantiles(Some(latency), duration_ms))
+    });
     let fps = live.video.fps.as_ref().map_or_else(String::new, |fps| format!(", fps {:.1}", fps.p50));
     format!(
         "  playback   {} of media to {players} players, {stalled} stalled, {starting} starting{fps}\n             \
          startup {}\n             \
-         buffer {}, lowest {}; delivery at least {delivery} of the bit rate\n             \
+         buffer {}, lowest {}; delivery at least {delivery} of the bit rate{latency}\n             \
          so far {} stalls, {} of the time; {} in {} requests ({} failed) on {} connections\n",
         bit_rate(playback.media_bps),
         quantiles(live.startup_ms.as_ref(), duration_ms),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use throng_engine::{Join, ParticipantFactory};
+use throng_media::manifest::PlaylistCache;
 use throng_media::quality::WallClock;
 use throng_media::timing::IndexCache;
 use throng_protocol::factory::{ConferenceConfig, TargetFactory};
@@ -42,6 +43,7 @@ pub(super) fn participant_factory(
         turn: plan.target.turn.as_ref().map(|turn| turn_server(turn, plan)).transpose()?,
         rtsp_transport: plan.target.rtsp_transport,
         indexes: IndexCache::default(),
+        playlists: PlaylistCache::default(),
     };
     let (roles, destinations) = (plan.roles.clone(), plan.destinations.clone());
     Ok(Arc::new(move |join: &Join| {

@@ -106,12 +106,21 @@ fn broken_clauses(interval: &PlaybackInterval, waited_us: Option<i64>, bad_if: &
     hold(Clause::Startup, counters.startup_us > 0 && waited_us.is_some_and(|us| us > patience_us));
     let is_short = |ratio: f32| f64::from(ratio) < bad_if.delivery_ratio_min;
     hold(Clause::Delivery, interval.delivery_ratio.is_some_and(is_short));
+    hold(Clause::Skip, counters.skipped_us > 0);
+    if let Some(live) = &interval.live {
+        let bound_us = bad_if.latency_over_target_ms_max.map(|ms| (ms * 1e3) as i64);
+        let usual_us = i64::try_from(live.target_duration_us).unwrap_or(i64::MAX);
+        hold(Clause::Latency, live.over_target_us > bound_us.unwrap_or(usual_us));
+        hold(Clause::Request, counters.requests_failed > 0);
+    }
     bits
 }
 
 #[cfg(test)]
 mod tests {
     use std::time::Instant;
+
+    use throng_observation::{LatencyBasis, LiveInterval};
 
     use super::*;
 
@@ -127,16 +136,27 @@ mod tests {
             buffer_us: 10_000_000,
             delivery_ratio: None,
             start_awaited_since: None,
+            live: None,
         };
         change(&mut interval);
         interval
+    }
+
+    /// A player of a live stream, so much further behind than it wants to be.
+    fn behind(over_target_us: i64) -> LiveInterval {
+        LiveInterval {
+            latency_us: 20_000_000,
+            basis: LatencyBasis::ProgramDateTime,
+            over_target_us,
+            target_duration_us: 4_000_000,
+        }
     }
 
     #[test]
     fn each_clause_is_broken_by_its_own_figure_alone() {
         type Change = fn(&mut PlaybackInterval);
         let startup: Change = |i| i.counters.startup_us = 1_000_000;
-        let cases: [(&str, Change, Option<i64>, Option<Clause>); 11] = [
+        let cases: [(&str, Change, Option<i64>, Option<Clause>); 17] = [
             ("its buffer is full", |_| {}, None, None),
             ("its buffer is empty, and it plays", |i| i.buffer_us = 0, None, None),
             ("a stall of a millisecond", |i| i.counters.stall_us = 1_000, None, Some(Clause::Stall)),
@@ -147,6 +167,17 @@ mod tests {
             ("nearly", |i| i.delivery_ratio = Some(0.985), None, None),
             ("less", |i| i.delivery_ratio = Some(0.97), None, Some(Clause::Delivery)),
             ("nothing", |i| i.delivery_ratio = Some(0.0), None, Some(Clause::Delivery)),
+            ("it jumped", |i| i.counters.skipped_us = 1, None, Some(Clause::Skip)),
+            ("live, a target duration behind", |i| i.live = Some(behind(4_000_000)), None, None),
+            ("live, more", |i| i.live = Some(behind(4_000_001)), None, Some(Clause::Latency)),
+            ("live, ahead", |i| i.live = Some(behind(-9_000_000)), None, None),
+            ("a request of a recording failed", |i| i.counters.requests_failed = 1, None, None),
+            (
+                "a request of a live stream failed",
+                |i| (i.live, i.counters.requests_failed) = (Some(behind(0)), 1),
+                None,
+                Some(Clause::Request),
+            ),
             (
                 "its user paused while little arrived",
                 |i| {

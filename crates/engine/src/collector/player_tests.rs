@@ -125,6 +125,7 @@ impl Run {
             buffer_us: if does == Does::Plays { 9_000_000 } else { 0 },
             delivery_ratio: (does == Does::Starves).then_some(0.9),
             start_awaited_since,
+            live: None,
         };
         let due_us = counters.active_us - counters.startup_us;
         let track = TrackInterval {

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use throng_observation::run::{CohortId, CrowdRow, SentRow, SeriesRow};
 use throng_observation::{
-    MediaKind, PlaybackCounters, PlaybackInterval, PlaybackRow, SentCounters, SentInterval, TrackCounters,
-    TrackId, TrackInterval,
+    LatencyBasis, LiveInterval, MediaKind, PlaybackCounters, PlaybackInterval, PlaybackRow, SentCounters,
+    SentInterval, TrackCounters, TrackId, TrackInterval,
 };
 
 use super::player_record::delivery_ppm;
@@ -42,6 +42,7 @@ struct PlayerSecond {
     counters: PlaybackCounters,
     buffer_us: u64,
     delivery_ppm: Option<u32>,
+    live: Option<LiveInterval>,
 }
 
 #[derive(Default)]
@@ -127,6 +128,7 @@ impl Seconds {
         player.counters += interval.counters;
         player.buffer_us = interval.buffer_us;
         player.delivery_ppm = delivery_ppm(interval).or(player.delivery_ppm);
+        player.live = interval.live.or(player.live);
     }
 
     /// Closes `second` and all before it; `intended` returns the intended joins of a cohort.
@@ -202,6 +204,13 @@ fn playback_row(players: &HashMap<u32, PlayerSecond>) -> PlaybackRow {
             .delivery_ppm
             .iter()
             .for_each(|ppm| row.shortfall_ppm.record(u64::from(1_000_000_u32.saturating_sub(*ppm))));
+        if let Some(live) = &player.live {
+            let latency_us = u64::try_from(live.latency_us).unwrap_or(0);
+            match live.basis {
+                LatencyBasis::ProgramDateTime => row.latency_us.record(latency_us),
+                LatencyBasis::PlaylistEdge => row.edge_latency_us.record(latency_us),
+            }
+        }
     }
     row
 }
@@ -365,6 +374,7 @@ mod tests {
             buffer_us,
             delivery_ratio,
             start_awaited_since: None,
+            live: None,
         };
         seconds.playback(3, 0, CohortId(1), &interval(200_000, 0, Some(0.5)));
         seconds.playback(3, 0, CohortId(1), &interval(0, 4_000_000, None));

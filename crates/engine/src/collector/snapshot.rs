@@ -104,6 +104,7 @@ fn kind(series: &[SeriesRow], kind: MediaKind) -> KindFigures {
 fn playback(rows: &[PlaybackRow]) -> PlaybackFigures {
     let mut figures = PlaybackFigures::default();
     let (mut buffer_us, mut shortfall_ppm) = (Distribution::new(), Distribution::new());
+    let (mut latency_us, mut edge_latency_us) = (Distribution::new(), Distribution::new());
     for row in rows {
         figures.players += row.players;
         figures.stalled += row.stalled;
@@ -111,6 +112,8 @@ fn playback(rows: &[PlaybackRow]) -> PlaybackFigures {
         figures.so_far += row.counters;
         buffer_us.merge(&row.buffer_us);
         shortfall_ppm.merge(&row.shortfall_ppm);
+        latency_us.merge(&row.latency_us);
+        edge_latency_us.merge(&row.edge_latency_us);
     }
     let ratio = |quantile: f64| shortfall_ppm.quantile(1.0 - quantile).map(|ppm| 1.0 - ppm as f64 / 1e6);
     PlaybackFigures {
@@ -119,6 +122,7 @@ fn playback(rows: &[PlaybackRow]) -> PlaybackFigures {
         buffer_ms_min: buffer_us.quantile(0.0).map(|us| us as f64 / 1e3),
         delivery_ratio_p50: ratio(0.5),
         delivery_ratio_min: ratio(0.0),
+        latency_ms: latency_us.quantiles(1000.0).or_else(|| edge_latency_us.quantiles(1000.0)),
         ..figures
     }
 }

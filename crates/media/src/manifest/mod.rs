@@ -1,12 +1,15 @@
 //! Manifests of streaming over HTTP: the playlists of HLS and the MPD of DASH. They say which files a player fetches,
 //! and when. URIs stay as they are written; the caller resolves them.
 
+mod cache;
 mod date;
 
 pub mod dash;
 pub mod hls;
 
 use std::borrow::Cow;
+
+pub use cache::PlaylistCache;
 
 /// Why a manifest cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -33,7 +33,7 @@ fn video(segment: &[u8], init: Option<&InitSegment>) -> Vec<TimedFrame> {
 
 fn media_playlist(made: &Made) -> MediaPlaylist {
     match Playlist::parse(&made.bytes()) {
-        Ok(Playlist::Media(playlist)) => playlist,
+        Ok(Playlist::Media(playlist)) => playlist.as_ref().clone(),
         other => panic!("{other:?}"),
     }
 }

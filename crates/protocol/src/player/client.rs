@@ -23,6 +23,8 @@ pub(super) struct HttpCounters {
     pub(super) connections: u64,
     pub(super) retransmitted: u64,
     pub(super) received_out_of_order: u64,
+    /// Responses over HTTP/1.1, HTTP/2, HTTP/3.
+    pub(super) responses: [u64; 3],
 }
 
 /// The client of one player.
@@ -115,11 +117,12 @@ impl HttpClient {
         if !std::mem::replace(&mut self.has_reported_phases, true) {
             self.outputs.extend(opening.phases().map(Output::Observed));
         }
-        let path = match version {
-            http::Version::HTTP_3 => MediaPath::Http3,
-            http::Version::HTTP_2 => MediaPath::Http2,
-            _ => MediaPath::Http1,
+        let (path, at) = match version {
+            http::Version::HTTP_3 => (MediaPath::Http3, 2),
+            http::Version::HTTP_2 => (MediaPath::Http2, 1),
+            _ => (MediaPath::Http1, 0),
         };
+        self.counters.responses[at] += 1;
         if self.path.is_none() {
             self.path = Some(path);
             self.observe(Observation::Path(path));

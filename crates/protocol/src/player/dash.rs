@@ -2,17 +2,19 @@
 
 use std::sync::Arc;
 
-use throng_media::manifest::ByteRange;
 use throng_media::manifest::dash::{AdaptationSet, ContentKind, Location, Manifest, Representation};
+use throng_media::manifest::{ByteRange, PlaylistCache};
 use throng_observation::{Failure, FailureReason};
 use url::Url;
 
+use super::hls::Received;
 use super::presentation::{LanePlan, Rendition, Resource, Segment, Segments};
 
 /// A lane for video and one for audio, as far as there are both. The first adaptation set of each kind is played, as by a
 /// player that was told no language.
-pub(super) fn lanes(url: &Url, text: &[u8]) -> Result<Vec<LanePlan>, Failure> {
-    let manifest = Manifest::parse(text).map_err(|error| broken(url, &error.to_string()))?;
+pub(super) fn lanes(cache: &PlaylistCache, received: &Received<'_>) -> Result<Vec<LanePlan>, Failure> {
+    let url = received.url;
+    let manifest = cache.manifest(received.text).map_err(|error| broken(url, &error.to_string()))?;
     if manifest.is_dynamic {
         return Err(broken(url, "a live manifest (type=\"dynamic\"); throng plays recordings"));
     }
@@ -62,7 +64,9 @@ fn lane(url: &Url, manifest: &Manifest, kind: ContentKind) -> Result<Option<Lane
     }
     let rendition = |(bandwidth_bps, segments): (u64, Vec<Segment>)| Rendition {
         bandwidth_bps,
-        segments: Segments::Known(segments.into()),
+        is_listed_first: false,
+        playlist: None,
+        segments: Some(Segments::Recorded(segments.into())),
     };
     Ok(Some(LanePlan::Segments(renditions.into_iter().map(rendition).collect())))
 }
@@ -83,6 +87,7 @@ fn add(
             starts_us: segment.time_us,
             duration_us: segment.duration_us,
             init: init.clone(),
+            key: None,
             discontinuity,
         });
     }
@@ -115,6 +120,17 @@ mod tests {
         Url::parse("http://10.0.0.1/vod/film.mpd").unwrap()
     }
 
+    fn read(text: &str) -> Result<Vec<LanePlan>, Failure> {
+        let received =
+            Received { url: &url(), text: text.as_bytes(), answered_at: std::time::Instant::now() };
+        lanes(&PlaylistCache::default(), &received)
+    }
+
+    fn first(rendition: &Rendition) -> &Segment {
+        let Some(Segments::Recorded(segments)) = &rendition.segments else { panic!("{rendition:?}") };
+        &segments[0]
+    }
+
     const TEMPLATE: &str = r#"<SegmentTemplate timescale="1000" duration="4000" startNumber="1"
         initialization="$RepresentationID$/init.m4s" media="$RepresentationID$/$Number%03d$.m4s"/>"#;
 
@@ -133,17 +149,17 @@ mod tests {
                <AdaptationSet mimeType="audio/mp4" lang="de">{TEMPLATE}<Representation id="a" bandwidth="96000"/>
                </AdaptationSet>"#
         );
-        let lanes = lanes(&url(), mpd("static", &sets).as_bytes()).unwrap();
+        let lanes = read(&mpd("static", &sets)).unwrap();
         let [LanePlan::Segments(video), LanePlan::Segments(audio)] = lanes.as_slice() else {
             panic!("{lanes:?}")
         };
         assert_eq!(video.iter().map(|r| r.bandwidth_bps).collect::<Vec<_>>(), [500_000, 3_000_000]);
-        let segments = video[0].known().unwrap();
+        let Some(Segments::Recorded(segments)) = &video[0].segments else { panic!("{video:?}") };
         assert_eq!(segments.len(), 3);
         let last = &segments[2];
         assert_eq!((last.media.url.path(), last.starts_us), ("/vod/low/003.m4s", 8_000_000));
         assert_eq!(last.init.as_ref().unwrap().url.path(), "/vod/low/init.m4s");
-        assert_eq!(audio[0].known().unwrap()[0].media.url.path(), "/vod/a/001.m4s");
+        assert_eq!(first(&audio[0]).media.url.path(), "/vod/a/001.m4s");
     }
 
     #[test]
@@ -151,7 +167,7 @@ mod tests {
         let sets = r#"<AdaptationSet contentType="video"><Representation id="v" bandwidth="1">
           <BaseURL>v.mp4</BaseURL><SegmentBase indexRange="800-1000"><Initialization range="0-799"/></SegmentBase>
           </Representation></AdaptationSet>"#;
-        let lanes = lanes(&url(), mpd("static", sets).as_bytes()).unwrap();
+        let lanes = read(&mpd("static", sets)).unwrap();
         let [LanePlan::File(urls)] = lanes.as_slice() else { panic!("{lanes:?}") };
         assert_eq!(urls[0].path(), "/vod/v.mp4");
     }
@@ -163,7 +179,7 @@ mod tests {
             (mpd("static", ""), "neither video nor audio"),
             ("<html/>".to_owned(), "line 1"),
         ] {
-            let failure = lanes(&url(), text.as_bytes()).unwrap_err();
+            let failure = read(&text).unwrap_err();
             assert!(failure.detail.contains(expect), "{failure}");
         }
     }

@@ -8,15 +8,12 @@ use throng_observation::{Failure, FailureReason, Phase};
 use url::Url;
 
 use super::lane::{Context, Sought, TrackMap};
-use super::retry::Retry;
+use super::retry::{FILE_RETRY, NO_RETRY, Retry};
 use super::transfer::{Transfer, TransferError, TransferEvent};
 use crate::participant::{Demand, DownloadEvent, FetchId};
 
 /// Bytes that are asked for at a time: 0.1 s of a stream of 5 Mbit/s, so that a full buffer is exceeded by little.
 const DEMAND_BYTES: u64 = 64 * 1024;
-
-/// Repeats of a request in the middle of a file.
-const RETRIES_MAX: u32 = 6;
 
 /// Media from which a file's rate is estimated.
 const RATE_US_MIN: i64 = 500_000;
@@ -48,7 +45,7 @@ impl FileLane {
             transfer: None,
             tracks: TrackMap::default(),
             // A browser does not repeat the first request of a media element.
-            retry: Retry::new(0),
+            retry: Retry::new(NO_RETRY),
             first: None,
             last: None,
             bytes_per_s: None,
@@ -93,7 +90,7 @@ impl FileLane {
         self.total_bytes = self.total_bytes.or(total_bytes);
         if self.reader.is_none() {
             self.reader = Some(TimingReader::new(self.indexes.clone(), self.total_bytes));
-            self.retry = Retry::new(RETRIES_MAX);
+            self.retry = Retry::new(FILE_RETRY);
         }
         Ok(())
     }
@@ -169,7 +166,7 @@ impl FileLane {
 
     fn failed(&mut self, now: Instant, error: TransferError) -> Result<(), Failure> {
         self.transfer = None;
-        if error.may_retry && self.retry.failed(now) { Ok(()) } else { Err(error.failure) }
+        if self.retry.failed(now, &error) { Ok(()) } else { Err(error.failure) }
     }
 
     pub(super) fn pump(

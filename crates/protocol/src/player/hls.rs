@@ -1,38 +1,83 @@
-//! HLS playlists (RFC 8216) of recordings, as a presentation.
+//! HLS playlists (RFC 8216) as a presentation.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Instant;
 
-use throng_media::manifest::ByteRange;
-use throng_media::manifest::hls::{MasterPlaylist, MediaPlaylist, Playlist, RenditionKind, Variables};
+use throng_media::manifest::hls::{
+    Key, MasterPlaylist, MediaPlaylist, Playlist, RenditionKind, Segment as Listed, Variables,
+};
+use throng_media::manifest::{ByteRange, PlaylistCache};
 use throng_observation::{Failure, FailureReason};
 use url::Url;
 
-use super::presentation::{LanePlan, Rendition, Resource, Segment, Segments};
+use super::presentation::{LanePlan, Rendition, Resource, Segment, SegmentKey, Segments};
+use super::window::Window;
+
+/// The only encryption that is played; sample encryption needs a licence server (DRM).
+const AES_128: &str = "AES-128";
+
+/// A playlist as it was received.
+pub(super) struct Received<'a> {
+    /// Where it came from: its URIs are relative to it.
+    pub(super) url: &'a Url,
+    pub(super) text: &'a [u8],
+    /// When the response began.
+    pub(super) answered_at: Instant,
+}
 
 /// A lane of video with what is muxed into it, and one of audio where it comes separately.
-pub(super) fn lanes(url: &Url, text: &[u8]) -> Result<Vec<LanePlan>, Failure> {
-    let lanes = match parse(url, text)? {
-        Playlist::Master(master) => of_master(url, &master)?,
+pub(super) fn lanes(cache: &PlaylistCache, received: &Received<'_>) -> Result<Vec<LanePlan>, Failure> {
+    let url = received.url;
+    let lanes = match &*parse(cache, received)? {
+        Playlist::Master(master) => of_master(url, master)?,
         Playlist::Media(media) => {
-            vec![vec![Rendition { bandwidth_bps: 0, segments: Segments::Known(segments(url, &media)?) }]]
+            let segments = Some(segments(received, media)?);
+            vec![vec![Rendition {
+                bandwidth_bps: 0,
+                is_listed_first: true,
+                playlist: Some(url.clone()),
+                segments,
+            }]]
         }
     };
     Ok(lanes.into_iter().map(LanePlan::Segments).collect())
 }
 
-/// The segments of a media playlist.
-pub(super) fn media(url: &Url, text: &[u8]) -> Result<Arc<[Segment]>, Failure> {
-    match parse(url, text)? {
-        Playlist::Media(media) => segments(url, &media),
-        Playlist::Master(_) => Err(broken(url, "a master playlist where a media playlist was named")),
+/// A media playlist.
+pub(super) fn media(cache: &PlaylistCache, received: &Received<'_>) -> Result<Arc<MediaPlaylist>, Failure> {
+    match &*parse(cache, received)? {
+        Playlist::Media(media) => {
+            check_keys(received.url, media)?;
+            Ok(Arc::clone(media))
+        }
+        Playlist::Master(_) => {
+            Err(broken(received.url, "a master playlist where a media playlist was named"))
+        }
     }
 }
 
-fn parse(url: &Url, text: &[u8]) -> Result<Playlist, Failure> {
-    let query: BTreeMap<String, String> = url.query_pairs().into_owned().collect();
+/// The segments of a media playlist.
+pub(super) fn segments(received: &Received<'_>, media: &Arc<MediaPlaylist>) -> Result<Segments, Failure> {
+    check_keys(received.url, media)?;
+    if media.has_ended {
+        return recorded(received.url, media).map(Segments::Recorded);
+    }
+    let window = Window::new(received.url.clone(), Arc::clone(media), received.answered_at);
+    Ok(Segments::Live(Box::new(window)))
+}
+
+/// A segment of a live playlist.
+pub(super) fn live_segment(window: &Window, listed: &Listed) -> Result<Segment, Failure> {
+    let (starts_us, discontinuity) = window.place(listed);
+    segment(window.url(), listed, starts_us, discontinuity)
+}
+
+fn parse(cache: &PlaylistCache, received: &Received<'_>) -> Result<Arc<Playlist>, Failure> {
+    let query: BTreeMap<String, String> = received.url.query_pairs().into_owned().collect();
     let variables = Variables { query, ..Variables::default() };
-    Playlist::parse_with(text, &variables).map_err(|error| broken(url, &error.to_string()))
+    let parsed = cache.playlist(received.text, &variables);
+    parsed.map_err(|error| broken(received.url, &error.to_string()))
 }
 
 fn broken(url: &Url, what: &str) -> Failure {
@@ -40,20 +85,23 @@ fn broken(url: &Url, what: &str) -> Failure {
 }
 
 fn resolved(base: &Url, uri: &str) -> Result<Url, Failure> {
-    base.join(uri).map_err(|error| broken(base, &format!("`{uri}` is not a URI: {error}")))
+    base.join(uri).map_err(|error| broken(base, &format!("`{uri:.200}` is not a URI: {error}")))
 }
 
 fn of_master(url: &Url, master: &MasterPlaylist) -> Result<Vec<Vec<Rendition>>, Failure> {
     let Some(first) = master.variants.first() else {
         return Err(broken(url, "a master playlist without variants"));
     };
+    let listed_at = |uri: &str, bandwidth_bps: u64, is_listed_first: bool| {
+        let playlist = Some(resolved(url, uri)?);
+        Ok(Rendition { bandwidth_bps, is_listed_first, playlist, segments: None })
+    };
     // Variants with other audio are the same pictures once more.
     let with_same_audio = master.variants.iter().filter(|variant| variant.audio == first.audio);
-    let mut video = Vec::new();
-    for variant in with_same_audio {
-        let segments = Segments::Playlist(resolved(url, &variant.uri)?);
-        video.push(Rendition { bandwidth_bps: variant.bandwidth_bps, segments });
-    }
+    let video = with_same_audio
+        .enumerate()
+        .map(|(at, variant)| listed_at(&variant.uri, variant.bandwidth_bps, at == 0));
+    let mut video = video.collect::<Result<Vec<_>, Failure>>()?;
     video.sort_by_key(|rendition| rendition.bandwidth_bps);
     let of_group = master.renditions.iter().filter(|rendition| {
         rendition.kind == RenditionKind::Audio && Some(&rendition.group) == first.audio.as_ref()
@@ -62,46 +110,63 @@ fn of_master(url: &Url, master: &MasterPlaylist) -> Result<Vec<Vec<Rendition>>, 
     let audio = of_group.max_by_key(|rendition| (rendition.is_default, rendition.is_autoselect));
     let mut lanes = vec![video];
     if let Some(uri) = audio.and_then(|audio| audio.uri.as_deref()) {
-        lanes.push(vec![Rendition { bandwidth_bps: 0, segments: Segments::Playlist(resolved(url, uri)?) }]);
+        lanes.push(vec![listed_at(uri, 0, true)?]);
     }
     Ok(lanes)
 }
 
-fn segments(url: &Url, media: &MediaPlaylist) -> Result<Arc<[Segment]>, Failure> {
-    if !media.has_ended {
-        return Err(broken(url, "a live playlist (no EXT-X-ENDLIST); throng plays recordings"));
-    }
-    let mut starts_us = 0_i64;
-    let mut segments = Vec::with_capacity(media.segments.len());
-    for segment in &media.segments {
-        if segment.keys.iter().any(|key| !key.method.eq_ignore_ascii_case("NONE")) {
-            return Err(broken(url, "its segments are encrypted (EXT-X-KEY); throng plays clear ones"));
-        }
-        let init = match &segment.init {
-            Some(init) => Some(Arc::new(Resource {
-                url: resolved(url, &init.uri)?,
-                range: init.byte_range.and_then(first_and_last),
-            })),
-            None => None,
-        };
-        if !segment.is_gap {
-            segments.push(Segment {
-                media: Resource {
-                    url: resolved(url, &segment.uri)?,
-                    range: segment.byte_range.and_then(first_and_last),
-                },
-                starts_us,
-                duration_us: segment.duration_us,
-                init,
-                discontinuity: segment.discontinuity_number,
-            });
-        }
-        starts_us = starts_us.saturating_add_unsigned(segment.duration_us);
-    }
+fn recorded(url: &Url, media: &MediaPlaylist) -> Result<Arc<[Segment]>, Failure> {
+    let played = media.segments.iter().filter(|listed| !listed.is_gap);
+    let place = |listed: &Listed| i64::try_from(listed.offset_us).unwrap_or(i64::MAX);
+    let segments = played.map(|listed| segment(url, listed, place(listed), listed.discontinuity_number));
+    let segments = segments.collect::<Result<Arc<[_]>, Failure>>()?;
     if segments.is_empty() {
         return Err(broken(url, "a playlist without segments"));
     }
-    Ok(segments.into())
+    Ok(segments)
+}
+
+fn segment(url: &Url, listed: &Listed, starts_us: i64, discontinuity: u64) -> Result<Segment, Failure> {
+    let init = match &listed.init {
+        Some(init) => Some(Arc::new(Resource {
+            url: resolved(url, &init.uri)?,
+            range: init.byte_range.and_then(first_and_last),
+        })),
+        None => None,
+    };
+    let key = match listed.keys.iter().find(|key| is_played(key)) {
+        Some(key) => {
+            Some(SegmentKey { url: resolved(url, &key.uri)?, iv: key.iv.unwrap_or(listed.number.into()) })
+        }
+        None => None,
+    };
+    Ok(Segment {
+        media: Resource {
+            url: resolved(url, &listed.uri)?,
+            range: listed.byte_range.and_then(first_and_last),
+        },
+        starts_us,
+        duration_us: listed.duration_us,
+        init,
+        key,
+        discontinuity,
+    })
+}
+
+fn is_played(key: &Key) -> bool {
+    key.method.eq_ignore_ascii_case(AES_128) && key.format == "identity"
+}
+
+/// Whether its segments can be decrypted.
+fn check_keys(url: &Url, media: &MediaPlaylist) -> Result<(), Failure> {
+    let mut of_segments = media.segments.iter().map(|segment| &segment.keys);
+    let unknown = of_segments.find(|keys| !keys.is_empty() && !keys.iter().any(is_played));
+    let Some(key) = unknown.and_then(|keys| keys.first()) else { return Ok(()) };
+    let what = format!(
+        "its segments are encrypted by {:.40} for {:.60} (EXT-X-KEY); throng has keys for {AES_128} only",
+        key.method, key.format
+    );
+    Err(broken(url, &what))
 }
 
 fn first_and_last(range: ByteRange) -> Option<(u64, u64)> {
@@ -116,6 +181,42 @@ mod tests {
         Url::parse("http://10.0.0.1/vod/master.m3u8?token=x").unwrap()
     }
 
+    fn read(text: &[u8]) -> Result<Vec<LanePlan>, Failure> {
+        let received = Received { url: &url(), text, answered_at: Instant::now() };
+        lanes(&PlaylistCache::default(), &received)
+    }
+
+    fn only(lanes: Result<Vec<LanePlan>, Failure>) -> Rendition {
+        match lanes.unwrap().remove(0) {
+            LanePlan::Segments(mut renditions) => renditions.remove(0),
+            plan => panic!("{plan:?}"),
+        }
+    }
+
+    #[test]
+    fn keys_have_the_number_of_their_segment_as_vector_unless_they_name_one() {
+        let text = b"#EXTM3U
+#EXT-X-TARGETDURATION:4
+#EXT-X-MEDIA-SEQUENCE:7
+#EXT-X-KEY:METHOD=AES-128,URI=\"/k1\"
+#EXTINF:4,
+7.ts
+#EXT-X-KEY:METHOD=AES-128,URI=\"k2\",IV=0xff
+#EXTINF:4,
+8.ts
+#EXT-X-KEY:METHOD=NONE
+#EXTINF:4,
+9.ts
+#EXT-X-ENDLIST
+";
+        let Some(Segments::Recorded(segments)) = only(read(text)).segments else { panic!("a recording") };
+        let key = |segment: &Segment| segment.key.as_ref().map(|key| (key.url.path().to_owned(), key.iv));
+        assert_eq!(
+            segments.iter().map(key).collect::<Vec<_>>(),
+            [Some(("/k1".to_owned(), 7)), Some(("/vod/k2".to_owned(), 255)), None]
+        );
+    }
+
     #[test]
     fn a_master_playlist_has_a_lane_of_variants_and_one_of_audio() {
         let text = b"#EXTM3U
@@ -128,14 +229,14 @@ high/index.m3u8
 #EXT-X-STREAM-INF:BANDWIDTH=500000,AUDIO=\"b\"
 other.m3u8
 ";
-        let lanes = lanes(&url(), text).unwrap();
+        let lanes = read(text).unwrap();
         let named: Vec<Vec<_>> = lanes
             .iter()
             .map(|lane| {
                 let LanePlan::Segments(lane) = lane else { panic!("{lane:?}") };
-                let of = |rendition: &Rendition| match &rendition.segments {
-                    Segments::Playlist(url) => (rendition.bandwidth_bps, url.path().to_owned()),
-                    Segments::Known(_) => panic!("{rendition:?}"),
+                let of = |rendition: &Rendition| {
+                    let playlist = rendition.playlist.as_ref().map(|url| url.path().to_owned());
+                    (rendition.bandwidth_bps, playlist.unwrap())
                 };
                 lane.iter().map(of).collect()
             })
@@ -160,7 +261,7 @@ gone.mp4
 b.mp4
 #EXT-X-ENDLIST
 ";
-        let segments = media(&url(), text).unwrap();
+        let Some(Segments::Recorded(segments)) = only(read(text)).segments else { panic!("a recording") };
         let of = |segment: &Segment| {
             (
                 segment.media.url.path().to_owned(),
@@ -184,15 +285,14 @@ b.mp4
     #[test]
     fn what_cannot_be_played_is_named() {
         for (text, expect) in [
-            ("#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXTINF:4,\na.ts\n", "a live playlist"),
             ("#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXT-X-ENDLIST\n", "without segments"),
             (
-                "#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXT-X-KEY:METHOD=AES-128,URI=\"k\"\n#EXTINF:4,\na.ts\n#EXT-X-ENDLIST\n",
-                "encrypted",
+                "#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXT-X-KEY:METHOD=SAMPLE-AES,URI=\"k\"\n#EXTINF:4,\na.ts\n#EXT-X-ENDLIST\n",
+                "encrypted by SAMPLE-AES for identity",
             ),
             ("<html>", "line 1"),
         ] {
-            let failure = lanes(&url(), text.as_bytes()).unwrap_err();
+            let failure = read(text.as_bytes()).unwrap_err();
             assert!(failure.detail.contains(expect), "{failure}");
         }
     }

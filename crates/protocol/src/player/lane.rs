@@ -9,6 +9,7 @@ use throng_observation::{Failure, MediaKind, Observation, Phase};
 use super::client::HttpClient;
 use super::file::FileLane;
 use super::meter::Meter;
+use super::presentation::LiveEdge;
 use super::segments::SegmentLane;
 use super::timeline::{BufferedFrame, Timeline};
 use crate::participant::{DownloadEvent, FetchId};
@@ -19,6 +20,8 @@ pub(super) struct Context<'a> {
     pub(super) timeline: &'a mut Timeline,
     pub(super) meter: &'a mut Meter,
     pub(super) phases: &'a mut Phases,
+    /// Where playback is, once it was decided where it begins.
+    pub(super) position_us: Option<i64>,
 }
 
 /// The phases that were reached.
@@ -70,27 +73,64 @@ impl TrackMap {
         self.tracks.contains(&Some(track))
     }
 
-    /// Adds a frame of a file to the timeline; its time on the axis of the presentation.
-    pub(super) fn push(&self, now: Instant, context: &mut Context<'_>, frame: &TimedFrame) -> Option<i64> {
+    /// The track of the presentation that a frame belongs to, and the frame on its axis.
+    fn place(&self, frame: &TimedFrame) -> Option<(usize, BufferedFrame)> {
         let at = self.tracks.get(usize::from(frame.track)).copied().flatten()?;
         let starts_us = frame.decode_us.saturating_sub(self.origin_us.unwrap_or(0));
-        let buffered = BufferedFrame {
-            starts_us,
-            duration_us: frame.duration_us,
-            bytes: frame.bytes,
-            is_key: frame.is_key,
-        };
+        let (duration_us, bytes, is_key) = (frame.duration_us, frame.bytes, frame.is_key);
+        Some((at, BufferedFrame { starts_us, duration_us, bytes, is_key }))
+    }
+
+    /// Receives a frame of a segment, which is played when the segment is complete; its time on the axis of the
+    /// presentation.
+    pub(super) fn receive(&self, context: &mut Context<'_>, frame: &TimedFrame) -> Option<i64> {
+        let (at, buffered) = self.place(frame)?;
+        context.timeline.track_mut(at)?.receive(buffered);
+        Some(buffered.starts_us)
+    }
+
+    /// The segment whose frames were received is complete.
+    pub(super) fn append_received(&self, now: Instant, context: &mut Context<'_>) {
+        for at in self.tracks.iter().copied().flatten() {
+            let Some(track) = context.timeline.track_mut(at) else { continue };
+            let is_first = !track.has_begun();
+            if track.append_pending() {
+                self.decodable(now, context, at, is_first);
+            }
+        }
+    }
+
+    /// The segment whose frames were received will not be complete.
+    pub(super) fn drop_received(&self, context: &mut Context<'_>) {
+        for at in self.tracks.iter().copied().flatten() {
+            if let Some(track) = context.timeline.track_mut(at) {
+                track.drop_pending();
+            }
+        }
+    }
+
+    /// Reports the first frame that can be decoded.
+    fn decodable(&self, now: Instant, context: &mut Context<'_>, at: usize, is_first: bool) {
         let has_video = context.timeline.tracks().iter().any(|track| track.kind == MediaKind::Video);
-        let track = context.timeline.track_mut(at)?;
+        let Some(track) = context.timeline.tracks().get(at) else { return };
         let (id, kind) = (track.id, track.kind);
-        let (is_first, is_decodable) = (!track.has_begun(), track.push(buffered));
-        if is_decodable && is_first {
+        if is_first {
             context.client.observe(Observation::TrackFirstFrame { track: id, at: now });
         }
-        if is_decodable && (kind == MediaKind::Video || !has_video) {
+        if kind == MediaKind::Video || !has_video {
             context.phases.reach(context.client, Phase::FirstFrame, now);
         }
-        Some(starts_us)
+    }
+
+    /// Adds a frame of a file to the timeline; its time on the axis of the presentation.
+    pub(super) fn push(&self, now: Instant, context: &mut Context<'_>, frame: &TimedFrame) -> Option<i64> {
+        let (at, buffered) = self.place(frame)?;
+        let track = context.timeline.track_mut(at)?;
+        let is_first = !track.has_begun();
+        if track.push(buffered) {
+            self.decodable(now, context, at, is_first);
+        }
+        Some(buffered.starts_us)
     }
 }
 
@@ -132,9 +172,13 @@ impl Lane {
         &mut self,
         now: Instant,
         context: &mut Context<'_>,
+        fetch: FetchId,
         event: DownloadEvent<'_>,
     ) -> Result<(), Failure> {
-        either!(self, lane => lane.handle(now, context, event))
+        match self {
+            Self::File(lane) => lane.handle(now, context, event),
+            Self::Segments(lane) => lane.handle(now, context, fetch, event),
+        }
     }
 
     /// Requests what comes next, and asks for more of it if the player wants more.
@@ -177,6 +221,22 @@ impl Lane {
     /// Whether it brings this track of the presentation.
     pub(super) fn brings(&self, track: usize) -> bool {
         either!(self, lane => lane.brings(track))
+    }
+
+    /// The end of the stream, where it is live.
+    pub(super) fn edge(&self) -> Option<LiveEdge> {
+        match self {
+            Self::File(_) => None,
+            Self::Segments(lane) => lane.edge(),
+        }
+    }
+
+    /// Whether it has nothing to request before the stream goes on.
+    pub(super) fn waits_for_edge(&self) -> bool {
+        match self {
+            Self::File(_) => false,
+            Self::Segments(lane) => lane.waits_for_edge(),
+        }
     }
 
     /// Length of the media, where it is known.

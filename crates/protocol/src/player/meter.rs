@@ -2,7 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use throng_observation::{Observation, PlaybackCounters, PlaybackInterval, TrackCounters, TrackInterval};
+use throng_observation::{
+    LiveInterval, Observation, PlaybackCounters, PlaybackInterval, TrackCounters, TrackInterval,
+};
 
 use super::client::HttpCounters;
 use super::playout::PlayoutTimes;
@@ -36,6 +38,7 @@ pub(super) struct IntervalEnd<'a> {
     pub(super) position_us: i64,
     pub(super) buffer_us: u64,
     pub(super) start_awaited_since: Option<Instant>,
+    pub(super) live: Option<LiveInterval>,
 }
 
 impl Meter {
@@ -73,6 +76,13 @@ impl Meter {
         self.counters.other_bytes += bytes;
     }
 
+    /// A segment came, or a part of one.
+    pub(super) fn segment(&mut self, took: Duration, media_us: u64) {
+        self.counters.segments += 1;
+        self.counters.segment_download_us += u64::try_from(took.as_micros()).unwrap_or(0);
+        self.counters.segment_media_us += media_us;
+    }
+
     /// Bytes of media came.
     pub(super) fn media_bytes(&mut self, bytes: u64) {
         self.counters.media_bytes += bytes;
@@ -108,13 +118,17 @@ impl Meter {
         let (_, wants) = self.wanted;
         self.wants(now, wants);
         let mut counters = std::mem::take(&mut self.counters);
-        let PlayoutTimes { startup_us, stall_us, stall_count, played_us, paused_us, seek_count } = end.times;
-        counters.active_us = startup_us + stall_us + played_us;
+        let times = end.times;
+        let PlayoutTimes { startup_us, stall_us, stall_count, played_us, .. } = times;
+        counters.active_us = startup_us + stall_us + times.playing_us;
         (counters.startup_us, counters.stall_us, counters.stall_count) = (startup_us, stall_us, stall_count);
-        (counters.played_us, counters.paused_us, counters.seek_count) = (played_us, paused_us, seek_count);
+        (counters.played_us, counters.paused_us, counters.seek_count) =
+            (played_us, times.paused_us, times.seek_count);
+        counters.skipped_us = times.skipped_us;
         (counters.requests, counters.requests_failed) = (end.http.requests, end.http.requests_failed);
         (counters.connections, counters.retransmitted) = (end.http.connections, end.http.retransmitted);
         counters.received_out_of_order = end.http.received_out_of_order;
+        [counters.responses_http1, counters.responses_http2, counters.responses_http3] = end.http.responses;
         // An interval that is cut short, at a join or a leave, is no second.
         let is_second = now.saturating_duration_since(self.began_at) >= Duration::from_millis(900);
         self.delivered_us.rotate_right(1);
@@ -127,6 +141,7 @@ impl Meter {
             buffer_us: end.buffer_us,
             delivery_ratio: self.delivery_ratio(),
             start_awaited_since: end.start_awaited_since,
+            live: end.live,
         };
         observe(Observation::Playback(Box::new(interval)));
         for track in end.timeline.tracks_mut() {

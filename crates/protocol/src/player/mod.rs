@@ -14,6 +14,7 @@
 
 use std::time::Duration;
 
+use throng_media::manifest::PlaylistCache;
 use throng_media::quality::WallClock;
 use throng_media::timing::IndexCache;
 use throng_scenario::{PlayerConfig, Secret};
@@ -24,21 +25,26 @@ use crate::webrtc::MayReach;
 
 mod client;
 mod dash;
-
+mod decrypt;
 mod file;
 mod hls;
 mod lane;
+mod live;
 mod manifest;
 mod meter;
+mod playlist;
 mod playout;
 mod presentation;
 mod retry;
+mod segment_download;
 mod segments;
 mod throughput;
 mod timeline;
 mod transfer;
 mod user;
 mod viewer;
+mod whole;
+mod window;
 
 pub use self::viewer::Viewer;
 
@@ -63,6 +69,8 @@ pub struct Config {
     pub head_timeout: Duration,
     /// The indexes of files that several viewers play.
     pub indexes: IndexCache,
+    /// The playlists that several viewers receive.
+    pub playlists: PlaylistCache,
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! Starting ──enough──▶ Playing ──empty──▶ Stalled ──enough──▶ Playing
-//!     ▲                  │ ▲ pause/resume     │
+//!     ▲                  │ ▲ pause/resume     │ a hole, or the live window has moved on: jump
 //!     └───────seek───────┴─▼──────────────────┘      Playing ──end of the media──▶ Ended
 //! ```
 
@@ -17,10 +17,16 @@ pub(super) struct PlayoutTimes {
     pub(super) startup_us: u64,
     pub(super) stall_us: u64,
     pub(super) stall_count: u64,
+    /// Media time played, and the time that it took.
     pub(super) played_us: u64,
+    pub(super) playing_us: u64,
     pub(super) paused_us: u64,
+    pub(super) skipped_us: u64,
     pub(super) seek_count: u64,
 }
+
+/// The normal speed of playback, thousandths.
+pub(super) const NORMAL_RATE_MILLI: u32 = 1_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
@@ -59,6 +65,8 @@ pub(super) struct Playout {
     at: Instant,
     /// Media that must be ahead to begin.
     start_us: i64,
+    /// Media time that is played in a unit of real time, thousandths.
+    rate_milli: u32,
     times: PlayoutTimes,
 }
 
@@ -66,7 +74,8 @@ impl Playout {
     /// Playback from `position_us`, whose user has waited since `since`.
     pub(super) fn new(since: Instant, position_us: i64, start: Duration) -> Self {
         let state = State::Starting { since };
-        Self { state, position_us, at: since, start_us: as_us(start), times: PlayoutTimes::default() }
+        let (start_us, times) = (as_us(start), PlayoutTimes::default());
+        Self { state, position_us, at: since, start_us, rate_milli: NORMAL_RATE_MILLI, times }
     }
 
     /// Moves the clock to `now`, with what was buffered until then.
@@ -87,16 +96,20 @@ impl Playout {
     fn play(&mut self, passed_us: u64, buffered: Buffered) {
         let ahead_us =
             buffered.playable_us.map_or(0, |playable_us| playable_us - self.position_us).max(0) as u64;
-        let played_us = passed_us.min(ahead_us);
+        // Real time in which all that is ahead is played.
+        let lasts_us = real_us(ahead_us, self.rate_milli);
+        let played_us =
+            if passed_us >= lasts_us { ahead_us } else { media_us(passed_us, self.rate_milli).min(ahead_us) };
         self.times.played_us += played_us;
+        self.times.playing_us += passed_us.min(lasts_us);
         self.position_us += played_us as i64;
         if played_us == ahead_us && buffered.is_complete {
             self.state = State::Ended;
-        } else if passed_us > ahead_us {
-            let since = self.at.checked_sub(Duration::from_micros(passed_us - played_us)).unwrap_or(self.at);
+        } else if passed_us > lasts_us {
+            let since = self.at.checked_sub(Duration::from_micros(passed_us - lasts_us)).unwrap_or(self.at);
             self.state = State::Stalled { since };
             self.times.stall_count += 1;
-            self.times.stall_us += passed_us - played_us;
+            self.times.stall_us += passed_us - lasts_us;
         }
     }
 
@@ -133,6 +146,22 @@ impl Playout {
     pub(super) fn restart(&mut self, position_us: i64) {
         self.state = State::Starting { since: self.at };
         self.position_us = position_us;
+    }
+
+    /// Goes on at `position_us`: what lies between never came, or is not to be had any more.
+    pub(super) fn jump(&mut self, position_us: i64) {
+        self.times.skipped_us += u64::try_from(position_us.saturating_sub(self.position_us)).unwrap_or(0);
+        self.position_us = position_us;
+    }
+
+    /// The speed of playback from now on, thousandths of the normal one.
+    pub(super) fn set_rate(&mut self, rate_milli: u32) {
+        self.rate_milli = rate_milli.max(1);
+    }
+
+    /// Whether it waits for media after it had begun.
+    pub(super) fn is_stalled(&self) -> bool {
+        matches!(self.state, State::Stalled { .. })
     }
 
     /// The position where playback begins turns out to be another one, such as the nearest key frame.
@@ -193,12 +222,22 @@ impl Playout {
             State::Playing => {
                 let ahead_us =
                     buffered.playable_us.map_or(0, |playable_us| playable_us - self.position_us).max(0);
-                Some(self.at + Duration::from_micros(ahead_us as u64 + 1))
+                Some(self.at + Duration::from_micros(real_us(ahead_us as u64, self.rate_milli) + 1))
             }
             State::Paused { until } => Some(until),
             _ => None,
         }
     }
+}
+
+/// Media time that is played in real time.
+fn media_us(real_us: u64, rate_milli: u32) -> u64 {
+    real_us.saturating_mul(rate_milli.into()) / u64::from(NORMAL_RATE_MILLI)
+}
+
+/// Real time in which media time is played.
+fn real_us(media_us: u64, rate_milli: u32) -> u64 {
+    media_us.saturating_mul(NORMAL_RATE_MILLI.into()) / u64::from(rate_milli)
 }
 
 #[cfg(test)]
@@ -229,6 +268,7 @@ mod tests {
         let expect = PlayoutTimes {
             startup_us: 400_000,
             played_us: 2_000_000,
+            playing_us: 2_000_000,
             stall_us: 600_000,
             stall_count: 1,
             ..PlayoutTimes::default()
@@ -251,6 +291,22 @@ mod tests {
         assert!(playout.has_ended());
         let times = playout.take_times();
         assert_eq!((times.played_us, times.stall_us, times.stall_count), (500_000, 0, 0));
+    }
+
+    #[test]
+    fn a_jump_over_what_never_came_is_counted_and_a_faster_playback_uses_more_media() {
+        let start = Instant::now();
+        let mut playout = Playout::new(start, 0, Duration::from_secs(1));
+        playout.resume(to(2_000));
+        playout.set_rate(1_250);
+        playout.advance(at(start, 2_000), to(2_000));
+        assert_eq!(playout.take_times().stall_us, 400_000, "2 s of media last for 1.6 s");
+        playout.jump(5_000_000);
+        assert!(playout.resume(to(7_000)));
+        playout.advance(at(start, 3_000), to(7_000));
+        let times = playout.take_times();
+        assert_eq!((times.skipped_us, times.played_us), (3_000_000, 1_250_000));
+        assert_eq!((times.stall_count, playout.position_us()), (0, 6_250_000));
     }
 
     #[test]

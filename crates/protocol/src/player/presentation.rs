@@ -1,8 +1,12 @@
 //! A presentation in segments, whatever its manifest: renditions, and the segments of each.
 
 use std::sync::Arc;
+use std::time::Instant;
 
+use throng_observation::Failure;
 use url::Url;
+
+use super::window::Window;
 
 /// What a lane downloads.
 #[derive(Clone, Debug)]
@@ -21,7 +25,14 @@ pub(super) struct Resource {
     pub(super) range: Option<(u64, u64)>,
 }
 
-/// A segment of media.
+/// A key with which a segment is encrypted, AES-128 in CBC mode (RFC 8216 section 4.3.2.4).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct SegmentKey {
+    pub(super) url: Url,
+    pub(super) iv: u128,
+}
+
+/// A segment of media, or a part of one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Segment {
     pub(super) media: Resource,
@@ -30,31 +41,119 @@ pub(super) struct Segment {
     pub(super) duration_us: u64,
     /// What must be read before it (`EXT-X-MAP`, `Initialization`).
     pub(super) init: Option<Arc<Resource>>,
+    pub(super) key: Option<SegmentKey>,
     /// Time stamps go on from one segment to the next as long as this is the same.
     pub(super) discontinuity: u64,
+}
+
+/// The place of a piece of media in a rendition: a segment by its number, or a part of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Cursor {
+    pub(super) segment: u64,
+    /// Parts of the segment that were downloaded.
+    pub(super) part: usize,
+}
+
+impl Cursor {
+    /// The beginning of segment `number`.
+    pub(super) fn at(number: u64) -> Self {
+        Self { segment: number, part: 0 }
+    }
+}
+
+/// What is at a place of a rendition.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Found {
+    /// This, and the place behind it.
+    Piece(Box<Segment>, Cursor),
+    /// Nothing that may be loaded; the rendition goes on there.
+    Gap(Cursor),
+    /// It cannot be requested, for this reason; the rendition goes on there.
+    Broken(Failure, Cursor),
+    /// It is not there yet.
+    Later,
+    /// It is not there any more; the rendition begins there.
+    Gone(Cursor),
+    /// The rendition ends before it.
+    End,
 }
 
 /// One encoding of the media.
 #[derive(Clone, Debug)]
 pub(super) struct Rendition {
     pub(super) bandwidth_bps: u64,
-    pub(super) segments: Segments,
+    /// The manifest lists it first: the one that its author would begin with.
+    pub(super) is_listed_first: bool,
+    /// The playlist with its segments (HLS).
+    pub(super) playlist: Option<Url>,
+    /// `None` until its playlist was read.
+    pub(super) segments: Option<Segments>,
 }
 
 /// The segments of a rendition.
 #[derive(Clone, Debug)]
 pub(super) enum Segments {
-    /// They are in this playlist (HLS).
-    Playlist(Url),
-    /// These.
-    Known(Arc<[Segment]>),
+    /// All there are; numbered from 0 on.
+    Recorded(Arc<[Segment]>),
+    /// Those of a live stream that can be had now.
+    Live(Box<Window>),
 }
 
-impl Rendition {
-    pub(super) fn known(&self) -> Option<&[Segment]> {
-        match &self.segments {
-            Segments::Known(segments) => Some(segments),
-            Segments::Playlist(_) => None,
+/// What a player needs to know of the end of a live rendition in order to follow it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct LiveEdge {
+    /// Where its first and its last media are on the time axis, microseconds.
+    pub(super) starts_us: i64,
+    pub(super) ends_us: i64,
+    /// When the end was learnt: the beginning of the response that moved it.
+    pub(super) advanced_at: Instant,
+    pub(super) target_duration_us: u64,
+    /// Longest part of a segment, where parts are played.
+    pub(super) part_target_us: Option<u64>,
+    /// The distance from the end that the server asks for.
+    pub(super) hold_back_us: Option<u64>,
+    /// The time axis is that of the program: microseconds since 1970.
+    pub(super) has_program_time: bool,
+    /// Nothing will be added.
+    pub(super) has_ended: bool,
+}
+
+impl Segments {
+    /// What is at `cursor`. `low_latency`: segments that are not complete are played in parts.
+    pub(super) fn find(&self, cursor: Cursor, low_latency: bool) -> Found {
+        match self {
+            Self::Live(window) => window.find(cursor, low_latency),
+            Self::Recorded(segments) => {
+                let segment = usize::try_from(cursor.segment).ok().and_then(|number| segments.get(number));
+                let next = Cursor::at(cursor.segment.saturating_add(1));
+                segment.map_or(Found::End, |segment| Found::Piece(Box::new(segment.clone()), next))
+            }
+        }
+    }
+
+    /// The segment that covers `position_us`, or the one before it; the part of it where parts are played.
+    pub(super) fn at(&self, position_us: i64, low_latency: bool) -> Cursor {
+        match self {
+            Self::Live(window) => window.at(position_us, low_latency),
+            Self::Recorded(segments) => {
+                let after = segments.partition_point(|segment| segment.starts_us <= position_us);
+                Cursor::at(after.saturating_sub(1) as u64)
+            }
+        }
+    }
+
+    pub(super) fn window(&self) -> Option<&Window> {
+        match self {
+            Self::Live(window) => Some(window),
+            Self::Recorded(_) => None,
+        }
+    }
+
+    /// Length of the media; a live stream has none.
+    pub(super) fn duration_us(&self) -> Option<u64> {
+        match self {
+            Self::Recorded(segments) => Some(duration_us(segments)),
+            Self::Live(_) => None,
         }
     }
 }

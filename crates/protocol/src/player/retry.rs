@@ -1,39 +1,76 @@
-//! When a failed request is sent again.
+//! When a failed request is sent again, as hls.js does it (`LoadPolicy` of its `config.ts`).
 
 use std::time::{Duration, Instant};
 
-/// Delay before the first repeat; each further one doubles it, up to [`DELAY_MAX`] (hls.js: `fragLoadPolicy`).
+use super::transfer::TransferError;
+
+/// Delay before the first repeat after an error; each further one doubles it, up to [`DELAY_MAX`].
 const DELAY: Duration = Duration::from_secs(1);
 const DELAY_MAX: Duration = Duration::from_secs(8);
+
+/// How often a request is repeated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct RetryPolicy {
+    /// After errors, with growing delays.
+    errors_max: u32,
+    /// After time-outs, at once.
+    timeouts_max: u32,
+}
+
+/// Never.
+pub(super) const NO_RETRY: RetryPolicy = RetryPolicy { errors_max: 0, timeouts_max: 0 };
+/// Files: as segments.
+pub(super) const FILE_RETRY: RetryPolicy = RetryPolicy { errors_max: 6, timeouts_max: 0 };
+/// `manifestLoadPolicy`.
+pub(super) const MANIFEST_RETRY: RetryPolicy = RetryPolicy { errors_max: 1, timeouts_max: 2 };
+/// `playlistLoadPolicy`.
+pub(super) const PLAYLIST_RETRY: RetryPolicy = RetryPolicy { errors_max: 2, timeouts_max: 2 };
+/// `fragLoadPolicy`.
+pub(super) const SEGMENT_RETRY: RetryPolicy = RetryPolicy { errors_max: 6, timeouts_max: 4 };
 
 /// Repeats of one request after failures without progress.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Retry {
-    attempts: u32,
-    attempts_max: u32,
+    policy: RetryPolicy,
+    errors: u32,
+    timeouts: u32,
     at: Option<Instant>,
 }
 
 impl Retry {
-    /// At most so many repeats.
-    pub(super) fn new(attempts_max: u32) -> Self {
-        Self { attempts: 0, attempts_max, at: None }
+    /// Repeats by `policy`.
+    pub(super) fn new(policy: RetryPolicy) -> Self {
+        Self { policy, errors: 0, timeouts: 0, at: None }
     }
 
     /// A request failed: whether, and from then on when, it is repeated.
-    pub(super) fn failed(&mut self, now: Instant) -> bool {
-        if self.attempts >= self.attempts_max {
+    pub(super) fn failed(&mut self, now: Instant, error: &TransferError) -> bool {
+        if !error.may_retry {
             return false;
         }
-        let delay = DELAY.saturating_mul(1 << self.attempts.min(8)).min(DELAY_MAX);
-        self.attempts += 1;
-        self.at = Some(now + delay);
+        let is_timeout = error.is_timeout && self.policy.timeouts_max > 0;
+        let (count, count_max) = if is_timeout {
+            (&mut self.timeouts, self.policy.timeouts_max)
+        } else {
+            (&mut self.errors, self.policy.errors_max)
+        };
+        if *count >= count_max {
+            return false;
+        }
+        let delay = DELAY.saturating_mul(1 << (*count).min(8)).min(DELAY_MAX);
+        *count += 1;
+        self.at = Some(if is_timeout { now } else { now + delay });
         true
+    }
+
+    /// The request is given up; the next one waits as long as a first repeat.
+    pub(super) fn given_up(&mut self, now: Instant, delay: Duration) {
+        *self = Self { at: Some(now + delay), ..Self::new(self.policy) };
     }
 
     /// Data came: later failures are counted anew.
     pub(super) fn progressed(&mut self) {
-        (self.attempts, self.at) = (0, None);
+        *self = Self::new(self.policy);
     }
 
     /// Whether a repeat is awaited at `now`.
@@ -53,22 +90,40 @@ impl Retry {
 
 #[cfg(test)]
 mod tests {
+    use throng_observation::{Failure, FailureReason};
+
     use super::*;
+
+    fn error(may_retry: bool, is_timeout: bool) -> TransferError {
+        TransferError { failure: Failure::new(FailureReason::Tcp, ""), may_retry, is_timeout }
+    }
 
     #[test]
     fn repeats_come_later_and_later_until_there_are_no_more_and_progress_forgives() {
         let now = Instant::now();
-        let mut retry = Retry::new(6);
+        let mut retry = Retry::new(SEGMENT_RETRY);
         let mut delays = Vec::new();
-        while retry.failed(now) {
+        while retry.failed(now, &error(true, false)) {
             delays.push((retry.next_timeout().unwrap() - now).as_secs());
-            assert!(retry.waits(now));
+            assert!(retry.waits(now) || retry.next_timeout() == Some(now));
             retry.begun();
             assert!(!retry.waits(now));
         }
         assert_eq!(delays, [1, 2, 4, 8, 8, 8]);
         retry.progressed();
-        assert!(retry.failed(now) && retry.next_timeout() == Some(now + DELAY));
-        assert!(!Retry::new(0).failed(now));
+        assert!(retry.failed(now, &error(true, false)) && retry.next_timeout() == Some(now + DELAY));
+        assert!(!Retry::new(NO_RETRY).failed(now, &error(true, false)));
+        assert!(!Retry::new(SEGMENT_RETRY).failed(now, &error(false, false)), "the request is to blame");
+    }
+
+    #[test]
+    fn after_a_time_out_the_request_is_repeated_at_once() {
+        let now = Instant::now();
+        let mut retry = Retry::new(PLAYLIST_RETRY);
+        for _ in 0..2 {
+            assert!(retry.failed(now, &error(true, true)) && !retry.waits(now));
+        }
+        assert!(!retry.failed(now, &error(true, true)));
+        assert!(retry.failed(now, &error(true, false)), "errors are counted apart");
     }
 }

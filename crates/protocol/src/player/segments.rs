@@ -1,230 +1,315 @@
-//! A lane of segments (HLS, DASH): the playlist of its rendition, initialisation segments, and one media segment after the
-//! other, each downloaded whole, while the player wants more.
+//! A lane of segments (HLS, DASH): the playlist of its rendition, initialisation segments, keys, and one media segment
+//! after the other, each downloaded whole, while the player wants more.
 
 use std::sync::Arc;
 use std::time::Instant;
 
-use throng_media::manifest::MANIFEST_LEN_MAX;
-use throng_media::timing::{IndexCache, InitSegment, TimingReader, Want};
+use throng_media::manifest::PlaylistCache;
+use throng_media::timing::{IndexCache, InitSegment};
 use throng_observation::{Failure, FailureReason, Phase};
 use throng_scenario::RenditionPolicy;
+use url::Url;
 
-use super::hls;
+use super::decrypt::KEY_LEN;
 use super::lane::{Context, Sought, TrackMap};
-use super::presentation::{self, Rendition, Resource, Segment, Segments};
-use super::retry::Retry;
+use super::playlist::{Loaded, PlaylistLoader};
+use super::presentation::{Cursor, Found, LiveEdge, Rendition, Resource, Segment, Segments};
+use super::retry::{Retry, SEGMENT_RETRY};
+use super::segment_download::SegmentDownload;
 use super::throughput::Throughput;
-use super::transfer::{Transfer, TransferError, TransferEvent};
-use crate::participant::{Demand, DownloadEvent, FetchId};
-
-/// Bytes that are asked for at a time; the next are asked for when half of them have come.
-const DEMAND_BYTES: u64 = 128 * 1024;
-
-/// Repeats of the request for a segment (hls.js `fragLoadPolicy`).
-const RETRIES_MAX: u32 = 6;
+use super::transfer::{TransferError, TransferEvent};
+use super::whole::{WholeDownload, WholeEvent};
+use crate::participant::{DownloadEvent, FetchId};
 
 /// Longest initialisation segment.
 const INIT_LEN_MAX: usize = 4 << 20;
 
+/// Renditions may begin their segments so much apart and still mean the same (hls.js `maxFragLookUpTolerance`).
+const LOOK_UP_TOLERANCE_US: i64 = 250_000;
+
+/// Segments in a row that cannot be read before a live stream is given up.
+const UNREADABLE_MAX: u32 = 3;
+
+/// Places that are passed over at a time because nothing can be loaded there.
+const PASSED_MAX: usize = 1_000;
+
+/// How segments are chosen and read.
+#[derive(Clone)]
+pub(super) struct SegmentOptions {
+    pub(super) policy: RenditionPolicy,
+    /// Live streams are played in parts where they have some.
+    pub(super) low_latency: bool,
+    /// The next part is requested before it exists.
+    pub(super) preload_hints: bool,
+    pub(super) indexes: IndexCache,
+    pub(super) playlists: PlaylistCache,
+}
+
 /// A lane of segments.
 pub(super) struct SegmentLane {
     renditions: Vec<Rendition>,
-    policy: RenditionPolicy,
-    indexes: IndexCache,
-    /// The rendition that is played, and the segment of it that comes next.
+    options: SegmentOptions,
+    /// The rendition that is played, and the place in it that comes next.
     current: usize,
-    next: usize,
-    /// Where playback was moved to while the segments of the rendition were not known.
+    next: Cursor,
+    /// Where on the time axis the next place is, and whether playback was moved there.
     wanted_us: i64,
+    is_sought: bool,
+    loader: PlaylistLoader,
+    /// A live rendition was switched to, whose playlist must be loaded first.
+    waits_for_playlist: bool,
     init: Option<(Arc<Resource>, InitSegment)>,
+    key: Option<(Url, [u8; KEY_LEN])>,
     step: Step,
     tracks: TrackMap,
     /// The discontinuity that the origin of the tracks is for.
     origin_of: Option<u64>,
     throughput: Throughput,
     retry: Retry,
+    unreadable: u32,
     is_complete: bool,
 }
 
-/// What is being downloaded.
+/// What is being downloaded, besides the playlist.
 enum Step {
     Nothing,
-    /// Read as a whole: a playlist, an initialisation segment.
-    Whole(Transfer, Vec<u8>, Whole),
-    Media(Box<Media>),
-}
-
-enum Whole {
-    Playlist,
-    Init(Arc<Resource>),
-}
-
-struct Media {
-    transfer: Transfer,
-    reader: TimingReader,
-    began_at: Instant,
-    bytes: u64,
-}
-
-impl Step {
-    fn transfer(&self) -> Option<&Transfer> {
-        match self {
-            Self::Nothing => None,
-            Self::Whole(transfer, ..) => Some(transfer),
-            Self::Media(media) => Some(&media.transfer),
-        }
-    }
-
-    fn transfer_mut(&mut self) -> Option<&mut Transfer> {
-        match self {
-            Self::Nothing => None,
-            Self::Whole(transfer, ..) => Some(transfer),
-            Self::Media(media) => Some(&mut media.transfer),
-        }
-    }
+    Init(WholeDownload, Arc<Resource>),
+    Key(WholeDownload, Url),
+    Media(Box<SegmentDownload>),
 }
 
 impl SegmentLane {
     /// A lane of renditions that are sorted by bitrate.
-    pub(super) fn new(renditions: Vec<Rendition>, policy: RenditionPolicy, indexes: IndexCache) -> Self {
-        let throughput = Throughput::default();
+    pub(super) fn new(renditions: Vec<Rendition>, options: SegmentOptions) -> Self {
+        let throughput = Throughput::new(&renditions);
         Self {
-            current: throughput.choose(policy, &renditions, 0),
+            current: throughput.first(options.policy, &renditions),
             renditions,
-            policy,
-            indexes,
-            next: 0,
+            loader: PlaylistLoader::new(options.low_latency),
+            options,
+            next: Cursor::default(),
             wanted_us: 0,
+            is_sought: true,
+            waits_for_playlist: false,
             init: None,
+            key: None,
             step: Step::Nothing,
             tracks: TrackMap::default(),
             origin_of: None,
             throughput,
-            retry: Retry::new(RETRIES_MAX),
+            retry: Retry::new(SEGMENT_RETRY),
+            unreadable: 0,
             is_complete: false,
         }
     }
 
-    pub(super) fn owns(&self, fetch: FetchId) -> bool {
-        self.step.transfer().is_some_and(|transfer| transfer.fetch() == fetch)
+    /// The manifest was itself the playlist of the rendition: when it was requested and answered.
+    pub(super) fn has_first_playlist(&mut self, now: Instant, times: (Instant, Instant)) {
+        if let Some(window) = self.segments().and_then(Segments::window).cloned() {
+            self.loader.has_first(now, &window, times);
+        }
     }
 
-    fn segments(&self) -> Option<&[Segment]> {
-        self.renditions.get(self.current)?.known()
+    pub(super) fn owns(&self, fetch: FetchId) -> bool {
+        let is_step = match &self.step {
+            Step::Nothing => false,
+            Step::Init(whole, _) | Step::Key(whole, _) => whole.owns(fetch),
+            Step::Media(media) => media.transfer.fetch() == fetch,
+        };
+        is_step || self.loader.owns(fetch)
+    }
+
+    fn segments(&self) -> Option<&Segments> {
+        self.renditions.get(self.current)?.segments.as_ref()
+    }
+
+    fn is_live(&self) -> bool {
+        self.segments().is_some_and(|segments| segments.window().is_some())
     }
 
     pub(super) fn handle(
         &mut self,
         now: Instant,
         context: &mut Context<'_>,
+        fetch: FetchId,
         event: DownloadEvent<'_>,
     ) -> Result<(), Failure> {
-        let Some(transfer) = self.step.transfer_mut() else { return Ok(()) };
-        match transfer.handle(now, context.client, event) {
-            TransferEvent::Begun { .. } => {
-                if matches!(self.step, Step::Media(_)) {
+        if self.loader.owns(fetch) {
+            return self.playlist(now, context, event);
+        }
+        match &mut self.step {
+            Step::Nothing => Ok(()),
+            Step::Init(whole, _) | Step::Key(whole, _) => match whole.handle(now, context, event)? {
+                WholeEvent::Nothing => Ok(()),
+                WholeEvent::Complete => self.resource(now, context),
+                WholeEvent::Failed(error) => self.failed(now, context, error),
+            },
+            Step::Media(media) => match media.transfer.handle(now, context.client, event) {
+                TransferEvent::Begun { .. } => {
                     context.phases.reach(context.client, Phase::Playing, now);
+                    Ok(())
                 }
-                Ok(())
-            }
-            TransferEvent::Bytes(bytes) => self.bytes(now, context, Some(bytes), bytes.len() as u64),
-            TransferEvent::Ignored(count) => self.bytes(now, context, None, count),
-            TransferEvent::Complete => self.complete(now, context),
-            TransferEvent::Failed(error) => self.failed(now, error),
-            TransferEvent::Nothing => Ok(()),
+                TransferEvent::Bytes(bytes) => self.media(now, context, Some(bytes), bytes.len() as u64),
+                TransferEvent::Ignored(count) => self.media(now, context, None, count),
+                TransferEvent::Complete => self.complete(now, context),
+                TransferEvent::Failed(error) => self.failed(now, context, error),
+                TransferEvent::Nothing => Ok(()),
+            },
         }
     }
 
-    fn bytes(
+    /// Something of the playlist.
+    fn playlist(
+        &mut self,
+        now: Instant,
+        context: &mut Context<'_>,
+        event: DownloadEvent<'_>,
+    ) -> Result<(), Failure> {
+        let Some(rendition) = self.renditions.get_mut(self.current) else { return Ok(()) };
+        let loaded = self.loader.handle(now, context, &self.options.playlists, rendition, event)?;
+        if loaded == Loaded::New || (loaded == Loaded::Next && self.waits_for_playlist) {
+            let tolerance_us = if self.is_sought { 0 } else { LOOK_UP_TOLERANCE_US };
+            let wanted_us = self.wanted_us.saturating_add(tolerance_us);
+            self.next = self
+                .segments()
+                .map(|segments| segments.at(wanted_us, self.options.low_latency))
+                .unwrap_or_default();
+        }
+        self.waits_for_playlist &= loaded == Loaded::Nothing;
+        Ok(())
+    }
+
+    /// An initialisation segment or a key is complete.
+    fn resource(&mut self, now: Instant, context: &mut Context<'_>) -> Result<(), Failure> {
+        match std::mem::replace(&mut self.step, Step::Nothing) {
+            Step::Init(whole, resource) => {
+                let init = InitSegment::parse(whole.bytes());
+                let init = init.map_err(|error| protocol(whole.url(), &error.to_string()))?;
+                self.tracks.announce(now, context, init.tracks());
+                self.init = Some((resource, init));
+            }
+            Step::Key(whole, url) => {
+                let key = <[u8; KEY_LEN]>::try_from(whole.bytes());
+                let length = whole.bytes().len();
+                let key =
+                    key.map_err(|_| protocol(whole.url(), &format!("a key of {length} bytes, not 16")))?;
+                self.key = Some((url, key));
+            }
+            step => self.step = step,
+        }
+        Ok(())
+    }
+
+    /// The next bytes of a segment.
+    fn media(
         &mut self,
         now: Instant,
         context: &mut Context<'_>,
         content: Option<&[u8]>,
         count: u64,
     ) -> Result<(), Failure> {
+        let Step::Media(media) = &mut self.step else { return Ok(()) };
         self.retry.progressed();
-        match &mut self.step {
-            Step::Nothing => {}
-            Step::Whole(transfer, bytes, what) => {
-                let most = if matches!(what, Whole::Playlist) { MANIFEST_LEN_MAX } else { INIT_LEN_MAX };
-                context.meter.other_bytes(count);
-                bytes.extend_from_slice(content.unwrap_or_default());
-                if bytes.len() > most {
-                    let detail = format!("{}: more than {most} bytes", transfer.url());
-                    return Err(Failure::new(FailureReason::Protocol, detail));
-                }
+        context.meter.media_bytes(count);
+        context.phases.reach(context.client, Phase::FirstPacket, now);
+        match media.feed(content, count) {
+            Ok(()) => {
+                self.receive_frames(now, context);
+                Ok(())
             }
-            Step::Media(media) => {
-                media.bytes += count;
-                context.meter.media_bytes(count);
-                context.phases.reach(context.client, Phase::FirstPacket, now);
-                match content {
-                    Some(bytes) => media.reader.feed(bytes).map_err(|error| {
-                        let detail = format!("{}: {error}", media.transfer.url());
-                        Failure::new(FailureReason::Protocol, detail)
-                    })?,
-                    None => media.reader.ignored(count),
-                }
-                self.take_frames(now, context);
+            Err(failure) => {
+                self.stop(context);
+                self.unreadable(context, failure)
             }
         }
-        Ok(())
     }
 
-    fn take_frames(&mut self, now: Instant, context: &mut Context<'_>) {
-        let Some(segment) =
-            self.renditions.get(self.current).and_then(|rendition| rendition.known()?.get(self.next))
-        else {
-            return;
-        };
+    fn receive_frames(&mut self, now: Instant, context: &mut Context<'_>) {
         let Step::Media(media) = &mut self.step else { return };
         if let Some(tracks) = media.reader.tracks() {
             self.tracks.announce(now, context, tracks);
         }
         while let Some(frame) = media.reader.next_frame() {
-            if self.origin_of != Some(segment.discontinuity) {
-                self.origin_of = Some(segment.discontinuity);
-                self.tracks.origin_us = Some(frame.decode_us.saturating_sub(segment.starts_us));
+            if self.origin_of != Some(media.segment.discontinuity) {
+                self.origin_of = Some(media.segment.discontinuity);
+                self.tracks.origin_us = Some(frame.decode_us.saturating_sub(media.segment.starts_us));
             }
-            self.tracks.push(now, context, &frame);
+            if let Some(starts_us) = self.tracks.receive(context, &frame) {
+                media.spans(starts_us, frame.duration_us);
+            }
         }
     }
 
+    /// All of a segment was received.
     fn complete(&mut self, now: Instant, context: &mut Context<'_>) -> Result<(), Failure> {
-        match std::mem::replace(&mut self.step, Step::Nothing) {
-            Step::Nothing => {}
-            Step::Whole(transfer, bytes, Whole::Playlist) => {
-                let segments = hls::media(transfer.url(), &bytes)?;
-                if let Some(rendition) = self.renditions.get_mut(self.current) {
-                    rendition.segments = Segments::Known(segments);
-                }
-                self.next = self.at(self.wanted_us);
-                context.phases.reach(context.client, Phase::Described, now);
-            }
-            Step::Whole(transfer, bytes, Whole::Init(resource)) => {
-                let init = InitSegment::parse(&bytes).map_err(|error| {
-                    Failure::new(FailureReason::Protocol, format!("{}: {error}", transfer.url()))
-                })?;
-                self.tracks.announce(now, context, init.tracks());
-                self.init = Some((resource, init));
-            }
-            Step::Media(mut media) => {
-                if let Err(error) = media.reader.finish() {
-                    context.client.anomaly(format!("{}: {error}", media.transfer.url()));
-                }
-                self.throughput.add(media.bytes, now.saturating_duration_since(media.began_at));
-                self.step = Step::Media(media);
-                self.take_frames(now, context);
-                self.step = Step::Nothing;
-                self.next += 1;
-            }
+        let Step::Media(media) = &mut self.step else { return Ok(()) };
+        let finished = media.finish();
+        self.throughput.add(media.bytes, now.saturating_duration_since(media.began_at));
+        self.receive_frames(now, context);
+        let Step::Media(media) = std::mem::replace(&mut self.step, Step::Nothing) else { return Ok(()) };
+        match finished {
+            Ok(()) => self.unreadable = 0,
+            // What was read before its end is played.
+            Err(failure) if !self.tracks.is_empty() => context.client.anomaly(failure.detail),
+            Err(failure) => return self.unreadable(context, failure),
         }
+        if let Some(detail) = media.wrong_duration() {
+            context.client.anomaly(detail);
+        }
+        self.tracks.append_received(now, context);
+        let took = now.saturating_duration_since(media.began_at);
+        context.meter.segment(took, media.segment.duration_us);
+        self.go_to(media.after, media.segment.starts_us.saturating_add_unsigned(media.segment.duration_us));
         Ok(())
     }
 
-    fn failed(&mut self, now: Instant, error: TransferError) -> Result<(), Failure> {
+    /// What comes next is at this place and time.
+    fn go_to(&mut self, next: Cursor, wanted_us: i64) {
+        (self.next, self.wanted_us, self.is_sought) = (next, wanted_us, false);
+    }
+
+    /// A segment cannot be read. A live stream is played on behind it.
+    fn unreadable(&mut self, context: &mut Context<'_>, failure: Failure) -> Result<(), Failure> {
+        self.unreadable += 1;
+        if !self.is_live() || self.unreadable >= UNREADABLE_MAX {
+            return Err(failure);
+        }
+        context.client.failed();
+        context.client.anomaly(failure.detail);
+        self.skip(context);
+        Ok(())
+    }
+
+    /// Goes on behind the next place: playback will meet a hole.
+    fn skip(&mut self, context: &mut Context<'_>) {
+        self.tracks.drop_received(context);
+        let found = self.segments().map(|segments| segments.find(self.next, self.options.low_latency));
+        match found {
+            Some(Found::Piece(segment, after)) => {
+                self.go_to(after, segment.starts_us.saturating_add_unsigned(segment.duration_us));
+            }
+            _ => self.next = Cursor::at(self.next.segment.saturating_add(1)),
+        }
+    }
+
+    fn failed(
+        &mut self,
+        now: Instant,
+        context: &mut Context<'_>,
+        error: TransferError,
+    ) -> Result<(), Failure> {
         self.step = Step::Nothing;
-        if error.may_retry && self.retry.failed(now) { Ok(()) } else { Err(error.failure) }
+        self.tracks.drop_received(context);
+        if self.retry.failed(now, &error) {
+            return Ok(());
+        }
+        if !self.is_live() || error.failure.reason == FailureReason::NotAllowed {
+            return Err(error.failure);
+        }
+        self.retry.progressed();
+        context.client.anomaly(format!("left out: {}", error.failure.detail));
+        self.skip(context);
+        Ok(())
     }
 
     pub(super) fn pump(
@@ -233,120 +318,133 @@ impl SegmentLane {
         context: &mut Context<'_>,
         wants: bool,
     ) -> Result<(), Failure> {
-        if self.step.transfer().and_then(Transfer::next_timeout).is_some_and(|at| now >= at) {
-            let error = self.step.transfer().map(Transfer::stuck);
-            context.client.failed();
+        if let Some(rendition) = self.renditions.get(self.current) {
+            self.loader.pump(now, context, rendition)?;
+        }
+        let overdue = match &mut self.step {
+            Step::Nothing => None,
+            Step::Init(whole, _) | Step::Key(whole, _) => whole.pump(now, context).err(),
+            Step::Media(media) => {
+                let is_overdue = media.transfer.next_timeout().is_some_and(|at| now >= at);
+                is_overdue.then(|| media.transfer.stuck())
+            }
+        };
+        if let Some(error) = overdue {
+            if matches!(self.step, Step::Media(_)) {
+                context.client.failed();
+            }
             self.stop(context);
-            error.map_or(Ok(()), |error| self.failed(now, error))?;
+            self.failed(now, context, error)?;
         }
         if matches!(self.step, Step::Nothing) && !self.is_complete && !self.retry.waits(now) {
             self.request(now, context, wants)?;
         }
-        self.demand(now, context);
+        if let Step::Media(media) = &mut self.step {
+            media.demand(now, context);
+        }
         Ok(())
     }
 
     /// Requests what comes next.
     fn request(&mut self, now: Instant, context: &mut Context<'_>, wants: bool) -> Result<(), Failure> {
-        if wants && self.segments().is_some() {
-            self.switch(context);
+        if wants && self.segments().is_some() && self.next.part == 0 {
+            self.switch(now, context);
         }
-        let Some(rendition) = self.renditions.get(self.current) else { return Ok(()) };
-        let segments = match &rendition.segments {
-            Segments::Known(segments) => segments,
-            Segments::Playlist(url) => {
-                let transfer = Transfer::begin(now, context.client, url, None)?;
-                self.retry.begun();
-                self.step = Step::Whole(transfer, Vec::new(), Whole::Playlist);
-                return Ok(());
+        if self.waits_for_playlist {
+            return Ok(());
+        }
+        for _ in 0..PASSED_MAX {
+            let Some(segments) = self.segments() else { return Ok(()) };
+            match segments.find(self.next, self.options.low_latency) {
+                Found::Piece(segment, after) => {
+                    return if wants { self.begin(now, context, segment, after) } else { Ok(()) };
+                }
+                Found::Gap(next) => self.next = next,
+                Found::Gone(next) => {
+                    context.client.anomaly(format!(
+                        "segment {} was not downloaded before it left the playlist",
+                        self.next.segment
+                    ));
+                    self.next = next;
+                }
+                Found::Broken(failure, next) => {
+                    context.client.failed();
+                    context.client.anomaly(failure.detail);
+                    self.next = next;
+                }
+                Found::Later => {
+                    let hinted = segments.window().filter(|_| self.options.preload_hints && wants);
+                    let Some((segment, after)) = hinted.and_then(|window| window.hinted(self.next)) else {
+                        return Ok(());
+                    };
+                    return self.begin(now, context, Box::new(segment), after);
+                }
+                Found::End => {
+                    self.is_complete = true;
+                    return Ok(());
+                }
             }
-        };
-        let Some(segment) = segments.get(self.next) else {
-            self.is_complete = true;
-            return Ok(());
-        };
-        if !wants {
-            return Ok(());
         }
+        Ok(())
+    }
+
+    /// Requests a segment, or first what it needs.
+    fn begin(
+        &mut self,
+        now: Instant,
+        context: &mut Context<'_>,
+        segment: Box<Segment>,
+        after: Cursor,
+    ) -> Result<(), Failure> {
         self.retry.begun();
-        let begin = |client, resource: &Resource| {
-            Transfer::begin(
-                now,
-                client,
-                &resource.url,
-                resource.range.map(|(first, last)| (first, Some(last))),
-            )
-        };
-        self.step = match &segment.init {
-            Some(init) if self.init.as_ref().is_none_or(|(known, _)| known != init) => {
-                let transfer = begin(&mut *context.client, init)?;
-                Step::Whole(transfer, Vec::new(), Whole::Init(Arc::clone(init)))
-            }
-            needed => {
-                let init = self.init.as_ref().filter(|_| needed.is_some()).map(|(_, init)| init);
-                Step::Media(Box::new(Media {
-                    transfer: begin(&mut *context.client, &segment.media)?,
-                    reader: TimingReader::segment(self.indexes.clone(), init),
-                    began_at: now,
-                    bytes: 0,
-                }))
-            }
-        };
+        if let Some(init) = &segment.init
+            && self.init.as_ref().is_none_or(|(known, _)| known != init)
+        {
+            let whole = WholeDownload::begin(now, context, &init.url, init.range, INIT_LEN_MAX)?;
+            self.step = Step::Init(whole, Arc::clone(init));
+            return Ok(());
+        }
+        if let Some(key) = &segment.key
+            && self.key.as_ref().is_none_or(|(known, _)| *known != key.url)
+        {
+            let whole = WholeDownload::begin(now, context, &key.url, None, KEY_LEN)?;
+            self.step = Step::Key(whole, key.url.clone());
+            return Ok(());
+        }
+        let init = self.init.as_ref().filter(|_| segment.init.is_some()).map(|(_, init)| init);
+        let key = self.key.as_ref().filter(|_| segment.key.is_some()).map(|(_, key)| *key);
+        let with = (self.options.indexes.clone(), init);
+        let media = SegmentDownload::begin(now, context, (segment, after), with, key)?;
+        self.step = Step::Media(Box::new(media));
         Ok(())
     }
 
     /// Chooses the rendition of the next segment.
-    fn switch(&mut self, context: &mut Context<'_>) {
-        let chosen = self.throughput.choose(self.policy, &self.renditions, self.current);
+    fn switch(&mut self, now: Instant, context: &mut Context<'_>) {
+        let chosen = self.throughput.choose(self.options.policy, &self.renditions, self.current);
         if chosen == self.current {
             return;
         }
+        let found = self.segments().map(|segments| segments.find(self.next, self.options.low_latency));
+        let Some(Found::Piece(segment, _)) = found else { return };
         // The next segment of the other rendition is the one that covers the same time.
-        let starts_us =
-            self.segments().and_then(|segments| segments.get(self.next)).map(|next| next.starts_us);
-        let Some(starts_us) = starts_us else { return };
+        (self.wanted_us, self.is_sought) = (segment.starts_us, false);
+        let before = self.segments().and_then(Segments::window).cloned();
+        self.loader.switched(now, context, before.as_ref());
+        self.waits_for_playlist = before.is_some();
         self.current = chosen;
-        self.wanted_us = starts_us;
-        self.next = self.at(starts_us);
+        let wanted_us = self.wanted_us.saturating_add(LOOK_UP_TOLERANCE_US);
+        self.next = self
+            .segments()
+            .map(|segments| segments.at(wanted_us, self.options.low_latency))
+            .unwrap_or_default();
         context.meter.switched();
-    }
-
-    /// The segment that covers `position_us`; 0 while they are not known.
-    fn at(&self, position_us: i64) -> usize {
-        let Some(segments) = self.segments() else { return 0 };
-        segments.partition_point(|segment| segment.starts_us <= position_us).saturating_sub(1)
-    }
-
-    /// Keeps enough of the body asked for. A segment is read as fast as it comes: only between segments does a player
-    /// hold the server back.
-    fn demand(&mut self, now: Instant, context: &mut Context<'_>) {
-        let want = match &self.step {
-            Step::Nothing => return,
-            Step::Whole(..) => Want::Deliver(u64::MAX),
-            Step::Media(media) => media.reader.want(),
-        };
-        let Some(transfer) = self.step.transfer_mut() else { return };
-        let outstanding = transfer.outstanding();
-        if !transfer.has_head() || outstanding > DEMAND_BYTES / 2 {
-            return;
-        }
-        let (demand, bytes): (fn(u64) -> Demand, u64) = match want {
-            Want::Deliver(bytes) => (Demand::Deliver, bytes),
-            // What comes behind the last frame is received too.
-            Want::Done => (Demand::Ignore, u64::MAX),
-            Want::Ignore(bytes) => (Demand::Ignore, bytes),
-            // An index elsewhere in a segment has nothing that its own time stamps do not say.
-            Want::Jump(_) => (Demand::Deliver, u64::MAX),
-        };
-        if bytes > outstanding {
-            transfer.demand(now, context.client, demand((bytes - outstanding).min(DEMAND_BYTES)));
-        }
     }
 
     fn stop(&mut self, context: &mut Context<'_>) {
         match std::mem::replace(&mut self.step, Step::Nothing) {
             Step::Nothing => {}
-            Step::Whole(transfer, ..) => transfer.cancel(context.client),
+            Step::Init(whole, _) | Step::Key(whole, _) => whole.cancel(context),
             Step::Media(media) => media.transfer.cancel(context.client),
         }
     }
@@ -355,16 +453,23 @@ impl SegmentLane {
         if matches!(self.step, Step::Media(_)) {
             self.stop(context);
         }
-        self.wanted_us = position_us;
-        self.next = self.at(position_us);
+        (self.wanted_us, self.is_sought) = (position_us, true);
+        self.next = self
+            .segments()
+            .map(|segments| segments.at(position_us, self.options.low_latency))
+            .unwrap_or_default();
         self.origin_of = None;
         self.is_complete = false;
         Sought::Exact
     }
 
     pub(super) fn next_timeout(&self) -> Option<Instant> {
-        let stuck = self.step.transfer().and_then(Transfer::next_timeout);
-        [stuck, self.retry.next_timeout()].into_iter().flatten().min()
+        let step = match &self.step {
+            Step::Nothing => None,
+            Step::Init(whole, _) | Step::Key(whole, _) => whole.next_timeout(),
+            Step::Media(media) => media.transfer.next_timeout(),
+        };
+        [step, self.retry.next_timeout(), self.loader.next_timeout()].into_iter().flatten().min()
     }
 
     /// Whether its segments are known.
@@ -385,6 +490,25 @@ impl SegmentLane {
     }
 
     pub(super) fn duration_us(&self) -> Option<u64> {
-        self.segments().map(presentation::duration_us)
+        self.segments()?.duration_us()
     }
+
+    /// The end of the stream, where it is live.
+    pub(super) fn edge(&self) -> Option<LiveEdge> {
+        Some(self.segments()?.window()?.edge(self.options.low_latency))
+    }
+
+    /// Whether it has nothing to request before the stream goes on.
+    pub(super) fn waits_for_edge(&self) -> bool {
+        let is_idle = matches!(self.step, Step::Nothing) && self.retry.next_timeout().is_none();
+        is_idle
+            && self
+                .segments()
+                .and_then(Segments::window)
+                .is_some_and(|window| window.find(self.next, self.options.low_latency) == Found::Later)
+    }
+}
+
+fn protocol(url: &Url, what: &str) -> Failure {
+    Failure::new(FailureReason::Protocol, format!("{url}: {what}"))
 }

@@ -1,9 +1,11 @@
 //! A server with a known rate, and the time moved by hand.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use http::{Response, StatusCode};
+use throng_media::manifest::PlaylistCache;
 use throng_media::quality::WallClock;
 use throng_media::timing::IndexCache;
 use throng_observation::{Observation, Outcome, Phase, PlaybackCounters, PlaybackInterval, TrackInterval};
@@ -17,6 +19,8 @@ use crate::participant::{
 
 mod failing;
 mod file;
+mod live;
+mod low_latency;
 mod movie;
 mod playing;
 mod segmented;
@@ -35,11 +39,31 @@ struct Reply {
     body: Vec<u8>,
     /// Bytes after which the connection breaks.
     breaks_after: Option<usize>,
+    /// The server holds it back until then, since the start.
+    not_before: Duration,
 }
+
+thread_local! {
+    /// The time since the start, for servers whose answers depend on it.
+    static CLOCK: Cell<Duration> = const { Cell::new(Duration::ZERO) };
+}
+
+fn clock() -> Duration {
+    CLOCK.get()
+}
+
+/// The wall clock at the start, seconds since 1970.
+const STARTS_AT_S: u64 = 86_400;
 
 impl Reply {
     fn of(status: u16, headers: &[(&'static str, String)]) -> Self {
-        Self { status, headers: headers.to_vec(), body: Vec::new(), breaks_after: None }
+        Self {
+            status,
+            headers: headers.to_vec(),
+            body: Vec::new(),
+            breaks_after: None,
+            not_before: Duration::ZERO,
+        }
     }
 
     /// The part of `body` that was asked for.
@@ -53,7 +77,7 @@ impl Reply {
             ("content-length", body.len().to_string()),
             ("content-range", format!("bytes {first}-{last}/{total}")),
         ];
-        Self { status: 206, headers, body, breaks_after: None }
+        Self { headers, body, ..Self::of(206, &[]) }
     }
 }
 
@@ -76,6 +100,8 @@ struct Stand {
     downloads: Vec<Download>,
     /// Requests as `PATH FIRST-`.
     requests: Vec<String>,
+    /// When each was made.
+    requested_at: Vec<Duration>,
     cancelled: Vec<FetchId>,
     observed: Vec<(Duration, Observation)>,
     ended: Option<Outcome>,
@@ -88,16 +114,18 @@ impl Stand {
 
     fn at(url: &str, player: PlayerConfig, bytes_per_s: u64, answers: Answers) -> Self {
         let start = Instant::now();
+        CLOCK.set(Duration::ZERO);
         let viewer = Viewer::new(Config {
             url: Url::parse(url).unwrap(),
             http: HttpVersion::Negotiated,
             player,
             token: None,
             may_reach: Arc::new(|ip| ip.to_string().starts_with("10.")),
-            clock: WallClock { at: start, unix_ns: 0 },
+            clock: WallClock { at: start, unix_ns: STARTS_AT_S * 1_000_000_000 },
             number: 3,
             head_timeout: Duration::from_secs(10),
             indexes: IndexCache::default(),
+            playlists: PlaylistCache::default(),
         });
         let mut stand = Self {
             viewer,
@@ -107,6 +135,7 @@ impl Stand {
             answers,
             downloads: Vec::new(),
             requests: Vec::new(),
+            requested_at: Vec::new(),
             cancelled: Vec::new(),
             observed: Vec::new(),
             ended: None,
@@ -133,7 +162,8 @@ impl Stand {
                             value.to_str().unwrap().strip_prefix("bytes=").unwrap().split_once('-').unwrap();
                         (first.parse().unwrap(), last.parse().ok())
                     });
-                    let path = request.head.uri.path().to_owned();
+                    let path = request.head.uri.path_and_query().unwrap().as_str().to_owned();
+                    self.requested_at.push(self.now - self.start);
                     self.requests.push(format!("{path} {}", range.map_or(0, |(first, _): (u64, _)| first)));
                     let reply = (self.answers)(&path, range);
                     self.downloads.push(Download { fetch, reply, has_head: false, sent: 0, demands: vec![] });
@@ -171,6 +201,7 @@ impl Stand {
         let until = self.now + time;
         while self.now < until && self.ended.is_none() {
             self.now += STEP;
+            CLOCK.set(self.now - self.start);
             self.viewer.handle(self.now, Input::Timeout);
             self.drain();
             let mut budget = (self.bytes_per_s as f64 * STEP.as_secs_f64()) as usize;
@@ -194,6 +225,9 @@ impl Stand {
                 self.tell(fetch, DownloadEvent::Finished(broken));
                 return true;
             };
+            if clock() < reply.not_before {
+                continue;
+            }
             if !download.has_head {
                 download.has_head = true;
                 let mut head = Response::builder().status(StatusCode::from_u16(reply.status).unwrap());

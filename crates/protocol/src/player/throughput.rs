@@ -9,6 +9,8 @@ use super::presentation::Rendition;
 
 /// Estimate before the first segment, bits per second (hls.js `abrEwmaDefaultEstimate`).
 const DEFAULT_BPS: f64 = 500_000.0;
+/// The most that it is raised to (hls.js `abrEwmaDefaultEstimateMax`).
+const DEFAULT_MAX_BPS: f64 = 5_000_000.0;
 /// Half-lives of the two means, seconds of download (hls.js `abrEwmaFastVoD`, `abrEwmaSlowVoD`).
 const FAST_S: f64 = 3.0;
 const SLOW_S: f64 = 9.0;
@@ -42,13 +44,32 @@ impl Ewma {
 }
 
 /// The download rate.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Throughput {
     fast: Ewma,
     slow: Ewma,
+    default_bps: f64,
 }
 
 impl Throughput {
+    /// Before the first segment the rate is taken for that of the rendition that the manifest lists first, within bounds
+    /// (hls.js `level-controller.ts`, `abrEwmaDefaultEstimateMax`).
+    pub(super) fn new(renditions: &[Rendition]) -> Self {
+        let first = renditions.iter().find(|rendition| rendition.is_listed_first);
+        let first_bps = first.map_or(0.0, |first| first.bandwidth_bps as f64);
+        let default_bps = first_bps.clamp(DEFAULT_BPS, DEFAULT_MAX_BPS);
+        Self { fast: Ewma::default(), slow: Ewma::default(), default_bps }
+    }
+
+    /// The rendition to begin with: the best one that the rate allows without reserve (hls.js `firstAutoLevel`).
+    pub(super) fn first(&self, policy: RenditionPolicy, renditions: &[Rendition]) -> usize {
+        if policy != RenditionPolicy::Adaptive {
+            return self.choose(policy, renditions, 0);
+        }
+        let fits = |rendition: &Rendition| rendition.bandwidth_bps as f64 <= self.default_bps;
+        renditions.iter().rposition(fits).unwrap_or(0)
+    }
+
     /// So many bytes came in this time.
     pub(super) fn add(&mut self, bytes: u64, time: Duration) {
         if bytes < BYTES_MIN {
@@ -63,7 +84,7 @@ impl Throughput {
     /// Bits per second.
     pub(super) fn estimate_bps(&self) -> f64 {
         let lower = self.fast.get(FAST_S).zip(self.slow.get(SLOW_S)).map(|(fast, slow)| fast.min(slow));
-        lower.unwrap_or(DEFAULT_BPS)
+        lower.unwrap_or(self.default_bps)
     }
 
     /// The rendition to play next; they are sorted by bitrate.
@@ -72,6 +93,8 @@ impl Throughput {
         match policy {
             RenditionPolicy::Lowest => 0,
             RenditionPolicy::Highest => last,
+            // Before the first segment nothing is known that was not known at the beginning.
+            RenditionPolicy::Adaptive if self.fast.weight == 0.0 => current.min(last),
             RenditionPolicy::Adaptive => {
                 let estimate_bps = self.estimate_bps();
                 let fits = |(at, rendition): &(usize, &Rendition)| {
@@ -86,20 +109,22 @@ impl Throughput {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use super::super::presentation::Segments;
     use super::*;
 
     fn ladder() -> Vec<Rendition> {
-        let of = |bandwidth_bps| Rendition { bandwidth_bps, segments: Segments::Known(Arc::from([])) };
+        let of = |bandwidth_bps| Rendition {
+            bandwidth_bps,
+            is_listed_first: bandwidth_bps == 1_000_000,
+            playlist: None,
+            segments: None,
+        };
         [400_000, 1_000_000, 3_000_000].map(of).to_vec()
     }
 
     #[test]
     fn the_estimate_is_that_of_constant_downloads_and_falls_faster_than_it_rises() {
         let second = Duration::from_secs(1);
-        let mut throughput = Throughput::default();
+        let mut throughput = Throughput::new(&[]);
         assert_eq!(throughput.estimate_bps(), DEFAULT_BPS);
         for _ in 0..5 {
             throughput.add(500_000, second);
@@ -119,15 +144,31 @@ mod tests {
     }
 
     #[test]
+    fn playback_begins_with_what_is_listed_first_if_that_is_no_more_than_the_bound() {
+        let ladder = ladder();
+        let first = |ladder: &[Rendition]| Throughput::new(ladder).first(RenditionPolicy::Adaptive, ladder);
+        assert_eq!(first(&ladder), 1);
+        let none: Vec<_> =
+            ladder.iter().cloned().map(|r| Rendition { is_listed_first: false, ..r }).collect();
+        assert_eq!(first(&none), 0, "the default estimate");
+        let high = [500_000, 9_000_000].map(|bandwidth_bps| Rendition {
+            bandwidth_bps,
+            is_listed_first: bandwidth_bps > 5_000_000,
+            ..ladder[0].clone()
+        });
+        assert_eq!(first(&high), 0);
+    }
+
+    #[test]
     fn going_up_needs_more_room_than_staying() {
         let ladder = ladder();
-        let mut throughput = Throughput::default();
+        let mut throughput = Throughput::new(&[]);
         let choose =
             |throughput: &Throughput, current| throughput.choose(RenditionPolicy::Adaptive, &ladder, current);
         assert_eq!(choose(&throughput, 0), 0, "the default estimate");
         throughput.add(137_500, Duration::from_secs(1));
         assert_eq!((choose(&throughput, 0), choose(&throughput, 1)), (0, 1), "1.1 Mbit/s");
-        let mut fast = Throughput::default();
+        let mut fast = Throughput::new(&[]);
         fast.add(1_000_000, Duration::from_secs(1));
         assert_eq!((choose(&fast, 0), choose(&fast, 2)), (2, 2));
         assert_eq!(throughput.choose(RenditionPolicy::Highest, &ladder, 0), 2);

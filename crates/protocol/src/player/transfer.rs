@@ -58,6 +58,8 @@ pub(super) struct TransferError {
     pub(super) failure: Failure,
     /// Whether the same request may succeed later: the server, or the way to it, is to blame, not the request.
     pub(super) may_retry: bool,
+    /// Nothing came in time.
+    pub(super) is_timeout: bool,
 }
 
 impl Transfer {
@@ -134,7 +136,8 @@ impl Transfer {
     /// The failure of a download without progress.
     pub(super) fn stuck(&self) -> TransferError {
         let detail = format!("{}: no data for {:.0} s", self.url, PROGRESS_TIMEOUT.as_secs_f64());
-        TransferError { failure: Failure::new(FailureReason::MediaLost, detail), may_retry: true }
+        let failure = Failure::new(FailureReason::MediaLost, detail);
+        TransferError { failure, may_retry: true, is_timeout: true }
     }
 
     /// Handles what the driver reports of this download.
@@ -178,9 +181,11 @@ impl Transfer {
             DownloadEvent::Finished(Err(error)) => {
                 client.failed();
                 let may_retry = !matches!(error, ChannelError::NotAllowed(_));
+                let is_timeout = matches!(error, ChannelError::Timeout(_));
                 let failure: Failure = if self.has_head { error.after_opening() } else { error.into() };
                 let detail = format!("{}: {}", self.url, failure.detail);
-                TransferEvent::Failed(TransferError { failure: Failure { detail, ..failure }, may_retry })
+                let failure = Failure { detail, ..failure };
+                TransferEvent::Failed(TransferError { failure, may_retry, is_timeout })
             }
         }
     }
@@ -253,7 +258,7 @@ impl Transfer {
             return Err(self.broken(&format!("more than {REDIRECTS_MAX} redirects")));
         }
         client.output(Output::Cancel(self.fetch));
-        let failed = |failure| TransferError { failure, may_retry: false };
+        let failed = |failure| TransferError { failure, may_retry: false, is_timeout: false };
         self.fetch = client.get(&url, self.range).map_err(failed)?;
         (self.url, self.has_head) = (url, false);
         // What was asked for of the body must be asked for again.
@@ -271,12 +276,13 @@ impl Transfer {
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => FailureReason::Unauthorized,
             status => FailureReason::HttpStatus(status.as_u16()),
         };
-        TransferError { failure: Failure::new(reason, detail), may_retry }
+        TransferError { failure: Failure::new(reason, detail), may_retry, is_timeout: false }
     }
 
     fn broken(&self, what: &str) -> TransferError {
         let detail = format!("{}: {what}", self.url);
-        TransferError { failure: Failure::new(FailureReason::Protocol, detail), may_retry: false }
+        let failure = Failure::new(FailureReason::Protocol, detail);
+        TransferError { failure, may_retry: false, is_timeout: false }
     }
 }
 

@@ -9,14 +9,15 @@ use super::Config;
 use super::client::HttpClient;
 use super::file::FileLane;
 use super::lane::{Context, Lane, Phases, Sought};
+use super::live::LiveFollower;
 use super::manifest::ManifestDownload;
 use super::meter::{IntervalEnd, Meter};
 use super::playout::{Buffered, Playout};
-use super::presentation::LanePlan;
-use super::segments::SegmentLane;
+use super::presentation::{LanePlan, LiveEdge};
+use super::segments::{SegmentLane, SegmentOptions};
 use super::timeline::Timeline;
 use super::user::{User, UserAction};
-use crate::participant::{DownloadEvent, Input, Output, Participant, Why};
+use crate::participant::{DownloadEvent, FetchId, Input, Output, Participant, Why};
 
 /// Longer than any run.
 const NEVER: Duration = Duration::from_secs(10 * 365 * 86_400);
@@ -44,6 +45,8 @@ pub(super) struct Session {
     pub(super) playout: Playout,
     meter: Meter,
     user: User,
+    /// Where it plays in a live stream.
+    follower: LiveFollower,
     /// The buffer is being filled.
     is_filling: bool,
     /// The position where playback begins was chosen.
@@ -65,7 +68,8 @@ impl Viewer {
         let format = config.player.format.of_path(config.url.path());
         let (lanes, manifest) = match format {
             MediaFormat::Hls | MediaFormat::Dash => {
-                (Vec::new(), Some(ManifestDownload::new(config.url.clone(), format)))
+                let playlists = config.playlists.clone();
+                (Vec::new(), Some(ManifestDownload::new(config.url.clone(), format, playlists)))
             }
             MediaFormat::Auto | MediaFormat::File => {
                 let lane = FileLane::new(config.url.clone(), config.indexes.clone());
@@ -97,6 +101,7 @@ impl Viewer {
             playout: Playout::new(intended_at, 0, player.start),
             meter: Meter::new(self.config.clock.at, now),
             user,
+            follower: LiveFollower::new(self.config.player.live),
             is_filling: true,
             is_positioned: false,
             follows_first_frame: false,
@@ -109,10 +114,22 @@ impl Viewer {
         let has_ended = |track: usize| brought_by(track).is_none_or(Lane::is_complete);
         // A lane whose tracks are not known yet may bring one.
         let is_known = self.lanes.iter().all(|lane| lane.has_tracks() || lane.is_complete());
+        let position_us = self.session.as_ref().map_or(0, |session| session.playout.position_us());
         Buffered {
-            playable_us: self.timeline.playable_us(has_ended).filter(|_| is_known),
+            playable_us: self.timeline.playable_us(position_us, has_ended).filter(|_| is_known),
             is_complete: !self.lanes.is_empty() && self.lanes.iter().all(Lane::is_complete),
         }
+    }
+
+    /// How far all tracks were received, whether it can be played yet or not.
+    fn received_us(&self) -> Option<i64> {
+        let brought_by = |track: usize| self.lanes.iter().find(|lane| lane.brings(track));
+        self.timeline.received_us(|track: usize| brought_by(track).is_none_or(Lane::is_complete))
+    }
+
+    /// The end of the stream, where it is live: that of the lane that ends first.
+    fn edge(&self) -> Option<LiveEdge> {
+        self.lanes.iter().filter_map(Lane::edge).min_by_key(|edge| edge.ends_us)
     }
 
     /// Media ahead of the position, microseconds.
@@ -134,6 +151,17 @@ impl Viewer {
         if let Some(session) = &mut self.session {
             session.playout.advance(now, buffered);
         }
+        self.jump_over_hole();
+    }
+
+    /// Where playback stops at a hole and media goes on behind it, it goes on there, as hls.js's does.
+    fn jump_over_hole(&mut self) {
+        let Some(session) = self.session.as_mut().filter(|session| session.playout.is_stalled()) else {
+            return;
+        };
+        if let Some(after_us) = self.timeline.after_hole_us(session.playout.position_us()) {
+            session.playout.jump(after_us);
+        }
     }
 
     /// Calls `act` on the lane at `at`.
@@ -148,6 +176,7 @@ impl Viewer {
             timeline: &mut self.timeline,
             meter: &mut session.meter,
             phases: &mut self.phases,
+            position_us: session.is_positioned.then(|| session.playout.position_us()),
         };
         Some(act(lane, &mut context))
     }
@@ -160,14 +189,24 @@ impl Viewer {
             timeline: &mut self.timeline,
             meter: &mut session.meter,
             phases: &mut self.phases,
+            position_us: None,
         };
-        let Some(lanes) = manifest.handle(now, &mut context, event)? else { return Ok(()) };
+        let Some(manifest) = manifest.handle(now, &mut context, event)? else { return Ok(()) };
         self.manifest = None;
-        let policy = self.config.player.rendition;
+        let (policy, live) = (self.config.player.rendition, self.config.player.live);
         let indexes = &self.config.indexes;
+        let options = SegmentOptions {
+            policy,
+            low_latency: live.low_latency,
+            preload_hints: live.preload_hints,
+            indexes: indexes.clone(),
+            playlists: self.config.playlists.clone(),
+        };
         let lane = |plan| match plan {
             LanePlan::Segments(renditions) => {
-                Some(Lane::Segments(Box::new(SegmentLane::new(renditions, policy, indexes.clone()))))
+                let mut lane = SegmentLane::new(renditions, options.clone());
+                lane.has_first_playlist(now, manifest.times);
+                Some(Lane::Segments(Box::new(lane)))
             }
             // Files are not switched between: the one that a player begins with is played.
             LanePlan::File(urls) => {
@@ -175,16 +214,22 @@ impl Viewer {
                 url.map(|url| Lane::File(Box::new(FileLane::new(url.clone(), indexes.clone()))))
             }
         };
-        self.lanes = lanes.into_iter().filter_map(lane).collect();
+        self.lanes = manifest.lanes.into_iter().filter_map(lane).collect();
         Ok(())
     }
 
     /// Handles what the driver reports of a lane's download.
-    fn lane(&mut self, now: Instant, at: usize, event: DownloadEvent<'_>) -> Result<(), Failure> {
+    fn lane(
+        &mut self,
+        now: Instant,
+        at: usize,
+        fetch: FetchId,
+        event: DownloadEvent<'_>,
+    ) -> Result<(), Failure> {
         self.advance(now);
-        let before = self.buffered().playable_us;
-        let result = self.with_lane(at, |lane, context| lane.handle(now, context, event));
-        let after = self.buffered().playable_us;
+        let before = self.received_us();
+        let result = self.with_lane(at, |lane, context| lane.handle(now, context, fetch, event));
+        let after = self.received_us();
         if let Some(session) = &mut self.session {
             // What was received from before the position, such as the way from a key frame to it, is no gain.
             let position_us = session.playout.position_us();
@@ -201,6 +246,7 @@ impl Viewer {
         }
         self.position(now);
         self.follow_first_frame();
+        self.follow_live(now);
         let buffered = self.buffered();
         let Some(session) = &mut self.session else { return };
         if session.is_positioned && session.playout.resume(buffered) {
@@ -216,13 +262,17 @@ impl Viewer {
     fn position(&mut self, now: Instant) {
         let is_described = !self.lanes.is_empty() && self.lanes.iter().all(Lane::is_described);
         let duration_us = self.lanes.iter().filter_map(Lane::duration_us).max();
+        let edge = self.edge();
         let player = &self.config.player;
         let Some(session) = self.session.as_mut().filter(|session| is_described && !session.is_positioned)
         else {
             return;
         };
-        let start_us = session.user.start_us(player, duration_us);
-        if start_us > 0 {
+        let start_us = match &edge {
+            Some(edge) => session.follower.sync_position_us(edge, now),
+            None => session.user.start_us(player, duration_us),
+        };
+        if start_us != 0 {
             let sought = self.seek_lanes(start_us);
             if sought == Sought::Impossible {
                 // A file without an index tells its rate only after a while.
@@ -262,6 +312,26 @@ impl Viewer {
         }
     }
 
+    /// Returns to a live stream that has left playback behind, and plays faster where that is wanted.
+    fn follow_live(&mut self, now: Instant) {
+        let Some(edge) = self.edge() else { return };
+        let Some(session) = self.session.as_ref().filter(|session| session.is_positioned) else { return };
+        let position_us = session.playout.position_us();
+        let waits = session.playout.waits_since().is_some();
+        let buffer_us = self.buffer_us(position_us);
+        let Some(session) = &mut self.session else { return };
+        let rate_milli = session.follower.rate_milli(&edge, now, position_us, buffer_us);
+        session.playout.set_rate(rate_milli);
+        if session.follower.must_jump(&edge, now, position_us, waits) {
+            let sync_us = session.follower.sync_position_us(&edge, now);
+            let sought = self.seek_lanes(sync_us);
+            if let Some(session) = &mut self.session {
+                session.playout.jump(sync_us);
+            }
+            self.moved(now, (position_us, sync_us), sought);
+        }
+    }
+
     fn follow_first_frame(&mut self) {
         let first_us = self.lanes.iter().filter_map(Lane::first_frame_us).min();
         if let Some(session) = &mut self.session
@@ -279,6 +349,7 @@ impl Viewer {
         match session.user.poll(now) {
             Some(UserAction::Pause(length)) => session.playout.pause(length),
             Some(UserAction::Seek(share)) => {
+                // A live stream has no length to seek in.
                 let Some(duration_us) = duration_us else { return };
                 let position_us = (duration_us as f64 * share) as i64;
                 let sought = self.seek_lanes(position_us);
@@ -299,7 +370,7 @@ impl Viewer {
         if !self.session.as_ref().is_some_and(|session| session.playout.has_ended()) {
             return;
         }
-        if self.player().at_end == AtEnd::Leave {
+        if self.player().at_end == AtEnd::Leave || self.edge().is_some() {
             return self.end(now, Outcome::Completed);
         }
         let sought = self.seek_lanes(0);
@@ -324,13 +395,16 @@ impl Viewer {
         let Some(session) = &mut self.session else { return };
         session.is_filling = buffer_us < if session.is_filling { target_us } else { refill_us };
         let wants = session.is_filling && !is_complete;
-        session.meter.wants(now, wants);
+        // At the end of a live stream there is nothing that the server could deliver.
+        let waits_for_edge = !self.lanes.is_empty() && self.lanes.iter().all(Lane::waits_for_edge);
+        session.meter.wants(now, wants && !waits_for_edge);
         if let Some(manifest) = &mut self.manifest {
             let mut context = Context {
                 client: &mut self.client,
                 timeline: &mut self.timeline,
                 meter: &mut session.meter,
                 phases: &mut self.phases,
+                position_us: None,
             };
             if let Err(failure) = manifest.pump(now, &mut context) {
                 return self.end(now, Outcome::Failed(failure));
@@ -359,14 +433,22 @@ impl Viewer {
         let position_us = session.playout.position_us() + i64::from(session.playout.has_ended());
         let buffer_us = self.buffer_us(position_us);
         let http = self.client.take_counters();
+        let edge = self.edge();
+        let unix_us = i64::try_from(self.config.clock.unix_ns(now) / 1_000).unwrap_or(i64::MAX);
         let Some(session) = &mut self.session else { return };
+        let has_begun = session.playout.start_awaited_since().is_none();
+        let live = edge.filter(|edge| session.is_positioned && has_begun && !edge.has_ended);
+        let live = live.map(|edge| session.follower.interval(&edge, (now, unix_us), position_us));
+        let times = session.playout.take_times();
+        session.follower.stalled(times.stall_count);
         let mut end = IntervalEnd {
-            times: session.playout.take_times(),
+            times,
             http,
             timeline: &mut self.timeline,
             position_us,
             buffer_us,
             start_awaited_since: session.playout.start_awaited_since(),
+            live,
         };
         let client = &mut self.client;
         session.meter.end_interval(now, &mut end, |observation| client.observe(observation));
@@ -410,6 +492,11 @@ impl Viewer {
                 .zip(session.playout.waits_since())
                 .map(|(patience, since)| (since + patience, "patience")),
         );
+        let edge = self.edge();
+        all.extend(
+            edge.and_then(|edge| session.follower.next_look(&edge))
+                .map(|look| (session.playout.at() + look, "speed")),
+        );
         if session.playout.is_playing() && !session.is_filling {
             // When so much was played that the buffer is filled again.
             let (_, refill_us) = self.buffer_bounds_us();
@@ -431,7 +518,7 @@ impl Participant for Viewer {
                 let result = if self.manifest.as_ref().is_some_and(|manifest| manifest.owns(fetch)) {
                     self.manifest(now, event)
                 } else if let Some(at) = self.lanes.iter().position(|lane| lane.owns(fetch)) {
-                    self.lane(now, at, event)
+                    self.lane(now, at, fetch, event)
                 } else {
                     return;
                 };

@@ -15,11 +15,15 @@ use crate::summary::Summary;
 pub(crate) fn render(run: &RunData, summary: &Summary) -> String {
     let Some(playback) = &summary.playback else { return String::new() };
     let time = Timeline::of(run);
-    let charts = [waiting(&time), buffer(&time), delivery(&time), rates(&time, playback)].concat();
+    let charts =
+        [waiting(&time), buffer(&time), delivery(&time), rates(&time, playback), latency(&time)].concat();
     let mut out = format!("<h2>Playback</h2><div class=\"charts\">{charts}</div>");
     out += &startup(summary);
     let (stalls, transfer) = (playback.playback_line(), playback.transfer_line());
     let _ = write!(out, "<p>{}.</p><p>{}.</p>", escape(&stalls), escape(&transfer));
+    if let Some(latency) = playback.latency_line() {
+        let _ = write!(out, "<p>Behind live: {}.</p>", escape(&latency));
+    }
     out += &figures(playback);
     out
 }
@@ -67,6 +71,29 @@ fn delivery(time: &Timeline) -> String {
     chart(time, "Delivery", "of the media's bit rate", (Scale::Percent, note), lines)
 }
 
+/// How far behind a live stream; empty where nobody plays one.
+fn latency(time: &Timeline) -> String {
+    let is_dated = time.points.iter().any(|point| point.playback.latency_us.count() > 0);
+    let is_live = is_dated || time.points.iter().any(|point| point.playback.edge_latency_us.count() > 0);
+    if !is_live {
+        return String::new();
+    }
+    let at = |p: &PlayersPoint, quantile| {
+        let latency_us = if is_dated { &p.latency_us } else { &p.edge_latency_us };
+        latency_us.quantile(quantile).map(|us| us as f64 / 1e6)
+    };
+    let lines = vec![
+        line(time, "median viewer", 1, |p| at(p, 0.50)),
+        line(time, "highest 5 % (p95)", 2, |p| at(p, 0.95)),
+    ];
+    let note = if is_dated {
+        "This host's clock minus the date that the playlist gives to what is played: in error by the difference of the two clocks."
+    } else {
+        "To the end of the playlist: what encoder, packager and caches took is not in it."
+    };
+    chart(time, "Behind live", "seconds", (Scale::Plain, note), lines)
+}
+
 /// The rate that was delivered, and the one that the media of all players has.
 fn rates(time: &Timeline, playback: &Playback) -> String {
     let mbit = |point: &super::timeline::Point, bytes: f64| bytes * 8.0 / 1e6 / point.seconds.max(1) as f64;
@@ -112,6 +139,8 @@ fn figures(playback: &Playback) -> String {
         ("stall ratio of a viewer, p95", known(playback.stall_ratio_p95)),
         ("most viewers stalled in one second", known(playback.stalled_ratio_max)),
         ("delivery, all viewers together", known(playback.delivery_ratio)),
+        ("media jumped over", seconds(playback.skipped_s)),
+        ("time segments took, of their media time", known(playback.segment_ratio)),
         ("bit rate of the media", playback.media_bps.map_or_else(|| "–".into(), bit_rate)),
         ("media bytes", bytes(playback.media_bytes as f64)),
         ("other bytes (playlists, manifests, keys)", bytes(playback.other_bytes as f64)),

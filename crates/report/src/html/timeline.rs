@@ -63,6 +63,8 @@ pub(crate) struct PlayersPoint {
     pub(crate) counters: PlaybackCounters,
     pub(crate) buffer_us: Distribution,
     pub(crate) shortfall_ppm: Distribution,
+    pub(crate) latency_us: Distribution,
+    pub(crate) edge_latency_us: Distribution,
 }
 
 impl PlayersPoint {
@@ -73,6 +75,8 @@ impl PlayersPoint {
         self.counters += row.counters;
         self.buffer_us.merge(&row.buffer_us);
         self.shortfall_ppm.merge(&row.shortfall_ppm);
+        self.latency_us.merge(&row.latency_us);
+        self.edge_latency_us.merge(&row.edge_latency_us);
     }
 
     /// `part` of the players; `None` without players.

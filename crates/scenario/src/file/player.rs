@@ -52,6 +52,25 @@ pub(super) struct PlayerFile {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^(adaptive|lowest|highest)$"))]
     rendition: Option<String>,
+    /// Live streams: distance from their end at which to play; default: what the server asks for, else three target
+    /// durations.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    latency: Option<Duration>,
+    /// Live streams: a player that is further behind jumps forward; default: only when what comes next has left the
+    /// playlist.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    latency_max: Option<Duration>,
+    /// Live streams: segments in parts and blocking playlist requests, where the server offers them (LL-HLS); default
+    /// `true`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    low_latency: Option<bool>,
+    /// Live streams: request the next part before it exists (`EXT-X-PRELOAD-HINT`); default `false`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    preload_hints: Option<bool>,
+    /// Low-latency streams: fastest playback while further behind than wanted, from 1 to 2; default 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1.0, max = 2.0))]
+    catch_up: Option<f64>,
     /// Seed of random positions and times; default 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(max = 0x7fff_ffff_ffff_ffff_u64))]
@@ -82,6 +101,12 @@ pub(super) fn player(config: &PlayerConfig) -> Option<PlayerFile> {
         patience: config.patience.map(duration),
         repeat: (config.at_end == AtEnd::Leave).then_some(false),
         rendition: (config.rendition != RenditionPolicy::Adaptive).then(|| config.rendition.name().into()),
+        latency: config.live.latency.map(duration),
+        latency_max: config.live.latency_max.map(duration),
+        low_latency: (!config.live.low_latency).then_some(false),
+        preload_hints: config.live.preload_hints.then_some(true),
+        catch_up: (config.live.catch_up_milli != usual.live.catch_up_milli)
+            .then(|| f64::from(config.live.catch_up_milli) / 1e3),
         seed: (config.seed != usual.seed).then_some(config.seed),
     })
 }

@@ -33,6 +33,8 @@ pub enum Metric {
     Stalls,
     /// Media time that players received, of the time in which they wanted it.
     Delivery,
+    /// How far behind live a player is.
+    Latency,
     /// Participants that failed.
     Failed,
 }
@@ -100,7 +102,7 @@ use Population::{Frames, Participants, Run, UserSeconds};
 use Unit::{Count, FramesPerSecond, Milliseconds, OfBitRate, Ratio};
 
 /// Every metric, in the order of the documentation.
-pub const CATALOGUE: [MetricEntry; 16] = [
+pub const CATALOGUE: [MetricEntry; 17] = [
     MetricEntry {
         metric: Metric::VideoLoss,
         names: &["video.loss", "loss"],
@@ -250,6 +252,16 @@ pub const CATALOGUE: [MetricEntry; 16] = [
         whole: true,
         better: Higher,
         example: "delivery min > 0.98",
+    },
+    MetricEntry {
+        metric: Metric::Latency,
+        names: &["latency"],
+        doc: "how far behind a live stream a player is: by the playlist's dates and this host's clock, in error by the difference of the clocks; to the end of the playlist where it has no dates",
+        unit: Milliseconds,
+        population: UserSeconds,
+        whole: false,
+        better: Lower,
+        example: "latency p95 < 25s",
     },
     MetricEntry {
         metric: Metric::Failed,

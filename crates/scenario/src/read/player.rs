@@ -5,7 +5,9 @@ use std::time::Duration;
 use super::fields::{Fields, Reader};
 use super::tree::{Span, Value};
 use crate::playback::{AtEnd, PlaybackPosition, UserHabits};
-use crate::player::{HttpVersionPolicy, MediaFormat, NORMAL_SCALE_MILLI, PlayerConfig, RenditionPolicy};
+use crate::player::{
+    HttpVersionPolicy, LivePolicy, MediaFormat, NORMAL_SCALE_MILLI, PlayerConfig, RenditionPolicy,
+};
 use crate::scenario::Scenario;
 use crate::target::Protocol;
 use crate::units;
@@ -30,6 +32,7 @@ pub(super) fn player(reader: &mut Reader, cohort: &mut Fields<'_>) -> Option<Pla
     let rendition = reader.word(&mut fields, "rendition", &RenditionPolicy::NAMES);
     let position = position(reader, &mut fields);
     let scale_milli = scale(reader, &mut fields);
+    let live = live(reader, &mut fields);
     let mut time = |reader: &mut Reader, key: &'static str, example: &str| {
         reader.quantity(&mut fields, key, example, units::duration)
     };
@@ -51,11 +54,56 @@ pub(super) fn player(reader: &mut Reader, cohort: &mut Fields<'_>) -> Option<Pla
             Some(true) | None => AtEnd::Repeat,
         },
         rendition: rendition.and_then(|name| RenditionPolicy::from_name(&name)).unwrap_or_default(),
+        live,
         seed: reader.integer(&mut fields, "seed", 0, super::crowd::SEED_MAX).unwrap_or(default.seed),
     };
     check(reader, &mut fields, &config);
     reader.finish(&fields);
     Some(config)
+}
+
+/// How live streams are followed.
+fn live(reader: &mut Reader, fields: &mut Fields<'_>) -> LivePolicy {
+    let default = LivePolicy::default();
+    let live = LivePolicy {
+        latency: reader.quantity(fields, "latency", "20s", units::duration),
+        latency_max: reader.quantity(fields, "latency_max", "60s", units::duration),
+        low_latency: reader.boolean(fields, "low_latency").unwrap_or(default.low_latency),
+        preload_hints: reader.boolean(fields, "preload_hints").unwrap_or(default.preload_hints),
+        catch_up_milli: catch_up(reader, fields),
+    };
+    if let (Some(latency), Some(latency_max)) = (live.latency, live.latency_max)
+        && latency_max <= latency
+    {
+        let message = format!("`{}` is not longer than latency", fields.path_of("latency_max"));
+        reader.fail(
+            fields.span_of("latency_max"),
+            message,
+            "write a longer latency_max, or a shorter latency",
+        );
+    }
+    if live.latency.is_some_and(|latency| latency.is_zero()) {
+        let message = format!("`{}` is 0: what is not there yet cannot be played", fields.path_of("latency"));
+        reader.fail(fields.span_of("latency"), message, "write latency = \"20s\", or remove it");
+    }
+    live
+}
+
+/// The fastest playback, in thousandths of the normal speed.
+fn catch_up(reader: &mut Reader, fields: &mut Fields<'_>) -> u32 {
+    let path = fields.path_of("catch_up");
+    let usual = LivePolicy::default().catch_up_milli;
+    let Some(node) = fields.get("catch_up") else { return usual };
+    let number = match node.value {
+        Value::Integer(value) => value as f64,
+        Value::Float(value) => value,
+        _ => f64::NAN,
+    };
+    if (1.0..=2.0).contains(&number) {
+        return (number * 1e3).round() as u32;
+    }
+    reader.fail(node.span, format!("`{path}` is not a speed from 1 to 2"), "write catch_up = 1.5");
+    usual
 }
 
 fn position(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<PlaybackPosition> {
@@ -123,7 +171,7 @@ fn check(reader: &mut Reader, fields: &mut Fields<'_>, config: &PlayerConfig) {
 }
 
 /// Keys that RTSP has nothing for.
-const HTTP_KEYS: &str = "format, http, buffer, start, patience and rendition";
+const HTTP_KEYS: &str = "format, http, buffer, start, patience, rendition and what is for live streams";
 
 /// A player needs recordings as the target.
 pub(super) fn check_target(reader: &mut Reader, scenario: &Scenario, spans: &[Option<Span>]) {
@@ -190,6 +238,11 @@ mod tests {
         assert_eq!((player.position, player.at_end), (PlaybackPosition::Random, AtEnd::Leave));
         assert_eq!(player.habits.seek_every, Some(Duration::from_secs(60)));
         assert_eq!(read(FILE, "").unwrap(), PlayerConfig::default());
+        let live = read(FILE, r#"latency = "20s", latency_max = "1m", low_latency = false, catch_up = 1.5"#)
+            .unwrap()
+            .live;
+        assert_eq!((live.latency, live.catch_up_milli), (Some(Duration::from_secs(20)), 1_500));
+        assert!(!live.low_latency && !live.preload_hints);
         let scaled = read(RTSP, r#"scale = -1.5, position = "30s", pause_every = "10s", pause_for = "2s""#);
         assert_eq!(scaled.unwrap().scale_milli, -1_500);
     }
@@ -207,6 +260,10 @@ mod tests {
             (FILE, r#"http = "4""#, "not one of"),
             (RTSP, "scale = 0", "not a speed"),
             (FILE, r#"position = "later""#, "player.position"),
+            (FILE, r#"latency = "20s", latency_max = "10s""#, "not longer than latency"),
+            (FILE, r#"latency = "0s""#, "is 0"),
+            (FILE, "catch_up = 3", "not a speed from 1 to 2"),
+            (RTSP, "low_latency = false", "have no effect on RTSP"),
         ] {
             let error = read(url, player).unwrap_err();
             assert!(error.contains(expect), "{error}");

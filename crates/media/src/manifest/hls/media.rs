@@ -67,6 +67,8 @@ pub struct Segment {
     pub uri: String,
     /// How long it is.
     pub duration_us: u64,
+    /// The durations of the segments before it in this playlist.
+    pub offset_us: u64,
     /// The part of the file, if it is not the whole.
     pub byte_range: Option<ByteRange>,
     /// What precedes it (`EXT-X-MAP`).
@@ -77,7 +79,7 @@ pub struct Segment {
     pub is_discontinuity: bool,
     /// Discontinuities up to and with its own, from the beginning of the stream.
     pub discontinuity_number: u64,
-    /// When it begins, microseconds since 1970: its own date, or one before continued by durations.
+    /// When it begins, microseconds since 1970: its own date, or the nearest one of the playlist continued by durations.
     pub program_time_us: Option<i64>,
     /// It is missing and must not be loaded.
     pub is_gap: bool,
@@ -129,6 +131,8 @@ pub struct ServerControl {
     pub can_block_reload: bool,
     /// Segments further than this from the end can be left out of updates.
     pub can_skip_until_us: Option<u64>,
+    /// Old `EXT-X-DATERANGE` tags can be left out as well.
+    pub can_skip_date_ranges: bool,
     /// Distance from the end at which to play.
     pub hold_back_us: Option<u64>,
     /// The same when parts are played.
@@ -173,6 +177,57 @@ impl MediaPlaylist {
     #[must_use]
     pub fn duration_us(&self) -> u64 {
         self.segments.iter().fold(0, |sum, segment| sum.saturating_add(segment.duration_us))
+    }
+
+    /// A delta update with the segments that it leaves out (`EXT-X-SKIP`), taken from the playlist `before` it; `None`
+    /// when that one does not have them all (RFC 8216bis section 6.3.7: then the whole playlist is to be loaded).
+    #[must_use]
+    pub fn with_skipped(&self, before: &Self) -> Option<Self> {
+        let skipped = self.skipped_segments.unwrap_or_default();
+        let first = self.media_sequence.checked_sub(before.media_sequence)?;
+        let end = first.checked_add(skipped)?;
+        let taken = before.segments.get(usize::try_from(first).ok()?..usize::try_from(end).ok()?)?;
+        let mut whole = Self { skipped_segments: None, ..self.clone() };
+        whole.segments = taken.iter().chain(&self.segments).cloned().collect();
+        // Discontinuities are counted from the first segment of an update, and an initialisation segment is not repeated
+        // (section 4.4.5.2).
+        if let Some(last) = taken.last() {
+            let continued = last.discontinuity_number;
+            let own = self.segments.first().map_or(continued, |first| {
+                first.discontinuity_number.saturating_sub(u64::from(first.is_discontinuity))
+            });
+            for segment in whole.segments.iter_mut().skip(taken.len()) {
+                segment.discontinuity_number =
+                    segment.discontinuity_number.saturating_sub(own).saturating_add(continued);
+                if segment.init.is_none() {
+                    segment.init.clone_from(&last.init);
+                }
+            }
+        }
+        whole.place();
+        Some(whole)
+    }
+
+    /// Where its segments are on the playlist's own axis of time.
+    fn place(&mut self) {
+        let mut offset_us = 0_u64;
+        let mut continued_us = None;
+        for segment in &mut self.segments {
+            segment.offset_us = offset_us;
+            segment.program_time_us = segment.program_time_us.or(continued_us);
+            offset_us = offset_us.saturating_add(segment.duration_us);
+            continued_us =
+                segment.program_time_us.map(|us: i64| us.saturating_add_unsigned(segment.duration_us));
+        }
+        // Dates may begin later than the segments.
+        let dated = self.segments.iter().position(|segment| segment.program_time_us.is_some());
+        let Some((before, [first, ..])) = dated.and_then(|at| self.segments.split_at_mut_checked(at)) else {
+            return;
+        };
+        let zero_us = first.program_time_us.unwrap_or_default().saturating_sub_unsigned(first.offset_us);
+        for segment in before {
+            segment.program_time_us = Some(zero_us.saturating_add_unsigned(segment.offset_us));
+        }
     }
 }
 
@@ -285,6 +340,7 @@ impl Reading {
                 playlist.server_control = ServerControl {
                     can_block_reload: attributes.is_yes("CAN-BLOCK-RELOAD"),
                     can_skip_until_us: attributes.time_us("CAN-SKIP-UNTIL")?,
+                    can_skip_date_ranges: attributes.is_yes("CAN-SKIP-DATERANGES"),
                     hold_back_us: attributes.time_us("HOLD-BACK")?,
                     part_hold_back_us: attributes.time_us("PART-HOLD-BACK")?,
                 };
@@ -391,6 +447,7 @@ impl Reading {
             segment.discontinuity_number =
                 segment.discontinuity_number.saturating_add(playlist.discontinuity_sequence);
         }
+        playlist.place();
         Ok(playlist)
     }
 }

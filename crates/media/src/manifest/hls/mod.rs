@@ -15,6 +15,7 @@ mod master;
 mod media;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::{MANIFEST_LEN_MAX, ManifestError};
 use lines::Lines;
@@ -30,7 +31,7 @@ pub enum Playlist {
     /// The variants of a presentation; RFC 8216bis calls it multivariant.
     Master(MasterPlaylist),
     /// The segments of one rendition.
-    Media(MediaPlaylist),
+    Media(Arc<MediaPlaylist>),
 }
 
 /// Where playback should begin (`EXT-X-START`).
@@ -87,7 +88,7 @@ impl Playlist {
         let has = |tag: &str| text.lines().any(|line| line.trim_start().starts_with(tag));
         let lines = Lines::new(text, variables);
         if has("#EXTINF:") || has("#EXT-X-TARGETDURATION:") {
-            media::read(lines).map(Self::Media)
+            media::read(lines).map(Arc::new).map(Self::Media)
         } else {
             master::read(lines).map(Self::Master)
         }

@@ -3,7 +3,7 @@ use crate::manifest::ByteRange;
 
 fn media(text: &str) -> MediaPlaylist {
     match Playlist::parse(text.as_bytes()) {
-        Ok(Playlist::Media(playlist)) => playlist,
+        Ok(Playlist::Media(playlist)) => Arc::unwrap_or_clone(playlist),
         other => panic!("{other:?}"),
     }
 }
@@ -125,6 +125,7 @@ fn a_low_latency_playlist() {
         ServerControl {
             can_block_reload: true,
             can_skip_until_us: Some(12_000_000),
+            can_skip_date_ranges: false,
             hold_back_us: None,
             part_hold_back_us: Some(750_000),
         }
@@ -228,4 +229,40 @@ fn variables_cannot_blow_a_playlist_up() {
     let line =
         with(&format!("#EXT-X-DEFINE:NAME=\"a\",VALUE=\"{}\"\n{}\n", "x".repeat(3_000), "{$a}".repeat(99)));
     assert!(Playlist::parse(line.as_bytes()).unwrap_err().to_string().contains("too long"));
+}
+
+#[test]
+fn segments_are_placed_and_dates_reach_back_to_those_before_the_first() {
+    let playlist = media(
+        "#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXTINF:2,\na.ts\n#EXTINF:1.5,\nb.ts\n#EXT-X-PROGRAM-DATE-TIME:1970-01-01T00:01:00Z\n#EXTINF:2,\nc.ts\n#EXTINF:2,\nd.ts\n",
+    );
+    let of = |segment: &Segment| (segment.offset_us, segment.program_time_us.unwrap());
+    assert_eq!(
+        playlist.segments.iter().map(of).collect::<Vec<_>>(),
+        [(0, 56_500_000), (2_000_000, 58_500_000), (3_500_000, 60_000_000), (5_500_000, 62_000_000)]
+    );
+}
+
+#[test]
+fn a_delta_update_takes_what_it_skips_from_the_playlist_before() {
+    let before = media(
+        "#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXT-X-MEDIA-SEQUENCE:7\n#EXT-X-MAP:URI=\"i\"\n#EXT-X-PROGRAM-DATE-TIME:1970-01-01T00:00:10Z\n#EXTINF:2,\n7.m4s\n#EXTINF:2,\n8.m4s\n#EXT-X-DISCONTINUITY\n#EXTINF:2,\n9.m4s\n",
+    );
+    let update = media(
+        "#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXT-X-MEDIA-SEQUENCE:8\n#EXT-X-SKIP:SKIPPED-SEGMENTS=2\n#EXTINF:2,\n10.m4s\n#EXT-X-DISCONTINUITY\n#EXTINF:2,\n11.m4s\n",
+    );
+    let whole = update.with_skipped(&before).unwrap();
+    let of = |s: &Segment| (s.number, s.uri.clone(), s.discontinuity_number, s.program_time_us.unwrap_or(0));
+    assert_eq!(
+        whole.segments.iter().map(of).collect::<Vec<_>>(),
+        [
+            (8, "8.m4s".into(), 0, 12_000_000),
+            (9, "9.m4s".into(), 1, 14_000_000),
+            (10, "10.m4s".into(), 1, 16_000_000),
+            (11, "11.m4s".into(), 2, 18_000_000)
+        ]
+    );
+    assert!(whole.segments.iter().all(|segment| segment.init.is_some()));
+    let later = MediaPlaylist { media_sequence: 9, ..update.clone() };
+    assert_eq!(later.with_skipped(&before), None, "one of them is not known");
 }

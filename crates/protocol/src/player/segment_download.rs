@@ -1,0 +1,122 @@
+//! The download of one segment of media, or of a part of one: its bytes are decrypted where they are encrypted, and their
+//! timing is read.
+
+use std::time::Instant;
+
+use throng_media::timing::{IndexCache, InitSegment, TimingReader, Want};
+use throng_observation::{Failure, FailureReason};
+
+use super::decrypt::{Decryption, KEY_LEN};
+use super::lane::Context;
+use super::presentation::{Cursor, Segment};
+use super::transfer::Transfer;
+use crate::participant::Demand;
+
+/// Bytes that are asked for at a time; the next are asked for when half of them have come.
+const DEMAND_BYTES: u64 = 128 * 1024;
+
+/// What a segment must differ from its announced duration by to be wrong: more than frames that belong to a neighbour.
+const DURATION_TOLERANCE_US: u64 = 1_000_000;
+
+/// A segment under way.
+pub(super) struct SegmentDownload {
+    pub(super) transfer: Transfer,
+    pub(super) reader: TimingReader,
+    pub(super) segment: Box<Segment>,
+    /// The place behind it.
+    pub(super) after: Cursor,
+    pub(super) began_at: Instant,
+    pub(super) bytes: u64,
+    decryption: Option<Decryption>,
+    /// First and last moment of its frames, microseconds.
+    span_us: Option<(i64, i64)>,
+}
+
+impl SegmentDownload {
+    /// Requests `segment`.
+    pub(super) fn begin(
+        now: Instant,
+        context: &mut Context<'_>,
+        (segment, after): (Box<Segment>, Cursor),
+        (indexes, init): (IndexCache, Option<&InitSegment>),
+        key: Option<[u8; KEY_LEN]>,
+    ) -> Result<Self, Failure> {
+        // An open end is one that the server knows (`EXT-X-PRELOAD-HINT`).
+        let range =
+            segment.media.range.map(|(first, last)| (first, Some(last).filter(|last| *last < u64::MAX)));
+        let transfer = Transfer::begin(now, context.client, &segment.media.url, range)?;
+        let iv = segment.key.as_ref().map(|key| key.iv);
+        let decryption = key.zip(iv).and_then(|(key, iv)| Decryption::new(key, iv));
+        let reader = TimingReader::segment(indexes, init);
+        Ok(Self { transfer, reader, segment, after, began_at: now, bytes: 0, decryption, span_us: None })
+    }
+
+    /// Reads the next bytes; without their content where it was not wanted.
+    pub(super) fn feed(&mut self, content: Option<&[u8]>, count: u64) -> Result<(), Failure> {
+        self.bytes += count;
+        match (content, &mut self.decryption) {
+            (None, _) => self.reader.ignored(count),
+            (Some(bytes), None) => {
+                self.reader.feed(bytes).map_err(|error| self.broken(&error.to_string()))?;
+            }
+            (Some(bytes), Some(decryption)) => {
+                let clear = decryption.update(bytes).ok_or_else(|| self.broken("cannot be decrypted"))?;
+                self.reader.feed(&clear).map_err(|error| self.broken(&error.to_string()))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// All bytes were received.
+    pub(super) fn finish(&mut self) -> Result<(), Failure> {
+        if let Some(decryption) = self.decryption.take() {
+            let clear = decryption.finish().ok_or_else(|| {
+                self.broken("does not end as an encrypted segment does: a wrong key, or it is cut off")
+            })?;
+            self.reader.feed(&clear).map_err(|error| self.broken(&error.to_string()))?;
+        }
+        self.reader.finish().map_err(|error| self.broken(&error.to_string()))
+    }
+
+    /// A frame from `starts_us` on belongs to it.
+    pub(super) fn spans(&mut self, starts_us: i64, duration_us: u32) {
+        let ends_us = starts_us.saturating_add(i64::from(duration_us));
+        let (first, last) = self.span_us.unwrap_or((starts_us, ends_us));
+        self.span_us = Some((first.min(starts_us), last.max(ends_us)));
+    }
+
+    /// What is wrong with its length, if something is.
+    pub(super) fn wrong_duration(&self) -> Option<String> {
+        let (first, last) = self.span_us?;
+        let has_us = last.abs_diff(first);
+        let (said_s, has_s) = (self.segment.duration_us as f64 / 1e6, has_us as f64 / 1e6);
+        (has_us.abs_diff(self.segment.duration_us) > DURATION_TOLERANCE_US).then(|| {
+            format!("{}: its playlist says {said_s:.1} s, its frames last {has_s:.1} s", self.transfer.url())
+        })
+    }
+
+    fn broken(&self, what: &str) -> Failure {
+        Failure::new(FailureReason::Protocol, format!("{}: {what}", self.transfer.url()))
+    }
+
+    /// Keeps enough of the body asked for. A segment is read as fast as it comes: only between segments does a player
+    /// hold the server back.
+    pub(super) fn demand(&mut self, now: Instant, context: &mut Context<'_>) {
+        let outstanding = self.transfer.outstanding();
+        if !self.transfer.has_head() || outstanding > DEMAND_BYTES / 2 {
+            return;
+        }
+        let (demand, bytes): (fn(u64) -> Demand, u64) = match self.reader.want() {
+            _ if self.decryption.is_some() => (Demand::Deliver, u64::MAX),
+            Want::Deliver(bytes) => (Demand::Deliver, bytes),
+            // What comes behind the last frame is received too.
+            Want::Done => (Demand::Ignore, u64::MAX),
+            Want::Ignore(bytes) => (Demand::Ignore, bytes),
+            // An index elsewhere in a segment has nothing that its own time stamps do not say.
+            Want::Jump(_) => (Demand::Deliver, u64::MAX),
+        };
+        if bytes > outstanding {
+            self.transfer.demand(now, context.client, demand((bytes - outstanding).min(DEMAND_BYTES)));
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! LL-HLS: parts, requests that the server holds until there is something new, delta updates.
+
+use std::time::Duration;
+
+use throng_scenario::LivePolicy;
+
+use super::live::{last_live, stand, times_of, whole};
+use super::segmented::transport_stream;
+use super::*;
+
+/// The program at the start, seconds.
+const ON_AIR_S: u64 = 100;
+/// Parts of a second, four of them a segment.
+const PARTS: u64 = 4;
+/// Parts are listed of the last segments only.
+const WITH_PARTS: u64 = 3;
+const LISTED: u64 = 15;
+
+/// What a request for the playlist asks for.
+fn parameter(path: &str, name: &str) -> Option<u64> {
+    let (_, query) = path.split_once('?')?;
+    query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('=')).and_then(|v| v.parse().ok())
+}
+
+/// Seconds of the program that exist `after` the start.
+fn exist(after: Duration) -> u64 {
+    ON_AIR_S + after.as_secs()
+}
+
+fn playlist(seconds: u64, skips: bool) -> String {
+    let (complete, parts) = (seconds / PARTS, seconds % PARTS);
+    let first = complete - LISTED;
+    let mut out = format!(
+        "#EXTM3U\n#EXT-X-VERSION:9\n#EXT-X-TARGETDURATION:4\n#EXT-X-MEDIA-SEQUENCE:{first}\n\
+         #EXT-X-PART-INF:PART-TARGET=1\n\
+         #EXT-X-SERVER-CONTROL:CAN-BLOCK-RELOAD=YES,PART-HOLD-BACK=3,CAN-SKIP-UNTIL=24\n"
+    );
+    let skipped = if skips { 8 } else { 0 };
+    if skips {
+        out += &format!("#EXT-X-SKIP:SKIPPED-SEGMENTS={skipped}\n");
+    }
+    let part = |second: u64| format!("#EXT-X-PART:DURATION=1,URI=\"part-{second}.ts\",INDEPENDENT=YES\n");
+    for number in first + skipped..complete {
+        if number + WITH_PARTS >= complete {
+            out += &(number * PARTS..(number + 1) * PARTS).map(part).collect::<String>();
+        }
+        out += &format!("#EXTINF:4,\nsegment-{number}.ts\n");
+    }
+    out += &(complete * PARTS..complete * PARTS + parts).map(part).collect::<String>();
+    out + &format!("#EXT-X-PRELOAD-HINT:TYPE=PART,URI=\"part-{seconds}.ts\"\n")
+}
+
+fn answer(path: &str) -> Reply {
+    let now = clock();
+    let name = path.split('?').next().unwrap().trim_start_matches('/');
+    if name == "master.m3u8" {
+        // The segment and part that are asked for, as seconds of the program.
+        let until = parameter(path, "_HLS_msn")
+            .map(|segment| segment * PARTS + parameter(path, "_HLS_part").unwrap_or(PARTS - 1) + 1);
+        let until = until.unwrap_or(0).max(exist(now));
+        let text = playlist(until, path.contains("_HLS_skip=YES"));
+        let not_before = Duration::from_secs(until - ON_AIR_S);
+        return Reply { not_before, ..whole(text.into_bytes()) };
+    }
+    let number =
+        name.rsplit('-').next().and_then(|rest| rest.strip_suffix(".ts")).and_then(|n| n.parse().ok());
+    let Some(number): Option<u64> = number else { return Reply::of(404, &[]) };
+    let seconds =
+        if name.starts_with("part-") { number..number + 1 } else { number * PARTS..(number + 1) * PARTS };
+    if seconds.end > exist(now) + 1 {
+        return Reply::of(404, &[]);
+    }
+    let not_before = Duration::from_secs(seconds.end - ON_AIR_S.min(seconds.end));
+    Reply { not_before, ..whole(transport_stream(seconds, 1_800)) }
+}
+
+fn playing(live: LivePolicy) -> Stand {
+    let player = PlayerConfig { live, ..PlayerConfig::default() };
+    let mut stand = stand(player, 1_000_000, Box::new(|path, _| Some(answer(path))));
+    stand.seconds(30);
+    let totals = stand.totals();
+    assert_eq!(
+        (totals.stall_count, totals.skipped_us, totals.requests_failed),
+        (0, 0, 0),
+        "{:?}",
+        stand.anomalies()
+    );
+    stand
+}
+
+#[test]
+fn parts_are_played_and_the_playlist_is_awaited() {
+    let stand = playing(LivePolicy::default());
+    let media: Vec<&str> = stand.requests.iter().map(|r| r.split(' ').next().unwrap()).collect();
+    let media: Vec<&str> = media.into_iter().filter(|path| path.ends_with(".ts")).collect();
+    assert_eq!(
+        media[..4],
+        ["/part-97.ts", "/part-98.ts", "/part-99.ts", "/part-100.ts"],
+        "3 s behind the end"
+    );
+    assert!(media.iter().all(|path| path.starts_with("/part-")), "{media:?}");
+    assert_eq!(stand.requests[1], "/master.m3u8?_HLS_msn=25&_HLS_part=0&_HLS_skip=YES 0");
+    assert!(stand.requests.contains(&"/master.m3u8?_HLS_msn=26&_HLS_part=3&_HLS_skip=YES 0".to_owned()));
+    let reloads = times_of(&stand, "/master.m3u8");
+    assert!((30..=33).contains(&reloads.len()), "one for each part: {reloads:?}");
+    let live = last_live(&stand);
+    assert!((2_900_000..4_200_000).contains(&(live.over_target_us + 3_000_000)), "{live:?}");
+    let played = stand.frames_played(0);
+    assert!((725..=750).contains(&played), "{played}");
+}
+
+#[test]
+fn without_low_latency_whole_segments_are_played() {
+    let stand = playing(LivePolicy { low_latency: false, ..LivePolicy::default() });
+    assert!(stand.requests.iter().all(|request| !request.starts_with("/part-")), "{:?}", stand.requests);
+    assert!(
+        stand.requests.iter().any(|request| request.contains("_HLS_msn=25&_HLS_part=3")),
+        "{:?}",
+        stand.requests
+    );
+    let live = last_live(&stand);
+    assert!((11_500_000..13_000_000).contains(&(live.over_target_us + 12_000_000)), "{live:?}");
+}
+
+#[test]
+fn hinted_parts_are_requested_before_they_exist() {
+    let stand = playing(LivePolicy { preload_hints: true, ..LivePolicy::default() });
+    let early = stand.requests.iter().zip(&stand.requested_at).filter(|(request, at)| {
+        let number = request.split([' ', '-', '.']).nth(1).and_then(|n| n.parse::<u64>().ok());
+        request.starts_with("/part-") && number.is_some_and(|number| number >= exist(**at))
+    });
+    assert!(early.count() > 20, "{:?}", stand.requests);
+    let parts = stand.requests.iter().filter(|request| request.starts_with("/part-"));
+    let mut parts: Vec<_> = parts.collect();
+    let all = parts.len();
+    parts.dedup();
+    assert_eq!(parts.len(), all, "each once");
+}
+
+#[test]
+fn a_faster_playback_regains_what_a_stall_took() {
+    let after_a_stall = |catch_up_milli| {
+        let live =
+            LivePolicy { catch_up_milli, latency: Some(Duration::from_secs(4)), ..LivePolicy::default() };
+        let mut stand = playing(live);
+        stand.bytes_per_s = 0;
+        stand.seconds(7);
+        stand.bytes_per_s = 1_000_000;
+        stand.seconds(30);
+        assert_eq!(stand.totals().stall_count, 1);
+        last_live(&stand).over_target_us
+    };
+    let (usual, fast) = (after_a_stall(1_000), after_a_stall(1_500));
+    assert!(usual > 1_500_000 && fast < 100_000, "{usual} {fast}");
+}

@@ -1,0 +1,115 @@
+//! A resource that is read as a whole: a playlist, an initialisation segment, a key.
+
+use std::time::Instant;
+
+use throng_observation::{Failure, FailureReason};
+use url::Url;
+
+use super::lane::Context;
+use super::transfer::{Transfer, TransferError, TransferEvent};
+use crate::participant::{Demand, DownloadEvent, FetchId};
+
+/// Bytes that are asked for at a time; the next are asked for when half of them have come.
+const DEMAND_BYTES: u64 = 64 * 1024;
+
+/// Its download.
+#[derive(Debug)]
+pub(super) struct WholeDownload {
+    transfer: Transfer,
+    bytes: Vec<u8>,
+    bytes_max: usize,
+    requested_at: Instant,
+    /// When the head of the response came.
+    answered_at: Option<Instant>,
+}
+
+/// What became of it.
+#[derive(Debug)]
+pub(super) enum WholeEvent {
+    /// It goes on.
+    Nothing,
+    /// All of it is there.
+    Complete,
+    /// There will be no more of it.
+    Failed(TransferError),
+}
+
+impl WholeDownload {
+    /// Requests `url`, or the bytes from `range.0` to `range.1`, inclusive; it may have at most `bytes_max`.
+    pub(super) fn begin(
+        now: Instant,
+        context: &mut Context<'_>,
+        url: &Url,
+        range: Option<(u64, u64)>,
+        bytes_max: usize,
+    ) -> Result<Self, Failure> {
+        let range = range.map(|(first, last)| (first, Some(last)));
+        let transfer = Transfer::begin(now, context.client, url, range)?;
+        Ok(Self { transfer, bytes: Vec::new(), bytes_max, requested_at: now, answered_at: None })
+    }
+
+    pub(super) fn owns(&self, fetch: FetchId) -> bool {
+        self.transfer.fetch() == fetch
+    }
+
+    /// Where its bytes come from: after redirects not where it was requested.
+    pub(super) fn url(&self) -> &Url {
+        self.transfer.url()
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    pub(super) fn requested_at(&self) -> Instant {
+        self.requested_at
+    }
+
+    /// When the head of the response came; the request, before it did.
+    pub(super) fn answered_at(&self) -> Instant {
+        self.answered_at.unwrap_or(self.requested_at)
+    }
+
+    pub(super) fn handle(
+        &mut self,
+        now: Instant,
+        context: &mut Context<'_>,
+        event: DownloadEvent<'_>,
+    ) -> Result<WholeEvent, Failure> {
+        match self.transfer.handle(now, context.client, event) {
+            TransferEvent::Begun { .. } => self.answered_at = Some(now),
+            TransferEvent::Bytes(bytes) => {
+                context.meter.other_bytes(bytes.len() as u64);
+                self.bytes.extend_from_slice(bytes);
+                if self.bytes.len() > self.bytes_max {
+                    let detail = format!("{}: more than {} bytes", self.url(), self.bytes_max);
+                    return Err(Failure::new(FailureReason::Protocol, detail));
+                }
+            }
+            TransferEvent::Complete => return Ok(WholeEvent::Complete),
+            TransferEvent::Failed(error) => return Ok(WholeEvent::Failed(error)),
+            TransferEvent::Ignored(_) | TransferEvent::Nothing => {}
+        }
+        Ok(WholeEvent::Nothing)
+    }
+
+    /// Asks for more of it; fails when it is overdue.
+    pub(super) fn pump(&mut self, now: Instant, context: &mut Context<'_>) -> Result<(), TransferError> {
+        if self.transfer.next_timeout().is_some_and(|at| now >= at) {
+            context.client.failed();
+            return Err(self.transfer.stuck());
+        }
+        if self.transfer.has_head() && self.transfer.outstanding() < DEMAND_BYTES / 2 {
+            self.transfer.demand(now, context.client, Demand::Deliver(DEMAND_BYTES));
+        }
+        Ok(())
+    }
+
+    pub(super) fn cancel(self, context: &mut Context<'_>) {
+        self.transfer.cancel(context.client);
+    }
+
+    pub(super) fn next_timeout(&self) -> Option<Instant> {
+        self.transfer.next_timeout()
+    }
+}

@@ -1,0 +1,283 @@
+//! The segments of a live rendition that its playlist lists (RFC 8216 section 6.2.2), on the time axis of the presentation.
+//!
+//! The axis is that of the program, microseconds since 1970, where the playlist has dates (`EXT-X-PROGRAM-DATE-TIME`). Else
+//! it is the numbers of the segments times the target duration at first, continued by durations.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use throng_media::manifest::hls::{HintKind, MediaPlaylist, Part, Segment as Listed};
+use url::Url;
+
+use super::hls;
+use super::presentation::{Cursor, Found, LiveEdge, Resource, Segment};
+
+/// The playlist as it was received last.
+#[derive(Clone, Debug)]
+pub(super) struct Window {
+    /// Where the playlist came from: its URIs are relative to it.
+    url: Url,
+    playlist: Arc<MediaPlaylist>,
+    /// Where its first segment begins, where it has no dates.
+    base_us: i64,
+    has_program_time: bool,
+    /// Counts from 0 on how often the numbering began anew.
+    restarts: u64,
+    advanced_at: Instant,
+}
+
+/// What a newly received playlist is, compared with the one before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Change {
+    /// It has more segments or parts.
+    Advanced,
+    /// It has the same ones.
+    Unchanged,
+    /// It ends earlier than the one before: an older one, which is not used.
+    WentBack,
+    /// Its numbers have nothing in common with those before: the stream began anew.
+    Restarted,
+}
+
+impl Window {
+    /// The window of a playlist that was received first. `answered_at`: when the response began.
+    pub(super) fn new(url: Url, playlist: Arc<MediaPlaylist>, answered_at: Instant) -> Self {
+        let has_program_time =
+            playlist.segments.first().is_some_and(|segment| segment.program_time_us.is_some());
+        let base_us = playlist.media_sequence.saturating_mul(playlist.target_duration_us);
+        let base_us = i64::try_from(base_us).unwrap_or(0);
+        Self { url, playlist, base_us, has_program_time, restarts: 0, advanced_at: answered_at }
+    }
+
+    /// Puts it on the axis of another rendition's window, where neither has dates: segments of the same number are played
+    /// at the same time.
+    pub(super) fn align(&mut self, other: &Self) {
+        if self.has_program_time || other.has_program_time {
+            return;
+        }
+        let first = self.playlist.media_sequence;
+        let target_us = self.playlist.target_duration_us;
+        self.base_us = match other.index(first).map(|at| other.playlist.segments.get(at)) {
+            Some(Some(known)) => other.starts_us(known),
+            Some(None) => {
+                let later = first.saturating_sub(other.end());
+                other.complete_us().saturating_add_unsigned(later.saturating_mul(target_us))
+            }
+            None => {
+                let earlier = other.playlist.media_sequence.saturating_sub(first);
+                other.base_us.saturating_sub_unsigned(earlier.saturating_mul(target_us))
+            }
+        };
+    }
+
+    /// Takes the next playlist.
+    pub(super) fn update(&mut self, playlist: Arc<MediaPlaylist>, answered_at: Instant) -> Change {
+        let change = self.change(&playlist);
+        match change {
+            Change::WentBack => return change,
+            Change::Unchanged if playlist.has_ended == self.playlist.has_ended => {
+                self.playlist = playlist;
+                return change;
+            }
+            Change::Restarted => {
+                self.base_us = self.ends_us();
+                self.restarts += 1;
+            }
+            Change::Advanced | Change::Unchanged => {
+                // Where its first segment was, or would be if some were missed.
+                let first = playlist.media_sequence;
+                self.base_us = match self.index(first).and_then(|at| self.playlist.segments.get(at)) {
+                    Some(known) => self.starts_us(known),
+                    None => {
+                        let missed = first.saturating_sub(self.end());
+                        let missed_us = missed.saturating_mul(playlist.target_duration_us);
+                        self.complete_us().saturating_add_unsigned(missed_us)
+                    }
+                };
+            }
+        }
+        self.playlist = playlist;
+        self.advanced_at = answered_at;
+        change
+    }
+
+    fn change(&self, playlist: &MediaPlaylist) -> Change {
+        let last = |playlist: &MediaPlaylist| {
+            let listed = playlist.segments.last().map(|segment| segment.number.saturating_add(1));
+            (listed.unwrap_or(playlist.media_sequence), playlist.parts.len())
+        };
+        let (end, parts) = last(playlist);
+        if end <= self.playlist.media_sequence && !playlist.segments.is_empty() {
+            return Change::Restarted;
+        }
+        match (end, parts).cmp(&last(&self.playlist)) {
+            std::cmp::Ordering::Greater => Change::Advanced,
+            std::cmp::Ordering::Equal => Change::Unchanged,
+            std::cmp::Ordering::Less => Change::WentBack,
+        }
+    }
+
+    pub(super) fn playlist(&self) -> &Arc<MediaPlaylist> {
+        &self.playlist
+    }
+
+    pub(super) fn url(&self) -> &Url {
+        &self.url
+    }
+
+    /// The number after that of the last complete segment.
+    pub(super) fn end(&self) -> u64 {
+        self.playlist.media_sequence.saturating_add(self.playlist.segments.len() as u64)
+    }
+
+    fn index(&self, number: u64) -> Option<usize> {
+        usize::try_from(number.checked_sub(self.playlist.media_sequence)?).ok()
+    }
+
+    fn starts_us(&self, segment: &Listed) -> i64 {
+        match segment.program_time_us.filter(|_| self.has_program_time) {
+            Some(time_us) => time_us,
+            None => self.base_us.saturating_add_unsigned(segment.offset_us),
+        }
+    }
+
+    /// The end of the last complete segment.
+    fn complete_us(&self) -> i64 {
+        let last = self.playlist.segments.last();
+        last.map_or(self.base_us, |last| self.starts_us(last).saturating_add_unsigned(last.duration_us))
+    }
+
+    /// The end of all that is listed.
+    fn ends_us(&self) -> i64 {
+        let parts_us =
+            self.playlist.parts.iter().fold(0_u64, |sum, part| sum.saturating_add(part.duration_us));
+        self.complete_us().saturating_add_unsigned(parts_us)
+    }
+
+    /// What a player follows.
+    pub(super) fn edge(&self, low_latency: bool) -> LiveEdge {
+        let playlist = &self.playlist;
+        let control = &playlist.server_control;
+        let parts_back_us = control.part_hold_back_us.filter(|_| low_latency);
+        LiveEdge {
+            starts_us: playlist.segments.first().map_or(self.base_us, |first| self.starts_us(first)),
+            ends_us: if low_latency { self.ends_us() } else { self.complete_us() },
+            advanced_at: self.advanced_at,
+            target_duration_us: playlist.target_duration_us,
+            part_target_us: playlist.part_target_us.filter(|_| low_latency),
+            hold_back_us: parts_back_us.or(control.hold_back_us),
+            has_program_time: self.has_program_time,
+            has_ended: playlist.has_ended,
+        }
+    }
+
+    /// The segment that covers `position_us`, behind the last one that which is not complete; where parts are played, the
+    /// part of it.
+    pub(super) fn at(&self, position_us: i64, low_latency: bool) -> Cursor {
+        let segments = &self.playlist.segments;
+        let after = segments.partition_point(|segment| self.starts_us(segment) <= position_us);
+        let is_behind = after == segments.len() && position_us >= self.complete_us();
+        let index = if is_behind { after } else { after.saturating_sub(1) };
+        let cursor = Cursor::at(self.playlist.media_sequence.saturating_add(index as u64));
+        let (parts, starts_us) = match segments.get(index) {
+            Some(segment) => (&segment.parts, self.starts_us(segment)),
+            None => (&self.playlist.parts, self.complete_us()),
+        };
+        if !low_latency {
+            return cursor;
+        }
+        let mut ends_us = starts_us;
+        let ended = parts.iter().take_while(|part| {
+            ends_us = ends_us.saturating_add_unsigned(part.duration_us);
+            ends_us <= position_us
+        });
+        Cursor { part: ended.count(), ..cursor }
+    }
+
+    /// What is at `cursor`. `low_latency`: parts are played where they are listed.
+    pub(super) fn find(&self, cursor: Cursor, low_latency: bool) -> Found {
+        let Some(index) = self.index(cursor.segment) else {
+            return Found::Gone(Cursor::at(self.playlist.media_sequence));
+        };
+        let next = Cursor::at(cursor.segment.saturating_add(1));
+        let Some(listed) = self.playlist.segments.get(index) else {
+            if cursor.segment > self.end() || !low_latency {
+                return if self.playlist.has_ended { Found::End } else { Found::Later };
+            }
+            return self.part(None, &self.playlist.parts, cursor);
+        };
+        let is_played_in_parts = low_latency && !listed.parts.is_empty() && {
+            // hls.js begins with a whole segment where the list of parts begins.
+            let is_first = index == 0 || self.playlist.segments[index - 1].parts.is_empty();
+            cursor.part > 0 || !is_first
+        };
+        if is_played_in_parts {
+            return match self.part(Some(listed), &listed.parts, cursor) {
+                Found::Later => self.find(next, low_latency),
+                found => found,
+            };
+        }
+        if listed.is_gap {
+            return Found::Gap(next);
+        }
+        match hls::live_segment(self, listed) {
+            Ok(segment) => Found::Piece(Box::new(segment), next),
+            Err(failure) => Found::Broken(failure, next),
+        }
+    }
+
+    /// The part at `cursor` of a segment, `None` for the one that is not complete.
+    fn part(&self, listed: Option<&Listed>, parts: &[Part], cursor: Cursor) -> Found {
+        let Some(part) = parts.get(cursor.part) else {
+            let is_over = listed.is_none() && self.playlist.has_ended;
+            return if is_over { Found::End } else { Found::Later };
+        };
+        let next = Cursor { part: cursor.part + 1, ..cursor };
+        if part.is_gap {
+            return Found::Gap(next);
+        }
+        let before_us =
+            parts[..cursor.part].iter().fold(0_u64, |sum, part| sum.saturating_add(part.duration_us));
+        let starts_us = listed.map_or(self.complete_us(), |listed| self.starts_us(listed));
+        // The segment that is not complete goes on like the last one.
+        let Some(like) = listed.or(self.playlist.segments.last()) else { return Found::Later };
+        let mut whole = like.clone();
+        (whole.uri, whole.byte_range) = (part.uri.clone(), part.byte_range);
+        (whole.number, whole.duration_us) = (cursor.segment, part.duration_us);
+        match hls::live_segment(self, &whole) {
+            Ok(segment) => {
+                let starts_us = starts_us.saturating_add_unsigned(before_us);
+                Found::Piece(Box::new(Segment { starts_us, ..segment }), next)
+            }
+            Err(failure) => Found::Broken(failure, next),
+        }
+    }
+
+    /// The part that will come next at `cursor`, which the server lets be requested before it exists
+    /// (`EXT-X-PRELOAD-HINT`).
+    pub(super) fn hinted(&self, cursor: Cursor) -> Option<(Segment, Cursor)> {
+        let playlist = &self.playlist;
+        if cursor.segment != self.end() || cursor.part != playlist.parts.len() {
+            return None;
+        }
+        let hint = playlist.preload_hints.iter().find(|hint| hint.kind == HintKind::Part)?;
+        let like = playlist.segments.last()?;
+        let url = self.url.join(&hint.uri).ok()?;
+        let end = hint.bytes.map(|bytes| hint.offset.saturating_add(bytes).saturating_sub(1));
+        let range =
+            end.map(|end| (hint.offset, end)).or((hint.offset > 0).then_some((hint.offset, u64::MAX)));
+        let segment = hls::live_segment(self, like).ok()?;
+        let segment = Segment {
+            media: Resource { url, range },
+            starts_us: self.ends_us(),
+            duration_us: playlist.part_target_us.unwrap_or_default(),
+            ..segment
+        };
+        Some((segment, Cursor { part: cursor.part + 1, ..cursor }))
+    }
+
+    /// Where a listed segment is on the time axis, and its discontinuity, restarts included.
+    pub(super) fn place(&self, segment: &Listed) -> (i64, u64) {
+        (self.starts_us(segment), (self.restarts << 32) | (segment.discontinuity_number & 0xffff_ffff))
+    }
+}
