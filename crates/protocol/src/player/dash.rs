@@ -1,26 +1,32 @@
-//! DASH manifests (ISO/IEC 23009-1) of recordings, as a presentation.
+//! DASH manifests (ISO/IEC 23009-1) as a presentation.
 
 use std::sync::Arc;
 
-use throng_media::manifest::dash::{AdaptationSet, ContentKind, Location, Manifest, Representation};
+use throng_media::manifest::dash::{
+    AdaptationSet, ContentKind, Location, Manifest, Period, Representation, Segment as DashSegment,
+};
 use throng_media::manifest::{ByteRange, PlaylistCache};
 use throng_observation::{Failure, FailureReason};
 use url::Url;
 
+use super::dash_window::DashWindow;
 use super::hls::Received;
 use super::presentation::{LanePlan, Rendition, Resource, Segment, Segments};
 
+/// Reads a manifest.
+pub(super) fn manifest(cache: &PlaylistCache, received: &Received<'_>) -> Result<Arc<Manifest>, Failure> {
+    cache.manifest(received.text).map_err(|error| broken(received.url, &error.to_string()))
+}
+
 /// A lane for video and one for audio, as far as there are both. The first adaptation set of each kind is played, as by a
 /// player that was told no language.
-pub(super) fn lanes(cache: &PlaylistCache, received: &Received<'_>) -> Result<Vec<LanePlan>, Failure> {
-    let url = received.url;
-    let manifest = cache.manifest(received.text).map_err(|error| broken(url, &error.to_string()))?;
+pub(super) fn lanes(url: &Url, manifest: &Arc<Manifest>) -> Result<Vec<LanePlan>, Failure> {
     if manifest.is_dynamic {
-        return Err(broken(url, "a live manifest (type=\"dynamic\"); throng plays recordings"));
+        return live_lanes(url, manifest);
     }
     let mut lanes = Vec::new();
     for kind in [ContentKind::Video, ContentKind::Audio] {
-        lanes.extend(lane(url, &manifest, kind)?);
+        lanes.extend(lane(url, manifest, kind)?);
     }
     if lanes.is_empty() {
         return Err(broken(url, "neither video nor audio"));
@@ -28,12 +34,60 @@ pub(super) fn lanes(cache: &PlaylistCache, received: &Received<'_>) -> Result<Ve
     Ok(lanes)
 }
 
+/// The lanes of a live manifest: which segments exist follows from the clock.
+fn live_lanes(url: &Url, manifest: &Arc<Manifest>) -> Result<Vec<LanePlan>, Failure> {
+    let mut lanes = Vec::new();
+    for kind in [ContentKind::Video, ContentKind::Audio] {
+        let sets = manifest.periods.iter().filter_map(|period| set_of(period, kind));
+        // Periods may have different numbers of representations: what all have is played.
+        let Some(count) = sets.map(|set| set.representations.len()).min().filter(|count| *count > 0) else {
+            continue;
+        };
+        let rendition = |rank: usize| {
+            let window = DashWindow::new(url.clone(), Arc::clone(manifest), kind, rank);
+            let bandwidth_bps = window.bandwidth_bps();
+            let segments = Some(Segments::Dynamic(Box::new(window)));
+            Rendition { bandwidth_bps, is_listed_first: false, playlist: None, segments }
+        };
+        lanes.push(LanePlan::Segments((0..count).map(rendition).collect()));
+    }
+    if lanes.is_empty() {
+        return Err(broken(url, "neither video nor audio"));
+    }
+    Ok(lanes)
+}
+
+/// What is played of a period: the first adaptation set of the kind.
+pub(super) fn set_of(period: &Period, kind: ContentKind) -> Option<&AdaptationSet> {
+    period.adaptation_sets.iter().find(|set| set.kind == kind)
+}
+
+/// A segment of a live manifest, whose times are those of the program.
+pub(super) fn live_segment(
+    url: &Url,
+    representation: &Representation,
+    (segment, zero_us): (&DashSegment, i64),
+    period: u64,
+) -> Result<Segment, Failure> {
+    let base = base(url, representation)?;
+    let init = representation.initialization.as_ref().map(|init| resource(&base, init)).transpose()?;
+    Ok(Segment {
+        media: resource(&base, &segment.location)?,
+        starts_us: segment.time_us.saturating_add(zero_us),
+        duration_us: segment.duration_us,
+        init: init.map(Arc::new),
+        key: None,
+        discontinuity: period,
+        is_progressive: representation.available_early_us() > 0,
+    })
+}
+
 fn broken(url: &Url, what: &str) -> Failure {
     Failure::new(FailureReason::Protocol, format!("{url}: {what}"))
 }
 
 /// The representations of an adaptation set, by bitrate.
-fn sorted(set: &AdaptationSet) -> Vec<&Representation> {
+pub(super) fn sorted(set: &AdaptationSet) -> Vec<&Representation> {
     let mut sorted: Vec<_> = set.representations.iter().collect();
     sorted.sort_by_key(|representation| representation.bandwidth_bps);
     sorted
@@ -42,7 +96,7 @@ fn sorted(set: &AdaptationSet) -> Vec<&Representation> {
 fn lane(url: &Url, manifest: &Manifest, kind: ContentKind) -> Result<Option<LanePlan>, Failure> {
     let mut renditions: Vec<(u64, Vec<Segment>)> = Vec::new();
     for (number, period) in manifest.periods.iter().enumerate() {
-        let Some(set) = period.adaptation_sets.iter().find(|set| set.kind == kind) else { continue };
+        let Some(set) = set_of(period, kind) else { continue };
         let representations = sorted(set);
         if representations.first().is_some_and(|first| first.single_file.is_some()) {
             // An index (sidx) at the beginning of the file says what a playlist says elsewhere.
@@ -89,6 +143,7 @@ fn add(
             init: init.clone(),
             key: None,
             discontinuity,
+            is_progressive: false,
         });
     }
     Ok(())
@@ -123,7 +178,7 @@ mod tests {
     fn read(text: &str) -> Result<Vec<LanePlan>, Failure> {
         let received =
             Received { url: &url(), text: text.as_bytes(), answered_at: std::time::Instant::now() };
-        lanes(&PlaylistCache::default(), &received)
+        lanes(&url(), &manifest(&PlaylistCache::default(), &received)?)
     }
 
     fn first(rendition: &Rendition) -> &Segment {
@@ -175,7 +230,7 @@ mod tests {
     #[test]
     fn what_cannot_be_played_is_named() {
         for (text, expect) in [
-            (mpd("dynamic", ""), "a live manifest"),
+            (mpd("dynamic", ""), "neither video nor audio"),
             (mpd("static", ""), "neither video nor audio"),
             ("<html/>".to_owned(), "line 1"),
         ] {

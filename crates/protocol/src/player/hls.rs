@@ -150,6 +150,7 @@ fn segment(url: &Url, listed: &Listed, starts_us: i64, discontinuity: u64) -> Re
         init,
         key,
         discontinuity,
+        is_progressive: false,
     })
 }
 

@@ -1,10 +1,13 @@
 //! A lane: the sequence of downloads that brings one or several tracks. A file is one lane; HLS and DASH may have one for
 //! video and one for audio.
 
+use std::sync::Arc;
 use std::time::Instant;
 
+use throng_media::manifest::dash::Manifest;
 use throng_media::timing::{TimedFrame, TrackInfo};
 use throng_observation::{Failure, MediaKind, Observation, Phase};
+use url::Url;
 
 use super::client::HttpClient;
 use super::file::FileLane;
@@ -221,6 +224,20 @@ impl Lane {
     /// Whether it brings this track of the presentation.
     pub(super) fn brings(&self, track: usize) -> bool {
         either!(self, lane => lane.brings(track))
+    }
+
+    /// Takes the next version of a live DASH manifest.
+    pub(super) fn update(&mut self, url: &Url, manifest: &Arc<Manifest>) {
+        if let Self::Segments(lane) = self {
+            lane.update(url, manifest);
+        }
+    }
+
+    /// The present is now this.
+    pub(super) fn tick(&mut self, now: Instant, unix_us: i64) {
+        if let Self::Segments(lane) = self {
+            lane.tick(now, unix_us);
+        }
     }
 
     /// The end of the stream, where it is live.

@@ -25,6 +25,8 @@ const STALL_INCREASE_US: u64 = 1_000_000;
 /// Media that must be ahead for a faster playback, and distance from the target from which on it is needed.
 const CATCH_UP_BUFFER_US: u64 = 1_000_000;
 const CATCH_UP_FROM_US: i64 = 50_000;
+/// Dates may be ahead of this host's clock by as much as two synchronised clocks differ, and packagers round.
+const DATES_AHEAD_US: i64 = 500_000;
 
 /// How a player follows the edge.
 #[derive(Debug)]
@@ -113,7 +115,8 @@ impl LiveFollower {
         position_us: i64,
     ) -> LiveInterval {
         let behind_edge_us = Self::edge_us(edge, now).saturating_sub(position_us);
-        let (latency_us, basis) = if edge.has_program_time {
+        let is_dated = edge.has_program_time && dates_ahead_us(edge, (now, unix_us)).is_none();
+        let (latency_us, basis) = if is_dated {
             (unix_us.saturating_sub(position_us), LatencyBasis::ProgramDateTime)
         } else {
             (behind_edge_us, LatencyBasis::PlaylistEdge)
@@ -133,6 +136,14 @@ impl LiveFollower {
         let is_adjusted = edge.part_target_us.is_some() && self.policy.catch_up_milli > NORMAL_RATE_MILLI;
         is_adjusted.then_some(Duration::from_millis(250))
     }
+}
+
+/// How far the dates of a playlist are ahead of this host's clock, microseconds: what it ends with had not happened when it
+/// was received. Such dates say nothing about latency.
+pub(super) fn dates_ahead_us(edge: &LiveEdge, (now, unix_us): (Instant, i64)) -> Option<i64> {
+    let received_us = unix_us.saturating_sub(as_us(now.saturating_duration_since(edge.advanced_at)));
+    let ahead_us = edge.ends_us.saturating_sub(received_us);
+    Some(ahead_us).filter(|us| edge.has_program_time && *us > DATES_AHEAD_US)
 }
 
 #[cfg(test)]
@@ -229,5 +240,11 @@ mod tests {
         let with = usual.interval(&dated, (now, 163 * S), 146 * S);
         assert_eq!((with.latency_us, with.basis), (17 * S, LatencyBasis::ProgramDateTime));
         assert_eq!(with.over_target_us, 2 * S);
+        let ahead = usual.interval(&dated, (now, 157 * S), 146 * S);
+        assert_eq!(
+            (ahead.latency_us, ahead.basis),
+            (14 * S, LatencyBasis::PlaylistEdge),
+            "dates ahead of the clock"
+        );
     }
 }

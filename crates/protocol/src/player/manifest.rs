@@ -1,19 +1,27 @@
 //! The manifest of a presentation in segments, downloaded before its lanes exist.
 
-use std::time::Instant;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
+use throng_media::manifest::dash::Manifest;
 use throng_media::manifest::{MANIFEST_LEN_MAX, PlaylistCache};
 use throng_observation::{Failure, Phase};
 use throng_scenario::MediaFormat;
 use url::Url;
 
-use super::hls::Received;
 use super::lane::Context;
 use super::presentation::LanePlan;
 use super::retry::{MANIFEST_RETRY, Retry};
+use super::transfer::TransferError;
 use super::whole::{WholeDownload, WholeEvent};
 use super::{dash, hls};
 use crate::participant::{DownloadEvent, FetchId};
+
+/// A live manifest is loaded at most so often.
+const UPDATE_MIN: Duration = Duration::from_millis(500);
+
+/// After how long a live manifest that could not be read is loaded again.
+const UNREADABLE_DELAY: Duration = Duration::from_secs(2);
 
 /// The download of a manifest.
 pub(super) struct ManifestDownload {
@@ -22,18 +30,24 @@ pub(super) struct ManifestDownload {
     cache: PlaylistCache,
     download: Option<WholeDownload>,
     retry: Retry,
+    /// The lanes were made of it.
+    is_known: bool,
+    /// When a live manifest is loaded again (`minimumUpdatePeriod`).
+    again_at: Option<Instant>,
 }
 
 /// What a manifest says.
-pub(super) struct Manifest {
-    pub(super) lanes: Vec<LanePlan>,
-    /// When it was requested, and when the response began.
-    pub(super) times: (Instant, Instant),
+pub(super) enum Received {
+    /// The first one: what each lane is. When it was requested, and when the response began.
+    Lanes(Vec<LanePlan>, (Instant, Instant)),
+    /// The next version of a live DASH manifest, and where it came from.
+    Update(Url, Arc<Manifest>),
 }
 
 impl ManifestDownload {
     pub(super) fn new(url: Url, format: MediaFormat, cache: PlaylistCache) -> Self {
-        Self { url, format, cache, download: None, retry: Retry::new(MANIFEST_RETRY) }
+        let retry = Retry::new(MANIFEST_RETRY);
+        Self { url, format, cache, download: None, retry, is_known: false, again_at: None }
     }
 
     pub(super) fn owns(&self, fetch: FetchId) -> bool {
@@ -46,25 +60,67 @@ impl ManifestDownload {
         now: Instant,
         context: &mut Context<'_>,
         event: DownloadEvent<'_>,
-    ) -> Result<Option<Manifest>, Failure> {
+    ) -> Result<Option<Received>, Failure> {
         let Some(download) = &mut self.download else { return Ok(None) };
         match download.handle(now, context, event)? {
             WholeEvent::Nothing => Ok(None),
-            WholeEvent::Complete => {
-                let times = (download.requested_at(), download.answered_at());
-                let received = Received { url: download.url(), text: download.bytes(), answered_at: times.1 };
-                let lanes = match self.format {
-                    MediaFormat::Dash => dash::lanes(&self.cache, &received)?,
-                    _ => hls::lanes(&self.cache, &received)?,
-                };
-                context.phases.reach(context.client, Phase::Described, now);
-                Ok(Some(Manifest { lanes, times }))
-            }
+            WholeEvent::Complete => self.complete(now, context),
             WholeEvent::Failed(error) => {
                 self.download = None;
-                if self.retry.failed(now, &error) { Ok(None) } else { Err(error.failure) }
+                self.failed(now, error)?;
+                Ok(None)
             }
         }
+    }
+
+    fn complete(&mut self, now: Instant, context: &mut Context<'_>) -> Result<Option<Received>, Failure> {
+        let Some(download) = self.download.take() else { return Ok(None) };
+        self.retry.progressed();
+        let times = (download.requested_at(), download.answered_at());
+        let received = hls::Received { url: download.url(), text: download.bytes(), answered_at: times.1 };
+        if self.format != MediaFormat::Dash {
+            let lanes = hls::lanes(&self.cache, &received)?;
+            context.phases.reach(context.client, Phase::Described, now);
+            return Ok(Some(Received::Lanes(lanes, times)));
+        }
+        let manifest = match dash::manifest(&self.cache, &received) {
+            Ok(manifest) => manifest,
+            // One that cannot be read between others is passed over.
+            Err(failure) if self.is_known => {
+                context.client.failed();
+                context.client.anomaly(failure.detail);
+                self.again_at = Some(times.0 + UNREADABLE_DELAY);
+                return Ok(None);
+            }
+            Err(failure) => return Err(failure),
+        };
+        self.again_at = update_period(&manifest).map(|period| (times.0 + period).max(now));
+        if let Some(url) = manifest.locations.first().and_then(|location| download.url().join(location).ok())
+        {
+            self.url = url;
+        }
+        if std::mem::replace(&mut self.is_known, true) {
+            return Ok(Some(Received::Update(download.url().clone(), manifest)));
+        }
+        context.phases.reach(context.client, Phase::Described, now);
+        Ok(Some(Received::Lanes(dash::lanes(download.url(), &manifest)?, times)))
+    }
+
+    /// Whether it is loaded again: of a live DASH presentation.
+    pub(super) fn goes_on(&self) -> bool {
+        self.again_at.is_some()
+    }
+
+    fn failed(&mut self, now: Instant, error: TransferError) -> Result<(), Failure> {
+        if self.retry.failed(now, &error) {
+            return Ok(());
+        }
+        if !self.is_known {
+            return Err(error.failure);
+        }
+        self.retry.progressed();
+        self.again_at = Some(now + UNREADABLE_DELAY);
+        Ok(())
     }
 
     pub(super) fn pump(&mut self, now: Instant, context: &mut Context<'_>) -> Result<(), Failure> {
@@ -73,11 +129,12 @@ impl ManifestDownload {
             if let Some(download) = self.download.take() {
                 download.cancel(context);
             }
-            if !self.retry.failed(now, &error) {
-                return Err(error.failure);
-            }
+            self.failed(now, error)?;
         }
-        if self.download.is_none() && !self.retry.waits(now) {
+        let is_due = !self.is_known
+            || self.again_at.is_some_and(|at| now >= at)
+            || self.retry.next_timeout().is_some();
+        if is_due && self.download.is_none() && !self.retry.waits(now) {
             self.retry.begun();
             self.download = Some(WholeDownload::begin(now, context, &self.url, None, MANIFEST_LEN_MAX)?);
         }
@@ -85,7 +142,16 @@ impl ManifestDownload {
     }
 
     pub(super) fn next_timeout(&self) -> Option<Instant> {
-        let stuck = self.download.as_ref().and_then(WholeDownload::next_timeout);
-        [stuck, self.retry.next_timeout()].into_iter().flatten().min()
+        match &self.download {
+            Some(download) => download.next_timeout(),
+            None => [self.retry.next_timeout(), self.again_at].into_iter().flatten().max(),
+        }
     }
+}
+
+/// How long after its request a live manifest is loaded again; `None`: never.
+fn update_period(manifest: &Manifest) -> Option<Duration> {
+    let period_us = manifest.minimum_update_period_us.filter(|_| manifest.is_dynamic)?;
+    // 0 means that any segment may be the last that it describes.
+    Some(Duration::from_micros(period_us).max(UPDATE_MIN))
 }

@@ -25,6 +25,7 @@ use crate::webrtc::MayReach;
 
 mod client;
 mod dash;
+mod dash_window;
 mod decrypt;
 mod file;
 mod hls;

@@ -6,6 +6,7 @@ use std::time::Instant;
 use throng_observation::Failure;
 use url::Url;
 
+use super::dash_window::DashWindow;
 use super::window::Window;
 
 /// What a lane downloads.
@@ -44,6 +45,8 @@ pub(super) struct Segment {
     pub(super) key: Option<SegmentKey>,
     /// Time stamps go on from one segment to the next as long as this is the same.
     pub(super) discontinuity: u64,
+    /// It comes as it is made, and each frame can be played when it is there.
+    pub(super) is_progressive: bool,
 }
 
 /// The place of a piece of media in a rendition: a segment by its number, or a part of it.
@@ -95,8 +98,10 @@ pub(super) struct Rendition {
 pub(super) enum Segments {
     /// All there are; numbered from 0 on.
     Recorded(Arc<[Segment]>),
-    /// Those of a live stream that can be had now.
+    /// Those of a live stream that its playlist lists.
     Live(Box<Window>),
+    /// Those of a live stream that exist by the clock (DASH).
+    Dynamic(Box<DashWindow>),
 }
 
 /// What a player needs to know of the end of a live rendition in order to follow it.
@@ -123,6 +128,7 @@ impl Segments {
     pub(super) fn find(&self, cursor: Cursor, low_latency: bool) -> Found {
         match self {
             Self::Live(window) => window.find(cursor, low_latency),
+            Self::Dynamic(window) => window.find(cursor),
             Self::Recorded(segments) => {
                 let segment = usize::try_from(cursor.segment).ok().and_then(|number| segments.get(number));
                 let next = Cursor::at(cursor.segment.saturating_add(1));
@@ -135,6 +141,7 @@ impl Segments {
     pub(super) fn at(&self, position_us: i64, low_latency: bool) -> Cursor {
         match self {
             Self::Live(window) => window.at(position_us, low_latency),
+            Self::Dynamic(window) => window.at(position_us),
             Self::Recorded(segments) => {
                 let after = segments.partition_point(|segment| segment.starts_us <= position_us);
                 Cursor::at(after.saturating_sub(1) as u64)
@@ -145,6 +152,19 @@ impl Segments {
     pub(super) fn window(&self) -> Option<&Window> {
         match self {
             Self::Live(window) => Some(window),
+            Self::Recorded(_) | Self::Dynamic(_) => None,
+        }
+    }
+
+    pub(super) fn is_live(&self) -> bool {
+        !matches!(self, Self::Recorded(_))
+    }
+
+    /// The end of the stream, where it is live.
+    pub(super) fn edge(&self, low_latency: bool) -> Option<LiveEdge> {
+        match self {
+            Self::Live(window) => Some(window.edge(low_latency)),
+            Self::Dynamic(window) => window.edge(),
             Self::Recorded(_) => None,
         }
     }
@@ -153,7 +173,7 @@ impl Segments {
     pub(super) fn duration_us(&self) -> Option<u64> {
         match self {
             Self::Recorded(segments) => Some(duration_us(segments)),
-            Self::Live(_) => None,
+            Self::Live(_) | Self::Dynamic(_) => None,
         }
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use throng_media::manifest::PlaylistCache;
+use throng_media::manifest::dash::Manifest;
 use throng_media::timing::{IndexCache, InitSegment};
 use throng_observation::{Failure, FailureReason, Phase};
 use throng_scenario::RenditionPolicy;
@@ -68,6 +69,8 @@ pub(super) struct SegmentLane {
     retry: Retry,
     unreadable: u32,
     is_complete: bool,
+    /// The wall clock when it was told last.
+    unix_us: i64,
 }
 
 /// What is being downloaded, besides the playlist.
@@ -100,6 +103,7 @@ impl SegmentLane {
             retry: Retry::new(SEGMENT_RETRY),
             unreadable: 0,
             is_complete: false,
+            unix_us: 0,
         }
     }
 
@@ -124,7 +128,25 @@ impl SegmentLane {
     }
 
     fn is_live(&self) -> bool {
-        self.segments().is_some_and(|segments| segments.window().is_some())
+        self.segments().is_some_and(Segments::is_live)
+    }
+
+    /// Takes the next version of a live DASH manifest.
+    pub(super) fn update(&mut self, url: &Url, manifest: &Arc<Manifest>) {
+        for rendition in &mut self.renditions {
+            if let Some(Segments::Dynamic(window)) = &mut rendition.segments {
+                window.update(url, manifest);
+            }
+        }
+    }
+
+    /// The present is now this: what exists of a live DASH presentation follows from it.
+    pub(super) fn tick(&mut self, now: Instant, unix_us: i64) {
+        self.unix_us = unix_us;
+        let rendition = self.renditions.get_mut(self.current);
+        if let Some(Segments::Dynamic(window)) = rendition.and_then(|rendition| rendition.segments.as_mut()) {
+            window.tick(now, unix_us);
+        }
     }
 
     pub(super) fn handle(
@@ -238,13 +260,19 @@ impl SegmentLane {
                 media.spans(starts_us, frame.duration_us);
             }
         }
+        if media.segment.is_progressive {
+            self.tracks.append_received(now, context);
+        }
     }
 
     /// All of a segment was received.
     fn complete(&mut self, now: Instant, context: &mut Context<'_>) -> Result<(), Failure> {
         let Step::Media(media) = &mut self.step else { return Ok(()) };
         let finished = media.finish();
-        self.throughput.add(media.bytes, now.saturating_duration_since(media.began_at));
+        // What comes as it is made comes at its own rate, whatever the line could carry.
+        if !media.segment.is_progressive {
+            self.throughput.add(media.bytes, now.saturating_duration_since(media.began_at));
+        }
         self.receive_frames(now, context);
         let Step::Media(media) = std::mem::replace(&mut self.step, Step::Nothing) else { return Ok(()) };
         match finished {
@@ -430,15 +458,27 @@ impl SegmentLane {
         // The next segment of the other rendition is the one that covers the same time.
         (self.wanted_us, self.is_sought) = (segment.starts_us, false);
         let before = self.segments().and_then(Segments::window).cloned();
+        let is_dynamic = before.is_none() && self.is_live();
         self.loader.switched(now, context, before.as_ref());
         self.waits_for_playlist = before.is_some();
         self.current = chosen;
+        if is_dynamic {
+            // The present is told to what is played only.
+            context.meter.switched();
+            return self.switched_by_clock(now, segment.starts_us);
+        }
         let wanted_us = self.wanted_us.saturating_add(LOOK_UP_TOLERANCE_US);
         self.next = self
             .segments()
             .map(|segments| segments.at(wanted_us, self.options.low_latency))
             .unwrap_or_default();
         context.meter.switched();
+    }
+
+    /// The rendition of a live DASH presentation was switched: its place is a time, as in the one before.
+    fn switched_by_clock(&mut self, now: Instant, starts_us: i64) {
+        self.next = Cursor::at(u64::try_from(starts_us).unwrap_or(0));
+        self.tick(now, self.unix_us);
     }
 
     fn stop(&mut self, context: &mut Context<'_>) {
@@ -469,7 +509,11 @@ impl SegmentLane {
             Step::Init(whole, _) | Step::Key(whole, _) => whole.next_timeout(),
             Step::Media(media) => media.transfer.next_timeout(),
         };
-        [step, self.retry.next_timeout(), self.loader.next_timeout()].into_iter().flatten().min()
+        let exists = match self.segments() {
+            Some(Segments::Dynamic(window)) => window.next_at(),
+            _ => None,
+        };
+        [step, self.retry.next_timeout(), self.loader.next_timeout(), exists].into_iter().flatten().min()
     }
 
     /// Whether its segments are known.
@@ -495,17 +539,15 @@ impl SegmentLane {
 
     /// The end of the stream, where it is live.
     pub(super) fn edge(&self) -> Option<LiveEdge> {
-        Some(self.segments()?.window()?.edge(self.options.low_latency))
+        self.segments()?.edge(self.options.low_latency)
     }
 
     /// Whether it has nothing to request before the stream goes on.
     pub(super) fn waits_for_edge(&self) -> bool {
         let is_idle = matches!(self.step, Step::Nothing) && self.retry.next_timeout().is_none();
+        let live = self.segments().filter(|segments| segments.is_live());
         is_idle
-            && self
-                .segments()
-                .and_then(Segments::window)
-                .is_some_and(|window| window.find(self.next, self.options.low_latency) == Found::Later)
+            && live.is_some_and(|segments| segments.find(self.next, self.options.low_latency) == Found::Later)
     }
 }
 

@@ -17,6 +17,7 @@ use crate::participant::{
     ChannelError, Demand, DownloadEvent, FetchId, HttpVersion, Input, Opening, Output, Participant,
 };
 
+mod dash_live;
 mod failing;
 mod file;
 mod live;

@@ -9,8 +9,8 @@ use super::Config;
 use super::client::HttpClient;
 use super::file::FileLane;
 use super::lane::{Context, Lane, Phases, Sought};
-use super::live::LiveFollower;
-use super::manifest::ManifestDownload;
+use super::live::{LiveFollower, dates_ahead_us};
+use super::manifest::{ManifestDownload, Received};
 use super::meter::{IntervalEnd, Meter};
 use super::playout::{Buffered, Playout};
 use super::presentation::{LanePlan, LiveEdge};
@@ -47,6 +47,8 @@ pub(super) struct Session {
     user: User,
     /// Where it plays in a live stream.
     follower: LiveFollower,
+    /// Dates that cannot be true were reported.
+    knows_wrong_dates: bool,
     /// The buffer is being filled.
     is_filling: bool,
     /// The position where playback begins was chosen.
@@ -89,6 +91,11 @@ impl Viewer {
         }
     }
 
+    /// The wall clock, microseconds since 1970.
+    fn unix_us(&self, now: Instant) -> i64 {
+        i64::try_from(self.config.clock.unix_ns(now) / 1_000).unwrap_or(i64::MAX)
+    }
+
     fn player(&self) -> &PlayerConfig {
         &self.config.player
     }
@@ -102,6 +109,7 @@ impl Viewer {
             meter: Meter::new(self.config.clock.at, now),
             user,
             follower: LiveFollower::new(self.config.player.live),
+            knows_wrong_dates: false,
             is_filling: true,
             is_positioned: false,
             follows_first_frame: false,
@@ -191,8 +199,17 @@ impl Viewer {
             phases: &mut self.phases,
             position_us: None,
         };
-        let Some(manifest) = manifest.handle(now, &mut context, event)? else { return Ok(()) };
-        self.manifest = None;
+        let (lanes, times) = match manifest.handle(now, &mut context, event)? {
+            None => return Ok(()),
+            Some(Received::Lanes(lanes, times)) => (lanes, times),
+            Some(Received::Update(url, manifest)) => {
+                self.lanes.iter_mut().for_each(|lane| lane.update(&url, &manifest));
+                return Ok(());
+            }
+        };
+        if !manifest.goes_on() {
+            self.manifest = None;
+        }
         let (policy, live) = (self.config.player.rendition, self.config.player.live);
         let indexes = &self.config.indexes;
         let options = SegmentOptions {
@@ -205,7 +222,7 @@ impl Viewer {
         let lane = |plan| match plan {
             LanePlan::Segments(renditions) => {
                 let mut lane = SegmentLane::new(renditions, options.clone());
-                lane.has_first_playlist(now, manifest.times);
+                lane.has_first_playlist(now, times);
                 Some(Lane::Segments(Box::new(lane)))
             }
             // Files are not switched between: the one that a player begins with is played.
@@ -214,7 +231,7 @@ impl Viewer {
                 url.map(|url| Lane::File(Box::new(FileLane::new(url.clone(), indexes.clone()))))
             }
         };
-        self.lanes = manifest.lanes.into_iter().filter_map(lane).collect();
+        self.lanes = lanes.into_iter().filter_map(lane).collect();
         Ok(())
     }
 
@@ -244,6 +261,8 @@ impl Viewer {
         if self.outcome.is_some() || self.session.is_none() {
             return;
         }
+        let unix_us = self.unix_us(now);
+        self.lanes.iter_mut().for_each(|lane| lane.tick(now, unix_us));
         self.position(now);
         self.follow_first_frame();
         self.follow_live(now);
@@ -434,10 +453,18 @@ impl Viewer {
         let buffer_us = self.buffer_us(position_us);
         let http = self.client.take_counters();
         let edge = self.edge();
-        let unix_us = i64::try_from(self.config.clock.unix_ns(now) / 1_000).unwrap_or(i64::MAX);
+        let unix_us = self.unix_us(now);
         let Some(session) = &mut self.session else { return };
         let has_begun = session.playout.start_awaited_since().is_none();
         let live = edge.filter(|edge| session.is_positioned && has_begun && !edge.has_ended);
+        if let Some(ahead_us) = live.and_then(|edge| dates_ahead_us(&edge, (now, unix_us)))
+            && !std::mem::replace(&mut session.knows_wrong_dates, true)
+        {
+            self.client.anomaly(format!(
+                "the dates of the playlist are {:.1} s ahead of this host's clock; latency is measured to its end",
+                ahead_us as f64 / 1e6
+            ));
+        }
         let live = live.map(|edge| session.follower.interval(&edge, (now, unix_us), position_us));
         let times = session.playout.take_times();
         session.follower.stalled(times.stall_count);

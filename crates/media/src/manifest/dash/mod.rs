@@ -39,6 +39,8 @@ pub struct Manifest {
     pub time_shift_buffer_depth_us: Option<u64>,
     /// How far behind the present to play.
     pub suggested_presentation_delay_us: Option<u64>,
+    /// How far behind the present the service wants to be played (`ServiceDescription`, `Latency`).
+    pub latency_target_us: Option<u64>,
     /// How to get the time of the server.
     pub utc_timings: Vec<UtcTiming>,
     /// Where to load it from the next time.
@@ -117,6 +119,7 @@ impl Manifest {
             minimum_buffer_us: root.duration_us("minBufferTime")?,
             time_shift_buffer_depth_us: root.duration_us("timeShiftBufferDepth")?,
             suggested_presentation_delay_us: root.duration_us("suggestedPresentationDelay")?,
+            latency_target_us: latency_target_us(&root)?,
             utc_timings: root.children_of("UTCTiming").map(UtcTiming::read).collect(),
             locations: root.children_of("Location").map(|location| location.text.trim().to_owned()).collect(),
             periods: Vec::new(),
@@ -170,6 +173,13 @@ impl UtcTiming {
         let text = |name: &str| element.attribute(name).unwrap_or_default().to_owned();
         Self { scheme: text("schemeIdUri"), value: text("value") }
     }
+}
+
+/// `Latency@target`, in milliseconds, of the first service description (section K.3.2).
+fn latency_target_us(root: &Element) -> Result<Option<u64>, ManifestError> {
+    let latency = root.child("ServiceDescription").and_then(|description| description.child("Latency"));
+    let target_ms = latency.map(|latency| latency.number::<u64>("target")).transpose()?.flatten();
+    Ok(target_ms.map(|ms| ms.saturating_mul(1_000)))
 }
 
 /// Whether an element is in the document, and not a reference to nothing.

@@ -276,6 +276,27 @@ impl Representation {
         })
     }
 
+    /// The first and the last segment of [`Self::available`], without those between.
+    #[must_use]
+    pub fn available_span(&self, manifest: &Manifest, now_unix_us: i64) -> Option<(Segment, Segment)> {
+        let addresses = self.addresses.as_ref()?;
+        let first = self.available(manifest, now_unix_us).next()?;
+        let known = addresses.timeline.count().unwrap_or_else(|| addresses.timeline.open_index());
+        let live = manifest.is_dynamic.then_some(manifest.availability_start_us).flatten();
+        let end = live.map_or(known, |start_unix_us| {
+            let elapsed_us = now_unix_us.saturating_sub(start_unix_us);
+            addresses.end_at(elapsed_us.saturating_sub(to_i64(self.start_us)))
+        });
+        let last = addresses.timeline.get(end.checked_sub(1)?)?;
+        Some((first, self.segment_of(addresses, last)?))
+    }
+
+    /// How much earlier than its end a segment can be requested: chunks of it are sent as they are made (low latency).
+    #[must_use]
+    pub fn available_early_us(&self) -> u64 {
+        self.addresses.as_ref().map_or(0, |addresses| addresses.available_early_us)
+    }
+
     fn segment_of(&self, addresses: &Addresses, entry: Entry) -> Option<Segment> {
         let number = addresses.start_number.checked_add(entry.index)?;
         if addresses.end_number.is_some_and(|end| number > end) {
