@@ -83,7 +83,7 @@ pub enum Clause {
     Skip,
     /// A player of a live stream is further behind it than it wants to be.
     Latency,
-    /// A request of a player of a live stream had no usable response: a playlist, segment or key was due and did not come.
+    /// A playlist, segment or key of a live stream was due and did not come, in spite of the repeats that players make.
     Request,
 }
 

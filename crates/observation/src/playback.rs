@@ -56,6 +56,9 @@ pub struct PlaybackCounters {
     pub responses_http2: u64,
     /// Responses over HTTP/3.
     pub responses_http3: u64,
+    /// Segments, playlists, manifests and keys of live streams that were due and given up: after the repeats that players
+    /// make, or because a segment had left the playlist.
+    pub missed: u64,
     /// Segments, or parts of segments, that were received whole.
     pub segments: u64,
     /// Time from the request of each of them to its last byte.
@@ -116,6 +119,7 @@ impl AddAssign for PlaybackCounters {
         self.responses_http1 += o.responses_http1;
         self.responses_http2 += o.responses_http2;
         self.responses_http3 += o.responses_http3;
+        self.missed += o.missed;
         self.segments += o.segments;
         self.segment_download_us += o.segment_download_us;
         self.segment_media_us += o.segment_media_us;

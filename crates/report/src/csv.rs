@@ -106,6 +106,7 @@ macro_rules! with_player_counters {
             "responses_http1",
             "responses_http2",
             "responses_http3",
+            "missed",
             "segments",
             "segment_ratio",
         ]
@@ -113,7 +114,7 @@ macro_rules! with_player_counters {
 }
 
 /// The columns of [`playback_line`].
-pub const PLAYBACK_COLUMNS: [&str; 36] = with_player_counters![
+pub const PLAYBACK_COLUMNS: [&str; 37] = with_player_counters![
     "second",
     "cohort",
     "players",
@@ -128,7 +129,7 @@ pub const PLAYBACK_COLUMNS: [&str; 36] = with_player_counters![
 ];
 
 /// The columns of [`player_line`].
-pub const PLAYER_COLUMNS: [&str; 29] =
+pub const PLAYER_COLUMNS: [&str; 30] =
     with_player_counters!["participant", "startup_s", "buffer_s", "delivery_ratio_min"];
 
 /// A line of `playback.csv`: the players of a second and cohort; see [`PLAYBACK_COLUMNS`].
@@ -279,7 +280,7 @@ fn playback_cells(counters: &PlaybackCounters) -> Vec<String> {
     ];
     cells.extend(counts.map(|count| count.to_string()));
     cells.push(number(Some(c.skipped_us as f64 / 1e6)));
-    let of_versions = [c.responses_http1, c.responses_http2, c.responses_http3, c.segments];
+    let of_versions = [c.responses_http1, c.responses_http2, c.responses_http3, c.missed, c.segments];
     cells.extend(of_versions.map(|count| count.to_string()));
     cells.push(number(c.segment_ratio()));
     cells

@@ -69,6 +69,9 @@ pub struct Playback {
     /// Media time that playback jumped over because it never came, seconds.
     #[serde(default)]
     pub skipped_s: f64,
+    /// Segments, playlists, manifests and keys of live streams that were due and never came.
+    #[serde(default)]
+    pub missed: u64,
     /// Segments, or parts of segments, received whole.
     #[serde(default)]
     pub segments: u64,
@@ -211,6 +214,7 @@ impl<'a> PlaybackFigures<'a> {
             seeks: c.seek_count,
             switches: c.switches,
             skipped_s: seconds(c.skipped_us),
+            missed: c.missed,
             segments: c.segments,
             segment_ratio: c.segment_ratio(),
             responses: ResponsesByVersion {
@@ -327,6 +331,7 @@ impl Playback {
             (self.responses.http2, "over HTTP/2"),
             (self.responses.http3, "over HTTP/3"),
             (self.requests_failed, "requests failed"),
+            (self.missed, "segments or playlists never came"),
             (self.retransmitted, "packets sent again by this host"),
             (self.received_out_of_order, "arrived out of order"),
             (self.seeks, "seeks"),

@@ -26,6 +26,7 @@ pub mod coturn;
 pub mod janus;
 pub mod janus_events;
 pub mod lighttpd;
+pub mod live;
 pub mod livekit;
 pub mod nginx;
 pub mod rtsp;

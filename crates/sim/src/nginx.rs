@@ -109,6 +109,15 @@ impl Nginx {
         self.folder.path().join("cert.pem")
     }
 
+    /// What it has answered so far.
+    ///
+    /// # Errors
+    /// When its log cannot be read.
+    pub fn accesses(&self) -> Result<Vec<Access>, SimError> {
+        let log = fs::read_to_string(self.folder.path().join("accesses.log"))?;
+        Ok(log.lines().filter_map(Access::read).collect())
+    }
+
     /// The requests so far, one line each: `POST HTTP/2.0 201`.
     ///
     /// # Errors
@@ -119,6 +128,34 @@ impl Nginx {
     }
 }
 
+/// A request that nginx has answered.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Access {
+    /// When the answer ended, seconds since 1970.
+    pub at_s: f64,
+    /// Number of its connection.
+    pub connection: u64,
+    /// The status.
+    pub status: u16,
+    /// Bytes of the body.
+    pub bytes: u64,
+    /// Path and query.
+    pub uri: String,
+}
+
+impl Access {
+    fn read(line: &str) -> Option<Self> {
+        let mut fields = line.splitn(5, ' ');
+        Some(Self {
+            at_s: fields.next()?.parse().ok()?,
+            connection: fields.next()?.parse().ok()?,
+            status: fields.next()?.parse().ok()?,
+            bytes: fields.next()?.parse().ok()?,
+            uri: fields.next()?.to_owned(),
+        })
+    }
+}
+
 fn configuration(address: SocketAddr, plain: SocketAddr, what: &str) -> String {
     format!(
         "daemon off; master_process off; pid nginx.pid;
@@ -126,6 +163,8 @@ events {{ worker_connections 1024; }}
 http {{
   log_format seen '$request_method $server_protocol $status';
   access_log requests.log seen;
+  log_format access '$msec $connection $status $body_bytes_sent $request_uri';
+  access_log accesses.log access;
   client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path f; uwsgi_temp_path u; scgi_temp_path s;
   server {{
     listen {address} ssl http2; listen {plain};

@@ -9,15 +9,16 @@ use crate::waiting::WaitingPlayback;
 columns! { PlaybackCounters {
     active_us, startup_us, stall_us, stall_count, played_us, paused_us, skipped_us, seek_count, media_bytes, other_bytes, media_us,
     wanted_us, requests, requests_failed, connections, retransmitted, received_out_of_order, switches,
-    responses_http1, responses_http2, responses_http3, segments, segment_download_us, segment_media_us,
+    responses_http1, responses_http2, responses_http3, missed, segments, segment_download_us, segment_media_us,
 } }
 
 /// What runs of before live streams do not have.
-const OF_LIVE: [(&str, &str); 9] = [
+const OF_LIVE: [(&str, &str); 10] = [
     ("skipped_us", "0"),
     ("responses_http1", "0"),
     ("responses_http2", "0"),
     ("responses_http3", "0"),
+    ("missed", "0"),
     ("segments", "0"),
     ("segment_download_us", "0"),
     ("segment_media_us", "0"),

@@ -16,6 +16,7 @@ mod cut_off;
 mod decode;
 mod find;
 mod history;
+mod hls;
 mod ipc;
 mod janus;
 mod janus_conference;

@@ -111,8 +111,8 @@ fn broken_clauses(interval: &PlaybackInterval, waited_us: Option<i64>, bad_if: &
         let bound_us = bad_if.latency_over_target_ms_max.map(|ms| (ms * 1e3) as i64);
         let usual_us = i64::try_from(live.target_duration_us).unwrap_or(i64::MAX);
         hold(Clause::Latency, live.over_target_us > bound_us.unwrap_or(usual_us));
-        hold(Clause::Request, counters.requests_failed > 0);
     }
+    hold(Clause::Request, counters.missed > 0);
     bits
 }
 
@@ -171,13 +171,8 @@ mod tests {
             ("live, a target duration behind", |i| i.live = Some(behind(4_000_000)), None, None),
             ("live, more", |i| i.live = Some(behind(4_000_001)), None, Some(Clause::Latency)),
             ("live, ahead", |i| i.live = Some(behind(-9_000_000)), None, None),
-            ("a request of a recording failed", |i| i.counters.requests_failed = 1, None, None),
-            (
-                "a request of a live stream failed",
-                |i| (i.live, i.counters.requests_failed) = (Some(behind(0)), 1),
-                None,
-                Some(Clause::Request),
-            ),
+            ("a request failed and was repeated", |i| i.counters.requests_failed = 1, None, None),
+            ("a segment never came", |i| i.counters.missed = 1, None, Some(Clause::Request)),
             (
                 "its user paused while little arrived",
                 |i| {

@@ -67,7 +67,7 @@ impl ManifestDownload {
             WholeEvent::Complete => self.complete(now, context),
             WholeEvent::Failed(error) => {
                 self.download = None;
-                self.failed(now, error)?;
+                self.failed(now, context, error)?;
                 Ok(None)
             }
         }
@@ -88,6 +88,7 @@ impl ManifestDownload {
             // One that cannot be read between others is passed over.
             Err(failure) if self.is_known => {
                 context.client.failed();
+                context.meter.missed();
                 context.client.anomaly(failure.detail);
                 self.again_at = Some(times.0 + UNREADABLE_DELAY);
                 return Ok(None);
@@ -111,13 +112,19 @@ impl ManifestDownload {
         self.again_at.is_some()
     }
 
-    fn failed(&mut self, now: Instant, error: TransferError) -> Result<(), Failure> {
+    fn failed(
+        &mut self,
+        now: Instant,
+        context: &mut Context<'_>,
+        error: TransferError,
+    ) -> Result<(), Failure> {
         if self.retry.failed(now, &error) {
             return Ok(());
         }
         if !self.is_known {
             return Err(error.failure);
         }
+        context.meter.missed();
         self.retry.progressed();
         self.again_at = Some(now + UNREADABLE_DELAY);
         Ok(())
@@ -129,7 +136,7 @@ impl ManifestDownload {
             if let Some(download) = self.download.take() {
                 download.cancel(context);
             }
-            self.failed(now, error)?;
+            self.failed(now, context, error)?;
         }
         let is_due = !self.is_known
             || self.again_at.is_some_and(|at| now >= at)

@@ -76,6 +76,11 @@ impl Meter {
         self.counters.other_bytes += bytes;
     }
 
+    /// A segment, playlist, manifest or key was due and will not come.
+    pub(super) fn missed(&mut self) {
+        self.counters.missed += 1;
+    }
+
     /// A segment came, or a part of one.
     pub(super) fn segment(&mut self, took: Duration, media_us: u64) {
         self.counters.segments += 1;

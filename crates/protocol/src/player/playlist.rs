@@ -98,7 +98,7 @@ impl PlaylistLoader {
             WholeEvent::Nothing => Ok(Loaded::Nothing),
             WholeEvent::Complete => self.complete(now, context, cache, rendition),
             WholeEvent::Failed(error) => {
-                self.failed(now, rendition, error)?;
+                self.failed(now, context, rendition, error)?;
                 Ok(Loaded::Nothing)
             }
         }
@@ -122,7 +122,7 @@ impl PlaylistLoader {
             Err(failure) if is_known => {
                 context.client.failed();
                 context.client.anomaly(failure.detail.clone());
-                self.failed(now, rendition, TransferError { failure, may_retry: true, is_timeout: false })?;
+                self.failed(now, context, rendition, TransferError::unreadable(failure))?;
                 return Ok(Loaded::Nothing);
             }
             Err(failure) => return Err(failure),
@@ -202,7 +202,13 @@ impl PlaylistLoader {
         }
     }
 
-    fn failed(&mut self, now: Instant, rendition: &Rendition, error: TransferError) -> Result<(), Failure> {
+    fn failed(
+        &mut self,
+        now: Instant,
+        context: &mut Context<'_>,
+        rendition: &Rendition,
+        error: TransferError,
+    ) -> Result<(), Failure> {
         let asked = self.download.take().map(|(_, asked)| asked);
         self.next = Asked { until: None, ..asked.unwrap_or_default() };
         self.next_at = Some(now);
@@ -213,6 +219,7 @@ impl PlaylistLoader {
         match &rendition.segments {
             Some(Segments::Live(window)) => {
                 let target_us = window.playlist().target_duration_us.max(1_000_000);
+                context.meter.missed();
                 self.retry.given_up(now, Duration::from_micros(target_us));
                 Ok(())
             }
@@ -234,7 +241,7 @@ impl PlaylistLoader {
                 download.cancel(context);
                 self.next = asked;
             }
-            self.failed(now, rendition, error)?;
+            self.failed(now, context, rendition, error)?;
         }
         let is_due = match (&rendition.segments, self.next_at) {
             (None, None) => true,

@@ -15,18 +15,26 @@ pub(super) struct RetryPolicy {
     errors_max: u32,
     /// After time-outs, at once.
     timeouts_max: u32,
+    /// Also after 4xx, and always after [`DELAY`].
+    repeats_refusals: bool,
+}
+
+const fn policy(errors_max: u32, timeouts_max: u32) -> RetryPolicy {
+    RetryPolicy { errors_max, timeouts_max, repeats_refusals: false }
 }
 
 /// Never.
-pub(super) const NO_RETRY: RetryPolicy = RetryPolicy { errors_max: 0, timeouts_max: 0 };
+pub(super) const NO_RETRY: RetryPolicy = policy(0, 0);
 /// Files: as segments.
-pub(super) const FILE_RETRY: RetryPolicy = RetryPolicy { errors_max: 6, timeouts_max: 0 };
+pub(super) const FILE_RETRY: RetryPolicy = policy(6, 0);
 /// `manifestLoadPolicy`.
-pub(super) const MANIFEST_RETRY: RetryPolicy = RetryPolicy { errors_max: 1, timeouts_max: 2 };
+pub(super) const MANIFEST_RETRY: RetryPolicy = policy(1, 2);
 /// `playlistLoadPolicy`.
-pub(super) const PLAYLIST_RETRY: RetryPolicy = RetryPolicy { errors_max: 2, timeouts_max: 2 };
+pub(super) const PLAYLIST_RETRY: RetryPolicy = policy(2, 2);
 /// `fragLoadPolicy`.
-pub(super) const SEGMENT_RETRY: RetryPolicy = RetryPolicy { errors_max: 6, timeouts_max: 4 };
+pub(super) const SEGMENT_RETRY: RetryPolicy = policy(6, 4);
+/// Live DASH: a segment that should exist by the clock may be late (`retryAttempts` and `retryIntervals` of dash.js).
+pub(super) const DASH_SEGMENT_RETRY: RetryPolicy = RetryPolicy { repeats_refusals: true, ..policy(3, 0) };
 
 /// Repeats of one request after failures without progress.
 #[derive(Clone, Copy, Debug)]
@@ -45,7 +53,8 @@ impl Retry {
 
     /// A request failed: whether, and from then on when, it is repeated.
     pub(super) fn failed(&mut self, now: Instant, error: &TransferError) -> bool {
-        if !error.may_retry {
+        let is_repeated = error.may_retry || error.is_refused && self.policy.repeats_refusals;
+        if !is_repeated {
             return false;
         }
         let is_timeout = error.is_timeout && self.policy.timeouts_max > 0;
@@ -57,7 +66,8 @@ impl Retry {
         if *count >= count_max {
             return false;
         }
-        let delay = DELAY.saturating_mul(1 << (*count).min(8)).min(DELAY_MAX);
+        let doubled = if self.policy.repeats_refusals { 0 } else { (*count).min(8) };
+        let delay = DELAY.saturating_mul(1 << doubled).min(DELAY_MAX);
         *count += 1;
         self.at = Some(if is_timeout { now } else { now + delay });
         true
@@ -95,7 +105,8 @@ mod tests {
     use super::*;
 
     fn error(may_retry: bool, is_timeout: bool) -> TransferError {
-        TransferError { failure: Failure::new(FailureReason::Tcp, ""), may_retry, is_timeout }
+        let failure = Failure::new(FailureReason::Tcp, "");
+        TransferError { failure, may_retry, is_timeout, is_refused: !may_retry }
     }
 
     #[test]
@@ -114,6 +125,11 @@ mod tests {
         assert!(retry.failed(now, &error(true, false)) && retry.next_timeout() == Some(now + DELAY));
         assert!(!Retry::new(NO_RETRY).failed(now, &error(true, false)));
         assert!(!Retry::new(SEGMENT_RETRY).failed(now, &error(false, false)), "the request is to blame");
+        let mut late = Retry::new(DASH_SEGMENT_RETRY);
+        (0..3).for_each(|_| {
+            assert!(late.failed(now, &error(false, false)) && late.next_timeout() == Some(now + DELAY))
+        });
+        assert!(!late.failed(now, &error(false, false)));
     }
 
     #[test]

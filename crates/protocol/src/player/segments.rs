@@ -15,7 +15,7 @@ use super::decrypt::KEY_LEN;
 use super::lane::{Context, Sought, TrackMap};
 use super::playlist::{Loaded, PlaylistLoader};
 use super::presentation::{Cursor, Found, LiveEdge, Rendition, Resource, Segment, Segments};
-use super::retry::{Retry, SEGMENT_RETRY};
+use super::retry::{DASH_SEGMENT_RETRY, Retry, SEGMENT_RETRY};
 use super::segment_download::SegmentDownload;
 use super::throughput::Throughput;
 use super::transfer::{TransferError, TransferEvent};
@@ -85,6 +85,8 @@ impl SegmentLane {
     /// A lane of renditions that are sorted by bitrate.
     pub(super) fn new(renditions: Vec<Rendition>, options: SegmentOptions) -> Self {
         let throughput = Throughput::new(&renditions);
+        let is_by_clock =
+            renditions.iter().any(|rendition| matches!(rendition.segments, Some(Segments::Dynamic(_))));
         Self {
             current: throughput.first(options.policy, &renditions),
             renditions,
@@ -100,7 +102,7 @@ impl SegmentLane {
             tracks: TrackMap::default(),
             origin_of: None,
             throughput,
-            retry: Retry::new(SEGMENT_RETRY),
+            retry: Retry::new(if is_by_clock { DASH_SEGMENT_RETRY } else { SEGMENT_RETRY }),
             unreadable: 0,
             is_complete: false,
             unix_us: 0,
@@ -310,6 +312,7 @@ impl SegmentLane {
 
     /// Goes on behind the next place: playback will meet a hole.
     fn skip(&mut self, context: &mut Context<'_>) {
+        context.meter.missed();
         self.tracks.drop_received(context);
         let found = self.segments().map(|segments| segments.find(self.next, self.options.low_latency));
         match found {
@@ -389,6 +392,7 @@ impl SegmentLane {
                 }
                 Found::Gap(next) => self.next = next,
                 Found::Gone(next) => {
+                    context.meter.missed();
                     context.client.anomaly(format!(
                         "segment {} was not downloaded before it left the playlist",
                         self.next.segment
@@ -396,6 +400,7 @@ impl SegmentLane {
                     self.next = next;
                 }
                 Found::Broken(failure, next) => {
+                    context.meter.missed();
                     context.client.failed();
                     context.client.anomaly(failure.detail);
                     self.next = next;

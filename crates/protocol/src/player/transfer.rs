@@ -60,6 +60,20 @@ pub(super) struct TransferError {
     pub(super) may_retry: bool,
     /// Nothing came in time.
     pub(super) is_timeout: bool,
+    /// The server answered that the resource is not to be had (4xx).
+    pub(super) is_refused: bool,
+}
+
+impl TransferError {
+    /// What came cannot be read, and may be readable the next time.
+    pub(super) fn unreadable(failure: Failure) -> Self {
+        Self { may_retry: true, ..Self::lasting(failure) }
+    }
+
+    /// A failure that will not pass by itself.
+    fn lasting(failure: Failure) -> Self {
+        Self { failure, may_retry: false, is_timeout: false, is_refused: false }
+    }
 }
 
 impl Transfer {
@@ -137,7 +151,7 @@ impl Transfer {
     pub(super) fn stuck(&self) -> TransferError {
         let detail = format!("{}: no data for {:.0} s", self.url, PROGRESS_TIMEOUT.as_secs_f64());
         let failure = Failure::new(FailureReason::MediaLost, detail);
-        TransferError { failure, may_retry: true, is_timeout: true }
+        TransferError { may_retry: true, is_timeout: true, ..TransferError::lasting(failure) }
     }
 
     /// Handles what the driver reports of this download.
@@ -185,7 +199,7 @@ impl Transfer {
                 let failure: Failure = if self.has_head { error.after_opening() } else { error.into() };
                 let detail = format!("{}: {}", self.url, failure.detail);
                 let failure = Failure { detail, ..failure };
-                TransferEvent::Failed(TransferError { failure, may_retry, is_timeout })
+                TransferEvent::Failed(TransferError { failure, may_retry, is_timeout, is_refused: false })
             }
         }
     }
@@ -258,8 +272,7 @@ impl Transfer {
             return Err(self.broken(&format!("more than {REDIRECTS_MAX} redirects")));
         }
         client.output(Output::Cancel(self.fetch));
-        let failed = |failure| TransferError { failure, may_retry: false, is_timeout: false };
-        self.fetch = client.get(&url, self.range).map_err(failed)?;
+        self.fetch = client.get(&url, self.range).map_err(TransferError::lasting)?;
         (self.url, self.has_head) = (url, false);
         // What was asked for of the body must be asked for again.
         self.outstanding = 0;
@@ -276,13 +289,14 @@ impl Transfer {
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => FailureReason::Unauthorized,
             status => FailureReason::HttpStatus(status.as_u16()),
         };
-        TransferError { failure: Failure::new(reason, detail), may_retry, is_timeout: false }
+        let (failure, is_refused) = (Failure::new(reason, detail), status.is_client_error());
+        TransferError { may_retry, is_refused, ..TransferError::lasting(failure) }
     }
 
     fn broken(&self, what: &str) -> TransferError {
         let detail = format!("{}: {what}", self.url);
         let failure = Failure::new(FailureReason::Protocol, detail);
-        TransferError { failure, may_retry: false, is_timeout: false }
+        TransferError::lasting(failure)
     }
 }
 

@@ -1,0 +1,157 @@
+//! Viewers of live HLS and DASH streams that ffmpeg makes, on real web servers.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use serde_json::Value;
+use throng_sim::caddy::Caddy;
+use throng_sim::live::LiveStream;
+use throng_sim::nginx::{Access, Nginx};
+
+use crate::throng::{Ran, figure, run, valid};
+
+fn url(scheme: &str, address: SocketAddr, file: &str) -> String {
+    format!("{scheme}://{address}/{file}")
+}
+
+fn view(url: &str, users: u32, seconds: u32, player: &str, more: &[&str]) -> Ran {
+    let (users, seconds) = (users.to_string(), format!("{seconds}s"));
+    let player = format!("crowd.player={{ {player} }}");
+    let arguments = ["view", url, "-n", &users, "--every", "50ms", "--for", &seconds, "--set", &player];
+    run(None, &[&arguments[..], more].concat())
+}
+
+/// All played from the beginning on without a stall, and no request failed.
+#[track_caller]
+fn assert_plays(ran: &Ran, users: u32) -> Value {
+    let summary = ran.summary();
+    assert_eq!(figure(&summary, "participants.failed"), 0.0, "{ran}");
+    assert_eq!(figure(&summary, "playback.startup.reached"), f64::from(users), "{ran}");
+    assert_eq!(figure(&summary, "playback.stalls"), 0.0, "{ran}");
+    assert_eq!(figure(&summary, "playback.skipped_s"), 0.0, "{ran}");
+    assert_eq!(figure(&summary, "playback.missed"), 0.0, "{ran}");
+    let fps = figure(&summary, "video.fps_p50");
+    assert!((24.0..26.0).contains(&fps), "{fps} fps\n{ran}");
+    summary
+}
+
+/// Requests for playlists by connection, as times between them.
+fn spacings(accesses: &[Access]) -> Vec<f64> {
+    let mut by_connection: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
+    for access in accesses.iter().filter(|access| access.uri.ends_with(".m3u8")) {
+        by_connection.entry(access.connection).or_default().push(access.at_s);
+    }
+    let between = |times: Vec<f64>| times.windows(2).map(|pair| pair[1] - pair[0]).collect::<Vec<_>>();
+    let mut all: Vec<f64> = by_connection.into_values().flat_map(between).collect();
+    all.sort_by(f64::total_cmp);
+    all
+}
+
+#[test]
+fn live_viewers_ask_for_what_hls_js_asks_for_and_nginx_counts_the_same() {
+    if !Nginx::is_installed() {
+        return;
+    }
+    let Some(stream) = LiveStream::hls("").unwrap() else { return };
+    let (users, seconds) = (10_u32, 12_u32);
+    let ((ran, summary), accesses) = {
+        let nginx = Nginx::serving(stream.folder()).unwrap();
+        let url = url("http", nginx.plain_address(), "live.m3u8");
+        let ran = view(&url, users, seconds, "", &[]).expect_code(0);
+        let summary = assert_plays(&ran, users);
+        ((ran, summary), nginx.accesses().unwrap())
+    };
+    // A playlist and a segment each second, and two segments more at the start: three are there, one of which is due.
+    let between = spacings(&accesses);
+    let median = between[between.len() / 2];
+    assert!((0.95..1.05).contains(&median), "{between:?}\n{ran}");
+    assert_eq!(figure(&summary, "playback.requests"), accesses.len() as f64, "{ran}");
+    assert_eq!(figure(&summary, "playback.requests_failed"), 0.0, "{ran}");
+    assert!(accesses.iter().all(|access| access.status == 200), "{accesses:?}");
+    let segments = accesses.iter().filter(|access| access.uri.ends_with(".ts"));
+    let per_viewer = segments.count() as f64 / f64::from(users);
+    assert!(
+        (f64::from(seconds) + 0.4..f64::from(seconds) + 3.1).contains(&per_viewer),
+        "{per_viewer}\n{ran}"
+    );
+    let bodies: u64 = accesses.iter().map(|access| access.bytes).sum();
+    let received = figure(&summary, "playback.media_bytes") + figure(&summary, "playback.other_bytes");
+    assert!((received / bodies as f64 - 1.0).abs() < 0.02, "{received} of {bodies} bytes\n{ran}");
+    // Three segments behind the end of the playlist, which is up to a segment old.
+    assert_eq!(summary["playback"]["latency"]["basis"], "program_date_time");
+    let latency_ms = figure(&summary, "playback.latency.ms_p50");
+    assert!((2_900.0..4_700.0).contains(&latency_ms), "{latency_ms}\n{ran}");
+    assert!(figure(&summary, "playback.latency.drift_ms").abs() < 100.0, "{ran}");
+}
+
+#[test]
+fn live_streams_play_over_http2_and_http3_in_fmp4_and_encrypted() {
+    if !Nginx::is_installed() || !Caddy::is_installed() {
+        return;
+    }
+    let Some(fmp4) = LiveStream::hls("-hls_segment_type fmp4").unwrap() else { return };
+    let Some(encrypted) = LiveStream::hls("-hls_key_info_file key.info").unwrap() else { return };
+    let (nginx, caddy) =
+        (Nginx::serving(fmp4.folder()).unwrap(), Caddy::serving(encrypted.folder()).unwrap());
+    for (url, version, certificate) in [
+        (url("https", nginx.address(), "live.m3u8"), "http2", nginx.certificate()),
+        (url("https", caddy.address(), "live.m3u8"), "http3", caddy.certificate()),
+    ] {
+        let certificate = certificate.display().to_string();
+        let player = format!("http = \"{}\"", version.trim_start_matches("http"));
+        let ran = view(&url, 10, 8, &player, &["--tls-ca", &certificate]).expect_code(0);
+        let summary = assert_plays(&ran, 10);
+        let requests = figure(&summary, "playback.requests");
+        assert_eq!(figure(&summary, &format!("playback.responses.{version}")), requests, "{ran}");
+        assert_eq!(summary["events"], serde_json::json!({}), "{ran}");
+    }
+}
+
+#[test]
+fn live_dash_is_followed_by_its_clock_and_by_its_timeline() {
+    if !Nginx::is_installed() {
+        return;
+    }
+    for (options, reloads) in [
+        ("-f dash -seg_duration 1 -window_size 8 -use_timeline 1 -use_template 1 live.mpd", true),
+        ("-f dash -seg_duration 1 -window_size 8 -use_timeline 0 -use_template 1 live.mpd", false),
+    ] {
+        let is_ready = |text: &str| text.contains("availabilityStartTime");
+        let Some(stream) = LiveStream::start(options, is_ready).unwrap() else { return };
+        std::thread::sleep(std::time::Duration::from_secs(5));
+        let nginx = Nginx::serving(stream.folder()).unwrap();
+        let url = url("http", nginx.plain_address(), "live.mpd");
+        let ran = view(&url, 5, 10, "latency = \"4s\"", &[]).expect_code(0);
+        let summary = assert_plays(&ran, 5);
+        // ffmpeg writes a numbered segment later than the clock says; dash.js asks again as well.
+        let accesses = nginx.accesses().unwrap();
+        let manifests = accesses.iter().filter(|access| access.uri.ends_with(".mpd")).count();
+        assert_eq!(manifests > 5, reloads, "{manifests} manifests\n{ran}");
+        let latency_ms = figure(&summary, "playback.latency.ms_p50");
+        assert!((3_900.0..5_500.0).contains(&latency_ms), "{latency_ms}\n{ran}");
+    }
+}
+
+#[test]
+fn a_rate_below_the_stream_stalls_live_viewers_as_arithmetic_says() {
+    if !Nginx::is_installed() {
+        return;
+    }
+    let Some(stream) = LiveStream::hls("").unwrap() else { return };
+    let (ran, ()) = valid(|| {
+        // A segment has nearly 100 kB.
+        let nginx = Nginx::limiting(stream.folder(), 75_000).unwrap();
+        (view(&url("http", nginx.plain_address(), "live.m3u8"), 5, 14, "", &[]), ())
+    });
+    let summary = ran.summary();
+    let segment_ratio = figure(&summary, "playback.segment_ratio");
+    assert!((1.1..1.8).contains(&segment_ratio), "{segment_ratio}\n{ran}");
+    // A second of media takes `segment_ratio` seconds to come, and nothing is buffered ahead of it.
+    let expect = 1.0 - 1.0 / segment_ratio;
+    let stalled = figure(&summary, "playback.stall_ratio");
+    assert!((stalled / expect - 1.0).abs() < 0.25, "stalled {stalled}, expected {expect}\n{ran}");
+    assert_eq!(figure(&summary, "playback.viewers_stalled"), 5.0, "{ran}");
+    // Each moment of a stall brings the viewer further behind.
+    let drift_ms = figure(&summary, "playback.latency.drift_ms");
+    assert!(drift_ms > 1_000.0, "{drift_ms}\n{ran}");
+}
