@@ -67,6 +67,9 @@ pub struct PlaybackCounters {
     pub segment_media_us: u64,
 }
 
+/// Of less than this share of its time a player's wish for media says nothing about the rate at which it comes.
+const WANTED_SHARE_MIN: u64 = 100;
+
 impl PlaybackCounters {
     /// Time that segments took ÷ media time in them: near 1 a server, or the way to it, is about to be too slow. `None`
     /// without segments.
@@ -83,10 +86,11 @@ impl PlaybackCounters {
     }
 
     /// Media time received ÷ time in which it was wanted: below 1 the server delivers less than the media's own
-    /// bit rate. `None` when nothing was wanted.
+    /// bit rate. `None` when nothing was wanted, or hardly ever, as at the end of a live stream.
     #[must_use]
     pub fn delivery_ratio(&self) -> Option<f64> {
-        (self.wanted_us > 0).then(|| self.media_us as f64 / self.wanted_us as f64)
+        let is_wanted = self.wanted_us > self.active_us / WANTED_SHARE_MIN;
+        is_wanted.then(|| self.media_us as f64 / self.wanted_us as f64)
     }
 
     /// Bits per second of media bodies over active time; 0 when never active.

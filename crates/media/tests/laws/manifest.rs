@@ -32,6 +32,11 @@ fn media(playlist: &MediaPlaylist) {
     let ranges = playlist.segments.iter().filter_map(|segment| segment.byte_range);
     assert!(ranges.clone().all(|range| range.offset.checked_add(range.bytes).is_some()));
     let _ = playlist.duration_us();
+    let whole = playlist.with_skipped(playlist);
+    let skipped = playlist.skipped_segments.unwrap_or_default();
+    if let Some(whole) = whole.filter(|_| skipped < SEGMENTS as u64) {
+        assert_eq!(whole.segments.len() as u64, skipped + playlist.segments.len() as u64);
+    }
 }
 
 /// DASH: segments are in order, and those found by number and time are the same.
@@ -45,6 +50,11 @@ pub(crate) fn dash(bytes: &[u8]) {
                 for segment in representation.available(&manifest, now_us).take(SEGMENTS) {
                     assert_eq!(representation.segment(segment.number).as_ref(), Some(&segment));
                 }
+                let first = representation.available(&manifest, now_us).next();
+                let span = representation.available_span(&manifest, now_us);
+                assert!(
+                    span.is_none_or(|(from, to)| Some(&from) == first.as_ref() && from.number <= to.number)
+                );
             }
         }
     }

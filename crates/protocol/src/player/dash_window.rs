@@ -83,7 +83,8 @@ impl DashWindow {
         self.span = first.zip(last).map(|(first, last)| [first, last]);
         let duration_us = self.segment_duration_us();
         let ends_us = self.span.as_ref().map(|[_, (_, last)]| self.end_of(last));
-        let next_us = ends_us.map(|us| us.saturating_add_unsigned(duration_us) - self.early_us());
+        let next_us =
+            ends_us.map(|us| us.saturating_add_unsigned(duration_us).saturating_sub(self.early_us()));
         // A timeline that ends before the present is looked at again when the manifest was.
         self.changes_at_us = next_us.unwrap_or(unix_us).max(unix_us.saturating_add(as_us(LOOK)));
     }
@@ -166,7 +167,9 @@ impl DashWindow {
         let Some((period, segment)) = self.segment_at(wanted_us.saturating_add(ROUNDING_US)) else {
             return Found::Later;
         };
-        let next = Cursor::at(u64::try_from(self.end_of(&segment)).unwrap_or(0).max(cursor.segment + 1));
+        let next = Cursor::at(
+            u64::try_from(self.end_of(&segment)).unwrap_or(0).max(cursor.segment.saturating_add(1)),
+        );
         if self.end_of(&segment) <= wanted_us {
             // Periods may leave a time without segments between them.
             return Found::Gap(next);

@@ -95,7 +95,7 @@ impl LiveFollower {
         }
         let target_us = self.target_us(edge);
         let distance_us =
-            Self::edge_us(edge, now) - position_us - i64::try_from(target_us).unwrap_or(i64::MAX);
+            Self::edge_us(edge, now).saturating_sub(position_us).saturating_sub_unsigned(target_us);
         let range_us = i64::try_from(target_us.saturating_add(edge.target_duration_us)).unwrap_or(i64::MAX);
         let is_in_range = distance_us > CATCH_UP_FROM_US && distance_us < range_us;
         if !is_in_range || buffer_us <= CATCH_UP_BUFFER_US {

@@ -120,7 +120,9 @@ impl BufferedTrack {
     fn append(&mut self, frame: BufferedFrame, has_holes: bool) -> bool {
         self.is_decodable |= frame.is_key || self.kind == MediaKind::Audio;
         let ends_us = frame.ends_us();
-        if let Some(end_us) = self.end_us.filter(|end_us| has_holes && frame.starts_us - end_us > HOLE_US) {
+        if let Some(end_us) =
+            self.end_us.filter(|end_us| has_holes && frame.starts_us.saturating_sub(*end_us) > HOLE_US)
+        {
             self.holes.push_back((end_us, frame.starts_us));
         }
         self.end_us = Some(self.end_us.map_or(ends_us, |end_us| end_us.max(ends_us)));
