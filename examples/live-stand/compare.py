@@ -8,6 +8,7 @@ given. Rates are per second of one player: by --a-players and --a-seconds, or by
 All options exist for a and b:
   --a-players N --a-seconds S    how many played, and for how long each
   --a-browsers FILE              the same and the window, from the output of browsers.py
+  --a-run FOLDER                 the same without the window, from a run folder of throng
   --a-window FROM,TO             seconds since 1970, as in the log
 A request counts from its start: nginx writes it when it has ended. Its player is its connection.
 """
@@ -68,6 +69,9 @@ class Side:
             players, seconds = len(ran["players"]), ran["seconds"]
             began = [player["began"] for player in ran["players"]]
             window = window or (min(began), max(began) + seconds)
+        if get("run"):
+            playback = json.loads((pathlib.Path(get("run")) / "summary.json").read_text())["playback"]
+            players, seconds = playback["players"], playback["played_s"] / playback["players"]
         if (players is None) != (seconds is None):
             sys.exit(f"--{name}-players and --{name}-seconds belong together")
         self.players, self.player_seconds = players, players * seconds if players else None
@@ -150,6 +154,7 @@ def arguments():
         parser.add_argument(f"--{side}-players", type=int, metavar="N")
         parser.add_argument(f"--{side}-seconds", type=float, metavar="S")
         parser.add_argument(f"--{side}-browsers", metavar="FILE")
+        parser.add_argument(f"--{side}-run", metavar="FOLDER")
         parser.add_argument(f"--{side}-window", type=window, metavar="FROM,TO")
     parser.add_argument("--master", type=re.compile, default="master", metavar="REGEX", help="names of multivariant playlists")
     options = parser.parse_args()

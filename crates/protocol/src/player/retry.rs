@@ -127,7 +127,7 @@ mod tests {
         assert!(!Retry::new(SEGMENT_RETRY).failed(now, &error(false, false)), "the request is to blame");
         let mut late = Retry::new(DASH_SEGMENT_RETRY);
         (0..3).for_each(|_| {
-            assert!(late.failed(now, &error(false, false)) && late.next_timeout() == Some(now + DELAY))
+            assert!(late.failed(now, &error(false, false)) && late.next_timeout() == Some(now + DELAY));
         });
         assert!(!late.failed(now, &error(false, false)));
     }

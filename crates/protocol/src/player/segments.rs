@@ -192,8 +192,7 @@ impl SegmentLane {
         let Some(rendition) = self.renditions.get_mut(self.current) else { return Ok(()) };
         let loaded = self.loader.handle(now, context, &self.options.playlists, rendition, event)?;
         if loaded == Loaded::New || (loaded == Loaded::Next && self.waits_for_playlist) {
-            let tolerance_us = if self.is_sought { 0 } else { LOOK_UP_TOLERANCE_US };
-            let wanted_us = self.wanted_us.saturating_add(tolerance_us);
+            let wanted_us = self.wanted_us.saturating_add(self.tolerance_us());
             self.next = self
                 .segments()
                 .map(|segments| segments.at(wanted_us, self.options.low_latency))
@@ -201,6 +200,13 @@ impl SegmentLane {
         }
         self.waits_for_playlist &= loaded == Loaded::Nothing;
         Ok(())
+    }
+
+    /// How much later than a place begins it may be looked up.
+    fn tolerance_us(&self) -> i64 {
+        let part_us = self.edge().and_then(|edge| edge.part_target_us);
+        let part_us = part_us.and_then(|us| i64::try_from(us / 4).ok()).unwrap_or(LOOK_UP_TOLERANCE_US);
+        if self.is_sought { 0 } else { part_us.min(LOOK_UP_TOLERANCE_US) }
     }
 
     /// An initialisation segment or a key is complete.
@@ -378,7 +384,7 @@ impl SegmentLane {
 
     /// Requests what comes next.
     fn request(&mut self, now: Instant, context: &mut Context<'_>, wants: bool) -> Result<(), Failure> {
-        if wants && self.segments().is_some() && self.next.part == 0 {
+        if wants {
             self.switch(now, context);
         }
         if self.waits_for_playlist {
@@ -459,7 +465,10 @@ impl SegmentLane {
             return;
         }
         let found = self.segments().map(|segments| segments.find(self.next, self.options.low_latency));
-        let Some(Found::Piece(segment, _)) = found else { return };
+        let Some(Found::Piece(segment, after)) = found else { return };
+        if self.next.part > 0 && after.part != 1 {
+            return; // in the middle of a segment
+        }
         // The next segment of the other rendition is the one that covers the same time.
         (self.wanted_us, self.is_sought) = (segment.starts_us, false);
         let before = self.segments().and_then(Segments::window).cloned();
@@ -472,7 +481,7 @@ impl SegmentLane {
             context.meter.switched();
             return self.switched_by_clock(now, segment.starts_us);
         }
-        let wanted_us = self.wanted_us.saturating_add(LOOK_UP_TOLERANCE_US);
+        let wanted_us = self.wanted_us.saturating_add(self.tolerance_us());
         self.next = self
             .segments()
             .map(|segments| segments.at(wanted_us, self.options.low_latency))

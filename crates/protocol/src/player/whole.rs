@@ -1,6 +1,6 @@
 //! A resource that is read as a whole: a playlist, an initialisation segment, a key.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use throng_observation::{Failure, FailureReason};
 use url::Url;
@@ -11,6 +11,9 @@ use crate::participant::{Demand, DownloadEvent, FetchId};
 
 /// Bytes that are asked for at a time; the next are asked for when half of them have come.
 const DEMAND_BYTES: u64 = 64 * 1024;
+
+/// How long it may take in all (`maxLoadTimeMs` of hls.js' playlists and keys).
+const LOAD_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Its download.
 #[derive(Debug)]
@@ -95,7 +98,7 @@ impl WholeDownload {
 
     /// Asks for more of it; fails when it is overdue.
     pub(super) fn pump(&mut self, now: Instant, context: &mut Context<'_>) -> Result<(), TransferError> {
-        if self.transfer.next_timeout().is_some_and(|at| now >= at) {
+        if self.next_timeout().is_some_and(|at| now >= at) {
             context.client.failed();
             return Err(self.transfer.stuck());
         }
@@ -110,6 +113,11 @@ impl WholeDownload {
     }
 
     pub(super) fn next_timeout(&self) -> Option<Instant> {
-        self.transfer.next_timeout()
+        Some(self.transfer.next_timeout().map_or(self.overdue_at(), |at| at.min(self.overdue_at())))
+    }
+
+    /// When it is given up although bytes of it still come.
+    fn overdue_at(&self) -> Instant {
+        self.requested_at + LOAD_TIMEOUT
     }
 }

@@ -208,7 +208,8 @@ fn a_player_that_falls_out_of_the_playlist_returns_to_its_end() {
     assert_eq!(totals.stall_count, 1, "{totals:?}");
     assert!(totals.skipped_us > 60_000_000, "{totals:?}");
     let live = last_live(&stand);
-    assert!((12_000_000..18_000_000).contains(&live.latency_us), "{live:?}");
+    // What the server had answered to the request that was under way is up to 20 s old.
+    assert!((12_000_000..33_000_000).contains(&live.latency_us), "{live:?}");
     assert!(stand.ended.is_none());
 }
 
