@@ -152,6 +152,10 @@ fn played(summary: &Summary, playback: &Playback) -> Vec<Figure> {
     if let Some(ratio) = playback.delivery_ratio_p5 {
         list.push(("delivery, p5", percent(ratio), "of the media's bit rate".into()));
     }
+    if let Some(latency) = &playback.latency {
+        let median = format!("p50 {}", duration_ms(latency.ms_p50));
+        list.push(("behind live, p95", duration_ms(latency.ms_p95), median));
+    }
     list
 }
 
