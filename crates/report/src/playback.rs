@@ -467,6 +467,37 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn the_latency_of_live_players_names_its_basis_and_what_was_lost_over_the_run() {
+        let live = |dated: bool| {
+            let mut run = players(0);
+            for row in &mut run.playback {
+                let latency_us = 12_000_000 + u64::try_from(row.second).unwrap() * 100_000;
+                let samples = if dated { &mut row.latency_us } else { &mut row.edge_latency_us };
+                (0..100).for_each(|_| samples.record(latency_us));
+            }
+            run
+        };
+        for (dated, basis, words) in [
+            (true, "program_date_time", "by the playlist's dates and this host's clock"),
+            (false, "playlist_edge", "to the end of the playlist"),
+        ] {
+            let run = live(dated);
+            let bounds = objectives(&["latency p95 < 14s", "latency p95 < 16s"]);
+            let summary = summarise(&run, &bounds, Duration::ZERO);
+            let latency = summary.playback.as_ref().and_then(|playback| playback.latency.clone()).unwrap();
+            assert_eq!(latency.basis, basis);
+            assert!((13_300.0..13_600.0).contains(&latency.ms_p50), "{latency:?}");
+            let drift_ms = latency.drift_ms.unwrap();
+            assert!((2_100.0..2_500.0).contains(&drift_ms), "a tenth of a second each second: {latency:?}");
+            let text = text::summary(&summary);
+            assert!(text.contains("behind live") && text.contains(words), "{text}");
+            assert!(text.contains("MISSED  latency p95 < 14s"), "{text}");
+            assert!(text.contains("met     latency p95 < 16s"), "{text}");
+        }
+        assert!(summarise(&players(0), &[], Duration::ZERO).playback.unwrap().latency.is_none());
+    }
+
+    #[test]
     fn what_does_not_exist_for_players_is_absent_and_no_zero() {
         let run = players(20);
         let summary = summarise(&run, &[], Duration::ZERO);
