@@ -333,8 +333,11 @@ impl Endpoint {
         // The URL standard knows the hosts of ws and http only, so the prefix goes before parsing.
         let plain = |prefix: &str| {
             let rest = text.get(prefix.len()..).unwrap_or_default();
-            Url::parse(rest)
-                .map_err(|why| TargetError::NotUrl { text: before_secrets(text), why: why.to_string() })
+            let mut url = Url::parse(rest)
+                .map_err(|why| TargetError::NotUrl { text: before_secrets(text), why: why.to_string() })?;
+            // No server ever sees a fragment (RFC 3986, 3.5).
+            url.set_fragment(None);
+            Ok(url)
         };
         match scheme.as_str() {
             "ws" | "wss" => Self::oven(plain("")?),
@@ -371,7 +374,6 @@ impl Endpoint {
         let mut url = url.clone();
         let _ = url.set_username("");
         let _ = url.set_password(None);
-        url.set_fragment(None);
         Url::parse(&as_rtsp(url.as_str())).ok()
     }
 
@@ -402,7 +404,6 @@ impl Endpoint {
         let prefix = pairs.iter().find(|(key, _)| key == "path").map_or("", |(_, value)| value.as_str());
         let mut url = written.clone();
         url.set_path(&format!("{}{LIVEKIT_PATH}", prefix.trim_end_matches('/')));
-        url.set_fragment(None);
         url.set_query(None);
         let further: Vec<_> = pairs.iter().filter(|(key, _)| key != "path").collect();
         if !further.is_empty() {
@@ -432,7 +433,6 @@ impl Endpoint {
         let mut url = written.clone();
         url.set_path(&parameter("path").unwrap_or_default());
         url.set_query(None);
-        url.set_fragment(None);
         let pin = parameter("pin").map(Secret::new);
         Ok(match plugin {
             "videoroom" => Self::JanusVideoRoom { url, room: id, pin },
@@ -453,6 +453,7 @@ fn rtsp(scheme: &str, text: &str) -> Result<Url, TargetError> {
     if url.port().is_none() && !has_port && url.set_port(Some(port)).is_err() {
         return Err(not_url("it has no host".into()));
     }
+    url.set_fragment(None);
     Ok(url)
 }
 
