@@ -106,7 +106,8 @@ END
 certificate() {
   openssl x509 -in "$dir/tls/cert.pem" -checkend 86400 -noout >/dev/null 2>&1 && return 0
   openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout "$dir/tls/key.pem" \
-    -out "$dir/tls/cert.pem" -days 30 -subj /CN=localhost -addext subjectAltName=DNS:localhost,IP:127.0.0.1 2>/dev/null
+    -out "$dir/tls/cert.pem" -days 30 -subj /CN=localhost -addext subjectAltName=DNS:localhost,IP:127.0.0.1 \
+    -addext basicConstraints=critical,CA:FALSE 2>/dev/null
 }
 
 # --- Programs without a Debian package

@@ -1,25 +1,14 @@
 //! Viewers of live HLS and DASH streams that ffmpeg makes, on real web servers.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 
 use serde_json::Value;
 use throng_sim::caddy::Caddy;
 use throng_sim::live::LiveStream;
 use throng_sim::nginx::{Access, Nginx};
 
-use crate::throng::{Ran, figure, run, valid};
-
-fn url(scheme: &str, address: SocketAddr, file: &str) -> String {
-    format!("{scheme}://{address}/{file}")
-}
-
-fn view(url: &str, users: u32, seconds: u32, player: &str, more: &[&str]) -> Ran {
-    let (users, seconds) = (users.to_string(), format!("{seconds}s"));
-    let player = format!("crowd.player={{ {player} }}");
-    let arguments = ["view", url, "-n", &users, "--every", "50ms", "--for", &seconds, "--set", &player];
-    run(None, &[&arguments[..], more].concat())
-}
+use crate::throng::{Ran, figure, valid};
+use crate::vod::{url, view};
 
 /// All played from the beginning on without a stall, and no request failed.
 #[track_caller]

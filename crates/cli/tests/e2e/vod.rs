@@ -53,11 +53,11 @@ fn site() -> Option<&'static Path> {
     made.as_ref().map(TempDir::path)
 }
 
-fn url(scheme: &str, address: SocketAddr, file: &str) -> String {
+pub(crate) fn url(scheme: &str, address: SocketAddr, file: &str) -> String {
     format!("{scheme}://{address}/{file}")
 }
 
-fn view(url: &str, users: u32, seconds: u32, player: &str, more: &[&str]) -> Ran {
+pub(crate) fn view(url: &str, users: u32, seconds: u32, player: &str, more: &[&str]) -> Ran {
     let (users, seconds) = (users.to_string(), format!("{seconds}s"));
     let player = format!("crowd.player={{ {player} }}");
     let arguments = ["view", url, "-n", &users, "--every", "20ms", "--for", &seconds, "--set", &player];

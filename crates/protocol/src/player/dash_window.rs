@@ -85,8 +85,9 @@ impl DashWindow {
         let ends_us = self.span.as_ref().map(|[_, (_, last)]| self.end_of(last));
         let next_us =
             ends_us.map(|us| us.saturating_add_unsigned(duration_us).saturating_sub(self.early_us()));
-        // A timeline that ends before the present is looked at again when the manifest was.
-        self.changes_at_us = next_us.unwrap_or(unix_us).max(unix_us.saturating_add(as_us(LOOK)));
+        // A timeline that ends before the present changes with the manifest only.
+        let look_us = unix_us.saturating_add(as_us(LOOK));
+        self.changes_at_us = next_us.filter(|us| *us > unix_us).unwrap_or(look_us);
     }
 
     fn end_of(&self, segment: &DashSegment) -> i64 {
@@ -183,5 +184,5 @@ impl DashWindow {
     }
 }
 
-/// Shortest time after which the present is looked at again.
-const LOOK: Duration = Duration::from_millis(20);
+/// After how long the present is looked at again where nothing says when something changes.
+const LOOK: Duration = Duration::from_secs(1);

@@ -60,11 +60,23 @@ pub(super) fn media(cache: &PlaylistCache, received: &Received<'_>) -> Result<Ar
 /// The segments of a media playlist.
 pub(super) fn segments(received: &Received<'_>, media: &Arc<MediaPlaylist>) -> Result<Segments, Failure> {
     check_keys(received.url, media)?;
+    if leaves_out(media) {
+        return Err(unasked_update(received.url));
+    }
     if media.has_ended {
         return recorded(received.url, media).map(Segments::Recorded);
     }
     let window = Window::new(received.url.clone(), Arc::clone(media), received.answered_at);
     Ok(Segments::Live(Box::new(window)))
+}
+
+/// Whether it is a delta update, which leaves out segments of the playlist before it.
+pub(super) fn leaves_out(media: &MediaPlaylist) -> bool {
+    media.skipped_segments.is_some_and(|skipped| skipped > 0)
+}
+
+pub(super) fn unasked_update(url: &Url) -> Failure {
+    broken(url, "a delta update (EXT-X-SKIP) where the whole playlist was asked for")
 }
 
 /// A segment of a live playlist.

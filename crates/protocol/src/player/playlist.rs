@@ -112,7 +112,6 @@ impl PlaylistLoader {
         rendition: &mut Rendition,
     ) -> Result<Loaded, Failure> {
         let Some((download, asked)) = self.download.take() else { return Ok(Loaded::Nothing) };
-        self.retry.progressed();
         let times = (download.requested_at(), download.answered_at());
         let received = Received { url: download.url(), text: download.bytes(), answered_at: times.1 };
         let is_known = matches!(rendition.segments, Some(Segments::Live(_)));
@@ -130,6 +129,7 @@ impl PlaylistLoader {
         context.phases.reach(context.client, Phase::Described, now);
         let Some(Segments::Live(window)) = &mut rendition.segments else {
             let segments = rendition.segments.insert(hls::segments(&received, &media)?);
+            self.retry.progressed();
             if let Segments::Live(window) = segments {
                 if let Some(before) = &self.before {
                     window.align(before);
@@ -140,10 +140,19 @@ impl PlaylistLoader {
         };
         let Some(media) = whole(cache, &media, window) else {
             // The update leaves out what is not known here: the next request is for all of it.
-            self.next = Asked { skips: None, ..asked };
-            self.next_at = Some(now);
+            if asked.skips.is_some() {
+                self.next = Asked { skips: None, ..asked };
+                self.next_at = Some(now);
+                return Ok(Loaded::Nothing);
+            }
+            // A server that always answers so would be asked without end.
+            let failure = hls::unasked_update(received.url);
+            context.client.failed();
+            context.client.anomaly(failure.detail.clone());
+            self.failed(now, context, rendition, TransferError::unreadable(failure))?;
             return Ok(Loaded::Nothing);
         };
+        self.retry.progressed();
         let before = window.end();
         let change = window.update(media, times.1);
         match change {
@@ -270,9 +279,10 @@ impl PlaylistLoader {
 
 /// The playlist with what it leaves out.
 fn whole(cache: &PlaylistCache, media: &Arc<MediaPlaylist>, window: &Window) -> Option<Arc<MediaPlaylist>> {
-    match media.skipped_segments {
-        None | Some(0) => Some(Arc::clone(media)),
-        Some(_) => cache.with_skipped(media, window.playlist()),
+    if hls::leaves_out(media) {
+        cache.with_skipped(media, window.playlist())
+    } else {
+        Some(Arc::clone(media))
     }
 }
 

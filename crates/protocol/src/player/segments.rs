@@ -318,9 +318,14 @@ impl SegmentLane {
 
     /// Goes on behind the next place: playback will meet a hole.
     fn skip(&mut self, context: &mut Context<'_>) {
-        context.meter.missed();
         self.tracks.drop_received(context);
         let found = self.segments().map(|segments| segments.find(self.next, self.options.low_latency));
+        if found == Some(Found::Later) {
+            // Only a hint led there. What it announced is awaited in the playlist, as all that follows.
+            self.options.preload_hints = false;
+            return;
+        }
+        context.meter.missed();
         match found {
             Some(Found::Piece(segment, after)) => {
                 self.go_to(after, segment.starts_us.saturating_add_unsigned(segment.duration_us));

@@ -109,6 +109,9 @@ struct Stand {
     /// When each was made.
     requested_at: Vec<Duration>,
     cancelled: Vec<FetchId>,
+    /// The next deadline, and how many have passed.
+    deadline: Instant,
+    wakes: u64,
     observed: Vec<(Duration, Observation)>,
     ended: Option<Outcome>,
 }
@@ -146,6 +149,8 @@ impl Stand {
             alternative_failed: None,
             requested_at: Vec::new(),
             cancelled: Vec::new(),
+            deadline: start,
+            wakes: 0,
             observed: Vec::new(),
             ended: None,
         };
@@ -191,6 +196,7 @@ impl Stand {
                 Output::Ended(outcome) => self.ended = Some(outcome),
                 Output::Timeout(at, _) => {
                     assert!(at > self.now);
+                    self.deadline = at;
                     return;
                 }
                 other => panic!("{other:?}"),
@@ -212,6 +218,7 @@ impl Stand {
         while self.now < until && self.ended.is_none() {
             self.now += STEP;
             CLOCK.set(self.now - self.start);
+            self.wakes += u64::from(self.deadline <= self.now);
             self.viewer.handle(self.now, Input::Timeout);
             self.drain();
             let mut budget = (self.bytes_per_s as f64 * STEP.as_secs_f64()) as usize;

@@ -119,6 +119,9 @@ fn a_timeline_is_loaded_again_and_the_manifest_chooses_the_delay() {
         .map(|(_, at)| at.as_secs_f64())
         .collect();
     assert!(reloads.windows(2).all(|pair| (pair[1] - pair[0] - 4.0).abs() < 0.05), "{reloads:?}");
+    // A timeline is looked at when its manifest came, not all the time.
+    let wakes = stand.wakes as f64 / 40.0;
+    assert!(wakes < 10.0, "{wakes} deadlines a second");
     let live = last_live(&stand);
     assert!((10_000_000..10_300_000).contains(&live.latency_us), "{live:?}");
 }

@@ -138,6 +138,49 @@ fn hinted_parts_are_requested_before_they_exist() {
 }
 
 #[test]
+fn a_hint_that_leads_nowhere_costs_no_media() {
+    let live = LivePolicy { preload_hints: true, ..LivePolicy::default() };
+    let player = PlayerConfig { live, ..PlayerConfig::default() };
+    let answers: Answers = Box::new(|path, _| {
+        let number =
+            path.strip_prefix("/part-").and_then(|rest| rest.strip_suffix(".ts")?.parse::<u64>().ok());
+        let is_early = number.is_some_and(|number| number >= exist(clock()));
+        Some(if is_early { Reply::of(404, &[]) } else { answer(path) })
+    });
+    let mut stand = stand(player, 1_000_000, answers);
+    stand.seconds(30);
+    let totals = stand.totals();
+    assert_eq!((totals.stall_count, totals.skipped_us, totals.missed), (0, 0, 0), "{:?}", stand.anomalies());
+    assert_eq!(totals.requests_failed, 1, "it is not tried again");
+}
+
+#[test]
+fn updates_that_nobody_asked_for_are_not_asked_for_without_end() {
+    let always = |path: &str| {
+        let mut reply = answer(path);
+        if path.starts_with("/master.m3u8?") {
+            // Of a playlist that has nothing in common with the one before.
+            let text = playlist(exist(clock()), true).replace("SKIPPED-SEGMENTS=8", "SKIPPED-SEGMENTS=9999");
+            reply = whole(text.into_bytes());
+        }
+        reply
+    };
+    let mut later = stand(PlayerConfig::default(), 1_000_000, Box::new(move |path, _| Some(always(path))));
+    later.seconds(20);
+    assert!(later.ended.is_none());
+    // A repeat waits for a second; the whole playlist between is followed at once by the next update.
+    assert!(later.requests.len() < 100, "{} requests in 20 s", later.requests.len());
+    assert!(later.anomalies().iter().any(|text| text.contains("EXT-X-SKIP")), "{:?}", later.anomalies());
+    let mut first = stand(
+        PlayerConfig::default(),
+        1_000_000,
+        Box::new(|_, _| Some(whole(playlist(exist(clock()), true).into_bytes()))),
+    );
+    first.seconds(2);
+    assert!(first.failure().contains("EXT-X-SKIP"), "{}", first.failure());
+}
+
+#[test]
 fn a_faster_playback_regains_what_a_stall_took() {
     let after_a_stall = |catch_up_milli| {
         let live =
