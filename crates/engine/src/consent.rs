@@ -80,7 +80,7 @@ pub fn fetch_file(
     dialer.names = DnsCache::known(host, address);
     let place = format!("{scheme}://{authority}{WELL_KNOWN_PATH} at {address}");
     let response = runtime()?
-        .block_on(get(&dialer, scheme, authority, WELL_KNOWN_PATH, TIMEOUT, PROOF_BYTES_MAX))
+        .block_on(get(&Arc::new(dialer), scheme, authority, WELL_KNOWN_PATH, TIMEOUT, PROOF_BYTES_MAX))
         .map_err(|error| ConsentError::Fetch { place: place.clone(), error })?;
     match response.head.status.as_u16() {
         200 => Ok(String::from_utf8_lossy(&response.body).into_owned()),

@@ -13,12 +13,12 @@ use throng_media::timing::IndexCache;
 use throng_observation::run::ParticipantId;
 use throng_observation::{Codec, Layer, MediaKind};
 use throng_scenario::{
-    Action, Conversation, Endpoint, HttpVersionPolicy, IceTransportPolicy, JanusId, MediaFile, PlayerConfig,
-    PublishConfig, Role, RtspTransport, Secret, StunServer, SubscribePolicy, TapSelection,
+    Action, Conversation, Endpoint, IceTransportPolicy, JanusId, MediaFile, PlayerConfig, PublishConfig,
+    Role, RtspTransport, Secret, StunServer, SubscribePolicy, TapSelection,
 };
 use url::{Host, Url};
 
-use crate::participant::{HttpVersion, Participant};
+use crate::participant::Participant;
 use crate::signalling::janus::SubscriberMode;
 use crate::signalling::room::{RoomSignalling, Subscriptions};
 use crate::signalling::{RelayServer, RunMark, Signalling, janus, livekit, ome, whep, whip};
@@ -255,12 +255,7 @@ impl TargetFactory {
     fn player(&self, number: u32, url: &Url, player: &PlayerConfig) -> Box<dyn Participant> {
         Box::new(player::Viewer::new(player::Config {
             url: url.clone(),
-            http: match player.http {
-                HttpVersionPolicy::Negotiated => HttpVersion::Negotiated,
-                HttpVersionPolicy::Http1 => HttpVersion::Http1,
-                HttpVersionPolicy::Http2 => HttpVersion::Http2,
-                HttpVersionPolicy::Http3 => HttpVersion::Http3,
-            },
+            http: player.http.of(player.seed, number),
             player: player.clone(),
             token: self.token.clone().map(Secret::new),
             may_reach: Arc::clone(&self.may_reach),

@@ -249,6 +249,8 @@ pub struct Opening {
     pub secured_at: Option<Instant>,
     /// The subprotocol that the WebSocket server chose.
     pub subprotocol: Option<String>,
+    /// Why [`HttpVersion::Alternative`] could not be reached, for this download or one before.
+    pub alternative_failed: Option<Box<ChannelError>>,
 }
 
 impl Opening {
@@ -335,6 +337,9 @@ pub enum HttpVersion {
     Http2,
     /// HTTP/3 (RFC 9114) over QUIC; `https:` only.
     Http3,
+    /// HTTP/3 at this port of the same host if it can be reached there soon, else as [`Self::Negotiated`] (RFC 7838). Where
+    /// it could not be reached, [`Opening::alternative_failed`] of a later response says so.
+    Alternative(u16),
 }
 
 /// How much of a body to read, and what for.

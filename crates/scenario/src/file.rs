@@ -4,6 +4,7 @@ use schemars::{JsonSchema, Schema, schema_for};
 use serde::Serialize;
 
 mod conference;
+mod http;
 mod player;
 mod streams;
 mod watch;

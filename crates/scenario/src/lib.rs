@@ -47,8 +47,10 @@ pub use role::{
     CARD_BITS_PER_S, CARD_SIZES, LayerRequest, MediaCodec, MediaFile, PublishConfig, Role, SubscribePolicy,
 };
 
+mod http;
+pub use http::{HttpMix, HttpVersionPolicy};
 mod player;
-pub use player::{HttpVersionPolicy, LivePolicy, MediaFormat, PlayerConfig, RenditionPolicy};
+pub use player::{LivePolicy, MediaFormat, PlayerConfig, RenditionPolicy};
 mod playback;
 pub use playback::{AtEnd, PlaybackAction, PlaybackPosition, PlaybackScript, PlaybackStep, UserHabits};
 

@@ -2,15 +2,19 @@
 
 use std::time::Duration;
 
+use crate::http::HttpMix;
 use crate::playback::{AtEnd, PlaybackAction, PlaybackPosition, PlaybackScript, PlaybackStep, UserHabits};
+use crate::secret::TokenSource;
 
 /// The settings of a player.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlayerConfig {
     /// What the URL names.
     pub format: MediaFormat,
-    /// The version of HTTP.
-    pub http: HttpVersionPolicy,
+    /// The versions of HTTP.
+    pub http: HttpMix,
+    /// Further headers of requests, with their values, which may be secrets.
+    pub headers: Vec<(String, TokenSource)>,
     /// Media time that the player keeps ahead of the playback position; it pauses its download above.
     pub buffer: Duration,
     /// Media time that must be buffered before playback begins, and before it begins again after a stall or a seek.
@@ -60,7 +64,8 @@ impl Default for PlayerConfig {
     fn default() -> Self {
         Self {
             format: MediaFormat::Auto,
-            http: HttpVersionPolicy::Negotiated,
+            http: HttpMix::default(),
+            headers: Vec::new(),
             // hls.js maxBufferLength; dash.js and browsers' own players keep between 10 and 60 s.
             buffer: Duration::from_secs(30),
             start: Duration::from_secs(1),
@@ -146,42 +151,6 @@ impl MediaFormat {
             Self::Auto if ends(".mpd") => Self::Dash,
             Self::Auto => Self::File,
             format => format,
-        }
-    }
-}
-
-/// The version of HTTP that a player uses.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum HttpVersionPolicy {
-    /// As a browser on its first visit: over TLS HTTP/2 or HTTP/1.1 by ALPN, HTTP/1.1 without TLS.
-    #[default]
-    Negotiated,
-    /// HTTP/1.1.
-    Http1,
-    /// HTTP/2, without TLS by prior knowledge.
-    Http2,
-    /// HTTP/3.
-    Http3,
-}
-
-impl HttpVersionPolicy {
-    /// The names in a scenario.
-    pub(crate) const NAMES: [&'static str; 4] = ["negotiated", "1.1", "2", "3"];
-
-    pub(crate) fn from_name(name: &str) -> Option<Self> {
-        [Self::Negotiated, Self::Http1, Self::Http2, Self::Http3]
-            .into_iter()
-            .find(|policy| policy.name() == name)
-    }
-
-    /// Its name in a scenario.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Negotiated => "negotiated",
-            Self::Http1 => "1.1",
-            Self::Http2 => "2",
-            Self::Http3 => "3",
         }
     }
 }

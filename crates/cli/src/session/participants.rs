@@ -12,11 +12,20 @@ use throng_protocol::factory::{ConferenceConfig, TargetFactory};
 use throng_protocol::signalling::RelayServer;
 use throng_protocol::signalling::janus::NewRoom;
 use throng_protocol::webrtc::{StepTimeouts, Weights, crypto};
-use throng_scenario::{Plan, RoomConfig, TurnServer};
+use throng_scenario::{Plan, Role, RoomConfig, TokenSource, TurnServer};
 
 use crate::permission::Permission;
 use crate::secrets::{api_secret, token, token_text};
 use crate::{CliError, media, run_id};
+
+/// The roles with the values of their players' headers, which may be in files and environment variables.
+fn with_header_values(roles: &[Role]) -> Result<Vec<Role>, CliError> {
+    let mut roles = roles.to_vec();
+    for (_, value) in roles.iter_mut().flat_map(|role| &mut role.player.headers) {
+        *value = TokenSource::Inline(token(value)?);
+    }
+    Ok(roles)
+}
 
 /// The factory from which the engine gets participants; reads secrets and media files here, once.
 pub(super) fn participant_factory(
@@ -45,7 +54,7 @@ pub(super) fn participant_factory(
         indexes: IndexCache::default(),
         playlists: PlaylistCache::default(),
     };
-    let (roles, destinations) = (plan.roles.clone(), plan.destinations.clone());
+    let (roles, destinations) = (with_header_values(&plan.roles)?, plan.destinations.clone());
     Ok(Arc::new(move |join: &Join| {
         let cohort = usize::from(join.cohort.0);
         let role = roles.get(cohort).cloned().unwrap_or_default();

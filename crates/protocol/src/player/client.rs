@@ -2,13 +2,15 @@
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use http::header::{ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, HeaderValue, RANGE};
+use http::StatusCode;
+use http::header::{ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, HeaderName, HeaderValue, RANGE};
 use throng_observation::{Failure, FailureReason, MediaPath, Observation, RefusedDestination};
-use throng_scenario::Secret;
+use throng_scenario::{HttpVersionPolicy, Secret, TokenSource};
 use url::{Host, Url};
 
+use super::alternatives::Alternatives;
 use crate::participant::{FetchId, HttpVersion, Opening, Output, Request, TransportState};
 use crate::webrtc::MayReach;
 
@@ -29,9 +31,12 @@ pub(super) struct HttpCounters {
 
 /// The client of one player.
 pub(super) struct HttpClient {
-    version: HttpVersion,
+    version: HttpVersionPolicy,
+    alternatives: Alternatives,
     token: Option<Secret>,
-    /// The host that the token is for: it is sent to no other.
+    /// Further headers.
+    headers: Vec<(HeaderName, HeaderValue)>,
+    /// The host that token and headers are for: they are sent to no other.
     host: Option<String>,
     may_reach: MayReach,
     head_timeout: Duration,
@@ -46,14 +51,16 @@ pub(super) struct HttpClient {
 
 impl HttpClient {
     pub(super) fn new(
-        version: HttpVersion,
+        version: HttpVersionPolicy,
         (token, url): (Option<Secret>, &Url),
         may_reach: MayReach,
         head_timeout: Duration,
     ) -> Self {
         Self {
             version,
+            alternatives: Alternatives::default(),
             token,
+            headers: Vec::new(),
             host: url.host_str().map(str::to_owned),
             may_reach,
             head_timeout,
@@ -66,8 +73,27 @@ impl HttpClient {
         }
     }
 
+    /// Further headers of requests to the host of the URL. Values that are not known are left out.
+    pub(super) fn add_headers(&mut self, headers: &[(String, TokenSource)]) {
+        for (name, value) in headers {
+            let TokenSource::Inline(value) = value else { continue };
+            if let (Ok(name), Ok(mut value)) =
+                (HeaderName::try_from(name), HeaderValue::try_from(value.expose()))
+            {
+                // Neither printed nor kept in the compression tables of HTTP/2 and HTTP/3.
+                value.set_sensitive(true);
+                self.headers.push((name, value));
+            }
+        }
+    }
+
     /// Requests `url`, or the bytes from `range.0` to `range.1`, inclusive.
-    pub(super) fn get(&mut self, url: &Url, range: Option<(u64, Option<u64>)>) -> Result<FetchId, Failure> {
+    pub(super) fn get(
+        &mut self,
+        now: Instant,
+        url: &Url,
+        range: Option<(u64, Option<u64>)>,
+    ) -> Result<FetchId, Failure> {
         self.check(url)?;
         let protocol = |e: http::Error| Failure::new(FailureReason::Protocol, format!("{url}: {e}"));
         let (mut head, ()) = http::Request::get(url.as_str()).body(()).map_err(protocol)?.into_parts();
@@ -82,12 +108,28 @@ impl HttpClient {
             let value = HeaderValue::try_from(format!("Bearer {}", token.expose()));
             head.headers.extend(value.ok().map(|value| (AUTHORIZATION, value)));
         }
+        if url.host_str() == self.host.as_deref() {
+            head.headers.extend(self.headers.iter().cloned());
+        }
         let fetch = FetchId(self.next_fetch);
         self.next_fetch = self.next_fetch.wrapping_add(1);
         self.counters.requests += 1;
         let request = Request { head, body: Vec::new(), timeout: self.head_timeout };
-        self.outputs.push_back(Output::Download(fetch, Box::new(request), self.version));
+        let version = self.version(now, url);
+        self.outputs.push_back(Output::Download(fetch, Box::new(request), version));
         Ok(fetch)
+    }
+
+    fn version(&self, now: Instant, url: &Url) -> HttpVersion {
+        match self.version {
+            HttpVersionPolicy::Negotiated => HttpVersion::Negotiated,
+            HttpVersionPolicy::Http1 => HttpVersion::Http1,
+            HttpVersionPolicy::Http2 => HttpVersion::Http2,
+            HttpVersionPolicy::Http3 => HttpVersion::Http3,
+            HttpVersionPolicy::Browser => {
+                self.alternatives.port(now, url).map_or(HttpVersion::Negotiated, HttpVersion::Alternative)
+            }
+        }
     }
 
     /// Whether `url` may be requested. Names are checked by the driver, by what they resolve to.
@@ -109,15 +151,23 @@ impl HttpClient {
         Err(Failure::new(FailureReason::NotAllowed, format!("{place} is not an allowed target")))
     }
 
-    /// A request was answered over a connection that was opened like this.
-    pub(super) fn answered(&mut self, version: http::Version, opening: &Opening) {
-        if opening.connected_at.is_some() {
+    /// A request for `url` was answered over a connection that was opened like this.
+    pub(super) fn answered(
+        &mut self,
+        now: Instant,
+        url: &Url,
+        head: &http::response::Parts,
+        opening: &Opening,
+    ) {
+        self.learn_alternatives(now, url, head, opening);
+        // QUIC has one handshake, which ends when TLS is established.
+        if opening.connected_at.is_some() || opening.secured_at.is_some() {
             self.counters.connections += 1;
         }
         if !std::mem::replace(&mut self.has_reported_phases, true) {
             self.outputs.extend(opening.phases().map(Output::Observed));
         }
-        let (path, at) = match version {
+        let (path, at) = match head.version {
             http::Version::HTTP_3 => (MediaPath::Http3, 2),
             http::Version::HTTP_2 => (MediaPath::Http2, 1),
             _ => (MediaPath::Http1, 0),
@@ -126,6 +176,29 @@ impl HttpClient {
         if self.path.is_none() {
             self.path = Some(path);
             self.observe(Observation::Path(path));
+        }
+    }
+
+    fn learn_alternatives(
+        &mut self,
+        now: Instant,
+        url: &Url,
+        head: &http::response::Parts,
+        opening: &Opening,
+    ) {
+        if self.version != HttpVersionPolicy::Browser {
+            return;
+        }
+        if let Some(error) = &opening.alternative_failed
+            && let Some(port) = self.alternatives.broke(now, url)
+        {
+            let host = url.host_str().unwrap_or_default();
+            self.anomaly(format!("{host}: Alt-Svc offers HTTP/3 at port {port}, but: {error}"));
+        }
+        if head.status == StatusCode::MISDIRECTED_REQUEST {
+            self.alternatives.forget(url);
+        } else {
+            self.alternatives.learn(now, url, &head.headers);
         }
     }
 

@@ -17,12 +17,12 @@ use std::time::Duration;
 use throng_media::manifest::PlaylistCache;
 use throng_media::quality::WallClock;
 use throng_media::timing::IndexCache;
-use throng_scenario::{PlayerConfig, Secret};
+use throng_scenario::{HttpVersionPolicy, PlayerConfig, Secret};
 use url::Url;
 
-use crate::participant::HttpVersion;
 use crate::webrtc::MayReach;
 
+mod alternatives;
 mod client;
 mod dash;
 mod dash_window;
@@ -54,8 +54,8 @@ pub use self::viewer::Viewer;
 pub struct Config {
     /// `http:` or `https:`.
     pub url: Url,
-    /// The version of HTTP.
-    pub http: HttpVersion,
+    /// This viewer's version of HTTP.
+    pub http: HttpVersionPolicy,
     /// The player and its user.
     pub player: PlayerConfig,
     /// Bearer token, sent to the host of [`Self::url`] only.

@@ -17,6 +17,7 @@ use crate::participant::{
     ChannelError, Demand, DownloadEvent, FetchId, HttpVersion, Input, Opening, Output, Participant,
 };
 
+mod browser;
 mod dash_live;
 mod failing;
 mod file;
@@ -101,6 +102,10 @@ struct Stand {
     downloads: Vec<Download>,
     /// Requests as `PATH FIRST-`.
     requests: Vec<String>,
+    versions: Vec<HttpVersion>,
+    heads: Vec<http::request::Parts>,
+    /// Why the alternatives of the server cannot be reached.
+    alternative_failed: Option<ChannelError>,
     /// When each was made.
     requested_at: Vec<Duration>,
     cancelled: Vec<FetchId>,
@@ -121,7 +126,7 @@ impl Stand {
         CLOCK.set(Duration::ZERO);
         let viewer = Viewer::new(Config {
             url: Url::parse(url).unwrap(),
-            http: HttpVersion::Negotiated,
+            http: player.http.of(1, 3),
             player,
             token: None,
             may_reach: Arc::new(|ip| ip.to_string().starts_with("10.")),
@@ -139,6 +144,9 @@ impl Stand {
             answers,
             downloads: Vec::new(),
             requests: Vec::new(),
+            versions: Vec::new(),
+            heads: Vec::new(),
+            alternative_failed: None,
             requested_at: Vec::new(),
             cancelled: Vec::new(),
             deadline: start,
@@ -162,7 +170,8 @@ impl Stand {
             assert!(turn < 10_000, "the viewer does not come to rest");
             match self.viewer.poll_output(self.now) {
                 Output::Download(fetch, request, version) => {
-                    assert_eq!(version, HttpVersion::Negotiated);
+                    self.versions.push(version);
+                    self.heads.push(request.head.clone());
                     let range = request.head.headers.get("range").map(|value| {
                         let (first, last) =
                             value.to_str().unwrap().strip_prefix("bytes=").unwrap().split_once('-').unwrap();
@@ -223,7 +232,9 @@ impl Stand {
 
     /// Sends the next piece of a download; false if there is none that is wanted.
     fn send(&mut self, budget: &mut usize) -> bool {
-        let opening = Opening { connected_at: Some(self.now), ..Opening::default() };
+        let failed = self.alternative_failed.clone().map(Box::new);
+        let opening =
+            Opening { connected_at: Some(self.now), alternative_failed: failed, ..Opening::default() };
         for at in 0..self.downloads.len() {
             let download = &mut self.downloads[at];
             let fetch = download.fetch;

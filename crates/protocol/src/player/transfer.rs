@@ -84,7 +84,7 @@ impl Transfer {
         url: &Url,
         range: Option<(u64, Option<u64>)>,
     ) -> Result<Self, Failure> {
-        let fetch = client.get(url, range)?;
+        let fetch = client.get(now, url, range)?;
         Ok(Self {
             fetch,
             url: url.clone(),
@@ -163,9 +163,9 @@ impl Transfer {
     ) -> TransferEvent<'a> {
         match event {
             DownloadEvent::Head { head, opening } => {
-                client.answered(head.version, &opening);
+                client.answered(now, &self.url, &head, &opening);
                 (self.has_head, self.progress_at) = (true, now);
-                match self.head(client, &head) {
+                match self.head(now, client, &head) {
                     Ok(event) => event,
                     Err(error) => {
                         client.failed();
@@ -206,6 +206,7 @@ impl Transfer {
 
     fn head<'a>(
         &mut self,
+        now: Instant,
         client: &mut HttpClient,
         head: &http::response::Parts,
     ) -> Result<TransferEvent<'a>, TransferError> {
@@ -217,7 +218,7 @@ impl Transfer {
                 self.whole(client);
                 length
             }
-            status if status.is_redirection() => return self.redirect(client, head),
+            status if status.is_redirection() => return self.redirect(now, client, head),
             status => return Err(self.refused(status)),
         };
         Ok(TransferEvent::Begun { total_bytes })
@@ -260,6 +261,7 @@ impl Transfer {
 
     fn redirect<'a>(
         &mut self,
+        now: Instant,
         client: &mut HttpClient,
         head: &http::response::Parts,
     ) -> Result<TransferEvent<'a>, TransferError> {
@@ -272,7 +274,7 @@ impl Transfer {
             return Err(self.broken(&format!("more than {REDIRECTS_MAX} redirects")));
         }
         client.output(Output::Cancel(self.fetch));
-        self.fetch = client.get(&url, self.range).map_err(TransferError::lasting)?;
+        self.fetch = client.get(now, &url, self.range).map_err(TransferError::lasting)?;
         (self.url, self.has_head) = (url, false);
         // What was asked for of the body must be asked for again.
         self.outstanding = 0;
@@ -284,7 +286,11 @@ impl Transfer {
         let detail = format!("{}: HTTP status {}{words}", self.url, status.as_u16());
         // hls.js tries again what is the server's fault, not what is the client's.
         let may_retry = status.is_server_error()
-            || matches!(status, StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS);
+            || matches!(
+                status,
+                // The last one is the answer of an alternative that is not responsible (RFC 7838 section 6).
+                StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS | StatusCode::MISDIRECTED_REQUEST
+            );
         let reason = match status {
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => FailureReason::Unauthorized,
             status => FailureReason::HttpStatus(status.as_u16()),

@@ -61,12 +61,13 @@ impl Viewer {
     /// A viewer that plays what `config` names.
     #[must_use]
     pub fn new(config: Config) -> Self {
-        let client = HttpClient::new(
+        let mut client = HttpClient::new(
             config.http,
             (config.token.clone(), &config.url),
             config.may_reach.clone(),
             config.head_timeout,
         );
+        client.add_headers(&config.player.headers);
         let format = config.player.format.of_path(config.url.path());
         let (lanes, manifest) = match format {
             MediaFormat::Hls | MediaFormat::Dash => {

@@ -1,12 +1,15 @@
 //! The schema of `player` of a cohort, and how it is written.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::Duration;
+use super::http::{self, HttpFile};
 use super::written::duration;
 use crate::playback::{AtEnd, PlaybackPosition};
-use crate::player::{HttpVersionPolicy, MediaFormat, NORMAL_SCALE_MILLI, PlayerConfig, RenditionPolicy};
+use crate::player::{MediaFormat, NORMAL_SCALE_MILLI, PlayerConfig, RenditionPolicy};
 
 /// How viewers of recordings play; on RTSP only `position`, `seek_every`, `pause_every`, `pause_for`, `scale`, `repeat` and
 /// `seed`.
@@ -17,10 +20,13 @@ pub(super) struct PlayerFile {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^(auto|file|hls|dash)$"))]
     format: Option<String>,
-    /// The version of HTTP: `1.1`, `2`, `3`, or `negotiated` as by a browser on its first visit; default `negotiated`.
+    /// The version of HTTP: `1.1`, `2`, `3`, `negotiated` as by a browser on its first visit, or `browser`: also HTTP/3 once
+    /// a response offers it (`Alt-Svc`); or a table of weights of these; default `negotiated`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = r"^(negotiated|1\.1|2|3)$"))]
-    http: Option<String>,
+    http: Option<HttpFile>,
+    /// Further headers of requests to the target's host; a value may be `env:NAME` or `file:PATH`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    headers: Option<BTreeMap<String, String>>,
     /// Media time kept ahead of the playback position; default 30 s.
     #[serde(skip_serializing_if = "Option::is_none")]
     buffer: Option<Duration>,
@@ -86,7 +92,8 @@ pub(super) fn player(config: &PlayerConfig) -> Option<PlayerFile> {
     let differs = |is: bool, time| is.then(|| duration(time));
     Some(PlayerFile {
         format: (config.format != MediaFormat::Auto).then(|| config.format.name().into()),
-        http: (config.http != HttpVersionPolicy::Negotiated).then(|| config.http.name().into()),
+        http: http::versions(&config.http),
+        headers: http::headers(&config.headers),
         buffer: differs(config.buffer != usual.buffer, config.buffer),
         start: differs(config.start != usual.start, config.start),
         position: match config.position {

@@ -3,11 +3,10 @@
 use std::time::Duration;
 
 use super::fields::{Fields, Reader};
+use super::http;
 use super::tree::{Span, Value};
 use crate::playback::{AtEnd, PlaybackPosition, UserHabits};
-use crate::player::{
-    HttpVersionPolicy, LivePolicy, MediaFormat, NORMAL_SCALE_MILLI, PlayerConfig, RenditionPolicy,
-};
+use crate::player::{LivePolicy, MediaFormat, NORMAL_SCALE_MILLI, PlayerConfig, RenditionPolicy};
 use crate::scenario::Scenario;
 use crate::target::Protocol;
 use crate::units;
@@ -28,7 +27,8 @@ pub(super) fn player(reader: &mut Reader, cohort: &mut Fields<'_>) -> Option<Pla
     let mut fields = reader.table(node, &path, EXAMPLE)?;
     let default = PlayerConfig::default();
     let format = reader.word(&mut fields, "format", &MediaFormat::NAMES);
-    let http = reader.word(&mut fields, "http", &HttpVersionPolicy::NAMES);
+    let versions = http::versions(reader, &mut fields);
+    let headers = http::headers(reader, &mut fields);
     let rendition = reader.word(&mut fields, "rendition", &RenditionPolicy::NAMES);
     let position = position(reader, &mut fields);
     let scale_milli = scale(reader, &mut fields);
@@ -38,7 +38,8 @@ pub(super) fn player(reader: &mut Reader, cohort: &mut Fields<'_>) -> Option<Pla
     };
     let config = PlayerConfig {
         format: format.and_then(|name| MediaFormat::from_name(&name)).unwrap_or_default(),
-        http: http.and_then(|name| HttpVersionPolicy::from_name(&name)).unwrap_or_default(),
+        http: versions,
+        headers,
         buffer: time(reader, "buffer", "30s").unwrap_or(default.buffer),
         start: time(reader, "start", "1s").unwrap_or(default.start),
         position: position.unwrap_or(default.position),
@@ -171,7 +172,8 @@ fn check(reader: &mut Reader, fields: &mut Fields<'_>, config: &PlayerConfig) {
 }
 
 /// Keys that RTSP has nothing for.
-const HTTP_KEYS: &str = "format, http, buffer, start, patience, rendition and what is for live streams";
+const HTTP_KEYS: &str =
+    "format, http, headers, buffer, start, patience, rendition and what is for live streams";
 
 /// A player needs recordings as the target.
 pub(super) fn check_target(reader: &mut Reader, scenario: &Scenario, spans: &[Option<Span>]) {
@@ -211,7 +213,7 @@ mod tests {
     use std::time::Duration;
 
     use crate::playback::{AtEnd, PlaybackPosition};
-    use crate::{HttpVersionPolicy, PlayerConfig, Scenario};
+    use crate::{HttpVersionPolicy, PlayerConfig, Scenario, TokenSource};
 
     fn read(url: &str, player: &str) -> Result<PlayerConfig, String> {
         let text = format!("[target]\nurl = \"{url}\"\n[crowd]\nsize = 3\nplayer = {{ {player} }}\n");
@@ -234,7 +236,10 @@ mod tests {
                 .as_str(),
         )
         .unwrap();
-        assert_eq!((player.http, player.buffer), (HttpVersionPolicy::Http3, Duration::from_secs(20)));
+        assert_eq!(
+            (player.http.only(), player.buffer),
+            (Some(HttpVersionPolicy::Http3), Duration::from_secs(20))
+        );
         assert_eq!((player.position, player.at_end), (PlaybackPosition::Random, AtEnd::Leave));
         assert_eq!(player.habits.seek_every, Some(Duration::from_secs(60)));
         assert_eq!(read(FILE, "").unwrap(), PlayerConfig::default());
@@ -248,6 +253,24 @@ mod tests {
     }
 
     #[test]
+    fn what_is_said_of_requests_is_read_and_written_again_without_its_secrets() {
+        let mixed = read(FILE, r#"http = { "3" = 41, "2" = 51.5, "1.1" = 8, browser = 0 }"#).unwrap().http;
+        let entries: Vec<_> = mixed.entries().collect();
+        use HttpVersionPolicy::{Http1, Http2, Http3};
+        assert_eq!(entries, [(Http1, 8_000), (Http2, 51_500), (Http3, 41_000)]);
+        assert_eq!(read(FILE, r#"http = "browser""#).unwrap().http.only(), Some(HttpVersionPolicy::Browser));
+        let headers = read(FILE, r#"headers = { X-Session = "env:SESSION" }"#).unwrap().headers;
+        assert_eq!(headers, [("X-Session".into(), TokenSource::Environment("SESSION".into()))]);
+        let text = format!(
+            "[target]\nurl = \"{FILE}\"\n[crowd]\nsize = 3\nplayer = {{ headers = {{ X-Key = \"hunter2\" }} }}\n"
+        );
+        let stored = Scenario::parse(&text).unwrap().to_toml();
+        assert!(!stored.contains("hunter2") && stored.contains("X-Key"), "{stored}");
+        assert!(Scenario::parse_stored(&stored).is_ok());
+        assert!(!format!("{:?}", Scenario::parse(&text).unwrap()).contains("hunter2"));
+    }
+
+    #[test]
     fn what_has_no_effect_or_no_sense_is_an_error() {
         for (url, player, expect) in [
             (FILE, "scale = 2", "`player.scale` has no effect"),
@@ -258,6 +281,15 @@ mod tests {
             (FILE, r#"pause_for = "1s""#, "no effect without pause_every"),
             (FILE, r#"seek_every = "10ms""#, "less than 1 s"),
             (FILE, r#"http = "4""#, "not one of"),
+            (FILE, r#"http = { "4" = 1 }"#, "unknown version `4` in `crowd.player.http`"),
+            (FILE, r#"http = { "3" = -1 }"#, "is not a weight"),
+            (FILE, r#"http = { "3" = 0 }"#, "no weight above 0"),
+            (FILE, "http = {}", "no weight above 0"),
+            (FILE, r#"headers = "a""#, "is not a table"),
+            (FILE, r#"headers = { "X Y" = "a" }"#, "not the name of a header"),
+            (FILE, r#"headers = { Host = "b" }"#, "throng sets this header itself"),
+            (FILE, r#"headers = { X-A = "a\nb" }"#, "not printable ASCII"),
+            (RTSP, r#"headers = { X-A = "b" }"#, "have no effect on RTSP"),
             (RTSP, "scale = 0", "not a speed"),
             (FILE, r#"position = "later""#, "player.position"),
             (FILE, r#"latency = "20s", latency_max = "10s""#, "not longer than latency"),

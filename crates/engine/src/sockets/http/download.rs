@@ -3,6 +3,7 @@
 
 use std::net::IpAddr;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -40,7 +41,7 @@ pub(crate) trait Receiver: Send {
 /// Performs a download to its end, from local address `source` if given. Dropped, it closes its HTTP/1.1 connection, or
 /// resets its stream.
 pub(crate) async fn download(
-    dialer: &Dialer,
+    dialer: &Arc<Dialer>,
     pool: &Pool,
     source: Option<IpAddr>,
     request: &Request,

@@ -1,6 +1,7 @@
 //! A request and the head of its response.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use http::{Method, StatusCode, Version};
 use throng_protocol::participant::{ChannelError, HttpVersion, Request};
@@ -36,7 +37,7 @@ struct Unsent {
 /// meantime: then a new one is tried, once, if the request was not processed or may be repeated (RFC 9110 section
 /// 9.2.2).
 pub(super) async fn send(
-    dialer: &Dialer,
+    dialer: &Arc<Dialer>,
     pool: &Pool,
     source: Option<IpAddr>,
     request: &Request,

@@ -1,6 +1,7 @@
 //! Requests whose whole body is wanted: signalling, playlists, files of consent.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::Uri;
@@ -14,7 +15,7 @@ use crate::sockets::Dialer;
 
 /// Sends `request`, from local address `source` if given, within the request's own time limit.
 pub(crate) async fn fetch(
-    dialer: &Dialer,
+    dialer: &Arc<Dialer>,
     pool: &Pool,
     source: Option<IpAddr>,
     request: Request,
@@ -47,7 +48,7 @@ async fn whole(reply: Reply, body_bytes_max: usize) -> Result<Response, ChannelE
 
 /// A single `GET` outside of any participant, for consent files.
 pub(crate) async fn get(
-    dialer: &Dialer,
+    dialer: &Arc<Dialer>,
     scheme: Scheme,
     authority: &str,
     path: &str,

@@ -18,6 +18,8 @@ mod transport;
 mod pool;
 pub(crate) use pool::Pool;
 
+mod alternative;
+
 mod exchange;
 
 mod body;

@@ -23,6 +23,13 @@ pub(super) struct Key {
 }
 
 impl Origin {
+    /// The same host at another port.
+    pub(super) fn at(&self, port: u16) -> Self {
+        Self { port, ..self.clone() }
+    }
+}
+
+impl Origin {
     pub(super) fn of(uri: &Uri) -> Result<Self, ChannelError> {
         let odd = || ChannelError::Protocol(format!("`{uri}` is not an absolute http: or https: URL"));
         let secure = match uri.scheme_str() {
@@ -45,7 +52,7 @@ impl fmt::Display for Origin {
 impl Key {
     pub(super) fn of(uri: &Uri, version: HttpVersion) -> Result<Self, ChannelError> {
         let origin = Origin::of(uri)?;
-        if version == HttpVersion::Http3 && !origin.secure {
+        if matches!(version, HttpVersion::Http3 | HttpVersion::Alternative(_)) && !origin.secure {
             return Err(ChannelError::Protocol(format!("HTTP/3 is always encrypted: `{uri}` needs https:")));
         }
         Ok(Self { origin, version })
@@ -57,7 +64,7 @@ impl Key {
             HttpVersion::Http1 => false,
             // Without TLS nothing is negotiated.
             HttpVersion::Negotiated => self.origin.secure,
-            HttpVersion::Http2 | HttpVersion::Http3 => true,
+            HttpVersion::Http2 | HttpVersion::Http3 | HttpVersion::Alternative(_) => true,
         }
     }
 
@@ -67,7 +74,7 @@ impl Key {
             HttpVersion::Negotiated => &[b"h2", b"http/1.1"],
             HttpVersion::Http1 => &[b"http/1.1"],
             HttpVersion::Http2 => &[b"h2"],
-            HttpVersion::Http3 => &[b"h3"],
+            HttpVersion::Http3 | HttpVersion::Alternative(_) => &[b"h3"],
         }
     }
 }

@@ -8,6 +8,7 @@ use rustls::ClientConfig;
 use throng_protocol::participant::{ChannelError, HttpVersion, Opening};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use super::alternative::Attempt;
 use super::body::BodyError;
 use super::failure::{self, Progress};
 use super::http1::Http1;
@@ -47,6 +48,8 @@ pub(super) struct Kept {
     /// The server chose HTTP/1.1.
     is_http1: AtomicBool,
     tls: OnceLock<Arc<ClientConfig>>,
+    /// The connection to an alternative, or the attempt to open it.
+    pub(super) attempt: Mutex<Option<Attempt>>,
 }
 
 /// A connection that carries several requests at a time.
@@ -71,9 +74,26 @@ pub(super) enum Leased {
 }
 
 impl Pool {
-    /// A connection for a request with `key`: a kept one, else a new one, for which at most [`HTTP1_MAX`] may be
-    /// waited for. Never `except`, on which a request has just failed.
+    /// A connection for a request with `key`, by an alternative where that is asked for and can be had soon. Never `except`,
+    /// on which a request has just failed.
     pub(super) async fn lease(
+        &self,
+        dialer: &Arc<Dialer>,
+        source: Option<IpAddr>,
+        key: &Key,
+        except: Option<&Failed>,
+    ) -> Result<Lease, ChannelError> {
+        match key.version {
+            HttpVersion::Alternative(port) => {
+                self.lease_alternative(dialer, source, (&key.origin, port), except).await
+            }
+            _ => self.lease_usual(dialer, source, key, except).await,
+        }
+    }
+
+    /// A connection for a request with `key`: a kept one, else a new one, for which at most [`HTTP1_MAX`] may be
+    /// waited for. Never `except`.
+    pub(super) async fn lease_usual(
         &self,
         dialer: &Dialer,
         source: Option<IpAddr>,
@@ -109,8 +129,7 @@ impl Pool {
         }
         match opening.any().await? {
             (Opened::Http1(connection), opening) => {
-                let connection =
-                    Leased::Http1 { connection: connection.into(), kept: Arc::clone(&kept), _place: place };
+                let connection = Leased::Http1 { connection, kept: Arc::clone(&kept), _place: place };
                 Ok(Lease { connection, is_reused: false, opening })
             }
             // The server has learnt HTTP/2 since.
@@ -120,7 +139,12 @@ impl Pool {
         }
     }
 
-    fn kept(&self, key: &Key) -> Arc<Kept> {
+    /// The number of the next connection.
+    pub(super) fn number(&self) -> u32 {
+        self.state.opened.fetch_add(1, Ordering::Relaxed)
+    }
+
+    pub(super) fn kept(&self, key: &Key) -> Arc<Kept> {
         let mut origins = self.state.origins.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, kept)) = origins.iter().find(|(known, _)| known == key) {
             return Arc::clone(kept);
@@ -134,6 +158,7 @@ impl Pool {
             shared: tokio::sync::Mutex::default(),
             is_http1: AtomicBool::new(false),
             tls: OnceLock::new(),
+            attempt: Mutex::default(),
         });
         origins.push((key.clone(), Arc::clone(&kept)));
         kept
@@ -147,12 +172,8 @@ impl Kept {
         place.map_err(|_| ChannelError::Generator("the connections are closed".into()))
     }
 
-    async fn occupied(self: &Arc<Self>, connection: Http1) -> Result<Leased, ChannelError> {
-        Ok(Leased::Http1 {
-            connection: connection.into(),
-            kept: Arc::clone(self),
-            _place: self.place().await?,
-        })
+    async fn occupied(self: &Arc<Self>, connection: Box<Http1>) -> Result<Leased, ChannelError> {
+        Ok(Leased::Http1 { connection, kept: Arc::clone(self), _place: self.place().await? })
     }
 
     /// An idle connection. If one has just failed its request, the others were kept as long and are closed instead.
@@ -170,13 +191,13 @@ impl Kept {
     }
 
     /// The TLS configuration of this participant for this origin, which holds its session tickets.
-    fn tls(&self, dialer: &Dialer, key: &Key) -> Arc<ClientConfig> {
+    pub(super) fn tls(&self, dialer: &Dialer, key: &Key) -> Arc<ClientConfig> {
         Arc::clone(self.tls.get_or_init(|| Arc::new(dialer.tls_of_one(key.alpn()))))
     }
 }
 
 impl Lease {
-    fn again(connection: Leased) -> Self {
+    pub(super) fn again(connection: Leased) -> Self {
         let opening = match &connection {
             Leased::Http1 { connection, .. } => &connection.addresses,
             Leased::Shared(Shared::Http2(connection)) => &connection.addresses,
@@ -224,7 +245,7 @@ impl Lease {
 pub(super) struct Failed(Option<Shared>);
 
 impl Shared {
-    fn serves(&self, except: Option<&Failed>) -> bool {
+    pub(super) fn serves(&self, except: Option<&Failed>) -> bool {
         let is_same = |failed: &Shared| match (self, failed) {
             (Self::Http2(own), Self::Http2(failed)) => Arc::ptr_eq(own, failed),
             (Self::Http3(own), Self::Http3(failed)) => Arc::ptr_eq(own, failed),
@@ -239,7 +260,7 @@ impl Shared {
 }
 
 enum Opened {
-    Http1(Http1),
+    Http1(Box<Http1>),
     Shared(Shared),
 }
 
@@ -255,7 +276,7 @@ struct Open<'a> {
 impl Open<'_> {
     async fn any(&self) -> Result<(Opened, Opening), ChannelError> {
         let Key { origin, version } = self.key;
-        let number = || self.pool.state.opened.fetch_add(1, Ordering::Relaxed);
+        let number = || self.pool.number();
         if *version == HttpVersion::Http3 {
             let tls = self.kept.tls(self.dialer, self.key);
             let (connection, opening) = Http3::open(self.dialer, self.source, origin, tls, number()).await?;
@@ -274,7 +295,7 @@ impl Open<'_> {
         let opened = if is_http2 {
             Opened::Shared(Shared::Http2(Arc::new(Http2::on(pipe, number(), addresses).await?)))
         } else {
-            Opened::Http1(Http1::on(pipe, number(), addresses).await?)
+            Opened::Http1(Http1::on(pipe, number(), addresses).await?.into())
         };
         Ok((opened, opening))
     }

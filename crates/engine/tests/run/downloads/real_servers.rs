@@ -77,6 +77,14 @@ fn nginx_over_http1_and_http2() {
     check(&secure, HttpVersion::Http1, http::Version::HTTP_11, &certificate);
     check(&secure, HttpVersion::Http2, http::Version::HTTP_2, &certificate);
     check(&secure, HttpVersion::Negotiated, http::Version::HTTP_2, &certificate);
+    // Its UDP port is closed, or silent: TCP serves the request, without a wait that a viewer would notice.
+    let port = nginx.address().port();
+    check(&secure, HttpVersion::Alternative(port), http::Version::HTTP_2, &certificate);
+    let silent = std::net::UdpSocket::bind((nginx.address().ip(), 0)).unwrap();
+    let begun = std::time::Instant::now();
+    let silent_port = silent.local_addr().unwrap().port();
+    check(&secure, HttpVersion::Alternative(silent_port), http::Version::HTTP_2, &certificate);
+    assert!(begun.elapsed() < std::time::Duration::from_secs(4), "{:?}", begun.elapsed());
     let no_quic = pull_one(&secure, HttpVersion::Http3, &[], |_| {});
     assert!(result(&no_quic).is_err(), "nginx listens on TCP only");
 }
@@ -93,4 +101,6 @@ fn caddy_over_all_three() {
     check(&url, HttpVersion::Http1, http::Version::HTTP_11, &certificate);
     check(&url, HttpVersion::Http2, http::Version::HTTP_2, &certificate);
     check(&url, HttpVersion::Http3, http::Version::HTTP_3, &certificate);
+    let port = caddy.address().port();
+    check(&url, HttpVersion::Alternative(port), http::Version::HTTP_3, &certificate);
 }

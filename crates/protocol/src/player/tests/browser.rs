@@ -1,0 +1,63 @@
+//! What a browser's viewer does with its server's headers.
+
+use std::net::IpAddr;
+
+use throng_scenario::{HttpVersionPolicy, Secret, TokenSource};
+
+use super::segmented::transport_stream;
+use super::*;
+
+/// A recording in two segments whose playlist offers HTTP/3.
+fn answer(path: &str) -> Reply {
+    let playlist = "#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXTINF:4,\n/0.ts\n#EXTINF:4,\n/1.ts\n#EXT-X-ENDLIST\n";
+    let body = match path {
+        "/a.m3u8" => playlist.as_bytes().to_vec(),
+        "/0.ts" => transport_stream(0..4, 1_800),
+        _ => transport_stream(4..8, 1_800),
+    };
+    let offer = ("alt-svc", r#"h3=":8443"; ma=60"#.to_owned());
+    Reply { body: body.clone(), ..Reply::of(200, &[("content-length", body.len().to_string()), offer]) }
+}
+
+fn browser() -> PlayerConfig {
+    PlayerConfig { http: HttpVersionPolicy::Browser.into(), at_end: AtEnd::Leave, ..buffering(20) }
+}
+
+#[test]
+fn later_requests_go_to_the_alternative_until_it_cannot_be_reached() {
+    const URL: &str = "https://10.0.0.1:8400/a.m3u8";
+    let (usual, other) = (HttpVersion::Negotiated, HttpVersion::Alternative(8443));
+    let mut stand = Stand::at(URL, browser(), 1_000_000, Box::new(|path, _| Some(answer(path))));
+    stand.seconds(3);
+    assert_eq!(stand.versions, [usual, other, other]);
+
+    let mut stand = Stand::at(URL, browser(), 1_000_000, Box::new(|path, _| Some(answer(path))));
+    stand.alternative_failed = Some(ChannelError::Quic("refused".into()));
+    stand.seconds(3);
+    assert_eq!(stand.versions, [usual, other, usual]);
+    assert_eq!(stand.anomalies(), ["10.0.0.1: Alt-Svc offers HTTP/3 at port 8443, but: QUIC: refused"]);
+
+    let plain = URL.replace("https", "http");
+    let mut stand = Stand::at(&plain, browser(), 1_000_000, Box::new(|path, _| Some(answer(path))));
+    stand.seconds(3);
+    assert_eq!(stand.versions, [usual; 3], "an offer that nobody has authenticated");
+}
+
+#[test]
+fn further_headers_go_to_the_host_of_the_url_and_are_not_printed() {
+    let headers = vec![("X-Key".to_owned(), TokenSource::Inline(Secret::new("hunter2")))];
+    let player = PlayerConfig { headers, ..buffering(5) };
+    let moved = |path: &str, _| {
+        let location = ("location", "http://10.0.0.2/b.mp4".to_owned());
+        Some(if path == "/movie.mp4" { Reply::of(302, &[location]) } else { Reply::of(404, &[]) })
+    };
+    let mut stand = Stand::new(player, 1_000_000, Box::new(moved));
+    stand.seconds(1);
+    assert_eq!(stand.requests.len(), 2);
+    let hosts: Vec<IpAddr> =
+        stand.heads.iter().map(|head| head.uri.host().unwrap().parse().unwrap()).collect();
+    assert_eq!(hosts, ["10.0.0.1".parse::<IpAddr>().unwrap(), "10.0.0.2".parse().unwrap()]);
+    assert_eq!(stand.heads[0].headers["x-key"], "hunter2");
+    assert!(!stand.heads[1].headers.contains_key("x-key"));
+    assert!(!format!("{:?}", stand.heads[0]).contains("hunter2"));
+}
