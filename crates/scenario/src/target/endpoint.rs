@@ -331,7 +331,7 @@ impl Endpoint {
         };
         let scheme = scheme.to_ascii_lowercase();
         // The URL standard knows the hosts of ws and http only, so the prefix goes before parsing.
-        let plain = |prefix: &str| {
+        let plain = |prefix: &str| -> Result<Url, TargetError> {
             let rest = text.get(prefix.len()..).unwrap_or_default();
             let mut url = Url::parse(rest)
                 .map_err(|why| TargetError::NotUrl { text: before_secrets(text), why: why.to_string() })?;

@@ -7,7 +7,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use quinn::crypto::rustls::QuicClientConfig;
-use quinn::{ClientConfig, Connection, ConnectionError, Endpoint, EndpointConfig, TransportConfig, VarInt};
+use quinn::{
+    AsyncUdpSocket, ClientConfig, Connection, ConnectionError, Endpoint, EndpointConfig, TransportConfig,
+    VarInt,
+};
 use socket2::{Domain, Protocol, Socket, Type};
 use throng_observation::units;
 use throng_protocol::participant::{ChannelError, Opening};
@@ -105,10 +108,11 @@ async fn attempt(
     let socket = bound(remote, source, receive_buffer_bytes).map_err(ours)?;
     let local = socket.local_addr().map_err(ours)?;
     let (socket, broken) = QuicSocket::new(socket).map_err(ours)?;
+    let socket = Arc::new(socket);
+    let of_endpoint = Arc::clone(&socket) as Arc<dyn AsyncUdpSocket>;
     let runtime = Arc::new(quinn::TokioRuntime);
-    let endpoint =
-        Endpoint::new_with_abstract_socket(EndpointConfig::default(), None, Arc::new(socket), runtime)
-            .map_err(ours)?;
+    let endpoint = Endpoint::new_with_abstract_socket(EndpointConfig::default(), None, of_endpoint, runtime)
+        .map_err(ours)?;
     let name = match &origin.host {
         Host::Name(name) => name.clone(),
         Host::Ip(ip) => ip.to_string(),
@@ -116,7 +120,11 @@ async fn attempt(
     let connecting = endpoint
         .connect_with(config, remote, &name)
         .map_err(|e| ChannelError::Quic(format!("{remote}: {e}")))?;
-    match connecting.await {
+    let came = tokio::select! {
+        came = connecting => came,
+        () = socket.refused() => Err(ConnectionError::Reset),
+    };
+    match came {
         Ok(connection) => Ok((Quic { connection, broken, _endpoint: endpoint }, local)),
         Err(error) => Err(failure(&error, &broken, &remote.to_string(), "in the handshake")),
     }

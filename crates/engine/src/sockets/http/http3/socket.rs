@@ -50,6 +50,13 @@ impl QuicSocket {
         Ok((Self { io, state, broken: Arc::clone(&broken), receiver }, broken))
     }
 
+    /// Waits until the peer's port is known to be closed: an ICMP error alone does not make a socket readable.
+    pub(super) async fn refused(&self) {
+        let error = || self.io.take_error()?.ok_or_else(|| io::ErrorKind::WouldBlock.into());
+        let (Ok(error) | Err(error)) = self.io.async_io(Interest::ERROR, error).await;
+        let _ = self.broken.set(error.to_string());
+    }
+
     /// Receives once, and distributes what the kernel has joined over the library's buffers; returns how many it used.
     fn receive(&self, bufs: &mut [IoSliceMut<'_>], meta: &mut [RecvMeta]) -> io::Result<usize> {
         RECEIVED.with_borrow_mut(|received| {
