@@ -63,9 +63,14 @@ ffmpeg -hide_banner -loglevel error -y -f lavfi -i "sine=frequency=440:sample_ra
     -filter_complex "[0:a][1:a]amix=inputs=2,volume=0.5" -ac 1 \
     -c:a libopus -b:a 32k -vbr off -frame_duration 20 -application audio -fflags +bitexact -f ogg tone.opus.ogg
 
+# The same in AAC.
+ffmpeg -hide_banner -loglevel error -y -f lavfi -i "sine=frequency=440:sample_rate=48000:duration=$seconds" \
+    -f lavfi -i "sine=frequency=441:sample_rate=48000:duration=$seconds" \
+    -filter_complex "[0:a][1:a]amix=inputs=2,volume=0.5" -ac 1 -c:a aac -b:a 64k -fflags +bitexact -f adts tone.aac
+
 # Noise in the band of speech, in syllables: like a microphone with a speaker, at a varying rate.
 ffmpeg -hide_banner -loglevel error -y -f lavfi -i "anoisesrc=color=pink:sample_rate=48000:duration=$seconds:seed=7:amplitude=0.6" \
     -af "highpass=f=200,lowpass=f=3400,volume='0.15+0.85*abs(sin(PI*4*t))*(0.6+0.4*sin(2*PI*t/1.5))':eval=frame" -ac 1 \
     -c:a libopus -b:a 32k -vbr on -frame_duration 20 -application voip -fflags +bitexact -f ogg speech.opus.ogg
 
-ls -l card* ./*.ogg
+ls -l card* ./*.ogg ./*.aac

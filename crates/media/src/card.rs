@@ -175,6 +175,15 @@ pub fn tone() -> Result<Arc<Clip>, ClipError> {
     shared(&TONE, include_bytes!("../clips/tone.opus.ogg"), &Format::default())
 }
 
+/// The same two tones in AAC, 64 kbit/s, for protocols that do not carry Opus.
+///
+/// # Errors
+/// None if the included clips are intact.
+pub fn tone_aac() -> Result<Arc<Clip>, ClipError> {
+    static TONE: OnceLock<Arc<Clip>> = OnceLock::new();
+    shared(&TONE, include_bytes!("../clips/tone.aac"), &Format::default())
+}
+
 fn shared(slot: &OnceLock<Arc<Clip>>, file: &[u8], format: &Format) -> Result<Arc<Clip>, ClipError> {
     if let Some(clip) = slot.get() {
         return Ok(Arc::clone(clip));
@@ -229,7 +238,7 @@ mod tests {
                 assert_eq!(keys, 3, "{rung:?} {codec:?}");
             }
         }
-        for sound in [speech().unwrap(), tone().unwrap()] {
+        for sound in [speech().unwrap(), tone().unwrap(), tone_aac().unwrap()] {
             assert!((3.0..3.1).contains(&sound.duration_s()), "{}", sound.duration_s());
         }
         assert!(picture(Rung::P144, Codec::Av1).is_err());

@@ -10,6 +10,8 @@ pub mod codec;
 
 pub mod mark;
 
+pub mod picture_clock;
+
 pub mod quality;
 
 pub mod container;

@@ -104,6 +104,39 @@ fn find(messages: &[u8]) -> Option<Mark> {
     })
 }
 
+/// Looks for a mark in the first bytes of coded media that come in pieces of any length.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MarkFinder {
+    bytes: Vec<u8>,
+    is_over: bool,
+}
+
+impl MarkFinder {
+    /// Bytes that are looked at: parameter sets and other messages may precede a mark.
+    pub const BYTES_MAX: usize = SCAN_MAX;
+
+    /// Whether further bytes are of no use.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    /// Takes the next bytes.
+    #[inline]
+    pub fn feed(&mut self, bytes: &[u8]) {
+        if !self.is_over && self.bytes.len() < SCAN_MAX {
+            let taken = bytes.len().min(SCAN_MAX - self.bytes.len());
+            self.bytes.extend_from_slice(bytes.get(..taken).unwrap_or_default());
+        }
+    }
+
+    /// What was there; nothing is looked at any more.
+    pub fn finish(&mut self) -> Option<Mark> {
+        self.is_over = true;
+        find(&std::mem::take(&mut self.bytes))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -170,5 +203,24 @@ mod tests {
             prop_assert!(nal[2..].iter().all(|&byte| byte > 3));
             prop_assert_eq!(Mark::find_h265(&nal), Some(mark));
         }
+    }
+
+    #[test]
+    fn a_mark_is_found_in_pieces_of_any_length_behind_parameter_sets_and_not_too_far() {
+        let mark = Mark { frame: 7, captured_unix_ns: 1_700_000_000_123_456_789 };
+        let mut stream = [&[0, 0, 0, 1, 0x67][..], &[9; 300], &[0, 0, 1]].concat();
+        mark.write_h264(&mut stream);
+        stream.extend([0, 0, 1, 0x65, 1, 2]);
+        for piece in [1, 50, 188, 5_000] {
+            let mut finder = MarkFinder::default();
+            stream.chunks(piece).for_each(|piece| finder.feed(piece));
+            assert_eq!((finder.finish(), finder.is_over()), (Some(mark), true));
+            finder.feed(&stream);
+            assert_eq!(finder.finish(), None, "looked at once");
+        }
+        let mut far = MarkFinder::default();
+        far.feed(&[5; SCAN_MAX]);
+        far.feed(&stream);
+        assert_eq!(far.finish(), None);
     }
 }

@@ -157,6 +157,10 @@ pub struct LiveInterval {
     pub latency_us: i64,
     /// What it was measured by.
     pub basis: LatencyBasis,
+    /// This host's wall clock minus the capture time of what is played, by the marks of the publisher
+    /// ([`CaptureBasis`](crate::CaptureBasis) of WebRTC has the same), microseconds: from the publisher to the viewer, with
+    /// encoder, packager and caches. Its error is that of the two clocks against each other. `None` without marks.
+    pub capture_latency_us: Option<i64>,
     /// By how much the player is further behind the end of its playlist than it wants to be, microseconds.
     pub over_target_us: i64,
     /// Longest duration of a segment, as the playlist says.
@@ -212,6 +216,8 @@ pub struct PlaybackRow {
     pub latency_us: Distribution,
     /// The same of players of streams without dates ([`LatencyBasis::PlaylistEdge`]).
     pub edge_latency_us: Distribution,
+    /// [`LiveInterval::capture_latency_us`] of each player that has it.
+    pub capture_latency_us: Distribution,
 }
 
 impl PlaybackRow {
@@ -221,6 +227,7 @@ impl PlaybackRow {
         self.shortfall_ppm.merge(&other.shortfall_ppm);
         self.latency_us.merge(&other.latency_us);
         self.edge_latency_us.merge(&other.edge_latency_us);
+        self.capture_latency_us.merge(&other.capture_latency_us);
     }
 }
 

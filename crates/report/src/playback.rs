@@ -111,6 +111,13 @@ pub struct LiveLatency {
     pub ms_max: f64,
     /// Median of the last quarter of the seconds minus that of the first: what players lost or regained, milliseconds.
     pub drift_ms: Option<f64>,
+    /// From the capture at the publisher to the viewer, by the marks in the media: the median, milliseconds. In error by the
+    /// difference of the two clocks. Absent where throng did not publish, or a transcoder removed its marks.
+    #[serde(default)]
+    pub capture_ms_p50: Option<f64>,
+    /// 95th percentile of the same.
+    #[serde(default)]
+    pub capture_ms_p95: Option<f64>,
 }
 
 /// The players of a run added up, warm-up left out.
@@ -121,6 +128,7 @@ pub(crate) struct PlaybackFigures<'a> {
     buffer_us: Distribution,
     latency_us: BTreeMap<i64, Distribution>,
     edge_latency_us: BTreeMap<i64, Distribution>,
+    capture_latency_us: Distribution,
     stalled_ratio_max: Option<f64>,
     players: Option<&'a Players>,
 }
@@ -133,6 +141,7 @@ impl<'a> PlaybackFigures<'a> {
             figures.counters += row.counters;
             figures.buffer_us.merge(&row.buffer_us);
             figures.shortfall_ppm.merge(&row.shortfall_ppm);
+            figures.capture_latency_us.merge(&row.capture_latency_us);
             let of_second = [
                 (&mut figures.latency_us, &row.latency_us),
                 (&mut figures.edge_latency_us, &row.edge_latency_us),
@@ -251,6 +260,8 @@ impl<'a> PlaybackFigures<'a> {
             ms_p95: ms(&all, 0.95)?,
             ms_max: ms(&all, 1.0)?,
             drift_ms: ms(&last, 0.50).zip(ms(&first, 0.50)).map(|(last, first)| last - first),
+            capture_ms_p50: ms(&self.capture_latency_us, 0.50),
+            capture_ms_p95: ms(&self.capture_latency_us, 0.95),
         })
     }
 
@@ -315,7 +326,14 @@ impl Playback {
             format!(", {sign}{} over the run", duration_ms(ms.abs()))
         });
         let (p50, p95) = (duration_ms(latency.ms_p50), duration_ms(latency.ms_p95));
-        Some(format!("p50 {p50}, p95 {p95}, {by}{drift}"))
+        let captured = latency.capture_ms_p50.zip(latency.capture_ms_p95).map(|(p50, p95)| {
+            format!(
+                "; since capture p50 {}, p95 {}, by marks in the media",
+                duration_ms(p50),
+                duration_ms(p95)
+            )
+        });
+        Some(format!("p50 {p50}, p95 {p95}, {by}{drift}{}", captured.unwrap_or_default()))
     }
 
     /// What was transferred, in a line.

@@ -96,7 +96,7 @@ mod tests {
         }
         for row in &mut left.playback {
             (row.buffer_us, row.shortfall_ppm) = Default::default();
-            (row.latency_us, row.edge_latency_us) = Default::default();
+            (row.latency_us, row.edge_latency_us, row.capture_latency_us) = Default::default();
         }
         for row in &run.playback {
             let of = |sums: &&mut throng_observation::PlaybackRow| {

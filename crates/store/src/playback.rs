@@ -13,7 +13,7 @@ columns! { PlaybackCounters {
 } }
 
 /// What runs of before live streams do not have.
-const OF_LIVE: [(&str, &str); 10] = [
+const OF_LIVE: [(&str, &str); 11] = [
     ("skipped_us", "0"),
     ("responses_http1", "0"),
     ("responses_http2", "0"),
@@ -24,10 +24,12 @@ const OF_LIVE: [(&str, &str); 10] = [
     ("segment_media_us", "0"),
     ("latency_us", "NULL"),
     ("edge_latency_us", "NULL"),
+    ("capture_latency_us", "NULL"),
 ];
 
 columns! { PlaybackRow {
     second, cohort, players, stalled, starting, buffer_us, shortfall_ppm, latency_us, edge_latency_us,
+    capture_latency_us,
     counters as Nested,
 } }
 

@@ -28,8 +28,13 @@ const SAMPLES: [(&str, &str); 8] = [
 ];
 
 /// The same of `playback`.
-const PLAYBACK_SAMPLES: [(&str, &str); 4] =
-    [("buffer_us", "NULL"), ("shortfall_ppm", "NULL"), ("latency_us", "NULL"), ("edge_latency_us", "NULL")];
+const PLAYBACK_SAMPLES: [(&str, &str); 5] = [
+    ("buffer_us", "NULL"),
+    ("shortfall_ppm", "NULL"),
+    ("latency_us", "NULL"),
+    ("edge_latency_us", "NULL"),
+    ("capture_latency_us", "NULL"),
+];
 
 /// A table whose rows are read one after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -147,6 +147,7 @@ mod tests {
         LiveInterval {
             latency_us: 20_000_000,
             basis: LatencyBasis::ProgramDateTime,
+            capture_latency_us: None,
             over_target_us,
             target_duration_us: 4_000_000,
         }

@@ -206,6 +206,9 @@ fn playback_row(players: &HashMap<u32, PlayerSecond>) -> PlaybackRow {
             .for_each(|ppm| row.shortfall_ppm.record(u64::from(1_000_000_u32.saturating_sub(*ppm))));
         if let Some(live) = &player.live {
             let latency_us = u64::try_from(live.latency_us).unwrap_or(0);
+            if let Some(since_capture_us) = live.capture_latency_us {
+                row.capture_latency_us.record(u64::try_from(since_capture_us).unwrap_or(0));
+            }
             match live.basis {
                 LatencyBasis::ProgramDateTime => row.latency_us.record(latency_us),
                 LatencyBasis::PlaylistEdge => row.edge_latency_us.record(latency_us),

@@ -26,7 +26,7 @@ mod opus;
 pub use opus::OpusPacket;
 
 mod size;
-pub use size::picture_size;
+pub use size::{picture_size, sps_size};
 
 /// Facts from one RTP payload about its frame. RTP marker and timestamp are the packet's own and not here.
 ///

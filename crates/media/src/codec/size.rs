@@ -18,6 +18,12 @@ pub fn picture_size(codec: Codec, payload: &[u8]) -> Option<(u16, u16)> {
     (width > 0 && height > 0).then_some((width, height))
 }
 
+/// Size in pixels in a sequence parameter set of H.264, a whole NAL unit.
+#[must_use]
+pub fn sps_size(sps: &[u8]) -> Option<(u16, u16)> {
+    h264(sps).filter(|(width, height)| *width > 0 && *height > 0)
+}
+
 fn vp8(payload: &[u8]) -> Option<(u16, u16)> {
     let first = *payload.first()?;
     // The payload descriptor (RFC 7741 section 4.2): only the first partition's start has the frame's header.

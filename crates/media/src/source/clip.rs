@@ -2,6 +2,7 @@
 
 use throng_observation::{Codec, MediaKind};
 
+use crate::container::adts::AudioConfig;
 use crate::mark::{MARK_UUID, Mark};
 
 /// Longest RTP payload. With header, extensions and tag it stays below the 1,200 bytes that every path carries
@@ -19,7 +20,7 @@ const CLIP_BYTES_MAX: usize = 256 << 20;
 pub enum ClipError {
     /// The format is not supported.
     #[error(
-        "no media file that throng reads: it is neither IVF, Ogg, Janus .mjr, pcap nor an Annex-B byte stream"
+        "no media file that throng reads: it is neither IVF, Ogg, ADTS, Janus .mjr, pcap nor an Annex-B byte stream"
     )]
     Unknown,
     /// The file is damaged.
@@ -52,6 +53,8 @@ pub enum ClipError {
 pub struct Clip {
     codec: Codec,
     clock_rate: u32,
+    /// Of AAC.
+    audio_config: Option<AudioConfig>,
     bytes: Vec<u8>,
     packets: Vec<Packet>,
     frames: Vec<Frame>,
@@ -132,6 +135,12 @@ impl Clip {
     #[must_use]
     pub fn clock_rate(&self) -> u32 {
         self.clock_rate
+    }
+
+    /// What a decoder of AAC has to know; `None` for other codecs.
+    #[must_use]
+    pub fn audio_config(&self) -> Option<AudioConfig> {
+        self.audio_config
     }
 
     /// Frames (or audio packets) of the loop.
@@ -332,9 +341,25 @@ pub(super) struct ClipBuilder {
 impl ClipBuilder {
     pub(super) fn new(codec: Codec, clock_rate: u32) -> Self {
         let (bytes, packets, frames) = (Vec::new(), Vec::new(), Vec::new());
-        let (ticks, skipped_frames, frame_bytes_max) = (0, 0, 0);
-        let clip = Clip { codec, clock_rate, bytes, packets, frames, ticks, skipped_frames, frame_bytes_max };
+        let clip = Clip {
+            codec,
+            clock_rate,
+            audio_config: None,
+            bytes,
+            packets,
+            frames,
+            ticks: 0,
+            skipped_frames: 0,
+            frame_bytes_max: 0,
+        };
         Self { clip, last: None }
+    }
+
+    /// A builder of a clip of AAC.
+    pub(super) fn aac(config: AudioConfig) -> Self {
+        let mut builder = Self::new(Codec::Aac, config.sample_rate_hz);
+        builder.clip.audio_config = Some(config);
+        builder
     }
 
     /// Appends a frame at `at` units of the clock after an arbitrary origin; times must grow. Frames before the

@@ -3,6 +3,7 @@
 use throng_observation::Codec;
 
 use super::clip::{Clip, ClipBuilder, ClipError, PAYLOAD_MAX};
+use crate::container::adts::{AdtsError, AdtsReader, FRAME_SAMPLES};
 use crate::container::annexb::h264_access_units;
 use crate::container::annexb::nal_units;
 use crate::container::ivf::{IvfError, IvfReader};
@@ -23,6 +24,12 @@ impl From<IvfError> for ClipError {
 
 impl From<OggError> for ClipError {
     fn from(error: OggError) -> Self {
+        Self::Damaged(error.to_string())
+    }
+}
+
+impl From<AdtsError> for ClipError {
+    fn from(error: AdtsError) -> Self {
         Self::Damaged(error.to_string())
     }
 }
@@ -156,6 +163,31 @@ pub(super) fn opus(file: &[u8]) -> Result<Clip, ClipError> {
     builder.finish(OPUS_PACKET)
 }
 
+/// An ADTS file of AAC; each frame becomes a payload in mode AAC-hbr (RFC 3640 section 3.3.6).
+pub(super) fn aac(file: &[u8]) -> Result<Clip, ClipError> {
+    let mut frames = AdtsReader::new(file).peekable();
+    let (config, _) = frames.peek().ok_or(ClipError::Empty)?.clone()?;
+    let mut builder = ClipBuilder::aac(config);
+    let mut payload = Vec::new();
+    for (number, frame) in frames.enumerate() {
+        let (own, frame) = frame?;
+        if own != config {
+            return Err(ClipError::Damaged("its sample rate or channels change in the middle".into()));
+        }
+        let size = u16::try_from(frame.len()).ok().filter(|size| usize::from(*size) + 4 <= PAYLOAD_MAX);
+        let size = size.ok_or_else(|| {
+            ClipError::Damaged(format!("a frame of {} bytes: encode it at a lower rate", frame.len()))
+        })?;
+        payload.clear();
+        // 16 bits of headers follow: 13 of size, 3 of index.
+        payload.extend_from_slice(&[0, 16]);
+        payload.extend_from_slice(&(size << 3).to_be_bytes());
+        payload.extend_from_slice(frame);
+        builder.frame(number as u64 * u64::from(FRAME_SAMPLES), true, true, [&*payload])?;
+    }
+    builder.finish(u64::from(FRAME_SAMPLES))
+}
+
 /// Time of frame `number` at `fps`, units of the video clock.
 fn frame_time(number: usize, fps: f64) -> u64 {
     (number as f64 * f64::from(VIDEO_CLOCK) / fps) as u64
@@ -166,7 +198,7 @@ mod tests {
     use super::super::Player;
     use super::*;
     use crate::codec::PayloadReader;
-    use crate::container::{ivf, ogg};
+    use crate::container::{adts, ivf, ogg};
     use std::sync::Arc;
 
     /// Plays `turns` of the clip and reads each frame back: key frame, mark's frame number.
@@ -249,5 +281,19 @@ mod tests {
         assert_eq!(opus(&vorbis).unwrap_err().to_string(), "vorbis from Ogg cannot be sent");
         let noise = ogg::tests::page(1, 2, &[7], b"\x1b\n\r\0\x07\x08\x01");
         assert_eq!(opus(&noise).unwrap_err().to_string(), "an unknown codec from Ogg cannot be sent");
+    }
+
+    #[test]
+    fn aac_has_headers_of_its_access_units_and_lasts_as_its_frames() {
+        let file = [adts::tests::frame(&[7; 9]), adts::tests::frame(&[8; 300])].concat();
+        let clip = aac(&file).unwrap();
+        assert_eq!((clip.codec(), clip.clock_rate(), clip.frame_count()), (Codec::Aac, 48_000, 2));
+        assert!((clip.duration_s() - 2048.0 / 48_000.0).abs() < 1e-9);
+        let payloads: Vec<_> = clip.frames().flatten().map(<[u8]>::to_vec).collect();
+        assert_eq!(payloads[0], [&[0, 16, 0, 9 << 3][..], &[7; 9]].concat());
+        assert_eq!(payloads[1].len(), 304);
+        assert_eq!(play(clip, 1), [(true, None), (true, None)]);
+        let error = aac(&adts::tests::frame(&[8; 1_200])).unwrap_err().to_string();
+        assert_eq!(error, "a frame of 1200 bytes: encode it at a lower rate");
     }
 }

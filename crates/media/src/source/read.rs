@@ -29,6 +29,7 @@ pub fn read(file: &[u8], format: &Format) -> Result<Clip, ClipError> {
     match file {
         [b'D', b'K', b'I', b'F', ..] => frame_files::ivf(file),
         [b'O', b'g', b'g', b'S', ..] => frame_files::opus(file),
+        [0xff, sync, ..] if sync & 0xf6 == 0xf0 => frame_files::aac(file),
         _ if file.starts_with(b"MJR0") || file.starts_with(b"MEETECHO") => packet_files::mjr(file),
         [0xa1, 0xb2, 0xc3, 0xd4, ..]
         | [0xd4, 0xc3, 0xb2, 0xa1, ..]
@@ -57,6 +58,7 @@ mod tests {
         for (bytes, expect) in [
             (&b"DKIF"[..], "no IVF header"),
             (b"OggS", "Ogg page at offset 0 is cut off"),
+            (b"\xff\xf1\x50", "the frame at offset 0 is cut off"),
             (b"MJR00002", "the header at offset 10 cannot be read: the file ends within it"),
             (
                 b"\xd4\xc3\xb2\xa1",
@@ -65,7 +67,7 @@ mod tests {
             (b"\0\0\x01\x41\x9a", "it holds no key frame: encode it with one at its start at least"),
             (
                 b"",
-                "no media file that throng reads: it is neither IVF, Ogg, Janus .mjr, pcap nor an Annex-B byte stream",
+                "no media file that throng reads: it is neither IVF, Ogg, ADTS, Janus .mjr, pcap nor an Annex-B byte stream",
             ),
         ] {
             assert_eq!(read(bytes, &none).unwrap_err().to_string(), expect);

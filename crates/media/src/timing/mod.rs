@@ -26,6 +26,7 @@ pub use init::InitSegment;
 pub use mp4::{IndexedSegment, SegmentIndex};
 pub use ts::Anomalies;
 
+use crate::mark::Mark;
 use error::CUT;
 use mp4::Mp4;
 use shared::Pool;
@@ -57,6 +58,15 @@ pub struct TimedFrame {
     pub bytes: u32,
     /// A decoder can begin with it.
     pub is_key: bool,
+}
+
+/// A picture with a mark of the publisher.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MarkedFrame {
+    /// When it is decoded, microseconds, as [`TimedFrame::decode_us`].
+    pub decode_us: i64,
+    /// The mark.
+    pub mark: Mark,
 }
 
 /// What should come next, from [`TimingReader::position`] on.
@@ -271,6 +281,16 @@ impl TimingReader {
             Format::Mp4(reader) => reader.next_frame(),
             Format::Ts(reader) => reader.next_frame(),
             Format::Webm(reader) => reader.next_frame(),
+        }
+    }
+
+    /// The first picture of a segment, if its publisher marked it, once the frame was reported; told once. A mark costs a
+    /// look at the first kilobyte.
+    pub fn take_marked(&mut self) -> Option<MarkedFrame> {
+        match &mut self.format {
+            Format::Mp4(reader) => reader.take_marked(),
+            Format::Ts(reader) => reader.take_marked(),
+            Format::Unknown(_) | Format::Webm(_) => None,
         }
     }
 

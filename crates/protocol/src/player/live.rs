@@ -28,6 +28,9 @@ const CATCH_UP_FROM_US: i64 = 50_000;
 /// Dates may be ahead of this host's clock by as much as two synchronised clocks differ, and packagers round.
 const DATES_AHEAD_US: i64 = 500_000;
 
+/// A longer time since capture is no latency: what is played is a recording that throng once made.
+const CAPTURE_LATENCY_MAX_US: i64 = 3_600_000_000;
+
 /// How a player follows the edge.
 #[derive(Debug)]
 pub(super) struct LiveFollower {
@@ -113,6 +116,7 @@ impl LiveFollower {
         edge: &LiveEdge,
         (now, unix_us): (Instant, i64),
         position_us: i64,
+        captured_unix_us: Option<i64>,
     ) -> LiveInterval {
         let behind_edge_us = Self::edge_us(edge, now).saturating_sub(position_us);
         let is_dated = edge.has_program_time && dates_ahead_us(edge, (now, unix_us)).is_none();
@@ -125,6 +129,10 @@ impl LiveFollower {
         LiveInterval {
             latency_us,
             basis,
+            // A mark of another time is that of a recording.
+            capture_latency_us: captured_unix_us
+                .map(|captured_us| unix_us.saturating_sub(captured_us))
+                .filter(|since_us| since_us.abs() < CAPTURE_LATENCY_MAX_US),
             over_target_us: behind_edge_us.saturating_sub(target_us),
             target_duration_us: edge.target_duration_us,
         }
@@ -233,14 +241,17 @@ mod tests {
     fn latency_is_that_of_the_program_where_there_are_dates_and_else_of_the_playlist() {
         let now = Instant::now();
         let usual = follower(None, None, 1_000);
-        let without = usual.interval(&edge(now), (now, 0), 146 * S);
+        let without = usual.interval(&edge(now), (now, 0), 146 * S, None);
         assert_eq!((without.latency_us, without.basis), (14 * S, LatencyBasis::PlaylistEdge));
         assert_eq!(without.over_target_us, 2 * S);
         let dated = LiveEdge { has_program_time: true, ..edge(now) };
-        let with = usual.interval(&dated, (now, 163 * S), 146 * S);
+        let with = usual.interval(&dated, (now, 163 * S), 146 * S, None);
         assert_eq!((with.latency_us, with.basis), (17 * S, LatencyBasis::ProgramDateTime));
         assert_eq!(with.over_target_us, 2 * S);
-        let ahead = usual.interval(&dated, (now, 157 * S), 146 * S);
+        let marked = |captured_us| usual.interval(&dated, (now, 163 * S), 146 * S, Some(captured_us));
+        assert_eq!(marked(140 * S).capture_latency_us, Some(23 * S));
+        assert_eq!(marked(163 * S - CAPTURE_LATENCY_MAX_US).capture_latency_us, None, "a recording");
+        let ahead = usual.interval(&dated, (now, 157 * S), 146 * S, None);
         assert_eq!(
             (ahead.latency_us, ahead.basis),
             (14 * S, LatencyBasis::PlaylistEdge),

@@ -268,6 +268,10 @@ impl SegmentLane {
                 media.spans(starts_us, frame.duration_us);
             }
         }
+        if let (Some(marked), Some(origin_us)) = (media.reader.take_marked(), self.tracks.origin_us) {
+            let unix_us = i64::try_from(marked.mark.captured_unix_ns / 1_000).unwrap_or(i64::MAX);
+            context.timeline.captured(marked.decode_us.saturating_sub(origin_us), unix_us);
+        }
         if media.segment.is_progressive {
             self.tracks.append_received(now, context);
         }

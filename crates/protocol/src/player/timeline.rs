@@ -77,7 +77,16 @@ pub(super) struct BufferedTrack {
 #[derive(Debug, Default)]
 pub(super) struct Timeline {
     tracks: Vec<BufferedTrack>,
+    /// From when on which capture times are valid: a position, and how long after 1970 its beginning was captured,
+    /// microseconds.
+    captures: VecDeque<(i64, i64)>,
 }
+
+/// Most of them: one for each segment that is buffered.
+const CAPTURES_MAX: usize = 64;
+
+/// Capture times jitter by less.
+const CAPTURE_STEP_US: u64 = 2_000;
 
 impl BufferedTrack {
     /// Adds a frame behind those that came before. False if decoding cannot begin with it.
@@ -183,6 +192,28 @@ impl BufferedTrack {
 }
 
 impl Timeline {
+    /// The frame at `position_us` was captured at this time.
+    pub(super) fn captured(&mut self, position_us: i64, unix_us: i64) {
+        let origin_us = unix_us.saturating_sub(position_us);
+        // Segments of the same publication say the same.
+        let is_new = self.captures.back().is_none_or(|(from_us, known_us)| {
+            position_us < *from_us || known_us.abs_diff(origin_us) > CAPTURE_STEP_US
+        });
+        if is_new {
+            self.captures.retain(|(from_us, _)| *from_us < position_us);
+            if self.captures.len() >= CAPTURES_MAX {
+                self.captures.pop_front();
+            }
+            self.captures.push_back((position_us, origin_us));
+        }
+    }
+
+    /// When what is at `position_us` was captured, microseconds since 1970.
+    pub(super) fn captured_unix_us(&self, position_us: i64) -> Option<i64> {
+        let (_, origin_us) = self.captures.iter().rev().find(|(from_us, _)| *from_us <= position_us)?;
+        Some(position_us.saturating_add(*origin_us))
+    }
+
     /// Adds a track; its index.
     pub(super) fn add(&mut self, kind: MediaKind, codec: Codec) -> usize {
         let at = self.tracks.len();

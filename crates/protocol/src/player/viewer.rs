@@ -466,7 +466,9 @@ impl Viewer {
                 ahead_us as f64 / 1e6
             ));
         }
-        let live = live.map(|edge| session.follower.interval(&edge, (now, unix_us), position_us));
+        let captured_us = self.timeline.captured_unix_us(position_us);
+        let live =
+            live.map(|edge| session.follower.interval(&edge, (now, unix_us), position_us, captured_us));
         let times = session.playout.take_times();
         session.follower.stalled(times.stall_count);
         let mut end = IntervalEnd {
@@ -560,6 +562,7 @@ impl Participant for Viewer {
             | Input::Opened { .. }
             | Input::Datagram { .. }
             | Input::Bytes { .. }
+            | Input::Blocked { .. }
             | Input::Message { .. }
             | Input::Closed { .. }
             | Input::Fetched { .. } => {}

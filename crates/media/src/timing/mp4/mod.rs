@@ -15,9 +15,12 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
+use throng_observation::{Codec, MediaKind};
+
 use super::error::{Container, DAMAGED};
 use super::shared::{Joining, Shared};
-use super::{IndexCache, TimedFrame, TimingError, TrackInfo, Want, cut, missed};
+use super::{IndexCache, MarkedFrame, TimedFrame, TimingError, TrackInfo, Want, cut, missed};
+use crate::mark::{Mark, MarkFinder};
 use crate::octets::chunk_at;
 pub(super) use segment_index::SharedSegmentIndex;
 pub use segment_index::{IndexedSegment, SegmentIndex};
@@ -62,6 +65,10 @@ pub(super) struct Mp4 {
     fragments: VecDeque<Fragment>,
     /// How each track goes on after the fragments.
     continues: Vec<Continues>,
+    /// Of the first picture of the first fragment.
+    finder: MarkFinder,
+    mark: Option<Mark>,
+    marked: Option<MarkedFrame>,
 }
 
 /// What is at the position.
@@ -71,6 +78,8 @@ enum Step {
     Head([u8; LONG_HEADER_LEN], usize),
     /// Contents that are not read, to this offset.
     Skip(u64),
+    /// The first bytes of media, to the first offset, which may have a mark; the contents go on to the second.
+    Mark(u64, u64),
     /// The contents of `moov`, which begin here.
     Movie(u64, Joining<SharedMovie>),
     /// The contents of `sidx`.
@@ -95,6 +104,9 @@ impl Mp4 {
             segments: None,
             fragments: VecDeque::new(),
             continues: Vec::new(),
+            finder: MarkFinder::default(),
+            mark: None,
+            marked: None,
         }
     }
 
@@ -137,7 +149,21 @@ impl Mp4 {
         movie.offset_for(bytes, time_us)
     }
 
+    pub(super) fn take_marked(&mut self) -> Option<MarkedFrame> {
+        self.marked.take()
+    }
+
     pub(super) fn next_frame(&mut self) -> Option<TimedFrame> {
+        let frame = self.next_received()?;
+        let is_video = |track: &TrackInfo| track.kind == MediaKind::Video;
+        if self.tracks().and_then(|tracks| tracks.get(usize::from(frame.track))).is_some_and(is_video) {
+            let decode_us = frame.decode_us;
+            self.marked = self.mark.take().map(|mark| MarkedFrame { decode_us, mark }).or(self.marked.take());
+        }
+        Some(frame)
+    }
+
+    fn next_received(&mut self) -> Option<TimedFrame> {
         // Frames behind an index that was jumped to are read again after the jump back.
         if self.jump.is_some() {
             return None;
@@ -190,7 +216,7 @@ impl Mp4 {
         match &self.step {
             Step::Head(_, received) if *received < HEADER_LEN => (HEADER_LEN - received) as u64,
             Step::Head(_, received) => (LONG_HEADER_LEN - received) as u64,
-            Step::Skip(until) => until - self.position,
+            Step::Skip(until) | Step::Mark(until, _) => until - self.position,
             Step::Movie(_, joining) => joining.missing() as u64,
             Step::SegmentIndex(joining) => joining.missing() as u64,
             Step::Fragment(_, len, bytes) => (len - bytes.len()) as u64,
@@ -219,6 +245,15 @@ impl Mp4 {
                 self.begin_box(head.get(..end).unwrap_or_default())?;
             }
             Step::Skip(_) => self.end_skip(),
+            Step::Mark(until, end) => {
+                let (until, end) = (*until, *end);
+                self.finder.feed(piece);
+                if until == self.position {
+                    self.mark = self.finder.finish();
+                    self.step = Step::Skip(end);
+                    self.end_skip();
+                }
+            }
             Step::Movie(start, joining) => {
                 let start = *start;
                 if let Some(movie) = joining.feed(piece, SharedMovie::read) {
@@ -297,10 +332,19 @@ impl Mp4 {
             b"sidx" if self.segments.is_none() && (1..=SEGMENT_INDEX_LEN_MAX).contains(&body_len) => {
                 Step::SegmentIndex(Joining::new(&self.indexes.segments, body_len as usize))
             }
+            b"mdat" if !self.finder.is_over() && self.is_marked() => {
+                Step::Mark(end.min(self.position + MarkFinder::BYTES_MAX as u64), end)
+            }
             _ => Step::Skip(end),
         };
         self.end_skip();
         Ok(())
+    }
+
+    /// Whether the media of a fragment begin, and of a codec that has marks.
+    fn is_marked(&self) -> bool {
+        let has_marks = |track: &TrackInfo| matches!(track.codec, Codec::H264 | Codec::H265);
+        !self.fragments.is_empty() && self.tracks().is_some_and(|tracks| tracks.iter().any(has_marks))
     }
 
     fn begin_movie(&mut self, movie: Arc<Shared<SharedMovie>>, start: u64) -> Result<(), TimingError> {
@@ -338,6 +382,13 @@ impl Mp4 {
     pub(super) fn ignored(&mut self, count: u64) -> Result<(), TimingError> {
         match self.step {
             _ if count == 0 => Ok(()),
+            Step::Mark(_, end) if count <= end - self.position => {
+                self.mark = self.finder.finish();
+                self.step = Step::Skip(end);
+                self.position += count;
+                self.end_skip();
+                Ok(())
+            }
             Step::Skip(until) if count <= until - self.position => {
                 self.position += count;
                 self.end_skip();

@@ -10,7 +10,7 @@ mod timeline;
 use std::collections::VecDeque;
 
 use super::error::{Container, DAMAGED};
-use super::{TimedFrame, TimingError, TrackInfo, Want, cut};
+use super::{MarkedFrame, TimedFrame, TimingError, TrackInfo, Want, cut};
 use crate::codec::mp2t::{self, PACKET_LEN};
 use crate::codec::program::{ASSOCIATION_STREAM, Section, elementary_streams, maps};
 pub(super) use framing::Framing;
@@ -114,6 +114,10 @@ impl Ts {
     pub(super) fn anomalies(&self) -> Anomalies {
         let audio_sync_losses = self.streams.iter().map(Stream::audio_losses).sum();
         Anomalies { audio_sync_losses, ..self.anomalies }
+    }
+
+    pub(super) fn take_marked(&mut self) -> Option<MarkedFrame> {
+        self.streams.iter_mut().find_map(|stream| stream.marked.take())
     }
 
     pub(super) fn next_frame(&mut self) -> Option<TimedFrame> {

@@ -10,8 +10,9 @@ use super::timeline::Timeline;
 use crate::codec::mp2t::TransportPacket;
 use crate::codec::pes;
 use crate::codec::program::{ElementaryStream, VideoCoding};
+use crate::mark::MarkFinder;
 use crate::octets::u16_at;
-use crate::timing::{TimedFrame, TrackInfo, scale};
+use crate::timing::{MarkedFrame, TimedFrame, TrackInfo, scale};
 
 /// Ticks of time stamps a second.
 const HZ: u32 = 90_000;
@@ -91,6 +92,9 @@ pub(super) struct Stream {
     /// Of the PES packet being received.
     random_access: bool,
     picture: Option<Picture>,
+    /// Of the first picture.
+    finder: MarkFinder,
+    pub(super) marked: Option<MarkedFrame>,
     /// Duration of the frame before, ticks.
     last_ticks: i64,
     audio: AudioFrames,
@@ -142,6 +146,8 @@ impl Stream {
             part: Part::Nothing,
             random_access: false,
             picture: None,
+            finder: MarkFinder::default(),
+            marked: None,
             last_ticks: 0,
             audio: AudioFrames::new(framing),
             sound: Sound::default(),
@@ -251,6 +257,10 @@ impl Stream {
 
     fn end_picture(&mut self, frames: &mut VecDeque<TimedFrame>) {
         let Some(picture) = self.picture.take() else { return };
+        if !self.finder.is_over() {
+            let decode_us = scale::us(picture.decode, HZ);
+            self.marked = self.finder.finish().map(|mark| MarkedFrame { decode_us, mark });
+        }
         frames.push_back(TimedFrame {
             track: self.track,
             decode_us: scale::us(picture.decode, HZ),
@@ -268,6 +278,9 @@ impl Stream {
                 if let Some(picture) = &mut self.picture {
                     picture.bytes = picture.bytes.saturating_add(data.len() as u32);
                     picture.kind.feed(data, coding);
+                    if matches!(coding, VideoCoding::H264 | VideoCoding::H265) {
+                        self.finder.feed(data);
+                    }
                 }
             }
             Coding::Audio(AudioCoding::Other) => {
