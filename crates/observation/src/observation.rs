@@ -148,6 +148,12 @@ pub enum MediaPath {
     RtpTcp,
     /// RTP on the RTSP connection, over TLS.
     RtpTls,
+    /// RTMP.
+    Rtmp,
+    /// RTMP over TLS.
+    RtmpTls,
+    /// A process of this machine publishes (FFmpeg).
+    Process,
     /// HTTP/1.1 (or 1.0).
     Http1,
     /// HTTP/2.
@@ -169,6 +175,9 @@ impl MediaPath {
             Self::RtpUdp => "rtp_udp",
             Self::RtpTcp => "rtp_tcp",
             Self::RtpTls => "rtp_tls",
+            Self::Rtmp => "rtmp",
+            Self::RtmpTls => "rtmp_tls",
+            Self::Process => "process",
             Self::Http1 => "http1",
             Self::Http2 => "http2",
             Self::Http3 => "http3",

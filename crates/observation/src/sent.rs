@@ -29,6 +29,29 @@ pub struct SentCounters {
     pub pli_received: u64,
     /// FIR messages received (W3C `firCount`).
     pub fir_received: u64,
+    /// Time in which the connection took no bytes of a publisher over TCP, because the server did not read or the line was
+    /// too slow, microseconds. Counted once for all tracks of a publisher. ffmpeg shows it as `speed=` below 1.
+    pub blocked_us: u64,
+}
+
+impl SentCounters {
+    /// What was added since `before`.
+    #[must_use]
+    pub fn since(&self, before: &Self) -> Self {
+        Self {
+            packets_sent: self.packets_sent - before.packets_sent,
+            payload_bytes: self.payload_bytes - before.payload_bytes,
+            wire_bytes: self.wire_bytes - before.wire_bytes,
+            retransmitted_packets: self.retransmitted_packets - before.retransmitted_packets,
+            retransmitted_bytes: self.retransmitted_bytes - before.retransmitted_bytes,
+            frames_sent: self.frames_sent - before.frames_sent,
+            key_frames_sent: self.key_frames_sent - before.key_frames_sent,
+            nack_received: self.nack_received - before.nack_received,
+            pli_received: self.pli_received - before.pli_received,
+            fir_received: self.fir_received - before.fir_received,
+            blocked_us: self.blocked_us - before.blocked_us,
+        }
+    }
 }
 
 impl AddAssign for SentCounters {
@@ -43,6 +66,7 @@ impl AddAssign for SentCounters {
         self.nack_received += other.nack_received;
         self.pli_received += other.pli_received;
         self.fir_received += other.fir_received;
+        self.blocked_us += other.blocked_us;
     }
 }
 

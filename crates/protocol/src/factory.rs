@@ -18,7 +18,9 @@ use throng_scenario::{
 };
 use url::{Host, Url};
 
+use crate::ingest::{self, IngestProtocol};
 use crate::participant::Participant;
+use crate::published::PublishedMedia;
 use crate::signalling::janus::SubscriberMode;
 use crate::signalling::room::{RoomSignalling, Subscriptions};
 use crate::signalling::{RelayServer, RunMark, Signalling, janus, livekit, ome, whep, whip};
@@ -131,6 +133,8 @@ impl TargetFactory {
                 let media = published(role, number, &self.conference.clips);
                 Box::new(rtsp::Publisher::new(self.rtsp(endpoint, url), media, self.options(number)))
             }
+            Endpoint::Rtmp { url } => self.ingest(number, url, IngestProtocol::Rtmp, role),
+            Endpoint::Srt { url } => self.ingest(number, url, IngestProtocol::Srt, role),
             Endpoint::Whep { url } => self.viewer(number, Box::new(whep::Whep::new(self.whep(url)))),
             Endpoint::Whip { url } => self.member(number, joins_at, role, |_| {
                 let room = self.api_key.as_ref().and_then(|api| api.room.as_deref()).unwrap_or_default();
@@ -250,6 +254,13 @@ impl TargetFactory {
             credentials,
             transport: self.rtsp_transport,
         }
+    }
+
+    fn ingest(&self, number: u32, url: &Url, protocol: IngestProtocol, role: &Role) -> Box<dyn Participant> {
+        let burns_clock = role.publish.as_ref().is_some_and(|publish| publish.burns_clock);
+        let config = ingest::Config { url: url.clone(), protocol, burns_clock };
+        let media = fed(role, number, &self.conference.clips);
+        Box::new(ingest::Publisher::new(config, media, self.options(number)))
     }
 
     fn player(&self, number: u32, url: &Url, player: &PlayerConfig) -> Box<dyn Participant> {
@@ -398,14 +409,30 @@ fn outgoing(role: &Role, number: u32, clips: &BTreeMap<MediaFile, Arc<Clip>>) ->
 
 /// The tracks of a publisher by RTSP, video first, as servers expect them: one encoding each, because nothing asks for
 /// another.
-fn published(role: &Role, number: u32, clips: &BTreeMap<MediaFile, Arc<Clip>>) -> Vec<rtsp::PublishedMedia> {
+fn published(role: &Role, number: u32, clips: &BTreeMap<MediaFile, Arc<Clip>>) -> Vec<PublishedMedia> {
     let mut tracks = outgoing(role, number, clips);
     tracks.sort_by_key(|track| track.media.kind != MediaKind::Video);
     let media = tracks.iter().filter_map(|track| {
         let clip = Arc::clone(track.ladders.first()?.top());
-        Some(rtsp::PublishedMedia { clip, offset: track.offset })
+        Some(PublishedMedia { clip, offset: track.offset })
     });
     media.collect()
+}
+
+/// The tracks of a publisher by RTMP or SRT, video first: H.264 and AAC, whatever WebRTC would send.
+fn fed(role: &Role, number: u32, clips: &BTreeMap<MediaFile, Arc<Clip>>) -> Vec<PublishedMedia> {
+    let Some(publish) = &role.publish else { return Vec::new() };
+    let of_file = |file: &MediaFile| clips.get(file).cloned();
+    let card = |name: &String| card::picture(Rung::from_name(name)?, Codec::H264).ok();
+    let picture = publish.video_file.as_ref().and_then(of_file).or(publish.video.as_ref().and_then(card));
+    let sound = match &publish.audio_file {
+        Some(file) => of_file(file),
+        None if publish.audio => card::tone_aac().ok(),
+        None => None,
+    };
+    let offset = Duration::from_millis(u64::from(number % 30) * 100);
+    let tracks = [picture, sound].into_iter().flatten();
+    tracks.map(|clip| PublishedMedia { clip, offset }).collect()
 }
 
 /// The encodings of one picture, the smallest first, with their layers.

@@ -4,12 +4,16 @@
 
 pub mod participant;
 
+pub mod ingest;
 pub mod player;
 pub mod rtsp;
 pub mod signalling;
 pub mod webrtc;
 
 pub mod factory;
+
+mod published;
+pub use published::PublishedMedia;
 
 mod excerpt;
 mod reports;

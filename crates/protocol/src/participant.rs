@@ -83,6 +83,13 @@ pub enum Input<'a> {
         /// The next bytes, in order.
         bytes: &'a [u8],
     },
+    /// A write on a stream channel has waited because the peer did not read, or the line was too slow.
+    Blocked {
+        /// The channel.
+        channel: Channel,
+        /// How long.
+        duration: Duration,
+    },
     /// A complete WebSocket message arrived.
     Message {
         /// The channel.
@@ -128,6 +135,7 @@ impl Input<'_> {
             Self::Opened { channel, .. }
             | Self::Datagram { channel, .. }
             | Self::Bytes { channel, .. }
+            | Self::Blocked { channel, .. }
             | Self::Message { channel, .. }
             | Self::Closed { channel, .. } => Some(*channel),
             Self::Start { .. }
@@ -205,6 +213,14 @@ pub enum Open {
         to: StreamPeer,
         /// Use TLS with this server name; `None` for plain TCP.
         tls: Option<String>,
+    },
+    /// A program of this machine as a stream: what is sent is its standard input, what arrives is its standard output.
+    /// Closing the channel ends its input; it is killed if it does not end soon.
+    Process {
+        /// Its name, looked up in `PATH`.
+        program: &'static str,
+        /// Its arguments.
+        arguments: Vec<String>,
     },
     /// A WebSocket (RFC 6455).
     WebSocket {
@@ -429,6 +445,9 @@ pub enum ChannelError {
         /// Bytes that `Content-Length` announced.
         expected: u64,
     },
+    /// A program could not be started, or ended by itself; with its last words.
+    #[error("{0}")]
+    Process(String),
     /// This host has no route to any of the addresses that the peer may have.
     #[error("no route to {0}")]
     NoRoute(String),
@@ -529,6 +548,7 @@ impl From<ChannelError> for throng_observation::Failure {
                 Reason::SignallingClosed
             }
             ChannelError::NoRoute(_) => Reason::Ice,
+            ChannelError::Process(_) => Reason::SignallingClosed,
             ChannelError::Generator(_) => Reason::Generator,
         };
         Self::new(reason, error.to_string())

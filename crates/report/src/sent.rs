@@ -26,6 +26,10 @@ pub struct Sent {
     pub key_frames: u64,
     /// Key frames requested (PLI and FIR).
     pub key_frames_requested: u64,
+    /// Share of the publishers' time in which their TCP connections took no bytes, because the server did not read or the
+    /// line was too slow; FFmpeg shows 1 less this as `speed=`. Absent if there was no such time.
+    #[serde(default)]
+    pub blocked_ratio: Option<f64>,
 }
 
 /// Layer changes that participants requested, warm-up included. Absent without requests.
@@ -53,6 +57,7 @@ pub(crate) fn sent(run: &RunData, warm_up_s: f64) -> Option<Sent> {
         sent.key_frames += row.counters.key_frames_sent;
         sent.key_frames_requested += row.counters.pli_received + row.counters.fir_received;
     }
+    let blocked_us: u64 = run.sent.iter().map(|row| row.counters.blocked_us).sum();
     let streams = |kind| {
         let mut by_second: BTreeMap<i64, u32> = BTreeMap::new();
         for row in run.sent.iter().filter(|row| row.kind == kind) {
@@ -61,6 +66,12 @@ pub(crate) fn sent(run: &RunData, warm_up_s: f64) -> Option<Sent> {
         by_second.into_values().max().unwrap_or(0)
     };
     (sent.video_streams, sent.audio_streams) = (streams(MediaKind::Video), streams(MediaKind::Audio));
+    // Each publisher counts it on one of its tracks.
+    let tracks =
+        |kind| run.sent.iter().filter(|row| row.kind == kind).map(|row| u64::from(row.tracks)).sum::<u64>();
+    let publisher_us = tracks(MediaKind::Video).max(tracks(MediaKind::Audio)) as f64 * 1e6;
+    sent.blocked_ratio =
+        (blocked_us > 0 && publisher_us > 0.0).then(|| (blocked_us as f64 / publisher_us).min(1.0));
     let sum = bits_by_second.values().fold(0.0, |sum, bits| sum + bits);
     sent.bps = sum / bits_by_second.len().max(1) as f64;
     sent.bps_max = bits_by_second.values().copied().fold(0.0, f64::max);

@@ -82,7 +82,7 @@ pub struct Summary {
     /// One example of each kind of failure.
     pub failure_examples: Vec<FailureExample>,
     /// Participants whose transport came up, by media path: `host`, `srflx` (through a NAT),
-    /// `relay_udp`, `relay_tcp`, `relay_tls`, `rtp_udp`, `rtp_tcp`, `rtp_tls`, `http1`, `http2`, `http3`. Empty in unfinished runs.
+    /// `relay_udp`, `relay_tcp`, `relay_tls`, `rtp_udp`, `rtp_tcp`, `rtp_tls`, `rtmp`, `rtmp_tls`, `process`, `http1`, `http2`, `http3`. Empty in unfinished runs.
     #[serde(default)]
     pub media_paths: BTreeMap<String, u64>,
     /// Counts of events by stable key: `refused_ice_candidate`, `refused_redirect`,

@@ -161,6 +161,9 @@ fn paths_line(paths: &BTreeMap<String, u64>) -> String {
             "relay_tls" => "through a relay over TLS",
             "rtp_udp" => "by RTP over UDP",
             "rtp_tcp" => "by RTP on the RTSP connection",
+            "rtmp" => "by RTMP",
+            "rtmp_tls" => "by RTMP over TLS",
+            "process" => "by FFmpeg",
             "rtp_tls" => "by RTP on the RTSP connection, over TLS",
             "http1" => "by HTTP/1.1",
             "http2" => "by HTTP/2",
@@ -273,6 +276,9 @@ fn sent_line(sent: &Sent) -> String {
     if sent.packets_repeated > 0 {
         let ratio = sent.packets_repeated as f64 / sent.packets.max(1) as f64;
         let _ = write!(said, ", {} sent again", percent(ratio));
+    }
+    if let Some(ratio) = sent.blocked_ratio {
+        let _ = write!(said, ", {} of the time the connection took no bytes", percent(ratio));
     }
     said
 }

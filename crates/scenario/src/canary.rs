@@ -38,7 +38,9 @@ pub(crate) fn unsupported(target: &Target) -> Option<&'static str> {
         Endpoint::OvenMediaEngine { .. } => Some("browsers cannot join OvenMediaEngine"),
         Endpoint::Rtsp { .. } => Some("browsers do not play RTSP"),
         Endpoint::HttpVideo { .. } => Some("the browsers of a run join WebRTC only"),
-        Endpoint::RtspPublish { .. } => Some("browsers do not publish by RTSP"),
+        Endpoint::RtspPublish { .. } | Endpoint::Rtmp { .. } | Endpoint::Srt { .. } => {
+            Some("browsers do not publish by this protocol")
+        }
         Endpoint::Whip { .. } => Some("browsers receive nothing: WHIP is send-only"),
     }
 }

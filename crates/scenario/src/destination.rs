@@ -10,7 +10,7 @@ use crate::url_template::UrlValues;
 /// The destination of one cohort.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Destination {
-    /// The scenario's target, or the cohort's own URL on the same host and port.
+    /// The scenario's target, or the cohort's own URL on the same host.
     pub target: Arc<Target>,
     /// The cohort's name in the scenario, without the room.
     pub(crate) cohort: String,

@@ -144,7 +144,7 @@ struct CohortFile {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(default, with = "OneOrMany<String>")]
     source_ips: Vec<String>,
-    /// Their own URL, on the same host and port as `target.url`.
+    /// Their own URL, on the same host and port as `target.url`; publishers by RTMP or SRT may have another port.
     #[serde(skip_serializing_if = "Option::is_none")]
     url: Option<String>,
     /// The streams that they are distributed over, for `{stream}` in the URL.
@@ -265,6 +265,9 @@ struct PublishTable {
     /// `true`.
     #[serde(skip_serializing_if = "Option::is_none")]
     adapt: Option<bool>,
+    /// Publishers by RTMP and SRT: FFmpeg encodes the picture again, with a clock (UTC) in it; default `false`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    burn_clock: Option<bool>,
 }
 
 /// Audio.

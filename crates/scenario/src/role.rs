@@ -47,6 +47,8 @@ pub struct PublishConfig {
     pub audio_file: Option<MediaFile>,
     /// Sends a smaller encoding, where there is one, when the server or the network allows less.
     pub adapts: bool,
+    /// RTMP and SRT: FFmpeg encodes the picture again, with a clock in it.
+    pub burns_clock: bool,
 }
 
 impl PublishConfig {
@@ -186,6 +188,7 @@ impl Default for Role {
                 video_file: None,
                 audio_file: None,
                 adapts: true,
+                burns_clock: false,
             }),
             video: SubscribePolicy::All,
             audio: SubscribePolicy::All,

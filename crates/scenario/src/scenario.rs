@@ -60,7 +60,7 @@ pub struct Cohort {
     pub source_ips: Vec<AddressRange>,
     /// The streams that they are distributed over, for `{stream}` in the URL.
     pub streams: Option<Streams>,
-    /// Their own URL, on the same host and port as the scenario's target.
+    /// Their own URL, on the same host as the scenario's target.
     pub target: Option<Target>,
     /// The behaviour of its participants in a conference; `None`: the default.
     pub role: Option<Role>,

@@ -141,6 +141,8 @@ impl Target {
                 | Endpoint::Rtsp { .. }
                 | Endpoint::HttpVideo { .. }
                 | Endpoint::RtspPublish { .. }
+                | Endpoint::Rtmp { .. }
+                | Endpoint::Srt { .. }
         )
     }
 
@@ -151,6 +153,9 @@ impl Target {
         match (self.protocol(), self.rtsp_transport) {
             (Protocol::Rtsp | Protocol::RtspPublish, RtspTransport::Tcp) => (1, 0),
             (Protocol::Rtsp | Protocol::RtspPublish, _) => (5, 4),
+            (Protocol::Rtmp, _) => (1, 0),
+            // Three pipes to the process, and its own socket.
+            (Protocol::Srt, _) => (4, 1),
             // A connection, and another while the first is being closed after a seek; one UDP port over HTTP/3.
             (Protocol::HttpVideo, _) => (2, 1),
             _ => (2, 1),

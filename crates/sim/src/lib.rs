@@ -23,6 +23,7 @@ pub mod whep;
 pub mod caddy;
 pub mod chromium;
 pub mod coturn;
+pub mod ingest;
 pub mod janus;
 pub mod janus_events;
 pub mod lighttpd;

@@ -49,7 +49,7 @@ impl Stored for SeriesRow {
 
 columns! { SentCounters {
     packets_sent, payload_bytes, wire_bytes, retransmitted_packets, retransmitted_bytes, frames_sent, key_frames_sent,
-    nack_received, pli_received, fir_received,
+    nack_received, pli_received, fir_received, blocked_us,
 } }
 
 columns! { SentRow { second, cohort, kind, tracks, counters as Nested } }

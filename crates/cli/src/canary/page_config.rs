@@ -33,6 +33,8 @@ pub(super) fn page_config(plan: &Plan, browser: BrowserId, clock: WallClock) -> 
         | Endpoint::Rtsp { .. }
         | Endpoint::HttpVideo { .. }
         | Endpoint::RtspPublish { .. }
+        | Endpoint::Rtmp { .. }
+        | Endpoint::Srt { .. }
         | Endpoint::OvenMediaEngine { .. } => ("whep", None, None, token),
     };
     let id = id.map(|id| match id {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::anyhow;
 use throng_media::source::{Clip, ClipError, Format, read};
 use throng_observation::{Codec, MediaKind};
-use throng_scenario::{Action, MediaFile, Plan, PublishConfig, Role};
+use throng_scenario::{Action, MediaFile, Plan, PublishConfig, Role, Target};
 
 use crate::CliError;
 
@@ -15,7 +15,7 @@ pub(crate) type Clips = BTreeMap<MediaFile, Arc<Clip>>;
 /// Reads the files that the plan names. An error names the file, the problem, and the remedy.
 pub(crate) fn clips(plan: &Plan) -> Result<Clips, CliError> {
     let mut clips = Clips::new();
-    for (cohort, role) in plan.cohorts.iter().zip(&plan.roles) {
+    for ((cohort, role), destination) in plan.cohorts.iter().zip(&plan.roles).zip(&plan.destinations) {
         let Some(publish) = &role.publish else { continue };
         let files = [("video", &publish.video_file), ("audio", &publish.audio_file)];
         for (key, file) in files.into_iter().filter_map(|(key, file)| Some((key, file.as_ref()?))) {
@@ -40,6 +40,7 @@ pub(crate) fn clips(plan: &Plan) -> Result<Clips, CliError> {
         }
         screens(cohort, role, &clips)?;
         silence(cohort, role, plan, &clips)?;
+        ingest(cohort, role, &destination.target, &clips)?;
     }
     Ok(clips)
 }
@@ -99,6 +100,27 @@ fn silence(cohort: &str, role: &Role, plan: &Plan, clips: &Clips) -> Result<(), 
         ))),
         None => Ok(()),
     }
+}
+
+/// RTMP and SRT carry H.264 and AAC; the others carry no AAC.
+fn ingest(cohort: &str, role: &Role, target: &Target, clips: &Clips) -> Result<(), CliError> {
+    let protocol = target.protocol();
+    let files = role.publish.iter().flat_map(PublishConfig::files);
+    for (file, codec) in files.filter_map(|file| Some((file, clips.get(file)?.codec()))) {
+        let is_carried = matches!(codec, Codec::H264 | Codec::Aac);
+        let carries = match protocol.is_ingest() {
+            true if !is_carried => "H.264 and AAC",
+            false if codec == Codec::Aac => "Opus, among others, and no AAC",
+            _ => continue,
+        };
+        return Err(CliError::usage(anyhow!(
+            "publish of {cohort} cannot be played: {}: {} carries {carries}, and this is {}: transcode it",
+            file.path,
+            protocol.name(),
+            codec.name()
+        )));
+    }
+    Ok(())
 }
 
 #[cfg(test)]

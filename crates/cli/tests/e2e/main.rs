@@ -17,6 +17,7 @@ mod decode;
 mod find;
 mod history;
 mod hls;
+mod ingest;
 mod ipc;
 mod janus;
 mod janus_conference;

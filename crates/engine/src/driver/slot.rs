@@ -197,6 +197,9 @@ impl Slot {
     pub(super) fn on_signalling(&mut self, now: Instant, event: SignallingEvent, io: &mut IoContext) {
         let input = match &event {
             SignallingEvent::Bytes(channel, bytes) => Input::Bytes { channel: *channel, bytes },
+            SignallingEvent::Blocked(channel, duration) => {
+                Input::Blocked { channel: *channel, duration: *duration }
+            }
             SignallingEvent::Download(fetch, serial, part)
                 if !io.accepts(self.key, *fetch, *serial, part) =>
             {
@@ -220,7 +223,7 @@ impl Slot {
                     };
                     Input::Download { fetch, event }
                 }
-                SignallingEvent::Bytes(..) => return,
+                SignallingEvent::Bytes(..) | SignallingEvent::Blocked(..) => return,
             },
         };
         self.participant.handle(now, input);

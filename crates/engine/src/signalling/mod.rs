@@ -1,4 +1,4 @@
-//! WebSockets, byte streams, HTTP fetches and downloads of the participants of one thread.
+//! WebSockets, byte streams, processes, HTTP fetches and downloads of the participants of one thread.
 //!
 //! The event loop submits commands; each open channel is a task with a bounded queue; events come back through the
 //! loop's inbox. Tasks run on the same thread while the loop waits, so that no message wakes another thread: such
@@ -7,11 +7,14 @@
 mod downloads;
 pub(crate) use downloads::Serial;
 
+mod process;
+use process::Process;
+
 use std::collections::HashMap;
 use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 // An empty queue takes little memory; tokio's takes 1.5 kB as long as the channel is open.
 use futures_channel::mpsc as queue;
@@ -20,11 +23,11 @@ use throng_protocol::participant::{
     Channel, ChannelError, Demand, FetchId, HttpVersion, Message, Open, Opening, Request, Response,
     StreamPeer,
 };
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
 
 use crate::sockets::http::{DownloadPart, Pool, download, fetch};
-use crate::sockets::{Dialer, Host, MaybeTlsStream, websocket};
+use crate::sockets::{Dialer, Host, websocket};
 use downloads::{Downloads, PartSender};
 
 /// Most messages waiting for a server that does not read; the next one closes the channel.
@@ -32,6 +35,9 @@ const CHANNEL_QUEUE: usize = 256;
 
 /// Capacity of a thread's inbox, events; while it is full, TCP holds the servers back.
 const INBOX: usize = 4096;
+
+/// A write that takes so long has waited for the peer.
+const BLOCKED_MIN: Duration = Duration::from_millis(20);
 
 /// How long a closed channel may take to send its queued messages.
 const GOODBYE: Duration = Duration::from_secs(2);
@@ -78,6 +84,7 @@ pub(crate) enum SignallingEvent {
     Opened(Channel, Box<Opening>),
     Message(Channel, Message),
     Bytes(Channel, Vec<u8>),
+    Blocked(Channel, Duration),
     Closed(Channel, ChannelError),
     Fetched(FetchId, Box<Result<Response, ChannelError>>),
     Download(FetchId, Serial, DownloadPart),
@@ -250,7 +257,14 @@ async fn serve_channel(
             };
             let (pipe, opening) = Box::pin(dialer.dial(source, &host, port, tls)).await?;
             events.send(SignallingEvent::Opened(channel, Box::new(opening))).await;
-            carry_bytes(pipe, channel, outgoing, events).await
+            let (reader, writer) = tokio::io::split(pipe);
+            carry_bytes((reader, writer), channel, outgoing, events).await
+        }
+        Open::Process { program, arguments } => {
+            let mut process = Process::start(program, &arguments)?;
+            events.send(SignallingEvent::Opened(channel, Box::default())).await;
+            let carried = carry_bytes(process.pipes()?, channel, outgoing, events).await;
+            process.end(carried, GOODBYE).await
         }
         // Datagram sockets belong to the event loop: a defect, which the participant reports.
         Open::Datagrams { .. } | Open::RtpPair { .. } => {
@@ -285,13 +299,12 @@ async fn carry_messages(
 }
 
 async fn carry_bytes(
-    pipe: MaybeTlsStream,
+    (mut reader, mut writer): (impl AsyncRead + Unpin, impl AsyncWrite + Unpin),
     channel: Channel,
     mut outgoing: queue::Receiver<Outgoing>,
     events: &EventSender,
 ) -> Result<(), ChannelError> {
     let broken = |e: io::Error| ChannelError::Tcp(e.to_string());
-    let (mut reader, mut writer) = tokio::io::split(pipe);
     let mut buffer = vec![0; 4096];
     loop {
         tokio::select! {
@@ -302,18 +315,21 @@ async fn carry_bytes(
                     events.send(SignallingEvent::Bytes(channel, bytes)).await;
                 }
             },
-            wanted = outgoing.next() => match wanted {
-                Some(Outgoing::Bytes(bytes) | Outgoing::Message(Message::Binary(bytes))) => {
-                    writer.write_all(&bytes).await.map_err(broken)?;
-                    writer.flush().await.map_err(broken)?;
-                }
-                Some(Outgoing::Message(Message::Text(text))) => {
-                    writer.write_all(text.as_bytes()).await.map_err(broken)?;
-                    writer.flush().await.map_err(broken)?;
-                }
-                None => {
-                    let _ = tokio::time::timeout(GOODBYE, writer.shutdown()).await;
-                    return Ok(());
+            wanted = outgoing.next() => {
+                let bytes = match wanted {
+                    Some(Outgoing::Bytes(bytes) | Outgoing::Message(Message::Binary(bytes))) => bytes,
+                    Some(Outgoing::Message(Message::Text(text))) => text.into_bytes(),
+                    None => {
+                        let _ = tokio::time::timeout(GOODBYE, writer.shutdown()).await;
+                        return Ok(());
+                    }
+                };
+                let began = Instant::now();
+                writer.write_all(&bytes).await.map_err(broken)?;
+                writer.flush().await.map_err(broken)?;
+                let waited = began.elapsed();
+                if waited >= BLOCKED_MIN {
+                    events.send(SignallingEvent::Blocked(channel, waited)).await;
                 }
             },
         }

@@ -169,6 +169,7 @@ impl Participant for Echo {
                 self.interval += 1;
                 self.panics(Panics::Handling);
             }
+            Input::Blocked { .. } => {}
             Input::Message { message, .. } => {
                 assert_eq!(message, Message::Text("hello".into()));
                 self.end(Outcome::Completed);

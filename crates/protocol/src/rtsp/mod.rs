@@ -38,7 +38,6 @@ mod viewer;
 
 pub use self::credentials::Credentials;
 pub use self::publisher::Publisher;
-pub use self::sender::PublishedMedia;
 pub use self::session::Config;
 pub use self::viewer::Viewer;
 

@@ -8,11 +8,12 @@ use throng_observation::{Failure, FailureReason, Observation, Outcome, Phase};
 use super::announce::{control, session_description};
 use super::client::Answer;
 use super::framing::FRAME_HEADER_BYTES;
-use super::sender::{PublishedMedia, Sender};
+use super::sender::Sender;
 use super::session::{Config, Session, Stage, interleave};
 use super::set_up::SetUp;
 use super::transport::{Mode, Track, rtp_channel};
 use crate::participant::{Input, Output, Participant, Why};
+use crate::published::PublishedMedia;
 use crate::signalling::SIGNALLING;
 use crate::webrtc::ParticipantOptions;
 
@@ -248,6 +249,11 @@ impl Participant for Publisher {
                 }
             }
             Input::Leave { .. } => self.leave(now),
+            Input::Blocked { duration, .. } => {
+                if let Some(sender) = &mut self.sender {
+                    sender.blocked(duration);
+                }
+            }
             // Due work is done when the outputs are drained.
             Input::Timeout => {}
             Input::Bytes { .. } | Input::Message { .. } | Input::Fetched { .. } | Input::Download { .. } => {}

@@ -9,25 +9,17 @@ use std::time::{Duration, Instant};
 use throng_media::quality::WallClock;
 use throng_media::rtcp::{Compound, Report, ReportBlock, Rtcp, RtcpWriter, SenderInfo};
 use throng_media::rtp::{ExtensionIds, Extensions, HeaderFields, NtpTime, write_header};
-use throng_media::source::{Clip, Player};
+use throng_media::source::Player;
 use throng_observation::{MediaKind, Observation, SentCounters, SentInterval, TrackId};
 
 use super::announce::payload_type;
 use crate::participant::Why;
+use crate::published::PublishedMedia;
 use crate::reports::{cname, next_second};
 
 /// Mean time between sender reports of a track (RFC 3550 section 6.2 and its minimum); each is drawn between half and
 /// one and a half of it. The first one goes with the first packet, so that the server can align the tracks.
 const REPORT_INTERVAL: Duration = Duration::from_secs(5);
-
-/// Media that is published in a loop.
-#[derive(Clone, Debug)]
-pub struct PublishedMedia {
-    /// The clip.
-    pub clip: Arc<Clip>,
-    /// Where in its loop it begins, so that the key frames of several publishers do not coincide.
-    pub offset: Duration,
-}
 
 /// One sent track.
 struct Stream {
@@ -155,6 +147,13 @@ impl Sender {
         }
     }
 
+    /// The connection took nothing for so long.
+    pub(super) fn blocked(&mut self, duration: Duration) {
+        if let Some(stream) = self.streams.first_mut() {
+            stream.counters.blocked_us += u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
+        }
+    }
+
     /// The intervals of the tracks, if their second is over.
     pub(super) fn take_due_intervals(&mut self, now: Instant) -> Vec<Observation> {
         if now < self.next_interval_at {
@@ -258,14 +257,6 @@ impl Stream {
 
     fn since_reported(&mut self) -> SentCounters {
         let before = std::mem::replace(&mut self.reported, self.counters);
-        let now = self.counters;
-        SentCounters {
-            packets_sent: now.packets_sent - before.packets_sent,
-            payload_bytes: now.payload_bytes - before.payload_bytes,
-            wire_bytes: now.wire_bytes - before.wire_bytes,
-            frames_sent: now.frames_sent - before.frames_sent,
-            key_frames_sent: now.key_frames_sent - before.key_frames_sent,
-            ..SentCounters::default()
-        }
+        self.counters.since(&before)
     }
 }

@@ -482,7 +482,11 @@ impl Participant for Viewer {
             Input::Leave { .. } => self.leave(now),
             // Due work is done when the outputs are drained.
             Input::Timeout => {}
-            Input::Bytes { .. } | Input::Message { .. } | Input::Fetched { .. } | Input::Download { .. } => {}
+            Input::Bytes { .. }
+            | Input::Blocked { .. }
+            | Input::Message { .. }
+            | Input::Fetched { .. }
+            | Input::Download { .. } => {}
         }
     }
 

@@ -467,6 +467,7 @@ impl Participant for Member {
             Input::Opened { .. }
             | Input::Datagram { .. }
             | Input::Bytes { .. }
+            | Input::Blocked { .. }
             | Input::Message { .. }
             | Input::Download { .. }
             | Input::Closed { .. } => {}

@@ -280,6 +280,7 @@ impl Participant for Viewer {
             Input::Opened { .. }
             | Input::Datagram { .. }
             | Input::Bytes { .. }
+            | Input::Blocked { .. }
             | Input::Message { .. }
             | Input::Download { .. }
             | Input::Closed { .. } => {}

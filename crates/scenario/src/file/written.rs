@@ -188,6 +188,7 @@ fn publish(role: &Role) -> PublishFile {
         simulcast: publish.simulcast.clone(),
         audio: Some(AudioFile::Speech(publish.audio)),
         adapt: (!publish.adapts).then_some(false),
+        burn_clock: publish.burns_clock.then_some(true),
         ..PublishTable::default()
     };
     if publish.video.is_some() || !publish.simulcast.is_empty() {

@@ -30,6 +30,9 @@ pub(super) struct CohortSpans {
     pub(super) url: Option<Span>,
     pub(super) streams: Option<Span>,
     pub(super) player: Option<Span>,
+    pub(super) publish: Option<Span>,
+    /// `publish.codec` says VP8.
+    pub(super) has_vp8: bool,
 }
 
 /// Reads `[crowd]`; a cohort without a name gets `default_name`.
@@ -73,11 +76,19 @@ pub(super) fn crowd(
             url: fields.span_of("url"),
             streams: fields.span_of("streams"),
             player: fields.span_of("player"),
+            publish: fields.span_of("publish"),
+            has_vp8: fields.get("publish").is_some_and(says_vp8),
         });
         cohorts.extend(cohort(reader, &mut fields, name));
         reader.finish(&fields);
     }
     (cohorts, spans)
+}
+
+fn says_vp8(publish: &Node) -> bool {
+    let Value::Table(entries) = &publish.value else { return false };
+    let is_vp8 = |node: &Node| matches!(&node.value, Value::Text(name) if name == "vp8");
+    entries.iter().any(|entry| entry.key == "codec" && is_vp8(&entry.node))
 }
 
 /// The path of a cohort in a list: by its name, as in overrides and reports, else by its index.

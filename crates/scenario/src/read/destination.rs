@@ -1,9 +1,12 @@
 //! Reads the URL of a cohort and the streams that it is distributed over.
 
+use throng_observation::Codec;
+
 use super::crowd::{CohortSpans, SEED_MAX};
 use super::fields::{Fields, Reader};
 use super::target::{check_access, host_of};
 use super::tree::Value;
+use crate::role::PublishConfig;
 use crate::scenario::Cohort;
 use crate::streams::{STREAMS_MAX, StreamDistribution, Streams, ZIPF_MAX};
 use crate::target::{Protocol, Target};
@@ -65,9 +68,12 @@ pub(super) fn check(reader: &mut Reader, target: &Target, crowd: &mut [Cohort], 
             }
         }
         let own = cohort.target.as_ref().unwrap_or(target);
-        if own.protocol() == Protocol::RtspPublish {
+        let protocol = own.protocol();
+        if protocol == Protocol::RtspPublish {
             check_rtsp_publishers(reader, cohort, spans);
         }
+        check_ingest(reader, protocol, cohort, spans);
+        let own = cohort.target.as_ref().unwrap_or(target);
         match (own.has_variable(UrlVariable::Stream), &cohort.streams) {
             (true, None) => {
                 let message = format!("the URL of {} has {{stream}}, but `streams` is missing", cohort.name);
@@ -107,9 +113,53 @@ fn check_rtsp_publishers(reader: &mut Reader, cohort: &Cohort, spans: &CohortSpa
     reader.fail(spans.cohort, message, help);
 }
 
+/// RTMP and SRT carry one stream of H.264 and AAC, and their servers request nothing.
+fn check_ingest(reader: &mut Reader, protocol: Protocol, cohort: &mut Cohort, spans: &CohortSpans) {
+    let name = &cohort.name;
+    let publish = cohort.role.as_mut().map(|role| (&mut role.publish, role.script.len() + role.layers.len()));
+    if !protocol.is_ingest() {
+        if let Some((Some(PublishConfig { burns_clock: true, .. }), _)) = publish {
+            let message = format!("`publish.burn_clock` of {name} has no effect on {}", protocol.name());
+            reader.fail(spans.publish, message, "remove it, or publish by rtmp:// or srt://");
+        }
+        return;
+    }
+    let (message, help) = match publish {
+        None => return,
+        Some((None, _)) => (
+            format!("{name} publish nothing, and there is nothing else to do by {}", protocol.name()),
+            "remove publish = \"none\"",
+        ),
+        Some((Some(publish), _)) if !publish.simulcast.is_empty() => (
+            format!("`publish.simulcast` of {name}: {} has no layers", protocol.name()),
+            "write one size, such as publish = { video = \"720p\" }",
+        ),
+        Some((Some(publish), _)) if publish.video.is_some() && spans.has_vp8 => (
+            format!("`publish.codec` of {name}: {} carries H.264", protocol.name()),
+            "write codec = \"h264\", or remove it",
+        ),
+        Some((Some(publish), _)) if publish.burns_clock && !publish.has_video() => {
+            (format!("`publish.burn_clock` of {name} has no effect: there is no video"), "remove it")
+        }
+        Some((_, 1..)) => {
+            (format!("`script` and `layers` of {name} have no effect on {}", protocol.name()), "remove them")
+        }
+        Some((Some(publish), 0)) => {
+            if publish.video.is_some() {
+                publish.codec = Codec::H264;
+            }
+            return;
+        }
+    };
+    reader.fail(spans.publish.unwrap_or(spans.cohort), message, help);
+}
+
 fn check_own(reader: &mut Reader, target: &Target, own: &Target, spans: &CohortSpans) {
     let (host, of_own) = (host_of(target), host_of(own));
-    if host != of_own {
+    // Media servers take streams at another port than that at which they deliver them.
+    let is_ingest = target.protocol().is_ingest() || own.protocol().is_ingest();
+    let is_same_host = is_ingest && target.url().host_str() == own.url().host_str();
+    if host != of_own && !is_same_host {
         let message = format!("`url` of a cohort has another host ({of_own}) than target.url ({host})");
         reader.fail(spans.url, message, "write the same host and port, or one scenario per host");
     }

@@ -79,6 +79,7 @@ fn publish(reader: &mut Reader, node: &Node, path: &str) -> Option<PublishConfig
     });
     let audio = audio_file.is_some() || reader.boolean(&mut fields, "audio").unwrap_or(true);
     let adapts = reader.boolean(&mut fields, "adapt").unwrap_or(true);
+    let burns_clock = reader.boolean(&mut fields, "burn_clock").unwrap_or(false);
     reader.finish(&fields);
     let (has_video_file, has_audio_file) = (video_file.is_some(), audio_file.is_some());
     let of_files = [
@@ -92,8 +93,16 @@ fn publish(reader: &mut Reader, node: &Node, path: &str) -> Option<PublishConfig
             reader.fail(span, message, format!("remove {key}, or name a file as `{media}`"));
         }
     }
-    let publish =
-        PublishConfig { video, simulcast, codec: Codec::Vp8, audio, video_file, audio_file, adapts };
+    let publish = PublishConfig {
+        video,
+        simulcast,
+        codec: Codec::Vp8,
+        audio,
+        video_file,
+        audio_file,
+        adapts,
+        burns_clock,
+    };
     let codec = test_card_codec(reader, &publish, codec, (path, fields.span_of("codec")))?;
     if !publish.has_video() && !audio {
         reader.fail(node.span, format!("`{path}` sends neither video nor audio"), "write publish = \"none\"");

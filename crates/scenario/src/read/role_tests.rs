@@ -37,6 +37,7 @@ fn a_meeting_says_its_key_its_layers_and_which_are_wanted() {
         video_file: None,
         audio_file: None,
         adapts: true,
+        burns_clock: false,
     };
     assert_eq!(role.publish, Some(publish));
     let wish = |after_s, layer| LayerRequest { after: Duration::from_secs(after_s), layer };

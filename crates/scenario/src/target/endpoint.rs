@@ -24,6 +24,10 @@ pub enum Protocol {
     Rtsp,
     /// Publishing by RTSP (RFC 2326, ANNOUNCE and RECORD): `publish+rtsp(s)://…`.
     RtspPublish,
+    /// Publishing by RTMP: `rtmp(s)://HOST[:1935]/APP/KEY`.
+    Rtmp,
+    /// Publishing by SRT: `srt://HOST:PORT[?streamid=…]`.
+    Srt,
     /// WebRTC-HTTP egress protocol: `whep+http(s)://…`.
     Whep,
     /// WebRTC-HTTP ingestion protocol (RFC 9725): `whip+http(s)://…`.
@@ -42,6 +46,8 @@ impl Protocol {
             Protocol::HttpVideo => "HTTP video",
             Protocol::Rtsp => "RTSP",
             Protocol::RtspPublish => "RTSP publishing",
+            Protocol::Rtmp => "RTMP publishing",
+            Protocol::Srt => "SRT publishing",
             Protocol::Whep => "WHEP",
             Protocol::Whip => "WHIP",
         }
@@ -50,7 +56,13 @@ impl Protocol {
     /// Whether participants send media and receive none.
     #[must_use]
     pub fn is_send_only(self) -> bool {
-        matches!(self, Protocol::RtspPublish | Protocol::Whip)
+        matches!(self, Protocol::RtspPublish | Protocol::Rtmp | Protocol::Srt | Protocol::Whip)
+    }
+
+    /// Whether it is RTMP or SRT: one stream of H.264 and AAC.
+    #[must_use]
+    pub fn is_ingest(self) -> bool {
+        matches!(self, Protocol::Rtmp | Protocol::Srt)
     }
 
     /// Whether it is RTSP: media goes over UDP or the RTSP connection, without ICE.
@@ -108,6 +120,16 @@ pub enum Endpoint {
     /// Publishing by RTSP: participants only send.
     RtspPublish {
         /// As that of [`Self::Rtsp`].
+        url: Url,
+    },
+    /// Publishing by RTMP.
+    Rtmp {
+        /// As that of [`Self::Rtsp`]: `http:` for `rtmp:`, `https:` for `rtmps:`.
+        url: Url,
+    },
+    /// Publishing by SRT.
+    Srt {
+        /// As that of [`Self::Rtsp`]: `http:` for `srt:`.
         url: Url,
     },
     /// WHEP.
@@ -268,6 +290,8 @@ impl Endpoint {
             Self::OvenMediaEngine { url } | Self::HttpVideo { url } => without_secrets(url),
             Self::Rtsp { url } => as_rtsp(&without_secrets(url)),
             Self::RtspPublish { url } => format!("publish+{}", as_rtsp(&without_secrets(url))),
+            Self::Rtmp { url } => as_rtmp(url),
+            Self::Srt { url } => as_scheme(&without_secrets(url), ("srt", 0), ("srt", 0)),
             Self::Whep { url } => format!("whep+{}", without_secrets(url)),
             Self::Whip { url } => format!("whip+{}", without_secrets(url)),
             Self::LiveKit { url, room } => livekit_url(url, room),
@@ -292,6 +316,8 @@ impl Endpoint {
             Self::HttpVideo { .. } => Protocol::HttpVideo,
             Self::Rtsp { .. } => Protocol::Rtsp,
             Self::RtspPublish { .. } => Protocol::RtspPublish,
+            Self::Rtmp { .. } => Protocol::Rtmp,
+            Self::Srt { .. } => Protocol::Srt,
             Self::Whep { .. } => Protocol::Whep,
             Self::Whip { .. } => Protocol::Whip,
         }
@@ -316,6 +342,8 @@ impl Endpoint {
             | Self::HttpVideo { url }
             | Self::Rtsp { url }
             | Self::RtspPublish { url }
+            | Self::Rtmp { url }
+            | Self::Srt { url }
             | Self::Whep { url }
             | Self::Whip { url } => url,
         }
@@ -360,6 +388,8 @@ impl Endpoint {
                 let scheme = scheme.trim_start_matches("publish+");
                 Ok(Self::RtspPublish { url: rtsp(scheme, rest)? })
             }
+            "rtmp" | "rtmps" => Self::rtmp(&scheme, text),
+            "srt" => Self::srt(text),
             "whep+http" | "whep+https" => Ok(Self::Whep { url: plain("whep+")? }),
             "whip+http" | "whip+https" => Ok(Self::Whip { url: plain("whip+")? }),
             _ => Err(TargetError::Scheme { help: mend_for(&scheme, text), scheme }),
@@ -375,6 +405,30 @@ impl Endpoint {
         let _ = url.set_username("");
         let _ = url.set_password(None);
         Url::parse(&as_rtsp(url.as_str())).ok()
+    }
+
+    fn rtmp(scheme: &str, text: &str) -> Result<Self, TargetError> {
+        let url = with_ports(scheme, text, (RTMP_PORT, RTMPS_PORT))?;
+        match url.path_segments().map_or(0, |parts| parts.filter(|part| !part.is_empty()).count()) {
+            0 | 1 => Err(TargetError::Path {
+                protocol: Protocol::Rtmp.name(),
+                needs: "application and key in the path",
+                example: "rtmp://127.0.0.1:1935/live/KEY",
+            }),
+            _ => Ok(Self::Rtmp { url }),
+        }
+    }
+
+    fn srt(text: &str) -> Result<Self, TargetError> {
+        let url = with_ports("srt", text, (0, 0))?;
+        match url.port_or_known_default() {
+            Some(0) | None => Err(TargetError::Path {
+                protocol: Protocol::Srt.name(),
+                needs: "a port",
+                example: "srt://127.0.0.1:9000?streamid=live/KEY",
+            }),
+            Some(_) => Ok(Self::Srt { url }),
+        }
     }
 
     fn oven(url: Url) -> Result<Self, TargetError> {
@@ -443,7 +497,13 @@ impl Endpoint {
 
 /// The URL of an RTSP target, kept as one of HTTP; `text` begins with `scheme`.
 fn rtsp(scheme: &str, text: &str) -> Result<Url, TargetError> {
-    let (known, port) = if scheme == "rtsps" { ("https", RTSPS_PORT) } else { ("http", RTSP_PORT) };
+    with_ports(scheme, text, (RTSP_PORT, RTSPS_PORT))
+}
+
+/// A URL of a scheme whose hosts the URL standard does not know, as one of HTTP; of HTTPS if the scheme is one over TLS. It
+/// has the usual port where none is written.
+fn with_ports(scheme: &str, text: &str, (plain, secured): (u16, u16)) -> Result<Url, TargetError> {
+    let (known, port) = if scheme.ends_with('s') { ("https", secured) } else { ("http", plain) };
     let rest = text.get(scheme.len()..).unwrap_or_default();
     let not_url = |why: String| TargetError::NotUrl { text: before_secrets(text), why };
     let mut url = Url::parse(&format!("{known}{rest}")).map_err(|why| not_url(why.to_string()))?;
@@ -461,23 +521,48 @@ fn rtsp(scheme: &str, text: &str) -> Result<Url, TargetError> {
 const RTSP_PORT: u16 = 554;
 const RTSPS_PORT: u16 = 322;
 
-/// A URL that is kept as one of HTTP with the scheme of RTSP.
-fn as_rtsp(url: &str) -> String {
+/// The ports of RTMP (IANA: macromedia-fcs) and of RTMP over TLS, which is that of HTTPS.
+const RTMP_PORT: u16 = 1935;
+const RTMPS_PORT: u16 = 443;
+
+/// A URL that is kept as one of HTTP, with the scheme that it was written with: plain or over TLS, each with its usual port.
+fn as_scheme(url: &str, plain: (&str, u16), secured: (&str, u16)) -> String {
     let (tls, rest) = match url.strip_prefix("https://") {
         Some(rest) => (true, rest),
         None => (false, url.strip_prefix("http://").unwrap_or(url)),
     };
-    let (scheme, usual) = if tls { ("rtsps", RTSPS_PORT) } else { ("rtsp", RTSP_PORT) };
+    let (scheme, usual) = if tls { secured } else { plain };
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     let (authority, path) = rest.split_at(end);
     let known = if tls { 443 } else { 80 };
     let has_port = authority.rsplit([']', '@']).next().is_some_and(|host| host.contains(':'));
     let authority = match authority.strip_suffix(&format!(":{usual}")) {
         Some(host) => host.to_owned(),
-        None if has_port => authority.to_owned(),
+        None if has_port || known == usual => authority.to_owned(),
         None => format!("{authority}:{known}"),
     };
     format!("{scheme}://{authority}{path}")
+}
+
+fn as_rtsp(url: &str) -> String {
+    as_scheme(url, ("rtsp", RTSP_PORT), ("rtsps", RTSPS_PORT))
+}
+
+/// The key, the last part of the path, is the publisher's password: it is shown on loopback only.
+fn as_rtmp(url: &Url) -> String {
+    let mut text = as_scheme(&without_secrets(url), ("rtmp", RTMP_PORT), ("rtmps", RTMPS_PORT));
+    let is_template = |part: &str| part.contains('{') || part.contains("%7B");
+    let key = url.path_segments().and_then(|mut parts| parts.next_back()).filter(|key| !is_template(key));
+    let is_loopback = match url.host() {
+        Some(url::Host::Ipv4(ip)) => ip.is_loopback(),
+        Some(url::Host::Ipv6(ip)) => ip.is_loopback(),
+        Some(url::Host::Domain(name)) => name == "localhost",
+        None => false,
+    };
+    if let Some(key) = key.filter(|key| !key.is_empty() && !is_loopback) {
+        text = text.replacen(&format!("/{key}"), &format!("/{HIDDEN}"), 1);
+    }
+    text
 }
 
 /// A path segment, percent-decoded.
@@ -495,6 +580,10 @@ fn mend_for(scheme: &str, text: &str) -> String {
         "janus+http" | "janus+https" => {
             "throng connects to Janus by WebSocket: write `janus+ws://HOST:8188/streaming/ID`".into()
         }
+        "rtmpt" | "rtmpe" | "rtmpte" | "rtmpts" | "publish+rtmp" => {
+            "write `rtmp://HOST/APP/KEY` or `rtmps://…` to publish by RTMP".into()
+        }
+        "publish+srt" => "write `srt://HOST:PORT?streamid=…` to publish by SRT".into(),
         "rtspu" | "rtspt" => "write `rtsp://…`, and target.rtsp_transport = \"udp\" or \"tcp\"".into(),
         "rtsp+publish" | "rtsps+publish" | "announce+rtsp" | "record+rtsp" => {
             "to publish by RTSP write `publish+rtsp://…` or `publish+rtsps://…`".into()
@@ -505,7 +594,7 @@ fn mend_for(scheme: &str, text: &str) -> String {
         "janus" => "write `janus+ws://HOST:8188/streaming/ID` or `janus+wss://…`".into(),
         "ome" | "oven" => "write `ws://HOST:3333/APP/STREAM` or `wss://…`".into(),
         _ => "write `ws://…` for OvenMediaEngine, `janus+ws://…` for Janus, `livekit+ws://…` for LiveKit, \
-              `whep+http://…` for WHEP, `whip+http://…` for WHIP, `rtsp://…` for RTSP, `publish+rtsp://…` to publish by it, `http://…` for video files, HLS and DASH"
+              `whep+http://…` for WHEP, `whip+http://…` for WHIP, `rtsp://…` for RTSP, `publish+rtsp://…` to publish by it, `rtmp://…` and `srt://…` to publish, `http://…` for video files, HLS and DASH"
             .into(),
     }
 }

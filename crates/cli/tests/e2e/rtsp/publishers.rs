@@ -4,7 +4,8 @@ use std::time::{Duration, Instant};
 
 use throng_media::card::{Rung, picture};
 use throng_observation::{Codec, MediaKind, Observation, Outcome, SentCounters, SentInterval};
-use throng_protocol::rtsp::{Config, PublishedMedia, Publisher};
+use throng_protocol::PublishedMedia;
+use throng_protocol::rtsp::{Config, Publisher};
 use throng_scenario::RtspTransport;
 use throng_sim::rtsp::{GstRtspServer, Login, LoginMethod, Options, Recording};
 use throng_store::RunFolder;

@@ -11,8 +11,9 @@ use throng_observation::{
 use throng_scenario::{RtspTransport, Secret};
 
 use super::stand::{Stand, config, options};
+use crate::PublishedMedia;
 use crate::participant::{Channel, ChannelError, Input};
-use crate::rtsp::{Credentials, PublishedMedia, Publisher};
+use crate::rtsp::{Credentials, Publisher};
 use crate::signalling::SIGNALLING;
 
 fn publisher(transport: RtspTransport, credentials: Option<Credentials>) -> Stand {

@@ -373,7 +373,7 @@ impl Sender {
         let streams = self.streams.iter_mut().zip(&mut self.reported).zip(&self.remote_loss).enumerate();
         streams
             .map(|(at, ((stream, reported), loss))| {
-                let counters = since(&stream.counters, reported);
+                let counters = stream.counters.since(reported);
                 *reported = stream.counters;
                 let pause_us_max = stream.take_pause_us();
                 SentInterval {
@@ -391,21 +391,6 @@ impl Sender {
                 }
             })
             .collect()
-    }
-}
-
-fn since(now: &SentCounters, before: &SentCounters) -> SentCounters {
-    SentCounters {
-        packets_sent: now.packets_sent - before.packets_sent,
-        payload_bytes: now.payload_bytes - before.payload_bytes,
-        wire_bytes: now.wire_bytes - before.wire_bytes,
-        retransmitted_packets: now.retransmitted_packets - before.retransmitted_packets,
-        retransmitted_bytes: now.retransmitted_bytes - before.retransmitted_bytes,
-        frames_sent: now.frames_sent - before.frames_sent,
-        key_frames_sent: now.key_frames_sent - before.key_frames_sent,
-        nack_received: now.nack_received - before.nack_received,
-        pli_received: now.pli_received - before.pli_received,
-        fir_received: now.fir_received - before.fir_received,
     }
 }
 

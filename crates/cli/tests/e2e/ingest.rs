@@ -1,0 +1,169 @@
+//! Publishers by RTMP and SRT on real servers, and viewers of what those make of it.
+
+use std::process::Command;
+use std::time::Duration;
+
+use throng_media::mark::Mark;
+use throng_media::picture_clock;
+use throng_media::timing::{IndexCache, TimingReader};
+use throng_sim::ingest::IngestServer;
+use throng_sim::nginx::Nginx;
+
+use crate::throng::{Ran, Running, figure, run};
+use crate::vod::{url, view};
+
+/// One publisher for some seconds.
+fn publisher(url: &str, seconds: &str, media: &str) -> Running {
+    let media = format!("crowd.publish={media}");
+    Running::start(None, &["view", url, "-n", "1", "--for", seconds, "--set", &media])
+}
+
+/// What a viewer sees of the latency: to the end of the playlist (or by its dates), and since capture, both in milliseconds.
+fn latencies(ran: &Ran) -> (f64, f64) {
+    let summary = ran.summary();
+    (figure(&summary, "playback.latency.ms_p50"), figure(&summary, "playback.latency.capture_ms_p50"))
+}
+
+/// The first picture of a segment: the mark in its stream, and the clock in its picture, milliseconds after midnight.
+fn first_picture(segment: &std::path::Path, (width, height): (usize, usize)) -> (Mark, u64) {
+    let mut reader = TimingReader::segment(IndexCache::default(), None);
+    reader.feed(&std::fs::read(segment).unwrap()).unwrap();
+    reader.finish().unwrap();
+    while reader.next_frame().is_some() {}
+    let mark = reader.take_marked().expect("a mark").mark;
+    let mut decode = Command::new("ffmpeg");
+    decode.args(["-v", "error", "-i"]).arg(segment);
+    let picture = decode.args("-frames:v 1 -f rawvideo -pix_fmt gray -".split(' ')).output().unwrap();
+    let clock = picture_clock::read(&picture.stdout, width, width, height);
+    (mark, clock.unwrap_or_else(|| panic!("no clock in {} bytes", picture.stdout.len())))
+}
+
+#[test]
+fn nginx_takes_what_is_published_by_rtmp_and_viewers_know_how_old_it_is() {
+    let Some(server) = IngestServer::nginx_rtmp().unwrap() else { return };
+    let publisher = publisher(&format!("{}/k", server.url()), "18s", "{ video = \"360p\" }");
+    server.wait_for("k.m3u8", 5).unwrap();
+    let nginx = Nginx::serving(&server.folder()).unwrap();
+    let ran = view(&url("http", nginx.plain_address(), "k.m3u8"), 5, 8, "", &[]).expect_code(0);
+    let published = publisher.wait().expect_code(0);
+    let summary = published.summary();
+    assert_eq!(figure(&summary, "media_paths.rtmp"), 1.0, "{published}");
+    let rate = figure(&summary, "sent.bps") / 1e6;
+    assert!((0.9..1.4).contains(&rate), "{rate} Mbit/s\n{published}");
+    assert!(published.stdout.contains("by RTMP"), "{published}");
+
+    let summary = ran.summary();
+    assert_eq!(figure(&summary, "playback.stalls"), 0.0, "{ran}");
+    let fps = figure(&summary, "video.fps_p50");
+    assert!((29.0..31.0).contains(&fps), "{fps} fps\n{ran}");
+    // The playlist ends when its last segment was complete: the age of what it ends with is all that is added.
+    let (behind_edge_ms, since_capture_ms) = latencies(&ran);
+    let added_ms = since_capture_ms - behind_edge_ms;
+    assert!((-100.0..1_300.0).contains(&added_ms), "{behind_edge_ms} {since_capture_ms}\n{ran}");
+}
+
+#[test]
+fn a_clock_in_the_picture_and_the_mark_in_the_stream_say_the_same_behind_ffmpeg_and_srt() {
+    let Some(server) = IngestServer::ffmpeg_srt().unwrap() else { return };
+    let publisher = publisher(server.url(), "24s", "{ video = \"360p\", burn_clock = true }");
+    server.wait_for("live.m3u8", 4).unwrap();
+    let nginx = Nginx::serving(&server.folder()).unwrap();
+    let ran = view(&url("http", nginx.plain_address(), "live.m3u8"), 3, 8, "", &[]).expect_code(0);
+    let published = publisher.wait().expect_code(0);
+    assert_eq!(figure(&published.summary(), "media_paths.process"), 1.0, "{published}");
+    for number in 1..4 {
+        let (mark, clock_ms) = first_picture(&server.folder().join(format!("live{number}.ts")), (640, 360));
+        let captured_ms = mark.captured_unix_ns / 1_000_000 % 86_400_000;
+        assert!(captured_ms.abs_diff(clock_ms) <= 35, "mark {captured_ms}, clock {clock_ms}");
+    }
+    let (by_dates_ms, since_capture_ms) = latencies(&ran);
+    assert!((by_dates_ms..by_dates_ms + 2_000.0).contains(&since_capture_ms), "{ran}");
+}
+
+#[test]
+fn publishers_that_are_refused_or_find_nobody_fail_and_say_why() {
+    let Some(server) = IngestServer::nginx_rtmp().unwrap() else { return };
+    let nobody = IngestServer::nobody().unwrap();
+    for (url, media, reason, words) in [
+        (format!("{}/refused", server.url()), "{}", "signalling_closed", "closed by the server"),
+        (format!("rtmp://{nobody}/live/k"), "{}", "tcp", "refused"),
+        (
+            format!("rtmp://{nobody}/live/k"),
+            "{ video = \"360p\", burn_clock = true }",
+            "signalling_closed",
+            "Connection refused",
+        ),
+    ] {
+        let media = format!("crowd.publish={media}");
+        let ran = run(None, &["view", &url, "-n", "1", "--for", "3s", "--set", &media]);
+        let summary = ran.summary();
+        assert_eq!(figure(&summary, &format!("failures.{reason}")), 1.0, "{url}\n{ran}");
+        assert!(ran.stdout.contains(words), "{url}\n{ran}");
+        assert!(summary["sent"].is_null(), "nothing was sent\n{ran}");
+    }
+    // Servers that do not know the protocol.
+    let nginx = Nginx::before("http://127.0.0.1:9").unwrap();
+    let ran =
+        run(None, &["view", &format!("rtmp://{}/live/k", nginx.plain_address()), "-n", "1", "--for", "3s"]);
+    assert_eq!(figure(&ran.summary(), "participants.failed"), 1.0, "{ran}");
+}
+
+#[test]
+fn a_server_that_does_not_read_is_seen_in_the_publishers_speed() {
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = silent.local_addr().unwrap();
+    let server = std::thread::spawn(move || slow_server(&silent));
+    let ran = run(
+        None,
+        &[
+            "view",
+            &format!("rtmp://{address}/live/k"),
+            "-n",
+            "1",
+            "--for",
+            "8s",
+            "--set",
+            "crowd.publish={ video = \"720p\" }",
+        ],
+    );
+    server.join().unwrap();
+    let blocked = figure(&ran.summary(), "sent.blocked_ratio");
+    assert!(blocked > 0.05, "{blocked}\n{ran}");
+    assert!(ran.stdout.contains("the connection took no bytes"), "{ran}");
+}
+
+/// Answers a publisher by the book, then reads a tenth of what comes.
+fn slow_server(listener: &std::net::TcpListener) {
+    use std::io::{Read, Write};
+    let (mut stream, _) = listener.accept().unwrap();
+    socket2::SockRef::from(&stream).set_recv_buffer_size(4_096).unwrap();
+    let mut hello = [0; 1 + 1536];
+    stream.read_exact(&mut hello).unwrap();
+    stream.write_all(&[&[3][..], &[9; 2 * 1536]].concat()).unwrap();
+    let command = |values: &[u8]| {
+        let length = (values.len() as u32).to_be_bytes();
+        [&[3, 0, 0, 0][..], &length[1..], &[20, 0, 0, 0, 0], values].concat()
+    };
+    let number = |value: f64| [&[0][..], &value.to_be_bytes()].concat();
+    let text = |value: &str| [&[2, 0, value.len() as u8][..], value.as_bytes()].concat();
+    let result = |id: f64| [text("_result"), number(id), vec![5], number(1.0)].concat();
+    let property =
+        |name: &str, value: &str| [&[0, name.len() as u8][..], name.as_bytes(), &text(value)].concat();
+    let started = [
+        text("onStatus"),
+        number(0.0),
+        vec![5, 3],
+        property("level", "status"),
+        property("code", "NetStream.Publish.Start"),
+        vec![0, 0, 9],
+    ]
+    .concat();
+    for answer in [result(1.0), result(4.0), started] {
+        std::thread::sleep(Duration::from_millis(100));
+        stream.write_all(&command(&answer)).unwrap();
+    }
+    let mut bytes = [0; 2_048];
+    while stream.read(&mut bytes).is_ok_and(|read| read > 0) {
+        std::thread::sleep(Duration::from_millis(60));
+    }
+}

@@ -1,0 +1,125 @@
+//! A publication by an FFmpeg process of the user: it reads FLV from its standard input, in real time, and publishes it,
+//! as it is or encoded again.
+
+use super::clock;
+use super::place::IngestProtocol;
+
+/// How the picture is encoded again, with a clock in it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Encoding {
+    /// Width and height, pixels.
+    pub(super) size: (u16, u16),
+    pub(super) fps: f64,
+    pub(super) bitrate_bps: f64,
+    /// When the picture of time 0 is captured, milliseconds after midnight (UTC).
+    pub(super) midnight_ms: u64,
+}
+
+/// Time between two key frames: the least that segments of HLS are cut at.
+const KEY_FRAMES_EVERY_S: f64 = 2.0;
+
+/// The arguments of an FFmpeg that publishes its standard input at `url`.
+pub(super) fn arguments(url: &str, protocol: IngestProtocol, encoding: Option<Encoding>) -> Vec<String> {
+    let mut arguments: Vec<String> =
+        "-hide_banner -nostdin -loglevel warning -progress pipe:1 -stats_period 1 \
+         -fflags nobuffer -probesize 100000 -analyzeduration 500000 -f flv -i pipe:0"
+            .split_whitespace()
+            .map(str::to_owned)
+            .collect();
+    let mut add = |text: String| arguments.push(text);
+    match encoding {
+        None => ["-c", "copy"].map(str::to_owned).into_iter().for_each(&mut add),
+        Some(encoding) => {
+            let (width, height) = encoding.size;
+            let rate = format!("{:.0}", encoding.bitrate_bps);
+            let frames = format!("{:.0}", (encoding.fps * KEY_FRAMES_EVERY_S).max(1.0));
+            let filter = clock::filter(width.into(), height.into(), encoding.midnight_ms);
+            // Marks of the input are side data that the encoder writes again.
+            let options = [
+                ("-vf", filter),
+                ("-c:v", "libx264".into()),
+                ("-preset", "veryfast".into()),
+                ("-tune", "zerolatency".into()),
+                ("-udu_sei", "1".into()),
+                ("-b:v", rate.clone()),
+                ("-maxrate", rate.clone()),
+                ("-bufsize", rate),
+                ("-g", frames.clone()),
+                ("-keyint_min", frames),
+                ("-sc_threshold", "0".into()),
+                ("-c:a", "copy".into()),
+            ];
+            options.into_iter().for_each(|(name, value)| {
+                add(name.to_owned());
+                add(value);
+            });
+        }
+    }
+    let format = match protocol {
+        IngestProtocol::Rtmp => "flv",
+        IngestProtocol::Srt => "mpegts",
+    };
+    ["-f", format, url].map(str::to_owned).into_iter().for_each(add);
+    arguments
+}
+
+/// What FFmpeg says of its progress on its standard output.
+#[derive(Debug, Default)]
+pub(super) struct Progress {
+    line: String,
+    has_output: bool,
+}
+
+/// Longest line that is read.
+const LINE_BYTES_MAX: usize = 4096;
+
+impl Progress {
+    /// Takes the next bytes; whether they tell for the first time that media has gone out.
+    pub(super) fn takes_media(&mut self, bytes: &[u8]) -> bool {
+        let mut has_begun = false;
+        for letter in String::from_utf8_lossy(bytes).chars() {
+            if letter == '\n' {
+                let line = std::mem::take(&mut self.line);
+                let total =
+                    line.strip_prefix("total_size=").and_then(|bytes| bytes.trim().parse::<u64>().ok());
+                let frames = line.strip_prefix("frame=").and_then(|frames| frames.trim().parse::<u64>().ok());
+                if total.or(frames).is_some_and(|count| count > 0) && !self.has_output {
+                    (self.has_output, has_begun) = (true, true);
+                }
+            } else if self.line.len() < LINE_BYTES_MAX {
+                self.line.push(letter);
+            }
+        }
+        has_begun
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn media_is_copied_unless_a_clock_is_burnt_in() {
+        let copied = arguments("srt://127.0.0.1:9000", IngestProtocol::Srt, None);
+        assert!(copied.ends_with(&["-c", "copy", "-f", "mpegts", "srt://127.0.0.1:9000"].map(str::to_owned)));
+        let encoding = Encoding { size: (640, 360), fps: 30.0, bitrate_bps: 1e6, midnight_ms: 5_000 };
+        let encoded = arguments("rtmp://127.0.0.1/live/k", IngestProtocol::Rtmp, Some(encoding));
+        let after = |name: &str| {
+            encoded.iter().position(|argument| argument == name).and_then(|at| encoded.get(at + 1)).unwrap()
+        };
+        assert_eq!((after("-g").as_str(), after("-b:v").as_str()), ("60", "1000000"));
+        assert_eq!(after("-vf").matches("drawbox").count(), 1 + 9 * 7);
+        assert!(after("-vf").contains("(5000+t*1000+0.5)"));
+        assert!(encoded.ends_with(&["-f", "flv", "rtmp://127.0.0.1/live/k"].map(str::to_owned)));
+    }
+
+    #[test]
+    fn output_has_begun_once_frames_or_bytes_are_counted() {
+        let mut progress = Progress::default();
+        assert!(!progress.takes_media(b"frame=0\nfps=0.0\ntotal_size=0\nprogress=cont"));
+        assert!(!progress.takes_media(b"inue\nfra"));
+        assert!(progress.takes_media(b"me=12\n"));
+        assert!(!progress.takes_media(b"frame=40\n"));
+        assert!(!progress.takes_media(&[b'x'; 100_000]));
+    }
+}
