@@ -128,6 +128,7 @@ impl Stand {
             url: Url::parse(url).unwrap(),
             http: player.http.of(1, 3),
             player,
+            page: None,
             token: None,
             may_reach: Arc::new(|ip| ip.to_string().starts_with("10.")),
             clock: WallClock { at: start, unix_ns: STARTS_AT_S * 1_000_000_000 },
