@@ -535,6 +535,26 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn the_page_around_the_player_is_a_part_of_the_startup_where_there_is_one() {
+        let mut run = players(0);
+        for row in &mut run.participants {
+            row.reached.insert(Phase::PageLoaded, RunTime(row.intended_at.0 + 300_000));
+        }
+        let counters = &mut run.playback[3].counters;
+        (counters.page_requests, counters.page_requests_failed, counters.page_bytes) = (500, 2, 1_000_000);
+        let summary = summarise(&run, &[], Duration::ZERO);
+        let page = summary.playback.as_ref().and_then(|playback| playback.page.clone()).unwrap();
+        assert_eq!((page.loaded.ms_p50, page.requests, page.requests_failed), (Some(300.0), 500, 2));
+        let text = text::summary(&summary);
+        assert!(text.contains("page loaded") && text.contains("1 MB in 500 requests, 2 failed"), "{text}");
+        let phases: Vec<_> = summary.phases.iter().map(|phase| phase.phase.as_str()).collect();
+        assert!(phases.contains(&"page_loaded"), "{phases:?}");
+        let without = summarise(&players(0), &[], Duration::ZERO);
+        assert_eq!(without.playback.as_ref().unwrap().page, None);
+        assert!(!text::summary(&without).contains("page"));
+    }
+
+    #[test]
     fn what_does_not_exist_for_players_is_absent_and_no_zero() {
         let run = players(20);
         let summary = summarise(&run, &[], Duration::ZERO);

@@ -10,6 +10,9 @@ use super::{ENTRIES_MAX, HarError};
 /// Most headers of a message, and most pages of a file.
 const ITEMS_MAX: usize = 1_000;
 
+/// Longest message of the JSON reader that is shown.
+const PROBLEM_CHARS_MAX: usize = 300;
+
 #[derive(Debug, Deserialize)]
 #[serde(expecting = "an object with a `log`: a HAR file")]
 pub(super) struct File {
@@ -105,8 +108,11 @@ impl Log {
     pub(super) fn read(bytes: &[u8]) -> Result<Self, HarError> {
         // Some tools write a byte order mark.
         let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
-        let file: File = serde_json::from_slice(bytes)
-            .map_err(|error| HarError::of_file(format!("not a HAR file (JSON): {error}")))?;
+        let file: File = serde_json::from_slice(bytes).map_err(|error| {
+            // It may quote the file.
+            let shown: String = error.to_string().chars().take(PROBLEM_CHARS_MAX).collect();
+            HarError::of_file(format!("not a HAR file (JSON): {shown}"))
+        })?;
         file.log.ok_or_else(|| {
             HarError::of_file(
                 "`log` is missing: save it with \"Save all as HAR\" of the browser's network panel",
