@@ -63,7 +63,7 @@ impl Pages {
             let help = if plan.left_out.origins.is_empty() {
                 ""
             } else {
-                "\n  help: those that may get load can be named in player.origins"
+                "; name those that may get load in player.origins"
             };
             Some(format!("{}: {repeated} requests are repeated; left out: {left_out}{help}", page.har))
         });
