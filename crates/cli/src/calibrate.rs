@@ -20,7 +20,7 @@ use crate::args::{self, Common};
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
 use crate::session::{self, Joins, Prepared};
-use crate::{CliError, print};
+use crate::{CliError, media, print};
 
 /// The interval between joins: long enough that joining costs little compared with playing.
 const JOIN_EVERY: Duration = Duration::from_millis(50);
@@ -39,7 +39,7 @@ pub(crate) fn calibrate(command: &args::Calibrate) -> Result<Exit, CliError> {
     let scenario = scenario(command, &stage.url)?;
     let plan = scenario.plan();
     let common = Common::default();
-    session::print_warnings(&session::warnings(&plan));
+    session::print_warnings(&session::warnings(&plan, &media::Pages::default()));
     let prepared = Prepared::new(&scenario, &plan, &common)?;
     let (handle, rows, _) = session::start_engine(&prepared, Joins::Planned, None)?;
     // Rows are not stored: the live snapshot has all figures that are needed.

@@ -8,7 +8,9 @@ pub(crate) fn check(command: &Check) -> Result<Exit, CliError> {
     let scenario = scenario::read(&command.file, &scenario::parse_sets(&command.set)?)?;
     let plan = scenario.plan();
     let clips = media::clips(&plan)?;
+    let pages = media::Pages::read(&plan)?;
     print(&plan.describe());
+    print(&pages.describe());
     for (file, clip) in &clips {
         let rate = throng_observation::units::bit_rate(clip.bitrate_bps());
         let left_out = match clip.skipped_frames() {
@@ -18,7 +20,7 @@ pub(crate) fn check(command: &Check) -> Result<Exit, CliError> {
         let (codec, seconds) = (clip.codec().name(), clip.duration_s());
         print(&format!("plays       {}: {codec}, {seconds:.1} s, {rate}{left_out}\n", file.path));
     }
-    for warning in session::warnings(&plan) {
+    for warning in session::warnings(&plan, &pages) {
         print(&format!("warning: {warning}\n"));
     }
     Ok(Exit::Met)

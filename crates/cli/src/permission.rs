@@ -12,6 +12,8 @@ use throng_scenario::{
     AddressPolicy, Caps, ConsentProof, ConsentSecret, ExpectedLoad, PermitReason, Plan, Refusal,
 };
 
+use url::Url;
+
 use crate::exit::Exit;
 use crate::watchers::{Agents, Agreement};
 use crate::{CliError, say, secrets};
@@ -162,6 +164,15 @@ impl Permission {
     pub(crate) fn address_check(&self) -> Arc<dyn Fn(IpAddr) -> Result<(), String> + Send + Sync> {
         let policy = self.policy.clone();
         Arc::new(move |address| policy.permits(address).map(drop).map_err(|refusal| refusal.to_string()))
+    }
+
+    /// The same for a host that the scenario names next to the target: all its addresses must have consented.
+    pub(crate) fn host(&self, url: &Url) -> Result<(), String> {
+        let (host, port) = (url.host_str().unwrap_or_default(), url.port_or_known_default().unwrap_or(0));
+        let addresses = resolve(host, port).map_err(|error| error.error.to_string())?;
+        addresses
+            .into_iter()
+            .try_for_each(|address| self.policy.permits(address).map(drop).map_err(|r| r.to_string()))
     }
 
     /// The target's signalling address, as resolved.

@@ -31,7 +31,7 @@ pub(crate) fn run(scenario: &Scenario, common: &Common, asked: Asked) -> Result<
         return Err(CliError::usage(problem));
     }
     let prepared = Prepared::new(scenario, &plan, common)?;
-    let warnings = session::warnings(&plan);
+    let warnings = session::warnings(&plan, &prepared.pages);
     session::print_warnings(&warnings);
     let info = prepared.info(warnings);
     watchers::announce_baseline(&plan);

@@ -7,6 +7,7 @@ use throng_scenario::{Override, Scenario, ScenarioError, ScenarioFlags};
 
 use crate::CliError;
 use crate::args::{Common, Find, Run, View};
+use crate::history::is_kept;
 
 /// The scenario of `throng run FILE`.
 pub(crate) fn of_file(command: &Run) -> Result<(Scenario, Common), CliError> {
@@ -55,7 +56,22 @@ const FOREVER: &str = "8760h";
 pub(crate) fn read(file: &Path, overrides: &[Override]) -> Result<Scenario, CliError> {
     let text = std::fs::read_to_string(file)
         .map_err(|error| CliError::usage(anyhow!("cannot read {}: {error}", file.display())))?;
-    Scenario::parse_with(&text, overrides).map_err(|error| problems(&file.display().to_string(), &error))
+    let scenario = Scenario::parse_with(&text, overrides);
+    let mut scenario = scenario.map_err(|error| problems(&file.display().to_string(), &error))?;
+    // In a scenario that a run folder has kept, paths are those from where the run was started.
+    if !is_kept(file) {
+        recordings_beside(&mut scenario, file);
+    }
+    Ok(scenario)
+}
+
+/// Paths of recorded pages are relative to the folder of the scenario file.
+fn recordings_beside(scenario: &mut Scenario, file: &Path) {
+    let Some(folder) = file.parent() else { return };
+    let roles = scenario.crowd.iter_mut().filter_map(|cohort| cohort.role.as_mut());
+    for page in roles.filter_map(|role| role.player.recorded_page.as_mut()) {
+        page.har = folder.join(&page.har).display().to_string();
+    }
 }
 
 /// A scenario that a run folder has kept; `of` names it in errors.

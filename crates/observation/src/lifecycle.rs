@@ -18,6 +18,9 @@ pub enum Phase {
     Connected,
     /// TLS is established (absent on plain connections).
     Secured,
+    /// The page around the player was loaded as far as it was in its recording when the player began (HTTP players with a
+    /// recorded page).
+    PageLoaded,
     /// The description of the presentation arrived, or was accepted (RTSP DESCRIBE, ANNOUNCE; HTTP: playlist, manifest, or the file's index).
     Described,
     /// Offer and answer are exchanged; every track is set up (RTSP SETUP).
@@ -38,11 +41,12 @@ pub enum Phase {
 
 impl Phase {
     /// All phases, in order.
-    pub const ALL: [Phase; 12] = [
+    pub const ALL: [Phase; 13] = [
         Phase::Started,
         Phase::Resolved,
         Phase::Connected,
         Phase::Secured,
+        Phase::PageLoaded,
         Phase::Described,
         Phase::Negotiated,
         Phase::IceConnected,
@@ -61,6 +65,7 @@ impl Phase {
             Phase::Resolved => "resolved",
             Phase::Connected => "connected",
             Phase::Secured => "secured",
+            Phase::PageLoaded => "page_loaded",
             Phase::Described => "described",
             Phase::Negotiated => "negotiated",
             Phase::IceConnected => "ice_connected",

@@ -32,7 +32,7 @@ pub struct PlaybackCounters {
     pub seek_count: u64,
     /// Bytes of response bodies that hold media, received.
     pub media_bytes: u64,
-    /// Bytes of other response bodies: playlists, manifests, keys.
+    /// Bytes of other response bodies: playlists, manifests, keys, the page around the player.
     pub other_bytes: u64,
     /// Media time that became playable by what was received.
     pub media_us: u64,
@@ -65,6 +65,12 @@ pub struct PlaybackCounters {
     pub segment_download_us: u64,
     /// Media time in them.
     pub segment_media_us: u64,
+    /// Requests for the page around the player and what it contains; part of `requests`.
+    pub page_requests: u64,
+    /// Those of them that failed; part of `requests_failed`.
+    pub page_requests_failed: u64,
+    /// Bytes of their response bodies; part of `other_bytes`.
+    pub page_bytes: u64,
 }
 
 /// Of less than this share of its time a player's wish for media says nothing about the rate at which it comes.
@@ -127,6 +133,9 @@ impl AddAssign for PlaybackCounters {
         self.segments += o.segments;
         self.segment_download_us += o.segment_download_us;
         self.segment_media_us += o.segment_media_us;
+        self.page_requests += o.page_requests;
+        self.page_requests_failed += o.page_requests_failed;
+        self.page_bytes += o.page_bytes;
     }
 }
 

@@ -12,9 +12,10 @@ use throng_media::source::Clip;
 use throng_media::timing::IndexCache;
 use throng_observation::run::ParticipantId;
 use throng_observation::{Codec, Layer, MediaKind};
+use throng_scenario::har::PagePlan;
 use throng_scenario::{
     Action, Conversation, Endpoint, IceTransportPolicy, JanusId, MediaFile, PlayerConfig, PublishConfig,
-    Role, RtspTransport, Secret, StunServer, SubscribePolicy, TapSelection,
+    RecordedPage, Role, RtspTransport, Secret, StunServer, SubscribePolicy, TapSelection,
 };
 use url::{Host, Url};
 
@@ -69,7 +70,12 @@ pub struct TargetFactory {
     pub indexes: IndexCache,
     /// The playlists that several participants receive.
     pub playlists: PlaylistCache,
+    /// The pages around players, each read once.
+    pub pages: Pages,
 }
+
+/// The pages around players, by what the scenario says of them.
+pub type Pages = Arc<BTreeMap<RecordedPage, Arc<PagePlan>>>;
 
 /// What the participants of a conference share.
 #[derive(Clone, Default)]
@@ -268,6 +274,11 @@ impl TargetFactory {
             url: url.clone(),
             http: player.http.of(player.seed, number),
             player: player.clone(),
+            page: player.recorded_page.as_ref().and_then(|page| {
+                let plan = self.pages.get(page)?;
+                let is_warm = page.is_warm(player.seed, number);
+                Some(player::PageVisit { plan: Arc::clone(plan), is_warm })
+            }),
             token: self.token.clone().map(Secret::new),
             may_reach: Arc::clone(&self.may_reach),
             clock: self.clock,
@@ -542,6 +553,7 @@ mod tests {
                 rtsp_transport: RtspTransport::default(),
                 indexes: IndexCache::default(),
                 playlists: PlaylistCache::default(),
+                pages: Pages::default(),
             };
             let mut viewer = factory.participant(4, Duration::ZERO, &Role::default());
             viewer.handle(now, Input::Start { intended_at: now });

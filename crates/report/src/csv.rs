@@ -37,7 +37,7 @@ pub const SERIES_COLUMNS: [&str; 22] = [
 ];
 
 /// The columns of [`participant_line`]; every `_s` is seconds since the run's first intended join.
-pub const PARTICIPANT_COLUMNS: [&str; 20] = [
+pub const PARTICIPANT_COLUMNS: [&str; 21] = [
     "participant",
     "cohort",
     "intended_s",
@@ -45,6 +45,7 @@ pub const PARTICIPANT_COLUMNS: [&str; 20] = [
     "resolved_s",
     "connected_s",
     "secured_s",
+    "page_loaded_s",
     "described_s",
     "negotiated_s",
     "ice_connected_s",
@@ -109,12 +110,15 @@ macro_rules! with_player_counters {
             "missed",
             "segments",
             "segment_ratio",
+            "page_requests",
+            "page_requests_failed",
+            "page_bytes",
         ]
     };
 }
 
 /// The columns of [`playback_line`].
-pub const PLAYBACK_COLUMNS: [&str; 37] = with_player_counters![
+pub const PLAYBACK_COLUMNS: [&str; 40] = with_player_counters![
     "second",
     "cohort",
     "players",
@@ -129,7 +133,7 @@ pub const PLAYBACK_COLUMNS: [&str; 37] = with_player_counters![
 ];
 
 /// The columns of [`player_line`].
-pub const PLAYER_COLUMNS: [&str; 30] =
+pub const PLAYER_COLUMNS: [&str; 33] =
     with_player_counters!["participant", "startup_s", "buffer_s", "delivery_ratio_min"];
 
 /// A line of `playback.csv`: the players of a second and cohort; see [`PLAYBACK_COLUMNS`].
@@ -283,6 +287,7 @@ fn playback_cells(counters: &PlaybackCounters) -> Vec<String> {
     let of_versions = [c.responses_http1, c.responses_http2, c.responses_http3, c.missed, c.segments];
     cells.extend(of_versions.map(|count| count.to_string()));
     cells.push(number(c.segment_ratio()));
+    cells.extend([c.page_requests, c.page_requests_failed, c.page_bytes].map(|count| count.to_string()));
     cells
 }
 

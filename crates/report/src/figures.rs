@@ -81,6 +81,7 @@ pub(crate) struct Figures<'a> {
     pub(crate) first_frame: Survival,
     /// To the begin of playback; only of use where there are players.
     pub(crate) startup: Survival,
+    pub(crate) page_loaded: Survival,
     pub(crate) playback: PlaybackFigures<'a>,
     pub(crate) tracks: &'a [TrackRow],
     pub(crate) aggregated: &'a AggregatedTracks,
@@ -110,6 +111,7 @@ impl<'a> Figures<'a> {
         let waits = |row: &&ParticipantRow| publishers == intended.len() || !senders.has(row);
         let time_to = |phase| Survival::of(intended.iter().copied().filter(waits), &[phase], ended_ms);
         let (first_frame, startup) = (time_to(Phase::FirstFrame), time_to(Phase::PlaybackStarted));
+        let page_loaded = time_to(Phase::PageLoaded);
         Self {
             publishers: publishers as u64,
             video: KindFigures::of(run, MediaKind::Video, &seconds),
@@ -117,6 +119,7 @@ impl<'a> Figures<'a> {
             connect: Survival::of(intended.iter().copied(), &CONNECTED, ended_ms),
             first_frame,
             startup,
+            page_loaded,
             playback: PlaybackFigures::of(run, &seconds),
             intended,
             tracks: &run.tracks,

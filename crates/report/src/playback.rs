@@ -50,7 +50,7 @@ pub struct Playback {
     pub media_bps: Option<f64>,
     /// Bytes of response bodies that hold media.
     pub media_bytes: u64,
-    /// Bytes of other response bodies: playlists, manifests, keys.
+    /// Bytes of other response bodies: playlists, manifests, keys, the page around the player.
     pub other_bytes: u64,
     /// Requests sent.
     pub requests: u64,
@@ -81,9 +81,25 @@ pub struct Playback {
     /// Responses by version of HTTP.
     #[serde(default)]
     pub responses: ResponsesByVersion,
+    /// The page around the player; `null` where none was loaded.
+    #[serde(default)]
+    pub page: Option<LoadedPage>,
     /// How far behind live streams players were; `null` where none was live.
     #[serde(default)]
     pub latency: Option<LiveLatency>,
+}
+
+/// The page around the player, which its viewers loaded from a recording. Requests and bytes leave the warm-up out.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LoadedPage {
+    /// Intended join to the begin of the player.
+    pub loaded: TimeTo,
+    /// Requests; part of those of all players.
+    pub requests: u64,
+    /// Those that failed.
+    pub requests_failed: u64,
+    /// Bytes of response bodies; part of `other_bytes`.
+    pub bytes: u64,
 }
 
 /// Responses by version of HTTP.
@@ -191,7 +207,12 @@ impl<'a> PlaybackFigures<'a> {
     }
 
     /// The summary; `None` where nobody plays from a buffer.
-    pub(crate) fn summary(&self, intended: &[&ParticipantRow], startup: TimeTo) -> Option<Playback> {
+    pub(crate) fn summary(
+        &self,
+        intended: &[&ParticipantRow],
+        startup: TimeTo,
+        page_loaded: TimeTo,
+    ) -> Option<Playback> {
         let players = self.players.filter(|players| !players.is_empty())?;
         let c = &self.counters;
         let seconds = |us: u64| us as f64 / 1e6;
@@ -231,6 +252,12 @@ impl<'a> PlaybackFigures<'a> {
                 http2: c.responses_http2,
                 http3: c.responses_http3,
             },
+            page: (c.page_requests > 0 || page_loaded.reached > 0).then(|| LoadedPage {
+                loaded: page_loaded,
+                requests: c.page_requests,
+                requests_failed: c.page_requests_failed,
+                bytes: c.page_bytes,
+            }),
             latency: self.latency(),
         })
     }
@@ -334,6 +361,16 @@ impl Playback {
             )
         });
         Some(format!("p50 {p50}, p95 {p95}, {by}{drift}{}", captured.unwrap_or_default()))
+    }
+
+    /// The page around the player, in a line; `None` where none was loaded.
+    pub(crate) fn page_line(&self) -> Option<String> {
+        let page = self.page.as_ref()?;
+        let failed = match page.requests_failed {
+            0 => String::new(),
+            count => format!(", {count} failed"),
+        };
+        Some(format!("{} in {} requests{failed}", bytes(page.bytes as f64), page.requests))
     }
 
     /// What was transferred, in a line.
@@ -513,6 +550,26 @@ pub(crate) mod tests {
             assert!(text.contains("met     latency p95 < 16s"), "{text}");
         }
         assert!(summarise(&players(0), &[], Duration::ZERO).playback.unwrap().latency.is_none());
+    }
+
+    #[test]
+    fn the_page_around_the_player_is_a_part_of_the_startup_where_there_is_one() {
+        let mut run = players(0);
+        for row in &mut run.participants {
+            row.reached.insert(Phase::PageLoaded, RunTime(row.intended_at.0 + 300_000));
+        }
+        let counters = &mut run.playback[3].counters;
+        (counters.page_requests, counters.page_requests_failed, counters.page_bytes) = (500, 2, 1_000_000);
+        let summary = summarise(&run, &[], Duration::ZERO);
+        let page = summary.playback.as_ref().and_then(|playback| playback.page.clone()).unwrap();
+        assert_eq!((page.loaded.ms_p50, page.requests, page.requests_failed), (Some(300.0), 500, 2));
+        let text = text::summary(&summary);
+        assert!(text.contains("page loaded") && text.contains("1 MB in 500 requests, 2 failed"), "{text}");
+        let phases: Vec<_> = summary.phases.iter().map(|phase| phase.phase.as_str()).collect();
+        assert!(phases.contains(&"page_loaded"), "{phases:?}");
+        let without = summarise(&players(0), &[], Duration::ZERO);
+        assert_eq!(without.playback.as_ref().unwrap().page, None);
+        assert!(!text::summary(&without).contains("page"));
     }
 
     #[test]

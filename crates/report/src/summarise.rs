@@ -45,7 +45,11 @@ pub fn summarise(run: &RunData, objectives: &[Objective], warm_up: Duration) -> 
         connect_ms_p99: connect.ms_p99,
         connect,
         first_frame: figures.first_frame.summary(),
-        playback: figures.playback.summary(&figures.intended, figures.startup.summary()),
+        playback: figures.playback.summary(
+            &figures.intended,
+            figures.startup.summary(),
+            figures.page_loaded.summary(),
+        ),
         phases: phases(&figures.intended),
         received_bps,
         received_bps_max,

@@ -89,6 +89,9 @@ fn crowd_lines(out: &mut String, summary: &Summary) {
         line(out, "first frame", &time_to(&summary.first_frame));
     }
     if let Some(playback) = &summary.playback {
+        if let Some(page) = &playback.page {
+            line(out, "page loaded", &time_to(&page.loaded));
+        }
         line(out, "startup", &time_to(&playback.startup));
     }
 }
@@ -108,6 +111,9 @@ fn media_lines(out: &mut String, summary: &Summary) {
     if let Some(playback) = &summary.playback {
         line(out, "playback", &playback.playback_line());
         line(out, "transfer", &playback.transfer_line());
+        if let Some(page) = playback.page_line() {
+            line(out, "page", &page);
+        }
         if let Some(latency) = playback.latency_line() {
             line(out, "behind live", &latency);
         }

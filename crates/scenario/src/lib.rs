@@ -10,6 +10,8 @@ pub use diagnostic::{Diagnostic, Location, Origin, ScenarioError};
 
 mod suggestion;
 
+mod calendar;
+
 mod target;
 pub use target::{
     ApiKey, Endpoint, IceTransportPolicy, JanusId, Protocol, RelayTransport, RtspTransport, StunServer,
@@ -51,6 +53,9 @@ mod http;
 pub use http::{HttpMix, HttpVersionPolicy};
 mod player;
 pub use player::{LivePolicy, MediaFormat, PlayerConfig, RenditionPolicy};
+mod recorded_page;
+pub use recorded_page::{OriginRule, RecordedPage};
+pub mod har;
 mod playback;
 pub use playback::{AtEnd, PlaybackAction, PlaybackPosition, PlaybackScript, PlaybackStep, UserHabits};
 

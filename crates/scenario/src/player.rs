@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::http::HttpMix;
 use crate::playback::{AtEnd, PlaybackAction, PlaybackPosition, PlaybackScript, PlaybackStep, UserHabits};
+use crate::recorded_page::RecordedPage;
 use crate::secret::TokenSource;
 
 /// The settings of a player.
@@ -15,6 +16,8 @@ pub struct PlayerConfig {
     pub http: HttpMix,
     /// Further headers of requests, with their values, which may be secrets.
     pub headers: Vec<(String, TokenSource)>,
+    /// The page that is loaded before the player begins.
+    pub recorded_page: Option<RecordedPage>,
     /// Media time that the player keeps ahead of the playback position; it pauses its download above.
     pub buffer: Duration,
     /// Media time that must be buffered before playback begins, and before it begins again after a stall or a seek.
@@ -66,6 +69,7 @@ impl Default for PlayerConfig {
             format: MediaFormat::Auto,
             http: HttpMix::default(),
             headers: Vec::new(),
+            recorded_page: None,
             // hls.js maxBufferLength; dash.js and browsers' own players keep between 10 and 60 s.
             buffer: Duration::from_secs(30),
             start: Duration::from_secs(1),

@@ -34,6 +34,11 @@ fn prices_hold_their_laws_for_any_text() {
 }
 
 #[test]
+fn recordings_of_pages_hold_their_laws_for_any_text() {
+    hunt::hunt(laws::har, &hunt::seeds_in("fuzz/seeds/har"), hunt::TEXT, ROUNDS / 10);
+}
+
+#[test]
 fn objectives_hold_their_laws_for_any_text() {
     hunt::hunt(laws::objective, &hunt::seeds_in("fuzz/seeds/objective"), hunt::TEXT, ROUNDS);
 }

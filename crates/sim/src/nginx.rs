@@ -43,6 +43,14 @@ impl Nginx {
         Self::start(&format!("root {files}; sendfile on; tcp_nopush on; keepalive_requests 1000000;"))
     }
 
+    /// The same, with further directives of its server.
+    ///
+    /// # Errors
+    /// As [`Self::before`].
+    pub fn serving_with(files: &Path, directives: &str) -> Result<Self, SimError> {
+        Self::start(&format!("root {}; {directives}", files.display()))
+    }
+
     /// The same, with so many bytes per second for each connection.
     ///
     /// # Errors

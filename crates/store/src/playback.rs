@@ -10,10 +10,11 @@ columns! { PlaybackCounters {
     active_us, startup_us, stall_us, stall_count, played_us, paused_us, skipped_us, seek_count, media_bytes, other_bytes, media_us,
     wanted_us, requests, requests_failed, connections, retransmitted, received_out_of_order, switches,
     responses_http1, responses_http2, responses_http3, missed, segments, segment_download_us, segment_media_us,
+    page_requests, page_requests_failed, page_bytes,
 } }
 
-/// What runs of before live streams do not have.
-const OF_LIVE: [(&str, &str); 11] = [
+/// What runs of before live streams, and of before recorded pages, do not have.
+const ADDED: [(&str, &str); 14] = [
     ("skipped_us", "0"),
     ("responses_http1", "0"),
     ("responses_http2", "0"),
@@ -25,6 +26,9 @@ const OF_LIVE: [(&str, &str); 11] = [
     ("latency_us", "NULL"),
     ("edge_latency_us", "NULL"),
     ("capture_latency_us", "NULL"),
+    ("page_requests", "0"),
+    ("page_requests_failed", "0"),
+    ("page_bytes", "0"),
 ];
 
 columns! { PlaybackRow {
@@ -36,7 +40,7 @@ columns! { PlaybackRow {
 impl Stored for PlaybackRow {
     const TABLE: &'static str = "playback";
     const ORDER: &'static str = "second, cohort";
-    const OLDER: Option<&'static [(&'static str, &'static str)]> = Some(&OF_LIVE);
+    const OLDER: Option<&'static [(&'static str, &'static str)]> = Some(&ADDED);
 }
 
 columns! { PlayerRow {
@@ -47,7 +51,7 @@ impl Stored for PlayerRow {
     const TABLE: &'static str = "player";
     const KEY: &'static str = "participant";
     const ORDER: &'static str = "participant";
-    const OLDER: Option<&'static [(&'static str, &'static str)]> = Some(&OF_LIVE);
+    const OLDER: Option<&'static [(&'static str, &'static str)]> = Some(&ADDED);
 }
 
 /// Writes the pending rows; creates the tables with the first of them.

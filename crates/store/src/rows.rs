@@ -68,8 +68,12 @@ impl Stored for ParticipantRow {
     const TABLE: &'static str = "participant";
     const KEY: &'static str = "participant";
     const ORDER: &'static str = "participant";
-    const OLDER: Option<&'static [(&'static str, &'static str)]> =
-        Some(&[("described_us", "NULL"), ("playing_us", "NULL"), ("playback_started_us", "NULL")]);
+    const OLDER: Option<&'static [(&'static str, &'static str)]> = Some(&[
+        ("page_loaded_us", "NULL"),
+        ("described_us", "NULL"),
+        ("playing_us", "NULL"),
+        ("playback_started_us", "NULL"),
+    ]);
 }
 
 columns! { TrackRow {
@@ -157,6 +161,7 @@ impl Group<BTreeMap<Phase, RunTime>> for ByPhase {
             "resolved_us",
             "connected_us",
             "secured_us",
+            "page_loaded_us",
             "described_us",
             "negotiated_us",
             "ice_connected_us",

@@ -40,7 +40,7 @@ pub(crate) fn find(command: &Find) -> Result<Exit, CliError> {
     let search_plan = SearchPlan::of(command)?;
     let (common, plan) = (&command.common, &search_plan.plan);
     let prepared = Prepared::new(&search_plan.scenario, plan, common)?;
-    let warnings = search_plan.warnings();
+    let warnings = search_plan.warnings(&prepared.pages);
     session::print_warnings(&warnings);
     search_plan.introduce();
     let info = prepared.info(warnings);

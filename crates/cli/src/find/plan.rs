@@ -15,6 +15,7 @@ use super::crowd::{CrowdConfig, LoadShape, cohort_id, sizes};
 use super::profile_triggers::{PROFILE, near_limit};
 use super::values::ValueVariation;
 use crate::args::{Find, duration};
+use crate::media::Pages;
 use crate::{CliError, say, scenario, session};
 
 /// A search is ended after this many times its budget.
@@ -75,8 +76,8 @@ impl SearchPlan {
     }
 
     /// Warnings before it begins.
-    pub(super) fn warnings(&self) -> Vec<String> {
-        let mut warnings = session::warnings(&self.plan);
+    pub(super) fn warnings(&self, pages: &Pages) -> Vec<String> {
+        let mut warnings = session::warnings(&self.plan, pages);
         if self.leaves_stays_out {
             warnings
                 .push("`stay` is ignored: while a load is held, no participant joins or leaves".to_owned());

@@ -11,7 +11,7 @@ use throng_store::RunFolder;
 
 use super::summary_file;
 use crate::args::{Common, Find, Run};
-use crate::say;
+use crate::{media, say};
 
 const FILE: &str = "command.json";
 pub(super) const SCENARIO: &str = "scenario.toml";
@@ -121,9 +121,7 @@ impl Asked {
         self.secrets.retain(|secret| secret == CONSENT);
         self.secrets.extend(redacted(&self.scenario));
         self.secrets.extend(left_out(scenario));
-        let files = plan.roles.iter().filter_map(|role| role.publish.as_ref());
-        let files = files.flat_map(|publish| publish.video_file.iter().chain(&publish.audio_file));
-        let mut paths: Vec<PathBuf> = files.map(|file| PathBuf::from(&file.path)).collect();
+        let mut paths: Vec<PathBuf> = media::files(plan).map(PathBuf::from).collect();
         paths.sort();
         paths.dedup();
         self.media = paths.into_iter().map(|path| MediaHash { sha256: sha256(&path).ok(), path }).collect();
@@ -169,6 +167,11 @@ impl Asked {
     pub(super) fn name(&self) -> String {
         self.scenario_name.clone()
     }
+}
+
+/// Whether a scenario's file is one that a run folder has kept.
+pub(crate) fn is_kept(file: &Path) -> bool {
+    file.file_name().is_some_and(|name| name == SCENARIO) && file.with_file_name(FILE).is_file()
 }
 
 /// The name of a scenario's file; of one that is kept in a run folder, the name that the run had.

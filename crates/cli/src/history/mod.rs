@@ -14,7 +14,7 @@ mod tests;
 
 use std::path::{Path, PathBuf};
 
-pub(crate) use asked::Asked;
+pub(crate) use asked::{Asked, is_kept};
 pub(crate) use rerun::rerun;
 
 use crate::args::{Runs, RunsCommand};

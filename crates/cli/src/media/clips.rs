@@ -47,10 +47,16 @@ pub(crate) fn clips(plan: &Plan) -> Result<Clips, CliError> {
 
 /// SHA-256 of the files that the plan names, by path; a file that became unreadable is left out.
 pub(crate) fn hashes(plan: &Plan) -> BTreeMap<String, String> {
-    let files = plan.roles.iter().filter_map(|role| role.publish.as_ref()).flat_map(PublishConfig::files);
-    files
-        .filter_map(|file| Some((file.path.clone(), MediaFile::digest(&std::fs::read(&file.path).ok()?))))
+    files(plan)
+        .filter_map(|path| Some((path.clone(), MediaFile::digest(&std::fs::read(path).ok()?))))
         .collect()
+}
+
+/// The paths of all files that the plan names: media that is published, recordings of pages.
+pub(crate) fn files(plan: &Plan) -> impl Iterator<Item = &String> {
+    let publishers = plan.roles.iter().filter_map(|role| role.publish.as_ref());
+    let media = publishers.flat_map(PublishConfig::files).map(|file| &file.path);
+    media.chain(plan.roles.iter().filter_map(|role| role.player.recorded_page.as_ref()).map(|page| &page.har))
 }
 
 fn clip(file: &MediaFile) -> Result<Clip, String> {

@@ -1,12 +1,14 @@
-//! Media files: those that a scenario publishes, and catalogues for servers of files (`throng media make`).
+//! Media files: those that a scenario publishes, recordings of pages, and catalogues for servers of files (`throng media make`).
 
 mod catalogue;
 mod clips;
 mod encoder;
 mod encoding;
 mod make;
+mod pages;
 
-pub(crate) use clips::{Clips, clips, hashes};
+pub(crate) use clips::{Clips, clips, files, hashes};
+pub(crate) use pages::Pages;
 
 use crate::CliError;
 use crate::args::{Media, MediaCommand};

@@ -41,7 +41,7 @@ pub(crate) fn start_engine(
             ..config
         },
     };
-    let factory = participant_factory(prepared.plan, &prepared.permission)?;
+    let factory = participant_factory(prepared.plan, &prepared.permission, &prepared.pages)?;
     let (rows, received) = mpsc::sync_channel(ROWS_WAITING_MAX);
     let handle = throng_engine::run(config, factory, rows.clone()).map_err(CliError::invalid)?;
     Ok((handle, received, rows))

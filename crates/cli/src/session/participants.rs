@@ -31,6 +31,7 @@ fn with_header_values(roles: &[Role]) -> Result<Vec<Role>, CliError> {
 pub(super) fn participant_factory(
     plan: &Plan,
     permission: &Permission,
+    pages: &media::Pages,
 ) -> Result<Arc<dyn ParticipantFactory>, CliError> {
     // Made now: the self-tests of cryptography take 0.1 s, which the first joins would contain otherwise.
     crypto::shared().map_err(CliError::invalid)?;
@@ -53,6 +54,7 @@ pub(super) fn participant_factory(
         rtsp_transport: plan.target.rtsp_transport,
         indexes: IndexCache::default(),
         playlists: PlaylistCache::default(),
+        pages: Arc::clone(&pages.plans),
     };
     let (roles, destinations) = (with_header_values(&plan.roles)?, plan.destinations.clone());
     Ok(Arc::new(move |join: &Join| {

@@ -25,6 +25,8 @@ pub(crate) struct Prepared<'a> {
     pub(super) agents: Agents,
     /// The program of the canaries, if the plan has any.
     pub(super) browser: Option<PathBuf>,
+    /// The recorded pages of players, without what may get no load.
+    pub(crate) pages: media::Pages,
 }
 
 impl<'a> Prepared<'a> {
@@ -35,9 +37,11 @@ impl<'a> Prepared<'a> {
         let browser = canary::program(plan)?;
         // A file that cannot be played ends the run before any owner is asked for consent.
         media::clips(plan)?;
+        let pages = media::Pages::read(plan)?;
         let tls = tls(plan, common)?;
         let permission = permission::permission(plan, common.consent_secret.as_deref(), &tls, &agents)?;
-        Ok(Self { scenario, plan, common, permission, tls, packs, agents, browser })
+        let pages = pages.within(plan, &|url| permission.host(url))?;
+        Ok(Self { scenario, plan, common, permission, tls, packs, agents, browser, pages })
     }
 
     /// The facts about the run as a whole, for the run folder.

@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use throng_engine::preflight::{self, Needs};
 use throng_scenario::Plan;
 
+use crate::media::Pages;
 use crate::run_id::random;
 use crate::say_lines;
 
@@ -14,8 +15,8 @@ pub(crate) fn print_warnings(warnings: &[String]) {
     warnings.iter().for_each(|warning| say_lines(&format!("warning: {warning}")));
 }
 
-/// All problems of a plan that do not refuse it.
-pub(crate) fn warnings(plan: &Plan) -> Vec<String> {
+/// All problems of a plan that do not refuse it, and what of its recorded pages is not requested.
+pub(crate) fn warnings(plan: &Plan, pages: &Pages) -> Vec<String> {
     let (descriptors_each, ports_each) = plan.target.sockets_each();
     let needs = Needs {
         participants: plan.expected.users.into(),
@@ -25,7 +26,8 @@ pub(crate) fn warnings(plan: &Plan) -> Vec<String> {
         receive_buffer_bytes: 1 << 20,
     };
     let limits = preflight::preflight(&needs);
-    limits.iter().map(ToString::to_string).chain(foreign_source(plan)).chain(one_stream(plan)).collect()
+    let limits = limits.iter().map(ToString::to_string);
+    limits.chain(foreign_source(plan)).chain(one_stream(plan)).chain(pages.warnings()).collect()
 }
 
 /// Cohorts whose publishers all publish to one stream, because their URL is constant; servers accept only one.

@@ -45,5 +45,6 @@ mod streams;
 mod tap;
 mod vod;
 mod watch;
+mod watch_page;
 mod watched_run;
 mod whip;

@@ -20,7 +20,7 @@ use crate::throng::{Ran, figure, run};
 const SECONDS: u32 = 8;
 
 /// A site of recordings, made once per process by ffmpeg; `None` where it is not installed.
-fn site() -> Option<&'static Path> {
+pub(crate) fn site() -> Option<&'static Path> {
     static SITE: OnceLock<Option<TempDir>> = OnceLock::new();
     let made = SITE.get_or_init(|| {
         let folder = tempfile::tempdir().unwrap();

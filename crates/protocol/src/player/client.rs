@@ -104,12 +104,19 @@ impl HttpClient {
             let text = last.map_or_else(|| format!("bytes={first}-"), |last| format!("bytes={first}-{last}"));
             head.headers.extend(HeaderValue::try_from(text).ok().map(|value| (RANGE, value)));
         }
+        Ok(self.send(now, url, head))
+    }
+
+    /// Sends a request for `url`, which was checked ([`Self::check`]), with what all requests have.
+    pub(super) fn send(&mut self, now: Instant, url: &Url, mut head: http::request::Parts) -> FetchId {
         if let Some(token) = self.token.as_ref().filter(|_| url.host_str() == self.host.as_deref()) {
             let value = HeaderValue::try_from(format!("Bearer {}", token.expose()));
             head.headers.extend(value.ok().map(|value| (AUTHORIZATION, value)));
         }
         if url.host_str() == self.host.as_deref() {
-            head.headers.extend(self.headers.iter().cloned());
+            for (name, value) in &self.headers {
+                head.headers.insert(name, value.clone());
+            }
         }
         let fetch = FetchId(self.next_fetch);
         self.next_fetch = self.next_fetch.wrapping_add(1);
@@ -117,7 +124,7 @@ impl HttpClient {
         let request = Request { head, body: Vec::new(), timeout: self.head_timeout };
         let version = self.version(now, url);
         self.outputs.push_back(Output::Download(fetch, Box::new(request), version));
-        Ok(fetch)
+        fetch
     }
 
     fn version(&self, now: Instant, url: &Url) -> HttpVersion {
@@ -133,7 +140,7 @@ impl HttpClient {
     }
 
     /// Whether `url` may be requested. Names are checked by the driver, by what they resolve to.
-    fn check(&mut self, url: &Url) -> Result<(), Failure> {
+    pub(super) fn check(&mut self, url: &Url) -> Result<(), Failure> {
         if !matches!(url.scheme(), "http" | "https") {
             let detail = format!("{url} is not an HTTP URL");
             return Err(Failure::new(FailureReason::Protocol, detail));

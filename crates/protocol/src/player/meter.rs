@@ -76,6 +76,22 @@ impl Meter {
         self.counters.other_bytes += bytes;
     }
 
+    /// A request for the page around the player was sent.
+    pub(super) fn page_request(&mut self) {
+        self.counters.page_requests += 1;
+    }
+
+    /// A request for the page around the player failed.
+    pub(super) fn page_request_failed(&mut self) {
+        self.counters.page_requests_failed += 1;
+    }
+
+    /// So many bytes of the page around the player came.
+    pub(super) fn page_bytes(&mut self, bytes: u64) {
+        self.counters.page_bytes += bytes;
+        self.other_bytes(bytes);
+    }
+
     /// A segment, playlist, manifest or key was due and will not come.
     pub(super) fn missed(&mut self) {
         self.counters.missed += 1;

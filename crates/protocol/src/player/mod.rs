@@ -10,13 +10,15 @@
 //! `transfer` checks responses and follows redirects, over `client`, which counts them. A `lane` decides what is
 //! requested next (`file`: a file; `segments`: HLS and DASH, whose `manifest` becomes a `presentation`), and adds the frames that its reader finds in the bytes to the `timeline`. `playout` moves
 //! the position over it: startup, playback, stalls. `user` seeks and pauses, `meter` makes the seconds, `viewer` connects
-//! all of them to the driver.
+//! all of them to the driver. `page` repeats what a browser requested around the player before it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use throng_media::manifest::PlaylistCache;
 use throng_media::quality::WallClock;
 use throng_media::timing::IndexCache;
+use throng_scenario::har::PagePlan;
 use throng_scenario::{HttpVersionPolicy, PlayerConfig, Secret};
 use url::Url;
 
@@ -33,6 +35,7 @@ mod lane;
 mod live;
 mod manifest;
 mod meter;
+mod page;
 mod playlist;
 mod playout;
 mod presentation;
@@ -49,6 +52,15 @@ mod window;
 
 pub use self::viewer::Viewer;
 
+/// The page that a viewer loads before it plays.
+#[derive(Clone)]
+pub struct PageVisit {
+    /// What it requests, shared by all viewers of the page.
+    pub plan: Arc<PagePlan>,
+    /// Whether its cache is warm.
+    pub is_warm: bool,
+}
+
 /// What a viewer plays, and how.
 #[derive(Clone)]
 pub struct Config {
@@ -58,6 +70,8 @@ pub struct Config {
     pub http: HttpVersionPolicy,
     /// The player and its user.
     pub player: PlayerConfig,
+    /// The page around the player.
+    pub page: Option<PageVisit>,
     /// Bearer token, sent to the host of [`Self::url`] only.
     pub token: Option<Secret>,
     /// The consent guard's check of addresses in redirects.

@@ -12,7 +12,7 @@ use throng_observation::{Observation, Outcome, Phase, PlaybackCounters, Playback
 use throng_scenario::{AtEnd, PlaybackPosition, PlayerConfig, UserHabits};
 use url::Url;
 
-use super::{Config, Viewer};
+use super::{Config, PageVisit, Viewer};
 use crate::participant::{
     ChannelError, Demand, DownloadEvent, FetchId, HttpVersion, Input, Opening, Output, Participant,
 };
@@ -24,6 +24,7 @@ mod file;
 mod live;
 mod low_latency;
 mod movie;
+mod page;
 mod playing;
 mod segmented;
 
@@ -122,12 +123,24 @@ impl Stand {
     }
 
     fn at(url: &str, player: PlayerConfig, bytes_per_s: u64, answers: Answers) -> Self {
+        Self::visiting(url, None, player, bytes_per_s, answers)
+    }
+
+    /// A viewer that loads a page before.
+    fn visiting(
+        url: &str,
+        page: Option<PageVisit>,
+        player: PlayerConfig,
+        bytes_per_s: u64,
+        answers: Answers,
+    ) -> Self {
         let start = Instant::now();
         CLOCK.set(Duration::ZERO);
         let viewer = Viewer::new(Config {
             url: Url::parse(url).unwrap(),
             http: player.http.of(1, 3),
             player,
+            page,
             token: None,
             may_reach: Arc::new(|ip| ip.to_string().starts_with("10.")),
             clock: WallClock { at: start, unix_ns: STARTS_AT_S * 1_000_000_000 },

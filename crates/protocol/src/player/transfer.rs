@@ -12,10 +12,10 @@ use super::client::HttpClient;
 use crate::participant::{ChannelError, Demand, DownloadEvent, FetchId, Output};
 
 /// Redirects that are followed, as by browsers (Fetch standard, section 4.4).
-const REDIRECTS_MAX: u8 = 20;
+pub(super) const REDIRECTS_MAX: u8 = 20;
 
 /// Without a byte for so long although some were asked for, a download has failed.
-const PROGRESS_TIMEOUT: Duration = Duration::from_secs(20);
+pub(super) const PROGRESS_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// One download.
 #[derive(Debug)]

@@ -12,6 +12,7 @@ use super::lane::{Context, Lane, Phases, Sought};
 use super::live::{LiveFollower, dates_ahead_us};
 use super::manifest::{ManifestDownload, Received};
 use super::meter::{IntervalEnd, Meter};
+use super::page::{Page, PageContext};
 use super::playout::{Buffered, Playout};
 use super::presentation::{LanePlan, LiveEdge};
 use super::segments::{SegmentLane, SegmentOptions};
@@ -29,6 +30,8 @@ const REFILL_AFTER: Duration = Duration::from_secs(1);
 pub struct Viewer {
     config: Config,
     client: HttpClient,
+    /// The page around the player.
+    page: Option<Page>,
     /// The manifest, until the lanes that it describes exist.
     manifest: Option<ManifestDownload>,
     lanes: Vec<Lane>,
@@ -81,6 +84,7 @@ impl Viewer {
         };
         Self {
             client,
+            page: config.page.clone().map(Page::new),
             lanes,
             manifest,
             timeline: Timeline::default(),
@@ -103,6 +107,7 @@ impl Viewer {
 
     fn start(&mut self, now: Instant, intended_at: Instant) {
         self.phases.reach(&mut self.client, Phase::Started, now);
+        self.page.iter_mut().for_each(|page| page.start(now));
         let player = self.player();
         let user = User::new(player, self.config.number, now);
         self.session = Some(Session {
@@ -190,6 +195,26 @@ impl Viewer {
         Some(act(lane, &mut context))
     }
 
+    /// Calls `act` on the page.
+    fn with_page<T>(&mut self, act: impl FnOnce(&mut Page, &mut PageContext<'_>) -> T) -> Option<T> {
+        let (page, session) = (self.page.as_mut()?, self.session.as_mut()?);
+        Some(act(page, &mut PageContext { client: &mut self.client, meter: &mut session.meter }))
+    }
+
+    /// Goes on with the page, and says whether it has come to its player, which it has at once where there is none.
+    fn has_player(&mut self, now: Instant) -> bool {
+        if let Some(Err(failure)) = self.with_page(|page, context| page.pump(now, context)) {
+            self.end(now, Outcome::Failed(failure));
+            return false;
+        }
+        let Some(page) = &mut self.page else { return true };
+        let begins = page.player_begins(now);
+        if let Some(at) = begins {
+            self.phases.reach(&mut self.client, Phase::PageLoaded, at);
+        }
+        begins.is_some()
+    }
+
     /// Handles what the driver reports of the manifest's download, which may bring the lanes.
     fn manifest(&mut self, now: Instant, event: DownloadEvent<'_>) -> Result<(), Failure> {
         let (Some(manifest), Some(session)) = (&mut self.manifest, &mut self.session) else { return Ok(()) };
@@ -261,6 +286,9 @@ impl Viewer {
     fn settle(&mut self, now: Instant) {
         if self.outcome.is_some() || self.session.is_none() {
             return;
+        }
+        if !self.has_player(now) {
+            return self.lose_patience(now);
         }
         let unix_us = self.unix_us(now);
         self.lanes.iter_mut().for_each(|lane| lane.tick(now, unix_us));
@@ -509,7 +537,9 @@ impl Viewer {
         let buffered = self.buffered();
         let mut all = vec![(session.meter.next_timeout(), "end of the interval")];
         all.extend(session.playout.next_timeout(buffered).map(|at| (at, "buffer used up")));
-        all.extend(session.user.next_timeout().map(|at| (at, "action of the user")));
+        let user = session.user.next_timeout().filter(|_| session.is_positioned);
+        all.extend(user.map(|at| (at, "action of the user")));
+        all.extend(self.page.as_ref().and_then(Page::next_timeout).map(|at| (at, "request of the page")));
         all.extend(
             self.manifest.iter().filter_map(ManifestDownload::next_timeout).map(|at| (at, "manifest")),
         );
@@ -545,7 +575,9 @@ impl Participant for Viewer {
         match input {
             Input::Start { intended_at } => self.start(now, intended_at),
             Input::Download { fetch, event } => {
-                let result = if self.manifest.as_ref().is_some_and(|manifest| manifest.owns(fetch)) {
+                let result = if self.page.as_ref().is_some_and(|page| page.owns(fetch)) {
+                    self.with_page(|page, context| page.handle(now, context, fetch, event)).unwrap_or(Ok(()))
+                } else if self.manifest.as_ref().is_some_and(|manifest| manifest.owns(fetch)) {
                     self.manifest(now, event)
                 } else if let Some(at) = self.lanes.iter().position(|lane| lane.owns(fetch)) {
                     self.lane(now, at, fetch, event)

@@ -21,6 +21,9 @@ pub(crate) fn render(run: &RunData, summary: &Summary) -> String {
     out += &startup(summary);
     let (stalls, transfer) = (playback.playback_line(), playback.transfer_line());
     let _ = write!(out, "<p>{}.</p><p>{}.</p>", escape(&stalls), escape(&transfer));
+    if let Some(page) = playback.page_line() {
+        let _ = write!(out, "<p>Page around the player: {}.</p>", escape(&page));
+    }
     if let Some(latency) = playback.latency_line() {
         let _ = write!(out, "<p>Behind live: {}.</p>", escape(&latency));
     }
@@ -143,7 +146,7 @@ fn figures(playback: &Playback) -> String {
         ("time segments took, of their media time", known(playback.segment_ratio)),
         ("bit rate of the media", playback.media_bps.map_or_else(|| "–".into(), bit_rate)),
         ("media bytes", bytes(playback.media_bytes as f64)),
-        ("other bytes (playlists, manifests, keys)", bytes(playback.other_bytes as f64)),
+        ("other bytes (playlists, manifests, keys, the page)", bytes(playback.other_bytes as f64)),
     ];
     table(&["all players", ""], &rows.map(|(name, value)| vec![name.to_owned(), value]))
 }

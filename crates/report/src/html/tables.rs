@@ -31,9 +31,12 @@ fn bar(name: &str, share: f64, text: &str, colour: u8) -> String {
 
 fn joins(summary: &Summary) -> String {
     let mut out = String::from("<h2>Joining</h2>");
+    let page = summary.playback.as_ref().and_then(|playback| playback.page.as_ref());
+    let page = page.map(|page| ("page around the player", &page.loaded));
     let startup = summary.playback.as_ref().map(|playback| ("playback (startup)", &playback.startup));
     let rows: Vec<_> = [("transport up (connect)", &summary.connect), ("first frame", &summary.first_frame)]
         .into_iter()
+        .chain(page)
         .chain(startup)
         .map(|(name, time)| {
             // Without failures a figure is only missing because the run was too short to know it.

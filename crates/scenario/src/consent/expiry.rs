@@ -1,6 +1,7 @@
 //! The expiry of a proof: a date or a time in UTC.
 
 use super::ConsentProofError;
+use crate::calendar::{days_in_month, days_since_epoch};
 
 /// `2026-12-31` (its end, UTC) or `2026-12-31T18:00:00Z`, as seconds since the Unix epoch.
 pub(super) fn read_expiry(value: &str) -> Result<u64, ConsentProofError> {
@@ -15,14 +16,7 @@ pub(super) fn read_expiry(value: &str) -> Result<u64, ConsentProofError> {
         Some(time) => fields(time, ':').ok_or_else(wrong)?,
         None => [24, 0, 0],
     };
-    let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-    let days_in_month = match month {
-        2 if leap => 29,
-        2 => 28,
-        4 | 6 | 9 | 11 => 30,
-        1..=12 => 31,
-        _ => return Err(wrong()),
-    };
+    let days_in_month = days_in_month(year, month).ok_or_else(wrong)?;
     let in_range = (1970..=9999).contains(&year) && (1..=days_in_month).contains(&day);
     if !in_range || (time.is_some() && hour > 23) || minute > 59 || second > 59 {
         return Err(wrong());
@@ -37,15 +31,6 @@ fn fields(text: &str, separator: char) -> Option<[u64; 3]> {
     });
     let all = [parts.next()??, parts.next()??, parts.next()??];
     parts.next().is_none().then_some(all)
-}
-
-/// Days from 1970-01-01 in the Gregorian calendar, counting years from March so that the leap day comes last.
-/// `year` is at least 1970.
-fn days_since_epoch(year: u64, month: u64, day: u64) -> u64 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    // 719,468 days lie between 0000-03-01 and 1970-01-01.
-    year * 365 + year / 4 - year / 100 + year / 400 + day_of_year - 719_468
 }
 
 #[cfg(test)]

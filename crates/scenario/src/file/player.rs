@@ -27,6 +27,21 @@ pub(super) struct PlayerFile {
     /// Further headers of requests to the target's host; a value may be `env:NAME` or `file:PATH`.
     #[serde(skip_serializing_if = "Option::is_none")]
     headers: Option<BTreeMap<String, String>>,
+    /// The page around the player, which viewers load before they play: a HAR file, with its path from the folder of this
+    /// file; default: no page.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    har: Option<String>,
+    /// The share of viewers whose cache is warm, from 0 to 1; default 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0.0, max = 1.0))]
+    warm: Option<f64>,
+    /// How long before their visit warm caches were filled; default: at the time of the recording.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    warm_age: Option<Duration>,
+    /// Where requests of further recorded origins go: `{ "https://static.example" = "http://127.0.0.1:8080" }`; default:
+    /// those of the page's origin go to the target's, all others nowhere.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    origins: Option<BTreeMap<String, String>>,
     /// Media time kept ahead of the playback position; default 30 s.
     #[serde(skip_serializing_if = "Option::is_none")]
     buffer: Option<Duration>,
@@ -86,6 +101,7 @@ pub(super) struct PlayerFile {
 /// The player as in a file; `None` if all is default.
 pub(super) fn player(config: &PlayerConfig) -> Option<PlayerFile> {
     let usual = PlayerConfig::default();
+    let page = config.recorded_page.as_ref();
     if *config == usual {
         return None;
     }
@@ -94,6 +110,14 @@ pub(super) fn player(config: &PlayerConfig) -> Option<PlayerFile> {
         format: (config.format != MediaFormat::Auto).then(|| config.format.name().into()),
         http: http::versions(&config.http),
         headers: http::headers(&config.headers),
+        har: page.map(|page| page.har.clone()),
+        warm: page
+            .filter(|page| page.warm_milli > 0 || !page.warm_age.is_zero())
+            .map(|page| f64::from(page.warm_milli) / 1e3),
+        warm_age: page.filter(|page| !page.warm_age.is_zero()).map(|page| duration(page.warm_age)),
+        origins: page.filter(|page| !page.origins.is_empty()).map(|page| {
+            page.origins.iter().map(|rule| (rule.recorded.clone(), rule.requested.clone())).collect()
+        }),
         buffer: differs(config.buffer != usual.buffer, config.buffer),
         start: differs(config.start != usual.start, config.start),
         position: match config.position {

@@ -12,6 +12,7 @@ use crate::units;
 mod tree;
 use tree::Sources;
 mod fields;
+mod har;
 mod http;
 use fields::{Fields, Reader};
 mod canary;

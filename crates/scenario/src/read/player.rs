@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::fields::{Fields, Reader};
-use super::http;
 use super::tree::{Span, Value};
+use super::{har, http};
 use crate::playback::{AtEnd, PlaybackPosition, UserHabits};
 use crate::player::{LivePolicy, MediaFormat, NORMAL_SCALE_MILLI, PlayerConfig, RenditionPolicy};
 use crate::scenario::Scenario;
@@ -29,6 +29,7 @@ pub(super) fn player(reader: &mut Reader, cohort: &mut Fields<'_>) -> Option<Pla
     let format = reader.word(&mut fields, "format", &MediaFormat::NAMES);
     let versions = http::versions(reader, &mut fields);
     let headers = http::headers(reader, &mut fields);
+    let recorded_page = har::recorded_page(reader, &mut fields);
     let rendition = reader.word(&mut fields, "rendition", &RenditionPolicy::NAMES);
     let position = position(reader, &mut fields);
     let scale_milli = scale(reader, &mut fields);
@@ -40,6 +41,7 @@ pub(super) fn player(reader: &mut Reader, cohort: &mut Fields<'_>) -> Option<Pla
         format: format.and_then(|name| MediaFormat::from_name(&name)).unwrap_or_default(),
         http: versions,
         headers,
+        recorded_page,
         buffer: time(reader, "buffer", "30s").unwrap_or(default.buffer),
         start: time(reader, "start", "1s").unwrap_or(default.start),
         position: position.unwrap_or(default.position),
@@ -173,7 +175,7 @@ fn check(reader: &mut Reader, fields: &mut Fields<'_>, config: &PlayerConfig) {
 
 /// Keys that RTSP has nothing for.
 const HTTP_KEYS: &str =
-    "format, http, headers, buffer, start, patience, rendition and what is for live streams";
+    "format, http, headers, har, buffer, start, patience, rendition and what is for live streams";
 
 /// A player needs recordings as the target.
 pub(super) fn check_target(reader: &mut Reader, scenario: &Scenario, spans: &[Option<Span>]) {
@@ -271,6 +273,21 @@ mod tests {
     }
 
     #[test]
+    fn a_recorded_page_is_read_and_written_again() {
+        let page = r#"har = "watch.har", warm = 0.3, warm_age = "1h", origins = { "https://A.example:443" = "http://127.0.0.1:81/" }"#;
+        let page = read(FILE, page).unwrap().recorded_page.unwrap();
+        assert_eq!((page.har.as_str(), page.warm_milli), ("watch.har", 300));
+        assert_eq!(page.warm_age, Duration::from_secs(3_600));
+        let rule = &page.origins[0];
+        assert_eq!(
+            (rule.recorded.as_str(), rule.requested.as_str()),
+            ("https://a.example", "http://127.0.0.1:81")
+        );
+        let cold = read(FILE, r#"har = "a.har", warm = 0, warm_age = "1h""#).unwrap();
+        assert_eq!(cold.recorded_page.unwrap().warm_milli, 0);
+    }
+
+    #[test]
     fn what_has_no_effect_or_no_sense_is_an_error() {
         for (url, player, expect) in [
             (FILE, "scale = 2", "`player.scale` has no effect"),
@@ -296,6 +313,21 @@ mod tests {
             (FILE, r#"latency = "0s""#, "is 0"),
             (FILE, "catch_up = 3", "not a speed from 1 to 2"),
             (RTSP, "low_latency = false", "have no effect on RTSP"),
+            (RTSP, r#"har = "a.har""#, "have no effect on RTSP"),
+            (FILE, "har = ''", "`crowd.player.har` is empty"),
+            (FILE, "warm = 0.5", "`crowd.player.warm` has no effect without har"),
+            (FILE, r#"warm_age = "1h""#, "has no effect without har"),
+            (FILE, r#"har = "a.har", warm_age = "1h""#, "has no effect without warm"),
+            (FILE, r#"har = "a.har", warm = 1.1"#, "is not a share from 0 to 1"),
+            (FILE, r#"har = "a.har", warm = "30%""#, "is not a share from 0 to 1"),
+            (FILE, r#"har = "a.har", origins = { "ftp://a" = "http://b" }"#, "`ftp://a` is not an origin"),
+            (
+                FILE,
+                r#"har = "a.har", origins = { "http://a" = "http://b/c" }"#,
+                "`http://b/c` is not an origin",
+            ),
+            (FILE, r#"har = "a.har", origins = { "http://a" = 1 }"#, "is not an origin"),
+            (FILE, r#"har = "a.har", origins = ["http://a"]"#, "is not a table"),
         ] {
             let error = read(url, player).unwrap_err();
             assert!(error.contains(expect), "{error}");

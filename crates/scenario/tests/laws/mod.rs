@@ -6,10 +6,11 @@
 use std::time::Duration;
 
 use throng_observation::untrusted::is_harmful;
+use throng_scenario::har::{self, PageOrigins, PagePlan, PageRequest, PlayerStart};
 use throng_scenario::matrix::{Matrix, Places};
 use throng_scenario::prices::{ComputePrices, PriceTable};
 use throng_scenario::{
-    ConsentProof, ConsentProofError, ConsentSecret, Objective, Origin, Override, Scenario, Target,
+    ConsentProof, ConsentProofError, ConsentSecret, Objective, Origin, OriginRule, Override, Scenario, Target,
 };
 
 /// Above this number of users no plan is made, so that a law is quick.
@@ -119,6 +120,50 @@ fn scenario_again(scenario: &Scenario) {
         let plan = scenario.plan();
         assert!(plan.joins.len() as u64 >= scenario.users());
         assert!(plan.joins.is_sorted_by_key(|join| join.at));
+    }
+}
+
+/// Recordings of pages: every request of one that is read goes to an origin that was named, begins after one that began
+/// before it, once, and soon; nothing that decides the framing of messages is repeated.
+pub(crate) fn har(bytes: &[u8]) {
+    let target = Target::parse("http://127.0.0.1:8080/live.m3u8").expect("a URL");
+    let rule = OriginRule { recorded: "https://cdn.example".into(), requested: "http://127.0.0.2".into() };
+    let day = Duration::from_secs(86_400);
+    match PagePlan::read(bytes, &PageOrigins::new(target.url(), &[rule]), Duration::from_secs(60)) {
+        Ok(plan) => {
+            assert!((1..=har::ENTRIES_MAX).contains(&plan.requests.len()));
+            let mut followers = vec![0; plan.requests.len()];
+            for (index, request) in plan.requests.iter().enumerate() {
+                let origin = request.url.origin().ascii_serialization();
+                assert!(["http://127.0.0.1:8080", "http://127.0.0.2"].contains(&origin.as_str()), "{origin}");
+                assert!(request.begins.request.is_none_or(|before| before < index));
+                assert!(request.begins.delay <= day);
+                for follower in &request.followers {
+                    assert_eq!(plan.requests[*follower].begins.request, Some(index));
+                    followers[*follower] += 1;
+                }
+                let sent = request.headers.iter().map(|(name, _)| name.as_str());
+                assert!(sent.into_iter().all(|name| !["host", "cookie", "content-length"].contains(&name)));
+                let values = request.headers.iter().map(|(_, value)| value);
+                assert!(values.into_iter().all(|value| !value.contains(['\r', '\n', '\0'])));
+            }
+            let follows = |request: &PageRequest| usize::from(request.begins.request.is_some());
+            assert!(plan.requests.iter().zip(&followers).all(|(request, count)| follows(request) == *count));
+            match &plan.player {
+                PlayerStart::At(after) => {
+                    assert!(after.request.is_none_or(|at| at < plan.requests.len()) && after.delay <= day);
+                }
+                PlayerStart::Loaded(all) => {
+                    assert!(all.is_sorted() && all.last().is_none_or(|last| *last < plan.requests.len()));
+                }
+            }
+            assert!(plan.left_out.sentence().is_none_or(|sentence| !sentence.contains(is_harmful)));
+        }
+        Err(error) => {
+            let said = error.to_string();
+            assert!(!said.is_empty() && said.len() < 1_000, "{said}");
+            assert!(!said.contains(is_harmful), "{said:?}");
+        }
     }
 }
 
