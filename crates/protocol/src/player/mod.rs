@@ -24,6 +24,7 @@ use url::Url;
 
 use crate::webrtc::MayReach;
 
+mod abandon;
 mod alternatives;
 mod client;
 mod dash;

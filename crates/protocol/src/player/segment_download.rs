@@ -6,6 +6,7 @@ use std::time::Instant;
 use throng_media::timing::{IndexCache, InitSegment, TimingReader, Want};
 use throng_observation::{Failure, FailureReason};
 
+use super::abandon::Loading;
 use super::decrypt::{Decryption, KEY_LEN};
 use super::lane::Context;
 use super::presentation::{Cursor, Segment};
@@ -27,6 +28,11 @@ pub(super) struct SegmentDownload {
     pub(super) after: Cursor,
     pub(super) began_at: Instant,
     pub(super) bytes: u64,
+    /// Length of its body, where the server says it.
+    pub(super) total_bytes: Option<u64>,
+    first_byte_at: Option<Instant>,
+    /// When it is looked at whether it comes in time.
+    pub(super) next_look_at: Instant,
     decryption: Option<Decryption>,
     /// First and last moment of its frames, microseconds.
     span_us: Option<(i64, i64)>,
@@ -48,12 +54,37 @@ impl SegmentDownload {
         let iv = segment.key.as_ref().map(|key| key.iv);
         let decryption = key.zip(iv).and_then(|(key, iv)| Decryption::new(key, iv));
         let reader = TimingReader::segment(indexes, init);
-        Ok(Self { transfer, reader, segment, after, began_at: now, bytes: 0, decryption, span_us: None })
+        let next_look_at = now + Loading::looked_at_after(segment.duration_us, None);
+        Ok(Self {
+            transfer,
+            reader,
+            segment,
+            after,
+            began_at: now,
+            bytes: 0,
+            total_bytes: None,
+            first_byte_at: None,
+            next_look_at,
+            decryption,
+            span_us: None,
+        })
+    }
+
+    /// How far it has come.
+    pub(super) fn loading(&self, now: Instant) -> Loading {
+        Loading {
+            elapsed: now.saturating_duration_since(self.began_at),
+            first_byte: self.first_byte_at.map(|at| at.saturating_duration_since(self.began_at)),
+            received_bytes: self.bytes,
+            total_bytes: self.total_bytes,
+            duration_us: self.segment.duration_us,
+        }
     }
 
     /// Reads the next bytes; without their content where it was not wanted.
-    pub(super) fn feed(&mut self, content: Option<&[u8]>, count: u64) -> Result<(), Failure> {
+    pub(super) fn feed(&mut self, now: Instant, content: Option<&[u8]>, count: u64) -> Result<(), Failure> {
         self.bytes += count;
+        self.first_byte_at.get_or_insert(now);
         match (content, &mut self.decryption) {
             (None, _) => self.reader.ignored(count),
             (Some(bytes), None) => {

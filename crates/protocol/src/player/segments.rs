@@ -2,7 +2,7 @@
 //! after the other, each downloaded whole, while the player wants more.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use throng_media::manifest::PlaylistCache;
 use throng_media::manifest::dash::Manifest;
@@ -11,6 +11,7 @@ use throng_observation::{Failure, FailureReason, Phase};
 use throng_scenario::RenditionPolicy;
 use url::Url;
 
+use super::abandon::{LOOKS_EVERY, Loading, better};
 use super::decrypt::KEY_LEN;
 use super::lane::{Context, Sought, TrackMap};
 use super::playlist::{Loaded, PlaylistLoader};
@@ -169,7 +170,8 @@ impl SegmentLane {
                 WholeEvent::Failed(error) => self.failed(now, context, error),
             },
             Step::Media(media) => match media.transfer.handle(now, context.client, event) {
-                TransferEvent::Begun { .. } => {
+                TransferEvent::Begun { total_bytes } => {
+                    media.total_bytes = total_bytes.filter(|_| media.segment.media.range.is_none());
                     context.phases.reach(context.client, Phase::Playing, now);
                     Ok(())
                 }
@@ -242,7 +244,7 @@ impl SegmentLane {
         self.retry.progressed();
         context.meter.media_bytes(count);
         context.phases.reach(context.client, Phase::FirstPacket, now);
-        match media.feed(content, count) {
+        match media.feed(now, content, count) {
             Ok(()) => {
                 self.receive_frames(now, context);
                 Ok(())
@@ -382,6 +384,7 @@ impl SegmentLane {
             self.stop(context);
             self.failed(now, context, error)?;
         }
+        self.give_up_late(now, context);
         if matches!(self.step, Step::Nothing) && !self.is_complete && !self.retry.waits(now) {
             self.request(now, context, wants)?;
         }
@@ -389,6 +392,39 @@ impl SegmentLane {
             media.demand(now, context);
         }
         Ok(())
+    }
+
+    /// Gives the segment up that would come too late, for the same of a smaller rendition.
+    fn give_up_late(&mut self, now: Instant, context: &mut Context<'_>) {
+        let is_live = self.is_live();
+        let may_switch = self.looks_for_late() && self.throughput.is_known();
+        let Step::Media(media) = &mut self.step else { return };
+        if now < media.next_look_at {
+            return;
+        }
+        media.next_look_at = now + LOOKS_EVERY;
+        let Some(position_us) = context.position_us.filter(|_| may_switch) else { return };
+        let (loading, buffer_us) = (media.loading(now), media.segment.starts_us.saturating_sub(position_us));
+        if now < media.began_at + Loading::looked_at_after(loading.duration_us, loading.first_byte) {
+            return;
+        }
+        let buffer = Duration::from_micros(u64::try_from(buffer_us).unwrap_or(0));
+        let choice = (&self.renditions[..], self.current);
+        let Some(chosen) = better(&loading, buffer, self.throughput.estimate_bps(), choice, is_live) else {
+            return;
+        };
+        let first_byte = loading.first_byte.unwrap_or_default();
+        self.throughput.add(loading.received_bytes, loading.elapsed.saturating_sub(first_byte));
+        self.throughput.gave_up_for(self.renditions.get(chosen).map_or(0, |r| r.bandwidth_bps));
+        self.stop(context);
+        self.tracks.drop_received(context);
+        self.switch_to(now, context, chosen);
+    }
+
+    /// Whether a segment that is under way may be given up.
+    fn looks_for_late(&self) -> bool {
+        let is_whole = matches!(&self.step, Step::Media(media) if !media.segment.is_progressive);
+        is_whole && self.current > 0 && self.options.policy == RenditionPolicy::Adaptive
     }
 
     /// Requests what comes next.
@@ -470,9 +506,12 @@ impl SegmentLane {
     /// Chooses the rendition of the next segment.
     fn switch(&mut self, now: Instant, context: &mut Context<'_>) {
         let chosen = self.throughput.choose(self.options.policy, &self.renditions, self.current);
-        if chosen == self.current {
-            return;
+        if chosen != self.current {
+            self.switch_to(now, context, chosen);
         }
+    }
+
+    fn switch_to(&mut self, now: Instant, context: &mut Context<'_>, chosen: usize) {
         let found = self.segments().map(|segments| segments.find(self.next, self.options.low_latency));
         let Some(Found::Piece(segment, after)) = found else { return };
         if self.next.part > 0 && after.part != 1 {
@@ -530,7 +569,10 @@ impl SegmentLane {
         let step = match &self.step {
             Step::Nothing => None,
             Step::Init(whole, _) | Step::Key(whole, _) => whole.next_timeout(),
-            Step::Media(media) => media.transfer.next_timeout(),
+            Step::Media(media) => {
+                let look = Some(media.next_look_at).filter(|_| self.looks_for_late());
+                [media.transfer.next_timeout(), look].into_iter().flatten().min()
+            }
         };
         let exists = match self.segments() {
             Some(Segments::Dynamic(window)) => window.next_at(),

@@ -81,6 +81,20 @@ impl Throughput {
         self.slow.add(SLOW_S, seconds, bps);
     }
 
+    /// A segment was given up for one of this bitrate: where the rate would allow more, what is known of it is forgotten
+    /// (hls.js `resetEstimator`).
+    pub(super) fn gave_up_for(&mut self, bandwidth_bps: u64) {
+        let bandwidth_bps = bandwidth_bps as f64;
+        if self.estimate_bps() * UP > bandwidth_bps {
+            *self = Self { fast: Ewma::default(), slow: Ewma::default(), default_bps: bandwidth_bps };
+        }
+    }
+
+    /// Whether a segment has come.
+    pub(super) fn is_known(&self) -> bool {
+        self.fast.weight > 0.0
+    }
+
     /// Bits per second.
     pub(super) fn estimate_bps(&self) -> f64 {
         let lower = self.fast.get(FAST_S).zip(self.slow.get(SLOW_S)).map(|(fast, slow)| fast.min(slow));

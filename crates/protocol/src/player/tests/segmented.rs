@@ -152,6 +152,23 @@ fn the_rendition_follows_the_rate() {
 }
 
 #[test]
+fn a_segment_that_would_come_too_late_is_given_up_for_a_smaller_one() {
+    let mut stand = stand(buffering(6), 1_000_000, site(60));
+    stand.seconds(12);
+    assert!(paths(&stand).last().unwrap().starts_with("/high-"), "{:?}", stand.requests);
+    // A segment of the high rendition, 376 kB, takes 14 s from now on, and there are six in the buffer.
+    stand.bytes_per_s = 27_000;
+    stand.seconds(30);
+    let requests = paths(&stand);
+    let given_up = requests.iter().find_map(|path| {
+        let low = path.replace("/high-", "/low-");
+        (path.starts_with("/high-") && requests.contains(&low.as_str())).then_some(low)
+    });
+    assert!(given_up.is_some(), "{requests:?}");
+    assert_eq!(stand.totals().requests_failed, 0, "giving up is no failure");
+}
+
+#[test]
 fn playback_from_the_middle_begins_with_the_segment_there() {
     let position = PlayerConfig {
         position: PlaybackPosition::At(Duration::from_secs(21)),
