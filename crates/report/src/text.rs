@@ -108,6 +108,9 @@ fn media_lines(out: &mut String, summary: &Summary) {
     if let Some(playback) = &summary.playback {
         line(out, "playback", &playback.playback_line());
         line(out, "transfer", &playback.transfer_line());
+        if let Some(requests) = playback.requests_line() {
+            line(out, "requests", &requests);
+        }
         if let Some(latency) = playback.latency_line() {
             line(out, "behind live", &latency);
         }

@@ -37,6 +37,7 @@ mod proxy;
 mod rate;
 mod relay;
 mod remote_watch;
+mod requests;
 mod rtsp;
 mod stage;
 mod stopped;

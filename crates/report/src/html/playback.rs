@@ -21,6 +21,9 @@ pub(crate) fn render(run: &RunData, summary: &Summary) -> String {
     out += &startup(summary);
     let (stalls, transfer) = (playback.playback_line(), playback.transfer_line());
     let _ = write!(out, "<p>{}.</p><p>{}.</p>", escape(&stalls), escape(&transfer));
+    if let Some(requests) = playback.requests_line() {
+        let _ = write!(out, "<p>Requests: {}.</p>", escape(&requests));
+    }
     if let Some(latency) = playback.latency_line() {
         let _ = write!(out, "<p>Behind live: {}.</p>", escape(&latency));
     }
