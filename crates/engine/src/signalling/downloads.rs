@@ -88,6 +88,12 @@ impl Downloads {
     }
 }
 
+impl Drop for Downloads {
+    fn drop(&mut self) {
+        self.running.iter().for_each(|running| running.task.abort());
+    }
+}
+
 impl Running {
     /// Ends its task, and counts its request.
     fn end(self, end: RequestEnd<'_>, requests: &mut RequestTable) {
