@@ -22,6 +22,7 @@ mod permission;
 mod price;
 mod profile;
 mod report;
+mod requests;
 mod ring;
 mod rolling_objectives;
 mod run;
@@ -67,6 +68,7 @@ fn main() -> ExitCode {
         Command::Trend(command) => compare::trend(&command),
         Command::Check(command) => check::check(&command),
         Command::Report(command) => report::remake(&command),
+        Command::Requests(command) => requests::requests(&command),
         Command::Price(command) => price::price(&command),
         Command::Runs(command) => history::runs(&command),
         Command::Rerun(command) => history::rerun(&command),

@@ -24,6 +24,7 @@ mod control;
 pub use control::RunEnd;
 mod crowd;
 mod driver;
+mod requests;
 mod signalling;
 mod sockets;
 

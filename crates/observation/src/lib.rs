@@ -25,6 +25,11 @@ pub use playback::{
     Players,
 };
 
+mod http_requests;
+pub use http_requests::{
+    HttpRequestCounters, HttpRequestKey, HttpRequestRow, HttpRequestTotals, NoResponse, RequestOutcome,
+};
+
 mod sent;
 pub use sent::{SentCounters, SentInterval};
 

@@ -5,9 +5,9 @@
 use crate::canary::{CanaryData, CanaryRow};
 use crate::host::{HostData, HostRow};
 use crate::{
-    AggregatedTracks, Codec, Distribution, ExperienceRow, FailureReason, HoldRow, IceState, Layer, MediaKind,
-    OneWayDelay, Outcome, Phase, PlaybackRow, PlayerRow, Players, RunTime, SecondClosed, SentCounters,
-    TrackCounters, TrackId,
+    AggregatedTracks, Codec, Distribution, ExperienceRow, FailureReason, HoldRow, HttpRequestRow,
+    HttpRequestTotals, IceState, Layer, MediaKind, OneWayDelay, Outcome, Phase, PlaybackRow, PlayerRow,
+    Players, RunTime, SecondClosed, SentCounters, TrackCounters, TrackId,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -413,6 +413,8 @@ pub enum Row {
     Track(Box<TrackRow>),
     /// A player; a later row of the same participant replaces it.
     Player(Box<PlayerRow>),
+    /// Requests of players; a later row of the same key replaces it.
+    HttpRequests(Box<HttpRequestRow>),
     /// A change of layers.
     LayerSwitch(LayerSwitchRow),
     /// The generator's health.
@@ -454,6 +456,8 @@ pub struct RunData {
     pub aggregated: AggregatedTracks,
     /// Every player over its life.
     pub players: Players,
+    /// The requests of players by how they were answered; the store lists them by URI.
+    pub http_requests: HttpRequestTotals,
     /// Changes of layers in the order of their requests.
     pub layer_switches: Vec<LayerSwitchRow>,
     /// The generator's health.

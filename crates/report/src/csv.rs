@@ -9,6 +9,7 @@ use throng_observation::untrusted;
 use throng_observation::{Distribution, Outcome, Phase, PlaybackCounters, PlaybackRow, PlayerRow, RunTime};
 
 use crate::conference::Matrix;
+use crate::requests::{Beside, RequestReport};
 
 /// The columns of [`series_line`]; names end with the unit, delays are relative unless they say `one_way`.
 pub const SERIES_COLUMNS: [&str; 22] = [
@@ -146,6 +147,49 @@ pub fn playback_line(run: &RunData, row: &PlaybackRow) -> String {
 #[must_use]
 pub fn player_line(row: &PlayerRow) -> String {
     line(&player_row(row))
+}
+
+/// The columns of [`requests`].
+pub const REQUEST_COLUMNS: [&str; 11] = [
+    "host",
+    "path",
+    "method",
+    "status",
+    "http_version",
+    "requests",
+    "body_bytes",
+    "cut_off",
+    "broken_off",
+    "first_s",
+    "last_s",
+];
+
+/// A line for each URI, method, status and version of HTTP; see [`REQUEST_COLUMNS`].
+#[must_use]
+pub fn requests(report: &RequestReport) -> String {
+    let rows = report.uris.iter().map(|uri| {
+        let mut cells = vec![uri.host.clone(), uri.path.clone(), uri.method.clone(), uri.status.clone()];
+        let counts = [uri.http_version.into(), uri.requests, uri.body_bytes, uri.cut_off, uri.broken_off];
+        cells.extend(counts.map(|count: u64| count.to_string()));
+        cells.extend([uri.first_s, uri.last_s].map(|second| number(Some(second))));
+        cells
+    });
+    table(&REQUEST_COLUMNS, rows)
+}
+
+/// The columns of [`requests_beside_log`].
+pub const COMPARED_REQUEST_COLUMNS: [&str; 6] = ["method", "path", "status", "run", "log", "cut_off"];
+
+/// A line for each method, path and status of the run or the log; see [`COMPARED_REQUEST_COLUMNS`]. Without a response `log`
+/// is empty.
+#[must_use]
+pub fn requests_beside_log(beside: &Beside) -> String {
+    let rows = beside.uris.iter().map(|uri| {
+        let theirs = uri.theirs.map_or_else(String::new, |theirs| theirs.to_string());
+        let names = [&uri.method, &uri.path, &uri.status].map(Clone::clone);
+        names.into_iter().chain([uri.ours.to_string(), theirs, uri.cut_off.to_string()]).collect()
+    });
+    table(&COMPARED_REQUEST_COLUMNS, rows)
 }
 
 /// The columns of [`hosts`]; labels are `name=value` with `;` between them.

@@ -50,6 +50,7 @@ pub mod matrix;
 pub mod oven_rtc_tester;
 pub mod price;
 pub mod profile;
+pub mod requests;
 pub mod text;
 pub mod trend;
 

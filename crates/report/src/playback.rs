@@ -7,8 +7,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use throng_observation::run::{ParticipantRow, RunData};
 use throng_observation::units::{bytes, duration_ms, percent};
-use throng_observation::{Distribution, LatencyBasis, PlaybackCounters, Players};
+use throng_observation::{Distribution, HttpRequestTotals, LatencyBasis, PlaybackCounters, Players};
 
+use crate::requests;
 use crate::survival::TimeTo;
 
 /// The players of a run. Startup and stalls of viewers cover the whole run, the other figures leave the warm-up out.
@@ -84,6 +85,9 @@ pub struct Playback {
     /// The page around the player; `null` where none was loaded.
     #[serde(default)]
     pub page: Option<LoadedPage>,
+    /// Requests by status, or by why there was no response (`timeout`, `cancelled`, …), of the whole run, warm-up included.
+    #[serde(default)]
+    pub requests_by_status: BTreeMap<String, u64>,
     /// How far behind live streams players were; `null` where none was live.
     #[serde(default)]
     pub latency: Option<LiveLatency>,
@@ -147,11 +151,13 @@ pub(crate) struct PlaybackFigures<'a> {
     capture_latency_us: Distribution,
     stalled_ratio_max: Option<f64>,
     players: Option<&'a Players>,
+    requests: Option<&'a HttpRequestTotals>,
 }
 
 impl<'a> PlaybackFigures<'a> {
     pub(crate) fn of(run: &'a RunData, seconds: &Range<i64>) -> Self {
-        let mut figures = Self { players: Some(&run.players), ..Self::default() };
+        let mut figures =
+            Self { players: Some(&run.players), requests: Some(&run.http_requests), ..Self::default() };
         let mut by_second: BTreeMap<i64, (u64, u64)> = BTreeMap::new();
         for row in run.playback.iter().filter(|row| seconds.contains(&row.second)) {
             figures.counters += row.counters;
@@ -258,6 +264,7 @@ impl<'a> PlaybackFigures<'a> {
                 requests_failed: c.page_requests_failed,
                 bytes: c.page_bytes,
             }),
+            requests_by_status: self.requests.map(requests::by_status).unwrap_or_default(),
             latency: self.latency(),
         })
     }
@@ -373,6 +380,11 @@ impl Playback {
         Some(format!("{} in {} requests{failed}", bytes(page.bytes as f64), page.requests))
     }
 
+    /// Requests by status, in a line; `None` in runs of versions that did not count them.
+    pub(crate) fn requests_line(&self) -> Option<String> {
+        requests::status_line(&self.requests_by_status)
+    }
+
     /// What was transferred, in a line.
     pub(crate) fn transfer_line(&self) -> String {
         let mut parts = vec![format!(
@@ -404,7 +416,10 @@ pub(crate) mod tests {
     use std::time::Duration;
 
     use throng_observation::run::{CohortId, EventRow, ParticipantId};
-    use throng_observation::{MediaKind, MediaPath, Phase, PlaybackRow, PlayerRow, RunTime, TrackCounters};
+    use throng_observation::{
+        MediaKind, MediaPath, NoResponse, Phase, PlaybackRow, PlayerRow, RequestOutcome, RunTime,
+        TrackCounters,
+    };
     use throng_scenario::Objective;
 
     use super::*;
@@ -495,6 +510,10 @@ pub(crate) mod tests {
             run.playback.push(row);
         }
         all.iter().for_each(|player| run.players.add(player));
+        let statuses = [(200, 12_300), (206, 40), (404, 5)];
+        let statuses = statuses.map(|(status, requests)| (RequestOutcome::Status(status), requests));
+        run.http_requests.by_outcome.extend(statuses);
+        run.http_requests.by_outcome.insert(RequestOutcome::NoResponse(NoResponse::NotAllowed), 1);
         let (at, detail) = (RunTime(SECONDS * 1_000_000), String::new());
         let kind = format!("{}{}", MediaPath::EVENT, MediaPath::Http1.key());
         run.events.push(EventRow { at, participant: None, kind, count: PLAYERS, detail });
@@ -588,6 +607,7 @@ pub(crate) mod tests {
             "  transfer     ",
             "  received     187 Mbit/s mean",
             "  path         100 by HTTP/1.1",
+            "  requests     12,346: 200 ×12,300, 206 ×40, 404 ×5, no response (not allowed) ×1",
         ] {
             assert!(text.contains(present), "{present} in\n{text}");
         }
@@ -597,7 +617,7 @@ pub(crate) mod tests {
             "100 viewers played cleanly for 30 s"
         );
         let page = crate::html::render(&run, &summary);
-        for present in ["<h2>Playback</h2>", "Buffer", "playback started", "Waiting viewers"] {
+        for present in ["<h2>Playback</h2>", "Buffer", "playback started", "Waiting viewers", "404 ×5"] {
             assert!(page.contains(present), "{present}");
         }
         for absent in [

@@ -114,6 +114,9 @@ fn media_lines(out: &mut String, summary: &Summary) {
         if let Some(page) = playback.page_line() {
             line(out, "page", &page);
         }
+        if let Some(requests) = playback.requests_line() {
+            line(out, "requests", &requests);
+        }
         if let Some(latency) = playback.latency_line() {
             line(out, "behind live", &latency);
         }

@@ -72,6 +72,12 @@ impl Caddy {
         self.process.id()
     }
 
+    /// Its access log, in JSON.
+    #[must_use]
+    pub fn access_log(&self) -> PathBuf {
+        self.folder.path().join("access.log")
+    }
+
     /// Its certificate (PEM), for clients that are to trust it.
     #[must_use]
     pub fn certificate(&self) -> PathBuf {
@@ -105,6 +111,9 @@ fn caddyfile(address: SocketAddr, folder: &Path, files: &Path) -> String {
 }}
 https://localhost:{port}, https://127.0.0.1:{port} {{
   tls {folder}/cert.pem {folder}/key.pem
+  log {{
+    output file {folder}/access.log
+  }}
   root * {files}
   file_server
 }}

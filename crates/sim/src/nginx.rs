@@ -126,6 +126,12 @@ impl Nginx {
         Ok(log.lines().filter_map(Access::read).collect())
     }
 
+    /// Its access log in the format `combined`.
+    #[must_use]
+    pub fn combined_log(&self) -> PathBuf {
+        self.folder.path().join("combined.log")
+    }
+
     /// The requests so far, one line each: `POST HTTP/2.0 201`.
     ///
     /// # Errors
@@ -173,6 +179,7 @@ http {{
   access_log requests.log seen;
   log_format access '$msec $connection $status $body_bytes_sent $request_uri';
   access_log accesses.log access;
+  access_log combined.log combined;
   client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path f; uwsgi_temp_path u; scgi_temp_path s;
   server {{
     listen {address} ssl http2; listen {plain};

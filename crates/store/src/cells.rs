@@ -9,7 +9,9 @@ use serde::de::DeserializeOwned;
 use throng_observation::canary::BrowserId;
 use throng_observation::host::{HostEventKind, HostId, ProfileMethod, SeriesId, Unit};
 use throng_observation::run::{CohortId, ParticipantId};
-use throng_observation::{Codec, Distribution, HoldOutcome, Layer, MediaKind, Purpose, RunTime, TrackId};
+use throng_observation::{
+    Codec, Distribution, HoldOutcome, Layer, MediaKind, Purpose, RequestOutcome, RunTime, TrackId,
+};
 
 /// A type that fits in one column.
 pub(crate) trait Cell: Sized {
@@ -63,6 +65,7 @@ cells! {
     Codec as String, "TEXT": |codec| codec.name().to_owned(), |name| Ok(Codec::from_name(&name));
     Layer as String, "TEXT": |layer| layer.key().to_owned(), |key| Ok(Layer::from_key(&key).unwrap_or(Layer::High));
     MediaKind as String, "TEXT": |kind| kind.key().to_owned(), |key| word(&key).ok_or(FromSqlError::InvalidType);
+    RequestOutcome as String, "TEXT": |outcome| outcome.key(), |key| RequestOutcome::from_key(&key).ok_or(FromSqlError::InvalidType);
     Purpose as String, "TEXT": key, |key| Ok(word(&key).unwrap_or_default());
     HoldOutcome as String, "TEXT": key, |key| Ok(word(&key).unwrap_or_default());
     Unit as String, "TEXT": key, |key| Ok(word(&key).unwrap_or_default());

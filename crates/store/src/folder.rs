@@ -4,8 +4,8 @@ use std::fs;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use throng_observation::RowSelector;
 use throng_observation::run::{DecodedRow, Row, RunData, RunInfo};
+use throng_observation::{HttpRequestRow, RowSelector};
 
 use crate::table::list;
 use crate::{RunWriter, StoreError, Table, decoded, reader, selected};
@@ -125,6 +125,14 @@ impl RunFolder {
     /// # Errors
     /// As [`RunFolder::read`].
     pub fn decoded(path: impl AsRef<Path>) -> Result<Vec<DecodedRow>, StoreError> {
+        reader::at_one_moment(&database(path.as_ref())?, list)
+    }
+
+    /// The requests of the run's players by URI and status, those with the most requests first.
+    ///
+    /// # Errors
+    /// As [`RunFolder::read`].
+    pub fn http_requests(path: impl AsRef<Path>) -> Result<Vec<HttpRequestRow>, StoreError> {
         reader::at_one_moment(&database(path.as_ref())?, list)
     }
 

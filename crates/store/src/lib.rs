@@ -9,6 +9,7 @@ mod table;
 
 mod canary;
 mod host;
+mod http_requests;
 mod info;
 mod playback;
 mod rows;

@@ -7,7 +7,7 @@ use throng_observation::run::RunData;
 
 use crate::schema::check_identity;
 use crate::table::list;
-use crate::{StoreError, canary, host, info, playback};
+use crate::{StoreError, canary, host, http_requests, info, playback};
 
 /// Reads the run at `path`.
 pub(crate) fn read(path: &Path) -> Result<RunData, StoreError> {
@@ -40,6 +40,7 @@ pub(crate) fn read_most(db: &Connection) -> rusqlite::Result<RunData> {
         experience: list(db)?,
         holds: list(db)?,
         players: playback::players(db)?,
+        http_requests: http_requests::totals(db)?,
         canary: canary::read_all(db)?,
         host: host::read_all(db)?,
         ..info::read(db)?

@@ -7,6 +7,7 @@ mod measure;
 mod media;
 mod parsers;
 mod price;
+mod requests;
 mod run;
 mod stage;
 
@@ -17,6 +18,7 @@ pub(crate) use measure::{Decode, Ipc, Profile, ProfileMethod, Ring, RingCommand,
 pub(crate) use media::{Container, Media, MediaCommand, MediaMake, VideoCodec};
 pub(crate) use parsers::{duration, with_unit};
 pub(crate) use price::Price;
+pub(crate) use requests::Requests;
 pub(crate) use run::{Check, Common, Consent, Find, Report, Run, View};
 pub(crate) use stage::{Calibrate, Planted, Stage};
 
@@ -52,6 +54,8 @@ pub(crate) enum Command {
     Check(Check),
     /// Make the report of a run again from its run.db
     Report(Report),
+    /// The requests of a run's players by URI and status, and beside a server's access log
+    Requests(Requests),
     /// Size and price another crowd from a run: resources, machines, cost by a price file
     Price(Price),
     /// List the runs of a folder, label and annotate them, delete old ones

@@ -38,6 +38,7 @@ mod proxy;
 mod rate;
 mod relay;
 mod remote_watch;
+mod requests;
 mod rtsp;
 mod stage;
 mod stopped;

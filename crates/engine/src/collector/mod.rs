@@ -35,6 +35,7 @@ use crate::crowd::CrowdCommand;
 use crate::driver::DriverEvent;
 use crate::guards::{JoinFailureGuard, LoadGuard};
 use crate::live::{LiveSnapshot, RunState};
+use crate::requests::RequestTable;
 use generator::{Health, event_of_second};
 use participant_record::ParticipantRecord;
 use participants::Participants;
@@ -75,6 +76,7 @@ pub(crate) struct Collector {
     config: CollectorConfig,
     participants: Participants,
     seconds: Seconds,
+    requests: RequestTable,
     /// The next second to close.
     open: i64,
     health: Health,
@@ -103,6 +105,7 @@ impl Collector {
             config,
             participants,
             seconds,
+            requests: RequestTable::default(),
             open: 0,
             health: Health::begin(),
             joins,
@@ -200,6 +203,7 @@ impl Collector {
             }
             DriverEvent::Ended { id, at, outcome } => self.ended(id, at, &outcome),
             DriverEvent::Health(row) => self.health.add(row),
+            DriverEvent::Requests(requests) => self.requests.merge(requests),
             DriverEvent::Burst { second, thread, dropped, silent } => {
                 let event = self.health.burst(second, thread, dropped, silent);
                 self.event_row(event);
@@ -442,6 +446,7 @@ impl Collector {
         closed.sent.into_iter().for_each(|row| self.write(Row::Sent(row)));
         closed.playback.into_iter().for_each(|row| self.write(Row::Playback(Box::new(row))));
         health.into_iter().for_each(|row| self.write(Row::Generator(row)));
+        self.write_requests();
         self.write(Row::SecondClosed(SecondClosed { second, experience, is_generator_limited }));
         self.participants.forget(second);
         self.publish();
@@ -482,6 +487,12 @@ impl Collector {
         rows
     }
 
+    fn write_requests(&mut self) {
+        for row in self.requests.take_changed(self.config.clock) {
+            self.write(Row::HttpRequests(Box::new(row)));
+        }
+    }
+
     fn publish(&self) {
         if let Ok(mut live) = self.config.live.lock() {
             live.clone_from(&self.snapshot);
@@ -518,6 +529,7 @@ impl Collector {
             self.close_second(ended_at);
         }
         self.health.losses_of_others(ended_at).into_iter().for_each(|event| self.event_row(event));
+        self.write_requests();
         self.write_unwritten_events(ended_at);
         self.write_media_paths(ended_at);
         let stop = self.config.control.stopped();

@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 use throng_observation::run::GeneratorRow;
 use throng_observation::{Observation, Outcome};
 
+use crate::requests::RequestTable;
+
 /// An event of a participant, identified by its index in the plan, or of the thread itself.
 #[derive(Debug)]
 pub(crate) enum DriverEvent {
@@ -41,6 +43,8 @@ pub(crate) enum DriverEvent {
         outcome: Outcome,
     },
     Health(GeneratorRow),
+    /// Requests of players that have ended.
+    Requests(RequestTable),
     /// Datagrams that overflowed receive buffers because a silent sender resumed with a burst.
     Burst {
         second: i64,
@@ -122,7 +126,7 @@ impl CollectorSender {
 fn must_not_be_lost(seen: &DriverEvent) -> bool {
     match seen {
         DriverEvent::Started { .. } | DriverEvent::Ended { .. } | DriverEvent::LocalAddress { .. } => true,
-        DriverEvent::Health(_) | DriverEvent::Burst { .. } => true,
+        DriverEvent::Health(_) | DriverEvent::Burst { .. } | DriverEvent::Requests(_) => true,
         DriverEvent::Observed { observation, .. } => {
             matches!(
                 observation,

@@ -277,6 +277,7 @@ impl EventLoop {
         }
         if let Some(row) = health.finish_second(self.config.clock, now, &mut self.io) {
             self.io.collector.push(DriverEvent::Health(row));
+            self.io.report_requests();
             self.serve_slow_joiners_on_tick(now);
         }
         self.io.collector.flush_in_time(now);

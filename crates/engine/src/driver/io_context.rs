@@ -14,7 +14,7 @@ use throng_protocol::participant::{Channel, FetchId, Transmit};
 use tokio::io::unix::AsyncFd;
 use tokio::sync::mpsc;
 
-use super::collector_sender::CollectorSender;
+use super::collector_sender::{CollectorSender, DriverEvent};
 use super::timers::Timers;
 use super::wake_timer::WakeTimer;
 use crate::clock::Clocks;
@@ -234,9 +234,18 @@ impl IoContext {
         self.signalling.accepts(slot, id, serial, part)
     }
 
+    /// Passes the requests that have ended to the collector.
+    pub(super) fn report_requests(&mut self) {
+        let requests = self.signalling.take_requests();
+        if !requests.is_empty() {
+            self.collector.push(DriverEvent::Requests(requests));
+        }
+    }
+
     /// Sends the remaining events to the collector, then waits [`LAST_GOODBYES`] for close frames and DELETE
     /// requests; a silent server does not delay the end of the run.
-    pub(super) async fn finish(self) {
+    pub(super) async fn finish(mut self) {
+        self.report_requests();
         let Self { collector, signalling, .. } = self;
         collector.finish();
         drop(signalling);

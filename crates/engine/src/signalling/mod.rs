@@ -26,6 +26,7 @@ use throng_protocol::participant::{
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
 
+use crate::requests::{OpenRequest, RequestTable};
 use crate::sockets::http::{DownloadPart, Pool, download, fetch};
 use crate::sockets::{Dialer, Host, websocket};
 use downloads::{Downloads, PartSender};
@@ -115,6 +116,8 @@ pub(crate) struct SignallingChannels {
     body_bytes_max: usize,
     inbox: mpsc::Sender<SlotEvent>,
     slots: HashMap<u32, SlotChannels>,
+    /// Downloads that have ended since they were last taken.
+    requests: RequestTable,
 }
 
 /// The channels and idle HTTP connections of one participant.
@@ -129,7 +132,10 @@ impl SignallingChannels {
     /// No channels yet, and the inbox that receives their events.
     pub(crate) fn new(dialer: Arc<Dialer>, body_bytes_max: usize) -> (Self, mpsc::Receiver<SlotEvent>) {
         let (inbox, events) = mpsc::channel(INBOX);
-        (Self { dialer, body_bytes_max, inbox, slots: HashMap::new() }, events)
+        (
+            Self { dialer, body_bytes_max, inbox, slots: HashMap::new(), requests: RequestTable::default() },
+            events,
+        )
     }
 
     /// Performs a command of the participant in `slot`, whose local address is `source`. Needs a runtime.
@@ -153,19 +159,26 @@ impl SignallingChannels {
             }
             SignallingCommand::Cancel(id) => {
                 if let Some(slot_channels) = self.slots.get_mut(&slot) {
-                    slot_channels.downloads.cancel(id);
+                    slot_channels.downloads.cancel(id, &mut self.requests);
                 }
             }
             SignallingCommand::CloseAll => {
-                self.slots.remove(&slot);
+                if let Some(mut slot_channels) = self.slots.remove(&slot) {
+                    slot_channels.downloads.cancel_all(&mut self.requests);
+                }
             }
         }
     }
 
     /// Whether an event of a download concerns the participant in `slot`: not if it has cancelled the download.
     pub(crate) fn accepts(&mut self, slot: u32, id: FetchId, serial: Serial, part: &DownloadPart) -> bool {
-        let is_last = matches!(part, DownloadPart::Finished(_));
-        self.slots.get_mut(&slot).is_some_and(|slot| slot.downloads.accepts(id, serial, is_last))
+        let Self { slots, requests, .. } = self;
+        slots.get_mut(&slot).is_some_and(|slot| slot.downloads.accepts(id, serial, part, requests))
+    }
+
+    /// The requests of downloads that have ended since the last call.
+    pub(crate) fn take_requests(&mut self) -> RequestTable {
+        std::mem::take(&mut self.requests)
     }
 
     fn events(&self, slot: u32) -> EventSender {
@@ -221,7 +234,8 @@ impl SignallingChannels {
         let dialer = Arc::clone(&self.dialer);
         let SlotChannels { downloads, pool, .. } = self.slots.entry(slot).or_default();
         let pool = pool.clone();
-        downloads.begin(id, |serial, demands| {
+        let open = OpenRequest::new(&request.head, Instant::now());
+        downloads.begin(id, open, &mut self.requests, |serial, demands| {
             let parts = PartSender::new(events, id, serial);
             let task = async move {
                 download(&dialer, &pool, source, &request, version, &demands, &parts).await;

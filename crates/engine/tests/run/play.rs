@@ -70,6 +70,7 @@ pub(crate) fn play(
             | Row::Sent(_)
             | Row::Playback(_)
             | Row::Player(_)
+            | Row::HttpRequests(_)
             | Row::LayerSwitch(_)
             | Row::SecondClosed(_)
             | Row::Hold(_)

@@ -24,6 +24,9 @@ pub(crate) fn render(run: &RunData, summary: &Summary) -> String {
     if let Some(page) = playback.page_line() {
         let _ = write!(out, "<p>Page around the player: {}.</p>", escape(&page));
     }
+    if let Some(requests) = playback.requests_line() {
+        let _ = write!(out, "<p>Requests: {}.</p>", escape(&requests));
+    }
     if let Some(latency) = playback.latency_line() {
         let _ = write!(out, "<p>Behind live: {}.</p>", escape(&latency));
     }

@@ -3,6 +3,8 @@
 mod account;
 mod groups;
 mod line;
+mod s3;
+mod time;
 
 pub use account::{AccessCounter, READ_LINES_MAX};
 pub use groups::{GROUPS_MAX, GroupError, UriGroups};

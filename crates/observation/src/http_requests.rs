@@ -1,0 +1,200 @@
+//! The HTTP requests of players by URI and status, so that they can be laid beside a server's access log.
+
+use std::collections::BTreeMap;
+use std::ops::AddAssign;
+
+use crate::RunTime;
+
+/// How a request was answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum RequestOutcome {
+    /// With this status code (RFC 9110 section 15).
+    Status(u16),
+    /// Not at all.
+    NoResponse(NoResponse),
+}
+
+/// Why a request had no response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum NoResponse {
+    /// The name did not resolve.
+    Dns,
+    /// The consent guard does not allow the address; nothing was sent.
+    NotAllowed,
+    /// There is no route to the server.
+    NoRoute,
+    /// TCP could not be established, or broke.
+    Tcp,
+    /// TLS could not be established.
+    Tls,
+    /// QUIC could not be established, or broke.
+    Quic,
+    /// The server closed the connection without a response.
+    Closed,
+    /// No response in time.
+    Timeout,
+    /// What came was not HTTP, or broke its rules.
+    Protocol,
+    /// This machine had no descriptor, port or memory left.
+    Generator,
+    /// The player gave the request up before its response began, most often because it left.
+    Cancelled,
+}
+
+impl NoResponse {
+    const ALL: [Self; 11] = [
+        Self::Dns,
+        Self::NotAllowed,
+        Self::NoRoute,
+        Self::Tcp,
+        Self::Tls,
+        Self::Quic,
+        Self::Closed,
+        Self::Timeout,
+        Self::Protocol,
+        Self::Generator,
+        Self::Cancelled,
+    ];
+
+    /// Its stable key.
+    #[must_use]
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Dns => "dns",
+            Self::NotAllowed => "not_allowed",
+            Self::NoRoute => "no_route",
+            Self::Tcp => "tcp",
+            Self::Tls => "tls",
+            Self::Quic => "quic",
+            Self::Closed => "closed",
+            Self::Timeout => "timeout",
+            Self::Protocol => "protocol",
+            Self::Generator => "generator",
+            Self::Cancelled => "cancelled",
+        }
+    }
+
+    /// Whether the server may have seen the request all the same, and have it in its log.
+    #[must_use]
+    pub fn may_have_arrived(self) -> bool {
+        match self {
+            Self::Dns | Self::NotAllowed | Self::NoRoute | Self::Tls | Self::Generator => false,
+            Self::Tcp | Self::Quic | Self::Closed | Self::Timeout | Self::Protocol | Self::Cancelled => true,
+        }
+    }
+}
+
+impl RequestOutcome {
+    /// Its stable key: the digits of the status, or the key of [`NoResponse`].
+    #[must_use]
+    pub fn key(self) -> String {
+        match self {
+            Self::Status(status) => status.to_string(),
+            Self::NoResponse(why) => why.key().to_owned(),
+        }
+    }
+
+    /// The inverse of [`Self::key`].
+    #[must_use]
+    pub fn from_key(key: &str) -> Option<Self> {
+        let why = || NoResponse::ALL.into_iter().find(|why| why.key() == key).map(Self::NoResponse);
+        key.parse().ok().map(Self::Status).or_else(why)
+    }
+}
+
+/// Requests that count together.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct HttpRequestKey {
+    /// Host, and port where the URL names one: `live.example:8443`.
+    pub host: String,
+    /// Path as it was sent, without the query: queries have tokens, and differ with each request of low-latency HLS.
+    pub path: String,
+    /// Method.
+    pub method: String,
+    /// How they were answered.
+    pub outcome: RequestOutcome,
+    /// HTTP 1 (1.0 or 1.1), 2 or 3; 0 without a response.
+    pub version: u8,
+}
+
+impl HttpRequestKey {
+    /// The path of requests beyond the limit of distinct keys; their host is empty.
+    pub const OTHERS: &'static str = "(others)";
+
+    /// Whether it stands for requests beyond the limit of distinct keys.
+    #[must_use]
+    pub fn is_others(&self) -> bool {
+        self.host.is_empty() && self.path == Self::OTHERS
+    }
+}
+
+/// Sums over requests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HttpRequestCounters {
+    /// Requests; each redirect and each repetition is one.
+    pub requests: u64,
+    /// Bytes of bodies that players received.
+    pub body_bytes: u64,
+    /// Requests that the player ended before the end of their response: it left, sought, or had no use for the body.
+    pub cut_off: u64,
+    /// Responses that ended early or broke on the way.
+    pub broken_off: u64,
+}
+
+impl AddAssign for HttpRequestCounters {
+    fn add_assign(&mut self, o: Self) {
+        self.requests += o.requests;
+        self.body_bytes = self.body_bytes.saturating_add(o.body_bytes);
+        self.cut_off += o.cut_off;
+        self.broken_off += o.broken_off;
+    }
+}
+
+/// The requests of one key over the run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HttpRequestRow {
+    /// What they have in common.
+    pub key: HttpRequestKey,
+    /// Their sums.
+    pub counters: HttpRequestCounters,
+    /// When the first one was sent.
+    pub first_at: RunTime,
+    /// When the last one ended.
+    pub last_at: RunTime,
+}
+
+/// All requests of a run by how they were answered.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HttpRequestTotals {
+    /// Requests by outcome.
+    pub by_outcome: BTreeMap<RequestOutcome, u64>,
+    /// Those that the player cut off.
+    pub cut_off: u64,
+    /// Those whose response broke.
+    pub broken_off: u64,
+}
+
+impl HttpRequestTotals {
+    /// Adds the requests of a key.
+    pub fn add(&mut self, row: &HttpRequestRow) {
+        *self.by_outcome.entry(row.key.outcome).or_default() += row.counters.requests;
+        self.cut_off += row.counters.cut_off;
+        self.broken_off += row.counters.broken_off;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_outcome_has_a_key_of_its_own() {
+        let all = NoResponse::ALL.map(RequestOutcome::NoResponse);
+        for outcome in all.into_iter().chain([200, 404, 0, 999].map(RequestOutcome::Status)) {
+            assert_eq!(RequestOutcome::from_key(&outcome.key()), Some(outcome));
+        }
+        for odd in ["", "-1", "70000", "tcp ", "none"] {
+            assert_eq!(RequestOutcome::from_key(odd), None, "{odd}");
+        }
+    }
+}

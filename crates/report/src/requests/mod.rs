@@ -1,0 +1,152 @@
+//! The HTTP requests of a run's players by URI and status, and beside the server's access log.
+
+mod beside;
+mod explain;
+mod log;
+pub mod text;
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use throng_observation::run::RunInfo;
+use throng_observation::{HttpRequestCounters, HttpRequestRow, HttpRequestTotals, untrusted};
+
+pub use beside::{Beside, ComparedUri, LogAnswer};
+pub use log::{LogLine, LogRequests, LogSelection};
+
+/// The answer of `throng requests --json`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct RequestReport {
+    /// The run's target.
+    pub target: String,
+    /// Requests, those without a response included.
+    pub requests: u64,
+    /// Bytes of bodies that players received.
+    pub body_bytes: u64,
+    /// Requests that players ended before the end of their response.
+    pub cut_off: u64,
+    /// Responses that ended early or broke.
+    pub broken_off: u64,
+    /// Requests by status, or by why there was no response.
+    pub by_status: BTreeMap<String, u64>,
+    /// Requests of URIs beyond the limit of distinct ones, which are not listed.
+    pub not_listed: u64,
+    /// Requests by URI, those with the most first.
+    pub uris: Vec<UriRequests>,
+    /// The same requests in the server's log, where one was read.
+    pub access_log: Option<Beside>,
+}
+
+/// The requests of one host, path, method, status and version.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct UriRequests {
+    /// Host, with the port that the URL names.
+    pub host: String,
+    /// Path without the query.
+    pub path: String,
+    /// Method.
+    pub method: String,
+    /// Status, or why there was no response.
+    pub status: String,
+    /// HTTP 1, 2 or 3; 0 without a response.
+    pub http_version: u8,
+    /// How many.
+    pub requests: u64,
+    /// Bytes of bodies that players received.
+    pub body_bytes: u64,
+    /// Requests that players ended before the end of their response.
+    pub cut_off: u64,
+    /// Responses that ended early or broke.
+    pub broken_off: u64,
+    /// When the first was sent, seconds since the start of the run.
+    pub first_s: f64,
+    /// When the last ended.
+    pub last_s: f64,
+}
+
+impl RequestReport {
+    /// The requests of `rows`.
+    #[must_use]
+    pub fn of(info: &RunInfo, rows: &[HttpRequestRow]) -> Self {
+        let (mut totals, mut sums) = (HttpRequestTotals::default(), HttpRequestCounters::default());
+        for row in rows {
+            totals.add(row);
+            sums += row.counters;
+        }
+        let (others, listed): (Vec<_>, Vec<_>) = rows.iter().partition(|row| row.key.is_others());
+        Self {
+            target: info.target.clone(),
+            requests: sums.requests,
+            body_bytes: sums.body_bytes,
+            cut_off: sums.cut_off,
+            broken_off: sums.broken_off,
+            by_status: by_status(&totals),
+            not_listed: others.iter().map(|row| row.counters.requests).sum(),
+            uris: listed.into_iter().map(UriRequests::of).collect(),
+            access_log: None,
+        }
+    }
+
+    /// As JSON.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        let text = serde_json::to_string_pretty(self).unwrap_or_default();
+        format!("{}\n", untrusted::json(&text))
+    }
+}
+
+impl UriRequests {
+    fn of(row: &HttpRequestRow) -> Self {
+        let HttpRequestCounters { requests, body_bytes, cut_off, broken_off } = row.counters;
+        Self {
+            host: row.key.host.clone(),
+            path: row.key.path.clone(),
+            method: row.key.method.clone(),
+            status: row.key.outcome.key(),
+            http_version: row.key.version,
+            requests,
+            body_bytes,
+            cut_off,
+            broken_off,
+            first_s: row.first_at.as_secs_f64(),
+            last_s: row.last_at.as_secs_f64(),
+        }
+    }
+}
+
+/// Requests by the key of their outcome.
+pub(crate) fn by_status(totals: &HttpRequestTotals) -> BTreeMap<String, u64> {
+    totals.by_outcome.iter().map(|(outcome, requests)| (outcome.key(), *requests)).collect()
+}
+
+/// `12,345: 200 ×12,300, 206 ×40, no response (cancelled) ×5`; `None` without requests.
+pub(crate) fn status_line(by_status: &BTreeMap<String, u64>) -> Option<String> {
+    let mut all: Vec<(&String, u64)> = by_status.iter().map(|(key, requests)| (key, *requests)).collect();
+    all.sort_by_key(|(_, requests)| std::cmp::Reverse(*requests));
+    let parts = all.iter().map(|(key, requests)| format!("{} ×{}", status_words(key), grouped(*requests)));
+    let parts: Vec<String> = parts.collect();
+    let sum = all.iter().map(|(_, requests)| *requests).sum();
+    (!parts.is_empty()).then(|| format!("{}: {}", grouped(sum), parts.join(", ")))
+}
+
+/// `404`, `no response (timeout)`.
+pub(crate) fn status_words(key: &str) -> String {
+    let is_status = key.bytes().all(|byte| byte.is_ascii_digit());
+    if is_status { key.to_owned() } else { format!("no response ({})", key.replace('_', " ")) }
+}
+
+/// `12,345`.
+pub(crate) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests;
