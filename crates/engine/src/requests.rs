@@ -108,7 +108,9 @@ fn no_response(error: &ChannelError) -> NoResponse {
         ChannelError::ClosedByPeer(_) | ChannelError::Unanswered | ChannelError::Truncated { .. } => {
             NoResponse::Closed
         }
-        ChannelError::Status(..) | ChannelError::Protocol(_) => NoResponse::Protocol,
+        ChannelError::Status(..) | ChannelError::Protocol(_) | ChannelError::Process(_) => {
+            NoResponse::Protocol
+        }
     }
 }
 
