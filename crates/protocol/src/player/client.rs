@@ -11,6 +11,7 @@ use throng_scenario::{HttpVersionPolicy, Secret, TokenSource};
 use url::{Host, Url};
 
 use super::alternatives::Alternatives;
+use super::encoding;
 use crate::participant::{FetchId, HttpVersion, Opening, Output, Request, TransportState};
 use crate::webrtc::MayReach;
 
@@ -97,9 +98,10 @@ impl HttpClient {
         self.check(url)?;
         let protocol = |e: http::Error| Failure::new(FailureReason::Protocol, format!("{url}: {e}"));
         let (mut head, ()) = http::Request::get(url.as_str()).body(()).map_err(protocol)?.into_parts();
-        // As a media element sends them; a body in another encoding would have other offsets.
         head.headers.insert(ACCEPT, HeaderValue::from_static("*/*"));
-        head.headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        // In another encoding a part of the body would have other offsets (Fetch standard, section 4.6).
+        let encodings = if range.is_some() { "identity" } else { encoding::accepted(url) };
+        head.headers.insert(ACCEPT_ENCODING, HeaderValue::from_static(encodings));
         if let Some((first, last)) = range {
             let text = last.map_or_else(|| format!("bytes={first}-"), |last| format!("bytes={first}-{last}"));
             head.headers.extend(HeaderValue::try_from(text).ok().map(|value| (RANGE, value)));

@@ -27,6 +27,7 @@ mod client;
 mod dash;
 mod dash_window;
 mod decrypt;
+mod encoding;
 mod file;
 mod hls;
 mod lane;

@@ -1,6 +1,10 @@
 //! The download of one resource, or of a range of it: the check of its response, redirects, and how much of its body is
 //! asked for.
+//!
+//! Demands count bytes as they are received. Those of an encoded body are all delivered: which of the decoded ones are
+//! behind them is known only after that.
 
+use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
 use http::StatusCode;
@@ -9,6 +13,7 @@ use throng_observation::{Failure, FailureReason};
 use url::Url;
 
 use super::client::HttpClient;
+use super::encoding::{DecodeError, Decoder};
 use crate::participant::{ChannelError, Demand, DownloadEvent, FetchId, Output};
 
 /// Redirects that are followed, as by browsers (Fetch standard, section 4.4).
@@ -33,6 +38,10 @@ pub(super) struct Transfer {
     progress_at: Instant,
     has_head: bool,
     redirects: u8,
+    /// Of an encoded body.
+    decoder: Option<Decoder>,
+    /// What an encoded body may still become.
+    decoded_left: usize,
 }
 
 /// What a download did.
@@ -40,8 +49,8 @@ pub(super) struct Transfer {
 pub(super) enum TransferEvent<'a> {
     /// Its response is usable. `total_bytes` is the length of the whole resource, where the server says it.
     Begun { total_bytes: Option<u64> },
-    /// The next bytes.
-    Bytes(&'a [u8]),
+    /// The next bytes, decoded; of `received` ones on the wire.
+    Bytes { bytes: Cow<'a, [u8]>, received: u64 },
     /// The next bytes, which were not wanted for reading.
     Ignored(u64),
     /// All of it was received.
@@ -95,7 +104,19 @@ impl Transfer {
             progress_at: now,
             has_head: false,
             redirects: 0,
+            decoder: None,
+            decoded_left: usize::MAX,
         })
+    }
+
+    /// An encoded body may become at most so many bytes.
+    pub(super) fn limit_decoded(&mut self, bytes_max: usize) {
+        self.decoded_left = bytes_max;
+    }
+
+    /// Whether its body is encoded: bytes to ignore are delivered too.
+    pub(super) fn is_encoded(&self) -> bool {
+        self.decoder.is_some()
     }
 
     pub(super) fn fetch(&self) -> FetchId {
@@ -134,6 +155,7 @@ impl Transfer {
         }
         let (Demand::Deliver(bytes) | Demand::Ignore(bytes)) = demand;
         self.outstanding = self.outstanding.saturating_add(bytes);
+        let demand = if self.is_encoded() { Demand::Deliver(bytes) } else { demand };
         client.output(Output::Demand(self.fetch, demand));
     }
 
@@ -167,17 +189,17 @@ impl Transfer {
                 (self.has_head, self.progress_at) = (true, now);
                 match self.head(now, client, &head) {
                     Ok(event) => event,
-                    Err(error) => {
-                        client.failed();
-                        client.output(Output::Cancel(self.fetch));
-                        TransferEvent::Failed(error)
-                    }
+                    Err(error) => self.give_up(client, error),
                 }
             }
             DownloadEvent::Body(bytes) => {
                 self.received(now, bytes.len() as u64);
-                self.outstanding = self.outstanding.saturating_sub(bytes.len() as u64);
-                TransferEvent::Bytes(bytes)
+                let received = bytes.len() as u64;
+                self.outstanding = self.outstanding.saturating_sub(received);
+                match self.decode(bytes) {
+                    Ok(bytes) => TransferEvent::Bytes { bytes, received },
+                    Err(error) => self.give_up(client, error),
+                }
             }
             DownloadEvent::Ignored(bytes) => {
                 self.received(now, bytes);
@@ -191,7 +213,13 @@ impl Transfer {
                 client.transport(state);
                 TransferEvent::Nothing
             }
-            DownloadEvent::Finished(Ok(())) => TransferEvent::Complete,
+            DownloadEvent::Finished(Ok(())) => match self.decoder.as_mut().map_or(Ok(()), Decoder::finish) {
+                Ok(()) => TransferEvent::Complete,
+                Err(error) => {
+                    client.failed();
+                    TransferEvent::Failed(self.undecodable(&error))
+                }
+            },
             DownloadEvent::Finished(Err(error)) => {
                 client.failed();
                 let may_retry = !matches!(error, ChannelError::NotAllowed(_));
@@ -204,6 +232,50 @@ impl Transfer {
         }
     }
 
+    /// Gives the download up because of what came of it.
+    fn give_up<'a>(&self, client: &mut HttpClient, error: TransferError) -> TransferEvent<'a> {
+        client.failed();
+        client.output(Output::Cancel(self.fetch));
+        TransferEvent::Failed(error)
+    }
+
+    fn decode<'a>(&mut self, bytes: &'a [u8]) -> Result<Cow<'a, [u8]>, TransferError> {
+        let Some(decoder) = &mut self.decoder else { return Ok(Cow::Borrowed(bytes)) };
+        let decoded = decoder.decode(bytes, self.decoded_left);
+        let decoded = decoded.map_err(|error| self.undecodable(&error))?;
+        self.decoded_left = self.decoded_left.saturating_sub(decoded.len());
+        Ok(Cow::Owned(decoded))
+    }
+
+    /// The decoder of the body, where the response says that one is needed.
+    fn begin_decoding(&mut self, head: &http::response::Parts) -> Result<(), TransferError> {
+        self.decoder = Decoder::of(&head.headers).map_err(|error| self.undecodable(&error))?;
+        match &self.decoder {
+            // Positions in an encoded body are not those of the resource.
+            Some(decoder) if self.range.is_some() => {
+                let what = format!(
+                    "Content-Encoding `{}` in the response to a request with Range, which accepts `identity` only",
+                    decoder.name()
+                );
+                Err(self.broken(&what))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn undecodable(&self, error: &DecodeError) -> TransferError {
+        let name = self.decoder.as_ref().map_or("?", Decoder::name);
+        match error {
+            DecodeError::Unknown(name) => self.broken(&format!("unknown Content-Encoding `{name}`")),
+            DecodeError::TooLong => self.broken(&format!(
+                "its body of Content-Encoding `{name}` becomes longer than what is read of such a resource"
+            )),
+            DecodeError::Broken(why) => TransferError::unreadable(
+                self.broken(&format!("its body is not what Content-Encoding `{name}` says: {why}")).failure,
+            ),
+        }
+    }
+
     fn head<'a>(
         &mut self,
         now: Instant,
@@ -213,10 +285,14 @@ impl Transfer {
         let length = number(head.headers.get(CONTENT_LENGTH));
         self.remaining = length;
         let total_bytes = match head.status {
-            StatusCode::PARTIAL_CONTENT => self.check_range(client, head)?,
+            StatusCode::PARTIAL_CONTENT => {
+                self.begin_decoding(head)?;
+                self.check_range(client, head)?
+            }
             status if status.is_success() => {
+                self.begin_decoding(head)?;
                 self.whole(client);
-                length
+                length.filter(|_| !self.is_encoded())
             }
             status if status.is_redirection() => return self.redirect(now, client, head),
             status => return Err(self.refused(status)),

@@ -61,3 +61,43 @@ fn further_headers_go_to_the_host_of_the_url_and_are_not_printed() {
     assert!(!stand.heads[1].headers.contains_key("x-key"));
     assert!(!format!("{:?}", stand.heads[0]).contains("hunter2"));
 }
+
+/// The same body, compressed by gzip.
+fn compressed(reply: &Reply, more: &[(&'static str, String)]) -> Reply {
+    use std::io::Write;
+    let mut to = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    to.write_all(&reply.body).unwrap();
+    let body = to.finish().unwrap();
+    let encoding = ("content-encoding", "gzip".to_owned());
+    let headers = [("content-length", body.len().to_string()), encoding];
+    Reply { body, ..Reply::of(200, &[&headers, more].concat()) }
+}
+
+#[test]
+fn compressed_playlists_and_segments_are_read_and_counted_as_received() {
+    const URL: &str = "https://10.0.0.1/a.m3u8";
+    let gzip = |path: &str| compressed(&answer(path), &[]);
+    let mut stand = Stand::at(URL, browser(), 1_000_000, Box::new(move |path, _| Some(gzip(path))));
+    stand.seconds(12);
+    assert_eq!(stand.ended, Some(Outcome::Completed));
+    assert_eq!(stand.frames_played(0), 200);
+    let totals = stand.totals();
+    let wire: usize = ["/a.m3u8", "/0.ts", "/1.ts"].map(|path| gzip(path).body.len()).iter().sum();
+    assert_eq!(totals.media_bytes + totals.other_bytes, wire as u64);
+    assert!(stand.heads.iter().all(|head| head.headers["accept-encoding"] == "gzip, deflate, br, zstd"));
+}
+
+#[test]
+fn a_part_is_asked_for_and_taken_as_it_is() {
+    let headers = ("content-range", "bytes 0-99/1000".to_owned());
+    let part = move |_: &str, range| {
+        assert_eq!(range, Some((0, None)));
+        let whole = Reply { body: vec![0; 1_000], ..Reply::of(206, &[]) };
+        Some(Reply { status: 206, ..compressed(&whole, std::slice::from_ref(&headers)) })
+    };
+    let mut stand = Stand::new(buffering(5), 1_000_000, Box::new(part));
+    stand.seconds(1);
+    assert_eq!(stand.heads[0].headers["accept-encoding"], "identity");
+    let failure = stand.failure();
+    assert!(failure.contains("Content-Encoding `gzip` in the response to a request with Range"), "{failure}");
+}
