@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::http::HttpMix;
+use crate::http::{CredentialsPolicy, HttpMix};
 use crate::playback::{AtEnd, PlaybackAction, PlaybackPosition, PlaybackScript, PlaybackStep, UserHabits};
 use crate::secret::TokenSource;
 
@@ -15,6 +15,8 @@ pub struct PlayerConfig {
     pub http: HttpMix,
     /// Further headers of requests, with their values, which may be secrets.
     pub headers: Vec<(String, TokenSource)>,
+    /// With which requests cookies are sent.
+    pub credentials: CredentialsPolicy,
     /// Media time that the player keeps ahead of the playback position; it pauses its download above.
     pub buffer: Duration,
     /// Media time that must be buffered before playback begins, and before it begins again after a stall or a seek.
@@ -66,6 +68,7 @@ impl Default for PlayerConfig {
             format: MediaFormat::Auto,
             http: HttpMix::default(),
             headers: Vec::new(),
+            credentials: CredentialsPolicy::default(),
             // hls.js maxBufferLength; dash.js and browsers' own players keep between 10 and 60 s.
             buffer: Duration::from_secs(30),
             start: Duration::from_secs(1),

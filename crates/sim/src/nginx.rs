@@ -51,6 +51,14 @@ impl Nginx {
         Self::start(&format!("root {}; limit_rate {bytes_per_s};", files.display()))
     }
 
+    /// Starts nginx as [`Self::serving`] does, with more of its directives for the server.
+    ///
+    /// # Errors
+    /// As [`Self::before`].
+    pub fn with(files: &Path, directives: &str) -> Result<Self, SimError> {
+        Self::start(&format!("root {}; {directives}", files.display()))
+    }
+
     /// Starts nginx as [`Self::serving`] does; it compresses everything that clients accept as `gzip`, and serves files
     /// below `br/` and `zstd/` as compressed ones.
     ///
@@ -144,6 +152,15 @@ impl Nginx {
         Ok(log.lines().map(str::to_owned).collect())
     }
 
+    /// Path and cookies of the requests so far, one line each, separated by `|`; `-` for none.
+    ///
+    /// # Errors
+    /// When its log cannot be read.
+    pub fn cookies(&self) -> Result<Vec<String>, SimError> {
+        let log = fs::read_to_string(self.folder.path().join("cookies.log"))?;
+        Ok(log.lines().map(str::to_owned).collect())
+    }
+
     /// The requests so far, one line each: `POST HTTP/2.0 201`.
     ///
     /// # Errors
@@ -193,6 +210,8 @@ http {{
   access_log accesses.log access;
   log_format encodings '$uri|$http_accept_encoding|$http_range|$sent_http_content_encoding';
   access_log encodings.log encodings;
+  log_format cookies '$uri|$http_cookie';
+  access_log cookies.log cookies;
   client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path f; uwsgi_temp_path u; scgi_temp_path s;
   server {{
     listen {address} ssl http2; listen {plain};

@@ -15,7 +15,7 @@ use throng_observation::run::{CohortId, ParticipantId, Row};
 use throng_observation::{Outcome, PlaybackCounters, RunTime};
 use throng_protocol::participant::Participant;
 use throng_protocol::player::{Config, Viewer};
-use throng_scenario::{AtEnd, PlayerConfig};
+use throng_scenario::{AtEnd, CredentialsPolicy, PlayerConfig};
 use throng_sim::nginx::Nginx;
 use url::Url;
 
@@ -47,7 +47,8 @@ fn watch(url: &str, player: &PlayerConfig) -> (Outcome, PlaybackCounters) {
         playlists: PlaylistCache::default(),
     };
     let factory = move |_: &Join| -> Box<dyn Participant> { Box::new(Viewer::new(config_of_viewer.clone())) };
-    run(config, Arc::new(factory), rows).unwrap().wait();
+    let end = run(config, Arc::new(factory), rows).unwrap().wait();
+    assert_eq!(end.why, None);
     let (mut outcome, mut counters) = (None, PlaybackCounters::default());
     for row in written {
         match row {
@@ -134,4 +135,27 @@ fn zstd_is_played_and_a_body_that_is_not_what_its_header_says_is_named() {
     let (outcome, _) = watch(&format!("http://{}/br/a.m3u8", nginx.plain_address()), &player);
     let Outcome::Failed(failure) = outcome else { panic!("{outcome:?}") };
     assert!(failure.detail.contains("its body is not what Content-Encoding `br` says"), "{failure:?}");
+}
+
+#[test]
+fn a_session_that_nginx_begins_with_a_cookie_goes_on_with_it() {
+    if !Nginx::is_installed() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let Some(()) = recording(folder.path()) else { return };
+    // As servers with signed cookies do: who has none is sent away.
+    let directives = "location = /a.m3u8 { add_header Set-Cookie 'session=17; Path=/; HttpOnly'; }
+        location = /a1.ts { if ($http_cookie != 'session=17') { return 403; } }";
+    let nginx = Nginx::with(folder.path(), directives).unwrap();
+    let url = format!("http://{}/a.m3u8", nginx.plain_address());
+    let player = PlayerConfig { at_end: AtEnd::Leave, ..PlayerConfig::default() };
+    let (outcome, _) = watch(&url, &player);
+    assert_eq!(outcome, Outcome::Completed);
+    let expect = ["/a.m3u8|-", "/a0.ts|session=17", "/a1.ts|session=17", "/a2.ts|session=17"];
+    assert_eq!(nginx.cookies().unwrap(), expect);
+    let (outcome, _) = watch(&url, &PlayerConfig { credentials: CredentialsPolicy::Omit, ..player });
+    let Outcome::Failed(failure) = outcome else { panic!("{outcome:?}") };
+    assert!(failure.detail.contains("/a1.ts: HTTP status 403"), "{failure:?}");
+    assert_eq!(nginx.cookies().unwrap()[4..], ["/a.m3u8|-", "/a0.ts|-", "/a1.ts|-"]);
 }

@@ -24,7 +24,12 @@ const STEP: usize = 16 * 1024;
 /// What a page's requests without `Range` accept from `url`: newer encodings only where no old proxy can read them, which
 /// Chromium takes for granted of TLS and of the own host.
 pub(super) fn accepted(url: &Url) -> &'static str {
-    let is_local = match url.host() {
+    if url.scheme() == "https" || is_local(url) { "gzip, deflate, br, zstd" } else { "gzip, deflate" }
+}
+
+/// Whether `url` is on the own host, which browsers trust as they trust TLS.
+pub(super) fn is_local(url: &Url) -> bool {
+    match url.host() {
         Some(Host::Ipv4(ip)) => ip.is_loopback(),
         Some(Host::Ipv6(ip)) => ip.is_loopback(),
         Some(Host::Domain(name)) => {
@@ -32,8 +37,7 @@ pub(super) fn accepted(url: &Url) -> &'static str {
             name == "localhost" || name.ends_with(".localhost")
         }
         None => false,
-    };
-    if url.scheme() == "https" || is_local { "gzip, deflate, br, zstd" } else { "gzip, deflate" }
+    }
 }
 
 /// The decoder of one body.

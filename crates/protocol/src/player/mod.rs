@@ -24,6 +24,7 @@ use crate::webrtc::MayReach;
 
 mod alternatives;
 mod client;
+mod cookies;
 mod dash;
 mod dash_window;
 mod decrypt;

@@ -12,7 +12,7 @@ use http::header::{CONTENT_LENGTH, CONTENT_RANGE, LOCATION};
 use throng_observation::{Failure, FailureReason};
 use url::Url;
 
-use super::client::HttpClient;
+use super::client::{HttpClient, Origins};
 use super::encoding::{DecodeError, Decoder};
 use crate::participant::{ChannelError, Demand, DownloadEvent, FetchId, Output};
 
@@ -38,6 +38,8 @@ pub(super) struct Transfer {
     progress_at: Instant,
     has_head: bool,
     redirects: u8,
+    /// Where the requests before this one were made.
+    origins: Origins,
     /// Of an encoded body.
     decoder: Option<Decoder>,
     /// What an encoded body may still become.
@@ -104,6 +106,7 @@ impl Transfer {
             progress_at: now,
             has_head: false,
             redirects: 0,
+            origins: Origins::default(),
             decoder: None,
             decoded_left: usize::MAX,
         })
@@ -186,6 +189,7 @@ impl Transfer {
         match event {
             DownloadEvent::Head { head, opening } => {
                 client.answered(now, &self.url, &head, &opening);
+                client.learn_cookies(now, &self.url, &head, self.origins);
                 (self.has_head, self.progress_at) = (true, now);
                 match self.head(now, client, &head) {
                     Ok(event) => event,
@@ -350,7 +354,8 @@ impl Transfer {
             return Err(self.broken(&format!("more than {REDIRECTS_MAX} redirects")));
         }
         client.output(Output::Cancel(self.fetch));
-        self.fetch = client.get(now, &url, self.range).map_err(TransferError::lasting)?;
+        self.origins = client.origins(self.origins, &self.url);
+        self.fetch = client.get_after(now, &url, self.range, self.origins).map_err(TransferError::lasting)?;
         (self.url, self.has_head) = (url, false);
         // What was asked for of the body must be asked for again.
         self.outstanding = 0;

@@ -27,6 +27,11 @@ pub(super) struct PlayerFile {
     /// Further headers of requests to the target's host; a value may be `env:NAME` or `file:PATH`.
     #[serde(skip_serializing_if = "Option::is_none")]
     headers: Option<BTreeMap<String, String>>,
+    /// With which requests cookies are sent, and of which responses they are kept: `same-origin`, `include` or `omit`;
+    /// default `same-origin`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = r"^(same-origin|include|omit)$"))]
+    credentials: Option<String>,
     /// Media time kept ahead of the playback position; default 30 s.
     #[serde(skip_serializing_if = "Option::is_none")]
     buffer: Option<Duration>,
@@ -94,6 +99,7 @@ pub(super) fn player(config: &PlayerConfig) -> Option<PlayerFile> {
         format: (config.format != MediaFormat::Auto).then(|| config.format.name().into()),
         http: http::versions(&config.http),
         headers: http::headers(&config.headers),
+        credentials: (config.credentials != usual.credentials).then(|| config.credentials.name().into()),
         buffer: differs(config.buffer != usual.buffer, config.buffer),
         start: differs(config.start != usual.start, config.start),
         position: match config.position {

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use throng_scenario::{HttpVersionPolicy, Secret, TokenSource};
+use throng_scenario::{CredentialsPolicy, HttpVersionPolicy, MediaFormat, Secret, TokenSource};
 
 use super::segmented::transport_stream;
 use super::*;
@@ -100,4 +100,62 @@ fn a_part_is_asked_for_and_taken_as_it_is() {
     assert_eq!(stand.heads[0].headers["accept-encoding"], "identity");
     let failure = stand.failure();
     assert!(failure.contains("Content-Encoding `gzip` in the response to a request with Range"), "{failure}");
+}
+
+/// What is sent in `Cookie` to a playlist at 10.0.0.1 that sets one, to the place that it redirects to, and to the segment
+/// there.
+fn cookies(credentials: CredentialsPolicy, to: &'static str) -> Vec<Option<String>> {
+    let set = ("set-cookie", "k=v; Path=/".to_owned());
+    let mut requests = 0;
+    let moved = move |path: &str, _| {
+        requests += 1;
+        let location = ("location", to.to_owned());
+        Some(if requests == 1 { Reply::of(302, &[set.clone(), location]) } else { answer(path) })
+    };
+    let player = PlayerConfig { credentials, ..browser() };
+    let mut stand = Stand::at("http://10.0.0.1/first", hls(player), 1_000_000, Box::new(moved));
+    stand.seconds(3);
+    let cookie = |head: &http::request::Parts| {
+        head.headers.get("cookie").map(|value| value.to_str().unwrap().to_owned())
+    };
+    stand.heads.iter().take(3).map(cookie).collect()
+}
+
+fn hls(player: PlayerConfig) -> PlayerConfig {
+    PlayerConfig { format: MediaFormat::Hls, ..player }
+}
+
+#[test]
+fn cookies_of_redirects_are_kept_and_go_where_the_credentials_mode_says() {
+    use CredentialsPolicy::{Include, Omit, SameOrigin};
+    let (sent, port, other) = (Some("k=v".to_owned()), "http://10.0.0.1:81/a.m3u8", "http://10.0.0.2/a.m3u8");
+    for (credentials, to, expect) in [
+        (SameOrigin, "/a.m3u8", [None, sent.clone(), sent.clone()]),
+        (Include, "/a.m3u8", [None, sent.clone(), sent.clone()]),
+        (Omit, "/a.m3u8", [None, None, None]),
+        // A port makes another origin, and is nothing to cookies.
+        (SameOrigin, port, [None, None, None]),
+        (Include, port, [None, sent.clone(), sent.clone()]),
+        (Include, other, [None, None, None]),
+    ] {
+        assert_eq!(cookies(credentials, to), expect, "{credentials:?} {to}");
+    }
+}
+
+#[test]
+fn who_comes_back_from_another_origin_comes_without_cookies() {
+    let set = ("set-cookie", "k=v; Path=/".to_owned());
+    let mut requests = 0;
+    let moved = move |_: &str, _| {
+        requests += 1;
+        let to = ["http://10.0.0.1:81/", "http://10.0.0.1/a.m3u8"].get(requests - 1);
+        Some(match to {
+            Some(to) => Reply::of(302, &[set.clone(), ("location", (*to).to_owned())]),
+            None => Reply::of(404, &[]),
+        })
+    };
+    let mut stand = Stand::at("http://10.0.0.1/first", hls(browser()), 1_000_000, Box::new(moved));
+    stand.seconds(1);
+    assert_eq!(stand.heads.len(), 3);
+    assert!(stand.heads.iter().all(|head| !head.headers.contains_key("cookie")), "{:?}", stand.heads);
 }
