@@ -1,4 +1,35 @@
-//! How viewers of video over HTTP make their requests: the version of HTTP.
+//! How viewers of video over HTTP make their requests: the version of HTTP, and whether they bring cookies.
+
+/// With which requests cookies are sent, and of which responses they are kept (Fetch standard, section 2.2.5).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CredentialsPolicy {
+    /// Those to the origin of the page, as `fetch` and `XMLHttpRequest` without further words do.
+    #[default]
+    SameOrigin,
+    /// All (`withCredentials`).
+    Include,
+    /// None.
+    Omit,
+}
+
+impl CredentialsPolicy {
+    /// The names in a scenario.
+    pub(crate) const NAMES: [&'static str; 3] = ["same-origin", "include", "omit"];
+
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
+        [Self::SameOrigin, Self::Include, Self::Omit].into_iter().find(|policy| policy.name() == name)
+    }
+
+    /// Its name in a scenario.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::SameOrigin => "same-origin",
+            Self::Include => "include",
+            Self::Omit => "omit",
+        }
+    }
+}
 
 /// The version of HTTP that a player uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

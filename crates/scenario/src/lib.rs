@@ -50,7 +50,7 @@ pub use role::{
 };
 
 mod http;
-pub use http::{HttpMix, HttpVersionPolicy};
+pub use http::{CredentialsPolicy, HttpMix, HttpVersionPolicy};
 mod player;
 pub use player::{LivePolicy, MediaFormat, PlayerConfig, RenditionPolicy};
 mod recorded_page;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::http::HttpMix;
+use crate::http::{CredentialsPolicy, HttpMix};
 use crate::playback::{AtEnd, PlaybackAction, PlaybackPosition, PlaybackScript, PlaybackStep, UserHabits};
 use crate::recorded_page::RecordedPage;
 use crate::secret::TokenSource;
@@ -18,6 +18,8 @@ pub struct PlayerConfig {
     pub headers: Vec<(String, TokenSource)>,
     /// The page that is loaded before the player begins.
     pub recorded_page: Option<RecordedPage>,
+    /// With which requests cookies are sent.
+    pub credentials: CredentialsPolicy,
     /// Media time that the player keeps ahead of the playback position; it pauses its download above.
     pub buffer: Duration,
     /// Media time that must be buffered before playback begins, and before it begins again after a stall or a seek.
@@ -70,6 +72,7 @@ impl Default for PlayerConfig {
             http: HttpMix::default(),
             headers: Vec::new(),
             recorded_page: None,
+            credentials: CredentialsPolicy::default(),
             // hls.js maxBufferLength; dash.js and browsers' own players keep between 10 and 60 s.
             buffer: Duration::from_secs(30),
             start: Duration::from_secs(1),

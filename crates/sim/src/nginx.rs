@@ -59,6 +59,30 @@ impl Nginx {
         Self::start(&format!("root {}; limit_rate {bytes_per_s};", files.display()))
     }
 
+    /// Starts nginx as [`Self::serving`] does, with more of its directives for the server.
+    ///
+    /// # Errors
+    /// As [`Self::before`].
+    pub fn with(files: &Path, directives: &str) -> Result<Self, SimError> {
+        Self::start(&format!("root {}; {directives}", files.display()))
+    }
+
+    /// Starts nginx as [`Self::serving`] does; it compresses everything that clients accept as `gzip`, and serves files
+    /// below `br/` and `zstd/` as compressed ones.
+    ///
+    /// # Errors
+    /// As [`Self::before`].
+    pub fn compressing(files: &Path) -> Result<Self, SimError> {
+        let files = files.display();
+        let precompressed =
+            |name: &str| format!("location /{name}/ {{ gzip off; add_header Content-Encoding {name}; }}");
+        Self::start(&format!(
+            "root {files}; gzip on; gzip_types *; gzip_min_length 0; {} {}",
+            precompressed("br"),
+            precompressed("zstd")
+        ))
+    }
+
     fn start(what: &str) -> Result<Self, SimError> {
         let folder = tempfile::tempdir()?;
         let certified = rcgen::generate_simple_self_signed(["localhost".into(), "127.0.0.1".into()])
@@ -132,6 +156,25 @@ impl Nginx {
         self.folder.path().join("combined.log")
     }
 
+    /// Headers of the requests so far, one line each: path, `Accept-Encoding` and `Range`, and the `Content-Encoding` of
+    /// the response, separated by `|`; `-` for none.
+    ///
+    /// # Errors
+    /// When its log cannot be read.
+    pub fn encodings(&self) -> Result<Vec<String>, SimError> {
+        let log = fs::read_to_string(self.folder.path().join("encodings.log"))?;
+        Ok(log.lines().map(str::to_owned).collect())
+    }
+
+    /// Path and cookies of the requests so far, one line each, separated by `|`; `-` for none.
+    ///
+    /// # Errors
+    /// When its log cannot be read.
+    pub fn cookies(&self) -> Result<Vec<String>, SimError> {
+        let log = fs::read_to_string(self.folder.path().join("cookies.log"))?;
+        Ok(log.lines().map(str::to_owned).collect())
+    }
+
     /// The requests so far, one line each: `POST HTTP/2.0 201`.
     ///
     /// # Errors
@@ -180,6 +223,10 @@ http {{
   log_format access '$msec $connection $status $body_bytes_sent $request_uri';
   access_log accesses.log access;
   access_log combined.log combined;
+  log_format encodings '$uri|$http_accept_encoding|$http_range|$sent_http_content_encoding';
+  access_log encodings.log encodings;
+  log_format cookies '$uri|$http_cookie';
+  access_log cookies.log cookies;
   client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path f; uwsgi_temp_path u; scgi_temp_path s;
   server {{
     listen {address} ssl http2; listen {plain};

@@ -4,6 +4,7 @@ mod downloads;
 mod echo;
 mod guards;
 mod play;
+mod players;
 mod ways;
 
 use std::time::Duration;

@@ -5,12 +5,15 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use http::StatusCode;
-use http::header::{ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, HeaderName, HeaderValue, RANGE};
+use http::header::{ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, COOKIE, HeaderName, HeaderValue, RANGE};
+use throng_media::quality::WallClock;
 use throng_observation::{Failure, FailureReason, MediaPath, Observation, RefusedDestination};
-use throng_scenario::{HttpVersionPolicy, Secret, TokenSource};
+use throng_scenario::{CredentialsPolicy, HttpVersionPolicy, Secret, TokenSource};
 use url::{Host, Url};
 
 use super::alternatives::Alternatives;
+use super::cookies::{CookieJar, is_cross_site};
+use super::encoding;
 use crate::participant::{FetchId, HttpVersion, Opening, Output, Request, TransportState};
 use crate::webrtc::MayReach;
 
@@ -29,6 +32,23 @@ pub(super) struct HttpCounters {
     pub(super) responses: [u64; 3],
 }
 
+/// Where a chain of redirects has been so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Origins {
+    /// At another origin than the page's: back there, it is as foreign (Fetch standard: response tainting "cors").
+    has_left: bool,
+}
+
+/// Adds to what `player.headers` may say.
+fn add_cookies(headers: &mut http::HeaderMap, cookies: &str) {
+    let given = headers.get(COOKIE).and_then(|value| value.to_str().ok());
+    let all = given.map_or_else(|| cookies.to_owned(), |given| format!("{given}; {cookies}"));
+    if let Ok(mut value) = HeaderValue::try_from(all) {
+        value.set_sensitive(true);
+        headers.insert(COOKIE, value);
+    }
+}
+
 /// The client of one player.
 pub(super) struct HttpClient {
     version: HttpVersionPolicy,
@@ -38,6 +58,12 @@ pub(super) struct HttpClient {
     headers: Vec<(HeaderName, HeaderValue)>,
     /// The host that token and headers are for: they are sent to no other.
     host: Option<String>,
+    /// The page that the player is in; as long as none is given, one of the same origin as the media.
+    page: Url,
+    credentials: CredentialsPolicy,
+    cookies: CookieJar,
+    /// Cookies expire by the wall clock; without one none are kept.
+    clock: Option<WallClock>,
     may_reach: MayReach,
     head_timeout: Duration,
     next_fetch: u32,
@@ -62,6 +88,10 @@ impl HttpClient {
             token,
             headers: Vec::new(),
             host: url.host_str().map(str::to_owned),
+            page: url.clone(),
+            credentials: CredentialsPolicy::default(),
+            cookies: CookieJar::default(),
+            clock: None,
             may_reach,
             head_timeout,
             next_fetch: 0,
@@ -71,6 +101,11 @@ impl HttpClient {
             path: None,
             outputs: VecDeque::new(),
         }
+    }
+
+    /// Keeps cookies, of these requests.
+    pub(super) fn keep_cookies(&mut self, credentials: CredentialsPolicy, clock: WallClock) {
+        (self.credentials, self.clock) = (credentials, Some(clock));
     }
 
     /// Further headers of requests to the host of the URL. Values that are not known are left out.
@@ -94,12 +129,24 @@ impl HttpClient {
         url: &Url,
         range: Option<(u64, Option<u64>)>,
     ) -> Result<FetchId, Failure> {
+        self.get_after(now, url, range, Origins::default())
+    }
+
+    /// The same, as the next of requests that were redirected.
+    pub(super) fn get_after(
+        &mut self,
+        now: Instant,
+        url: &Url,
+        range: Option<(u64, Option<u64>)>,
+        origins: Origins,
+    ) -> Result<FetchId, Failure> {
         self.check(url)?;
         let protocol = |e: http::Error| Failure::new(FailureReason::Protocol, format!("{url}: {e}"));
         let (mut head, ()) = http::Request::get(url.as_str()).body(()).map_err(protocol)?.into_parts();
-        // As a media element sends them; a body in another encoding would have other offsets.
         head.headers.insert(ACCEPT, HeaderValue::from_static("*/*"));
-        head.headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        // In another encoding a part of the body would have other offsets (Fetch standard, section 4.6).
+        let encodings = if range.is_some() { "identity" } else { encoding::accepted(url) };
+        head.headers.insert(ACCEPT_ENCODING, HeaderValue::from_static(encodings));
         if let Some((first, last)) = range {
             let text = last.map_or_else(|| format!("bytes={first}-"), |last| format!("bytes={first}-{last}"));
             head.headers.extend(HeaderValue::try_from(text).ok().map(|value| (RANGE, value)));
@@ -118,6 +165,11 @@ impl HttpClient {
                 head.headers.insert(name, value.clone());
             }
         }
+        if let Some(unix_s) = self.cookie_time(now, url, origins)
+            && let Some(cookies) = self.cookies.header(unix_s, url, is_cross_site(&self.page, url))
+        {
+            add_cookies(&mut head.headers, &cookies);
+        }
         let fetch = FetchId(self.next_fetch);
         self.next_fetch = self.next_fetch.wrapping_add(1);
         self.counters.requests += 1;
@@ -125,6 +177,35 @@ impl HttpClient {
         let version = self.version(now, url);
         self.outputs.push_back(Output::Download(fetch, Box::new(request), version));
         fetch
+    }
+
+    /// The origins of requests that end in one to `url`.
+    pub(super) fn origins(&self, before: Origins, url: &Url) -> Origins {
+        Origins { has_left: before.has_left || url.origin() != self.page.origin() }
+    }
+
+    /// The wall clock, seconds since 1970, if this request brings cookies.
+    fn cookie_time(&self, now: Instant, url: &Url, before: Origins) -> Option<i64> {
+        let brings = match self.credentials {
+            CredentialsPolicy::Include => true,
+            CredentialsPolicy::SameOrigin => !self.origins(before, url).has_left,
+            CredentialsPolicy::Omit => false,
+        };
+        let unix_ns = self.clock.filter(|_| brings)?.unix_ns(now);
+        i64::try_from(unix_ns / 1_000_000_000).ok()
+    }
+
+    /// Keeps the cookies of a response, whatever its status, if its request could bring some.
+    pub(super) fn learn_cookies(
+        &mut self,
+        now: Instant,
+        url: &Url,
+        head: &http::response::Parts,
+        before: Origins,
+    ) {
+        if let Some(unix_s) = self.cookie_time(now, url, before) {
+            self.cookies.store(unix_s, url, &head.headers, is_cross_site(&self.page, url));
+        }
     }
 
     fn version(&self, now: Instant, url: &Url) -> HttpVersion {

@@ -66,7 +66,8 @@ impl FileLane {
         let Some(transfer) = &mut self.transfer else { return Ok(()) };
         match transfer.handle(now, context.client, event) {
             TransferEvent::Begun { total_bytes } => self.begun(now, context, total_bytes),
-            TransferEvent::Bytes(bytes) => self.bytes(now, context, Some(bytes), bytes.len() as u64),
+            // A file is requested with `Range`: never encoded.
+            TransferEvent::Bytes { bytes, received } => self.bytes(now, context, Some(&bytes), received),
             TransferEvent::Ignored(count) => self.bytes(now, context, None, count),
             TransferEvent::Complete => self.complete(now, context),
             TransferEvent::Failed(error) => self.failed(now, error),

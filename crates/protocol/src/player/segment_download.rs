@@ -27,6 +27,7 @@ pub(super) struct SegmentDownload {
     /// The place behind it.
     pub(super) after: Cursor,
     pub(super) began_at: Instant,
+    /// Its bytes so far, decoded: the rates of renditions are those of media, not of the wire.
     pub(super) bytes: u64,
     /// Length of its body, where the server says it.
     pub(super) total_bytes: Option<u64>,
@@ -138,7 +139,7 @@ impl SegmentDownload {
             return;
         }
         let (demand, bytes): (fn(u64) -> Demand, u64) = match self.reader.want() {
-            _ if self.decryption.is_some() => (Demand::Deliver, u64::MAX),
+            _ if self.decryption.is_some() || self.transfer.is_encoded() => (Demand::Deliver, u64::MAX),
             Want::Deliver(bytes) => (Demand::Deliver, bytes),
             // What comes behind the last frame is received too.
             Want::Done => (Demand::Ignore, u64::MAX),

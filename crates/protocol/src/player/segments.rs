@@ -175,7 +175,7 @@ impl SegmentLane {
                     context.phases.reach(context.client, Phase::Playing, now);
                     Ok(())
                 }
-                TransferEvent::Bytes(bytes) => self.media(now, context, Some(bytes), bytes.len() as u64),
+                TransferEvent::Bytes { bytes, received } => self.media(now, context, Some(&bytes), received),
                 TransferEvent::Ignored(count) => self.media(now, context, None, count),
                 TransferEvent::Complete => self.complete(now, context),
                 TransferEvent::Failed(error) => self.failed(now, context, error),
@@ -238,11 +238,12 @@ impl SegmentLane {
         now: Instant,
         context: &mut Context<'_>,
         content: Option<&[u8]>,
-        count: u64,
+        received: u64,
     ) -> Result<(), Failure> {
         let Step::Media(media) = &mut self.step else { return Ok(()) };
         self.retry.progressed();
-        context.meter.media_bytes(count);
+        context.meter.media_bytes(received);
+        let count = content.map_or(received, |content| content.len() as u64);
         context.phases.reach(context.client, Phase::FirstPacket, now);
         match media.feed(now, content, count) {
             Ok(()) => {

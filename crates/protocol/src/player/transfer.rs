@@ -1,6 +1,10 @@
 //! The download of one resource, or of a range of it: the check of its response, redirects, and how much of its body is
 //! asked for.
+//!
+//! Demands count bytes as they are received. Those of an encoded body are all delivered: which of the decoded ones are
+//! behind them is known only after that.
 
+use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
 use http::StatusCode;
@@ -8,7 +12,8 @@ use http::header::{CONTENT_LENGTH, CONTENT_RANGE, LOCATION};
 use throng_observation::{Failure, FailureReason};
 use url::Url;
 
-use super::client::HttpClient;
+use super::client::{HttpClient, Origins};
+use super::encoding::{DecodeError, Decoder};
 use crate::participant::{ChannelError, Demand, DownloadEvent, FetchId, Output};
 
 /// Redirects that are followed, as by browsers (Fetch standard, section 4.4).
@@ -33,6 +38,12 @@ pub(super) struct Transfer {
     progress_at: Instant,
     has_head: bool,
     redirects: u8,
+    /// Where the requests before this one were made.
+    origins: Origins,
+    /// Of an encoded body.
+    decoder: Option<Decoder>,
+    /// What an encoded body may still become.
+    decoded_left: usize,
 }
 
 /// What a download did.
@@ -40,8 +51,8 @@ pub(super) struct Transfer {
 pub(super) enum TransferEvent<'a> {
     /// Its response is usable. `total_bytes` is the length of the whole resource, where the server says it.
     Begun { total_bytes: Option<u64> },
-    /// The next bytes.
-    Bytes(&'a [u8]),
+    /// The next bytes, decoded; of `received` ones on the wire.
+    Bytes { bytes: Cow<'a, [u8]>, received: u64 },
     /// The next bytes, which were not wanted for reading.
     Ignored(u64),
     /// All of it was received.
@@ -95,7 +106,20 @@ impl Transfer {
             progress_at: now,
             has_head: false,
             redirects: 0,
+            origins: Origins::default(),
+            decoder: None,
+            decoded_left: usize::MAX,
         })
+    }
+
+    /// An encoded body may become at most so many bytes.
+    pub(super) fn limit_decoded(&mut self, bytes_max: usize) {
+        self.decoded_left = bytes_max;
+    }
+
+    /// Whether its body is encoded: bytes to ignore are delivered too.
+    pub(super) fn is_encoded(&self) -> bool {
+        self.decoder.is_some()
     }
 
     pub(super) fn fetch(&self) -> FetchId {
@@ -134,6 +158,7 @@ impl Transfer {
         }
         let (Demand::Deliver(bytes) | Demand::Ignore(bytes)) = demand;
         self.outstanding = self.outstanding.saturating_add(bytes);
+        let demand = if self.is_encoded() { Demand::Deliver(bytes) } else { demand };
         client.output(Output::Demand(self.fetch, demand));
     }
 
@@ -164,20 +189,21 @@ impl Transfer {
         match event {
             DownloadEvent::Head { head, opening } => {
                 client.answered(now, &self.url, &head, &opening);
+                client.learn_cookies(now, &self.url, &head, self.origins);
                 (self.has_head, self.progress_at) = (true, now);
                 match self.head(now, client, &head) {
                     Ok(event) => event,
-                    Err(error) => {
-                        client.failed();
-                        client.output(Output::Cancel(self.fetch));
-                        TransferEvent::Failed(error)
-                    }
+                    Err(error) => self.give_up(client, error),
                 }
             }
             DownloadEvent::Body(bytes) => {
                 self.received(now, bytes.len() as u64);
-                self.outstanding = self.outstanding.saturating_sub(bytes.len() as u64);
-                TransferEvent::Bytes(bytes)
+                let received = bytes.len() as u64;
+                self.outstanding = self.outstanding.saturating_sub(received);
+                match self.decode(bytes) {
+                    Ok(bytes) => TransferEvent::Bytes { bytes, received },
+                    Err(error) => self.give_up(client, error),
+                }
             }
             DownloadEvent::Ignored(bytes) => {
                 self.received(now, bytes);
@@ -191,7 +217,13 @@ impl Transfer {
                 client.transport(state);
                 TransferEvent::Nothing
             }
-            DownloadEvent::Finished(Ok(())) => TransferEvent::Complete,
+            DownloadEvent::Finished(Ok(())) => match self.decoder.as_mut().map_or(Ok(()), Decoder::finish) {
+                Ok(()) => TransferEvent::Complete,
+                Err(error) => {
+                    client.failed();
+                    TransferEvent::Failed(self.undecodable(&error))
+                }
+            },
             DownloadEvent::Finished(Err(error)) => {
                 client.failed();
                 let may_retry = !matches!(error, ChannelError::NotAllowed(_));
@@ -204,6 +236,50 @@ impl Transfer {
         }
     }
 
+    /// Gives the download up because of what came of it.
+    fn give_up<'a>(&self, client: &mut HttpClient, error: TransferError) -> TransferEvent<'a> {
+        client.failed();
+        client.output(Output::Cancel(self.fetch));
+        TransferEvent::Failed(error)
+    }
+
+    fn decode<'a>(&mut self, bytes: &'a [u8]) -> Result<Cow<'a, [u8]>, TransferError> {
+        let Some(decoder) = &mut self.decoder else { return Ok(Cow::Borrowed(bytes)) };
+        let decoded = decoder.decode(bytes, self.decoded_left);
+        let decoded = decoded.map_err(|error| self.undecodable(&error))?;
+        self.decoded_left = self.decoded_left.saturating_sub(decoded.len());
+        Ok(Cow::Owned(decoded))
+    }
+
+    /// The decoder of the body, where the response says that one is needed.
+    fn begin_decoding(&mut self, head: &http::response::Parts) -> Result<(), TransferError> {
+        self.decoder = Decoder::of(&head.headers).map_err(|error| self.undecodable(&error))?;
+        match &self.decoder {
+            // Positions in an encoded body are not those of the resource.
+            Some(decoder) if self.range.is_some() => {
+                let what = format!(
+                    "Content-Encoding `{}` in the response to a request with Range, which accepts `identity` only",
+                    decoder.name()
+                );
+                Err(self.broken(&what))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn undecodable(&self, error: &DecodeError) -> TransferError {
+        let name = self.decoder.as_ref().map_or("?", Decoder::name);
+        match error {
+            DecodeError::Unknown(name) => self.broken(&format!("unknown Content-Encoding `{name}`")),
+            DecodeError::TooLong => self.broken(&format!(
+                "its body of Content-Encoding `{name}` becomes longer than what is read of such a resource"
+            )),
+            DecodeError::Broken(why) => TransferError::unreadable(
+                self.broken(&format!("its body is not what Content-Encoding `{name}` says: {why}")).failure,
+            ),
+        }
+    }
+
     fn head<'a>(
         &mut self,
         now: Instant,
@@ -213,10 +289,14 @@ impl Transfer {
         let length = number(head.headers.get(CONTENT_LENGTH));
         self.remaining = length;
         let total_bytes = match head.status {
-            StatusCode::PARTIAL_CONTENT => self.check_range(client, head)?,
+            StatusCode::PARTIAL_CONTENT => {
+                self.begin_decoding(head)?;
+                self.check_range(client, head)?
+            }
             status if status.is_success() => {
+                self.begin_decoding(head)?;
                 self.whole(client);
-                length
+                length.filter(|_| !self.is_encoded())
             }
             status if status.is_redirection() => return self.redirect(now, client, head),
             status => return Err(self.refused(status)),
@@ -274,7 +354,8 @@ impl Transfer {
             return Err(self.broken(&format!("more than {REDIRECTS_MAX} redirects")));
         }
         client.output(Output::Cancel(self.fetch));
-        self.fetch = client.get(now, &url, self.range).map_err(TransferError::lasting)?;
+        self.origins = client.origins(self.origins, &self.url);
+        self.fetch = client.get_after(now, &url, self.range, self.origins).map_err(TransferError::lasting)?;
         (self.url, self.has_head) = (url, false);
         // What was asked for of the body must be asked for again.
         self.outstanding = 0;

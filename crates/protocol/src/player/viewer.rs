@@ -71,6 +71,7 @@ impl Viewer {
             config.head_timeout,
         );
         client.add_headers(&config.player.headers);
+        client.keep_cookies(config.player.credentials, config.clock);
         let format = config.player.format.of_path(config.url.path());
         let (lanes, manifest) = match format {
             MediaFormat::Hls | MediaFormat::Dash => {

@@ -47,7 +47,8 @@ impl WholeDownload {
         bytes_max: usize,
     ) -> Result<Self, Failure> {
         let range = range.map(|(first, last)| (first, Some(last)));
-        let transfer = Transfer::begin(now, context.client, url, range)?;
+        let mut transfer = Transfer::begin(now, context.client, url, range)?;
+        transfer.limit_decoded(bytes_max);
         Ok(Self { transfer, bytes: Vec::new(), bytes_max, requested_at: now, answered_at: None })
     }
 
@@ -81,9 +82,9 @@ impl WholeDownload {
     ) -> Result<WholeEvent, Failure> {
         match self.transfer.handle(now, context.client, event) {
             TransferEvent::Begun { .. } => self.answered_at = Some(now),
-            TransferEvent::Bytes(bytes) => {
-                context.meter.other_bytes(bytes.len() as u64);
-                self.bytes.extend_from_slice(bytes);
+            TransferEvent::Bytes { bytes, received } => {
+                context.meter.other_bytes(received);
+                self.bytes.extend_from_slice(&bytes);
                 if self.bytes.len() > self.bytes_max {
                     let detail = format!("{}: more than {} bytes", self.url(), self.bytes_max);
                     return Err(Failure::new(FailureReason::Protocol, detail));

@@ -42,6 +42,11 @@ pub(super) struct PlayerFile {
     /// those of the page's origin go to the target's, all others nowhere.
     #[serde(skip_serializing_if = "Option::is_none")]
     origins: Option<BTreeMap<String, String>>,
+    /// With which requests cookies are sent, and of which responses they are kept: `same-origin`, `include` or `omit`;
+    /// default `same-origin`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = r"^(same-origin|include|omit)$"))]
+    credentials: Option<String>,
     /// Media time kept ahead of the playback position; default 30 s.
     #[serde(skip_serializing_if = "Option::is_none")]
     buffer: Option<Duration>,
@@ -118,6 +123,7 @@ pub(super) fn player(config: &PlayerConfig) -> Option<PlayerFile> {
         origins: page.filter(|page| !page.origins.is_empty()).map(|page| {
             page.origins.iter().map(|rule| (rule.recorded.clone(), rule.requested.clone())).collect()
         }),
+        credentials: (config.credentials != usual.credentials).then(|| config.credentials.name().into()),
         buffer: differs(config.buffer != usual.buffer, config.buffer),
         start: differs(config.start != usual.start, config.start),
         position: match config.position {

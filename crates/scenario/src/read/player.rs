@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::fields::{Fields, Reader};
 use super::tree::{Span, Value};
 use super::{har, http};
+use crate::http::CredentialsPolicy;
 use crate::playback::{AtEnd, PlaybackPosition, UserHabits};
 use crate::player::{LivePolicy, MediaFormat, NORMAL_SCALE_MILLI, PlayerConfig, RenditionPolicy};
 use crate::scenario::Scenario;
@@ -30,6 +31,7 @@ pub(super) fn player(reader: &mut Reader, cohort: &mut Fields<'_>) -> Option<Pla
     let versions = http::versions(reader, &mut fields);
     let headers = http::headers(reader, &mut fields);
     let recorded_page = har::recorded_page(reader, &mut fields);
+    let credentials = reader.word(&mut fields, "credentials", &CredentialsPolicy::NAMES);
     let rendition = reader.word(&mut fields, "rendition", &RenditionPolicy::NAMES);
     let position = position(reader, &mut fields);
     let scale_milli = scale(reader, &mut fields);
@@ -42,6 +44,7 @@ pub(super) fn player(reader: &mut Reader, cohort: &mut Fields<'_>) -> Option<Pla
         http: versions,
         headers,
         recorded_page,
+        credentials: credentials.and_then(|name| CredentialsPolicy::from_name(&name)).unwrap_or_default(),
         buffer: time(reader, "buffer", "30s").unwrap_or(default.buffer),
         start: time(reader, "start", "1s").unwrap_or(default.start),
         position: position.unwrap_or(default.position),
@@ -174,8 +177,7 @@ fn check(reader: &mut Reader, fields: &mut Fields<'_>, config: &PlayerConfig) {
 }
 
 /// Keys that RTSP has nothing for.
-const HTTP_KEYS: &str =
-    "format, http, headers, har, buffer, start, patience, rendition and what is for live streams";
+const HTTP_KEYS: &str = "format, http, headers, credentials, har, buffer, start, patience, rendition and what is for live streams";
 
 /// A player needs recordings as the target.
 pub(super) fn check_target(reader: &mut Reader, scenario: &Scenario, spans: &[Option<Span>]) {
@@ -215,7 +217,7 @@ mod tests {
     use std::time::Duration;
 
     use crate::playback::{AtEnd, PlaybackPosition};
-    use crate::{HttpVersionPolicy, PlayerConfig, Scenario, TokenSource};
+    use crate::{CredentialsPolicy, HttpVersionPolicy, PlayerConfig, Scenario, TokenSource};
 
     fn read(url: &str, player: &str) -> Result<PlayerConfig, String> {
         let text = format!("[target]\nurl = \"{url}\"\n[crowd]\nsize = 3\nplayer = {{ {player} }}\n");
@@ -263,6 +265,11 @@ mod tests {
         assert_eq!(read(FILE, r#"http = "browser""#).unwrap().http.only(), Some(HttpVersionPolicy::Browser));
         let headers = read(FILE, r#"headers = { X-Session = "env:SESSION" }"#).unwrap().headers;
         assert_eq!(headers, [("X-Session".into(), TokenSource::Environment("SESSION".into()))]);
+        assert_eq!(read(FILE, "").unwrap().credentials, CredentialsPolicy::SameOrigin);
+        for policy in [CredentialsPolicy::Include, CredentialsPolicy::Omit] {
+            let player = read(FILE, &format!("credentials = \"{}\"", policy.name())).unwrap();
+            assert_eq!(player.credentials, policy);
+        }
         let text = format!(
             "[target]\nurl = \"{FILE}\"\n[crowd]\nsize = 3\nplayer = {{ headers = {{ X-Key = \"hunter2\" }} }}\n"
         );
@@ -307,6 +314,8 @@ mod tests {
             (FILE, r#"headers = { Host = "b" }"#, "throng sets this header itself"),
             (FILE, r#"headers = { X-A = "a\nb" }"#, "not printable ASCII"),
             (RTSP, r#"headers = { X-A = "b" }"#, "have no effect on RTSP"),
+            (FILE, r#"credentials = "all""#, "not one of"),
+            (RTSP, r#"credentials = "omit""#, "have no effect on RTSP"),
             (RTSP, "scale = 0", "not a speed"),
             (FILE, r#"position = "later""#, "player.position"),
             (FILE, r#"latency = "20s", latency_max = "10s""#, "not longer than latency"),

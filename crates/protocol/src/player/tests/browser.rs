@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use throng_scenario::{HttpVersionPolicy, Secret, TokenSource};
+use throng_scenario::{CredentialsPolicy, HttpVersionPolicy, MediaFormat, Secret, TokenSource};
 
 use super::segmented::transport_stream;
 use super::*;
@@ -60,4 +60,102 @@ fn further_headers_go_to_the_host_of_the_url_and_are_not_printed() {
     assert_eq!(stand.heads[0].headers["x-key"], "hunter2");
     assert!(!stand.heads[1].headers.contains_key("x-key"));
     assert!(!format!("{:?}", stand.heads[0]).contains("hunter2"));
+}
+
+/// The same body, compressed by gzip.
+fn compressed(reply: &Reply, more: &[(&'static str, String)]) -> Reply {
+    use std::io::Write;
+    let mut to = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    to.write_all(&reply.body).unwrap();
+    let body = to.finish().unwrap();
+    let encoding = ("content-encoding", "gzip".to_owned());
+    let headers = [("content-length", body.len().to_string()), encoding];
+    Reply { body, ..Reply::of(200, &[&headers, more].concat()) }
+}
+
+#[test]
+fn compressed_playlists_and_segments_are_read_and_counted_as_received() {
+    const URL: &str = "https://10.0.0.1/a.m3u8";
+    let gzip = |path: &str| compressed(&answer(path), &[]);
+    let mut stand = Stand::at(URL, browser(), 1_000_000, Box::new(move |path, _| Some(gzip(path))));
+    stand.seconds(12);
+    assert_eq!(stand.ended, Some(Outcome::Completed));
+    assert_eq!(stand.frames_played(0), 200);
+    let totals = stand.totals();
+    let wire: usize = ["/a.m3u8", "/0.ts", "/1.ts"].map(|path| gzip(path).body.len()).iter().sum();
+    assert_eq!(totals.media_bytes + totals.other_bytes, wire as u64);
+    assert!(stand.heads.iter().all(|head| head.headers["accept-encoding"] == "gzip, deflate, br, zstd"));
+}
+
+#[test]
+fn a_part_is_asked_for_and_taken_as_it_is() {
+    let headers = ("content-range", "bytes 0-99/1000".to_owned());
+    let part = move |_: &str, range| {
+        assert_eq!(range, Some((0, None)));
+        let whole = Reply { body: vec![0; 1_000], ..Reply::of(206, &[]) };
+        Some(Reply { status: 206, ..compressed(&whole, std::slice::from_ref(&headers)) })
+    };
+    let mut stand = Stand::new(buffering(5), 1_000_000, Box::new(part));
+    stand.seconds(1);
+    assert_eq!(stand.heads[0].headers["accept-encoding"], "identity");
+    let failure = stand.failure();
+    assert!(failure.contains("Content-Encoding `gzip` in the response to a request with Range"), "{failure}");
+}
+
+/// What is sent in `Cookie` to a playlist at 10.0.0.1 that sets one, to the place that it redirects to, and to the segment
+/// there.
+fn cookies(credentials: CredentialsPolicy, to: &'static str) -> Vec<Option<String>> {
+    let set = ("set-cookie", "k=v; Path=/".to_owned());
+    let mut requests = 0;
+    let moved = move |path: &str, _| {
+        requests += 1;
+        let location = ("location", to.to_owned());
+        Some(if requests == 1 { Reply::of(302, &[set.clone(), location]) } else { answer(path) })
+    };
+    let player = PlayerConfig { credentials, ..browser() };
+    let mut stand = Stand::at("http://10.0.0.1/first", hls(player), 1_000_000, Box::new(moved));
+    stand.seconds(3);
+    let cookie = |head: &http::request::Parts| {
+        head.headers.get("cookie").map(|value| value.to_str().unwrap().to_owned())
+    };
+    stand.heads.iter().take(3).map(cookie).collect()
+}
+
+fn hls(player: PlayerConfig) -> PlayerConfig {
+    PlayerConfig { format: MediaFormat::Hls, ..player }
+}
+
+#[test]
+fn cookies_of_redirects_are_kept_and_go_where_the_credentials_mode_says() {
+    use CredentialsPolicy::{Include, Omit, SameOrigin};
+    let (sent, port, other) = (Some("k=v".to_owned()), "http://10.0.0.1:81/a.m3u8", "http://10.0.0.2/a.m3u8");
+    for (credentials, to, expect) in [
+        (SameOrigin, "/a.m3u8", [None, sent.clone(), sent.clone()]),
+        (Include, "/a.m3u8", [None, sent.clone(), sent.clone()]),
+        (Omit, "/a.m3u8", [None, None, None]),
+        // A port makes another origin, and is nothing to cookies.
+        (SameOrigin, port, [None, None, None]),
+        (Include, port, [None, sent.clone(), sent.clone()]),
+        (Include, other, [None, None, None]),
+    ] {
+        assert_eq!(cookies(credentials, to), expect, "{credentials:?} {to}");
+    }
+}
+
+#[test]
+fn who_comes_back_from_another_origin_comes_without_cookies() {
+    let set = ("set-cookie", "k=v; Path=/".to_owned());
+    let mut requests = 0;
+    let moved = move |_: &str, _| {
+        requests += 1;
+        let to = ["http://10.0.0.1:81/", "http://10.0.0.1/a.m3u8"].get(requests - 1);
+        Some(match to {
+            Some(to) => Reply::of(302, &[set.clone(), ("location", (*to).to_owned())]),
+            None => Reply::of(404, &[]),
+        })
+    };
+    let mut stand = Stand::at("http://10.0.0.1/first", hls(browser()), 1_000_000, Box::new(moved));
+    stand.seconds(1);
+    assert_eq!(stand.heads.len(), 3);
+    assert!(stand.heads.iter().all(|head| !head.headers.contains_key("cookie")), "{:?}", stand.heads);
 }
