@@ -35,6 +35,7 @@ fn watch(url: &str, player: &PlayerConfig) -> (Outcome, PlaybackCounters) {
     let (rows, written) = mpsc::sync_channel(10_000);
     let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
     let config_of_viewer = Config {
+        page: None,
         url: Url::parse(url).unwrap(),
         http: player.http.of(1, 0),
         player: player.clone(),

@@ -151,11 +151,18 @@ impl HttpClient {
             let text = last.map_or_else(|| format!("bytes={first}-"), |last| format!("bytes={first}-{last}"));
             head.headers.extend(HeaderValue::try_from(text).ok().map(|value| (RANGE, value)));
         }
-        Ok(self.send(now, url, head))
+        Ok(self.send(now, url, head, origins))
     }
 
-    /// Sends a request for `url`, which was checked ([`Self::check`]), with what all requests have.
-    pub(super) fn send(&mut self, now: Instant, url: &Url, mut head: http::request::Parts) -> FetchId {
+    /// Sends a request for `url`, which was checked ([`Self::check`]), with what all requests have. `origins` are those of the
+    /// redirects before it.
+    pub(super) fn send(
+        &mut self,
+        now: Instant,
+        url: &Url,
+        mut head: http::request::Parts,
+        origins: Origins,
+    ) -> FetchId {
         if let Some(token) = self.token.as_ref().filter(|_| url.host_str() == self.host.as_deref()) {
             let value = HeaderValue::try_from(format!("Bearer {}", token.expose()));
             head.headers.extend(value.ok().map(|value| (AUTHORIZATION, value)));

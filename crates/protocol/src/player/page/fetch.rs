@@ -10,7 +10,7 @@ use url::Url;
 
 use super::PageContext;
 use crate::participant::{Demand, DownloadEvent, FetchId, Output};
-use crate::player::client::HttpClient;
+use crate::player::client::{HttpClient, Origins};
 use crate::player::transfer::{PROGRESS_TIMEOUT, REDIRECTS_MAX};
 
 /// The request, until its body has come.
@@ -27,6 +27,8 @@ pub(super) struct PageFetch {
     has_failed: bool,
     progress_at: Instant,
     redirects: u8,
+    /// Of the redirects so far.
+    origins: Origins,
 }
 
 /// What became of it.
@@ -60,6 +62,7 @@ impl PageFetch {
             has_failed: false,
             progress_at: now,
             redirects: 0,
+            origins: Origins::default(),
         };
         fetch.send(now, context)?;
         Ok(fetch)
@@ -77,7 +80,7 @@ impl PageFetch {
             if self.url.scheme() == "https" { "gzip, deflate, br, zstd" } else { "gzip, deflate" };
         head.headers.insert(ACCEPT_ENCODING, HeaderValue::from_static(encodings));
         context.meter.page_request();
-        self.fetch = context.client.send(now, &self.url, head);
+        self.fetch = context.client.send(now, &self.url, head, self.origins);
         (self.has_head, self.progress_at) = (false, now);
         Ok(())
     }
@@ -109,6 +112,7 @@ impl PageFetch {
         match event {
             DownloadEvent::Head { head, opening } => {
                 context.client.answered(now, &self.url, &head, &opening);
+                context.client.learn_cookies(now, &self.url, &head, self.origins);
                 self.head(now, context, &head)
             }
             DownloadEvent::Ignored(bytes) => {
@@ -174,6 +178,7 @@ impl PageFetch {
             return self.broken(context, format!("{}: more than {REDIRECTS_MAX} redirects", self.url));
         }
         context.client.output(Output::Cancel(self.fetch));
+        self.origins = context.client.origins(self.origins, &self.url);
         self.url = url;
         match self.send(now, context) {
             Ok(()) => FetchEvent::Nothing,
