@@ -258,7 +258,7 @@ impl<'a> PlaybackFigures<'a> {
                 http2: c.responses_http2,
                 http3: c.responses_http3,
             },
-            page: (c.page_requests > 0 || page_loaded.reached > 0).then(|| LoadedPage {
+            page: (c.page_requests > 0 || page_loaded.reached > 0).then_some(LoadedPage {
                 loaded: page_loaded,
                 requests: c.page_requests,
                 requests_failed: c.page_requests_failed,

@@ -11,7 +11,7 @@ pub(crate) fn days_since_epoch(year: u64, month: u64, day: u64) -> u64 {
 
 /// Days of a month; `None` if there is none of this number.
 pub(crate) fn days_in_month(year: u64, month: u64) -> Option<u64> {
-    let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let is_leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
     match month {
         2 if is_leap => Some(29),
         2 => Some(28),

@@ -125,7 +125,8 @@ mod tests {
         let by_date = revalidated(&[("if-modified-since", CHANGED.1)]);
         let by_both = revalidated(&[("if-none-match", "\"a1\""), ("if-modified-since", CHANGED.1)]);
         let control = |value| ("cache-control", value);
-        let cases: [(u16, Vec<(&str, &str)>, u64, WhenWarm); 24] = [
+        type Case = (u16, Vec<(&'static str, &'static str)>, u64, WhenWarm);
+        let cases: [Case; 24] = [
             (200, vec![control("max-age=60")], 0, WhenWarm::FromCache),
             (200, vec![control("max-age=60")], 60, WhenWarm::Requested),
             (200, vec![control("public, MAX-AGE=60"), TAG], 60, by_tag.clone()),

@@ -62,7 +62,7 @@ fn pages(_: &str) -> Option<Reply> {
 /// Path and moment of each request, milliseconds.
 fn requested(stand: &Stand) -> Vec<(&str, u128)> {
     let paths = stand.requests.iter().map(|request| request.split(' ').next().unwrap());
-    paths.zip(stand.requested_at.iter().map(|at| at.as_millis())).collect()
+    paths.zip(stand.requested_at.iter().map(std::time::Duration::as_millis)).collect()
 }
 
 #[test]
@@ -131,7 +131,8 @@ fn assets_that_fail_are_counted_and_a_document_that_fails_ends_the_viewer() {
         stand.seconds(3);
         stand
     };
-    let cases: [(fn() -> Option<Reply>, &str); 3] = [
+    type Case = (fn() -> Option<Reply>, &'static str);
+    let cases: [Case; 3] = [
         (|| None, "tcp: page: http://10.0.0.1/: "),
         (
             || Some(Reply::of(503, &[])),
