@@ -37,7 +37,8 @@ fn a_request_counts_by_what_became_of_it() {
     let cut = || Err(ChannelError::Truncated { received: 1, expected: 9 });
     let silent = || Err(ChannelError::Timeout(Duration::from_secs(10)));
     type End = Option<Result<(), ChannelError>>;
-    let cases: [(&str, Option<response::Parts>, u64, End, RequestOutcome, u8, [u64; 4]); 9] = [
+    type Case = (&'static str, Option<response::Parts>, u64, End, RequestOutcome, u8, [u64; 4]);
+    let cases: [Case; 9] = [
         ("received whole", Some(head(200, Some(9))), 9, Some(Ok(())), Status(200), 2, [1, 9, 0, 0]),
         ("of unknown length, whole", Some(head(200, None)), 9, Some(Ok(())), Status(200), 2, [1, 9, 0, 0]),
         ("left in the middle", Some(head(206, Some(9))), 4, None, Status(206), 2, [1, 4, 1, 0]),
