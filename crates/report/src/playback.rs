@@ -583,7 +583,7 @@ pub(crate) mod tests {
         let page = summary.playback.as_ref().and_then(|playback| playback.page.clone()).unwrap();
         assert_eq!((page.loaded.ms_p50, page.requests, page.requests_failed), (Some(300.0), 500, 2));
         let text = text::summary(&summary);
-        assert!(text.contains("page loaded") && text.contains("1 MB in 500 requests, 2 failed"), "{text}");
+        assert!(text.contains("page loaded") && text.contains("1.00 MB in 500 requests, 2 failed"), "{text}");
         let phases: Vec<_> = summary.phases.iter().map(|phase| phase.phase.as_str()).collect();
         assert!(phases.contains(&"page_loaded"), "{phases:?}");
         let without = summarise(&players(0), &[], Duration::ZERO);

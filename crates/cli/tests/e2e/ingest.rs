@@ -1,7 +1,6 @@
 //! Publishers by RTMP and SRT on real servers, and viewers of what those make of it.
 
 use std::process::Command;
-use std::time::Duration;
 
 use throng_media::mark::Mark;
 use throng_media::picture_clock;
@@ -76,8 +75,9 @@ fn a_clock_in_the_picture_and_the_mark_in_the_stream_say_the_same_behind_ffmpeg_
         let captured_ms = mark.captured_unix_ns / 1_000_000 % 86_400_000;
         assert!(captured_ms.abs_diff(clock_ms) <= 35, "mark {captured_ms}, clock {clock_ms}");
     }
+    // The dates of ffmpeg's playlist begin when its muxer did, up to a second off the capture.
     let (by_dates_ms, since_capture_ms) = latencies(&ran);
-    assert!((by_dates_ms..by_dates_ms + 2_000.0).contains(&since_capture_ms), "{ran}");
+    assert!((since_capture_ms - by_dates_ms).abs() < 2_000.0, "{ran}");
 }
 
 #[test]
@@ -106,64 +106,4 @@ fn publishers_that_are_refused_or_find_nobody_fail_and_say_why() {
     let ran =
         run(None, &["view", &format!("rtmp://{}/live/k", nginx.plain_address()), "-n", "1", "--for", "3s"]);
     assert_eq!(figure(&ran.summary(), "participants.failed"), 1.0, "{ran}");
-}
-
-#[test]
-fn a_server_that_does_not_read_is_seen_in_the_publishers_speed() {
-    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = silent.local_addr().unwrap();
-    let server = std::thread::spawn(move || slow_server(&silent));
-    let ran = run(
-        None,
-        &[
-            "view",
-            &format!("rtmp://{address}/live/k"),
-            "-n",
-            "1",
-            "--for",
-            "8s",
-            "--set",
-            "crowd.publish={ video = \"720p\" }",
-        ],
-    );
-    server.join().unwrap();
-    let blocked = figure(&ran.summary(), "sent.blocked_ratio");
-    assert!(blocked > 0.05, "{blocked}\n{ran}");
-    assert!(ran.stdout.contains("the connection took no bytes"), "{ran}");
-}
-
-/// Answers a publisher by the book, then reads a tenth of what comes.
-fn slow_server(listener: &std::net::TcpListener) {
-    use std::io::{Read, Write};
-    let (mut stream, _) = listener.accept().unwrap();
-    socket2::SockRef::from(&stream).set_recv_buffer_size(4_096).unwrap();
-    let mut hello = [0; 1 + 1536];
-    stream.read_exact(&mut hello).unwrap();
-    stream.write_all(&[&[3][..], &[9; 2 * 1536]].concat()).unwrap();
-    let command = |values: &[u8]| {
-        let length = (values.len() as u32).to_be_bytes();
-        [&[3, 0, 0, 0][..], &length[1..], &[20, 0, 0, 0, 0], values].concat()
-    };
-    let number = |value: f64| [&[0][..], &value.to_be_bytes()].concat();
-    let text = |value: &str| [&[2, 0, value.len() as u8][..], value.as_bytes()].concat();
-    let result = |id: f64| [text("_result"), number(id), vec![5], number(1.0)].concat();
-    let property =
-        |name: &str, value: &str| [&[0, name.len() as u8][..], name.as_bytes(), &text(value)].concat();
-    let started = [
-        text("onStatus"),
-        number(0.0),
-        vec![5, 3],
-        property("level", "status"),
-        property("code", "NetStream.Publish.Start"),
-        vec![0, 0, 9],
-    ]
-    .concat();
-    for answer in [result(1.0), result(4.0), started] {
-        std::thread::sleep(Duration::from_millis(100));
-        stream.write_all(&command(&answer)).unwrap();
-    }
-    let mut bytes = [0; 2_048];
-    while stream.read(&mut bytes).is_ok_and(|read| read > 0) {
-        std::thread::sleep(Duration::from_millis(60));
-    }
 }

@@ -349,3 +349,6 @@ async fn carry_bytes(
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

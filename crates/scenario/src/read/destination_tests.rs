@@ -138,7 +138,7 @@ fn what_does_not_go_together_says_where_and_what_to_write() {
         ("streams = 3", "streams = { count = 3, zipff = 1 }", "did you mean `zipf`"),
         (
             "url = \"whip+http://127.0.0.1:1985/rtc/v1/whip/?app=live&stream={n}\"",
-            "url = \"rtmp://h/x\"",
+            "url = \"gopher://h/x\"",
             "unknown scheme",
         ),
         (

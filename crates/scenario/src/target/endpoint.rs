@@ -550,19 +550,19 @@ fn as_rtsp(url: &str) -> String {
 
 /// The key, the last part of the path, is the publisher's password: it is shown on loopback only.
 fn as_rtmp(url: &Url) -> String {
-    let mut text = as_scheme(&without_secrets(url), ("rtmp", RTMP_PORT), ("rtmps", RTMPS_PORT));
-    let is_template = |part: &str| part.contains('{') || part.contains("%7B");
-    let key = url.path_segments().and_then(|mut parts| parts.next_back()).filter(|key| !is_template(key));
+    let text = as_scheme(&without_secrets(url), ("rtmp", RTMP_PORT), ("rtmps", RTMPS_PORT));
     let is_loopback = match url.host() {
         Some(url::Host::Ipv4(ip)) => ip.is_loopback(),
         Some(url::Host::Ipv6(ip)) => ip.is_loopback(),
         Some(url::Host::Domain(name)) => name == "localhost",
         None => false,
     };
-    if let Some(key) = key.filter(|key| !key.is_empty() && !is_loopback) {
-        text = text.replacen(&format!("/{key}"), &format!("/{HIDDEN}"), 1);
+    let (place, query) = text.split_at(text.find('?').unwrap_or(text.len()));
+    match place.rsplit_once('/') {
+        // A variable is no password.
+        Some((app, key)) if !is_loopback && !key.contains("%7B") => format!("{app}/{HIDDEN}{query}"),
+        _ => text,
     }
-    text
 }
 
 /// A path segment, percent-decoded.

@@ -23,6 +23,9 @@ fn the_scheme_names_the_protocol_and_the_real_url() {
         ("whep+http://h/x", Protocol::Whep, "http://h/x"),
         ("publish+rtsp://h/live", Protocol::RtspPublish, "http://h:554/live"),
         ("Publish+RTSPS://h:8322/live", Protocol::RtspPublish, "https://h:8322/live"),
+        ("rtmp://h/live/key", Protocol::Rtmp, "http://h:1935/live/key"),
+        ("RTMPS://h/a/b/key?x=1#f", Protocol::Rtmp, "https://h/a/b/key?x=1"),
+        ("srt://h:9000?streamid=a", Protocol::Srt, "http://h:9000/?streamid=a"),
         ("WHEP+HTTPS://h/x?y=1", Protocol::Whep, "https://h/x?y=1"),
     ] {
         let target = target(text);
@@ -52,7 +55,10 @@ fn other_urls_are_refused_with_the_mend() {
     for (text, help) in [
         ("http://h/whep", "`whep+http://h/whep`"),
         ("janus://h", "janus+ws://"),
-        ("rtmp://h/x", "janus+ws://"),
+        ("gopher://h/x", "janus+ws://"),
+        ("rtmp://h/x", "rtmp://127.0.0.1:1935/live/KEY"),
+        ("rtmpt://h/live/x", "rtmp://HOST/APP/KEY"),
+        ("srt://h", "srt://127.0.0.1:9000"),
         ("rtspt://h/x", "rtsp_transport"),
         ("rtsp+publish://h/x", "publish+rtsp://"),
         ("ws://h:8188/", "janus+ws://"),
@@ -77,6 +83,9 @@ fn nothing_shown_holds_a_secret() {
         "whep+http://joe:hunter2@h/x?token=hunter2",
         "https://joe:hunter2@h/film.mp4?signature=hunter2",
         "publish+rtsp://joe:hunter2@h/x?token=hunter2",
+        "rtmp://h/live/hunter2",
+        "rtmps://joe:hunter2@h:8443/live/hunter2?token=hunter2",
+        "srt://h:9000?streamid=a&passphrase=hunter2",
         "livekit+ws://h/room?path=/p&secret=hunter2",
         "janus+ws://h/streaming/1?pin=hunter2",
         "wss://h/app/stream?policy=hunter2&signature=hunter2&transport=tcp",
@@ -102,6 +111,12 @@ fn nothing_shown_holds_a_secret() {
 #[test]
 fn what_is_displayed_without_secrets_reads_back_as_the_same_target() {
     for text in [
+        "rtmp://127.0.0.1/live/key",
+        "rtmp://127.0.0.1:80/live/key?a",
+        "rtmps://[::1]:8443/live/key",
+        "rtmps://localhost/live/key",
+        "srt://127.0.0.1:80/",
+        "srt://h:9000/",
         "ws://host:3333/app/stream",
         "janus+ws://h:8188/streaming/1",
         "janus+wss://h/streaming/a%2Fb?path=/janus",

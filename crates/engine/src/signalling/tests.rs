@@ -1,0 +1,73 @@
+//! Byte streams and processes, without a server.
+
+use super::*;
+
+fn events() -> (EventSender, mpsc::Receiver<SlotEvent>) {
+    let (inbox, events) = mpsc::channel(64);
+    (EventSender { inbox, slot: 0 }, events)
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
+}
+
+const CHANNEL: Channel = Channel(0);
+
+#[test]
+fn a_write_that_waits_for_the_peer_is_reported_with_its_time() {
+    runtime().block_on(async {
+        let (ours, mut theirs) = tokio::io::duplex(1_000);
+        let (sender, outgoing) = queue::channel(CHANNEL_QUEUE);
+        let (events, mut received) = events();
+        let carried =
+            tokio::spawn(
+                async move { carry_bytes(tokio::io::split(ours), CHANNEL, outgoing, &events).await },
+            );
+        let mut sender = sender;
+        sender.try_send(Outgoing::Bytes(vec![1; 500])).unwrap();
+        sender.try_send(Outgoing::Bytes(vec![2; 2_000])).unwrap();
+        tokio::time::sleep(Duration::from_millis(120)).await;
+        let mut read = vec![0; 2_500];
+        theirs.read_exact(&mut read).await.unwrap();
+        let event = received.recv().await.unwrap().what;
+        let SignallingEvent::Blocked(CHANNEL, waited) = event else { panic!("{event:?}") };
+        assert!((Duration::from_millis(100)..Duration::from_secs(5)).contains(&waited), "{waited:?}");
+        drop(sender);
+        assert_eq!(carried.await.unwrap(), Ok(()));
+        assert!(received.recv().await.is_none(), "the first write did not wait");
+    });
+}
+
+#[test]
+fn a_process_is_a_stream_and_its_last_words_are_the_reason_of_its_end() {
+    let run = |script: &'static str, input: Option<Vec<u8>>| {
+        runtime().block_on(async move {
+            let (mut sender, outgoing) = queue::channel(CHANNEL_QUEUE);
+            let (events, mut received) = events();
+            let keeps = input.is_none().then(|| sender.clone());
+            input.into_iter().for_each(|input| sender.try_send(Outgoing::Bytes(input)).unwrap());
+            drop(sender);
+            let open = Open::Process { program: "sh", arguments: vec!["-c".into(), script.into()] };
+            let mut process = match &open {
+                Open::Process { program, arguments } => Process::start(program, arguments).unwrap(),
+                _ => unreachable!(),
+            };
+            let carried = carry_bytes(process.pipes().unwrap(), CHANNEL, outgoing, &events).await;
+            let end = process.end(carried, GOODBYE).await;
+            drop((events, keeps));
+            let mut said = Vec::new();
+            while let Some(event) = received.recv().await {
+                if let SignallingEvent::Bytes(_, bytes) = event.what {
+                    said.extend(bytes);
+                }
+            }
+            (end, String::from_utf8(said).unwrap())
+        })
+    };
+    let (end, said) = run("echo up; echo 'no such host' >&2; exit 3", None);
+    let why = "sh ended (exit status: 3): no such host";
+    assert_eq!((end, said.as_str()), (Err(ChannelError::Process(why.into())), "up\n"));
+    assert_eq!(run("cat >/dev/null", Some(vec![7; 100_000])).0, Ok(()), "closed by throng");
+    let missing = Process::start("no-such-program-at-all", &[]).err().unwrap();
+    assert!(matches!(missing, ChannelError::Generator(_)), "{missing}");
+}
