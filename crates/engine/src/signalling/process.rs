@@ -8,9 +8,13 @@ use std::time::Duration;
 use throng_protocol::participant::ChannelError;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::task::JoinHandle;
 
 /// Lines of its standard error that are kept, for the reason of its end.
 const LAST_WORDS: usize = 3;
+
+/// How long they may take to be read once it has ended: a child of its own may keep the pipe open.
+const LAST_WORDS_WITHIN: Duration = Duration::from_millis(500);
 
 /// Longest of those lines, bytes.
 const LINE_BYTES_MAX: usize = 400;
@@ -20,6 +24,8 @@ pub(super) struct Process {
     program: &'static str,
     child: Child,
     last_words: Arc<Mutex<VecDeque<String>>>,
+    /// Collects them until its standard error ends.
+    listener: Option<JoinHandle<()>>,
 }
 
 impl Process {
@@ -34,10 +40,9 @@ impl Process {
             .spawn()
             .map_err(|e| ChannelError::Generator(format!("cannot start {program}: {e}")))?;
         let last_words = Arc::default();
-        if let Some(stderr) = child.stderr.take() {
-            tokio::spawn(listen(stderr, Arc::clone(&last_words)));
-        }
-        Ok(Self { program, child, last_words })
+        let listener =
+            child.stderr.take().map(|stderr| tokio::spawn(listen(stderr, Arc::clone(&last_words))));
+        Ok(Self { program, child, last_words, listener })
     }
 
     /// Its standard output and input, once.
@@ -57,6 +62,9 @@ impl Process {
         let status = tokio::time::timeout(goodbye, self.child.wait()).await;
         if carried.is_ok() {
             return Ok(());
+        }
+        if let Some(listener) = self.listener.take() {
+            let _ = tokio::time::timeout(LAST_WORDS_WITHIN, listener).await;
         }
         let how = match status {
             Ok(Ok(status)) => format!("{} ended ({status})", self.program),

@@ -112,7 +112,7 @@ fn nothing_shown_holds_a_secret() {
 fn what_is_displayed_without_secrets_reads_back_as_the_same_target() {
     for text in [
         "rtmp://127.0.0.1/live/key",
-        "rtmp://127.0.0.1:80/live/key?a",
+        "rtmp://127.0.0.1:80/live/key",
         "rtmps://[::1]:8443/live/key",
         "rtmps://localhost/live/key",
         "srt://127.0.0.1:80/",
