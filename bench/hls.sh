@@ -21,6 +21,7 @@ ulimit -n "$(ulimit -Hn)"
 folder=$(mktemp -d)
 trap 'kill $(jobs -p) 2>/dev/null; wait; rm -rf "$folder"' EXIT
 mkdir "$folder/live"
+chmod 755 "$folder" # nginx, started as root, reads as nobody
 port=18499
 cat >"$folder/nginx.conf" <<CONF
 daemon off; worker_processes 1; pid $folder/pid; error_log $folder/error.log;
@@ -81,7 +82,7 @@ measure k6 k6 run --quiet --no-usage-report -e BASE="$base" -e VIEWERS="$viewers
 sleep 2
 
 echo "$viewers viewers of 1 Mbit/s in segments of 4 s over HTTP/1.1 for $seconds s, joining within $ramp s; nginx and ffmpeg on the same machine"
-grep -m1 "viewers played\|stall" "$folder/throng.out" || true
+grep -m1 "^[0-9]* viewers" "$folder/throng.out" || true
 awk -F'|' -v viewers="$viewers" '
   FILENAME ~ /\.time$/ { split($0, t, " "); name = FILENAME; sub(".*/", "", name); sub(".time", "", name)
     cpu[name] = t[1] + t[2]; memory[name] = t[3]; next }
