@@ -9,13 +9,12 @@ use std::time::{Duration, Instant};
 use throng_media::quality::WallClock;
 use throng_media::rtcp::{Compound, Report, ReportBlock, Rtcp, RtcpWriter, SenderInfo};
 use throng_media::rtp::{ExtensionIds, Extensions, HeaderFields, NtpTime, write_header};
-use throng_media::source::Player;
-use throng_observation::{MediaKind, Observation, SentCounters, SentInterval, TrackId};
+use throng_observation::{MediaKind, Observation};
 
 use super::announce::payload_type;
 use crate::participant::Why;
-use crate::published::PublishedMedia;
-use crate::reports::{cname, next_second};
+use crate::published::{self, PublishedMedia, PublishedTrack, SentIntervals};
+use crate::reports::cname;
 
 /// Mean time between sender reports of a track (RFC 3550 section 6.2 and its minimum); each is drawn between half and
 /// one and a half of it. The first one goes with the first packet, so that the server can align the tracks.
@@ -23,21 +22,12 @@ const REPORT_INTERVAL: Duration = Duration::from_secs(5);
 
 /// One sent track.
 struct Stream {
-    kind: MediaKind,
+    track: PublishedTrack,
     ssrc: u32,
     payload_type: u8,
     sequence: u16,
     timestamp_base: u32,
-    began_at: Instant,
-    player: Player,
-    counters: SentCounters,
-    /// The counters at the end of the last interval.
-    reported: SentCounters,
-    remote_loss_ratio: Option<f64>,
     next_report_at: Instant,
-    /// When the last frame left, and the longest pause between two since the last interval.
-    left_at: Option<Instant>,
-    pause_max: Duration,
 }
 
 /// Sends the tracks of one session.
@@ -47,8 +37,7 @@ pub(super) struct Sender {
     cname: String,
     dice: fastrand::Rng,
     round_trip_s: Option<f64>,
-    next_interval_at: Instant,
-    interval_began: Instant,
+    intervals: SentIntervals,
 }
 
 impl Sender {
@@ -61,25 +50,18 @@ impl Sender {
         now: Instant,
     ) -> Self {
         let mut dice = fastrand::Rng::with_seed(seed);
-        let streams = media.iter().enumerate().map(|(at, PublishedMedia { clip, offset })| Stream {
-            kind: clip.kind(),
+        let streams = media.iter().enumerate().map(|(at, media)| Stream {
+            track: PublishedTrack::new(media, now),
             ssrc: dice.u32(1..),
             payload_type: payload_type(at),
             sequence: dice.u16(..),
             timestamp_base: dice.u32(..),
-            began_at: now,
-            player: Player::starting_at(Arc::clone(clip), *offset),
-            counters: SentCounters::default(),
-            reported: SentCounters::default(),
-            remote_loss_ratio: None,
             next_report_at: now,
-            left_at: None,
-            pause_max: Duration::ZERO,
         });
         let streams = streams.collect();
         let cname = cname(&mut dice);
-        let next_interval_at = next_second(joined_at, now);
-        Self { streams, clock, cname, dice, round_trip_s: None, next_interval_at, interval_began: now }
+        let intervals = SentIntervals::new(joined_at, now);
+        Self { streams, clock, cname, dice, round_trip_s: None, intervals }
     }
 
     /// Passes the packets of all frames that are due to `each`, with the track's index, frame by frame. `overhead_bytes`
@@ -91,7 +73,7 @@ impl Sender {
         mut each: impl FnMut(usize, Vec<Vec<u8>>),
     ) {
         for (at, stream) in self.streams.iter_mut().enumerate() {
-            while stream.next_frame_at() <= now {
+            while stream.track.next_frame_at() <= now {
                 each(at, stream.frame(now, overhead_bytes, self.clock));
             }
         }
@@ -99,7 +81,7 @@ impl Sender {
 
     /// The next sender report that is due, with its track.
     pub(super) fn poll_report(&mut self, now: Instant) -> Option<(usize, Vec<u8>)> {
-        let is_due = |stream: &Stream| stream.counters.packets_sent > 0 && now >= stream.next_report_at;
+        let is_due = |stream: &Stream| stream.track.counters.packets_sent > 0 && now >= stream.next_report_at;
         let (at, stream) = self.streams.iter_mut().enumerate().find(|(_, stream)| is_due(stream))?;
         stream.next_report_at = now + REPORT_INTERVAL.mul_f64(0.5 + self.dice.f64());
         let mut packet = Vec::with_capacity(96);
@@ -136,7 +118,7 @@ impl Sender {
 
     fn reported(&mut self, arrived_at: Instant, block: &ReportBlock) {
         let Some(stream) = self.streams.iter_mut().find(|stream| stream.ssrc == block.ssrc) else { return };
-        stream.remote_loss_ratio = Some(f64::from(block.fraction_lost) / 256.0);
+        stream.track.remote_loss_ratio = Some(f64::from(block.fraction_lost) / 256.0);
         if block.last_sr != 0 {
             let now = NtpTime::from_unix_ns(self.clock.unix_ns(arrived_at)).compact();
             let units = now.wrapping_sub(block.delay_since_last_sr).wrapping_sub(block.last_sr);
@@ -149,76 +131,46 @@ impl Sender {
 
     /// The connection took nothing for so long.
     pub(super) fn blocked(&mut self, duration: Duration) {
-        if let Some(stream) = self.streams.first_mut() {
-            stream.counters.blocked_us += u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
-        }
+        published::blocked(self.streams.first_mut().map(|stream| &mut stream.track), duration);
     }
 
     /// The intervals of the tracks, if their second is over.
     pub(super) fn take_due_intervals(&mut self, now: Instant) -> Vec<Observation> {
-        if now < self.next_interval_at {
-            return Vec::new();
-        }
-        self.next_interval_at = next_second(self.next_interval_at, now);
-        self.take_intervals(now)
+        let tracks = self.streams.iter_mut().map(|stream| &mut stream.track);
+        self.intervals.take_due(now, tracks, self.round_trip_s)
     }
 
     /// The intervals of the tracks since the last.
     pub(super) fn take_intervals(&mut self, now: Instant) -> Vec<Observation> {
-        let began = std::mem::replace(&mut self.interval_began, now);
-        let length = now.saturating_duration_since(began);
-        let round_trip_s = self.round_trip_s;
-        let wanted_bps: f64 = self.streams.iter().map(|stream| stream.player.clip().bitrate_bps()).sum();
-        let intervals = self.streams.iter_mut().enumerate().map(|(at, stream)| {
-            let counters = stream.since_reported();
-            let pause = std::mem::take(&mut stream.pause_max);
-            Observation::Sent(Box::new(SentInterval {
-                track: TrackId(u16::try_from(at).unwrap_or(u16::MAX)),
-                kind: stream.kind,
-                codec: stream.player.clip().codec(),
-                ended_at: now,
-                length,
-                counters,
-                round_trip_s,
-                remote_loss_ratio: stream.remote_loss_ratio,
-                // Nothing bounds it.
-                allowed_bps: wanted_bps,
-                wanted_bps,
-                pause_us_max: u32::try_from(pause.as_micros()).unwrap_or(u32::MAX),
-            }))
-        });
-        intervals.collect()
+        let tracks = self.streams.iter_mut().map(|stream| &mut stream.track);
+        self.intervals.take(now, tracks, self.round_trip_s)
     }
 
     /// When something is due next, and what.
     pub(super) fn next_timeout(&self) -> (Instant, Why) {
-        let frames = self.streams.iter().map(|stream| (stream.next_frame_at(), "frame to capture"));
-        let reporting = self.streams.iter().filter(|stream| stream.counters.packets_sent > 0);
+        let frames = self.streams.iter().map(|stream| (stream.track.next_frame_at(), "frame to capture"));
+        let reporting = self.streams.iter().filter(|stream| stream.track.counters.packets_sent > 0);
         let reports = reporting.map(|stream| (stream.next_report_at, "sender report due"));
-        let interval = (self.next_interval_at, "end of the interval");
+        let interval = (self.intervals.next_at(), "end of the interval");
         frames.chain(reports).fold(interval, |first, other| if other.0 < first.0 { other } else { first })
     }
 }
 
 impl Stream {
-    fn next_frame_at(&self) -> Instant {
-        self.began_at + self.player.next_due()
-    }
-
     /// The packets of the next frame.
     fn frame(&mut self, now: Instant, overhead_bytes: u64, clock: WallClock) -> Vec<Vec<u8>> {
-        let captured_unix_ns = clock.unix_ns(self.next_frame_at());
-        let frame = self.player.advance();
-        let clip = Arc::clone(self.player.clip());
+        let captured_unix_ns = clock.unix_ns(self.track.next_frame_at());
+        let frame = self.track.player.advance();
+        let clip = Arc::clone(self.track.player.clip());
         let count = clip.packet_count(&frame);
         let mut packets = Vec::with_capacity(count);
         for at in 0..count {
             let fields = HeaderFields {
                 payload_type: self.payload_type,
                 // Sound is one talkspurt that began with the first packet (RFC 3551 section 4.1).
-                marker: match self.kind {
+                marker: match self.track.kind {
                     MediaKind::Video => at + 1 == count,
-                    MediaKind::Audio => self.counters.packets_sent == 0,
+                    MediaKind::Audio => self.track.counters.packets_sent == 0,
                 },
                 sequence: self.sequence,
                 timestamp: self.timestamp_base.wrapping_add(frame.timestamp),
@@ -229,34 +181,25 @@ impl Stream {
                 write_header(&mut packet, &fields, &ExtensionIds::default(), &Extensions::default());
             clip.write_payload(&frame, at, captured_unix_ns, &mut packet);
             self.sequence = self.sequence.wrapping_add(1);
-            self.counters.packets_sent += 1;
-            self.counters.payload_bytes += (packet.len() - header_bytes) as u64;
-            self.counters.wire_bytes += packet.len() as u64 + overhead_bytes;
+            self.track.counters.packets_sent += 1;
+            self.track.counters.payload_bytes += (packet.len() - header_bytes) as u64;
+            self.track.counters.wire_bytes += packet.len() as u64 + overhead_bytes;
             packets.push(packet);
         }
-        self.counters.frames_sent += 1;
-        self.counters.key_frames_sent += u64::from(self.kind == MediaKind::Video && clip.is_key(&frame));
-        if let Some(before) = self.left_at.replace(now) {
-            self.pause_max = self.pause_max.max(now.saturating_duration_since(before));
-        }
+        self.track.frame_left(now, clip.is_key(&frame));
         packets
     }
 
     /// The content of a sender report at `now`.
     fn report(&self, now: Instant, clock: WallClock) -> SenderInfo {
-        let rate = u128::from(self.player.clip().clock_rate());
-        let ticks = now.saturating_duration_since(self.began_at).as_nanos() * rate / 1_000_000_000;
+        let rate = u128::from(self.track.player.clip().clock_rate());
+        let ticks = now.saturating_duration_since(self.track.began_at).as_nanos() * rate / 1_000_000_000;
         SenderInfo {
             ssrc: self.ssrc,
             ntp: NtpTime::from_unix_ns(clock.unix_ns(now)),
             rtp_timestamp: self.timestamp_base.wrapping_add(ticks as u32),
-            packet_count: self.counters.packets_sent as u32,
-            octet_count: self.counters.payload_bytes as u32,
+            packet_count: self.track.counters.packets_sent as u32,
+            octet_count: self.track.counters.payload_bytes as u32,
         }
-    }
-
-    fn since_reported(&mut self) -> SentCounters {
-        let before = std::mem::replace(&mut self.reported, self.counters);
-        self.counters.since(&before)
     }
 }
