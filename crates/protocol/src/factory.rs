@@ -5,32 +5,33 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use throng_media::card::{self, Rung};
+use throng_media::card::Rung;
 use throng_media::manifest::PlaylistCache;
 use throng_media::quality::WallClock;
 use throng_media::source::Clip;
 use throng_media::timing::IndexCache;
 use throng_observation::run::ParticipantId;
-use throng_observation::{Codec, Layer, MediaKind};
 use throng_scenario::har::PagePlan;
 use throng_scenario::{
-    Action, Conversation, Endpoint, IceTransportPolicy, JanusId, MediaFile, PlayerConfig, PublishConfig,
-    RecordedPage, Role, RtspTransport, Secret, StunServer, SubscribePolicy, TapSelection,
+    Action, Conversation, Endpoint, IceTransportPolicy, JanusId, MediaFile, PlayerConfig, RecordedPage, Role,
+    RtspTransport, Secret, StunServer, SubscribePolicy, TapSelection,
 };
 use url::{Host, Url};
 
 use crate::ingest::{self, IngestProtocol};
 use crate::participant::Participant;
-use crate::published::PublishedMedia;
 use crate::signalling::janus::SubscriberMode;
 use crate::signalling::room::{RoomSignalling, Subscriptions};
 use crate::signalling::{RelayServer, RunMark, Signalling, janus, livekit, ome, whep, whip};
 use crate::webrtc::member::{Member, MemberOptions};
 use crate::webrtc::sender::Ladder;
-use crate::webrtc::session::MediaToSend;
 use crate::webrtc::viewer::Viewer;
-use crate::webrtc::{Behaviour, MayReach, Outgoing, ParticipantOptions, StepTimeouts, Weights};
+use crate::webrtc::{Behaviour, MayReach, ParticipantOptions, StepTimeouts, Weights};
 use crate::{player, rtsp};
+
+mod media;
+
+use media::{card_ladder, fed, outgoing, picture, published, sent_layers};
 
 /// Everything that the participants of one target share.
 #[derive(Clone)]
@@ -384,123 +385,6 @@ fn publisher_name(number: u32) -> String {
     format!("throng-whip-{number}")
 }
 
-/// The streams that a participant of that role sends. Each starts at another position in the loop, so that key
-/// frames of different participants do not coincide.
-fn outgoing(role: &Role, number: u32, clips: &BTreeMap<MediaFile, Arc<Clip>>) -> Vec<Outgoing> {
-    let Some(publish) = &role.publish else { return Vec::new() };
-    let sound = match &publish.audio_file {
-        Some(file) => clips.get(file).cloned(),
-        None if publish.audio => card::speech().ok(),
-        None => None,
-    };
-    let offset = Duration::from_millis(u64::from(number % 30) * 100);
-    let sound = sound.map(|clip| Outgoing {
-        media: MediaToSend { kind: clip.kind(), rids: Vec::new() },
-        ladders: vec![clip.into()],
-        offset,
-        adapts: publish.adapts,
-    });
-    // Each layer of a simulcast is a stream of its own; a single encoding has no RID. The largest comes first, as
-    // the most preferred (RFC 8853 section 5.2): Janus identifies layers by this order, LiveKit by their RIDs.
-    let layers: Vec<_> = if publish.simulcast.is_empty() {
-        picture(publish, clips).map(|ladder| (None, ladder)).into_iter().collect()
-    } else {
-        let of_card = |(layer, rung)| Some((layer, card::picture(rung, publish.codec).ok()?.into()));
-        sizes(publish).into_iter().rev().filter_map(of_card).collect()
-    };
-    let rids = layers.iter().filter_map(|(layer, _)| Some(rid(*layer.as_ref()?).to_owned())).collect();
-    let pictures = (!layers.is_empty()).then(|| Outgoing {
-        media: MediaToSend { kind: MediaKind::Video, rids },
-        ladders: layers.into_iter().map(|(_, ladder)| ladder).collect(),
-        offset,
-        adapts: publish.adapts,
-    });
-    [sound, pictures].into_iter().flatten().collect()
-}
-
-/// The tracks of a publisher by RTSP, video first, as servers expect them: one encoding each, because nothing asks for
-/// another.
-fn published(role: &Role, number: u32, clips: &BTreeMap<MediaFile, Arc<Clip>>) -> Vec<PublishedMedia> {
-    let mut tracks = outgoing(role, number, clips);
-    tracks.sort_by_key(|track| track.media.kind != MediaKind::Video);
-    let media = tracks.iter().filter_map(|track| {
-        let clip = Arc::clone(track.ladders.first()?.top());
-        Some(PublishedMedia { clip, offset: track.offset })
-    });
-    media.collect()
-}
-
-/// The tracks of a publisher by RTMP or SRT, video first: H.264 and AAC, whatever WebRTC would send.
-fn fed(role: &Role, number: u32, clips: &BTreeMap<MediaFile, Arc<Clip>>) -> Vec<PublishedMedia> {
-    let Some(publish) = &role.publish else { return Vec::new() };
-    let of_file = |file: &MediaFile| clips.get(file).cloned();
-    let card = |name: &String| card::picture(Rung::from_name(name)?, Codec::H264).ok();
-    let picture = publish.video_file.as_ref().and_then(of_file).or(publish.video.as_ref().and_then(card));
-    let sound = match &publish.audio_file {
-        Some(file) => of_file(file),
-        None if publish.audio => card::tone_aac().ok(),
-        None => None,
-    };
-    let offset = Duration::from_millis(u64::from(number % 30) * 100);
-    let tracks = [picture, sound].into_iter().flatten();
-    tracks.map(|clip| PublishedMedia { clip, offset }).collect()
-}
-
-/// The encodings of one picture, the smallest first, with their layers.
-fn sizes(publish: &PublishConfig) -> Vec<(Option<Layer>, Rung)> {
-    let names: &[Layer] = match publish.simulcast.len() {
-        0 => {
-            return publish
-                .video
-                .as_deref()
-                .and_then(Rung::from_name)
-                .map(|rung| (None, rung))
-                .into_iter()
-                .collect();
-        }
-        2 => &[Layer::Low, Layer::Medium],
-        _ => &[Layer::Low, Layer::Medium, Layer::High],
-    };
-    let rungs = publish.simulcast.iter().filter_map(|name| Rung::from_name(name));
-    names.iter().copied().map(Some).zip(rungs).collect()
-}
-
-/// The RID of a layer in the description (RFC 8851): a quarter, a half and the full size, named as in libwebrtc's
-/// clients, which servers expect.
-fn rid(layer: Layer) -> &'static str {
-    match layer {
-        Layer::Off | Layer::Low => "q",
-        Layer::Medium => "h",
-        Layer::High => "f",
-    }
-}
-
-/// The layers as signalled to LiveKit.
-fn sent_layers(role: &Role) -> Vec<livekit::SentLayer> {
-    let sizes = role.publish.as_ref().map(sizes).unwrap_or_default();
-    let to_layer = |(layer, rung): (Option<Layer>, Rung)| livekit::SentLayer {
-        rid: layer.map_or_else(String::new, |layer| rid(layer).to_owned()),
-        layer: layer.unwrap_or(Layer::High),
-        width: rung.width(),
-        height: rung.height(),
-        bitrate_bps: rung.bitrate_bps(),
-    };
-    sizes.into_iter().map(to_layer).collect()
-}
-
-/// The video that is sent: a file, which has one rate, or the test card.
-fn picture(publish: &PublishConfig, clips: &BTreeMap<MediaFile, Arc<Clip>>) -> Option<Ladder> {
-    match &publish.video_file {
-        Some(file) => clips.get(file).cloned().map(Ladder::from),
-        None => card_ladder(publish.video.as_deref().and_then(Rung::from_name)?, publish.codec),
-    }
-}
-
-/// The test card at `rung`, and at the rungs below it for senders that adapt their rate.
-fn card_ladder(rung: Rung, codec: Codec) -> Option<Ladder> {
-    card::ladder(rung, codec).ok().and_then(Ladder::new)
-}
-
 /// The address in a URL whose host is an IP address; nothing is resolved.
 fn named_address(url: &Url) -> Option<SocketAddr> {
     let port = url.port_or_known_default().unwrap_or(9);
@@ -514,107 +398,4 @@ fn named_address(url: &Url) -> Option<SocketAddr> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::participant::{Input, Open, Output};
-    use std::time::Instant;
-
-    #[test]
-    fn each_endpoint_gets_a_viewer_that_opens_its_signalling() {
-        let now = Instant::now();
-        let url = |text: &str| Url::parse(text).unwrap();
-        for (endpoint, opens) in [
-            (Endpoint::OvenMediaEngine { url: url("ws://10.0.0.1:3333/app/stream") }, true),
-            (
-                Endpoint::Janus {
-                    url: url("ws://10.0.0.1:8188/"),
-                    mountpoint: JanusId::Number(1),
-                    pin: None,
-                },
-                true,
-            ),
-            (Endpoint::Whep { url: url("http://10.0.0.1/whep") }, false),
-        ] {
-            let factory = TargetFactory {
-                endpoint,
-                token: Some("t".into()),
-                api_key: None,
-                may_reach: Arc::new(|_| true),
-                clock: WallClock { at: now, unix_ns: 0 },
-                server: None,
-                seed: 1,
-                timeouts: StepTimeouts { signalling: Duration::from_secs(3), ..StepTimeouts::default() },
-                tapped: TapSelection::default(),
-                conference: ConferenceConfig::default(),
-                mark: RunMark::default(),
-                ice_transport_policy: IceTransportPolicy::default(),
-                stun: None,
-                turn: None,
-                rtsp_transport: RtspTransport::default(),
-                indexes: IndexCache::default(),
-                playlists: PlaylistCache::default(),
-                pages: Pages::default(),
-            };
-            let mut viewer = factory.participant(4, Duration::ZERO, &Role::default());
-            viewer.handle(now, Input::Start { intended_at: now });
-            let mut opened = Vec::new();
-            loop {
-                match viewer.poll_output(now) {
-                    Output::Open(_, open) => opened.push(open),
-                    Output::Timeout(at, _) => break assert!(at <= now + Duration::from_secs(3)),
-                    Output::Observed(_) => {}
-                    other => panic!("{other:?}"),
-                }
-            }
-            let expect = if opens { "WebSocket" } else { "Datagrams" };
-            let [open] = opened.as_slice() else { panic!("{opened:?}") };
-            assert!(format!("{open:?}").starts_with(expect), "{open:?}");
-            if let Open::Datagrams { toward, .. } = open {
-                let ips: Vec<_> = toward.iter().map(SocketAddr::ip).collect();
-                assert_eq!(ips, [IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1))]);
-            }
-        }
-    }
-
-    #[test]
-    fn the_test_card_has_the_rungs_below_it_and_a_simulcast_and_a_file_have_none() {
-        let sizes = |publish: PublishConfig, clips: &BTreeMap<MediaFile, Arc<Clip>>| -> Vec<Vec<u64>> {
-            let role = Role { publish: Some(publish), ..Role::default() };
-            let pictures = outgoing(&role, 0, clips).into_iter().filter(|o| o.media.kind == MediaKind::Video);
-            let kbps = |clip: &Arc<Clip>| clip.bitrate_bps() as u64 / 1_000;
-            pictures.flat_map(|out| out.ladders).map(|ladder| ladder.down().map(kbps).collect()).collect()
-        };
-        let usual = Role::default().publish.unwrap();
-        let clips = BTreeMap::new();
-        for codec in [Codec::Vp8, Codec::H264] {
-            let card = |rung| card::picture(rung, codec).unwrap();
-            let kbps = |rung| card(rung).bitrate_bps() as u64 / 1_000;
-            let all = [Rung::P360, Rung::P240, Rung::P180, Rung::P144].map(kbps).to_vec();
-            let publish = PublishConfig { video: Some("360p".into()), codec, ..usual.clone() };
-            assert_eq!(sizes(publish.clone(), &clips), [all]);
-            let simulcast = ["144p", "360p"].map(String::from).to_vec();
-            let each = [vec![kbps(Rung::P360)], vec![kbps(Rung::P144)]];
-            assert_eq!(sizes(PublishConfig { video: None, simulcast, ..publish.clone() }, &clips), each);
-            let file = MediaFile { path: "x.ivf".into(), codec: None, fps_milli: None, ssrc: None };
-            let read = BTreeMap::from([(file.clone(), card(Rung::P240))]);
-            let of_file = PublishConfig { video: None, video_file: Some(file), ..publish };
-            assert_eq!(sizes(of_file, &read), [[kbps(Rung::P240)]]);
-        }
-    }
-
-    #[test]
-    fn urls_name_addresses_without_a_resolver() {
-        for (url, expect) in [
-            ("http://127.0.0.1:80/x", Some("127.0.0.1:80")),
-            ("wss://[::1]:8989/", Some("[::1]:8989")),
-            ("ws://localhost:8188/", Some("127.0.0.1:8188")),
-            ("https://example.invalid/whep", None),
-        ] {
-            assert_eq!(
-                named_address(&Url::parse(url).unwrap()),
-                expect.map(|text| text.parse().unwrap()),
-                "{url}"
-            );
-        }
-    }
-}
+mod tests;

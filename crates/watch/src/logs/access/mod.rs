@@ -1,7 +1,9 @@
 //! Access logs: requests and bytes by URI group, status class and protocol version.
 
 mod account;
+mod combined;
 mod groups;
+mod json;
 mod line;
 mod s3;
 mod time;

@@ -1,0 +1,151 @@
+//! The players of a run added up.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use throng_observation::run::{ParticipantRow, RunData};
+use throng_observation::{Distribution, HttpRequestTotals, PlaybackCounters, Players};
+
+use super::latency::Latencies;
+use super::{LoadedPage, Playback, ResponsesByVersion};
+use crate::requests;
+use crate::survival::TimeTo;
+
+/// The players of a run added up, warm-up left out.
+#[derive(Debug, Default)]
+pub(crate) struct PlaybackFigures<'a> {
+    pub(crate) counters: PlaybackCounters,
+    pub(crate) shortfall_ppm: Distribution,
+    buffer_us: Distribution,
+    latency: Latencies,
+    stalled_ratio_max: Option<f64>,
+    players: Option<&'a Players>,
+    requests: Option<&'a HttpRequestTotals>,
+}
+
+impl<'a> PlaybackFigures<'a> {
+    pub(crate) fn of(run: &'a RunData, seconds: &Range<i64>) -> Self {
+        let mut figures =
+            Self { players: Some(&run.players), requests: Some(&run.http_requests), ..Self::default() };
+        let mut by_second: BTreeMap<i64, (u64, u64)> = BTreeMap::new();
+        for row in run.playback.iter().filter(|row| seconds.contains(&row.second)) {
+            figures.counters += row.counters;
+            figures.buffer_us.merge(&row.buffer_us);
+            figures.shortfall_ppm.merge(&row.shortfall_ppm);
+            figures.latency.add(row);
+            let (stalled, players) = by_second.entry(row.second).or_default();
+            *stalled += u64::from(row.stalled);
+            *players += u64::from(row.players);
+        }
+        let shares = by_second.into_values().filter(|(_, players)| *players > 0);
+        let shares = shares.map(|(stalled, players)| stalled as f64 / players as f64);
+        figures.stalled_ratio_max = shares.reduce(f64::max);
+        figures
+    }
+
+    /// Whether any participant was a player.
+    pub(crate) fn has_players(&self) -> bool {
+        self.players.is_some_and(|players| !players.is_empty())
+    }
+
+    /// The delivery ratio that a share `quantile` of seconds did not exceed; at most 1.
+    pub(crate) fn delivery_quantile(&self, quantile: f64) -> Option<f64> {
+        self.shortfall_ppm.quantile(1.0 - quantile).map(|ppm| 1.0 - ppm as f64 / 1e6)
+    }
+
+    /// The stall ratio of a share of players; one that failed before playback counts as stalled throughout.
+    pub(crate) fn stall_ratio_quantile(&self, intended: &[&ParticipantRow], quantile: f64) -> Option<f64> {
+        let stalls = self.players?.stalls();
+        let ratio = |row: &ParticipantRow| match stalls.get(&row.participant).and_then(|player| player.ratio)
+        {
+            None if row.failure().is_some() => Some(1.0),
+            ratio => ratio,
+        };
+        ranked(intended.iter().filter_map(|row| ratio(row)), quantile)
+    }
+
+    /// The stalls of a share of players; one that failed before playback counts as worse than any.
+    pub(crate) fn stalls_quantile(&self, intended: &[&ParticipantRow], quantile: f64) -> Option<f64> {
+        let stalls = self.players?.stalls();
+        let count = |row: &ParticipantRow| match stalls.get(&row.participant) {
+            Some(player) if player.ratio.is_some() => Some(player.count as f64),
+            _ => row.failure().map(|_| f64::INFINITY),
+        };
+        ranked(intended.iter().filter_map(|row| count(row)), quantile)
+    }
+
+    /// The summary; `None` where nobody plays from a buffer.
+    pub(crate) fn summary(
+        &self,
+        intended: &[&ParticipantRow],
+        startup: TimeTo,
+        page_loaded: TimeTo,
+    ) -> Option<Playback> {
+        let players = self.players.filter(|players| !players.is_empty())?;
+        let c = &self.counters;
+        let seconds = |us: u64| us as f64 / 1e6;
+        let buffer_ms = |quantile| self.buffer_us.quantile(quantile).map(|us| us as f64 / 1e3);
+        Some(Playback {
+            players: players.stalls().len() as u64,
+            startup,
+            stalls: c.stall_count,
+            stall_ratio: c.stall_ratio(),
+            stall_ratio_p95: self.stall_ratio_quantile(intended, 0.95),
+            viewers_stalled: players.stalls().values().filter(|player| player.count > 0).count() as u64,
+            stalled_ratio_max: self.stalled_ratio_max,
+            stall_s: seconds(c.stall_us),
+            startup_s: seconds(c.startup_us),
+            played_s: seconds(c.played_us),
+            paused_s: seconds(c.paused_us),
+            delivery_ratio: c.delivery_ratio(),
+            delivery_ratio_p5: self.delivery_quantile(0.05),
+            buffer_ms_p50: buffer_ms(0.50),
+            buffer_ms_p5: buffer_ms(0.05),
+            media_bps: media_bps(c),
+            media_bytes: c.media_bytes,
+            other_bytes: c.other_bytes,
+            requests: c.requests,
+            requests_failed: c.requests_failed,
+            connections: c.connections,
+            retransmitted: c.retransmitted,
+            received_out_of_order: c.received_out_of_order,
+            seeks: c.seek_count,
+            switches: c.switches,
+            skipped_s: seconds(c.skipped_us),
+            missed: c.missed,
+            segments: c.segments,
+            segment_ratio: c.segment_ratio(),
+            responses: ResponsesByVersion {
+                http1: c.responses_http1,
+                http2: c.responses_http2,
+                http3: c.responses_http3,
+            },
+            page: (c.page_requests > 0 || page_loaded.reached > 0).then_some(LoadedPage {
+                loaded: page_loaded,
+                requests: c.page_requests,
+                requests_failed: c.page_requests_failed,
+                bytes: c.page_bytes,
+            }),
+            requests_by_status: self.requests.map(requests::by_status).unwrap_or_default(),
+            latency: self.latency.summary(),
+        })
+    }
+
+    /// The latency that a share of the samples did not exceed, milliseconds.
+    pub(crate) fn latency_quantile(&self, quantile: f64) -> Option<f64> {
+        self.latency.quantile(quantile)
+    }
+}
+
+/// The media's own bit rate: bytes received ÷ media time in them.
+fn media_bps(counters: &PlaybackCounters) -> Option<f64> {
+    (counters.media_us > 0).then(|| counters.media_bytes as f64 * 8e6 / counters.media_us as f64)
+}
+
+/// The value of that rank; `None` without values.
+fn ranked(values: impl Iterator<Item = f64>, quantile: f64) -> Option<f64> {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    let rank = (quantile * values.len() as f64).ceil() as usize;
+    values.get(rank.max(1) - 1).copied()
+}

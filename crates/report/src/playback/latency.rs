@@ -1,0 +1,94 @@
+//! How far behind live streams players are.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use throng_observation::{Distribution, LatencyBasis, PlaybackRow};
+
+/// The latency of players of live streams at the end of each second.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LiveLatency {
+    /// `program_date_time`: this host's clock minus the date of what is played, in error by the difference of the clocks;
+    /// `playlist_edge`: to the end of the playlist, without what encoder, packager and caches took.
+    pub basis: String,
+    /// Median, milliseconds.
+    pub ms_p50: f64,
+    /// 95th percentile.
+    pub ms_p95: f64,
+    /// The highest.
+    pub ms_max: f64,
+    /// Median of the last quarter of the seconds minus that of the first: what players lost or regained, milliseconds.
+    pub drift_ms: Option<f64>,
+    /// From the capture at the publisher to the viewer, by the marks in the media: the median, milliseconds. In error by the
+    /// difference of the two clocks. Absent where throng did not publish, or a transcoder removed its marks.
+    #[serde(default)]
+    pub capture_ms_p50: Option<f64>,
+    /// 95th percentile of the same.
+    #[serde(default)]
+    pub capture_ms_p95: Option<f64>,
+}
+
+/// The latency of all players, added up by second.
+#[derive(Debug, Default)]
+pub(super) struct Latencies {
+    dated_us: BTreeMap<i64, Distribution>,
+    to_edge_us: BTreeMap<i64, Distribution>,
+    since_capture_us: Distribution,
+}
+
+impl Latencies {
+    pub(super) fn add(&mut self, row: &PlaybackRow) {
+        self.since_capture_us.merge(&row.capture_latency_us);
+        for (seconds, samples) in
+            [(&mut self.dated_us, &row.latency_us), (&mut self.to_edge_us, &row.edge_latency_us)]
+        {
+            if samples.count() > 0 {
+                seconds.entry(row.second).or_default().merge(samples);
+            }
+        }
+    }
+
+    /// By dates where there are some, else to the end of playlists.
+    fn by_second(&self) -> (&BTreeMap<i64, Distribution>, LatencyBasis) {
+        if self.dated_us.is_empty() {
+            (&self.to_edge_us, LatencyBasis::PlaylistEdge)
+        } else {
+            (&self.dated_us, LatencyBasis::ProgramDateTime)
+        }
+    }
+
+    /// The summary; `None` where nothing was live.
+    pub(super) fn summary(&self) -> Option<LiveLatency> {
+        let (by_second, basis) = self.by_second();
+        let quarter = by_second.len() / 4;
+        let all = merged(by_second.values());
+        let first = merged(by_second.values().take(quarter));
+        let last = merged(by_second.values().rev().take(quarter));
+        Some(LiveLatency {
+            basis: basis.key().to_owned(),
+            ms_p50: ms(&all, 0.50)?,
+            ms_p95: ms(&all, 0.95)?,
+            ms_max: ms(&all, 1.0)?,
+            drift_ms: ms(&last, 0.50).zip(ms(&first, 0.50)).map(|(last, first)| last - first),
+            capture_ms_p50: ms(&self.since_capture_us, 0.50),
+            capture_ms_p95: ms(&self.since_capture_us, 0.95),
+        })
+    }
+
+    /// What a share of the samples did not exceed, milliseconds.
+    pub(super) fn quantile(&self, quantile: f64) -> Option<f64> {
+        ms(&merged(self.by_second().0.values()), quantile)
+    }
+}
+
+fn merged<'a>(seconds: impl Iterator<Item = &'a Distribution>) -> Distribution {
+    seconds.fold(Distribution::new(), |mut sum, second| {
+        sum.merge(second);
+        sum
+    })
+}
+
+fn ms(samples: &Distribution, quantile: f64) -> Option<f64> {
+    samples.quantile(quantile).map(|us| us as f64 / 1e3)
+}

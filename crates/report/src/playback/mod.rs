@@ -1,0 +1,122 @@
+//! Players: participants that fetch media and play it from a buffer.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::survival::TimeTo;
+
+mod figures;
+mod latency;
+mod lines;
+#[cfg(test)]
+pub(crate) mod tests;
+
+pub(crate) use figures::PlaybackFigures;
+use latency::LiveLatency;
+
+/// The players of a run. Startup and stalls of viewers cover the whole run, the other figures leave the warm-up out.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Playback {
+    /// Players: participants that reported as one at any time.
+    pub players: u64,
+    /// Intended join to the begin of playback.
+    pub startup: TimeTo,
+    /// Stalls begun.
+    pub stalls: u64,
+    /// Time stalled ÷ time since playback began, without startup and pauses (CTA-2066 rebuffering ratio); `null` when
+    /// nothing played.
+    pub stall_ratio: Option<f64>,
+    /// 95th percentile of the same over players, each over its life.
+    pub stall_ratio_p95: Option<f64>,
+    /// Players that stalled at any time.
+    pub viewers_stalled: u64,
+    /// The largest share of players that stalled in the same second.
+    pub stalled_ratio_max: Option<f64>,
+    /// Time stalled, seconds, all players together.
+    pub stall_s: f64,
+    /// Time waiting for playback to begin, or to begin again after a seek.
+    pub startup_s: f64,
+    /// Media time played.
+    pub played_s: f64,
+    /// Pauses that users made.
+    pub paused_s: f64,
+    /// Media time received ÷ time in which players wanted media; below 1 the server delivered less than the media's bit
+    /// rate. `null` when nothing was wanted.
+    pub delivery_ratio: Option<f64>,
+    /// 5th percentile of the delivery ratio over seconds in which a player wanted data throughout, at most 1.
+    pub delivery_ratio_p5: Option<f64>,
+    /// Media time in a player's buffer at the end of a second: median, milliseconds.
+    pub buffer_ms_p50: Option<f64>,
+    /// 5th percentile of the same.
+    pub buffer_ms_p5: Option<f64>,
+    /// Bits per second of the media as received: bytes of bodies that hold media ÷ media time in them.
+    pub media_bps: Option<f64>,
+    /// Bytes of response bodies that hold media.
+    pub media_bytes: u64,
+    /// Bytes of other response bodies: playlists, manifests, keys, the page around the player.
+    pub other_bytes: u64,
+    /// Requests sent.
+    pub requests: u64,
+    /// Requests without a usable response.
+    pub requests_failed: u64,
+    /// Connections opened.
+    pub connections: u64,
+    /// Segments or packets that the generator's host sent again on them (`tcpi_total_retrans`).
+    pub retransmitted: u64,
+    /// Segments that arrived out of order (`tcpi_rcv_ooopack`): a sign of loss on the way from the server.
+    pub received_out_of_order: u64,
+    /// Seeks.
+    pub seeks: u64,
+    /// Changes of the rendition.
+    pub switches: u64,
+    /// Media time that playback jumped over because it never came, seconds.
+    #[serde(default)]
+    pub skipped_s: f64,
+    /// Segments, playlists, manifests and keys of live streams that were due and never came.
+    #[serde(default)]
+    pub missed: u64,
+    /// Segments, or parts of segments, received whole.
+    #[serde(default)]
+    pub segments: u64,
+    /// Time that segments took ÷ media time in them; `null` without segments.
+    #[serde(default)]
+    pub segment_ratio: Option<f64>,
+    /// Responses by version of HTTP.
+    #[serde(default)]
+    pub responses: ResponsesByVersion,
+    /// The page around the player; `null` where none was loaded.
+    #[serde(default)]
+    pub page: Option<LoadedPage>,
+    /// Requests by status, or by why there was no response (`timeout`, `cancelled`, …), of the whole run, warm-up included.
+    #[serde(default)]
+    pub requests_by_status: BTreeMap<String, u64>,
+    /// How far behind live streams players were; `null` where none was live.
+    #[serde(default)]
+    pub latency: Option<LiveLatency>,
+}
+
+/// The page around the player, which its viewers loaded from a recording. Requests and bytes leave the warm-up out.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LoadedPage {
+    /// Intended join to the begin of the player.
+    pub loaded: TimeTo,
+    /// Requests; part of those of all players.
+    pub requests: u64,
+    /// Those that failed.
+    pub requests_failed: u64,
+    /// Bytes of response bodies; part of `other_bytes`.
+    pub bytes: u64,
+}
+
+/// Responses by version of HTTP.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ResponsesByVersion {
+    /// HTTP/1.1.
+    pub http1: u64,
+    /// HTTP/2.
+    pub http2: u64,
+    /// HTTP/3.
+    pub http3: u64,
+}
