@@ -13,6 +13,7 @@
 
 mod error;
 mod init;
+mod known;
 mod mp4;
 mod scale;
 mod shared;
@@ -23,11 +24,13 @@ use throng_observation::{Codec, MediaKind};
 
 pub use error::{Container, TimingError};
 pub use init::InitSegment;
+pub use known::SegmentId;
 pub use mp4::{IndexedSegment, SegmentIndex};
 pub use ts::Anomalies;
 
 use crate::mark::Mark;
 use error::CUT;
+use known::{Known, KnownSegments, Recording, Way};
 use mp4::Mp4;
 use shared::Pool;
 use ts::{Framing, Ts};
@@ -83,16 +86,21 @@ pub enum Want {
 }
 
 /// Indexes of files, shared by all readers that were given clones of this one: the same index is kept and read once,
-/// as long as a reader uses it.
+/// as long as a reader uses it. So is the timing of the last segments ([`TimingReader::identify`]).
 #[derive(Clone, Debug, Default)]
 pub struct IndexCache {
     movies: Pool<mp4::SharedMovie>,
     segments: Pool<mp4::SharedSegmentIndex>,
     cues: Pool<webm::SharedCues>,
+    known: KnownSegments,
 }
 
 /// Bytes that tell formats apart.
 const SNIFF_LEN: usize = 1_024;
+
+/// Of a segment that is read for others too, so many bytes are read at a time: as exactly they learn when its frames are
+/// complete.
+const RECORDED_LEN: usize = 4_096;
 
 /// Reads the timing of one download.
 #[derive(Debug)]
@@ -101,6 +109,15 @@ pub struct TimingReader {
     total_bytes: Option<u64>,
     format: Format,
     failed: Option<TimingError>,
+    sharing: Sharing,
+}
+
+/// What a reader has of others, or others of it.
+#[derive(Debug)]
+enum Sharing {
+    Nothing,
+    Records(Box<Recording>),
+    Knows(Box<Known>),
 }
 
 #[derive(Debug)]
@@ -116,7 +133,13 @@ impl TimingReader {
     /// A reader of a file of `total_bytes`, if that is known, from its first byte on. The first bytes show the format.
     #[must_use]
     pub fn new(indexes: IndexCache, total_bytes: Option<u64>) -> Self {
-        Self { indexes, total_bytes, format: Format::Unknown(Vec::new()), failed: None }
+        Self {
+            indexes,
+            total_bytes,
+            format: Format::Unknown(Vec::new()),
+            failed: None,
+            sharing: Sharing::Nothing,
+        }
     }
 
     /// A reader of one media segment of HLS or DASH, from its first byte on: a transport stream, or what follows an
@@ -130,9 +153,22 @@ impl TimingReader {
         reader
     }
 
+    /// A [`Self::segment`] of which nothing was read yet is this version of it. Where another reader has read it whole, only
+    /// its first bytes are wanted; else it is read for others too.
+    pub fn identify(&mut self, id: SegmentId) {
+        self.sharing = match self.indexes.known.way(id) {
+            Way::Known(known) => Sharing::Knows(Box::new(known)),
+            Way::Record(recording) => Sharing::Records(Box::new(recording)),
+            Way::Read => Sharing::Nothing,
+        };
+    }
+
     /// The format of the file, as far as it is known.
     #[must_use]
     pub fn container(&self) -> Container {
+        if let Sharing::Knows(known) = &self.sharing {
+            return known.container();
+        }
         match &self.format {
             Format::Unknown(_) => Container::Unknown,
             Format::Mp4(_) => Container::Mp4,
@@ -144,6 +180,13 @@ impl TimingReader {
     /// The offset in the file of the next byte.
     #[must_use]
     pub fn position(&self) -> u64 {
+        if let Sharing::Knows(known) = &self.sharing {
+            return known.position();
+        }
+        self.read_position()
+    }
+
+    fn read_position(&self) -> u64 {
         match &self.format {
             Format::Unknown(first) => first.len() as u64,
             Format::Mp4(reader) => reader.position(),
@@ -158,6 +201,14 @@ impl TimingReader {
         if self.failed.is_some() {
             return Want::Done;
         }
+        match &self.sharing {
+            Sharing::Nothing => self.wanted(),
+            Sharing::Records(recording) => recording.want(self.read_position(), self.wanted()),
+            Sharing::Knows(known) => known.want(),
+        }
+    }
+
+    fn wanted(&self) -> Want {
         match &self.format {
             Format::Unknown(first) => Want::Deliver((SNIFF_LEN - first.len().min(SNIFF_LEN - 1)) as u64),
             Format::Mp4(reader) => reader.want(),
@@ -174,8 +225,46 @@ impl TimingReader {
         if let Some(error) = &self.failed {
             return Err(error.clone());
         }
-        let result = self.read(bytes);
+        let result = self.share(bytes);
         self.remember(result)
+    }
+
+    /// Reads for others too, or compares with what others have read.
+    fn share(&mut self, bytes: &[u8]) -> Result<(), TimingError> {
+        let position = self.position();
+        match &mut self.sharing {
+            Sharing::Nothing => self.read(bytes),
+            Sharing::Records(recording) => {
+                recording.bytes(position, bytes);
+                for piece in bytes.chunks(RECORDED_LEN) {
+                    self.read(piece)?;
+                    self.record();
+                }
+                Ok(())
+            }
+            Sharing::Knows(known) => {
+                let Err(first) = known.feed(bytes) else { return Ok(()) };
+                // Another segment with the same validator.
+                self.sharing = Sharing::Nothing;
+                self.read(&first)?;
+                self.read(bytes)
+            }
+        }
+    }
+
+    /// Records the frames that are complete.
+    fn record(&mut self) {
+        let position = self.read_position();
+        while let Some(frame) = self.read_frame() {
+            if let Sharing::Records(recording) = &mut self.sharing {
+                recording.frame(position, frame);
+            }
+        }
+        if let Some(marked) = self.read_mark()
+            && let Sharing::Records(recording) = &mut self.sharing
+        {
+            recording.marked(marked);
+        }
     }
 
     fn read(&mut self, bytes: &[u8]) -> Result<(), TimingError> {
@@ -219,22 +308,34 @@ impl TimingReader {
     /// So many bytes at [`Self::position`] were received, but not kept. When they were wanted, the reader fails at the
     /// next [`Self::feed`].
     pub fn ignored(&mut self, count: u64) {
-        let result = match &mut self.format {
+        let result = match (&mut self.sharing, &mut self.format) {
+            (Sharing::Knows(known), _) => known.ignored(count),
+            (_, format) => Self::format_ignored(format, count),
+        };
+        if self.failed.is_none() {
+            let _ = self.remember(result);
+        }
+        if matches!(self.sharing, Sharing::Records(_)) {
+            self.record();
+        }
+    }
+
+    fn format_ignored(format: &mut Format, count: u64) -> Result<(), TimingError> {
+        match format {
             Format::Unknown(_) if count == 0 => Ok(()),
             Format::Unknown(first) => Err(missed(Container::Unknown, first.len() as u64)),
             Format::Mp4(reader) => reader.ignored(count),
             Format::Webm(reader) => reader.ignored(count),
             Format::Ts(_) if count == 0 => Ok(()),
             Format::Ts(reader) => Err(missed(Container::TransportStream, reader.position())),
-        };
-        if self.failed.is_none() {
-            let _ = self.remember(result);
         }
     }
 
     /// The next bytes come from `offset`: after [`Want::Jump`], or to seek, then with an offset of [`Self::offset_for`].
     /// Frames between are not reported.
     pub fn jumped(&mut self, offset: u64) {
+        // Who leaves parts of a segment out cannot share it.
+        self.sharing = Sharing::Nothing;
         match &mut self.format {
             Format::Unknown(first) if offset == 0 => first.clear(),
             Format::Unknown(first) => {
@@ -250,12 +351,19 @@ impl TimingReader {
     /// What was wrong with a transport stream, and passed over; zeros for other formats.
     #[must_use]
     pub fn anomalies(&self) -> Anomalies {
-        if let Format::Ts(reader) = &self.format { reader.anomalies() } else { Anomalies::default() }
+        match (&self.sharing, &self.format) {
+            (Sharing::Knows(known), _) => known.anomalies(),
+            (_, Format::Ts(reader)) => reader.anomalies(),
+            _ => Anomalies::default(),
+        }
     }
 
     /// The tracks of audio and video, once they are known. More may be added when a transport stream changes.
     #[must_use]
     pub fn tracks(&self) -> Option<&[TrackInfo]> {
+        if let Sharing::Knows(known) = &self.sharing {
+            return known.tracks();
+        }
         match &self.format {
             Format::Unknown(_) => None,
             Format::Mp4(reader) => reader.tracks(),
@@ -276,6 +384,14 @@ impl TimingReader {
 
     /// The next frame whose last byte has been received, delivered or not; those of a track in decoding order.
     pub fn next_frame(&mut self) -> Option<TimedFrame> {
+        match &mut self.sharing {
+            Sharing::Nothing => self.read_frame(),
+            Sharing::Records(recording) => recording.next_frame(),
+            Sharing::Knows(known) => known.next_frame(),
+        }
+    }
+
+    fn read_frame(&mut self) -> Option<TimedFrame> {
         match &mut self.format {
             Format::Unknown(_) => None,
             Format::Mp4(reader) => reader.next_frame(),
@@ -287,6 +403,14 @@ impl TimingReader {
     /// The first picture of a segment, if its publisher marked it, once the frame was reported; told once. A mark costs a
     /// look at the first kilobyte.
     pub fn take_marked(&mut self) -> Option<MarkedFrame> {
+        match &mut self.sharing {
+            Sharing::Nothing => self.read_mark(),
+            Sharing::Records(recording) => recording.take_marked(),
+            Sharing::Knows(known) => known.take_marked(),
+        }
+    }
+
+    fn read_mark(&mut self) -> Option<MarkedFrame> {
         match &mut self.format {
             Format::Mp4(reader) => reader.take_marked(),
             Format::Ts(reader) => reader.take_marked(),
@@ -302,8 +426,31 @@ impl TimingReader {
         if let Some(error) = &self.failed {
             return Err(error.clone());
         }
-        let result = self.end();
-        self.remember(result)
+        let result = match &self.sharing {
+            Sharing::Knows(known) => known.finish(),
+            Sharing::Nothing | Sharing::Records(_) => self.end(),
+        };
+        self.remember(result)?;
+        self.publish();
+        Ok(())
+    }
+
+    /// Gives others what was recorded, and goes on with it.
+    fn publish(&mut self) {
+        if !matches!(self.sharing, Sharing::Records(_)) {
+            return;
+        }
+        self.record();
+        let bytes = self.read_position();
+        if !matches!(&self.sharing, Sharing::Records(recording) if recording.is_whole(bytes)) {
+            return;
+        }
+        let (container, anomalies) = (self.container(), self.anomalies());
+        let tracks = self.tracks().unwrap_or_default().to_vec();
+        if let Sharing::Records(recording) = std::mem::replace(&mut self.sharing, Sharing::Nothing) {
+            let known = recording.finish(&self.indexes.known, container, tracks, anomalies);
+            self.sharing = Sharing::Knows(Box::new(known));
+        }
     }
 
     fn end(&mut self) -> Result<(), TimingError> {

@@ -4,6 +4,7 @@
 mod driver;
 mod ffmpeg;
 mod fragmented;
+mod known;
 mod manifests;
 mod mp4;
 mod transport_stream;

@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use throng_media::timing::{IndexCache, InitSegment, TimingReader, Want};
+use throng_media::timing::{IndexCache, InitSegment, SegmentId, TimingReader, Want};
 use throng_observation::{Failure, FailureReason};
 
 use super::abandon::Loading;
@@ -69,6 +69,18 @@ impl SegmentDownload {
             decryption,
             span_us: None,
         })
+    }
+
+    /// Its response is usable. What others have read of the same version is not read again.
+    pub(super) fn begun(&mut self, total_bytes: Option<u64>) {
+        self.total_bytes = total_bytes.filter(|_| self.segment.media.range.is_none());
+        let is_plain = self.decryption.is_none() && !self.segment.is_progressive;
+        if let Some((validator, bytes)) = self.transfer.version().filter(|_| is_plain) {
+            let (url, range) = (self.transfer.url(), self.segment.media.range);
+            // The query says who asks.
+            let place = format!("{}{} {range:?}", url.authority(), url.path());
+            self.reader.identify(SegmentId { place, validator: validator.clone(), bytes: *bytes });
+        }
     }
 
     /// How far it has come.
@@ -139,16 +151,16 @@ impl SegmentDownload {
             return;
         }
         let (demand, bytes): (fn(u64) -> Demand, u64) = match self.reader.want() {
-            _ if self.decryption.is_some() || self.transfer.is_encoded() => (Demand::Deliver, u64::MAX),
-            Want::Deliver(bytes) => (Demand::Deliver, bytes),
+            _ if self.decryption.is_some() || self.transfer.is_encoded() => (Demand::Deliver, DEMAND_BYTES),
+            Want::Deliver(bytes) => (Demand::Deliver, bytes.min(DEMAND_BYTES)),
             // What comes behind the last frame is received too.
-            Want::Done => (Demand::Ignore, u64::MAX),
+            Want::Done => (Demand::Ignore, DEMAND_BYTES),
             Want::Ignore(bytes) => (Demand::Ignore, bytes),
             // An index elsewhere in a segment has nothing that its own time stamps do not say.
-            Want::Jump(_) => (Demand::Deliver, u64::MAX),
+            Want::Jump(_) => (Demand::Deliver, DEMAND_BYTES),
         };
         if bytes > outstanding {
-            self.transfer.demand(now, context.client, demand((bytes - outstanding).min(DEMAND_BYTES)));
+            self.transfer.demand(now, context.client, demand(bytes - outstanding));
         }
     }
 }

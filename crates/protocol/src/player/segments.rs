@@ -171,7 +171,7 @@ impl SegmentLane {
             },
             Step::Media(media) => match media.transfer.handle(now, context.client, event) {
                 TransferEvent::Begun { total_bytes } => {
-                    media.total_bytes = total_bytes.filter(|_| media.segment.media.range.is_none());
+                    media.begun(total_bytes);
                     context.phases.reach(context.client, Phase::Playing, now);
                     Ok(())
                 }

@@ -110,6 +110,8 @@ struct Stand {
     /// When each was made.
     requested_at: Vec<Duration>,
     cancelled: Vec<FetchId>,
+    /// Bytes that the viewer read.
+    delivered: u64,
     /// The next deadline, and how many have passed.
     deadline: Instant,
     wakes: u64,
@@ -162,6 +164,7 @@ impl Stand {
             alternative_failed: None,
             requested_at: Vec::new(),
             cancelled: Vec::new(),
+            delivered: 0,
             deadline: start,
             wakes: 0,
             observed: Vec::new(),
@@ -296,6 +299,7 @@ impl Stand {
             let bytes = reply.body[download.sent..download.sent + count].to_vec();
             download.sent += count;
             *budget -= count;
+            self.delivered += if is_ignored { 0 } else { count as u64 };
             let event =
                 if is_ignored { DownloadEvent::Ignored(count as u64) } else { DownloadEvent::Body(&bytes) };
             self.tell(fetch, event);

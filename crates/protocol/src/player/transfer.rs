@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
 use http::StatusCode;
-use http::header::{CONTENT_LENGTH, CONTENT_RANGE, LOCATION};
+use http::header::{CONTENT_LENGTH, CONTENT_RANGE, ETAG, LOCATION};
 use throng_observation::{Failure, FailureReason};
 use url::Url;
 
@@ -44,6 +44,8 @@ pub(super) struct Transfer {
     decoder: Option<Decoder>,
     /// What an encoded body may still become.
     decoded_left: usize,
+    /// Its strong validator and the length of its body, where the server says both.
+    version: Option<(String, u64)>,
 }
 
 /// What a download did.
@@ -109,6 +111,7 @@ impl Transfer {
             origins: Origins::default(),
             decoder: None,
             decoded_left: usize::MAX,
+            version: None,
         })
     }
 
@@ -129,6 +132,11 @@ impl Transfer {
     /// Where its bytes come from: after redirects not where it was requested.
     pub(super) fn url(&self) -> &Url {
         &self.url
+    }
+
+    /// Its strong validator (`ETag`) and the length of its body: bodies of which both are equal are the same.
+    pub(super) fn version(&self) -> Option<&(String, u64)> {
+        self.version.as_ref().filter(|_| self.decoder.is_none() && self.unwanted == 0)
     }
 
     /// Bytes that were asked for and have not come.
@@ -288,6 +296,7 @@ impl Transfer {
     ) -> Result<TransferEvent<'a>, TransferError> {
         let length = number(head.headers.get(CONTENT_LENGTH));
         self.remaining = length;
+        self.version = strong_validator(head).zip(length);
         let total_bytes = match head.status {
             StatusCode::PARTIAL_CONTENT => {
                 self.begin_decoding(head)?;
@@ -385,6 +394,12 @@ impl Transfer {
         let failure = Failure::new(FailureReason::Protocol, detail);
         TransferError::lasting(failure)
     }
+}
+
+/// The `ETag` of a response, unless it is a weak one (RFC 9110 section 8.8.3).
+fn strong_validator(head: &http::response::Parts) -> Option<String> {
+    let text = head.headers.get(ETAG)?.to_str().ok()?;
+    text.starts_with('"').then(|| text.to_owned())
 }
 
 fn number(value: Option<&http::HeaderValue>) -> Option<u64> {

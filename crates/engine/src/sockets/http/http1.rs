@@ -10,9 +10,10 @@ use tokio::task::AbortHandle;
 use super::transport::Transport;
 use crate::sockets::MaybeTlsStream;
 
-/// Longest read, and longest head of a response, bytes. The buffer grows from 8 KiB to this only while reads fill it,
-/// so that connections with short bodies stay small. docs/performance.md has the measurements of other lengths.
-const READ_MAX: usize = 64 * 1024;
+/// Longest read, and longest head of a response, bytes. A connection keeps a buffer of this length once its bodies were
+/// longer, also while nothing is under way: of what a viewer of a live stream costs it is the largest part
+/// (docs/performance.md).
+const READ_MAX: usize = 16 * 1024;
 
 /// An open connection; it is closed when this is dropped.
 pub(super) struct Http1 {

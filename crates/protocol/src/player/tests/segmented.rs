@@ -136,6 +136,31 @@ fn every_frame_is_played_once_to_the_end() {
 }
 
 #[test]
+fn what_was_read_once_is_not_read_again_where_the_server_says_that_it_is_the_same() {
+    for has_validator in [true, false] {
+        let lowest = PlayerConfig { rendition: throng_scenario::RenditionPolicy::Lowest, ..buffering(6) };
+        let twice = PlayerConfig { at_end: AtEnd::Repeat, ..lowest };
+        let mut serve = serve(site(5));
+        let answers = move |path: &str, range| {
+            let mut reply = serve(path, range)?;
+            let validator = ("etag", format!("\"{path}\""));
+            reply.headers.extend(Some(validator).filter(|_| has_validator));
+            Some(reply)
+        };
+        let url = "http://10.0.0.1/master.m3u8";
+        let mut stand = Stand::at(url, twice, 1_000_000, Box::new(answers));
+        stand.seconds(18);
+        let totals = stand.totals();
+        assert!(stand.frames_played(0) > 400, "{:?}", stand.anomalies());
+        assert_eq!((totals.stall_count, totals.requests_failed), (0, 0));
+        // Five segments of about 100 kB, and then the first kilobyte of each.
+        let all = totals.media_bytes + totals.other_bytes;
+        let read = if has_validator { 450_000..600_000 } else { all - 20_000..all + 1 };
+        assert!(read.contains(&stand.delivered), "{} of {all}", stand.delivered);
+    }
+}
+
+#[test]
 fn the_rendition_follows_the_rate() {
     let mut stand = stand(buffering(6), 1_000_000, site(40));
     stand.seconds(12);
