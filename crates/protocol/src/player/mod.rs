@@ -7,11 +7,11 @@
 //!     reads until its buffer is full, then lets the connection's flow control hold the server back
 //!   GET, Range: bytes=N-            ─────▶  206: the index at the end of a file, a seek, a broken connection
 //! ```
-//! `transfer` checks responses and follows redirects, over `client`, which counts them; `cors` and `preflight` are
-//! the rules for requests to other origins than the page's. A `lane` decides what is
-//! requested next (`file`: a file; `segments`: HLS and DASH, whose `manifest` becomes a `presentation`), and adds the frames that its reader finds in the bytes to the `timeline`. `playout` moves
-//! the position over it: startup, playback, stalls. `user` seeks and pauses, `meter` makes the seconds, `viewer` connects
-//! all of them to the driver. `page` repeats what a browser requested around the player before it.
+//! `transfer` checks responses and follows redirects, over `client`, which counts them; `cors` and `preflight` are the rules
+//! for requests to other origins than the page's. A `lane` decides what is requested next (`file`: a file; `segments`: HLS and
+//! DASH, whose `manifest` becomes a `presentation`), and adds the frames that its reader finds in the bytes to the `timeline`.
+//! `playout` moves the position over it: startup, playback, stalls. `user` seeks and pauses, `meter` makes the seconds,
+//! `viewer` connects all of them to the driver. `page` repeats what a browser requested around the player before it.
 
 use std::sync::Arc;
 use std::time::Duration;
