@@ -108,9 +108,10 @@ fn no_response(error: &ChannelError) -> NoResponse {
         ChannelError::ClosedByPeer(_) | ChannelError::Unanswered | ChannelError::Truncated { .. } => {
             NoResponse::Closed
         }
-        ChannelError::Status(..) | ChannelError::Protocol(_) | ChannelError::Process(_) => {
-            NoResponse::Protocol
-        }
+        ChannelError::Status(..)
+        | ChannelError::Protocol(_)
+        | ChannelError::Process(_)
+        | ChannelError::Cors(_) => NoResponse::Protocol,
     }
 }
 

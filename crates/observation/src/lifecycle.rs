@@ -141,6 +141,8 @@ pub enum FailureReason {
     NoMedia,
     /// Media stopped, or ICE consent expired, in the middle of a session.
     MediaLost,
+    /// A browser would not let the player's page have the response, or would not send the request (CORS).
+    Cors,
     /// Consent guard: the target, or an address that the server sent, is not allowed.
     NotAllowed,
     /// The generator lacked a file descriptor, port or memory. Counts against the generator, never against the server.
@@ -177,6 +179,7 @@ impl FailureReason {
             Self::Dtls => "dtls".into(),
             Self::NoMedia => "no_media".into(),
             Self::MediaLost => "media_lost".into(),
+            Self::Cors => "cors".into(),
             Self::NotAllowed => "not_allowed".into(),
             Self::Generator => "generator".into(),
             Self::InternalError => "internal_error".into(),
@@ -206,6 +209,7 @@ impl FailureReason {
             "dtls" => Self::Dtls,
             "no_media" => Self::NoMedia,
             "media_lost" => Self::MediaLost,
+            "cors" => Self::Cors,
             "not_allowed" => Self::NotAllowed,
             "generator" => Self::Generator,
             "internal_error" => Self::InternalError,
@@ -283,6 +287,7 @@ mod tests {
             F::Dtls,
             F::NoMedia,
             F::MediaLost,
+            F::Cors,
             F::NotAllowed,
             F::Generator,
             F::InternalError,

@@ -413,6 +413,9 @@ pub enum ChannelError {
     /// The address is not an allowed target of this run.
     #[error("{0} is not an allowed target")]
     NotAllowed(String),
+    /// The page that asks may not: a browser would not let it (CORS).
+    #[error("CORS: {0}")]
+    Cors(String),
     /// TCP could not be established, or broke.
     #[error("TCP: {0}")]
     Tcp(String),
@@ -538,6 +541,7 @@ impl From<ChannelError> for throng_observation::Failure {
         let reason = match &error {
             ChannelError::Dns { .. } => Reason::Dns,
             ChannelError::NotAllowed(_) => Reason::NotAllowed,
+            ChannelError::Cors(_) => Reason::Cors,
             ChannelError::Tcp(_) => Reason::Tcp,
             ChannelError::Quic(_) => Reason::Quic,
             ChannelError::Tls(_) => Reason::Tls,

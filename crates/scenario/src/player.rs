@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use url::Url;
+
 use crate::http::{CredentialsPolicy, HttpMix};
 use crate::playback::{AtEnd, PlaybackAction, PlaybackPosition, PlaybackScript, PlaybackStep, UserHabits};
 use crate::recorded_page::RecordedPage;
@@ -16,6 +18,8 @@ pub struct PlayerConfig {
     pub http: HttpMix,
     /// Further headers of requests, with their values, which may be secrets.
     pub headers: Vec<(String, TokenSource)>,
+    /// The page that the player is embedded in, which decides what is another origin; `None`: one of the media's origin.
+    pub page: Option<Url>,
     /// The page that is loaded before the player begins.
     pub recorded_page: Option<RecordedPage>,
     /// With which requests cookies are sent.
@@ -71,6 +75,7 @@ impl Default for PlayerConfig {
             format: MediaFormat::Auto,
             http: HttpMix::default(),
             headers: Vec::new(),
+            page: None,
             recorded_page: None,
             credentials: CredentialsPolicy::default(),
             // hls.js maxBufferLength; dash.js and browsers' own players keep between 10 and 60 s.

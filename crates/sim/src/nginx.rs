@@ -175,6 +175,16 @@ impl Nginx {
         Ok(log.lines().map(str::to_owned).collect())
     }
 
+    /// What the requests so far said of the page that made them, one line each: method, path and status, `Origin`,
+    /// `Referer`, the method and headers that a preflight asks for, and `Authorization`, separated by `|`; `-` for none.
+    ///
+    /// # Errors
+    /// When its log cannot be read.
+    pub fn origins(&self) -> Result<Vec<String>, SimError> {
+        let log = fs::read_to_string(self.folder.path().join("origins.log"))?;
+        Ok(log.lines().map(str::to_owned).collect())
+    }
+
     /// The requests so far, one line each: `POST HTTP/2.0 201`.
     ///
     /// # Errors
@@ -227,6 +237,9 @@ http {{
   access_log encodings.log encodings;
   log_format cookies '$uri|$http_cookie';
   access_log cookies.log cookies;
+  log_format origins '$request_method $uri $status|$http_origin|$http_referer|'
+    '$http_access_control_request_method|$http_access_control_request_headers|$http_authorization';
+  access_log origins.log origins;
   client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path f; uwsgi_temp_path u; scgi_temp_path s;
   server {{
     listen {address} ssl http2; listen {plain};

@@ -114,6 +114,7 @@ fn what(reason: &FailureReason) -> &'static str {
         FailureReason::Ice => "no ICE candidate pair worked",
         FailureReason::Dtls => "DTLS did not complete",
         FailureReason::NoMedia | FailureReason::MediaLost => "no media came",
+        FailureReason::Cors => "browsers would not let the player's page have the responses",
         FailureReason::NotAllowed => "the target is not allowed",
         FailureReason::Generator | FailureReason::InternalError | FailureReason::NotStarted => {
             "the generator could not"
@@ -159,6 +160,9 @@ fn change(reason: &FailureReason) -> &'static str {
         }
         FailureReason::CodecRefused => {
             "Compare the codecs of the crowd (video, audio) with those that the server accepts"
+        }
+        FailureReason::Cors => {
+            "Check the server's Access-Control-Allow-Origin and -Headers against player.page; the failure has the details"
         }
         FailureReason::NotAllowed => "The target has to give consent (docs/consent.md)",
         FailureReason::SignallingTimeout => {

@@ -12,6 +12,7 @@ mod command_line;
 mod compare;
 mod conference;
 mod consent;
+mod cors;
 mod cut_off;
 mod decode;
 mod find;

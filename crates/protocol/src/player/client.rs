@@ -5,17 +5,22 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use http::StatusCode;
-use http::header::{ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, COOKIE, HeaderName, HeaderValue, RANGE};
+use http::header::{ACCEPT, ACCEPT_ENCODING, HeaderName, HeaderValue, RANGE};
 use throng_media::quality::WallClock;
 use throng_observation::{Failure, FailureReason, MediaPath, Observation, RefusedDestination};
-use throng_scenario::{CredentialsPolicy, HttpVersionPolicy, Secret, TokenSource};
+use throng_scenario::{CredentialsPolicy, HttpVersionPolicy, Secret};
 use url::{Host, Url};
 
 use super::alternatives::Alternatives;
-use super::cookies::{CookieJar, is_cross_site};
+use super::cookies::CookieJar;
+use super::cors::{Embedding, Origins};
 use super::encoding;
+use super::preflight::{Preflights, unsafe_headers};
 use crate::participant::{FetchId, HttpVersion, Opening, Output, Request, TransportState};
 use crate::webrtc::MayReach;
+
+mod credentials;
+mod permission;
 
 /// Connections whose figures are kept; of more, the oldest are forgotten.
 const CONNECTIONS_MAX: usize = 16;
@@ -32,23 +37,6 @@ pub(super) struct HttpCounters {
     pub(super) responses: [u64; 3],
 }
 
-/// Where a chain of redirects has been so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Origins {
-    /// At another origin than the page's: back there, it is as foreign (Fetch standard: response tainting "cors").
-    has_left: bool,
-}
-
-/// Adds to what `player.headers` may say.
-fn add_cookies(headers: &mut http::HeaderMap, cookies: &str) {
-    let given = headers.get(COOKIE).and_then(|value| value.to_str().ok());
-    let all = given.map_or_else(|| cookies.to_owned(), |given| format!("{given}; {cookies}"));
-    if let Ok(mut value) = HeaderValue::try_from(all) {
-        value.set_sensitive(true);
-        headers.insert(COOKIE, value);
-    }
-}
-
 /// The client of one player.
 pub(super) struct HttpClient {
     version: HttpVersionPolicy,
@@ -58,8 +46,9 @@ pub(super) struct HttpClient {
     headers: Vec<(HeaderName, HeaderValue)>,
     /// The host that token and headers are for: they are sent to no other.
     host: Option<String>,
-    /// The page that the player is in; as long as none is given, one of the same origin as the media.
-    page: Url,
+    /// The page that the player is in.
+    page: Embedding,
+    preflights: Preflights,
     credentials: CredentialsPolicy,
     cookies: CookieJar,
     /// Cookies expire by the wall clock; without one none are kept.
@@ -88,7 +77,8 @@ impl HttpClient {
             token,
             headers: Vec::new(),
             host: url.host_str().map(str::to_owned),
-            page: url.clone(),
+            page: Embedding::unsaid(url),
+            preflights: Preflights::default(),
             credentials: CredentialsPolicy::default(),
             cookies: CookieJar::default(),
             clock: None,
@@ -103,23 +93,9 @@ impl HttpClient {
         }
     }
 
-    /// Keeps cookies, of these requests.
-    pub(super) fn keep_cookies(&mut self, credentials: CredentialsPolicy, clock: WallClock) {
-        (self.credentials, self.clock) = (credentials, Some(clock));
-    }
-
-    /// Further headers of requests to the host of the URL. Values that are not known are left out.
-    pub(super) fn add_headers(&mut self, headers: &[(String, TokenSource)]) {
-        for (name, value) in headers {
-            let TokenSource::Inline(value) = value else { continue };
-            if let (Ok(name), Ok(mut value)) =
-                (HeaderName::try_from(name), HeaderValue::try_from(value.expose()))
-            {
-                // Neither printed nor kept in the compression tables of HTTP/2 and HTTP/3.
-                value.set_sensitive(true);
-                self.headers.push((name, value));
-            }
-        }
+    /// The player is in this page.
+    pub(super) fn embed(&mut self, page: Embedding) {
+        self.page = page;
     }
 
     /// Requests `url`, or the bytes from `range.0` to `range.1`, inclusive.
@@ -151,11 +127,20 @@ impl HttpClient {
             let text = last.map_or_else(|| format!("bytes={first}-"), |last| format!("bytes={first}-{last}"));
             head.headers.extend(HeaderValue::try_from(text).ok().map(|value| (RANGE, value)));
         }
-        Ok(self.send(now, url, head, origins))
+        self.authorize(url, origins, &mut head.headers);
+        let (fetch, headers) = (self.next_fetch(), unsafe_headers(&head.headers));
+        let needs_preflight = !headers.is_empty() && self.page.needs_permission(url, origins);
+        if needs_preflight && !self.preflights.allow(now, url, origins, &headers) {
+            self.ask(now, fetch, url, head, origins, headers);
+        } else {
+            self.page.describe(url, origins, &mut head.headers);
+            self.request(now, fetch, url, head, origins, self.head_timeout);
+        }
+        Ok(fetch)
     }
 
-    /// Sends a request for `url`, which was checked ([`Self::check`]), with what all requests have. `origins` are those of the
-    /// redirects before it.
+    /// Sends a request of the page for `url`, which was checked ([`Self::check`]), with what all requests have. `origins` are
+    /// those of the redirects before it.
     pub(super) fn send(
         &mut self,
         now: Instant,
@@ -163,56 +148,49 @@ impl HttpClient {
         mut head: http::request::Parts,
         origins: Origins,
     ) -> FetchId {
-        if let Some(token) = self.token.as_ref().filter(|_| url.host_str() == self.host.as_deref()) {
-            let value = HeaderValue::try_from(format!("Bearer {}", token.expose()));
-            head.headers.extend(value.ok().map(|value| (AUTHORIZATION, value)));
-        }
-        if url.host_str() == self.host.as_deref() {
-            for (name, value) in &self.headers {
-                head.headers.insert(name, value.clone());
-            }
-        }
-        if let Some(unix_s) = self.cookie_time(now, url, origins)
-            && let Some(cookies) = self.cookies.header(unix_s, url, is_cross_site(&self.page, url))
-        {
-            add_cookies(&mut head.headers, &cookies);
-        }
-        let fetch = FetchId(self.next_fetch);
-        self.next_fetch = self.next_fetch.wrapping_add(1);
-        self.counters.requests += 1;
-        let request = Request { head, body: Vec::new(), timeout: self.head_timeout };
-        let version = self.version(now, url);
-        self.outputs.push_back(Output::Download(fetch, Box::new(request), version));
+        self.authorize(url, origins, &mut head.headers);
+        let fetch = self.next_fetch();
+        self.request(now, fetch, url, head, origins, self.head_timeout);
         fetch
     }
 
-    /// The origins of requests that end in one to `url`.
-    pub(super) fn origins(&self, before: Origins, url: &Url) -> Origins {
-        Origins { has_left: before.has_left || url.origin() != self.page.origin() }
+    fn next_fetch(&mut self) -> FetchId {
+        let fetch = FetchId(self.next_fetch);
+        self.next_fetch = self.next_fetch.wrapping_add(1);
+        fetch
     }
 
-    /// The wall clock, seconds since 1970, if this request brings cookies.
-    fn cookie_time(&self, now: Instant, url: &Url, before: Origins) -> Option<i64> {
-        let brings = match self.credentials {
-            CredentialsPolicy::Include => true,
-            CredentialsPolicy::SameOrigin => !self.origins(before, url).has_left,
-            CredentialsPolicy::Omit => false,
-        };
-        let unix_ns = self.clock.filter(|_| brings)?.unix_ns(now);
-        i64::try_from(unix_ns / 1_000_000_000).ok()
-    }
-
-    /// Keeps the cookies of a response, whatever its status, if its request could bring some.
-    pub(super) fn learn_cookies(
+    /// Sends a request with the cookies that it brings.
+    fn request(
         &mut self,
         now: Instant,
+        fetch: FetchId,
         url: &Url,
-        head: &http::response::Parts,
-        before: Origins,
+        mut head: http::request::Parts,
+        origins: Origins,
+        timeout: Duration,
     ) {
-        if let Some(unix_s) = self.cookie_time(now, url, before) {
-            self.cookies.store(unix_s, url, &head.headers, is_cross_site(&self.page, url));
-        }
+        self.add_cookies(now, url, origins, &mut head.headers);
+        self.download(now, fetch, url, head, timeout);
+    }
+
+    fn download(
+        &mut self,
+        now: Instant,
+        fetch: FetchId,
+        url: &Url,
+        head: http::request::Parts,
+        timeout: Duration,
+    ) {
+        self.counters.requests += 1;
+        let request = Request { head, body: Vec::new(), timeout };
+        let version = self.version(now, url);
+        self.outputs.push_back(Output::Download(fetch, Box::new(request), version));
+    }
+
+    /// The origins of requests that end in one to `from`, which redirects to `to`.
+    pub(super) fn redirected(&self, before: Origins, from: &Url, to: &Url) -> Origins {
+        before.redirected(&self.page, from, to)
     }
 
     fn version(&self, now: Instant, url: &Url) -> HttpVersion {

@@ -7,10 +7,11 @@
 //!     reads until its buffer is full, then lets the connection's flow control hold the server back
 //!   GET, Range: bytes=N-            ─────▶  206: the index at the end of a file, a seek, a broken connection
 //! ```
-//! `transfer` checks responses and follows redirects, over `client`, which counts them. A `lane` decides what is
-//! requested next (`file`: a file; `segments`: HLS and DASH, whose `manifest` becomes a `presentation`), and adds the frames that its reader finds in the bytes to the `timeline`. `playout` moves
-//! the position over it: startup, playback, stalls. `user` seeks and pauses, `meter` makes the seconds, `viewer` connects
-//! all of them to the driver. `page` repeats what a browser requested around the player before it.
+//! `transfer` checks responses and follows redirects, over `client`, which counts them; `cors` and `preflight` are the rules
+//! for requests to other origins than the page's. A `lane` decides what is requested next (`file`: a file; `segments`: HLS and
+//! DASH, whose `manifest` becomes a `presentation`), and adds the frames that its reader finds in the bytes to the `timeline`.
+//! `playout` moves the position over it: startup, playback, stalls. `user` seeks and pauses, `meter` makes the seconds,
+//! `viewer` connects all of them to the driver. `page` repeats what a browser requested around the player before it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,6 +29,7 @@ mod abandon;
 mod alternatives;
 mod client;
 mod cookies;
+mod cors;
 mod dash;
 mod dash_window;
 mod decrypt;
@@ -41,6 +43,7 @@ mod meter;
 mod page;
 mod playlist;
 mod playout;
+mod preflight;
 mod presentation;
 mod retry;
 mod segment_download;
@@ -75,7 +78,7 @@ pub struct Config {
     pub player: PlayerConfig,
     /// The page around the player.
     pub page: Option<PageVisit>,
-    /// Bearer token, sent to the host of [`Self::url`] only.
+    /// Bearer token, sent to the host of [`Self::url`] only, and after a redirect to the same origin only.
     pub token: Option<Secret>,
     /// The consent guard's check of addresses in redirects.
     pub may_reach: MayReach,

@@ -18,6 +18,7 @@ use crate::participant::{
 };
 
 mod browser;
+mod cors;
 mod dash_live;
 mod failing;
 mod file;
@@ -33,7 +34,7 @@ use movie::{Movie, movie};
 /// How the time is moved.
 const STEP: Duration = Duration::from_millis(10);
 
-/// A response of the server to a request for `range`; `None` for a connection that breaks before the head.
+/// A response of the server to a request for `range`, whose path has `OPTIONS ` before it if that is its method; `None` for a connection that breaks before the head.
 type Answers = Box<dyn FnMut(&str, Option<(u64, Option<u64>)>) -> Option<Reply>>;
 
 struct Reply {
@@ -92,6 +93,23 @@ struct Download {
     demands: Vec<Demand>,
 }
 
+/// A viewer of `url`, who begins now.
+fn config(url: &str, player: PlayerConfig) -> Config {
+    Config {
+        url: Url::parse(url).unwrap(),
+        http: player.http.of(1, 3),
+        player,
+        page: None,
+        token: None,
+        may_reach: Arc::new(|ip| ip.to_string().starts_with("10.")),
+        clock: WallClock { at: Instant::now(), unix_ns: STARTS_AT_S * 1_000_000_000 },
+        number: 3,
+        head_timeout: Duration::from_secs(10),
+        indexes: IndexCache::default(),
+        playlists: PlaylistCache::default(),
+    }
+}
+
 /// A viewer, a server, and the time.
 struct Stand {
     viewer: Viewer,
@@ -136,21 +154,13 @@ impl Stand {
         bytes_per_s: u64,
         answers: Answers,
     ) -> Self {
-        let start = Instant::now();
+        Self::watching(Config { page, ..config(url, player) }, bytes_per_s, answers)
+    }
+
+    fn watching(config: Config, bytes_per_s: u64, answers: Answers) -> Self {
+        let start = config.clock.at;
         CLOCK.set(Duration::ZERO);
-        let viewer = Viewer::new(Config {
-            url: Url::parse(url).unwrap(),
-            http: player.http.of(1, 3),
-            player,
-            page,
-            token: None,
-            may_reach: Arc::new(|ip| ip.to_string().starts_with("10.")),
-            clock: WallClock { at: start, unix_ns: STARTS_AT_S * 1_000_000_000 },
-            number: 3,
-            head_timeout: Duration::from_secs(10),
-            indexes: IndexCache::default(),
-            playlists: PlaylistCache::default(),
-        });
+        let viewer = Viewer::new(config);
         let mut stand = Self {
             viewer,
             start,
@@ -193,7 +203,9 @@ impl Stand {
                             value.to_str().unwrap().strip_prefix("bytes=").unwrap().split_once('-').unwrap();
                         (first.parse().unwrap(), last.parse().ok())
                     });
-                    let path = request.head.uri.path_and_query().unwrap().as_str().to_owned();
+                    let is_preflight = request.head.method == http::Method::OPTIONS;
+                    let method = if is_preflight { "OPTIONS " } else { "" };
+                    let path = format!("{method}{}", request.head.uri.path_and_query().unwrap());
                     self.requested_at.push(self.now - self.start);
                     self.requests.push(format!("{path} {}", range.map_or(0, |(first, _): (u64, _)| first)));
                     let reply = (self.answers)(&path, range);

@@ -12,7 +12,8 @@ use http::header::{CONTENT_LENGTH, CONTENT_RANGE, ETAG, LOCATION};
 use throng_observation::{Failure, FailureReason};
 use url::Url;
 
-use super::client::{HttpClient, Origins};
+use super::client::HttpClient;
+use super::cors::Origins;
 use super::encoding::{DecodeError, Decoder};
 use crate::participant::{ChannelError, Demand, DownloadEvent, FetchId, Output};
 
@@ -172,7 +173,7 @@ impl Transfer {
 
     /// Gives the download up.
     pub(super) fn cancel(self, client: &mut HttpClient) {
-        client.output(Output::Cancel(self.fetch));
+        client.cancel(self.fetch);
     }
 
     /// When it has failed for want of progress; `None` while nothing is asked for, or the driver waits for the head.
@@ -247,7 +248,7 @@ impl Transfer {
     /// Gives the download up because of what came of it.
     fn give_up<'a>(&self, client: &mut HttpClient, error: TransferError) -> TransferEvent<'a> {
         client.failed();
-        client.output(Output::Cancel(self.fetch));
+        client.cancel(self.fetch);
         TransferEvent::Failed(error)
     }
 
@@ -294,6 +295,7 @@ impl Transfer {
         client: &mut HttpClient,
         head: &http::response::Parts,
     ) -> Result<TransferEvent<'a>, TransferError> {
+        client.may_have(&self.url, self.origins, head).map_err(|error| self.withheld(error))?;
         let length = number(head.headers.get(CONTENT_LENGTH));
         self.remaining = length;
         self.version = strong_validator(head).zip(length);
@@ -362,8 +364,8 @@ impl Transfer {
         if self.redirects > REDIRECTS_MAX {
             return Err(self.broken(&format!("more than {REDIRECTS_MAX} redirects")));
         }
-        client.output(Output::Cancel(self.fetch));
-        self.origins = client.origins(self.origins, &self.url);
+        client.cancel(self.fetch);
+        self.origins = client.redirected(self.origins, &self.url, &url);
         self.fetch = client.get_after(now, &url, self.range, self.origins).map_err(TransferError::lasting)?;
         (self.url, self.has_head) = (url, false);
         // What was asked for of the body must be asked for again.
@@ -387,6 +389,13 @@ impl Transfer {
         };
         let (failure, is_refused) = (Failure::new(reason, detail), status.is_client_error());
         TransferError { may_retry, is_refused, ..TransferError::lasting(failure) }
+    }
+
+    /// The page may not have the response: to its scripts a network error, of which they know nothing else.
+    fn withheld(&self, error: ChannelError) -> TransferError {
+        let failure: Failure = error.into();
+        let detail = format!("{}: {}", self.url, failure.detail);
+        TransferError { may_retry: true, ..TransferError::lasting(Failure { detail, ..failure }) }
     }
 
     fn broken(&self, what: &str) -> TransferError {

@@ -7,6 +7,7 @@ use throng_scenario::{AtEnd, MediaFormat, PlayerConfig, RenditionPolicy};
 
 use super::Config;
 use super::client::HttpClient;
+use super::cors::Embedding;
 use super::file::FileLane;
 use super::lane::{Context, Lane, Phases, Sought};
 use super::live::{LiveFollower, dates_ahead_us};
@@ -73,6 +74,10 @@ impl Viewer {
         client.add_headers(&config.player.headers);
         client.keep_cookies(config.player.credentials, config.clock);
         let format = config.player.format.of_path(config.url.path());
+        if let Some(page) = &config.player.page {
+            // Files are played by a media element itself.
+            client.embed(Embedding::at(page, format != MediaFormat::File));
+        }
         let (lanes, manifest) = match format {
             MediaFormat::Hls | MediaFormat::Dash => {
                 let playlists = config.playlists.clone();
@@ -576,6 +581,7 @@ impl Participant for Viewer {
         match input {
             Input::Start { intended_at } => self.start(now, intended_at),
             Input::Download { fetch, event } => {
+                let Some((fetch, event)) = self.client.after_preflight(now, fetch, event) else { return };
                 let result = if self.page.as_ref().is_some_and(|page| page.owns(fetch)) {
                     self.with_page(|page, context| page.handle(now, context, fetch, event)).unwrap_or(Ok(()))
                 } else if self.manifest.as_ref().is_some_and(|manifest| manifest.owns(fetch)) {

@@ -27,6 +27,12 @@ pub(super) struct PlayerFile {
     /// Further headers of requests to the target's host; a value may be `env:NAME` or `file:PATH`.
     #[serde(skip_serializing_if = "Option::is_none")]
     headers: Option<BTreeMap<String, String>>,
+    /// The page that the player is embedded in: `https://www.example.com/watch`; requests to other origins are made as a
+    /// browser does, with `Origin`, `Referer`, preflights and the check of responses (CORS); default: one of the media's
+    /// origin.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = r"^[Hh][Tt][Tt][Pp][Ss]?:[^#]+$"))]
+    page: Option<String>,
     /// The page around the player, which viewers load before they play: a HAR file, with its path from the folder of this
     /// file; default: no page.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -115,6 +121,7 @@ pub(super) fn player(config: &PlayerConfig) -> Option<PlayerFile> {
         format: (config.format != MediaFormat::Auto).then(|| config.format.name().into()),
         http: http::versions(&config.http),
         headers: http::headers(&config.headers),
+        page: config.page.as_ref().map(ToString::to_string),
         har: page.map(|page| page.har.clone()),
         warm: page
             .filter(|page| page.warm_milli > 0 || !page.warm_age.is_zero())

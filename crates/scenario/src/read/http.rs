@@ -1,4 +1,6 @@
-//! Reads what `player` says of HTTP: versions, and further headers.
+//! Reads what `player` says of HTTP: versions, further headers, and the page that the player is embedded in.
+
+use url::Url;
 
 use super::fields::{Fields, Reader};
 use super::tree::{Entry, Node, Value};
@@ -121,6 +123,45 @@ fn header(reader: &mut Reader, entry: &Entry, path: &str) -> Option<(String, Tok
         return None;
     }
     Some((entry.key.clone(), source))
+}
+
+/// `page`: the URL of the page that the player is embedded in.
+pub(super) fn page(
+    reader: &mut Reader,
+    fields: &mut Fields<'_>,
+    headers: &[(String, TokenSource)],
+) -> Option<Url> {
+    const HELP: &str = "write page = \"https://www.example.com/watch\"";
+    let path = fields.path_of("page");
+    let node = fields.get("page")?;
+    let text = reader.text(node, &path, "text such as \"https://www.example.com/watch\"")?;
+    let page = match Url::parse(&text) {
+        Ok(page) => page,
+        Err(error) => {
+            reader.fail(node.span, format!("`{path}` is not a URL: {error}"), HELP);
+            return None;
+        }
+    };
+    let problem = if !matches!(page.scheme(), "http" | "https") {
+        Some("is not the URL of a page of http or https")
+    } else if page.fragment().is_some() {
+        Some("has a fragment, which browsers do not send")
+    } else if !page.username().is_empty() || page.password().is_some() {
+        Some("has a user name or password, which browsers do not send")
+    } else {
+        None
+    };
+    if let Some(problem) = problem {
+        reader.fail(node.span, format!("`{path}` {problem}"), HELP);
+        return None;
+    }
+    let names = ["origin", "referer"];
+    if let Some((name, _)) = headers.iter().find(|(name, _)| names.contains(&&*name.to_ascii_lowercase())) {
+        let message = format!("`{path}`: `{name}` is sent for this page, and headers has another one");
+        reader.fail(node.span, message, format!("remove headers.{name}, or page"));
+        return None;
+    }
+    Some(page)
 }
 
 /// A field value without anything that a proxy could read in another way (RFC 9110 section 5.5).

@@ -30,6 +30,7 @@ pub(super) fn player(reader: &mut Reader, cohort: &mut Fields<'_>) -> Option<Pla
     let format = reader.word(&mut fields, "format", &MediaFormat::NAMES);
     let versions = http::versions(reader, &mut fields);
     let headers = http::headers(reader, &mut fields);
+    let page = http::page(reader, &mut fields, &headers);
     let recorded_page = har::recorded_page(reader, &mut fields);
     let credentials = reader.word(&mut fields, "credentials", &CredentialsPolicy::NAMES);
     let rendition = reader.word(&mut fields, "rendition", &RenditionPolicy::NAMES);
@@ -43,6 +44,7 @@ pub(super) fn player(reader: &mut Reader, cohort: &mut Fields<'_>) -> Option<Pla
         format: format.and_then(|name| MediaFormat::from_name(&name)).unwrap_or_default(),
         http: versions,
         headers,
+        page,
         recorded_page,
         credentials: credentials.and_then(|name| CredentialsPolicy::from_name(&name)).unwrap_or_default(),
         buffer: time(reader, "buffer", "30s").unwrap_or(default.buffer),
@@ -177,7 +179,7 @@ fn check(reader: &mut Reader, fields: &mut Fields<'_>, config: &PlayerConfig) {
 }
 
 /// Keys that RTSP has nothing for.
-const HTTP_KEYS: &str = "format, http, headers, credentials, har, buffer, start, patience, rendition and what is for live streams";
+const HTTP_KEYS: &str = "format, http, headers, page, credentials, har, buffer, start, patience, rendition and what is for live streams";
 
 /// A player needs recordings as the target.
 pub(super) fn check_target(reader: &mut Reader, scenario: &Scenario, spans: &[Option<Span>]) {
@@ -265,6 +267,8 @@ mod tests {
         assert_eq!(read(FILE, r#"http = "browser""#).unwrap().http.only(), Some(HttpVersionPolicy::Browser));
         let headers = read(FILE, r#"headers = { X-Session = "env:SESSION" }"#).unwrap().headers;
         assert_eq!(headers, [("X-Session".into(), TokenSource::Environment("SESSION".into()))]);
+        let page = read(FILE, r#"page = "https://www.Example.com:443/watch?v=1""#).unwrap().page;
+        assert_eq!(page.as_ref().map(url::Url::as_str), Some("https://www.example.com/watch?v=1"));
         assert_eq!(read(FILE, "").unwrap().credentials, CredentialsPolicy::SameOrigin);
         for policy in [CredentialsPolicy::Include, CredentialsPolicy::Omit] {
             let player = read(FILE, &format!("credentials = \"{}\"", policy.name())).unwrap();
@@ -315,6 +319,13 @@ mod tests {
             (FILE, r#"headers = { X-A = "a\nb" }"#, "not printable ASCII"),
             (RTSP, r#"headers = { X-A = "b" }"#, "have no effect on RTSP"),
             (FILE, r#"credentials = "all""#, "not one of"),
+            (FILE, "page = 1", "`crowd.player.page` is not text"),
+            (FILE, r#"page = "www.example.com""#, "`crowd.player.page` is not a URL"),
+            (FILE, r#"page = "file:///watch.html""#, "is not the URL of a page of http or https"),
+            (FILE, r#"page = "https://a.example/#player""#, "has a fragment, which browsers do not send"),
+            (FILE, r#"page = "https://me:hush@a.example/""#, "has a user name or password"),
+            (FILE, r#"page = "http://a/", headers = { Referer = "http://b/" }"#, "`Referer` is sent for"),
+            (RTSP, r#"page = "http://a/""#, "have no effect on RTSP"),
             (RTSP, r#"credentials = "omit""#, "have no effect on RTSP"),
             (RTSP, "scale = 0", "not a speed"),
             (FILE, r#"position = "later""#, "player.position"),

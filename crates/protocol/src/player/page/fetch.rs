@@ -10,7 +10,8 @@ use url::Url;
 
 use super::PageContext;
 use crate::participant::{Demand, DownloadEvent, FetchId, Output};
-use crate::player::client::{HttpClient, Origins};
+use crate::player::client::HttpClient;
+use crate::player::cors::Origins;
 use crate::player::transfer::{PROGRESS_TIMEOUT, REDIRECTS_MAX};
 
 /// The request, until its body has come.
@@ -178,7 +179,7 @@ impl PageFetch {
             return self.broken(context, format!("{}: more than {REDIRECTS_MAX} redirects", self.url));
         }
         context.client.output(Output::Cancel(self.fetch));
-        self.origins = context.client.origins(self.origins, &self.url);
+        self.origins = context.client.redirected(self.origins, &self.url, &url);
         self.url = url;
         match self.send(now, context) {
             Ok(()) => FetchEvent::Nothing,

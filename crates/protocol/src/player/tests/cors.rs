@@ -1,0 +1,264 @@
+//! A player on another origin than its page.
+
+use http::request::Parts;
+use throng_scenario::{CredentialsPolicy, MediaFormat, Secret, TokenSource};
+
+use super::segmented::transport_stream;
+use super::*;
+
+const PAGE: &str = "http://10.0.0.9/watch?v=1";
+
+/// The headers of responses that another origin's page may have.
+fn open() -> Vec<(&'static str, String)> {
+    [
+        ("access-control-allow-origin", "http://10.0.0.9"),
+        ("access-control-allow-headers", "x-key, authorization"),
+        ("access-control-max-age", "60"),
+    ]
+    .map(|(name, value)| (name, value.to_owned()))
+    .to_vec()
+}
+
+/// A recording in two segments; preflights are answered by 204.
+fn answer(path: &str, headers: &[(&'static str, String)]) -> Reply {
+    if path.starts_with("OPTIONS") {
+        return Reply::of(204, headers);
+    }
+    let playlist = "#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXTINF:4,\n/0.ts\n#EXTINF:4,\n/1.ts\n#EXT-X-ENDLIST\n";
+    let body = match path {
+        "/a.m3u8" => playlist.as_bytes().to_vec(),
+        "/0.ts" => transport_stream(0..4, 1_800),
+        _ => transport_stream(4..8, 1_800),
+    };
+    let length = ("content-length", body.len().to_string());
+    Reply { body, ..Reply::of(200, &[headers, &[length]].concat()) }
+}
+
+fn player(page: &str) -> PlayerConfig {
+    let page = Some(Url::parse(page).unwrap());
+    PlayerConfig { page, at_end: AtEnd::Leave, format: MediaFormat::Hls, ..buffering(20) }
+}
+
+fn with_key(player: PlayerConfig) -> PlayerConfig {
+    PlayerConfig { headers: vec![("X-Key".to_owned(), TokenSource::Inline(Secret::new("k")))], ..player }
+}
+
+fn stand(player: PlayerConfig, answers: impl FnMut(&str) -> Reply + 'static) -> Stand {
+    let mut answers = answers;
+    Stand::at("http://10.0.0.1/a.m3u8", player, 1_000_000, Box::new(move |path, _| Some(answers(path))))
+}
+
+fn header<'a>(head: &'a Parts, name: &str) -> &'a str {
+    head.headers.get(name).map_or("-", |value| value.to_str().unwrap())
+}
+
+/// `METHOD PORT-AND-PATH ORIGIN REFERER` of each request.
+fn said(stand: &Stand) -> Vec<String> {
+    let line = |head: &Parts| {
+        let (uri, at) = (&head.uri, head.uri.host().unwrap().rsplit('.').next().unwrap());
+        let port = uri.port_u16().map(|port| format!(":{port}")).unwrap_or_default();
+        let (origin, referer) = (header(head, "origin"), header(head, "referer"));
+        format!("{} {at}{port}{} {origin} {referer}", head.method, uri.path())
+    };
+    stand.heads.iter().map(line).collect()
+}
+
+#[test]
+fn a_page_elsewhere_is_named_and_one_of_the_same_origin_is_no_other() {
+    let mut away = stand(player(PAGE), |path| answer(path, &open()));
+    away.seconds(12);
+    assert_eq!(away.ended, Some(Outcome::Completed));
+    let from = "http://10.0.0.9 http://10.0.0.9/";
+    assert_eq!(said(&away), ["/a.m3u8", "/0.ts", "/1.ts"].map(|path| format!("GET 1{path} {from}")));
+
+    let mut at_home = stand(with_key(player("http://10.0.0.1:80/watch")), |path| answer(path, &[]));
+    at_home.seconds(12);
+    assert_eq!(at_home.ended, Some(Outcome::Completed));
+    let from = "- http://10.0.0.1/watch";
+    assert_eq!(said(&at_home), ["/a.m3u8", "/0.ts", "/1.ts"].map(|path| format!("GET 1{path} {from}")));
+
+    let mut unsaid = stand(PlayerConfig { page: None, ..with_key(player(PAGE)) }, |path| answer(path, &[]));
+    unsaid.seconds(12);
+    assert_eq!(said(&unsaid), ["/a.m3u8", "/0.ts", "/1.ts"].map(|path| format!("GET 1{path} - -")));
+}
+
+#[test]
+fn further_headers_have_a_preflight_without_them_for_each_url() {
+    let mut stand = stand(with_key(player(PAGE)), |path| answer(path, &open()));
+    stand.seconds(12);
+    assert_eq!(stand.ended, Some(Outcome::Completed));
+    let expect = ["/a.m3u8", "/0.ts", "/1.ts"].map(|path| [format!("OPTIONS {path} 0"), format!("{path} 0")]);
+    assert_eq!(stand.requests, expect.concat());
+    let totals = stand.totals();
+    assert_eq!((totals.requests, totals.requests_failed), (6, 0));
+    let [preflight, request] = [&stand.heads[0], &stand.heads[1]];
+    assert_eq!(header(preflight, "access-control-request-method"), "GET");
+    assert_eq!(header(preflight, "access-control-request-headers"), "x-key");
+    assert_eq!((header(preflight, "x-key"), header(request, "x-key")), ("-", "k"));
+    for head in [preflight, request] {
+        let (origin, referer) = (header(head, "origin"), header(head, "referer"));
+        assert_eq!((origin, referer), ("http://10.0.0.9", "http://10.0.0.9/"));
+    }
+}
+
+#[test]
+fn a_kept_answer_serves_for_the_next_part_of_its_file() {
+    let playlist = "#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXT-X-VERSION:4\n#EXTINF:4,\n#EXT-X-BYTERANGE:LEN@0\n/0.ts\n\
+                    #EXTINF:4,\n#EXT-X-BYTERANGE:LEN@LEN\n/0.ts\n#EXT-X-ENDLIST\n";
+    let parts = [transport_stream(0..4, 1_800), transport_stream(4..8, 1_800)];
+    assert_eq!(parts[0].len(), parts[1].len());
+    let playlist = playlist.replace("LEN", &parts[0].len().to_string());
+    let film = parts.concat();
+    for (max_age, expect) in [("60", 2), ("0", 3)] {
+        let (playlist, film) = (playlist.clone(), film.clone());
+        let mut headers = open();
+        headers[2].1 = max_age.to_owned();
+        let answers = move |path: &str, range| {
+            let mut reply = match path {
+                "/a.m3u8" => Reply { body: playlist.clone().into_bytes(), ..Reply::of(200, &[]) },
+                "/0.ts" => Reply::range(&film, range),
+                _ => Reply::of(204, &[]),
+            };
+            reply.headers.extend(headers.clone());
+            Some(reply)
+        };
+        let (url, player) = ("http://10.0.0.1/a.m3u8", with_key(player(PAGE)));
+        let mut stand = Stand::at(url, player, 1_000_000, Box::new(answers));
+        stand.seconds(12);
+        assert_eq!(stand.ended, Some(Outcome::Completed));
+        let preflights = stand.heads.iter().filter(|head| head.method == "OPTIONS").count();
+        assert_eq!((preflights, stand.heads.len()), (expect, expect + 3), "{:?}", stand.requests);
+    }
+}
+
+#[test]
+fn what_a_page_may_not_have_is_a_failure_that_says_why() {
+    let only = |at: usize, value: &str| {
+        let mut headers = open();
+        headers[at].1 = value.to_owned();
+        headers
+    };
+    let why = "cors: http://10.0.0.1/a.m3u8: CORS:";
+    for (player, headers, expect, requests) in [
+        (player(PAGE), vec![], "no Access-Control-Allow-Origin for the origin http://10.0.0.9", 2),
+        (player(PAGE), only(0, "http://10.0.0.1"), "Access-Control-Allow-Origin is `http://10.0.0.1`", 2),
+        (with_key(player(PAGE)), vec![], "preflight: no Access-Control-Allow-Origin for the origin", 2),
+        (
+            with_key(player(PAGE)),
+            only(1, "x-other"),
+            "preflight: Access-Control-Allow-Headers lacks x-key",
+            2,
+        ),
+    ] {
+        let mut stand = stand(player, move |path| answer(path, &headers));
+        stand.seconds(12);
+        let failure = stand.failure();
+        assert!(failure.starts_with(&format!("{why} {expect}")), "{failure}");
+        // Repeated once, as a playlist whose connection broke is.
+        let totals = stand.totals();
+        assert_eq!((stand.requests.len(), totals.requests_failed), (requests, requests as u64));
+        assert_eq!((totals.requests, totals.media_bytes), (requests as u64, 0));
+    }
+    let mut refused = stand(with_key(player(PAGE)), |path| match path {
+        "OPTIONS /a.m3u8" => Reply::of(405, &open()),
+        _ => answer(path, &open()),
+    });
+    refused.seconds(12);
+    assert_eq!(refused.failure(), format!("{why} preflight: HTTP status 405"));
+    let mut missing = stand(player(PAGE), |_| Reply::of(404, &[]));
+    missing.seconds(12);
+    assert!(missing.failure().ends_with("http://10.0.0.9 (HTTP status 404)"), "{}", missing.failure());
+}
+
+#[test]
+fn cookies_of_a_response_that_the_page_may_not_have_are_kept_and_preflights_bring_none() {
+    let mut requests = 0;
+    let answers = move |path: &str| {
+        requests += 1;
+        let mut headers = open();
+        headers[0].1 = "http://10.0.0.1:81".to_owned();
+        // The response to the first GET lacks it.
+        if requests != 2 {
+            headers.push(("access-control-allow-credentials", "true".to_owned()));
+        }
+        headers.push(("set-cookie", format!("k{requests}=v; Path=/")));
+        answer(path, &headers)
+    };
+    // Another port is another origin of the same site.
+    let player = PlayerConfig { credentials: CredentialsPolicy::Include, ..player("http://10.0.0.1:81/") };
+    let mut stand = stand(with_key(player), answers);
+    stand.seconds(3);
+    let sent: Vec<_> =
+        stand.heads.iter().take(4).map(|head| (head.method.as_str(), header(head, "cookie"))).collect();
+    assert_eq!(sent, [("OPTIONS", "-"), ("GET", "-"), ("GET", "k2=v"), ("OPTIONS", "-")]);
+    assert_eq!(stand.totals().requests_failed, 1);
+}
+
+#[test]
+fn redirects_make_the_origin_opaque_ask_anew_and_leave_the_token_behind() {
+    let mut any = open();
+    any[0].1 = "*".to_owned();
+    let at = any.clone();
+    let answers = move |path: &str| match path {
+        "/a.m3u8" => Reply::of(302, &[&at[..], &[("location", "http://10.0.0.1:81/b".to_owned())]].concat()),
+        "/b" => Reply::of(302, &[&at[..], &[("location", "http://10.0.0.2/a.m3u8?".to_owned())]].concat()),
+        _ => answer(path.trim_end_matches('?'), &at),
+    };
+    let config = config("http://10.0.0.1/a.m3u8", with_key(player(PAGE)));
+    let config = Config { token: Some(Secret::new("t")), ..config };
+    let mut stand = Stand::watching(config, 1_000_000, Box::new(move |path, _| Some(answers(path))));
+    stand.seconds(2);
+    let (named, opaque) = ("http://10.0.0.9 http://10.0.0.9/", "null http://10.0.0.9/");
+    let expect = [
+        format!("OPTIONS 1/a.m3u8 {named}"),
+        format!("GET 1/a.m3u8 {named}"),
+        format!("OPTIONS 1:81/b {opaque}"),
+        format!("GET 1:81/b {opaque}"),
+        format!("GET 2/a.m3u8 {opaque}"),
+    ];
+    assert_eq!(said(&stand)[..5], expect);
+    let asked: Vec<_> =
+        stand.heads.iter().take(5).map(|head| header(head, "access-control-request-headers")).collect();
+    assert_eq!(asked, ["authorization,x-key", "-", "x-key", "-", "-"]);
+    let brought: Vec<_> = stand
+        .heads
+        .iter()
+        .take(5)
+        .map(|head| (header(head, "authorization"), header(head, "x-key")))
+        .collect();
+    assert_eq!(brought, [("-", "-"), ("Bearer t", "k"), ("-", "-"), ("-", "k"), ("-", "-")]);
+}
+
+#[test]
+fn a_preflight_goes_nowhere_that_the_run_may_not_reach() {
+    let answers = |path: &str| match path {
+        "/a.m3u8" => {
+            Reply::of(302, &[&open()[..], &[("location", "http://192.168.0.9/x".to_owned())]].concat())
+        }
+        _ => answer(path, &open()),
+    };
+    let mut stand = stand(with_key(player(PAGE)), answers);
+    stand.seconds(2);
+    assert_eq!(stand.failure(), "not_allowed: 192.168.0.9:80 is not an allowed target");
+    assert_eq!(stand.heads.len(), 2);
+}
+
+#[test]
+fn a_media_element_needs_no_permission() {
+    let movie = movie(20, true);
+    let player = PlayerConfig { page: Some(Url::parse(PAGE).unwrap()), ..buffering(5) };
+    let mut stand = Stand::of(player, 10 * movie.bytes_per_s, &movie);
+    stand.seconds(3);
+    assert!(stand.frames_played(0) > 40);
+    assert_eq!(said(&stand)[0], "GET 1/movie.mp4 - http://10.0.0.9/");
+}
+
+#[test]
+fn a_preflight_that_takes_too_long_is_given_up_with_its_request() {
+    let slow = |path: &str| Reply { not_before: Duration::from_secs(60), ..answer(path, &open()) };
+    let mut stand = stand(with_key(player(PAGE)), slow);
+    stand.seconds(22);
+    assert!(stand.requests.iter().all(|request| request == "OPTIONS /a.m3u8 0"), "{:?}", stand.requests);
+    // The request has the first number, and the driver has not heard of it.
+    assert_eq!(stand.cancelled.first(), Some(&FetchId(1)));
+}
