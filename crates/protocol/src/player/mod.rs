@@ -43,6 +43,7 @@ mod playlist;
 mod playout;
 mod presentation;
 mod retry;
+mod rendition_report;
 mod segment_download;
 mod segments;
 mod throughput;

@@ -522,7 +522,9 @@ impl SegmentLane {
         (self.wanted_us, self.is_sought) = (segment.starts_us, false);
         let before = self.segments().and_then(Segments::window).cloned();
         let is_dynamic = before.is_none() && self.is_live();
-        self.loader.switched(now, context, before.as_ref());
+        if let Some(rendition) = self.renditions.get(chosen) {
+            self.loader.switched(now, context, before.as_ref(), rendition);
+        }
         self.waits_for_playlist = before.is_some();
         self.current = chosen;
         if is_dynamic {

@@ -213,6 +213,11 @@ impl Window {
         };
         if is_played_in_parts {
             return match self.part(Some(listed), &listed.parts, cursor) {
+    /// When its end was learnt.
+    pub(super) fn advanced_at(&self) -> Instant {
+        self.advanced_at
+    }
+
                 Found::Later => self.find(next, low_latency),
                 found => found,
             };
