@@ -48,6 +48,7 @@ mod segment_download;
 mod segments;
 mod throughput;
 mod timeline;
+mod server_clock;
 mod transfer;
 mod user;
 mod viewer;
