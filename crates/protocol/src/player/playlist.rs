@@ -144,8 +144,8 @@ impl PlaylistLoader {
             let segments = rendition.segments.insert(hls::segments(&received, &media)?);
             self.retry.progressed();
             if let Segments::Live(window) = segments {
-                if let Some(before) = &self.before {
-                    window.align(before);
+                if let Some(before) = self.before.take() {
+                    window.align(&before);
                 }
                 self.schedule(now, window, Change::Advanced, times, None);
             }
@@ -179,6 +179,16 @@ impl PlaylistLoader {
                 window.end()
             )),
             Change::Advanced | Change::Unchanged => {}
+        }
+        if let Some((number, by_us)) = window.take_date_jump() {
+            context.client.anomaly(format!(
+                "{}: the dates jump by {:+.1} s at segment {number}; media is played on",
+                received.url,
+                by_us as f64 / 1e6
+            ));
+        }
+        if let Some(before) = self.before.take() {
+            window.align(&before);
         }
         let ends_us = window.edge(self.low_latency).ends_us;
         let behind_us = context.position_us.and_then(|us| u64::try_from(ends_us.saturating_sub(us)).ok());
@@ -297,6 +307,15 @@ fn whole(cache: &PlaylistCache, media: &Arc<MediaPlaylist>, window: &Window) -> 
     }
 }
 
+/// How an update of a playlist is asked for, if the server makes them and the playlist is not older than half of the skip
+/// boundary (RFC 8216bis section 6.3.7).
+fn skips(playlist: &MediaPlaylist, now: Instant, received_at: Instant) -> Option<&'static str> {
+    let control = &playlist.server_control;
+    let age_us = now.saturating_duration_since(received_at).as_micros();
+    let may_skip = control.can_skip_until_us.is_some_and(|until_us| age_us < u128::from(until_us / 2));
+    may_skip.then_some(if control.can_skip_date_ranges { "v2" } else { "YES" })
+}
+
 /// How long after the last request the next one comes.
 fn reload_interval(playlist: &MediaPlaylist, change: Change, behind_us: Option<u64>) -> Duration {
     let target_us = playlist.target_duration_us.max(1);
@@ -307,15 +326,6 @@ fn reload_interval(playlist: &MediaPlaylist, change: Change, behind_us: Option<u
         Change::Advanced | Change::WentBack | Change::Restarted => {
             last_us.filter(|us| is_near && (1..target_us).contains(us)).unwrap_or(target_us)
         }
-/// How an update of a playlist is asked for, if the server makes them and the playlist is not older than half of the skip
-/// boundary (RFC 8216bis section 6.3.7).
-fn skips(playlist: &MediaPlaylist, now: Instant, received_at: Instant) -> Option<&'static str> {
-    let control = &playlist.server_control;
-    let age_us = now.saturating_duration_since(received_at).as_micros();
-    let may_skip = control.can_skip_until_us.is_some_and(|until_us| age_us < u128::from(until_us / 2));
-    may_skip.then_some(if control.can_skip_date_ranges { "v2" } else { "YES" })
-}
-
     };
     // A server that names no time is not asked more often than hls.js could.
     Duration::from_micros(interval_us).max(Duration::from_millis(100))

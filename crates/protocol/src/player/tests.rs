@@ -21,6 +21,7 @@ mod browser;
 mod dash_live;
 mod failing;
 mod file;
+mod jumps;
 mod live;
 mod low_latency;
 mod movie;

@@ -494,6 +494,7 @@ impl Viewer {
         let buffer_us = self.buffer_us(position_us);
         let http = self.client.take_counters();
         let edge = self.edge();
+        let date_us = self.lanes.iter().find_map(|lane| lane.date_us(position_us));
         let unix_us = self.unix_us(now);
         let Some(session) = &mut self.session else { return };
         let has_begun = session.playout.start_awaited_since().is_none();
@@ -509,8 +510,9 @@ impl Viewer {
         // Marks are of the clock of the host that publishes, which is that of throng.
         let captured_us = self.timeline.captured_unix_us(position_us);
         let captured_us = captured_us.map(|us| us.saturating_add(self.server_ahead_us));
-        let live =
-            live.map(|edge| session.follower.interval(&edge, (now, unix_us), position_us, captured_us));
+        let live = live.map(|edge| {
+            session.follower.interval(&edge, (now, unix_us), (position_us, date_us), captured_us)
+        });
         let times = session.playout.take_times();
         session.follower.stalled(times.stall_count);
         let mut end = IntervalEnd {
