@@ -1,4 +1,4 @@
-//! Dates of ISO 8601 as both kinds of manifests have them.
+//! Dates of ISO 8601 as both kinds of manifests have them, and of HTTP.
 
 const US: i64 = 1_000_000;
 
@@ -24,6 +24,20 @@ pub(super) fn unix_us(text: &str) -> Option<i64> {
     }
     let seconds = days(year, month, day) * 86_400 + hour * 3_600 + minute * 60 + second - zone_s(zone)?;
     Some(seconds * US + fraction)
+}
+
+const MONTHS: [&str; 12] =
+    ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+
+/// Microseconds since 1970 of a date of HTTP, `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110 section 5.6.7, without its obsolete
+/// forms).
+pub(super) fn http_us(text: &str) -> Option<i64> {
+    let (_, rest) = text.trim().split_once(", ")?;
+    let mut words = rest.split(' ');
+    let (day, month, year) = (words.next()?, words.next()?, words.next()?);
+    let month = MONTHS.iter().position(|known| *known == month)? + 1;
+    let date = format!("{year}-{month:02}-{day}T{}Z", words.next()?);
+    unix_us(&date).filter(|_| words.next() == Some("GMT") && words.next().is_none())
 }
 
 /// Seconds east of Greenwich.
@@ -81,6 +95,22 @@ mod tests {
             ("", None),
         ] {
             assert_eq!(unix_us(text), expect, "{text}");
+        }
+    }
+
+    #[test]
+    fn dates_of_http_are_read_in_their_one_form() {
+        for (text, expect) in [
+            ("Sun, 06 Nov 1994 08:49:37 GMT", Some(784_111_777_000_000)),
+            ("Thu, 01 Jan 1970 00:00:00 GMT", Some(0)),
+            ("Sun, 06 Nov 1994 08:49:37 CET", None),
+            ("Sun, 6 Nov 1994 08:49:37 GMT", None),
+            ("Sun, 06 Non 1994 08:49:37 GMT", None),
+            ("Sunday, 06-Nov-94 08:49:37 GMT", None),
+            ("Sun, 06 Nov 1994 08:49:37+99:99 GMT", None),
+            ("", None),
+        ] {
+            assert_eq!(http_us(text), expect, "{text}");
         }
     }
 }

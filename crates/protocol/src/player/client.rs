@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use http::StatusCode;
 use http::header::{ACCEPT, ACCEPT_ENCODING, HeaderName, HeaderValue, RANGE};
+use http::{Method, StatusCode};
 use throng_media::quality::WallClock;
 use throng_observation::{Failure, FailureReason, MediaPath, Observation, RefusedDestination};
 use throng_scenario::{CredentialsPolicy, HttpVersionPolicy, Secret};
@@ -98,27 +98,18 @@ impl HttpClient {
         self.page = page;
     }
 
-    /// Requests `url`, or the bytes from `range.0` to `range.1`, inclusive.
-    pub(super) fn get(
+    /// Requests `url`, or the bytes from `range.0` to `range.1`, inclusive. `origins` are those of the redirects before it.
+    pub(super) fn request(
         &mut self,
         now: Instant,
-        url: &Url,
-        range: Option<(u64, Option<u64>)>,
-    ) -> Result<FetchId, Failure> {
-        self.get_after(now, url, range, Origins::default())
-    }
-
-    /// The same, as the next of requests that were redirected.
-    pub(super) fn get_after(
-        &mut self,
-        now: Instant,
-        url: &Url,
+        (method, url): (&Method, &Url),
         range: Option<(u64, Option<u64>)>,
         origins: Origins,
     ) -> Result<FetchId, Failure> {
         self.check(url)?;
         let protocol = |e: http::Error| Failure::new(FailureReason::Protocol, format!("{url}: {e}"));
-        let (mut head, ()) = http::Request::get(url.as_str()).body(()).map_err(protocol)?.into_parts();
+        let request = http::Request::builder().method(method.clone()).uri(url.as_str());
+        let (mut head, ()) = request.body(()).map_err(protocol)?.into_parts();
         head.headers.insert(ACCEPT, HeaderValue::from_static("*/*"));
         // In another encoding a part of the body would have other offsets (Fetch standard, section 4.6).
         let encodings = if range.is_some() { "identity" } else { encoding::accepted(url) };
@@ -134,7 +125,7 @@ impl HttpClient {
             self.ask(now, fetch, url, head, origins, headers);
         } else {
             self.page.describe(url, origins, &mut head.headers);
-            self.request(now, fetch, url, head, origins, self.head_timeout);
+            self.dispatch(now, fetch, url, head, origins, self.head_timeout);
         }
         Ok(fetch)
     }
@@ -150,7 +141,7 @@ impl HttpClient {
     ) -> FetchId {
         self.authorize(url, origins, &mut head.headers);
         let fetch = self.next_fetch();
-        self.request(now, fetch, url, head, origins, self.head_timeout);
+        self.dispatch(now, fetch, url, head, origins, self.head_timeout);
         fetch
     }
 
@@ -161,7 +152,7 @@ impl HttpClient {
     }
 
     /// Sends a request with the cookies that it brings.
-    fn request(
+    fn dispatch(
         &mut self,
         now: Instant,
         fetch: FetchId,

@@ -130,7 +130,7 @@ impl DashWindow {
             part_target_us: (self.early_us() > 0)
                 .then(|| last.duration_us.saturating_sub(self.early_us().unsigned_abs()).max(1)),
             hold_back_us: Some(chosen_us.unwrap_or(usual_us)),
-            has_program_time: true,
+            date_offset_us: Some(0),
             has_ended: !manifest.is_dynamic,
         })
     }

@@ -248,6 +248,14 @@ impl Lane {
         }
     }
 
+    /// The date of what is played at `position_us`, where the stream has dates.
+    pub(super) fn date_us(&self, position_us: i64) -> Option<i64> {
+        match self {
+            Self::File(_) => None,
+            Self::Segments(lane) => lane.date_us(position_us),
+        }
+    }
+
     /// Whether it has nothing to request before the stream goes on.
     pub(super) fn waits_for_edge(&self) -> bool {
         match self {

@@ -110,20 +110,19 @@ impl LiveFollower {
         rate_milli.clamp(NORMAL_RATE_MILLI, rate_max)
     }
 
-    /// The latency at `position_us`. `unix_us`: the wall clock at `now`.
+    /// The latency at `position_us`, which has the date `date_us`. `unix_us`: the wall clock at `now`.
     pub(super) fn interval(
         &self,
         edge: &LiveEdge,
         (now, unix_us): (Instant, i64),
-        position_us: i64,
+        (position_us, date_us): (i64, Option<i64>),
         captured_unix_us: Option<i64>,
     ) -> LiveInterval {
         let behind_edge_us = Self::edge_us(edge, now).saturating_sub(position_us);
-        let is_dated = edge.has_program_time && dates_ahead_us(edge, (now, unix_us)).is_none();
-        let (latency_us, basis) = if is_dated {
-            (unix_us.saturating_sub(position_us), LatencyBasis::ProgramDateTime)
-        } else {
-            (behind_edge_us, LatencyBasis::PlaylistEdge)
+        let date_us = date_us.filter(|_| dates_ahead_us(edge, (now, unix_us)).is_none());
+        let (latency_us, basis) = match date_us {
+            Some(date_us) => (unix_us.saturating_sub(date_us), LatencyBasis::ProgramDateTime),
+            None => (behind_edge_us, LatencyBasis::PlaylistEdge),
         };
         let target_us = i64::try_from(self.target_us(edge)).unwrap_or(i64::MAX);
         LiveInterval {
@@ -150,8 +149,8 @@ impl LiveFollower {
 /// was received. Such dates say nothing about latency.
 pub(super) fn dates_ahead_us(edge: &LiveEdge, (now, unix_us): (Instant, i64)) -> Option<i64> {
     let received_us = unix_us.saturating_sub(as_us(now.saturating_duration_since(edge.advanced_at)));
-    let ahead_us = edge.ends_us.saturating_sub(received_us);
-    Some(ahead_us).filter(|us| edge.has_program_time && *us > DATES_AHEAD_US)
+    let ahead_us = edge.ends_us.saturating_add(edge.date_offset_us?).saturating_sub(received_us);
+    Some(ahead_us).filter(|us| *us > DATES_AHEAD_US)
 }
 
 #[cfg(test)]
@@ -168,7 +167,7 @@ mod tests {
             target_duration_us: 4_000_000,
             part_target_us: None,
             hold_back_us: None,
-            has_program_time: false,
+            date_offset_us: None,
             has_ended: false,
         }
     }
@@ -241,17 +240,22 @@ mod tests {
     fn latency_is_that_of_the_program_where_there_are_dates_and_else_of_the_playlist() {
         let now = Instant::now();
         let usual = follower(None, None, 1_000);
-        let without = usual.interval(&edge(now), (now, 0), 146 * S, None);
+        let without = usual.interval(&edge(now), (now, 0), (146 * S, None), None);
         assert_eq!((without.latency_us, without.basis), (14 * S, LatencyBasis::PlaylistEdge));
         assert_eq!(without.over_target_us, 2 * S);
-        let dated = LiveEdge { has_program_time: true, ..edge(now) };
-        let with = usual.interval(&dated, (now, 163 * S), 146 * S, None);
+        let dated = LiveEdge { date_offset_us: Some(0), ..edge(now) };
+        let at = (146 * S, Some(146 * S));
+        let with = usual.interval(&dated, (now, 163 * S), at, None);
         assert_eq!((with.latency_us, with.basis), (17 * S, LatencyBasis::ProgramDateTime));
         assert_eq!(with.over_target_us, 2 * S);
-        let marked = |captured_us| usual.interval(&dated, (now, 163 * S), 146 * S, Some(captured_us));
+        let marked = |captured_us| usual.interval(&dated, (now, 163 * S), at, Some(captured_us));
         assert_eq!(marked(140 * S).capture_latency_us, Some(23 * S));
         assert_eq!(marked(163 * S - CAPTURE_LATENCY_MAX_US).capture_latency_us, None, "a recording");
-        let ahead = usual.interval(&dated, (now, 157 * S), 146 * S, None);
+        // The clock was set back by 60 s while what is played was on its way.
+        let set_back = LiveEdge { date_offset_us: Some(-60 * S), ..edge(now) };
+        let set_back = usual.interval(&set_back, (now, 103 * S), (146 * S, Some(86 * S)), None);
+        assert_eq!((set_back.latency_us, set_back.basis), (17 * S, LatencyBasis::ProgramDateTime));
+        let ahead = usual.interval(&dated, (now, 157 * S), at, None);
         assert_eq!(
             (ahead.latency_us, ahead.basis),
             (14 * S, LatencyBasis::PlaylistEdge),

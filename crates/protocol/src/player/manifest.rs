@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use throng_media::manifest::dash::Manifest;
 use throng_media::manifest::{MANIFEST_LEN_MAX, PlaylistCache};
+use throng_media::quality::WallClock;
 use throng_observation::{Failure, Phase};
 use throng_scenario::MediaFormat;
 use url::Url;
@@ -12,6 +13,7 @@ use url::Url;
 use super::lane::Context;
 use super::presentation::LanePlan;
 use super::retry::{MANIFEST_RETRY, Retry};
+use super::server_clock::ServerClock;
 use super::transfer::TransferError;
 use super::whole::{WholeDownload, WholeEvent};
 use super::{dash, hls};
@@ -34,33 +36,57 @@ pub(super) struct ManifestDownload {
     is_known: bool,
     /// When a live manifest is loaded again (`minimumUpdatePeriod`).
     again_at: Option<Instant>,
+    server_clock: ServerClock,
+    /// What was read of the first one, until the server's clock is known: segments exist by it.
+    ready: Option<(Vec<LanePlan>, (Instant, Instant))>,
 }
 
 /// What a manifest says.
 pub(super) enum Received {
-    /// The first one: what each lane is. When it was requested, and when the response began.
-    Lanes(Vec<LanePlan>, (Instant, Instant)),
+    /// The first one.
+    First {
+        /// What each lane is.
+        lanes: Vec<LanePlan>,
+        /// When it was requested, and when the response began.
+        times: (Instant, Instant),
+        /// How far the server's clock is ahead of this host's, microseconds.
+        server_ahead_us: i64,
+    },
     /// The next version of a live DASH manifest, and where it came from.
     Update(Url, Arc<Manifest>),
 }
 
 impl ManifestDownload {
-    pub(super) fn new(url: Url, format: MediaFormat, cache: PlaylistCache) -> Self {
-        let retry = Retry::new(MANIFEST_RETRY);
-        Self { url, format, cache, download: None, retry, is_known: false, again_at: None }
+    pub(super) fn new(url: Url, format: MediaFormat, cache: PlaylistCache, clock: WallClock) -> Self {
+        Self {
+            url,
+            format,
+            cache,
+            download: None,
+            retry: Retry::new(MANIFEST_RETRY),
+            is_known: false,
+            again_at: None,
+            server_clock: ServerClock::new(clock),
+            ready: None,
+        }
     }
 
     pub(super) fn owns(&self, fetch: FetchId) -> bool {
-        self.download.as_ref().is_some_and(|download| download.owns(fetch))
+        self.server_clock.owns(fetch) || self.download.as_ref().is_some_and(|download| download.owns(fetch))
     }
 
-    /// Handles what the driver reports; what each lane is once the manifest was read.
+    /// Handles what the driver reports of the download `fetch`.
     pub(super) fn handle(
         &mut self,
         now: Instant,
         context: &mut Context<'_>,
+        fetch: FetchId,
         event: DownloadEvent<'_>,
     ) -> Result<Option<Received>, Failure> {
+        if self.server_clock.owns(fetch) {
+            self.server_clock.handle(now, context, event);
+            return Ok(self.first());
+        }
         let Some(download) = &mut self.download else { return Ok(None) };
         match download.handle(now, context, event)? {
             WholeEvent::Nothing => Ok(None),
@@ -79,9 +105,9 @@ impl ManifestDownload {
         let times = (download.requested_at(), download.answered_at());
         let received = hls::Received { url: download.url(), text: download.bytes(), answered_at: times.1 };
         if self.format != MediaFormat::Dash {
-            let lanes = hls::lanes(&self.cache, &received)?;
+            self.ready = Some((hls::lanes(&self.cache, &received)?, times));
             context.phases.reach(context.client, Phase::Described, now);
-            return Ok(Some(Received::Lanes(lanes, times)));
+            return Ok(self.first());
         }
         let manifest = match dash::manifest(&self.cache, &received) {
             Ok(manifest) => manifest,
@@ -104,7 +130,18 @@ impl ManifestDownload {
             return Ok(Some(Received::Update(download.url().clone(), manifest)));
         }
         context.phases.reach(context.client, Phase::Described, now);
-        Ok(Some(Received::Lanes(dash::lanes(download.url(), &manifest)?, times)))
+        self.ready = Some((dash::lanes(download.url(), &manifest)?, times));
+        if manifest.is_dynamic {
+            self.server_clock.learn(context, &manifest.utc_timings, download.url());
+        }
+        self.server_clock.pump(now, context);
+        Ok(self.first())
+    }
+
+    /// The first manifest, once the server's clock is known.
+    fn first(&mut self) -> Option<Received> {
+        let (lanes, times) = self.ready.take_if(|_| self.server_clock.is_settled())?;
+        Some(Received::First { lanes, times, server_ahead_us: self.server_clock.ahead_us() })
     }
 
     /// Whether it is loaded again: of a live DASH presentation.
@@ -130,7 +167,16 @@ impl ManifestDownload {
         Ok(())
     }
 
-    pub(super) fn pump(&mut self, now: Instant, context: &mut Context<'_>) -> Result<(), Failure> {
+    /// Requests what is due. May bring the first manifest, when the server's clock stays unknown.
+    pub(super) fn pump(
+        &mut self,
+        now: Instant,
+        context: &mut Context<'_>,
+    ) -> Result<Option<Received>, Failure> {
+        if self.ready.is_some() {
+            self.server_clock.pump(now, context);
+            return Ok(self.first());
+        }
         let overdue = self.download.as_mut().and_then(|download| download.pump(now, context).err());
         if let Some(error) = overdue {
             if let Some(download) = self.download.take() {
@@ -145,11 +191,12 @@ impl ManifestDownload {
             self.retry.begun();
             self.download = Some(WholeDownload::begin(now, context, &self.url, None, MANIFEST_LEN_MAX)?);
         }
-        Ok(())
+        Ok(None)
     }
 
     pub(super) fn next_timeout(&self) -> Option<Instant> {
         match &self.download {
+            _ if self.ready.is_some() => self.server_clock.next_timeout(),
             Some(download) => download.next_timeout(),
             None => [self.retry.next_timeout(), self.again_at].into_iter().flatten().max(),
         }

@@ -18,6 +18,7 @@ use url::Url;
 use super::hls::{self, Received};
 use super::lane::Context;
 use super::presentation::{Rendition, Segments};
+use super::rendition_report::awaited;
 use super::retry::{PLAYLIST_RETRY, Retry};
 use super::transfer::TransferError;
 use super::whole::{WholeDownload, WholeEvent};
@@ -70,14 +71,26 @@ impl PlaylistLoader {
         self.download.as_ref().is_some_and(|(download, _)| download.owns(fetch))
     }
 
-    /// Another rendition is played from now on instead of that with the window `before`: its playlist is loaded at once
-    /// where it is live or not known.
-    pub(super) fn switched(&mut self, now: Instant, context: &mut Context<'_>, before: Option<&Window>) {
+    /// `rendition` is played from now on instead of that with the window `before`: its playlist is loaded at once where it
+    /// is live or not known.
+    pub(super) fn switched(
+        &mut self,
+        now: Instant,
+        context: &mut Context<'_>,
+        before: Option<&Window>,
+        rendition: &Rendition,
+    ) {
         if let Some((download, _)) = self.download.take() {
             download.cancel(context);
         }
         let next_at = before.map(|_| now);
-        *self = Self { next_at, before: before.cloned(), ..Self::new(self.low_latency) };
+        let reported = before.zip(rendition.playlist.as_ref());
+        let until = reported.and_then(|(before, url)| awaited(before, url, now, self.low_latency));
+        // What is known of it from an earlier time may be updated only.
+        let known = rendition.segments.as_ref().and_then(Segments::window).filter(|_| until.is_some());
+        let skips = known.and_then(|window| skips(window.playlist(), now, window.advanced_at()));
+        let next = Asked { until, skips };
+        *self = Self { next_at, next, before: before.cloned(), ..Self::new(self.low_latency) };
     }
 
     /// The playlist of this rendition was received as the manifest itself.
@@ -131,8 +144,8 @@ impl PlaylistLoader {
             let segments = rendition.segments.insert(hls::segments(&received, &media)?);
             self.retry.progressed();
             if let Segments::Live(window) = segments {
-                if let Some(before) = &self.before {
-                    window.align(before);
+                if let Some(before) = self.before.take() {
+                    window.align(&before);
                 }
                 self.schedule(now, window, Change::Advanced, times, None);
             }
@@ -167,6 +180,16 @@ impl PlaylistLoader {
             )),
             Change::Advanced | Change::Unchanged => {}
         }
+        if let Some((number, by_us)) = window.take_date_jump() {
+            context.client.anomaly(format!(
+                "{}: the dates jump by {:+.1} s at segment {number}; media is played on",
+                received.url,
+                by_us as f64 / 1e6
+            ));
+        }
+        if let Some(before) = self.before.take() {
+            window.align(&before);
+        }
         let ends_us = window.edge(self.low_latency).ends_us;
         let behind_us = context.position_us.and_then(|us| u64::try_from(ends_us.saturating_sub(us)).ok());
         self.schedule(now, window, change, times, behind_us);
@@ -189,12 +212,8 @@ impl PlaylistLoader {
         }
         let interval = reload_interval(playlist, change, behind_us);
         let control = &playlist.server_control;
-        // A playlist that is older than half of the skip boundary must not be updated (section 6.3.7).
-        let age_us = now.saturating_duration_since(answered_at).as_micros();
-        let skips = control.can_skip_until_us.is_some_and(|until_us| age_us < u128::from(until_us / 2));
-        let skips = skips.then_some(if control.can_skip_date_ranges { "v2" } else { "YES" });
         let is_advanced = matches!(change, Change::Advanced | Change::Restarted);
-        self.next = Asked { until: None, skips };
+        self.next = Asked { until: None, skips: skips(playlist, now, answered_at) };
         let anchored = (requested_at + interval).max(now);
         self.next_at = Some(anchored);
         if control.can_block_reload && is_advanced {
@@ -218,10 +237,12 @@ impl PlaylistLoader {
         rendition: &Rendition,
         error: TransferError,
     ) -> Result<(), Failure> {
-        let asked = self.download.take().map(|(_, asked)| asked);
-        self.next = Asked { until: None, ..asked.unwrap_or_default() };
+        let asked = self.download.take().map(|(_, asked)| asked).unwrap_or_default();
+        self.next = Asked { until: None, ..asked };
         self.next_at = Some(now);
-        if self.retry.failed(now, &error) {
+        // A rendition report may be wrong: the server may refuse what it was asked for, and still have the playlist.
+        let may_be_misled = error.is_refused && asked.until.is_some() && rendition.segments.is_none();
+        if may_be_misled || self.retry.failed(now, &error) {
             return Ok(());
         }
         // A stream that is on its way goes on: pages start their player again after its last repeat.
@@ -284,6 +305,15 @@ fn whole(cache: &PlaylistCache, media: &Arc<MediaPlaylist>, window: &Window) -> 
     } else {
         Some(Arc::clone(media))
     }
+}
+
+/// How an update of a playlist is asked for, if the server makes them and the playlist is not older than half of the skip
+/// boundary (RFC 8216bis section 6.3.7).
+fn skips(playlist: &MediaPlaylist, now: Instant, received_at: Instant) -> Option<&'static str> {
+    let control = &playlist.server_control;
+    let age_us = now.saturating_duration_since(received_at).as_micros();
+    let may_skip = control.can_skip_until_us.is_some_and(|until_us| age_us < u128::from(until_us / 2));
+    may_skip.then_some(if control.can_skip_date_ranges { "v2" } else { "YES" })
 }
 
 /// How long after the last request the next one comes.

@@ -117,8 +117,8 @@ pub(super) struct LiveEdge {
     pub(super) part_target_us: Option<u64>,
     /// The distance from the end that the server asks for.
     pub(super) hold_back_us: Option<u64>,
-    /// The time axis is that of the program: microseconds since 1970.
-    pub(super) has_program_time: bool,
+    /// How far the dates of the program are ahead of the time axis at its end; `None`: it has none.
+    pub(super) date_offset_us: Option<i64>,
     /// Nothing will be added.
     pub(super) has_ended: bool,
 }
@@ -165,6 +165,15 @@ impl Segments {
         match self {
             Self::Live(window) => Some(window.edge(low_latency)),
             Self::Dynamic(window) => window.edge(),
+            Self::Recorded(_) => None,
+        }
+    }
+
+    /// The date of what is played at `position_us`, microseconds since 1970, where the stream has dates.
+    pub(super) fn date_us(&self, position_us: i64) -> Option<i64> {
+        match self {
+            Self::Live(window) => Some(position_us.saturating_add(window.date_offset_us(position_us)?)),
+            Self::Dynamic(_) => Some(position_us),
             Self::Recorded(_) => None,
         }
     }

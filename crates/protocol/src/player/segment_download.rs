@@ -35,6 +35,8 @@ pub(super) struct SegmentDownload {
     /// When it is looked at whether it comes in time.
     pub(super) next_look_at: Instant,
     decryption: Option<Decryption>,
+    /// Where its first frame is on the time axis, microseconds.
+    pub(super) begins_us: Option<i64>,
     /// First and last moment of its frames, microseconds.
     span_us: Option<(i64, i64)>,
 }
@@ -67,6 +69,7 @@ impl SegmentDownload {
             first_byte_at: None,
             next_look_at,
             decryption,
+            begins_us: None,
             span_us: None,
         })
     }
@@ -127,6 +130,24 @@ impl SegmentDownload {
         let ends_us = starts_us.saturating_add(i64::from(duration_us));
         let (first, last) = self.span_us.unwrap_or((starts_us, ends_us));
         self.span_us = Some((first.min(starts_us), last.max(ends_us)));
+    }
+
+    /// `frame_us`, where a frame is, if it is the first one.
+    pub(super) fn begins_with(&mut self, frame_us: i64) -> Option<i64> {
+        let is_first = self.begins_us.is_none();
+        self.begins_us.get_or_insert(frame_us);
+        is_first.then_some(frame_us)
+    }
+
+    /// Where its first frame is, and where its frames end.
+    pub(super) fn span_us(&self) -> Option<(i64, i64)> {
+        Some((self.begins_us?, self.span_us?.1))
+    }
+
+    /// Its time stamps jumped, in words.
+    pub(super) fn jumped(&self, by_us: i64) -> String {
+        let by_s = by_us as f64 / 1e6;
+        format!("{}: time stamps jump by {by_s:+.1} s without a discontinuity", self.transfer.url())
     }
 
     /// What is wrong with its length, if something is.

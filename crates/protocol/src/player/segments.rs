@@ -12,6 +12,7 @@ use throng_scenario::RenditionPolicy;
 use url::Url;
 
 use super::abandon::{LOOKS_EVERY, Loading, better};
+use super::continuity::{Continuity, is_wrap};
 use super::decrypt::KEY_LEN;
 use super::lane::{Context, Sought, TrackMap};
 use super::playlist::{Loaded, PlaylistLoader};
@@ -66,6 +67,7 @@ pub(super) struct SegmentLane {
     tracks: TrackMap,
     /// The discontinuity that the origin of the tracks is for.
     origin_of: Option<u64>,
+    continuity: Continuity,
     throughput: Throughput,
     retry: Retry,
     unreadable: u32,
@@ -102,6 +104,7 @@ impl SegmentLane {
             step: Step::Nothing,
             tracks: TrackMap::default(),
             origin_of: None,
+            continuity: Continuity::default(),
             throughput,
             retry: Retry::new(if is_by_clock { DASH_SEGMENT_RETRY } else { SEGMENT_RETRY }),
             unreadable: 0,
@@ -263,9 +266,24 @@ impl SegmentLane {
             self.tracks.announce(now, context, tracks);
         }
         while let Some(frame) = media.reader.next_frame() {
-            if self.origin_of != Some(media.segment.discontinuity) {
-                self.origin_of = Some(media.segment.discontinuity);
-                self.tracks.origin_us = Some(frame.decode_us.saturating_sub(media.segment.starts_us));
+            let starts_us = media.segment.starts_us;
+            let origin_us = match self.tracks.origin_us {
+                Some(origin_us) if self.origin_of == Some(media.segment.discontinuity) => origin_us,
+                _ => {
+                    let late_us = self.continuity.late_us(self.next);
+                    frame.decode_us.saturating_sub(starts_us.saturating_add(late_us))
+                }
+            };
+            self.origin_of = Some(media.segment.discontinuity);
+            self.tracks.origin_us = Some(origin_us);
+            if let Some(first_us) = media.begins_with(frame.decode_us.saturating_sub(origin_us))
+                && let Some(jump_us) = self.continuity.jump_us(self.next, starts_us, first_us)
+            {
+                media.begins_us = Some(first_us.saturating_sub(jump_us));
+                self.tracks.origin_us = Some(origin_us.saturating_add(jump_us));
+                if !is_wrap(jump_us) {
+                    context.client.anomaly(media.jumped(jump_us));
+                }
             }
             if let Some(starts_us) = self.tracks.receive(context, &frame) {
                 media.spans(starts_us, frame.duration_us);
@@ -300,6 +318,9 @@ impl SegmentLane {
             context.client.anomaly(detail);
         }
         self.tracks.append_received(now, context);
+        if let Some(span_us) = media.span_us() {
+            self.continuity.received(media.after, media.segment.starts_us, span_us);
+        }
         let took = now.saturating_duration_since(media.began_at);
         context.meter.segment(took, media.segment.duration_us);
         self.go_to(media.after, media.segment.starts_us.saturating_add_unsigned(media.segment.duration_us));
@@ -522,7 +543,9 @@ impl SegmentLane {
         (self.wanted_us, self.is_sought) = (segment.starts_us, false);
         let before = self.segments().and_then(Segments::window).cloned();
         let is_dynamic = before.is_none() && self.is_live();
-        self.loader.switched(now, context, before.as_ref());
+        if let Some(rendition) = self.renditions.get(chosen) {
+            self.loader.switched(now, context, before.as_ref(), rendition);
+        }
         self.waits_for_playlist = before.is_some();
         self.current = chosen;
         if is_dynamic {
@@ -561,7 +584,7 @@ impl SegmentLane {
             .segments()
             .map(|segments| segments.at(position_us, self.options.low_latency))
             .unwrap_or_default();
-        self.origin_of = None;
+        (self.origin_of, self.continuity) = (None, Continuity::default());
         self.is_complete = false;
         Sought::Exact
     }
@@ -606,6 +629,11 @@ impl SegmentLane {
     /// The end of the stream, where it is live.
     pub(super) fn edge(&self) -> Option<LiveEdge> {
         self.segments()?.edge(self.options.low_latency)
+    }
+
+    /// The date of what is played at `position_us`, where the stream has dates.
+    pub(super) fn date_us(&self, position_us: i64) -> Option<i64> {
+        self.segments()?.date_us(position_us)
     }
 
     /// Whether it has nothing to request before the stream goes on.

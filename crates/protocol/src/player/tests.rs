@@ -22,6 +22,7 @@ mod cors;
 mod dash_live;
 mod failing;
 mod file;
+mod jumps;
 mod live;
 mod low_latency;
 mod movie;

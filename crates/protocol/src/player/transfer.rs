@@ -7,8 +7,8 @@
 use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
-use http::StatusCode;
 use http::header::{CONTENT_LENGTH, CONTENT_RANGE, ETAG, LOCATION};
+use http::{Method, StatusCode};
 use throng_observation::{Failure, FailureReason};
 use url::Url;
 
@@ -27,6 +27,7 @@ pub(super) const PROGRESS_TIMEOUT: Duration = Duration::from_secs(20);
 #[derive(Debug)]
 pub(super) struct Transfer {
     fetch: FetchId,
+    method: Method,
     url: Url,
     /// First byte of the resource that is wanted, and the last, if not all.
     range: Option<(u64, Option<u64>)>,
@@ -98,9 +99,24 @@ impl Transfer {
         url: &Url,
         range: Option<(u64, Option<u64>)>,
     ) -> Result<Self, Failure> {
-        let fetch = client.get(now, url, range)?;
+        Self::begin_with(now, client, (Method::GET, url), range)
+    }
+
+    /// Requests the head of the response only (HEAD).
+    pub(super) fn begin_head(now: Instant, client: &mut HttpClient, url: &Url) -> Result<Self, Failure> {
+        Self::begin_with(now, client, (Method::HEAD, url), None)
+    }
+
+    fn begin_with(
+        now: Instant,
+        client: &mut HttpClient,
+        (method, url): (Method, &Url),
+        range: Option<(u64, Option<u64>)>,
+    ) -> Result<Self, Failure> {
+        let fetch = client.request(now, (&method, url), range, Origins::default())?;
         Ok(Self {
             fetch,
+            method,
             url: url.clone(),
             range,
             unwanted: 0,
@@ -296,6 +312,10 @@ impl Transfer {
         head: &http::response::Parts,
     ) -> Result<TransferEvent<'a>, TransferError> {
         client.may_have(&self.url, self.origins, head).map_err(|error| self.withheld(error))?;
+        if self.method == Method::HEAD && head.status.is_success() {
+            // It describes the body of another response.
+            return Ok(TransferEvent::Begun { total_bytes: None });
+        }
         let length = number(head.headers.get(CONTENT_LENGTH));
         self.remaining = length;
         self.version = strong_validator(head).zip(length);
@@ -366,7 +386,8 @@ impl Transfer {
         }
         client.cancel(self.fetch);
         self.origins = client.redirected(self.origins, &self.url, &url);
-        self.fetch = client.get_after(now, &url, self.range, self.origins).map_err(TransferError::lasting)?;
+        let fetch = client.request(now, (&self.method, &url), self.range, self.origins);
+        self.fetch = fetch.map_err(TransferError::lasting)?;
         (self.url, self.has_head) = (url, false);
         // What was asked for of the body must be asked for again.
         self.outstanding = 0;

@@ -38,6 +38,8 @@ pub struct Viewer {
     lanes: Vec<Lane>,
     timeline: Timeline,
     phases: Phases,
+    /// How far the server's clock is ahead of this host's, where a DASH manifest says how to learn it.
+    server_ahead_us: i64,
     /// Absent before the start.
     pub(super) session: Option<Session>,
     outcome: Option<Outcome>,
@@ -81,7 +83,8 @@ impl Viewer {
         let (lanes, manifest) = match format {
             MediaFormat::Hls | MediaFormat::Dash => {
                 let playlists = config.playlists.clone();
-                (Vec::new(), Some(ManifestDownload::new(config.url.clone(), format, playlists)))
+                let manifest = ManifestDownload::new(config.url.clone(), format, playlists, config.clock);
+                (Vec::new(), Some(manifest))
             }
             MediaFormat::Auto | MediaFormat::File => {
                 let lane = FileLane::new(config.url.clone(), config.indexes.clone());
@@ -95,6 +98,7 @@ impl Viewer {
             manifest,
             timeline: Timeline::default(),
             phases: Phases::default(),
+            server_ahead_us: 0,
             session: None,
             outcome: None,
             has_ended: false,
@@ -102,9 +106,10 @@ impl Viewer {
         }
     }
 
-    /// The wall clock, microseconds since 1970.
+    /// The wall clock by which the stream goes, microseconds since 1970: the server's, as far as it is known.
     fn unix_us(&self, now: Instant) -> i64 {
-        i64::try_from(self.config.clock.unix_ns(now) / 1_000).unwrap_or(i64::MAX)
+        let host_us = i64::try_from(self.config.clock.unix_ns(now) / 1_000).unwrap_or(i64::MAX);
+        host_us.saturating_add(self.server_ahead_us)
     }
 
     fn player(&self) -> &PlayerConfig {
@@ -222,8 +227,18 @@ impl Viewer {
     }
 
     /// Handles what the driver reports of the manifest's download, which may bring the lanes.
-    fn manifest(&mut self, now: Instant, event: DownloadEvent<'_>) -> Result<(), Failure> {
-        let (Some(manifest), Some(session)) = (&mut self.manifest, &mut self.session) else { return Ok(()) };
+    fn manifest(&mut self, now: Instant, fetch: FetchId, event: DownloadEvent<'_>) -> Result<(), Failure> {
+        let received = self.with_manifest(|manifest, context| manifest.handle(now, context, fetch, event));
+        self.receive_manifest(now, received.transpose()?.flatten());
+        Ok(())
+    }
+
+    /// Calls `act` on the manifest.
+    fn with_manifest<T>(
+        &mut self,
+        act: impl FnOnce(&mut ManifestDownload, &mut Context<'_>) -> T,
+    ) -> Option<T> {
+        let (Some(manifest), Some(session)) = (&mut self.manifest, &mut self.session) else { return None };
         let mut context = Context {
             client: &mut self.client,
             timeline: &mut self.timeline,
@@ -231,17 +246,22 @@ impl Viewer {
             phases: &mut self.phases,
             position_us: None,
         };
-        let (lanes, times) = match manifest.handle(now, &mut context, event)? {
-            None => return Ok(()),
-            Some(Received::Lanes(lanes, times)) => (lanes, times),
+        Some(act(manifest, &mut context))
+    }
+
+    /// Takes what the manifest says: the first time it makes the lanes.
+    fn receive_manifest(&mut self, now: Instant, received: Option<Received>) {
+        let (lanes, times) = match received {
+            None => return,
+            Some(Received::First { lanes, times, server_ahead_us }) => {
+                self.server_ahead_us = server_ahead_us;
+                (lanes, times)
+            }
             Some(Received::Update(url, manifest)) => {
-                self.lanes.iter_mut().for_each(|lane| lane.update(&url, &manifest));
-                return Ok(());
+                return self.lanes.iter_mut().for_each(|lane| lane.update(&url, &manifest));
             }
         };
-        if !manifest.goes_on() {
-            self.manifest = None;
-        }
+        self.manifest.take_if(|manifest| !manifest.goes_on());
         let (policy, live) = (self.config.player.rendition, self.config.player.live);
         let indexes = &self.config.indexes;
         let options = SegmentOptions {
@@ -264,7 +284,6 @@ impl Viewer {
             }
         };
         self.lanes = lanes.into_iter().filter_map(lane).collect();
-        Ok(())
     }
 
     /// Handles what the driver reports of a lane's download.
@@ -295,6 +314,10 @@ impl Viewer {
         }
         if !self.has_player(now) {
             return self.lose_patience(now);
+        }
+        match self.with_manifest(|manifest, context| manifest.pump(now, context)).transpose() {
+            Ok(received) => self.receive_manifest(now, received.flatten()),
+            Err(failure) => return self.end(now, Outcome::Failed(failure)),
         }
         let unix_us = self.unix_us(now);
         self.lanes.iter_mut().for_each(|lane| lane.tick(now, unix_us));
@@ -452,18 +475,6 @@ impl Viewer {
         // At the end of a live stream there is nothing that the server could deliver.
         let waits_for_edge = !self.lanes.is_empty() && self.lanes.iter().all(Lane::waits_for_edge);
         session.meter.wants(now, wants && !waits_for_edge);
-        if let Some(manifest) = &mut self.manifest {
-            let mut context = Context {
-                client: &mut self.client,
-                timeline: &mut self.timeline,
-                meter: &mut session.meter,
-                phases: &mut self.phases,
-                position_us: None,
-            };
-            if let Err(failure) = manifest.pump(now, &mut context) {
-                return self.end(now, Outcome::Failed(failure));
-            }
-        }
         for at in 0..self.lanes.len() {
             if let Some(Err(failure)) = self.with_lane(at, |lane, context| lane.pump(now, context, wants)) {
                 return self.end(now, Outcome::Failed(failure));
@@ -488,6 +499,7 @@ impl Viewer {
         let buffer_us = self.buffer_us(position_us);
         let http = self.client.take_counters();
         let edge = self.edge();
+        let date_us = self.lanes.iter().find_map(|lane| lane.date_us(position_us));
         let unix_us = self.unix_us(now);
         let Some(session) = &mut self.session else { return };
         let has_begun = session.playout.start_awaited_since().is_none();
@@ -500,9 +512,12 @@ impl Viewer {
                 ahead_us as f64 / 1e6
             ));
         }
+        // Marks are of the clock of the host that publishes, which is that of throng.
         let captured_us = self.timeline.captured_unix_us(position_us);
-        let live =
-            live.map(|edge| session.follower.interval(&edge, (now, unix_us), position_us, captured_us));
+        let captured_us = captured_us.map(|us| us.saturating_add(self.server_ahead_us));
+        let live = live.map(|edge| {
+            session.follower.interval(&edge, (now, unix_us), (position_us, date_us), captured_us)
+        });
         let times = session.playout.take_times();
         session.follower.stalled(times.stall_count);
         let mut end = IntervalEnd {
@@ -585,7 +600,7 @@ impl Participant for Viewer {
                 let result = if self.page.as_ref().is_some_and(|page| page.owns(fetch)) {
                     self.with_page(|page, context| page.handle(now, context, fetch, event)).unwrap_or(Ok(()))
                 } else if self.manifest.as_ref().is_some_and(|manifest| manifest.owns(fetch)) {
-                    self.manifest(now, event)
+                    self.manifest(now, fetch, event)
                 } else if let Some(at) = self.lanes.iter().position(|lane| lane.owns(fetch)) {
                     self.lane(now, at, fetch, event)
                 } else {

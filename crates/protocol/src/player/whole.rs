@@ -47,9 +47,18 @@ impl WholeDownload {
         bytes_max: usize,
     ) -> Result<Self, Failure> {
         let range = range.map(|(first, last)| (first, Some(last)));
-        let mut transfer = Transfer::begin(now, context.client, url, range)?;
+        let transfer = Transfer::begin(now, context.client, url, range)?;
+        Ok(Self::of(now, transfer, bytes_max))
+    }
+
+    /// Requests the head of a response for `url` only.
+    pub(super) fn begin_head(now: Instant, context: &mut Context<'_>, url: &Url) -> Result<Self, Failure> {
+        Ok(Self::of(now, Transfer::begin_head(now, context.client, url)?, 0))
+    }
+
+    fn of(now: Instant, mut transfer: Transfer, bytes_max: usize) -> Self {
         transfer.limit_decoded(bytes_max);
-        Ok(Self { transfer, bytes: Vec::new(), bytes_max, requested_at: now, answered_at: None })
+        Self { transfer, bytes: Vec::new(), bytes_max, requested_at: now, answered_at: None }
     }
 
     pub(super) fn owns(&self, fetch: FetchId) -> bool {

@@ -1,7 +1,8 @@
 //! The segments of a live rendition that its playlist lists (RFC 8216 section 6.2.2), on the time axis of the presentation.
 //!
-//! The axis is that of the program, microseconds since 1970, where the playlist has dates (`EXT-X-PROGRAM-DATE-TIME`). Else
-//! it is the numbers of the segments times the target duration at first, continued by durations.
+//! The axis is that of the program, microseconds since 1970, where the playlist has dates (`EXT-X-PROGRAM-DATE-TIME`), for as
+//! long as these go on (`program_time`). Else it is the numbers of the segments times the target duration at first,
+//! continued by durations.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -11,6 +12,7 @@ use url::Url;
 
 use super::hls;
 use super::presentation::{Cursor, Found, LiveEdge, Resource, Segment};
+use super::program_time::{JUMP_US, ProgramTime};
 
 /// The playlist as it was received last.
 #[derive(Clone, Debug)]
@@ -18,9 +20,10 @@ pub(super) struct Window {
     /// Where the playlist came from: its URIs are relative to it.
     url: Url,
     playlist: Arc<MediaPlaylist>,
-    /// Where its first segment begins, where it has no dates.
+    /// Where its first segment begins.
     base_us: i64,
     has_program_time: bool,
+    program_time: ProgramTime,
     /// Counts from 0 on how often the numbering began anew.
     restarts: u64,
     advanced_at: Instant,
@@ -42,19 +45,60 @@ pub(super) enum Change {
 impl Window {
     /// The window of a playlist that was received first. `answered_at`: when the response began.
     pub(super) fn new(url: Url, playlist: Arc<MediaPlaylist>, answered_at: Instant) -> Self {
-        let has_program_time =
-            playlist.segments.first().is_some_and(|segment| segment.program_time_us.is_some());
+        let dated_us = playlist.segments.first().and_then(|segment| segment.program_time_us);
         let base_us = playlist.media_sequence.saturating_mul(playlist.target_duration_us);
-        let base_us = i64::try_from(base_us).unwrap_or(0);
-        Self { url, playlist, base_us, has_program_time, restarts: 0, advanced_at: answered_at }
+        let base_us = dated_us.unwrap_or(i64::try_from(base_us).unwrap_or(0));
+        let has_program_time = dated_us.is_some();
+        let program_time = ProgramTime::default();
+        let mut window = Self {
+            url,
+            playlist,
+            base_us,
+            has_program_time,
+            program_time,
+            restarts: 0,
+            advanced_at: answered_at,
+        };
+        if has_program_time {
+            window.program_time.follow(base_us, &window.playlist.segments);
+            // The axis is that of the latest dates, so that those of several renditions are the same.
+            window.move_axis(window.date_offset_us(i64::MAX).unwrap_or(0));
+        }
+        window
     }
 
-    /// Puts it on the axis of another rendition's window, where neither has dates: segments of the same number are played
-    /// at the same time.
+    /// Moves the axis: dates are so much less ahead of it.
+    fn move_axis(&mut self, by_us: i64) {
+        self.program_time.shift(by_us.saturating_neg());
+        self.base_us = self.base_us.saturating_add(by_us);
+    }
+
+    /// Puts it on the axis of another rendition's window.
     pub(super) fn align(&mut self, other: &Self) {
-        if self.has_program_time || other.has_program_time {
-            return;
+        match (self.has_program_time, other.has_program_time) {
+            (true, true) => self.align_by_dates(other),
+            (false, false) => self.align_by_numbers(other),
+            _ => {}
         }
+    }
+
+    /// The same dates are played at the same time: that of the last segment that both have, else the ends are the same.
+    fn align_by_dates(&mut self, other: &Self) {
+        let mut segments = self.playlist.segments.iter().rev();
+        let of_both = segments.find(|own| {
+            let same = other.index(own.number).and_then(|at| other.playlist.segments.get(at));
+            let dates = own.program_time_us.zip(same.and_then(|same| same.program_time_us));
+            dates.is_some_and(|(own_us, same_us)| own_us.saturating_sub(same_us).saturating_abs() <= JUMP_US)
+        });
+        let aheads = match of_both {
+            Some(own) => (self.program_time.ahead_us(own.number), other.program_time.ahead_us(own.number)),
+            None => (self.program_time.ahead_us(u64::MAX), other.program_time.ahead_us(u64::MAX)),
+        };
+        self.move_axis(aheads.0.saturating_sub(aheads.1));
+    }
+
+    /// Without dates, segments of the same number are played at the same time.
+    fn align_by_numbers(&mut self, other: &Self) {
         let first = self.playlist.media_sequence;
         let target_us = self.playlist.target_duration_us;
         self.base_us = match other.index(first).map(|at| other.playlist.segments.get(at)) {
@@ -80,25 +124,69 @@ impl Window {
                 return change;
             }
             Change::Restarted => {
-                self.base_us = self.ends_us();
+                self.base_us = self.restarted_us(&playlist);
                 self.restarts += 1;
             }
-            Change::Advanced | Change::Unchanged => {
-                // Where its first segment was, or would be if some were missed.
-                let first = playlist.media_sequence;
-                self.base_us = match self.index(first).and_then(|at| self.playlist.segments.get(at)) {
-                    Some(known) => self.starts_us(known),
-                    None => {
-                        let missed = first.saturating_sub(self.end());
-                        let missed_us = missed.saturating_mul(playlist.target_duration_us);
-                        self.complete_us().saturating_add_unsigned(missed_us)
-                    }
-                };
-            }
+            Change::Advanced | Change::Unchanged => self.base_us = self.continued_us(&playlist),
         }
         self.playlist = playlist;
         self.advanced_at = answered_at;
         change
+    }
+
+    /// Where the first segment of the next playlist begins. Learns its dates.
+    fn continued_us(&mut self, playlist: &MediaPlaylist) -> i64 {
+        let first = playlist.media_sequence;
+        let known = self.index(first).and_then(|at| self.playlist.segments.get(at));
+        // Where it was, or would be if some before it were missed.
+        let missed = first.saturating_sub(self.end());
+        let missed_us = missed.saturating_mul(playlist.target_duration_us);
+        let due_us = known.map_or_else(
+            || self.complete_us().saturating_add_unsigned(missed_us),
+            |known| self.starts_us(known),
+        );
+        let date_us = playlist.segments.first().and_then(|segment| segment.program_time_us);
+        let Some(date_us) = date_us.filter(|_| self.has_program_time) else { return due_us };
+        self.program_time.forget_before(first);
+        let starts_us = date_us.saturating_sub(self.program_time.ahead_us(first));
+        // How many segments were missed is known, and not how long each of them was.
+        let tolerance_us = missed_us.saturating_add(JUMP_US.unsigned_abs());
+        if starts_us.abs_diff(due_us) > tolerance_us {
+            // The dates of what is known were changed, or have jumped in what was missed.
+            self.program_time.begin(date_us.saturating_sub(due_us));
+            self.program_time.follow(due_us, &playlist.segments);
+            return due_us;
+        }
+        if known.is_none() {
+            self.program_time.follow(starts_us, &playlist.segments);
+            return starts_us;
+        }
+        let added = usize::try_from(self.end().saturating_sub(first)).unwrap_or(usize::MAX);
+        let last = added.checked_sub(1).and_then(|at| playlist.segments.get(at));
+        if let (Some(last), Some(added)) = (last, playlist.segments.get(added..)) {
+            let last_us = last.program_time_us.unwrap_or(date_us);
+            let starts_us = last_us.saturating_sub(self.program_time.ahead_us(last.number));
+            self.program_time.follow(starts_us.saturating_add_unsigned(last.duration_us), added);
+        }
+        starts_us
+    }
+
+    /// The same for a playlist that began anew: what it adds comes behind all that was listed before, unless its dates say
+    /// that it goes on in the middle of it, as those of another packager for the same program do.
+    fn restarted_us(&mut self, playlist: &MediaPlaylist) -> i64 {
+        let ends_us = self.ends_us();
+        let (first, last) = (playlist.segments.first(), playlist.segments.last());
+        let dates =
+            first.and_then(|first| first.program_time_us).zip(last.and_then(|last| last.program_time_us));
+        let Some((first_us, last_us)) = dates.filter(|_| self.has_program_time) else { return ends_us };
+        let ahead_us = self.program_time.ahead_us(u64::MAX);
+        let date_us = ends_us.saturating_add(ahead_us);
+        let goes_on =
+            first_us <= date_us.saturating_add(JUMP_US) && date_us <= last_us.saturating_add(JUMP_US);
+        let starts_us = if goes_on { first_us.saturating_sub(ahead_us) } else { ends_us };
+        self.program_time.begin(first_us.saturating_sub(starts_us));
+        self.program_time.follow(starts_us, &playlist.segments);
+        starts_us
     }
 
     fn change(&self, playlist: &MediaPlaylist) -> Change {
@@ -125,6 +213,11 @@ impl Window {
         &self.url
     }
 
+    /// When its end was learnt.
+    pub(super) fn advanced_at(&self) -> Instant {
+        self.advanced_at
+    }
+
     /// The number after that of the last complete segment.
     pub(super) fn end(&self) -> u64 {
         self.playlist.media_sequence.saturating_add(self.playlist.segments.len() as u64)
@@ -136,7 +229,7 @@ impl Window {
 
     fn starts_us(&self, segment: &Listed) -> i64 {
         match segment.program_time_us.filter(|_| self.has_program_time) {
-            Some(time_us) => time_us,
+            Some(time_us) => time_us.saturating_sub(self.program_time.ahead_us(segment.number)),
             None => self.base_us.saturating_add_unsigned(segment.offset_us),
         }
     }
@@ -166,9 +259,22 @@ impl Window {
             target_duration_us: playlist.target_duration_us,
             part_target_us: playlist.part_target_us.filter(|_| low_latency),
             hold_back_us: parts_back_us.or(control.hold_back_us),
-            has_program_time: self.has_program_time,
+            date_offset_us: self.date_offset_us(i64::MAX),
             has_ended: playlist.has_ended,
         }
+    }
+
+    /// How far the dates are ahead of the axis at `position_us`, where there are some.
+    pub(super) fn date_offset_us(&self, position_us: i64) -> Option<i64> {
+        let segments = &self.playlist.segments;
+        let after = segments.partition_point(|segment| self.starts_us(segment) <= position_us);
+        let number = segments.get(after.saturating_sub(1)).map_or(u64::MAX, |segment| segment.number);
+        self.has_program_time.then(|| self.program_time.ahead_us(number))
+    }
+
+    /// Takes the last jump of the dates that was not reported: its segment, and by how much they went ahead.
+    pub(super) fn take_date_jump(&mut self) -> Option<(u64, i64)> {
+        self.program_time.take_jump()
     }
 
     /// The segment that covers `position_us`, behind the last one that which is not complete; where parts are played, the

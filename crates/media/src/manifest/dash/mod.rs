@@ -6,12 +6,14 @@
 mod segments;
 mod template;
 mod timeline;
+mod utc_timing;
 mod values;
 mod xml;
 
 use super::{MANIFEST_LEN_MAX, ManifestError};
 pub use segments::{Location, Representation, Segment, SingleFile};
 pub use template::UrlTemplate;
+pub use utc_timing::{ToldTime, UtcMethod, UtcTiming};
 use xml::Element;
 
 /// What the href of an element that stands for nothing is.
@@ -47,15 +49,6 @@ pub struct Manifest {
     pub locations: Vec<String>,
     /// Its periods, in order.
     pub periods: Vec<Period>,
-}
-
-/// A source of the server's time (`UTCTiming`).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UtcTiming {
-    /// Which protocol.
-    pub scheme: String,
-    /// Its address, or the time itself.
-    pub value: String,
 }
 
 /// A period.
@@ -165,13 +158,6 @@ impl Manifest {
             self.duration_us = self.duration_us.or(at);
         }
         Ok(())
-    }
-}
-
-impl UtcTiming {
-    fn read(element: &Element) -> Self {
-        let text = |name: &str| element.attribute(name).unwrap_or_default().to_owned();
-        Self { scheme: text("schemeIdUri"), value: text("value") }
     }
 }
 

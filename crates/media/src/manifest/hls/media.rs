@@ -364,12 +364,9 @@ impl Reading {
                 playlist.skipped_segments = Some(skipped.ok_or("has no SKIPPED-SEGMENTS")?);
             }
             "EXT-X-RENDITION-REPORT" => {
-                let attributes = Attributes::parse(value)?;
-                playlist.rendition_reports.push(RenditionReport {
-                    uri: attributes.required("URI")?.to_owned(),
-                    last_sequence: attributes.number("LAST-MSN")?,
-                    last_part: attributes.number("LAST-PART")?,
-                });
+                // It is a hint: a playlist is of use without it, and hls.js plays on as well.
+                let attributes = Attributes::parse(value).ok();
+                playlist.rendition_reports.extend(attributes.as_ref().and_then(rendition_report));
             }
             _ => {}
         }
@@ -462,6 +459,15 @@ fn part(attributes: &Attributes<'_>, before: &[Part]) -> Result<Part, Problem> {
         byte_range: attributes.range(next)?,
         is_independent: attributes.is_yes("INDEPENDENT"),
         is_gap: attributes.is_yes("GAP"),
+    })
+}
+
+/// `None` without a URI; numbers that cannot be read are missing.
+fn rendition_report(attributes: &Attributes<'_>) -> Option<RenditionReport> {
+    Some(RenditionReport {
+        uri: attributes.text("URI")?,
+        last_sequence: attributes.number("LAST-MSN").ok().flatten(),
+        last_part: attributes.number("LAST-PART").ok().flatten(),
     })
 }
 

@@ -6,7 +6,7 @@
 //! - attribute values with or without quotes, whatever their type, and blanks around them;
 //! - no `BANDWIDTH` (0), no `EXT-X-VERSION`, fractions in `EXTINF` whatever the version, no comma after it;
 //! - tags of the whole playlist anywhere in it; tags of the other kind of playlist;
-//! - a date that cannot be read (the segment has none), a URI without `EXTINF` (left out);
+//! - a date that cannot be read (the segment has none), a rendition report that cannot be read (left out), a URI without `EXTINF` (left out);
 //! - a byte range without offset after a segment of another file (from its first byte).
 
 mod attributes;

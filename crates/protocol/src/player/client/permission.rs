@@ -45,7 +45,8 @@ impl HttpClient {
         (asks.method, asks.uri) = (Method::OPTIONS, head.uri.clone());
         asks.headers.insert(ACCEPT, HeaderValue::from_static("*/*"));
         asks.headers.insert(ACCEPT_ENCODING, HeaderValue::from_static(encoding::accepted(url)));
-        asks.headers.insert(ACCESS_CONTROL_REQUEST_METHOD, HeaderValue::from_static("GET"));
+        let method = HeaderValue::try_from(head.method.as_str());
+        asks.headers.extend(method.ok().map(|method| (ACCESS_CONTROL_REQUEST_METHOD, method)));
         let names: Vec<_> = headers.iter().map(HeaderName::as_str).collect();
         let names = HeaderValue::try_from(names.join(","));
         asks.headers.extend(names.ok().map(|names| (ACCESS_CONTROL_REQUEST_HEADERS, names)));
@@ -133,6 +134,6 @@ impl HttpClient {
         let Waiting { request, url, mut head, origins, asked_at, .. } = waiting;
         let left = self.head_timeout.saturating_sub(now.saturating_duration_since(asked_at));
         self.page.describe(&url, origins, &mut head.headers);
-        self.request(now, request, &url, head, origins, left);
+        self.dispatch(now, request, &url, head, origins, left);
     }
 }

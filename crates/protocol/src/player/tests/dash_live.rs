@@ -126,6 +126,111 @@ fn a_timeline_is_loaded_again_and_the_manifest_chooses_the_delay() {
     assert!((10_000_000..10_300_000).contains(&live.latency_us), "{live:?}");
 }
 
+/// A server whose clock is 30 s ahead of this host's, and which tells the time as `told`.
+fn of_another_clock(sources: &str, told: impl Fn(&str) -> Option<Reply> + 'static) -> Stand {
+    let timing = format!("{sources}<Period start=");
+    let answers: Answers = Box::new(move |path, _| {
+        if path == "/live.mpd" {
+            let text = manifest(500, &numbered(""), "").replace("<Period start=", &timing);
+            return Some(whole(text.into_bytes()));
+        }
+        if path.starts_with("/time") {
+            return told(path);
+        }
+        Some(segment(path, AHEAD))
+    });
+    let mut stand = Stand::at("http://10.0.0.1/live.mpd", lowest(), 1_000_000, answers);
+    stand.seconds(30);
+    stand
+}
+
+const AHEAD: Duration = Duration::from_secs(30);
+
+fn timing(scheme: &str, value: &str) -> String {
+    format!(r#"<UTCTiming schemeIdUri="urn:mpeg:dash:utc:{scheme}:2014" value="{value}"/>"#)
+}
+
+/// The time of the server, `1970-01-02T00:00:00Z` at the start.
+fn told() -> (u64, u64, u32) {
+    let now = clock() + AHEAD;
+    (now.as_secs() / 60, now.as_secs() % 60, now.subsec_millis())
+}
+
+fn date() -> Reply {
+    let (minute, second, ms) = told();
+    whole(format!("1970-01-02T00:{minute:02}:{second:02}.{ms:03}Z").into_bytes())
+}
+
+#[test]
+fn segments_exist_by_the_clock_of_the_server_where_the_manifest_says_how_to_learn_it() {
+    let head = |_: &str| {
+        let (minute, second, _) = told();
+        let date = ("date", format!("Fri, 02 Jan 1970 00:{minute:02}:{second:02} GMT"));
+        // The body that the head describes does not come.
+        Some(Reply::of(
+            200,
+            &[date, ("content-length", "1000".to_owned()), ("content-encoding", "gzip".to_owned())],
+        ))
+    };
+    let unknown = timing("ntp", "10.0.0.1") + &timing("http-xsdate", "https://192.0.2.1/time");
+    for (sources, stand) in [
+        ("xsdate", of_another_clock(&timing("http-xsdate", "time"), |_| Some(date()))),
+        ("head", of_another_clock(&timing("http-head", "/time"), head)),
+        ("direct", of_another_clock(&timing("direct", "1970-01-02T00:00:30Z"), |_| None)),
+        (
+            "the second that may be asked",
+            of_another_clock(&(unknown + &timing("http-iso", "/time-1 /time-2")), |path| {
+                Some(if path == "/time-1" { Reply::of(503, &[]) } else { date() })
+            }),
+        ),
+    ] {
+        let totals = stand.totals();
+        assert_eq!((totals.stall_count, totals.skipped_us), (0, 0), "{sources}: {:?}", stand.anomalies());
+        assert!((29..=30).contains(&segments(&stand)[0]), "{sources}: {:?}", stand.requests);
+        let said = stand.anomalies().iter().filter(|text| text.contains("ahead of this host's")).count();
+        assert_eq!(said, 1, "{sources}: {:?}", stand.anomalies());
+        let live = last_live(&stand);
+        assert!((15_000_000..17_300_000).contains(&live.latency_us), "{sources}: {live:?}");
+    }
+}
+
+#[test]
+fn a_source_of_time_that_tells_none_is_named_and_costs_at_most_five_seconds() {
+    let late = || Reply { not_before: Duration::from_secs(99), ..date() };
+    for (sources, expect, startup) in [
+        (timing("ntp", "10.0.0.1"), "cannot be asked", 0..1),
+        ("<UTCTiming/>".to_owned(), "cannot be asked", 0..1),
+        (timing("http-iso", "https://192.0.2.1/time"), "not an allowed target", 0..1),
+        (timing("http-iso", "time-gone"), "HTTP status 404", 0..1),
+        (timing("http-iso", "time-html"), "`<html>` is not the time", 0..1),
+        (timing("http-iso", "time-year"), "is not the time", 0..1),
+        (timing("http-head", "time-none"), "`` is not the time", 0..1),
+        (timing("http-iso", "time-long"), "more than 256 bytes", 0..1),
+        (timing("direct", "soon"), "`soon` is not the time", 0..1),
+        (timing("http-iso", "time-late"), "no time (UTCTiming) within 5 s", 5..6),
+    ] {
+        let stand = of_another_clock(&sources, move |path| {
+            Some(match path {
+                "/time-none" => Reply::of(200, &[]),
+                "/time-html" => whole(b"<html>".to_vec()),
+                "/time-year" => whole(b"9999-12-31T23:59:59Z".to_vec()),
+                "/time-long" => whole(vec![b' '; 9_000]),
+                "/time-late" => late(),
+                _ => Reply::of(404, &[]),
+            })
+        });
+        let said = stand.anomalies();
+        assert!(said.len() == 1 && said[0].contains(expect), "{sources}: {said:?}");
+        assert!(
+            startup.contains(&(stand.totals().startup_us / 1_000_000)),
+            "{sources}: {:?}",
+            stand.totals()
+        );
+        assert!((22..=24).contains(&segments(&stand)[0]), "by this host's clock: {:?}", stand.requests);
+        assert!(stand.ended.is_none() && stand.totals().stall_count == 0);
+    }
+}
+
 #[test]
 fn the_rendition_is_switched_at_the_same_time() {
     let mut stand = stand(PlayerConfig::default(), || manifest(500, &numbered(""), ""));

@@ -154,6 +154,61 @@ fn a_hint_that_leads_nowhere_costs_no_media() {
     assert_eq!(totals.requests_failed, 1, "it is not tried again");
 }
 
+/// Two renditions of the same parts, whose playlists report about each other. `report`: what they say of the end.
+fn in_two_renditions(path: &str, report: impl Fn(u64) -> String) -> Reply {
+    if path == "/master.m3u8" {
+        let text = "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=400000\nlow.m3u8?a=1\n\
+                    #EXT-X-STREAM-INF:BANDWIDTH=1600000\nhigh.m3u8?a=1\n";
+        return whole(text.to_owned().into_bytes());
+    }
+    let Some((name, rest)) = path.split_once(".m3u8") else { return answer(path) };
+    let mut reply = answer(&format!("/master.m3u8{rest}"));
+    let other = if name == "/low" { "high" } else { "low" };
+    let seconds = exist(clock().max(reply.not_before));
+    let report = format!("#EXT-X-RENDITION-REPORT:URI=\"{other}.m3u8\",{}\n", report(seconds));
+    reply.body.extend_from_slice(report.as_bytes());
+    whole_at(reply.body, reply.not_before)
+}
+
+fn whole_at(body: Vec<u8>, not_before: Duration) -> Reply {
+    Reply { not_before, ..whole(body) }
+}
+
+#[test]
+fn the_first_request_for_another_rendition_is_answered_with_its_end() {
+    let report = |seconds: u64| {
+        let last = seconds - 1;
+        format!("LAST-MSN={},LAST-PART={}", last / PARTS, last % PARTS)
+    };
+    let answers: Answers = Box::new(move |path, _| Some(in_two_renditions(path, report)));
+    let mut stand = stand(PlayerConfig::default(), 1_000_000, answers);
+    stand.seconds(30);
+    let totals = stand.totals();
+    assert_eq!((totals.stall_count, totals.skipped_us, totals.requests_failed), (0, 0, 0), "{totals:?}");
+    assert_eq!(totals.switches, 1);
+    let switched = stand.requests.iter().position(|request| request.starts_with("/high.m3u8")).unwrap();
+    let (request, at) = (&stand.requests[switched], stand.requested_at[switched]);
+    let last = exist(at) - 1;
+    let expect = format!("/high.m3u8?a=1&_HLS_msn={}&_HLS_part={} 0", last / PARTS, last % PARTS);
+    assert_eq!(*request, expect, "at {at:?}");
+    assert!(stand.requests[switched + 1].starts_with("/high.m3u8?a=1&_HLS_msn="), "the next part is awaited");
+}
+
+#[test]
+fn a_report_that_is_wrong_costs_a_request() {
+    let answers: Answers = Box::new(|path, _| {
+        let is_beyond = parameter(path, "_HLS_msn").is_some_and(|segment| segment > 1_000);
+        let report = |_| "LAST-MSN=18446744073709551615,LAST-PART=18446744073709551615".to_owned();
+        Some(if is_beyond { Reply::of(400, &[]) } else { in_two_renditions(path, report) })
+    });
+    let mut stand = stand(PlayerConfig::default(), 1_000_000, answers);
+    stand.seconds(30);
+    let totals = stand.totals();
+    assert_eq!((totals.stall_count, totals.skipped_us, totals.requests_failed), (0, 0, 1), "{totals:?}");
+    assert!(stand.requests.contains(&"/high.m3u8?a=1 0".to_owned()), "{:?}", stand.requests);
+    assert!(stand.ended.is_none());
+}
+
 #[test]
 fn updates_that_nobody_asked_for_are_not_asked_for_without_end() {
     let always = |path: &str| {
