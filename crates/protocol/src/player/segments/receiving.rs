@@ -1,0 +1,240 @@
+//! What a lane of segments receives: playlists, initialisation segments, keys, media.
+
+use std::time::Instant;
+
+use throng_media::timing::InitSegment;
+use throng_observation::{Failure, FailureReason, Phase};
+
+use super::{LOOK_UP_TOLERANCE_US, SegmentLane, Step, UNREADABLE_MAX, protocol};
+use crate::participant::{DownloadEvent, FetchId};
+use crate::player::continuity::is_wrap;
+use crate::player::decrypt::KEY_LEN;
+use crate::player::lane::Context;
+use crate::player::playlist::Loaded;
+use crate::player::presentation::{Cursor, Found};
+use crate::player::transfer::{TransferError, TransferEvent};
+use crate::player::whole::WholeEvent;
+
+impl SegmentLane {
+    pub(in crate::player) fn handle(
+        &mut self,
+        now: Instant,
+        context: &mut Context<'_>,
+        fetch: FetchId,
+        event: DownloadEvent<'_>,
+    ) -> Result<(), Failure> {
+        if self.loader.owns(fetch) {
+            return self.playlist(now, context, event);
+        }
+        match &mut self.step {
+            Step::Nothing => Ok(()),
+            Step::Init(whole, _) | Step::Key(whole, _) => match whole.handle(now, context, event)? {
+                WholeEvent::Nothing => Ok(()),
+                WholeEvent::Complete => self.resource(now, context),
+                WholeEvent::Failed(error) => self.failed(now, context, error),
+            },
+            Step::Media(media) => match media.transfer.handle(now, context.client, event) {
+                TransferEvent::Begun { total_bytes } => {
+                    media.begun(total_bytes);
+                    context.phases.reach(context.client, Phase::Playing, now);
+                    Ok(())
+                }
+                TransferEvent::Bytes { bytes, received } => self.media(now, context, Some(&bytes), received),
+                TransferEvent::Ignored(count) => self.media(now, context, None, count),
+                TransferEvent::Complete => self.complete(now, context),
+                TransferEvent::Failed(error) => self.failed(now, context, error),
+                TransferEvent::Nothing => Ok(()),
+            },
+        }
+    }
+
+    /// Something of the playlist.
+    pub(super) fn playlist(
+        &mut self,
+        now: Instant,
+        context: &mut Context<'_>,
+        event: DownloadEvent<'_>,
+    ) -> Result<(), Failure> {
+        let Some(rendition) = self.renditions.get_mut(self.current) else { return Ok(()) };
+        let loaded = self.loader.handle(now, context, &self.options.playlists, rendition, event)?;
+        if loaded == Loaded::New || (loaded == Loaded::Next && self.waits_for_playlist) {
+            let wanted_us = self.wanted_us.saturating_add(self.tolerance_us());
+            self.next = self
+                .segments()
+                .map(|segments| segments.at(wanted_us, self.options.low_latency))
+                .unwrap_or_default();
+        }
+        self.waits_for_playlist &= loaded == Loaded::Nothing;
+        Ok(())
+    }
+
+    /// How much later than a place begins it may be looked up.
+    pub(super) fn tolerance_us(&self) -> i64 {
+        let part_us = self.edge().and_then(|edge| edge.part_target_us);
+        let part_us = part_us.and_then(|us| i64::try_from(us / 4).ok()).unwrap_or(LOOK_UP_TOLERANCE_US);
+        if self.is_sought { 0 } else { part_us.min(LOOK_UP_TOLERANCE_US) }
+    }
+
+    /// An initialisation segment or a key is complete.
+    pub(super) fn resource(&mut self, now: Instant, context: &mut Context<'_>) -> Result<(), Failure> {
+        match std::mem::replace(&mut self.step, Step::Nothing) {
+            Step::Init(whole, resource) => {
+                let init = InitSegment::parse(whole.bytes());
+                let init = init.map_err(|error| protocol(whole.url(), &error.to_string()))?;
+                self.tracks.announce(now, context, init.tracks());
+                self.init = Some((resource, init));
+            }
+            Step::Key(whole, url) => {
+                let key = <[u8; KEY_LEN]>::try_from(whole.bytes());
+                let length = whole.bytes().len();
+                let key =
+                    key.map_err(|_| protocol(whole.url(), &format!("a key of {length} bytes, not 16")))?;
+                self.key = Some((url, key));
+            }
+            step => self.step = step,
+        }
+        Ok(())
+    }
+
+    /// The next bytes of a segment.
+    pub(super) fn media(
+        &mut self,
+        now: Instant,
+        context: &mut Context<'_>,
+        content: Option<&[u8]>,
+        received: u64,
+    ) -> Result<(), Failure> {
+        let Step::Media(media) = &mut self.step else { return Ok(()) };
+        self.retry.progressed();
+        context.meter.media_bytes(received);
+        let count = content.map_or(received, |content| content.len() as u64);
+        context.phases.reach(context.client, Phase::FirstPacket, now);
+        match media.feed(now, content, count) {
+            Ok(()) => {
+                self.receive_frames(now, context);
+                Ok(())
+            }
+            Err(failure) => {
+                self.stop(context);
+                self.unreadable(context, failure)
+            }
+        }
+    }
+
+    pub(super) fn receive_frames(&mut self, now: Instant, context: &mut Context<'_>) {
+        let Step::Media(media) = &mut self.step else { return };
+        if let Some(tracks) = media.reader.tracks() {
+            self.tracks.announce(now, context, tracks);
+        }
+        while let Some(frame) = media.reader.next_frame() {
+            let starts_us = media.segment.starts_us;
+            let origin_us = match self.tracks.origin_us {
+                Some(origin_us) if self.origin_of == Some(media.segment.discontinuity) => origin_us,
+                _ => {
+                    let late_us = self.continuity.late_us(self.next);
+                    frame.decode_us.saturating_sub(starts_us.saturating_add(late_us))
+                }
+            };
+            self.origin_of = Some(media.segment.discontinuity);
+            self.tracks.origin_us = Some(origin_us);
+            if let Some(first_us) = media.begins_with(frame.decode_us.saturating_sub(origin_us))
+                && let Some(jump_us) = self.continuity.jump_us(self.next, starts_us, first_us)
+            {
+                media.begins_us = Some(first_us.saturating_sub(jump_us));
+                self.tracks.origin_us = Some(origin_us.saturating_add(jump_us));
+                if !is_wrap(jump_us) {
+                    context.client.anomaly(media.jumped(jump_us));
+                }
+            }
+            if let Some(starts_us) = self.tracks.receive(context, &frame) {
+                media.spans(starts_us, frame.duration_us);
+            }
+        }
+        if let (Some(marked), Some(origin_us)) = (media.reader.take_marked(), self.tracks.origin_us) {
+            let unix_us = i64::try_from(marked.mark.captured_unix_ns / 1_000).unwrap_or(i64::MAX);
+            context.timeline.captured(marked.decode_us.saturating_sub(origin_us), unix_us);
+        }
+        if media.segment.is_progressive {
+            self.tracks.append_received(now, context);
+        }
+    }
+
+    /// All of a segment was received.
+    pub(super) fn complete(&mut self, now: Instant, context: &mut Context<'_>) -> Result<(), Failure> {
+        let Step::Media(media) = &mut self.step else { return Ok(()) };
+        let finished = media.finish();
+        // What comes as it is made comes at its own rate, whatever the line could carry.
+        if !media.segment.is_progressive {
+            self.throughput.add(media.bytes, now.saturating_duration_since(media.began_at));
+        }
+        self.receive_frames(now, context);
+        let Step::Media(media) = std::mem::replace(&mut self.step, Step::Nothing) else { return Ok(()) };
+        match finished {
+            Ok(()) => self.unreadable = 0,
+            // What was read before its end is played.
+            Err(failure) if !self.tracks.is_empty() => context.client.anomaly(failure.detail),
+            Err(failure) => return self.unreadable(context, failure),
+        }
+        if let Some(detail) = media.wrong_duration() {
+            context.client.anomaly(detail);
+        }
+        self.tracks.append_received(now, context);
+        if let Some(span_us) = media.span_us() {
+            self.continuity.received(media.after, media.segment.starts_us, span_us);
+        }
+        let took = now.saturating_duration_since(media.began_at);
+        context.meter.segment(took, media.segment.duration_us);
+        self.go_to(media.after, media.segment.starts_us.saturating_add_unsigned(media.segment.duration_us));
+        Ok(())
+    }
+
+    /// A segment cannot be read. A live stream is played on behind it.
+    pub(super) fn unreadable(&mut self, context: &mut Context<'_>, failure: Failure) -> Result<(), Failure> {
+        self.unreadable += 1;
+        if !self.is_live() || self.unreadable >= UNREADABLE_MAX {
+            return Err(failure);
+        }
+        context.client.failed();
+        context.client.anomaly(failure.detail);
+        self.skip(context);
+        Ok(())
+    }
+
+    /// Goes on behind the next place: playback will meet a hole.
+    pub(super) fn skip(&mut self, context: &mut Context<'_>) {
+        self.tracks.drop_received(context);
+        let found = self.segments().map(|segments| segments.find(self.next, self.options.low_latency));
+        if found == Some(Found::Later) {
+            // Only a hint led there. What it announced is awaited in the playlist, as all that follows.
+            self.options.preload_hints = false;
+            return;
+        }
+        context.meter.missed();
+        match found {
+            Some(Found::Piece(segment, after)) => {
+                self.go_to(after, segment.starts_us.saturating_add_unsigned(segment.duration_us));
+            }
+            _ => self.next = Cursor::at(self.next.segment.saturating_add(1)),
+        }
+    }
+
+    pub(super) fn failed(
+        &mut self,
+        now: Instant,
+        context: &mut Context<'_>,
+        error: TransferError,
+    ) -> Result<(), Failure> {
+        self.step = Step::Nothing;
+        self.tracks.drop_received(context);
+        if self.retry.failed(now, &error) {
+            return Ok(());
+        }
+        if !self.is_live() || error.failure.reason == FailureReason::NotAllowed {
+            return Err(error.failure);
+        }
+        self.retry.progressed();
+        context.client.anomaly(format!("left out: {}", error.failure.detail));
+        self.skip(context);
+        Ok(())
+    }
+}

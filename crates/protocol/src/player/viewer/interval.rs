@@ -1,0 +1,89 @@
+//! What a viewer tells of each second, and when it is to be woken.
+
+use std::time::{Duration, Instant};
+
+use super::{NEVER, Viewer};
+use crate::participant::Why;
+use crate::player::lane::Lane;
+use crate::player::live::dates_ahead_us;
+use crate::player::manifest::ManifestDownload;
+use crate::player::meter::IntervalEnd;
+use crate::player::page::Page;
+
+impl Viewer {
+    pub(super) fn end_interval(&mut self, now: Instant) {
+        let Some(session) = &self.session else { return };
+        let position_us = session.playout.position_us() + i64::from(session.playout.has_ended());
+        let buffer_us = self.buffer_us(position_us);
+        let http = self.client.take_counters();
+        let edge = self.edge();
+        let date_us = self.lanes.iter().find_map(|lane| lane.date_us(position_us));
+        let unix_us = self.unix_us(now);
+        let Some(session) = &mut self.session else { return };
+        let has_begun = session.playout.start_awaited_since().is_none();
+        let live = edge.filter(|edge| session.is_positioned && has_begun && !edge.has_ended);
+        if let Some(ahead_us) = live.and_then(|edge| dates_ahead_us(&edge, (now, unix_us)))
+            && !std::mem::replace(&mut session.knows_wrong_dates, true)
+        {
+            self.client.anomaly(format!(
+                "the dates of the playlist are {:.1} s ahead of this host's clock; latency is measured to its end",
+                ahead_us as f64 / 1e6
+            ));
+        }
+        // Marks are of the clock of the host that publishes, which is that of throng.
+        let captured_us = self.timeline.captured_unix_us(position_us);
+        let captured_us = captured_us.map(|us| us.saturating_add(self.server_ahead_us));
+        let live = live.map(|edge| {
+            session.follower.interval(&edge, (now, unix_us), (position_us, date_us), captured_us)
+        });
+        let times = session.playout.take_times();
+        session.follower.stalled(times.stall_count);
+        let mut end = IntervalEnd {
+            times,
+            http,
+            timeline: &mut self.timeline,
+            position_us,
+            buffer_us,
+            start_awaited_since: session.playout.start_awaited_since(),
+            live,
+        };
+        let client = &mut self.client;
+        session.meter.end_interval(now, &mut end, |observation| client.observe(observation));
+    }
+
+    pub(super) fn next_deadline(&self) -> (Instant, Why) {
+        let never = (self.config.clock.at + NEVER, "nothing");
+        let Some(session) = &self.session else { return never };
+        let position_us = session.playout.position_us();
+        let buffered = self.buffered();
+        let mut all = vec![(session.meter.next_timeout(), "end of the interval")];
+        all.extend(session.playout.next_timeout(buffered).map(|at| (at, "buffer used up")));
+        let user = session.user.next_timeout().filter(|_| session.is_positioned);
+        all.extend(user.map(|at| (at, "action of the user")));
+        all.extend(self.page.as_ref().and_then(Page::next_timeout).map(|at| (at, "request of the page")));
+        all.extend(
+            self.manifest.iter().filter_map(ManifestDownload::next_timeout).map(|at| (at, "manifest")),
+        );
+        all.extend(
+            self.lanes.iter().filter_map(Lane::next_timeout).map(|at| (at, "download overdue or repeated")),
+        );
+        let patience = self.config.player.patience;
+        all.extend(
+            patience
+                .zip(session.playout.waits_since())
+                .map(|(patience, since)| (since + patience, "patience")),
+        );
+        let edge = self.edge();
+        all.extend(
+            edge.and_then(|edge| session.follower.next_look(&edge))
+                .map(|look| (session.playout.at() + look, "speed")),
+        );
+        if session.playout.is_playing() && !session.is_filling {
+            // When so much was played that the buffer is filled again.
+            let (_, refill_us) = self.buffer_bounds_us();
+            let spare_us = self.buffer_us(position_us).saturating_sub(refill_us);
+            all.push((session.playout.at() + Duration::from_micros(spare_us + 1), "buffer is filled again"));
+        }
+        all.into_iter().min_by_key(|(at, _)| *at).unwrap_or(never)
+    }
+}
