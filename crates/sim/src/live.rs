@@ -32,19 +32,29 @@ impl LiveStream {
     /// # Errors
     /// When ffmpeg does not bring the file in time; what it said is part of the error.
     pub fn start(options: &str, is_ready: impl Fn(&str) -> bool) -> Result<Option<Self>, SimError> {
+        let options: Vec<&str> = options.split_whitespace().collect();
+        Self::start_with(&options, options.last().copied().unwrap_or_default(), is_ready)
+    }
+
+    /// The same with options that may have blanks in them, and a file among those that they make.
+    fn start_with(
+        options: &[&str],
+        file: &str,
+        is_ready: impl Fn(&str) -> bool,
+    ) -> Result<Option<Self>, SimError> {
         if Command::new("ffmpeg").arg("-version").output().is_err() {
             skipped("ffmpeg is not installed (scripts/setup.sh test)");
             return Ok(None);
         }
         let folder = tempfile::tempdir()?;
-        let file = folder.path().join(options.rsplit(' ').next().unwrap_or_default());
+        let file = folder.path().join(file);
         // Options may name files of the folder.
         fs::write(folder.path().join("key.bin"), KEY)?;
         fs::write(folder.path().join("key.info"), "key.bin\nkey.bin\n")?;
         let log = folder.path().join("ffmpeg.log");
         let mut command = Command::new("ffmpeg");
         command.args(["-nostdin", "-v", "warning"]).args(STREAM.split_whitespace());
-        command.args(options.split_whitespace()).current_dir(folder.path());
+        command.args(options).current_dir(folder.path());
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(fs::File::create(&log)?);
         let process = ChildGuard::start(&mut command)?;
         let until = Instant::now() + READY_WITHIN;
@@ -69,6 +79,20 @@ impl LiveStream {
              -hls_flags delete_segments+independent_segments+program_date_time {more} live.m3u8"
         );
         Self::start(&options, |playlist| playlist.matches("#EXTINF").count() >= 6)
+    }
+
+    /// The same in two renditions of one master playlist: `live-pictures.m3u8`, and `live-sound.m3u8`, to which the pictures
+    /// refer as their audio.
+    ///
+    /// # Errors
+    /// As [`Self::start`].
+    pub fn hls_with_separate_audio() -> Result<Option<Self>, SimError> {
+        let renditions = "v:0,agroup:sound,name:pictures a:0,agroup:sound,default:yes,name:sound";
+        let options = "-map 0:v -map 1:a -f hls -hls_time 1 -hls_list_size 8 -hls_delete_threshold 4 \
+            -hls_flags delete_segments+independent_segments+program_date_time -master_pl_name live.m3u8";
+        let mut options: Vec<&str> = options.split_whitespace().collect();
+        options.extend(["-var_stream_map", renditions, "live-%v.m3u8"]);
+        Self::start_with(&options, "live-pictures.m3u8", |playlist| playlist.matches("#EXTINF").count() >= 6)
     }
 
     /// Where its files are.

@@ -74,6 +74,36 @@ fn live_viewers_ask_for_what_hls_js_asks_for_and_nginx_counts_the_same() {
 }
 
 #[test]
+fn audio_in_a_playlist_of_its_own_is_followed_beside_the_pictures() {
+    if !Nginx::is_installed() {
+        return;
+    }
+    let Some(stream) = LiveStream::hls_with_separate_audio().unwrap() else { return };
+    let (users, seconds) = (5_u32, 8_u32);
+    let nginx = Nginx::serving(stream.folder()).unwrap();
+    let ran = view(&url("http", nginx.plain_address(), "live.m3u8"), users, seconds, "", &[]).expect_code(0);
+    let summary = assert_plays(&ran, users);
+    let accesses = nginx.accesses().unwrap();
+    assert!(accesses.iter().all(|access| access.status == 200), "{accesses:?}");
+    let count = |begins: &str, ends: &str| {
+        let of = |access: &&Access| access.uri.starts_with(begins) && access.uri.ends_with(ends);
+        accesses.iter().filter(of).count() as f64 / f64::from(users)
+    };
+    // A playlist and a segment of each a second, and up to three segments more at the start.
+    for ends in [".m3u8", ".ts"] {
+        let (pictures, sound) = (count("/live-pictures", ends), count("/live-sound", ends));
+        let expect = f64::from(seconds) - 1.0..f64::from(seconds) + 4.0;
+        assert!(expect.contains(&pictures) && expect.contains(&sound), "{ends}: {pictures} {sound}\n{ran}");
+        assert!((pictures - sound).abs() <= 1.5, "{ends}: {pictures} {sound}\n{ran}");
+    }
+    assert_eq!(summary["events"], serde_json::json!({}), "{ran}");
+    assert_eq!(summary["playback"]["latency"]["basis"], "program_date_time");
+    let latency_ms = figure(&summary, "playback.latency.ms_p50");
+    assert!((2_900.0..4_700.0).contains(&latency_ms), "{latency_ms}\n{ran}");
+    assert!(figure(&summary, "audio.fps_p50") > 40.0, "{ran}");
+}
+
+#[test]
 fn live_streams_play_over_http2_and_http3_in_fmp4_and_encrypted() {
     if !Nginx::is_installed() || !Caddy::is_installed() {
         return;

@@ -348,14 +348,28 @@ fn acceptor() -> (tokio_rustls::TlsAcceptor, Vec<u8>) {
 /// The TLS of a server with a certificate of its own (PEM).
 pub(crate) fn certified() -> (rustls::ServerConfig, Vec<u8>) {
     let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
-    let signed = rcgen::generate_simple_self_signed(names).unwrap();
-    let key = rustls::pki_types::PrivateKeyDer::try_from(signed.signing_key.serialize_der()).unwrap();
+    certified_by(rcgen::CertificateParams::new(names).unwrap())
+}
+
+/// The same for one name, with a certificate that expired at the beginning of a year.
+pub(crate) fn certified_as(name: &str, expired: Option<i32>) -> (rustls::ServerConfig, Vec<u8>) {
+    let mut params = rcgen::CertificateParams::new([name.to_owned()]).unwrap();
+    if let Some(year) = expired {
+        params.not_after = rcgen::date_time_ymd(year, 1, 1);
+    }
+    certified_by(params)
+}
+
+fn certified_by(params: rcgen::CertificateParams) -> (rustls::ServerConfig, Vec<u8>) {
+    let signing_key = rcgen::KeyPair::generate().unwrap();
+    let cert = params.self_signed(&signing_key).unwrap();
+    let key = rustls::pki_types::PrivateKeyDer::try_from(signing_key.serialize_der()).unwrap();
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let config = rustls::ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .unwrap()
         .with_no_client_auth()
-        .with_single_cert(vec![signed.cert.der().clone()], key)
+        .with_single_cert(vec![cert.der().clone()], key)
         .unwrap();
-    (config, signed.cert.pem().into_bytes())
+    (config, cert.pem().into_bytes())
 }

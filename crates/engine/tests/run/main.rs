@@ -3,6 +3,7 @@
 mod downloads;
 mod echo;
 mod guards;
+mod hostile_live;
 mod play;
 mod players;
 mod ways;

@@ -15,12 +15,31 @@ use throng_observation::run::{CohortId, ParticipantId, Row};
 use throng_observation::{Outcome, PlaybackCounters, RunTime};
 use throng_protocol::participant::Participant;
 use throng_protocol::player::{Config, Viewer};
-use throng_scenario::{AtEnd, CredentialsPolicy, PlayerConfig};
+use throng_scenario::{AtEnd, CredentialsPolicy, HttpVersionPolicy, PlayerConfig};
 use throng_sim::nginx::Nginx;
 use url::Url;
 
+/// What came of a viewer.
+pub(crate) struct Watched {
+    pub(crate) outcome: Outcome,
+    pub(crate) counters: PlaybackCounters,
+    /// What it had to say.
+    pub(crate) events: Vec<String>,
+}
+
+/// A player over HTTP/2 only.
+pub(crate) fn http2() -> PlayerConfig {
+    PlayerConfig { http: HttpVersionPolicy::Http2.into(), ..PlayerConfig::default() }
+}
+
 /// One viewer of `url`, who leaves at the end of the recording: how it ended, and what it counted.
 fn watch(url: &str, player: &PlayerConfig) -> (Outcome, PlaybackCounters) {
+    let watched = watch_with(url, player, |_| {});
+    (watched.outcome, watched.counters)
+}
+
+/// The same in a run that is changed.
+pub(crate) fn watch_with(url: &str, player: &PlayerConfig, change: impl FnOnce(&mut RunConfig)) -> Watched {
     let join = Join {
         participant: ParticipantId(0),
         cohort: CohortId(0),
@@ -31,7 +50,8 @@ fn watch(url: &str, player: &PlayerConfig) -> (Outcome, PlaybackCounters) {
         source_ip: None,
     };
     let is_loopback = Arc::new(|ip: IpAddr| ip.is_loopback());
-    let config = RunConfig::new(vec![join], RunTime(30_000_000), is_loopback.clone());
+    let mut config = RunConfig::new(vec![join], RunTime(30_000_000), is_loopback.clone());
+    change(&mut config);
     let (rows, written) = mpsc::sync_channel(10_000);
     let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
     let config_of_viewer = Config {
@@ -50,15 +70,16 @@ fn watch(url: &str, player: &PlayerConfig) -> (Outcome, PlaybackCounters) {
     let factory = move |_: &Join| -> Box<dyn Participant> { Box::new(Viewer::new(config_of_viewer.clone())) };
     let end = run(config, Arc::new(factory), rows).unwrap().wait();
     assert_eq!(end.why, None);
-    let (mut outcome, mut counters) = (None, PlaybackCounters::default());
+    let (mut outcome, mut counters, mut events) = (None, PlaybackCounters::default(), Vec::new());
     for row in written {
         match row {
             Row::Participant(row) => outcome = row.outcome.clone(),
             Row::Playback(row) => counters += row.counters,
+            Row::Event(row) => events.push(row.detail),
             _ => {}
         }
     }
-    (outcome.unwrap(), counters)
+    Watched { outcome: outcome.unwrap(), counters, events }
 }
 
 /// A recording of three segments of a second, made by ffmpeg; `None` where it is not installed.

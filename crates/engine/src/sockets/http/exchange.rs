@@ -7,7 +7,7 @@ use http::{Method, StatusCode, Version};
 use throng_protocol::participant::{ChannelError, HttpVersion, Request};
 
 use super::body::Body;
-use super::failure;
+use super::failure::{self, Goodbye};
 use super::http3::Http3;
 use super::origin::{Key, Origin};
 use super::pool::{Lease, Leased, Pool, Shared};
@@ -24,6 +24,10 @@ pub(super) struct Reply {
     pub(super) lease: Lease,
 }
 
+/// How often a request is repeated that the server says it did not process: as by Chromium (`kMaxRetryAttempts` in
+/// net/http/http_network_transaction.cc).
+const REFUSED_REPEATS: u32 = 2;
+
 /// Why there is no response.
 struct Unsent {
     error: ChannelError,
@@ -31,11 +35,13 @@ struct Unsent {
     was_not_processed: bool,
     /// The connection broke, or the server closed it.
     is_broken: bool,
+    goodbye: Option<Goodbye>,
 }
 
 /// Sends `request`, from local address `source` if given. A kept connection may have been closed by the server in the
 /// meantime: then a new one is tried, once, if the request was not processed or may be repeated (RFC 9110 section
-/// 9.2.2).
+/// 9.2.2). A server may also refuse requests on a new connection: they are repeated, on another one where it closes this
+/// one.
 pub(super) async fn send(
     dialer: &Arc<Dialer>,
     pool: &Pool,
@@ -44,19 +50,21 @@ pub(super) async fn send(
     version: HttpVersion,
 ) -> Result<Reply, ChannelError> {
     let key = Key::of(&request.head.uri, version)?;
-    let mut lease = pool.lease(dialer, source, &key, None).await?;
-    let failed = match exchange(&mut lease, &key.origin, request).await {
-        Ok((head, body)) => return Ok(Reply::new(key.origin, request, head, body, lease)),
-        Err(unsent) => unsent,
-    };
-    let may_repeat = failed.was_not_processed || failed.is_broken && request.head.method.is_idempotent();
-    if !(lease.is_reused && may_repeat) {
-        return Err(failed.error);
-    }
-    let mut lease = pool.lease(dialer, source, &key, Some(&lease.failed())).await?;
-    match exchange(&mut lease, &key.origin, request).await {
-        Ok((head, body)) => Ok(Reply::new(key.origin, request, head, body, lease)),
-        Err(unsent) => Err(unsent.error),
+    let (mut except, mut refused, mut has_broken) = (None, 0, false);
+    loop {
+        let mut lease = pool.lease(dialer, source, &key, except.as_ref()).await?;
+        let failed = match exchange(&mut lease, &key.origin, request).await {
+            Ok((head, body)) => return Ok(Reply::new(key.origin, request, head, body, lease)),
+            Err(unsent) => unsent,
+        };
+        let is_repeated = match failed.goodbye {
+            Some(_) => std::mem::replace(&mut refused, refused + 1) < REFUSED_REPEATS,
+            None => lease.is_reused && !std::mem::replace(&mut has_broken, true),
+        };
+        if !(is_repeated && failed.may_repeat(request)) {
+            return Err(failed.error);
+        }
+        except = (failed.goodbye != Some(Goodbye::Stream)).then(|| lease.failed());
     }
 }
 
@@ -70,7 +78,7 @@ async fn exchange(
         Leased::Shared(Shared::Http2(_)) => Version::HTTP_2,
         Leased::Shared(Shared::Http3(_)) => Version::HTTP_3,
     };
-    let odd = |error| Unsent { error, was_not_processed: false, is_broken: false };
+    let odd = |error| Unsent { error, was_not_processed: false, is_broken: false, goodbye: None };
     let request = prepared(request, version).map_err(odd)?;
     let not_ready = |e: &hyper::Error| Unsent { was_not_processed: true, ..Unsent::of_hyper(e, origin) };
     let response = match &mut on.connection {
@@ -86,8 +94,9 @@ async fn exchange(
         Leased::Shared(Shared::Http3(connection)) => {
             let response = connection.send(request).await.map_err(|e| Unsent {
                 error: connection.failure(&e, origin, "before a response"),
-                was_not_processed: Http3::was_not_processed(&e),
+                was_not_processed: Http3::goodbye(&e).is_some(),
                 is_broken: connection.is_closed(),
+                goodbye: Http3::goodbye(&e),
             })?;
             let (head, stream) = response;
             return Ok((head, Body::Http3(Box::new(stream))));
@@ -99,9 +108,14 @@ async fn exchange(
 
 impl Unsent {
     fn of_hyper(error: &hyper::Error, origin: &Origin) -> Self {
-        let error_words = failure::of_request(error, origin);
-        let is_broken = !matches!(error_words, ChannelError::Protocol(_)) || failure::is_goodbye(error);
-        Self { error: error_words, was_not_processed: error.is_canceled(), is_broken }
+        let (error_words, goodbye) = (failure::of_request(error, origin), failure::goodbye(error));
+        let is_broken = !matches!(error_words, ChannelError::Protocol(_)) || goodbye.is_some();
+        let was_not_processed = error.is_canceled() || goodbye == Some(Goodbye::Stream);
+        Self { error: error_words, was_not_processed, is_broken, goodbye }
+    }
+
+    fn may_repeat(&self, request: &Request) -> bool {
+        self.was_not_processed || self.is_broken && request.head.method.is_idempotent()
     }
 }
 

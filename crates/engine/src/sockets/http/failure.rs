@@ -81,11 +81,23 @@ fn ended(origin: &Origin, at: Progress) -> ChannelError {
     }
 }
 
-/// Whether the server ended the connection or refused the request before it processed it (RFC 9113 section 8.7).
-pub(super) fn is_goodbye(error: &hyper::Error) -> bool {
-    source::<h2::Error>(error).is_some_and(|error| {
-        error.is_go_away() && error.is_remote() || error.reason() == Some(h2::Reason::REFUSED_STREAM)
-    })
+/// How a server of HTTP/2 says that it did not process a request (RFC 9113 section 8.7).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Goodbye {
+    /// It refused the stream; the connection goes on.
+    Stream,
+    /// It takes no more requests on the connection (GOAWAY). What it had begun to process may have been cut off as well.
+    Connection,
+}
+
+/// The goodbye that failed a request, if one did.
+pub(super) fn goodbye(error: &hyper::Error) -> Option<Goodbye> {
+    let error = source::<h2::Error>(error).filter(|error| error.is_remote())?;
+    match error.reason() {
+        _ if error.is_go_away() => Some(Goodbye::Connection),
+        Some(h2::Reason::REFUSED_STREAM) => Some(Goodbye::Stream),
+        _ => None,
+    }
 }
 
 /// Whether the server closed the connection. h2 calls that a broken pipe.

@@ -8,3 +8,4 @@ mod demand;
 mod failures;
 mod hostile;
 mod real_servers;
+mod refused;

@@ -17,6 +17,7 @@ use rustls::ClientConfig;
 use throng_protocol::participant::{ChannelError, Opening};
 use tokio::task::AbortHandle;
 
+use super::failure::Goodbye;
 use super::http2::HEAD_MAX;
 use super::origin::Origin;
 use super::request::Sent;
@@ -106,10 +107,15 @@ impl Http3 {
         ChannelError::Protocol(format!("HTTP/3: {what}"))
     }
 
-    /// Whether `error` says that the server did not begin to process the request (RFC 9114 sections 4.1.1 and 5.2).
-    pub(super) fn was_not_processed(error: &StreamError) -> bool {
-        matches!(error, StreamError::RemoteClosing { .. })
-            || matches!(error, StreamError::RemoteTerminate { code, .. } if *code == Code::H3_REQUEST_REJECTED)
+    /// How `error` says that the server did not begin to process the request (RFC 9114 sections 4.1.1 and 5.2), if it does.
+    pub(super) fn goodbye(error: &StreamError) -> Option<Goodbye> {
+        match error {
+            StreamError::RemoteClosing { .. } => Some(Goodbye::Connection),
+            StreamError::RemoteTerminate { code, .. } if *code == Code::H3_REQUEST_REJECTED => {
+                Some(Goodbye::Stream)
+            }
+            _ => None,
+        }
     }
 }
 
