@@ -131,7 +131,7 @@ fn players_ask_other_origins_as_chromium_does_and_take_no_for_an_answer() {
         let theirs: Vec<_> = theirs[before..].iter().filter(|line| !line.contains("/favicon.ico")).collect();
         assert_eq!(theirs, once(ours));
         assert!(
-            counts(ours.iter().map(String::as_str)).values().all(|count| *count == VIEWERS.into()),
+            counts(ours.iter().map(String::as_str)).values().all(|count| *count == u64::from(VIEWERS)),
             "{ours:?}"
         );
     }
