@@ -58,7 +58,10 @@ pub(super) async fn send(
             Err(unsent) => unsent,
         };
         let is_repeated = match failed.goodbye {
-            Some(_) => std::mem::replace(&mut refused, refused + 1) < REFUSED_REPEATS,
+            Some(_) => {
+                refused += 1;
+                refused <= REFUSED_REPEATS
+            }
             None => lease.is_reused && !std::mem::replace(&mut has_broken, true),
         };
         if !(is_repeated && failed.may_repeat(request)) {
