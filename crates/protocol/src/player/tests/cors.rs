@@ -257,3 +257,23 @@ fn a_preflight_that_takes_too_long_is_given_up_with_its_request() {
     // The request has the first number, and the driver has not heard of it.
     assert_eq!(stand.cancelled.first(), Some(&FetchId(1)));
 }
+
+#[test]
+fn the_body_of_a_preflight_is_not_waited_for() {
+    for (length, is_cancelled) in [(Some(2), false), (Some(20_000), true), (None, true)] {
+        let answers = move |path: &str| {
+            let mut reply = answer(path, &open());
+            if path.starts_with("OPTIONS") {
+                reply.status = 200;
+                reply.headers.extend(length.map(|length: usize| ("content-length", length.to_string())));
+                reply.body = vec![0; length.unwrap_or(2)];
+            }
+            reply
+        };
+        let mut stand = stand(with_key(player(PAGE)), answers);
+        stand.seconds(12);
+        assert_eq!(stand.ended, Some(Outcome::Completed));
+        assert_eq!(stand.cancelled.contains(&FetchId(1)), is_cancelled, "{length:?}");
+        assert_eq!((stand.totals().requests, stand.totals().requests_failed), (6, 0));
+    }
+}
