@@ -24,6 +24,12 @@ fn assert_plays(ran: &Ran, users: u32) -> Value {
     summary
 }
 
+/// What was odd about the server, not about this host.
+fn anomalies(summary: &Value) -> Vec<&str> {
+    let events = summary["events"].as_object().expect("events");
+    events.keys().map(String::as_str).filter(|kind| *kind != "generator_limited").collect()
+}
+
 /// Requests for playlists by connection, as times between them.
 fn spacings(accesses: &[Access]) -> Vec<f64> {
     let mut by_connection: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
@@ -54,7 +60,10 @@ fn live_viewers_ask_for_what_hls_js_asks_for_and_nginx_counts_the_same() {
     let between = spacings(&accesses);
     let median = between[between.len() / 2];
     assert!((0.95..1.05).contains(&median), "{between:?}\n{ran}");
-    assert_eq!(figure(&summary, "playback.requests"), accesses.len() as f64, "{ran}");
+    // What the end of the run has cut off, nginx may not have seen.
+    let cut_off = summary["playback"]["requests_by_status"]["cancelled"].as_u64().unwrap_or(0);
+    let requests = figure(&summary, "playback.requests") as u64;
+    assert!((requests - cut_off..=requests).contains(&(accesses.len() as u64)), "{}\n{ran}", accesses.len());
     assert_eq!(figure(&summary, "playback.requests_failed"), 0.0, "{ran}");
     assert!(accesses.iter().all(|access| access.status == 200), "{accesses:?}");
     let segments = accesses.iter().filter(|access| access.uri.ends_with(".ts"));
@@ -96,7 +105,7 @@ fn audio_in_a_playlist_of_its_own_is_followed_beside_the_pictures() {
         assert!(expect.contains(&pictures) && expect.contains(&sound), "{ends}: {pictures} {sound}\n{ran}");
         assert!((pictures - sound).abs() <= 1.5, "{ends}: {pictures} {sound}\n{ran}");
     }
-    assert_eq!(summary["events"], serde_json::json!({}), "{ran}");
+    assert_eq!(anomalies(&summary), Vec::<&str>::new(), "{ran}");
     assert_eq!(summary["playback"]["latency"]["basis"], "program_date_time");
     let latency_ms = figure(&summary, "playback.latency.ms_p50");
     assert!((2_900.0..4_700.0).contains(&latency_ms), "{latency_ms}\n{ran}");
@@ -124,7 +133,7 @@ fn live_streams_play_over_http2_and_http3_in_fmp4_and_encrypted() {
         let summary = assert_plays(&ran, 10);
         let requests = figure(&summary, "playback.requests");
         assert_eq!(figure(&summary, &format!("playback.responses.{version}")), requests, "{ran}");
-        assert_eq!(summary["events"], serde_json::json!({}), "{ran}");
+        assert_eq!(anomalies(&summary), Vec::<&str>::new(), "{ran}");
     }
 }
 

@@ -75,7 +75,7 @@ pub(crate) fn watch_with(url: &str, player: &PlayerConfig, change: impl FnOnce(&
         match row {
             Row::Participant(row) => outcome = row.outcome.clone(),
             Row::Playback(row) => counters += row.counters,
-            Row::Event(row) => events.push(row.detail),
+            Row::Event(row) if row.kind.starts_with("protocol_anomaly") => events.push(row.detail),
             _ => {}
         }
     }

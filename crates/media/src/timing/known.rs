@@ -21,6 +21,8 @@ const KEPT_MAX: usize = 512;
 pub struct SegmentId {
     /// Where it is, without what only says who asks.
     pub place: String,
+    /// First and last byte of it, where it is a part.
+    pub range: Option<(u64, u64)>,
     /// Its strong validator (`ETag`).
     pub validator: String,
     /// Its length, bytes.

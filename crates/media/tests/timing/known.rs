@@ -6,7 +6,7 @@ use crate::driver::{Played, drain, play};
 use crate::ffmpeg::make;
 
 fn id(bytes: u64) -> SegmentId {
-    SegmentId { place: "server/live/1.ts".into(), validator: "\"1\"".into(), bytes }
+    SegmentId { place: "server/live/1.ts".into(), range: None, validator: "\"1\"".into(), bytes }
 }
 
 fn segments() -> Vec<(Vec<u8>, Option<InitSegment>)> {

@@ -81,8 +81,8 @@ impl SegmentDownload {
         if let Some((validator, bytes)) = self.transfer.version().filter(|_| is_plain) {
             let (url, range) = (self.transfer.url(), self.segment.media.range);
             // The query says who asks.
-            let place = format!("{}{} {range:?}", url.authority(), url.path());
-            self.reader.identify(SegmentId { place, validator: validator.clone(), bytes: *bytes });
+            let place = format!("{}{}", url.authority(), url.path());
+            self.reader.identify(SegmentId { place, range, validator: validator.clone(), bytes: *bytes });
         }
     }
 
