@@ -175,7 +175,9 @@ fn why(end: &End) -> &'static str {
     match end {
         End::Found => "the limit is found",
         End::Ceiling => "the largest crowd that may be tried is served well",
-        End::GeneratorLimited => "the generator was the limit too often: the search ends with what it could judge",
+        End::GeneratorLimited => {
+            "the generator was the limit too often: the search ends with what it could judge"
+        }
         End::NeverPasses => "not even the smallest crowd is served well",
         End::TooNoisy => "this host is too noisy: seconds are bad that the load does not explain",
         End::NotSustained => "a crowd below the limit is served well, but not for long",

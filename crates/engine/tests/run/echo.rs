@@ -348,7 +348,7 @@ fn acceptor() -> (tokio_rustls::TlsAcceptor, Vec<u8>) {
 /// The TLS of a server with a certificate of its own (PEM).
 pub(crate) fn certified() -> (rustls::ServerConfig, Vec<u8>) {
     let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
-    certified_by(rcgen::CertificateParams::new(names).unwrap())
+    certified_by(&rcgen::CertificateParams::new(names).unwrap())
 }
 
 /// The same for one name, with a certificate that expired at the beginning of a year.
@@ -357,10 +357,10 @@ pub(crate) fn certified_as(name: &str, expired: Option<i32>) -> (rustls::ServerC
     if let Some(year) = expired {
         params.not_after = rcgen::date_time_ymd(year, 1, 1);
     }
-    certified_by(params)
+    certified_by(&params)
 }
 
-fn certified_by(params: rcgen::CertificateParams) -> (rustls::ServerConfig, Vec<u8>) {
+fn certified_by(params: &rcgen::CertificateParams) -> (rustls::ServerConfig, Vec<u8>) {
     let signing_key = rcgen::KeyPair::generate().unwrap();
     let cert = params.self_signed(&signing_key).unwrap();
     let key = rustls::pki_types::PrivateKeyDer::try_from(signing_key.serialize_der()).unwrap();

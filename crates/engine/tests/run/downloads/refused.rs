@@ -40,9 +40,9 @@ fn server(manner: impl Fn(usize) -> Manner + Send + Sync + 'static) -> (SocketAd
         async move {
             let manner = manner(counts.connections.fetch_add(1, Ordering::SeqCst));
             if manner == Manner::SendsAway {
-                send_away(stream, &counts).await
+                send_away(stream, &counts).await;
             } else {
-                answer(stream, manner, &counts).await
+                answer(stream, manner, &counts).await;
             }
         }
     });
