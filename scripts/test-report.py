@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
 """The last lines of `make test`: seconds by test file, the budget, and all tests that did not simply pass.
 
-    scripts/test-report.py JUNIT... [--again JUNIT] [--failed-to FILE] [--more FILE] [--said FILE] [--wall SECONDS] [--stolen RATIO]
+    scripts/test-report.py JUNIT... [--again JUNIT] [--again-to FILE] [--more FILE] [--said FILE] [--wall SECONDS] [--stolen RATIO]
 
 Reads the JUnit XML of cargo-nextest. Tests print these words (crates/sim/src/outcome.rs):
-  NOT TESTED: reason   the machine spoiled the measurement twice: the test ends, neither passed nor failed
+  NOT TESTED: reason   the machine spoiled the measurement: the test ends, neither passed nor failed
   SKIPPED: reason      this machine lacks something that the test, or a part of it, needs
   REPEATED: reason     the machine spoiled a measurement, which was repeated
---again is the second run of the tests that failed in the first: a test that passes there is FLAKY, a defect to fix.
---more has a line `SECONDS NAME` for each script that is not a cargo test, --said their output. With --failed-to, it
-only writes the names of the failed tests, as cargo-nextest filters, and prints nothing. The exit code is 1 if a test
-failed or too little was tested.
+--again is the second run, of the tests that did not pass in the first: one that failed first and passes there is
+FLAKY, a defect to fix; one that the machine spoiled counts as what it is there, where no other test runs in parallel.
+--more has a line `SECONDS NAME` for each script that is not a cargo test, --said their output. With --again-to, it
+only writes the names of the tests to repeat, as cargo-nextest filters, and prints nothing. The exit code is 1 if a
+test failed or too little was tested.
 """
 
 import argparse
@@ -48,6 +49,10 @@ def reasons(test, word):
     return sorted({line.strip() for line in re.findall(rf"{word}: (.*)", test.said)})
 
 
+def is_spoiled(test):
+    return test.failure and bool(reasons(test, "NOT TESTED"))
+
+
 def listed(title, rows):
     if rows:
         print(f"\n{title}")
@@ -63,26 +68,29 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("junit", nargs="+")
     parser.add_argument("--again")
-    parser.add_argument("--failed-to")
+    parser.add_argument("--again-to")
     parser.add_argument("--more")
     parser.add_argument("--said")
     parser.add_argument("--wall", type=float)
     parser.add_argument("--stolen", type=float)
     options = parser.parse_args()
 
-    tests = [test for path in options.junit for test in tests_of(path)]
-    not_tested = [test for test in tests if test.failure and reasons(test, "NOT TESTED")]
-    failed = [test for test in tests if test.failure and test not in not_tested]
-    if options.failed_to:
-        with open(options.failed_to, "w") as file:
-            file.write(" + ".join(f"(binary_id(={test.binary}) & test(={test.name}))" for test in failed))
+    first = [test for path in options.junit for test in tests_of(path)]
+    if options.again_to:
+        with open(options.again_to, "w") as file:
+            file.write(" + ".join(f"(binary_id(={t.binary}) & test(={t.name}))" for t in first if t.failure))
         return 0
 
     again = {named(test): test for test in tests_of(options.again)} if options.again else {}
-    is_flaky = lambda test: named(test) in again and not again[named(test)].failure
-    flaky = [test for test in failed if is_flaky(test)]
-    # A test that failed, and whose repetition the machine spoiled, counts as failed.
-    failed = [test for test in failed if not is_flaky(test)]
+    # A spoiled test showed nothing: its repetition is the result. A failed one did: nothing but a pass changes that.
+    tests = [again.get(named(test), test) if is_spoiled(test) else test for test in first]
+    not_tested = [test for test in tests if is_spoiled(test)]
+    failed = [test for test in tests if test.failure and not is_spoiled(test)]
+    flaky = [test for test in failed if named(test) in again and not again[named(test)].failure]
+    failed = [test for test in failed if test not in flaky]
+    repeated = [f"{named(test)}: {why}" for test in tests if test not in not_tested for why in reasons(test, "REPEATED")]
+    repeated += [f"{named(was)}: {why}" for was, test in zip(first, tests) if is_spoiled(was) and not is_spoiled(test)
+                 for why in reasons(was, "NOT TESTED")]
 
     seconds, counts = collections.Counter(), collections.Counter()
     for test in tests:
@@ -98,8 +106,7 @@ def main():
 
     by_scripts = open(options.said).read() if options.said else ""
     listed("Skipped:", re.findall("SKIPPED: (.*)", by_scripts) + sorted({f"{named(t)}: {why}" for t in tests for why in reasons(t, "SKIPPED")}))
-    listed("Repeated, because the machine spoiled a measurement:",
-           [f"{named(t)}: {why}" for t in tests if t not in not_tested for why in reasons(t, "REPEATED")])
+    listed("Repeated, because the machine spoiled a measurement:", repeated)
     listed("Not tested:", [f"{named(t)}: {why}" for t in not_tested for why in reasons(t, "NOT TESTED")])
     listed("FLAKY (failed, and passed when repeated):", [named(test) for test in flaky])
     listed("Failed:", re.findall("FAILED: (ring/.*)", by_scripts) + [named(test) for test in failed])

@@ -31,11 +31,11 @@ pool
 case $? in 0 | 100) ;; *) exit 1 ;; esac
 report=(scripts/test-report.py target/nextest/default/junit.xml)
 # Failed tests of the ring are not repeated: nothing ran in parallel with them.
-"${report[@]}" --failed-to "$work/failed"
+"${report[@]}" --again-to "$work/again"
 report+=(ring/target/nextest/default/ring.xml)
-if [[ -s $work/failed ]]; then
-  echo "AGAIN, what failed, one by one:"
-  pool --profile again -E "$(cat "$work/failed")"
+if [[ -s $work/again ]]; then
+  echo "AGAIN, what failed or was not tested, one by one:"
+  pool --profile again -E "$(cat "$work/again")"
   report+=(--again target/nextest/again/junit.xml)
 fi
 wall=$(($(date +%s) - began))

@@ -18,6 +18,7 @@ import collections
 import json
 import pathlib
 import re
+import statistics
 import sys
 import urllib.parse
 
@@ -56,6 +57,39 @@ def requests_of(files, master):
                     sys.exit(f"{file}:{number}: not a line of the log format `requests` of nginx.conf.in")
 
 
+Playback = collections.namedtuple("Playback", "players seconds startup_ms stalls_per_minute stall_ratio latency_ms")
+
+
+def of_browsers(ran):
+    """The playback of browsers.py's players: hls.js was given the URL at 0."""
+    players = ran["players"]
+    played = [player for player in players if player["startup_ms"] is not None]
+    median = lambda values: statistics.median(values) if (values := [one for one in values if one is not None]) else None  # noqa: E731
+    since_startup = sum(player["played_ms"] - player["startup_ms"] for player in played)
+    return Playback(
+        len(players),
+        ran["seconds"],
+        median([player["startup_ms"] for player in played]),
+        sum(player["stall_count"] for player in players) * 60e3 / since_startup if since_startup else None,
+        sum(player["stall_ms"] for player in players) / since_startup if since_startup else None,
+        median([player["pdt_latency_s"] and player["pdt_latency_s"] * 1000 for player in played]),
+    )
+
+
+def of_run(summary):
+    """The same of a run of throng, of its summary.json."""
+    one = summary["playback"]
+    since_startup = one["played_s"] + one["stall_s"]
+    return Playback(
+        one["players"],
+        one["played_s"] / one["players"],
+        one["startup"]["ms_p50"],
+        one["stalls"] * 60 / since_startup if since_startup else None,
+        one["stall_ratio"],
+        (one["latency"] or {}).get("ms_p50"),
+    )
+
+
 ORDER = ["master", "playlist", "init", "segment", "part", "other"]
 
 
@@ -63,15 +97,16 @@ class Side:
     def __init__(self, name, options, requests):
         get = lambda option: getattr(options, f"{name}_{option}")  # noqa: E731
         self.agent, window = getattr(options, name), get("window")
-        players, seconds = get("players"), get("seconds")
+        players, seconds, self.playback = get("players"), get("seconds"), None
         if get("browsers"):
             ran = json.loads(pathlib.Path(get("browsers")).read_text())
-            players, seconds = len(ran["players"]), ran["seconds"]
+            self.playback = of_browsers(ran)
             began = [player["began"] for player in ran["players"]]
             window = window or (min(began), max(began) + seconds)
         if get("run"):
-            playback = json.loads((pathlib.Path(get("run")) / "summary.json").read_text())["playback"]
-            players, seconds = playback["players"], playback["played_s"] / playback["players"]
+            self.playback = of_run(json.loads((pathlib.Path(get("run")) / "summary.json").read_text()))
+        if self.playback:
+            players, seconds = self.playback.players, self.playback.seconds
         if (players is None) != (seconds is None):
             sys.exit(f"--{name}-players and --{name}-seconds belong together")
         self.players, self.player_seconds = players, players * seconds if players else None
@@ -203,6 +238,17 @@ def main():
         ]
         rows.append([name, *(str(len(value)) for value in values), *cells, ratio(*(quantile(value, 0.5) for value in values))])
     table("seconds: median (p5 to p95)", ["a count", "b count", "a", "b", "b/a"], rows)
+
+    if a.playback and b.playback:
+        measures = [
+            ("startup, ms, median", "startup_ms", 0),
+            ("stalls per minute", "stalls_per_minute", 2),
+            ("stalled, share of the time since startup", "stall_ratio", 3),
+            ("behind the dates of the playlist, ms, median", "latency_ms", 0),
+        ]
+        values = [(name, digits, getattr(a.playback, key), getattr(b.playback, key)) for name, key, digits in measures]
+        rows = [[name, *(number(value if value is None else float(value), digits) for value in pair), ratio(*pair)] for name, digits, *pair in values]
+        table("playback", ["a", "b", "b/a"], rows)
 
     for name, side in (("a", a), ("b", b)):
         for kinds, count in side.openings(8):

@@ -4,6 +4,7 @@
 #   stand.sh stop [DIR]                     stops everything; the logs stay in DIR
 #   stand.sh status [DIR]                   each part, its CPU time and its memory; 3 if one has ended
 # DIR is ${TMPDIR:-/tmp}/throng-live-stand. THRONG_STAND_PORT (18400) is the first of seven ports on 127.0.0.1.
+# THRONG_STAND_SLOW (100k) is the rate of each response below /slow/, bytes per second.
 # Debian: ffmpeg nginx libnginx-mod-rtmp caddy openssl curl python3. Built when they are missing, once: versitygw
 # (Go), and with --low-latency multimux (Rust, ten minutes); both stay in ~/.cache/throng/bin.
 set -euo pipefail
@@ -97,6 +98,7 @@ RTMP $rtmp
 ORIGIN $origin
 ORIGIN_RTMP $origin_rtmp
 MODULE $module
+SLOW ${THRONG_STAND_SLOW:-100k}
 USER $([[ $(id -u) -ne 0 ]] || echo "user root;")
 STATUS $([[ ! -e $module ]] || echo "location = /rtmp { access_log off; rtmp_stat all; }")
 END

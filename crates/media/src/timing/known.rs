@@ -53,6 +53,20 @@ struct Kept {
     added: u64,
 }
 
+impl Kept {
+    /// Forgets those that were read first, and those that nobody reads to the end, where there are too many.
+    fn forget(&mut self) {
+        if self.segments.len() <= KEPT_MAX {
+            return;
+        }
+        let oldest = self.added.saturating_sub(KEPT_MAX as u64 / 2);
+        self.segments.retain(|_, entry| match entry {
+            Entry::Reading(reader) => reader.strong_count() > 0,
+            Entry::Known(_, number) => *number >= oldest,
+        });
+    }
+}
+
 #[derive(Debug)]
 enum Entry {
     /// Somebody reads it.
@@ -81,6 +95,7 @@ impl KnownSegments {
             Some(Entry::Reading(reader)) if reader.strong_count() > 0 => return Way::Read,
             _ => {}
         }
+        kept.forget();
         let token = Arc::new(());
         kept.segments.insert(id.clone(), Entry::Reading(Arc::downgrade(&token)));
         Way::Record(Recording {
@@ -99,13 +114,7 @@ impl KnownSegments {
         let number = kept.added;
         kept.added += 1;
         kept.segments.insert(id, Entry::Known(segment, number));
-        if kept.segments.len() > KEPT_MAX {
-            let oldest = number.saturating_sub(KEPT_MAX as u64 / 2);
-            kept.segments.retain(|_, entry| match entry {
-                Entry::Reading(reader) => reader.strong_count() > 0,
-                Entry::Known(_, number) => *number > oldest,
-            });
-        }
+        kept.forget();
     }
 
     fn lock(&self) -> MutexGuard<'_, Kept> {

@@ -11,6 +11,7 @@ use url::Url;
 
 use super::client::HttpClient;
 use super::file::FileLane;
+use super::keys::Keys;
 use super::meter::Meter;
 use super::presentation::LiveEdge;
 use super::segments::SegmentLane;
@@ -23,6 +24,7 @@ pub(super) struct Context<'a> {
     pub(super) timeline: &'a mut Timeline,
     pub(super) meter: &'a mut Meter,
     pub(super) phases: &'a mut Phases,
+    pub(super) keys: &'a mut Keys,
     /// Where playback is, once it was decided where it begins.
     pub(super) position_us: Option<i64>,
 }

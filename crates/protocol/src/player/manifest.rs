@@ -88,7 +88,7 @@ impl ManifestDownload {
             return Ok(self.first());
         }
         let Some(download) = &mut self.download else { return Ok(None) };
-        match download.handle(now, context, event)? {
+        match download.handle(now, context, event) {
             WholeEvent::Nothing => Ok(None),
             WholeEvent::Complete => self.complete(now, context),
             WholeEvent::Failed(error) => {

@@ -37,6 +37,7 @@ mod decrypt;
 mod encoding;
 mod file;
 mod hls;
+mod keys;
 mod lane;
 mod live;
 mod manifest;

@@ -93,6 +93,14 @@ impl PlaylistLoader {
         *self = Self { next_at, next, before: before.cloned(), ..Self::new(self.low_latency) };
     }
 
+    /// The rendition that was played before is played again: its playlist is loaded at once where it is live.
+    pub(super) fn returned(&mut self, now: Instant, context: &mut Context<'_>, is_live: bool) {
+        if let Some((download, _)) = self.download.take() {
+            download.cancel(context);
+        }
+        *self = Self { next_at: is_live.then_some(now), ..Self::new(self.low_latency) };
+    }
+
     /// The playlist of this rendition was received as the manifest itself.
     pub(super) fn has_first(&mut self, now: Instant, window: &Window, times: (Instant, Instant)) {
         self.schedule(now, window, Change::Advanced, times, None);
@@ -107,7 +115,7 @@ impl PlaylistLoader {
         event: DownloadEvent<'_>,
     ) -> Result<Loaded, Failure> {
         let Some((download, _)) = &mut self.download else { return Ok(Loaded::Nothing) };
-        match download.handle(now, context, event)? {
+        match download.handle(now, context, event) {
             WholeEvent::Nothing => Ok(Loaded::Nothing),
             WholeEvent::Complete => self.complete(now, context, cache, rendition),
             WholeEvent::Failed(error) => {
@@ -130,14 +138,16 @@ impl PlaylistLoader {
         let is_known = matches!(rendition.segments, Some(Segments::Live(_)));
         let media = match hls::media(cache, &received) {
             Ok(media) => media,
-            // One that cannot be read between others is passed over; hls.js loads it again as after an error.
-            Err(failure) if is_known => {
+            Err(failure) => {
                 context.client.failed();
+                if !is_known {
+                    return Err(failure);
+                }
+                // One that cannot be read between others is passed over; hls.js loads it again as after an error.
                 context.client.anomaly(failure.detail.clone());
                 self.failed(now, context, rendition, TransferError::unreadable(failure))?;
                 return Ok(Loaded::Nothing);
             }
-            Err(failure) => return Err(failure),
         };
         context.phases.reach(context.client, Phase::Described, now);
         let Some(Segments::Live(window)) = &mut rendition.segments else {
@@ -167,7 +177,7 @@ impl PlaylistLoader {
         };
         self.retry.progressed();
         let before = window.end();
-        let change = window.update(media, times.1);
+        let change = window.update(received.url, media, times.1);
         match change {
             Change::WentBack => context.client.anomaly(format!(
                 "{}: an older playlist than before, which ended at segment {before}",
@@ -245,9 +255,10 @@ impl PlaylistLoader {
         if may_be_misled || self.retry.failed(now, &error) {
             return Ok(());
         }
-        // A stream that is on its way goes on: pages start their player again after its last repeat.
+        // A stream that is on its way goes on: pages start their player again after its last repeat. One that was switched to
+        // is not.
         match &rendition.segments {
-            Some(Segments::Live(window)) => {
+            Some(Segments::Live(window)) if self.before.is_none() => {
                 let target_us = window.playlist().target_duration_us.max(1_000_000);
                 context.meter.missed();
                 self.retry.given_up(now, Duration::from_micros(target_us));

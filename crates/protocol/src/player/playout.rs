@@ -95,7 +95,8 @@ impl Playout {
 
     fn play(&mut self, passed_us: u64, buffered: Buffered) {
         let ahead_us =
-            buffered.playable_us.map_or(0, |playable_us| playable_us - self.position_us).max(0) as u64;
+            buffered.playable_us.map_or(0, |playable_us| playable_us.saturating_sub(self.position_us)).max(0)
+                as u64;
         // Real time in which all that is ahead is played.
         let lasts_us = real_us(ahead_us, self.rate_milli);
         let played_us =
@@ -220,8 +221,10 @@ impl Playout {
     pub(super) fn next_timeout(&self, buffered: Buffered) -> Option<Instant> {
         match self.state {
             State::Playing => {
-                let ahead_us =
-                    buffered.playable_us.map_or(0, |playable_us| playable_us - self.position_us).max(0);
+                let ahead_us = buffered
+                    .playable_us
+                    .map_or(0, |playable_us| playable_us.saturating_sub(self.position_us))
+                    .max(0);
                 Some(self.at + Duration::from_micros(real_us(ahead_us as u64, self.rate_milli) + 1))
             }
             State::Paused { until } => Some(until),

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_MAX_AGE, CONTENT_LENGTH,
-    HeaderName, HeaderValue,
+    HeaderName, HeaderValue, TRANSFER_ENCODING,
 };
 use http::{HeaderMap, StatusCode};
 use throng_scenario::CredentialsPolicy;
@@ -239,6 +239,10 @@ fn is_simple_range(value: &[u8]) -> bool {
 pub(super) fn length(head: &http::response::Parts) -> Option<u64> {
     if head.status == StatusCode::NO_CONTENT {
         return Some(0);
+    }
+    if head.headers.contains_key(TRANSFER_ENCODING) {
+        // It overrides the length (RFC 9112 section 6.3).
+        return None;
     }
     head.headers.get(CONTENT_LENGTH)?.to_str().ok()?.trim().parse().ok()
 }

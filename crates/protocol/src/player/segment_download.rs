@@ -1,7 +1,7 @@
 //! The download of one segment of media, or of a part of one: its bytes are decrypted where they are encrypted, and their
 //! timing is read.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use throng_media::timing::{IndexCache, InitSegment, SegmentId, TimingReader, Want};
 use throng_observation::{Failure, FailureReason};
@@ -10,7 +10,7 @@ use super::abandon::Loading;
 use super::decrypt::{Decryption, KEY_LEN};
 use super::lane::Context;
 use super::presentation::{Cursor, Segment};
-use super::transfer::Transfer;
+use super::transfer::{Transfer, TransferError};
 use crate::participant::Demand;
 
 /// Bytes that are asked for at a time; the next are asked for when half of them have come.
@@ -18,6 +18,9 @@ const DEMAND_BYTES: u64 = 128 * 1024;
 
 /// What a segment must differ from its announced duration by to be wrong: more than frames that belong to a neighbour.
 const DURATION_TOLERANCE_US: u64 = 1_000_000;
+
+/// How long it may take in all (`maxLoadTimeMs` of hls.js' fragments).
+const LOAD_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// A segment under way.
 pub(super) struct SegmentDownload {
@@ -72,6 +75,17 @@ impl SegmentDownload {
             begins_us: None,
             span_us: None,
         })
+    }
+
+    /// When it is given up, though bytes of it may still come.
+    pub(super) fn overdue_at(&self) -> Instant {
+        let late_at = self.began_at + LOAD_TIMEOUT;
+        self.transfer.next_timeout().map_or(late_at, |at| at.min(late_at))
+    }
+
+    /// Why it is given up at `now`, if it is.
+    pub(super) fn overdue(&self, now: Instant) -> Option<TransferError> {
+        self.transfer.overdue(now, self.began_at + LOAD_TIMEOUT, LOAD_TIMEOUT)
     }
 
     /// Its response is usable. What others have read of the same version is not read again.

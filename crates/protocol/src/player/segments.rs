@@ -12,7 +12,6 @@ use throng_scenario::RenditionPolicy;
 use url::Url;
 
 use super::continuity::Continuity;
-use super::decrypt::KEY_LEN;
 use super::lane::{Context, Sought, TrackMap};
 use super::playlist::PlaylistLoader;
 use super::presentation::{Cursor, Found, LiveEdge, Rendition, Resource, Segments};
@@ -62,8 +61,9 @@ pub(super) struct SegmentLane {
     loader: PlaylistLoader,
     /// A live rendition was switched to, whose playlist must be loaded first.
     waits_for_playlist: bool,
+    /// The rendition that was played before, until the playlist of this one is there.
+    came_from: Option<usize>,
     init: Option<(Arc<Resource>, InitSegment)>,
-    key: Option<(Url, [u8; KEY_LEN])>,
     step: Step,
     tracks: TrackMap,
     /// The discontinuity that the origin of the tracks is for.
@@ -100,8 +100,8 @@ impl SegmentLane {
             wanted_us: 0,
             is_sought: true,
             waits_for_playlist: false,
+            came_from: None,
             init: None,
-            key: None,
             step: Step::Nothing,
             tracks: TrackMap::default(),
             origin_of: None,
@@ -134,6 +134,12 @@ impl SegmentLane {
         self.renditions.get(self.current)?.segments.as_ref()
     }
 
+    /// The place of this time in the rendition that is played.
+    fn at(&self, position_us: i64) -> Cursor {
+        let low_latency = self.options.low_latency;
+        self.segments().map(|segments| segments.at(position_us, low_latency)).unwrap_or_default()
+    }
+
     fn is_live(&self) -> bool {
         self.segments().is_some_and(Segments::is_live)
     }
@@ -164,7 +170,11 @@ impl SegmentLane {
     fn stop(&mut self, context: &mut Context<'_>) {
         match std::mem::replace(&mut self.step, Step::Nothing) {
             Step::Nothing => {}
-            Step::Init(whole, _) | Step::Key(whole, _) => whole.cancel(context),
+            Step::Init(whole, _) => whole.cancel(context),
+            Step::Key(whole, url) => {
+                context.keys.end(&url);
+                whole.cancel(context);
+            }
             Step::Media(media) => media.transfer.cancel(context.client),
         }
     }
@@ -174,10 +184,7 @@ impl SegmentLane {
             self.stop(context);
         }
         (self.wanted_us, self.is_sought) = (position_us, true);
-        self.next = self
-            .segments()
-            .map(|segments| segments.at(position_us, self.options.low_latency))
-            .unwrap_or_default();
+        self.next = self.at(position_us);
         (self.origin_of, self.continuity) = (None, Continuity::default());
         self.is_complete = false;
         Sought::Exact
@@ -189,7 +196,7 @@ impl SegmentLane {
             Step::Init(whole, _) | Step::Key(whole, _) => whole.next_timeout(),
             Step::Media(media) => {
                 let look = Some(media.next_look_at).filter(|_| self.looks_for_late());
-                [media.transfer.next_timeout(), look].into_iter().flatten().min()
+                [Some(media.overdue_at()), look].into_iter().flatten().min()
             }
         };
         let exists = match self.segments() {

@@ -92,15 +92,11 @@ impl ServerClock {
             asked.date = date.map(str::to_owned);
         }
         match asked.download.handle(now, context, event) {
-            Ok(WholeEvent::Nothing) => {}
-            Ok(WholeEvent::Complete) => self.told(now, context),
-            Ok(WholeEvent::Failed(error)) => {
+            WholeEvent::Nothing => {}
+            WholeEvent::Complete => self.told(now, context),
+            WholeEvent::Failed(error) => {
                 self.asked = None;
                 failed(context, &error.failure.detail);
-            }
-            Err(failure) => {
-                context.client.failed();
-                self.give_up(context, &failure.detail);
             }
         }
     }

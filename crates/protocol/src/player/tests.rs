@@ -23,6 +23,7 @@ mod dash_live;
 mod failing;
 mod file;
 mod jumps;
+mod left_out;
 mod live;
 mod low_latency;
 mod movie;
@@ -38,6 +39,7 @@ const STEP: Duration = Duration::from_millis(10);
 /// A response of the server to a request for `range`, whose path has `OPTIONS ` before it if that is its method; `None` for a connection that breaks before the head.
 type Answers = Box<dyn FnMut(&str, Option<(u64, Option<u64>)>) -> Option<Reply>>;
 
+#[derive(Clone)]
 struct Reply {
     status: u16,
     headers: Vec<(&'static str, String)>,

@@ -86,7 +86,7 @@ impl TransferError {
     }
 
     /// A failure that will not pass by itself.
-    fn lasting(failure: Failure) -> Self {
+    pub(super) fn lasting(failure: Failure) -> Self {
         Self { failure, may_retry: false, is_timeout: false, is_refused: false }
     }
 }
@@ -197,9 +197,21 @@ impl Transfer {
         (self.has_head && self.outstanding > 0).then(|| self.progress_at + PROGRESS_TIMEOUT)
     }
 
+    /// The failure of a download without progress, or that should have been complete at `late_at`, after `limit`.
+    pub(super) fn overdue(&self, now: Instant, late_at: Instant, limit: Duration) -> Option<TransferError> {
+        if self.next_timeout().is_some_and(|at| now >= at) {
+            return Some(self.stuck());
+        }
+        (now >= late_at).then(|| self.timed_out(&format!("not complete within {:.0} s", limit.as_secs_f64())))
+    }
+
     /// The failure of a download without progress.
     pub(super) fn stuck(&self) -> TransferError {
-        let detail = format!("{}: no data for {:.0} s", self.url, PROGRESS_TIMEOUT.as_secs_f64());
+        self.timed_out(&format!("no data for {:.0} s", PROGRESS_TIMEOUT.as_secs_f64()))
+    }
+
+    fn timed_out(&self, what: &str) -> TransferError {
+        let detail = format!("{}: {what}", self.url);
         let failure = Failure::new(FailureReason::MediaLost, detail);
         TransferError { may_retry: true, is_timeout: true, ..TransferError::lasting(failure) }
     }
@@ -218,7 +230,7 @@ impl Transfer {
                 (self.has_head, self.progress_at) = (true, now);
                 match self.head(now, client, &head) {
                     Ok(event) => event,
-                    Err(error) => self.give_up(client, error),
+                    Err(error) => TransferEvent::Failed(self.give_up(client, error)),
                 }
             }
             DownloadEvent::Body(bytes) => {
@@ -227,7 +239,7 @@ impl Transfer {
                 self.outstanding = self.outstanding.saturating_sub(received);
                 match self.decode(bytes) {
                     Ok(bytes) => TransferEvent::Bytes { bytes, received },
-                    Err(error) => self.give_up(client, error),
+                    Err(error) => TransferEvent::Failed(self.give_up(client, error)),
                 }
             }
             DownloadEvent::Ignored(bytes) => {
@@ -251,7 +263,7 @@ impl Transfer {
             },
             DownloadEvent::Finished(Err(error)) => {
                 client.failed();
-                let may_retry = !matches!(error, ChannelError::NotAllowed(_));
+                let may_retry = !matches!(error, ChannelError::NotAllowed(_) | ChannelError::Cors(_));
                 let is_timeout = matches!(error, ChannelError::Timeout(_));
                 let failure: Failure = if self.has_head { error.after_opening() } else { error.into() };
                 let detail = format!("{}: {}", self.url, failure.detail);
@@ -262,10 +274,10 @@ impl Transfer {
     }
 
     /// Gives the download up because of what came of it.
-    fn give_up<'a>(&self, client: &mut HttpClient, error: TransferError) -> TransferEvent<'a> {
+    pub(super) fn give_up(&self, client: &mut HttpClient, error: TransferError) -> TransferError {
         client.failed();
         client.cancel(self.fetch);
-        TransferEvent::Failed(error)
+        error
     }
 
     fn decode<'a>(&mut self, bytes: &'a [u8]) -> Result<Cow<'a, [u8]>, TransferError> {
@@ -397,13 +409,8 @@ impl Transfer {
     fn refused(&self, status: StatusCode) -> TransferError {
         let words = status.canonical_reason().map(|words| format!(" {words}")).unwrap_or_default();
         let detail = format!("{}: HTTP status {}{words}", self.url, status.as_u16());
-        // hls.js tries again what is the server's fault, not what is the client's.
-        let may_retry = status.is_server_error()
-            || matches!(
-                status,
-                // The last one is the answer of an alternative that is not responsible (RFC 7838 section 6).
-                StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS | StatusCode::MISDIRECTED_REQUEST
-            );
+        // hls.js repeats no 4xx. One of them is the answer of an alternative that is not responsible (RFC 7838 section 6).
+        let may_retry = status.is_server_error() || status == StatusCode::MISDIRECTED_REQUEST;
         let reason = match status {
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => FailureReason::Unauthorized,
             status => FailureReason::HttpStatus(status.as_u16()),
@@ -412,11 +419,11 @@ impl Transfer {
         TransferError { may_retry, is_refused, ..TransferError::lasting(failure) }
     }
 
-    /// The page may not have the response: to its scripts a network error, of which they know nothing else.
+    /// The page may not have the response. hls.js does not repeat such requests.
     fn withheld(&self, error: ChannelError) -> TransferError {
         let failure: Failure = error.into();
         let detail = format!("{}: {}", self.url, failure.detail);
-        TransferError { may_retry: true, ..TransferError::lasting(Failure { detail, ..failure }) }
+        TransferError::lasting(Failure { detail, ..failure })
     }
 
     fn broken(&self, what: &str) -> TransferError {

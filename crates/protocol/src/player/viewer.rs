@@ -9,6 +9,7 @@ use super::Config;
 use super::client::HttpClient;
 use super::cors::Embedding;
 use super::file::FileLane;
+use super::keys::Keys;
 use super::lane::{Lane, Phases};
 use super::live::LiveFollower;
 use super::manifest::ManifestDownload;
@@ -41,6 +42,7 @@ pub struct Viewer {
     lanes: Vec<Lane>,
     timeline: Timeline,
     phases: Phases,
+    keys: Keys,
     /// How far the server's clock is ahead of this host's, where a DASH manifest says how to learn it.
     server_ahead_us: i64,
     /// Absent before the start.
@@ -101,6 +103,7 @@ impl Viewer {
             manifest,
             timeline: Timeline::default(),
             phases: Phases::default(),
+            keys: Keys::default(),
             server_ahead_us: 0,
             session: None,
             outcome: None,

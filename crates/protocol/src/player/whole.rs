@@ -88,7 +88,7 @@ impl WholeDownload {
         now: Instant,
         context: &mut Context<'_>,
         event: DownloadEvent<'_>,
-    ) -> Result<WholeEvent, Failure> {
+    ) -> WholeEvent {
         match self.transfer.handle(now, context.client, event) {
             TransferEvent::Begun { .. } => self.answered_at = Some(now),
             TransferEvent::Bytes { bytes, received } => {
@@ -96,21 +96,23 @@ impl WholeDownload {
                 self.bytes.extend_from_slice(&bytes);
                 if self.bytes.len() > self.bytes_max {
                     let detail = format!("{}: more than {} bytes", self.url(), self.bytes_max);
-                    return Err(Failure::new(FailureReason::Protocol, detail));
+                    let failure = Failure::new(FailureReason::Protocol, detail);
+                    let error = TransferError::lasting(failure);
+                    return WholeEvent::Failed(self.transfer.give_up(context.client, error));
                 }
             }
-            TransferEvent::Complete => return Ok(WholeEvent::Complete),
-            TransferEvent::Failed(error) => return Ok(WholeEvent::Failed(error)),
+            TransferEvent::Complete => return WholeEvent::Complete,
+            TransferEvent::Failed(error) => return WholeEvent::Failed(error),
             TransferEvent::Ignored(_) | TransferEvent::Nothing => {}
         }
-        Ok(WholeEvent::Nothing)
+        WholeEvent::Nothing
     }
 
     /// Asks for more of it; fails when it is overdue.
     pub(super) fn pump(&mut self, now: Instant, context: &mut Context<'_>) -> Result<(), TransferError> {
-        if self.next_timeout().is_some_and(|at| now >= at) {
+        if let Some(error) = self.transfer.overdue(now, self.overdue_at(), LOAD_TIMEOUT) {
             context.client.failed();
-            return Err(self.transfer.stuck());
+            return Err(error);
         }
         if self.transfer.has_head() && self.transfer.outstanding() < DEMAND_BYTES / 2 {
             self.transfer.demand(now, context.client, Demand::Deliver(DEMAND_BYTES));

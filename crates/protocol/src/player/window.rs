@@ -114,23 +114,25 @@ impl Window {
         };
     }
 
-    /// Takes the next playlist.
-    pub(super) fn update(&mut self, playlist: Arc<MediaPlaylist>, answered_at: Instant) -> Change {
+    /// Takes the next playlist, which came from `url`.
+    pub(super) fn update(&mut self, url: &Url, playlist: Arc<MediaPlaylist>, answered_at: Instant) -> Change {
         let change = self.change(&playlist);
         match change {
             Change::WentBack => return change,
-            Change::Unchanged if playlist.has_ended == self.playlist.has_ended => {
-                self.playlist = playlist;
-                return change;
-            }
             Change::Restarted => {
                 self.base_us = self.restarted_us(&playlist);
                 self.restarts += 1;
             }
             Change::Advanced | Change::Unchanged => self.base_us = self.continued_us(&playlist),
         }
+        if change != Change::Unchanged || playlist.has_ended != self.playlist.has_ended {
+            self.advanced_at = answered_at;
+        }
         self.playlist = playlist;
-        self.advanced_at = answered_at;
+        // A balancer may answer each request by a redirect to another server.
+        if self.url != *url {
+            self.url = url.clone();
+        }
         change
     }
 

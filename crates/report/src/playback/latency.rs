@@ -11,7 +11,11 @@ use throng_observation::{Distribution, LatencyBasis, PlaybackRow};
 pub struct LiveLatency {
     /// `program_date_time`: this host's clock minus the date of what is played, in error by the difference of the clocks;
     /// `playlist_edge`: to the end of the playlist, without what encoder, packager and caches took.
+    /// It is the basis of most player-seconds.
     pub basis: String,
+    /// Share of the player-seconds whose latency is on the other basis: these are in none of the figures.
+    #[serde(default)]
+    pub other_basis_ratio: f64,
     /// Median, milliseconds.
     pub ms_p50: f64,
     /// 95th percentile.
@@ -49,24 +53,29 @@ impl Latencies {
         }
     }
 
-    /// By dates where there are some, else to the end of playlists.
-    fn by_second(&self) -> (&BTreeMap<i64, Distribution>, LatencyBasis) {
-        if self.dated_us.is_empty() {
-            (&self.to_edge_us, LatencyBasis::PlaylistEdge)
+    /// By dates or to the end of playlists, whichever more samples have; and the share of the others.
+    fn by_second(&self) -> (&BTreeMap<i64, Distribution>, LatencyBasis, f64) {
+        let count =
+            |seconds: &BTreeMap<i64, Distribution>| seconds.values().map(Distribution::count).sum::<u64>();
+        let (dated, to_edge) = (count(&self.dated_us), count(&self.to_edge_us));
+        let others_ratio = dated.min(to_edge) as f64 / (dated + to_edge).max(1) as f64;
+        if dated >= to_edge {
+            (&self.dated_us, LatencyBasis::ProgramDateTime, others_ratio)
         } else {
-            (&self.dated_us, LatencyBasis::ProgramDateTime)
+            (&self.to_edge_us, LatencyBasis::PlaylistEdge, others_ratio)
         }
     }
 
     /// The summary; `None` where nothing was live.
     pub(super) fn summary(&self) -> Option<LiveLatency> {
-        let (by_second, basis) = self.by_second();
+        let (by_second, basis, other_basis_ratio) = self.by_second();
         let quarter = by_second.len() / 4;
         let all = merged(by_second.values());
         let first = merged(by_second.values().take(quarter));
         let last = merged(by_second.values().rev().take(quarter));
         Some(LiveLatency {
             basis: basis.key().to_owned(),
+            other_basis_ratio,
             ms_p50: ms(&all, 0.50)?,
             ms_p95: ms(&all, 0.95)?,
             ms_max: ms(&all, 1.0)?,

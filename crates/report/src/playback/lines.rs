@@ -52,7 +52,14 @@ impl Playback {
                 duration_ms(p95)
             )
         });
-        Some(format!("p50 {p50}, p95 {p95}, {by}{drift}{}", captured.unwrap_or_default()))
+        let others = match latency.other_basis_ratio {
+            0.0 => String::new(),
+            ratio => format!(
+                ", without {:.0} % of the player-seconds, which are on another basis",
+                (ratio * 100.0).max(1.0)
+            ),
+        };
+        Some(format!("p50 {p50}, p95 {p95}, {by}{others}{drift}{}", captured.unwrap_or_default()))
     }
 
     /// The page around the player, in a line; `None` where none was loaded.

@@ -153,6 +153,18 @@ fn the_latency_of_live_players_names_its_basis_and_what_was_lost_over_the_run() 
         assert!(text.contains("MISSED  latency p95 < 14s"), "{text}");
         assert!(text.contains("met     latency p95 < 16s"), "{text}");
     }
+    let mut both = live(true);
+    both.playback.iter_mut().skip(1).step_by(4).for_each(|row| {
+        std::mem::swap(&mut row.latency_us, &mut row.edge_latency_us);
+    });
+    let summary = summarise(&both, &[], Duration::ZERO);
+    let latency = summary.playback.as_ref().and_then(|playback| playback.latency.clone()).unwrap();
+    assert!(
+        latency.basis == "program_date_time" && (0.2..0.3).contains(&latency.other_basis_ratio),
+        "{latency:?}"
+    );
+    let text = text::summary(&summary);
+    assert!(text.contains("% of the player-seconds, which are on another basis"), "{text}");
     assert!(summarise(&players(0), &[], Duration::ZERO).playback.unwrap().latency.is_none());
 }
 

@@ -28,7 +28,7 @@ impl SegmentLane {
         }
         match &mut self.step {
             Step::Nothing => Ok(()),
-            Step::Init(whole, _) | Step::Key(whole, _) => match whole.handle(now, context, event)? {
+            Step::Init(whole, _) | Step::Key(whole, _) => match whole.handle(now, context, event) {
                 WholeEvent::Nothing => Ok(()),
                 WholeEvent::Complete => self.resource(now, context),
                 WholeEvent::Failed(error) => self.failed(now, context, error),
@@ -56,15 +56,37 @@ impl SegmentLane {
         event: DownloadEvent<'_>,
     ) -> Result<(), Failure> {
         let Some(rendition) = self.renditions.get_mut(self.current) else { return Ok(()) };
-        let loaded = self.loader.handle(now, context, &self.options.playlists, rendition, event)?;
-        if loaded == Loaded::New || (loaded == Loaded::Next && self.waits_for_playlist) {
-            let wanted_us = self.wanted_us.saturating_add(self.tolerance_us());
-            self.next = self
-                .segments()
-                .map(|segments| segments.at(wanted_us, self.options.low_latency))
-                .unwrap_or_default();
+        let loaded = match self.loader.handle(now, context, &self.options.playlists, rendition, event) {
+            Ok(Loaded::Nothing) => return Ok(()),
+            Ok(loaded) => loaded,
+            Err(failure) => return self.leave_rendition(now, context, failure),
+        };
+        if loaded == Loaded::New || self.waits_for_playlist {
+            self.next = self.at(self.wanted_us.saturating_add(self.tolerance_us()));
         }
-        self.waits_for_playlist &= loaded == Loaded::Nothing;
+        (self.waits_for_playlist, self.came_from) = (false, None);
+        Ok(())
+    }
+
+    /// The playlist of a rendition that was switched to is not to be had. The one before is played on, and this one is not
+    /// tried again, as by hls.js (`error-controller.ts`).
+    pub(super) fn leave_rendition(
+        &mut self,
+        now: Instant,
+        context: &mut Context<'_>,
+        failure: Failure,
+    ) -> Result<(), Failure> {
+        let before = self.came_from.take().filter(|_| failure.reason != FailureReason::NotAllowed);
+        let Some(before) = before else { return Err(failure) };
+        context.client.anomaly(format!("its rendition is left out: {}", failure.detail));
+        self.renditions.remove(self.current);
+        self.current = before - usize::from(before > self.current);
+        let is_live = self.is_live();
+        self.loader.returned(now, context, is_live);
+        self.waits_for_playlist = is_live;
+        self.next = self.at(self.wanted_us.saturating_add(self.tolerance_us()));
+        context.meter.missed();
+        context.meter.switched();
         Ok(())
     }
 
@@ -80,16 +102,24 @@ impl SegmentLane {
         match std::mem::replace(&mut self.step, Step::Nothing) {
             Step::Init(whole, resource) => {
                 let init = InitSegment::parse(whole.bytes());
-                let init = init.map_err(|error| protocol(whole.url(), &error.to_string()))?;
-                self.tracks.announce(now, context, init.tracks());
-                self.init = Some((resource, init));
+                match init {
+                    Ok(init) => {
+                        self.tracks.announce(now, context, init.tracks());
+                        self.init = Some((resource, init));
+                    }
+                    Err(error) => {
+                        let failure = protocol(whole.url(), &error.to_string());
+                        return self.unreadable(context, failure);
+                    }
+                }
             }
             Step::Key(whole, url) => {
-                let key = <[u8; KEY_LEN]>::try_from(whole.bytes());
-                let length = whole.bytes().len();
-                let key =
-                    key.map_err(|_| protocol(whole.url(), &format!("a key of {length} bytes, not 16")))?;
-                self.key = Some((url, key));
+                let Ok(key) = <[u8; KEY_LEN]>::try_from(whole.bytes()) else {
+                    context.keys.end(&url);
+                    let what = format!("a key of {} bytes, not {KEY_LEN}", whole.bytes().len());
+                    return self.unreadable(context, protocol(whole.url(), &what));
+                };
+                context.keys.learn(url, key);
             }
             step => self.step = step,
         }
@@ -105,7 +135,6 @@ impl SegmentLane {
         received: u64,
     ) -> Result<(), Failure> {
         let Step::Media(media) = &mut self.step else { return Ok(()) };
-        self.retry.progressed();
         context.meter.media_bytes(received);
         let count = content.map_or(received, |content| content.len() as u64);
         context.phases.reach(context.client, Phase::FirstPacket, now);
@@ -182,6 +211,7 @@ impl SegmentLane {
         if let Some(span_us) = media.span_us() {
             self.continuity.received(media.after, media.segment.starts_us, span_us);
         }
+        self.retry.progressed();
         let took = now.saturating_duration_since(media.began_at);
         context.meter.segment(took, media.segment.duration_us);
         self.go_to(media.after, media.segment.starts_us.saturating_add_unsigned(media.segment.duration_us));
@@ -224,7 +254,9 @@ impl SegmentLane {
         context: &mut Context<'_>,
         error: TransferError,
     ) -> Result<(), Failure> {
-        self.step = Step::Nothing;
+        if let Step::Key(_, url) = std::mem::replace(&mut self.step, Step::Nothing) {
+            context.keys.end(&url);
+        }
         self.tracks.drop_received(context);
         if self.retry.failed(now, &error) {
             return Ok(());

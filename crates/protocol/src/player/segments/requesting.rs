@@ -21,16 +21,15 @@ impl SegmentLane {
         context: &mut Context<'_>,
         wants: bool,
     ) -> Result<(), Failure> {
-        if let Some(rendition) = self.renditions.get(self.current) {
-            self.loader.pump(now, context, rendition)?;
+        if let Some(rendition) = self.renditions.get(self.current)
+            && let Err(failure) = self.loader.pump(now, context, rendition)
+        {
+            self.leave_rendition(now, context, failure)?;
         }
         let overdue = match &mut self.step {
             Step::Nothing => None,
             Step::Init(whole, _) | Step::Key(whole, _) => whole.pump(now, context).err(),
-            Step::Media(media) => {
-                let is_overdue = media.transfer.next_timeout().is_some_and(|at| now >= at);
-                is_overdue.then(|| media.transfer.stuck())
-            }
+            Step::Media(media) => media.overdue(now),
         };
         if let Some(error) = overdue {
             if matches!(self.step, Step::Media(_)) {
@@ -148,15 +147,17 @@ impl SegmentLane {
             self.step = Step::Init(whole, Arc::clone(init));
             return Ok(());
         }
-        if let Some(key) = &segment.key
-            && self.key.as_ref().is_none_or(|(known, _)| *known != key.url)
-        {
-            let whole = WholeDownload::begin(now, context, &key.url, None, KEY_LEN)?;
-            self.step = Step::Key(whole, key.url.clone());
+        let key = segment.key.as_ref().and_then(|key| context.keys.get(&key.url));
+        if let Some(wanted) = segment.key.as_ref().filter(|_| key.is_none()) {
+            // Another lane may be fetching it.
+            if !context.keys.is_loading(&wanted.url) {
+                let whole = WholeDownload::begin(now, context, &wanted.url, None, KEY_LEN)?;
+                context.keys.begin(&wanted.url);
+                self.step = Step::Key(whole, wanted.url.clone());
+            }
             return Ok(());
         }
         let init = self.init.as_ref().filter(|_| segment.init.is_some()).map(|(_, init)| init);
-        let key = self.key.as_ref().filter(|_| segment.key.is_some()).map(|(_, key)| *key);
         let with = (self.options.indexes.clone(), init);
         let media = SegmentDownload::begin(now, context, (segment, after), with, key)?;
         self.step = Step::Media(Box::new(media));
@@ -185,17 +186,14 @@ impl SegmentLane {
             self.loader.switched(now, context, before.as_ref(), rendition);
         }
         self.waits_for_playlist = before.is_some();
+        self.came_from = Some(self.current);
         self.current = chosen;
         if is_dynamic {
             // The present is told to what is played only.
             context.meter.switched();
             return self.switched_by_clock(now, segment.starts_us);
         }
-        let wanted_us = self.wanted_us.saturating_add(self.tolerance_us());
-        self.next = self
-            .segments()
-            .map(|segments| segments.at(wanted_us, self.options.low_latency))
-            .unwrap_or_default();
+        self.next = self.at(self.wanted_us.saturating_add(self.tolerance_us()));
         context.meter.switched();
     }
 

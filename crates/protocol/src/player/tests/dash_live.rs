@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use throng_observation::LatencyBasis;
-use throng_scenario::RenditionPolicy;
 
-use super::live::{last_live, whole};
+use super::live::{assert_in_order, last_live, lowest, segments, whole};
 use super::segmented::transport_stream;
 use super::*;
 
@@ -66,16 +65,6 @@ fn stand(player: PlayerConfig, mut text: impl FnMut() -> String + 'static) -> St
     Stand::at("http://10.0.0.1/live.mpd", player, 1_000_000, answers)
 }
 
-fn lowest() -> PlayerConfig {
-    PlayerConfig { rendition: RenditionPolicy::Lowest, ..PlayerConfig::default() }
-}
-
-fn segments(stand: &Stand) -> Vec<u64> {
-    let of =
-        |request: &String| request.split(' ').next()?.strip_suffix(".ts")?.rsplit('-').next()?.parse().ok();
-    stand.requests.iter().filter_map(of).collect()
-}
-
 #[track_caller]
 fn assert_plays(stand: &Stand) {
     let totals = stand.totals();
@@ -85,8 +74,7 @@ fn assert_plays(stand: &Stand) {
         "{:?}",
         stand.requests
     );
-    let numbers = segments(stand);
-    assert!(numbers.windows(2).all(|pair| pair[1] == pair[0] + 1), "{numbers:?}");
+    assert_in_order(stand);
 }
 
 #[test]

@@ -1,9 +1,8 @@
 //! Live HLS whose dates or time stamps jump: media goes on all the same.
 
 use throng_observation::LatencyBasis;
-use throng_scenario::RenditionPolicy;
 
-use super::live::{last_live, stand, whole};
+use super::live::{assert_in_order, last_live, lowest, stand, whole};
 use super::segmented::transport_stream;
 use super::*;
 
@@ -76,16 +75,6 @@ impl Jump {
     }
 }
 
-fn lowest() -> PlayerConfig {
-    PlayerConfig { rendition: RenditionPolicy::Lowest, ..PlayerConfig::default() }
-}
-
-fn segments(stand: &Stand) -> Vec<u64> {
-    let of =
-        |request: &String| request.split(' ').next()?.strip_suffix(".ts")?.rsplit('-').next()?.parse().ok();
-    stand.requests.iter().filter_map(of).collect()
-}
-
 /// Everything was played, and once.
 #[track_caller]
 fn assert_played_on(stand: &Stand, what: Jump) {
@@ -96,8 +85,7 @@ fn assert_played_on(stand: &Stand, what: Jump) {
         "{what:?}: {:?}",
         stand.anomalies()
     );
-    let numbers = segments(stand);
-    assert!(numbers.windows(2).all(|pair| pair[1] == pair[0] + 1), "{what:?}: {numbers:?}");
+    assert_in_order(stand);
     let played = stand.frames_played(0);
     assert!((1_470..=1_500).contains(&played), "{what:?}: {played}");
 }
@@ -159,8 +147,7 @@ fn another_rendition_is_on_the_same_axis_after_a_jump() {
         "{:?}",
         stand.anomalies()
     );
-    let numbers = segments(&stand);
-    assert!(numbers.windows(2).all(|pair| pair[1] == pair[0] + 1), "{numbers:?}");
+    assert_in_order(&stand);
     let live = last_live(&stand);
     assert!((73_000_000..74_500_000).contains(&live.latency_us), "{live:?}");
 }

@@ -17,13 +17,13 @@ const LISTED: u64 = 15;
 
 /// A live server in a low and a high rendition.
 #[derive(Clone, Copy)]
-struct Live {
+pub(super) struct Live {
     has_dates: bool,
     /// From then on nothing is added.
     ends_at: Option<Duration>,
 }
 
-const DATED: Live = Live { has_dates: true, ends_at: None };
+pub(super) const DATED: Live = Live { has_dates: true, ends_at: None };
 
 impl Live {
     /// Segments that are complete.
@@ -60,7 +60,7 @@ impl Live {
         is_there.then(|| transport_stream(number * SEGMENT_S..(number + 1) * SEGMENT_S, frame_bytes))
     }
 
-    fn answer(self, path: &str) -> Reply {
+    pub(super) fn answer(self, path: &str) -> Reply {
         let master = "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=400000\nlow.m3u8\n#EXT-X-STREAM-INF:BANDWIDTH=1600000\nhigh.m3u8\n";
         let body = match path {
             "/master.m3u8" => Some(master.to_owned().into_bytes()),
@@ -80,7 +80,7 @@ pub(super) fn whole(body: Vec<u8>) -> Reply {
     Reply { body, ..Reply::of(200, &[length]) }
 }
 
-fn lowest() -> PlayerConfig {
+pub(super) fn lowest() -> PlayerConfig {
     PlayerConfig { rendition: RenditionPolicy::Lowest, ..PlayerConfig::default() }
 }
 
@@ -99,11 +99,19 @@ pub(super) fn times_of(stand: &Stand, path: &str) -> Vec<f64> {
     named.map(|(_, at)| at.as_secs_f64()).collect()
 }
 
-fn segments(stand: &Stand) -> Vec<u64> {
+/// Numbers of the segments that were requested, in order.
+pub(super) fn segments(stand: &Stand) -> Vec<u64> {
     let numbers = stand.requests.iter().filter_map(|request| {
         request.split(' ').next()?.strip_suffix(".ts")?.rsplit('-').next()?.parse().ok()
     });
     numbers.collect()
+}
+
+/// Each segment was requested once, in order.
+#[track_caller]
+pub(super) fn assert_in_order(stand: &Stand) {
+    let numbers = segments(stand);
+    assert!(numbers.windows(2).all(|pair| pair[1] == pair[0] + 1), "{numbers:?}");
 }
 
 pub(super) fn last_live(stand: &Stand) -> LiveInterval {
@@ -247,6 +255,34 @@ fn a_missing_segment_is_left_out_and_playback_jumps_over_it() {
 }
 
 #[test]
+fn a_playlist_that_only_forgets_does_not_move_a_stream_without_dates() {
+    let undated = Live { has_dates: false, ends_at: None };
+    let answers: Answers = Box::new(move |path, _| {
+        let now = clock();
+        if path != "/low.m3u8" || !(12.0..20.0).contains(&now.as_secs_f64()) {
+            return Some(undated.answer(path));
+        }
+        // What was the end at 12 s, without the first two segments.
+        CLOCK.set(Duration::from_secs(12));
+        let text = undated.playlist("low");
+        CLOCK.set(now);
+        let head = "#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXT-X-MEDIA-SEQUENCE:15\n";
+        let listed = text.lines().skip(3 + 2 * 2).map(|line| format!("{line}\n")).collect::<String>();
+        Some(whole(format!("{head}{listed}").into_bytes()))
+    });
+    let mut stand = stand(lowest(), 1_000_000, answers);
+    stand.seconds(10);
+    let before_us = last_live(&stand).latency_us;
+    stand.seconds(30);
+    assert_eq!((stand.totals().stall_count, stand.totals().skipped_us), (0, 0), "{:?}", stand.anomalies());
+    assert!(
+        last_live(&stand).latency_us.abs_diff(before_us) < 2_500_000,
+        "{before_us} {:?}",
+        last_live(&stand)
+    );
+}
+
+#[test]
 fn the_end_of_the_stream_ends_the_viewer_after_its_last_frame() {
     let mut stand = of(Live { ends_at: Some(Duration::from_secs(20)), ..DATED }, lowest(), 1_000_000);
     stand.seconds(60);
@@ -266,8 +302,7 @@ fn the_rendition_follows_the_rate_and_the_other_playlist_is_loaded_first() {
     assert!(requests[at + 1].starts_with("/high-"), "{requests:?}");
     assert!(!requests[at..].contains(&"/low.m3u8"), "only one playlist is followed: {requests:?}");
     assert_eq!((stand.totals().stall_count, stand.totals().skipped_us), (0, 0));
-    let numbers = segments(&stand);
-    assert!(numbers.windows(2).all(|pair| pair[1] == pair[0] + 1), "{numbers:?}");
+    assert_in_order(&stand);
 }
 
 #[test]
@@ -337,30 +372,39 @@ fn what_is_no_media_is_left_out_until_nothing_else_comes() {
     assert!(all.failure().contains("is neither MP4, MPEG-TS nor WebM"), "{}", all.failure());
 }
 
+/// The playlist `text` with a key of its own for segments of even and of odd numbers.
+pub(super) fn with_keys(text: &str) -> String {
+    let number = |line: &str| line.strip_suffix(".ts")?.rsplit('-').next()?.parse::<u64>().ok();
+    let lines: Vec<&str> = text.lines().collect();
+    let keyed = lines.iter().zip(lines.iter().skip(1).chain([&""])).map(|(line, next)| match number(next) {
+        Some(number) => format!("#EXT-X-KEY:METHOD=AES-128,URI=\"/key{}\"\n{line}\n", number % 2),
+        None => format!("{line}\n"),
+    });
+    keyed.collect()
+}
+
 #[test]
-fn an_encrypted_stream_is_decrypted_with_the_key_that_is_fetched_once() {
+fn an_encrypted_stream_is_decrypted_with_its_keys_which_are_fetched_once_each() {
     use aws_lc_rs::cipher::{AES_128, EncryptionContext, PaddedBlockEncryptingKey, UnboundCipherKey};
     use aws_lc_rs::iv::FixedLength;
 
-    let key: [u8; 16] = std::array::from_fn(|at| at as u8);
+    let key = |number: u64| -> [u8; 16] { std::array::from_fn(|at| at as u8 + (number % 2) as u8) };
     let mut stand = stand(
         lowest(),
         1_000_000,
         Box::new(move |path, _| {
             let mut reply = DATED.answer(path);
             if path == "/low.m3u8" {
-                let text = String::from_utf8(reply.body).unwrap();
-                let tag = "#EXT-X-KEY:METHOD=AES-128,URI=\"/key\"\n#EXT-X-MEDIA-SEQUENCE";
-                return Some(whole(text.replace("#EXT-X-MEDIA-SEQUENCE", tag).into_bytes()));
+                return Some(whole(with_keys(&String::from_utf8(reply.body).unwrap()).into_bytes()));
             }
-            if path == "/key" {
-                return Some(whole(key.to_vec()));
+            if let Some(number) = path.strip_prefix("/key") {
+                return Some(whole(key(number.parse().unwrap()).to_vec()));
             }
             if let Some(number) = path.strip_prefix("/low-").and_then(|rest| rest.strip_suffix(".ts")) {
-                let iv = number.parse::<u128>().unwrap().to_be_bytes();
-                let cipher = UnboundCipherKey::new(&AES_128, &key).unwrap();
+                let number = number.parse::<u64>().unwrap();
+                let cipher = UnboundCipherKey::new(&AES_128, &key(number)).unwrap();
                 let cipher = PaddedBlockEncryptingKey::cbc_pkcs7(cipher).unwrap();
-                let context = EncryptionContext::Iv128(FixedLength::from(iv));
+                let context = EncryptionContext::Iv128(FixedLength::from(u128::from(number).to_be_bytes()));
                 cipher.less_safe_encrypt(&mut reply.body, context).unwrap();
                 reply = whole(reply.body);
             }
@@ -368,7 +412,7 @@ fn an_encrypted_stream_is_decrypted_with_the_key_that_is_fetched_once() {
         }),
     );
     stand.seconds(20);
-    assert_eq!(times_of(&stand, "/key").len(), 1);
+    assert_eq!(["/key0", "/key1"].map(|path| times_of(&stand, path).len()), [1, 1]);
     let totals = stand.totals();
     assert_eq!((totals.stall_count, totals.requests_failed), (0, 0), "{:?}", stand.anomalies());
     assert!(stand.frames_played(0) > 475 && stand.anomalies().is_empty(), "{:?}", stand.anomalies());

@@ -27,6 +27,7 @@ impl Viewer {
             timeline: &mut self.timeline,
             meter: &mut session.meter,
             phases: &mut self.phases,
+            keys: &mut self.keys,
             position_us: session.is_positioned.then(|| session.playout.position_us()),
         };
         Some(act(lane, &mut context))
@@ -78,6 +79,7 @@ impl Viewer {
             timeline: &mut self.timeline,
             meter: &mut session.meter,
             phases: &mut self.phases,
+            keys: &mut self.keys,
             position_us: None,
         };
         Some(act(manifest, &mut context))
@@ -136,7 +138,7 @@ impl Viewer {
             // What was received from before the position, such as the way from a key frame to it, is no gain.
             let position_us = session.playout.position_us();
             let before_us = before.map_or(position_us, |before_us| before_us.max(position_us));
-            session.meter.gained(after.map_or(0, |after_us| after_us - before_us).max(0));
+            session.meter.gained(after.map_or(0, |after_us| after_us.saturating_sub(before_us)).max(0));
         }
         result.unwrap_or(Ok(()))
     }
