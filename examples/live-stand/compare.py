@@ -82,7 +82,7 @@ def of_run(summary):
     since_startup = one["played_s"] + one["stall_s"]
     return Playback(
         one["players"],
-        one["played_s"] / one["players"],
+        (since_startup + one["startup_s"]) / one["players"],
         one["startup"]["ms_p50"],
         one["stalls"] * 60 / since_startup if since_startup else None,
         one["stall_ratio"],
@@ -102,7 +102,7 @@ class Side:
             ran = json.loads(pathlib.Path(get("browsers")).read_text())
             self.playback = of_browsers(ran)
             began = [player["began"] for player in ran["players"]]
-            window = window or (min(began), max(began) + seconds)
+            window = window or (min(began), max(began) + ran["seconds"])
         if get("run"):
             self.playback = of_run(json.loads((pathlib.Path(get("run")) / "summary.json").read_text()))
         if self.playback:
