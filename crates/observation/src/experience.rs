@@ -28,6 +28,14 @@ pub struct BadIf {
     /// the playlist, which is what hls.js adds to its target at most when playback stalls.
     #[serde(default)]
     pub latency_over_target_ms_max: Option<f64>,
+    /// From the intended time of a chat message to its arrival, milliseconds.
+    #[serde(default = "chat_delay_ms_max")]
+    pub chat_delay_ms_max: f64,
+}
+
+/// The bound of runs that have none.
+fn chat_delay_ms_max() -> f64 {
+    2_000.0
 }
 
 impl Default for BadIf {
@@ -50,6 +58,7 @@ impl Default for BadIf {
             jitter_ms_max: 100.0,
             delivery_ratio_min: 0.98,
             latency_over_target_ms_max: None,
+            chat_delay_ms_max: chat_delay_ms_max(),
         }
     }
 }
@@ -85,11 +94,13 @@ pub enum Clause {
     Latency,
     /// A playlist, segment or key of a live stream was due and did not come, in spite of the repeats that players make.
     Request,
+    /// A chat message that was due came too late, or never.
+    Message,
 }
 
 impl Clause {
     /// All, in the order of [`ExperienceRow::clauses`].
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::NotConnected,
         Self::NoMedia,
         Self::Loss,
@@ -103,6 +114,7 @@ impl Clause {
         Self::Skip,
         Self::Latency,
         Self::Request,
+        Self::Message,
     ];
 
     /// The word for it in tables and keys.
@@ -122,6 +134,7 @@ impl Clause {
             Self::Skip => "skip",
             Self::Latency => "latency",
             Self::Request => "request",
+            Self::Message => "message",
         }
     }
 

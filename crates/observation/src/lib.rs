@@ -25,6 +25,9 @@ pub use playback::{
     Players,
 };
 
+mod chat;
+pub use chat::{ChatCounters, ChatInterval, ChatRow};
+
 mod http_requests;
 pub use http_requests::{
     HttpRequestCounters, HttpRequestKey, HttpRequestRow, HttpRequestTotals, NoResponse, RequestOutcome,

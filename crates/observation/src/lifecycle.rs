@@ -37,11 +37,13 @@ pub enum Phase {
     FirstFrame,
     /// Playback began: enough was buffered (HTTP players; others play what arrives).
     PlaybackStarted,
+    /// It is in the room: the presences of all others came, and its own (chat; XEP-0045 section 7.2.2).
+    Joined,
 }
 
 impl Phase {
     /// All phases, in order.
-    pub const ALL: [Phase; 13] = [
+    pub const ALL: [Phase; 14] = [
         Phase::Started,
         Phase::Resolved,
         Phase::Connected,
@@ -55,6 +57,7 @@ impl Phase {
         Phase::FirstPacket,
         Phase::FirstFrame,
         Phase::PlaybackStarted,
+        Phase::Joined,
     ];
 
     /// The stable key of this phase in `run.db` and `summary.json`.
@@ -74,6 +77,7 @@ impl Phase {
             Phase::FirstPacket => "first_packet",
             Phase::FirstFrame => "first_frame",
             Phase::PlaybackStarted => "playback_started",
+            Phase::Joined => "joined",
         }
     }
 }

@@ -1,8 +1,8 @@
 //! What a participant reports to its driver.
 
 use crate::{
-    CaptureBasis, Codec, IceState, LayerSwitch, MediaKind, Phase, PlaybackInterval, SentInterval, TrackId,
-    TrackInterval,
+    CaptureBasis, ChatInterval, Codec, IceState, LayerSwitch, MediaKind, Phase, PlaybackInterval,
+    SentInterval, TrackId, TrackInterval,
 };
 use std::net::SocketAddr;
 use std::time::Instant;
@@ -58,6 +58,8 @@ pub enum Observation {
     Interval(Box<TrackInterval>),
     /// The counters of its player over the interval that just ended; from participants that play from a buffer.
     Playback(Box<PlaybackInterval>),
+    /// What it got and said in a chat over the interval that just ended.
+    Chat(Box<ChatInterval>),
     /// A complete coded frame; only from a tapped participant.
     Frame(Box<CodedFrame>),
     /// It sent its leave request, and the server did not answer in time.

@@ -5,7 +5,7 @@
 use crate::canary::{CanaryData, CanaryRow};
 use crate::host::{HostData, HostRow};
 use crate::{
-    AggregatedTracks, Codec, Distribution, ExperienceRow, FailureReason, HoldRow, HttpRequestRow,
+    AggregatedTracks, ChatRow, Codec, Distribution, ExperienceRow, FailureReason, HoldRow, HttpRequestRow,
     HttpRequestTotals, IceState, Layer, MediaKind, OneWayDelay, Outcome, Phase, PlaybackRow, PlayerRow,
     Players, RunTime, SecondClosed, SentCounters, TrackCounters, TrackId,
 };
@@ -403,6 +403,8 @@ pub enum Row {
     Sent(SentRow),
     /// The players of a second.
     Playback(Box<PlaybackRow>),
+    /// The participants of a chat in a second.
+    Chat(Box<ChatRow>),
     /// The end of a second, with its user-seconds.
     SecondClosed(SecondClosed),
     /// A step of a search; a later row of the same number replaces it.
@@ -444,6 +446,8 @@ pub struct RunData {
     pub sent: Vec<SentRow>,
     /// Players by second and cohort; empty where no participant plays from a buffer.
     pub playback: Vec<PlaybackRow>,
+    /// Participants of a chat by second and cohort; empty where there is no chat.
+    pub chat: Vec<ChatRow>,
     /// User-seconds by second and cohort.
     pub experience: Vec<ExperienceRow>,
     /// The steps of a search in order; empty for a plain run.

@@ -18,6 +18,7 @@ use throng_scenario::{
 };
 use url::{Host, Url};
 
+use crate::chat::{self, RoomLogs};
 use crate::ingest::{self, IngestProtocol};
 use crate::participant::Participant;
 use crate::signalling::janus::SubscriberMode;
@@ -73,6 +74,8 @@ pub struct TargetFactory {
     pub playlists: PlaylistCache,
     /// The pages around players, each read once.
     pub pages: Pages,
+    /// What is said in the rooms of chats.
+    pub rooms: RoomLogs,
 }
 
 /// The pages around players, by what the scenario says of them.
@@ -142,6 +145,9 @@ impl TargetFactory {
             }
             Endpoint::Rtmp { url } => self.ingest(number, url, IngestProtocol::Rtmp, role),
             Endpoint::Srt { url } => self.ingest(number, url, IngestProtocol::Srt, role),
+            Endpoint::Xmpp { url, domain, room, account } => {
+                self.chat_member(number, role, (url, domain, room, account.as_ref()))
+            }
             Endpoint::Whep { url } => self.viewer(number, Box::new(whep::Whep::new(self.whep(url)))),
             Endpoint::Whip { url } => self.member(number, joins_at, role, |_| {
                 let room = self.api_key.as_ref().and_then(|api| api.room.as_deref()).unwrap_or_default();
@@ -268,6 +274,34 @@ impl TargetFactory {
         let config = ingest::Config { url: url.clone(), protocol, burns_clock };
         let media = fed(role, number, &self.conference.clips);
         Box::new(ingest::Publisher::new(config, media, self.options(number)))
+    }
+
+    fn chat_member(
+        &self,
+        number: u32,
+        role: &Role,
+        (url, domain, room, account): (&Url, &str, &str, Option<&(String, Secret)>),
+    ) -> Box<dyn Participant> {
+        let config = chat::Config {
+            url: url.clone(),
+            xmpp: chat::xmpp::XmppConfig {
+                domain: domain.to_owned(),
+                credentials: account.map(|(username, password)| chat::xmpp::Credentials {
+                    username: username.clone(),
+                    password: password.clone(),
+                }),
+                room: room.to_owned(),
+                nick: self.mark.put(&member_name(number)),
+                vcards: role.chat.vcards,
+                history_max: role.chat.history,
+                has_chat_states: role.chat.chat_states,
+                answer_within: self.timeouts.signalling,
+            },
+            chat: role.chat.clone(),
+            mark: self.mark.letters().to_owned(),
+            log: self.rooms.log(room),
+        };
+        Box::new(chat::Member::new(config, self.options(number)))
     }
 
     fn player(&self, number: u32, url: &Url, player: &PlayerConfig) -> Box<dyn Participant> {

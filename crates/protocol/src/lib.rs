@@ -4,6 +4,7 @@
 
 pub mod participant;
 
+pub mod chat;
 pub mod ingest;
 pub mod player;
 pub mod rtsp;

@@ -38,7 +38,7 @@ pub const SERIES_COLUMNS: [&str; 22] = [
 ];
 
 /// The columns of [`participant_line`]; every `_s` is seconds since the run's first intended join.
-pub const PARTICIPANT_COLUMNS: [&str; 21] = [
+pub const PARTICIPANT_COLUMNS: [&str; 22] = [
     "participant",
     "cohort",
     "intended_s",
@@ -55,6 +55,7 @@ pub const PARTICIPANT_COLUMNS: [&str; 21] = [
     "first_packet_s",
     "first_frame_s",
     "playback_started_s",
+    "joined_s",
     "ended_s",
     "outcome",
     "failure_reason",

@@ -8,15 +8,16 @@ use throng_observation::{
 };
 use throng_scenario::{Destination, Scenario};
 
+use crate::chat::ChatFigures;
 use crate::playback::PlaybackFigures;
 use crate::survival::Survival;
 
 /// The phases that say "the transport is up", best first: DTLS, or for a protocol without it the first media.
-pub(crate) const CONNECTED: [Phase; 4] =
-    [Phase::DtlsConnected, Phase::Playing, Phase::FirstPacket, Phase::FirstFrame];
+pub(crate) const CONNECTED: [Phase; 5] =
+    [Phase::DtlsConnected, Phase::Playing, Phase::FirstPacket, Phase::FirstFrame, Phase::Joined];
 
-/// The phases that say "media arrives".
-pub(crate) const PLAYING: [Phase; 2] = [Phase::FirstFrame, Phase::FirstPacket];
+/// The phases that say "media arrives", or, in a chat, messages.
+pub(crate) const PLAYING: [Phase; 3] = [Phase::FirstFrame, Phase::FirstPacket, Phase::Joined];
 
 /// All received tracks of one kind after the warm-up.
 #[derive(Clone, Debug, Default)]
@@ -83,6 +84,9 @@ pub(crate) struct Figures<'a> {
     pub(crate) startup: Survival,
     pub(crate) page_loaded: Survival,
     pub(crate) playback: PlaybackFigures<'a>,
+    /// To being in the room of a chat.
+    pub(crate) joined: Survival,
+    pub(crate) chat: ChatFigures,
     pub(crate) tracks: &'a [TrackRow],
     pub(crate) aggregated: &'a AggregatedTracks,
     pub(crate) duration_s: f64,
@@ -111,7 +115,7 @@ impl<'a> Figures<'a> {
         let waits = |row: &&ParticipantRow| publishers == intended.len() || !senders.has(row);
         let time_to = |phase| Survival::of(intended.iter().copied().filter(waits), &[phase], ended_ms);
         let (first_frame, startup) = (time_to(Phase::FirstFrame), time_to(Phase::PlaybackStarted));
-        let page_loaded = time_to(Phase::PageLoaded);
+        let (page_loaded, joined) = (time_to(Phase::PageLoaded), time_to(Phase::Joined));
         Self {
             publishers: publishers as u64,
             video: KindFigures::of(run, MediaKind::Video, &seconds),
@@ -121,6 +125,8 @@ impl<'a> Figures<'a> {
             startup,
             page_loaded,
             playback: PlaybackFigures::of(run, &seconds),
+            joined,
+            chat: ChatFigures::of(run, &seconds),
             intended,
             tracks: &run.tracks,
             aggregated: &run.aggregated,

@@ -5,6 +5,7 @@ use throng_observation::units::{bit_rate, percent};
 
 use crate::canary::CanaryJudgement;
 use crate::capacity;
+use crate::chat::Chat;
 use crate::playback::Playback;
 use crate::role_counts::{self, RoleCounts, is_send_only};
 use crate::sent::Sent;
@@ -52,6 +53,10 @@ fn everybody_played_or_was_judged(summary: &Summary) -> bool {
             && summary.media().iter().all(|(_, media)| {
                 media.tracks_missing == 0 && media.missing_ratio.unwrap_or(0.0) <= MISSING_RATIO_MAX
             })
+            && summary
+                .chat
+                .as_ref()
+                .is_none_or(|chat| chat.missing_ratio.is_none_or(|ratio| ratio <= MISSING_RATIO_MAX))
             && summary.playback.as_ref().is_none_or(|playback| {
                 // Players that never began played nothing that could stall.
                 playback.stall_ratio.is_some_and(|ratio| ratio <= MISSING_RATIO_MAX)
@@ -114,11 +119,19 @@ fn failure(summary: &Summary) -> String {
     let most = summary.failures.iter().max_by_key(|(_, count)| **count);
     match (crowd.connected, most) {
         (0, Some((reason, count))) => {
-            format!("None of {} connected: {count} failed with {reason}", RoleCounts::of(summary).all())
+            format!("None of {} connected: {count} failed with {reason}", everybody(summary))
         }
-        (0, None) => format!("None of {} connected", RoleCounts::of(summary).all()),
+        (0, None) => format!("None of {} connected", everybody(summary)),
         _ => "The run was aborted by a guard".into(),
     }
+}
+
+/// The crowd by its roles.
+fn everybody(summary: &Summary) -> String {
+    if summary.is_chat_only() {
+        return role_counts::count(summary.participants.intended, "participant");
+    }
+    RoleCounts::of(summary).all()
 }
 
 fn missed(summary: &Summary) -> String {
@@ -140,6 +153,9 @@ fn played(summary: &Summary) -> String {
     let duration = duration(summary);
     if let Some(sent) = summary.sent.as_ref().filter(|_| is_send_only(summary)) {
         return published(crowd, sent, &duration);
+    }
+    if let Some(chat) = summary.chat.as_ref().filter(|_| summary.is_chat_only()) {
+        return chatted(summary, chat, &duration);
     }
     // Publishers and viewers in one run.
     let roles = RoleCounts::of(summary);
@@ -171,6 +187,27 @@ fn played(summary: &Summary) -> String {
         failed => format!("; {failed} failed"),
     };
     format!("{publishers}{} of {viewers} played {how}in {duration}{failed}{missing}", crowd.playing)
+}
+
+fn chatted(summary: &Summary, chat: &Chat, duration: &str) -> String {
+    let crowd = &summary.participants;
+    let all = role_counts::count(crowd.intended, "participant");
+    let missing = match chat.missing_ratio {
+        Some(ratio) if chat.messages_missing > 0 => {
+            format!("; {} of the messages never came", percent(ratio))
+        }
+        _ => String::new(),
+    };
+    if crowd.playing == crowd.intended && crowd.failed == 0 {
+        let is_clean = missing.is_empty() && summary.bottleneck.is_none() && chat.reconnects == 0;
+        let how = if is_clean { "cleanly " } else { "" };
+        return format!("{all} chatted {how}for {duration}{missing}");
+    }
+    let failed = match crowd.failed {
+        0 => String::new(),
+        failed => format!("; {failed} failed"),
+    };
+    format!("{} of {all} chatted in {duration}{failed}{missing}", crowd.playing)
 }
 
 /// Missing tracks and missing time, for the end of a sentence.

@@ -76,6 +76,8 @@ pub(crate) fn measure(
             Some(q) => figures.playback.delivery_quantile(q),
         },
         Metric::Latency => figures.playback.latency_quantile(at.quantile()?),
+        Metric::ChatDelivery => figures.chat.delivery_ms(at.quantile()?),
+        Metric::ChatMissing => figures.chat.missing_ratio(),
         Metric::Failed => {
             let intended = figures.intended.len();
             (intended > 0).then(|| figures.failed() as f64 / intended as f64)

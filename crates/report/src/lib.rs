@@ -19,6 +19,7 @@ mod role_counts;
 mod survival;
 pub use survival::TimeTo;
 
+mod chat;
 mod playback;
 pub use playback::Playback;
 mod sent;

@@ -50,6 +50,7 @@ pub fn summarise(run: &RunData, objectives: &[Objective], warm_up: Duration) -> 
             figures.startup.summary(),
             figures.page_loaded.summary(),
         ),
+        chat: figures.chat.summary(figures.joined.summary()),
         phases: phases(&figures.intended),
         received_bps,
         received_bps_max,
@@ -150,6 +151,9 @@ fn received_bps(run: &RunData, warm_up_s: f64) -> (f64, f64) {
     for row in run.playback.iter().filter(|row| row.second >= warm_up_s.ceil() as i64) {
         let bytes = row.counters.media_bytes + row.counters.other_bytes;
         *bits_by_second.entry(row.second).or_insert(0.0) += bytes as f64 * 8.0;
+    }
+    for row in run.chat.iter().filter(|row| row.second >= warm_up_s.ceil() as i64) {
+        *bits_by_second.entry(row.second).or_insert(0.0) += row.counters.bytes_received as f64 * 8.0;
     }
     // Folded from 0.0 because the sum of nothing is -0.0.
     let sum = bits_by_second.values().fold(0.0, |sum, bits| sum + bits);

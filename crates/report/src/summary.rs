@@ -9,6 +9,7 @@ use throng_analysis::demand::{Demand, JoinCost};
 use throng_observation::{CaptureBasis, untrusted};
 
 use crate::canary::CanarySummary;
+use crate::chat::Chat;
 use crate::conference::Conference;
 use crate::decoded::Decoded;
 use crate::playback::Playback;
@@ -62,6 +63,9 @@ pub struct Summary {
     /// Players: startup, stalls, delivery and buffers; `null` where nobody plays from a buffer.
     #[serde(default)]
     pub playback: Option<Playback>,
+    /// The chat: deliveries, stanzas, joins; `null` where nobody is in one.
+    #[serde(default)]
+    pub chat: Option<Chat>,
     /// The time to the first frame split: each phase's share, in the order of a join.
     pub phases: Vec<PhaseTime>,
     /// Bits per second on the wire (RTP, SRTP tag, UDP and IP headers; of players: bodies of responses), mean over the
@@ -431,7 +435,14 @@ pub(crate) fn one_way_basis(media: &Media) -> Option<CaptureBasis> {
 impl Summary {
     /// Whether media came as packets: not in a run of players alone, which fetch it by HTTP.
     pub(crate) fn has_packets(&self) -> bool {
-        self.playback.is_none() || self.media().iter().any(|(_, media)| media.packets_received > 0)
+        self.playback.is_none() && !self.is_chat_only()
+            || self.media().iter().any(|(_, media)| media.packets_received > 0)
+    }
+
+    /// Whether its participants were in a chat, and in nothing else.
+    pub(crate) fn is_chat_only(&self) -> bool {
+        let has_media = self.media().iter().any(|(_, media)| media.tracks > 0 || media.packets_received > 0);
+        self.chat.is_some() && self.playback.is_none() && self.sent.is_none() && !has_media
     }
 
     /// Received media by kind.

@@ -72,20 +72,25 @@ fn counts(counts: &BTreeMap<String, u64>) -> String {
 fn crowd_lines(out: &mut String, summary: &Summary) {
     line(out, "target", &summary.target);
     let roles = RoleCounts::of(summary);
-    line(out, roles.many(), &crowd_line(summary));
+    let who = if summary.is_chat_only() { "participants" } else { roles.many() };
+    line(out, who, &crowd_line(summary));
     if !summary.failures.is_empty() {
         line(out, "failures", &counts(&summary.failures));
     }
     for example in &summary.failure_examples {
         let (number, detail) = (example.participant, &example.detail);
-        line(out, "", &format!("{}: {} {number}: {detail}", example.reason, roles.one()));
+        let who = if summary.is_chat_only() { "participant" } else { roles.one() };
+        line(out, "", &format!("{}: {who} {number}: {detail}", example.reason));
     }
     line(out, "connect", &time_to(&summary.connect));
     if !summary.media_paths.is_empty() {
         line(out, "path", &paths_line(&summary.media_paths));
     }
-    // Publishers wait for no frame.
-    if !is_send_only(summary) {
+    if let Some(chat) = &summary.chat {
+        line(out, "joined", &time_to(&chat.joined));
+    }
+    // Publishers wait for no frame, nor does who is in a chat only.
+    if !is_send_only(summary) && (summary.chat.is_none() || summary.first_frame.reached > 0) {
         line(out, "first frame", &time_to(&summary.first_frame));
     }
     if let Some(playback) = &summary.playback {
@@ -121,6 +126,10 @@ fn media_lines(out: &mut String, summary: &Summary) {
             line(out, "behind live", &latency);
         }
     }
+    if let Some(chat) = &summary.chat {
+        line(out, "messages", &chat.messages_line());
+        line(out, "chat", &chat.stanzas_line());
+    }
     for (name, media) in summary.media() {
         let figures = media_line(media);
         // Of a player's audio there is no figure that its playback does not have.
@@ -146,7 +155,11 @@ fn media_lines(out: &mut String, summary: &Summary) {
 /// The crowd in numbers. A search starts and ends participants: it has many more joins than participants at once.
 fn crowd_line(summary: &Summary) -> String {
     let (crowd, who) = (&summary.participants, RoleCounts::of(summary));
-    let playing = if who.viewers > 0 { format!(" {} playing,", crowd.playing) } else { String::new() };
+    let playing = match who.viewers {
+        0 => String::new(),
+        _ if summary.is_chat_only() => format!(" {} in the room,", crowd.playing),
+        _ => format!(" {} playing,", crowd.playing),
+    };
     let all = format!("{} connected,{playing} {} failed", crowd.connected, crowd.failed);
     match (summary.capacity.is_some(), who) {
         (true, _) => {

@@ -3,6 +3,7 @@
 use schemars::{JsonSchema, Schema, schema_for};
 use serde::Serialize;
 
+mod chat;
 mod conference;
 mod http;
 mod player;
@@ -10,6 +11,7 @@ mod streams;
 mod watch;
 mod written;
 
+use chat::ChatFile;
 use conference::{ConversationFile, ReconnectFile, RoomFile, ScriptStepFile};
 use player::PlayerFile;
 use streams::StreamsFile;
@@ -67,10 +69,10 @@ enum OneOrMany<T> {
 struct TargetFile {
     /// `ws(s)://HOST:3333/APP/STREAM` (OvenMediaEngine), `janus+ws(s)://HOST:8188/streaming/ID` or
     /// `…/videoroom/ID`, `livekit+ws(s)://HOST:7880/ROOM`, `whep+http(s)://…`, `whip+http(s)://…`, `rtsp(s)://…`,
-    /// `http(s)://…` (a video file, an HLS playlist or a DASH manifest). In path and query
-    /// `{n}`, `{stream}`, `{room}`, `{cohort}` and `{random}` are variables of the participant.
+    /// `publish+rtsp(s)://…`, `rtmp(s)://HOST/APP/KEY`, `srt://HOST:PORT`, `http(s)://…` (a video file, an HLS playlist or a DASH
+    /// manifest), `xmpp+ws(s)://HOST/PATH?room=ROOM@SERVICE` (a chat). In path and query `{n}`, `{stream}`, `{room}`, `{cohort}` and `{random}` are variables of the participant.
     #[schemars(regex(
-        pattern = r"^(([Jj][Aa][Nn][Uu][Ss]\+|[Ll][Ii][Vv][Ee][Kk][Ii][Tt]\+)?[Ww][Ss][Ss]?|[Ww][Hh][EeIi][Pp]\+[Hh][Tt][Tt][Pp][Ss]?|[Rr][Tt][Ss][Pp][Ss]?|[Hh][Tt][Tt][Pp][Ss]?)://"
+        pattern = r"^(([Jj][Aa][Nn][Uu][Ss]\+|[Ll][Ii][Vv][Ee][Kk][Ii][Tt]\+|[Xx][Mm][Pp][Pp]\+)?[Ww][Ss][Ss]?|[Ww][Hh][EeIi][Pp]\+[Hh][Tt][Tt][Pp][Ss]?|([Pp][Uu][Bb][Ll][Ii][Ss][Hh]\+)?[Rr][Tt][Ss][Pp][Ss]?|[Rr][Tt][Mm][Pp][Ss]?|[Ss][Rr][Tt]|[Hh][Tt][Tt][Pp][Ss]?)://"
     ))]
     url: String,
     /// `env:NAME`, `file:PATH`, or the token itself.
@@ -170,6 +172,9 @@ struct CohortFile {
     /// How they play HTTP video.
     #[serde(skip_serializing_if = "Option::is_none")]
     player: Option<PlayerFile>,
+    /// What they do in a chat.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    chat: Option<ChatFile>,
     /// Timed actions of the whole cohort.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(default, with = "OneOrMany<ScriptStepFile>")]

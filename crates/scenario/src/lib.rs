@@ -51,6 +51,8 @@ pub use role::{
 
 mod http;
 pub use http::{CredentialsPolicy, HttpMix, HttpVersionPolicy};
+mod chat;
+pub use chat::{ChatConfig, ChatMoment, VcardPolicy};
 mod player;
 pub use player::{LivePolicy, MediaFormat, PlayerConfig, RenditionPolicy};
 mod recorded_page;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use throng_observation::{Codec, Layer};
 
+use crate::chat::ChatConfig;
 use crate::player::PlayerConfig;
 use crate::script::ScriptStep;
 
@@ -26,6 +27,8 @@ pub struct Role {
     pub script: Vec<ScriptStep>,
     /// How it plays HTTP video.
     pub player: PlayerConfig,
+    /// What it does in a chat.
+    pub chat: ChatConfig,
     /// The index of its room; 0 is that of the target's URL.
     pub room: u32,
 }
@@ -197,6 +200,7 @@ impl Default for Role {
             speaking_weight: 1,
             script: Vec::new(),
             player: PlayerConfig::default(),
+            chat: ChatConfig::default(),
             room: 0,
         }
     }

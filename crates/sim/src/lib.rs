@@ -30,4 +30,5 @@ pub mod lighttpd;
 pub mod live;
 pub mod livekit;
 pub mod nginx;
+pub mod prosody;
 pub mod rtsp;

@@ -8,6 +8,7 @@ mod cells;
 mod table;
 
 mod canary;
+mod chat;
 mod host;
 mod http_requests;
 mod info;

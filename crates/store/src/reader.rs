@@ -40,6 +40,7 @@ pub(crate) fn read_most(db: &Connection) -> rusqlite::Result<RunData> {
         experience: list(db)?,
         holds: list(db)?,
         players: playback::players(db)?,
+        chat: list(db)?,
         http_requests: http_requests::totals(db)?,
         canary: canary::read_all(db)?,
         host: host::read_all(db)?,

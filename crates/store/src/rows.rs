@@ -73,6 +73,7 @@ impl Stored for ParticipantRow {
         ("described_us", "NULL"),
         ("playing_us", "NULL"),
         ("playback_started_us", "NULL"),
+        ("joined_us", "NULL"),
     ]);
 }
 
@@ -170,6 +171,7 @@ impl Group<BTreeMap<Phase, RunTime>> for ByPhase {
             "first_packet_us",
             "first_frame_us",
             "playback_started_us",
+            "joined_us",
         ];
         out.extend(names.map(Column::new::<Option<RunTime>>));
     }

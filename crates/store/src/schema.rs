@@ -55,7 +55,7 @@ pub(crate) fn check_identity(db: &Connection, path: &Path) -> Result<(), StoreEr
 mod tests {
     use throng_observation::canary::{CanaryBrowserRow, CanarySecondRow};
     use throng_observation::run::DecodedRow;
-    use throng_observation::{HttpRequestRow, PlaybackRow, PlayerRow};
+    use throng_observation::{ChatRow, HttpRequestRow, PlaybackRow, PlayerRow};
 
     use crate::table::columns_of;
 
@@ -69,6 +69,7 @@ mod tests {
             columns_of::<PlaybackRow>(),
             columns_of::<PlayerRow>(),
             columns_of::<HttpRequestRow>(),
+            columns_of::<ChatRow>(),
         ];
         for column in columns.iter().flatten() {
             assert!(page.contains(&format!("`{}`", column.name)), "{}", column.name);

@@ -17,6 +17,7 @@ impl Stored for ExperienceRow {
         ("skip", "0"),
         ("latency", "0"),
         ("request", "0"),
+        ("message", "0"),
     ]);
 }
 
@@ -80,7 +81,7 @@ mod tests {
             users: 9,
             bad: 4,
             uncounted_milli: 1_500,
-            clauses: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13],
+            clauses: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14],
         };
         let hold = HoldRow {
             number: 2,

@@ -11,7 +11,7 @@ use throng_observation::run::{
     TrackRow,
 };
 use throng_observation::{
-    ExperienceRow, HoldRow, HttpRequestKey, HttpRequestRow, PlaybackRow, PlayerRow, TrackId,
+    ChatRow, ExperienceRow, HoldRow, HttpRequestKey, HttpRequestRow, PlaybackRow, PlayerRow, TrackId,
 };
 
 /// Most rows of each kind that is only appended. A second has some tens of them; this many is several minutes of a
@@ -42,6 +42,7 @@ pub(crate) struct Waiting {
     pub(crate) participants: BTreeMap<ParticipantId, ParticipantRow>,
     pub(crate) tracks: BTreeMap<(ParticipantId, TrackId), TrackRow>,
     pub(crate) playback: WaitingPlayback,
+    pub(crate) chat: Vec<ChatRow>,
     pub(crate) http_requests: BTreeMap<HttpRequestKey, HttpRequestRow>,
     pub(crate) canary: WaitingCanary,
     pub(crate) host: WaitingHost,
@@ -94,6 +95,7 @@ impl Waiting {
             Row::Track(row) => replace(&mut self.tracks, (row.participant, row.track), *row),
             Row::Playback(row) => append(&mut self.playback.seconds, *row),
             Row::Player(row) => replace(&mut self.playback.players, row.participant, *row),
+            Row::Chat(row) => append(&mut self.chat, *row),
             Row::HttpRequests(row) => replace(&mut self.http_requests, row.key.clone(), *row),
             Row::Canary(row) => self.canary.keep(row),
             Row::Host(row) => self.host.keep(row),
@@ -118,6 +120,7 @@ impl Waiting {
             + self.participants.len()
             + self.tracks.len()
             + self.playback.len()
+            + self.chat.len()
             + self.http_requests.len()
             + self.canary.len()
             + self.host.len()

@@ -8,7 +8,7 @@ use throng_observation::run::{Ending, Row, RunInfo};
 
 use crate::table::put;
 use crate::waiting::Waiting;
-use crate::{FORMAT, StoreError, canary, host, http_requests, info, playback, schema};
+use crate::{FORMAT, StoreError, canary, chat, host, http_requests, info, playback, schema};
 
 /// SQLite's page cache. The default is two megabytes, as much memory as thirty viewers.
 const CACHE_KIB: i32 = 512;
@@ -151,6 +151,7 @@ fn put_all(db: &Transaction<'_>, waiting: &Waiting) -> rusqlite::Result<()> {
     put(db, &waiting.experience)?;
     put(db, waiting.holds.values())?;
     playback::put_all(db, &waiting.playback)?;
+    chat::put_all(db, &waiting.chat)?;
     http_requests::put_all(db, &waiting.http_requests)?;
     canary::put_all(db, &waiting.canary)?;
     host::put_all(db, &waiting.host)

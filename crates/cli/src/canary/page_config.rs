@@ -35,6 +35,7 @@ pub(super) fn page_config(plan: &Plan, browser: BrowserId, clock: WallClock) -> 
         | Endpoint::RtspPublish { .. }
         | Endpoint::Rtmp { .. }
         | Endpoint::Srt { .. }
+        | Endpoint::Xmpp { .. }
         | Endpoint::OvenMediaEngine { .. } => ("whep", None, None, token),
     };
     let id = id.map(|id| match id {

@@ -8,6 +8,7 @@ use throng_engine::{Join, ParticipantFactory};
 use throng_media::manifest::PlaylistCache;
 use throng_media::quality::WallClock;
 use throng_media::timing::IndexCache;
+use throng_protocol::chat::RoomLogs;
 use throng_protocol::factory::{ConferenceConfig, TargetFactory};
 use throng_protocol::signalling::RelayServer;
 use throng_protocol::signalling::janus::NewRoom;
@@ -53,6 +54,7 @@ pub(super) fn participant_factory(
         turn: plan.target.turn.as_ref().map(|turn| turn_server(turn, plan)).transpose()?,
         rtsp_transport: plan.target.rtsp_transport,
         indexes: IndexCache::default(),
+        rooms: RoomLogs::default(),
         playlists: PlaylistCache::default(),
         pages: Arc::clone(&pages.plans),
     };

@@ -8,6 +8,7 @@ mod addresses;
 mod bad_servers;
 mod browser;
 mod canary;
+mod chat;
 mod command_line;
 mod compare;
 mod conference;

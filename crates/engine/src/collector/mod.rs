@@ -1,6 +1,8 @@
 //! Turns the events of the engine threads into the run's rows and the live snapshot. A second is closed 1.2 s after its end,
 //! when the intervals of all participants have arrived.
 
+mod chat_record;
+mod chats;
 mod ended_participants;
 mod experience;
 mod generator;
@@ -232,6 +234,7 @@ impl Collector {
             }
             Observation::Interval(interval) => self.interval(id, *interval),
             Observation::Playback(interval) => self.playback(id, &interval),
+            Observation::Chat(interval) => self.chat(id, &interval),
             Observation::Mutes { kind, is_muted, at } => {
                 self.update(id, |record, _| record.mutes(kind, is_muted, clock.run_time(at)));
             }
@@ -445,6 +448,7 @@ impl Collector {
         closed.series.into_iter().for_each(|row| self.write(Row::Series(Box::new(row))));
         closed.sent.into_iter().for_each(|row| self.write(Row::Sent(row)));
         closed.playback.into_iter().for_each(|row| self.write(Row::Playback(Box::new(row))));
+        closed.chat.into_iter().for_each(|row| self.write(Row::Chat(Box::new(row))));
         health.into_iter().for_each(|row| self.write(Row::Generator(row)));
         self.write_requests();
         self.write(Row::SecondClosed(SecondClosed { second, experience, is_generator_limited }));

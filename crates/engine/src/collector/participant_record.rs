@@ -5,10 +5,11 @@ use std::net::SocketAddr;
 
 use throng_observation::run::{CohortId, CrowdRow, ParticipantId, ParticipantRow, Row};
 use throng_observation::{
-    BadIf, Clause, Codec, FailureReason, IceState, MediaKind, Outcome, Phase, PlaybackInterval, RunTime,
-    TrackCounters, TrackId, TrackInterval,
+    BadIf, ChatInterval, Clause, Codec, FailureReason, IceState, MediaKind, Outcome, Phase, PlaybackInterval,
+    RunTime, TrackCounters, TrackId, TrackInterval,
 };
 
+use super::chat_record::ChatRecord;
 use super::experience::{SecondQuality, broken_clauses};
 use super::last_seconds::{LastSeconds, SecondNote};
 use super::mute_period::MutePeriod;
@@ -50,6 +51,8 @@ pub(super) struct ParticipantRecord {
     tracks: Vec<Track>,
     /// Its player, if it plays from a buffer.
     player: Option<Box<PlayerRecord>>,
+    /// Its chat, if it is in one.
+    chat: Option<Box<ChatRecord>>,
     pub(super) is_changed: bool,
     /// Whether any row of it was written.
     pub(super) is_written: bool,
@@ -81,6 +84,7 @@ impl ParticipantRecord {
             removed_at: None,
             tracks: Vec::new(),
             player: None,
+            chat: None,
             is_changed: false,
             is_written: false,
             has_unwritten_tracks: false,
@@ -292,6 +296,12 @@ impl ParticipantRecord {
         let patience = RunTime(self.join.at.0 + (bad_if.join_ms_max * 1e3) as i64);
         let player = self.player.as_deref().filter(|_| !has_failed);
         let is_serving = player.map_or(has_played, |_| self.reached_before(Phase::PlaybackStarted, end));
+        if let Some(chat) =
+            self.chat.as_deref().filter(|chat| player.is_none() && !has_failed && chat.has_joined())
+        {
+            return (self.join.at.second() < second)
+                .then(|| SecondQuality::whole(chat.broken_clauses(second)));
+        }
         if is_serving {
             // The second of its join is incomplete.
             return (self.join.at.second() < second).then(|| match player {
@@ -388,6 +398,11 @@ impl ParticipantRecord {
         let first_start_since = (!had_begun).then_some(self.join.at);
         self.has_unwritten_tracks |= self.player.is_none();
         self.player.get_or_insert_default().add(interval, times, first_start_since, bad_if);
+    }
+
+    /// Adds an interval of its chat, which counts to `second`.
+    pub(super) fn chat(&mut self, interval: &ChatInterval, second: i64, bad_if: &BadIf) {
+        self.chat.get_or_insert_default().add(interval, second, bad_if);
     }
 
     /// Its row, and those of its tracks and its player if `with_tracks`.

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use throng_observation::run::{CohortId, CrowdRow, SentRow, SeriesRow};
 use throng_observation::{
-    LatencyBasis, LiveInterval, MediaKind, PlaybackCounters, PlaybackInterval, PlaybackRow, SentCounters,
-    SentInterval, TrackCounters, TrackId, TrackInterval,
+    ChatInterval, ChatRow, LatencyBasis, LiveInterval, MediaKind, PlaybackCounters, PlaybackInterval,
+    PlaybackRow, SentCounters, SentInterval, TrackCounters, TrackId, TrackInterval,
 };
 
 use super::player_record::delivery_ppm;
@@ -34,6 +34,7 @@ struct OpenSecond {
     series: BTreeMap<(u16, MediaKind), Sums>,
     sent: BTreeMap<(u16, MediaKind), SentSums>,
     playback: BTreeMap<u16, HashMap<u32, PlayerSecond>>,
+    chat: BTreeMap<u16, ChatRow>,
 }
 
 /// All intervals of one player in the second.
@@ -78,6 +79,7 @@ pub(super) struct ClosedSecond {
     pub(super) series: Vec<SeriesRow>,
     pub(super) sent: Vec<SentRow>,
     pub(super) playback: Vec<PlaybackRow>,
+    pub(super) chat: Vec<ChatRow>,
 }
 
 impl ClosedSecond {
@@ -85,7 +87,8 @@ impl ClosedSecond {
     pub(super) fn received_bytes(&self) -> u64 {
         let packets: u64 = self.series.iter().map(|row| row.counters.wire_bytes).sum();
         let bodies = |row: &PlaybackRow| row.counters.media_bytes.saturating_add(row.counters.other_bytes);
-        packets.saturating_add(self.playback.iter().map(bodies).sum())
+        let frames: u64 = self.chat.iter().map(|row| row.counters.bytes_received).sum();
+        packets.saturating_add(frames).saturating_add(self.playback.iter().map(bodies).sum())
     }
 }
 
@@ -131,13 +134,24 @@ impl Seconds {
         player.live = interval.live.or(player.live);
     }
 
+    /// Adds an interval of the chat of a participant.
+    pub(super) fn chat(&mut self, second: i64, cohort: CohortId, interval: &ChatInterval) {
+        let rows = &mut self.open.entry(second).or_default().chat;
+        let row = rows.entry(cohort.0).or_insert_with(|| ChatRow { second, cohort, ..ChatRow::default() });
+        row.members += 1;
+        row.joined += u32::from(interval.is_joined);
+        row.occupants_max = row.occupants_max.max(interval.occupants);
+        row.counters += interval.counters;
+        interval.delays_us.iter().for_each(|us| row.delay_us.record(*us));
+    }
+
     /// Closes `second` and all before it; `intended` returns the intended joins of a cohort.
     pub(super) fn close(&mut self, second: i64, intended: impl Fn(u16) -> u32) -> ClosedSecond {
         let later = self.open.split_off(&(second + 1));
         let mut playing = vec![0; usize::from(self.cohorts)];
         let mut series: BTreeMap<(u16, MediaKind), Sums> = BTreeMap::new();
         let mut sent: BTreeMap<(u16, MediaKind), SentSums> = BTreeMap::new();
-        let mut playback = BTreeMap::new();
+        let (mut playback, mut chat) = (BTreeMap::new(), Vec::new());
         for (number, open) in std::mem::replace(&mut self.open, later) {
             for (cohort, change) in open.crowd {
                 let cohort = usize::from(cohort);
@@ -151,6 +165,7 @@ impl Seconds {
             series.extend(open.series);
             sent.extend(open.sent);
             playback.extend(open.playback);
+            chat.extend(open.chat.into_values());
         }
         let crowd =
             (0..self.cohorts).zip(&self.totals).zip(playing).map(|((cohort, total), playing)| CrowdRow {
@@ -187,6 +202,7 @@ impl Seconds {
             series: series.collect(),
             sent: sent.collect(),
             playback: playback.collect(),
+            chat,
         }
     }
 }

@@ -69,6 +69,7 @@ pub(crate) fn play(
             Row::Track(_)
             | Row::Sent(_)
             | Row::Playback(_)
+            | Row::Chat(_)
             | Row::Player(_)
             | Row::HttpRequests(_)
             | Row::LayerSwitch(_)

@@ -1,6 +1,7 @@
 //! Each endpoint has its participant.
 
 use super::*;
+use crate::chat::RoomLogs;
 use crate::participant::{Input, Open, Output};
 use std::time::Instant;
 
@@ -35,6 +36,7 @@ fn each_endpoint_gets_a_viewer_that_opens_its_signalling() {
             indexes: IndexCache::default(),
             playlists: PlaylistCache::default(),
             pages: Pages::default(),
+            rooms: RoomLogs::default(),
         };
         let mut viewer = factory.participant(4, Duration::ZERO, &Role::default());
         viewer.handle(now, Input::Start { intended_at: now });

@@ -12,6 +12,12 @@ impl RunMark {
         Self(Some(format!("-{letters}")))
     }
 
+    /// Its letters and digits; `throng` if it adds none.
+    #[must_use]
+    pub fn letters(&self) -> &str {
+        self.0.as_deref().and_then(|mark| mark.strip_prefix('-')).unwrap_or("throng")
+    }
+
     /// The name on the wire of participant `name` of this run.
     #[must_use]
     pub fn put(&self, name: &str) -> String {

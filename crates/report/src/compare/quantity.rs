@@ -157,7 +157,7 @@ impl Quantity {
         match metric.entry().population {
             Population::Run => true,
             Population::Participants => statistic != Statistic::Whole,
-            Population::UserSeconds | Population::Frames => false,
+            Population::UserSeconds | Population::Frames | Population::Messages => false,
         }
     }
 

@@ -4,9 +4,10 @@ use super::{
     ArrivalFile, AudioFile, BitRate, BurstFile, CanaryFile, CapsFile, CohortFile, Duration, File, Layer,
     LayerStep, LayersFile, Nothing, OneOrMany, OutputFile, PoissonFile, PublishFile, PublishTable, Rate,
     RunFile, StayFile, StayTable, StreamFile, SubscribeFile, SubscribeTable, TapFile, TappedFile, TargetFile,
-    Whom, conference, player, streams, watch,
+    Whom, chat, conference, player, streams, watch,
 };
 use crate::arrival::ArrivalKind;
+use crate::chat::ChatConfig;
 use crate::churn::StayTime;
 use crate::player::PlayerConfig;
 use crate::role::{Role, SubscribePolicy};
@@ -151,6 +152,7 @@ fn cohort(cohort: &Cohort) -> CohortFile {
             .filter(|speaking_weight| *speaking_weight != 1),
         script: cohort.role.iter().flat_map(|role| &role.script).map(conference::script_step).collect(),
         player: cohort.role.as_ref().and_then(|role| player::player(&role.player)),
+        chat: cohort.role.as_ref().and_then(|role| chat::chat(&role.chat)),
         reconnect: cohort.reconnect.map(conference::reconnect),
     }
 }
@@ -158,8 +160,9 @@ fn cohort(cohort: &Cohort) -> CohortFile {
 /// The role of a cohort that sends or subscribes otherwise than by default.
 fn member(cohort: &Cohort) -> Option<&Role> {
     let role = cohort.role.as_ref()?;
-    let viewer = Role { player: role.player.clone(), ..Role::default() };
-    (role.player == PlayerConfig::default() || *role != viewer).then_some(role)
+    let viewer = Role { player: role.player.clone(), chat: role.chat.clone(), ..Role::default() };
+    let is_usual = role.player == PlayerConfig::default() && role.chat == ChatConfig::default();
+    (is_usual || *role != viewer).then_some(role)
 }
 
 fn layers(role: &Role) -> LayersFile {

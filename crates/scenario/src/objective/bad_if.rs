@@ -20,6 +20,7 @@ pub fn bad_if(objectives: &[Objective]) -> BadIf {
     bounds.delay_ms_max = lowest(&[Metric::VideoDelay, Metric::AudioDelay], bounds.delay_ms_max);
     bounds.jitter_ms_max = lowest(&[Metric::VideoJitter, Metric::AudioJitter], bounds.jitter_ms_max);
     bounds.join_ms_max = lowest(&[Metric::Connect, Metric::Startup], bounds.join_ms_max);
+    bounds.chat_delay_ms_max = lowest(&[Metric::ChatDelivery], bounds.chat_delay_ms_max);
     let of_source = named(&[Metric::VideoFps]).into_iter().filter_map(|threshold| match threshold {
         Threshold::OfSource(ratio) => Some(ratio),
         _ => None,
@@ -36,14 +37,20 @@ mod tests {
 
     #[test]
     fn objectives_bound_the_second_and_silence_leaves_the_default() {
-        let objectives: Vec<Objective> =
-            ["video.loss p95 < 2%", "audio.loss < 3%", "fps min > 0.9 of source", "connect p99 < 5s"]
-                .iter()
-                .map(|text| text.parse().unwrap())
-                .collect();
+        let objectives: Vec<Objective> = [
+            "video.loss p95 < 2%",
+            "audio.loss < 3%",
+            "fps min > 0.9 of source",
+            "connect p99 < 5s",
+            "chat.delivery p95 < 1s",
+        ]
+        .iter()
+        .map(|text| text.parse().unwrap())
+        .collect();
         let bounds = bad_if(&objectives);
         assert_eq!((bounds.loss_ratio_max, bounds.fps_ratio_min, bounds.join_ms_max), (0.02, 0.9, 5_000.0));
         assert_eq!(bounds.delay_ms_max, BadIf::default().delay_ms_max);
+        assert_eq!((bounds.chat_delay_ms_max, BadIf::default().chat_delay_ms_max), (1_000.0, 2_000.0));
         assert_eq!(bounds.delivery_ratio_min, BadIf::default().delivery_ratio_min);
     }
 

@@ -35,6 +35,10 @@ pub enum Metric {
     Delivery,
     /// How far behind live a player is.
     Latency,
+    /// How late chat messages arrive.
+    ChatDelivery,
+    /// Chat messages that never arrive.
+    ChatMissing,
     /// Participants that failed.
     Failed,
 }
@@ -63,6 +67,8 @@ pub enum Population {
     Participants,
     /// One value for each complete frame (audio: packet).
     Frames,
+    /// One value for each chat message and participant that had it, or should have had it.
+    Messages,
     /// One value for the whole run: no quantile.
     Run,
 }
@@ -98,11 +104,11 @@ pub struct MetricEntry {
 }
 
 use Better::{Higher, Lower};
-use Population::{Frames, Participants, Run, UserSeconds};
+use Population::{Frames, Messages, Participants, Run, UserSeconds};
 use Unit::{Count, FramesPerSecond, Milliseconds, OfBitRate, Ratio};
 
 /// Every metric, in the order of the documentation.
-pub const CATALOGUE: [MetricEntry; 17] = [
+pub const CATALOGUE: [MetricEntry; 19] = [
     MetricEntry {
         metric: Metric::VideoLoss,
         names: &["video.loss", "loss"],
@@ -264,6 +270,26 @@ pub const CATALOGUE: [MetricEntry; 17] = [
         example: "latency p95 < 25s",
     },
     MetricEntry {
+        metric: Metric::ChatDelivery,
+        names: &["chat.delivery"],
+        doc: "time from the intended time of a chat message until a participant in its room has it; one that never comes counts as later than any",
+        unit: Milliseconds,
+        population: Messages,
+        whole: false,
+        better: Lower,
+        example: "chat.delivery p95 < 1s",
+    },
+    MetricEntry {
+        metric: Metric::ChatMissing,
+        names: &["chat.missing"],
+        doc: "chat messages that a participant should have had and did not within 10 s, of those that were due",
+        unit: Ratio,
+        population: Run,
+        whole: true,
+        better: Lower,
+        example: "chat.missing < 0.1%",
+    },
+    MetricEntry {
         metric: Metric::Failed,
         names: &["failed"],
         doc: "participants whose session failed, of those intended",
@@ -298,6 +324,7 @@ impl Population {
             UserSeconds => "user-seconds",
             Participants => "participants",
             Frames => "frames",
+            Messages => "messages",
             Run => "the whole run",
         }
     }

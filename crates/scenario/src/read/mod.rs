@@ -16,6 +16,7 @@ mod har;
 mod http;
 use fields::{Fields, Reader};
 mod canary;
+mod chat;
 mod conference;
 mod crowd;
 mod destination;
@@ -120,6 +121,8 @@ fn read(text: &str, overrides: &[Override], is_redacted: bool) -> Result<Scenari
         &scenario,
         &cohorts.iter().map(|spans| spans.player).collect::<Vec<_>>(),
     );
+    let chats: Vec<_> = cohorts.iter().map(|spans| spans.chat).collect();
+    chat::check_target(&mut reader, &scenario, &chats);
     limits::check(&mut reader, &scenario, &fields, &cohorts);
     if !reader.is_clean() {
         return Err(ScenarioError { diagnostics: reader.into_diagnostics() });

@@ -3,8 +3,8 @@
 use throng_observation::{Codec, Layer, MediaKind};
 
 use super::fields::{Fields, Reader};
-use super::player;
 use super::tree::{Node, Span, Value};
+use super::{chat, player};
 use crate::role::{
     CARD_SIZES, LayerRequest, MEDIA_ENDINGS, MediaCodec, MediaFile, PublishConfig, Role, SubscribePolicy,
 };
@@ -23,8 +23,16 @@ const LAYERS_MAX: usize = 100;
 
 /// The role of a cohort; `None` if its table has no key of a role.
 pub(super) fn role(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<Role> {
-    const KEYS: [&str; 7] =
-        ["publish", "subscribe", "connection_per_feed", "layers", "speaking_weight", "script", "player"];
+    const KEYS: [&str; 8] = [
+        "publish",
+        "subscribe",
+        "connection_per_feed",
+        "layers",
+        "speaking_weight",
+        "script",
+        "player",
+        "chat",
+    ];
     let is_default = KEYS.map(|key| fields.get(key).is_none()).iter().all(|is_absent| *is_absent);
     let mut role = Role::default();
     let path = fields.path_of("publish");
@@ -42,6 +50,7 @@ pub(super) fn role(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<Role>
     role.speaking_weight = weight.unwrap_or(role.speaking_weight);
     role.script = script(reader, fields);
     role.player = player::player(reader, fields).unwrap_or_default();
+    role.chat = chat::chat(reader, fields).unwrap_or_default();
     (!is_default).then_some(role)
 }
 

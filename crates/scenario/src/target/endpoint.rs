@@ -28,6 +28,8 @@ pub enum Protocol {
     Rtmp,
     /// Publishing by SRT: `srt://HOST:PORT[?streamid=…]`.
     Srt,
+    /// A room of an XMPP chat over WebSocket (RFC 7395): `xmpp+ws(s)://HOST/PATH?room=ROOM@SERVICE`.
+    Xmpp,
     /// WebRTC-HTTP egress protocol: `whep+http(s)://…`.
     Whep,
     /// WebRTC-HTTP ingestion protocol (RFC 9725): `whip+http(s)://…`.
@@ -48,6 +50,7 @@ impl Protocol {
             Protocol::RtspPublish => "RTSP publishing",
             Protocol::Rtmp => "RTMP publishing",
             Protocol::Srt => "SRT publishing",
+            Protocol::Xmpp => "XMPP chat",
             Protocol::Whep => "WHEP",
             Protocol::Whip => "WHIP",
         }
@@ -131,6 +134,17 @@ pub enum Endpoint {
     Srt {
         /// As that of [`Self::Rtsp`]: `http:` for `srt:`.
         url: Url,
+    },
+    /// A room of an XMPP chat.
+    Xmpp {
+        /// `ws:` or `wss:`, without what is below and without user info.
+        url: Url,
+        /// The domain of the account, from `?domain=`; the URL's host where it is not given.
+        domain: String,
+        /// The address of the room, from `?room=`.
+        room: String,
+        /// Name and password of the account, from the URL's user info; `None`: anonymous.
+        account: Option<(String, Secret)>,
     },
     /// WHEP.
     Whep {
@@ -233,6 +247,21 @@ fn livekit_url(url: &Url, room: &str) -> String {
     }
 }
 
+/// Whether `text` is the address of a room: `NAME@SERVICE`.
+fn is_bare_address(text: &str) -> bool {
+    let parts = text.split_once('@');
+    let is_plain = |part: &str| !part.is_empty() && !part.contains(['/', '@', ' ', '<', '&', '"']);
+    parts.is_some_and(|(name, service)| is_plain(name) && is_plain(service))
+}
+
+/// The URL of an XMPP target in a scenario.
+fn xmpp_url(url: &Url, domain: &str, room: &str, has_account: bool) -> String {
+    let text = without_secrets(url);
+    let text = if has_account { text.replacen("://", "://…@", 1) } else { text };
+    let domain = if url.host_str() == Some(domain) { String::new() } else { format!("&domain={domain}") };
+    format!("xmpp+{text}{}room={room}{domain}", if text.contains('?') { '&' } else { '?' })
+}
+
 /// A parameter of a query, its value redacted if it may be a secret.
 fn shown_pair(pair: &str) -> String {
     match pair.split_once('=') {
@@ -292,6 +321,7 @@ impl Endpoint {
             Self::RtspPublish { url } => format!("publish+{}", as_rtsp(&without_secrets(url))),
             Self::Rtmp { url } => as_rtmp(url),
             Self::Srt { url } => as_scheme(&without_secrets(url), ("srt", 0), ("srt", 0)),
+            Self::Xmpp { url, domain, room, account } => xmpp_url(url, domain, room, account.is_some()),
             Self::Whep { url } => format!("whep+{}", without_secrets(url)),
             Self::Whip { url } => format!("whip+{}", without_secrets(url)),
             Self::LiveKit { url, room } => livekit_url(url, room),
@@ -318,6 +348,7 @@ impl Endpoint {
             Self::RtspPublish { .. } => Protocol::RtspPublish,
             Self::Rtmp { .. } => Protocol::Rtmp,
             Self::Srt { .. } => Protocol::Srt,
+            Self::Xmpp { .. } => Protocol::Xmpp,
             Self::Whep { .. } => Protocol::Whep,
             Self::Whip { .. } => Protocol::Whip,
         }
@@ -339,6 +370,7 @@ impl Endpoint {
             | Self::Janus { url, .. }
             | Self::JanusVideoRoom { url, .. }
             | Self::LiveKit { url, .. }
+            | Self::Xmpp { url, .. }
             | Self::HttpVideo { url }
             | Self::Rtsp { url }
             | Self::RtspPublish { url }
@@ -371,6 +403,7 @@ impl Endpoint {
             "ws" | "wss" => Self::oven(plain("")?),
             "janus+ws" | "janus+wss" => Self::janus(&plain("janus+")?),
             "livekit+ws" | "livekit+wss" => Self::livekit(&plain("livekit+")?),
+            "xmpp+ws" | "xmpp+wss" => Self::xmpp(&plain("xmpp+")?),
             "http" | "https" => {
                 let url = plain("")?;
                 // No recording is called so: the prefix was forgotten.
@@ -464,6 +497,33 @@ impl Endpoint {
             url.query_pairs_mut().extend_pairs(further);
         }
         Ok(Self::LiveKit { url, room })
+    }
+
+    fn xmpp(written: &Url) -> Result<Self, TargetError> {
+        let wrong = || TargetError::Path {
+            protocol: Protocol::Xmpp.name(),
+            needs: "the room, `?room=ROOM@SERVICE`",
+            example: "xmpp+ws://127.0.0.1:5280/xmpp-websocket?room=stage@room.example.org&domain=anon.example.org",
+        };
+        let pairs: Vec<_> = written.query_pairs().into_owned().collect();
+        let parameter = |name| pairs.iter().find(|(key, _)| key == name).map(|(_, value)| value.clone());
+        let room = parameter("room").filter(|room| is_bare_address(room)).ok_or_else(wrong)?;
+        let domain = parameter("domain").filter(|domain| !domain.is_empty());
+        let domain = domain.or_else(|| written.host_str().map(str::to_owned)).ok_or_else(wrong)?;
+        let mut url = written.clone();
+        let account = (!url.username().is_empty()).then(|| {
+            let password = url.password().and_then(decoded).unwrap_or_default();
+            (decoded(url.username()).unwrap_or_default(), Secret::new(password))
+        });
+        // These do not fail: URLs of these schemes may have user info.
+        let _ = url.set_username("");
+        let _ = url.set_password(None);
+        url.set_query(None);
+        let further: Vec<_> = pairs.iter().filter(|(key, _)| key != "room" && key != "domain").collect();
+        if !further.is_empty() {
+            url.query_pairs_mut().extend_pairs(further);
+        }
+        Ok(Self::Xmpp { url, domain, room, account })
     }
 
     fn janus(written: &Url) -> Result<Self, TargetError> {
@@ -592,9 +652,10 @@ fn mend_for(scheme: &str, text: &str) -> String {
         "whip" | "whips" => "write `whip+http://…` or `whip+https://…`".into(),
         "livekit" | "livekits" => "write `livekit+ws://HOST:7880/ROOM` or `livekit+wss://…`".into(),
         "janus" => "write `janus+ws://HOST:8188/streaming/ID` or `janus+wss://…`".into(),
+        "xmpp" | "xmpps" | "chat" => "write `xmpp+wss://HOST/PATH?room=ROOM@SERVICE`, the WebSocket of the server".into(),
         "ome" | "oven" => "write `ws://HOST:3333/APP/STREAM` or `wss://…`".into(),
         _ => "write `ws://…` for OvenMediaEngine, `janus+ws://…` for Janus, `livekit+ws://…` for LiveKit, \
-              `whep+http://…` for WHEP, `whip+http://…` for WHIP, `rtsp://…` for RTSP, `publish+rtsp://…` to publish by it, `rtmp://…` and `srt://…` to publish, `http://…` for video files, HLS and DASH"
+              `whep+http://…` for WHEP, `whip+http://…` for WHIP, `rtsp://…` for RTSP, `publish+rtsp://…` to publish by it, `rtmp://…` and `srt://…` to publish, `http://…` for video files, HLS and DASH, `xmpp+wss://…` for a chat"
             .into(),
     }
 }

@@ -1,0 +1,126 @@
+//! What a participant got of what was said while it was in the room: how late, in which order, how often, and what never came.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use super::room_log::RoomLog;
+
+/// After so long a message counts as missing; one that comes later still counts as late.
+pub(super) const MISSING_AFTER: Duration = Duration::from_secs(10);
+
+/// The messages of an interval, from one participant's place.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Deliveries {
+    /// Messages that should have come by the end of the interval: those that came, and those that have become missing.
+    pub(super) due: u64,
+    /// From the intended time of each to its arrival, microseconds.
+    pub(super) delays_us: Vec<u64>,
+    /// Messages that did not come in [`MISSING_AFTER`].
+    pub(super) missing: u64,
+    /// Messages that came more than once.
+    pub(super) duplicates: u64,
+    /// Messages that came before one that the same participant had said earlier.
+    pub(super) out_of_order: u64,
+}
+
+/// The messages that are on their way to a participant.
+#[derive(Debug)]
+pub(super) struct Inbox {
+    log: RoomLog,
+    /// The first message that it should get; all before `self.first` are settled.
+    first: u64,
+    /// Whether each message from `first` on has come.
+    came: VecDeque<bool>,
+    deliveries: Deliveries,
+}
+
+impl Inbox {
+    /// Of a participant that joined now: what is said from now on is due to it.
+    pub(super) fn joined(log: RoomLog) -> Self {
+        let first = log.len();
+        Self { log, first, came: VecDeque::new(), deliveries: Deliveries::default() }
+    }
+
+    /// Message `number` arrived.
+    pub(super) fn received(&mut self, now: Instant, number: u64) {
+        let Some(logged) = self.log.get(number) else { return };
+        let Some(at) = number.checked_sub(self.first) else {
+            // It was said before the join, or counted as missing.
+            return;
+        };
+        let at = usize::try_from(at).unwrap_or(usize::MAX);
+        if self.came.len() <= at {
+            self.came.resize(at + 1, false);
+        }
+        let Some(came) = self.came.get_mut(at) else { return };
+        if std::mem::replace(came, true) {
+            self.deliveries.duplicates += 1;
+            return;
+        }
+        self.deliveries.due += 1;
+        let delay_us = now.saturating_duration_since(logged.due_at).as_micros();
+        self.deliveries.delays_us.push(u64::try_from(delay_us).unwrap_or(u64::MAX));
+        let is_awaited = |before: u64| {
+            let at = usize::try_from(before.checked_sub(self.first)?).ok()?;
+            Some(!self.came.get(at)?)
+        };
+        self.deliveries.out_of_order += u64::from(logged.before.and_then(is_awaited).unwrap_or(false));
+    }
+
+    /// Ends an interval.
+    pub(super) fn take(&mut self, now: Instant) -> Deliveries {
+        let said = self.log.len();
+        while self.first < said {
+            let has_come = self.came.front().copied().unwrap_or(false);
+            let is_old = self.log.get(self.first).is_some_and(|logged| now >= logged.due_at + MISSING_AFTER);
+            if !has_come && !is_old {
+                break;
+            }
+            if !has_come {
+                self.deliveries.due += 1;
+                self.deliveries.missing += 1;
+            }
+            self.came.pop_front();
+            self.first += 1;
+        }
+        std::mem::take(&mut self.deliveries)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_after_the_join_is_due_and_what_never_comes_is_missing() {
+        let (log, start) = (RoomLog::default(), Instant::now());
+        let at = |ms: u64| start + Duration::from_millis(ms);
+        let before = log.say(1, start);
+        let mut inbox = Inbox::joined(log.clone());
+        let numbers: Vec<u64> = (0..4).map(|second| log.say(second % 2, at(second * 1_000))).collect();
+        inbox.received(at(10), before);
+        inbox.received(at(40), numbers[0]);
+        inbox.received(at(3_500), numbers[3]);
+        inbox.received(at(3_600), numbers[1]);
+        inbox.received(at(3_700), numbers[1]);
+        let first = inbox.take(at(4_000));
+        assert_eq!((first.due, first.missing, first.duplicates, first.out_of_order), (3, 0, 1, 1));
+        assert_eq!(first.delays_us, [40_000, 500_000, 2_600_000]);
+        let second = inbox.take(at(12_100));
+        assert_eq!((second.due, second.missing, second.delays_us.len()), (1, 1, 0), "the one of second 2");
+        inbox.received(at(13_000), numbers[2]);
+        assert_eq!(inbox.take(at(14_000)), Deliveries::default(), "it counts as missing already");
+    }
+
+    #[test]
+    fn settled_messages_are_forgotten() {
+        let (log, now) = (RoomLog::default(), Instant::now());
+        let mut inbox = Inbox::joined(log.clone());
+        for _ in 0..10_000 {
+            let number = log.say(1, now);
+            inbox.received(now, number);
+            inbox.take(now);
+        }
+        assert!(inbox.came.is_empty() && inbox.first == 10_000);
+    }
+}

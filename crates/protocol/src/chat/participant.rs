@@ -1,0 +1,333 @@
+//! A member of a room: it connects, joins, reads and speaks, and connects again when the connection breaks, as ConverseJS
+//! does.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use throng_observation::{ChatCounters, ChatInterval, Failure, FailureReason, Observation, Outcome, Phase};
+
+use super::Config;
+use super::delivery::Inbox;
+use super::room_log::{mark, marked};
+use super::speech::{Speech, words};
+use super::xmpp::{Event, Session};
+use crate::participant::{ChannelError, Input, Message, Open, Opening, Output, Participant, Why};
+use crate::signalling::SIGNALLING;
+use crate::webrtc::ParticipantOptions;
+
+/// How long after a broken connection the next one is made (`debounce` of ConverseJS's `reconnect`).
+const RECONNECT_AFTER: Duration = Duration::from_secs(3);
+
+/// How often it reports.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// Longer than any run.
+const NEVER: Duration = Duration::from_secs(10 * 365 * 86_400);
+
+/// A participant of a chat.
+pub struct Member {
+    config: Config,
+    options: ParticipantOptions,
+    dice: fastrand::Rng,
+    state: State,
+    speech: Option<Speech>,
+    inbox: Option<Inbox>,
+    counters: ChatCounters,
+    delays_us: Vec<u64>,
+    interval_at: Option<Instant>,
+    has_reported: Vec<Phase>,
+    outputs: VecDeque<Output>,
+}
+
+enum State {
+    Idle,
+    /// The WebSocket is being opened.
+    Connecting,
+    Open(Box<Session>),
+    /// The connection broke; the next one is made then.
+    Broken {
+        again_at: Instant,
+    },
+    Over,
+}
+
+impl Member {
+    /// A member that has not joined.
+    #[must_use]
+    pub fn new(config: Config, options: ParticipantOptions) -> Self {
+        let dice = fastrand::Rng::with_seed(options.seed);
+        Self {
+            config,
+            options,
+            dice,
+            state: State::Idle,
+            speech: None,
+            inbox: None,
+            counters: ChatCounters::default(),
+            delays_us: Vec::new(),
+            interval_at: None,
+            has_reported: Vec::new(),
+            outputs: VecDeque::new(),
+        }
+    }
+
+    fn observe(&mut self, observation: Observation) {
+        self.outputs.push_back(Output::Observed(observation));
+    }
+
+    /// Reports a phase the first time it is reached.
+    fn reach(&mut self, phase: Phase, at: Instant) {
+        if !self.has_reported.contains(&phase) {
+            self.has_reported.push(phase);
+            self.observe(Observation::Reached(phase, at));
+        }
+    }
+
+    fn connect(&mut self) {
+        self.state = State::Connecting;
+        // Browsers send the origin of their page with each WebSocket.
+        let of_server = || self.config.url.as_str().replacen("ws", "http", 1);
+        let origin = self
+            .config
+            .chat
+            .origin
+            .clone()
+            .or_else(|| Some(url::Url::parse(&of_server()).ok()?.origin().ascii_serialization()));
+        let headers = origin.into_iter().map(|origin| ("Origin".to_owned(), origin)).collect();
+        let (url, protocols) = (self.config.url.clone(), vec!["xmpp".to_owned()]);
+        self.outputs.push_back(Output::Open(SIGNALLING, Open::WebSocket { url, protocols, headers }));
+    }
+
+    fn opened(&mut self, now: Instant, opening: &Opening) {
+        for observation in opening.phases() {
+            if let Observation::Reached(phase, at) = observation {
+                self.reach(phase, at);
+            }
+        }
+        let mut session = Session::new(self.config.xmpp.clone(), &mut self.dice);
+        session.opened(now);
+        self.state = State::Open(Box::new(session));
+    }
+
+    fn frame(&mut self, now: Instant, frame: &str) -> Result<(), Failure> {
+        let State::Open(session) = &mut self.state else { return Ok(()) };
+        for event in session.receive(now, frame)? {
+            match event {
+                Event::Joined => self.joined(now),
+                Event::Said { body, is_old, .. } => {
+                    self.counters.messages_received += 1;
+                    if let (false, Some(inbox), Some(number)) =
+                        (is_old, &mut self.inbox, marked(&self.config.mark, &body))
+                    {
+                        inbox.received(now, number);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn joined(&mut self, now: Instant) {
+        self.reach(Phase::Described, now);
+        self.reach(Phase::Joined, now);
+        self.inbox = Some(Inbox::joined(self.config.log.clone()));
+        if self.speech.is_none() {
+            let dice = self.dice.fork();
+            self.speech = Some(Speech::new(&self.config.chat, self.options.clock.at, now, dice));
+        }
+    }
+
+    /// Says what is due; what nobody can hear because it is not in the room is lost.
+    fn speak(&mut self, now: Instant) {
+        while let Some(due_at) = self.speech.as_mut().and_then(|speech| speech.due(now)) {
+            match &mut self.state {
+                State::Open(session) if session.is_joined() => {
+                    let number = self.config.log.say(self.options.seed, due_at);
+                    let text = format!("{} {}", words(&mut self.dice), mark(&self.config.mark, number));
+                    session.say(&text);
+                    self.counters.messages_sent += 1;
+                }
+                _ => self.counters.messages_unsent += 1,
+            }
+        }
+    }
+
+    /// The connection is gone, or is of no use: another one is made, unless the server does not want this participant.
+    fn broken(&mut self, now: Instant, failure: Failure, is_open: bool) {
+        let is_final = matches!(
+            failure.reason,
+            FailureReason::Unauthorized
+                | FailureReason::NoSuchRoom
+                | FailureReason::RoomFull
+                | FailureReason::RoomEnded
+                | FailureReason::Kicked
+                | FailureReason::NotAllowed
+        );
+        if is_open {
+            self.outputs.push_back(Output::Close(SIGNALLING));
+        }
+        self.take_traffic();
+        if let Some(inbox) = self.inbox.take() {
+            // What is said while it is away is not due to it: browsers fetch it from the archive when they are back.
+            self.count(inbox, now);
+            self.inbox = None;
+        }
+        if is_final {
+            return self.end(now, Outcome::Failed(failure));
+        }
+        self.counters.reconnects += 1;
+        self.observe(Observation::ProtocolAnomaly {
+            place: "chat",
+            detail: format!("connects again: {failure}"),
+        });
+        self.state = State::Broken { again_at: now + RECONNECT_AFTER };
+    }
+
+    fn count(&mut self, mut inbox: Inbox, now: Instant) {
+        let deliveries = inbox.take(now);
+        self.counters.messages_due += deliveries.due;
+        self.counters.messages_missing += deliveries.missing;
+        self.counters.duplicates += deliveries.duplicates;
+        self.counters.out_of_order += deliveries.out_of_order;
+        self.delays_us.extend(deliveries.delays_us);
+        self.inbox = Some(inbox);
+    }
+
+    /// Reports the interval that ends now.
+    fn report(&mut self, now: Instant) {
+        self.take_traffic();
+        if let Some(inbox) = self.inbox.take() {
+            self.count(inbox, now);
+        }
+        let (is_joined, occupants) = match &self.state {
+            State::Open(session) => (session.is_joined(), session.occupants()),
+            _ => (false, 0),
+        };
+        let interval = ChatInterval {
+            ended_at: now,
+            counters: std::mem::take(&mut self.counters),
+            delays_us: std::mem::take(&mut self.delays_us),
+            occupants: u32::try_from(occupants).unwrap_or(u32::MAX),
+            is_joined,
+        };
+        self.observe(Observation::Chat(Box::new(interval)));
+    }
+
+    fn take_traffic(&mut self) {
+        let State::Open(session) = &mut self.state else { return };
+        let traffic = session.take_traffic();
+        self.counters.stanzas_received += traffic.stanzas_received;
+        self.counters.presences_received += traffic.presences_received;
+        self.counters.vcards_received += traffic.vcards_received;
+        self.counters.bytes_received += traffic.bytes_received;
+        self.counters.stanzas_sent += traffic.stanzas_sent;
+        self.counters.bytes_sent += traffic.bytes_sent;
+    }
+
+    fn end(&mut self, now: Instant, outcome: Outcome) {
+        self.report(now);
+        self.state = State::Over;
+        self.outputs.push_back(Output::Ended(outcome));
+    }
+}
+
+impl Member {
+    fn tick(&mut self, now: Instant) {
+        match &mut self.state {
+            State::Idle | State::Over | State::Connecting => {}
+            State::Broken { again_at } if now >= *again_at => self.connect(),
+            State::Broken { .. } => {}
+            State::Open(session) => {
+                if let Err(failure) = session.handle_timeout(now) {
+                    self.broken(now, failure, true);
+                }
+            }
+        }
+        self.speak(now);
+        if let Some(at) = self.interval_at.filter(|at| now >= *at) {
+            self.report(now);
+            let missed = now.saturating_duration_since(at).as_micros() / INTERVAL.as_micros();
+            let intervals = u32::try_from(missed).unwrap_or(u32::MAX).saturating_add(1);
+            self.interval_at = Some(at + INTERVAL.saturating_mul(intervals));
+        }
+        if let State::Open(session) = &mut self.state {
+            while let Some(frame) = session.poll_send() {
+                self.outputs.push_back(Output::Signal(SIGNALLING, Message::Text(frame)));
+            }
+        }
+    }
+
+    fn leave(&mut self, now: Instant) {
+        if matches!(self.state, State::Over) {
+            return;
+        }
+        let has_joined = self.has_reported.contains(&Phase::Joined);
+        if let State::Open(session) = &mut self.state {
+            session.leave();
+            while let Some(frame) = session.poll_send() {
+                self.outputs.push_back(Output::Signal(SIGNALLING, Message::Text(frame)));
+            }
+        }
+        self.outputs.push_back(Output::Close(SIGNALLING));
+        let outcome = if has_joined {
+            Outcome::Completed
+        } else {
+            Outcome::Failed(Failure::new(FailureReason::NotStarted, "left before it was in the room"))
+        };
+        self.end(now, outcome);
+    }
+
+    fn next_deadline(&self) -> (Instant, Why) {
+        let never = (self.options.clock.at + NEVER, "nothing");
+        let state = match &self.state {
+            State::Open(session) => session.next_timeout(),
+            State::Broken { again_at } => Some((*again_at, "connects again")),
+            State::Idle | State::Connecting | State::Over => None,
+        };
+        let speech = self.speech.as_ref().and_then(Speech::next_at).map(|at| (at, "speaks"));
+        let interval = self.interval_at.map(|at| (at, "reports"));
+        state.into_iter().chain(speech).chain(interval).min_by_key(|(at, _)| *at).unwrap_or(never)
+    }
+}
+
+impl Participant for Member {
+    fn handle(&mut self, now: Instant, input: Input<'_>) {
+        match (input, &self.state) {
+            (_, State::Over) => {}
+            (Input::Start { .. }, _) => {
+                self.reach(Phase::Started, now);
+                self.interval_at = Some(now + INTERVAL);
+                self.connect();
+            }
+            (Input::Opened { opening, .. }, State::Connecting) => self.opened(now, &opening),
+            (Input::Message { message: Message::Text(frame), .. }, State::Open(_)) => {
+                if let Err(failure) = self.frame(now, &frame) {
+                    self.broken(now, failure, true);
+                }
+            }
+            (Input::Message { message: Message::Binary(_), .. }, State::Open(_)) => {
+                let detail = "a binary message on an XMPP stream";
+                self.broken(now, Failure::new(FailureReason::Protocol, detail), true);
+            }
+            (Input::Closed { why, .. }, State::Open(_)) => self.broken(now, closed(why), false),
+            (Input::Closed { why, .. }, State::Connecting) => self.broken(now, why.into(), false),
+            (Input::Leave { .. }, _) => self.leave(now),
+            // Due work is done when the outputs are drained.
+            _ => {}
+        }
+    }
+
+    fn poll_output(&mut self, now: Instant) -> Output {
+        if self.outputs.is_empty() && !matches!(self.state, State::Over) {
+            self.tick(now);
+        }
+        self.outputs.pop_front().unwrap_or_else(|| {
+            let (at, why) = self.next_deadline();
+            Output::Timeout(at, why)
+        })
+    }
+}
+
+fn closed(why: ChannelError) -> Failure {
+    why.after_opening()
+}

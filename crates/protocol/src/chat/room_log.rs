@@ -1,0 +1,117 @@
+//! What was said in a room, by participants of this run.
+//!
+//! Each message carries its number in this log. Who receives it learns from that when it was meant to be sent; and who was in the room
+//! when it was said can tell that it never came. All participants of a room share one log, on one host: delays have no clock
+//! error.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+/// The logs of all rooms, by their addresses.
+#[derive(Clone, Debug, Default)]
+pub struct RoomLogs(Arc<Mutex<BTreeMap<String, RoomLog>>>);
+
+impl RoomLogs {
+    /// The log of the room of this address.
+    #[must_use]
+    pub fn log(&self, room: &str) -> RoomLog {
+        let mut logs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        logs.entry(room.to_owned()).or_default().clone()
+    }
+}
+
+/// The log of one room.
+#[derive(Clone, Debug, Default)]
+pub struct RoomLog(Arc<Mutex<Said>>);
+
+#[derive(Debug, Default)]
+struct Said {
+    messages: Vec<Logged>,
+    /// The last message of each participant, by its number in the run.
+    last: HashMap<u64, u64>,
+}
+
+/// A message of the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Logged {
+    /// When it was due.
+    pub(super) due_at: Instant,
+    /// The message before it of the same participant. Only among these there is an order: messages of several participants
+    /// reach the server on connections of their own.
+    pub(super) before: Option<u64>,
+}
+
+impl RoomLog {
+    /// Logs a message of participant `who` that was due at `due_at`; its number.
+    pub(super) fn say(&self, who: u64, due_at: Instant) -> u64 {
+        let mut said = self.lock();
+        let number = said.messages.len() as u64;
+        let before = said.last.insert(who, number);
+        said.messages.push(Logged { due_at, before });
+        number
+    }
+
+    /// Messages so far.
+    pub(super) fn len(&self) -> u64 {
+        self.lock().messages.len() as u64
+    }
+
+    /// Message `number`.
+    pub(super) fn get(&self, number: u64) -> Option<Logged> {
+        self.lock().messages.get(usize::try_from(number).ok()?).copied()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Said> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The mark of message `number` of the run `run`, which ends its text.
+pub(super) fn mark(run: &str, number: u64) -> String {
+    format!("[{run}.{number}]")
+}
+
+/// The number that the text of a message of this run ends with.
+pub(super) fn marked(run: &str, text: &str) -> Option<u64> {
+    let (_, mark) = text.strip_suffix(']')?.rsplit_once('[')?;
+    mark.strip_prefix(run)?.strip_prefix('.')?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mark_is_read_at_the_end_of_the_text_of_the_same_run_only() {
+        let text = format!("nice [stream] {}", mark("k3f9", 17));
+        assert_eq!(
+            (marked("k3f9", &text), marked("k3f", &text), marked("other", &text)),
+            (Some(17), None, None)
+        );
+        for text in [
+            "",
+            "]",
+            "[]",
+            "[k3f9]",
+            "[k3f9.]",
+            "[k3f9.-1]",
+            "[k3f9.1] and more",
+            "[k3f9.99999999999999999999]",
+        ] {
+            assert_eq!(marked("k3f9", text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn all_who_share_a_log_number_its_messages_together() {
+        let (log, now) = (RoomLog::default(), Instant::now());
+        let other = log.clone();
+        assert_eq!((log.say(7, now), other.say(8, now), log.say(7, now)), (0, 1, 2));
+        let logged = |before| Some(Logged { due_at: now, before });
+        assert_eq!(
+            (log.len(), other.get(1), other.get(2), other.get(3)),
+            (3, logged(None), logged(Some(0)), None)
+        );
+    }
+}

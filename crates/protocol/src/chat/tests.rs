@@ -1,0 +1,251 @@
+//! A member of a room with its connection: what it reports, and what it does when the connection breaks.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use throng_media::quality::WallClock;
+use throng_observation::{ChatCounters, ChatInterval, Observation, Outcome, Phase};
+use throng_scenario::VcardPolicy;
+
+use super::*;
+use crate::participant::{ChannelError, Input, Message, Open, Opening, Output, Participant};
+use crate::signalling::SIGNALLING;
+use crate::webrtc::{ParticipantOptions, StepTimeouts};
+
+const ROOM: &str = "stage@room.example";
+
+/// A member, and a server that lets it join at once.
+struct Stand {
+    member: Member,
+    now: Instant,
+    opened: Vec<(Duration, Open)>,
+    sent: Vec<String>,
+    reached: Vec<Phase>,
+    intervals: Vec<ChatInterval>,
+    ended: Option<Outcome>,
+    start: Instant,
+    log: RoomLog,
+    is_authenticated: bool,
+}
+
+impl Stand {
+    fn new(chat: ChatConfig) -> Self {
+        let start = Instant::now();
+        let log = RoomLog::default();
+        let xmpp = xmpp::XmppConfig {
+            domain: "anon.example".to_owned(),
+            credentials: None,
+            room: ROOM.to_owned(),
+            nick: "me".to_owned(),
+            vcards: VcardPolicy::None,
+            history_max: 0,
+            has_chat_states: false,
+            answer_within: Duration::from_secs(10),
+        };
+        let url = Url::parse("ws://10.0.0.1:5280/ws").unwrap();
+        let config = Config { url, xmpp, chat, mark: "k3f9".to_owned(), log: log.clone() };
+        let options = ParticipantOptions {
+            may_reach: Arc::new(|_| true),
+            clock: WallClock { at: start, unix_ns: 1 << 60 },
+            toward: None,
+            seed: 1,
+            timeouts: StepTimeouts::default(),
+            is_tapped: false,
+            relay_only: false,
+            stun: None,
+            turn: None,
+        };
+        let mut stand = Self {
+            member: Member::new(config, options),
+            now: start,
+            opened: Vec::new(),
+            sent: Vec::new(),
+            reached: Vec::new(),
+            intervals: Vec::new(),
+            ended: None,
+            start,
+            log,
+            is_authenticated: false,
+        };
+        stand.input(Input::Start { intended_at: start });
+        stand
+    }
+
+    fn input(&mut self, input: Input<'_>) {
+        self.member.handle(self.now, input);
+        self.drain();
+    }
+
+    fn drain(&mut self) {
+        let mut frames = Vec::new();
+        loop {
+            match self.member.poll_output(self.now) {
+                Output::Open(SIGNALLING, open) => {
+                    self.is_authenticated = false;
+                    self.opened.push((self.now - self.start, open));
+                }
+                Output::Signal(SIGNALLING, Message::Text(frame)) => frames.push(frame),
+                Output::Observed(Observation::Reached(phase, _)) => self.reached.push(phase),
+                Output::Observed(Observation::Chat(interval)) => self.intervals.push(*interval),
+                Output::Ended(outcome) => {
+                    self.ended = Some(outcome);
+                    break;
+                }
+                Output::Timeout(..) => break,
+                _ => {}
+            }
+        }
+        self.sent.extend(frames.iter().cloned());
+        frames.iter().for_each(|frame| self.answer(frame));
+    }
+
+    /// What a server says to `frame`.
+    fn answer(&mut self, frame: &str) {
+        let id = frame.split("id=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap_or_default();
+        let text = match frame {
+            frame if frame.starts_with("<open") && !self.is_authenticated => {
+                "<stream:features><mechanisms><mechanism>ANONYMOUS</mechanism></mechanisms></stream:features>"
+                    .to_owned()
+            }
+            frame if frame.starts_with("<open") => "<stream:features><bind/></stream:features>".to_owned(),
+            frame if frame.starts_with("<auth") => {
+                self.is_authenticated = true;
+                "<success/>".to_owned()
+            }
+            frame if frame.contains("bind\"") => {
+                format!("<iq type='result' id='{id}'><bind><jid>w@anon.example/r</jid></bind></iq>")
+            }
+            frame if frame.starts_with("<iq") => format!("<iq type='result' id='{id}'/>"),
+            frame if frame.contains("maxstanzas") => format!(
+                "<presence from='{ROOM}/me'><x xmlns='http://jabber.org/protocol/muc#user'><status code='110'/></x></presence>"
+            ),
+            frame if frame.contains("<body>") => {
+                let body =
+                    frame.split("<body>").nth(1).and_then(|rest| rest.split('<').next()).unwrap_or_default();
+                format!("<message type='groupchat' from='{ROOM}/me'><body>{body}</body></message>")
+            }
+            _ => return,
+        };
+        self.receive(&text);
+    }
+
+    fn receive(&mut self, text: &str) {
+        self.input(Input::Message { channel: SIGNALLING, message: Message::Text(text.to_owned()) });
+    }
+
+    fn open(&mut self) {
+        self.input(Input::Opened { channel: SIGNALLING, opening: Opening::default() });
+    }
+
+    fn seconds(&mut self, seconds: u64) {
+        let end = self.now + Duration::from_secs(seconds);
+        while self.now < end && self.ended.is_none() {
+            self.now += Duration::from_millis(50);
+            self.input(Input::Timeout);
+        }
+    }
+
+    fn totals(&self) -> ChatCounters {
+        self.intervals.iter().fold(ChatCounters::default(), |mut sum, interval| {
+            sum += interval.counters;
+            sum
+        })
+    }
+}
+
+fn talkative() -> ChatConfig {
+    ChatConfig { every: Some(Duration::from_secs(1)), ..ChatConfig::default() }
+}
+
+#[test]
+fn it_joins_speaks_and_measures_what_comes_back() {
+    let mut stand = Stand::new(talkative());
+    stand.open();
+    assert_eq!(stand.reached, [Phase::Started, Phase::Described, Phase::Joined]);
+    let (_, Open::WebSocket { url, protocols, headers }) = &stand.opened[0] else {
+        panic!("{:?}", stand.opened)
+    };
+    assert_eq!((url.as_str(), protocols.as_slice()), ("ws://10.0.0.1:5280/ws", &["xmpp".to_owned()][..]));
+    assert_eq!(headers[..], [("Origin".to_owned(), "http://10.0.0.1:5280".to_owned())]);
+    stand.seconds(60);
+    let totals = stand.totals();
+    assert!((35..90).contains(&totals.messages_sent), "{totals:?}");
+    assert_eq!(
+        (totals.messages_due, totals.messages_missing, totals.messages_unsent),
+        (totals.messages_sent, 0, 0)
+    );
+    let late = stand.intervals.iter().flat_map(|interval| &interval.delays_us).max();
+    assert!(
+        late.is_some_and(|us| *us <= 50_000),
+        "from the time at which it was due, in steps of 50 ms: {late:?}"
+    );
+    assert!(stand.intervals.len() == 60 && stand.intervals.iter().all(|interval| interval.is_joined));
+    stand.input(Input::Leave { others_follow: false });
+    assert!(
+        stand.ended == Some(Outcome::Completed) && stand.sent.iter().any(|frame| frame.starts_with("<close"))
+    );
+}
+
+#[test]
+fn a_connection_that_breaks_is_made_again_after_three_seconds_and_what_was_said_meanwhile_is_not_due() {
+    let mut stand = Stand::new(ChatConfig::default());
+    stand.open();
+    stand.seconds(5);
+    let lost = stand.log.say(9, stand.now);
+    stand.input(Input::Closed { channel: SIGNALLING, why: ChannelError::ClosedByPeer(None) });
+    stand.seconds(1);
+    stand.log.say(9, stand.now);
+    stand.seconds(3);
+    let times: Vec<_> = stand.opened.iter().map(|(at, _)| at.as_secs()).collect();
+    assert_eq!(times, [0, 8]);
+    stand.open();
+    stand.seconds(3);
+    let seen = stand.log.say(9, stand.now);
+    stand.receive(&format!(
+        "<message type='groupchat' from='{ROOM}/a'><body>x {}</body></message>",
+        super::room_log::mark("k3f9", seen)
+    ));
+    stand.seconds(12);
+    let totals = stand.totals();
+    assert_eq!(
+        (totals.reconnects, totals.messages_due, totals.messages_missing),
+        (1, 1, 0),
+        "{lost}: {totals:?}"
+    );
+    let away = stand.intervals.iter().filter(|interval| !interval.is_joined).count();
+    assert!((3..=4).contains(&away), "{away}");
+    assert_eq!(stand.reached.iter().filter(|phase| **phase == Phase::Joined).count(), 1);
+}
+
+#[test]
+fn what_does_not_come_within_ten_seconds_is_missing() {
+    let mut stand = Stand::new(ChatConfig::default());
+    stand.open();
+    stand.log.say(9, stand.now);
+    stand.seconds(9);
+    assert_eq!(stand.totals().messages_missing, 0);
+    stand.seconds(3);
+    assert_eq!((stand.totals().messages_due, stand.totals().messages_missing), (1, 1));
+}
+
+#[test]
+fn a_server_that_does_not_want_it_ends_it_and_one_that_is_away_does_not() {
+    let mut stand = Stand::new(ChatConfig::default());
+    stand.open();
+    stand.receive(&format!(
+        "<presence type='unavailable' from='{ROOM}/me'><x xmlns='http://jabber.org/protocol/muc#user'><status code='307'/></x></presence>"
+    ));
+    assert!(
+        matches!(&stand.ended, Some(Outcome::Failed(failure)) if failure.detail.contains("kicked")),
+        "{:?}",
+        stand.ended
+    );
+    let mut away = Stand::new(talkative());
+    for _ in 0..4 {
+        away.input(Input::Closed { channel: SIGNALLING, why: ChannelError::Status(502, String::new()) });
+        away.seconds(4);
+    }
+    assert!(away.ended.is_none() && away.opened.len() == 5, "{:?}", away.ended);
+    away.input(Input::Leave { others_follow: true });
+    assert!(matches!(away.ended, Some(Outcome::Failed(_))));
+}

@@ -1,0 +1,302 @@
+//! A stream against the server's frames as they were recorded (Prosody 0.12.3), and against what is no XMPP.
+
+use std::time::Instant;
+
+use proptest::prelude::*;
+use throng_observation::{Failure, FailureReason};
+use throng_scenario::VcardPolicy;
+
+use super::xml::{Element, escaped, unescaped};
+use super::*;
+
+const ROOM: &str = "r400-1@room.pt.localhost";
+
+fn config(vcards: VcardPolicy) -> XmppConfig {
+    XmppConfig {
+        domain: "anon.pt.localhost".to_owned(),
+        credentials: None,
+        room: ROOM.to_owned(),
+        nick: "Anonymous 1".to_owned(),
+        vcards,
+        history_max: 50,
+        has_chat_states: false,
+        answer_within: Duration::from_secs(10),
+    }
+}
+
+/// A stream with a server that answers from templates.
+struct Stand {
+    session: Session,
+    now: Instant,
+    sent: Vec<String>,
+    events: Vec<Event>,
+}
+
+impl Stand {
+    fn new(config: XmppConfig) -> Self {
+        let now = Instant::now();
+        let mut session = Session::new(config, &mut fastrand::Rng::with_seed(1));
+        session.opened(now);
+        let mut stand = Self { session, now, sent: Vec::new(), events: Vec::new() };
+        stand.drain();
+        stand
+    }
+
+    fn drain(&mut self) {
+        self.sent.extend(std::iter::from_fn(|| self.session.poll_send()));
+    }
+
+    fn try_receive(&mut self, frame: &str) -> Result<(), Failure> {
+        let events = self.session.receive(self.now, frame)?;
+        self.events.extend(events);
+        self.drain();
+        Ok(())
+    }
+
+    fn receive(&mut self, frame: &str) {
+        self.try_receive(frame).unwrap();
+    }
+
+    fn last(&self) -> &str {
+        self.sent.last().map_or("", String::as_str)
+    }
+
+    /// The id of the last request that has `text` in it.
+    fn id_of(&self, text: &str) -> String {
+        let frame = self
+            .sent
+            .iter()
+            .rfind(|frame| frame.contains(text))
+            .unwrap_or_else(|| panic!("{text}: {:?}", self.sent));
+        Element::read(frame).unwrap().attribute("id").unwrap().to_owned()
+    }
+
+    fn result(&mut self, of: &str, payload: &str) {
+        let id = self.id_of(of);
+        self.receive(&format!("<iq type='result' id='{id}' xmlns='jabber:client'>{payload}</iq>"));
+    }
+
+    fn authenticated(&mut self) {
+        self.receive("<open xmlns='urn:ietf:params:xml:ns:xmpp-framing' version='1.0' from='anon.pt.localhost' id='d3c0f6ec' xml:lang='en'/>");
+        self.receive("<stream:features xmlns:stream='http://etherx.jabber.org/streams' xmlns='jabber:client'><mechanisms xmlns='urn:ietf:params:xml:ns:xmpp-sasl'><mechanism>ANONYMOUS</mechanism></mechanisms></stream:features>");
+        assert!(self.last().contains(r#"mechanism="ANONYMOUS""#));
+        self.receive("<success xmlns='urn:ietf:params:xml:ns:xmpp-sasl'/>");
+        self.receive("<open xmlns='urn:ietf:params:xml:ns:xmpp-framing' version='1.0' from='anon.pt.localhost' id='1a762e0d' xml:lang='en'/>");
+        self.receive("<stream:features xmlns:stream='http://etherx.jabber.org/streams' xmlns='jabber:client'><bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'><required/></bind><session xmlns='urn:ietf:params:xml:ns:xmpp-session'><optional/></session></stream:features>");
+        self.result(
+            "bind",
+            "<bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'><jid>w@anon.pt.localhost/Y</jid></bind>",
+        );
+        self.result("session", "");
+    }
+
+    fn asks_to_join(&mut self) {
+        self.authenticated();
+        self.result(
+            "anon.pt.localhost\" type=\"get\"",
+            "<query xmlns='http://jabber.org/protocol/disco#info'/>",
+        );
+        self.result("disco#info", "<query xmlns='http://jabber.org/protocol/disco#info'/>");
+        self.result("x-roomuser-item", "<query/>");
+        assert!(
+            self.last().starts_with("<presence") && self.last().contains("maxstanzas"),
+            "{}",
+            self.last()
+        );
+    }
+
+    fn presence(&mut self, nick: &str, more: &str) -> Result<(), Failure> {
+        self.try_receive(&format!(
+            "<presence to='w@anon.pt.localhost/Y' xmlns='jabber:client' from='{ROOM}/{nick}' {more}</presence>"
+        ))
+    }
+
+    fn joined(&mut self) {
+        self.asks_to_join();
+        for nick in ["Ada", "Anonymous 77", "O&apos;Hara"] {
+            self.presence(
+                nick,
+                "><x xmlns='http://jabber.org/protocol/muc#user'><item role='participant'/></x>",
+            )
+            .unwrap();
+        }
+        assert!(self.events.is_empty());
+        self.presence(
+            "Anonymous 1",
+            "><x xmlns='http://jabber.org/protocol/muc#user'><item/><status code='110'/></x>",
+        )
+        .unwrap();
+        assert_eq!(std::mem::take(&mut self.events), [Event::Joined]);
+        assert_eq!(self.session.occupants(), 3);
+    }
+}
+
+#[test]
+fn it_joins_as_conversejs_does_and_fetches_the_pictures_of_whom_it_shows() {
+    for (policy, expect) in [(VcardPolicy::All, 4), (VcardPolicy::Authors, 1), (VcardPolicy::None, 0)] {
+        let mut stand = Stand::new(config(policy));
+        stand.joined();
+        let history = stand.id_of("urn:xmpp:mam:2");
+        stand.receive(&format!(
+            "<message from='{ROOM}' xmlns='jabber:client'><result xmlns='urn:xmpp:mam:2' queryid='q'><forwarded xmlns='urn:xmpp:forward:0'><delay xmlns='urn:xmpp:delay' stamp='2026-11-20T09:44:56Z'/><message xmlns='jabber:client' from='{ROOM}/Gone' type='groupchat'><body>t=1 hello</body></message></forwarded></result></message>"
+        ));
+        stand.receive(&format!("<iq type='result' id='{history}' xmlns='jabber:client'><fin xmlns='urn:xmpp:mam:2' complete='true'/></iq>"));
+        let asked: Vec<_> = stand
+            .sent
+            .iter()
+            .filter(|frame| frame.contains("vcard-temp") && frame.contains(&format!("{ROOM}/")))
+            .collect();
+        assert_eq!(asked.len(), expect, "{policy:?}: {asked:?}");
+        if policy == VcardPolicy::All {
+            assert!(asked.iter().any(|frame| frame.contains("O&apos;Hara")), "{asked:?}");
+        }
+        let said = Event::Said { nick: "Gone".to_owned(), body: "t=1 hello".to_owned(), is_old: true };
+        assert_eq!(std::mem::take(&mut stand.events), [said]);
+    }
+}
+
+#[test]
+fn messages_are_read_and_answered_requests_are_not_forgotten() {
+    let mut stand = Stand::new(config(VcardPolicy::None));
+    stand.joined();
+    stand.session.say("5 < 6 & \"7\"");
+    stand.drain();
+    assert!(stand.last().contains("<body>5 &lt; 6 &amp; &quot;7&quot;</body>"), "{}", stand.last());
+    stand.receive(&format!("<message type='groupchat' from='{ROOM}/Ada' xmlns='jabber:client'><body>5 &lt; 6 &#38; more</body></message>"));
+    stand.receive(&format!("<message type='groupchat' from='{ROOM}/Ada' xmlns='jabber:client'><composing xmlns='http://jabber.org/protocol/chatstates'/></message>"));
+    stand.receive(&format!(
+        "<message type='groupchat' from='{ROOM}' xmlns='jabber:client'><subject/></message>"
+    ));
+    let said = Event::Said { nick: "Ada".to_owned(), body: "5 < 6 & more".to_owned(), is_old: false };
+    assert_eq!(stand.events, [said]);
+    stand.receive("<iq type='get' id='srv1' from='anon.pt.localhost' xmlns='jabber:client'><ping xmlns='urn:xmpp:ping'/></iq>");
+    assert!(stand.last().contains(r#"id="srv1" to="anon.pt.localhost" type="result""#), "{}", stand.last());
+    let traffic = stand.session.take_traffic();
+    assert_eq!((traffic.presences_received, traffic.stanzas_sent), (4, stand.sent.len() as u64));
+}
+
+#[test]
+fn a_silent_server_is_asked_for_a_sign_of_life_and_given_up() {
+    let mut stand = Stand::new(config(VcardPolicy::None));
+    stand.joined();
+    let (at, _) = stand.session.next_timeout().unwrap();
+    assert_eq!(at - stand.now, Duration::from_secs(25));
+    stand.session.handle_timeout(at).unwrap();
+    stand.drain();
+    let ping = stand.id_of("urn:xmpp:ping");
+    let (late, _) = stand.session.next_timeout().unwrap();
+    assert_eq!(late - at, Duration::from_secs(10));
+    assert!(
+        stand.session.handle_timeout(late).unwrap_err().detail.contains("no answer to a ping within 10 s")
+    );
+    stand.now = at;
+    stand.receive(&format!("<iq type='result' id='{ping}' xmlns='jabber:client'/>"));
+    assert_eq!(stand.session.next_timeout().map(|(next, _)| next - at), Some(Duration::from_secs(25)));
+    let mut mute = Stand::new(config(VcardPolicy::None));
+    let (late, _) = mute.session.next_timeout().unwrap();
+    assert!(mute.session.handle_timeout(late).unwrap_err().detail.starts_with("no stream features"));
+}
+
+#[test]
+fn what_keeps_it_out_is_named() {
+    for (error, reason, detail) in [
+        ("<not-authorized xmlns='s'/>", FailureReason::Unauthorized, "needs a password"),
+        ("<forbidden xmlns='s'/>", FailureReason::Unauthorized, "banned"),
+        ("<item-not-found xmlns='s'/>", FailureReason::NoSuchRoom, "locked"),
+        (
+            "<service-unavailable xmlns='s'/><text>Full\u{1b}[2J</text>",
+            FailureReason::RoomFull,
+            "the room is full (service-unavailable): Full [2J",
+        ),
+        ("", FailureReason::Refused, "unknown"),
+    ] {
+        let mut stand = Stand::new(config(VcardPolicy::None));
+        stand.asks_to_join();
+        let failure = stand
+            .presence("Anonymous 1", &format!("type='error'><error type='cancel'>{error}</error>"))
+            .unwrap_err();
+        assert!(failure.reason == reason && failure.detail.contains(detail), "{failure}");
+    }
+    for (more, reason) in [
+        ("<status code='307'/>", FailureReason::Kicked),
+        ("<status code='301'/>", FailureReason::Kicked),
+        ("<status code='332'/>", FailureReason::RoomEnded),
+        ("<destroy/>", FailureReason::RoomEnded),
+    ] {
+        let mut stand = Stand::new(config(VcardPolicy::None));
+        stand.joined();
+        let x = format!("type='unavailable'><x xmlns='http://jabber.org/protocol/muc#user'>{more}</x>");
+        assert_eq!(stand.presence("Anonymous 1", &x).unwrap_err().reason, reason, "{more}");
+    }
+}
+
+#[test]
+fn a_nickname_that_is_taken_is_replaced_and_others_come_and_go() {
+    let mut stand = Stand::new(config(VcardPolicy::None));
+    stand.asks_to_join();
+    stand.presence("Anonymous 1", "type='error'><error type='cancel'><conflict xmlns='s'/></error>").unwrap();
+    assert!(stand.last().contains("/Anonymous 1-2\""), "{}", stand.last());
+    stand
+        .presence("Anonymous 1-2", "><x xmlns='http://jabber.org/protocol/muc#user'><status code='110'/></x>")
+        .unwrap();
+    assert_eq!(stand.events, [Event::Joined]);
+    stand.presence("Ada", "><x/>").unwrap();
+    stand.presence("Ada", "type='unavailable'><x/>").unwrap();
+    assert_eq!(stand.session.occupants(), 0);
+    stand.session.leave();
+    stand.drain();
+    assert!(stand.last().starts_with("<close") && stand.session.next_timeout().is_none());
+}
+
+#[test]
+fn errors_of_the_stream_are_failures() {
+    for (frame, expect) in [
+        ("<stream:error><host-unknown/></stream:error>", "stream error: host-unknown"),
+        ("<close xmlns='f' see-other-uri='wss://other/ws'/>", "refers to wss://other/ws"),
+        ("<a><b></a>", "not well-formed"),
+        ("hello", "not one element"),
+        ("<!DOCTYPE lolz [<!ENTITY lol 'lol'>]><lolz>&lol;</lolz>", "does not allow"),
+        ("<?xml version='1.0'?><open/>", "does not allow"),
+        ("<open/><open/>", "not one element"),
+        ("<a", "ends in the middle"),
+        ("", "ends in the middle"),
+    ] {
+        let failure = Stand::new(config(VcardPolicy::None)).try_receive(frame).unwrap_err();
+        assert!(failure.detail.contains(expect), "{frame}: {failure}");
+    }
+    let deep = "<a>".repeat(40);
+    let failure = Stand::new(config(VcardPolicy::None)).try_receive(&deep).unwrap_err();
+    assert!(failure.detail.contains("more than 32"), "{failure}");
+    let mut refused = Stand::new(config(VcardPolicy::None));
+    let features = "<stream:features><mechanisms><mechanism>PLAIN</mechanism></mechanisms></stream:features>";
+    let failure = refused.try_receive(features).unwrap_err();
+    assert!(failure.detail.contains("offers PLAIN, and nothing for anonymous"), "{failure}");
+}
+
+proptest! {
+    #[test]
+    fn any_text_is_an_element_or_an_error(text in "[<>/ab='\" &;!?\\PC]{0,60}") {
+        if let Ok(element) = Element::read(&text) {
+            let _ = (element.attribute("a"), element.text(), element.children().count());
+        }
+    }
+
+    #[test]
+    fn what_is_escaped_is_read_back(text in "\\PC{0,40}", value in "\\PC{0,40}") {
+        let safe = escaped(&text);
+        prop_assert_eq!(unescaped(&safe), text.as_str());
+        let frame = format!("<a b='{}'>{}<c/></a>", escaped(&value), escaped(&text));
+        let element = Element::read(&frame).unwrap();
+        prop_assert_eq!(element.attribute("b").map(unescaped).unwrap_or_default(), value.as_str());
+        prop_assert_eq!(element.text(), text.as_str());
+        prop_assert_eq!(element.children().map(|child| child.name).collect::<Vec<_>>(), ["c"]);
+    }
+
+    #[test]
+    fn a_session_survives_any_frames(frames in proptest::collection::vec("<(iq|message|presence|stream:features|success|challenge|open)( (id|from|type)='[a-z@/0-9_]{0,9}'){0,3}>(<(x|body|bind|jid|status)/>){0,3}</(iq|message|presence|open)>", 0..12)) {
+        let mut stand = Stand::new(config(VcardPolicy::All));
+        for frame in frames {
+            let _ = stand.try_receive(&frame);
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! What participants of a chat do: whose pictures they fetch, and what they say.
+
+use std::time::Duration;
+
+/// The settings of a participant of a chat.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChatConfig {
+    /// Whose vCards it fetches.
+    pub vcards: VcardPolicy,
+    /// Messages of the archive that it fetches when it joins.
+    pub history: u32,
+    /// It says that it types (XEP-0085).
+    pub chat_states: bool,
+    /// Mean time between messages of one participant; `None`: it says nothing without a reason.
+    pub every: Option<Duration>,
+    /// Moments of the show at which many say something.
+    pub moments: Vec<ChatMoment>,
+    /// `Origin` of its page; `None`: that of the server.
+    pub origin: Option<String>,
+    /// Seed of what is said when.
+    pub seed: u64,
+}
+
+/// A moment of the show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChatMoment {
+    /// When, since the start of the run.
+    pub at: Duration,
+    /// The share of the participants that say something at it, thousandths.
+    pub share_milli: u32,
+    /// Within so long.
+    pub within: Duration,
+}
+
+impl Default for ChatConfig {
+    /// As ConverseJS of today beside a video: vCards of authors, 50 messages of the archive, no chat states; it only reads.
+    fn default() -> Self {
+        Self {
+            vcards: VcardPolicy::default(),
+            history: 50,
+            chat_states: false,
+            every: None,
+            moments: Vec::new(),
+            origin: None,
+            seed: 1,
+        }
+    }
+}
+
+/// Whose vCards a participant fetches, each once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum VcardPolicy {
+    /// Those of all occupants and of all authors, as ConverseJS does where it shows the list of participants (livechat up to
+    /// version 8.0): the square of the participants, each with a picture.
+    All,
+    /// Those of authors, when a message of theirs is shown.
+    #[default]
+    Authors,
+    /// None.
+    None,
+}
+
+impl VcardPolicy {
+    /// Their names in a scenario.
+    pub const NAMES: [&str; 3] = ["all", "authors", "none"];
+
+    /// The policy of this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::All, Self::Authors, Self::None].into_iter().find(|policy| policy.name() == name)
+    }
+
+    /// Its name in a scenario.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::All => "all",
+            Self::Authors => "authors",
+            Self::None => "none",
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! The schema of `chat` of a cohort, and how it is written.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::Duration;
+use super::written::duration;
+use crate::chat::ChatConfig;
+
+/// What participants of a chat do.
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub(super) struct ChatFile {
+    /// Whose vCards they fetch: `all` occupants, `authors` of messages, or `none`; default `authors`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = r"^(all|authors|none)$"))]
+    vcards: Option<String>,
+    /// Messages of the archive that they fetch when they join; default 50.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(max = 1000))]
+    history: Option<u32>,
+    /// Say that they type (XEP-0085); default `false`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    chat_states: Option<bool>,
+    /// Mean time between the messages of one participant; default: it says nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    every: Option<Duration>,
+    /// Moments of the show at which many say something.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default)]
+    moments: Vec<MomentFile>,
+    /// `Origin` of their page; default: that of the server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    origin: Option<String>,
+    /// Seed of what is said when; default 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(max = 0x7fff_ffff_ffff_ffff_u64))]
+    seed: Option<u64>,
+}
+
+/// A moment of the show.
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub(super) struct MomentFile {
+    /// When, since the start of the run.
+    at: Duration,
+    /// The share of the participants that say something at it, each once, from 0 to 1; default 1.
+    #[schemars(range(min = 0.0, max = 1.0), default)]
+    share: f64,
+    /// Within so long; default 10 s.
+    #[schemars(default)]
+    within: Option<Duration>,
+}
+
+/// The chat as in a file; `None` if all is default.
+pub(super) fn chat(config: &ChatConfig) -> Option<ChatFile> {
+    let usual = ChatConfig::default();
+    if *config == usual {
+        return None;
+    }
+    let moment = |moment: &crate::chat::ChatMoment| MomentFile {
+        at: duration(moment.at),
+        share: f64::from(moment.share_milli) / 1e3,
+        within: Some(duration(moment.within)),
+    };
+    Some(ChatFile {
+        vcards: (config.vcards != usual.vcards).then(|| config.vcards.name().into()),
+        history: (config.history != usual.history).then_some(config.history),
+        chat_states: (config.chat_states != usual.chat_states).then_some(config.chat_states),
+        every: config.every.map(duration),
+        moments: config.moments.iter().map(moment).collect(),
+        origin: config.origin.clone(),
+        seed: (config.seed != usual.seed).then_some(config.seed),
+    })
+}

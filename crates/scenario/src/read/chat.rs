@@ -1,0 +1,186 @@
+//! Reads `chat` of a `[crowd]`: what participants of a chat do.
+
+use std::time::Duration;
+
+use super::fields::{Fields, Reader};
+use super::tree::{Node, Span, Value};
+use crate::chat::{ChatConfig, ChatMoment, VcardPolicy};
+use crate::scenario::Scenario;
+use crate::target::Protocol;
+use crate::units;
+
+const EXAMPLE: &str = "a table such as { every = \"2m\", vcards = \"authors\" }";
+const MOMENTS: &str = "a list such as [{ at = \"10m\", share = 0.2, within = \"10s\" }]";
+
+/// Most moments of a cohort.
+const MOMENTS_MAX: usize = 1_000;
+/// More messages than a browser would show.
+const HISTORY_MAX: u64 = 1_000;
+/// Shortest mean time between messages of one participant.
+const EVERY_MIN: Duration = Duration::from_millis(100);
+/// How long reactions take, unless the file says it.
+const WITHIN: Duration = Duration::from_secs(10);
+
+/// The chat of a cohort; `None` if its table has none.
+pub(super) fn chat(reader: &mut Reader, cohort: &mut Fields<'_>) -> Option<ChatConfig> {
+    let path = cohort.path_of("chat");
+    let node = cohort.get("chat")?;
+    let mut fields = reader.table(node, &path, EXAMPLE)?;
+    let default = ChatConfig::default();
+    let vcards = reader.word(&mut fields, "vcards", &VcardPolicy::NAMES);
+    let every = reader.quantity(&mut fields, "every", "2m", units::duration);
+    if every.is_some_and(|every| every < EVERY_MIN) {
+        let message = format!("`{}` is less than 100 ms", fields.path_of("every"));
+        reader.fail(fields.span_of("every"), message, "write for example every = \"2m\"");
+    }
+    let moments_path = fields.path_of("moments");
+    let moments = fields.get("moments").map(|node| moments(reader, node, &moments_path)).unwrap_or_default();
+    let config = ChatConfig {
+        vcards: vcards.and_then(|name| VcardPolicy::from_name(&name)).unwrap_or_default(),
+        history: reader.integer(&mut fields, "history", 0, HISTORY_MAX).unwrap_or(default.history),
+        chat_states: reader.boolean(&mut fields, "chat_states").unwrap_or(default.chat_states),
+        every,
+        moments,
+        origin: origin(reader, &mut fields),
+        seed: reader.integer(&mut fields, "seed", 0, super::crowd::SEED_MAX).unwrap_or(default.seed),
+    };
+    reader.finish(&fields);
+    Some(config)
+}
+
+fn origin(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<String> {
+    let path = fields.path_of("origin");
+    let node = fields.get("origin")?;
+    let text = reader.text(node, &path, "an origin such as \"https://www.example.com\"")?;
+    let url = url::Url::parse(&text).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
+    match url.map(|url| url.origin().ascii_serialization()) {
+        Some(origin) if origin == text.trim_end_matches('/') => Some(origin),
+        _ => {
+            let message = format!("`{path}` is not an origin");
+            reader.fail(node.span, message, "write origin = \"https://www.example.com\"");
+            None
+        }
+    }
+}
+
+fn moments(reader: &mut Reader, node: &Node, path: &str) -> Vec<ChatMoment> {
+    let Value::List(items) = &node.value else {
+        reader.fail(node.span, format!("`{path}` is not a list"), format!("write {MOMENTS}"));
+        return Vec::new();
+    };
+    if items.len() > MOMENTS_MAX {
+        reader.fail(node.span, format!("`{path}` has more than {MOMENTS_MAX} moments"), "write fewer");
+        return Vec::new();
+    }
+    let moment = |(index, item): (usize, &Node)| moment(reader, item, &format!("{path}.{index}"));
+    items.iter().enumerate().filter_map(moment).collect()
+}
+
+fn moment(reader: &mut Reader, node: &Node, path: &str) -> Option<ChatMoment> {
+    let mut fields = reader.table(node, path, MOMENTS)?;
+    if fields.get("at").is_none() {
+        reader.fail(node.span, format!("`{path}.at` is missing"), "write for example at = \"10m\"");
+    }
+    let at = reader.quantity(&mut fields, "at", "10m", units::duration);
+    let within = reader.quantity(&mut fields, "within", "10s", units::duration).unwrap_or(WITHIN);
+    let share = share(reader, &mut fields);
+    reader.finish(&fields);
+    Some(ChatMoment { at: at?, share_milli: share?, within })
+}
+
+/// A share from 0 to 1, in thousandths.
+fn share(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<u32> {
+    let path = fields.path_of("share");
+    let Some(node) = fields.get("share") else { return Some(1_000) };
+    let number = match node.value {
+        Value::Integer(value) => value as f64,
+        Value::Float(value) => value,
+        _ => f64::NAN,
+    };
+    if (0.0..=1.0).contains(&number) {
+        return Some((number * 1e3).round() as u32);
+    }
+    reader.fail(node.span, format!("`{path}` is not a share from 0 to 1"), "write share = 0.2");
+    None
+}
+
+/// A chat has an effect on targets that are one only. `spans`: of `chat`, by cohort.
+pub(super) fn check_target(reader: &mut Reader, scenario: &Scenario, spans: &[Option<Span>]) {
+    for (cohort, span) in scenario.crowd.iter().zip(spans) {
+        let protocol = cohort.target.as_ref().unwrap_or(&scenario.target).protocol();
+        if let Some(span) = span.filter(|_| protocol != Protocol::Xmpp) {
+            let message = format!("`chat` has no effect: {} is no chat", protocol.name());
+            reader.fail(span, message, "remove chat, or write url = \"xmpp+wss://HOST/PATH?room=ROOM\"");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CHAT: &str = "xmpp+wss://h/ws?room=stage@room.h&domain=anon.h";
+
+    fn read(url: &str, chat: &str) -> Result<Scenario, String> {
+        let text = format!(
+            "[target]\nurl = \"{url}\"\n[crowd]\nsize = 3\nchat = {{ {chat} }}\n[run]\nduration = \"20s\"\n"
+        );
+        let scenario = Scenario::parse(&text).map_err(|error| error.to_string())?;
+        let again = Scenario::parse(&scenario.to_toml()).map_err(|error| error.to_string())?;
+        assert_eq!(again.crowd, scenario.crowd, "{}", scenario.to_toml());
+        Ok(scenario)
+    }
+
+    #[test]
+    fn what_is_said_is_read_and_written() {
+        let scenario = read(
+            CHAT,
+            r#"vcards = "all", every = "2m", history = 20, chat_states = true, origin = "https://a.example", seed = 7,
+               moments = [{ at = "10m", share = 0.25, within = "5s" }, { at = "11m" }]"#
+                .replace('\n', " ")
+                .as_str(),
+        );
+        let role = scenario.unwrap().crowd[0].role.clone().unwrap();
+        let second = ChatMoment { at: Duration::from_secs(660), share_milli: 1_000, within: WITHIN };
+        assert_eq!((role.chat.vcards, role.chat.every), (VcardPolicy::All, Some(Duration::from_secs(120))));
+        assert_eq!((role.chat.moments[0].share_milli, role.chat.moments[1]), (250, second));
+    }
+
+    #[test]
+    fn what_has_no_effect_or_no_sense_is_an_error() {
+        for (url, chat, expect) in [
+            ("http://127.0.0.1/a.m3u8", r#"every = "2m""#, "`chat` has no effect: HTTP video is no chat"),
+            (CHAT, r#"every = "1ms""#, "less than 100 ms"),
+            (CHAT, r#"vcards = "some""#, "not one of"),
+            (CHAT, "history = 5000", "history"),
+            (CHAT, r#"origin = "https://a.example/path""#, "is not an origin"),
+            (CHAT, r#"moments = "now""#, "is not a list"),
+            (CHAT, "moments = [{ share = 0.5 }]", "at` is missing"),
+            (CHAT, r#"moments = [{ at = "1m", share = 2 }]"#, "not a share from 0 to 1"),
+            (CHAT, "loud = true", "loud"),
+        ] {
+            let error = read(url, chat).unwrap_err();
+            assert!(error.contains(expect), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_url_names_the_room_and_hides_the_password() {
+        for (url, shown) in [
+            (CHAT, "xmpp+wss://h/ws?room=stage@room.h&domain=anon.h"),
+            ("xmpp+ws://a:hush@h:5280/ws?room=r@h&domain=h", "xmpp+ws://…@h:5280/ws?room=r@h"),
+        ] {
+            let scenario = read(url, r#"every = "2m""#).unwrap();
+            assert!(scenario.to_toml().contains(shown), "{}", scenario.to_toml());
+        }
+        for url in [
+            "xmpp+ws://h/ws",
+            "xmpp+ws://h/ws?room=stage",
+            "xmpp+ws://h/ws?room=a@b/c",
+            "xmpp://h/ws?room=a@b",
+        ] {
+            let error = read(url, "").unwrap_err();
+            assert!(error.contains("xmpp+ws"), "{error}");
+        }
+    }
+}
