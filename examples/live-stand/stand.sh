@@ -20,7 +20,7 @@ for argument in "$@"; do
     *) [[ -z $dir ]] || usage; dir=$argument ;;
   esac
 done
-here=$(cd "$(dirname "$0")" && pwd)
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 dir=$(realpath -m "${dir:-${TMPDIR:-/tmp}/throng-live-stand}")
 [[ $dir =~ ^[A-Za-z0-9._/-]+$ ]] || { echo "$dir has characters that the configuration files cannot have" >&2; exit 2; }
 
@@ -31,6 +31,10 @@ kept=${XDG_CACHE_HOME:-$HOME/.cache}/throng
 versitygw_version=1.8.0 multimux_version=0.12.0
 module=${THRONG_STAND_RTMP_MODULE:-/usr/lib/nginx/modules/ngx_rtmp_module.so}
 stream=rtmp://127.0.0.1:$rtmp/live/stand
+# What a stand that is built on this one (examples/evening) has otherwise: the picture, the names of the parts, readers
+# before what they read (an ffmpeg that waits for data does not heed the signal), and more values of its templates.
+width=640 height=360 rate=800k gop=25 letters=34
+parts=(upload feed packager encoder s3 origin caddy nginx) values=()
 
 # --- Parts: a process group each. Its file has the pid and the start time, because pids are used again.
 
@@ -64,9 +68,8 @@ end() { # NAME
 }
 
 end_all() {
-  # Readers before what they read: an ffmpeg that waits for data does not heed the signal.
   local name
-  for name in upload feed packager encoder s3 origin caddy nginx; do end "$name"; done
+  for name in "${parts[@]}"; do end "$name"; done
   rm -rf "$dir/www" "$dir/s3" "$dir/tmp" "$dir/parts"
 }
 
@@ -101,6 +104,7 @@ MODULE $module
 SLOW ${THRONG_STAND_SLOW:-100k}
 USER $([[ $(id -u) -ne 0 ]] || echo "user root;")
 STATUS $([[ ! -e $module ]] || echo "location = /rtmp { access_log off; rtmp_stat all; }")
+$(printf '%s\n' ${values[@]+"${values[@]}"})
 END
   printf '%s\n' "$text" >"$dir/conf/$2"
 }
@@ -150,12 +154,12 @@ encode() {
   local font clock=
   font=$(fc-match -f '%{file}' monospace 2>/dev/null || true)
   # The time of day and the number of the frame, in the picture.
-  [[ -e $font ]] && clock=",drawtext=fontfile=$font:text='%{localtime\:%T} %{n}':x=16:y=304:fontsize=34:fontcolor=white"
+  [[ -e $font ]] && clock=",drawtext=fontfile=$font:text='%{localtime\:%T} %{n}':x=16:y=h-56*h/360:fontsize=$letters:fontcolor=white"
   part encoder ffmpeg -hide_banner -loglevel warning -nostdin \
-    -re -f lavfi -i "testsrc2=size=640x360:rate=25${clock:+$clock:box=1:boxcolor=black}" \
+    -re -f lavfi -i "testsrc2=size=${width}x$height:rate=25${clock:+$clock:box=1:boxcolor=black}" \
     -re -f lavfi -i "sine=frequency=440:beep_factor=2:sample_rate=48000" \
-    -c:v libx264 -preset ultrafast -tune zerolatency -threads 1 -pix_fmt yuv420p -g 25 -keyint_min 25 -sc_threshold 0 \
-    -b:v 800k -maxrate 800k -bufsize 800k -c:a aac -b:a 64k -ac 2 -f flv "$stream"
+    -c:v libx264 -preset ultrafast -tune zerolatency -threads 1 -pix_fmt yuv420p -g $gop -keyint_min $gop -sc_threshold 0 \
+    -b:v $rate -maxrate $rate -bufsize $rate -c:a aac -b:a 64k -ac 2 -f flv "$stream"
 }
 
 # The upper rendition is the encoder's video as it is, the lower one is encoded here with the same key frames. All
@@ -275,7 +279,7 @@ status() {
   [[ -d $dir/parts ]] && compgen -G "$dir/parts/*" >/dev/null || { echo "nothing runs in $dir"; exit 3; }
   hertz=$(getconf CLK_TCK)
   read -r uptime _ </proc/uptime
-  for name in nginx encoder packager caddy s3 upload origin feed; do
+  for name in "${parts[@]}"; do
     [[ -e $dir/parts/$name ]] || continue
     if pid=$(pid_of "$name"); then running+=("$name $pid $(started_at "$pid")")
     else echo "$name has ended, see $dir/logs/$name.log"; ended=3; fi
@@ -296,6 +300,7 @@ status() {
   return $ended
 }
 
+[[ ${BASH_SOURCE[0]} == "$0" ]] || return 0
 case $action in
   start) start ;;
   stop) end_all ;;
