@@ -1,0 +1,144 @@
+#!/usr/bin/env bash
+# An evening on PeerTube with real parts on this machine: live-stand's encoder, relay and packager, nginx, and Node and
+# Prosody as a PeerTube with the livechat plugin runs them.
+#   stand.sh start [--version 5|6|8|9] [--waiting] [DIR]    starts what does not run yet and waits until each part serves
+#   stand.sh state waiting|live|ended [DIR]                 changes the live's state, and tells the viewers
+#   stand.sh counters [DIR]                                 what Node counted, as JSON
+#   stand.sh stop [DIR]                                     stops everything; the logs stay in DIR
+#   stand.sh status [DIR]                                   each part, its CPU time and its memory; 3 if one has ended
+# DIR is ${TMPDIR:-/tmp}/throng-evening. THRONG_STAND_PORT (18500) is the first of five ports on 127.0.0.1.
+# Debian: ffmpeg nginx libnginx-mod-rtmp openssl curl prosody nodejs (20) npm. Packages of package.json are installed
+# once, to ~/.cache/throng/evening.
+set -euo pipefail
+
+usage() { sed -n '4,8s/^#   //p' "$0" >&2; exit 2; }
+action=${1:-} peertube=8 state=live dir= to=
+[[ $# -gt 0 ]] && shift
+[[ $action != state ]] || { to=${1:-}; [[ $to =~ ^(waiting|live|ended)$ ]] || usage; shift; }
+while [[ $# -gt 0 ]]; do
+  case $1 in
+    --version) peertube=${2:-}; [[ $peertube =~ ^[5689]$ ]] || usage; shift ;;
+    --waiting) state=waiting ;;
+    -*) usage ;;
+    *) [[ -z $dir ]] || usage; dir=$1 ;;
+  esac
+  shift
+done
+asked=$action
+set -- "$asked" "${dir:-${TMPDIR:-/tmp}/throng-evening}"
+export THRONG_STAND_PORT=${THRONG_STAND_PORT:-18500}
+. "$(dirname "$0")/../live-stand/stand.sh"
+
+live_stand=$here here=$(cd "$(dirname "$0")" && pwd)
+node=$((first + 2)) prosody=$((first + 3))
+control=http://127.0.0.1:$node/stand
+uuid=9f3c1d52-6a0b-4c7e-8a51-2f7d90c4be10 domain=localhost
+width=426 height=240 rate=300k gop=50 letters=22
+parts=(packager peertube prosody encoder nginx)
+values=("NODE $node" "PROSODY $prosody" "DOMAIN $domain" "HERE $here")
+
+# The packages in a folder that their lock file names, so that another lock file has another.
+install_packages() {
+  local lock; lock=$(sha256sum <"$here/package-lock.json")
+  packages=$kept/evening/${lock:0:12}
+  [[ ! -e $packages/done ]] || return 0
+  echo "Installing the packages of $here/package.json (once)"
+  mkdir -p "$packages"
+  cp "$here"/package{,-lock}.json "$packages/"
+  if ! npm ci --prefix "$packages" --ignore-scripts --no-audit --no-fund >"$dir/logs/npm.log" 2>&1; then
+    echo "npm ci failed:" >&2; tail -n 5 "$dir/logs/npm.log" >&2; exit 1
+  fi
+  touch "$packages/done"
+}
+
+# What browsers load, below /client/.
+client() {
+  local from=$packages/node_modules to=$dir/client
+  mkdir -p "$to"
+  cp "$from/hls.js/dist/hls.mjs" "$from/p2p-media-loader-core/dist/p2p-media-loader-core.es.min.js" \
+    "$from/p2p-media-loader-hlsjs/dist/p2p-media-loader-hlsjs.es.min.js" "$from/socket.io-client/dist/socket.io.esm.min.js" "$to/"
+  [[ -e $to/conversejs ]] || cp -r "$from/converse.js/dist" "$to/conversejs"
+  find "$to" -name '*.map' -delete
+}
+
+# The packager's command, for Node to run: as live-stand's, but HLS only and at PeerTube's priority.
+write_config() {
+  local www=$dir/www/streaming-playlists/hls/$uuid
+  DIR=$dir HERE=$here PACKAGES=$packages WWW=$www STREAM=$stream STATE=$state VERSION=$peertube UUID=$uuid DOMAIN=$domain \
+    HTTP=$http HTTPS=$https NODE=$node PROSODY=$prosody python3 - >"$dir/conf/peertube.json" <<'END'
+import json, os
+e = os.environ
+command = f"""nice -n 5 ffmpeg -hide_banner -loglevel warning -nostdin -fflags nobuffer -analyzeduration 2000000 -i {e["STREAM"]}
+ -map 0:v -map 0:a -map 0:v -map 0:a -c:a copy -c:v:0 copy -bsf:v:0 h264_mp4toannexb -c:v:1 libx264 -filter:v:1 scale=256:144 -preset:v:1 ultrafast
+ -tune:v:1 zerolatency -threads:v:1 1 -force_key_frames:v:1 source -sc_threshold:v:1 0 -fps_mode:v:1 passthrough -flags:v:1 +global_header
+ -b:v:1 150k -maxrate:v:1 150k -bufsize:v:1 150k
+ -hls_time 4 -hls_list_size 15 -hls_flags delete_segments+independent_segments+program_date_time
+ -hls_segment_filename {e["WWW"]}/%v-%06d.ts -master_pl_name master.m3u8""".split()
+command += ["-var_stream_map", "v:0,a:0 v:1,a:1", "-f", "hls", f"{e['WWW']}/%v.m3u8"]
+json.dump({
+    "version": int(e["VERSION"]), "state": e["STATE"], "uuid": e["UUID"], "domain": e["DOMAIN"],
+    "http": int(e["HTTP"]), "https": int(e["HTTPS"]), "port": int(e["NODE"]), "prosody": int(e["PROSODY"]),
+    "renditions": [{"height": 240}, {"height": 144}],
+    "here": e["HERE"], "packages": e["PACKAGES"], "directory": e["WWW"],
+    "packager": command, "packagerLog": f"{e['DIR']}/logs/packager.log", "packagerPart": f"{e['DIR']}/parts/packager",
+}, __import__("sys").stdout, indent=1)
+END
+}
+
+start() {
+  local program package=(ffmpeg:ffmpeg nginx:nginx openssl:openssl curl:curl prosody:prosody nodejs:node npm:npm python3:python3) missing=()
+  for program in "${package[@]}"; do command -v "${program#*:}" >/dev/null || missing+=("${program%%:*}"); done
+  [[ -e $module ]] || missing+=(libnginx-mod-rtmp)
+  [[ ${#missing[@]} -eq 0 ]] || { echo "please install: ${missing[*]}" >&2; exit 1; }
+
+  mkdir -p "$dir"/{conf,logs,parts,tls,tmp,prosody,www}
+  install_packages
+  client
+  certificate
+  fill nginx.conf.in nginx.conf
+  fill prosody.cfg.lua.in prosody.cfg.lua
+  here=$live_stand fill rtmp.conf.in rtmp.conf
+  write_config
+
+  pid_of nginx >/dev/null || rm -f "$dir"/logs/{access,combined-access,upgrades}.log
+  part nginx nginx -p "$dir" -c "$dir/conf/nginx.conf" -e "$dir/logs/nginx.log"
+  wait_for nginx "answer on port $http" url "http://127.0.0.1:$http/ready"
+  wait_for nginx "answer on port $https" url "https://127.0.0.1:$https/ready"
+  encode
+  wait_for encoder "stream at the relay" shows '<publishing/>' "http://127.0.0.1:$http/rtmp"
+  part prosody prosody --config "$dir/conf/prosody.cfg.lua" -F
+  wait_for prosody "answer on port $prosody" curl --silent --max-time 3 "http://127.0.0.1:$prosody/"
+  part peertube node "$here/peertube.mjs" "$dir/conf/peertube.json"
+  wait_for peertube "answer on port $node" url "$control/counters"
+  if [[ $state == live ]]; then
+    wait_for peertube "live" shows '"state":"live"' "$control/counters"
+  fi
+  urls
+}
+
+urls() {
+  printf '%-14s %s\n' \
+    "page" "http://127.0.0.1:$http/w/$(url "$control/counters" | sed 's/.*"shortUUID":"\([^"]*\)".*/\1/')" \
+    "video" "http://127.0.0.1:$http/api/v1/videos/$uuid" \
+    "HLS" "http://127.0.0.1:$http/static/streaming-playlists/hls/$uuid/master.m3u8" \
+    "HTTPS, HTTP/2" "the same on https://localhost:$https" \
+    "chat" "room $uuid@room.$domain, ws://127.0.0.1:$http/plugins/livechat/ws/xmpp-websocket" \
+    "tracker" "ws://127.0.0.1:$http/tracker/socket" \
+    "control" "$control/counters" \
+    "certificate" "$dir/tls/cert.pem" \
+    "requests" "$dir/logs/access.log"
+}
+
+stop() {
+  end_all
+  rm -rf "$dir/prosody" "$dir/client"
+}
+
+case $asked in
+  start) start ;;
+  stop) stop ;;
+  status) status ;;
+  counters) url "$control/counters"; echo ;;
+  state) url --max-time 60 --json "{\"state\":\"$to\"}" "$control/state"; echo ;;
+  *) usage ;;
+esac
