@@ -1,0 +1,179 @@
+#!/usr/bin/python3
+"""Opens the watch page of an evening in N tabs of headless Chromium and prints what each did, as one JSON document.
+
+usage: browsers.py N SECONDS [--url URL] [--spacing S] [--say S] [--frames FILE] [--screenshot PNG] [--brief]
+
+Each tab is a viewer of its own: player with P2P, heartbeats, socket.io, tracker, ConverseJS in the room. The page is the
+stand's, or that of --url. Debian: chromium python3-websockets openssl.
+"""
+
+import argparse
+import asyncio
+import base64
+import collections
+import importlib.util
+import json
+import os
+import pathlib
+import re
+import signal
+import statistics
+import sys
+import time
+import urllib.parse
+
+HERE = pathlib.Path(__file__).resolve().parent
+spec = importlib.util.spec_from_file_location("live_browsers", HERE.parent / "live-stand" / "browsers.py")
+live = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(live)
+
+FLAGS = [
+    # Peers are on this machine: their addresses need no hiding, and there is no mDNS to find them by.
+    "--allow-loopback-in-peer-connection",
+    "--disable-features=WebRtcHideLocalIpsWithMdns,MediaRouter,OptimizationHints,SpareRendererForSitePerProcess,Translate",
+]
+
+
+def arguments():
+    first = os.environ.get("THRONG_STAND_PORT", "18500")
+    parser = argparse.ArgumentParser(usage=__doc__.split("\n\n")[1].removeprefix("usage: "), description=__doc__.split("\n")[0])
+    parser.add_argument("tabs", metavar="N", type=int)
+    parser.add_argument("seconds", metavar="SECONDS", type=float, help="how long each tab is open")
+    parser.add_argument("--url", default=f"http://127.0.0.1:{first}/w/kEsjeaVCtdtvQpW4d9ndbm", help="of the watch page")
+    parser.add_argument("--spacing", metavar="S", type=float, default=1.0, help="seconds between the starts of tabs")
+    parser.add_argument("--say", metavar="S", type=float, help="each says something in the chat after so many seconds, and again")
+    parser.add_argument("--frames", metavar="FILE", help="where each WebSocket frame of the tabs is written, a JSON object a line")
+    parser.add_argument("--screenshot", metavar="PNG", help="a picture of the first tab at the end of its time")
+    parser.add_argument("--brief", action="store_true", help="without the requests of each tab")
+    return parser.parse_args()
+
+
+def socket_of(url):
+    path = urllib.parse.urlsplit(url).path
+    return "tracker" if path.startswith("/tracker/") else "socket.io" if path.startswith("/socket.io") else "chat" if "xmpp" in path else path
+
+
+def kind_of(socket, text):
+    """What a frame is: enough to count by."""
+    if socket == "tracker":
+        try:
+            message = json.loads(text)
+        except ValueError:
+            return "other"
+        if "answer" in message:
+            return "answer"
+        if "offer" in message:
+            return "offer"
+        return "failure" if "failure reason" in message else f"announce {message['event']}" if "event" in message else "announce"
+    if socket == "socket.io":
+        name = re.match(r'42[^\[]*\["([^"]+)"', text)
+        return name[1] if name else re.match(r"[0-9a-z]*", text)[0] or "other"
+    name = re.match(r"<([\w:]+)", text)
+    space = re.search(r"xmlns=['\"]([^'\"]*(?:vcard-temp|mam:2|disco#info|disco#items|muc|muc#user|ping|roster|carbons:2))['\"]", text)
+    return f"{name[1] if name else 'other'}{f' {space[1]}' if space and name and name[1] == 'iq' else ''}"
+
+
+class Viewer(live.Requests):
+    """Requests of one tab, and the frames of its WebSockets."""
+
+    def __init__(self, number, out):
+        super().__init__("about:")
+        self.number, self.out, self.sockets = number, out, {}
+        self.frames = collections.defaultdict(lambda: [0, 0])
+        self.console = []
+
+    def handle(self, method, event):
+        if method == "Network.webSocketCreated":
+            self.sockets[event["requestId"]] = socket_of(event["url"])
+        elif method in ("Network.webSocketFrameSent", "Network.webSocketFrameReceived"):
+            socket = self.sockets.get(event["requestId"], "other")
+            text = event["response"]["payloadData"]
+            size = len(text.encode())
+            direction = "sent" if method.endswith("Sent") else "received"
+            kind = kind_of(socket, text)
+            count = self.frames[socket, direction, kind]
+            count[0] += 1
+            count[1] += size
+            if self.out:
+                one = {"at": event["timestamp"], "player": self.number, "socket": socket, "direction": direction, "bytes": size}
+                self.out.write(json.dumps({**one, "kind": kind, "text": text[:4000]}) + "\n")
+        elif method == "Runtime.exceptionThrown":
+            detail = event["exceptionDetails"]
+            self.console.append(detail.get("exception", {}).get("description", detail["text"])[:300])
+        else:
+            super().handle(method, event)
+
+    def counted(self):
+        answer = {}
+        for (socket, direction, kind), (count, size) in sorted(self.frames.items()):
+            answer.setdefault(socket, {}).setdefault(direction, {})[kind] = {"frames": count, "bytes": size}
+        return answer
+
+
+async def player(browser, number, options, out):
+    await asyncio.sleep(number * options.spacing)
+    context = (await browser.call("Target.createBrowserContext"))["browserContextId"]
+    target = (await browser.call("Target.createTarget", url="about:blank", browserContextId=context))["targetId"]
+    session = (await browser.call("Target.attachToTarget", targetId=target, flatten=True))["sessionId"]
+    viewer = Viewer(number, out)
+    browser.handlers[session] = viewer.handle
+    await browser.call("Network.enable", session, maxTotalBufferSize=0, maxResourceBufferSize=0)
+    await browser.call("Runtime.enable", session)
+    began = time.time()
+    await browser.call("Page.navigate", session, url=options.url)
+    ends = began + options.seconds
+    said = 0
+    while (left := ends - time.time()) > 0:
+        await asyncio.sleep(min(left, options.say or left))
+        if options.say and time.time() < ends:
+            said += await browser.evaluate(session, f"window.say ? (say('viewer {number}, message {said}'), 1) : 0")
+    if options.screenshot and number == 0:
+        picture = await browser.call("Page.captureScreenshot", session)
+        pathlib.Path(options.screenshot).write_bytes(base64.b64decode(picture["data"]))
+    seen = await browser.evaluate(session, "window.finish ? finish() : null")
+    if seen is None:
+        sys.exit(f"{options.url} is not the stand's page, or did not load: {viewer.console}")
+    latency = seen.pop("latency")
+    # The end of a page is a part of what a server sees: sockets close.
+    await browser.call("Target.closeTarget", targetId=target)
+    total = seen["http_bytes"] + seen["p2p_bytes"]
+    return {
+        "player": number, "began": round(began, 3), "said": said, **seen,
+        "latency_s": statistics.median(latency) if latency else None,
+        "p2p_share": round(seen["p2p_bytes"] / total, 3) if total else None,
+        "exceptions": viewer.console, "frames": viewer.counted(),
+        **({} if options.brief else {"requests": viewer.since(began)}),
+    }  # fmt: skip
+
+
+async def run(options):
+    url = urllib.parse.urlsplit(options.url)
+    known = "" if url.hostname in ("localhost", "127.0.0.1") else f", EXCLUDE {url.hostname}"
+    flags = [*FLAGS, *live.certificate_flags(url), f"--host-resolver-rules=MAP localhost 127.0.0.1, MAP * ~NOTFOUND, EXCLUDE 127.0.0.1{known}"]
+    out = open(options.frames, "w") if options.frames else None
+    browser = live.Browser()
+    try:
+        await browser.start(flags)
+        product = (await browser.call("Browser.getVersion"))["product"]
+        players = await asyncio.gather(*(player(browser, number, options, out) for number in range(options.tabs)))
+        cpu = browser.cpu_seconds()
+    finally:
+        if hasattr(browser, "process"):
+            await browser.stop()
+        if out:
+            out.close()
+    http, p2p = sum(one["http_bytes"] for one in players), sum(one["p2p_bytes"] for one in players)
+    return {
+        "url": options.url, "seconds": options.seconds, "spacing": options.spacing, "browser": product, "cpu_seconds": round(cpu, 1),
+        "playing": sum(one["startup_ms"] is not None and not one["paused"] for one in players),
+        "in_chat": sum(one["chat"]["joined_ms"] is not None for one in players),
+        "stalls": sum(len(one["stalls"]) for one in players),
+        "http_bytes": http, "p2p_bytes": p2p, "p2p_share": round(p2p / (http + p2p), 3) if http + p2p else None,
+        "players": players,
+    }  # fmt: skip
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    json.dump(asyncio.run(run(arguments())), sys.stdout, indent=1)
+    print()
