@@ -4,7 +4,8 @@
 usage: browsers.py N SECONDS [--url URL] [--spacing S] [--say S] [--frames FILE] [--screenshot PNG] [--brief]
 
 Each tab is a viewer of its own: player with P2P, heartbeats, socket.io, tracker, ConverseJS in the room. The page is the
-stand's, or that of --url. Debian: chromium python3-websockets openssl.
+stand's, or that of --url. `per_viewer` is the mean of all tabs: requests by route and WebSocket frames by kind in the
+first 30 s, and per minute after them. Debian: chromium python3-websockets openssl.
 """
 
 import argparse
@@ -48,6 +49,17 @@ def arguments():
     return parser.parse_args()
 
 
+JOIN = 30.0
+
+
+def route_of(method, path):
+    """Without what differs from viewer to viewer and from segment to segment."""
+    path = path.split("?")[0] + (" polling" if path.startswith("/socket.io") else "")
+    path = re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}|(?<=/videos/)[1-9A-HJ-NP-Za-km-z]{22}|(?<=/w/)[^/]+", ":id", path)
+    path = re.sub(r"(?<=/livechat/)[0-9.]+(?=/)", ":version", path)
+    return f"{method} {re.sub(r'(?<=/)[0-9]+-[0-9]+(?=[.]ts)', ':n', path)}"
+
+
 def socket_of(url):
     path = urllib.parse.urlsplit(url).path
     return "tracker" if path.startswith("/tracker/") else "socket.io" if path.startswith("/socket.io") else "chat" if "xmpp" in path else path
@@ -79,10 +91,12 @@ class Viewer(live.Requests):
     def __init__(self, number, out):
         super().__init__("about:")
         self.number, self.out, self.sockets = number, out, {}
-        self.frames = collections.defaultdict(lambda: [0, 0])
+        self.frames, self.times, self.first = collections.defaultdict(lambda: [0, 0]), [], None
         self.console = []
 
     def handle(self, method, event):
+        if self.first is None and method == "Network.requestWillBeSent":
+            self.first = event["timestamp"]
         if method == "Network.webSocketCreated":
             self.sockets[event["requestId"]] = socket_of(event["url"])
         elif method in ("Network.webSocketFrameSent", "Network.webSocketFrameReceived"):
@@ -94,6 +108,7 @@ class Viewer(live.Requests):
             count = self.frames[socket, direction, kind]
             count[0] += 1
             count[1] += size
+            self.times.append((event["timestamp"] - self.first, f"{socket} {direction}: {kind}", size))
             if self.out:
                 one = {"at": event["timestamp"], "player": self.number, "socket": socket, "direction": direction, "bytes": size}
                 self.out.write(json.dumps({**one, "kind": kind, "text": text[:4000]}) + "\n")
@@ -102,6 +117,20 @@ class Viewer(live.Requests):
             self.console.append(detail.get("exception", {}).get("description", detail["text"])[:300])
         else:
             super().handle(method, event)
+            if method == "Network.requestWillBeSent" and "postData" in event["request"] and event["requestId"] in self.by_id:
+                self.by_id[event["requestId"]].update(body=event["request"]["postData"], method=event["request"]["method"])
+
+    def since(self, wall):
+        """With what was posted, of which long texts are cut."""
+        bodies = [request.get("body") for request in self.requests]
+        return [{**one, **({"body": body[:500]} if body else {})} for one, body in zip(super().since(wall), bodies)]
+
+    def events(self):
+        """Seconds since the navigation, name, bytes: of each request with its headers, of each frame without its own."""
+        yield from self.times
+        for request in self.requests:
+            size = request["wire_bytes"] if request["wire_bytes"] is not None else request["bytes"]
+            yield request["sent"] - self.first, route_of(request.get("method", "GET"), request["path"]), size
 
     def counted(self):
         answer = {}
@@ -133,13 +162,14 @@ async def player(browser, number, options, out):
     seen = await browser.evaluate(session, "window.finish ? finish() : null")
     if seen is None:
         sys.exit(f"{options.url} is not the stand's page, or did not load: {viewer.console}")
-    latency = seen.pop("latency")
+    latency, pdt_latency = seen.pop("latency"), seen.pop("pdt_latency")
     # The end of a page is a part of what a server sees: sockets close.
     await browser.call("Target.closeTarget", targetId=target)
     total = seen["http_bytes"] + seen["p2p_bytes"]
-    return {
+    return viewer, {
         "player": number, "began": round(began, 3), "said": said, **seen,
         "latency_s": statistics.median(latency) if latency else None,
+        "pdt_latency_s": statistics.median(pdt_latency) if pdt_latency else None,
         "p2p_share": round(seen["p2p_bytes"] / total, 3) if total else None,
         "exceptions": viewer.console, "frames": viewer.counted(),
         **({} if options.brief else {"requests": viewer.since(began)}),
@@ -155,13 +185,29 @@ async def run(options):
     try:
         await browser.start(flags)
         product = (await browser.call("Browser.getVersion"))["product"]
-        players = await asyncio.gather(*(player(browser, number, options, out) for number in range(options.tabs)))
+        ended = await asyncio.gather(*(player(browser, number, options, out) for number in range(options.tabs)))
         cpu = browser.cpu_seconds()
     finally:
         if hasattr(browser, "process"):
             await browser.stop()
         if out:
             out.close()
+    players = [answer for _, answer in ended]
+    joins, after = collections.defaultdict(lambda: [0, 0]), collections.defaultdict(lambda: [0, 0])
+    for viewer, _ in ended:
+        for at, name, size in viewer.events():
+            count = (joins if at < JOIN else after)[name]
+            count[0] += 1
+            count[1] += size
+    minutes = max(0.0, options.seconds - JOIN) / 60
+
+    def mean(counts, by):
+        return [round(counts[0] / by, 2), round(counts[1] / by)] if by else None
+
+    per_viewer = {
+        name: {"first_30_s": mean(joins[name], options.tabs), "per_minute_after": mean(after[name], options.tabs * minutes)}
+        for name in sorted({*joins, *after})
+    }
     http, p2p = sum(one["http_bytes"] for one in players), sum(one["p2p_bytes"] for one in players)
     return {
         "url": options.url, "seconds": options.seconds, "spacing": options.spacing, "browser": product, "cpu_seconds": round(cpu, 1),
@@ -169,6 +215,7 @@ async def run(options):
         "in_chat": sum(one["chat"]["joined_ms"] is not None for one in players),
         "stalls": sum(len(one["stalls"]) for one in players),
         "http_bytes": http, "p2p_bytes": p2p, "p2p_share": round(p2p / (http + p2p), 3) if http + p2p else None,
+        "per_viewer": per_viewer,
         "players": players,
     }  # fmt: skip
 

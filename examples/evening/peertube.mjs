@@ -517,6 +517,6 @@ const sendState = () => broadcast("state-change", { state: STATES[state][0] })
 
 server.listen(config.port, "127.0.0.1", () => {
   log(`PeerTube ${version.peertube} (stand), port ${config.port}, video ${uuid} ${shortUUID}`)
-  if (config.state !== "waiting") change("live").catch(error => { log(error.stack); process.exit(1) })
+  if (config.state !== "waiting") change("live", false).catch(error => { log(error.stack); process.exit(1) })
 })
 process.on("SIGTERM", () => { packager?.kill("SIGINT"); process.exit(0) })

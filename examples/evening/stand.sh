@@ -35,7 +35,7 @@ control=http://127.0.0.1:$node/stand
 uuid=9f3c1d52-6a0b-4c7e-8a51-2f7d90c4be10 domain=localhost
 width=426 height=240 rate=300k gop=50 letters=22
 parts=(packager peertube prosody encoder nginx)
-values=("NODE $node" "PROSODY $prosody" "DOMAIN $domain" "HERE $here")
+values=("NODE $node" "PROSODY $prosody" "DOMAIN $domain" "UUID $uuid" "HERE $here")
 
 # The packages in a folder that their lock file names, so that another lock file has another.
 install_packages() {
