@@ -237,7 +237,9 @@ function page(request, chatOnly) {
     playerSettings: version.playerSettings, chapters: version.chapters, sessions: version.sessions,
     ...chatOnly ? { room: room(origin) } : {},
     // As PeerTube inlines its configuration, so that the page need not ask for it.
-    serverConfig: { serverVersion: version.peertube, webrtc: { stunServers: [] }, viewsIntervalMs: 5000, playbackMetricsIntervalMs: 15000 },
+    serverConfig: {
+      serverVersion: version.peertube, webrtc: { stunServers: [] }, viewsIntervalMs: 5000, playbackMetricsIntervalMs: 15000,
+    },
   }
   return fs.readFileSync(path.join(config.here, "watch.html"), "utf8").replace("{{settings}}", JSON.stringify(settings))
 }
@@ -447,15 +449,18 @@ async function hash(name) {
   } catch (error) { return log("hash", error.message) }
   counters.segments.hashed++
   await writeHashes()
-  if (new Set([...hashes.keys()].map(name => name.split("-")[0])).size === config.renditions.length) firstHashed?.()
+  // With the first hash and the master playlist the live is ready.
+  if (fs.existsSync(path.join(config.directory, "master.m3u8"))) firstHashed?.()
 }
 
-// A new segment of a rendition says that its previous one is whole.
+// A new segment of a rendition says that its previous one is whole. But FFmpeg writes a segment when that is whole, so
+// hashes come a segment later than the playlist. --early-hashes is for a comparison: PeerTube has them late.
 function changed(_, name) {
   if (!name?.endsWith(".ts")) return
   if (fs.existsSync(path.join(config.directory, name))) {
     const rendition = name.split("-")[0], whole = pending.get(rendition)
     if (whole === name) return
+    if (config.earlyHashes) return void (pending.set(rendition, name), setTimeout(hash, 200, name))
     pending.set(rendition, name)
     if (whole) hash(whole)
   } else if (hashes.delete(name)) {

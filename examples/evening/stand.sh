@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # An evening on PeerTube with real parts on this machine: live-stand's encoder, relay and packager, nginx, and Node and
 # Prosody as a PeerTube with the livechat plugin runs them.
-#   stand.sh start [--version 5|6|8|9] [--waiting] [DIR]    starts what does not run yet and waits until each part serves
+#   stand.sh start [--version 5|6|8|9] [--waiting] [--early-hashes] [DIR]
+#                                                           starts what does not run yet, waits until each part serves
 #   stand.sh state waiting|live|ended [DIR]                 changes the live's state, and tells the viewers
 #   stand.sh counters [DIR]                                 what Node counted, as JSON
 #   stand.sh stop [DIR]                                     stops everything; the logs stay in DIR
@@ -11,16 +12,17 @@
 # once, to ~/.cache/throng/evening.
 set -euo pipefail
 
-usage() { sed -n '4,8s/^#   //p' "$0" >&2; exit 2; }
-action=${1:-} peertube=8 state=live dir= to=
+explain() { sed -n '4,9s/^#   //p' "$0" >&2; exit 2; }
+action=${1:-} peertube=8 state=live early= dir= to=
 [[ $# -gt 0 ]] && shift
-[[ $action != state ]] || { to=${1:-}; [[ $to =~ ^(waiting|live|ended)$ ]] || usage; shift; }
+[[ $action != state ]] || { to=${1:-}; [[ $to =~ ^(waiting|live|ended)$ ]] || explain; shift; }
 while [[ $# -gt 0 ]]; do
   case $1 in
-    --version) peertube=${2:-}; [[ $peertube =~ ^[5689]$ ]] || usage; shift ;;
+    --version) peertube=${2:-}; [[ $peertube =~ ^[5689]$ ]] || explain; shift ;;
     --waiting) state=waiting ;;
-    -*) usage ;;
-    *) [[ -z $dir ]] || usage; dir=$1 ;;
+    --early-hashes) early=yes ;;
+    -*) explain ;;
+    *) [[ -z $dir ]] || explain; dir=$1 ;;
   esac
   shift
 done
@@ -64,7 +66,7 @@ client() {
 # The packager's command, for Node to run: as live-stand's, but HLS only and at PeerTube's priority.
 write_config() {
   local www=$dir/www/streaming-playlists/hls/$uuid
-  DIR=$dir HERE=$here PACKAGES=$packages WWW=$www STREAM=$stream STATE=$state VERSION=$peertube UUID=$uuid DOMAIN=$domain \
+  DIR=$dir HERE=$here PACKAGES=$packages WWW=$www STREAM=$stream STATE=$state EARLY=$early VERSION=$peertube UUID=$uuid DOMAIN=$domain \
     HTTP=$http HTTPS=$https NODE=$node PROSODY=$prosody python3 - >"$dir/conf/peertube.json" <<'END'
 import json, os
 e = os.environ
@@ -78,7 +80,7 @@ command += ["-var_stream_map", "v:0,a:0 v:1,a:1", "-f", "hls", f"{e['WWW']}/%v.m
 json.dump({
     "version": int(e["VERSION"]), "state": e["STATE"], "uuid": e["UUID"], "domain": e["DOMAIN"],
     "http": int(e["HTTP"]), "https": int(e["HTTPS"]), "port": int(e["NODE"]), "prosody": int(e["PROSODY"]),
-    "renditions": [{"height": 240}, {"height": 144}],
+    "earlyHashes": bool(e["EARLY"]), "renditions": [{"height": 240}, {"height": 144}],
     "here": e["HERE"], "packages": e["PACKAGES"], "directory": e["WWW"],
     "packager": command, "packagerLog": f"{e['DIR']}/logs/packager.log", "packagerPart": f"{e['DIR']}/parts/packager",
 }, __import__("sys").stdout, indent=1)
@@ -140,5 +142,5 @@ case $asked in
   status) status ;;
   counters) url "$control/counters"; echo ;;
   state) url --max-time 60 --json "{\"state\":\"$to\"}" "$control/state"; echo ;;
-  *) usage ;;
+  *) explain ;;
 esac
