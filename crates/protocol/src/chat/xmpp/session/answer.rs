@@ -1,222 +1,19 @@
-//! One XMPP stream over a WebSocket (RFC 7395): it authenticates, joins the room as ConverseJS does, and stays.
-//!
-//! ```text
-//! open → features → auth → success → open → features → bind → session
-//!   → disco, roster, vCards, carbons, presence → x-roomuser-item → join → own presence (110) → history → vCards of others
-//! ```
+//! What a server says on a stream, and what follows from it.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use throng_observation::{Failure, FailureReason};
 use throng_scenario::VcardPolicy;
 
-use super::XmppConfig;
-use super::ids::Ids;
-use super::room::{Room, RoomEvent};
-use super::sasl::Sasl;
-use super::stanzas::{self, ns};
-use super::xml::{Element, unescaped};
+use super::ask::Asked;
+use super::{Event, PING_AFTER, Session, Step};
+use crate::chat::xmpp::room::RoomEvent;
+use crate::chat::xmpp::sasl::Sasl;
+use crate::chat::xmpp::stanzas::{self, ns};
+use crate::chat::xmpp::xml::{Element, unescaped};
 use crate::excerpt::excerpt;
-use crate::participant::Why;
-
-/// Without a stanza for so long the server is asked for a sign of life (`ping_interval` of livechat).
-const PING_AFTER: Duration = Duration::from_secs(25);
-
-/// What came of a frame.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::chat) enum Event {
-    /// The room has everybody's presence and its own.
-    Joined,
-    /// A message of the room, with who said it; `is_old`: from its archive.
-    Said { nick: String, body: String, is_old: bool },
-}
-
-/// What was received and sent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in crate::chat) struct Traffic {
-    pub(in crate::chat) stanzas_received: u64,
-    pub(in crate::chat) presences_received: u64,
-    pub(in crate::chat) vcards_received: u64,
-    pub(in crate::chat) bytes_received: u64,
-    pub(in crate::chat) stanzas_sent: u64,
-    pub(in crate::chat) bytes_sent: u64,
-}
-
-/// A request that was not answered yet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Asked {
-    Bind,
-    Session,
-    HostInfo,
-    RoomInfo,
-    RegisteredNick,
-    History,
-    Vcard,
-    Ping,
-    /// Its answer leads to nothing.
-    Other,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Step {
-    /// Not opened.
-    Closed,
-    /// Opened; the server has to say how it can be authenticated.
-    Offers,
-    Authenticates,
-    /// Opened again.
-    Features,
-    Binds,
-    /// It has an address, and asks what a browser asks before it joins.
-    Online,
-    Joins,
-    Joined,
-}
-
-/// The stream.
-pub(in crate::chat) struct Session {
-    config: XmppConfig,
-    step: Step,
-    ids: Ids,
-    nonce: String,
-    sasl: Option<Sasl>,
-    /// Its full address, once bound.
-    jid: String,
-    room: Room,
-    asked: BTreeMap<u64, Asked>,
-    /// Whose vCard was asked for.
-    known: BTreeSet<u64>,
-    authors: Vec<String>,
-    /// When the step under way has failed.
-    overdue_at: Option<Instant>,
-    /// When a sign of life is asked for, or (asked) must have come.
-    ping_at: Option<Instant>,
-    traffic: Traffic,
-    frames: VecDeque<String>,
-}
 
 impl Session {
-    pub(in crate::chat) fn new(config: XmppConfig, dice: &mut fastrand::Rng) -> Self {
-        let room = Room::new(&config.room, &config.nick);
-        let nonce = (0..24).map(|_| dice.alphanumeric()).collect();
-        Self {
-            config,
-            step: Step::Closed,
-            ids: Ids::new(dice),
-            nonce,
-            sasl: None,
-            jid: String::new(),
-            room,
-            asked: BTreeMap::new(),
-            known: BTreeSet::new(),
-            authors: Vec::new(),
-            overdue_at: None,
-            ping_at: None,
-            traffic: Traffic::default(),
-            frames: VecDeque::new(),
-        }
-    }
-
-    /// The WebSocket is open.
-    pub(in crate::chat) fn opened(&mut self, now: Instant) {
-        self.send(stanzas::open(&self.config.domain));
-        self.go(now, Step::Offers);
-    }
-
-    /// Others in the room.
-    pub(in crate::chat) fn occupants(&self) -> usize {
-        self.room.occupants()
-    }
-
-    pub(in crate::chat) fn is_joined(&self) -> bool {
-        self.step == Step::Joined
-    }
-
-    pub(in crate::chat) fn poll_send(&mut self) -> Option<String> {
-        self.frames.pop_front()
-    }
-
-    pub(in crate::chat) fn take_traffic(&mut self) -> Traffic {
-        std::mem::take(&mut self.traffic)
-    }
-
-    /// Says something to the room.
-    pub(in crate::chat) fn say(&mut self, body: &str) {
-        let (id, _) = self.ids.uuid();
-        if self.config.has_chat_states {
-            // Who types is seen by everybody.
-            let (state, _) = self.ids.uuid();
-            self.send(stanzas::chat_state(&state, &self.config.room, "composing"));
-        }
-        self.send(stanzas::message(&id, &self.jid, &self.config.room, body, self.config.has_chat_states));
-    }
-
-    /// Leaves as a closed tab does.
-    pub(in crate::chat) fn leave(&mut self) {
-        if self.step >= Step::Joins {
-            self.send(stanzas::leave(&self.jid, &self.room.occupant()));
-        }
-        if self.step != Step::Closed {
-            self.send(stanzas::close());
-        }
-        (self.step, self.overdue_at, self.ping_at) = (Step::Closed, None, None);
-    }
-
-    pub(in crate::chat) fn next_timeout(&self) -> Option<(Instant, Why)> {
-        let overdue = self.overdue_at.map(|at| (at, "answer overdue"));
-        let ping = self.ping_at.map(|at| (at, "ping"));
-        overdue.into_iter().chain(ping).min_by_key(|(at, _)| *at)
-    }
-
-    pub(in crate::chat) fn handle_timeout(&mut self, now: Instant) -> Result<(), Failure> {
-        if self.overdue_at.is_some_and(|at| now >= at) {
-            let what = self.awaited();
-            let detail = format!("no {what} within {} s", self.config.answer_within.as_secs_f64());
-            return Err(Failure::new(FailureReason::SignallingTimeout, detail));
-        }
-        if self.ping_at.is_some_and(|at| now >= at) {
-            let (id, number) = self.ids.uuid();
-            self.asked.insert(number, Asked::Ping);
-            self.send(stanzas::ping(&format!("{id}:ping"), &self.config.domain));
-            self.ping_at = None;
-            self.overdue_at = Some(now + self.config.answer_within);
-        }
-        Ok(())
-    }
-
-    fn awaited(&self) -> &'static str {
-        match self.step {
-            Step::Closed => "stream",
-            Step::Offers => "stream features",
-            Step::Authenticates => "answer to its authentication",
-            Step::Features => "stream features after its authentication",
-            Step::Binds => "address (bind)",
-            Step::Online => "answer of the room (disco#info)",
-            Step::Joins => "presence of its own in the room",
-            Step::Joined => "answer to a ping",
-        }
-    }
-
-    fn go(&mut self, now: Instant, step: Step) {
-        self.step = step;
-        self.overdue_at = (step < Step::Joined).then(|| now + self.config.answer_within);
-    }
-
-    fn send(&mut self, frame: String) {
-        self.traffic.stanzas_sent += 1;
-        self.traffic.bytes_sent += frame.len() as u64;
-        self.frames.push_back(frame);
-    }
-
-    fn ask(&mut self, asked: Asked, frame: impl FnOnce(&Self, &str) -> String) {
-        let (id, number) = self.ids.uuid();
-        self.asked.insert(number, asked);
-        let suffix = if matches!(asked, Asked::Other) { ":roster" } else { ":sendIQ" };
-        let frame = frame(self, &format!("{id}{suffix}"));
-        self.send(frame);
-    }
-
     /// Takes a frame of the server.
     pub(in crate::chat) fn receive(&mut self, now: Instant, frame: &str) -> Result<Vec<Event>, Failure> {
         self.traffic.stanzas_received += 1;
@@ -357,22 +154,6 @@ impl Session {
         Ok(Vec::new())
     }
 
-    /// It has an address: asks what ConverseJS asks before it joins.
-    fn online(&mut self, now: Instant) {
-        self.go(now, Step::Online);
-        self.ask(Asked::HostInfo, |own, id| stanzas::disco(id, &own.jid, &own.config.domain, ns::DISCO_INFO));
-        self.ask(Asked::Other, |_, id| stanzas::roster(id));
-        self.ask(Asked::Vcard, |_, id| stanzas::vcard(id, None));
-        self.ask(Asked::Vcard, |own, id| stanzas::vcard(id, Some(&own.config.room)));
-        self.ask(Asked::RoomInfo, |own, id| stanzas::disco(id, &own.jid, &own.config.room, ns::DISCO_INFO));
-    }
-
-    fn join(&mut self, now: Instant) {
-        let (id, _) = self.ids.uuid();
-        self.send(stanzas::join(&id, &self.jid, &self.room.occupant()));
-        self.go(now, Step::Joins);
-    }
-
     fn presence(&mut self, now: Instant, presence: &Element<'_>) -> Result<Vec<Event>, Failure> {
         self.traffic.presences_received += 1;
         match self.room.presence(presence)? {
@@ -425,31 +206,6 @@ impl Session {
         }
         vec![Event::Said { nick: nick.to_owned(), body: body.text().into_owned(), is_old }]
     }
-
-    /// Asks for the vCards of those who wrote what the archive has.
-    fn ask_authors(&mut self) {
-        let authors = std::mem::take(&mut self.authors);
-        if self.config.vcards != VcardPolicy::None {
-            authors.iter().for_each(|nick| self.ask_vcard(nick));
-        }
-    }
-
-    /// Asks for the vCard of an occupant, once.
-    fn ask_vcard(&mut self, nick: &str) {
-        if self.room.is_own(nick) || !self.known.insert(hash(nick)) {
-            return;
-        }
-        let to = format!("{}/{nick}", self.config.room);
-        self.ask(Asked::Vcard, |_, id| stanzas::vcard(id, Some(&to)));
-    }
-}
-
-/// Names are remembered by a hash: a room may have thousands.
-fn hash(text: &str) -> u64 {
-    use std::hash::{DefaultHasher, Hash, Hasher};
-    let mut hasher = DefaultHasher::new();
-    text.hash(&mut hasher);
-    hasher.finish()
 }
 
 fn protocol(detail: String) -> Failure {

@@ -1,0 +1,96 @@
+//! What a stream asks of its server, and says.
+
+use std::time::Instant;
+
+use throng_scenario::VcardPolicy;
+
+use super::{Session, Step};
+use crate::chat::xmpp::stanzas::{self, ns};
+
+/// A request that was not answered yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Asked {
+    Bind,
+    Session,
+    HostInfo,
+    RoomInfo,
+    RegisteredNick,
+    History,
+    Vcard,
+    Ping,
+    /// Its answer leads to nothing.
+    Other,
+}
+
+impl Session {
+    /// Says something to the room.
+    pub(in crate::chat) fn say(&mut self, body: &str) {
+        let (id, _) = self.ids.uuid();
+        if self.config.has_chat_states {
+            // Who types is seen by everybody.
+            let (state, _) = self.ids.uuid();
+            self.send(stanzas::chat_state(&state, &self.config.room, "composing"));
+        }
+        self.send(stanzas::message(&id, &self.jid, &self.config.room, body, self.config.has_chat_states));
+    }
+
+    /// Leaves as a closed tab does.
+    pub(in crate::chat) fn leave(&mut self) {
+        if self.step >= Step::Joins {
+            self.send(stanzas::leave(&self.jid, &self.room.occupant()));
+        }
+        if self.step != Step::Closed {
+            self.send(stanzas::close());
+        }
+        (self.step, self.overdue_at, self.ping_at) = (Step::Closed, None, None);
+    }
+
+    pub(super) fn ask(&mut self, asked: Asked, frame: impl FnOnce(&Self, &str) -> String) {
+        let (id, number) = self.ids.uuid();
+        self.asked.insert(number, asked);
+        let suffix = if matches!(asked, Asked::Other) { ":roster" } else { ":sendIQ" };
+        let frame = frame(self, &format!("{id}{suffix}"));
+        self.send(frame);
+    }
+
+    /// It has an address: asks what ConverseJS asks before it joins.
+    pub(super) fn online(&mut self, now: Instant) {
+        self.go(now, Step::Online);
+        self.ask(Asked::HostInfo, |own, id| stanzas::disco(id, &own.jid, &own.config.domain, ns::DISCO_INFO));
+        self.ask(Asked::Other, |_, id| stanzas::roster(id));
+        self.ask(Asked::Vcard, |_, id| stanzas::vcard(id, None));
+        self.ask(Asked::Vcard, |own, id| stanzas::vcard(id, Some(&own.config.room)));
+        self.ask(Asked::RoomInfo, |own, id| stanzas::disco(id, &own.jid, &own.config.room, ns::DISCO_INFO));
+    }
+
+    pub(super) fn join(&mut self, now: Instant) {
+        let (id, _) = self.ids.uuid();
+        self.send(stanzas::join(&id, &self.jid, &self.room.occupant()));
+        self.go(now, Step::Joins);
+    }
+
+    /// Asks for the vCards of those who wrote what the archive has.
+    pub(super) fn ask_authors(&mut self) {
+        let authors = std::mem::take(&mut self.authors);
+        if self.config.vcards != VcardPolicy::None {
+            authors.iter().for_each(|nick| self.ask_vcard(nick));
+        }
+    }
+
+    /// Asks for the vCard of an occupant, once.
+    pub(super) fn ask_vcard(&mut self, nick: &str) {
+        if self.room.is_own(nick) || !self.known.insert(hash(nick)) {
+            return;
+        }
+        let to = format!("{}/{nick}", self.config.room);
+        self.ask(Asked::Vcard, |_, id| stanzas::vcard(id, Some(&to)));
+    }
+}
+
+/// Names are remembered by a hash: a room may have thousands.
+fn hash(text: &str) -> u64 {
+    use std::hash::{DefaultHasher, Hash, Hasher};
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    hasher.finish()
+}
