@@ -42,6 +42,10 @@ pub struct ChatCounters {
     pub bytes_sent: u64,
     /// Times that it connected again after a connection broke, or did not come up.
     pub reconnects: u64,
+    /// Of them, those after which its stream went on (XEP-0198).
+    pub resumes: u64,
+    /// Times that its nickname changed in the room.
+    pub nick_changes: u64,
 }
 
 impl AddAssign for ChatCounters {
@@ -60,6 +64,8 @@ impl AddAssign for ChatCounters {
         self.bytes_received += o.bytes_received;
         self.bytes_sent += o.bytes_sent;
         self.reconnects += o.reconnects;
+        self.resumes += o.resumes;
+        self.nick_changes += o.nick_changes;
     }
 }
 

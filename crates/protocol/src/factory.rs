@@ -282,6 +282,14 @@ impl TargetFactory {
         role: &Role,
         (url, domain, room, account): (&Url, &str, &str, Option<&(String, Secret)>),
     ) -> Box<dyn Participant> {
+        let seed = role.chat.seed.wrapping_add(u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let mut dice = fastrand::Rng::with_seed(seed);
+        let chosen = self.mark.put(&member_name(number));
+        // Visitors of a page have a nickname like this until they choose one.
+        let given = format!("Anonymous {}", dice.u32(100_000..1_000_000));
+        let renames = role.chat.renames.filter(|renames| dice.u32(..1_000) < renames.share_milli);
+        let rename = renames
+            .map(|renames| chat::Rename { nick: chosen.clone(), after: renames.within.mul_f64(dice.f64()) });
         let config = chat::Config {
             url: url.clone(),
             xmpp: chat::xmpp::XmppConfig {
@@ -291,12 +299,14 @@ impl TargetFactory {
                     password: password.clone(),
                 }),
                 room: room.to_owned(),
-                nick: self.mark.put(&member_name(number)),
+                nick: if role.chat.renames.is_some() { given } else { chosen },
                 vcards: role.chat.vcards,
                 history_max: role.chat.history,
                 has_chat_states: role.chat.chat_states,
+                has_management: role.chat.stream_management,
                 answer_within: self.timeouts.signalling,
             },
+            rename,
             chat: role.chat.clone(),
             mark: self.mark.letters().to_owned(),
             log: self.rooms.log(room),

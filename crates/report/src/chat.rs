@@ -54,6 +54,10 @@ pub struct Chat {
     pub bytes_sent: u64,
     /// Times that participants connected again.
     pub reconnects: u64,
+    /// Of them, those after which the stream went on (XEP-0198): the server delivered what it had kept.
+    pub resumes: u64,
+    /// Times that a nickname changed in a room.
+    pub nick_changes: u64,
 }
 
 /// The chat of a run added up, warm-up left out.
@@ -125,6 +129,8 @@ impl ChatFigures {
             bytes_received: counters.bytes_received,
             bytes_sent: counters.bytes_sent,
             reconnects: counters.reconnects,
+            resumes: counters.resumes,
+            nick_changes: counters.nick_changes,
         })
     }
 }
@@ -167,7 +173,12 @@ impl Chat {
             self.presences_received,
             self.vcards_received
         )];
-        if self.reconnects > 0 {
+        if self.nick_changes > 0 {
+            parts.push(format!("{} nicknames changed", self.nick_changes));
+        }
+        if self.resumes > 0 {
+            parts.push(format!("{} reconnects, {} of them resumed", self.reconnects, self.resumes));
+        } else if self.reconnects > 0 {
             parts.push(format!("{} reconnects", self.reconnects));
         }
         parts.join("; ")

@@ -52,7 +52,7 @@ pub use role::{
 mod http;
 pub use http::{CredentialsPolicy, HttpMix, HttpVersionPolicy};
 mod chat;
-pub use chat::{ChatConfig, ChatMoment, VcardPolicy};
+pub use chat::{ChatConfig, ChatMoment, ChatRenames, VcardPolicy};
 mod player;
 pub use player::{LivePolicy, MediaFormat, PlayerConfig, RenditionPolicy};
 mod recorded_page;

@@ -17,6 +17,8 @@ pub mod link;
 
 pub mod cpu_steal;
 
+pub mod cut;
+
 pub mod ome;
 pub mod whep;
 

@@ -33,14 +33,22 @@ impl Prosody {
     /// # Errors
     /// When it cannot be started or does not come up; its log is part of the error.
     pub fn start(room: &str) -> Result<Self, SimError> {
-        let folder = tempfile::tempdir()?;
-        let address = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?;
-        Self::start_in(folder, address, room)
+        Self::start_with("", room)
     }
 
-    fn start_in(folder: TempDir, address: SocketAddr, room: &str) -> Result<Self, SimError> {
+    /// The same with stream management (`mod_smacks`), which the Prosody of PeerTube's livechat does not have.
+    ///
+    /// # Errors
+    /// As [`Self::start`].
+    pub fn start_managed() -> Result<Self, SimError> {
+        Self::start_with("\"smacks\"", "")
+    }
+
+    fn start_with(module: &str, room: &str) -> Result<Self, SimError> {
+        let folder = tempfile::tempdir()?;
+        let address = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?;
         let configuration = folder.path().join("prosody.cfg.lua");
-        fs::write(&configuration, text(folder.path(), address, room))?;
+        fs::write(&configuration, text(folder.path(), address, module, room))?;
         write_account(folder.path())?;
         let log = folder.path().join("prosody.log");
         let written = fs::File::create(&log)?;
@@ -80,6 +88,12 @@ impl Prosody {
         )
     }
 
+    /// The address of its WebSocket.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
     /// Its WebSocket.
     #[must_use]
     pub fn websocket(&self) -> String {
@@ -108,7 +122,7 @@ fn write_account(folder: &Path) -> Result<(), SimError> {
     Ok(())
 }
 
-fn text(folder: &Path, address: SocketAddr, room: &str) -> String {
+fn text(folder: &Path, address: SocketAddr, module: &str, room: &str) -> String {
     let (folder, host, port) = (folder.display(), address.ip(), address.port());
     format!(
         "run_as_root = true
@@ -122,7 +136,7 @@ s2s_ports = {{ }}
 http_ports = {{ {port} }}
 http_interfaces = {{ \"{host}\" }}
 https_ports = {{ }}
-modules_enabled = {{ \"disco\"; \"roster\"; \"saslauth\"; \"carbons\"; \"ping\"; \"posix\"; \"websocket\"; \"vcard\" }}
+modules_enabled = {{ \"disco\"; \"roster\"; \"saslauth\"; \"carbons\"; \"ping\"; \"posix\"; \"websocket\"; \"vcard\"; {module} }}
 modules_disabled = {{ \"s2s\"; \"s2s_auth_certs\"; \"tls\"; \"offline\" }}
 http_host = \"localhost\"
 http_default_host = \"{ANONYMOUS}\"

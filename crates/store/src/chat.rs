@@ -8,6 +8,7 @@ use crate::table::{Nested, Stored, columns, create, put};
 columns! { ChatCounters {
     messages_due, messages_missing, duplicates, out_of_order, messages_received, messages_sent, messages_unsent,
     stanzas_received, stanzas_sent, presences_received, vcards_received, bytes_received, bytes_sent, reconnects,
+    resumes, nick_changes,
 } }
 
 columns! { ChatRow {
@@ -17,7 +18,8 @@ columns! { ChatRow {
 impl Stored for ChatRow {
     const TABLE: &'static str = "chat";
     const ORDER: &'static str = "second, cohort";
-    const OLDER: Option<&'static [(&'static str, &'static str)]> = Some(&[]);
+    const OLDER: Option<&'static [(&'static str, &'static str)]> =
+        Some(&[("resumes", "0"), ("nick_changes", "0")]);
 }
 
 /// Writes the pending rows; creates the table with the first of them.

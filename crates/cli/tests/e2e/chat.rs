@@ -10,6 +10,8 @@ use throng_store::RunFolder;
 
 use crate::throng::{Ran, Running, figure, run};
 
+mod streams;
+
 /// A client in the room; killed when dropped.
 struct Listener {
     child: Child,

@@ -7,6 +7,8 @@
 //!   └─ delivery   what of the room's messages (room_log) came, and when
 //! ```
 
+use std::time::Duration;
+
 use throng_scenario::ChatConfig;
 use url::Url;
 
@@ -35,4 +37,15 @@ pub struct Config {
     pub mark: String,
     /// What this run says in the room.
     pub log: RoomLog,
+    /// The nickname that it takes after a while.
+    pub rename: Option<Rename>,
+}
+
+/// A nickname that somebody has chosen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rename {
+    /// The nickname.
+    pub nick: String,
+    /// How long after it is in the room for the first time.
+    pub after: Duration,
 }

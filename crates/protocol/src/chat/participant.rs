@@ -10,7 +10,7 @@ use super::Config;
 use super::delivery::Inbox;
 use super::room_log::{mark, marked};
 use super::speech::{Speech, words};
-use super::xmpp::{Event, Session};
+use super::xmpp::{Event, Resumption, Session};
 use crate::participant::{ChannelError, Input, Message, Open, Opening, Output, Participant, Why};
 use crate::signalling::SIGNALLING;
 use crate::webrtc::ParticipantOptions;
@@ -32,6 +32,11 @@ pub struct Member {
     state: State,
     speech: Option<Speech>,
     inbox: Option<Inbox>,
+    /// The stream of a connection that broke, which the next one asks for, and what is due to it on that stream.
+    before: Option<Resumption>,
+    held: Option<Inbox>,
+    /// When it takes the nickname that it has chosen.
+    renames_at: Option<Instant>,
     counters: ChatCounters,
     delays_us: Vec<u64>,
     interval_at: Option<Instant>,
@@ -63,6 +68,9 @@ impl Member {
             state: State::Idle,
             speech: None,
             inbox: None,
+            before: None,
+            held: None,
+            renames_at: None,
             counters: ChatCounters::default(),
             delays_us: Vec::new(),
             interval_at: None,
@@ -104,16 +112,27 @@ impl Member {
                 self.reach(phase, at);
             }
         }
-        let mut session = Session::new(self.config.xmpp.clone(), &mut self.dice);
+        let mut session = Session::new(self.config.xmpp.clone(), self.before.take(), &mut self.dice);
         session.opened(now);
         self.state = State::Open(Box::new(session));
     }
 
     fn frame(&mut self, now: Instant, frame: &str) -> Result<(), Failure> {
         let State::Open(session) = &mut self.state else { return Ok(()) };
-        for event in session.receive(now, frame)? {
+        let events = session.receive(now, frame)?;
+        if events.contains(&Event::Renamed) {
+            // It keeps it when it connects again.
+            self.config.xmpp.nick = session.nick().to_owned();
+        }
+        for event in events {
             match event {
                 Event::Joined => self.joined(now),
+                Event::Resumed => {
+                    self.counters.resumes += 1;
+                    self.inbox = self.held.take();
+                }
+                Event::Renamed => self.counters.nick_changes += 1,
+                Event::Odd(detail) => self.observe(Observation::ProtocolAnomaly { place: "chat", detail }),
                 Event::Said { body, is_old, .. } => {
                     self.counters.messages_received += 1;
                     if let (false, Some(inbox), Some(number)) =
@@ -130,8 +149,12 @@ impl Member {
     fn joined(&mut self, now: Instant) {
         self.reach(Phase::Described, now);
         self.reach(Phase::Joined, now);
-        self.inbox = Some(Inbox::joined(self.config.log.clone()));
+        // On a resumed stream what was said while it was away is due to it too.
+        let log = &self.config.log;
+        self.inbox.get_or_insert_with(|| Inbox::joined(log.clone()));
+        self.held = None;
         if self.speech.is_none() {
+            self.renames_at = self.config.rename.as_ref().map(|rename| now + rename.after);
             let dice = self.dice.fork();
             self.speech = Some(Speech::new(&self.config.chat, self.options.clock.at, now, dice));
         }
@@ -152,6 +175,17 @@ impl Member {
         }
     }
 
+    /// Takes the nickname that it has chosen.
+    fn rename(&mut self, now: Instant) {
+        let State::Open(session) = &mut self.state else { return };
+        if session.is_joined()
+            && let Some(rename) = &self.config.rename
+            && self.renames_at.take_if(|at| now >= *at).is_some()
+        {
+            session.change_nick(&rename.nick);
+        }
+    }
+
     /// The connection is gone, or is of no use: another one is made, unless the server does not want this participant.
     fn broken(&mut self, now: Instant, failure: Failure, is_open: bool) {
         let is_final = matches!(
@@ -167,11 +201,16 @@ impl Member {
             self.outputs.push_back(Output::Close(SIGNALLING));
         }
         self.take_traffic();
-        if let Some(inbox) = self.inbox.take() {
-            // What is said while it is away is not due to it: browsers fetch it from the archive when they are back.
-            self.count(inbox, now);
-            self.inbox = None;
+        if let State::Open(session) = &mut self.state {
+            self.before = session.resumption();
         }
+        if let Some(inbox) = self.inbox.take() {
+            self.count(inbox, now);
+            self.held = self.inbox.take();
+        }
+        // What is said while it is away is not due to it, unless the server keeps it for the stream: browsers fetch it from the
+        // archive when they are back.
+        self.held.take_if(|_| self.before.is_none());
         if is_final {
             return self.end(now, Outcome::Failed(failure));
         }
@@ -243,6 +282,7 @@ impl Member {
                 }
             }
         }
+        self.rename(now);
         self.speak(now);
         if let Some(at) = self.interval_at.filter(|at| now >= *at) {
             self.report(now);
@@ -286,7 +326,15 @@ impl Member {
         };
         let speech = self.speech.as_ref().and_then(Speech::next_at).map(|at| (at, "speaks"));
         let interval = self.interval_at.map(|at| (at, "reports"));
-        state.into_iter().chain(speech).chain(interval).min_by_key(|(at, _)| *at).unwrap_or(never)
+        let is_joined = matches!(&self.state, State::Open(session) if session.is_joined());
+        let rename = self.renames_at.filter(|_| is_joined).map(|at| (at, "changes its nickname"));
+        state
+            .into_iter()
+            .chain(speech)
+            .chain(interval)
+            .chain(rename)
+            .min_by_key(|(at, _)| *at)
+            .unwrap_or(never)
     }
 }
 

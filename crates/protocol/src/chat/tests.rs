@@ -26,10 +26,17 @@ struct Stand {
     start: Instant,
     log: RoomLog,
     is_authenticated: bool,
+    /// It does not know streams of before.
+    has_forgotten: bool,
 }
 
 impl Stand {
     fn new(chat: ChatConfig) -> Self {
+        Self::with(chat, |_| {})
+    }
+
+    /// With what the test wants else.
+    fn with(chat: ChatConfig, change: impl FnOnce(&mut Config)) -> Self {
         let start = Instant::now();
         let log = RoomLog::default();
         let xmpp = xmpp::XmppConfig {
@@ -40,10 +47,13 @@ impl Stand {
             vcards: VcardPolicy::None,
             history_max: 0,
             has_chat_states: false,
+            has_management: true,
             answer_within: Duration::from_secs(10),
         };
         let url = Url::parse("ws://10.0.0.1:5280/ws").unwrap();
-        let config = Config { url, xmpp, chat, mark: "k3f9".to_owned(), log: log.clone() };
+        let mark = "k3f9".to_owned();
+        let mut config = Config { url, xmpp, chat, mark, log: log.clone(), rename: None };
+        change(&mut config);
         let options = ParticipantOptions {
             may_reach: Arc::new(|_| true),
             clock: WallClock { at: start, unix_ns: 1 << 60 },
@@ -66,6 +76,7 @@ impl Stand {
             start,
             log,
             is_authenticated: false,
+            has_forgotten: false,
         };
         stand.input(Input::Start { intended_at: start });
         stand
@@ -104,10 +115,19 @@ impl Stand {
         let id = frame.split("id=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap_or_default();
         let text = match frame {
             frame if frame.starts_with("<open") && !self.is_authenticated => {
-                "<stream:features><mechanisms><mechanism>ANONYMOUS</mechanism></mechanisms></stream:features>"
+                "<stream:features><mechanisms><mechanism>ANONYMOUS</mechanism><mechanism>PLAIN</mechanism></mechanisms></stream:features>"
                     .to_owned()
             }
-            frame if frame.starts_with("<open") => "<stream:features><bind/></stream:features>".to_owned(),
+            frame if frame.starts_with("<open") => {
+                "<stream:features><bind/><sm xmlns='urn:xmpp:sm:3'/></stream:features>".to_owned()
+            }
+            frame if frame.starts_with("<enable") => {
+                "<enabled xmlns='urn:xmpp:sm:3' id='s1' resume='true'/>".to_owned()
+            }
+            frame if frame.starts_with("<resume") => match self.has_forgotten {
+                true => "<failed xmlns='urn:xmpp:sm:3'><item-not-found/></failed>".to_owned(),
+                false => "<resumed xmlns='urn:xmpp:sm:3' h='0' previd='s1'/>".to_owned(),
+            },
             frame if frame.starts_with("<auth") => {
                 self.is_authenticated = true;
                 "<success/>".to_owned()
@@ -119,6 +139,10 @@ impl Stand {
             frame if frame.contains("maxstanzas") => format!(
                 "<presence from='{ROOM}/me'><x xmlns='http://jabber.org/protocol/muc#user'><status code='110'/></x></presence>"
             ),
+            frame if frame.contains(&format!("to=\"{ROOM}/Grace\"")) => {
+                let x = "<x xmlns='http://jabber.org/protocol/muc#user'><item nick='Grace'/><status code='303'/></x>";
+                format!("<presence type='unavailable' from='{ROOM}/me'>{x}</presence>")
+            }
             frame if frame.contains("<body>") => {
                 let body =
                     frame.split("<body>").nth(1).and_then(|rest| rest.split('<').next()).unwrap_or_default();
@@ -215,6 +239,61 @@ fn a_connection_that_breaks_is_made_again_after_three_seconds_and_what_was_said_
     let away = stand.intervals.iter().filter(|interval| !interval.is_joined).count();
     assert!((3..=4).contains(&away), "{away}");
     assert_eq!(stand.reached.iter().filter(|phase| **phase == Phase::Joined).count(), 1);
+}
+
+fn account(config: &mut Config) {
+    let password = throng_scenario::Secret::new("secret".to_owned());
+    config.xmpp.credentials = Some(xmpp::Credentials { username: "ada".to_owned(), password });
+}
+
+#[test]
+fn what_the_server_kept_while_it_was_away_is_due_to_who_resumes_and_to_nobody_else() {
+    for (has_forgotten, due, resumes) in [(false, 2, 1), (true, 1, 0)] {
+        let mut stand = Stand::with(ChatConfig::default(), account);
+        stand.has_forgotten = has_forgotten;
+        stand.open();
+        stand.seconds(2);
+        stand.input(Input::Closed { channel: SIGNALLING, why: ChannelError::ClosedByPeer(None) });
+        let away = stand.log.say(9, stand.now);
+        stand.seconds(4);
+        stand.open();
+        let body = |number| super::room_log::mark("k3f9", number);
+        stand.receive(&format!("<message type='groupchat' from='{ROOM}/a'><body>x {}</body><delay xmlns='urn:xmpp:delay'/></message>", body(away)));
+        stand.seconds(1);
+        let back = stand.log.say(9, stand.now);
+        stand.receive(&format!(
+            "<message type='groupchat' from='{ROOM}/a'><body>x {}</body></message>",
+            body(back)
+        ));
+        stand.seconds(12);
+        let totals = stand.totals();
+        assert_eq!(
+            (totals.messages_due, totals.messages_missing, totals.duplicates),
+            (due, 0, 0),
+            "{totals:?}"
+        );
+        assert_eq!((totals.reconnects, totals.resumes), (1, resumes), "{totals:?}");
+        let late = stand.intervals.iter().flat_map(|interval| &interval.delays_us).max().copied();
+        assert_eq!(late.is_some_and(|us| us >= 4_000_000), !has_forgotten, "{late:?}");
+    }
+}
+
+#[test]
+fn whoever_has_chosen_a_nickname_takes_it_once_and_keeps_it_when_it_connects_again() {
+    let after = Duration::from_secs(5);
+    let rename = Rename { nick: "Grace".to_owned(), after };
+    let mut stand = Stand::with(ChatConfig::default(), |config| config.rename = Some(rename));
+    stand.open();
+    stand.seconds(4);
+    assert!(!stand.sent.iter().any(|frame| frame.contains("/Grace")));
+    stand.seconds(30);
+    assert_eq!(stand.sent.iter().filter(|frame| frame.contains("/Grace\"")).count(), 1);
+    assert_eq!(stand.totals().nick_changes, 1);
+    stand.input(Input::Closed { channel: SIGNALLING, why: ChannelError::ClosedByPeer(None) });
+    stand.seconds(4);
+    stand.open();
+    let join = stand.sent.iter().rfind(|frame| frame.contains("maxstanzas")).unwrap();
+    assert!(join.contains("/Grace\""), "{join}");
 }
 
 #[test]

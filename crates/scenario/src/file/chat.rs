@@ -32,6 +32,16 @@ pub(super) struct ChatFile {
     /// `Origin` of their page; default: that of the server.
     #[serde(skip_serializing_if = "Option::is_none")]
     origin: Option<String>,
+    /// Everybody comes as `Anonymous 123456`, and this share chooses another nickname; default: all have theirs from the beginning.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = r"^[0-9.]+\s*%$"))]
+    nick_change: Option<String>,
+    /// They choose it within so long after they joined; default 1 min.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    nick_change_within: Option<Duration>,
+    /// Use XMPP's stream management where the server offers it (XEP-0198); default `true`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stream_management: Option<bool>,
     /// Seed of what is said when; default 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(max = 0x7fff_ffff_ffff_ffff_u64))]
@@ -70,6 +80,10 @@ pub(super) fn chat(config: &ChatConfig) -> Option<ChatFile> {
         every: config.every.map(duration),
         moments: config.moments.iter().map(moment).collect(),
         origin: config.origin.clone(),
+        nick_change: config.renames.map(|renames| format!("{}%", f64::from(renames.share_milli) / 10.0)),
+        nick_change_within: config.renames.map(|renames| duration(renames.within)),
+        stream_management: (config.stream_management != usual.stream_management)
+            .then_some(config.stream_management),
         seed: (config.seed != usual.seed).then_some(config.seed),
     })
 }

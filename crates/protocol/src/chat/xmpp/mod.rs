@@ -5,6 +5,7 @@ use std::time::Duration;
 use throng_scenario::VcardPolicy;
 
 mod ids;
+mod management;
 mod room;
 mod sasl;
 mod session;
@@ -14,6 +15,7 @@ mod xml;
 #[cfg(test)]
 mod tests;
 
+pub(in crate::chat) use management::Resumption;
 pub use sasl::Credentials;
 pub(in crate::chat) use session::{Event, Session};
 
@@ -34,6 +36,8 @@ pub struct XmppConfig {
     pub history_max: u32,
     /// It says that it types (XEP-0085), which the room passes to everybody.
     pub has_chat_states: bool,
+    /// Uses stream management where the server offers it (XEP-0198; ConverseJS: `enable_smacks`).
+    pub has_management: bool,
     /// How long each answer may take.
     pub answer_within: Duration,
 }

@@ -16,11 +16,35 @@ const NICKS_MAX: u32 = 5;
 pub(super) struct Room {
     /// Its address.
     address: String,
-    /// The nickname that was asked for, and the one that is tried now.
+    /// Its nickname.
+    own: Wish,
+    /// The nickname that it has asked for in place of its own.
+    change: Option<Wish>,
+    others: BTreeSet<Box<str>>,
+}
+
+/// A nickname that was asked for, and the one that is tried now.
+#[derive(Debug)]
+struct Wish {
     wanted: String,
     nick: String,
     tried: u32,
-    others: BTreeSet<Box<str>>,
+}
+
+impl Wish {
+    fn new(wanted: &str) -> Self {
+        Self { wanted: wanted.to_owned(), nick: wanted.to_owned(), tried: 1 }
+    }
+
+    /// Tries another one; `false` where enough were tried.
+    fn next(&mut self) -> bool {
+        if self.tried >= NICKS_MAX {
+            return false;
+        }
+        self.tried += 1;
+        self.nick = format!("{}-{}", self.wanted, self.tried);
+        true
+    }
 }
 
 /// What a presence was.
@@ -30,23 +54,44 @@ pub(super) enum RoomEvent {
     Joined,
     /// Somebody came.
     Entered(String),
-    /// Its nickname is taken, and it has another one now.
+    /// Its nickname is taken, and it tries another one.
     NickTaken,
+    /// Its nickname has changed to this one.
+    Renamed(String),
+    /// The nickname that it asked for is taken, and it tries this one.
+    ChangeTaken,
+    /// It keeps its nickname, and why.
+    ChangeRefused(String),
 }
 
 impl Room {
     pub(super) fn new(address: &str, nick: &str) -> Self {
-        let (address, nick) = (address.to_owned(), nick.to_owned());
-        Self { address, wanted: nick.clone(), nick, tried: 1, others: BTreeSet::new() }
+        let address = address.to_owned();
+        Self { address, own: Wish::new(nick), change: None, others: BTreeSet::new() }
     }
 
     /// Its own address in the room.
     pub(super) fn occupant(&self) -> String {
-        format!("{}/{}", self.address, self.nick)
+        format!("{}/{}", self.address, self.own.nick)
+    }
+
+    /// Its nickname.
+    pub(super) fn nick(&self) -> &str {
+        &self.own.nick
     }
 
     pub(super) fn is_own(&self, nick: &str) -> bool {
-        self.nick == nick
+        self.own.nick == nick
+    }
+
+    /// Wants another nickname: the address to ask for is that of [`Self::wanted_occupant`].
+    pub(super) fn wants(&mut self, nick: &str) {
+        self.change = Some(Wish::new(nick));
+    }
+
+    /// The address in the room that it has asked for.
+    pub(super) fn wanted_occupant(&self) -> Option<String> {
+        self.change.as_ref().map(|wish| format!("{}/{}", self.address, wish.nick))
     }
 
     /// Nicknames of the others.
@@ -70,7 +115,8 @@ impl Room {
         };
         match presence.attribute("type") {
             None => Ok(self.available(presence, nick)),
-            Some("unavailable") => self.unavailable(presence, nick).map(|()| None),
+            Some("unavailable") => self.unavailable(presence, nick),
+            Some("error") if self.change.is_some() => Ok(Some(self.change_refused(presence))),
             Some("error") => self.refused(presence).map(Some),
             Some(_) => Ok(None),
         }
@@ -78,22 +124,26 @@ impl Room {
 
     fn available(&mut self, presence: &Element<'_>, nick: &str) -> Option<RoomEvent> {
         // Nearly all are of others, whose status need not be looked for.
-        if nick == self.nick {
+        if nick == self.own.nick {
             return statuses(presence).any(|code| code == "110").then_some(RoomEvent::Joined);
         }
         self.others.insert(nick.into()).then(|| RoomEvent::Entered(nick.to_owned()))
     }
 
-    fn unavailable(&mut self, presence: &Element<'_>, nick: &str) -> Result<(), Failure> {
-        if nick != self.nick {
+    fn unavailable(&mut self, presence: &Element<'_>, nick: &str) -> Result<Option<RoomEvent>, Failure> {
+        if nick != self.own.nick {
             self.others.remove(nick);
-            return Ok(());
+            return Ok(None);
         }
         let codes: Vec<&str> = statuses(presence).collect();
         let has = |code: &str| codes.contains(&code);
         if has("303") {
-            // It has another nickname; its presence by that name follows.
-            return Ok(());
+            // It has another nickname (XEP-0045 section 7.6); its presence by that name follows.
+            let item = presence.child_of("x", ns::MUC_USER).and_then(|x| x.child("item"));
+            let Some(nick) = item.and_then(|item| item.attribute("nick")) else { return Ok(None) };
+            self.own = Wish::new(&unescaped(nick));
+            self.change = None;
+            return Ok(Some(RoomEvent::Renamed(self.own.nick.clone())));
         }
         let is_ended = presence.child_of("x", ns::MUC_USER).is_some_and(|x| x.child("destroy").is_some());
         let (reason, what) = match () {
@@ -106,14 +156,20 @@ impl Room {
         Err(Failure::new(reason, what))
     }
 
+    /// It does not get the nickname that it asked for.
+    fn change_refused(&mut self, presence: &Element<'_>) -> RoomEvent {
+        let condition = condition(presence);
+        if condition == "conflict" && self.change.as_mut().is_some_and(Wish::next) {
+            return RoomEvent::ChangeTaken;
+        }
+        self.change = None;
+        RoomEvent::ChangeRefused(excerpt(condition))
+    }
+
     /// XEP-0045 section 7.2.
     fn refused(&mut self, presence: &Element<'_>) -> Result<RoomEvent, Failure> {
-        let error = presence.child("error");
-        let condition = error.and_then(|error| error.children().find(|child| child.name != "text"));
-        let condition = condition.map_or("unknown", |condition| condition.name);
-        if condition == "conflict" && self.tried < NICKS_MAX {
-            self.tried += 1;
-            self.nick = format!("{}-{}", self.wanted, self.tried);
+        let (error, condition) = (presence.child("error"), condition(presence));
+        if condition == "conflict" && self.own.next() {
             return Ok(RoomEvent::NickTaken);
         }
         let text = error.and_then(|error| error.child("text")).map(|text| text.text().into_owned());
@@ -130,6 +186,13 @@ impl Room {
         let said = text.map(|text| format!(": {}", excerpt(&text))).unwrap_or_default();
         Err(Failure::new(reason, format!("{what} ({}){said}", excerpt(condition))))
     }
+}
+
+/// The condition of an error (RFC 6120 section 8.3).
+fn condition<'a>(presence: &Element<'a>) -> &'a str {
+    let error = presence.child("error");
+    let condition = error.and_then(|error| error.children().find(|child| child.name != "text"));
+    condition.map_or("unknown", |condition| condition.name)
 }
 
 /// Codes of a presence (XEP-0045 section 15.6).

@@ -11,6 +11,7 @@ pub(super) mod ns {
     pub(in crate::chat::xmpp) const MAM: &str = "urn:xmpp:mam:2";
     pub(in crate::chat::xmpp) const MUC_USER: &str = "http://jabber.org/protocol/muc#user";
     pub(in crate::chat::xmpp) const SASL: &str = "urn:ietf:params:xml:ns:xmpp-sasl";
+    pub(in crate::chat::xmpp) const SM: &str = "urn:xmpp:sm:3";
 }
 
 /// ConverseJS's entity capabilities (XEP-0115), in presences.
@@ -120,6 +121,32 @@ pub(super) fn join(id: &str, from: &str, occupant: &str) -> String {
 pub(super) fn leave(from: &str, occupant: &str) -> String {
     let (from, occupant) = (escaped(from), escaped(occupant));
     format!(r#"<presence from="{from}" to="{occupant}" type="unavailable" xmlns="jabber:client"/>"#)
+}
+
+/// Takes another nickname in the room (XEP-0045 section 7.6).
+pub(super) fn nickname(id: &str, from: &str, occupant: &str) -> String {
+    let (from, occupant) = (escaped(from), escaped(occupant));
+    format!(r#"<presence from="{from}" id="{id}" to="{occupant}" xmlns="jabber:client"/>"#)
+}
+
+/// Enables stream management (XEP-0198).
+pub(super) fn enable_management() -> String {
+    format!(r#"<enable resume="true" xmlns="{}"/>"#, ns::SM)
+}
+
+/// Asks for the stream of a connection before, of which `handled` stanzas came.
+pub(super) fn resume(handled: u32, id: &str) -> String {
+    format!(r#"<resume h="{handled}" previd="{}" xmlns="{}"/>"#, escaped(id), ns::SM)
+}
+
+/// Says that `handled` stanzas came.
+pub(super) fn acknowledge(handled: u32) -> String {
+    format!(r#"<a h="{handled}" xmlns="{}"/>"#, ns::SM)
+}
+
+/// Asks what came.
+pub(super) fn request_acknowledgement() -> String {
+    format!(r#"<r xmlns="{}"/>"#, ns::SM)
 }
 
 /// A message to the room, with the chat state `active`, as ConverseJS adds it where it sends chat states (XEP-0085).

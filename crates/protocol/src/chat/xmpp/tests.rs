@@ -20,6 +20,7 @@ fn config(vcards: VcardPolicy) -> XmppConfig {
         vcards,
         history_max: 50,
         has_chat_states: false,
+        has_management: true,
         answer_within: Duration::from_secs(10),
     }
 }
@@ -34,8 +35,12 @@ struct Stand {
 
 impl Stand {
     fn new(config: XmppConfig) -> Self {
+        Self::after(config, None)
+    }
+
+    fn after(config: XmppConfig, before: Option<Resumption>) -> Self {
         let now = Instant::now();
-        let mut session = Session::new(config, &mut fastrand::Rng::with_seed(1));
+        let mut session = Session::new(config, before, &mut fastrand::Rng::with_seed(1));
         session.opened(now);
         let mut stand = Self { session, now, sent: Vec::new(), events: Vec::new() };
         stand.drain();
@@ -246,6 +251,149 @@ fn a_nickname_that_is_taken_is_replaced_and_others_come_and_go() {
     stand.session.leave();
     stand.drain();
     assert!(stand.last().starts_with("<close") && stand.session.next_timeout().is_none());
+}
+
+#[test]
+fn another_nickname_is_asked_for_until_one_is_free() {
+    let mut stand = Stand::new(config(VcardPolicy::None));
+    stand.joined();
+    stand.session.change_nick("Grace");
+    stand.drain();
+    assert!(stand.last().contains(&format!("to=\"{ROOM}/Grace\"")), "{}", stand.last());
+    let conflict = "type='error'><error type='cancel'><conflict xmlns='s'/></error>";
+    stand.presence("Grace", conflict).unwrap();
+    assert!(stand.last().contains("/Grace-2\""), "{}", stand.last());
+    assert_eq!(
+        (stand.session.nick(), stand.events.len()),
+        ("Anonymous 1", 0),
+        "it has the old one until then"
+    );
+    let x = |more: &str| format!("<x xmlns='http://jabber.org/protocol/muc#user'>{more}</x>");
+    let gone = x("<item nick='Grace-2'/><status code='303'/><status code='110'/>");
+    stand.presence("Anonymous 1", &format!("type='unavailable'>{gone}")).unwrap();
+    stand.presence("Grace-2", &format!(">{}", x("<status code='110'/>"))).unwrap();
+    assert_eq!((std::mem::take(&mut stand.events), stand.session.nick()), (vec![Event::Renamed], "Grace-2"));
+    assert_eq!(
+        (stand.session.occupants(), stand.session.is_joined()),
+        (3, true),
+        "it is not one of the others"
+    );
+    // Others do the same: one goes, one comes.
+    stand
+        .presence("Ada", &format!("type='unavailable'>{}", x("<item nick='Ada L'/><status code='303'/>")))
+        .unwrap();
+    stand.presence("Ada L", "><x/>").unwrap();
+    assert_eq!(stand.session.occupants(), 3);
+    // A room that does not allow it.
+    stand.session.change_nick("Eve");
+    stand.presence("Eve", "type='error'><error type='cancel'><not-acceptable xmlns='s'/></error>").unwrap();
+    let said = Event::Odd("its nickname stays what it is: not-acceptable".to_owned());
+    assert_eq!((stand.events, stand.session.nick()), (vec![said], "Grace-2"));
+}
+
+const MANAGED: &str = "<stream:features><bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'/><sm xmlns='urn:xmpp:sm:3'/></stream:features>";
+
+impl Stand {
+    /// An account on a server that has stream management, up to where that is enabled.
+    fn of_an_account(before: Option<Resumption>) -> Self {
+        let password = throng_scenario::Secret::new("secret".to_owned());
+        let credentials = Some(Credentials { username: "ada".to_owned(), password });
+        let mut stand = Self::after(XmppConfig { credentials, ..config(VcardPolicy::None) }, before);
+        stand.receive(
+            "<stream:features><mechanisms><mechanism>PLAIN</mechanism></mechanisms></stream:features>",
+        );
+        stand.receive("<success xmlns='urn:ietf:params:xml:ns:xmpp-sasl'/>");
+        stand.receive(MANAGED);
+        stand
+    }
+
+    fn managed(&mut self) {
+        self.result("bind", "<bind><jid>ada@pt.localhost/Y</jid></bind>");
+        self.result("session", "");
+        assert_eq!(self.last(), r#"<enable resume="true" xmlns="urn:xmpp:sm:3"/>"#);
+        self.receive("<enabled xmlns='urn:xmpp:sm:3' id='s7&amp;' resume='true'/>");
+    }
+
+    fn said_late(&mut self, body: &str) {
+        self.receive(&format!("<message type='groupchat' from='{ROOM}/Ada'><body>{body}</body><delay xmlns='urn:xmpp:delay' stamp='2026-11-20T09:44:56Z'/></message>"));
+    }
+}
+
+#[test]
+fn what_was_received_is_acknowledged_and_each_fifth_stanza_asks_for_the_same() {
+    let mut stand = Stand::of_an_account(None);
+    stand.managed();
+    let after: Vec<&str> = stand.sent.iter().rev().take(2).map(String::as_str).collect();
+    assert_eq!(after[0], r#"<r xmlns="urn:xmpp:sm:3"/>"#, "the fifth was {}", after[1]);
+    stand.receive("<r xmlns='urn:xmpp:sm:3'/>");
+    assert_eq!(stand.last(), r#"<a h="0" xmlns="urn:xmpp:sm:3"/>"#);
+    stand.receive("<message xmlns='jabber:client'/>");
+    stand.receive("<presence xmlns='jabber:client'/>");
+    stand.receive("<r xmlns='urn:xmpp:sm:3'/>");
+    assert_eq!(stand.last(), r#"<a h="2" xmlns="urn:xmpp:sm:3"/>"#);
+    stand.receive("<a xmlns='urn:xmpp:sm:3' h='4'/>");
+    assert!(stand.events.is_empty());
+    stand.receive("<a xmlns='urn:xmpp:sm:3' h='400'/>");
+    assert!(
+        matches!(&stand.events[..], [Event::Odd(what)] if what.contains("of 396 stanzas, of which 1 were sent")),
+        "{:?}",
+        stand.events
+    );
+}
+
+#[test]
+fn a_stream_goes_on_over_another_connection_and_what_was_lost_is_sent_again() {
+    let mut stand = Stand::of_an_account(None);
+    stand.managed();
+    stand.receive("<message xmlns='jabber:client'/>");
+    stand.receive("<a xmlns='urn:xmpp:sm:3' h='4'/>");
+    let lost = stand.sent.iter().rfind(|frame| frame.starts_with("<iq")).unwrap().clone();
+    let before = stand.session.resumption();
+    let mut again = Stand::of_an_account(before);
+    assert_eq!(again.last(), r#"<resume h="1" previd="s7&amp;" xmlns="urn:xmpp:sm:3"/>"#);
+    again.receive("<resumed xmlns='urn:xmpp:sm:3' h='4' previd='s7&amp;'/>");
+    assert_eq!(std::mem::take(&mut again.events), [Event::Resumed]);
+    let sent: Vec<&str> = again.sent.iter().rev().take(2).map(String::as_str).collect();
+    assert_eq!(sent[1], lost);
+    assert!(sent[0].contains("disco#info") && sent[0].contains("ada@pt.localhost/Y"), "{}", sent[0]);
+    again.said_late("hello");
+    let said = Event::Said { nick: "Ada".to_owned(), body: "hello".to_owned(), is_old: false };
+    assert_eq!(std::mem::take(&mut again.events), [said], "late, and not of the archive");
+    again.result("disco#info", "<query/>");
+    assert!(again.last().contains("maxstanzas"), "it enters the room again: {}", again.last());
+    again
+        .presence("Anonymous 1", "><x xmlns='http://jabber.org/protocol/muc#user'><status code='110'/></x>")
+        .unwrap();
+    assert_eq!(again.events, [Event::Joined]);
+    let enabled = again.sent.iter().filter(|frame| frame.starts_with("<enable")).count();
+    assert_eq!((enabled, again.session.resumption().is_some()), (0, true));
+}
+
+#[test]
+fn a_stream_that_the_server_has_forgotten_is_made_anew() {
+    let mut stand = Stand::of_an_account(None);
+    stand.managed();
+    let mut again = Stand::of_an_account(stand.session.resumption());
+    again.receive("<failed xmlns='urn:xmpp:sm:3'><item-not-found xmlns='s'/></failed>");
+    again.managed();
+    again.said_late("hello");
+    assert!(matches!(&again.events[..], [Event::Said { is_old: true, .. }]), "{:?}", again.events);
+    // A connection that breaks before it has asked leaves the stream to the next one.
+    let before = again.session.resumption();
+    let mut early = Stand::after(config(VcardPolicy::None), before.clone());
+    assert_eq!(early.session.resumption(), None, "ConverseJS forgets the stream of an anonymous account");
+    early.receive("<resumed xmlns='urn:xmpp:sm:3' h='0' previd='s7'/>");
+    assert!(early.events.is_empty(), "it was not asked for");
+    // Whoever does not want it does not ask for it.
+    let mut without = Stand::new(XmppConfig { has_management: false, ..config(VcardPolicy::None) });
+    without.receive(
+        "<stream:features><mechanisms><mechanism>ANONYMOUS</mechanism></mechanisms></stream:features>",
+    );
+    without.receive("<success/>");
+    without.receive(MANAGED);
+    without.result("bind", "<bind><jid>w@h/Y</jid></bind>");
+    without.result("session", "");
+    assert!(without.last().contains("disco#info"), "{}", without.last());
 }
 
 #[test]

@@ -7,6 +7,7 @@ use throng_scenario::VcardPolicy;
 
 use super::ask::Asked;
 use super::{Event, PING_AFTER, Session, Step};
+use crate::chat::xmpp::management::{Management, Resumption};
 use crate::chat::xmpp::room::RoomEvent;
 use crate::chat::xmpp::sasl::Sasl;
 use crate::chat::xmpp::stanzas::{self, ns};
@@ -24,12 +25,51 @@ impl Session {
             self.ping_at = Some(now + PING_AFTER);
             self.overdue_at = None;
         }
+        if let (Some(management), "presence" | "message" | "iq") = (&mut self.management, element.name) {
+            management.received();
+        }
         match element.name {
             "presence" => self.presence(now, &element),
             "message" => Ok(self.message(&element)),
             "iq" => self.iq(now, &element),
+            _ if element.namespace() == Some(ns::SM) => Ok(self.managed(now, &element)),
             _ => self.stream(now, &element).map(|()| Vec::new()),
         }
+    }
+
+    /// What is about stream management.
+    fn managed(&mut self, now: Instant, element: &Element<'_>) -> Vec<Event> {
+        let handled = || element.attribute("h").unwrap_or_default();
+        match (element.name, self.step, &mut self.management) {
+            ("r", _, Some(management)) => {
+                let answer = management.answer();
+                self.send(answer);
+            }
+            ("a", _, Some(management)) => {
+                return management.acknowledged(handled()).err().map(Event::Odd).into_iter().collect();
+            }
+            ("enabled", Step::Enables, _) => {
+                let may_resume = matches!(element.attribute("resume"), Some("true" | "1"));
+                let id = element.attribute("id").filter(|_| may_resume).map(|id| unescaped(id).into_owned());
+                self.management = Some(Management::enabled(id));
+                self.online(now);
+            }
+            ("failed", Step::Enables, _) => self.online(now),
+            ("resumed", Step::Resumes, _) => {
+                let Some(Resumption { mut management, jid }) = self.before.take() else { return Vec::new() };
+                let odd = management.acknowledged(handled()).err().map(Event::Odd);
+                (self.jid, self.management) = (jid, Some(management));
+                self.resumed(now);
+                return std::iter::once(Event::Resumed).chain(odd).collect();
+            }
+            ("failed", Step::Resumes, _) => {
+                // The server does not know it any more, or does not want to; either way it is a new stream.
+                self.before = None;
+                self.bind(now);
+            }
+            _ => {}
+        }
+        Vec::new()
     }
 
     /// What is about the stream itself.
@@ -38,10 +78,15 @@ impl Session {
             ("open", _) => Ok(()),
             ("stream:features" | "features", Step::Offers) => self.authenticate(now, element),
             ("stream:features" | "features", Step::Features) => {
-                let (id, number) = ("_bind_auth_2", 0);
-                self.asked.insert(number, Asked::Bind);
-                self.send(stanzas::bind(id));
-                self.go(now, Step::Binds);
+                self.offers_management = element.child_of("sm", ns::SM).is_some();
+                match &self.before {
+                    Some(before) if self.offers_management => {
+                        let resume = before.management.resume();
+                        self.send(resume);
+                        self.go(now, Step::Resumes);
+                    }
+                    _ => self.bind(now),
+                }
                 Ok(())
             }
             ("challenge", Step::Authenticates) => {
@@ -133,7 +178,7 @@ impl Session {
                 self.asked.insert(0, Asked::Session);
                 self.send(stanzas::session("_session_auth_2"));
             }
-            Asked::Session => self.online(now),
+            Asked::Session => self.bound(now),
             Asked::HostInfo => {
                 self.ask(Asked::Other, |own, id| {
                     stanzas::disco(id, &own.jid, &own.config.domain, ns::DISCO_ITEMS)
@@ -146,7 +191,7 @@ impl Session {
                 });
                 self.ask(Asked::Other, |own, id| stanzas::enable_carbons(id, &own.jid));
             }
-            Asked::RegisteredNick => self.join(now),
+            Asked::RegisteredNick | Asked::RoomInfoAgain => self.join(now),
             Asked::Vcard => self.traffic.vcards_received += u64::from(is_result),
             Asked::History => self.ask_authors(),
             Asked::Ping | Asked::Other => {}
@@ -175,6 +220,14 @@ impl Session {
                 self.join(now);
                 Ok(Vec::new())
             }
+            Some(RoomEvent::Renamed(_)) => Ok(vec![Event::Renamed]),
+            Some(RoomEvent::ChangeTaken) => {
+                self.ask_nick();
+                Ok(Vec::new())
+            }
+            Some(RoomEvent::ChangeRefused(why)) => {
+                Ok(vec![Event::Odd(format!("its nickname stays what it is: {why}"))])
+            }
             Some(RoomEvent::Entered(nick))
                 if self.step == Step::Joined && self.config.vcards == VcardPolicy::All =>
             {
@@ -190,7 +243,8 @@ impl Session {
         let forwarded = message.child_of("result", ns::MAM).and_then(|result| result.child("forwarded"));
         let (said, is_old) = match forwarded.and_then(|forwarded| forwarded.child("message")) {
             Some(inner) => (inner, true),
-            None => (*message, message.child("delay").is_some()),
+            // What the server has kept for a resumed stream has a date, and is delivered late.
+            None => (*message, !self.is_resumed && message.child("delay").is_some()),
         };
         let from = said.attribute("from").map(unescaped).unwrap_or_default();
         let Some((_, nick)) = from.split_once('/') else { return Vec::new() };

@@ -5,6 +5,7 @@ use std::time::Instant;
 use throng_scenario::VcardPolicy;
 
 use super::{Session, Step};
+use crate::chat::xmpp::management::Management;
 use crate::chat::xmpp::stanzas::{self, ns};
 
 /// A request that was not answered yet.
@@ -14,6 +15,8 @@ pub(super) enum Asked {
     Session,
     HostInfo,
     RoomInfo,
+    /// Of the room that it was in before the connection broke.
+    RoomInfoAgain,
     RegisteredNick,
     History,
     Vcard,
@@ -51,6 +54,47 @@ impl Session {
         let suffix = if matches!(asked, Asked::Other) { ":roster" } else { ":sendIQ" };
         let frame = frame(self, &format!("{id}{suffix}"));
         self.send(frame);
+    }
+
+    /// Takes another nickname in the room.
+    pub(in crate::chat) fn change_nick(&mut self, nick: &str) {
+        self.room.wants(nick);
+        self.ask_nick();
+    }
+
+    /// Asks for the nickname that it wants.
+    pub(super) fn ask_nick(&mut self) {
+        let Some(occupant) = self.room.wanted_occupant() else { return };
+        let (id, _) = self.ids.uuid();
+        self.send(stanzas::nickname(&id, &self.jid, &occupant));
+    }
+
+    /// Asks for an address.
+    pub(super) fn bind(&mut self, now: Instant) {
+        self.asked.insert(0, Asked::Bind);
+        self.send(stanzas::bind("_bind_auth_2"));
+        self.go(now, Step::Binds);
+    }
+
+    /// It has an address: what it is used with.
+    pub(super) fn bound(&mut self, now: Instant) {
+        if self.offers_management && self.config.has_management {
+            self.send(stanzas::enable_management());
+            self.go(now, Step::Enables);
+        } else {
+            self.online(now);
+        }
+    }
+
+    /// The stream of before goes on: sends again what did not arrive, and enters the room again, as ConverseJS does in any case.
+    pub(super) fn resumed(&mut self, now: Instant) {
+        self.is_resumed = true;
+        let again = self.management.as_mut().map(Management::take_unacked).unwrap_or_default();
+        again.into_iter().for_each(|frame| self.send(frame));
+        self.go(now, Step::Online);
+        self.ask(Asked::RoomInfoAgain, |own, id| {
+            stanzas::disco(id, &own.jid, &own.config.room, ns::DISCO_INFO)
+        });
     }
 
     /// It has an address: asks what ConverseJS asks before it joins.

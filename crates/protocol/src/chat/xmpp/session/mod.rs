@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! open → features → auth → success → open → features → bind → session
-//!   → disco, roster, vCards, carbons, presence → x-roomuser-item → join → own presence (110) → history → vCards of others
+//!   → enable (XEP-0198) → disco, roster, vCards, carbons, presence → x-roomuser-item → join → own presence (110) → history → vCards of others
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -12,6 +12,7 @@ use throng_observation::{Failure, FailureReason};
 
 use super::XmppConfig;
 use super::ids::Ids;
+use super::management::{Management, Resumption};
 use super::room::Room;
 use super::sasl::Sasl;
 use super::stanzas;
@@ -31,6 +32,12 @@ pub(in crate::chat) enum Event {
     Joined,
     /// A message of the room, with who said it; `is_old`: from its archive.
     Said { nick: String, body: String, is_old: bool },
+    /// The stream of the connection before goes on: the server sends what it has kept.
+    Resumed,
+    /// Its nickname has changed.
+    Renamed,
+    /// Something that a browser would note in its log.
+    Odd(String),
 }
 
 /// What was received and sent.
@@ -53,7 +60,11 @@ enum Step {
     Authenticates,
     /// Opened again.
     Features,
+    /// Asks for the stream of the connection before.
+    Resumes,
     Binds,
+    /// Asks for stream management.
+    Enables,
     /// It has an address, and asks what a browser asks before it joins.
     Online,
     Joins,
@@ -70,6 +81,14 @@ pub(in crate::chat) struct Session {
     /// Its full address, once bound.
     jid: String,
     room: Room,
+    /// The server offers stream management.
+    offers_management: bool,
+    /// What is acknowledged, from the time at which it was enabled.
+    management: Option<Management>,
+    /// The stream of the connection before, until the server was asked for it.
+    before: Option<Resumption>,
+    /// It has gone on from a connection before: what the server has kept has a date.
+    is_resumed: bool,
     asked: BTreeMap<u64, Asked>,
     /// Whose vCard was asked for.
     known: BTreeSet<u64>,
@@ -83,7 +102,12 @@ pub(in crate::chat) struct Session {
 }
 
 impl Session {
-    pub(in crate::chat) fn new(config: XmppConfig, dice: &mut fastrand::Rng) -> Self {
+    /// A stream; `before`: that of a connection that broke, which the server is asked for.
+    pub(in crate::chat) fn new(
+        config: XmppConfig,
+        before: Option<Resumption>,
+        dice: &mut fastrand::Rng,
+    ) -> Self {
         let room = Room::new(&config.room, &config.nick);
         let nonce = (0..24).map(|_| dice.alphanumeric()).collect();
         Self {
@@ -94,6 +118,10 @@ impl Session {
             sasl: None,
             jid: String::new(),
             room,
+            offers_management: false,
+            management: None,
+            before,
+            is_resumed: false,
             asked: BTreeMap::new(),
             known: BTreeSet::new(),
             authors: Vec::new(),
@@ -113,6 +141,21 @@ impl Session {
     /// Others in the room.
     pub(in crate::chat) fn occupants(&self) -> usize {
         self.room.occupants()
+    }
+
+    /// Its nickname in the room.
+    pub(in crate::chat) fn nick(&self) -> &str {
+        self.room.nick()
+    }
+
+    /// What another connection needs to go on with this stream. ConverseJS clears the session of an anonymous account before it
+    /// connects again, so that only others are resumed.
+    pub(in crate::chat) fn resumption(&mut self) -> Option<Resumption> {
+        self.config.credentials.as_ref()?;
+        let management = self.management.take().filter(Management::is_resumable);
+        let of_this = management.map(|management| Resumption { management, jid: self.jid.clone() });
+        // A connection that broke before it could ask leaves it to the next one.
+        of_this.or_else(|| self.before.take())
     }
 
     pub(in crate::chat) fn is_joined(&self) -> bool {
@@ -155,7 +198,9 @@ impl Session {
             Step::Offers => "stream features",
             Step::Authenticates => "answer to its authentication",
             Step::Features => "stream features after its authentication",
+            Step::Resumes => "answer whether the stream is resumed",
             Step::Binds => "address (bind)",
+            Step::Enables => "answer whether stream management is enabled",
             Step::Online => "answer of the room (disco#info)",
             Step::Joins => "presence of its own in the room",
             Step::Joined => "answer to a ping",
@@ -170,6 +215,15 @@ impl Session {
     fn send(&mut self, frame: String) {
         self.traffic.stanzas_sent += 1;
         self.traffic.bytes_sent += frame.len() as u64;
+        let asks = self.management.as_mut().is_some_and(|own| is_stanza(&frame) && own.sent(&frame));
         self.frames.push_back(frame);
+        if asks {
+            self.send(stanzas::request_acknowledgement());
+        }
     }
+}
+
+/// Whether a frame that is sent counts as a stanza (XEP-0198 section 4).
+fn is_stanza(frame: &str) -> bool {
+    ["<iq ", "<presence ", "<message "].iter().any(|name| frame.starts_with(name))
 }

@@ -17,8 +17,21 @@ pub struct ChatConfig {
     pub moments: Vec<ChatMoment>,
     /// `Origin` of its page; `None`: that of the server.
     pub origin: Option<String>,
+    /// Visitors that choose a nickname; `None`: everybody has one from the beginning.
+    pub renames: Option<ChatRenames>,
+    /// Uses XMPP's stream management where the server offers it (XEP-0198).
+    pub stream_management: bool,
     /// Seed of what is said when.
     pub seed: u64,
+}
+
+/// Everybody comes with a nickname such as `Anonymous 123456`, and some choose another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChatRenames {
+    /// The share of the participants that choose one, thousandths.
+    pub share_milli: u32,
+    /// Within so long after they joined, evenly distributed.
+    pub within: Duration,
 }
 
 /// A moment of the show.
@@ -42,6 +55,8 @@ impl Default for ChatConfig {
             every: None,
             moments: Vec::new(),
             origin: None,
+            renames: None,
+            stream_management: true,
             seed: 1,
         }
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::fields::{Fields, Reader};
 use super::tree::{Node, Span, Value};
-use crate::chat::{ChatConfig, ChatMoment, VcardPolicy};
+use crate::chat::{ChatConfig, ChatMoment, ChatRenames, VcardPolicy};
 use crate::scenario::Scenario;
 use crate::target::Protocol;
 use crate::units;
@@ -18,6 +18,8 @@ const MOMENTS_MAX: usize = 1_000;
 const HISTORY_MAX: u64 = 1_000;
 /// Shortest mean time between messages of one participant.
 const EVERY_MIN: Duration = Duration::from_millis(100);
+/// Within this time of their join nicknames change, unless the file says it.
+const RENAMED_WITHIN: Duration = Duration::from_secs(60);
 /// How long reactions take, unless the file says it.
 const WITHIN: Duration = Duration::from_secs(10);
 
@@ -42,10 +44,34 @@ pub(super) fn chat(reader: &mut Reader, cohort: &mut Fields<'_>) -> Option<ChatC
         every,
         moments,
         origin: origin(reader, &mut fields),
+        renames: renames(reader, &mut fields),
+        stream_management: reader
+            .boolean(&mut fields, "stream_management")
+            .unwrap_or(default.stream_management),
         seed: reader.integer(&mut fields, "seed", 0, super::crowd::SEED_MAX).unwrap_or(default.seed),
     };
     reader.finish(&fields);
     Some(config)
+}
+
+/// Who chooses a nickname, and when.
+fn renames(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<ChatRenames> {
+    let share = reader.quantity(fields, "nick_change", "30%", units::percent);
+    let within = reader.quantity(fields, "nick_change_within", "1m", units::duration);
+    let (share_at, within_at) = (fields.span_of("nick_change"), fields.span_of("nick_change_within"));
+    if share_at.is_none() && within_at.is_some() {
+        let message =
+            format!("`{}` has no effect: nobody changes a nickname", fields.path_of("nick_change_within"));
+        reader.fail(within_at, message, "remove it, or write nick_change = \"30%\"");
+    }
+    let share = share?;
+    if share > 1.0 {
+        let message = format!("`{}` is more than 100 %", fields.path_of("nick_change"));
+        reader.fail(share_at, message, "write for example nick_change = \"30%\"");
+        return None;
+    }
+    let share_milli = (share * 1e3).round() as u32;
+    Some(ChatRenames { share_milli, within: within.unwrap_or(RENAMED_WITHIN) })
 }
 
 fn origin(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<String> {
@@ -135,7 +161,7 @@ mod tests {
     fn what_is_said_is_read_and_written() {
         let scenario = read(
             CHAT,
-            r#"vcards = "all", every = "2m", history = 20, chat_states = true, origin = "https://a.example", seed = 7,
+            r#"vcards = "all", every = "2m", history = 20, chat_states = true, nick_change = "30%", stream_management = false, origin = "https://a.example", seed = 7,
                moments = [{ at = "10m", share = 0.25, within = "5s" }, { at = "11m" }]"#
                 .replace('\n', " ")
                 .as_str(),
@@ -143,6 +169,8 @@ mod tests {
         let role = scenario.unwrap().crowd[0].role.clone().unwrap();
         let second = ChatMoment { at: Duration::from_secs(660), share_milli: 1_000, within: WITHIN };
         assert_eq!((role.chat.vcards, role.chat.every), (VcardPolicy::All, Some(Duration::from_secs(120))));
+        let renames = ChatRenames { share_milli: 300, within: RENAMED_WITHIN };
+        assert_eq!((role.chat.renames, role.chat.stream_management), (Some(renames), false));
         assert_eq!((role.chat.moments[0].share_milli, role.chat.moments[1]), (250, second));
     }
 
@@ -152,6 +180,9 @@ mod tests {
             ("http://127.0.0.1/a.m3u8", r#"every = "2m""#, "`chat` has no effect: HTTP video is no chat"),
             (CHAT, r#"every = "1ms""#, "less than 100 ms"),
             (CHAT, r#"vcards = "some""#, "not one of"),
+            (CHAT, r#"nick_change = "130%""#, "is more than 100 %"),
+            (CHAT, r#"nick_change = "some""#, "a percentage such as"),
+            (CHAT, r#"nick_change_within = "1m""#, "nobody changes a nickname"),
             (CHAT, "history = 5000", "history"),
             (CHAT, r#"origin = "https://a.example/path""#, "is not an origin"),
             (CHAT, r#"moments = "now""#, "is not a list"),
