@@ -18,7 +18,7 @@ use throng_scenario::{
 };
 use url::{Host, Url};
 
-use crate::chat::{self, RoomLogs};
+use crate::chat::RoomLogs;
 use crate::ingest::{self, IngestProtocol};
 use crate::participant::Participant;
 use crate::signalling::janus::SubscriberMode;
@@ -30,6 +30,7 @@ use crate::webrtc::viewer::Viewer;
 use crate::webrtc::{Behaviour, MayReach, ParticipantOptions, StepTimeouts, Weights};
 use crate::{player, rtsp};
 
+mod chat;
 mod media;
 
 use media::{card_ladder, fed, outgoing, picture, published, sent_layers};
@@ -148,6 +149,7 @@ impl TargetFactory {
             Endpoint::Xmpp { url, domain, room, account } => {
                 self.chat_member(number, role, (url, domain, room, account.as_ref()))
             }
+            Endpoint::Chat { url } => self.chat_by_template(number, role, url),
             Endpoint::Whep { url } => self.viewer(number, Box::new(whep::Whep::new(self.whep(url)))),
             Endpoint::Whip { url } => self.member(number, joins_at, role, |_| {
                 let room = self.api_key.as_ref().and_then(|api| api.room.as_deref()).unwrap_or_default();
@@ -274,44 +276,6 @@ impl TargetFactory {
         let config = ingest::Config { url: url.clone(), protocol, burns_clock };
         let media = fed(role, number, &self.conference.clips);
         Box::new(ingest::Publisher::new(config, media, self.options(number)))
-    }
-
-    fn chat_member(
-        &self,
-        number: u32,
-        role: &Role,
-        (url, domain, room, account): (&Url, &str, &str, Option<&(String, Secret)>),
-    ) -> Box<dyn Participant> {
-        let seed = role.chat.seed.wrapping_add(u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        let mut dice = fastrand::Rng::with_seed(seed);
-        let chosen = self.mark.put(&member_name(number));
-        // Visitors of a page have a nickname like this until they choose one.
-        let given = format!("Anonymous {}", dice.u32(100_000..1_000_000));
-        let renames = role.chat.renames.filter(|renames| dice.u32(..1_000) < renames.share_milli);
-        let rename = renames
-            .map(|renames| chat::Rename { nick: chosen.clone(), after: renames.within.mul_f64(dice.f64()) });
-        let config = chat::Config {
-            url: url.clone(),
-            xmpp: chat::xmpp::XmppConfig {
-                domain: domain.to_owned(),
-                credentials: account.map(|(username, password)| chat::xmpp::Credentials {
-                    username: username.clone(),
-                    password: password.clone(),
-                }),
-                room: room.to_owned(),
-                nick: if role.chat.renames.is_some() { given } else { chosen },
-                vcards: role.chat.vcards,
-                history_max: role.chat.history,
-                has_chat_states: role.chat.chat_states,
-                has_management: role.chat.stream_management,
-                answer_within: self.timeouts.signalling,
-            },
-            rename,
-            chat: role.chat.clone(),
-            mark: self.mark.letters().to_owned(),
-            log: self.rooms.log(room),
-        };
-        Box::new(chat::Member::new(config, self.options(number)))
     }
 
     fn player(&self, number: u32, url: &Url, player: &PlayerConfig) -> Box<dyn Participant> {

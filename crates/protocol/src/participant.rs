@@ -4,7 +4,7 @@
 //! [`Output`]s until it returns [`Output::Timeout`], which names the next deadline and the reason for it. A
 //! participant has no access to sockets, clocks or runtimes. Everything it sends goes over a [`Channel`] that it
 //! asked the driver to open, so that WebRTC (one datagram channel and one WebSocket), RTSP (a stream, or a stream
-//! and pairs of datagram channels), HTTP video (only downloads), XMPP chat (a WebSocket) and a conference of a
+//! and pairs of datagram channels), HTTP video (only downloads), a chat (a WebSocket) and a conference of a
 //! hundred media streams on one WebSocket all fit the same loop.
 //!
 //! ```text

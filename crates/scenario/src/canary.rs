@@ -41,7 +41,7 @@ pub(crate) fn unsupported(target: &Target) -> Option<&'static str> {
         Endpoint::RtspPublish { .. } | Endpoint::Rtmp { .. } | Endpoint::Srt { .. } => {
             Some("browsers do not publish by this protocol")
         }
-        Endpoint::Xmpp { .. } => Some("the browsers of a run join no chat"),
+        Endpoint::Xmpp { .. } | Endpoint::Chat { .. } => Some("the browsers of a run join no chat"),
         Endpoint::Whip { .. } => Some("browsers receive nothing: WHIP is send-only"),
     }
 }

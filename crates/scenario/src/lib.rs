@@ -52,7 +52,10 @@ pub use role::{
 mod http;
 pub use http::{CredentialsPolicy, HttpMix, HttpVersionPolicy};
 mod chat;
-pub use chat::{ChatConfig, ChatMoment, ChatRenames, VcardPolicy};
+pub use chat::{
+    ChatConfig, ChatMoment, ChatRenames, ChatTemplate, ChatText, ChatTextError, ChatVariable, JoinStep,
+    KeepAlive, Pong, VcardPolicy, chat_pattern_is_in,
+};
 mod player;
 pub use player::{LivePolicy, MediaFormat, PlayerConfig, RenditionPolicy};
 mod recorded_page;

@@ -144,6 +144,7 @@ impl Target {
                 | Endpoint::Rtmp { .. }
                 | Endpoint::Srt { .. }
                 | Endpoint::Xmpp { .. }
+                | Endpoint::Chat { .. }
         )
     }
 
@@ -155,7 +156,7 @@ impl Target {
             (Protocol::Rtsp | Protocol::RtspPublish, RtspTransport::Tcp) => (1, 0),
             (Protocol::Rtsp | Protocol::RtspPublish, _) => (5, 4),
             (Protocol::Rtmp, _) => (1, 0),
-            (Protocol::Xmpp, _) => (1, 0),
+            (Protocol::Xmpp | Protocol::Chat, _) => (1, 0),
             // Three pipes to the process, and its own socket.
             (Protocol::Srt, _) => (4, 1),
             // A connection, and another while the first is being closed after a seek; one UDP port over HTTP/3.

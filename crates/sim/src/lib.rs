@@ -26,6 +26,7 @@ pub mod caddy;
 pub mod chromium;
 pub mod coturn;
 pub mod ingest;
+pub mod inspircd;
 pub mod janus;
 pub mod janus_events;
 pub mod lighttpd;

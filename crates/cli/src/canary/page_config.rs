@@ -36,6 +36,7 @@ pub(super) fn page_config(plan: &Plan, browser: BrowserId, clock: WallClock) -> 
         | Endpoint::Rtmp { .. }
         | Endpoint::Srt { .. }
         | Endpoint::Xmpp { .. }
+        | Endpoint::Chat { .. }
         | Endpoint::OvenMediaEngine { .. } => ("whep", None, None, token),
     };
     let id = id.map(|id| match id {

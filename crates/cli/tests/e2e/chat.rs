@@ -11,8 +11,9 @@ use throng_store::RunFolder;
 use crate::throng::{Ran, Running, figure, run};
 
 mod streams;
+mod template;
 
-/// A client in the room; killed when dropped.
+/// A client in the room, or a server, in Python; killed when dropped.
 struct Listener {
     child: Child,
     lines: BufReader<std::process::ChildStdout>,
@@ -21,20 +22,27 @@ struct Listener {
 impl Listener {
     /// Joins `room`; `None` where Python's websockets are not installed.
     fn join(server: &Prosody, room: &str, seconds: u32) -> Option<Self> {
+        let room = format!("{room}@{ROOMS}");
+        let (listener, first) =
+            Self::start("listen.py", &[&server.websocket(), ANONYMOUS, &room, &seconds.to_string()])?;
+        assert_eq!(first, "joined");
+        Some(listener)
+    }
+
+    /// Starts a script of Python's; with the first line that it says.
+    fn start(script: &str, arguments: &[&str]) -> Option<(Self, String)> {
         if !std::fs::exists("/usr/lib/python3/dist-packages/websockets").unwrap_or(false) {
             throng_sim::skipped("python3-websockets is not installed (scripts/setup.sh test)");
             return None;
         }
-        let script = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data/chat/listen.py");
+        let script = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data/chat").join(script);
         let mut command = Command::new("/usr/bin/python3");
-        command.arg(script).args([server.websocket().as_str(), ANONYMOUS, &format!("{room}@{ROOMS}")]);
-        command.arg(seconds.to_string()).stdin(Stdio::null()).stdout(Stdio::piped());
+        command.arg(script).args(arguments).stdin(Stdio::null()).stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap());
         let mut first = String::new();
         lines.read_line(&mut first).unwrap();
-        assert_eq!(first.trim(), "joined");
-        Some(Self { child, lines })
+        Some((Self { child, lines }, first.trim().to_owned()))
     }
 
     /// What it heard: the bodies, in their order.

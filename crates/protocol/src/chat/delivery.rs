@@ -31,14 +31,16 @@ pub(super) struct Inbox {
     first: u64,
     /// Whether each message from `first` on has come.
     came: VecDeque<bool>,
+    /// Whose messages are not due to it: its own, where the server does not send them back.
+    without: Option<u64>,
     deliveries: Deliveries,
 }
 
 impl Inbox {
-    /// Of a participant that joined now: what is said from now on is due to it.
-    pub(super) fn joined(log: RoomLog) -> Self {
+    /// Of a participant that joined now: what is said from now on is due to it, but for what `without` says.
+    pub(super) fn joined(log: RoomLog, without: Option<u64>) -> Self {
         let first = log.len();
-        Self { log, first, came: VecDeque::new(), deliveries: Deliveries::default() }
+        Self { log, first, came: VecDeque::new(), without, deliveries: Deliveries::default() }
     }
 
     /// Message `number` arrived.
@@ -72,11 +74,13 @@ impl Inbox {
         let said = self.log.len();
         while self.first < said {
             let has_come = self.came.front().copied().unwrap_or(false);
-            let is_old = self.log.get(self.first).is_some_and(|logged| now >= logged.due_at + MISSING_AFTER);
-            if !has_come && !is_old {
+            let logged = self.log.get(self.first);
+            let is_old = logged.is_some_and(|logged| now >= logged.due_at + MISSING_AFTER);
+            let is_due = logged.is_none_or(|logged| Some(logged.who) != self.without);
+            if !has_come && !is_old && is_due {
                 break;
             }
-            if !has_come {
+            if !has_come && is_due {
                 self.deliveries.due += 1;
                 self.deliveries.missing += 1;
             }
@@ -96,7 +100,7 @@ mod tests {
         let (log, start) = (RoomLog::default(), Instant::now());
         let at = |ms: u64| start + Duration::from_millis(ms);
         let before = log.say(1, start);
-        let mut inbox = Inbox::joined(log.clone());
+        let mut inbox = Inbox::joined(log.clone(), None);
         let numbers: Vec<u64> = (0..4).map(|second| log.say(second % 2, at(second * 1_000))).collect();
         inbox.received(at(10), before);
         inbox.received(at(40), numbers[0]);
@@ -113,9 +117,21 @@ mod tests {
     }
 
     #[test]
+    fn what_a_server_does_not_send_back_is_not_due_to_its_author() {
+        let (log, start) = (RoomLog::default(), Instant::now());
+        let mut inbox = Inbox::joined(log.clone(), Some(7));
+        log.say(7, start);
+        let other = log.say(8, start);
+        inbox.received(start, other);
+        log.say(7, start);
+        let later = inbox.take(start + Duration::from_secs(60));
+        assert_eq!((later.due, later.missing, inbox.first), (1, 0, 3));
+    }
+
+    #[test]
     fn settled_messages_are_forgotten() {
         let (log, now) = (RoomLog::default(), Instant::now());
-        let mut inbox = Inbox::joined(log.clone());
+        let mut inbox = Inbox::joined(log.clone(), None);
         for _ in 0..10_000 {
             let number = log.say(1, now);
             inbox.received(now, number);

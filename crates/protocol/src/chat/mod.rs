@@ -2,7 +2,9 @@
 //!
 //! ```text
 //! participant ── opens the WebSocket again when it breaks, measures
-//!   ├─ xmpp/      the protocol: frames in, frames and events out
+//!   ├─ session    what it needs of a protocol: frames in, frames and events out
+//!   │    ├─ xmpp/      XMPP
+//!   │    └─ template/  a protocol that the scenario describes
 //!   ├─ speech     when it says something
 //!   └─ delivery   what of the room's messages (room_log) came, and when
 //! ```
@@ -15,7 +17,9 @@ use url::Url;
 mod delivery;
 mod participant;
 mod room_log;
+mod session;
 mod speech;
+pub mod template;
 pub mod xmpp;
 
 #[cfg(test)]
@@ -29,8 +33,8 @@ pub use room_log::{RoomLog, RoomLogs};
 pub struct Config {
     /// The WebSocket.
     pub url: Url,
-    /// Its stream.
-    pub xmpp: xmpp::XmppConfig,
+    /// What is spoken on it.
+    pub protocol: Protocol,
     /// What it says.
     pub chat: ChatConfig,
     /// Distinguishes the messages of this run from those of others in the same room.
@@ -39,6 +43,52 @@ pub struct Config {
     pub log: RoomLog,
     /// The nickname that it takes after a while.
     pub rename: Option<Rename>,
+}
+
+/// The protocol of a chat.
+#[derive(Clone, Debug)]
+pub enum Protocol {
+    /// XMPP.
+    Xmpp(Box<xmpp::XmppConfig>),
+    /// The words of the scenario.
+    Template(template::TemplateConfig),
+}
+
+impl Protocol {
+    /// `Sec-WebSocket-Protocol`.
+    fn subprotocols(&self) -> Vec<String> {
+        match self {
+            Self::Xmpp(_) => vec!["xmpp".to_owned()],
+            Self::Template(config) => config.template.subprotocols.clone(),
+        }
+    }
+
+    /// A session on a new connection; `before`: the stream of one that broke.
+    fn session(
+        &self,
+        before: Option<xmpp::Resumption>,
+        dice: &mut fastrand::Rng,
+    ) -> Box<dyn session::Session> {
+        match self {
+            Self::Xmpp(config) => Box::new(xmpp::Stream::new((**config).clone(), before, dice)),
+            Self::Template(config) => Box::new(template::Template::new(config.clone())),
+        }
+    }
+
+    /// Whether what somebody says comes back to its author.
+    fn has_echo(&self) -> bool {
+        match self {
+            Self::Xmpp(_) => true,
+            Self::Template(config) => config.template.echo,
+        }
+    }
+
+    fn set_nick(&mut self, nick: &str) {
+        match self {
+            Self::Xmpp(config) => nick.clone_into(&mut config.nick),
+            Self::Template(config) => nick.clone_into(&mut config.nick),
+        }
+    }
 }
 
 /// A nickname that somebody has chosen.

@@ -8,9 +8,10 @@ use throng_observation::{ChatCounters, ChatInterval, Failure, FailureReason, Obs
 
 use super::Config;
 use super::delivery::Inbox;
-use super::room_log::{mark, marked};
+use super::room_log::{mark, marked, marks};
+use super::session::{Event, Session, is_final};
 use super::speech::{Speech, words};
-use super::xmpp::{Event, Resumption, Session};
+use super::xmpp::Resumption;
 use crate::participant::{ChannelError, Input, Message, Open, Opening, Output, Participant, Why};
 use crate::signalling::SIGNALLING;
 use crate::webrtc::ParticipantOptions;
@@ -48,7 +49,7 @@ enum State {
     Idle,
     /// The WebSocket is being opened.
     Connecting,
-    Open(Box<Session>),
+    Open(Box<dyn Session>),
     /// The connection broke; the next one is made then.
     Broken {
         again_at: Instant,
@@ -102,7 +103,7 @@ impl Member {
             .clone()
             .or_else(|| Some(url::Url::parse(&of_server()).ok()?.origin().ascii_serialization()));
         let headers = origin.into_iter().map(|origin| ("Origin".to_owned(), origin)).collect();
-        let (url, protocols) = (self.config.url.clone(), vec!["xmpp".to_owned()]);
+        let (url, protocols) = (self.config.url.clone(), self.config.protocol.subprotocols());
         self.outputs.push_back(Output::Open(SIGNALLING, Open::WebSocket { url, protocols, headers }));
     }
 
@@ -112,18 +113,24 @@ impl Member {
                 self.reach(phase, at);
             }
         }
-        let mut session = Session::new(self.config.xmpp.clone(), self.before.take(), &mut self.dice);
-        session.opened(now);
-        self.state = State::Open(Box::new(session));
+        let mut session = self.config.protocol.session(self.before.take(), &mut self.dice);
+        let events = session.opened(now);
+        self.state = State::Open(session);
+        self.events(now, events);
     }
 
-    fn frame(&mut self, now: Instant, frame: &str) -> Result<(), Failure> {
+    fn message(&mut self, now: Instant, message: Message) -> Result<(), Failure> {
         let State::Open(session) = &mut self.state else { return Ok(()) };
-        let events = session.receive(now, frame)?;
+        let events = session.receive(now, message)?;
         if events.contains(&Event::Renamed) {
             // It keeps it when it connects again.
-            self.config.xmpp.nick = session.nick().to_owned();
+            self.config.protocol.set_nick(session.nick());
         }
+        self.events(now, events);
+        Ok(())
+    }
+
+    fn events(&mut self, now: Instant, events: Vec<Event>) {
         for event in events {
             match event {
                 Event::Joined => self.joined(now),
@@ -141,17 +148,23 @@ impl Member {
                         inbox.received(now, number);
                     }
                 }
+                Event::Heard(text) => {
+                    for number in marks(&self.config.mark, &text) {
+                        self.counters.messages_received += 1;
+                        self.inbox.iter_mut().for_each(|inbox| inbox.received(now, number));
+                    }
+                }
             }
         }
-        Ok(())
     }
 
     fn joined(&mut self, now: Instant) {
         self.reach(Phase::Described, now);
         self.reach(Phase::Joined, now);
         // On a resumed stream what was said while it was away is due to it too.
+        let without = (!self.config.protocol.has_echo()).then_some(self.options.seed);
         let log = &self.config.log;
-        self.inbox.get_or_insert_with(|| Inbox::joined(log.clone()));
+        self.inbox.get_or_insert_with(|| Inbox::joined(log.clone(), without));
         self.held = None;
         if self.speech.is_none() {
             self.renames_at = self.config.rename.as_ref().map(|rename| now + rename.after);
@@ -188,15 +201,10 @@ impl Member {
 
     /// The connection is gone, or is of no use: another one is made, unless the server does not want this participant.
     fn broken(&mut self, now: Instant, failure: Failure, is_open: bool) {
-        let is_final = matches!(
-            failure.reason,
-            FailureReason::Unauthorized
-                | FailureReason::NoSuchRoom
-                | FailureReason::RoomFull
-                | FailureReason::RoomEnded
-                | FailureReason::Kicked
-                | FailureReason::NotAllowed
-        );
+        let is_final = match &self.state {
+            State::Open(session) => session.is_final(&failure),
+            _ => is_final(&failure),
+        };
         if is_open {
             self.outputs.push_back(Output::Close(SIGNALLING));
         }
@@ -291,8 +299,8 @@ impl Member {
             self.interval_at = Some(at + INTERVAL.saturating_mul(intervals));
         }
         if let State::Open(session) = &mut self.state {
-            while let Some(frame) = session.poll_send() {
-                self.outputs.push_back(Output::Signal(SIGNALLING, Message::Text(frame)));
+            while let Some(message) = session.poll_send() {
+                self.outputs.push_back(Output::Signal(SIGNALLING, message));
             }
         }
     }
@@ -304,8 +312,8 @@ impl Member {
         let has_joined = self.has_reported.contains(&Phase::Joined);
         if let State::Open(session) = &mut self.state {
             session.leave();
-            while let Some(frame) = session.poll_send() {
-                self.outputs.push_back(Output::Signal(SIGNALLING, Message::Text(frame)));
+            while let Some(message) = session.poll_send() {
+                self.outputs.push_back(Output::Signal(SIGNALLING, message));
             }
         }
         self.outputs.push_back(Output::Close(SIGNALLING));
@@ -348,14 +356,10 @@ impl Participant for Member {
                 self.connect();
             }
             (Input::Opened { opening, .. }, State::Connecting) => self.opened(now, &opening),
-            (Input::Message { message: Message::Text(frame), .. }, State::Open(_)) => {
-                if let Err(failure) = self.frame(now, &frame) {
+            (Input::Message { message, .. }, State::Open(_)) => {
+                if let Err(failure) = self.message(now, message) {
                     self.broken(now, failure, true);
                 }
-            }
-            (Input::Message { message: Message::Binary(_), .. }, State::Open(_)) => {
-                let detail = "a binary message on an XMPP stream";
-                self.broken(now, Failure::new(FailureReason::Protocol, detail), true);
             }
             (Input::Closed { why, .. }, State::Open(_)) => self.broken(now, closed(why), false),
             (Input::Closed { why, .. }, State::Connecting) => self.broken(now, why.into(), false),

@@ -35,6 +35,8 @@ struct Said {
 /// A message of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Logged {
+    /// Which participant of this run says it.
+    pub(super) who: u64,
     /// When it was due.
     pub(super) due_at: Instant,
     /// The message before it of the same participant. Only among these there is an order: messages of several participants
@@ -48,7 +50,7 @@ impl RoomLog {
         let mut said = self.lock();
         let number = said.messages.len() as u64;
         let before = said.last.insert(who, number);
-        said.messages.push(Logged { due_at, before });
+        said.messages.push(Logged { who, due_at, before });
         number
     }
 
@@ -78,6 +80,15 @@ pub(super) fn marked(run: &str, text: &str) -> Option<u64> {
     mark.strip_prefix(run)?.strip_prefix('.')?.parse().ok()
 }
 
+/// The numbers of all messages of this run in a text, wherever they are in it.
+pub(super) fn marks<'a>(run: &'a str, text: &'a str) -> impl Iterator<Item = u64> + 'a {
+    let read = move |after: &str| {
+        let digits = after.strip_prefix(run)?.strip_prefix('.')?.split_once(']')?.0;
+        digits.parse().ok().filter(|_| digits.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    text.match_indices('[').filter_map(move |(at, _)| read(text.get(at + 1..)?))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -104,14 +115,24 @@ mod tests {
     }
 
     #[test]
+    fn marks_are_found_anywhere_in_a_text() {
+        let all = |text: &str| marks("k3f9", text).collect::<Vec<_>>();
+        assert_eq!(all(r#"[{"text":"yes [k3f9.3]"},{"text":"no [k3f9.17]","of":[1]}]"#), [3, 17]);
+        for text in ["", "[", "[k3f9.", "[k3f9.]", "[k3f9.+1]", "[k3f9.-1]", "[k3f9.1", "[k3f99.1]", "[é.1]"]
+        {
+            assert!(all(text).is_empty(), "{text}");
+        }
+    }
+
+    #[test]
     fn all_who_share_a_log_number_its_messages_together() {
         let (log, now) = (RoomLog::default(), Instant::now());
         let other = log.clone();
         assert_eq!((log.say(7, now), other.say(8, now), log.say(7, now)), (0, 1, 2));
-        let logged = |before| Some(Logged { due_at: now, before });
+        let logged = |who, before| Some(Logged { who, due_at: now, before });
         assert_eq!(
             (log.len(), other.get(1), other.get(2), other.get(3)),
-            (3, logged(None), logged(Some(0)), None)
+            (3, logged(8, None), logged(7, Some(0)), None)
         );
     }
 }

@@ -52,7 +52,8 @@ impl Stand {
         };
         let url = Url::parse("ws://10.0.0.1:5280/ws").unwrap();
         let mark = "k3f9".to_owned();
-        let mut config = Config { url, xmpp, chat, mark, log: log.clone(), rename: None };
+        let protocol = Protocol::Xmpp(Box::new(xmpp));
+        let mut config = Config { url, protocol, chat, mark, log: log.clone(), rename: None };
         change(&mut config);
         let options = ParticipantOptions {
             may_reach: Arc::new(|_| true),
@@ -243,7 +244,8 @@ fn a_connection_that_breaks_is_made_again_after_three_seconds_and_what_was_said_
 
 fn account(config: &mut Config) {
     let password = throng_scenario::Secret::new("secret".to_owned());
-    config.xmpp.credentials = Some(xmpp::Credentials { username: "ada".to_owned(), password });
+    let Protocol::Xmpp(xmpp) = &mut config.protocol else { panic!("XMPP") };
+    xmpp.credentials = Some(xmpp::Credentials { username: "ada".to_owned(), password });
 }
 
 #[test]

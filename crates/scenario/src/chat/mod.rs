@@ -2,6 +2,13 @@
 
 use std::time::Duration;
 
+mod template;
+
+pub use template::{
+    ChatTemplate, ChatText, ChatTextError, ChatVariable, JoinStep, KeepAlive, Pong,
+    is_in as chat_pattern_is_in,
+};
+
 /// The settings of a participant of a chat.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChatConfig {
@@ -21,6 +28,8 @@ pub struct ChatConfig {
     pub renames: Option<ChatRenames>,
     /// Uses XMPP's stream management where the server offers it (XEP-0198).
     pub stream_management: bool,
+    /// The words of the chat, where it is not XMPP.
+    pub template: Option<ChatTemplate>,
     /// Seed of what is said when.
     pub seed: u64,
 }
@@ -57,6 +66,7 @@ impl Default for ChatConfig {
             origin: None,
             renames: None,
             stream_management: true,
+            template: None,
             seed: 1,
         }
     }

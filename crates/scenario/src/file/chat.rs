@@ -3,6 +3,10 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
+mod template;
+
+use template::TemplateFile;
+
 use super::Duration;
 use super::written::duration;
 use crate::chat::ChatConfig;
@@ -42,6 +46,9 @@ pub(super) struct ChatFile {
     /// Use XMPP's stream management where the server offers it (XEP-0198); default `true`.
     #[serde(skip_serializing_if = "Option::is_none")]
     stream_management: Option<bool>,
+    /// The words of a chat that is not XMPP (`chat+ws(s)://…`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    template: Option<TemplateFile>,
     /// Seed of what is said when; default 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(max = 0x7fff_ffff_ffff_ffff_u64))]
@@ -84,6 +91,7 @@ pub(super) fn chat(config: &ChatConfig) -> Option<ChatFile> {
         nick_change_within: config.renames.map(|renames| duration(renames.within)),
         stream_management: (config.stream_management != usual.stream_management)
             .then_some(config.stream_management),
+        template: config.template.as_ref().map(template::template),
         seed: (config.seed != usual.seed).then_some(config.seed),
     })
 }

@@ -30,7 +30,7 @@ pub(super) struct CohortSpans {
     pub(super) url: Option<Span>,
     pub(super) streams: Option<Span>,
     pub(super) player: Option<Span>,
-    pub(super) chat: Option<Span>,
+    pub(super) chat: Option<super::chat::ChatSpans>,
     pub(super) publish: Option<Span>,
     /// `publish.codec` says VP8.
     pub(super) has_vp8: bool,
@@ -77,7 +77,7 @@ pub(super) fn crowd(
             url: fields.span_of("url"),
             streams: fields.span_of("streams"),
             player: fields.span_of("player"),
-            chat: fields.span_of("chat"),
+            chat: super::chat::ChatSpans::of(&mut fields),
             publish: fields.span_of("publish"),
             has_vp8: fields.get("publish").is_some_and(says_vp8),
         });

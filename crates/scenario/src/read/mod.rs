@@ -121,7 +121,7 @@ fn read(text: &str, overrides: &[Override], is_redacted: bool) -> Result<Scenari
         &scenario,
         &cohorts.iter().map(|spans| spans.player).collect::<Vec<_>>(),
     );
-    let chats: Vec<_> = cohorts.iter().map(|spans| spans.chat).collect();
+    let chats: Vec<_> = cohorts.iter().map(|spans| (spans.cohort, spans.chat)).collect();
     chat::check_target(&mut reader, &scenario, &chats);
     limits::check(&mut reader, &scenario, &fields, &cohorts);
     if !reader.is_clean() {

@@ -30,6 +30,8 @@ pub enum Protocol {
     Srt,
     /// A room of an XMPP chat over WebSocket (RFC 7395): `xmpp+ws(s)://HOST/PATH?room=ROOM@SERVICE`.
     Xmpp,
+    /// A chat over WebSocket whose words are in the scenario: `chat+ws(s)://HOST/PATH`.
+    Chat,
     /// WebRTC-HTTP egress protocol: `whep+http(s)://…`.
     Whep,
     /// WebRTC-HTTP ingestion protocol (RFC 9725): `whip+http(s)://…`.
@@ -51,6 +53,7 @@ impl Protocol {
             Protocol::Rtmp => "RTMP publishing",
             Protocol::Srt => "SRT publishing",
             Protocol::Xmpp => "XMPP chat",
+            Protocol::Chat => "WebSocket chat",
             Protocol::Whep => "WHEP",
             Protocol::Whip => "WHIP",
         }
@@ -60,6 +63,12 @@ impl Protocol {
     #[must_use]
     pub fn is_send_only(self) -> bool {
         matches!(self, Protocol::RtspPublish | Protocol::Rtmp | Protocol::Srt | Protocol::Whip)
+    }
+
+    /// Whether it is a chat: text goes both ways, and no media.
+    #[must_use]
+    pub fn is_chat(self) -> bool {
+        matches!(self, Protocol::Xmpp | Protocol::Chat)
     }
 
     /// Whether it is RTMP or SRT: one stream of H.264 and AAC.
@@ -145,6 +154,11 @@ pub enum Endpoint {
         room: String,
         /// Name and password of the account, from the URL's user info; `None`: anonymous.
         account: Option<(String, Secret)>,
+    },
+    /// A chat whose words are in the scenario.
+    Chat {
+        /// `ws:` or `wss:`, as written after `chat+`.
+        url: Url,
     },
     /// WHEP.
     Whep {
@@ -322,6 +336,7 @@ impl Endpoint {
             Self::Rtmp { url } => as_rtmp(url),
             Self::Srt { url } => as_scheme(&without_secrets(url), ("srt", 0), ("srt", 0)),
             Self::Xmpp { url, domain, room, account } => xmpp_url(url, domain, room, account.is_some()),
+            Self::Chat { url } => format!("chat+{}", without_secrets(url)),
             Self::Whep { url } => format!("whep+{}", without_secrets(url)),
             Self::Whip { url } => format!("whip+{}", without_secrets(url)),
             Self::LiveKit { url, room } => livekit_url(url, room),
@@ -349,6 +364,7 @@ impl Endpoint {
             Self::Rtmp { .. } => Protocol::Rtmp,
             Self::Srt { .. } => Protocol::Srt,
             Self::Xmpp { .. } => Protocol::Xmpp,
+            Self::Chat { .. } => Protocol::Chat,
             Self::Whep { .. } => Protocol::Whep,
             Self::Whip { .. } => Protocol::Whip,
         }
@@ -371,6 +387,7 @@ impl Endpoint {
             | Self::JanusVideoRoom { url, .. }
             | Self::LiveKit { url, .. }
             | Self::Xmpp { url, .. }
+            | Self::Chat { url }
             | Self::HttpVideo { url }
             | Self::Rtsp { url }
             | Self::RtspPublish { url }
@@ -404,6 +421,7 @@ impl Endpoint {
             "janus+ws" | "janus+wss" => Self::janus(&plain("janus+")?),
             "livekit+ws" | "livekit+wss" => Self::livekit(&plain("livekit+")?),
             "xmpp+ws" | "xmpp+wss" => Self::xmpp(&plain("xmpp+")?),
+            "chat+ws" | "chat+wss" => Ok(Self::Chat { url: plain("chat+")? }),
             "http" | "https" => {
                 let url = plain("")?;
                 // No recording is called so: the prefix was forgotten.
@@ -652,10 +670,13 @@ fn mend_for(scheme: &str, text: &str) -> String {
         "whip" | "whips" => "write `whip+http://…` or `whip+https://…`".into(),
         "livekit" | "livekits" => "write `livekit+ws://HOST:7880/ROOM` or `livekit+wss://…`".into(),
         "janus" => "write `janus+ws://HOST:8188/streaming/ID` or `janus+wss://…`".into(),
-        "xmpp" | "xmpps" | "chat" => "write `xmpp+wss://HOST/PATH?room=ROOM@SERVICE`, the WebSocket of the server".into(),
+        "xmpp" | "xmpps" => "write `xmpp+wss://HOST/PATH?room=ROOM@SERVICE`, the WebSocket of the server".into(),
+        "chat" | "irc" | "ircs" | "irc+ws" | "irc+wss" | "chat+http" | "chat+https" => {
+            "write `chat+wss://HOST/PATH` with [crowd.chat.template], or `xmpp+wss://…` for XMPP".into()
+        }
         "ome" | "oven" => "write `ws://HOST:3333/APP/STREAM` or `wss://…`".into(),
         _ => "write `ws://…` for OvenMediaEngine, `janus+ws://…` for Janus, `livekit+ws://…` for LiveKit, \
-              `whep+http://…` for WHEP, `whip+http://…` for WHIP, `rtsp://…` for RTSP, `publish+rtsp://…` to publish by it, `rtmp://…` and `srt://…` to publish, `http://…` for video files, HLS and DASH, `xmpp+wss://…` for a chat"
+              `whep+http://…` for WHEP, `whip+http://…` for WHIP, `rtsp://…` for RTSP, `publish+rtsp://…` to publish by it, `rtmp://…` and `srt://…` to publish, `http://…` for video files, HLS and DASH, `xmpp+wss://…` and `chat+wss://…` for a chat"
             .into(),
     }
 }

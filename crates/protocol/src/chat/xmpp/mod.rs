@@ -17,7 +17,7 @@ mod tests;
 
 pub(in crate::chat) use management::Resumption;
 pub use sasl::Credentials;
-pub(in crate::chat) use session::{Event, Session};
+pub(in crate::chat) use session::Stream;
 
 /// A stream and what it is for.
 #[derive(Clone, Debug)]

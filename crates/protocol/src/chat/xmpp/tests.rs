@@ -8,6 +8,8 @@ use throng_scenario::VcardPolicy;
 
 use super::xml::{Element, escaped, unescaped};
 use super::*;
+use crate::chat::session::{Event, Session as _};
+use crate::participant::Message;
 
 const ROOM: &str = "r400-1@room.pt.localhost";
 
@@ -27,7 +29,7 @@ fn config(vcards: VcardPolicy) -> XmppConfig {
 
 /// A stream with a server that answers from templates.
 struct Stand {
-    session: Session,
+    session: Stream,
     now: Instant,
     sent: Vec<String>,
     events: Vec<Event>,
@@ -40,7 +42,7 @@ impl Stand {
 
     fn after(config: XmppConfig, before: Option<Resumption>) -> Self {
         let now = Instant::now();
-        let mut session = Session::new(config, before, &mut fastrand::Rng::with_seed(1));
+        let mut session = Stream::new(config, before, &mut fastrand::Rng::with_seed(1));
         session.opened(now);
         let mut stand = Self { session, now, sent: Vec::new(), events: Vec::new() };
         stand.drain();
@@ -48,11 +50,14 @@ impl Stand {
     }
 
     fn drain(&mut self) {
-        self.sent.extend(std::iter::from_fn(|| self.session.poll_send()));
+        self.sent.extend(std::iter::from_fn(|| self.session.poll_send()).map(|message| match message {
+            Message::Text(frame) => frame,
+            Message::Binary(_) => panic!("XMPP is text"),
+        }));
     }
 
     fn try_receive(&mut self, frame: &str) -> Result<(), Failure> {
-        let events = self.session.receive(self.now, frame)?;
+        let events = self.session.receive(self.now, Message::Text(frame.to_owned()))?;
         self.events.extend(events);
         self.drain();
         Ok(())

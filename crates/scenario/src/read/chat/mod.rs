@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+mod template;
+
 use super::fields::{Fields, Reader};
 use super::tree::{Node, Span, Value};
 use crate::chat::{ChatConfig, ChatMoment, ChatRenames, VcardPolicy};
@@ -48,6 +50,7 @@ pub(super) fn chat(reader: &mut Reader, cohort: &mut Fields<'_>) -> Option<ChatC
         stream_management: reader
             .boolean(&mut fields, "stream_management")
             .unwrap_or(default.stream_management),
+        template: template::template(reader, &mut fields),
         seed: reader.integer(&mut fields, "seed", 0, super::crowd::SEED_MAX).unwrap_or(default.seed),
     };
     reader.finish(&fields);
@@ -130,13 +133,63 @@ fn share(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<u32> {
     None
 }
 
-/// A chat has an effect on targets that are one only. `spans`: of `chat`, by cohort.
-pub(super) fn check_target(reader: &mut Reader, scenario: &Scenario, spans: &[Option<Span>]) {
-    for (cohort, span) in scenario.crowd.iter().zip(spans) {
-        let protocol = cohort.target.as_ref().unwrap_or(&scenario.target).protocol();
-        if let Some(span) = span.filter(|_| protocol != Protocol::Xmpp) {
-            let message = format!("`chat` has no effect: {} is no chat", protocol.name());
-            reader.fail(span, message, "remove chat, or write url = \"xmpp+wss://HOST/PATH?room=ROOM\"");
+/// Keys that only XMPP has a use for.
+const XMPP_KEYS: [&str; 6] =
+    ["vcards", "history", "chat_states", "nick_change", "nick_change_within", "stream_management"];
+
+/// Where the chat of a cohort is in the file.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ChatSpans {
+    chat: Span,
+    template: Option<Span>,
+    /// Of the keys that only XMPP has a use for.
+    of_xmpp: [Option<Span>; XMPP_KEYS.len()],
+}
+
+impl ChatSpans {
+    /// Those of a cohort that has one.
+    pub(super) fn of(cohort: &mut Fields<'_>) -> Option<Self> {
+        let chat = cohort.get("chat")?;
+        let Value::Table(entries) = &chat.value else { return None };
+        let mut fields = Fields::new(String::new(), Some(chat.span), entries);
+        let template = fields.span_of("template");
+        let of_xmpp = XMPP_KEYS.map(|key| fields.span_of(key));
+        Some(Self { chat: chat.span, template, of_xmpp })
+    }
+}
+
+/// A chat has an effect on targets that are one only, and each kind has keys of its own. `spans`: of each cohort, and of its `chat`.
+pub(super) fn check_target(reader: &mut Reader, scenario: &Scenario, spans: &[(Span, Option<ChatSpans>)]) {
+    for (cohort, (place, spans)) in scenario.crowd.iter().zip(spans) {
+        let target = cohort.target.as_ref().unwrap_or(&scenario.target);
+        let template = spans.as_ref().and_then(|spans| spans.template);
+        match (target.protocol(), spans) {
+            (Protocol::Chat, _) if template.is_none() => {
+                let span = spans.as_ref().map_or(*place, |spans| spans.chat);
+                let message = "`chat.template` is missing: it says what is spoken on this WebSocket";
+                let help = "write for example [crowd.chat.template] with join = [\"JOIN {room}\"] and say = \"SAY {text}\", \
+                            or url = \"xmpp+wss://…\"";
+                reader.fail(span, message, help);
+            }
+            (Protocol::Chat, Some(spans)) => {
+                let written = XMPP_KEYS.iter().zip(spans.of_xmpp);
+                for (key, span) in written.filter_map(|(key, span)| Some((key, span?))) {
+                    let message = format!("`chat.{key}` has no effect: only chats of XMPP have it");
+                    reader.fail(span, message, format!("remove {key}"));
+                }
+            }
+            (Protocol::Xmpp, Some(_)) => {
+                if let Some(span) = template {
+                    let message = "`chat.template` has no effect: the target speaks XMPP";
+                    reader.fail(span, message, "remove it, or write url = \"chat+wss://HOST/PATH\"");
+                }
+            }
+            (protocol, Some(spans)) => {
+                let message = format!("`chat` has no effect: {} is no chat", protocol.name());
+                let help = "remove chat, or write url = \"xmpp+wss://HOST/PATH?room=ROOM\" or \"chat+wss://HOST/PATH\"";
+                reader.fail(spans.chat, message, help);
+            }
+            (_, None) => {}
         }
     }
 }
@@ -180,6 +233,13 @@ mod tests {
             ("http://127.0.0.1/a.m3u8", r#"every = "2m""#, "`chat` has no effect: HTTP video is no chat"),
             (CHAT, r#"every = "1ms""#, "less than 100 ms"),
             (CHAT, r#"vcards = "some""#, "not one of"),
+            (CHAT, r#"template = { join = [], say = "{text}" }"#, "the target speaks XMPP"),
+            ("chat+ws://h/irc", r#"every = "2m""#, "`chat.template` is missing"),
+            (
+                "chat+ws://h/irc",
+                r#"vcards = "all", template = { join = [], say = "{text}" }"#,
+                "`chat.vcards` has no effect: only chats of XMPP have it",
+            ),
             (CHAT, r#"nick_change = "130%""#, "is more than 100 %"),
             (CHAT, r#"nick_change = "some""#, "a percentage such as"),
             (CHAT, r#"nick_change_within = "1m""#, "nobody changes a nickname"),

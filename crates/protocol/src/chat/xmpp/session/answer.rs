@@ -6,7 +6,8 @@ use throng_observation::{Failure, FailureReason};
 use throng_scenario::VcardPolicy;
 
 use super::ask::Asked;
-use super::{Event, PING_AFTER, Session, Step};
+use super::{PING_AFTER, Step, Stream};
+use crate::chat::session::Event;
 use crate::chat::xmpp::management::{Management, Resumption};
 use crate::chat::xmpp::room::RoomEvent;
 use crate::chat::xmpp::sasl::Sasl;
@@ -14,9 +15,9 @@ use crate::chat::xmpp::stanzas::{self, ns};
 use crate::chat::xmpp::xml::{Element, unescaped};
 use crate::excerpt::excerpt;
 
-impl Session {
+impl Stream {
     /// Takes a frame of the server.
-    pub(in crate::chat) fn receive(&mut self, now: Instant, frame: &str) -> Result<Vec<Event>, Failure> {
+    pub(super) fn frame(&mut self, now: Instant, frame: &str) -> Result<Vec<Event>, Failure> {
         self.traffic.stanzas_received += 1;
         self.traffic.bytes_received += frame.len() as u64;
         let element = Element::read(frame)

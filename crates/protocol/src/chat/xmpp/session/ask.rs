@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use throng_scenario::VcardPolicy;
 
-use super::{Session, Step};
+use super::{Step, Stream};
 use crate::chat::xmpp::management::Management;
 use crate::chat::xmpp::stanzas::{self, ns};
 
@@ -25,9 +25,9 @@ pub(super) enum Asked {
     Other,
 }
 
-impl Session {
+impl Stream {
     /// Says something to the room.
-    pub(in crate::chat) fn say(&mut self, body: &str) {
+    pub(super) fn message_to_room(&mut self, body: &str) {
         let (id, _) = self.ids.uuid();
         if self.config.has_chat_states {
             // Who types is seen by everybody.
@@ -37,15 +37,14 @@ impl Session {
         self.send(stanzas::message(&id, &self.jid, &self.config.room, body, self.config.has_chat_states));
     }
 
-    /// Leaves as a closed tab does.
-    pub(in crate::chat) fn leave(&mut self) {
+    /// What a closed tab sends.
+    pub(super) fn say_goodbye(&mut self) {
         if self.step >= Step::Joins {
             self.send(stanzas::leave(&self.jid, &self.room.occupant()));
         }
         if self.step != Step::Closed {
             self.send(stanzas::close());
         }
-        (self.step, self.overdue_at, self.ping_at) = (Step::Closed, None, None);
     }
 
     pub(super) fn ask(&mut self, asked: Asked, frame: impl FnOnce(&Self, &str) -> String) {
@@ -54,12 +53,6 @@ impl Session {
         let suffix = if matches!(asked, Asked::Other) { ":roster" } else { ":sendIQ" };
         let frame = frame(self, &format!("{id}{suffix}"));
         self.send(frame);
-    }
-
-    /// Takes another nickname in the room.
-    pub(in crate::chat) fn change_nick(&mut self, nick: &str) {
-        self.room.wants(nick);
-        self.ask_nick();
     }
 
     /// Asks for the nickname that it wants.

@@ -16,7 +16,8 @@ use super::management::{Management, Resumption};
 use super::room::Room;
 use super::sasl::Sasl;
 use super::stanzas;
-use crate::participant::Why;
+use crate::chat::session::{Event, Session, Traffic};
+use crate::participant::{Message, Why};
 use ask::Asked;
 
 mod answer;
@@ -24,32 +25,6 @@ mod ask;
 
 /// Without a stanza for so long the server is asked for a sign of life (`ping_interval` of livechat).
 const PING_AFTER: Duration = Duration::from_secs(25);
-
-/// What came of a frame.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::chat) enum Event {
-    /// The room has everybody's presence and its own.
-    Joined,
-    /// A message of the room, with who said it; `is_old`: from its archive.
-    Said { nick: String, body: String, is_old: bool },
-    /// The stream of the connection before goes on: the server sends what it has kept.
-    Resumed,
-    /// Its nickname has changed.
-    Renamed,
-    /// Something that a browser would note in its log.
-    Odd(String),
-}
-
-/// What was received and sent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in crate::chat) struct Traffic {
-    pub(in crate::chat) stanzas_received: u64,
-    pub(in crate::chat) presences_received: u64,
-    pub(in crate::chat) vcards_received: u64,
-    pub(in crate::chat) bytes_received: u64,
-    pub(in crate::chat) stanzas_sent: u64,
-    pub(in crate::chat) bytes_sent: u64,
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Step {
@@ -72,7 +47,7 @@ enum Step {
 }
 
 /// The stream.
-pub(in crate::chat) struct Session {
+pub(in crate::chat) struct Stream {
     config: XmppConfig,
     step: Step,
     ids: Ids,
@@ -101,7 +76,7 @@ pub(in crate::chat) struct Session {
     frames: VecDeque<String>,
 }
 
-impl Session {
+impl Stream {
     /// A stream; `before`: that of a connection that broke, which the server is asked for.
     pub(in crate::chat) fn new(
         config: XmppConfig,
@@ -132,66 +107,6 @@ impl Session {
         }
     }
 
-    /// The WebSocket is open.
-    pub(in crate::chat) fn opened(&mut self, now: Instant) {
-        self.send(stanzas::open(&self.config.domain));
-        self.go(now, Step::Offers);
-    }
-
-    /// Others in the room.
-    pub(in crate::chat) fn occupants(&self) -> usize {
-        self.room.occupants()
-    }
-
-    /// Its nickname in the room.
-    pub(in crate::chat) fn nick(&self) -> &str {
-        self.room.nick()
-    }
-
-    /// What another connection needs to go on with this stream. ConverseJS clears the session of an anonymous account before it
-    /// connects again, so that only others are resumed.
-    pub(in crate::chat) fn resumption(&mut self) -> Option<Resumption> {
-        self.config.credentials.as_ref()?;
-        let management = self.management.take().filter(Management::is_resumable);
-        let of_this = management.map(|management| Resumption { management, jid: self.jid.clone() });
-        // A connection that broke before it could ask leaves it to the next one.
-        of_this.or_else(|| self.before.take())
-    }
-
-    pub(in crate::chat) fn is_joined(&self) -> bool {
-        self.step == Step::Joined
-    }
-
-    pub(in crate::chat) fn poll_send(&mut self) -> Option<String> {
-        self.frames.pop_front()
-    }
-
-    pub(in crate::chat) fn take_traffic(&mut self) -> Traffic {
-        std::mem::take(&mut self.traffic)
-    }
-
-    pub(in crate::chat) fn next_timeout(&self) -> Option<(Instant, Why)> {
-        let overdue = self.overdue_at.map(|at| (at, "answer overdue"));
-        let ping = self.ping_at.map(|at| (at, "ping"));
-        overdue.into_iter().chain(ping).min_by_key(|(at, _)| *at)
-    }
-
-    pub(in crate::chat) fn handle_timeout(&mut self, now: Instant) -> Result<(), Failure> {
-        if self.overdue_at.is_some_and(|at| now >= at) {
-            let what = self.awaited();
-            let detail = format!("no {what} within {} s", self.config.answer_within.as_secs_f64());
-            return Err(Failure::new(FailureReason::SignallingTimeout, detail));
-        }
-        if self.ping_at.is_some_and(|at| now >= at) {
-            let (id, number) = self.ids.uuid();
-            self.asked.insert(number, Asked::Ping);
-            self.send(stanzas::ping(&format!("{id}:ping"), &self.config.domain));
-            self.ping_at = None;
-            self.overdue_at = Some(now + self.config.answer_within);
-        }
-        Ok(())
-    }
-
     fn awaited(&self) -> &'static str {
         match self.step {
             Step::Closed => "stream",
@@ -220,6 +135,89 @@ impl Session {
         if asks {
             self.send(stanzas::request_acknowledgement());
         }
+    }
+}
+
+impl Session for Stream {
+    fn opened(&mut self, now: Instant) -> Vec<Event> {
+        self.send(stanzas::open(&self.config.domain));
+        self.go(now, Step::Offers);
+        Vec::new()
+    }
+
+    fn receive(&mut self, now: Instant, message: Message) -> Result<Vec<Event>, Failure> {
+        match message {
+            Message::Text(frame) => self.frame(now, &frame),
+            Message::Binary(_) => {
+                Err(Failure::new(FailureReason::Protocol, "a binary message on an XMPP stream"))
+            }
+        }
+    }
+
+    fn say(&mut self, text: &str) {
+        self.message_to_room(text);
+    }
+
+    fn change_nick(&mut self, nick: &str) {
+        self.room.wants(nick);
+        self.ask_nick();
+    }
+
+    fn leave(&mut self) {
+        self.say_goodbye();
+        (self.step, self.overdue_at, self.ping_at) = (Step::Closed, None, None);
+    }
+
+    fn occupants(&self) -> usize {
+        self.room.occupants()
+    }
+
+    fn nick(&self) -> &str {
+        self.room.nick()
+    }
+
+    /// ConverseJS clears the session of an anonymous account before it
+    /// connects again, so that only others are resumed.
+    fn resumption(&mut self) -> Option<Resumption> {
+        self.config.credentials.as_ref()?;
+        let management = self.management.take().filter(Management::is_resumable);
+        let of_this = management.map(|management| Resumption { management, jid: self.jid.clone() });
+        // A connection that broke before it could ask leaves it to the next one.
+        of_this.or_else(|| self.before.take())
+    }
+
+    fn is_joined(&self) -> bool {
+        self.step == Step::Joined
+    }
+
+    fn poll_send(&mut self) -> Option<Message> {
+        self.frames.pop_front().map(Message::Text)
+    }
+
+    fn take_traffic(&mut self) -> Traffic {
+        std::mem::take(&mut self.traffic)
+    }
+
+    fn next_timeout(&self) -> Option<(Instant, Why)> {
+        let overdue = self.overdue_at.map(|at| (at, "answer overdue"));
+        let ping = self.ping_at.map(|at| (at, "ping"));
+        overdue.into_iter().chain(ping).min_by_key(|(at, _)| *at)
+    }
+
+    fn handle_timeout(&mut self, now: Instant) -> Result<(), Failure> {
+        if self.overdue_at.is_some_and(|at| now >= at) {
+            let what = self.awaited();
+            let detail = format!("no {what} within {} s", self.config.answer_within.as_secs_f64());
+            return Err(Failure::new(FailureReason::SignallingTimeout, detail));
+        }
+        if self.ping_at.is_some_and(|at| now >= at) {
+            let (id, number) = self.ids.uuid();
+            self.asked.insert(number, Asked::Ping);
+            self.send(stanzas::ping(&format!("{id}:ping"), &self.config.domain));
+            self.ping_at = None;
+            self.overdue_at = Some(now + self.config.answer_within);
+        }
+        Ok(())
     }
 }
 

@@ -1,0 +1,104 @@
+//! What a member needs of the protocol of its chat: frames in, frames and events out.
+
+use std::time::Instant;
+
+use throng_observation::{Failure, FailureReason};
+
+use super::xmpp::Resumption;
+use crate::participant::{Message, Why};
+
+/// What came of a frame.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Event {
+    /// It is in the room.
+    Joined,
+    /// A message of the room, with who said it; `is_old`: from its archive.
+    Said {
+        /// Who said it.
+        nick: String,
+        /// What.
+        body: String,
+        /// Of the archive.
+        is_old: bool,
+    },
+    /// A frame that may have messages anywhere in it.
+    Heard(String),
+    /// The stream of the connection before goes on: the server sends what it has kept.
+    Resumed,
+    /// Its nickname has changed.
+    Renamed,
+    /// Something that a browser would note in its log.
+    Odd(String),
+}
+
+/// What was received and sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Traffic {
+    pub(super) stanzas_received: u64,
+    pub(super) presences_received: u64,
+    pub(super) vcards_received: u64,
+    pub(super) bytes_received: u64,
+    pub(super) stanzas_sent: u64,
+    pub(super) bytes_sent: u64,
+}
+
+/// One connection of a member.
+pub(super) trait Session: Send {
+    /// The WebSocket is open.
+    fn opened(&mut self, now: Instant) -> Vec<Event>;
+
+    /// Takes a message of the server; a failure ends the connection.
+    fn receive(&mut self, now: Instant, message: Message) -> Result<Vec<Event>, Failure>;
+
+    /// Says something to the room.
+    fn say(&mut self, text: &str);
+
+    /// Takes another nickname in the room.
+    fn change_nick(&mut self, nick: &str);
+
+    /// Leaves as a closed tab does.
+    fn leave(&mut self);
+
+    /// What is sent next.
+    fn poll_send(&mut self) -> Option<Message>;
+
+    /// The next deadline.
+    fn next_timeout(&self) -> Option<(Instant, Why)>;
+
+    /// Does what is due; a failure ends the connection.
+    fn handle_timeout(&mut self, now: Instant) -> Result<(), Failure>;
+
+    fn is_joined(&self) -> bool;
+
+    /// Others in the room, as far as the server says it.
+    fn occupants(&self) -> usize;
+
+    /// Its nickname in the room.
+    fn nick(&self) -> &str;
+
+    /// Takes what was received and sent since the last time.
+    fn take_traffic(&mut self) -> Traffic;
+
+    /// What another connection needs to go on with this one's stream.
+    fn resumption(&mut self) -> Option<Resumption> {
+        None
+    }
+
+    /// Whether the server does not want this participant, so that it does not connect again.
+    fn is_final(&self, failure: &Failure) -> bool {
+        is_final(failure)
+    }
+}
+
+/// Whether another connection would fail in the same way.
+pub(super) fn is_final(failure: &Failure) -> bool {
+    matches!(
+        failure.reason,
+        FailureReason::Unauthorized
+            | FailureReason::NoSuchRoom
+            | FailureReason::RoomFull
+            | FailureReason::RoomEnded
+            | FailureReason::Kicked
+            | FailureReason::NotAllowed
+    )
+}

@@ -1,0 +1,259 @@
+//! One connection of such a chat: the messages of the join one after the other, then what is said and heard.
+
+use std::collections::VecDeque;
+use std::time::Instant;
+
+use throng_observation::{Failure, FailureReason};
+use throng_scenario::{ChatText, ChatVariable, chat_pattern_is_in};
+
+use super::TemplateConfig;
+use crate::chat::session::{Event, Session, Traffic, is_final};
+use crate::excerpt::excerpt;
+use crate::participant::{Message, Why};
+
+/// Other nicknames that are tried where one is taken.
+const NICKS_MAX: u32 = 5;
+
+/// The connection.
+pub(in crate::chat) struct Template {
+    config: TemplateConfig,
+    state: State,
+    /// The nickname that it wants, and the one that it tries.
+    wanted: String,
+    nick: String,
+    tried: u32,
+    /// `{n}`.
+    number: String,
+    keep_alive_at: Option<Instant>,
+    /// When the answer to a sign of life is late.
+    overdue_at: Option<Instant>,
+    traffic: Traffic,
+    messages: VecDeque<Message>,
+}
+
+enum State {
+    Closed,
+    /// It waits for the answer to this message of the join.
+    Joins {
+        step: usize,
+        expect: String,
+        overdue_at: Instant,
+    },
+    Joined,
+}
+
+impl Template {
+    pub(in crate::chat) fn new(config: TemplateConfig) -> Self {
+        Self {
+            state: State::Closed,
+            wanted: config.nick.clone(),
+            nick: config.nick.clone(),
+            tried: 1,
+            number: config.number.to_string(),
+            keep_alive_at: None,
+            overdue_at: None,
+            traffic: Traffic::default(),
+            messages: VecDeque::new(),
+            config,
+        }
+    }
+
+    /// A text with its values; `with`: what is said, or the rest of a line.
+    fn filled(&self, text: &ChatText, with: &str) -> String {
+        let token = self.config.token.as_ref().map_or("", |token| token.expose());
+        text.filled(|variable| match variable {
+            ChatVariable::Nick => &self.nick,
+            ChatVariable::Number => &self.number,
+            ChatVariable::Room => &self.config.template.room,
+            ChatVariable::Token => token,
+            ChatVariable::Text | ChatVariable::Rest => with,
+        })
+    }
+
+    fn is_in(&self, pattern: &ChatText, line: &str) -> bool {
+        chat_pattern_is_in(&self.filled(pattern, ""), line)
+    }
+
+    fn send(&mut self, text: &ChatText, with: &str) {
+        let text = self.filled(text, with);
+        self.traffic.stanzas_sent += 1;
+        self.traffic.bytes_sent += text.len() as u64;
+        self.messages.push_back(match self.config.template.binary {
+            true => Message::Binary(text.into_bytes()),
+            false => Message::Text(text),
+        });
+    }
+
+    /// Sends the messages of the join from `step` on, up to one that is answered.
+    fn join(&mut self, now: Instant, step: usize) -> Vec<Event> {
+        let template = std::sync::Arc::clone(&self.config.template);
+        for (index, item) in template.join.iter().enumerate().skip(step) {
+            self.send(&item.send, "");
+            if let Some(expect) = &item.expect {
+                let expect = self.filled(expect, "");
+                let overdue_at = now + self.config.answer_within;
+                self.state = State::Joins { step: index, expect, overdue_at };
+                return Vec::new();
+            }
+        }
+        self.state = State::Joined;
+        self.keep_alive_at = template.keep_alive.as_ref().map(|keep_alive| now + keep_alive.every);
+        vec![Event::Joined]
+    }
+
+    /// Takes a line of a message: what it means for the join, and whether it has to be answered.
+    fn line(&mut self, now: Instant, line: &str) -> Result<Vec<Event>, Failure> {
+        let template = std::sync::Arc::clone(&self.config.template);
+        if let Some(pong) = &template.pong
+            && let Some(rest) = line.strip_prefix(pong.on.as_str())
+        {
+            self.send(&pong.send, rest);
+            return Ok(Vec::new());
+        }
+        let awaited = template.keep_alive.as_ref().and_then(|keep_alive| keep_alive.expect.as_ref());
+        if self.overdue_at.is_some() && awaited.is_some_and(|expect| self.is_in(expect, line)) {
+            self.overdue_at = None;
+        }
+        if template.kicked.iter().any(|pattern| self.is_in(pattern, line)) {
+            return Err(Failure::new(FailureReason::Kicked, format!("put out: {}", excerpt(line))));
+        }
+        let State::Joins { step, expect, .. } = &self.state else { return Ok(Vec::new()) };
+        let (step, is_answer) = (*step, chat_pattern_is_in(expect, line));
+        if template.nick_taken.as_ref().is_some_and(|pattern| self.is_in(pattern, line)) {
+            return self.next_nick(now, line);
+        }
+        if template.refused.iter().any(|pattern| self.is_in(pattern, line)) {
+            return Err(Failure::new(FailureReason::Refused, format!("refused: {}", excerpt(line))));
+        }
+        Ok(if is_answer { self.join(now, step + 1) } else { Vec::new() })
+    }
+
+    /// Its nickname is taken: the join begins again where it was named.
+    fn next_nick(&mut self, now: Instant, line: &str) -> Result<Vec<Event>, Failure> {
+        if self.tried >= NICKS_MAX {
+            let detail = format!("all nicknames that were tried are taken: {}", excerpt(line));
+            return Err(Failure::new(FailureReason::Refused, detail));
+        }
+        self.tried += 1;
+        self.nick = format!("{}-{}", self.wanted, self.tried);
+        let named = self.config.template.join.iter().position(|step| step.send.has(ChatVariable::Nick));
+        Ok(self.join(now, named.unwrap_or(0)))
+    }
+}
+
+impl Session for Template {
+    fn opened(&mut self, now: Instant) -> Vec<Event> {
+        self.join(now, 0)
+    }
+
+    fn receive(&mut self, now: Instant, message: Message) -> Result<Vec<Event>, Failure> {
+        self.traffic.stanzas_received += 1;
+        let text = match message {
+            Message::Text(text) => text,
+            Message::Binary(bytes) if self.config.template.binary => {
+                String::from_utf8(bytes).map_err(|error| {
+                    self.traffic.bytes_received += error.as_bytes().len() as u64;
+                    protocol("a binary message that is no text in UTF-8")
+                })?
+            }
+            Message::Binary(bytes) => {
+                self.traffic.bytes_received += bytes.len() as u64;
+                return Err(protocol(
+                    "a binary message, where the template says that messages are text (binary = true)",
+                ));
+            }
+        };
+        self.traffic.bytes_received += text.len() as u64;
+        let mut events = Vec::new();
+        for line in text.lines() {
+            events.extend(self.line(now, line)?);
+        }
+        events.push(Event::Heard(text));
+        Ok(events)
+    }
+
+    fn say(&mut self, text: &str) {
+        let template = std::sync::Arc::clone(&self.config.template);
+        self.send(&template.say, text);
+    }
+
+    /// A template has no words for it.
+    fn change_nick(&mut self, _nick: &str) {}
+
+    fn leave(&mut self) {
+        let template = std::sync::Arc::clone(&self.config.template);
+        if let (State::Joins { .. } | State::Joined, Some(leave)) = (&self.state, &template.leave) {
+            self.send(leave, "");
+        }
+        (self.state, self.keep_alive_at, self.overdue_at) = (State::Closed, None, None);
+    }
+
+    fn poll_send(&mut self) -> Option<Message> {
+        self.messages.pop_front()
+    }
+
+    fn next_timeout(&self) -> Option<(Instant, Why)> {
+        let join = match &self.state {
+            State::Joins { overdue_at, .. } => Some((*overdue_at, "answer overdue")),
+            State::Closed | State::Joined => None,
+        };
+        let answer = self.overdue_at.map(|at| (at, "answer to a sign of life overdue"));
+        let sign = self.keep_alive_at.map(|at| (at, "sign of life"));
+        join.into_iter().chain(answer).chain(sign).min_by_key(|(at, _)| *at)
+    }
+
+    fn handle_timeout(&mut self, now: Instant) -> Result<(), Failure> {
+        let within = self.config.answer_within.as_secs_f64();
+        let late = |detail| Err(Failure::new(FailureReason::SignallingTimeout, detail));
+        match &self.state {
+            State::Joins { expect, overdue_at, step } if now >= *overdue_at => {
+                return late(format!(
+                    "no `{}` within {within} s after message {} of the join",
+                    excerpt(expect),
+                    step + 1
+                ));
+            }
+            _ => {}
+        }
+        if self.overdue_at.is_some_and(|at| now >= at) {
+            return late(format!("no answer to a sign of life within {within} s"));
+        }
+        let template = std::sync::Arc::clone(&self.config.template);
+        if let Some(keep_alive) = &template.keep_alive
+            && self.keep_alive_at.is_some_and(|at| now >= at)
+        {
+            self.send(&keep_alive.send, "");
+            self.keep_alive_at = Some(now + keep_alive.every);
+            if keep_alive.expect.is_some() {
+                self.overdue_at.get_or_insert(now + self.config.answer_within);
+            }
+        }
+        Ok(())
+    }
+
+    fn is_joined(&self) -> bool {
+        matches!(self.state, State::Joined)
+    }
+
+    /// A template does not say who is there.
+    fn occupants(&self) -> usize {
+        0
+    }
+
+    fn nick(&self) -> &str {
+        &self.nick
+    }
+
+    fn take_traffic(&mut self) -> Traffic {
+        std::mem::take(&mut self.traffic)
+    }
+
+    /// What the template calls refused is said by the server in its own words.
+    fn is_final(&self, failure: &Failure) -> bool {
+        is_final(failure) || failure.reason == FailureReason::Refused
+    }
+}
+
+fn protocol(detail: &str) -> Failure {
+    Failure::new(FailureReason::Protocol, detail)
+}

@@ -1,0 +1,203 @@
+//! Chats in the words of IRC and of a server that speaks JSON; and servers that answer wrongly, too much, or not at all.
+
+use std::time::Instant;
+
+use throng_observation::{Failure, FailureReason};
+use throng_scenario::Scenario;
+
+use super::*;
+use crate::chat::session::{Event, Session as _};
+use crate::participant::Message;
+
+const IRC: &str = r##"
+room = "stage"
+join = [{ send = "NICK {nick}\r\nUSER {nick} 0 * :{n}", expect = " 001 " }, "MODE {nick} +B", { send = "JOIN #{room}", expect = " 366 *#{room} " }]
+say = "PRIVMSG #{room} :{text}"
+pong = { on = "PING", send = "PONG{rest}" }
+keep_alive = { every = "25s", send = "PING throng", expect = "PONG" }
+nick_taken = " 433 "
+refused = [" 474 ", "ERROR "]
+kicked = " KICK #{room} {nick} "
+leave = "QUIT""##;
+
+const JSON: &str = r#"
+join = [{ send = '{"join":"{room}","as":"{nick}","token":"{token}"}', expect = '"joined"' }]
+say = '{"say":"{text}"}'
+binary = true"#;
+
+/// A connection whose server the test is.
+struct Stand {
+    chat: Template,
+    now: Instant,
+    sent: Vec<String>,
+    events: Vec<Event>,
+}
+
+impl Stand {
+    fn new(template: &str) -> Self {
+        let file = format!(
+            "[target]\nurl = \"chat+ws://h/irc\"\n[crowd]\nsize = 1\n[crowd.chat.template]{template}\n[run]\nduration = \"20s\"\n"
+        );
+        let scenario = Scenario::parse(&file).unwrap_or_else(|error| panic!("{error}"));
+        let template = scenario.crowd[0].role.clone().unwrap().chat.template.unwrap();
+        let config = TemplateConfig {
+            template: Arc::new(template),
+            nick: "ada".to_owned(),
+            number: 7,
+            token: Some(Secret::new("hush".to_owned())),
+            answer_within: Duration::from_secs(10),
+        };
+        let (mut chat, now) = (Template::new(config), Instant::now());
+        let events = chat.opened(now);
+        let mut stand = Self { chat, now, sent: Vec::new(), events };
+        stand.drain();
+        stand
+    }
+
+    fn drain(&mut self) {
+        self.sent.extend(std::iter::from_fn(|| self.chat.poll_send()).map(|message| match message {
+            Message::Text(text) => text,
+            Message::Binary(bytes) => format!("binary {}", String::from_utf8(bytes).unwrap()),
+        }));
+    }
+
+    fn try_receive(&mut self, text: &str) -> Result<(), Failure> {
+        let events = self.chat.receive(self.now, Message::Text(text.to_owned()))?;
+        self.events.extend(events.into_iter().filter(|event| !matches!(event, Event::Heard(_))));
+        self.drain();
+        Ok(())
+    }
+
+    fn receive(&mut self, text: &str) {
+        self.try_receive(text).unwrap_or_else(|failure| panic!("{text}: {failure}"));
+    }
+
+    fn last(&self) -> &str {
+        self.sent.last().map_or("", String::as_str)
+    }
+
+    fn joined() -> Self {
+        let mut stand = Self::new(IRC);
+        stand.receive(":h 001 ada :Welcome");
+        stand.receive(":h 366 ada #stage :End of /NAMES list.");
+        assert!(stand.chat.is_joined());
+        stand
+    }
+
+    fn wait(&mut self, seconds: u64) -> Result<(), Failure> {
+        self.now += Duration::from_secs(seconds);
+        let result = self.chat.handle_timeout(self.now);
+        self.drain();
+        result
+    }
+}
+
+#[test]
+fn a_join_goes_on_with_each_answer_and_several_lines_may_come_at_once() {
+    let mut stand = Stand::new(IRC);
+    assert_eq!(stand.sent, ["NICK ada\r\nUSER ada 0 * :7"]);
+    stand.receive("PING :abc");
+    assert_eq!(stand.last(), "PONG :abc");
+    stand.receive(":h 366 ada #stage :not asked yet");
+    assert!(!stand.chat.is_joined());
+    stand.receive(":h NOTICE * :look\r\n:h 001 ada :Welcome\r\n:h 002 ada :host\r\n");
+    assert_eq!(stand.sent[2..], ["MODE ada +B", "JOIN #stage"]);
+    stand.receive(":h 366 ada #stagecoach :another room");
+    assert!(!stand.chat.is_joined() && stand.events.is_empty());
+    stand.receive(":h 353 ada = #stage :ada\r\n:h 366 ada #stage :End");
+    assert_eq!((stand.chat.is_joined(), &stand.events[..]), (true, &[Event::Joined][..]));
+    stand.chat.say("hello [k3f9.1]");
+    stand.chat.leave();
+    stand.drain();
+    assert_eq!(stand.sent[4..], ["PRIVMSG #stage :hello [k3f9.1]", "QUIT"]);
+    let traffic = stand.chat.take_traffic();
+    assert_eq!((traffic.stanzas_sent, traffic.stanzas_received), (stand.sent.len() as u64, 5));
+}
+
+#[test]
+fn json_is_written_as_it_is_and_a_chat_without_answers_is_joined_at_once() {
+    let mut stand = Stand::new(JSON);
+    assert_eq!(stand.sent, [r#"binary {"join":"throng","as":"ada","token":"hush"}"#]);
+    let joined = Message::Binary(br#"{"type":"joined"}"#.to_vec());
+    let events = stand.chat.receive(stand.now, joined).unwrap();
+    assert_eq!(events, [Event::Joined, Event::Heard(r#"{"type":"joined"}"#.to_owned())]);
+    let at_once = Stand::new("\njoin = [\"HELLO\"]\nsay = \"{text}\"");
+    assert_eq!((at_once.events, at_once.sent), (vec![Event::Joined], vec!["HELLO".to_owned()]));
+}
+
+#[test]
+fn a_nickname_that_is_taken_is_replaced_until_five_were_tried() {
+    let mut stand = Stand::new(IRC);
+    for tried in 2..=5 {
+        stand.receive(":h 433 * ada :Nickname is already in use.");
+        assert_eq!(stand.last(), format!("NICK ada-{tried}\r\nUSER ada-{tried} 0 * :7"));
+    }
+    assert_eq!(stand.chat.nick(), "ada-5");
+    let failure = stand.try_receive(":h 433 * ada-5 :Nickname is already in use.").unwrap_err();
+    assert!(failure.detail.contains("all nicknames that were tried are taken"), "{failure}");
+}
+
+#[test]
+fn who_is_refused_or_put_out_has_failed_and_it_is_said_in_the_servers_words() {
+    for (line, detail) in [
+        (":h 474 ada #stage :Cannot join (+b)\u{1b}[2J", "refused: :h 474 ada #stage :Cannot join (+b) [2J"),
+        ("ERROR :Closing link", "refused: ERROR :Closing link"),
+    ] {
+        let mut stand = Stand::new(IRC);
+        let failure = stand.try_receive(line).unwrap_err();
+        assert_eq!((&failure.reason, failure.detail.as_str()), (&FailureReason::Refused, detail));
+        assert!(stand.chat.is_final(&failure));
+    }
+    let mut stand = Stand::joined();
+    stand.receive(":x PRIVMSG #stage :what does ERROR 474 mean?");
+    stand.receive(":op KICK #stage eve :another one");
+    let failure = stand.try_receive(":op KICK #stage ada :flood").unwrap_err();
+    assert_eq!(failure.reason, FailureReason::Kicked);
+    assert!(failure.detail.contains("put out: :op KICK #stage ada :flood"), "{failure}");
+}
+
+#[test]
+fn silence_is_named_by_what_was_awaited_and_a_flood_does_not_prolong_it() {
+    let mut stand = Stand::new(IRC);
+    stand.receive(":h 001 ada :Welcome");
+    for _ in 0..10_000 {
+        stand.receive(":h 372 ada :- motd");
+    }
+    stand.wait(9).unwrap();
+    let failure = stand.wait(1).unwrap_err();
+    assert_eq!(failure.reason, FailureReason::SignallingTimeout);
+    assert!(
+        failure.detail.contains("no ` 366 *#stage ` within 10 s after message 3 of the join")
+            || failure.detail.contains("no `366 *#stage`"),
+        "{failure}"
+    );
+    assert!(!stand.chat.is_final(&failure), "it connects again");
+    assert!(stand.sent.len() < 5, "a flood is not answered");
+}
+
+#[test]
+fn signs_of_life_are_sent_and_an_answer_that_does_not_come_breaks_the_connection() {
+    let mut stand = Stand::joined();
+    let (at, _) = stand.chat.next_timeout().unwrap();
+    assert_eq!(at - stand.now, Duration::from_secs(25));
+    stand.wait(25).unwrap();
+    assert_eq!(stand.last(), "PING throng");
+    stand.receive(":h PONG h :throng");
+    stand.wait(25).unwrap();
+    stand.receive(":x PRIVMSG #stage :not an answer");
+    let failure = stand.wait(10).unwrap_err();
+    assert!(failure.detail.contains("no answer to a sign of life within 10 s"), "{failure}");
+}
+
+#[test]
+fn binary_messages_are_an_error_where_the_template_says_text_and_where_they_are_none() {
+    let mut stand = Stand::joined();
+    let failure = stand.chat.receive(stand.now, Message::Binary(vec![1])).unwrap_err();
+    assert!(
+        failure.reason == FailureReason::Protocol && failure.detail.contains("binary = true"),
+        "{failure}"
+    );
+    let mut json = Stand::new(JSON);
+    let failure = json.chat.receive(json.now, Message::Binary(vec![0xff, 0xfe])).unwrap_err();
+    assert!(failure.detail.contains("no text in UTF-8"), "{failure}");
+}

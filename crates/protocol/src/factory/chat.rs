@@ -1,0 +1,86 @@
+//! Participants of chats.
+
+use std::sync::Arc;
+
+use throng_scenario::{Role, Secret};
+use url::Url;
+
+use super::{TargetFactory, member_name};
+use crate::chat::template::TemplateConfig;
+use crate::chat::xmpp::{Credentials, XmppConfig};
+use crate::chat::{Config, Member, Protocol, Rename};
+use crate::participant::Participant;
+
+impl TargetFactory {
+    /// A participant of a room of XMPP.
+    pub(super) fn chat_member(
+        &self,
+        number: u32,
+        role: &Role,
+        (url, domain, room, account): (&Url, &str, &str, Option<&(String, Secret)>),
+    ) -> Box<dyn Participant> {
+        let (nick, rename) = self.nickname(number, role);
+        let xmpp = XmppConfig {
+            domain: domain.to_owned(),
+            credentials: account.map(|(username, password)| Credentials {
+                username: username.clone(),
+                password: password.clone(),
+            }),
+            room: room.to_owned(),
+            nick,
+            vcards: role.chat.vcards,
+            history_max: role.chat.history,
+            has_chat_states: role.chat.chat_states,
+            has_management: role.chat.stream_management,
+            answer_within: self.timeouts.signalling,
+        };
+        self.chatting(number, role, url, (Protocol::Xmpp(Box::new(xmpp)), room), rename)
+    }
+
+    /// A participant of a chat that the scenario describes.
+    pub(super) fn chat_by_template(&self, number: u32, role: &Role, url: &Url) -> Box<dyn Participant> {
+        // The scenario has one wherever it has such a target.
+        let template = role.chat.template.clone().unwrap_or_default();
+        // Rooms of the same name on other servers are others.
+        let room = format!("{url} {}", template.room);
+        let config = TemplateConfig {
+            template: Arc::new(template),
+            nick: self.mark.put(&member_name(number)),
+            number,
+            token: self.token.clone().map(Secret::new),
+            answer_within: self.timeouts.signalling,
+        };
+        self.chatting(number, role, url, (Protocol::Template(config), &room), None)
+    }
+
+    fn chatting(
+        &self,
+        number: u32,
+        role: &Role,
+        url: &Url,
+        (protocol, room): (Protocol, &str),
+        rename: Option<Rename>,
+    ) -> Box<dyn Participant> {
+        let config = Config {
+            url: url.clone(),
+            protocol,
+            chat: role.chat.clone(),
+            mark: self.mark.letters().to_owned(),
+            log: self.rooms.log(room),
+            rename,
+        };
+        Box::new(Member::new(config, self.options(number)))
+    }
+
+    /// The nickname that a participant comes with, and the one that it chooses.
+    fn nickname(&self, number: u32, role: &Role) -> (String, Option<Rename>) {
+        let chosen = self.mark.put(&member_name(number));
+        let Some(renames) = role.chat.renames else { return (chosen, None) };
+        let seed = role.chat.seed.wrapping_add(u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let mut dice = fastrand::Rng::with_seed(seed);
+        // Visitors of a page have a nickname like this until they choose one.
+        let given = format!("Anonymous {}", dice.u32(100_000..1_000_000));
+        let (chooses, after) = (dice.u32(..1_000) < renames.share_milli, renames.within.mul_f64(dice.f64()));
+        (given, chooses.then_some(Rename { nick: chosen, after }))
+    }
+}

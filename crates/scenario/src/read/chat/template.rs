@@ -1,0 +1,266 @@
+//! Reads `chat.template`: a chat in the words of its protocol.
+
+use std::time::Duration;
+
+use super::super::fields::{Fields, Reader};
+use super::super::tree::{Node, Value};
+use crate::chat::{ChatTemplate, ChatText, ChatVariable, JoinStep, KeepAlive, Pong};
+use crate::units;
+
+const EXAMPLE: &str = "a table such as { join = [\"JOIN {room}\"], say = \"SAY {text}\" }";
+const JOIN: &str = "a list of texts, or of tables such as { send = \"JOIN #{room}\", expect = \" 366 \" }";
+
+/// Most messages of a join, and most patterns of a list.
+const ITEMS_MAX: usize = 32;
+/// Longest text, characters.
+const CHARS_MAX: usize = 4_096;
+/// Shortest time between two signs of life.
+const EVERY_MIN: Duration = Duration::from_millis(100);
+
+/// What a text about the server and the participant may have in it.
+const WHO: [ChatVariable; 3] = [ChatVariable::Nick, ChatVariable::Number, ChatVariable::Room];
+/// What is sent may have the token too.
+const SENT: [ChatVariable; 4] =
+    [ChatVariable::Nick, ChatVariable::Number, ChatVariable::Room, ChatVariable::Token];
+
+/// The template of a chat; `None` if its table has none, or one that is not complete.
+pub(super) fn template(reader: &mut Reader, chat: &mut Fields<'_>) -> Option<ChatTemplate> {
+    let path = chat.path_of("template");
+    let node = chat.get("template")?;
+    let mut fields = reader.table(node, &path, EXAMPLE)?;
+    let fields = &mut fields;
+    let subprotocols = reader.texts(fields, "subprotocols", "a list such as [\"text.ircv3.net\"]");
+    let join = join(reader, fields);
+    let say = text(reader, fields, "say", &[&SENT[..], &[ChatVariable::Text]].concat());
+    if fields.get("say").is_none() {
+        reader.fail(node.span, format!("`{path}.say` is missing"), "write for example say = \"SAY {text}\"");
+    }
+    if say.as_ref().is_some_and(|say| !say.has(ChatVariable::Text)) {
+        let message = format!("`{path}.say` has no `{{text}}`: messages could not be recognised");
+        reader.fail(fields.span_of("say"), message, "write for example say = \"SAY {text}\"");
+    }
+    let (room, pong, keep_alive) = (room(reader, fields), pong(reader, fields), keep_alive(reader, fields));
+    let nick_taken = text(reader, fields, "nick_taken", &WHO);
+    let (refused, kicked) = (patterns(reader, fields, "refused"), patterns(reader, fields, "kicked"));
+    let leave = text(reader, fields, "leave", &SENT);
+    let binary = reader.boolean(fields, "binary").unwrap_or(false);
+    let echo = reader.boolean(fields, "echo").unwrap_or(true);
+    let says_who = join.iter().flatten().any(|step| step.send.has(ChatVariable::Nick));
+    if let (Some(span), false, Some(_)) = (fields.span_of("nick_taken"), says_who, &join) {
+        let message = format!("`{path}.nick_taken` has no effect: `join` sends no `{{nick}}`");
+        reader.fail(span, message, "remove it, or write join = [\"NICK {nick}\"]");
+    }
+    reader.finish(fields);
+    Some(ChatTemplate {
+        room,
+        subprotocols: subprotocols.into_iter().map(|(text, _)| text).collect(),
+        join: join?,
+        say: say?,
+        pong,
+        keep_alive,
+        nick_taken,
+        refused,
+        kicked,
+        leave,
+        binary,
+        echo,
+    })
+}
+
+fn room(reader: &mut Reader, fields: &mut Fields<'_>) -> String {
+    let path = fields.path_of("room");
+    let node = fields.get("room");
+    node.and_then(|node| reader.text(node, &path, "the name of a room"))
+        .unwrap_or_else(|| "throng".to_owned())
+}
+
+/// The text `key`.
+fn text(
+    reader: &mut Reader,
+    fields: &mut Fields<'_>,
+    key: &'static str,
+    allowed: &[ChatVariable],
+) -> Option<ChatText> {
+    let path = fields.path_of(key);
+    let node = fields.get(key)?;
+    let written = reader.text(node, &path, "text")?;
+    text_of(reader, node, &path, &written, allowed)
+}
+
+fn text_of(
+    reader: &mut Reader,
+    node: &Node,
+    path: &str,
+    written: &str,
+    allowed: &[ChatVariable],
+) -> Option<ChatText> {
+    if written.is_empty() || written.chars().count() > CHARS_MAX {
+        let message = format!("`{path}` is empty, or longer than {CHARS_MAX} characters");
+        reader.fail(node.span, message, "write the text of one message");
+        return None;
+    }
+    match ChatText::parse(written, allowed) {
+        Ok(text) => Some(text),
+        Err(error) => {
+            reader.fail(node.span, format!("`{path}`: {error}"), error.help);
+            None
+        }
+    }
+}
+
+fn patterns(reader: &mut Reader, fields: &mut Fields<'_>, key: &'static str) -> Vec<ChatText> {
+    let path = fields.path_of(key);
+    let texts = reader.texts(fields, key, "a list of texts such as [\" 433 \", \"ERROR \"]");
+    if texts.len() > ITEMS_MAX {
+        let message = format!("`{path}` has more than {ITEMS_MAX} texts");
+        reader.fail(fields.span_of(key), message, "write fewer; `*` stands for any characters");
+        return Vec::new();
+    }
+    texts.iter().filter_map(|(written, node)| text_of(reader, node, &path, written, &WHO)).collect()
+}
+
+fn join(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<Vec<JoinStep>> {
+    let path = fields.path_of("join");
+    let Some(node) = fields.get("join") else {
+        let message = format!("`{path}` is missing");
+        reader.fail(fields.span, message, "write for example join = [\"NICK {nick}\", \"JOIN #{room}\"]");
+        return None;
+    };
+    let Value::List(items) = &node.value else {
+        reader.fail(node.span, format!("`{path}` is not {JOIN}"), format!("write {JOIN}"));
+        return None;
+    };
+    if items.len() > ITEMS_MAX {
+        reader.fail(node.span, format!("`{path}` has more than {ITEMS_MAX} messages"), "write fewer");
+        return None;
+    }
+    let step = |(index, item): (usize, &Node)| join_step(reader, item, &format!("{path}.{index}"));
+    Some(items.iter().enumerate().filter_map(step).collect())
+}
+
+fn join_step(reader: &mut Reader, node: &Node, path: &str) -> Option<JoinStep> {
+    if let Value::Text(written) = &node.value {
+        let send = text_of(reader, node, path, written, &SENT)?;
+        return Some(JoinStep { send, expect: None });
+    }
+    let mut fields = reader.table(node, path, JOIN)?;
+    if fields.get("send").is_none() {
+        reader.fail(node.span, format!("`{path}.send` is missing"), format!("write {JOIN}"));
+    }
+    let send = text(reader, &mut fields, "send", &SENT);
+    let expect = text(reader, &mut fields, "expect", &WHO);
+    reader.finish(&fields);
+    Some(JoinStep { send: send?, expect })
+}
+
+fn pong(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<Pong> {
+    const EXAMPLE: &str = "a table such as { on = \"PING\", send = \"PONG{rest}\" }";
+    let path = fields.path_of("pong");
+    let node = fields.get("pong")?;
+    let mut fields = reader.table(node, &path, EXAMPLE)?;
+    let on = text(reader, &mut fields, "on", &[]);
+    let send = text(reader, &mut fields, "send", &[&SENT[..], &[ChatVariable::Rest]].concat());
+    if fields.get("on").is_none() || fields.get("send").is_none() {
+        reader.fail(node.span, format!("`{path}` needs `on` and `send`"), format!("write {EXAMPLE}"));
+    }
+    reader.finish(&fields);
+    Some(Pong { on: on?.written().to_owned(), send: send? })
+}
+
+fn keep_alive(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<KeepAlive> {
+    const EXAMPLE: &str = "a table such as { every = \"25s\", send = \"PING throng\" }";
+    let path = fields.path_of("keep_alive");
+    let node = fields.get("keep_alive")?;
+    let mut fields = reader.table(node, &path, EXAMPLE)?;
+    let every = reader.quantity(&mut fields, "every", "25s", units::duration);
+    let send = text(reader, &mut fields, "send", &SENT);
+    let expect = text(reader, &mut fields, "expect", &WHO);
+    if every.is_some_and(|every| every < EVERY_MIN) {
+        let message = format!("`{path}.every` is less than 100 ms");
+        reader.fail(fields.span_of("every"), message, "write for example every = \"25s\"");
+    }
+    if fields.get("every").is_none() || fields.get("send").is_none() {
+        reader.fail(node.span, format!("`{path}` needs `every` and `send`"), format!("write {EXAMPLE}"));
+    }
+    reader.finish(&fields);
+    Some(KeepAlive { every: every?, send: send?, expect })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Scenario;
+
+    fn read(template: &str) -> Result<ChatTemplate, String> {
+        let text = format!(
+            "[target]\nurl = \"chat+ws://h/irc\"\n[crowd]\nsize = 3\n[crowd.chat.template]\n{template}\n[run]\nduration = \"20s\"\n"
+        );
+        let scenario = Scenario::parse(&text).map_err(|error| error.to_string())?;
+        let again = Scenario::parse(&scenario.to_toml()).map_err(|error| error.to_string())?;
+        assert_eq!(again.crowd, scenario.crowd, "{}", scenario.to_toml());
+        Ok(scenario.crowd[0].role.clone().unwrap().chat.template.unwrap())
+    }
+
+    #[test]
+    fn every_key_is_read_and_written() {
+        let template = read(
+            r##"room = "stage"
+subprotocols = ["text.ircv3.net"]
+join = ["PASS {token}", { send = "NICK {nick}", expect = " 001 " }, { send = "JOIN #{room}", expect = " 366 *#{room}" }]
+say = "PRIVMSG #{room} :{text}"
+pong = { on = "PING", send = "PONG{rest}" }
+keep_alive = { every = "25s", send = "PING throng", expect = "PONG" }
+nick_taken = " 433 "
+refused = [" 47? ", "ERROR "]
+kicked = "KICK #{room} {nick} "
+leave = "QUIT"
+binary = true
+echo = false"##,
+        )
+        .unwrap();
+        assert_eq!((template.join.len(), template.refused.len(), template.kicked.len()), (3, 2, 1));
+        assert_eq!(template.join[2].expect.as_ref().unwrap().written(), " 366 *#{room}");
+        assert!(template.binary && !template.echo && template.room == "stage");
+        let short = read("join = []\nsay = '{\"say\":\"{text}\"}'").unwrap();
+        assert!(short.echo && !short.binary && short.join.is_empty() && short.room == "throng");
+    }
+
+    #[test]
+    fn mistakes_have_a_place_and_a_hint() {
+        for (template, expect, hint) in [
+            ("say = \"{text}\"", "chat.template.join` is missing", "JOIN #{room}"),
+            ("join = []", "chat.template.say` is missing", "SAY {text}"),
+            ("join = []\nsay = \"hello\"", "has no `{text}`", "SAY {text}"),
+            (
+                "join = [\"NICK {nik}\"]\nsay = \"{text}\"",
+                "join.0`: `{nik}` is no variable",
+                "did you mean `{nick}`",
+            ),
+            (
+                "join = [\"{text}\"]\nsay = \"{text}\"",
+                "`{text}` is not known here",
+                "variables are `{nick}`, `{n}`",
+            ),
+            ("join = [{ expect = \"x\" }]\nsay = \"{text}\"", "join.0.send` is missing", "expect"),
+            (
+                "join = [{ send = \"x\", await = \"x\" }]\nsay = \"{text}\"",
+                "unknown key `await`",
+                "known keys",
+            ),
+            ("join = 7\nsay = \"{text}\"", "join` is not a list", "write a list"),
+            ("join = [\"\"]\nsay = \"{text}\"", "is empty", "one message"),
+            ("join = []\nsay = \"{text}\"\npong = { on = \"PING\" }", "needs `on` and `send`", "PONG{rest}"),
+            (
+                "join = []\nsay = \"{text}\"\nkeep_alive = { every = \"1ms\", send = \"x\" }",
+                "less than 100 ms",
+                "25s",
+            ),
+            ("join = []\nsay = \"{text}\"\nnick_taken = \"x\"", "nick_taken` has no effect", "NICK {nick}"),
+            ("join = []\nsay = \"{text}\"\nbinary = 1", "is not true or false", "write true or false"),
+        ] {
+            let error = read(template).unwrap_err();
+            assert!(error.contains(expect) && error.contains(hint), "{template}: {error}");
+            assert!(error.contains(':'), "it has a place: {error}");
+        }
+    }
+}
