@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use throng_observation::run::{EventRow, GeneratorRow, ParticipantId};
 use throng_observation::{
-    CaptureBasis, Codec, Distribution, IceState, MediaKind, PlaybackCounters, Quantiles, RunTime,
-    TrackCounters,
+    CaptureBasis, ChatCounters, Codec, Distribution, IceState, MediaKind, PlaybackCounters, Quantiles,
+    RunTime, TrackCounters,
 };
 
 /// Seconds that [`LiveSnapshot::history`] keeps.
@@ -47,12 +47,16 @@ pub struct LiveSnapshot {
     pub audio: KindFigures,
     /// All players in that second; `None` before the first of them, and where nobody plays from a buffer.
     pub playback: Option<PlaybackFigures>,
+    /// All participants of chats in that second; `None` before the first of them, and where nobody is in one.
+    pub chat: Option<ChatFigures>,
     /// From the intended join to the connected transport, milliseconds, over the run so far.
     pub connect_ms: Option<Quantiles>,
     /// From the intended join to the first frame, milliseconds, over the run so far.
     pub first_frame_ms: Option<Quantiles>,
     /// From the intended join to the begin of playback, milliseconds, over the run so far.
     pub startup_ms: Option<Quantiles>,
+    /// From the intended join to being in the room of a chat, milliseconds, over the run so far.
+    pub joined_ms: Option<Quantiles>,
     /// Payload bits per second of each participant that received any, over its life so far.
     pub client_bps: Option<Spread>,
     /// The last [`HISTORY_SECONDS`] seconds, oldest first.
@@ -175,6 +179,23 @@ pub struct PlaybackFigures {
     pub so_far: PlaybackCounters,
 }
 
+/// All participants of chats in one second.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ChatFigures {
+    /// Participants that reported.
+    pub members: u32,
+    /// Of them, those that are in the room.
+    pub joined: u32,
+    /// Most others that one of them saw in the room.
+    pub occupants_max: u32,
+    /// From the intended time of each message to its arrival, milliseconds.
+    pub delivery_ms: Option<Quantiles>,
+    /// Sums over the second, all participants together.
+    pub counters: ChatCounters,
+    /// Sums over the run so far.
+    pub so_far: ChatCounters,
+}
+
 /// One second in the history; figures of video if there is video, otherwise of audio.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct HistoryPoint {
@@ -190,6 +211,12 @@ pub struct HistoryPoint {
     pub stalled_ratio: Option<f64>,
     /// The lowest buffer of a player, milliseconds; `None` without players.
     pub buffer_ms_min: Option<f64>,
+    /// Participants in the room of a chat.
+    pub in_room: Option<u32>,
+    /// 95th percentile of the delay of messages of a chat, milliseconds.
+    pub delivery_ms_p95: Option<f64>,
+    /// Messages of a chat that are missing.
+    pub messages_missing: u64,
     /// 95th percentile of relative delay, milliseconds.
     pub delay_ms_p95: Option<f64>,
     /// Median of decodable frames per second.

@@ -1,5 +1,6 @@
 //! The live display of a run: a full screen on a terminal, plain lines elsewhere.
 
+mod chat;
 mod plain;
 mod players;
 pub(crate) mod screen;
@@ -27,15 +28,38 @@ pub(crate) fn open(plan: &Plan, common: &Common) -> Box<dyn Display> {
     if common.quiet || (common.json && !std::io::stderr().is_terminal()) {
         return Box::new(NoDisplay);
     }
-    let is_send_only = plan.destinations.iter().all(Destination::is_send_only);
+    let who = Who::of(plan);
     if !common.plain && std::io::stdout().is_terminal() {
-        let subject = Subject { title: plan.target.display(), is_send_only };
+        let subject = Subject { title: plan.target.display(), who };
         match Screen::take() {
             Ok(screen) => return Box::new(TerminalDisplay { screen, subject }),
             Err(error) => say(&format!("no full-screen view on this terminal: {error}")),
         }
     }
-    Box::new(PlainDisplay::new(std::io::stderr(), plan.summary_every, is_send_only))
+    Box::new(PlainDisplay::new(std::io::stderr(), plan.summary_every, who))
+}
+
+/// What the participants of a run are, where all are the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Who {
+    /// Some play, or others do both.
+    Viewers,
+    /// All publish and none plays.
+    Publishers,
+    /// All are in a chat and none plays.
+    Chatters,
+}
+
+impl Who {
+    fn of(plan: &Plan) -> Self {
+        if plan.destinations.iter().all(Destination::is_send_only) {
+            Self::Publishers
+        } else if plan.destinations.iter().all(|destination| destination.target.protocol().is_chat()) {
+            Self::Chatters
+        } else {
+            Self::Viewers
+        }
+    }
 }
 
 /// The state of a run at a moment.

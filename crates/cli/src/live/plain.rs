@@ -9,7 +9,7 @@ use throng_observation::Quantiles;
 use throng_observation::units::{bit_rate, bytes, duration_ms, percent};
 use throng_observation::untrusted;
 
-use super::{Display, State, players};
+use super::{Display, State, Who, chat, players};
 use crate::live_hosts::ServerFigures;
 
 /// Writes a summary block each `every` of run time.
@@ -18,14 +18,13 @@ pub(crate) struct PlainDisplay<W: Write> {
     every_s: i64,
     next_s: i64,
     failed_shown: u32,
-    /// All participants publish and none plays.
-    is_send_only: bool,
+    who: Who,
 }
 
 impl<W: Write> PlainDisplay<W> {
-    pub(crate) fn new(out: W, every: Duration, is_send_only: bool) -> Self {
+    pub(crate) fn new(out: W, every: Duration, who: Who) -> Self {
         let every_s = i64::try_from(every.as_secs()).unwrap_or(i64::MAX).max(1);
-        Self { out, every_s, next_s: every_s - 1, failed_shown: 0, is_send_only }
+        Self { out, every_s, next_s: every_s - 1, failed_shown: 0, who }
     }
 }
 
@@ -37,7 +36,7 @@ impl<W: Write> Display for PlainDisplay<W> {
         if second >= self.next_s && live.state != RunState::Finished {
             self.next_s = (second + 1) / self.every_s * self.every_s + self.every_s - 1;
             // A closed pipe must not end the run; the figures are in the run folder.
-            let block = block(live, servers, second, self.is_send_only, &mut self.failed_shown);
+            let block = block(live, servers, second, self.who, &mut self.failed_shown);
             let _ = self.out.write_all(untrusted::lines(&block).as_bytes());
             let _ = self.out.flush();
         }
@@ -49,32 +48,37 @@ fn block(
     live: &LiveSnapshot,
     servers: &[ServerFigures],
     second: i64,
-    is_send_only: bool,
+    who: Who,
     failed_shown: &mut u32,
 ) -> String {
     let crowd = &live.crowd;
     let [new, checking, connected, disconnected, failed, closed] = crowd.ice;
-    let playing = if is_send_only { String::new() } else { format!("{} playing, ", crowd.playing) };
+    let playing = match who {
+        Who::Viewers => format!("{} playing, ", crowd.playing),
+        Who::Publishers | Who::Chatters => String::new(),
+    };
     let mut text = format!(
         "<Summary> {} s\n  {} {} of {} intended, {} connected, {playing}{} failed, {} left\n",
         second + 1,
-        if is_send_only { "publishers" } else { "clients   " },
+        if who == Who::Publishers { "publishers" } else { "clients   " },
         crowd.intended,
         crowd.planned,
         crowd.connected,
         crowd.failed,
         crowd.left,
     );
-    if live.playback.is_none() {
+    if live.playback.is_none() && who != Who::Chatters {
         text += &format!(
             "  ICE        new {new}, checking {checking}, connected {connected}, completed 0, disconnected {disconnected}, failed {failed}, closed {closed}\n"
         );
     }
-    text += &format!(
-        "  join       to connected {}, to first frame {}\n",
-        quantiles(live.connect_ms.as_ref(), duration_ms),
-        quantiles(live.first_frame_ms.as_ref(), duration_ms)
-    );
+    if who != Who::Chatters {
+        text += &format!(
+            "  join       to connected {}, to first frame {}\n",
+            quantiles(live.connect_ms.as_ref(), duration_ms),
+            quantiles(live.first_frame_ms.as_ref(), duration_ms)
+        );
+    }
     for (name, kind) in [("video", &live.video), ("audio", &live.audio)] {
         if kind.tracks > 0 && live.playback.is_none() {
             text += &kind_lines(name, kind, second, crowd.started);
@@ -82,6 +86,9 @@ fn block(
     }
     if let Some(playback) = &live.playback {
         text += &players::lines(live, playback);
+    }
+    if let Some(chat) = &live.chat {
+        text += &chat::lines(live, chat);
     }
     if let Some(bps) = &live.client_bps {
         text += &format!("  clients'   bit rate {}\n", spread(Some(bps), bit_rate));
@@ -193,7 +200,7 @@ mod tests {
     #[test]
     fn a_block_comes_once_for_every_interval() {
         let mut out = Vec::new();
-        let mut plain = PlainDisplay::new(&mut out, Duration::from_secs(5), false);
+        let mut plain = PlainDisplay::new(&mut out, Duration::from_secs(5), Who::Viewers);
         for second in 0..=11 {
             let live = at(second);
             let state = State { live: &live, objectives: &[], servers: &[], search: None };
@@ -212,7 +219,7 @@ mod tests {
         live.video.tracks = 1;
         live.video.absolute_delay_basis = Some(CaptureBasis::SenderReport);
         live.video.clock_disagrees_ratio = Some(0.6);
-        let text = block(&live, &[], 0, false, &mut 0);
+        let text = block(&live, &[], 0, Who::Viewers, &mut 0);
         assert!(text.contains("one-way delay below zero, by RTCP SR (the server's own clock"), "{text}");
         assert!(text.contains("clocks disagree: 60"), "{text}");
     }
@@ -250,7 +257,7 @@ mod tests {
         };
         live.audio = KindFigures { tracks: 4, relative_delay_spread_ms, ..KindFigures::default() };
         live.client_bps = Some(Spread { mean: 1e6, min: 9e5, max: 1.1e6 });
-        let text = block(&live, &[], 59, false, &mut 0);
+        let text = block(&live, &[], 59, Who::Viewers, &mut 0);
         for figure in [
             "<Summary> 60 s",
             "new 1, checking 2, connected 3, completed 0, disconnected 4, failed 5, closed 6",
@@ -283,7 +290,7 @@ mod tests {
             delivery_ratio_min: Some(0.5),
             ..PlaybackFigures::default()
         });
-        let text = block(&live, &[], 9, false, &mut 0);
+        let text = block(&live, &[], 9, Who::Viewers, &mut 0);
         for figure in
             ["to 3 players, 1 stalled, 0 starting", "lowest 4.00 s", "at least 50.0 % of the bit rate"]
         {
@@ -295,9 +302,36 @@ mod tests {
     }
 
     #[test]
+    fn a_chat_has_rooms_and_messages_and_neither_ice_nor_frames() {
+        use throng_engine::live::ChatFigures;
+        use throng_observation::{ChatCounters, Quantiles};
+        let mut live = at(9);
+        let quantiles = Quantiles { count: 9, p50: 20.0, p95: 197.0, p99: 198.0, max: 199.0 };
+        let counters = ChatCounters { messages_due: 40, messages_missing: 1, ..ChatCounters::default() };
+        let so_far = ChatCounters { messages_sent: 7, reconnects: 3, resumes: 2, ..counters };
+        let delivery_ms = Some(quantiles);
+        live.chat =
+            Some(ChatFigures { members: 9, joined: 8, occupants_max: 10, delivery_ms, counters, so_far });
+        let text = block(&live, &[], 9, Who::Chatters, &mut 0);
+        for figure in [
+            "8 of 9 in the room, with up to 10 others",
+            "delivery p50 20 ms p95 197 ms p99 198 ms max 199 ms, 40 due, 1 missing",
+            "so far 7 said, 40 due, 1 missing",
+            "3 reconnects, 2 of them resumed",
+        ] {
+            assert!(text.contains(figure), "{figure} in:\n{text}");
+        }
+        for absent in ["ICE", "first frame", "playing", "loss"] {
+            assert!(!text.contains(absent), "{absent} in:\n{text}");
+        }
+        let beside_viewers = block(&live, &[], 9, Who::Viewers, &mut 0);
+        assert!(beside_viewers.contains("8 of 9 in the room") && beside_viewers.contains("first frame"));
+    }
+
+    #[test]
     fn a_watched_server_has_its_line() {
         let servers = [ServerFigures { name: "sfu".into(), cpu: Some(0.5), ..ServerFigures::default() }];
-        let text = block(&at(0), &servers, 0, false, &mut 0);
+        let text = block(&at(0), &servers, 0, Who::Viewers, &mut 0);
         assert!(text.contains("  server     CPU 50.0 % of a core, hottest thread –"), "{text}");
     }
 
@@ -305,9 +339,9 @@ mod tests {
     fn publishers_are_called_so_and_play_nothing() {
         let mut live = at(0);
         (live.crowd.intended, live.crowd.planned, live.crowd.connected) = (3, 3, 2);
-        let text = block(&live, &[], 0, true, &mut 0);
+        let text = block(&live, &[], 0, Who::Publishers, &mut 0);
         assert!(text.contains("  publishers 3 of 3 intended, 2 connected, 0 failed, 0 left\n"), "{text}");
-        let text = block(&live, &[], 0, false, &mut 0);
+        let text = block(&live, &[], 0, Who::Viewers, &mut 0);
         assert!(text.contains("  clients    3 of 3 intended, 2 connected, 0 playing, 0 failed"), "{text}");
     }
 
@@ -317,7 +351,7 @@ mod tests {
         live.crowd.failed = 2;
         live.failures.insert("http_404".into(), 2);
         let mut shown = 0;
-        assert!(block(&live, &[], 0, false, &mut shown).contains("failures   http_404 2"));
-        assert!(!block(&live, &[], 1, false, &mut shown).contains("failures   http_404"));
+        assert!(block(&live, &[], 0, Who::Viewers, &mut shown).contains("failures   http_404 2"));
+        assert!(!block(&live, &[], 1, Who::Viewers, &mut shown).contains("failures   http_404"));
     }
 }

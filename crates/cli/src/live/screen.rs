@@ -8,13 +8,13 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Borders, Paragraph, Row, Sparkline, Table};
 use throng_analysis::search::Progress;
 use throng_engine::LiveSnapshot;
-use throng_engine::live::{HistoryPoint, KindFigures, RunState, TrackFigures};
+use throng_engine::live::{ChatFigures, HistoryPoint, KindFigures, RunState, TrackFigures};
 use throng_observation::units::{bit_rate, bytes, percent};
 use throng_observation::untrusted;
 use throng_observation::{MediaKind, Quantiles};
 use throng_report::ObjectiveResult;
 
-use super::{State, players};
+use super::{State, Who, chat, players};
 use crate::live_hosts::ServerFigures;
 
 const GOOD: Color = Color::Green;
@@ -29,10 +29,10 @@ const OBJECTIVES_MAX: usize = 8;
 /// Lines of a terminal from which charts have their full height.
 const ROOMY_LINES: u16 = 30;
 
-/// The target, and whether all participants publish and none plays.
+/// The target, and what the participants are.
 pub(crate) struct Subject {
     pub(crate) title: String,
-    pub(crate) is_send_only: bool,
+    pub(crate) who: Who,
 }
 
 pub(crate) fn draw(frame: &mut Frame<'_>, subject: &Subject, state: &State<'_>) {
@@ -57,13 +57,16 @@ pub(crate) fn draw(frame: &mut Frame<'_>, subject: &Subject, state: &State<'_>) 
     ])
     .areas(frame.area());
     draw_head(frame, head, &subject.title, live);
-    draw_crowd(frame, crowd, live, subject.is_send_only);
-    draw_charts(frame, charts, live);
+    draw_crowd(frame, crowd, live, subject.who);
+    draw_charts(frame, charts, live, subject.who);
     match search {
         Some(search) => draw_search(frame, judged, search),
         None => draw_objectives(frame, judged, objectives),
     }
-    draw_worst(frame, worst, live);
+    match subject.who {
+        Who::Chatters => {}
+        Who::Viewers | Who::Publishers => draw_worst(frame, worst, live),
+    }
     draw_servers(frame, watched, servers);
     draw_health(frame, health, live);
 }
@@ -145,10 +148,16 @@ fn draw_head(frame: &mut Frame<'_>, area: Rect, title: &str, live: &LiveSnapshot
     frame.render_widget(Paragraph::new(line), bar);
 }
 
-fn draw_crowd(frame: &mut Frame<'_>, area: Rect, live: &LiveSnapshot, is_send_only: bool) {
+fn draw_crowd(frame: &mut Frame<'_>, area: Rect, live: &LiveSnapshot, who: Who) {
     let crowd = &live.crowd;
     let [new, checking, connected, disconnected, failed, closed] = crowd.ice;
-    let playing = if is_send_only { String::new() } else { format!("playing {:>4}  ", crowd.playing) };
+    let playing = match who {
+        Who::Viewers => format!("playing {:>4}  ", crowd.playing),
+        Who::Publishers => String::new(),
+        Who::Chatters => {
+            format!("in the room {:>4}  ", live.chat.as_ref().map_or(0, |chat| chat.joined))
+        }
+    };
     let lines = vec![
         Line::from(vec![
             Span::raw(format!("intended {:>4} of {:<4}  ", crowd.intended, crowd.planned)),
@@ -157,23 +166,26 @@ fn draw_crowd(frame: &mut Frame<'_>, area: Rect, live: &LiveSnapshot, is_send_on
             figure_if(crowd.failed > 0, format!("failed {:>4}  ", crowd.failed)),
             Span::raw(format!("left {:>4}", crowd.left)),
         ]),
-        Line::from(if live.playback.is_some() {
-            String::new()
-        } else {
-            format!(
+        Line::from(match who {
+            Who::Chatters => chat::crowd(live),
+            _ if live.playback.is_some() => String::new(),
+            _ => format!(
                 "ICE  new {new}  checking {checking}  connected {connected}  disconnected {disconnected}  failed {failed}  closed {closed}"
-            )
+            ),
         }),
-        Line::from(format!(
-            "join to connected {}   to first frame {}{}{}",
-            quantiles_ms(live.connect_ms.as_ref()),
-            quantiles_ms(live.first_frame_ms.as_ref()),
-            players::startup(live),
-            failures(live),
-        )),
+        Line::from(match who {
+            Who::Chatters => format!("{}{}", chat::joins(live), failures(live)),
+            Who::Viewers | Who::Publishers => format!(
+                "join to connected {}   to first frame {}{}{}",
+                quantiles_ms(live.connect_ms.as_ref()),
+                quantiles_ms(live.first_frame_ms.as_ref()),
+                players::startup(live),
+                failures(live),
+            ),
+        }),
     ];
     frame.render_widget(
-        Paragraph::new(lines).block(titled(if is_send_only { "Publishers" } else { "Crowd" })),
+        Paragraph::new(lines).block(titled(if who == Who::Publishers { "Publishers" } else { "Crowd" })),
         area,
     );
 }
@@ -188,12 +200,13 @@ fn failures(live: &LiveSnapshot) -> String {
 /// Its title, its value of a second, and whether high values are bad.
 pub(super) type Chart = (String, fn(&HistoryPoint) -> f64, bool);
 
-fn draw_charts(frame: &mut Frame<'_>, area: Rect, live: &LiveSnapshot) {
+fn draw_charts(frame: &mut Frame<'_>, area: Rect, live: &LiveSnapshot, who: Who) {
     let rows = Layout::vertical([Constraint::Percentage(50), Constraint::Percentage(50)]).split(area);
     let kind = if live.video.tracks > 0 { &live.video } else { &live.audio };
-    let charts = match &live.playback {
-        Some(playback) => players::charts(live, playback),
-        None => packet_charts(live, kind),
+    let charts = match (&live.playback, who) {
+        (_, Who::Chatters) => chat::charts(live, live.chat.as_ref().unwrap_or(&ChatFigures::default())),
+        (Some(playback), _) => players::charts(live, playback),
+        (None, _) => packet_charts(live, kind),
     };
     for (row, pair) in rows.iter().zip(charts.chunks(2)) {
         let cells = Layout::horizontal([Constraint::Percentage(50), Constraint::Percentage(50)]).split(*row);
@@ -381,8 +394,18 @@ mod tests {
     }
 
     fn drawn_with(live: &LiveSnapshot, servers: &[ServerFigures], width: u16, height: u16) -> String {
+        drawn_for(Who::Viewers, live, servers, width, height)
+    }
+
+    fn drawn_for(
+        who: Who,
+        live: &LiveSnapshot,
+        servers: &[ServerFigures],
+        width: u16,
+        height: u16,
+    ) -> String {
         let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
-        let subject = Subject { title: "whep+http://127.0.0.1:7080/whep".into(), is_send_only: false };
+        let subject = Subject { title: "whep+http://127.0.0.1:7080/whep".into(), who };
         let state = State { live, objectives: &objectives(), servers, search: None };
         terminal.draw(|frame| draw(frame, &subject, &state)).unwrap();
         let buffer = terminal.backend().buffer().clone();
@@ -483,6 +506,33 @@ mod tests {
         }
         let well = PlayerFigures { stall_ms: 0.0, delivery_ratio: None, ..player };
         assert!(drawn(&live(well), 110, 40).contains("no viewer has problems"));
+    }
+
+    #[test]
+    fn a_chat_has_rooms_and_messages_in_place_of_ice_and_frames() {
+        use throng_observation::ChatCounters;
+        let counters = ChatCounters { messages_due: 40, messages_missing: 3, ..ChatCounters::default() };
+        let so_far = ChatCounters { messages_sent: 7, ..counters };
+        let delivery_ms = Some(Quantiles { count: 9, p50: 20.0, p95: 197.0, p99: 198.0, max: 199.0 });
+        let chat = ChatFigures { members: 9, joined: 8, occupants_max: 10, delivery_ms, counters, so_far };
+        let live = LiveSnapshot { chat: Some(chat), joined_ms: delivery_ms, ..LiveSnapshot::default() };
+        for (width, height) in [(110, 40), (80, 24)] {
+            let screen = drawn_for(Who::Chatters, &live, &[], width, height);
+            for text in [
+                "in the room    8",
+                "said 7  due 40  missing 3",
+                "join to in the room 20 ms",
+                "Delivery p95 197 ms",
+                "Missing 3 of 40 messages",
+                "In the room 8 of 9",
+            ] {
+                assert!(screen.contains(text), "{text} is not on\n{screen}");
+            }
+            for text in ["ICE", "first frame", "fps", "playing", "Loss"] {
+                assert!(!screen.contains(text), "{text} is on\n{screen}");
+            }
+        }
+        drawn_for(Who::Chatters, &LiveSnapshot::default(), &[], 80, 24);
     }
 
     #[test]

@@ -91,6 +91,7 @@ pub(crate) struct Collector {
     first_frame_us: Distribution,
     /// From the intended join to the begin of playback.
     startup_us: Distribution,
+    joined_us: Distribution,
     events: BTreeMap<String, u32>,
     /// Participants by the path of their media.
     paths: BTreeMap<MediaPath, u32>,
@@ -117,6 +118,7 @@ impl Collector {
             connect_us: Distribution::new(),
             first_frame_us: Distribution::new(),
             startup_us: Distribution::new(),
+            joined_us: Distribution::new(),
             events: BTreeMap::new(),
             paths: BTreeMap::new(),
         }
@@ -273,6 +275,7 @@ impl Collector {
             Phase::FirstFrame => self.first_frame_us.record(since_intended_us),
             Phase::DtlsConnected | Phase::Playing => self.connect_us.record(since_intended_us),
             Phase::PlaybackStarted => self.startup_us.record(since_intended_us),
+            Phase::Joined => self.joined_us.record(since_intended_us),
             _ => {}
         }
         if phase >= Phase::DtlsConnected && !was_connected {
@@ -440,6 +443,7 @@ impl Collector {
         self.snapshot.connect_ms = self.connect_us.quantiles(1000.0);
         self.snapshot.first_frame_ms = self.first_frame_us.quantiles(1000.0);
         self.snapshot.startup_ms = self.startup_us.quantiles(1000.0);
+        self.snapshot.joined_ms = self.joined_us.quantiles(1000.0);
         snapshot::second(&mut self.snapshot, second, &closed);
         snapshot::clients(&mut self.snapshot, &self.participants);
         snapshot::worst(&mut self.snapshot, &self.participants, self.config.worst);

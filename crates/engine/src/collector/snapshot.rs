@@ -1,15 +1,15 @@
 //! Updates the live snapshot from a closed second.
 
 use throng_observation::run::{EventRow, GeneratorRow, SeriesRow};
-use throng_observation::{Distribution, MediaKind, OneWayDelay, PlaybackRow, TrackCounters};
+use throng_observation::{ChatRow, Distribution, MediaKind, OneWayDelay, PlaybackRow, TrackCounters};
 
 use super::participant_record::ParticipantRecord;
 use super::participants::Participants;
 use super::seconds::ClosedSecond;
 use super::track_record::loss_ratio;
 use crate::live::{
-    CrowdFigures, HISTORY_SECONDS, HistoryPoint, KindFigures, LiveSnapshot, PlaybackFigures, RECENT_EVENTS,
-    Spread,
+    ChatFigures, CrowdFigures, HISTORY_SECONDS, HistoryPoint, KindFigures, LiveSnapshot, PlaybackFigures,
+    RECENT_EVENTS, Spread,
 };
 
 /// Adds the rows of a closed second to the snapshot.
@@ -37,6 +37,13 @@ pub(super) fn second(snapshot: &mut LiveSnapshot, second: i64, closed: &ClosedSe
         figures.so_far += before;
         snapshot.playback = Some(figures);
     }
+    if !closed.chat.is_empty() || snapshot.chat.is_some() {
+        let before = snapshot.chat.take().unwrap_or_default().so_far;
+        let mut figures = chat(&closed.chat);
+        figures.so_far += before;
+        snapshot.chat = Some(figures);
+    }
+    let in_chat = snapshot.chat.as_ref();
     let players = snapshot.playback.as_ref().filter(|playback| playback.players > 0);
     let (video, audio) = (&snapshot.video, &snapshot.audio);
     let first = if video.tracks > 0 { video } else { audio };
@@ -47,10 +54,14 @@ pub(super) fn second(snapshot: &mut LiveSnapshot, second: i64, closed: &ClosedSe
         connected: crowd.connected,
         bitrate_bps: video.bitrate_bps
             + audio.bitrate_bps
-            + players.map_or(0.0, |playback| playback.media_bps),
+            + players.map_or(0.0, |playback| playback.media_bps)
+            + in_chat.map_or(0.0, |chat| chat.counters.bytes_received as f64 * 8.0),
         loss_ratio: loss_ratio(&counters),
         stalled_ratio: players.map(|playback| f64::from(playback.stalled) / f64::from(playback.players)),
         buffer_ms_min: players.and_then(|playback| playback.buffer_ms_min),
+        in_room: in_chat.map(|chat| chat.joined),
+        delivery_ms_p95: in_chat.and_then(|chat| chat.delivery_ms).map(|delivery| delivery.p95),
+        messages_missing: in_chat.map_or(0, |chat| chat.counters.messages_missing),
         delay_ms_p95: first.relative_delay_ms.map(|delay| delay.p95),
         fps_p50: first.fps.map(|fps| fps.p50),
     };
@@ -125,6 +136,18 @@ fn playback(rows: &[PlaybackRow]) -> PlaybackFigures {
         latency_ms: latency_us.quantiles(1000.0).or_else(|| edge_latency_us.quantiles(1000.0)),
         ..figures
     }
+}
+
+fn chat(rows: &[ChatRow]) -> ChatFigures {
+    let (mut figures, mut delay_us) = (ChatFigures::default(), Distribution::new());
+    for row in rows {
+        figures.members += row.members;
+        figures.joined += row.joined;
+        figures.occupants_max = figures.occupants_max.max(row.occupants_max);
+        figures.counters += row.counters;
+        delay_us.merge(&row.delay_us);
+    }
+    ChatFigures { delivery_ms: delay_us.quantiles(1000.0), so_far: figures.counters, ..figures }
 }
 
 /// Updates the bit rates of receiving participants.
