@@ -13,11 +13,12 @@ const THREAD_NAMES: [&str; 4] = ["thread 0", "thread 1", "thread 2", "thread 3"]
 
 pub(crate) fn render(run: &RunData, summary: &Summary) -> String {
     let time = Timeline::of(run);
-    format!(
-        "<h2>Over time</h2><div class=\"charts\">{}</div><h2>Generator health</h2><div class=\"charts\">{}</div>",
-        media(&time, summary),
-        health(&time)
-    )
+    // A chat alone has its own charts, and no media.
+    let media = match summary.is_chat_only() {
+        true => String::new(),
+        false => format!("<h2>Over time</h2><div class=\"charts\">{}</div>", media(&time, summary)),
+    };
+    format!("{media}<h2>Generator health</h2><div class=\"charts\">{}</div>", health(&time))
 }
 
 fn chart(time: &Timeline, title: &str, unit: &str, scale: Scale, lines: Vec<Line>) -> String {

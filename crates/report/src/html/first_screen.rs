@@ -6,6 +6,7 @@ use throng_observation::run::RunData;
 use throng_observation::units::{bit_rate, bytes, duration_ms, percent};
 
 use super::markup::escape;
+use crate::chat::Chat;
 use crate::health::{self, Share};
 use crate::playback::Playback;
 use crate::role_counts::{RoleCounts, is_send_only};
@@ -115,8 +116,9 @@ fn crowd(summary: &Summary) -> Figure {
         RoleCounts { viewers, publishers } => {
             let publish =
                 if publishers > 0 { format!(", and {publishers} publishers") } else { String::new() };
+            let title = if summary.is_chat_only() { "in the room" } else { "viewers playing" };
             (
-                "viewers playing",
+                title,
                 format!("{} of {viewers}", crowd.playing),
                 format!("{} connected, {} failed{publish}", crowd.connected, crowd.failed),
             )
@@ -159,8 +161,33 @@ fn played(summary: &Summary, playback: &Playback) -> Vec<Figure> {
     list
 }
 
+/// What came of a chat: its rate, how late messages were, and which did not come.
+fn chatted(summary: &Summary, chat: &Chat) -> Vec<Figure> {
+    let ms = |value| known(value, duration_ms);
+    vec![
+        (
+            "received",
+            bit_rate(summary.received_bps),
+            format!("at most {}", bit_rate(summary.received_bps_max)),
+        ),
+        (
+            "delivery, p95",
+            ms(chat.delivery_ms_p95),
+            format!("p50 {}, slowest {}", ms(chat.delivery_ms_p50), ms(chat.delivery_ms_max)),
+        ),
+        (
+            "messages missing",
+            known(chat.missing_ratio, percent),
+            format!("{} of {}", chat.messages_missing, chat.messages_due),
+        ),
+    ]
+}
+
 /// What viewers received: rate, delay, loss, and of video the frames.
 fn received(summary: &Summary) -> Vec<Figure> {
+    if let Some(chat) = summary.chat.as_ref().filter(|_| summary.is_chat_only()) {
+        return chatted(summary, chat);
+    }
     if let Some(playback) = summary.playback.as_ref().filter(|_| !summary.has_packets()) {
         return played(summary, playback);
     }

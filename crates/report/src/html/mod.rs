@@ -9,6 +9,7 @@ mod canary;
 mod cause;
 mod chart;
 mod charts;
+mod chat;
 pub mod compare;
 mod conference;
 mod decoded;
@@ -55,6 +56,7 @@ pub fn render(run: &RunData, summary: &Summary) -> String {
         &price::section(summary),
         &conference::render(run, summary),
         &playback::render(run, summary),
+        &chat::render(run, summary),
         &charts::render(run, summary),
         &server::render(run),
         &canary::render(summary),

@@ -34,8 +34,12 @@ fn joins(summary: &Summary) -> String {
     let page = summary.playback.as_ref().and_then(|playback| playback.page.as_ref());
     let page = page.map(|page| ("page around the player", &page.loaded));
     let startup = summary.playback.as_ref().map(|playback| ("playback (startup)", &playback.startup));
-    let rows: Vec<_> = [("transport up (connect)", &summary.connect), ("first frame", &summary.first_frame)]
-        .into_iter()
+    let joined = summary.chat.as_ref().map(|chat| ("in the room", &chat.joined));
+    // A chat has no frames.
+    let first_frame = (!summary.is_chat_only()).then_some(("first frame", &summary.first_frame));
+    let rows: Vec<_> = std::iter::once(("transport up (connect)", &summary.connect))
+        .chain(first_frame)
+        .chain(joined)
         .chain(page)
         .chain(startup)
         .map(|(name, time)| {

@@ -8,6 +8,7 @@ use throng_observation::{
     Distribution, MediaKind, OneWayDelay, PlaybackCounters, PlaybackRow, TrackCounters,
 };
 
+use super::chat::ChatPoint;
 use crate::server::Grid;
 use crate::{health, server};
 
@@ -22,6 +23,7 @@ pub(crate) struct Point {
     pub(crate) video: Tracks,
     pub(crate) audio: Tracks,
     pub(crate) playback: PlayersPoint,
+    pub(crate) chat: ChatPoint,
     /// Busiest thread's share of a core.
     pub(crate) thread_cpu: BTreeMap<u16, f64>,
     pub(crate) lag_ms: Option<f64>,
@@ -130,6 +132,11 @@ impl Timeline {
         for row in &run.playback {
             if let Some(point) = points.get_mut(place(row.second)) {
                 point.playback.add(row);
+            }
+        }
+        for row in &run.chat {
+            if let Some(point) = points.get_mut(place(row.second)) {
+                point.chat.add(row);
             }
         }
         for row in &run.generator {
