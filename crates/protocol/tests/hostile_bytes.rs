@@ -61,3 +61,25 @@ fn rtsp_holds_its_laws_for_any_bytes() {
 fn relays_hold_their_laws_for_any_bytes() {
     hunt::hunt(laws::relay, &hunt::seeds_in("fuzz/seeds/relay"), hunt::TEXT, 10 * ROUNDS);
 }
+
+#[test]
+fn chats_hold_their_laws_for_any_bytes() {
+    let words = [
+        hunt::TEXT,
+        &[
+            b"\n@cut@\n",
+            b"@id@",
+            b"<a>",
+            b"</a>",
+            b"'/>",
+            b"&#x1f600;",
+            b"&lt;",
+            b"[k3f9.0]",
+            b" xmlns='urn:xmpp:sm:3'",
+            b"<status code='110'/>",
+            b"]]>",
+            b"<!--",
+        ],
+    ];
+    hunt::hunt(laws::chat, &hunt::seeds_in("fuzz/seeds/chat"), &words.concat(), ROUNDS / 4);
+}

@@ -3,12 +3,14 @@
 
 #![allow(dead_code, unused_imports, reason = "a fuzz target uses one of the laws")]
 
+mod chat;
 mod description;
 mod dialogue;
 mod relay;
 mod room;
 mod rtsp;
 
+pub(crate) use chat::chat;
 pub(crate) use description::sdp;
 pub(crate) use dialogue::{janus, ome, whep};
 pub(crate) use relay::relay;
