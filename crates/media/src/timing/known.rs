@@ -16,6 +16,32 @@ pub(super) const COMPARED_LEN: usize = 1_024;
 /// Segments that are kept; of more, those that were read first are forgotten. A live stream has some dozens that matter.
 const KEPT_MAX: usize = 512;
 
+/// A segment that was read whole, for others who receive the same bytes from each other.
+#[derive(Clone, Debug)]
+pub struct WholeSegment(pub(super) Arc<KnownSegment>);
+
+impl WholeSegment {
+    /// A segment of so many bytes, of which nobody needs to know what is in it.
+    #[must_use]
+    pub fn opaque(bytes: u64) -> Self {
+        Self(Arc::new(KnownSegment {
+            first: Vec::new(),
+            bytes,
+            container: Container::Unknown,
+            tracks: Vec::new(),
+            frames: Vec::new(),
+            marked: None,
+            anomalies: Anomalies::default(),
+        }))
+    }
+
+    /// Its length, bytes.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.0.bytes
+    }
+}
+
 /// A version of a segment.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SegmentId {
@@ -98,15 +124,7 @@ impl KnownSegments {
         kept.forget();
         let token = Arc::new(());
         kept.segments.insert(id.clone(), Entry::Reading(Arc::downgrade(&token)));
-        Way::Record(Recording {
-            id,
-            _token: token,
-            first: Vec::new(),
-            frames: Vec::new(),
-            marked: None,
-            told: 0,
-            is_mark_told: false,
-        })
+        Way::Record(Recording::new(Some(id), token))
     }
 
     fn add(&self, id: SegmentId, segment: Arc<KnownSegment>) {
@@ -125,7 +143,8 @@ impl KnownSegments {
 /// A segment that is read, for others too.
 #[derive(Debug)]
 pub(super) struct Recording {
-    id: SegmentId,
+    /// What it is for all others; `None` where nobody can tell that it is the same.
+    id: Option<SegmentId>,
     /// As long as it lives, nobody else records the same.
     _token: Arc<()>,
     first: Vec<u8>,
@@ -137,6 +156,18 @@ pub(super) struct Recording {
 }
 
 impl Recording {
+    pub(super) fn new(id: Option<SegmentId>, token: Arc<()>) -> Self {
+        Self {
+            id,
+            _token: token,
+            first: Vec::new(),
+            frames: Vec::new(),
+            marked: None,
+            told: 0,
+            is_mark_told: false,
+        }
+    }
+
     /// What should come next: `wanted`, and of what is compared everything.
     pub(super) fn want(&self, position: u64, wanted: Want) -> Want {
         let missing = COMPARED_LEN.saturating_sub(self.first.len()) as u64;
@@ -182,21 +213,23 @@ impl Recording {
 
     /// Whether it is as long as was announced.
     pub(super) fn is_whole(&self, bytes: u64) -> bool {
-        self.id.bytes == bytes
+        self.id.as_ref().is_none_or(|id| id.bytes == bytes)
     }
 
     /// The segment was read whole. Its reader goes on with what all others learn.
     pub(super) fn finish(
         self,
         segments: &KnownSegments,
+        bytes: u64,
         container: Container,
         tracks: Vec<TrackInfo>,
         anomalies: Anomalies,
     ) -> Known {
         let Self { id, _token, first, frames, marked, told, is_mark_told } = self;
-        let bytes = id.bytes;
         let segment = Arc::new(KnownSegment { first, bytes, container, tracks, frames, marked, anomalies });
-        segments.add(id, Arc::clone(&segment));
+        if let Some(id) = id {
+            segments.add(id, Arc::clone(&segment));
+        }
         Known { compared: segment.first.len(), position: bytes, is_mark_told, ..Known::new(segment, told) }
     }
 }
@@ -215,6 +248,16 @@ pub(super) struct Known {
 impl Known {
     fn new(segment: Arc<KnownSegment>, told: usize) -> Self {
         Self { segment, position: 0, compared: 0, told, is_mark_told: false }
+    }
+
+    /// The way of who has received all of it.
+    pub(super) fn whole(segment: &WholeSegment) -> Self {
+        let segment = Arc::clone(&segment.0);
+        Self { position: segment.bytes, compared: segment.first.len(), ..Self::new(segment, 0) }
+    }
+
+    pub(super) fn segment(&self) -> WholeSegment {
+        WholeSegment(Arc::clone(&self.segment))
     }
 
     pub(super) fn container(&self) -> Container {

@@ -20,11 +20,13 @@ mod shared;
 mod ts;
 mod webm;
 
+use std::sync::Arc;
+
 use throng_observation::{Codec, MediaKind};
 
 pub use error::{Container, TimingError};
 pub use init::InitSegment;
-pub use known::SegmentId;
+pub use known::{SegmentId, WholeSegment};
 pub use mp4::{IndexedSegment, SegmentIndex};
 pub use ts::Anomalies;
 
@@ -161,6 +163,31 @@ impl TimingReader {
             Way::Record(recording) => Sharing::Records(Box::new(recording)),
             Way::Read => Sharing::Nothing,
         };
+    }
+
+    /// A [`Self::segment`] of which nothing was read yet is read for others who get it from this reader
+    /// ([`Self::whole`]), whatever its server says of its version.
+    pub fn share_alike(&mut self) {
+        if matches!(self.sharing, Sharing::Nothing) {
+            self.sharing = Sharing::Records(Box::new(Recording::new(None, Arc::default())));
+        }
+    }
+
+    /// The segment, once it was read whole and is shared ([`Self::identify`], [`Self::share_alike`]).
+    #[must_use]
+    pub fn whole(&self) -> Option<WholeSegment> {
+        match &self.sharing {
+            Sharing::Knows(known) => Some(known.segment()),
+            Sharing::Nothing | Sharing::Records(_) => None,
+        }
+    }
+
+    /// A reader that has received all of a segment at once, from another one who read it.
+    #[must_use]
+    pub fn received(segment: &WholeSegment) -> Self {
+        let mut reader = Self::new(IndexCache::default(), Some(segment.bytes()));
+        reader.sharing = Sharing::Knows(Box::new(Known::whole(segment)));
+        reader
     }
 
     /// The format of the file, as far as it is known.
@@ -448,7 +475,7 @@ impl TimingReader {
         let (container, anomalies) = (self.container(), self.anomalies());
         let tracks = self.tracks().unwrap_or_default().to_vec();
         if let Sharing::Records(recording) = std::mem::replace(&mut self.sharing, Sharing::Nothing) {
-            let known = recording.finish(&self.indexes.known, container, tracks, anomalies);
+            let known = recording.finish(&self.indexes.known, bytes, container, tracks, anomalies);
             self.sharing = Sharing::Knows(Box::new(known));
         }
     }
