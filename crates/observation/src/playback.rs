@@ -71,6 +71,28 @@ pub struct PlaybackCounters {
     pub page_requests_failed: u64,
     /// Bytes of their response bodies; part of `other_bytes`.
     pub page_bytes: u64,
+    /// Bytes of media that other viewers sent, which the server did not; not part of `media_bytes`.
+    pub peer_bytes: u64,
+    /// Segments that they sent; part of `segments` once they are played.
+    pub peer_segments: u64,
+    /// Segments that they began to send and that did not come whole.
+    pub peer_failures: u64,
+    /// Bytes of media sent to other viewers.
+    pub uploaded_bytes: u64,
+    /// Time connected with other viewers, summed over them: divided by `active_us` it is the number of peers.
+    pub peers_us: u64,
+    /// Announcements to the tracker.
+    pub announces: u64,
+    /// Offers of others that the tracker brought.
+    pub offers_received: u64,
+    /// Answers of others to offers of this viewer.
+    pub answers_received: u64,
+    /// Bytes of messages to the tracker.
+    pub tracker_bytes_sent: u64,
+    /// Bytes of messages of the tracker.
+    pub tracker_bytes_received: u64,
+    /// Connections to the tracker that broke, or could not be made.
+    pub tracker_reconnects: u64,
 }
 
 /// Of less than this share of its time a player's wish for media says nothing about the rate at which it comes.
@@ -97,6 +119,13 @@ impl PlaybackCounters {
     pub fn delivery_ratio(&self) -> Option<f64> {
         let is_wanted = self.wanted_us > self.active_us / WANTED_SHARE_MIN;
         is_wanted.then(|| self.media_us as f64 / self.wanted_us as f64)
+    }
+
+    /// Media bytes from other viewers ÷ all media bytes; `None` without media.
+    #[must_use]
+    pub fn peer_ratio(&self) -> Option<f64> {
+        let all = self.media_bytes + self.peer_bytes;
+        (all > 0).then(|| self.peer_bytes as f64 / all as f64)
     }
 
     /// Bits per second of media bodies over active time; 0 when never active.
@@ -136,6 +165,17 @@ impl AddAssign for PlaybackCounters {
         self.page_requests += o.page_requests;
         self.page_requests_failed += o.page_requests_failed;
         self.page_bytes += o.page_bytes;
+        self.peer_bytes += o.peer_bytes;
+        self.peer_segments += o.peer_segments;
+        self.peer_failures += o.peer_failures;
+        self.uploaded_bytes += o.uploaded_bytes;
+        self.peers_us += o.peers_us;
+        self.announces += o.announces;
+        self.offers_received += o.offers_received;
+        self.answers_received += o.answers_received;
+        self.tracker_bytes_sent += o.tracker_bytes_sent;
+        self.tracker_bytes_received += o.tracker_bytes_received;
+        self.tracker_reconnects += o.tracker_reconnects;
     }
 }
 

@@ -19,8 +19,10 @@ use throng_scenario::{
 use url::{Host, Url};
 
 use crate::chat::RoomLogs;
+use crate::composite::Composite;
 use crate::ingest::{self, IngestProtocol};
 use crate::participant::Participant;
+use crate::player::Swarms;
 use crate::signalling::janus::SubscriberMode;
 use crate::signalling::room::{RoomSignalling, Subscriptions};
 use crate::signalling::{RelayServer, RunMark, Signalling, janus, livekit, ome, whep, whip};
@@ -28,7 +30,7 @@ use crate::webrtc::member::{Member, MemberOptions};
 use crate::webrtc::sender::Ladder;
 use crate::webrtc::viewer::Viewer;
 use crate::webrtc::{Behaviour, MayReach, ParticipantOptions, StepTimeouts, Weights};
-use crate::{player, rtsp};
+use crate::{peertube, player, rtsp};
 
 mod chat;
 mod media;
@@ -73,6 +75,8 @@ pub struct TargetFactory {
     pub indexes: IndexCache,
     /// The playlists that several participants receive.
     pub playlists: PlaylistCache,
+    /// The viewers that get segments from each other.
+    pub swarms: Swarms,
     /// The pages around players, each read once.
     pub pages: Pages,
     /// What is said in the rooms of chats.
@@ -135,7 +139,17 @@ impl TargetFactory {
             Endpoint::LiveKit { url, room } => self.member(number, joins_at, role, |subscriptions| {
                 self.livekit(number, role, subscriptions, (url, room))
             }),
-            Endpoint::HttpVideo { url } => self.player(number, url, &role.player),
+            Endpoint::HttpVideo { url } => {
+                let player = self.player(number, url, &role.player);
+                match role.chat.beside.as_deref() {
+                    Some(chat) => {
+                        let chat = self.participant_at(chat, number, joins_at, role);
+                        Box::new(Composite::new(vec![("player", player), ("chat", chat)]))
+                    }
+                    None => player,
+                }
+            }
+            Endpoint::PeerTube { url } => self.visitor(number, url, role),
             Endpoint::Rtsp { url } => {
                 let (config, options) = (self.rtsp(endpoint, url), self.options(number));
                 Box::new(rtsp::Viewer::with_playback(config, role.player.script(number), options))
@@ -279,7 +293,11 @@ impl TargetFactory {
     }
 
     fn player(&self, number: u32, url: &Url, player: &PlayerConfig) -> Box<dyn Participant> {
-        Box::new(player::Viewer::new(player::Config {
+        Box::new(player::Viewer::new(self.player_config(number, url, player)))
+    }
+
+    fn player_config(&self, number: u32, url: &Url, player: &PlayerConfig) -> player::Config {
+        player::Config {
             url: url.clone(),
             http: player.http.of(player.seed, number),
             player: player.clone(),
@@ -295,7 +313,23 @@ impl TargetFactory {
             head_timeout: self.timeouts.signalling,
             indexes: self.indexes.clone(),
             playlists: self.playlists.clone(),
-        }))
+            swarms: self.swarms.clone(),
+        }
+    }
+
+    /// A visitor of a watch page, in its chat where the role has one.
+    fn visitor(&self, number: u32, url: &Url, role: &Role) -> Box<dyn Participant> {
+        let (factory, role_of_chat) = (self.clone(), role.clone());
+        let make: peertube::MakeChat = Box::new(move |room| {
+            let place = (&room.url, &*room.domain, &*room.room, None);
+            factory.xmpp_config(number, &role_of_chat, place)
+        });
+        let config = peertube::Config {
+            page: url.clone(),
+            player: self.player_config(number, url, &role.player),
+            chat: role.chat.is_wanted.then_some(make),
+        };
+        Box::new(peertube::Visitor::new(config, self.options(number)))
     }
 
     fn ome(&self, url: &Url) -> Box<dyn Signalling> {

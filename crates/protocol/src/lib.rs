@@ -5,7 +5,9 @@
 pub mod participant;
 
 pub mod chat;
+pub mod composite;
 pub mod ingest;
+pub mod peertube;
 pub mod player;
 pub mod rtsp;
 pub mod signalling;

@@ -115,12 +115,23 @@ macro_rules! with_player_counters {
             "page_requests",
             "page_requests_failed",
             "page_bytes",
+            "peer_bytes",
+            "peer_segments",
+            "peer_failures",
+            "uploaded_bytes",
+            "peers_s",
+            "announces",
+            "offers_received",
+            "answers_received",
+            "tracker_bytes_sent",
+            "tracker_bytes_received",
+            "tracker_reconnects",
         ]
     };
 }
 
 /// The columns of [`playback_line`].
-pub const PLAYBACK_COLUMNS: [&str; 40] = with_player_counters![
+pub const PLAYBACK_COLUMNS: [&str; 51] = with_player_counters![
     "second",
     "cohort",
     "players",
@@ -135,7 +146,7 @@ pub const PLAYBACK_COLUMNS: [&str; 40] = with_player_counters![
 ];
 
 /// The columns of [`player_line`].
-pub const PLAYER_COLUMNS: [&str; 33] =
+pub const PLAYER_COLUMNS: [&str; 44] =
     with_player_counters!["participant", "startup_s", "buffer_s", "delivery_ratio_min"];
 
 /// A line of `playback.csv`: the players of a second and cohort; see [`PLAYBACK_COLUMNS`].
@@ -333,6 +344,19 @@ fn playback_cells(counters: &PlaybackCounters) -> Vec<String> {
     cells.extend(of_versions.map(|count| count.to_string()));
     cells.push(number(c.segment_ratio()));
     cells.extend([c.page_requests, c.page_requests_failed, c.page_bytes].map(|count| count.to_string()));
+    cells.extend(
+        [c.peer_bytes, c.peer_segments, c.peer_failures, c.uploaded_bytes].map(|count| count.to_string()),
+    );
+    cells.push(number(Some(c.peers_us as f64 / 1e6)));
+    let of_tracker = [
+        c.announces,
+        c.offers_received,
+        c.answers_received,
+        c.tracker_bytes_sent,
+        c.tracker_bytes_received,
+        c.tracker_reconnects,
+    ];
+    cells.extend(of_tracker.map(|count| count.to_string()));
     cells
 }
 

@@ -122,6 +122,10 @@ fn media_lines(out: &mut String, summary: &Summary) {
         if let Some(requests) = playback.requests_line() {
             line(out, "requests", &requests);
         }
+        if let Some(peers) = &playback.peers {
+            line(out, "peers", &peers.line());
+            peers.tracker_line().into_iter().for_each(|tracker| line(out, "tracker", &tracker));
+        }
         if let Some(latency) = playback.latency_line() {
             line(out, "behind live", &latency);
         }

@@ -37,7 +37,9 @@ pub(crate) fn unsupported(target: &Target) -> Option<&'static str> {
         | Endpoint::LiveKit { .. } => None,
         Endpoint::OvenMediaEngine { .. } => Some("browsers cannot join OvenMediaEngine"),
         Endpoint::Rtsp { .. } => Some("browsers do not play RTSP"),
-        Endpoint::HttpVideo { .. } => Some("the browsers of a run join WebRTC only"),
+        Endpoint::HttpVideo { .. } | Endpoint::PeerTube { .. } => {
+            Some("the browsers of a run join WebRTC only")
+        }
         Endpoint::RtspPublish { .. } | Endpoint::Rtmp { .. } | Endpoint::Srt { .. } => {
             Some("browsers do not publish by this protocol")
         }

@@ -6,6 +6,7 @@ use serde::Serialize;
 mod chat;
 mod conference;
 mod http;
+mod peers;
 mod player;
 mod streams;
 mod watch;
@@ -72,7 +73,7 @@ struct TargetFile {
     /// `publish+rtsp(s)://…`, `rtmp(s)://HOST/APP/KEY`, `srt://HOST:PORT`, `http(s)://…` (a video file, an HLS playlist or a DASH
     /// manifest), `xmpp+ws(s)://HOST/PATH?room=ROOM@SERVICE` (a chat), `chat+ws(s)://HOST/PATH` (a chat with a template). In path and query `{n}`, `{stream}`, `{room}`, `{cohort}` and `{random}` are variables of the participant.
     #[schemars(regex(
-        pattern = r"^(([Jj][Aa][Nn][Uu][Ss]\+|[Ll][Ii][Vv][Ee][Kk][Ii][Tt]\+|[Xx][Mm][Pp][Pp]\+|[Cc][Hh][Aa][Tt]\+)?[Ww][Ss][Ss]?|[Ww][Hh][EeIi][Pp]\+[Hh][Tt][Tt][Pp][Ss]?|([Pp][Uu][Bb][Ll][Ii][Ss][Hh]\+)?[Rr][Tt][Ss][Pp][Ss]?|[Rr][Tt][Mm][Pp][Ss]?|[Ss][Rr][Tt]|[Hh][Tt][Tt][Pp][Ss]?)://"
+        pattern = r"^(([Jj][Aa][Nn][Uu][Ss]\+|[Ll][Ii][Vv][Ee][Kk][Ii][Tt]\+|[Xx][Mm][Pp][Pp]\+|[Cc][Hh][Aa][Tt]\+)?[Ww][Ss][Ss]?|[Ww][Hh][EeIi][Pp]\+[Hh][Tt][Tt][Pp][Ss]?|([Pp][Uu][Bb][Ll][Ii][Ss][Hh]\+)?[Rr][Tt][Ss][Pp][Ss]?|[Rr][Tt][Mm][Pp][Ss]?|[Ss][Rr][Tt]|([Pp][Ee][Ee][Rr][Tt][Uu][Bb][Ee]\+)?[Hh][Tt][Tt][Pp][Ss]?)://"
     ))]
     url: String,
     /// `env:NAME`, `file:PATH`, or the token itself.
@@ -139,6 +140,9 @@ struct CohortFile {
     /// The schedule of their joins; default `{ every = "100ms" }`.
     #[serde(skip_serializing_if = "Option::is_none")]
     arrival: Option<ArrivalFile>,
+    /// When their arrivals begin, since the start of the run; default: at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    starts_at: Option<Duration>,
     /// How long each participant stays; default: until the end of the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     stay: Option<StayFile>,

@@ -56,6 +56,8 @@ pub use chat::{
     ChatConfig, ChatMoment, ChatRenames, ChatTemplate, ChatText, ChatTextError, ChatVariable, JoinStep,
     KeepAlive, Pong, VcardPolicy, chat_pattern_is_in,
 };
+mod peers;
+pub use peers::{PeerConfig, PeerEngine, PeerPreset};
 mod player;
 pub use player::{LivePolicy, MediaFormat, PlayerConfig, RenditionPolicy};
 mod recorded_page;

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use throng_observation::run::{CohortId, ParticipantId};
 
-use crate::arrival::Arrival;
 use crate::canary::Canary;
 use crate::churn::Reconnect;
 use crate::conversation::Conversation;
@@ -334,7 +333,7 @@ fn joins_of(
 ) {
     let first = joins.len();
     let size = cohort.size.max(1);
-    for (member, arrives_at) in (0_u32..).zip(cohort.arrival.offsets(cohort.size.saturating_mul(rooms))) {
+    for (member, arrives_at) in (0_u32..).zip(cohort.joins(cohort.size.saturating_mul(rooms))) {
         let cohort_id = of_room(member / size);
         let mut visit = |at: Duration, stay: Option<Duration>| {
             let leave_at = stay.and_then(|stay| at.checked_add(stay)).filter(|leave_at| *leave_at < duration);
@@ -465,6 +464,16 @@ mod tests {
             "[target]\nurl = \"whep+http://127.0.0.1/x\"\n[run]\nduration = \"{duration}\"\n[stream]\nvideo = \"1Mbit/s\"\naudio = \"48kbit/s\"\n{crowd}"
         );
         Scenario::parse(&text).unwrap_or_else(|error| panic!("{error}")).plan()
+    }
+
+    #[test]
+    fn a_cohort_that_comes_later_joins_after_the_first() {
+        let toml = "[[crowd]]\nname = \"a\"\nsize = 2\narrival = { every = \"1s\" }\n\
+                    [[crowd]]\nname = \"b\"\nsize = 2\narrival = { every = \"1s\" }\nstarts_at = \"10s\"";
+        let plan = plan(toml, "60s");
+        let joins: Vec<u64> = plan.joins.iter().map(|join| join.at.as_secs()).collect();
+        assert_eq!(joins, [0, 1, 10, 11]);
+        assert!(plan.describe().contains("from 10.00 s on"), "{}", plan.describe());
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::time::Duration;
 use url::Url;
 
 use crate::http::{CredentialsPolicy, HttpMix};
+use crate::peers::PeerConfig;
 use crate::playback::{AtEnd, PlaybackAction, PlaybackPosition, PlaybackScript, PlaybackStep, UserHabits};
 use crate::recorded_page::RecordedPage;
 use crate::secret::TokenSource;
@@ -44,6 +45,8 @@ pub struct PlayerConfig {
     pub rendition: RenditionPolicy,
     /// How live streams are followed.
     pub live: LivePolicy,
+    /// How viewers get segments from each other; `None`: all from the server.
+    pub peers: Option<PeerConfig>,
     /// Seed of random positions and times.
     pub seed: u64,
 }
@@ -88,6 +91,7 @@ impl Default for PlayerConfig {
             at_end: AtEnd::Repeat,
             rendition: RenditionPolicy::Adaptive,
             live: LivePolicy::default(),
+            peers: None,
             seed: 1,
         }
     }
@@ -98,6 +102,8 @@ impl Default for PlayerConfig {
 pub struct LivePolicy {
     /// Distance from the end of the stream at which to play; `None`: what the server asks for, else three target durations.
     pub latency: Option<Duration>,
+    /// The same in target durations of the stream, where the player counts so (`liveSyncDurationCount` of hls.js).
+    pub segments_behind: Option<u32>,
     /// A player that is further behind jumps forward; `None`: only when what comes next has left the playlist.
     pub latency_max: Option<Duration>,
     /// Segments are played in parts, and playlists requested before they change, where the server offers both (LL-HLS).
@@ -113,6 +119,7 @@ impl Default for LivePolicy {
     fn default() -> Self {
         Self {
             latency: None,
+            segments_behind: None,
             latency_max: None,
             low_latency: true,
             preload_hints: false,

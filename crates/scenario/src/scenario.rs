@@ -54,6 +54,8 @@ pub struct Cohort {
     pub size: u32,
     /// The schedule of their joins.
     pub arrival: ArrivalKind,
+    /// When its arrivals begin, since the start of the run.
+    pub starts_at: Duration,
     /// How long each participant stays; `None`: until the end of the run.
     pub stay: Option<Stay>,
     /// Local addresses, assigned round robin; empty: the kernel chooses.
@@ -158,11 +160,19 @@ impl Scenario {
 }
 
 impl Cohort {
+    /// The intended joins of `size` participants, in ascending order.
+    pub(crate) fn joins(&self, size: u32) -> impl Iterator<Item = Duration> + '_ {
+        self.arrival.offsets(size).map(|offset| self.starts_at.saturating_add(offset))
+    }
+
     /// One line for the plan.
     pub(crate) fn describe(&self, rooms: u32) -> String {
         let per_room = if rooms > 1 { format!(" in each of {rooms} rooms") } else { String::new() };
         let arrival = self.arrival.describe(self.size.saturating_mul(rooms));
         let mut line = format!("{} {}{per_room}, {arrival}", self.size, self.name);
+        if !self.starts_at.is_zero() {
+            line += &format!(" from {} on", units::shown(self.starts_at));
+        }
         if let Some(stay) = &self.stay {
             line += &match stay.time {
                 StayTime::Constant(time) => format!(", stay {}", units::shown(time)),

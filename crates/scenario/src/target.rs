@@ -140,6 +140,7 @@ impl Target {
                 | Endpoint::JanusVideoRoom { .. }
                 | Endpoint::Rtsp { .. }
                 | Endpoint::HttpVideo { .. }
+                | Endpoint::PeerTube { .. }
                 | Endpoint::RtspPublish { .. }
                 | Endpoint::Rtmp { .. }
                 | Endpoint::Srt { .. }
@@ -161,6 +162,8 @@ impl Target {
             (Protocol::Srt, _) => (4, 1),
             // A connection, and another while the first is being closed after a seek; one UDP port over HTTP/3.
             (Protocol::HttpVideo, _) => (2, 1),
+            // The page and its media, socket.io, the tracker, the chat.
+            (Protocol::PeerTube, _) => (6, 1),
             _ => (2, 1),
         }
     }

@@ -25,6 +25,7 @@ pub mod whep;
 pub mod caddy;
 pub mod chromium;
 pub mod coturn;
+pub mod evening;
 pub mod ingest;
 pub mod inspircd;
 pub mod janus;

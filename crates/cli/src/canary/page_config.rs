@@ -32,6 +32,7 @@ pub(super) fn page_config(plan: &Plan, browser: BrowserId, clock: WallClock) -> 
         | Endpoint::Whip { .. }
         | Endpoint::Rtsp { .. }
         | Endpoint::HttpVideo { .. }
+        | Endpoint::PeerTube { .. }
         | Endpoint::RtspPublish { .. }
         | Endpoint::Rtmp { .. }
         | Endpoint::Srt { .. }

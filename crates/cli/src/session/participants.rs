@@ -10,6 +10,7 @@ use throng_media::quality::WallClock;
 use throng_media::timing::IndexCache;
 use throng_protocol::chat::RoomLogs;
 use throng_protocol::factory::{ConferenceConfig, TargetFactory};
+use throng_protocol::player::Swarms;
 use throng_protocol::signalling::RelayServer;
 use throng_protocol::signalling::janus::NewRoom;
 use throng_protocol::webrtc::{StepTimeouts, Weights, crypto};
@@ -56,6 +57,7 @@ pub(super) fn participant_factory(
         indexes: IndexCache::default(),
         rooms: RoomLogs::default(),
         playlists: PlaylistCache::default(),
+        swarms: Swarms::default(),
         pages: Arc::clone(&pages.plans),
     };
     let (roles, destinations) = (with_header_values(&plan.roles)?, plan.destinations.clone());

@@ -33,6 +33,7 @@ mod media_address;
 mod missing;
 mod oven_media_engine;
 mod page;
+mod peertube;
 mod price;
 mod profile;
 mod prove;

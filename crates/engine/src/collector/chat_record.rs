@@ -11,17 +11,27 @@ pub(super) struct ChatRecord {
     quality: LastSeconds,
     /// Whether it has ever been in the room.
     has_joined: bool,
+    /// The last second of which something is known.
+    heard_s: i64,
 }
 
 impl ChatRecord {
     /// Adds an interval, which counts to `second`.
     pub(super) fn add(&mut self, interval: &ChatInterval, second: i64, bad_if: &BadIf) {
         self.has_joined |= interval.is_joined;
+        self.heard_s = self.heard_s.max(second);
         self.quality.add(second, SecondNote::new(broken_clauses(interval, bad_if), 0));
     }
 
     pub(super) fn has_joined(&self) -> bool {
         self.has_joined
+    }
+
+    /// The same of a chat beside a player, which may have ended before its participant: then it is not in the room.
+    pub(super) fn broken_clauses_beside(&self, second: i64) -> u16 {
+        // The last interval may end in the middle of a second.
+        let has_ended = second > self.heard_s.saturating_add(1);
+        if has_ended { Clause::NotConnected.bit() } else { self.broken_clauses(second) }
     }
 
     /// The clauses that it violated in `second`, as bits of [`Clause::bit`].

@@ -305,7 +305,13 @@ impl ParticipantRecord {
         if is_serving {
             // The second of its join is incomplete.
             return (self.join.at.second() < second).then(|| match player {
-                Some(player) => self.quality_of_player(second, player),
+                Some(player) => {
+                    let is_due =
+                        |chat: &&ChatRecord| chat.has_joined() || patience < RunTime(second * 1_000_000);
+                    let chat = self.chat.as_deref().filter(is_due);
+                    let of_chat = chat.map_or(0, |chat| chat.broken_clauses_beside(second));
+                    SecondQuality::whole(self.quality_of_player(second, player).bits | of_chat)
+                }
                 None => self.quality_of_tracks(second, pause_us),
             });
         }

@@ -14,7 +14,7 @@ use throng_media::timing::IndexCache;
 use throng_observation::run::{CohortId, ParticipantId, Row};
 use throng_observation::{Outcome, PlaybackCounters, RunTime};
 use throng_protocol::participant::Participant;
-use throng_protocol::player::{Config, Viewer};
+use throng_protocol::player::{Config, Swarms, Viewer};
 use throng_scenario::{AtEnd, CredentialsPolicy, HttpVersionPolicy, PlayerConfig};
 use throng_sim::nginx::Nginx;
 use url::Url;
@@ -66,6 +66,7 @@ pub(crate) fn watch_with(url: &str, player: &PlayerConfig, change: impl FnOnce(&
         head_timeout: Duration::from_secs(10),
         indexes: IndexCache::default(),
         playlists: PlaylistCache::default(),
+        swarms: Swarms::default(),
     };
     let factory = move |_: &Join| -> Box<dyn Participant> { Box::new(Viewer::new(config_of_viewer.clone())) };
     let end = run(config, Arc::new(factory), rows).unwrap().wait();

@@ -19,6 +19,17 @@ impl TargetFactory {
         role: &Role,
         (url, domain, room, account): (&Url, &str, &str, Option<&(String, Secret)>),
     ) -> Box<dyn Participant> {
+        let config = self.xmpp_config(number, role, (url, domain, room, account));
+        Box::new(Member::new(config, self.options(number)))
+    }
+
+    /// What it is made of.
+    pub(super) fn xmpp_config(
+        &self,
+        number: u32,
+        role: &Role,
+        (url, domain, room, account): (&Url, &str, &str, Option<&(String, Secret)>),
+    ) -> Config {
         let (nick, rename) = self.nickname(number, role);
         let xmpp = XmppConfig {
             domain: domain.to_owned(),
@@ -34,7 +45,7 @@ impl TargetFactory {
             has_management: role.chat.stream_management,
             answer_within: self.timeouts.signalling,
         };
-        self.chatting(number, role, url, (Protocol::Xmpp(Box::new(xmpp)), room), rename)
+        self.chatting(role, url, (Protocol::Xmpp(Box::new(xmpp)), room), rename)
     }
 
     /// A participant of a chat that the scenario describes.
@@ -50,26 +61,25 @@ impl TargetFactory {
             token: self.token.clone().map(Secret::new),
             answer_within: self.timeouts.signalling,
         };
-        self.chatting(number, role, url, (Protocol::Template(config), &room), None)
+        let config = self.chatting(role, url, (Protocol::Template(config), &room), None);
+        Box::new(Member::new(config, self.options(number)))
     }
 
     fn chatting(
         &self,
-        number: u32,
         role: &Role,
         url: &Url,
         (protocol, room): (Protocol, &str),
         rename: Option<Rename>,
-    ) -> Box<dyn Participant> {
-        let config = Config {
+    ) -> Config {
+        Config {
             url: url.clone(),
             protocol,
             chat: role.chat.clone(),
             mark: self.mark.letters().to_owned(),
             log: self.rooms.log(room),
             rename,
-        };
-        Box::new(Member::new(config, self.options(number)))
+        }
     }
 
     /// The nickname that a participant comes with, and the one that it chooses.

@@ -35,6 +35,7 @@ fn each_endpoint_gets_a_viewer_that_opens_its_signalling() {
             rtsp_transport: RtspTransport::default(),
             indexes: IndexCache::default(),
             playlists: PlaylistCache::default(),
+            swarms: Swarms::default(),
             pages: Pages::default(),
             rooms: RoomLogs::default(),
         };

@@ -98,6 +98,11 @@ impl HttpClient {
         self.page = page;
     }
 
+    /// The origin of the page that the player is in.
+    pub(super) fn origin(&self) -> String {
+        self.page.url().origin().ascii_serialization()
+    }
+
     /// Requests `url`, or the bytes from `range.0` to `range.1`, inclusive. `origins` are those of the redirects before it.
     pub(super) fn request(
         &mut self,

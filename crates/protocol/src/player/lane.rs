@@ -13,6 +13,7 @@ use super::client::HttpClient;
 use super::file::FileLane;
 use super::keys::Keys;
 use super::meter::Meter;
+use super::p2p::{Found, PeerCounters, Tracker};
 use super::presentation::LiveEdge;
 use super::segments::SegmentLane;
 use super::timeline::{BufferedFrame, Timeline};
@@ -25,6 +26,8 @@ pub(super) struct Context<'a> {
     pub(super) meter: &'a mut Meter,
     pub(super) phases: &'a mut Phases,
     pub(super) keys: &'a mut Keys,
+    /// Where viewers find peers, if they do.
+    pub(super) tracker: Option<&'a mut Tracker>,
     /// Where playback is, once it was decided where it begins.
     pub(super) position_us: Option<i64>,
 }
@@ -255,6 +258,21 @@ impl Lane {
         match self {
             Self::File(_) => None,
             Self::Segments(lane) => lane.date_us(position_us),
+        }
+    }
+
+    /// The tracker found another viewer.
+    pub(super) fn found(&self, now: Instant, found: Found) {
+        if let Self::Segments(lane) = self {
+            lane.found(now, found);
+        }
+    }
+
+    /// What was exchanged with peers since the last call.
+    pub(super) fn take_peer_counters(&mut self, now: Instant) -> PeerCounters {
+        match self {
+            Self::File(_) => PeerCounters::default(),
+            Self::Segments(lane) => lane.take_peer_counters(now),
         }
     }
 

@@ -50,7 +50,9 @@ impl LiveFollower {
 
     /// The distance from the edge at which to play.
     fn target_us(&self, edge: &LiveEdge) -> u64 {
+        let counted = |segments: u32| edge.target_duration_us.saturating_mul(u64::from(segments));
         let chosen = self.policy.latency.map(|latency| as_us(latency).unsigned_abs());
+        let chosen = chosen.or_else(|| self.policy.segments_behind.map(counted));
         let usual = edge.target_duration_us.saturating_mul(SYNC_DURATIONS);
         let target_us = chosen.or(edge.hold_back_us.filter(|us| *us > 0)).unwrap_or(usual);
         let increase_us = self.stalls.saturating_mul(STALL_INCREASE_US).min(edge.target_duration_us);

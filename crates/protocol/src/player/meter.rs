@@ -7,6 +7,7 @@ use throng_observation::{
 };
 
 use super::client::HttpCounters;
+use super::p2p::{PeerCounters, TrackerCounters};
 use super::playout::PlayoutTimes;
 use super::timeline::Timeline;
 use crate::reports::next_second;
@@ -39,6 +40,8 @@ pub(super) struct IntervalEnd<'a> {
     pub(super) buffer_us: u64,
     pub(super) start_awaited_since: Option<Instant>,
     pub(super) live: Option<LiveInterval>,
+    pub(super) peers: PeerCounters,
+    pub(super) tracker: TrackerCounters,
 }
 
 impl Meter {
@@ -150,6 +153,17 @@ impl Meter {
         (counters.connections, counters.retransmitted) = (end.http.connections, end.http.retransmitted);
         counters.received_out_of_order = end.http.received_out_of_order;
         [counters.responses_http1, counters.responses_http2, counters.responses_http3] = end.http.responses;
+        let (peers, tracker) = (end.peers, end.tracker);
+        (counters.peer_bytes, counters.peer_segments) = (peers.received_bytes, peers.segments);
+        (counters.peer_failures, counters.uploaded_bytes) = (peers.failed, peers.uploaded_bytes);
+        let lasted_us = now.saturating_duration_since(self.began_at).as_micros();
+        counters.peers_us = u64::from(peers.peers) * u64::try_from(lasted_us).unwrap_or(0);
+        counters.announces = tracker.announces;
+        (counters.offers_received, counters.answers_received) =
+            (tracker.offers_received, tracker.answers_received);
+        (counters.tracker_bytes_sent, counters.tracker_bytes_received) =
+            (tracker.bytes_sent, tracker.bytes_received);
+        counters.tracker_reconnects = tracker.reconnects;
         // An interval that is cut short, at a join or a leave, is no second.
         let is_second = now.saturating_duration_since(self.began_at) >= Duration::from_millis(900);
         self.delivered_us.rotate_right(1);

@@ -42,6 +42,7 @@ mod lane;
 mod live;
 mod manifest;
 mod meter;
+mod p2p;
 mod page;
 mod playlist;
 mod playout;
@@ -61,6 +62,7 @@ mod viewer;
 mod whole;
 mod window;
 
+pub use self::p2p::Swarms;
 pub use self::viewer::Viewer;
 
 /// The page that a viewer loads before it plays.
@@ -97,6 +99,8 @@ pub struct Config {
     pub indexes: IndexCache,
     /// The playlists that several viewers receive.
     pub playlists: PlaylistCache,
+    /// The peers of the run, for viewers that get segments from each other.
+    pub swarms: Swarms,
 }
 
 #[cfg(test)]

@@ -149,6 +149,14 @@ impl Segments {
         }
     }
 
+    /// Segment `number`, all of it, and the place behind it.
+    pub(super) fn whole(&self, number: u64) -> Option<(Box<Segment>, Cursor)> {
+        match self.find(Cursor::at(number), false) {
+            Found::Piece(segment, after) => Some((segment, after)),
+            _ => None,
+        }
+    }
+
     pub(super) fn window(&self) -> Option<&Window> {
         match self {
             Self::Live(window) => Some(window),

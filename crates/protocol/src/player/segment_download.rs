@@ -3,15 +3,17 @@
 
 use std::time::{Duration, Instant};
 
-use throng_media::timing::{IndexCache, InitSegment, SegmentId, TimingReader, Want};
+use throng_media::timing::{IndexCache, InitSegment, SegmentId, TimingReader, Want, WholeSegment};
 use throng_observation::{Failure, FailureReason};
+use url::Url;
 
 use super::abandon::Loading;
+use super::client::HttpClient;
 use super::decrypt::{Decryption, KEY_LEN};
 use super::lane::Context;
 use super::presentation::{Cursor, Segment};
-use super::transfer::{Transfer, TransferError};
-use crate::participant::Demand;
+use super::transfer::{Transfer, TransferError, TransferEvent};
+use crate::participant::{Demand, DownloadEvent, FetchId};
 
 /// Bytes that are asked for at a time; the next are asked for when half of them have come.
 const DEMAND_BYTES: u64 = 128 * 1024;
@@ -24,7 +26,8 @@ const LOAD_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// A segment under way.
 pub(super) struct SegmentDownload {
-    pub(super) transfer: Transfer,
+    /// `None`: peers sent it.
+    transfer: Option<Transfer>,
     pub(super) reader: TimingReader,
     pub(super) segment: Box<Segment>,
     /// The place behind it.
@@ -62,7 +65,7 @@ impl SegmentDownload {
         let reader = TimingReader::segment(indexes, init);
         let next_look_at = now + Loading::looked_at_after(segment.duration_us, None);
         Ok(Self {
-            transfer,
+            transfer: Some(transfer),
             reader,
             segment,
             after,
@@ -77,23 +80,81 @@ impl SegmentDownload {
         })
     }
 
+    /// A segment that came from peers, or is kept for them, all of it, after `took`.
+    pub(super) fn received(
+        now: Instant,
+        (segment, after): (Box<Segment>, Cursor),
+        whole: &WholeSegment,
+        took: Duration,
+    ) -> Self {
+        Self {
+            transfer: None,
+            reader: TimingReader::received(whole),
+            segment,
+            after,
+            began_at: now.checked_sub(took).unwrap_or(now),
+            bytes: whole.bytes(),
+            total_bytes: Some(whole.bytes()),
+            first_byte_at: Some(now),
+            next_look_at: now,
+            decryption: None,
+            begins_us: None,
+            span_us: None,
+        }
+    }
+
+    /// It is read for others too.
+    pub(super) fn share_alike(&mut self) {
+        self.reader.share_alike();
+    }
+
+    pub(super) fn owns(&self, fetch: FetchId) -> bool {
+        self.transfer.as_ref().is_some_and(|transfer| transfer.fetch() == fetch)
+    }
+
+    /// Handles what the driver reports of its download.
+    pub(super) fn handle<'a>(
+        &mut self,
+        now: Instant,
+        context: &mut Context<'_>,
+        event: DownloadEvent<'a>,
+    ) -> TransferEvent<'a> {
+        self.transfer
+            .as_mut()
+            .map_or(TransferEvent::Nothing, |transfer| transfer.handle(now, context.client, event))
+    }
+
+    /// Gives it up.
+    pub(super) fn cancel(self, client: &mut HttpClient) {
+        if let Some(transfer) = self.transfer {
+            transfer.cancel(client);
+        }
+    }
+
+    /// Where its bytes come from: after redirects not where it was requested.
+    fn url(&self) -> &Url {
+        self.transfer.as_ref().map_or(&self.segment.media.url, Transfer::url)
+    }
+
     /// When it is given up, though bytes of it may still come.
     pub(super) fn overdue_at(&self) -> Instant {
         let late_at = self.began_at + LOAD_TIMEOUT;
-        self.transfer.next_timeout().map_or(late_at, |at| at.min(late_at))
+        let silent_at = self.transfer.as_ref().and_then(Transfer::next_timeout);
+        silent_at.map_or(late_at, |at| at.min(late_at))
     }
 
     /// Why it is given up at `now`, if it is.
     pub(super) fn overdue(&self, now: Instant) -> Option<TransferError> {
-        self.transfer.overdue(now, self.began_at + LOAD_TIMEOUT, LOAD_TIMEOUT)
+        self.transfer.as_ref()?.overdue(now, self.began_at + LOAD_TIMEOUT, LOAD_TIMEOUT)
     }
 
     /// Its response is usable. What others have read of the same version is not read again.
     pub(super) fn begun(&mut self, total_bytes: Option<u64>) {
         self.total_bytes = total_bytes.filter(|_| self.segment.media.range.is_none());
         let is_plain = self.decryption.is_none() && !self.segment.is_progressive;
-        if let Some((validator, bytes)) = self.transfer.version().filter(|_| is_plain) {
-            let (url, range) = (self.transfer.url(), self.segment.media.range);
+        let version = self.transfer.as_ref().and_then(Transfer::version);
+        if let Some((validator, bytes)) = version.filter(|_| is_plain) {
+            let (url, range) = (self.url(), self.segment.media.range);
             // The query says who asks.
             let place = format!("{}{}", url.authority(), url.path());
             self.reader.identify(SegmentId { place, range, validator: validator.clone(), bytes: *bytes });
@@ -161,7 +222,7 @@ impl SegmentDownload {
     /// Its time stamps jumped, in words.
     pub(super) fn jumped(&self, by_us: i64) -> String {
         let by_s = by_us as f64 / 1e6;
-        format!("{}: time stamps jump by {by_s:+.1} s without a discontinuity", self.transfer.url())
+        format!("{}: time stamps jump by {by_s:+.1} s without a discontinuity", self.url())
     }
 
     /// What is wrong with its length, if something is.
@@ -169,24 +230,24 @@ impl SegmentDownload {
         let (first, last) = self.span_us?;
         let has_us = last.abs_diff(first);
         let (said_s, has_s) = (self.segment.duration_us as f64 / 1e6, has_us as f64 / 1e6);
-        (has_us.abs_diff(self.segment.duration_us) > DURATION_TOLERANCE_US).then(|| {
-            format!("{}: its playlist says {said_s:.1} s, its frames last {has_s:.1} s", self.transfer.url())
-        })
+        (has_us.abs_diff(self.segment.duration_us) > DURATION_TOLERANCE_US)
+            .then(|| format!("{}: its playlist says {said_s:.1} s, its frames last {has_s:.1} s", self.url()))
     }
 
     fn broken(&self, what: &str) -> Failure {
-        Failure::new(FailureReason::Protocol, format!("{}: {what}", self.transfer.url()))
+        Failure::new(FailureReason::Protocol, format!("{}: {what}", self.url()))
     }
 
     /// Keeps enough of the body asked for. A segment is read as fast as it comes: only between segments does a player
     /// hold the server back.
     pub(super) fn demand(&mut self, now: Instant, context: &mut Context<'_>) {
-        let outstanding = self.transfer.outstanding();
-        if !self.transfer.has_head() || outstanding > DEMAND_BYTES / 2 {
+        let Some(transfer) = &mut self.transfer else { return };
+        let outstanding = transfer.outstanding();
+        if !transfer.has_head() || outstanding > DEMAND_BYTES / 2 {
             return;
         }
         let (demand, bytes): (fn(u64) -> Demand, u64) = match self.reader.want() {
-            _ if self.decryption.is_some() || self.transfer.is_encoded() => (Demand::Deliver, DEMAND_BYTES),
+            _ if self.decryption.is_some() || transfer.is_encoded() => (Demand::Deliver, DEMAND_BYTES),
             Want::Deliver(bytes) => (Demand::Deliver, bytes.min(DEMAND_BYTES)),
             // What comes behind the last frame is received too.
             Want::Done => (Demand::Ignore, DEMAND_BYTES),
@@ -195,7 +256,7 @@ impl SegmentDownload {
             Want::Jump(_) => (Demand::Deliver, DEMAND_BYTES),
         };
         if bytes > outstanding {
-            self.transfer.demand(now, context.client, demand(bytes - outstanding));
+            transfer.demand(now, context.client, demand(bytes - outstanding));
         }
     }
 }

@@ -13,6 +13,7 @@ use url::Url;
 
 use super::continuity::Continuity;
 use super::lane::{Context, Sought, TrackMap};
+use super::p2p::{PeerLane, PeerOptions, Queued};
 use super::playlist::PlaylistLoader;
 use super::presentation::{Cursor, Found, LiveEdge, Rendition, Resource, Segments};
 use super::retry::{DASH_SEGMENT_RETRY, Retry, SEGMENT_RETRY};
@@ -21,6 +22,7 @@ use super::throughput::Throughput;
 use super::whole::WholeDownload;
 use crate::participant::FetchId;
 
+mod from_peers;
 mod receiving;
 mod requesting;
 
@@ -46,6 +48,8 @@ pub(super) struct SegmentOptions {
     pub(super) preload_hints: bool,
     pub(super) indexes: IndexCache,
     pub(super) playlists: PlaylistCache,
+    /// Segments are got from peers too.
+    pub(super) peers: Option<PeerOptions>,
 }
 
 /// A lane of segments.
@@ -75,6 +79,9 @@ pub(super) struct SegmentLane {
     is_complete: bool,
     /// The wall clock when it was told last.
     unix_us: i64,
+    peers: Option<Box<PeerLane>>,
+    /// What the peers could be asked for, and what that was made of.
+    queue: (Vec<Queued>, Option<QueueKey>),
 }
 
 /// What is being downloaded, besides the playlist.
@@ -83,6 +90,8 @@ enum Step {
     Init(WholeDownload, Arc<Resource>),
     Key(WholeDownload, Url),
     Media(Box<SegmentDownload>),
+    /// It is awaited from peers, or from the server as they decide.
+    Peers,
 }
 
 impl SegmentLane {
@@ -95,6 +104,8 @@ impl SegmentLane {
             current: throughput.first(options.policy, &renditions),
             renditions,
             loader: PlaylistLoader::new(options.low_latency),
+            peers: options.peers.clone().map(|peers| Box::new(PeerLane::new(peers))),
+            queue: (Vec::new(), None),
             options,
             next: Cursor::default(),
             wanted_us: 0,
@@ -123,11 +134,11 @@ impl SegmentLane {
 
     pub(super) fn owns(&self, fetch: FetchId) -> bool {
         let is_step = match &self.step {
-            Step::Nothing => false,
+            Step::Nothing | Step::Peers => false,
             Step::Init(whole, _) | Step::Key(whole, _) => whole.owns(fetch),
-            Step::Media(media) => media.transfer.fetch() == fetch,
+            Step::Media(media) => media.owns(fetch),
         };
-        is_step || self.loader.owns(fetch)
+        is_step || self.loader.owns(fetch) || self.peers.as_ref().is_some_and(|peers| peers.owns(fetch))
     }
 
     fn segments(&self) -> Option<&Segments> {
@@ -169,18 +180,18 @@ impl SegmentLane {
 
     fn stop(&mut self, context: &mut Context<'_>) {
         match std::mem::replace(&mut self.step, Step::Nothing) {
-            Step::Nothing => {}
+            Step::Nothing | Step::Peers => {}
             Step::Init(whole, _) => whole.cancel(context),
             Step::Key(whole, url) => {
                 context.keys.end(&url);
                 whole.cancel(context);
             }
-            Step::Media(media) => media.transfer.cancel(context.client),
+            Step::Media(media) => media.cancel(context.client),
         }
     }
 
     pub(super) fn seek(&mut self, context: &mut Context<'_>, position_us: i64) -> Sought {
-        if matches!(self.step, Step::Media(_)) {
+        if matches!(self.step, Step::Media(_) | Step::Peers) {
             self.stop(context);
         }
         (self.wanted_us, self.is_sought) = (position_us, true);
@@ -192,7 +203,7 @@ impl SegmentLane {
 
     pub(super) fn next_timeout(&self) -> Option<Instant> {
         let step = match &self.step {
-            Step::Nothing => None,
+            Step::Nothing | Step::Peers => None,
             Step::Init(whole, _) | Step::Key(whole, _) => whole.next_timeout(),
             Step::Media(media) => {
                 let look = Some(media.next_look_at).filter(|_| self.looks_for_late());
@@ -203,7 +214,11 @@ impl SegmentLane {
             Some(Segments::Dynamic(window)) => window.next_at(),
             _ => None,
         };
-        [step, self.retry.next_timeout(), self.loader.next_timeout(), exists].into_iter().flatten().min()
+        let peers = self.peers.as_ref().and_then(|peers| peers.next_timeout());
+        [step, self.retry.next_timeout(), self.loader.next_timeout(), exists, peers]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// Whether its segments are known.
@@ -239,12 +254,18 @@ impl SegmentLane {
 
     /// Whether it has nothing to request before the stream goes on.
     pub(super) fn waits_for_edge(&self) -> bool {
+        if self.awaits_peers() {
+            return true;
+        }
         let is_idle = matches!(self.step, Step::Nothing) && self.retry.next_timeout().is_none();
         let live = self.segments().filter(|segments| segments.is_live());
         is_idle
             && live.is_some_and(|segments| segments.find(self.next, self.options.low_latency) == Found::Later)
     }
 }
+
+/// What a queue of segments was made of: rendition, place, and first and last moment of the stream.
+type QueueKey = (usize, Cursor, i64, i64);
 
 fn protocol(url: &Url, what: &str) -> Failure {
     Failure::new(FailureReason::Protocol, format!("{url}: {what}"))

@@ -12,7 +12,7 @@ use throng_observation::{Observation, Outcome, Phase, PlaybackCounters, Playback
 use throng_scenario::{AtEnd, PlaybackPosition, PlayerConfig, UserHabits};
 use url::Url;
 
-use super::{Config, PageVisit, Viewer};
+use super::{Config, PageVisit, Swarms, Viewer};
 use crate::participant::{
     ChannelError, Demand, DownloadEvent, FetchId, HttpVersion, Input, Opening, Output, Participant,
 };
@@ -110,6 +110,7 @@ fn config(url: &str, player: PlayerConfig) -> Config {
         head_timeout: Duration::from_secs(10),
         indexes: IndexCache::default(),
         playlists: PlaylistCache::default(),
+        swarms: Swarms::default(),
     }
 }
 

@@ -14,15 +14,18 @@ use super::lane::{Lane, Phases};
 use super::live::LiveFollower;
 use super::manifest::ManifestDownload;
 use super::meter::Meter;
+use super::p2p::Tracker;
 use super::page::Page;
 use super::playout::{Buffered, Playout};
 use super::presentation::LiveEdge;
 use super::timeline::Timeline;
 use super::user::User;
 use crate::participant::{Input, Output, Participant};
+use peers::TRACKER;
 
 mod interval;
 mod loading;
+mod peers;
 mod position;
 
 /// Longer than any run.
@@ -43,6 +46,8 @@ pub struct Viewer {
     timeline: Timeline,
     phases: Phases,
     keys: Keys,
+    /// Where it finds peers.
+    tracker: Option<Tracker>,
     /// How far the server's clock is ahead of this host's, where a DASH manifest says how to learn it.
     server_ahead_us: i64,
     /// Absent before the start.
@@ -104,6 +109,10 @@ impl Viewer {
             timeline: Timeline::default(),
             phases: Phases::default(),
             keys: Keys::default(),
+            tracker: config.player.peers.as_ref().and_then(|peers| {
+                let seed = peers.seed ^ u64::from(config.number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+                Some(Tracker::new(peers.tracker.clone()?, peers.engine, seed))
+            }),
             server_ahead_us: 0,
             session: None,
             outcome: None,
@@ -210,6 +219,7 @@ impl Viewer {
         self.act_as_user(now);
         self.at_end(now);
         self.pump(now);
+        self.pump_tracker(now);
         self.lose_patience(now);
     }
 
@@ -228,6 +238,7 @@ impl Viewer {
         if self.outcome.is_none() {
             self.advance(now);
             self.end_interval(now);
+            self.leave_peers();
             self.outcome = Some(outcome);
         }
     }
@@ -266,6 +277,13 @@ impl Participant for Viewer {
                 }
             }
             Input::Leave { .. } => self.leave(now),
+            Input::Opened { channel: TRACKER, .. } => {
+                self.tracker.iter_mut().for_each(|tracker| tracker.opened(now));
+            }
+            Input::Message { channel: TRACKER, message } => self.tracker_said(now, &message),
+            Input::Closed { channel: TRACKER, why } => {
+                self.tracker.iter_mut().for_each(|tracker| tracker.closed(now, &why.to_string()));
+            }
             // Due work is done when the outputs are drained.
             Input::Timeout
             | Input::Opened { .. }

@@ -2,21 +2,29 @@
 
 use std::fmt::Write as _;
 
+use throng_observation::PlaybackCounters;
 use throng_observation::run::RunData;
 use throng_observation::units::{bit_rate, bytes, duration_ms, percent};
 
 use super::chart::{Chart, Line, Scale};
 use super::markup::{escape, table};
 use super::timeline::{PlayersPoint, Timeline};
-use crate::playback::Playback;
+use crate::playback::{Peers, Playback};
 use crate::summary::Summary;
 
 /// Empty where nobody plays from a buffer.
 pub(crate) fn render(run: &RunData, summary: &Summary) -> String {
     let Some(playback) = &summary.playback else { return String::new() };
     let time = Timeline::of(run);
-    let charts =
-        [waiting(&time), buffer(&time), delivery(&time), rates(&time, playback), latency(&time)].concat();
+    let charts = [
+        waiting(&time),
+        buffer(&time),
+        delivery(&time),
+        rates(&time, playback),
+        peers(&time, playback),
+        latency(&time),
+    ]
+    .concat();
     let mut out = format!("<h2>Playback</h2><div class=\"charts\">{charts}</div>");
     out += &startup(summary);
     let (stalls, transfer) = (playback.playback_line(), playback.transfer_line());
@@ -26,6 +34,12 @@ pub(crate) fn render(run: &RunData, summary: &Summary) -> String {
     }
     if let Some(requests) = playback.requests_line() {
         let _ = write!(out, "<p>Requests: {}.</p>", escape(&requests));
+    }
+    if let Some(peers) = &playback.peers {
+        let _ = write!(out, "<p>Peers: {}.</p>", escape(&peers.line()));
+    }
+    if let Some(tracker) = playback.peers.as_ref().and_then(Peers::tracker_line) {
+        let _ = write!(out, "<p>Tracker: {}.</p>", escape(&tracker));
     }
     if let Some(latency) = playback.latency_line() {
         let _ = write!(out, "<p>Behind live: {}.</p>", escape(&latency));
@@ -111,10 +125,37 @@ fn rates(time: &Timeline, playback: &Playback) -> String {
         let bytes = point.playback.counters.active_us as f64 / 8e6 * playback.media_bps?;
         Some(point).filter(has_players).map(|point| mbit(point, bytes))
     });
-    let lines =
+    let mut lines =
         vec![Line::dashed("bit rate of the media", 6, needed), Line::solid("delivered", 1, delivered)];
+    if playback.peers.is_some() {
+        let by_peers = time.each(|point| {
+            Some(point)
+                .filter(has_players)
+                .map(|point| mbit(point, point.playback.counters.peer_bytes as f64))
+        });
+        lines.push(Line::solid("from other viewers", 2, by_peers));
+    }
     let note = "Bit rate of the media: that of the media received, times the players that were meant to play. Delivered is above it while buffers are filled.";
     chart(time, "Delivered against the media's bit rate", "Mbit/s of media", (Scale::Plain, note), lines)
+}
+
+/// What the server sends to each viewer, and what it would send without peers; empty where there are none.
+fn peers(time: &Timeline, playback: &Playback) -> String {
+    if playback.peers.is_none() {
+        return String::new();
+    }
+    let per_viewer = |of: fn(&PlaybackCounters) -> u64| {
+        time.each(|point| {
+            let counters = &point.playback.counters;
+            (counters.active_us > 0).then(|| of(counters) as f64 * 8.0 / counters.active_us as f64)
+        })
+    };
+    let lines = vec![
+        Line::dashed("all media", 6, per_viewer(|c| c.media_bytes + c.peer_bytes)),
+        Line::solid("from the server", 1, per_viewer(|c| c.media_bytes)),
+    ];
+    let note = "Below the dashed line is what the server would send to each viewer if they had nothing from each other.";
+    chart(time, "Each viewer's media", "Mbit/s for each viewer", (Scale::Plain, note), lines)
 }
 
 /// How the startup divides into phases.
@@ -148,7 +189,7 @@ fn figures(playback: &Playback) -> String {
         ("media jumped over", seconds(playback.skipped_s)),
         ("time segments took, of their media time", known(playback.segment_ratio)),
         ("bit rate of the media", playback.media_bps.map_or_else(|| "–".into(), bit_rate)),
-        ("media bytes", bytes(playback.media_bytes as f64)),
+        ("media bytes from the server", bytes(playback.media_bytes as f64)),
         ("other bytes (playlists, manifests, keys, the page)", bytes(playback.other_bytes as f64)),
     ];
     table(&["all players", ""], &rows.map(|(name, value)| vec![name.to_owned(), value]))

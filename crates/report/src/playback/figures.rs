@@ -7,7 +7,7 @@ use throng_observation::run::{ParticipantRow, RunData};
 use throng_observation::{Distribution, HttpRequestTotals, PlaybackCounters, Players};
 
 use super::latency::Latencies;
-use super::{LoadedPage, Playback, ResponsesByVersion};
+use super::{LoadedPage, Peers, Playback, ResponsesByVersion};
 use crate::requests;
 use crate::survival::TimeTo;
 
@@ -128,6 +128,7 @@ impl<'a> PlaybackFigures<'a> {
             }),
             requests_by_status: self.requests.map(requests::by_status).unwrap_or_default(),
             latency: self.latency.summary(),
+            peers: Peers::of(c),
         })
     }
 
@@ -137,9 +138,10 @@ impl<'a> PlaybackFigures<'a> {
     }
 }
 
-/// The media's own bit rate: bytes received ÷ media time in them.
+/// The media's own bit rate: bytes received, from the server or from other viewers, ÷ media time in them.
 fn media_bps(counters: &PlaybackCounters) -> Option<f64> {
-    (counters.media_us > 0).then(|| counters.media_bytes as f64 * 8e6 / counters.media_us as f64)
+    let bytes = counters.media_bytes + counters.peer_bytes;
+    (counters.media_us > 0).then(|| bytes as f64 * 8e6 / counters.media_us as f64)
 }
 
 /// The value of that rank; `None` without values.

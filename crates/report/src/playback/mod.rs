@@ -10,11 +10,13 @@ use crate::survival::TimeTo;
 mod figures;
 mod latency;
 mod lines;
+mod peers;
 #[cfg(test)]
 pub(crate) mod tests;
 
 pub(crate) use figures::PlaybackFigures;
 use latency::LiveLatency;
+pub(crate) use peers::Peers;
 
 /// The players of a run. Startup and stalls of viewers cover the whole run, the other figures leave the warm-up out.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -95,6 +97,9 @@ pub struct Playback {
     /// How far behind live streams players were; `null` where none was live.
     #[serde(default)]
     pub latency: Option<LiveLatency>,
+    /// What viewers got from each other; `null` where they had no peers.
+    #[serde(default)]
+    pub peers: Option<Peers>,
 }
 
 /// The page around the player, which its viewers loaded from a recording. Requests and bytes leave the warm-up out.

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::target::Endpoint;
+
 mod template;
 
 pub use template::{
@@ -12,6 +14,10 @@ pub use template::{
 /// The settings of a participant of a chat.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChatConfig {
+    /// The chat beside a video, which its viewers are in too; `None`: the target is a chat, or there is none.
+    pub beside: Option<Box<Endpoint>>,
+    /// Whether visitors of a page that has a chat are in it.
+    pub is_wanted: bool,
     /// Whose vCards it fetches.
     pub vcards: VcardPolicy,
     /// Messages of the archive that it fetches when it joins.
@@ -58,6 +64,8 @@ impl Default for ChatConfig {
     /// As ConverseJS of today beside a video: vCards of authors, 50 messages of the archive, no chat states; it only reads.
     fn default() -> Self {
         Self {
+            beside: None,
+            is_wanted: false,
             vcards: VcardPolicy::default(),
             history: 50,
             chat_states: false,

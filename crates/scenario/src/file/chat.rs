@@ -15,6 +15,10 @@ use crate::chat::ChatConfig;
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub(super) struct ChatFile {
+    /// The chat beside a video, `xmpp+ws(s)://HOST/PATH?room=ROOM@SERVICE`: its viewers are in it too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = r"^(xmpp|chat)\+wss?://"))]
+    url: Option<String>,
     /// Whose vCards they fetch: `all` occupants, `authors` of messages, or `none`; default `authors`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^(all|authors|none)$"))]
@@ -81,6 +85,7 @@ pub(super) fn chat(config: &ChatConfig) -> Option<ChatFile> {
         within: Some(duration(moment.within)),
     };
     Some(ChatFile {
+        url: config.beside.as_ref().map(|endpoint| endpoint.display()),
         vcards: (config.vcards != usual.vcards).then(|| config.vcards.name().into()),
         history: (config.history != usual.history).then_some(config.history),
         chat_states: (config.chat_states != usual.chat_states).then_some(config.chat_states),

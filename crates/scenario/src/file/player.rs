@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::Duration;
 use super::http::{self, HttpFile};
+use super::peers::{self, PeersFile};
 use super::written::duration;
 use crate::playback::{AtEnd, PlaybackPosition};
 use crate::player::{MediaFormat, NORMAL_SCALE_MILLI, PlayerConfig, RenditionPolicy};
@@ -103,6 +104,9 @@ pub(super) struct PlayerFile {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1.0, max = 2.0))]
     catch_up: Option<f64>,
+    /// Peer-to-peer delivery between viewers of HLS (p2p-media-loader); default: none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    p2p: Option<PeersFile>,
     /// Seed of random positions and times; default 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(max = 0x7fff_ffff_ffff_ffff_u64))]
@@ -151,6 +155,7 @@ pub(super) fn player(config: &PlayerConfig) -> Option<PlayerFile> {
         preload_hints: config.live.preload_hints.then_some(true),
         catch_up: (config.live.catch_up_milli != usual.live.catch_up_milli)
             .then(|| f64::from(config.live.catch_up_milli) / 1e3),
+        p2p: config.peers.as_ref().map(peers::peers),
         seed: (config.seed != usual.seed).then_some(config.seed),
     })
 }

@@ -122,6 +122,7 @@ fn cohort(cohort: &Cohort) -> CohortFile {
                 seed: Some(poisson.seed),
             }),
         }),
+        starts_at: (!cohort.starts_at.is_zero()).then(|| duration(cohort.starts_at)),
         stay: cohort.stay.map(|stay| {
             if let (StayTime::Constant(time), false) = (stay.time, stay.rejoin) {
                 return StayFile::Short(duration(time));

@@ -116,6 +116,7 @@ fn cohort(reader: &mut Reader, fields: &mut Fields<'_>, name: String) -> Option<
         Some(node) => arrival(reader, node, &arrival_path),
         None => Some(ArrivalKind::default()),
     };
+    let starts_at = reader.quantity(fields, "starts_at", "10m", units::duration).unwrap_or_default();
     let stay_path = fields.path_of("stay");
     let stay = fields.get("stay").and_then(|node| stay(reader, node, &stay_path));
     let expected = "a list of addresses such as [\"127.0.0.2-127.0.0.20\"]";
@@ -125,7 +126,18 @@ fn cohort(reader: &mut Reader, fields: &mut Fields<'_>, name: String) -> Option<
     let streams = destination::streams(reader, fields);
     let role = role::role(reader, fields);
     let reconnect = reconnect(reader, fields);
-    Some(Cohort { name, size: size?, arrival: arrival?, stay, source_ips, streams, target, role, reconnect })
+    Some(Cohort {
+        name,
+        size: size?,
+        arrival: arrival?,
+        starts_at,
+        stay,
+        source_ips,
+        streams,
+        target,
+        role,
+        reconnect,
+    })
 }
 
 fn reconnect(reader: &mut Reader, cohort: &mut Fields<'_>) -> Option<Reconnect> {

@@ -22,6 +22,7 @@ mod crowd;
 mod destination;
 mod limits;
 mod matrix;
+mod peers;
 mod player;
 mod prices;
 mod role;

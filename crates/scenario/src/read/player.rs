@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::fields::{Fields, Reader};
 use super::tree::{Span, Value};
-use super::{har, http};
+use super::{har, http, peers};
 use crate::http::CredentialsPolicy;
 use crate::playback::{AtEnd, PlaybackPosition, UserHabits};
 use crate::player::{LivePolicy, MediaFormat, NORMAL_SCALE_MILLI, PlayerConfig, RenditionPolicy};
@@ -37,6 +37,7 @@ pub(super) fn player(reader: &mut Reader, cohort: &mut Fields<'_>) -> Option<Pla
     let position = position(reader, &mut fields);
     let scale_milli = scale(reader, &mut fields);
     let live = live(reader, &mut fields);
+    let peers = peers::peers(reader, &mut fields);
     let mut time = |reader: &mut Reader, key: &'static str, example: &str| {
         reader.quantity(&mut fields, key, example, units::duration)
     };
@@ -63,6 +64,7 @@ pub(super) fn player(reader: &mut Reader, cohort: &mut Fields<'_>) -> Option<Pla
         },
         rendition: rendition.and_then(|name| RenditionPolicy::from_name(&name)).unwrap_or_default(),
         live,
+        peers,
         seed: reader.integer(&mut fields, "seed", 0, super::crowd::SEED_MAX).unwrap_or(default.seed),
     };
     check(reader, &mut fields, &config);
@@ -75,6 +77,7 @@ fn live(reader: &mut Reader, fields: &mut Fields<'_>) -> LivePolicy {
     let default = LivePolicy::default();
     let live = LivePolicy {
         latency: reader.quantity(fields, "latency", "20s", units::duration),
+        segments_behind: None,
         latency_max: reader.quantity(fields, "latency_max", "60s", units::duration),
         low_latency: reader.boolean(fields, "low_latency").unwrap_or(default.low_latency),
         preload_hints: reader.boolean(fields, "preload_hints").unwrap_or(default.preload_hints),
@@ -179,7 +182,7 @@ fn check(reader: &mut Reader, fields: &mut Fields<'_>, config: &PlayerConfig) {
 }
 
 /// Keys that RTSP has nothing for.
-const HTTP_KEYS: &str = "format, http, headers, page, credentials, har, buffer, start, patience, rendition and what is for live streams";
+const HTTP_KEYS: &str = "format, http, headers, page, credentials, har, buffer, start, patience, rendition, p2p and what is for live streams";
 
 /// A player needs recordings as the target.
 pub(super) fn check_target(reader: &mut Reader, scenario: &Scenario, spans: &[Option<Span>]) {
@@ -197,14 +200,14 @@ pub(super) fn check_target(reader: &mut Reader, scenario: &Scenario, spans: &[Op
             ..PlayerConfig::default()
         };
         let (message, help) = match protocol {
-            Protocol::HttpVideo if player.scale_milli != NORMAL_SCALE_MILLI => {
+            Protocol::HttpVideo | Protocol::PeerTube if player.scale_milli != NORMAL_SCALE_MILLI => {
                 ("`player.scale` has no effect: HTTP servers do not play".to_owned(), "remove it")
             }
             Protocol::Rtsp if *player != of_rtsp => (
                 format!("`player`: {HTTP_KEYS} have no effect on RTSP, where the server paces"),
                 "remove them",
             ),
-            Protocol::HttpVideo | Protocol::Rtsp => continue,
+            Protocol::HttpVideo | Protocol::PeerTube | Protocol::Rtsp => continue,
             _ => {
                 let message = format!("`player` has no effect: {} plays no recordings", protocol.name());
                 (message, "remove it, or use http(s)://HOST/FILE or rtsp(s)://HOST/FILE as the target")

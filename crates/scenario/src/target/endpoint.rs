@@ -20,6 +20,8 @@ pub enum Protocol {
     LiveKit,
     /// Video over HTTP: `http(s)://…`, a file, an HLS playlist or a DASH manifest.
     HttpVideo,
+    /// A watch page of PeerTube: `peertube+http(s)://HOST/w/ID`.
+    PeerTube,
     /// RTSP (RFC 2326): `rtsp(s)://[USER:PASSWORD@]HOST[:554]/…`.
     Rtsp,
     /// Publishing by RTSP (RFC 2326, ANNOUNCE and RECORD): `publish+rtsp(s)://…`.
@@ -48,6 +50,7 @@ impl Protocol {
             Protocol::JanusVideoRoom => "Janus VideoRoom",
             Protocol::LiveKit => "LiveKit",
             Protocol::HttpVideo => "HTTP video",
+            Protocol::PeerTube => "PeerTube",
             Protocol::Rtsp => "RTSP",
             Protocol::RtspPublish => "RTSP publishing",
             Protocol::Rtmp => "RTMP publishing",
@@ -85,7 +88,7 @@ impl Protocol {
 }
 
 /// The address of the target, with what its protocol needs in addition to the URL.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Endpoint {
     /// OvenMediaEngine.
     OvenMediaEngine {
@@ -121,6 +124,11 @@ pub enum Endpoint {
     /// Video over HTTP.
     HttpVideo {
         /// `http:` or `https:`, as written.
+        url: Url,
+    },
+    /// A watch page of PeerTube.
+    PeerTube {
+        /// `http:` or `https:`.
         url: Url,
     },
     /// RTSP.
@@ -331,6 +339,7 @@ impl Endpoint {
     pub(crate) fn display(&self) -> String {
         match self {
             Self::OvenMediaEngine { url } | Self::HttpVideo { url } => without_secrets(url),
+            Self::PeerTube { url } => format!("peertube+{}", without_secrets(url)),
             Self::Rtsp { url } => as_rtsp(&without_secrets(url)),
             Self::RtspPublish { url } => format!("publish+{}", as_rtsp(&without_secrets(url))),
             Self::Rtmp { url } => as_rtmp(url),
@@ -359,6 +368,7 @@ impl Endpoint {
             Self::JanusVideoRoom { .. } => Protocol::JanusVideoRoom,
             Self::LiveKit { .. } => Protocol::LiveKit,
             Self::HttpVideo { .. } => Protocol::HttpVideo,
+            Self::PeerTube { .. } => Protocol::PeerTube,
             Self::Rtsp { .. } => Protocol::Rtsp,
             Self::RtspPublish { .. } => Protocol::RtspPublish,
             Self::Rtmp { .. } => Protocol::Rtmp,
@@ -378,6 +388,11 @@ impl Endpoint {
         })
     }
 
+    /// Whether it is a chat.
+    pub(crate) fn is_chat(&self) -> bool {
+        matches!(self, Self::Xmpp { .. } | Self::Chat { .. })
+    }
+
     /// The URL that is connected to (`ws`, `wss`, `http`, `https`).
     #[must_use]
     pub fn url(&self) -> &Url {
@@ -389,6 +404,7 @@ impl Endpoint {
             | Self::Xmpp { url, .. }
             | Self::Chat { url }
             | Self::HttpVideo { url }
+            | Self::PeerTube { url }
             | Self::Rtsp { url }
             | Self::RtspPublish { url }
             | Self::Rtmp { url }
@@ -441,6 +457,17 @@ impl Endpoint {
             }
             "rtmp" | "rtmps" => Self::rtmp(&scheme, text),
             "srt" => Self::srt(text),
+            "peertube+http" | "peertube+https" => {
+                let url = plain("peertube+")?;
+                // A page names its video, and is not that of the instance.
+                let names_video =
+                    url.path_segments().into_iter().flatten().filter(|part| !part.is_empty()).count() > 1;
+                if names_video {
+                    Ok(Self::PeerTube { url })
+                } else {
+                    Err(TargetError::Scheme { help: mend_for("peertube", text), scheme })
+                }
+            }
             "whep+http" | "whep+https" => Ok(Self::Whep { url: plain("whep+")? }),
             "whip+http" | "whip+https" => Ok(Self::Whip { url: plain("whip+")? }),
             _ => Err(TargetError::Scheme { help: mend_for(&scheme, text), scheme }),
@@ -674,6 +701,7 @@ fn mend_for(scheme: &str, text: &str) -> String {
         "chat" | "irc" | "ircs" | "irc+ws" | "irc+wss" | "chat+http" | "chat+https" => {
             "write `chat+wss://HOST/PATH` with [crowd.chat.template], or `xmpp+wss://…` for XMPP".into()
         }
+        "peertube" | "peertubes" => "write the URL of a watch page: `peertube+https://HOST/w/ID`".into(),
         "ome" | "oven" => "write `ws://HOST:3333/APP/STREAM` or `wss://…`".into(),
         _ => "write `ws://…` for OvenMediaEngine, `janus+ws://…` for Janus, `livekit+ws://…` for LiveKit, \
               `whep+http://…` for WHEP, `whip+http://…` for WHIP, `rtsp://…` for RTSP, `publish+rtsp://…` to publish by it, `rtmp://…` and `srt://…` to publish, `http://…` for video files, HLS and DASH, `xmpp+wss://…` and `chat+wss://…` for a chat"

@@ -26,14 +26,18 @@ impl SegmentLane {
         if self.loader.owns(fetch) {
             return self.playlist(now, context, event);
         }
+        if let Some(peers) = self.peers.as_mut().filter(|peers| peers.owns(fetch)) {
+            peers.handle(now, context, fetch, event);
+            return Ok(());
+        }
         match &mut self.step {
-            Step::Nothing => Ok(()),
+            Step::Nothing | Step::Peers => Ok(()),
             Step::Init(whole, _) | Step::Key(whole, _) => match whole.handle(now, context, event) {
                 WholeEvent::Nothing => Ok(()),
                 WholeEvent::Complete => self.resource(now, context),
                 WholeEvent::Failed(error) => self.failed(now, context, error),
             },
-            Step::Media(media) => match media.transfer.handle(now, context.client, event) {
+            Step::Media(media) => match media.handle(now, context, event) {
                 TransferEvent::Begun { total_bytes } => {
                     media.begun(total_bytes);
                     context.phases.reach(context.client, Phase::Playing, now);
@@ -61,6 +65,12 @@ impl SegmentLane {
             Ok(loaded) => loaded,
             Err(failure) => return self.leave_rendition(now, context, failure),
         };
+        if loaded == Loaded::New
+            && let Some(peers) = &mut self.peers
+        {
+            // What is numbered anew is something else.
+            peers.stop(now, context);
+        }
         if loaded == Loaded::New || self.waits_for_playlist {
             self.next = self.at(self.wanted_us.saturating_add(self.tolerance_us()));
         }
@@ -79,6 +89,13 @@ impl SegmentLane {
         let before = self.came_from.take().filter(|_| failure.reason != FailureReason::NotAllowed);
         let Some(before) = before else { return Err(failure) };
         context.client.anomaly(format!("its rendition is left out: {}", failure.detail));
+        // Renditions are not numbered any more as other viewers number them.
+        if let Some(mut peers) = self.peers.take() {
+            peers.rest(now, context, false);
+            if matches!(self.step, Step::Peers) {
+                self.step = Step::Nothing;
+            }
+        }
         self.renditions.remove(self.current);
         self.current = before - usize::from(before > self.current);
         let is_live = self.is_live();

@@ -27,7 +27,7 @@ impl SegmentLane {
             self.leave_rendition(now, context, failure)?;
         }
         let overdue = match &mut self.step {
-            Step::Nothing => None,
+            Step::Nothing | Step::Peers => None,
             Step::Init(whole, _) | Step::Key(whole, _) => whole.pump(now, context).err(),
             Step::Media(media) => media.overdue(now),
         };
@@ -45,7 +45,7 @@ impl SegmentLane {
         if let Step::Media(media) = &mut self.step {
             media.demand(now, context);
         }
-        Ok(())
+        self.pump_peers(now, context)
     }
 
     /// Gives the segment up that would come too late, for the same of a smaller rendition.
@@ -155,6 +155,10 @@ impl SegmentLane {
                 context.keys.begin(&wanted.url);
                 self.step = Step::Key(whole, wanted.url.clone());
             }
+            return Ok(());
+        }
+        if self.is_for_peers(now, &segment, after) {
+            self.step = Step::Peers;
             return Ok(());
         }
         let init = self.init.as_ref().filter(|_| segment.init.is_some()).map(|(_, init)| init);

@@ -8,6 +8,7 @@ use crate::player::lane::Lane;
 use crate::player::live::dates_ahead_us;
 use crate::player::manifest::ManifestDownload;
 use crate::player::meter::IntervalEnd;
+use crate::player::p2p::Tracker;
 use crate::player::page::Page;
 
 impl Viewer {
@@ -19,6 +20,8 @@ impl Viewer {
         let edge = self.edge();
         let date_us = self.lanes.iter().find_map(|lane| lane.date_us(position_us));
         let unix_us = self.unix_us(now);
+        let peers = self.take_peer_counters(now);
+        let tracker = self.tracker.as_mut().map(Tracker::take_counters).unwrap_or_default();
         let Some(session) = &mut self.session else { return };
         let has_begun = session.playout.start_awaited_since().is_none();
         let live = edge.filter(|edge| session.is_positioned && has_begun && !edge.has_ended);
@@ -46,6 +49,8 @@ impl Viewer {
             buffer_us,
             start_awaited_since: session.playout.start_awaited_since(),
             live,
+            peers,
+            tracker,
         };
         let client = &mut self.client;
         session.meter.end_interval(now, &mut end, |observation| client.observe(observation));
@@ -67,6 +72,8 @@ impl Viewer {
         all.extend(
             self.lanes.iter().filter_map(Lane::next_timeout).map(|at| (at, "download overdue or repeated")),
         );
+        let tracker = self.tracker.as_ref().and_then(Tracker::next_timeout);
+        all.extend(tracker.map(|at| (at, "tracker")));
         let patience = self.config.player.patience;
         all.extend(
             patience

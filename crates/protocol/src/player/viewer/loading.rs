@@ -28,6 +28,7 @@ impl Viewer {
             meter: &mut session.meter,
             phases: &mut self.phases,
             keys: &mut self.keys,
+            tracker: self.tracker.as_mut(),
             position_us: session.is_positioned.then(|| session.playout.position_us()),
         };
         Some(act(lane, &mut context))
@@ -80,6 +81,7 @@ impl Viewer {
             meter: &mut session.meter,
             phases: &mut self.phases,
             keys: &mut self.keys,
+            tracker: self.tracker.as_mut(),
             position_us: None,
         };
         Some(act(manifest, &mut context))
@@ -106,10 +108,13 @@ impl Viewer {
             preload_hints: live.preload_hints,
             indexes: indexes.clone(),
             playlists: self.config.playlists.clone(),
+            peers: self.peer_options(),
         };
-        let lane = |plan| match plan {
+        let lane = |(at, plan)| match plan {
             LanePlan::Segments(renditions) => {
-                let mut lane = SegmentLane::new(renditions, options.clone());
+                // Peers exchange what has the pictures; sound of its own comes from the server.
+                let peers = options.peers.clone().filter(|_| at == 0);
+                let mut lane = SegmentLane::new(renditions, SegmentOptions { peers, ..options.clone() });
                 lane.has_first_playlist(now, times);
                 Some(Lane::Segments(Box::new(lane)))
             }
@@ -119,7 +124,7 @@ impl Viewer {
                 url.map(|url| Lane::File(Box::new(FileLane::new(url.clone(), indexes.clone()))))
             }
         };
-        self.lanes = lanes.into_iter().filter_map(lane).collect();
+        self.lanes = lanes.into_iter().enumerate().filter_map(lane).collect();
     }
 
     /// Handles what the driver reports of a lane's download.
@@ -133,6 +138,12 @@ impl Viewer {
         self.advance(now);
         let before = self.received_us();
         let result = self.with_lane(at, |lane, context| lane.handle(now, context, fetch, event));
+        self.gained(before);
+        result.unwrap_or(Ok(()))
+    }
+
+    /// Media came, where what was received ended at `before`.
+    fn gained(&mut self, before: Option<i64>) {
         let after = self.received_us();
         if let Some(session) = &mut self.session {
             // What was received from before the position, such as the way from a key frame to it, is no gain.
@@ -140,7 +151,6 @@ impl Viewer {
             let before_us = before.map_or(position_us, |before_us| before_us.max(position_us));
             session.meter.gained(after.map_or(0, |after_us| after_us.saturating_sub(before_us)).max(0));
         }
-        result.unwrap_or(Ok(()))
     }
 
     /// Requests more where the buffer is below its target.
@@ -160,10 +170,13 @@ impl Viewer {
         // At the end of a live stream there is nothing that the server could deliver.
         let waits_for_edge = !self.lanes.is_empty() && self.lanes.iter().all(Lane::waits_for_edge);
         session.meter.wants(now, wants && !waits_for_edge);
+        // What peers have comes without an event of the driver.
+        let before = self.config.player.peers.as_ref().map(|_| self.received_us());
         for at in 0..self.lanes.len() {
             if let Some(Err(failure)) = self.with_lane(at, |lane, context| lane.pump(now, context, wants)) {
                 return self.end(now, Outcome::Failed(failure));
             }
         }
+        before.into_iter().for_each(|before| self.gained(before));
     }
 }

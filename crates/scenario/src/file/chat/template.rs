@@ -35,11 +35,11 @@ pub(super) struct TemplateFile {
     nick_taken: Option<String>,
     /// In a line that says that the participant is not let in.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[schemars(default, length(max = 32))]
+    #[schemars(default, with = "super::super::OneOrMany<String>")]
     refused: Vec<String>,
     /// In a line that says that it was put out.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[schemars(default, length(max = 32))]
+    #[schemars(default, with = "super::super::OneOrMany<String>")]
     kicked: Vec<String>,
     /// The message of who leaves.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -8,7 +8,7 @@ use super::fields::{Fields, Reader};
 use super::tree::{Node, Span, Value};
 use crate::chat::{ChatConfig, ChatMoment, ChatRenames, VcardPolicy};
 use crate::scenario::Scenario;
-use crate::target::Protocol;
+use crate::target::{Endpoint, Protocol};
 use crate::units;
 
 const EXAMPLE: &str = "a table such as { every = \"2m\", vcards = \"authors\" }";
@@ -40,6 +40,8 @@ pub(super) fn chat(reader: &mut Reader, cohort: &mut Fields<'_>) -> Option<ChatC
     let moments_path = fields.path_of("moments");
     let moments = fields.get("moments").map(|node| moments(reader, node, &moments_path)).unwrap_or_default();
     let config = ChatConfig {
+        beside: beside(reader, &mut fields),
+        is_wanted: true,
         vcards: vcards.and_then(|name| VcardPolicy::from_name(&name)).unwrap_or_default(),
         history: reader.integer(&mut fields, "history", 0, HISTORY_MAX).unwrap_or(default.history),
         chat_states: reader.boolean(&mut fields, "chat_states").unwrap_or(default.chat_states),
@@ -55,6 +57,23 @@ pub(super) fn chat(reader: &mut Reader, cohort: &mut Fields<'_>) -> Option<ChatC
     };
     reader.finish(&fields);
     Some(config)
+}
+
+/// The chat beside a video.
+fn beside(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<Box<Endpoint>> {
+    const URL: &str = "\"xmpp+wss://HOST/PATH?room=ROOM@SERVICE\"";
+    let path = fields.path_of("url");
+    let node = fields.get("url")?;
+    let text = reader.text(node, &path, URL)?;
+    match Endpoint::parse(&text) {
+        Ok(endpoint) if endpoint.is_chat() => return Some(Box::new(endpoint)),
+        Ok(endpoint) => {
+            let message = format!("`{path}` is {}, not a chat", endpoint.protocol().name());
+            reader.fail(node.span, message, format!("write url = {URL}"));
+        }
+        Err(error) => reader.fail(node.span, format!("`{path}`: {error}"), format!("write url = {URL}")),
+    }
+    None
 }
 
 /// Who chooses a nickname, and when.
@@ -133,6 +152,10 @@ fn share(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<u32> {
     None
 }
 
+/// What to do with a chat on a target that has none.
+const OTHER_TARGET: &str =
+    "remove chat, or write url = \"xmpp+wss://HOST/PATH?room=ROOM\" or \"chat+wss://HOST/PATH\"";
+
 /// Keys that only XMPP has a use for.
 const XMPP_KEYS: [&str; 6] =
     ["vcards", "history", "chat_states", "nick_change", "nick_change_within", "stream_management"];
@@ -162,8 +185,23 @@ impl ChatSpans {
 pub(super) fn check_target(reader: &mut Reader, scenario: &Scenario, spans: &[(Span, Option<ChatSpans>)]) {
     for (cohort, (place, spans)) in scenario.crowd.iter().zip(spans) {
         let target = cohort.target.as_ref().unwrap_or(&scenario.target);
+        let beside = cohort.role.as_ref().and_then(|role| role.chat.beside.as_deref());
+        let protocol = match (target.protocol(), beside) {
+            (Protocol::HttpVideo, Some(beside)) => beside.protocol(),
+            // Its page says where its chat is.
+            (Protocol::PeerTube, None) => Protocol::Xmpp,
+            (Protocol::Xmpp | Protocol::Chat | Protocol::PeerTube, Some(_)) => {
+                if let Some(spans) = spans {
+                    let message =
+                        format!("`chat.url` has no effect: {} has its own chat", target.protocol().name());
+                    reader.fail(spans.chat, message, "remove url from chat");
+                }
+                continue;
+            }
+            (protocol, _) => protocol,
+        };
         let template = spans.as_ref().and_then(|spans| spans.template);
-        match (target.protocol(), spans) {
+        match (protocol, spans) {
             (Protocol::Chat, _) if template.is_none() => {
                 let span = spans.as_ref().map_or(*place, |spans| spans.chat);
                 let message = "`chat.template` is missing: it says what is spoken on this WebSocket";
@@ -186,7 +224,12 @@ pub(super) fn check_target(reader: &mut Reader, scenario: &Scenario, spans: &[(S
             }
             (protocol, Some(spans)) => {
                 let message = format!("`chat` has no effect: {} is no chat", protocol.name());
-                let help = "remove chat, or write url = \"xmpp+wss://HOST/PATH?room=ROOM\" or \"chat+wss://HOST/PATH\"";
+                let help = match protocol {
+                    Protocol::HttpVideo => {
+                        "remove chat, or add chat.url = \"xmpp+wss://HOST/PATH?room=ROOM@SERVICE\" for viewers who are in it"
+                    }
+                    _ => OTHER_TARGET,
+                };
                 reader.fail(spans.chat, message, help);
             }
             (_, None) => {}
@@ -225,6 +268,20 @@ mod tests {
         let renames = ChatRenames { share_milli: 300, within: RENAMED_WITHIN };
         assert_eq!((role.chat.renames, role.chat.stream_management), (Some(renames), false));
         assert_eq!((role.chat.moments[0].share_milli, role.chat.moments[1]), (250, second));
+    }
+
+    #[test]
+    fn viewers_of_a_video_may_be_in_a_chat_too() {
+        let hls = "http://127.0.0.1/a.m3u8";
+        let scenario = read(hls, &format!("url = \"{CHAT}\", every = \"2m\"")).unwrap();
+        let chat = scenario.crowd[0].role.clone().unwrap().chat;
+        assert!(
+            matches!(chat.beside.as_deref(), Some(Endpoint::Xmpp { room, .. }) if room == "stage@room.h")
+        );
+        let error = read(hls, "url = \"http://127.0.0.1/\"").unwrap_err();
+        assert!(error.contains("`crowd.chat.url` is HTTP video, not a chat"), "{error}");
+        let error = read(CHAT, &format!("url = \"{CHAT}\"")).unwrap_err();
+        assert!(error.contains("XMPP chat has its own chat"), "{error}");
     }
 
     #[test]

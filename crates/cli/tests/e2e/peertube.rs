@@ -1,0 +1,124 @@
+//! Visitors of a watch page of PeerTube on the stand of `examples/evening`: real ffmpeg, nginx, Node with socket.io and
+//! PeerTube's tracker, and Prosody. What they asked for is what Node and nginx counted.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde_json::Value;
+use tempfile::TempDir;
+use throng_sim::evening::Evening;
+
+use crate::throng::{Ran, Running, figure, valid};
+
+const VISITORS: u32 = 10;
+
+/// A scenario of visitors of the stand's page.
+fn scenario(stand: &Evening, seconds: u32, crowd: &str) -> (TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("visitors.toml");
+    let text = format!(
+        "[target]\nurl = \"peertube+{}\"\n[crowd]\nsize = {VISITORS}\narrival = {{ every = \"300ms\" }}\n{crowd}\n\
+         [run]\nduration = \"{seconds}s\"\n",
+        stand.page()
+    );
+    std::fs::write(&path, text).unwrap();
+    (folder, path)
+}
+
+/// A count of Node.
+fn counted(counters: &Value, path: &str) -> f64 {
+    figure(counters, path)
+}
+
+/// A run of visitors, and what Node and nginx counted in it.
+fn visit(stand: &Evening) -> (Ran, (Value, String)) {
+    // A stream that is younger than the distance that players keep has nothing that can wait for a peer.
+    std::thread::sleep(Duration::from_secs(25));
+    let (_folder, path) = scenario(stand, 50, "player = { p2p = {} }\nchat = { every = \"20s\" }");
+    let ran = Running::start(None, &["run", &path.display().to_string()]).wait();
+    let counted = (stand.counters().unwrap(), stand.access_log().unwrap());
+    (ran, counted)
+}
+
+#[test]
+fn visitors_ask_for_what_a_browser_asks_and_get_segments_from_each_other() {
+    let Some(first) = Evening::start(&["--early-hashes"]).unwrap() else { return };
+    // A run that does not count is made again, on a stand of its own.
+    let mut stand = Some(first);
+    let (ran, (counters, log)) = valid(|| {
+        let stand = stand.take().or_else(|| Evening::start(&["--early-hashes"]).unwrap());
+        visit(&stand.expect("it was there before"))
+    });
+    let ran = ran.expect_code(0);
+    let summary = ran.summary();
+    let visitors = f64::from(VISITORS);
+    assert_eq!(figure(&summary, "playback.startup.reached"), visitors, "{ran}");
+    for request in [
+        "GET page",
+        "GET video",
+        "GET live",
+        "GET captions",
+        "GET chapters",
+        "GET storyboards",
+        "GET player-settings",
+        "GET comment-threads",
+        "GET recommended",
+        "GET livechat-settings",
+        "GET livechat-room",
+    ] {
+        let count = counters["requests"][request].as_f64();
+        assert_eq!(count, Some(visitors), "{request}: {counters:#}");
+    }
+    // A first view, and one each 5 s of playback.
+    let views = counted(&counters, "views.posts");
+    assert!((visitors * 8.0..=visitors * 11.0).contains(&views), "{views} {counters:#}");
+    assert_eq!(counted(&counters, "views.viewers_added"), visitors, "each has a session of its own");
+    let metrics = counted(&counters, "playback.posts");
+    assert!((visitors * 2.0..=visitors * 4.0).contains(&metrics), "{metrics}");
+    // socket.io: the handshake, two polls, two messages; then the WebSocket.
+    assert_eq!(counted(&counters, "socketio.subscribed"), visitors, "{counters:#}");
+    assert_eq!(counted(&counters, "socketio.websockets"), visitors, "{counters:#}");
+    assert_eq!(counted(&counters, "socketio.polling_requests"), 5.0 * visitors, "{counters:#}");
+    // The tracker counted what throng counted.
+    let announces =
+        counted(&counters, "tracker.received.started") + counted(&counters, "tracker.received.update");
+    assert_eq!(figure(&summary, "playback.peers.announces"), announces, "{ran}");
+    assert_eq!(counted(&counters, "tracker.offers_received"), 5.0 * announces, "{counters:#}");
+    for (ours, theirs) in [("offers_received", "offer"), ("answers_received", "answer")] {
+        let theirs = counted(&counters, &format!("tracker.sent.{theirs}"));
+        assert_eq!(figure(&summary, &format!("playback.peers.{ours}")), theirs, "{ours}: {ran}");
+    }
+    assert_eq!(counted(&counters, "tracker.unknown_info_hash"), 0.0, "{counters:#}");
+    let ratio = figure(&summary, "playback.peers.ratio");
+    assert!((0.55..0.95).contains(&ratio), "{ratio}: {ran}");
+    assert!(ran.stdout.contains("of the media from other viewers"), "{ran}");
+    // The chat is in the same visitors.
+    assert_eq!(counted(&counters, "chat.sockets"), visitors, "{counters:#}");
+    assert_eq!(figure(&summary, "chat.messages_missing"), 0.0, "{ran}");
+    assert!(figure(&summary, "chat.messages_due") > 50.0, "{ran}");
+    // The hashes were asked for about once for each segment.
+    let hashes = log.lines().filter(|line| line.contains("segments-sha256.json")).count() as f64;
+    assert!((visitors * 5.0..=visitors * 40.0).contains(&hashes), "{hashes}");
+}
+
+#[test]
+fn who_waits_for_the_live_asks_again_at_the_moment_when_it_begins() {
+    let Some(stand) = Evening::start(&["--waiting"]).unwrap() else { return };
+    let (_folder, path) = scenario(&stand, 45, "");
+    let mut running = Running::start(None, &["run", &path.display().to_string()]);
+    std::thread::sleep(Duration::from_secs(6));
+    let waiting = stand.counters().unwrap();
+    assert_eq!(counted(&waiting, "socketio.subscribed"), f64::from(VISITORS), "{waiting:#}");
+    stand.change("live").unwrap();
+    running.when_playing(VISITORS);
+    let ran = running.wait();
+    let counters = stand.counters().unwrap();
+    assert_eq!(
+        counters["requests"]["GET video"].as_f64(),
+        Some(2.0 * f64::from(VISITORS)),
+        "{counters:#}\n{ran}"
+    );
+    assert_eq!(counters["requests"]["GET page"].as_f64(), Some(f64::from(VISITORS)), "{counters:#}");
+    assert_eq!(figure(&ran.summary(), "playback.startup.reached"), f64::from(VISITORS), "{ran}");
+    assert_eq!(counted(&counters, "chat.sockets"), 0.0, "nobody opened the chat: {counters:#}");
+}

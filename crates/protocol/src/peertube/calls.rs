@@ -1,0 +1,242 @@
+//! The requests of the page: each is a download that is read whole.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use flate2::read::GzDecoder;
+use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderValue, ORIGIN, REFERER};
+use http::{Method, StatusCode};
+use url::Url;
+
+use crate::participant::{Demand, DownloadEvent, FetchId, HttpVersion, Opening, Output, Request};
+
+/// How long a response may take after its head should have been there.
+const BODY_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// How long the server may hold a poll of socket.io: more than its `pingInterval` and `pingTimeout`, 45 s.
+const POLL_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Longest body that is read.
+const BODY_LEN_MAX: usize = 8 << 20;
+
+/// What a request is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Call {
+    Page,
+    Video,
+    Live,
+    LivechatSettings,
+    LivechatRoom,
+    /// What the page shows, and nothing follows from.
+    Other,
+    Heartbeat,
+    /// Of socket.io: the handshake, a poll, a message.
+    Handshake,
+    Poll,
+    Message,
+}
+
+/// What came of one.
+pub(super) enum Called {
+    /// A usable response.
+    Body(Vec<u8>),
+    /// None; why.
+    Failed(String, Option<StatusCode>),
+}
+
+/// Requests under way.
+pub(super) struct Calls {
+    version: HttpVersion,
+    page: Url,
+    timeout: Duration,
+    next: u32,
+    open: BTreeMap<FetchId, Open>,
+    counters: CallCounters,
+    /// What failed before it was sent, or is given up.
+    ended: Vec<(Call, Called)>,
+}
+
+struct Open {
+    call: Call,
+    late_at: Instant,
+    status: Option<StatusCode>,
+    is_gzip: bool,
+    body: Vec<u8>,
+    is_too_long: bool,
+}
+
+/// Counts since they were last taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct CallCounters {
+    pub(super) requests: u64,
+    pub(super) failed: u64,
+    pub(super) bytes: u64,
+    pub(super) connections: u64,
+    /// Over HTTP/1.1, HTTP/2, HTTP/3.
+    pub(super) responses: [u64; 3],
+}
+
+impl Calls {
+    pub(super) fn new(page: Url, version: HttpVersion, timeout: Duration) -> Self {
+        let (open, counters) = (BTreeMap::new(), CallCounters::default());
+        Self { version, page, timeout, next: 0, open, counters, ended: Vec::new() }
+    }
+
+    pub(super) fn get(&mut self, now: Instant, outputs: &mut Vec<Output>, call: Call, url: &Url) {
+        self.send(now, outputs, call, (Method::GET, url), None);
+    }
+
+    pub(super) fn post(
+        &mut self,
+        now: Instant,
+        outputs: &mut Vec<Output>,
+        call: Call,
+        url: &Url,
+        body: (&'static str, String),
+    ) {
+        self.send(now, outputs, call, (Method::POST, url), Some(body));
+    }
+
+    fn send(
+        &mut self,
+        now: Instant,
+        outputs: &mut Vec<Output>,
+        call: Call,
+        (method, url): (Method, &Url),
+        body: Option<(&'static str, String)>,
+    ) {
+        let request = http::Request::builder().method(method).uri(url.as_str()).body(());
+        let (mut head, ()) = match request.map(http::Request::into_parts) {
+            Ok(parts) => parts,
+            Err(error) => {
+                self.counters.failed += 1;
+                return self.ended.push((call, Called::Failed(error.to_string(), None)));
+            }
+        };
+        let accept = if call == Call::Page {
+            "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,image/apng,*/*;q=0.8"
+        } else {
+            "application/json, text/plain, */*"
+        };
+        head.headers.insert(ACCEPT, HeaderValue::from_static(accept));
+        head.headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
+        if call != Call::Page {
+            head.headers.extend(HeaderValue::try_from(self.page.as_str()).ok().map(|value| (REFERER, value)));
+        }
+        let mut bytes = Vec::new();
+        if let Some((kind, text)) = body {
+            head.headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+            let origin = HeaderValue::try_from(self.page.origin().ascii_serialization()).ok();
+            head.headers.extend(origin.map(|value| (ORIGIN, value)));
+            bytes = text.into_bytes();
+        }
+        let fetch = FetchId(self.next);
+        self.next = self.next.wrapping_add(1) & 0x0fff_ffff;
+        self.counters.requests += 1;
+        let timeout = if call == Call::Poll { POLL_TIMEOUT } else { self.timeout };
+        let late_at = now + timeout + BODY_TIMEOUT;
+        let open = Open { call, late_at, status: None, is_gzip: false, body: Vec::new(), is_too_long: false };
+        self.open.insert(fetch, open);
+        let request = Request { head, body: bytes, timeout };
+        outputs.push(Output::Download(fetch, Box::new(request), self.version));
+        outputs.push(Output::Demand(fetch, Demand::Deliver(u64::MAX)));
+    }
+
+    /// Handles what the driver reports of a request, and tells when one is over.
+    pub(super) fn handle(
+        &mut self,
+        fetch: FetchId,
+        event: DownloadEvent<'_>,
+        mut opened: impl FnMut(&Opening),
+    ) -> Option<(Call, Called)> {
+        let open = self.open.get_mut(&fetch)?;
+        match event {
+            DownloadEvent::Head { head, opening } => {
+                let at = match head.version {
+                    http::Version::HTTP_3 => 2,
+                    http::Version::HTTP_2 => 1,
+                    _ => 0,
+                };
+                self.counters.responses[at] += 1;
+                self.counters.connections +=
+                    u64::from(opening.connected_at.is_some() || opening.secured_at.is_some());
+                opened(&opening);
+                open.status = Some(head.status);
+                open.is_gzip = head.headers.get(CONTENT_ENCODING).is_some_and(|value| value == "gzip");
+                None
+            }
+            DownloadEvent::Body(bytes) => {
+                self.counters.bytes += bytes.len() as u64;
+                open.is_too_long |= open.body.len() + bytes.len() > BODY_LEN_MAX;
+                if !open.is_too_long {
+                    open.body.extend_from_slice(bytes);
+                }
+                None
+            }
+            DownloadEvent::Ignored(_) | DownloadEvent::Transport(_) => None,
+            DownloadEvent::Finished(result) => {
+                let open = self.open.remove(&fetch)?;
+                let call = open.call;
+                let called = match result {
+                    Ok(()) => open.finish(),
+                    Err(error) => Called::Failed(error.to_string(), open.status),
+                };
+                self.counters.failed += u64::from(matches!(called, Called::Failed(..)));
+                Some((call, called))
+            }
+        }
+    }
+
+    /// Gives up what is late or too long, and what `gives_up` names; then tells what has ended so.
+    pub(super) fn give_up(
+        &mut self,
+        now: Instant,
+        outputs: &mut Vec<Output>,
+        gives_up: impl Fn(Call) -> bool,
+    ) -> Vec<(Call, Called)> {
+        self.open.retain(|fetch, open| {
+            let is_late = now >= open.late_at;
+            if is_late || open.is_too_long {
+                let why = if is_late { "no end of the response in time" } else { "a body that is too long" };
+                self.counters.failed += 1;
+                self.ended.push((open.call, Called::Failed(why.to_owned(), None)));
+            } else if !gives_up(open.call) {
+                return true;
+            }
+            outputs.push(Output::Cancel(*fetch));
+            false
+        });
+        std::mem::take(&mut self.ended)
+    }
+
+    pub(super) fn next_timeout(&self) -> Option<Instant> {
+        self.open.values().map(|open| open.late_at).min()
+    }
+
+    pub(super) fn take_counters(&mut self) -> CallCounters {
+        std::mem::take(&mut self.counters)
+    }
+}
+
+impl Open {
+    fn finish(self) -> Called {
+        use std::io::Read;
+        let status = self.status;
+        if let Some(bad) = status.filter(|status| !status.is_success()) {
+            return Called::Failed(format!("HTTP status {bad}"), status);
+        }
+        if self.is_too_long {
+            return Called::Failed(format!("a body of more than {BODY_LEN_MAX} bytes"), status);
+        }
+        if !self.is_gzip {
+            return Called::Body(self.body);
+        }
+        let mut decoded = Vec::new();
+        let limit = BODY_LEN_MAX as u64 + 1;
+        match GzDecoder::new(&self.body[..]).take(limit).read_to_end(&mut decoded) {
+            Ok(length) if length <= BODY_LEN_MAX => Called::Body(decoded),
+            Ok(_) => Called::Failed(format!("a body of more than {BODY_LEN_MAX} bytes, decoded"), status),
+            Err(error) => Called::Failed(format!("a body that is not gzip: {error}"), status),
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! What the page tells the server while the player plays: that it is watched, each 5 s, and how, each 15 s.
+
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use throng_observation::PlaybackCounters;
+
+/// `views.videos.watching_interval` of the server's configuration.
+const VIEW_EVERY: Duration = Duration::from_secs(5);
+/// `playbackMetricsInterval`.
+const METRICS_EVERY: Duration = Duration::from_secs(15);
+/// Letters of a session's name.
+const SESSION_LEN: usize = 32;
+
+/// The heartbeats of a player.
+#[derive(Debug)]
+pub(super) struct Heartbeat {
+    session: Option<String>,
+    view_at: Instant,
+    metrics_at: Instant,
+    played_us: u64,
+    told_s: u64,
+    since_metrics: PlaybackCounters,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct View<'a> {
+    current_time: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session_id: Option<&'a str>,
+    #[serde(flatten)]
+    client: Option<Client>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Client {
+    client: &'static str,
+    device: &'static str,
+    operating_system: &'static str,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Metrics {
+    resolution: u32,
+    fps: u32,
+    player_mode: &'static str,
+    resolution_changes: u64,
+    errors: u64,
+    buffer_stalled: u64,
+    #[serde(rename = "downloadedBytesHTTP")]
+    downloaded_bytes_http: u64,
+    #[serde(rename = "downloadedBytesP2P")]
+    downloaded_bytes_p2p: u64,
+    #[serde(rename = "uploadedBytesP2P")]
+    uploaded_bytes_p2p: u64,
+    p2p_peers: u64,
+    p2p_enabled: bool,
+    video_id: String,
+}
+
+impl Heartbeat {
+    /// Of a player that begins now; `has_session`: the server tells viewers apart by a name.
+    pub(super) fn new(now: Instant, has_session: bool, dice: &mut fastrand::Rng) -> Self {
+        let session = has_session.then(|| (0..SESSION_LEN).map(|_| dice.alphanumeric()).collect());
+        Self {
+            session,
+            view_at: now + VIEW_EVERY,
+            metrics_at: now + METRICS_EVERY,
+            played_us: 0,
+            told_s: 0,
+            since_metrics: PlaybackCounters::default(),
+        }
+    }
+
+    /// A second of the player has ended.
+    pub(super) fn played(&mut self, counters: &PlaybackCounters) {
+        self.played_us += counters.played_us;
+        self.since_metrics += *counters;
+    }
+
+    /// That it is watched now, as a body.
+    pub(super) fn view(&self) -> String {
+        let client = self.session.is_some().then_some(Client {
+            client: "Chrome",
+            device: "desktop",
+            operating_system: "Linux",
+        });
+        let view =
+            View { current_time: self.played_us / 1_000_000, session_id: self.session.as_deref(), client };
+        serde_json::to_string(&view).unwrap_or_default()
+    }
+
+    /// The body that is due, if playback went on.
+    pub(super) fn due_view(&mut self, now: Instant) -> Option<String> {
+        if now < self.view_at {
+            return None;
+        }
+        self.view_at += VIEW_EVERY;
+        let at_s = self.played_us / 1_000_000;
+        let goes_on = std::mem::replace(&mut self.told_s, at_s) != at_s;
+        goes_on.then(|| self.view())
+    }
+
+    /// The metrics that are due, as a body.
+    pub(super) fn due_metrics(&mut self, now: Instant, video: &str, has_peers: bool) -> Option<String> {
+        if now < self.metrics_at {
+            return None;
+        }
+        self.metrics_at += METRICS_EVERY;
+        let counters = std::mem::take(&mut self.since_metrics);
+        let metrics = Metrics {
+            resolution: 0,
+            fps: 0,
+            player_mode: "p2p-media-loader",
+            resolution_changes: counters.switches,
+            errors: counters.requests_failed,
+            buffer_stalled: counters.stall_count,
+            downloaded_bytes_http: counters.media_bytes,
+            downloaded_bytes_p2p: counters.peer_bytes,
+            uploaded_bytes_p2p: counters.uploaded_bytes,
+            p2p_peers: counters.peers_us / counters.active_us.max(1),
+            p2p_enabled: has_peers,
+            video_id: video.to_owned(),
+        };
+        Some(serde_json::to_string(&metrics).unwrap_or_default())
+    }
+
+    pub(super) fn next_timeout(&self) -> Instant {
+        self.view_at.min(self.metrics_at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_beats_while_playback_goes_on_only() {
+        let (now, mut dice) = (Instant::now(), fastrand::Rng::with_seed(1));
+        let mut heartbeat = Heartbeat::new(now, true, &mut dice);
+        let at = |seconds| now + Duration::from_secs(seconds);
+        let second = PlaybackCounters { played_us: 1_000_000, media_bytes: 10, ..Default::default() };
+        (0..4).for_each(|_| heartbeat.played(&second));
+        assert_eq!(heartbeat.due_view(at(4)), None);
+        let body = heartbeat.due_view(at(5)).unwrap();
+        assert!(
+            body.starts_with(r#"{"currentTime":4,"sessionId":""#)
+                && body.ends_with(r#""operatingSystem":"Linux"}"#),
+            "{body}"
+        );
+        assert_eq!(heartbeat.due_view(at(10)), None, "stalled");
+        heartbeat.played(&second);
+        assert!(heartbeat.due_view(at(15)).is_some());
+        let metrics = heartbeat.due_metrics(at(15), "a", true).unwrap();
+        assert!(
+            metrics.contains(r#""downloadedBytesHTTP":50"#) && metrics.contains(r#""videoId":"a""#),
+            "{metrics}"
+        );
+        let old = Heartbeat::new(now, false, &mut dice);
+        assert_eq!(old.view(), r#"{"currentTime":0}"#);
+    }
+}

@@ -1,0 +1,278 @@
+//! A visitor and an instance, with the time moved by hand.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use http::StatusCode;
+use throng_media::manifest::PlaylistCache;
+use throng_media::quality::WallClock;
+use throng_media::timing::IndexCache;
+use throng_observation::{FailureReason, Observation, Outcome};
+use throng_scenario::{ChatConfig, HttpVersionPolicy, PeerConfig, PeerPreset, PlayerConfig};
+
+use super::*;
+use crate::participant::{Channel, DownloadEvent, FetchId, Input, Message, Opening, Output, Participant};
+use crate::webrtc::{ParticipantOptions, StepTimeouts};
+use std::time::{Duration, Instant};
+
+const PAGE: &str = "http://10.0.0.1/w/abc";
+
+/// An instance of these answers, by path.
+struct Stand {
+    visitor: Visitor,
+    now: Instant,
+    answers: BTreeMap<&'static str, (u16, String)>,
+    requests: Vec<String>,
+    opened: Vec<String>,
+    sent: Vec<(Channel, String)>,
+    anomalies: Vec<String>,
+    ended: Option<Outcome>,
+    deadline: Instant,
+}
+
+fn options(now: Instant) -> ParticipantOptions {
+    ParticipantOptions {
+        may_reach: Arc::new(|_| true),
+        clock: WallClock { at: now, unix_ns: 0 },
+        toward: None,
+        seed: 7,
+        timeouts: StepTimeouts::default(),
+        is_tapped: false,
+        relay_only: false,
+        stun: None,
+        turn: None,
+    }
+}
+
+fn video(state: u32, playlists: &str) -> String {
+    format!(
+        r#"{{"id":7,"uuid":"u","isLive":true,"state":{{"id":{state},"label":""}},"streamingPlaylists":[{playlists}],
+            "trackerUrls":["http://10.0.0.1/tracker/announce","ws://10.0.0.1/tracker/socket"]}}"#
+    )
+}
+
+const PLAYLIST: &str = r#"{"playlistUrl":"http://10.0.0.1/hls/u/master.m3u8","segmentsSha256Url":"http://10.0.0.1/hls/u/segments-sha256.json"}"#;
+
+const MASTER: &str = "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1000000\n0.m3u8\n";
+
+impl Stand {
+    fn new(change: impl FnOnce(&mut BTreeMap<&'static str, (u16, String)>)) -> Self {
+        let now = Instant::now();
+        let ok = |text: &str| (200, text.to_owned());
+        let mut answers = BTreeMap::from([
+            ("/w/abc", ok(r#"{"serverVersion":"8.2.4","a":"bbbbbbbbbbbbbbbbb"}"#)),
+            ("/api/v1/videos/abc", ok(&video(1, PLAYLIST))),
+            ("/api/v1/videos/u", ok(&video(1, PLAYLIST))),
+            ("/api/v1/videos/live/u", ok(r#"{"latencyMode":1}"#)),
+            ("/hls/u/master.m3u8", ok(MASTER)),
+            ("/hls/u/0.m3u8", ok("#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXT-X-MEDIA-SEQUENCE:1\n")),
+            ("/socket.io/", ok(r#"0{"sid":"s"}"#)),
+            (
+                "/plugins/livechat/router/api/configuration/room/u",
+                ok(
+                    r#"{"room":"u@room.h","localAnonymousJID":"anon.h","localWebsocketServiceUrl":"/plugins/livechat/ws/xmpp-websocket"}"#,
+                ),
+            ),
+        ]);
+        change(&mut answers);
+        let player = player::Config {
+            url: Url::parse(PAGE).unwrap(),
+            http: HttpVersionPolicy::Negotiated,
+            player: PlayerConfig {
+                peers: Some(PeerConfig::preset(PeerPreset::Lan)),
+                ..PlayerConfig::default()
+            },
+            page: None,
+            token: None,
+            may_reach: Arc::new(|_| true),
+            clock: WallClock { at: now, unix_ns: 0 },
+            number: 1,
+            head_timeout: Duration::from_secs(10),
+            indexes: IndexCache::default(),
+            playlists: PlaylistCache::default(),
+            swarms: player::Swarms::default(),
+        };
+        let make: MakeChat = Box::new(|room| chat::Config {
+            url: room.url,
+            protocol: chat::Protocol::Xmpp(Box::new(chat::xmpp::XmppConfig {
+                domain: room.domain,
+                credentials: None,
+                room: room.room,
+                nick: "a".into(),
+                vcards: ChatConfig::default().vcards,
+                history_max: 50,
+                has_chat_states: false,
+                has_management: false,
+                answer_within: Duration::from_secs(10),
+            })),
+            rename: None,
+            chat: ChatConfig::default(),
+            mark: "m".into(),
+            log: chat::RoomLog::default(),
+        });
+        let config = Config { page: Url::parse(PAGE).unwrap(), player, chat: Some(make) };
+        let mut stand = Self {
+            visitor: Visitor::new(config, options(now)),
+            now,
+            answers,
+            requests: Vec::new(),
+            opened: Vec::new(),
+            sent: Vec::new(),
+            anomalies: Vec::new(),
+            ended: None,
+            deadline: now,
+        };
+        stand.visitor.handle(now, Input::Start { intended_at: now });
+        stand.drain();
+        stand
+    }
+
+    fn drain(&mut self) {
+        for turn in 0.. {
+            assert!(turn < 10_000, "the visitor does not come to rest");
+            match self.visitor.poll_output(self.now) {
+                Output::Download(fetch, request, _) => {
+                    let path = request.head.uri.path().to_owned();
+                    self.requests.push(format!("{} {path}", request.head.method));
+                    self.answer(fetch, &path, request.head.method == http::Method::POST);
+                }
+                Output::Open(channel, crate::participant::Open::WebSocket { url, .. }) => {
+                    self.opened.push(url.to_string());
+                    self.visitor.handle(self.now, Input::Opened { channel, opening: Opening::default() });
+                }
+                Output::Signal(channel, Message::Text(text)) => self.sent.push((channel, text)),
+                Output::Observed(Observation::ProtocolAnomaly { detail, .. }) => self.anomalies.push(detail),
+                Output::Ended(outcome) => self.ended = Some(outcome),
+                Output::Timeout(at, _) => {
+                    self.deadline = at;
+                    return;
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn answer(&mut self, fetch: FetchId, path: &str, is_post: bool) {
+        let polls = path == "/socket.io/"
+            && self.requests.iter().filter(|seen| *seen == "GET /socket.io/").count() > 1;
+        let (status, body) = match self.answers.get(path) {
+            _ if is_post => (204, String::new()),
+            // The second poll is held open.
+            Some(_) if polls => return,
+            Some((status, body)) => (*status, body.clone()),
+            None => (200, "{}".to_owned()),
+        };
+        let (mut head, ()) = http::Response::new(()).into_parts();
+        head.status = StatusCode::from_u16(status).unwrap();
+        head.headers.insert("content-length", body.len().to_string().parse().unwrap());
+        let head = DownloadEvent::Head { head: Box::new(head), opening: Box::default() };
+        for event in [head, DownloadEvent::Body(body.as_bytes()), DownloadEvent::Finished(Ok(()))] {
+            self.visitor.handle(self.now, Input::Download { fetch, event });
+        }
+    }
+
+    fn wait(&mut self, lasts: Duration) {
+        let end = self.now + lasts;
+        while self.deadline < end {
+            self.now = self.deadline;
+            self.visitor.handle(self.now, Input::Timeout);
+            self.drain();
+        }
+        self.now = end;
+    }
+
+    fn asked(&self, request: &str) -> usize {
+        self.requests.iter().filter(|seen| *seen == request).count()
+    }
+}
+
+#[test]
+fn the_page_asks_in_its_order_and_the_player_and_the_chat_come_from_what_it_learns() {
+    let stand = Stand::new(|_| {});
+    let first: Vec<&str> = stand.requests.iter().take(7).map(String::as_str).collect();
+    assert_eq!(
+        first,
+        [
+            "GET /w/abc",
+            "GET /api/v1/videos/abc",
+            "GET /api/v1/videos/abc/captions",
+            "GET /api/v1/videos/abc/chapters",
+            "GET /api/v1/videos/abc/storyboards",
+            "GET /api/v1/player-settings/videos/abc",
+            "GET /api/v1/videos/u/comment-threads",
+        ]
+    );
+    for request in ["GET /hls/u/master.m3u8", "POST /api/v1/videos/u/views", "GET /socket.io/"] {
+        assert!(stand.asked(request) > 0, "{request}: {:?}", stand.requests);
+    }
+    let urls = ["ws://10.0.0.1/socket.io/", "ws://10.0.0.1/plugins/livechat/ws/xmpp-websocket"];
+    for url in urls {
+        assert!(stand.opened.iter().any(|opened| opened.starts_with(url)), "{url}: {:?}", stand.opened);
+    }
+    let channels: std::collections::BTreeSet<Channel> =
+        stand.sent.iter().map(|(channel, _)| *channel).collect();
+    assert_eq!(
+        channels.into_iter().collect::<Vec<_>>(),
+        [Channel(0), Channel(0x200)],
+        "socket.io and the chat"
+    );
+}
+
+#[test]
+fn who_waits_for_the_live_asks_again_when_it_begins() {
+    let mut stand = Stand::new(|answers| {
+        answers.insert("/api/v1/videos/abc", (200, video(4, "")));
+    });
+    assert_eq!((stand.asked("GET /hls/u/master.m3u8"), stand.asked("GET /api/v1/videos/u")), (0, 0));
+    let began = Message::Text(r#"42/live-videos,["state-change",{"state":1}]"#.into());
+    stand.visitor.handle(stand.now, Input::Message { channel: Channel(0), message: began });
+    stand.drain();
+    assert_eq!((stand.asked("GET /hls/u/master.m3u8"), stand.asked("GET /api/v1/videos/u")), (1, 1));
+    assert_eq!(stand.asked("GET /api/v1/videos/u/captions"), 1, "all of it");
+}
+
+#[test]
+fn a_page_that_is_not_there_is_a_failure_and_less_than_that_is_not() {
+    for (path, reason) in
+        [("/w/abc", FailureReason::HttpStatus(502)), ("/api/v1/videos/abc", FailureReason::HttpStatus(502))]
+    {
+        let stand = Stand::new(|answers| {
+            answers.insert(path, (502, String::new()));
+        });
+        assert!(
+            matches!(&stand.ended, Some(Outcome::Failed(failure)) if failure.reason == reason),
+            "{:?}",
+            stand.ended
+        );
+    }
+    let broken = Stand::new(|answers| {
+        answers.insert("/api/v1/videos/abc", (200, "<html>".into()));
+    });
+    assert!(
+        matches!(&broken.ended, Some(Outcome::Failed(failure)) if failure.reason == FailureReason::Protocol)
+    );
+    let without_chat = Stand::new(|answers| {
+        answers.insert("/plugins/livechat/router/api/configuration/room/u", (404, String::new()));
+    });
+    assert!(without_chat.ended.is_none());
+    assert!(without_chat.anomalies[0].contains("there is no chat"), "{:?}", without_chat.anomalies);
+}
+
+#[test]
+fn a_socket_that_breaks_is_made_again_and_leaving_ends_all() {
+    let mut stand = Stand::new(|_| {});
+    let handshakes = stand.asked("GET /socket.io/");
+    // It was in use.
+    let probe = Message::Text("3probe".into());
+    stand.visitor.handle(stand.now, Input::Message { channel: Channel(0), message: probe });
+    stand.drain();
+    let why = crate::participant::ChannelError::ClosedByPeer(None);
+    stand.visitor.handle(stand.now, Input::Closed { channel: Channel(0), why });
+    stand.drain();
+    assert_eq!(stand.asked("GET /socket.io/"), handshakes);
+    stand.wait(Duration::from_secs(2));
+    assert!(stand.asked("GET /socket.io/") > handshakes, "{:?}", stand.requests);
+    stand.visitor.handle(stand.now, Input::Leave { others_follow: false });
+    stand.drain();
+    assert!(stand.ended.is_some());
+}

@@ -1,0 +1,96 @@
+//! What the versions of PeerTube differ in.
+
+use throng_scenario::PeerEngine;
+
+/// What a page of a version asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Version {
+    /// From this version on.
+    since: (u32, u32),
+    /// Chapters and storyboards.
+    pub(super) has_chapters: bool,
+    /// `GET /api/v1/player-settings/videos/ID`.
+    pub(super) has_player_settings: bool,
+    /// Heartbeats carry `sessionId`, by which viewers are told apart.
+    pub(super) has_sessions: bool,
+    /// The P2P engine of its player. That of 9.0 decides as that of 7.1.
+    pub(super) engine: PeerEngine,
+}
+
+/// The newest first.
+const VERSIONS: [Version; 5] = [
+    Version {
+        since: (8, 0),
+        has_chapters: true,
+        has_player_settings: true,
+        has_sessions: true,
+        engine: PeerEngine::V2,
+    },
+    Version {
+        since: (7, 1),
+        has_chapters: true,
+        has_player_settings: false,
+        has_sessions: true,
+        engine: PeerEngine::V2,
+    },
+    Version {
+        since: (6, 1),
+        has_chapters: true,
+        has_player_settings: false,
+        has_sessions: true,
+        engine: PeerEngine::V06,
+    },
+    Version {
+        since: (6, 0),
+        has_chapters: true,
+        has_player_settings: false,
+        has_sessions: false,
+        engine: PeerEngine::V06,
+    },
+    Version {
+        since: (0, 0),
+        has_chapters: false,
+        has_player_settings: false,
+        has_sessions: false,
+        engine: PeerEngine::V06,
+    },
+];
+
+/// The version of the server whose page this is: the page contains the server's configuration. A page that does not say it is
+/// taken for one of the newest version.
+pub(super) fn of_page(page: &[u8]) -> Version {
+    let text = String::from_utf8_lossy(page);
+    let said = text.split("serverVersion").nth(1).and_then(|rest| {
+        let begins = rest.find(|letter: char| letter.is_ascii_digit())?;
+        let number = rest.get(begins..)?.get(..16)?;
+        let mut parts = number.split(|letter: char| !letter.is_ascii_digit());
+        // Quotes and escapes, no words, are between the name and the number.
+        (begins < 8).then_some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
+    });
+    of(said.unwrap_or((u32::MAX, 0)))
+}
+
+fn of(version: (u32, u32)) -> Version {
+    let found = VERSIONS.into_iter().find(|known| known.since <= version);
+    found.unwrap_or(VERSIONS[0])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_says_its_version_in_json_or_in_a_string_of_json() {
+        for (page, since) in [
+            (r#"{"serverVersion":"5.0.1","a":"bbbbbbbbbbbbbbbbb"}"#, (0, 0)),
+            (r#"x = "{\"serverVersion\":\"6.3.3\",\"a\":\"bbbbbbbbbbbb\"}""#, (6, 1)),
+            (r#"{"serverVersion":"9.0.0-rc.1","a":"bbbbbbbbbbbbbbbbb"}"#, (8, 0)),
+            (r#"{"serverVersion":"7.10.0","a":"bbbbbbbbbbbbbbbbb"}"#, (7, 1)),
+            ("", (8, 0)),
+            ("serverVersion", (8, 0)),
+            ("serverVersion is not said here 5.0 anywhere at all", (8, 0)),
+        ] {
+            assert_eq!(of_page(page.as_bytes()).since, since, "{page}");
+        }
+    }
+}

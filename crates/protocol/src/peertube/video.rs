@@ -1,0 +1,100 @@
+//! What the API says of a video.
+
+use serde::Deserialize;
+use url::Url;
+
+/// `VideoState.PUBLISHED` of PeerTube.
+const PUBLISHED: u32 = 1;
+
+/// `GET /api/v1/videos/ID`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Video {
+    pub(super) id: u64,
+    pub(super) uuid: String,
+    #[serde(default)]
+    pub(super) is_live: bool,
+    state: Option<State>,
+    #[serde(default)]
+    pub(super) streaming_playlists: Vec<StreamingPlaylist>,
+    #[serde(default)]
+    tracker_urls: Vec<String>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct State {
+    id: u32,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct StreamingPlaylist {
+    playlist_url: String,
+    segments_sha256_url: Option<String>,
+}
+
+/// `GET /api/v1/videos/live/ID`.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Live {
+    #[serde(default = "default_mode")]
+    latency_mode: u32,
+}
+
+fn default_mode() -> u32 {
+    1
+}
+
+/// `GET …/router/api/configuration/room/ID` of the livechat plugin.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Room {
+    pub(super) room: String,
+    #[serde(rename = "localAnonymousJID")]
+    pub(super) local_anonymous_jid: String,
+    pub(super) local_websocket_service_url: String,
+}
+
+impl Video {
+    /// What is to be played, if it can be.
+    pub(super) fn playlist(&self) -> Option<&StreamingPlaylist> {
+        let is_published = self.state.as_ref().is_none_or(|state| state.id == PUBLISHED);
+        self.streaming_playlists.first().filter(|_| is_published)
+    }
+
+    /// The tracker that browsers can reach.
+    pub(super) fn tracker(&self) -> Option<Url> {
+        let mut urls = self.tracker_urls.iter().filter_map(|url| Url::parse(url).ok());
+        urls.find(|url| matches!(url.scheme(), "ws" | "wss"))
+    }
+}
+
+impl StreamingPlaylist {
+    /// The HLS playlist; `page` is what its URL is relative to.
+    pub(super) fn playlist(&self, page: &Url) -> Option<Url> {
+        page.join(&self.playlist_url).ok()
+    }
+
+    /// The list of hashes, if there is one.
+    pub(super) fn hashes(&self, page: &Url) -> Option<Url> {
+        self.segments_sha256_url.as_ref().and_then(|url| page.join(url).ok())
+    }
+}
+
+impl Live {
+    pub(super) const USUAL: Self = Self { latency_mode: 1 };
+
+    /// Segments between the end of the stream and playback (`liveSyncDurationCount`).
+    pub(super) fn segments_behind(self) -> u32 {
+        match self.latency_mode {
+            2 => 10,
+            3 => 2,
+            _ => 5,
+        }
+    }
+
+    /// Whether viewers may get segments from each other: not with small latency.
+    pub(super) fn allows_peers(self) -> bool {
+        self.latency_mode != 3
+    }
+}

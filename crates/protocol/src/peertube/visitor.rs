@@ -1,0 +1,533 @@
+//! The visitor: what is asked when, and what follows from it.
+
+use std::time::{Duration, Instant};
+
+use throng_observation::{Failure, FailureReason, Observation, Outcome, Phase, PlaybackInterval};
+use throng_scenario::PeerConfig;
+use url::Url;
+
+use super::calls::{Call, CallCounters, Called, Calls};
+use super::heartbeat::Heartbeat;
+use super::socket_io::{SocketEvent, SocketIo, SocketOutput};
+use super::versions::{self, Version};
+use super::video::{Live, Room, Video};
+use super::{ChatRoom, Config};
+use crate::chat;
+use crate::composite::{Part, is_of_whole, place};
+use crate::participant::{
+    Channel, DownloadEvent, FetchId, HttpVersion, Input, Message, Open, Output, Participant, Why,
+};
+use crate::player;
+use crate::webrtc::ParticipantOptions;
+
+/// The places of player and chat among the parts; the page itself has the first.
+const PLAYER: usize = 1;
+const CHAT: usize = 2;
+
+/// The channel of socket.io.
+const SOCKET: Channel = Channel(0);
+
+/// socket.io connects again after this long, varied by half, and twice as long after each failure up to the second
+/// (`reconnectionDelay`, `reconnectionDelayMax`).
+const SOCKET_AGAIN: Duration = Duration::from_secs(1);
+const SOCKET_AGAIN_MAX: Duration = Duration::from_secs(5);
+
+/// Longer than any run.
+const NEVER: Duration = Duration::from_secs(10 * 365 * 86_400);
+
+/// A visitor of a watch page.
+pub struct Visitor {
+    config: Config,
+    options: ParticipantOptions,
+    dice: fastrand::Rng,
+    calls: Calls,
+    version: Option<Version>,
+    video: Option<Video>,
+    /// Of the video, if it is live; known before it is played.
+    live: Option<Live>,
+    socket: Option<SocketIo>,
+    socket_again_at: Option<Instant>,
+    socket_failures: u32,
+    player: Option<Part>,
+    heartbeat: Option<Heartbeat>,
+    chat: Option<Part>,
+    has_asked_for_chat: bool,
+    has_reported_phases: bool,
+    outputs: Vec<Output>,
+    outcome: Option<Outcome>,
+    has_ended: bool,
+}
+
+impl Visitor {
+    /// A visitor who has not come.
+    #[must_use]
+    pub fn new(config: Config, options: ParticipantOptions) -> Self {
+        let version = match config.player.http {
+            throng_scenario::HttpVersionPolicy::Http1 => HttpVersion::Http1,
+            throng_scenario::HttpVersionPolicy::Http2 => HttpVersion::Http2,
+            throng_scenario::HttpVersionPolicy::Http3 => HttpVersion::Http3,
+            _ => HttpVersion::Negotiated,
+        };
+        Self {
+            calls: Calls::new(config.page.clone(), version, config.player.head_timeout),
+            dice: fastrand::Rng::with_seed(options.seed),
+            config,
+            options,
+            version: None,
+            video: None,
+            live: None,
+            socket: None,
+            socket_again_at: None,
+            socket_failures: 0,
+            player: None,
+            heartbeat: None,
+            chat: None,
+            has_asked_for_chat: false,
+            has_reported_phases: false,
+            outputs: Vec::new(),
+            outcome: None,
+            has_ended: false,
+        }
+    }
+
+    fn observe(&mut self, observation: Observation) {
+        self.outputs.push(Output::Observed(observation));
+    }
+
+    fn anomaly(&mut self, detail: String) {
+        self.observe(Observation::ProtocolAnomaly { place: "peertube", detail });
+    }
+
+    /// The URL of `path` on the server of the page.
+    fn url(&self, path: &str) -> Url {
+        self.config.page.join(path).unwrap_or_else(|_| self.config.page.clone())
+    }
+
+    fn get(&mut self, now: Instant, call: Call, path: &str) {
+        let url = self.url(path);
+        self.calls.get(now, &mut self.outputs, call, &url);
+    }
+
+    fn post(&mut self, now: Instant, path: &str, body: String) {
+        let url = self.url(path);
+        let body = ("application/json; charset=UTF-8", body);
+        self.calls.post(now, &mut self.outputs, Call::Heartbeat, &url, body);
+    }
+
+    /// What the page's URL calls the video.
+    fn name(&self) -> String {
+        let last = self.config.page.path_segments().and_then(|mut parts| parts.next_back());
+        last.unwrap_or_default().to_owned()
+    }
+
+    /// Asks for all that the page shows of the video.
+    fn ask(&mut self, now: Instant) {
+        let Some(version) = self.version else { return };
+        let name = self.video.as_ref().map_or_else(|| self.name(), |video| video.uuid.clone());
+        self.get(now, Call::Video, &format!("/api/v1/videos/{name}"));
+        self.get(now, Call::Other, &format!("/api/v1/videos/{name}/captions"));
+        if version.has_chapters {
+            self.get(now, Call::Other, &format!("/api/v1/videos/{name}/chapters"));
+            self.get(now, Call::Other, &format!("/api/v1/videos/{name}/storyboards"));
+        }
+        if version.has_player_settings {
+            self.get(now, Call::Other, &format!("/api/v1/player-settings/videos/{name}"));
+        }
+    }
+
+    /// A request of the page is over.
+    fn called(&mut self, now: Instant, call: Call, called: Called) {
+        match (call, called) {
+            (Call::Page, Called::Body(page)) => {
+                self.version = Some(versions::of_page(&page));
+                self.ask(now);
+            }
+            (Call::Video, Called::Body(body)) => match serde_json::from_slice::<Video>(&body) {
+                Ok(video) => self.learn(now, video),
+                Err(error) => self.fail(
+                    now,
+                    FailureReason::Protocol,
+                    &format!("the video is not said in JSON: {error}"),
+                ),
+            },
+            (Call::Live, Called::Body(body)) => {
+                self.live = Some(serde_json::from_slice(&body).unwrap_or(Live::USUAL));
+                self.play(now);
+            }
+            (Call::LivechatSettings, Called::Body(_)) => {
+                let uuid = self.video.as_ref().map(|video| video.uuid.clone()).unwrap_or_default();
+                self.get(
+                    now,
+                    Call::LivechatRoom,
+                    &format!("/plugins/livechat/router/api/configuration/room/{uuid}"),
+                );
+            }
+            (Call::LivechatRoom, Called::Body(body)) => match serde_json::from_slice::<Room>(&body) {
+                Ok(room) => self.join(now, &room),
+                Err(error) => self.anomaly(format!("the chat is not said in JSON: {error}")),
+            },
+            (Call::Handshake, Called::Body(body)) => {
+                let event = self.socket.as_mut().and_then(|socket| socket.shaken(&body));
+                self.told(now, event);
+            }
+            (Call::Poll, Called::Body(body)) => {
+                let events = self.socket.as_mut().map(|socket| socket.polled(&body)).unwrap_or_default();
+                events.into_iter().for_each(|event| self.told(now, Some(event)));
+                self.put_socket_outputs(now);
+            }
+            (Call::Message, Called::Body(_)) => {
+                self.socket.iter_mut().for_each(SocketIo::posted);
+                self.put_socket_outputs(now);
+            }
+            (Call::Other | Call::Heartbeat, Called::Body(_)) => {}
+            (Call::Page | Call::Video, Called::Failed(why, status)) => {
+                let reason = match status {
+                    Some(status) if !status.is_success() => FailureReason::HttpStatus(status.as_u16()),
+                    _ => FailureReason::SignallingClosed,
+                };
+                self.fail(now, reason, &why);
+            }
+            (Call::Live, Called::Failed(why, _)) => {
+                self.anomaly(format!("the live is not described: {why}"));
+                self.live = Some(Live::USUAL);
+                self.play(now);
+            }
+            (Call::Handshake | Call::Poll | Call::Message, Called::Failed(why, _)) => {
+                self.anomaly(format!("socket.io: {why}"));
+                let event = self.socket.as_mut().and_then(SocketIo::broken);
+                self.told(now, event);
+            }
+            (Call::LivechatSettings | Call::LivechatRoom, Called::Failed(why, _)) => {
+                self.anomaly(format!("there is no chat: {why}"));
+            }
+            (Call::Other | Call::Heartbeat, Called::Failed(why, _)) => self.anomaly(why),
+        }
+    }
+
+    fn fail(&mut self, now: Instant, reason: FailureReason, detail: &str) {
+        let detail = format!("{}: {detail}", self.config.page);
+        self.leave(now, Outcome::Failed(Failure::new(reason, detail)));
+    }
+
+    /// The API has said what the video is.
+    fn learn(&mut self, now: Instant, video: Video) {
+        let (id, uuid, is_live) = (video.id, video.uuid.clone(), video.is_live);
+        self.video = Some(video);
+        self.get(
+            now,
+            Call::Other,
+            &format!("/api/v1/videos/{uuid}/comment-threads?start=0&count=10&sort=-createdAt"),
+        );
+        self.get(now, Call::Other, "/api/v1/videos?start=0&count=5&sort=-publishedAt&nsfw=false");
+        if self.socket.is_none() {
+            let socket = self.socket.insert(SocketIo::new(&self.config.page, id));
+            socket.start();
+            self.put_socket_outputs(now);
+        }
+        if !std::mem::replace(&mut self.has_asked_for_chat, true) && self.config.chat.is_some() {
+            self.get(now, Call::LivechatSettings, "/api/v1/plugins/peertube-plugin-livechat/public-settings");
+        }
+        if is_live {
+            self.get(now, Call::Live, &format!("/api/v1/videos/live/{uuid}"));
+        } else {
+            self.play(now);
+        }
+    }
+
+    /// Begins to play, if there is something to play and it is not played yet.
+    fn play(&mut self, now: Instant) {
+        let (Some(video), Some(version)) = (&self.video, self.version) else { return };
+        let Some(playlist) = video.playlist().filter(|_| self.player.is_none()) else { return };
+        let page = &self.config.page;
+        let Some(url) = playlist.playlist(page) else {
+            return self.anomaly("the URL of the playlist is none".into());
+        };
+        let mut config = self.config.player.clone();
+        let live = self.live.unwrap_or(Live::USUAL);
+        if url.origin() != page.origin() {
+            // What is for the instance is not for the store of its segments.
+            config.token = None;
+            config.player.headers.clear();
+        }
+        config.url = url;
+        config.player.page = Some(self.config.page.clone());
+        config.player.live.segments_behind = Some(live.segments_behind());
+        let peers = config.player.peers.take().filter(|_| live.allows_peers());
+        // Without hashes PeerTube's player uses no peers.
+        config.player.peers = peers.zip(playlist.hashes(page)).map(|(peers, hashes)| PeerConfig {
+            engine: version.engine,
+            tracker: video.tracker().or(peers.tracker),
+            swarm: Some(config.url.to_string()),
+            hashes: Some(hashes),
+            ..peers
+        });
+        let mut player = Part::new(PLAYER, "player", Box::new(player::Viewer::new(config)));
+        player.take(now, Input::Start { intended_at: now });
+        self.player = Some(player);
+        self.observe(Observation::Reached(Phase::PageLoaded, now));
+        let heartbeat = Heartbeat::new(now, version.has_sessions, &mut self.dice);
+        let view = heartbeat.view();
+        self.heartbeat = Some(heartbeat);
+        self.send_view(now, view);
+    }
+
+    fn send_view(&mut self, now: Instant, body: String) {
+        let uuid = self.video.as_ref().map(|video| video.uuid.clone()).unwrap_or_default();
+        self.post(now, &format!("/api/v1/videos/{uuid}/views"), body);
+    }
+
+    /// Joins the chat of the video.
+    fn join(&mut self, now: Instant, room: &Room) {
+        let (Some(make), Ok(mut url)) =
+            (&self.config.chat, self.config.page.join(&room.local_websocket_service_url))
+        else {
+            return;
+        };
+        let scheme = if matches!(url.scheme(), "https" | "wss") { "wss" } else { "ws" };
+        // Both are schemes of the same kind.
+        let _ = url.set_scheme(scheme);
+        let domain = room.local_anonymous_jid.clone();
+        let mut config = make(ChatRoom { url, domain, room: room.room.clone() });
+        config.chat.origin.get_or_insert_with(|| self.config.page.origin().ascii_serialization());
+        let member = chat::Member::new(config, self.options.clone());
+        let mut chat = Part::new(CHAT, "chat", Box::new(member));
+        chat.take(now, Input::Start { intended_at: now });
+        self.chat = Some(chat);
+    }
+
+    /// socket.io told something.
+    fn told(&mut self, now: Instant, event: Option<SocketEvent>) {
+        match event {
+            // The live has begun: everything is asked for again, by all who wait.
+            Some(SocketEvent::State(1)) => self.ask(now),
+            Some(SocketEvent::ForceEnd) => {
+                if let Some(player) = &mut self.player {
+                    player.take(now, Input::Leave { others_follow: true });
+                }
+            }
+            Some(SocketEvent::Broken) => {
+                let of_socket = |call| matches!(call, Call::Handshake | Call::Poll | Call::Message);
+                let ended = self.calls.give_up(now, &mut self.outputs, of_socket);
+                let has_worked = self.socket.as_ref().is_some_and(SocketIo::has_joined);
+                self.socket_failures = if has_worked { 0 } else { self.socket_failures.saturating_add(1) };
+                let delay =
+                    SOCKET_AGAIN.saturating_mul(1 << self.socket_failures.min(8)).min(SOCKET_AGAIN_MAX);
+                self.socket_again_at = Some(now + delay.mul_f64(0.5 + self.dice.f64()));
+                ended.into_iter().for_each(|(call, called)| self.called(now, call, called));
+            }
+            Some(SocketEvent::State(_) | SocketEvent::Viewers(_)) | None => {}
+        }
+        self.put_socket_outputs(now);
+    }
+
+    fn put_socket_outputs(&mut self, now: Instant) {
+        for output in self.socket.as_mut().map(SocketIo::take_outputs).unwrap_or_default() {
+            match output {
+                SocketOutput::Handshake(url) => self.calls.get(now, &mut self.outputs, Call::Handshake, &url),
+                SocketOutput::Poll(url) => self.calls.get(now, &mut self.outputs, Call::Poll, &url),
+                SocketOutput::Post(url, body) => {
+                    let body = ("text/plain;charset=UTF-8", body);
+                    self.calls.post(now, &mut self.outputs, Call::Message, &url, body);
+                }
+                SocketOutput::Open(url) => {
+                    let origin = self.config.page.origin().ascii_serialization();
+                    let headers = vec![("Origin".to_owned(), origin)];
+                    self.outputs
+                        .push(Output::Open(SOCKET, Open::WebSocket { url, protocols: Vec::new(), headers }));
+                }
+                SocketOutput::Send(text) => self.outputs.push(Output::Signal(SOCKET, Message::Text(text))),
+                SocketOutput::Close => self.outputs.push(Output::Close(SOCKET)),
+            }
+        }
+    }
+
+    /// Does what is due.
+    fn tick(&mut self, now: Instant) {
+        if self.outcome.is_some() {
+            return;
+        }
+        for (call, called) in self.calls.give_up(now, &mut self.outputs, |_| false) {
+            self.called(now, call, called);
+        }
+        if self.socket_again_at.take_if(|at| now >= *at).is_some() {
+            self.socket.iter_mut().for_each(SocketIo::start);
+            self.put_socket_outputs(now);
+        }
+        let has_peers = self.config.player.player.peers.is_some();
+        let uuid = self.video.as_ref().map(|video| video.uuid.clone()).unwrap_or_default();
+        let Some(heartbeat) = self.heartbeat.as_mut().filter(|_| self.player.is_some()) else { return };
+        let (view, metrics) = (heartbeat.due_view(now), heartbeat.due_metrics(now, &uuid, has_peers));
+        view.into_iter().for_each(|body| self.send_view(now, body));
+        metrics.into_iter().for_each(|body| self.post(now, "/api/v1/metrics/playback", body));
+    }
+
+    /// The tab is closed.
+    fn leave(&mut self, now: Instant, outcome: Outcome) {
+        if self.outcome.is_none() {
+            self.socket.iter_mut().for_each(SocketIo::close);
+            self.put_socket_outputs(now);
+            self.parts().for_each(|part| part.take(now, Input::Leave { others_follow: true }));
+            self.outcome = Some(outcome);
+        }
+    }
+
+    /// What the page makes of an output of a part.
+    fn pass(&mut self, now: Instant, place: usize, output: Output) -> Option<Output> {
+        match output {
+            Output::Ended(outcome) => {
+                if place == PLAYER {
+                    // Who has watched closes the tab.
+                    self.leave(now, outcome);
+                } else if let Outcome::Failed(failure) = outcome {
+                    self.anomaly(format!("the chat has ended: {failure}"));
+                }
+                None
+            }
+            Output::Observed(Observation::Playback(mut interval)) => {
+                self.heartbeat.iter_mut().for_each(|heartbeat| heartbeat.played(&interval.counters));
+                add(&mut interval, self.calls.take_counters());
+                Some(Output::Observed(Observation::Playback(interval)))
+            }
+            Output::Observed(Observation::Reached(phase, _))
+                if place == PLAYER && phase < Phase::Described =>
+            {
+                None
+            }
+            Output::Observed(observation) if place == CHAT && !is_of_whole(&observation) => None,
+            output => Some(output),
+        }
+    }
+
+    /// The next output of the parts.
+    fn poll_parts(&mut self, now: Instant) -> Option<Output> {
+        loop {
+            let of_player =
+                self.player.as_mut().and_then(|part| poll(part, now)).map(|output| (PLAYER, output));
+            let of_chat = || self.chat.as_mut().and_then(|part| poll(part, now)).map(|output| (CHAT, output));
+            let (place, output) = of_player.or_else(of_chat)?;
+            if let Some(output) = self.pass(now, place, output) {
+                return Some(output);
+            }
+        }
+    }
+
+    /// A response of the page.
+    fn download(&mut self, now: Instant, fetch: FetchId, event: DownloadEvent<'_>) {
+        let mut phases = Vec::new();
+        let over = self.calls.handle(fetch, event, |opening| phases.extend(opening.phases()));
+        if !phases.is_empty() && !std::mem::replace(&mut self.has_reported_phases, true) {
+            phases.into_iter().for_each(|phase| self.observe(phase));
+        }
+        if let Some((call, called)) = over {
+            self.called(now, call, called);
+        }
+    }
+
+    fn parts(&mut self) -> impl Iterator<Item = &mut Part> {
+        self.player.iter_mut().chain(self.chat.iter_mut())
+    }
+
+    fn next_deadline(&self, now: Instant) -> (Instant, Why) {
+        let parts = self.player.iter().chain(&self.chat).filter_map(Part::deadline);
+        let socket = self.socket_again_at.map(|at| (at, "socket.io connects again"));
+        let is_watched = self.player.as_ref().is_some_and(|player| !player.is_over());
+        let heartbeat = self.heartbeat.as_ref().filter(|_| is_watched);
+        let heartbeat = heartbeat.map(|heartbeat| (heartbeat.next_timeout(), "heartbeat"));
+        let calls = self.calls.next_timeout().map(|at| (at, "response overdue"));
+        let own = socket.into_iter().chain(heartbeat).chain(calls).filter(|_| self.outcome.is_none());
+        parts.chain(own).min_by_key(|(at, _)| *at).unwrap_or((now + NEVER, "nothing"))
+    }
+}
+
+/// The next output of a part whose time has perhaps come.
+fn poll(part: &mut Part, now: Instant) -> Option<Output> {
+    part.wake(now);
+    part.poll(now)
+}
+
+/// Adds the requests of the page to those of the player.
+fn add(interval: &mut PlaybackInterval, calls: CallCounters) {
+    let counters = &mut interval.counters;
+    counters.requests += calls.requests;
+    counters.requests_failed += calls.failed;
+    counters.page_requests += calls.requests;
+    counters.page_requests_failed += calls.failed;
+    counters.other_bytes += calls.bytes;
+    counters.page_bytes += calls.bytes;
+    counters.connections += calls.connections;
+    counters.responses_http1 += calls.responses[0];
+    counters.responses_http2 += calls.responses[1];
+    counters.responses_http3 += calls.responses[2];
+}
+
+impl Participant for Visitor {
+    fn handle(&mut self, now: Instant, input: Input<'_>) {
+        let of_part = place(&input).filter(|place| *place != 0);
+        if let Some(part) = of_part {
+            let part = if part == PLAYER { &mut self.player } else { &mut self.chat };
+            if let Some(part) = part {
+                part.handle(now, input);
+            }
+            return;
+        }
+        match input {
+            Input::Start { .. } => {
+                self.observe(Observation::Reached(Phase::Started, now));
+                let page = self.config.page.clone();
+                self.calls.get(now, &mut self.outputs, Call::Page, &page);
+            }
+            Input::Download { fetch, event } if self.outcome.is_none() => self.download(now, fetch, event),
+            Input::Opened { .. } => {
+                self.socket.iter_mut().for_each(SocketIo::opened);
+                self.put_socket_outputs(now);
+            }
+            Input::Message { message: Message::Text(text), .. } => {
+                let event = self.socket.as_mut().and_then(|socket| socket.message(&text));
+                self.told(now, event);
+            }
+            Input::Closed { .. } if self.outcome.is_none() => {
+                let event = self.socket.as_mut().and_then(SocketIo::closed);
+                self.told(now, event);
+            }
+            Input::Leave { others_follow } => {
+                self.parts().for_each(|part| part.take(now, Input::Leave { others_follow }));
+                if self.player.is_none() {
+                    let outcome = if self.video.is_some() {
+                        Outcome::Completed
+                    } else {
+                        Outcome::Failed(Failure::new(
+                            FailureReason::NotStarted,
+                            "left before the page was there",
+                        ))
+                    };
+                    self.leave(now, outcome);
+                }
+            }
+            // Due work is done when the outputs are drained.
+            _ => {}
+        }
+    }
+
+    fn poll_output(&mut self, now: Instant) -> Output {
+        if self.outputs.is_empty() {
+            self.tick(now);
+        }
+        if !self.outputs.is_empty() {
+            return self.outputs.remove(0);
+        }
+        if let Some(output) = self.poll_parts(now) {
+            return output;
+        }
+        if !self.outputs.is_empty() {
+            return self.outputs.remove(0);
+        }
+        let is_over = self.player.iter().chain(&self.chat).all(Part::is_over);
+        if let Some(outcome) = self.outcome.clone().filter(|_| is_over)
+            && !std::mem::replace(&mut self.has_ended, true)
+        {
+            return Output::Ended(outcome);
+        }
+        let (at, why) = self.next_deadline(now);
+        Output::Timeout(at.max(now + Duration::from_millis(1)), why)
+    }
+}

@@ -1,0 +1,145 @@
+//! The list of hashes of a stream's segments, as PeerTube writes it (`segments-sha256.json`): a segment that came is used once
+//! the list names it. Its page fetches the list with the first segment, and again and again while it lacks one
+//! (`segment-validator.ts`).
+
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
+
+use serde_json::{Map, Value};
+use url::Url;
+
+use crate::participant::{DownloadEvent, FetchId};
+use crate::player::lane::Context;
+use crate::player::whole::{WholeDownload, WholeEvent};
+
+/// The list of a live stream has some dozens of entries of a hundred bytes, that of a recording thousands.
+const LEN_MAX: usize = 4 << 20;
+
+/// How long after a list without the segment the next one is fetched, and how often.
+const AGAIN_AFTER: Duration = Duration::from_millis(500);
+const TRIES_MAX: u32 = 10;
+
+/// The list.
+#[derive(Debug)]
+pub(super) struct Hashes {
+    url: Url,
+    names: HashSet<String>,
+    has_list: bool,
+    download: Option<WholeDownload>,
+    wanted: Vec<Wanted>,
+    has_complained: bool,
+}
+
+/// A segment whose hash is looked for.
+#[derive(Debug)]
+struct Wanted {
+    name: String,
+    tries: u32,
+    fetch_at: Instant,
+}
+
+impl Hashes {
+    pub(super) fn new(url: Url) -> Self {
+        Self {
+            url,
+            names: HashSet::new(),
+            has_list: false,
+            download: None,
+            wanted: Vec::new(),
+            has_complained: false,
+        }
+    }
+
+    /// Whether the list names `segment`.
+    pub(super) fn names(&self, segment: &Url) -> bool {
+        self.names.contains(name(segment))
+    }
+
+    /// `segment` has come: its hash is looked for.
+    pub(super) fn want(&mut self, now: Instant, segment: &Url) {
+        if !self.names(segment) {
+            let fetch_at = if self.has_list { now + AGAIN_AFTER } else { now };
+            self.wanted.push(Wanted { name: name(segment).to_owned(), tries: 0, fetch_at });
+        }
+    }
+
+    /// Whether the hash of `segment` is not looked for any more.
+    pub(super) fn has_given_up(&self, segment: &Url) -> bool {
+        !self.names(segment) && !self.wanted.iter().any(|wanted| wanted.name == name(segment))
+    }
+
+    /// Gives up what is under way.
+    pub(super) fn stop(&mut self, context: &mut Context<'_>) {
+        self.wanted.clear();
+        self.download.take().into_iter().for_each(|download| download.cancel(context));
+    }
+
+    pub(super) fn owns(&self, fetch: FetchId) -> bool {
+        self.download.as_ref().is_some_and(|download| download.owns(fetch))
+    }
+
+    pub(super) fn handle(&mut self, now: Instant, context: &mut Context<'_>, event: DownloadEvent<'_>) {
+        let Some(download) = &mut self.download else { return };
+        match download.handle(now, context, event) {
+            WholeEvent::Nothing => return,
+            WholeEvent::Complete => match serde_json::from_slice::<Map<String, Value>>(download.bytes()) {
+                Ok(list) => {
+                    self.names = list.into_iter().map(|(name, _)| name).collect();
+                    self.has_list = true;
+                }
+                Err(error) => self.complain(context, &error.to_string()),
+            },
+            WholeEvent::Failed(error) => self.complain(context, &error.failure.detail),
+        }
+        self.download = None;
+        self.fetched(now);
+    }
+
+    /// A fetch has ended.
+    fn fetched(&mut self, now: Instant) {
+        let names = &self.names;
+        self.wanted.retain_mut(|wanted| {
+            wanted.tries += 1;
+            wanted.fetch_at = now + AGAIN_AFTER;
+            !names.contains(&wanted.name) && wanted.tries <= TRIES_MAX
+        });
+    }
+
+    fn complain(&mut self, context: &mut Context<'_>, what: &str) {
+        if !std::mem::replace(&mut self.has_complained, true) {
+            context.client.anomaly(format!("{}: {what}", self.url));
+        }
+    }
+
+    /// Fetches the list when it is needed.
+    pub(super) fn pump(&mut self, now: Instant, context: &mut Context<'_>) {
+        if let Some(download) = &mut self.download
+            && let Err(error) = download.pump(now, context)
+        {
+            self.complain(context, &error.failure.detail);
+            self.download.take().into_iter().for_each(|download| download.cancel(context));
+            self.fetched(now);
+        }
+        if self.download.is_none() && self.wanted.iter().any(|wanted| now >= wanted.fetch_at) {
+            match WholeDownload::begin(now, context, &self.url, None, LEN_MAX) {
+                Ok(download) => self.download = Some(download),
+                Err(failure) => {
+                    self.complain(context, &failure.detail);
+                    self.wanted.clear();
+                }
+            }
+        }
+    }
+
+    pub(super) fn next_timeout(&self) -> Option<Instant> {
+        match &self.download {
+            Some(download) => download.next_timeout(),
+            None => self.wanted.iter().map(|wanted| wanted.fetch_at).min(),
+        }
+    }
+}
+
+/// The last part of its path.
+fn name(segment: &Url) -> &str {
+    segment.path_segments().and_then(|mut parts| parts.next_back()).unwrap_or_default()
+}

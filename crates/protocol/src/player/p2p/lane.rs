@@ -1,0 +1,445 @@
+//! The peers of one lane: it does what the loader decides, and keeps what came until the player takes it.
+
+use std::ops::AddAssign;
+use std::time::{Duration, Instant};
+
+use throng_media::timing::{IndexCache, InitSegment, WholeSegment};
+use throng_observation::Failure;
+use url::Url;
+
+use super::hashes::Hashes;
+use super::loader::{Action, Loader, Queued};
+use super::policy::Policy;
+use super::swarm::CONNECT_TIME;
+use super::{Found, PeerOptions};
+use crate::participant::{DownloadEvent, FetchId};
+use crate::player::lane::Context;
+use crate::player::presentation::{Cursor, Segment, Segments};
+use crate::player::segment_download::SegmentDownload;
+use crate::player::transfer::TransferEvent;
+
+/// Without a tracker viewers look for others as often as they would ask one, and find as many.
+const LOOK_EVERY: Duration = Duration::from_secs(120);
+const FOUND_AT_ONCE: usize = 5;
+
+/// Rate of a download that took no time, bits per second: faster than any rendition.
+const FASTEST_BPS: f64 = 1e9;
+
+/// Where the segments of the rendition are.
+pub(in crate::player) struct Shelf<'a> {
+    /// The rendition, as the tracker counts them.
+    pub(in crate::player) rendition: usize,
+    /// What comes next, in order.
+    pub(in crate::player) queue: &'a [Queued],
+    /// The first segment that is listed.
+    pub(in crate::player) first: u64,
+    /// The segment that the player waits for.
+    pub(in crate::player) requested: Option<u64>,
+    /// Where playback is.
+    pub(in crate::player) position_us: i64,
+    /// The segments of the rendition.
+    pub(in crate::player) segments: Option<&'a Segments>,
+    pub(in crate::player) indexes: &'a IndexCache,
+    pub(in crate::player) init: Option<&'a InitSegment>,
+}
+
+impl Shelf<'_> {
+    fn find(&self, number: u64) -> Option<(Box<Segment>, Cursor)> {
+        self.segments?.whole(number)
+    }
+}
+
+/// What a lane exchanged with its peers since it was asked last.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::player) struct PeerCounters {
+    pub(in crate::player) segments: u64,
+    pub(in crate::player) received_bytes: u64,
+    pub(in crate::player) uploaded_bytes: u64,
+    pub(in crate::player) failed: u64,
+    /// Peers at the moment.
+    pub(in crate::player) peers: u32,
+}
+
+impl AddAssign for PeerCounters {
+    fn add_assign(&mut self, other: Self) {
+        self.segments += other.segments;
+        self.received_bytes += other.received_bytes;
+        self.uploaded_bytes += other.uploaded_bytes;
+        self.failed += other.failed;
+        self.peers += other.peers;
+    }
+}
+
+/// A segment that the server delivers.
+struct FromServer {
+    number: u64,
+    media: Box<SegmentDownload>,
+    progressed_at: Instant,
+}
+
+/// The peers of a lane.
+pub(in crate::player) struct PeerLane {
+    options: PeerOptions,
+    policy: Policy,
+    /// The swarm of the rendition that is played, and its place at the tracker.
+    loader: Option<(usize, Loader)>,
+    tracked: Option<usize>,
+    looks_at: Option<Instant>,
+    downloads: Vec<FromServer>,
+    /// Segments that the server delivered and whose hashes are looked for.
+    unproven: Vec<(u64, Url, WholeSegment, Instant)>,
+    /// Bits per second of the last download.
+    rate_bps: f64,
+    hashes: Option<Hashes>,
+    /// What was exchanged in swarms that were left.
+    exchanged: PeerCounters,
+    next_at: Option<Instant>,
+}
+
+impl PeerLane {
+    pub(in crate::player) fn new(options: PeerOptions) -> Self {
+        Self {
+            policy: Policy::new(&options.config),
+            hashes: options.config.hashes.clone().map(Hashes::new),
+            options,
+            loader: None,
+            tracked: None,
+            looks_at: None,
+            downloads: Vec::new(),
+            unproven: Vec::new(),
+            rate_bps: FASTEST_BPS,
+            exchanged: PeerCounters::default(),
+            next_at: None,
+        }
+    }
+
+    /// Whether peers are used at `now`.
+    pub(in crate::player) fn is_on(&self, now: Instant) -> bool {
+        self.options.config.is_on(now.saturating_duration_since(self.options.run_began_at))
+    }
+
+    /// When that changes.
+    fn switches_at(&self, now: Instant) -> Option<Instant> {
+        let config = &self.options.config;
+        let moments = [Some(config.from), config.until].into_iter().flatten();
+        moments.map(|moment| self.options.run_began_at + moment).filter(|at| *at > now).min()
+    }
+
+    pub(in crate::player) fn owns(&self, fetch: FetchId) -> bool {
+        self.downloads.iter().any(|download| download.media.owns(fetch))
+            || self.hashes.as_ref().is_some_and(|hashes| hashes.owns(fetch))
+    }
+
+    /// Whether the player waits for peers, not for the server.
+    pub(in crate::player) fn waits_for_peers(&self, number: u64) -> bool {
+        let is_loading = self.downloads.iter().any(|download| download.number == number)
+            || self.unproven.iter().any(|(unproven, ..)| *unproven == number);
+        !is_loading && !self.loader.as_ref().is_some_and(|(_, loader)| loader.has_failures(number))
+    }
+
+    /// Leaves the swarm, and gives up what is under way.
+    pub(in crate::player) fn stop(&mut self, now: Instant, context: &mut Context<'_>) {
+        self.exchanged = PeerCounters { peers: 0, ..self.take_counters(now) };
+        for download in self.downloads.drain(..) {
+            download.media.cancel(context.client);
+        }
+        if let (Some(tracker), Some(swarm)) = (&mut context.tracker, self.tracked.take()) {
+            tracker.leave(swarm);
+        }
+        self.unproven.clear();
+        (self.loader, self.next_at) = (None, None);
+    }
+
+    /// Peers are not used: waits until they are, or for nothing if the player waits for a segment of theirs.
+    pub(in crate::player) fn rest(&mut self, now: Instant, context: &mut Context<'_>, was_awaited: bool) {
+        self.stop(now, context);
+        self.hashes.iter_mut().for_each(|hashes| hashes.stop(context));
+        self.next_at = if was_awaited { Some(now) } else { self.switches_at(now) };
+    }
+
+    /// There may be something to do at once.
+    pub(in crate::player) fn wake(&mut self, now: Instant) {
+        self.next_at = Some(now);
+    }
+
+    /// Enters the swarm of another rendition.
+    fn enter(&mut self, now: Instant, context: &mut Context<'_>, rendition: usize) {
+        self.stop(now, context);
+        let (config, number) = (&self.options.config, self.options.number);
+        let identity = format!("{}-{rendition}", self.options.stream);
+        let shares = config.shares(number);
+        let membership = self.options.swarms.swarm(&identity).enter(number, shares, config.upload_bps);
+        if let Some(tracker) = &mut context.tracker {
+            let (swarm, name) = tracker.enter(now, &self.options.stream, rendition);
+            membership.name(name);
+            self.tracked = Some(swarm);
+        } else {
+            self.looks_at = Some(now);
+        }
+        let seed = config.seed ^ u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.loader = Some((rendition, Loader::new(self.policy, shares, membership, seed)));
+    }
+
+    /// The tracker found another viewer.
+    pub(in crate::player) fn found(&self, now: Instant, found: Found) {
+        let Some((_, loader)) = self.loader.as_ref().filter(|_| self.tracked == Some(found.swarm)) else {
+            return;
+        };
+        let membership = loader.membership();
+        if let Some((peer, number)) = membership.swarm().of_name(&found.peer) {
+            self.meet(now, loader, peer, number);
+        }
+    }
+
+    fn meet(&self, now: Instant, loader: &Loader, peer: super::swarm::PeerId, number: u32) {
+        let config = &self.options.config;
+        if config.reaches(self.options.number, number) {
+            loader.membership().connect(peer, now + CONNECT_TIME, config.degree_max as usize);
+        }
+    }
+
+    /// Looks for others without a tracker.
+    fn look(&mut self, now: Instant) {
+        if self.looks_at.is_none_or(|at| now < at) {
+            return;
+        }
+        self.looks_at = Some(now + LOOK_EVERY);
+        let Some((_, loader)) = &self.loader else { return };
+        let membership = loader.membership();
+        let mut dice = fastrand::Rng::with_seed(u64::from(self.options.number) ^ self.options.config.seed);
+        for (peer, number) in membership.swarm().others(membership.id(), FOUND_AT_ONCE, &mut dice) {
+            self.meet(now, loader, peer, number);
+        }
+    }
+
+    /// Goes on: requests what is to come from the server.
+    pub(in crate::player) fn pump(
+        &mut self,
+        now: Instant,
+        context: &mut Context<'_>,
+        shelf: &Shelf<'_>,
+    ) -> Result<(), Failure> {
+        if self.loader.as_ref().is_none_or(|(rendition, _)| *rendition != shelf.rendition) {
+            self.enter(now, context, shelf.rendition);
+        }
+        self.look(now);
+        self.give_up_silent(now, context);
+        self.prove(now, context);
+        let Some((_, loader)) = &mut self.loader else { return Ok(()) };
+        loader.forget_before(shelf.first);
+        let hashes = &mut self.hashes;
+        let mut is_proven = |number: u64, is_new: bool| {
+            let Some(hashes) = hashes else { return true };
+            let Some((segment, _)) = shelf.find(number) else { return true };
+            if is_new {
+                hashes.want(now, &segment.media.url);
+            }
+            hashes.names(&segment.media.url)
+        };
+        for action in loader.pump(now, shelf.queue, shelf.requested, shelf.position_us, &mut is_proven) {
+            match action {
+                Action::Load(number) => self.load(now, context, shelf, number)?,
+                Action::Abort(number) => self.abort(context, number),
+            }
+        }
+        for download in &mut self.downloads {
+            download.media.demand(now, context);
+        }
+        self.hashes.iter_mut().for_each(|hashes| hashes.pump(now, context));
+        self.next_at = self.due_at(now);
+        Ok(())
+    }
+
+    /// Uses what came from the server once its hash is known. The engine takes the wait for it for a lack of bytes, and loads the
+    /// segment again.
+    fn prove(&mut self, now: Instant, context: &mut Context<'_>) {
+        let silence = self.policy.http_silence;
+        let (hashes, loader) = (&self.hashes, &mut self.loader);
+        self.unproven.retain(|(number, url, whole, since)| {
+            let Some((_, loader)) = loader else { return false };
+            if hashes.as_ref().is_none_or(|hashes| hashes.names(url)) {
+                loader.loaded(*number, whole.clone());
+                return false;
+            }
+            let is_late = silence.is_some_and(|silence| now >= *since + silence)
+                || hashes.as_ref().is_some_and(|hashes| hashes.has_given_up(url));
+            if is_late {
+                context.client.anomaly(format!("{url}: its hash did not come in time; it is loaded again"));
+                loader.failed(now, *number);
+            }
+            !is_late
+        });
+    }
+
+    fn due_at(&self, now: Instant) -> Option<Instant> {
+        let (_, loader) = self.loader.as_ref()?;
+        let silences = self.downloads.iter().filter_map(|download| {
+            let silent_at = self.policy.http_silence.map(|silence| download.progressed_at + silence);
+            Some(silent_at?.min(download.media.overdue_at()))
+        });
+        let hashes = self.hashes.as_ref().and_then(Hashes::next_timeout);
+        let proofs =
+            self.unproven.iter().filter_map(|(.., since)| Some(*since + self.policy.http_silence?)).min();
+        let others = [loader.next_timeout(now), self.switches_at(now), self.looks_at, hashes, proofs];
+        others.into_iter().flatten().chain(silences).min()
+    }
+
+    /// When it has something to do.
+    pub(in crate::player) fn next_timeout(&self) -> Option<Instant> {
+        self.next_at
+    }
+
+    fn load(
+        &mut self,
+        now: Instant,
+        context: &mut Context<'_>,
+        shelf: &Shelf<'_>,
+        number: u64,
+    ) -> Result<(), Failure> {
+        let Some(found) = shelf.find(number) else {
+            // It has left the playlist.
+            if let Some((_, loader)) = &mut self.loader {
+                loader.unlisted(number);
+            }
+            return Ok(());
+        };
+        let with = (shelf.indexes.clone(), shelf.init);
+        let mut media = SegmentDownload::begin(now, context, found, with, None)?;
+        media.share_alike();
+        self.downloads.push(FromServer { number, media: Box::new(media), progressed_at: now });
+        Ok(())
+    }
+
+    fn abort(&mut self, context: &mut Context<'_>, number: u64) {
+        if let Some(at) = self.downloads.iter().position(|download| download.number == number) {
+            self.downloads.swap_remove(at).media.cancel(context.client);
+        }
+        self.unproven.retain(|(unproven, ..)| *unproven != number);
+    }
+
+    fn failed(&mut self, now: Instant, number: u64) {
+        if let Some((_, loader)) = &mut self.loader {
+            loader.failed(now, number);
+        }
+    }
+
+    /// Gives up downloads that bring nothing.
+    fn give_up_silent(&mut self, now: Instant, context: &mut Context<'_>) {
+        let silence = self.policy.http_silence;
+        let is_silent = |download: &FromServer| {
+            silence.is_some_and(|silence| now >= download.progressed_at + silence)
+                || now >= download.media.overdue_at()
+        };
+        while let Some(at) = self.downloads.iter().position(is_silent) {
+            let download = self.downloads.swap_remove(at);
+            let waited_s = now.saturating_duration_since(download.progressed_at).as_secs_f64();
+            context.client.failed();
+            context.client.anomaly(format!(
+                "{}: given up after {waited_s:.1} s without a byte",
+                download.media.segment.media.url
+            ));
+            download.media.cancel(context.client);
+            self.failed(now, download.number);
+        }
+    }
+
+    /// Handles what the driver reports of its downloads.
+    pub(in crate::player) fn handle(
+        &mut self,
+        now: Instant,
+        context: &mut Context<'_>,
+        fetch: FetchId,
+        event: DownloadEvent<'_>,
+    ) {
+        if let Some(hashes) = self.hashes.as_mut().filter(|hashes| hashes.owns(fetch)) {
+            return hashes.handle(now, context, event);
+        }
+        let Some(at) = self.downloads.iter().position(|download| download.media.owns(fetch)) else { return };
+        let Some(download) = self.downloads.get_mut(at) else { return };
+        download.progressed_at = now;
+        let media = &mut download.media;
+        let problem = match media.handle(now, context, event) {
+            TransferEvent::Begun { total_bytes } => {
+                media.begun(total_bytes);
+                media.share_alike();
+                return;
+            }
+            TransferEvent::Bytes { bytes, received } => {
+                context.meter.media_bytes(received);
+                media.feed(now, Some(&bytes), bytes.len() as u64).err().map(|failure| failure.detail)
+            }
+            TransferEvent::Ignored(count) => {
+                context.meter.media_bytes(count);
+                media.feed(now, None, count).err().map(|failure| failure.detail)
+            }
+            TransferEvent::Nothing => return,
+            TransferEvent::Failed(error) => return self.lose(now, context, at, error.failure.detail),
+            TransferEvent::Complete => return self.complete(now, context, at),
+        };
+        if let Some(problem) = problem {
+            self.drop_broken(now, context, at, problem);
+        }
+    }
+
+    fn drop_broken(&mut self, now: Instant, context: &mut Context<'_>, at: usize, problem: String) {
+        context.client.failed();
+        self.lose(now, context, at, problem);
+    }
+
+    /// A download has ended without its segment.
+    fn lose(&mut self, now: Instant, context: &mut Context<'_>, at: usize, problem: String) {
+        let download = self.downloads.swap_remove(at);
+        context.client.anomaly(problem);
+        download.media.cancel(context.client);
+        self.failed(now, download.number);
+    }
+
+    fn complete(&mut self, now: Instant, context: &mut Context<'_>, at: usize) {
+        let Some(download) = self.downloads.get_mut(at) else { return };
+        if let Err(failure) = download.media.finish() {
+            return self.drop_broken(now, context, at, failure.detail);
+        }
+        let Some(whole) = download.media.reader.whole().filter(|whole| whole.bytes() > 0) else {
+            return self.drop_broken(now, context, at, "cannot be shared with peers".into());
+        };
+        let download = self.downloads.swap_remove(at);
+        let took_s = now.saturating_duration_since(download.media.began_at).as_secs_f64();
+        self.rate_bps = (whole.bytes() as f64 * 8.0 / took_s.max(1e-3)).clamp(1.0, FASTEST_BPS);
+        let url = &download.media.segment.media.url;
+        self.hashes.iter_mut().for_each(|hashes| hashes.want(now, url));
+        self.unproven.push((download.number, url.clone(), whole, now));
+        self.prove(now, context);
+    }
+
+    /// The segment that the player waits for, if it is there and may be used, and how long it took.
+    pub(in crate::player) fn take(&self, number: u64) -> Option<(WholeSegment, Duration)> {
+        let whole = self.loader.as_ref()?.1.held(number)?;
+        Some((
+            whole.clone(),
+            Duration::try_from_secs_f64(whole.bytes() as f64 * 8.0 / self.rate_bps).unwrap_or_default(),
+        ))
+    }
+
+    /// Whether the segment that the player waits for will not come.
+    pub(in crate::player) fn has_given_up(&mut self, now: Instant, number: u64) -> bool {
+        let Some((_, loader)) = &mut self.loader else { return false };
+        loader.held(number).is_none() && loader.has_failed(now, number)
+    }
+
+    /// What was exchanged since the last call.
+    pub(in crate::player) fn take_counters(&mut self, now: Instant) -> PeerCounters {
+        let mut counters = std::mem::take(&mut self.exchanged);
+        let Some((_, loader)) = &mut self.loader else { return counters };
+        let received = loader.take_received();
+        let shared = loader.membership().take_shared(now);
+        counters += PeerCounters {
+            segments: received.segments,
+            received_bytes: received.bytes,
+            uploaded_bytes: shared.uploaded_bytes,
+            failed: received.failed,
+            peers: 0,
+        };
+        counters.peers = shared.peers;
+        counters
+    }
+}

@@ -1,0 +1,84 @@
+//! How the versions of p2p-media-loader decide: the settings that PeerTube gives them for live streams.
+
+use std::time::Duration;
+
+use throng_scenario::{PeerConfig, PeerEngine};
+
+/// The decision table of an engine.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Policy {
+    /// Which segments are loaded from the server unless a peer has them already on the way.
+    pub(super) urgent: Urgent,
+    /// Downloads from the server at a time.
+    pub(super) http_max: usize,
+    /// Downloads from peers at a time.
+    pub(super) peers_max: usize,
+    /// What is loaded from the server though it is not urgent, so that peers can have it.
+    pub(super) random: Random,
+    /// How long a download from the server may bring nothing.
+    pub(super) http_silence: Option<Duration>,
+    /// How long a download from a peer may bring nothing.
+    pub(super) peer_silence: Duration,
+    /// After how many failures the server is not asked again for the same segment, and for how long.
+    pub(super) http_failures_max: u32,
+    pub(super) http_failed_for: Duration,
+    /// Segments from the requested one on that are looked at.
+    pub(super) ahead_max: usize,
+    /// Who uploads nothing loads nothing from the server at random either.
+    pub(super) only_sharers_draw: bool,
+}
+
+/// What is urgent.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Urgent {
+    /// What is played within this time (`highDemandTimeWindow`).
+    Within(Duration),
+    /// So many segments after the one that is played (`requiredSegmentsPriority` + 1).
+    Next(u64),
+}
+
+/// When segments are loaded at random.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Random {
+    /// Each time after 1 s to 1 s + 1 s for each peer; so that of all peers about one loads each segment.
+    ByPeers,
+    /// Each `every`, with this probability for each segment that could be loaded.
+    Each { every: Duration, probability: f64 },
+}
+
+/// Segments that are looked at; of recordings there may be thousands.
+const AHEAD_MAX: usize = 64;
+
+impl Policy {
+    pub(super) fn new(config: &PeerConfig) -> Self {
+        let seconds = Duration::from_secs;
+        match config.engine {
+            // hybrid-loader.ts, core.ts 2.2.2; PeerTube hls-options-builder.ts.
+            PeerEngine::V2 => Self {
+                urgent: Urgent::Within(config.urgent),
+                http_max: 2,
+                peers_max: 3,
+                random: Random::ByPeers,
+                http_silence: Some(seconds(3)),
+                peer_silence: seconds(2),
+                http_failures_max: 3,
+                http_failed_for: seconds(60),
+                ahead_max: AHEAD_MAX,
+                only_sharers_draw: false,
+            },
+            // hybrid-loader.js 0.6.2; PeerTube 5.0 p2p-media-loader-options-builder.ts.
+            PeerEngine::V06 => Self {
+                urgent: Urgent::Next(2),
+                http_max: 1,
+                peers_max: 3,
+                random: Random::Each { every: seconds(1), probability: 0.1 },
+                http_silence: None,
+                peer_silence: seconds(60),
+                http_failures_max: 1,
+                http_failed_for: seconds(1),
+                ahead_max: 20,
+                only_sharers_draw: true,
+            },
+        }
+    }
+}

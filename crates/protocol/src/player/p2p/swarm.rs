@@ -1,0 +1,381 @@
+//! The peers of a run: who is connected with whom, who has which segment, and who sends which to whom.
+//!
+//! All viewers of a run are in this process, so that a segment that one of them has downloaded needs not to be sent to another:
+//! the other one learns what is in it, when it would have come. So a server sees the requests that it would see with real
+//! peers, and a generator carries a crowd whose peers would exchange far more than the server sends.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use throng_media::timing::WholeSegment;
+
+use super::tracker::Id;
+use super::uplink::{Uplink, Upload};
+
+/// The swarms of a run, one for each rendition of each stream.
+#[derive(Clone, Debug, Default)]
+pub struct Swarms(Arc<Mutex<BTreeMap<String, Swarm>>>);
+
+/// The swarm of a rendition.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Swarm(Arc<Mutex<State>>);
+
+#[derive(Debug, Default)]
+struct State {
+    peers: HashMap<PeerId, Peer>,
+    /// By their names at the tracker.
+    named: HashMap<Id, PeerId>,
+    next: u64,
+}
+
+/// A viewer in a swarm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct PeerId(u64);
+
+#[derive(Debug)]
+struct Peer {
+    /// Its number in the run.
+    number: u32,
+    name: Option<Id>,
+    shares: bool,
+    connected: BTreeMap<PeerId, Instant>,
+    loaded: BTreeMap<u64, WholeSegment>,
+    loading: BTreeSet<u64>,
+    uplink: Uplink<PeerId>,
+    /// A neighbour has announced something, or is gone.
+    has_news: bool,
+}
+
+/// What the neighbours have of a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Announced {
+    /// One of them is loading it from the server.
+    Loading,
+    /// One of them has it.
+    Loaded,
+}
+
+/// How far a segment has come that a neighbour sends.
+#[derive(Debug)]
+pub(super) enum Sent {
+    /// So many bytes; all of them at about this time.
+    Partly(u64, Instant),
+    /// All of it.
+    Whole(WholeSegment),
+    /// The neighbour is gone.
+    Broken,
+}
+
+/// Bytes that a viewer has sent to others, and how many it is connected with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Shared {
+    pub(super) uploaded_bytes: u64,
+    pub(super) peers: u32,
+}
+
+impl Swarms {
+    /// The swarm of this identity.
+    pub(super) fn swarm(&self, identity: &str) -> Swarm {
+        let mut swarms = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        swarms.entry(identity.to_owned()).or_default().clone()
+    }
+}
+
+impl Swarm {
+    /// Viewer `number` enters it; `shares`: it sends to others, at `upload_bps`.
+    pub(super) fn enter(&self, number: u32, shares: bool, upload_bps: Option<u64>) -> Membership {
+        let mut state = self.lock();
+        let id = PeerId(state.next);
+        state.next += 1;
+        let peer = Peer {
+            number,
+            name: None,
+            shares,
+            connected: BTreeMap::new(),
+            loaded: BTreeMap::new(),
+            loading: BTreeSet::new(),
+            uplink: Uplink::new(upload_bps),
+            has_news: false,
+        };
+        state.peers.insert(id, peer);
+        drop(state);
+        Membership { swarm: self.clone(), id }
+    }
+
+    /// The viewer of this name at the tracker, with its number in the run.
+    pub(super) fn of_name(&self, name: &Id) -> Option<(PeerId, u32)> {
+        let state = self.lock();
+        let id = *state.named.get(name)?;
+        Some((id, state.peers.get(&id)?.number))
+    }
+
+    /// Peers that `but` is not connected with, in no order, and their numbers in the run; at most `count`.
+    pub(super) fn others(&self, but: PeerId, count: usize, dice: &mut fastrand::Rng) -> Vec<(PeerId, u32)> {
+        let state = self.lock();
+        let Some(peer) = state.peers.get(&but) else { return Vec::new() };
+        let is_other = |id: &PeerId| *id != but && !peer.connected.contains_key(id);
+        let others = state.peers.iter().filter(|(id, _)| is_other(id));
+        let mut others: Vec<(PeerId, u32)> = others.map(|(id, peer)| (*id, peer.number)).collect();
+        // The order of a hash map differs between runs.
+        others.sort_unstable();
+        dice.shuffle(&mut others);
+        others.truncate(count);
+        others
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The presence of a viewer in a swarm, which ends when it is dropped.
+#[derive(Debug)]
+pub(super) struct Membership {
+    swarm: Swarm,
+    id: PeerId,
+}
+
+impl Drop for Membership {
+    fn drop(&mut self) {
+        let mut state = self.swarm.lock();
+        let Some(gone) = state.peers.remove(&self.id) else { return };
+        gone.name.and_then(|name| state.named.remove(&name));
+        for other in gone.connected.keys() {
+            if let Some(other) = state.peers.get_mut(other) {
+                other.connected.remove(&self.id);
+                other.uplink.cancel(self.id);
+                other.has_news = true;
+            }
+        }
+    }
+}
+
+impl Membership {
+    pub(super) fn id(&self) -> PeerId {
+        self.id
+    }
+
+    pub(super) fn swarm(&self) -> &Swarm {
+        &self.swarm
+    }
+
+    /// This is its name at the tracker.
+    pub(super) fn name(&self, name: Id) {
+        let mut state = self.swarm.lock();
+        state.named.insert(name, self.id);
+        if let Some(peer) = state.peers.get_mut(&self.id) {
+            peer.name = Some(name);
+        }
+    }
+
+    /// Is connected with `other` from `at` on, unless either has `degree_max` peers.
+    pub(super) fn connect(&self, other: PeerId, at: Instant, degree_max: usize) {
+        let mut state = self.swarm.lock();
+        let has_room = |id| state.peers.get(id).is_some_and(|peer| peer.connected.len() < degree_max);
+        if other == self.id || !has_room(&other) || !has_room(&self.id) {
+            return;
+        }
+        for (of, with) in [(self.id, other), (other, self.id)] {
+            if let Some(peer) = state.peers.get_mut(&of) {
+                peer.connected.entry(with).or_insert(at);
+                peer.has_news = true;
+            }
+        }
+    }
+
+    /// Peers that it is connected with.
+    pub(super) fn degree(&self, now: Instant) -> usize {
+        let state = self.swarm.lock();
+        let peer = state.peers.get(&self.id);
+        peer.map_or(0, |peer| peer.connected.values().filter(|since| **since <= now).count())
+    }
+
+    /// Whether a neighbour has announced something since the last call, or is connected from now on.
+    pub(super) fn take_news(&self) -> bool {
+        let mut state = self.swarm.lock();
+        state.peers.get_mut(&self.id).is_some_and(|peer| std::mem::take(&mut peer.has_news))
+    }
+
+    /// Tells the neighbours what is being loaded from the server.
+    pub(super) fn announce(&self, loading: impl Iterator<Item = u64>) {
+        self.tell(|peer| peer.loading = loading.collect());
+    }
+
+    /// Tells the neighbours that it has a segment.
+    pub(super) fn has(&self, number: u64, segment: WholeSegment) {
+        self.tell(|peer| {
+            peer.loading.remove(&number);
+            peer.loaded.insert(number, segment);
+        });
+    }
+
+    /// Tells the neighbours that it has no segment before this one any more.
+    pub(super) fn forget_before(&self, number: u64) {
+        let mut state = self.swarm.lock();
+        if let Some(peer) = state.peers.get_mut(&self.id) {
+            peer.loaded = peer.loaded.split_off(&number);
+        }
+    }
+
+    fn tell(&self, change: impl FnOnce(&mut Peer)) {
+        let mut state = self.swarm.lock();
+        let Some(peer) = state.peers.get_mut(&self.id) else { return };
+        change(peer);
+        if !peer.shares {
+            return;
+        }
+        let neighbours: Vec<PeerId> = peer.connected.keys().copied().collect();
+        for neighbour in neighbours {
+            if let Some(neighbour) = state.peers.get_mut(&neighbour) {
+                neighbour.has_news = true;
+            }
+        }
+    }
+
+    /// What the neighbours have of segment `number`.
+    pub(super) fn announced(&self, now: Instant, number: u64) -> Option<Announced> {
+        let state = self.swarm.lock();
+        let neighbours = state.neighbours(now, self.id);
+        neighbours.filter_map(|(_, peer)| peer.announced(number)).max()
+    }
+
+    /// Asks a neighbour for segment `number`: one that has it, and of which nothing else is received at the moment.
+    pub(super) fn request(
+        &self,
+        now: Instant,
+        number: u64,
+        busy: &[PeerId],
+        dice: &mut fastrand::Rng,
+    ) -> Option<PeerId> {
+        let mut state = self.swarm.lock();
+        let from: Vec<PeerId> = state
+            .neighbours(now, self.id)
+            .filter(|(id, peer)| peer.announced(number) == Some(Announced::Loaded) && !busy.contains(id))
+            .map(|(id, _)| id)
+            .collect();
+        let from = *from.get(dice.usize(..from.len().max(1)))?;
+        let peer = state.peers.get_mut(&from)?;
+        let bytes = peer.loaded.get(&number)?.bytes();
+        peer.uplink.begin(now, self.id, Upload { number, bytes });
+        Some(from)
+    }
+
+    /// How far segment `number` has come, which `from` sends.
+    pub(super) fn received(&self, now: Instant, from: PeerId, number: u64) -> Sent {
+        let mut state = self.swarm.lock();
+        let Some(peer) = state.peers.get_mut(&from) else { return Sent::Broken };
+        let Some(progress) = peer.uplink.progress(now, self.id, number) else { return Sent::Broken };
+        if !progress.is_whole {
+            return Sent::Partly(progress.bytes, progress.whole_at);
+        }
+        peer.uplink.cancel(self.id);
+        match peer.loaded.get(&number) {
+            Some(segment) => Sent::Whole(segment.clone()),
+            None => Sent::Broken,
+        }
+    }
+
+    /// Asks `from` to send no more.
+    pub(super) fn cancel(&self, now: Instant, from: PeerId) {
+        let mut state = self.swarm.lock();
+        if let Some(peer) = state.peers.get_mut(&from) {
+            peer.uplink.advance(now);
+            peer.uplink.cancel(self.id);
+        }
+    }
+
+    /// Bytes that it has sent since the last call, and its peers.
+    pub(super) fn take_shared(&self, now: Instant) -> Shared {
+        let mut state = self.swarm.lock();
+        let Some(peer) = state.peers.get_mut(&self.id) else { return Shared::default() };
+        peer.uplink.advance(now);
+        let peers = peer.connected.values().filter(|since| **since <= now).count();
+        Shared { uploaded_bytes: peer.uplink.take_sent(), peers: u32::try_from(peers).unwrap_or(u32::MAX) }
+    }
+}
+
+impl State {
+    fn neighbours(&self, now: Instant, of: PeerId) -> impl Iterator<Item = (PeerId, &Peer)> {
+        let connected = self.peers.get(&of).into_iter().flat_map(|peer| &peer.connected);
+        let connected = connected.filter(move |(_, since)| **since <= now);
+        connected.filter_map(|(id, _)| Some((*id, self.peers.get(id)?)))
+    }
+}
+
+impl Peer {
+    /// What it has said of segment `number`.
+    fn announced(&self, number: u64) -> Option<Announced> {
+        if !self.shares {
+            None
+        } else if self.loaded.contains_key(&number) {
+            Some(Announced::Loaded)
+        } else {
+            self.loading.contains(&number).then_some(Announced::Loading)
+        }
+    }
+}
+
+/// How long it takes until two peers that found each other are connected: ICE and DTLS.
+pub(super) const CONNECT_TIME: Duration = Duration::from_millis(500);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn segment() -> WholeSegment {
+        WholeSegment::opaque(9_400)
+    }
+
+    #[test]
+    fn neighbours_learn_what_is_loaded_and_receive_it_at_the_rate_of_the_uplink() {
+        let (swarms, now, mut dice) = (Swarms::default(), Instant::now(), fastrand::Rng::with_seed(1));
+        let swarm = swarms.swarm("a");
+        let [has, wants, alone] =
+            [Some(75_200), None, None].map(|upload_bps| swarm.enter(1, true, upload_bps));
+        has.connect(wants.id(), now, 9);
+        assert_eq!((wants.degree(now), alone.degree(now)), (1, 0));
+        has.announce([7].into_iter());
+        assert_eq!(wants.announced(now, 7), Some(Announced::Loading));
+        assert!(wants.take_news() && !wants.take_news());
+        has.has(7, segment());
+        assert_eq!((wants.announced(now, 7), alone.announced(now, 7)), (Some(Announced::Loaded), None));
+        let from = wants.request(now, 7, &[], &mut dice).unwrap();
+        assert_eq!(wants.request(now, 7, &[from], &mut dice), None, "one segment at a time from each");
+        let half = now + Duration::from_millis(500);
+        assert!(
+            matches!(wants.received(half, from, 7), Sent::Partly(4_700, at) if at == now + Duration::from_secs(1))
+        );
+        assert!(matches!(wants.received(now + Duration::from_secs(1), from, 7), Sent::Whole(_)));
+        assert_eq!(has.take_shared(now + Duration::from_secs(2)), Shared { uploaded_bytes: 9_400, peers: 1 });
+    }
+
+    #[test]
+    fn who_does_not_share_announces_nothing_and_who_leaves_is_gone() {
+        let (swarm, now, mut dice) = (Swarm::default(), Instant::now(), fastrand::Rng::with_seed(1));
+        let [mobile, wants, has] = [false, true, true].map(|shares| swarm.enter(1, shares, Some(1)));
+        mobile.connect(wants.id(), now, 9);
+        has.connect(wants.id(), now, 1);
+        assert_eq!(wants.degree(now), 1, "it has no room for a second one");
+        mobile.has(7, segment());
+        assert_eq!(wants.announced(now, 7), None);
+        drop(mobile);
+        has.connect(wants.id(), now, 1);
+        has.has(7, segment());
+        let from = wants.request(now, 7, &[], &mut dice).unwrap();
+        drop(has);
+        assert!(matches!(wants.received(now, from, 7), Sent::Broken));
+        assert_eq!((wants.degree(now), wants.announced(now, 7)), (0, None));
+    }
+
+    #[test]
+    fn a_connection_is_of_use_when_it_is_made() {
+        let (swarm, now) = (Swarm::default(), Instant::now());
+        let [a, b] = [true, true].map(|shares| swarm.enter(1, shares, None));
+        a.connect(b.id(), now + CONNECT_TIME, 9);
+        a.has(1, segment());
+        assert_eq!((b.degree(now), b.announced(now, 1)), (0, None));
+        let later = now + CONNECT_TIME;
+        assert_eq!((b.degree(later), b.announced(later, 1)), (1, Some(Announced::Loaded)));
+    }
+}

@@ -1,0 +1,336 @@
+//! The client of a WebTorrent tracker: announcements with offers over one WebSocket, answers to the offers of others.
+//!
+//! It behaves as `bittorrent-tracker` 11 in a browser: five offers with each announcement, one announcement each time the
+//! interval of the tracker is over, answers to all offers, and after a connection broke a new one 10 s · 2ⁿ (at most an hour) and a
+//! random time of up to five minutes later.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use throng_scenario::PeerEngine;
+use url::Url;
+
+mod description;
+mod ids;
+mod message;
+
+use description::{Kind, description};
+pub(in crate::player) use ids::Id;
+use message::{Announce, Answer, Description, Offer, Said};
+
+/// Offers with each announcement.
+const OFFERS: usize = 5;
+/// How long an offer is answered.
+const OFFER_TIMEOUT: Duration = Duration::from_secs(50);
+/// How often it announces before the tracker says how often.
+const INTERVAL: Duration = Duration::from_secs(30);
+/// More often than this no tracker may ask for.
+const INTERVAL_MIN: Duration = Duration::from_secs(1);
+const INTERVAL_MAX: Duration = Duration::from_secs(86_400);
+/// How long a browser takes to gather the candidates of its offers.
+const GATHERING: Duration = Duration::from_millis(100);
+const RECONNECT_MIN: Duration = Duration::from_secs(10);
+const RECONNECT_MAX: Duration = Duration::from_secs(3_600);
+const RECONNECT_VARIANCE_S: f64 = 300.0;
+/// Longer messages are no tracker's.
+const MESSAGE_LEN_MAX: usize = 64 * 1024;
+
+/// What the client has to say, or wants.
+#[derive(Debug, PartialEq, Eq)]
+pub(in crate::player) enum TrackerOutput {
+    /// Open the WebSocket.
+    Open(Url),
+    /// Send this.
+    Send(String),
+    /// Close it.
+    Close,
+    /// The tracker is not as it should be; once each time it is connected.
+    Anomaly(String),
+}
+
+/// Another viewer that this one can now be connected with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::player) struct Found {
+    /// The swarm, by its place among those that were entered.
+    pub(in crate::player) swarm: usize,
+    pub(in crate::player) peer: Id,
+}
+
+/// Counts since they were last taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::player) struct TrackerCounters {
+    pub(in crate::player) announces: u64,
+    pub(in crate::player) offers_received: u64,
+    pub(in crate::player) answers_received: u64,
+    pub(in crate::player) bytes_sent: u64,
+    pub(in crate::player) bytes_received: u64,
+    pub(in crate::player) reconnects: u64,
+}
+
+/// The client.
+#[derive(Debug)]
+pub(in crate::player) struct Tracker {
+    url: Url,
+    engine: PeerEngine,
+    state: State,
+    retries: u32,
+    swarms: Vec<Entered>,
+    /// Open offers: their swarms, and until when they are answered.
+    offers: HashMap<Id, (usize, Instant)>,
+    counters: TrackerCounters,
+    has_complained: bool,
+    outputs: Vec<TrackerOutput>,
+    dice: fastrand::Rng,
+}
+
+#[derive(Debug)]
+enum State {
+    Idle,
+    Opening,
+    Open,
+    Broken { again_at: Instant },
+}
+
+/// A swarm that this viewer is in.
+#[derive(Debug)]
+struct Entered {
+    info_hash: Id,
+    peer_id: Id,
+    has_started: bool,
+    next_at: Instant,
+    interval: Duration,
+    has_left: bool,
+}
+
+impl Tracker {
+    pub(in crate::player) fn new(url: Url, engine: PeerEngine, seed: u64) -> Self {
+        Self {
+            url,
+            engine,
+            state: State::Idle,
+            retries: 0,
+            swarms: Vec::new(),
+            offers: HashMap::new(),
+            counters: TrackerCounters::default(),
+            has_complained: false,
+            outputs: Vec::new(),
+            dice: fastrand::Rng::with_seed(seed),
+        }
+    }
+
+    /// Enters the swarm of rendition `index` of `stream`: its place, and the name of this viewer in it.
+    pub(in crate::player) fn enter(&mut self, now: Instant, stream: &str, index: usize) -> (usize, Id) {
+        let info_hash = ids::info_hash(self.engine, stream, index);
+        if matches!(self.state, State::Idle) {
+            self.open();
+        }
+        let next_at = now + GATHERING;
+        if let Some(at) = self.swarms.iter().position(|swarm| swarm.info_hash == info_hash) {
+            let Some(swarm) = self.swarms.get_mut(at) else { return (at, Id::default()) };
+            (swarm.has_left, swarm.has_started, swarm.next_at) = (false, false, next_at);
+            return (at, swarm.peer_id);
+        }
+        let peer_id = ids::peer_id(self.engine, &mut self.dice);
+        self.swarms.push(Entered {
+            info_hash,
+            peer_id,
+            has_started: false,
+            next_at,
+            interval: INTERVAL,
+            has_left: false,
+        });
+        (self.swarms.len() - 1, peer_id)
+    }
+
+    /// Leaves a swarm. Engine 2.2 does not tell the tracker, which learns it when the connection is closed.
+    pub(in crate::player) fn leave(&mut self, swarm: usize) {
+        let is_open = matches!(self.state, State::Open);
+        let Some(left) = self.swarms.get_mut(swarm).filter(|swarm| !swarm.has_left) else { return };
+        left.has_left = true;
+        if is_open && left.has_started && self.engine == PeerEngine::V06 {
+            let announce = Announce {
+                numwant: 50,
+                uploaded: 0,
+                downloaded: 0,
+                event: Some("stopped"),
+                action: "announce",
+                info_hash: ids::text(&left.info_hash),
+                peer_id: ids::text(&left.peer_id),
+                offers: Vec::new(),
+            };
+            self.counters.announces += 1;
+            self.send(&announce);
+        }
+    }
+
+    /// Leaves all of them.
+    pub(in crate::player) fn close(&mut self) {
+        (0..self.swarms.len()).for_each(|swarm| self.leave(swarm));
+        if matches!(std::mem::replace(&mut self.state, State::Idle), State::Open | State::Opening) {
+            self.outputs.push(TrackerOutput::Close);
+        }
+    }
+
+    fn open(&mut self) {
+        self.state = State::Opening;
+        self.outputs.push(TrackerOutput::Open(self.url.clone()));
+    }
+
+    /// The WebSocket is open.
+    pub(in crate::player) fn opened(&mut self, now: Instant) {
+        if matches!(self.state, State::Opening) {
+            (self.state, self.retries, self.has_complained) = (State::Open, 0, false);
+            for swarm in &mut self.swarms {
+                swarm.next_at = now + GATHERING;
+            }
+        }
+    }
+
+    /// The WebSocket is closed, or could not be opened.
+    pub(in crate::player) fn closed(&mut self, now: Instant, why: &str) {
+        if matches!(self.state, State::Idle | State::Broken { .. }) {
+            return;
+        }
+        self.counters.reconnects += 1;
+        self.complain(format!("{}: {why}", self.url));
+        let doubled = RECONNECT_MIN.saturating_mul(1 << self.retries.min(16)).min(RECONNECT_MAX);
+        let varied = Duration::from_secs_f64(self.dice.f64() * RECONNECT_VARIANCE_S);
+        self.retries += 1;
+        self.offers.clear();
+        self.state = State::Broken { again_at: now + doubled + varied };
+    }
+
+    /// A message came.
+    pub(in crate::player) fn message(&mut self, now: Instant, text: &str) -> Option<Found> {
+        self.counters.bytes_received += text.len() as u64;
+        let said = (text.len() <= MESSAGE_LEN_MAX).then(|| serde_json::from_str::<Said>(text));
+        let Some(Ok(said)) = said else {
+            self.complain(format!("{}: said what is no message of a tracker", self.url));
+            return None;
+        };
+        if said.action.as_deref() != Some("announce") {
+            self.complain(format!("{}: a message that is no announcement", self.url));
+            return None;
+        }
+        let info_hash = said.info_hash.as_deref().and_then(ids::of_text)?;
+        let at = self.swarms.iter().position(|swarm| swarm.info_hash == info_hash && !swarm.has_left)?;
+        if let Some(problem) = said.failure.as_ref().or(said.warning.as_ref()) {
+            let shown: String = problem.chars().filter(|letter| !letter.is_control()).take(100).collect();
+            self.complain(format!("{}: \"{shown}\"", self.url));
+            if said.failure.is_some() {
+                return None;
+            }
+        }
+        let swarm = self.swarms.get_mut(at)?;
+        let peer = said.peer_id.as_deref().and_then(ids::of_text);
+        if peer == Some(swarm.peer_id) {
+            return None;
+        }
+        if let Some(seconds) = said.interval.or(said.min_interval).filter(|seconds| *seconds > 0.0) {
+            let interval = Duration::try_from_secs_f64(seconds).unwrap_or(INTERVAL_MAX);
+            swarm.interval = interval.clamp(INTERVAL_MIN, INTERVAL_MAX);
+            swarm.next_at = now + swarm.interval;
+        }
+        let (peer, own) = (peer?, swarm.peer_id);
+        if said.offer.is_some() {
+            self.counters.offers_received += 1;
+            self.answer(&info_hash, &own, &peer, said.offer_id?);
+            return Some(Found { swarm: at, peer });
+        }
+        said.answer?;
+        self.counters.answers_received += 1;
+        let offer = said.offer_id.as_deref().and_then(ids::of_text)?;
+        self.offers.remove(&offer).filter(|(_, until)| now < *until)?;
+        Some(Found { swarm: at, peer })
+    }
+
+    fn answer(&mut self, info_hash: &Id, own: &Id, peer: &Id, offer_id: String) {
+        let sdp = description(Kind::Answer, &mut self.dice);
+        let answer = Answer {
+            action: "announce",
+            info_hash: ids::text(info_hash),
+            peer_id: ids::text(own),
+            to_peer_id: ids::text(peer),
+            answer: Description { kind: "answer".into(), sdp },
+            offer_id,
+        };
+        self.send(&answer);
+    }
+
+    /// Does what is due.
+    pub(in crate::player) fn tick(&mut self, now: Instant) {
+        match self.state {
+            State::Broken { again_at } if now >= again_at => self.open(),
+            State::Open => {
+                for at in 0..self.swarms.len() {
+                    if self.swarms.get(at).is_some_and(|swarm| !swarm.has_left && now >= swarm.next_at) {
+                        self.announce(now, at);
+                    }
+                }
+            }
+            State::Broken { .. } | State::Idle | State::Opening => {}
+        }
+    }
+
+    fn announce(&mut self, now: Instant, at: usize) {
+        self.offers.retain(|_, (_, until)| now < *until);
+        let mut offers = Vec::with_capacity(OFFERS);
+        for _ in 0..OFFERS {
+            let mut id = Id::default();
+            self.dice.fill(&mut id);
+            self.offers.insert(id, (at, now + OFFER_TIMEOUT));
+            let sdp = description(Kind::Offer, &mut self.dice);
+            let offer = Description { kind: "offer".into(), sdp };
+            offers.push(Offer { offer, offer_id: ids::text(&id) });
+        }
+        let Some(swarm) = self.swarms.get_mut(at) else { return };
+        swarm.next_at = now + swarm.interval;
+        let event = (!std::mem::replace(&mut swarm.has_started, true)).then_some("started");
+        let announce = Announce {
+            numwant: OFFERS,
+            uploaded: 0,
+            downloaded: 0,
+            event,
+            action: "announce",
+            info_hash: ids::text(&swarm.info_hash),
+            peer_id: ids::text(&swarm.peer_id),
+            offers,
+        };
+        self.counters.announces += 1;
+        self.send(&announce);
+    }
+
+    fn send(&mut self, message: &impl serde::Serialize) {
+        // Strings and numbers always become JSON.
+        let text = serde_json::to_string(message).unwrap_or_default();
+        self.counters.bytes_sent += text.len() as u64;
+        self.outputs.push(TrackerOutput::Send(text));
+    }
+
+    fn complain(&mut self, what: String) {
+        if !std::mem::replace(&mut self.has_complained, true) {
+            self.outputs.push(TrackerOutput::Anomaly(what));
+        }
+    }
+
+    pub(in crate::player) fn next_timeout(&self) -> Option<Instant> {
+        match self.state {
+            State::Broken { again_at } => Some(again_at),
+            State::Open => {
+                self.swarms.iter().filter(|swarm| !swarm.has_left).map(|swarm| swarm.next_at).min()
+            }
+            State::Idle | State::Opening => None,
+        }
+    }
+
+    pub(in crate::player) fn take_outputs(&mut self) -> Vec<TrackerOutput> {
+        std::mem::take(&mut self.outputs)
+    }
+
+    pub(in crate::player) fn take_counters(&mut self) -> TrackerCounters {
+        std::mem::take(&mut self.counters)
+    }
+}
+
+#[cfg(test)]
+mod tests;

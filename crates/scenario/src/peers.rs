@@ -1,0 +1,155 @@
+//! Peer-to-peer delivery between viewers, as p2p-media-loader does it in their browsers.
+
+use std::time::Duration;
+
+use url::Url;
+
+/// How viewers get segments from each other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PeerConfig {
+    /// Whose decisions are made.
+    pub engine: PeerEngine,
+    /// The tracker by which viewers find each other (WebTorrent over WebSocket); `None`: they know each other.
+    pub tracker: Option<Url>,
+    /// What names the swarms of the stream; `None`: the URL of its playlist.
+    pub swarm: Option<String>,
+    /// The `segments-sha256.json` of the stream, as PeerTube writes it: requested for each segment.
+    pub hashes: Option<Url>,
+    /// What each of them uploads at most, bits per second; `None`: as much as it is asked for.
+    pub upload_bps: Option<u64>,
+    /// The share of them that upload at all, thousandths: browsers on mobile networks do not.
+    pub sharers_milli: u32,
+    /// The share of pairs that cannot reach each other, thousandths: both are behind NAT, or a firewall.
+    pub unreachable_milli: u32,
+    /// Most peers of one viewer.
+    pub degree_max: u32,
+    /// What is played within this time comes from the server ([`PeerEngine::V2`]).
+    pub urgent: Duration,
+    /// Peers are used from then on, since the start of the run.
+    pub from: Duration,
+    /// And until then.
+    pub until: Option<Duration>,
+    /// Seed of choices.
+    pub seed: u64,
+}
+
+impl PeerConfig {
+    /// Viewers with the uplinks and the reach of `preset`.
+    #[must_use]
+    pub fn preset(preset: PeerPreset) -> Self {
+        let (upload_bps, sharers_milli, unreachable_milli) = preset.network();
+        Self {
+            engine: PeerEngine::default(),
+            tracker: None,
+            swarm: None,
+            hashes: None,
+            upload_bps,
+            sharers_milli,
+            unreachable_milli,
+            degree_max: 50,
+            // PeerTube's `highDemandTimeWindow` for live streams.
+            urgent: Duration::from_secs(4),
+            from: Duration::ZERO,
+            until: None,
+            seed: 1,
+        }
+    }
+
+    /// Whether viewer `number` uploads.
+    #[must_use]
+    pub fn shares(&self, number: u32) -> bool {
+        self.draw(u64::from(number)) < self.sharers_milli
+    }
+
+    /// Whether viewers `a` and `b` can reach each other.
+    #[must_use]
+    pub fn reaches(&self, a: u32, b: u32) -> bool {
+        let pair = u64::from(a.min(b)) << 32 | u64::from(a.max(b)) | 1 << 63;
+        self.draw(pair) >= self.unreachable_milli
+    }
+
+    /// From 0 to 999, the same each time.
+    fn draw(&self, of: u64) -> u32 {
+        fastrand::Rng::with_seed(self.seed ^ of.wrapping_mul(0x9e37_79b9_7f4a_7c15)).u32(..1_000)
+    }
+
+    /// Whether peers are used at `at`, since the start of the run.
+    #[must_use]
+    pub fn is_on(&self, at: Duration) -> bool {
+        at >= self.from && self.until.is_none_or(|until| at < until)
+    }
+}
+
+/// A version of p2p-media-loader.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PeerEngine {
+    /// 2.2, of PeerTube 7.1 and later.
+    #[default]
+    V2,
+    /// 0.6.2, of PeerTube up to 7.0.
+    V06,
+}
+
+impl PeerEngine {
+    /// The names in a scenario.
+    pub(crate) const NAMES: [&'static str; 2] = ["2.2", "0.6"];
+
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
+        [Self::V2, Self::V06].into_iter().find(|engine| engine.name() == name)
+    }
+
+    /// Its name in a scenario.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::V2 => "2.2",
+            Self::V06 => "0.6",
+        }
+    }
+}
+
+/// Uplinks and reach of the viewers of a known event.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PeerPreset {
+    /// All reach each other, at the speed of a local network.
+    #[default]
+    Lan,
+    /// Server-like uplinks, of which a part does not share: three quarters of the media came from peers.
+    Hosted,
+    /// Home and mobile connections: about half of the media came from peers.
+    Home,
+}
+
+impl PeerPreset {
+    /// The names in a scenario.
+    pub(crate) const NAMES: [&'static str; 3] = ["lan", "hosted", "home"];
+
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
+        let at = Self::NAMES.iter().position(|known| *known == name)?;
+        [Self::Lan, Self::Hosted, Self::Home].get(at).copied()
+    }
+
+    /// Upload of each viewer, share of those that upload, share of pairs that cannot reach each other.
+    fn network(self) -> (Option<u64>, u32, u32) {
+        match self {
+            Self::Lan => (None, 1_000, 0),
+            Self::Hosted => (Some(7_500_000), 500, 500),
+            Self::Home => (Some(5_000_000), 500, 500),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_are_those_of_many_and_the_same_each_time() {
+        let config = PeerConfig::preset(PeerPreset::Home);
+        let sharers = (0..10_000).filter(|number| config.shares(*number)).count();
+        assert!((4_800..5_200).contains(&sharers), "{sharers}");
+        let apart = (1..10_000).filter(|number| !config.reaches(0, *number)).count();
+        assert!((4_800..5_200).contains(&apart), "{apart}");
+        assert!((1..100).all(|number| config.reaches(number, 7) == config.reaches(7, number)));
+    }
+}

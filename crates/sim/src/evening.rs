@@ -1,0 +1,110 @@
+//! The stand of a PeerTube live evening (`examples/evening`): real ffmpeg, nginx, Node with socket.io and PeerTube's tracker,
+//! Prosody.
+
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::outcome::skipped;
+use crate::support::{SimError, run};
+
+/// Ports that it takes.
+const PORTS: u16 = 5;
+
+/// What it needs of the machine.
+const PROGRAMS: [&str; 6] = ["ffmpeg", "nginx", "node", "npm", "prosody", "openssl"];
+
+/// The name of its video in URLs.
+const VIDEO: &str = "kEsjeaVCtdtvQpW4d9ndbm";
+
+/// A running stand; it ends when dropped.
+#[derive(Debug)]
+pub struct Evening {
+    folder: TempDir,
+    first_port: u16,
+}
+
+impl Evening {
+    /// Starts it with these options of its script. `None` where a part of it is not installed.
+    ///
+    /// # Errors
+    /// When a part does not come up; what the script says is part of the error.
+    pub fn start(options: &[&str]) -> Result<Option<Self>, SimError> {
+        for program in PROGRAMS {
+            if !is_installed(program) {
+                skipped(&format!("{program} is not installed (scripts/setup.sh test)"));
+                return Ok(None);
+            }
+        }
+        let stand = Self { folder: tempfile::tempdir()?, first_port: free_ports()? };
+        stand.script("start", options)?;
+        Ok(Some(stand))
+    }
+
+    /// The watch page.
+    #[must_use]
+    pub fn page(&self) -> String {
+        format!("http://127.0.0.1:{}/w/{VIDEO}", self.first_port)
+    }
+
+    /// What its Node counted.
+    ///
+    /// # Errors
+    /// When it does not answer.
+    pub fn counters(&self) -> Result<Value, SimError> {
+        let said = self.script("counters", &[])?;
+        serde_json::from_str(&said).map_err(|error| SimError::Said(format!("{error}: {said}")))
+    }
+
+    /// Tells its viewers that the live has this state: `waiting`, `live`, `ended`.
+    ///
+    /// # Errors
+    /// When it does not answer.
+    pub fn change(&self, state: &str) -> Result<(), SimError> {
+        self.script("state", &[state]).map(drop)
+    }
+
+    /// Lines of nginx' log of requests.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn access_log(&self) -> Result<String, SimError> {
+        Ok(std::fs::read_to_string(self.folder.path().join("logs/access.log"))?)
+    }
+
+    fn script(&self, action: &str, options: &[&str]) -> Result<String, SimError> {
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/evening/stand.sh");
+        let mut command = Command::new("bash");
+        command.arg(script).arg(action).args(options).arg(self.folder.path());
+        command.env("THRONG_STAND_PORT", self.first_port.to_string());
+        let output = run(&mut command)?;
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+}
+
+impl Drop for Evening {
+    fn drop(&mut self) {
+        let _ = self.script("stop", &[]);
+    }
+}
+
+fn is_installed(program: &str) -> bool {
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    let places = std::env::split_paths(&folders).chain([PathBuf::from("/usr/sbin")]);
+    places.into_iter().any(|folder| folder.join(program).exists())
+}
+
+/// The first of several ports that nobody listens on.
+fn free_ports() -> Result<u16, SimError> {
+    for _ in 0..100 {
+        let first = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
+        let Some(end) = first.checked_add(PORTS) else { continue };
+        if (first..end).all(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok()) {
+            return Ok(first);
+        }
+    }
+    Err(SimError::Said(format!("no {PORTS} free ports in a row")))
+}
