@@ -79,6 +79,12 @@ pub struct PlaybackCounters {
     pub peer_failures: u64,
     /// Bytes of media sent to other viewers.
     pub uploaded_bytes: u64,
+    /// Part of `peer_bytes` that came over data channels: from browsers, or viewers of other processes.
+    pub channel_received_bytes: u64,
+    /// Part of `uploaded_bytes` that was sent over data channels.
+    pub channel_sent_bytes: u64,
+    /// Time connected with peers over data channels, summed over them; part of `peers_us`.
+    pub channels_us: u64,
     /// Time connected with other viewers, summed over them: divided by `active_us` it is the number of peers.
     pub peers_us: u64,
     /// Announcements to the tracker.
@@ -169,6 +175,9 @@ impl AddAssign for PlaybackCounters {
         self.peer_segments += o.peer_segments;
         self.peer_failures += o.peer_failures;
         self.uploaded_bytes += o.uploaded_bytes;
+        self.channel_received_bytes += o.channel_received_bytes;
+        self.channel_sent_bytes += o.channel_sent_bytes;
+        self.channels_us += o.channels_us;
         self.peers_us += o.peers_us;
         self.announces += o.announces;
         self.offers_received += o.offers_received;

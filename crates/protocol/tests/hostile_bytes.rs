@@ -83,3 +83,12 @@ fn chats_hold_their_laws_for_any_bytes() {
     ];
     hunt::hunt(laws::chat, &hunt::seeds_in("fuzz/seeds/chat"), &words.concat(), ROUNDS / 4);
 }
+
+#[test]
+fn messages_of_peers_hold_their_laws_for_any_bytes() {
+    let words = [
+        hunt::TEXT,
+        &[b"cstr", b"cend", b"dstr", b"dend", b"l\x10\x01", b"i\x01", b"r\x01", b"s\x04", b"{\"c\":", b"|"],
+    ];
+    hunt::hunt(laws::peers, &hunt::seeds_in("fuzz/seeds/peers"), &words.concat(), 10 * ROUNDS);
+}

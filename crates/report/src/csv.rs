@@ -126,12 +126,15 @@ macro_rules! with_player_counters {
             "tracker_bytes_sent",
             "tracker_bytes_received",
             "tracker_reconnects",
+            "channel_received_bytes",
+            "channel_sent_bytes",
+            "channels_s",
         ]
     };
 }
 
 /// The columns of [`playback_line`].
-pub const PLAYBACK_COLUMNS: [&str; 51] = with_player_counters![
+pub const PLAYBACK_COLUMNS: [&str; 54] = with_player_counters![
     "second",
     "cohort",
     "players",
@@ -146,7 +149,7 @@ pub const PLAYBACK_COLUMNS: [&str; 51] = with_player_counters![
 ];
 
 /// The columns of [`player_line`].
-pub const PLAYER_COLUMNS: [&str; 44] =
+pub const PLAYER_COLUMNS: [&str; 47] =
     with_player_counters!["participant", "startup_s", "buffer_s", "delivery_ratio_min"];
 
 /// A line of `playback.csv`: the players of a second and cohort; see [`PLAYBACK_COLUMNS`].
@@ -357,6 +360,8 @@ fn playback_cells(counters: &PlaybackCounters) -> Vec<String> {
         c.tracker_reconnects,
     ];
     cells.extend(of_tracker.map(|count| count.to_string()));
+    cells.extend([c.channel_received_bytes, c.channel_sent_bytes].map(|count| count.to_string()));
+    cells.push(number(Some(c.channels_us as f64 / 1e6)));
     cells
 }
 

@@ -124,6 +124,7 @@ fn media_lines(out: &mut String, summary: &Summary) {
         }
         if let Some(peers) = &playback.peers {
             line(out, "peers", &peers.line());
+            peers.channel_line().into_iter().for_each(|channels| line(out, "channels", &channels));
             peers.tracker_line().into_iter().for_each(|tracker| line(out, "tracker", &tracker));
         }
         if let Some(latency) = playback.latency_line() {

@@ -21,6 +21,8 @@ pub struct PeerConfig {
     pub sharers_milli: u32,
     /// The share of pairs that cannot reach each other, thousandths: both are behind NAT, or a firewall.
     pub unreachable_milli: u32,
+    /// The share of viewers that exchange segments over data channels, with each other and with browsers, thousandths.
+    pub channels_milli: u32,
     /// Most peers of one viewer.
     pub degree_max: u32,
     /// What is played within this time comes from the server ([`PeerEngine::V2`]).
@@ -46,6 +48,7 @@ impl PeerConfig {
             upload_bps,
             sharers_milli,
             unreachable_milli,
+            channels_milli: 0,
             degree_max: 50,
             // PeerTube's `highDemandTimeWindow` for live streams.
             urgent: Duration::from_secs(4),
@@ -66,6 +69,18 @@ impl PeerConfig {
     pub fn reaches(&self, a: u32, b: u32) -> bool {
         let pair = u64::from(a.min(b)) << 32 | u64::from(a.max(b)) | 1 << 63;
         self.draw(pair) >= self.unreachable_milli
+    }
+
+    /// Whether viewer `number` exchanges segments over data channels.
+    #[must_use]
+    pub fn has_channels(&self, number: u32) -> bool {
+        self.draw(u64::from(number) | 1 << 62) < self.channels_milli
+    }
+
+    /// Whether some viewers do.
+    #[must_use]
+    pub fn has_any_channels(&self) -> bool {
+        self.channels_milli > 0
     }
 
     /// From 0 to 999, the same each time.

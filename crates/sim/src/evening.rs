@@ -75,6 +75,25 @@ impl Evening {
         Ok(std::fs::read_to_string(self.folder.path().join("logs/access.log"))?)
     }
 
+    /// Opens the watch page in this many tabs of a real Chromium for so many seconds; what each saw, as `browsers.py` prints it.
+    /// `None` where Chromium is not installed.
+    ///
+    /// # Errors
+    /// When the browser does not start, or ends early.
+    pub fn browse(&self, tabs: u32, seconds: u32) -> Result<Option<Value>, SimError> {
+        if !is_installed("chromium") {
+            skipped("chromium is not installed (scripts/setup.sh test)");
+            return Ok(None);
+        }
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/evening/browsers.py");
+        // Its first line names the interpreter, since others may lack its packages.
+        let mut command = Command::new(script);
+        command.args([tabs.to_string(), seconds.to_string()]).args(["--url", &self.page(), "--brief"]);
+        let output = run(&mut command)?;
+        let said = String::from_utf8_lossy(&output.stdout);
+        serde_json::from_str(&said).map(Some).map_err(|error| SimError::Said(format!("{error}: {said}")))
+    }
+
     fn script(&self, action: &str, options: &[&str]) -> Result<String, SimError> {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/evening/stand.sh");
         let mut command = Command::new("bash");

@@ -12,10 +12,11 @@ columns! { PlaybackCounters {
     responses_http1, responses_http2, responses_http3, missed, segments, segment_download_us, segment_media_us,
     page_requests, page_requests_failed, page_bytes, peer_bytes, peer_segments, peer_failures, uploaded_bytes, peers_us,
     announces, offers_received, answers_received, tracker_bytes_sent, tracker_bytes_received, tracker_reconnects,
+    channel_received_bytes, channel_sent_bytes, channels_us,
 } }
 
-/// What runs of before live streams, of before recorded pages, and of before peers do not have.
-const ADDED: [(&str, &str); 25] = [
+/// What runs of before live streams, of before recorded pages, of before peers, and of before their data channels do not have.
+const ADDED: [(&str, &str); 28] = [
     ("skipped_us", "0"),
     ("responses_http1", "0"),
     ("responses_http2", "0"),
@@ -41,6 +42,9 @@ const ADDED: [(&str, &str); 25] = [
     ("tracker_bytes_sent", "0"),
     ("tracker_bytes_received", "0"),
     ("tracker_reconnects", "0"),
+    ("channel_received_bytes", "0"),
+    ("channel_sent_bytes", "0"),
+    ("channels_us", "0"),
 ];
 
 columns! { PlaybackRow {

@@ -14,10 +14,14 @@ const VISITORS: u32 = 10;
 
 /// A scenario of visitors of the stand's page.
 fn scenario(stand: &Evening, seconds: u32, crowd: &str) -> (TempDir, PathBuf) {
+    scenario_of(stand, VISITORS, seconds, crowd)
+}
+
+fn scenario_of(stand: &Evening, visitors: u32, seconds: u32, crowd: &str) -> (TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("visitors.toml");
     let text = format!(
-        "[target]\nurl = \"peertube+{}\"\n[crowd]\nsize = {VISITORS}\narrival = {{ every = \"300ms\" }}\n{crowd}\n\
+        "[target]\nurl = \"peertube+{}\"\n[crowd]\nsize = {visitors}\narrival = {{ every = \"300ms\" }}\n{crowd}\n\
          [run]\nduration = \"{seconds}s\"\n",
         stand.page()
     );
@@ -121,4 +125,42 @@ fn who_waits_for_the_live_asks_again_at_the_moment_when_it_begins() {
     assert_eq!(counters["requests"]["GET page"].as_f64(), Some(f64::from(VISITORS)), "{counters:#}");
     assert_eq!(figure(&ran.summary(), "playback.startup.reached"), f64::from(VISITORS), "{ran}");
     assert_eq!(counted(&counters, "chat.sockets"), 0.0, "nobody opened the chat: {counters:#}");
+}
+
+/// One tab of Chromium and three viewers of throng with data channels: all that the tab gets from others comes from throng's
+/// viewers, and all that it sends goes to them.
+#[test]
+fn viewers_with_data_channels_exchange_segments_with_a_real_browser() {
+    let Some(first) = Evening::start(&["--early-hashes"]).unwrap() else { return };
+    let mut stand = Some(first);
+    let (ran, tab) = valid(|| {
+        let stand = stand.take().or_else(|| Evening::start(&["--early-hashes"]).unwrap());
+        let stand = stand.expect("it was there before");
+        std::thread::sleep(Duration::from_secs(25));
+        let (_folder, path) = scenario_of(&stand, 3, 60, "player = { p2p = { data_channels = 1.0 } }");
+        std::thread::scope(|scope| {
+            let tab = scope.spawn(|| stand.browse(1, 75).unwrap());
+            // It has something that those who come later lack.
+            std::thread::sleep(Duration::from_secs(10));
+            let ran = Running::start(None, &["run", &path.display().to_string()]).wait();
+            (ran, tab.join().unwrap())
+        })
+    });
+    let Some(tab) = tab else { return };
+    let ran = ran.expect_code(0);
+    let (summary, tab) = (ran.summary(), &tab["players"][0]);
+    let of_tab = |name: &str| tab[name].as_f64().unwrap_or_else(|| panic!("{name}: {tab:#}"));
+    assert!(of_tab("position") > 10.0 && of_tab("most_peers") >= 1.0, "{tab:#}\n{ran}");
+    // Each checks what comes against the hashes.
+    assert_eq!(of_tab("sha_wrong"), 0.0, "{tab:#}");
+    assert!(!ran.to_string().contains("another SHA-256"), "{ran}");
+    let [received, sent] =
+        ["received", "sent"].map(|way| figure(&summary, &format!("playback.peers.channel_{way}_bytes")));
+    assert!(of_tab("p2p_bytes") > 200_000.0, "nothing went to the tab: {tab:#}\n{ran}");
+    assert!(sent >= of_tab("p2p_bytes"), "{sent} {tab:#}\n{ran}");
+    assert!(of_tab("p2p_uploaded") > 200_000.0, "nothing came from the tab: {tab:#}\n{ran}");
+    // What the viewers sent each other they received too.
+    let between = sent - of_tab("p2p_bytes");
+    assert!(received > between, "{received} of {between}: {tab:#}\n{ran}");
+    assert!(ran.stdout.contains("  channels "), "{ran}");
 }

@@ -35,7 +35,7 @@ pub(super) fn lanes(cache: &PlaylistCache, received: &Received<'_>) -> Result<Ve
             let segments = Some(segments(received, media)?);
             vec![vec![Rendition {
                 bandwidth_bps: 0,
-                is_listed_first: true,
+                listed_at: Some(0),
                 playlist: Some(url.clone()),
                 segments,
             }]]
@@ -104,15 +104,14 @@ fn of_master(url: &Url, master: &MasterPlaylist) -> Result<Vec<Vec<Rendition>>, 
     let Some(first) = master.variants.first() else {
         return Err(broken(url, "a master playlist without variants"));
     };
-    let listed_at = |uri: &str, bandwidth_bps: u64, is_listed_first: bool| {
+    let rendition = |uri: &str, bandwidth_bps: u64, at: usize| {
         let playlist = Some(resolved(url, uri)?);
-        Ok(Rendition { bandwidth_bps, is_listed_first, playlist, segments: None })
+        Ok(Rendition { bandwidth_bps, listed_at: Some(at), playlist, segments: None })
     };
+    let variants = master.variants.iter().enumerate();
     // Variants with other audio are the same pictures once more.
-    let with_same_audio = master.variants.iter().filter(|variant| variant.audio == first.audio);
-    let video = with_same_audio
-        .enumerate()
-        .map(|(at, variant)| listed_at(&variant.uri, variant.bandwidth_bps, at == 0));
+    let with_same_audio = variants.filter(|(_, variant)| variant.audio == first.audio);
+    let video = with_same_audio.map(|(at, variant)| rendition(&variant.uri, variant.bandwidth_bps, at));
     let mut video = video.collect::<Result<Vec<_>, Failure>>()?;
     video.sort_by_key(|rendition| rendition.bandwidth_bps);
     let of_group = master.renditions.iter().filter(|rendition| {
@@ -122,7 +121,7 @@ fn of_master(url: &Url, master: &MasterPlaylist) -> Result<Vec<Vec<Rendition>>, 
     let audio = of_group.max_by_key(|rendition| (rendition.is_default, rendition.is_autoselect));
     let mut lanes = vec![video];
     if let Some(uri) = audio.and_then(|audio| audio.uri.as_deref()) {
-        lanes.push(vec![listed_at(uri, 0, true)?]);
+        lanes.push(vec![rendition(uri, 0, 0)?]);
     }
     Ok(lanes)
 }

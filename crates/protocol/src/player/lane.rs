@@ -13,7 +13,7 @@ use super::client::HttpClient;
 use super::file::FileLane;
 use super::keys::Keys;
 use super::meter::Meter;
-use super::p2p::{Found, PeerCounters, Tracker};
+use super::p2p::{Found, PeerCounters, PeerLane, Tracker};
 use super::presentation::LiveEdge;
 use super::segments::SegmentLane;
 use super::timeline::{BufferedFrame, Timeline};
@@ -262,9 +262,17 @@ impl Lane {
     }
 
     /// The tracker found another viewer.
-    pub(super) fn found(&self, now: Instant, found: Found) {
+    pub(super) fn found(&mut self, now: Instant, found: &Found) {
         if let Self::Segments(lane) = self {
             lane.found(now, found);
+        }
+    }
+
+    /// What gets segments from peers, where something does.
+    pub(super) fn peers_mut(&mut self) -> Option<&mut PeerLane> {
+        match self {
+            Self::File(_) => None,
+            Self::Segments(lane) => lane.peers_mut(),
         }
     }
 

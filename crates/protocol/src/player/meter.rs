@@ -157,7 +157,11 @@ impl Meter {
         (counters.peer_bytes, counters.peer_segments) = (peers.received_bytes, peers.segments);
         (counters.peer_failures, counters.uploaded_bytes) = (peers.failed, peers.uploaded_bytes);
         let lasted_us = now.saturating_duration_since(self.began_at).as_micros();
-        counters.peers_us = u64::from(peers.peers) * u64::try_from(lasted_us).unwrap_or(0);
+        let lasted_us = u64::try_from(lasted_us).unwrap_or(0);
+        counters.peers_us = u64::from(peers.peers) * lasted_us;
+        counters.channels_us = u64::from(peers.channels) * lasted_us;
+        (counters.channel_received_bytes, counters.channel_sent_bytes) =
+            (peers.channel_received_bytes, peers.channel_sent_bytes);
         counters.announces = tracker.announces;
         (counters.offers_received, counters.answers_received) =
             (tracker.offers_received, tracker.answers_received);

@@ -85,8 +85,8 @@ pub(super) enum Found {
 #[derive(Clone, Debug)]
 pub(super) struct Rendition {
     pub(super) bandwidth_bps: u64,
-    /// The manifest lists it first: the one that its author would begin with.
-    pub(super) is_listed_first: bool,
+    /// Its place in the manifest, whose author would begin with the first; `None` where places have no meaning.
+    pub(super) listed_at: Option<usize>,
     /// The playlist with its segments (HLS).
     pub(super) playlist: Option<Url>,
     /// `None` until its playlist was read.

@@ -45,6 +45,8 @@ pub(super) struct SegmentDownload {
     pub(super) begins_us: Option<i64>,
     /// First and last moment of its frames, microseconds.
     span_us: Option<(i64, i64)>,
+    /// Its bytes, where they are for others.
+    kept: Option<Vec<u8>>,
 }
 
 impl SegmentDownload {
@@ -77,6 +79,7 @@ impl SegmentDownload {
             decryption,
             begins_us: None,
             span_us: None,
+            kept: None,
         })
     }
 
@@ -100,12 +103,23 @@ impl SegmentDownload {
             decryption: None,
             begins_us: None,
             span_us: None,
+            kept: None,
         }
     }
 
     /// It is read for others too.
     pub(super) fn share_alike(&mut self) {
         self.reader.share_alike();
+    }
+
+    /// Its bytes are kept, so that they can be sent to others.
+    pub(super) fn keep_bytes(&mut self) {
+        self.kept = Some(Vec::new());
+    }
+
+    /// All of its bytes, where they were kept.
+    pub(super) fn take_bytes(&mut self) -> Option<Vec<u8>> {
+        self.kept.take()
     }
 
     pub(super) fn owns(&self, fetch: FetchId) -> bool {
@@ -176,6 +190,12 @@ impl SegmentDownload {
     pub(super) fn feed(&mut self, now: Instant, content: Option<&[u8]>, count: u64) -> Result<(), Failure> {
         self.bytes += count;
         self.first_byte_at.get_or_insert(now);
+        match (content, &mut self.kept) {
+            (Some(bytes), Some(kept)) => kept.extend_from_slice(bytes),
+            // Without a part of it the rest is of no use.
+            (None, _) => self.kept = None,
+            (Some(_), None) => {}
+        }
         match (content, &mut self.decryption) {
             (None, _) => self.reader.ignored(count),
             (Some(bytes), None) => {
@@ -247,7 +267,9 @@ impl SegmentDownload {
             return;
         }
         let (demand, bytes): (fn(u64) -> Demand, u64) = match self.reader.want() {
-            _ if self.decryption.is_some() || transfer.is_encoded() => (Demand::Deliver, DEMAND_BYTES),
+            _ if self.decryption.is_some() || self.kept.is_some() || transfer.is_encoded() => {
+                (Demand::Deliver, DEMAND_BYTES)
+            }
             Want::Deliver(bytes) => (Demand::Deliver, bytes.min(DEMAND_BYTES)),
             // What comes behind the last frame is received too.
             Want::Done => (Demand::Ignore, DEMAND_BYTES),

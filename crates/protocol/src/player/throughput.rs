@@ -55,7 +55,7 @@ impl Throughput {
     /// Before the first segment the rate is taken for that of the rendition that the manifest lists first, within bounds
     /// (hls.js `level-controller.ts`, `abrEwmaDefaultEstimateMax`).
     pub(super) fn new(renditions: &[Rendition]) -> Self {
-        let first = renditions.iter().find(|rendition| rendition.is_listed_first);
+        let first = renditions.iter().find(|rendition| rendition.listed_at == Some(0));
         let first_bps = first.map_or(0.0, |first| first.bandwidth_bps as f64);
         let default_bps = first_bps.clamp(DEFAULT_BPS, DEFAULT_MAX_BPS);
         Self { fast: Ewma::default(), slow: Ewma::default(), default_bps }
@@ -128,7 +128,7 @@ mod tests {
     fn ladder() -> Vec<Rendition> {
         let of = |bandwidth_bps| Rendition {
             bandwidth_bps,
-            is_listed_first: bandwidth_bps == 1_000_000,
+            listed_at: (bandwidth_bps == 1_000_000).then_some(0),
             playlist: None,
             segments: None,
         };
@@ -162,12 +162,11 @@ mod tests {
         let ladder = ladder();
         let first = |ladder: &[Rendition]| Throughput::new(ladder).first(RenditionPolicy::Adaptive, ladder);
         assert_eq!(first(&ladder), 1);
-        let none: Vec<_> =
-            ladder.iter().cloned().map(|r| Rendition { is_listed_first: false, ..r }).collect();
+        let none: Vec<_> = ladder.iter().cloned().map(|r| Rendition { listed_at: None, ..r }).collect();
         assert_eq!(first(&none), 0, "the default estimate");
         let high = [500_000, 9_000_000].map(|bandwidth_bps| Rendition {
             bandwidth_bps,
-            is_listed_first: bandwidth_bps > 5_000_000,
+            listed_at: (bandwidth_bps > 5_000_000).then_some(0),
             ..ladder[0].clone()
         });
         assert_eq!(first(&high), 0);

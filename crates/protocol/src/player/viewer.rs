@@ -14,14 +14,14 @@ use super::lane::{Lane, Phases};
 use super::live::LiveFollower;
 use super::manifest::ManifestDownload;
 use super::meter::Meter;
-use super::p2p::Tracker;
+use super::p2p::{PEERS, Tracker};
 use super::page::Page;
 use super::playout::{Buffered, Playout};
 use super::presentation::LiveEdge;
 use super::timeline::Timeline;
 use super::user::User;
 use crate::participant::{Input, Output, Participant};
-use peers::TRACKER;
+use peers::{PeerSocket, TRACKER};
 
 mod interval;
 mod loading;
@@ -48,6 +48,8 @@ pub struct Viewer {
     keys: Keys,
     /// Where it finds peers.
     tracker: Option<Tracker>,
+    /// Where it exchanges segments with peers of other processes.
+    peer_socket: PeerSocket,
     /// How far the server's clock is ahead of this host's, where a DASH manifest says how to learn it.
     server_ahead_us: i64,
     /// Absent before the start.
@@ -113,6 +115,10 @@ impl Viewer {
                 let seed = peers.seed ^ u64::from(config.number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
                 Some(Tracker::new(peers.tracker.clone()?, peers.engine, seed))
             }),
+            peer_socket: match &config.player.peers {
+                Some(peers) if peers.has_channels(config.number) => PeerSocket::Wanted,
+                _ => PeerSocket::None,
+            },
             server_ahead_us: 0,
             session: None,
             outcome: None,
@@ -238,7 +244,7 @@ impl Viewer {
         if self.outcome.is_none() {
             self.advance(now);
             self.end_interval(now);
-            self.leave_peers();
+            self.leave_peers(now);
             self.outcome = Some(outcome);
         }
     }
@@ -277,8 +283,12 @@ impl Participant for Viewer {
                 }
             }
             Input::Leave { .. } => self.leave(now),
-            Input::Opened { channel: TRACKER, .. } => {
-                self.tracker.iter_mut().for_each(|tracker| tracker.opened(now));
+            Input::Opened { channel: TRACKER, opening } => self.tracker_opened(now, &opening),
+            Input::Opened { channel: PEERS, opening } => self.peer_socket_opened(now, &opening),
+            Input::Closed { channel: PEERS, why } => self.peer_socket_closed(now, &why),
+            Input::Datagram { channel: PEERS, source, local, bytes, .. } => {
+                let peers = self.lanes.iter_mut().filter_map(Lane::peers_mut);
+                peers.for_each(|peers| peers.datagram(now, (source, local), bytes));
             }
             Input::Message { channel: TRACKER, message } => self.tracker_said(now, &message),
             Input::Closed { channel: TRACKER, why } => {

@@ -9,6 +9,8 @@ pub mod viewer;
 
 pub mod session;
 
+pub(crate) mod data_link;
+
 mod candidates;
 
 mod local_addresses;

@@ -507,6 +507,10 @@ impl RemoteCandidate {
         self.0.addr()
     }
 
+    pub(super) fn into_inner(self) -> Candidate {
+        self.0
+    }
+
     /// Whether it is UDP; TCP candidates are not used.
     #[must_use]
     pub fn is_udp(&self) -> bool {
@@ -536,7 +540,10 @@ fn configuration() -> Result<RtcConfig, SessionError> {
 }
 
 /// Runs an SDP through str0m. A panic there is a defect that must cost one participant, not the run.
-fn guarded<T>(text: &str, agree: impl FnOnce(&str) -> Result<T, String>) -> Result<T, SessionError> {
+pub(super) fn guarded<T>(
+    text: &str,
+    agree: impl FnOnce(&str) -> Result<T, String>,
+) -> Result<T, SessionError> {
     if text.len() > SDP_BYTES_MAX {
         return Err(SessionError::Sdp(format!(
             "{} bytes are more than the {SDP_BYTES_MAX} allowed",
@@ -552,12 +559,12 @@ fn guarded<T>(text: &str, agree: impl FnOnce(&str) -> Result<T, String>) -> Resu
 /// Rewrites an offer that leaves the DTLS role open so that this side is the client. The answerer should start
 /// DTLS (RFC 5763 section 5), as every browser does; str0m would wait for the server, whose role would then differ
 /// from that with browsers.
-fn left_to_us(offer: &str) -> String {
+pub(super) fn left_to_us(offer: &str) -> String {
     offer.replace("a=setup:actpass", "a=setup:passive")
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "shaped for map_err")]
-fn transport(error: str0m::RtcError) -> SessionError {
+pub(super) fn transport(error: str0m::RtcError) -> SessionError {
     SessionError::Transport(error.to_string())
 }
 

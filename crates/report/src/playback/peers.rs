@@ -18,6 +18,12 @@ pub struct Peers {
     pub failures: u64,
     /// Bytes of media that the viewers sent to others.
     pub uploaded_bytes: u64,
+    /// Part of `bytes` that came over data channels, from browsers or viewers of other processes.
+    pub channel_received_bytes: u64,
+    /// Part of `uploaded_bytes` that was sent over data channels.
+    pub channel_sent_bytes: u64,
+    /// Data channels of a viewer, on average over its time and over all viewers; part of `degree`.
+    pub channels: Option<f64>,
     /// Peers of a viewer, on average over its time.
     pub degree: Option<f64>,
     /// Bits per second that the server sent to each viewer, media only.
@@ -51,6 +57,9 @@ impl Peers {
             segments: c.peer_segments,
             failures: c.peer_failures,
             uploaded_bytes: c.uploaded_bytes,
+            channel_received_bytes: c.channel_received_bytes,
+            channel_sent_bytes: c.channel_sent_bytes,
+            channels: (c.active_us > 0).then(|| c.channels_us as f64 / c.active_us as f64),
             degree: (c.active_us > 0).then(|| c.peers_us as f64 / c.active_us as f64),
             server_bps_per_viewer: per_viewer(c.media_bytes),
             media_bps_per_viewer: per_viewer(c.media_bytes + c.peer_bytes),
@@ -79,6 +88,13 @@ impl Peers {
             parts.push(format!("{} segments of peers broke off", self.failures));
         }
         parts.join("; ")
+    }
+
+    /// What was really sent and received, in a line; `None` without data channels.
+    pub(crate) fn channel_line(&self) -> Option<String> {
+        let channels = self.channels.filter(|channels| *channels > 0.0)?;
+        let (received, sent) = (self.channel_received_bytes as f64, self.channel_sent_bytes as f64);
+        Some(format!("{} received and {} sent over {channels:.1} each", bytes(received), bytes(sent)))
     }
 
     /// The tracker, in a line; `None` where none was asked.
@@ -111,6 +127,8 @@ mod tests {
             media_bytes: 1_000_000,
             peer_bytes: 3_000_000,
             peers_us: 45_000_000,
+            channels_us: 20_000_000,
+            channel_received_bytes: 2_000_000,
             announces: 2,
             ..PlaybackCounters::default()
         };
@@ -120,6 +138,7 @@ mod tests {
             peers.line(),
             "75.0 % of the media from other viewers; the server sent 800 kbit/s of 3.20 Mbit/s to each; 4.5 peers each"
         );
+        assert_eq!(peers.channel_line().unwrap(), "2.00 MB received and 0 B sent over 2.0 each");
         assert!(peers.tracker_line().unwrap().starts_with("2 announcements"));
         assert_eq!(Peers::of(&PlaybackCounters { media_bytes: 7, ..Default::default() }), None);
     }

@@ -41,6 +41,11 @@ pub(super) struct PeersFile {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0.0, max = 1.0))]
     unreachable: Option<f64>,
+    /// The share of viewers that exchange segments over WebRTC data channels, with each other and with browsers, from 0 to 1;
+    /// default 0. The others are peers within this process.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0.0, max = 1.0))]
+    data_channels: Option<f64>,
     /// Most peers of one viewer; default 50.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 10_000))]
@@ -73,6 +78,7 @@ pub(super) fn peers(config: &PeerConfig) -> PeersFile {
         upload_bps: config.upload_bps,
         sharers: share(config.sharers_milli, usual.sharers_milli),
         unreachable: share(config.unreachable_milli, usual.unreachable_milli),
+        data_channels: share(config.channels_milli, usual.channels_milli),
         degree: (config.degree_max != usual.degree_max).then_some(config.degree_max),
         urgent: (config.urgent != usual.urgent).then(|| duration(config.urgent)),
         from: (!config.from.is_zero()).then(|| duration(config.from)),

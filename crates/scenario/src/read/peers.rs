@@ -32,6 +32,7 @@ pub(super) fn peers(reader: &mut Reader, player: &mut Fields<'_>) -> Option<Peer
         upload_bps: reader.integer(&mut fields, "upload_bps", 1, UPLOAD_MAX).or(usual.upload_bps),
         sharers_milli: share(reader, &mut fields, "sharers").unwrap_or(usual.sharers_milli),
         unreachable_milli: share(reader, &mut fields, "unreachable").unwrap_or(usual.unreachable_milli),
+        channels_milli: share(reader, &mut fields, "data_channels").unwrap_or(usual.channels_milli),
         degree_max: reader.integer(&mut fields, "degree", 1, DEGREE_MAX).unwrap_or(usual.degree_max),
         urgent: reader.quantity(&mut fields, "urgent", "4s", units::duration).unwrap_or(usual.urgent),
         from: reader.quantity(&mut fields, "from", "10m", units::duration).unwrap_or(usual.from),
@@ -102,7 +103,7 @@ mod tests {
     fn peers_are_read_and_written() {
         let scenario = read(
             "http://127.0.0.1/a.m3u8",
-            r#"preset = "home", engine = "0.6", tracker = "ws://127.0.0.1:9/tracker/socket", upload_bps = 2000000, from = "10m", seed = 7"#,
+            r#"preset = "home", engine = "0.6", tracker = "ws://127.0.0.1:9/tracker/socket", upload_bps = 2000000, data_channels = 0.25, from = "10m", seed = 7"#,
         );
         let role = scenario.unwrap().crowd[0].role.clone().unwrap();
         let peers = role.player.peers.unwrap();
@@ -110,6 +111,8 @@ mod tests {
             (peers.engine, peers.upload_bps, peers.sharers_milli),
             (PeerEngine::V06, Some(2_000_000), 500)
         );
+        let with_channels = (0..1_000).filter(|number| peers.has_channels(*number)).count();
+        assert!((200..300).contains(&with_channels), "{with_channels}");
         assert_eq!(
             (peers.is_on(Duration::from_secs(599)), peers.is_on(Duration::from_secs(600))),
             (false, true)
@@ -128,6 +131,7 @@ mod tests {
                 "`crowd.player.p2p.tracker` is not a URL of ws: or wss",
             ),
             (hls, "sharers = 2", "not a share from 0 to 1"),
+            (hls, "data_channels = 0.5", "`player.p2p.data_channels` has no effect without tracker"),
             (hls, r#"from = "2m", until = "1m""#, "is not after from"),
             (hls, "loud = true", "loud"),
             ("rtsp://127.0.0.1/a", "", "p2p"),

@@ -6,6 +6,7 @@ use super::fields::{Fields, Reader};
 use super::tree::{Span, Value};
 use super::{har, http, peers};
 use crate::http::CredentialsPolicy;
+use crate::peers::PeerConfig;
 use crate::playback::{AtEnd, PlaybackPosition, UserHabits};
 use crate::player::{LivePolicy, MediaFormat, NORMAL_SCALE_MILLI, PlayerConfig, RenditionPolicy};
 use crate::scenario::Scenario;
@@ -207,6 +208,12 @@ pub(super) fn check_target(reader: &mut Reader, scenario: &Scenario, spans: &[Op
                 format!("`player`: {HTTP_KEYS} have no effect on RTSP, where the server paces"),
                 "remove them",
             ),
+            // A page of PeerTube names its tracker.
+            Protocol::HttpVideo if player.peers.as_ref().is_some_and(has_channels_for_nobody) => (
+                "`player.p2p.data_channels` has no effect without tracker: browsers are found by it"
+                    .to_owned(),
+                "add tracker = \"wss://HOST/tracker/socket\", or remove it",
+            ),
             Protocol::HttpVideo | Protocol::PeerTube | Protocol::Rtsp => continue,
             _ => {
                 let message = format!("`player` has no effect: {} plays no recordings", protocol.name());
@@ -215,6 +222,11 @@ pub(super) fn check_target(reader: &mut Reader, scenario: &Scenario, spans: &[Op
         };
         reader.fail(span, message, help);
     }
+}
+
+/// Whether there are data channels, and nothing by which others are found.
+fn has_channels_for_nobody(peers: &PeerConfig) -> bool {
+    peers.has_any_channels() && peers.tracker.is_none()
 }
 
 #[cfg(test)]

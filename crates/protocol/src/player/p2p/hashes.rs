@@ -2,9 +2,10 @@
 //! the list names it. Its page fetches the list with the first segment, and again and again while it lacks one
 //! (`segment-validator.ts`).
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
+use aws_lc_rs::digest;
 use serde_json::{Map, Value};
 use url::Url;
 
@@ -23,7 +24,8 @@ const TRIES_MAX: u32 = 10;
 #[derive(Debug)]
 pub(super) struct Hashes {
     url: Url,
-    names: HashSet<String>,
+    /// The hashes by the names of segments, as hexadecimal digits.
+    names: HashMap<String, String>,
     has_list: bool,
     download: Option<WholeDownload>,
     wanted: Vec<Wanted>,
@@ -42,7 +44,7 @@ impl Hashes {
     pub(super) fn new(url: Url) -> Self {
         Self {
             url,
-            names: HashSet::new(),
+            names: HashMap::new(),
             has_list: false,
             download: None,
             wanted: Vec::new(),
@@ -52,7 +54,14 @@ impl Hashes {
 
     /// Whether the list names `segment`.
     pub(super) fn names(&self, segment: &Url) -> bool {
-        self.names.contains(name(segment))
+        self.names.contains_key(name(segment))
+    }
+
+    /// Whether `bytes` are those of `segment`, as far as the list says.
+    pub(super) fn match_bytes(&self, segment: &Url, bytes: &[u8]) -> bool {
+        let hash = digest::digest(&digest::SHA256, bytes);
+        let hash: String = hash.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+        self.names.get(name(segment)).is_some_and(|named| named.eq_ignore_ascii_case(&hash))
     }
 
     /// `segment` has come: its hash is looked for.
@@ -84,7 +93,8 @@ impl Hashes {
             WholeEvent::Nothing => return,
             WholeEvent::Complete => match serde_json::from_slice::<Map<String, Value>>(download.bytes()) {
                 Ok(list) => {
-                    self.names = list.into_iter().map(|(name, _)| name).collect();
+                    let hash = |value: Value| value.as_str().map(str::to_owned).unwrap_or_default();
+                    self.names = list.into_iter().map(|(name, value)| (name, hash(value))).collect();
                     self.has_list = true;
                 }
                 Err(error) => self.complain(context, &error.to_string()),
@@ -101,7 +111,7 @@ impl Hashes {
         self.wanted.retain_mut(|wanted| {
             wanted.tries += 1;
             wanted.fetch_at = now + AGAIN_AFTER;
-            !names.contains(&wanted.name) && wanted.tries <= TRIES_MAX
+            !names.contains_key(&wanted.name) && wanted.tries <= TRIES_MAX
         });
     }
 

@@ -1,5 +1,6 @@
 //! The peers of one lane: it does what the loader decides, and keeps what came until the player takes it.
 
+use std::net::SocketAddr;
 use std::ops::AddAssign;
 use std::time::{Duration, Instant};
 
@@ -9,6 +10,7 @@ use url::Url;
 
 use super::hashes::Hashes;
 use super::loader::{Action, Loader, Queued};
+use super::neighbours::Neighbours;
 use super::policy::Policy;
 use super::swarm::CONNECT_TIME;
 use super::{Found, PeerOptions};
@@ -17,6 +19,8 @@ use crate::player::lane::Context;
 use crate::player::presentation::{Cursor, Segment, Segments};
 use crate::player::segment_download::SegmentDownload;
 use crate::player::transfer::TransferEvent;
+
+mod over_channels;
 
 /// Without a tracker viewers look for others as often as they would ask one, and find as many.
 const LOOK_EVERY: Duration = Duration::from_secs(120);
@@ -27,7 +31,7 @@ const FASTEST_BPS: f64 = 1e9;
 
 /// Where the segments of the rendition are.
 pub(in crate::player) struct Shelf<'a> {
-    /// The rendition, as the tracker counts them.
+    /// The rendition's place in the manifest, by which swarms are named.
     pub(in crate::player) rendition: usize,
     /// What comes next, in order.
     pub(in crate::player) queue: &'a [Queued],
@@ -58,6 +62,11 @@ pub(in crate::player) struct PeerCounters {
     pub(in crate::player) failed: u64,
     /// Peers at the moment.
     pub(in crate::player) peers: u32,
+    /// Data channels to peers at the moment.
+    pub(in crate::player) channels: u32,
+    /// Bytes of segments over data channels, of all that came and was sent.
+    pub(in crate::player) channel_received_bytes: u64,
+    pub(in crate::player) channel_sent_bytes: u64,
 }
 
 impl AddAssign for PeerCounters {
@@ -67,6 +76,9 @@ impl AddAssign for PeerCounters {
         self.uploaded_bytes += other.uploaded_bytes;
         self.failed += other.failed;
         self.peers += other.peers;
+        self.channels += other.channels;
+        self.channel_received_bytes += other.channel_received_bytes;
+        self.channel_sent_bytes += other.channel_sent_bytes;
     }
 }
 
@@ -77,6 +89,16 @@ struct FromServer {
     progressed_at: Instant,
 }
 
+/// A segment that the server delivered, whose hash is looked for.
+struct Unproven {
+    number: u64,
+    url: Url,
+    whole: WholeSegment,
+    since: Instant,
+    /// Its bytes, where they are for peers of other processes.
+    bytes: Option<Vec<u8>>,
+}
+
 /// The peers of a lane.
 pub(in crate::player) struct PeerLane {
     options: PeerOptions,
@@ -85,9 +107,11 @@ pub(in crate::player) struct PeerLane {
     loader: Option<(usize, Loader)>,
     tracked: Option<usize>,
     looks_at: Option<Instant>,
+    /// The addresses of the viewer's socket, where it has data channels.
+    locals: Option<Vec<SocketAddr>>,
     downloads: Vec<FromServer>,
     /// Segments that the server delivered and whose hashes are looked for.
-    unproven: Vec<(u64, Url, WholeSegment, Instant)>,
+    unproven: Vec<Unproven>,
     /// Bits per second of the last download.
     rate_bps: f64,
     hashes: Option<Hashes>,
@@ -105,6 +129,7 @@ impl PeerLane {
             loader: None,
             tracked: None,
             looks_at: None,
+            locals: None,
             downloads: Vec::new(),
             unproven: Vec::new(),
             rate_bps: FASTEST_BPS,
@@ -133,19 +158,23 @@ impl PeerLane {
     /// Whether the player waits for peers, not for the server.
     pub(in crate::player) fn waits_for_peers(&self, number: u64) -> bool {
         let is_loading = self.downloads.iter().any(|download| download.number == number)
-            || self.unproven.iter().any(|(unproven, ..)| *unproven == number);
+            || self.unproven.iter().any(|unproven| unproven.number == number);
         !is_loading && !self.loader.as_ref().is_some_and(|(_, loader)| loader.has_failures(number))
     }
 
     /// Leaves the swarm, and gives up what is under way.
     pub(in crate::player) fn stop(&mut self, now: Instant, context: &mut Context<'_>) {
-        self.exchanged = PeerCounters { peers: 0, ..self.take_counters(now) };
+        self.exchanged = PeerCounters { peers: 0, channels: 0, ..self.take_counters(now) };
         for download in self.downloads.drain(..) {
             download.media.cancel(context.client);
         }
         if let (Some(tracker), Some(swarm)) = (&mut context.tracker, self.tracked.take()) {
             tracker.leave(swarm);
         }
+        if let Some((_, loader)) = &mut self.loader {
+            loader.neighbours_mut().leave(now);
+        }
+        self.transmit(context);
         self.unproven.clear();
         (self.loader, self.next_at) = (None, None);
     }
@@ -177,24 +206,44 @@ impl PeerLane {
             self.looks_at = Some(now);
         }
         let seed = config.seed ^ u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        self.loader = Some((rendition, Loader::new(self.policy, shares, membership, seed)));
+        let neighbours = Neighbours::new(membership, None);
+        self.loader = Some((rendition, Loader::new(self.policy, shares, neighbours, seed)));
+        self.reach_out();
+    }
+
+    /// The loader, if the tracker speaks of its swarm.
+    fn tracked(&mut self, swarm: usize) -> Option<&mut Loader> {
+        self.loader.as_mut().filter(|_| self.tracked == Some(swarm)).map(|(_, loader)| loader)
     }
 
     /// The tracker found another viewer.
-    pub(in crate::player) fn found(&self, now: Instant, found: Found) {
-        let Some((_, loader)) = self.loader.as_ref().filter(|_| self.tracked == Some(found.swarm)) else {
-            return;
-        };
-        let membership = loader.membership();
-        if let Some((peer, number)) = membership.swarm().of_name(&found.peer) {
-            self.meet(now, loader, peer, number);
+    pub(in crate::player) fn found(&mut self, now: Instant, found: &Found) {
+        let has_channels = self.locals.is_some();
+        let Some(loader) = self.tracked(found.swarm) else { return };
+        let known = loader.neighbours().membership().swarm().of_name(&found.peer);
+        let answered = found.answered.as_ref().filter(|_| has_channels);
+        match known.filter(|known| !(has_channels && known.has_channels)) {
+            Some(known) => {
+                if let (Some((offer, _)), Some(channels)) = (answered, loader.neighbours_mut().channels()) {
+                    channels.withdraw(offer);
+                }
+                if let Some((_, loader)) = &self.loader {
+                    self.meet(now, loader, known.id, known.number);
+                }
+            }
+            None => {
+                if let Some((offer, answer)) = answered {
+                    loader.neighbours_mut().answered(now, found.peer, (offer, answer));
+                }
+                self.wake(now);
+            }
         }
     }
 
     fn meet(&self, now: Instant, loader: &Loader, peer: super::swarm::PeerId, number: u32) {
         let config = &self.options.config;
         if config.reaches(self.options.number, number) {
-            loader.membership().connect(peer, now + CONNECT_TIME, config.degree_max as usize);
+            loader.neighbours().membership().connect(peer, now + CONNECT_TIME, config.degree_max as usize);
         }
     }
 
@@ -205,7 +254,7 @@ impl PeerLane {
         }
         self.looks_at = Some(now + LOOK_EVERY);
         let Some((_, loader)) = &self.loader else { return };
-        let membership = loader.membership();
+        let membership = loader.neighbours().membership();
         let mut dice = fastrand::Rng::with_seed(u64::from(self.options.number) ^ self.options.config.seed);
         for (peer, number) in membership.swarm().others(membership.id(), FOUND_AT_ONCE, &mut dice) {
             self.meet(now, loader, peer, number);
@@ -225,6 +274,7 @@ impl PeerLane {
         self.look(now);
         self.give_up_silent(now, context);
         self.prove(now, context);
+        self.judge(now, shelf);
         let Some((_, loader)) = &mut self.loader else { return Ok(()) };
         loader.forget_before(shelf.first);
         let hashes = &mut self.hashes;
@@ -246,6 +296,7 @@ impl PeerLane {
             download.media.demand(now, context);
         }
         self.hashes.iter_mut().for_each(|hashes| hashes.pump(now, context));
+        self.exchange(now, context);
         self.next_at = self.due_at(now);
         Ok(())
     }
@@ -255,17 +306,21 @@ impl PeerLane {
     fn prove(&mut self, now: Instant, context: &mut Context<'_>) {
         let silence = self.policy.http_silence;
         let (hashes, loader) = (&self.hashes, &mut self.loader);
-        self.unproven.retain(|(number, url, whole, since)| {
+        self.unproven.retain_mut(|unproven| {
             let Some((_, loader)) = loader else { return false };
+            let (number, url) = (unproven.number, &unproven.url);
             if hashes.as_ref().is_none_or(|hashes| hashes.names(url)) {
-                loader.loaded(*number, whole.clone());
+                if let Some(bytes) = unproven.bytes.take() {
+                    loader.neighbours().membership().swarm().keep_bytes(number, bytes.into());
+                }
+                loader.loaded(number, unproven.whole.clone());
                 return false;
             }
-            let is_late = silence.is_some_and(|silence| now >= *since + silence)
+            let is_late = silence.is_some_and(|silence| now >= unproven.since + silence)
                 || hashes.as_ref().is_some_and(|hashes| hashes.has_given_up(url));
             if is_late {
                 context.client.anomaly(format!("{url}: its hash did not come in time; it is loaded again"));
-                loader.failed(now, *number);
+                loader.failed(now, number);
             }
             !is_late
         });
@@ -278,8 +333,11 @@ impl PeerLane {
             Some(silent_at?.min(download.media.overdue_at()))
         });
         let hashes = self.hashes.as_ref().and_then(Hashes::next_timeout);
-        let proofs =
-            self.unproven.iter().filter_map(|(.., since)| Some(*since + self.policy.http_silence?)).min();
+        let proofs = self
+            .unproven
+            .iter()
+            .filter_map(|unproven| Some(unproven.since + self.policy.http_silence?))
+            .min();
         let others = [loader.next_timeout(now), self.switches_at(now), self.looks_at, hashes, proofs];
         others.into_iter().flatten().chain(silences).min()
     }
@@ -306,15 +364,24 @@ impl PeerLane {
         let with = (shelf.indexes.clone(), shelf.init);
         let mut media = SegmentDownload::begin(now, context, found, with, None)?;
         media.share_alike();
+        if self.options.config.has_any_channels() && self.lacks_bytes(number) {
+            media.keep_bytes();
+        }
         self.downloads.push(FromServer { number, media: Box::new(media), progressed_at: now });
         Ok(())
+    }
+
+    /// Whether nobody of this process has brought the bytes of a segment, for those who really send them.
+    fn lacks_bytes(&self, number: u64) -> bool {
+        let swarm = self.loader.as_ref().map(|(_, loader)| loader.neighbours().membership().swarm());
+        swarm.is_some_and(|swarm| swarm.lacks_bytes(number))
     }
 
     fn abort(&mut self, context: &mut Context<'_>, number: u64) {
         if let Some(at) = self.downloads.iter().position(|download| download.number == number) {
             self.downloads.swap_remove(at).media.cancel(context.client);
         }
-        self.unproven.retain(|(unproven, ..)| *unproven != number);
+        self.unproven.retain(|unproven| unproven.number != number);
     }
 
     fn failed(&mut self, now: Instant, number: u64) {
@@ -402,12 +469,14 @@ impl PeerLane {
         let Some(whole) = download.media.reader.whole().filter(|whole| whole.bytes() > 0) else {
             return self.drop_broken(now, context, at, "cannot be shared with peers".into());
         };
-        let download = self.downloads.swap_remove(at);
+        let mut download = self.downloads.swap_remove(at);
+        let bytes = download.media.take_bytes();
         let took_s = now.saturating_duration_since(download.media.began_at).as_secs_f64();
         self.rate_bps = (whole.bytes() as f64 * 8.0 / took_s.max(1e-3)).clamp(1.0, FASTEST_BPS);
         let url = &download.media.segment.media.url;
         self.hashes.iter_mut().for_each(|hashes| hashes.want(now, url));
-        self.unproven.push((download.number, url.clone(), whole, now));
+        let unproven = Unproven { number: download.number, url: url.clone(), whole, since: now, bytes };
+        self.unproven.push(unproven);
         self.prove(now, context);
     }
 
@@ -431,15 +500,22 @@ impl PeerLane {
         let mut counters = std::mem::take(&mut self.exchanged);
         let Some((_, loader)) = &mut self.loader else { return counters };
         let received = loader.take_received();
-        let shared = loader.membership().take_shared(now);
+        let shared = loader.neighbours().membership().take_shared(now);
         counters += PeerCounters {
             segments: received.segments,
             received_bytes: received.bytes,
             uploaded_bytes: shared.uploaded_bytes,
             failed: received.failed,
-            peers: 0,
+            ..PeerCounters::default()
         };
         counters.peers = shared.peers;
+        if let Some(channels) = loader.neighbours_mut().channels() {
+            let over_channels = channels.take_counters();
+            counters.channel_received_bytes += over_channels.received_bytes;
+            counters.channel_sent_bytes += over_channels.sent_bytes;
+            counters.channels = u32::try_from(channels.degree()).unwrap_or(u32::MAX);
+            counters.peers += counters.channels;
+        }
         counters
     }
 }

@@ -9,8 +9,9 @@ use std::time::{Duration, Instant};
 
 use throng_media::timing::WholeSegment;
 
+use super::neighbours::Neighbours;
 use super::policy::{Policy, Random, Urgent};
-use super::swarm::{Announced, Membership, PeerId, Sent};
+use super::swarm::{Announced, PeerId, Sent};
 
 /// How often the queue is looked at while playback goes on (`requestProcessQueueMicrotask`).
 const PROCESS_EVERY: Duration = Duration::from_secs(1);
@@ -48,11 +49,10 @@ pub(in crate::player) struct Received {
 }
 
 /// The loader of one lane of a viewer.
-#[derive(Debug)]
 pub(super) struct Loader {
     policy: Policy,
     shares: bool,
-    membership: Membership,
+    neighbours: Neighbours,
     dice: fastrand::Rng,
     held: BTreeMap<u64, WholeSegment>,
     /// From the server.
@@ -89,11 +89,11 @@ struct Failures {
 }
 
 impl Loader {
-    pub(super) fn new(policy: Policy, shares: bool, membership: Membership, seed: u64) -> Self {
+    pub(super) fn new(policy: Policy, shares: bool, neighbours: Neighbours, seed: u64) -> Self {
         Self {
             policy,
             shares,
-            membership,
+            neighbours,
             dice: fastrand::Rng::with_seed(seed),
             held: BTreeMap::new(),
             loading: Vec::new(),
@@ -108,8 +108,12 @@ impl Loader {
         }
     }
 
-    pub(super) fn membership(&self) -> &Membership {
-        &self.membership
+    pub(super) fn neighbours(&self) -> &Neighbours {
+        &self.neighbours
+    }
+
+    pub(super) fn neighbours_mut(&mut self) -> &mut Neighbours {
+        &mut self.neighbours
     }
 
     /// The segment, if it is there.
@@ -141,7 +145,7 @@ impl Loader {
     }
 
     fn hold(&mut self, number: u64, segment: WholeSegment) {
-        self.membership.has(number, segment.clone());
+        self.neighbours.has(number, segment.clone());
         self.held.insert(number, segment);
         self.is_stale = true;
     }
@@ -157,11 +161,11 @@ impl Loader {
     /// A segment is not to be had: it is not listed.
     pub(super) fn unlisted(&mut self, number: u64) {
         self.loading.retain(|loading| *loading != number);
-        self.membership.announce(self.loading.iter().copied());
+        self.neighbours.announce(&self.loading);
     }
 
     fn announce(&mut self) {
-        self.membership.announce(self.loading.iter().copied());
+        self.neighbours.announce(&self.loading);
         self.is_stale = true;
     }
 
@@ -169,7 +173,7 @@ impl Loader {
     pub(super) fn forget_before(&mut self, number: u64) {
         if self.held.first_key_value().is_some_and(|(first, _)| *first < number) {
             self.held = self.held.split_off(&number);
-            self.membership.forget_before(number);
+            self.neighbours.forget_before(number);
         }
     }
 
@@ -187,7 +191,7 @@ impl Loader {
         let queue = queue.get(..queue.len().min(self.policy.ahead_max)).unwrap_or_default();
         let [first, last] = [queue.first(), queue.last()].map(|end| end.map(|queued| queued.number));
         let looked_at = self.looked_at.replace((first, last, requested));
-        self.is_stale |= self.membership.take_news() | (looked_at != self.looked_at);
+        self.is_stale |= self.neighbours.take_news() | (looked_at != self.looked_at);
         if self.random_at.is_none_or(|at| now >= at) {
             if self.random_at.is_some() {
                 self.draw(now, queue, position_us, &mut actions);
@@ -221,6 +225,7 @@ impl Loader {
             .into_iter()
             .flatten()
             .chain(receiving)
+            .chain(self.neighbours.next_timeout(now))
             .min()
     }
 
@@ -228,7 +233,7 @@ impl Loader {
     fn next_draw(&mut self, now: Instant) -> Duration {
         match self.policy.random {
             Random::ByPeers => {
-                let peers = self.membership.degree(now) as f64;
+                let peers = self.neighbours.degree(now) as f64;
                 Duration::from_secs_f64(1.0 + self.dice.f64() * peers)
             }
             Random::Each { every, .. } => every,
@@ -241,7 +246,7 @@ impl Loader {
         running.retain_mut(|receiving| {
             let is_new = receiving.whole.is_none();
             if is_new {
-                match self.membership.received(now, receiving.from, receiving.number) {
+                match self.neighbours.received(now, receiving.from, receiving.number) {
                     Sent::Whole(segment) => {
                         self.received.bytes += segment.bytes().saturating_sub(receiving.bytes);
                         (receiving.whole, receiving.progressed_at) = (Some(segment), now);
@@ -265,7 +270,7 @@ impl Loader {
             if now < receiving.progressed_at + self.policy.peer_silence {
                 return true;
             }
-            self.membership.cancel(now, receiving.from);
+            self.neighbours.cancel(now, receiving.from, true);
             self.broken()
         });
         running.append(&mut self.receiving);
@@ -302,7 +307,7 @@ impl Loader {
         }
         for receiving in &self.receiving {
             if !is_wanted(receiving.number) {
-                self.membership.cancel(now, receiving.from);
+                self.neighbours.cancel(now, receiving.from, false);
             }
         }
         self.receiving.retain(|receiving| is_wanted(receiving.number));
@@ -338,7 +343,7 @@ impl Loader {
                     self.ask(now, number);
                 }
             } else if !self.is_receiving(number)
-                && self.membership.announced(now, number) == Some(Announced::Loaded)
+                && self.neighbours.announced(now, number) == Some(Announced::Loaded)
                 && (self.receiving.len() < self.policy.peers_max || self.stop_later(now, later))
             {
                 self.ask(now, number);
@@ -367,7 +372,7 @@ impl Loader {
     fn load(&mut self, number: u64, actions: &mut Vec<Action>) {
         self.loading.push(number);
         actions.push(Action::Load(number));
-        self.membership.announce(self.loading.iter().copied());
+        self.neighbours.announce(&self.loading);
     }
 
     /// Aborts the last of what comes after in the queue that is loaded from the server.
@@ -385,7 +390,7 @@ impl Loader {
 
     fn stop_receiving(&mut self, now: Instant, number: u64) {
         for receiving in self.receiving.iter().filter(|receiving| receiving.number == number) {
-            self.membership.cancel(now, receiving.from);
+            self.neighbours.cancel(now, receiving.from, false);
         }
         self.receiving.retain(|receiving| receiving.number != number);
     }
@@ -401,7 +406,7 @@ impl Loader {
     /// Asks a neighbour for it.
     fn ask(&mut self, now: Instant, number: u64) {
         let busy: Vec<PeerId> = self.receiving.iter().map(|receiving| receiving.from).collect();
-        if let Some(from) = self.membership.request(now, number, &busy, &mut self.dice) {
+        if let Some(from) = self.neighbours.request(now, number, &busy, &mut self.dice) {
             let receiving =
                 Receiving { number, from, bytes: 0, progressed_at: now, whole_at: now, whole: None };
             self.receiving.push(receiving);
@@ -411,7 +416,7 @@ impl Loader {
 
     /// Loads something from the server that nobody has, by chance.
     fn draw(&mut self, now: Instant, queue: &[Queued], position_us: i64, actions: &mut Vec<Action>) {
-        let peers = self.membership.degree(now);
+        let peers = self.neighbours.degree(now);
         if self.loading.len() >= self.policy.http_max || self.policy.only_sharers_draw && !self.shares {
             return;
         }
@@ -422,7 +427,7 @@ impl Loader {
             if !is_there
                 && !self.is_receiving(number)
                 && !self.has_failed(now, number)
-                && self.membership.announced(now, number).is_none()
+                && self.neighbours.announced(now, number).is_none()
             {
                 open.push(number);
             }

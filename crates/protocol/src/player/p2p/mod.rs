@@ -6,25 +6,36 @@
 //!   │                                   │ policy: the tables of the engine's versions
 //!   └─ tracker: who is there  ────────▶ swarm: who is connected, who has what, who sends what (uplink)
 //! ```
-//! No media are sent between viewers of the same process: see [`swarm`](Swarms).
+//! No media are sent between viewers of the same process: see [`swarm`](Swarms). Viewers with data channels (`channels`, in the words
+//! of `wire`) exchange them with each other, and with browsers; `neighbours` has the peers of both kinds.
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use throng_scenario::PeerConfig;
 
+use crate::participant::Channel;
+use crate::webrtc::MayReach;
+
+mod channels;
 mod hashes;
 mod lane;
 mod loader;
+mod neighbours;
 mod policy;
 mod swarm;
 mod tracker;
 mod uplink;
+mod wire;
 
 pub(super) use lane::{PeerCounters, PeerLane, Shelf};
 pub(super) use loader::Queued;
 pub use swarm::Swarms;
-pub(super) use tracker::{Found, Tracker, TrackerCounters, TrackerOutput};
+pub(super) use tracker::{Describe, Found, Id, Tracker, TrackerCounters, TrackerOutput};
+pub use wire::peer_message_survives;
+
+/// The channel of the socket of data channels.
+pub(super) const PEERS: Channel = Channel(2);
 
 /// What the lanes of a viewer need to know of its peers.
 #[derive(Clone)]
@@ -36,4 +47,6 @@ pub(super) struct PeerOptions {
     pub(super) run_began_at: Instant,
     /// What names the swarms of the stream.
     pub(super) stream: String,
+    /// Which addresses of peers may get anything.
+    pub(super) may_reach: MayReach,
 }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use throng_media::timing::WholeSegment;
 
 use super::tracker::Id;
-use super::uplink::{Uplink, Upload};
+use super::uplink::{Progress, Uplink, Upload};
 
 /// The swarms of a run, one for each rendition of each stream.
 #[derive(Clone, Debug, Default)]
@@ -26,6 +26,8 @@ struct State {
     peers: HashMap<PeerId, Peer>,
     /// By their names at the tracker.
     named: HashMap<Id, PeerId>,
+    /// The bytes of segments, as long as somebody has them, for peers of other processes.
+    bytes: BTreeMap<u64, Arc<[u8]>>,
     next: u64,
 }
 
@@ -38,6 +40,8 @@ struct Peer {
     /// Its number in the run.
     number: u32,
     name: Option<Id>,
+    /// Its peers are real ones.
+    has_channels: bool,
     shares: bool,
     connected: BTreeMap<PeerId, Instant>,
     loaded: BTreeMap<u64, WholeSegment>,
@@ -45,6 +49,15 @@ struct Peer {
     uplink: Uplink<PeerId>,
     /// A neighbour has announced something, or is gone.
     has_news: bool,
+}
+
+/// A viewer of this process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Known {
+    pub(super) id: PeerId,
+    /// Its number in the run.
+    pub(super) number: u32,
+    pub(super) has_channels: bool,
 }
 
 /// What the neighbours have of a segment.
@@ -91,6 +104,7 @@ impl Swarm {
         let peer = Peer {
             number,
             name: None,
+            has_channels: false,
             shares,
             connected: BTreeMap::new(),
             loaded: BTreeMap::new(),
@@ -103,11 +117,30 @@ impl Swarm {
         Membership { swarm: self.clone(), id }
     }
 
-    /// The viewer of this name at the tracker, with its number in the run.
-    pub(super) fn of_name(&self, name: &Id) -> Option<(PeerId, u32)> {
+    /// The viewer of this name at the tracker.
+    pub(super) fn of_name(&self, name: &Id) -> Option<Known> {
         let state = self.lock();
         let id = *state.named.get(name)?;
-        Some((id, state.peers.get(&id)?.number))
+        let peer = state.peers.get(&id)?;
+        Some(Known { id, number: peer.number, has_channels: peer.has_channels })
+    }
+
+    /// A name for a peer of another process.
+    pub(super) fn name_stranger(&self) -> PeerId {
+        let mut state = self.lock();
+        let id = PeerId(state.next);
+        state.next += 1;
+        id
+    }
+
+    /// Whether nobody has brought the bytes of segment `number`.
+    pub(super) fn lacks_bytes(&self, number: u64) -> bool {
+        !self.lock().bytes.contains_key(&number)
+    }
+
+    /// These are the bytes of segment `number`.
+    pub(super) fn keep_bytes(&self, number: u64, bytes: Arc<[u8]>) {
+        self.lock().bytes.entry(number).or_insert(bytes);
     }
 
     /// Peers that `but` is not connected with, in no order, and their numbers in the run; at most `count`.
@@ -169,6 +202,14 @@ impl Membership {
         }
     }
 
+    /// It exchanges segments over data channels.
+    pub(super) fn has_channels(&self) {
+        let mut state = self.swarm.lock();
+        if let Some(peer) = state.peers.get_mut(&self.id) {
+            peer.has_channels = true;
+        }
+    }
+
     /// Is connected with `other` from `at` on, unless either has `degree_max` peers.
     pub(super) fn connect(&self, other: PeerId, at: Instant, degree_max: usize) {
         let mut state = self.swarm.lock();
@@ -216,6 +257,8 @@ impl Membership {
         if let Some(peer) = state.peers.get_mut(&self.id) {
             peer.loaded = peer.loaded.split_off(&number);
         }
+        let State { peers, bytes, .. } = &mut *state;
+        bytes.retain(|kept, _| *kept >= number || peers.values().any(|peer| peer.loaded.contains_key(kept)));
     }
 
     fn tell(&self, change: impl FnOnce(&mut Peer)) {
@@ -240,25 +283,51 @@ impl Membership {
         neighbours.filter_map(|(_, peer)| peer.announced(number)).max()
     }
 
-    /// Asks a neighbour for segment `number`: one that has it, and of which nothing else is received at the moment.
-    pub(super) fn request(
-        &self,
-        now: Instant,
-        number: u64,
-        busy: &[PeerId],
-        dice: &mut fastrand::Rng,
-    ) -> Option<PeerId> {
+    /// Neighbours that have segment `number`, and of which nothing else is received at the moment.
+    pub(super) fn sources(&self, now: Instant, number: u64, busy: &[PeerId]) -> Vec<PeerId> {
+        let state = self.swarm.lock();
+        let has = |peer: &Peer| peer.announced(number) == Some(Announced::Loaded);
+        let sources = state.neighbours(now, self.id).filter(|(id, peer)| has(peer) && !busy.contains(id));
+        sources.map(|(id, _)| id).collect()
+    }
+
+    /// Asks a neighbour for segment `number`; `None` if it does not have it any more.
+    pub(super) fn request(&self, now: Instant, from: PeerId, number: u64) -> Option<()> {
         let mut state = self.swarm.lock();
-        let from: Vec<PeerId> = state
-            .neighbours(now, self.id)
-            .filter(|(id, peer)| peer.announced(number) == Some(Announced::Loaded) && !busy.contains(id))
-            .map(|(id, _)| id)
-            .collect();
-        let from = *from.get(dice.usize(..from.len().max(1)))?;
         let peer = state.peers.get_mut(&from)?;
         let bytes = peer.loaded.get(&number)?.bytes();
         peer.uplink.begin(now, self.id, Upload { number, bytes });
-        Some(from)
+        Some(())
+    }
+
+    /// Sends something to a peer of another process, as fast as the uplink allows beside what else it sends.
+    pub(super) fn begin_upload(&self, now: Instant, to: PeerId, upload: Upload) {
+        self.with_uplink(|uplink| uplink.begin(now, to, upload));
+    }
+
+    /// How far the upload of segment `number` to `to` may be.
+    pub(super) fn upload_progress(&self, now: Instant, to: PeerId, number: u64) -> Option<Progress> {
+        self.with_uplink(|uplink| uplink.progress(now, to, number)).flatten()
+    }
+
+    /// Sends it no more.
+    pub(super) fn cancel_upload(&self, now: Instant, to: PeerId) {
+        self.with_uplink(|uplink| {
+            uplink.advance(now);
+            uplink.cancel(to);
+        });
+    }
+
+    fn with_uplink<T>(&self, act: impl FnOnce(&mut Uplink<PeerId>) -> T) -> Option<T> {
+        let mut state = self.swarm.lock();
+        state.peers.get_mut(&self.id).map(|peer| act(&mut peer.uplink))
+    }
+
+    /// The bytes of segment `number`, if this viewer has it.
+    pub(super) fn bytes_of(&self, number: u64) -> Option<Arc<[u8]>> {
+        let state = self.swarm.lock();
+        let has = state.peers.get(&self.id)?.loaded.contains_key(&number);
+        state.bytes.get(&number).filter(|_| has).cloned()
     }
 
     /// How far segment `number` has come, which `from` sends.
@@ -329,7 +398,7 @@ mod tests {
 
     #[test]
     fn neighbours_learn_what_is_loaded_and_receive_it_at_the_rate_of_the_uplink() {
-        let (swarms, now, mut dice) = (Swarms::default(), Instant::now(), fastrand::Rng::with_seed(1));
+        let (swarms, now) = (Swarms::default(), Instant::now());
         let swarm = swarms.swarm("a");
         let [has, wants, alone] =
             [Some(75_200), None, None].map(|upload_bps| swarm.enter(1, true, upload_bps));
@@ -340,8 +409,9 @@ mod tests {
         assert!(wants.take_news() && !wants.take_news());
         has.has(7, segment());
         assert_eq!((wants.announced(now, 7), alone.announced(now, 7)), (Some(Announced::Loaded), None));
-        let from = wants.request(now, 7, &[], &mut dice).unwrap();
-        assert_eq!(wants.request(now, 7, &[from], &mut dice), None, "one segment at a time from each");
+        let from = wants.sources(now, 7, &[])[0];
+        wants.request(now, from, 7).unwrap();
+        assert_eq!(wants.sources(now, 7, &[from]), [], "one segment at a time from each");
         let half = now + Duration::from_millis(500);
         assert!(
             matches!(wants.received(half, from, 7), Sent::Partly(4_700, at) if at == now + Duration::from_secs(1))
@@ -352,7 +422,7 @@ mod tests {
 
     #[test]
     fn who_does_not_share_announces_nothing_and_who_leaves_is_gone() {
-        let (swarm, now, mut dice) = (Swarm::default(), Instant::now(), fastrand::Rng::with_seed(1));
+        let (swarm, now) = (Swarm::default(), Instant::now());
         let [mobile, wants, has] = [false, true, true].map(|shares| swarm.enter(1, shares, Some(1)));
         mobile.connect(wants.id(), now, 9);
         has.connect(wants.id(), now, 1);
@@ -362,7 +432,8 @@ mod tests {
         drop(mobile);
         has.connect(wants.id(), now, 1);
         has.has(7, segment());
-        let from = wants.request(now, 7, &[], &mut dice).unwrap();
+        let from = wants.sources(now, 7, &[])[0];
+        wants.request(now, from, 7).unwrap();
         drop(has);
         assert!(matches!(wants.received(now, from, 7), Sent::Broken));
         assert_eq!((wants.degree(now), wants.announced(now, 7)), (0, None));

@@ -6,7 +6,7 @@ use throng_observation::{Failure, FailureReason, Phase};
 
 use super::{QueueKey, SegmentLane, Step};
 use crate::player::lane::Context;
-use crate::player::p2p::{Found as FoundPeer, PeerCounters, Queued, Shelf};
+use crate::player::p2p::{Found as FoundPeer, PeerCounters, PeerLane, Queued, Shelf};
 use crate::player::presentation::{Cursor, Found, Segment, Segments};
 use crate::player::segment_download::SegmentDownload;
 use crate::player::transfer::TransferError;
@@ -34,8 +34,13 @@ impl SegmentLane {
         matches!(self.step, Step::Peers) && waits
     }
 
-    pub(in crate::player) fn found(&self, now: Instant, found: FoundPeer) {
-        self.peers.iter().for_each(|peers| peers.found(now, found));
+    pub(in crate::player) fn found(&mut self, now: Instant, found: &FoundPeer) {
+        self.peers.iter_mut().for_each(|peers| peers.found(now, found));
+    }
+
+    /// What gets segments from peers, where something does.
+    pub(in crate::player) fn peers_mut(&mut self) -> Option<&mut PeerLane> {
+        self.peers.as_deref_mut()
     }
 
     pub(in crate::player) fn take_peer_counters(&mut self, now: Instant) -> PeerCounters {
@@ -125,12 +130,19 @@ impl SegmentLane {
         self.queue = (queue, Some(key));
     }
 
+    /// What the rendition that is played is called in names of swarms: its place in the manifest (`processMainManifest` of
+    /// p2p-media-loader-hlsjs).
+    fn rendition_of_peers(&self) -> usize {
+        let listed_at = self.renditions.get(self.current).and_then(|rendition| rendition.listed_at);
+        listed_at.unwrap_or(self.current)
+    }
+
     fn shelf<'a>(&'a self, position_us: Option<i64>, queue: &'a [Queued]) -> Shelf<'a> {
         let first =
             self.segments().and_then(Segments::window).map_or(0, |window| window.playlist().media_sequence);
         let position_us = position_us.unwrap_or(self.wanted_us);
         Shelf {
-            rendition: self.current,
+            rendition: self.rendition_of_peers(),
             queue,
             first: first.max(self.shared_from(position_us)),
             requested: matches!(self.step, Step::Peers).then_some(self.next.segment),

@@ -125,6 +125,7 @@ impl Viewer {
             }
         };
         self.lanes = lanes.into_iter().enumerate().filter_map(lane).collect();
+        self.lend_peer_socket();
     }
 
     /// Handles what the driver reports of a lane's download.

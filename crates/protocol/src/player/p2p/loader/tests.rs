@@ -87,11 +87,11 @@ impl Crowd {
             let membership = swarms.swarm("a").enter(number as u32, shares, config.upload_bps);
             viewer.next = end - BEHIND;
             viewer.position_us = viewer.next as i64 * SEGMENT_US;
-            Loader::new(Policy::new(config), shares, membership, number as u64 + 1)
+            Loader::new(Policy::new(config), shares, Neighbours::new(membership, None), number as u64 + 1)
         });
         if at >= viewer.looks_at {
             viewer.looks_at = at + Duration::from_secs(120);
-            let membership = loader.membership();
+            let membership = loader.neighbours().membership();
             for (peer, other) in membership.swarm().others(membership.id(), 5, &mut self.dice) {
                 if config.reaches(number as u32, other) {
                     membership.connect(peer, now + CONNECT_TIME, config.degree_max as usize);
@@ -201,7 +201,7 @@ fn what_is_urgent_takes_the_place_of_what_is_not() {
     let (swarms, now) = (Swarms::default(), Instant::now());
     let config = PeerConfig::preset(PeerPreset::Lan);
     let membership = swarms.swarm("a").enter(1, true, None);
-    let mut loader = Loader::new(Policy::new(&config), true, membership, 1);
+    let mut loader = Loader::new(Policy::new(&config), true, Neighbours::new(membership, None), 1);
     let queue: Vec<Queued> = (0..5)
         .map(|number| Queued {
             number,
@@ -231,7 +231,7 @@ fn what_is_waited_for_behind_the_position_is_loaded_and_what_is_not_listed_is_no
     let (swarms, now) = (Swarms::default(), Instant::now());
     let config = PeerConfig::preset(PeerPreset::Lan);
     let membership = swarms.swarm("a").enter(1, true, None);
-    let mut loader = Loader::new(Policy::new(&config), true, membership, 1);
+    let mut loader = Loader::new(Policy::new(&config), true, Neighbours::new(membership, None), 1);
     let queue = [Queued { number: 7, starts_us: 0, ends_us: SEGMENT_US }];
     let behind = SEGMENT_US + 1_000;
     assert_eq!(loader.pump(now, &queue, None, behind, &mut |_, _| true), []);

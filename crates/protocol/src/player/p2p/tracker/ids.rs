@@ -14,7 +14,7 @@ pub(in crate::player) type Id = [u8; ID_LEN];
 
 const LETTERS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 
-/// What the swarm of rendition `index` (0: that of the lowest bitrate) of the stream `swarm` is called at the tracker.
+/// What the swarm of rendition `index` (0: the first in the manifest) of the stream `swarm` is called at the tracker.
 pub(super) fn info_hash(engine: PeerEngine, swarm: &str, index: usize) -> Id {
     let mut id = Id::default();
     match engine {

@@ -48,12 +48,22 @@ pub(in crate::player) enum TrackerOutput {
     Anomaly(String),
 }
 
+/// Who describes the connections that are offered and accepted.
+pub(in crate::player) trait Describe {
+    /// An offer of a connection in a swarm; `None` if nothing listens behind it.
+    fn offer(&mut self, now: Instant, swarm: usize, offer: Id) -> Option<String>;
+    /// The answer to the offer of a peer; the same.
+    fn answer(&mut self, now: Instant, swarm: usize, peer: Id, offer: &str) -> Option<String>;
+}
+
 /// Another viewer that this one can now be connected with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::player) struct Found {
     /// The swarm, by its place among those that were entered.
     pub(in crate::player) swarm: usize,
     pub(in crate::player) peer: Id,
+    /// It has answered this offer, with this description.
+    pub(in crate::player) answered: Option<(Id, String)>,
 }
 
 /// Counts since they were last taken.
@@ -201,7 +211,12 @@ impl Tracker {
     }
 
     /// A message came.
-    pub(in crate::player) fn message(&mut self, now: Instant, text: &str) -> Option<Found> {
+    pub(in crate::player) fn message(
+        &mut self,
+        now: Instant,
+        text: &str,
+        describe: &mut dyn Describe,
+    ) -> Option<Found> {
         self.counters.bytes_received += text.len() as u64;
         let said = (text.len() <= MESSAGE_LEN_MAX).then(|| serde_json::from_str::<Said>(text));
         let Some(Ok(said)) = said else {
@@ -232,20 +247,21 @@ impl Tracker {
             swarm.next_at = now + swarm.interval;
         }
         let (peer, own) = (peer?, swarm.peer_id);
-        if said.offer.is_some() {
+        if let Some(offer) = said.offer {
             self.counters.offers_received += 1;
-            self.answer(&info_hash, &own, &peer, said.offer_id?);
-            return Some(Found { swarm: at, peer });
+            let described = describe.answer(now, at, peer, &offer.sdp);
+            self.answer(&info_hash, [&own, &peer], said.offer_id?, described);
+            return Some(Found { swarm: at, peer, answered: None });
         }
-        said.answer?;
+        let answer = said.answer?;
         self.counters.answers_received += 1;
         let offer = said.offer_id.as_deref().and_then(ids::of_text)?;
         self.offers.remove(&offer).filter(|(_, until)| now < *until)?;
-        Some(Found { swarm: at, peer })
+        Some(Found { swarm: at, peer, answered: Some((offer, answer.sdp)) })
     }
 
-    fn answer(&mut self, info_hash: &Id, own: &Id, peer: &Id, offer_id: String) {
-        let sdp = description(Kind::Answer, &mut self.dice);
+    fn answer(&mut self, info_hash: &Id, [own, peer]: [&Id; 2], offer_id: String, described: Option<String>) {
+        let sdp = described.unwrap_or_else(|| description(Kind::Answer, &mut self.dice));
         let answer = Answer {
             action: "announce",
             info_hash: ids::text(info_hash),
@@ -258,13 +274,13 @@ impl Tracker {
     }
 
     /// Does what is due.
-    pub(in crate::player) fn tick(&mut self, now: Instant) {
+    pub(in crate::player) fn tick(&mut self, now: Instant, describe: &mut dyn Describe) {
         match self.state {
             State::Broken { again_at } if now >= again_at => self.open(),
             State::Open => {
                 for at in 0..self.swarms.len() {
                     if self.swarms.get(at).is_some_and(|swarm| !swarm.has_left && now >= swarm.next_at) {
-                        self.announce(now, at);
+                        self.announce(now, at, describe);
                     }
                 }
             }
@@ -272,14 +288,15 @@ impl Tracker {
         }
     }
 
-    fn announce(&mut self, now: Instant, at: usize) {
+    fn announce(&mut self, now: Instant, at: usize, describe: &mut dyn Describe) {
         self.offers.retain(|_, (_, until)| now < *until);
         let mut offers = Vec::with_capacity(OFFERS);
         for _ in 0..OFFERS {
             let mut id = Id::default();
             self.dice.fill(&mut id);
             self.offers.insert(id, (at, now + OFFER_TIMEOUT));
-            let sdp = description(Kind::Offer, &mut self.dice);
+            let described = describe.offer(now, at, id);
+            let sdp = described.unwrap_or_else(|| description(Kind::Offer, &mut self.dice));
             let offer = Description { kind: "offer".into(), sdp };
             offers.push(Offer { offer, offer_id: ids::text(&id) });
         }

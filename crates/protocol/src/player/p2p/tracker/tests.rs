@@ -4,6 +4,19 @@ use super::*;
 
 const STREAM: &str = "https://a.example/master.m3u8";
 
+/// Describes nothing.
+struct Nowhere;
+
+impl Describe for Nowhere {
+    fn offer(&mut self, _: Instant, _: usize, _: Id) -> Option<String> {
+        None
+    }
+
+    fn answer(&mut self, _: Instant, _: usize, _: Id, _: &str) -> Option<String> {
+        None
+    }
+}
+
 fn tracker() -> Tracker {
     Tracker::new(Url::parse("wss://a.example/tracker/socket").unwrap(), PeerEngine::V2, 7)
 }
@@ -24,7 +37,7 @@ fn pair(now: Instant) -> ([Tracker; 2], [Id; 2], [Value; 2]) {
     let ids = trackers.each_mut().map(|tracker| tracker.enter(now, STREAM, 0).1);
     let announced = trackers.each_mut().map(|tracker| {
         tracker.opened(now);
-        tracker.tick(now + GATHERING);
+        tracker.tick(now + GATHERING, &mut Nowhere);
         sent(tracker).remove(0)
     });
     (trackers, ids, announced)
@@ -36,9 +49,9 @@ fn it_announces_with_offers_at_the_interval_of_the_tracker() {
     tracker.enter(now, STREAM, 0);
     assert!(matches!(tracker.take_outputs()[..], [TrackerOutput::Open(_)]));
     tracker.opened(now);
-    tracker.tick(now);
+    tracker.tick(now, &mut Nowhere);
     assert!(sent(&mut tracker).is_empty(), "candidates are gathered");
-    tracker.tick(now + GATHERING);
+    tracker.tick(now + GATHERING, &mut Nowhere);
     let first = sent(&mut tracker).remove(0);
     assert_eq!((&first["event"], &first["numwant"]), (&json!("started"), &json!(5)));
     assert_eq!((first["offers"].as_array().unwrap().len(), &first["action"]), (5, &json!("announce")));
@@ -46,9 +59,9 @@ fn it_announces_with_offers_at_the_interval_of_the_tracker() {
     assert!((3_800..4_300).contains(&length), "{length}: a browser's has 3,930 bytes");
     let reply = json!({"complete": 0, "incomplete": 3, "action": "announce", "interval": 120,
                        "info_hash": first["info_hash"]});
-    assert_eq!(tracker.message(now + GATHERING, &reply.to_string()), None);
+    assert_eq!(tracker.message(now + GATHERING, &reply.to_string(), &mut Nowhere), None);
     assert_eq!(tracker.next_timeout(), Some(now + GATHERING + Duration::from_secs(120)));
-    tracker.tick(now + GATHERING + Duration::from_secs(120));
+    tracker.tick(now + GATHERING + Duration::from_secs(120), &mut Nowhere);
     let second = sent(&mut tracker).remove(0);
     assert_eq!(second.get("event"), None);
     assert_ne!(second["offers"][0]["offer_id"], first["offers"][0]["offer_id"]);
@@ -61,7 +74,10 @@ fn who_answers_an_offer_and_who_is_answered_find_each_other() {
     let ([mut a, mut b], [a_id, b_id], [announced, _]) = pair(now);
     let offer = json!({"action": "announce", "info_hash": announced["info_hash"], "peer_id": announced["peer_id"],
                        "offer": announced["offers"][0]["offer"], "offer_id": announced["offers"][0]["offer_id"]});
-    assert_eq!(b.message(now, &offer.to_string()), Some(Found { swarm: 0, peer: a_id }));
+    assert_eq!(
+        b.message(now, &offer.to_string(), &mut Nowhere),
+        Some(Found { swarm: 0, peer: a_id, answered: None })
+    );
     let mut answer = sent(&mut b).remove(0);
     assert_eq!((&answer["to_peer_id"], &answer["answer"]["type"]), (&announced["peer_id"], &json!("answer")));
     assert!(
@@ -71,8 +87,12 @@ fn who_answers_an_offer_and_who_is_answered_find_each_other() {
     );
     // The tracker hands it on without the name of who it is for.
     answer.as_object_mut().unwrap().remove("to_peer_id");
-    assert_eq!(a.message(now, &answer.to_string()), Some(Found { swarm: 0, peer: b_id }));
-    assert_eq!(a.message(now, &answer.to_string()), None, "each offer is answered once");
+    let found = a.message(now, &answer.to_string(), &mut Nowhere).unwrap();
+    assert_eq!((found.swarm, found.peer), (0, b_id));
+    let (offer, sdp) = found.answered.unwrap();
+    assert_eq!(Some(&*ids::text(&offer)), announced["offers"][0]["offer_id"].as_str());
+    assert_eq!(Some(&*sdp), answer["answer"]["sdp"].as_str());
+    assert_eq!(a.message(now, &answer.to_string(), &mut Nowhere), None, "each offer is answered once");
 }
 
 #[test]
@@ -81,7 +101,11 @@ fn what_is_late_wrong_or_of_nobody_is_no_peer() {
     let ([mut a, _], [a_id, b_id], [announced, _]) = pair(now);
     let answer = json!({"action": "announce", "info_hash": announced["info_hash"], "peer_id": ids::text(&b_id),
                         "answer": {"type": "answer", "sdp": ""}, "offer_id": announced["offers"][0]["offer_id"]});
-    assert_eq!(a.message(now + GATHERING + OFFER_TIMEOUT, &answer.to_string()), None, "too late");
+    assert_eq!(
+        a.message(now + GATHERING + OFFER_TIMEOUT, &answer.to_string(), &mut Nowhere),
+        None,
+        "too late"
+    );
     let changed = |key: &str, value: Value| {
         let mut message = answer.clone();
         message[key] = value;
@@ -98,7 +122,7 @@ fn what_is_late_wrong_or_of_nobody_is_no_peer() {
         "{}".into(),
     ] {
         let shown: String = message.chars().take(99).collect();
-        assert_eq!(a.message(now, &message), None, "{shown}");
+        assert_eq!(a.message(now, &message, &mut Nowhere), None, "{shown}");
     }
     let complaints = a.take_outputs();
     assert!(matches!(&complaints[..], [TrackerOutput::Anomaly(_)]), "once: {complaints:?}");
@@ -114,11 +138,11 @@ fn a_broken_connection_is_made_again_later_and_later() {
         let least = RECONNECT_MIN.saturating_mul(1 << turn).min(RECONNECT_MAX);
         assert!((least..=least + Duration::from_secs(300)).contains(&(at - now)), "{turn}");
         now = at;
-        tracker.tick(now);
+        tracker.tick(now, &mut Nowhere);
         assert!(tracker.take_outputs().iter().any(|output| matches!(output, TrackerOutput::Open(_))));
     }
     tracker.opened(now);
-    tracker.tick(now + GATHERING);
+    tracker.tick(now + GATHERING, &mut Nowhere);
     assert_eq!(sent(&mut tracker).len(), 1);
 }
 
@@ -128,7 +152,7 @@ fn engine_0_6_says_that_it_leaves() {
     let mut tracker = Tracker { engine: PeerEngine::V06, ..tracker() };
     tracker.enter(now, STREAM, 0);
     tracker.opened(now);
-    tracker.tick(now + GATHERING);
+    tracker.tick(now + GATHERING, &mut Nowhere);
     tracker.take_outputs();
     tracker.close();
     let outputs = tracker.take_outputs();

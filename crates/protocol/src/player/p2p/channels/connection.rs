@@ -1,0 +1,271 @@
+//! The conversation with one peer over its data channel: what it has, what it sends, and what it is sent.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::super::swarm::PeerId;
+use super::super::tracker::Id;
+use super::super::wire::{Heard, MESSAGE_LEN_MAX, Said, Wire};
+use crate::webrtc::data_link::{DataLink, LinkOutput};
+use crate::webrtc::session::SessionError;
+
+/// Largest segment that a peer may announce: more than a minute of the best rendition.
+const SEGMENT_LEN_MAX: u64 = 256 << 20;
+
+/// Names of requests are below this, as the engine's.
+const REQUESTS: u64 = 1_000;
+
+/// The conversation.
+pub(super) struct Connection {
+    pub(super) id: PeerId,
+    /// Its name at the tracker.
+    pub(super) peer: Id,
+    pub(super) began_at: Instant,
+    pub(super) link: DataLink,
+    pub(super) is_open: bool,
+    /// When the link has something to do.
+    pub(super) next_at: Instant,
+    wire: Wire,
+    loaded: BTreeSet<u64>,
+    loading: BTreeSet<u64>,
+    download: Option<Download>,
+    upload: Option<Upload>,
+    /// Segments that it did not send in time, since the last one that came.
+    pub(super) late_count: u32,
+}
+
+/// A segment that it sends.
+struct Download {
+    number: u64,
+    request: u64,
+    /// It has begun.
+    total: Option<u64>,
+    bytes: Vec<u8>,
+    is_complete: bool,
+}
+
+/// A segment that it is sent.
+struct Upload {
+    number: u64,
+    request: u64,
+    bytes: Arc<[u8]>,
+    /// The first byte that was asked for, and the first that was not sent yet.
+    from: usize,
+    sent: usize,
+}
+
+/// What a peer's message leads to.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Event {
+    /// It has other segments.
+    Announced,
+    /// More of what it was asked for came.
+    Progress,
+    /// It wants a segment from this byte on.
+    Asked { number: u64, request: u64, from_byte: u64 },
+    /// It wants no segment any more.
+    NotAsked,
+    /// It does not behave as the engine: the reason why it is left.
+    Broken(String),
+}
+
+impl Connection {
+    pub(super) fn new(now: Instant, id: PeerId, peer: Id, link: DataLink, wire: Wire) -> Self {
+        Self {
+            id,
+            peer,
+            began_at: now,
+            link,
+            is_open: false,
+            next_at: now,
+            wire,
+            loaded: BTreeSet::new(),
+            loading: BTreeSet::new(),
+            download: None,
+            upload: None,
+            late_count: 0,
+        }
+    }
+
+    pub(super) fn has_loaded(&self, number: u64) -> bool {
+        self.is_open && self.loaded.contains(&number)
+    }
+
+    pub(super) fn is_loading(&self, number: u64) -> bool {
+        self.is_open && self.loading.contains(&number)
+    }
+
+    pub(super) fn is_sending(&self) -> bool {
+        self.download.is_some()
+    }
+
+    /// Says something; what a closed channel does not take is lost.
+    pub(super) fn say(&mut self, said: &Said) -> Result<(), SessionError> {
+        for message in self.wire.write(said) {
+            self.link.send(&message)?;
+        }
+        Ok(())
+    }
+
+    /// The name of the request that is open.
+    #[cfg(test)]
+    pub(super) fn request_name(&self) -> Option<u64> {
+        self.download.as_ref().map(|download| download.request)
+    }
+
+    /// Asks for a segment.
+    pub(super) fn request(&mut self, number: u64, dice: &mut fastrand::Rng) -> Result<(), SessionError> {
+        let request = dice.u64(..REQUESTS);
+        self.download =
+            Some(Download { number, request, total: None, bytes: Vec::new(), is_complete: false });
+        self.say(&Said::Request { segment: number, request, from_byte: 0 })
+    }
+
+    /// Bytes of segment `number` that have come; `None` if it is not sent any more.
+    pub(super) fn received(&self, number: u64) -> Option<u64> {
+        let download = self.download.as_ref().filter(|download| download.number == number)?;
+        Some(download.bytes.len() as u64)
+    }
+
+    /// The segment that has come whole, once.
+    pub(super) fn take_complete(&mut self) -> Option<(u64, Vec<u8>)> {
+        let download = self.download.take_if(|download| download.is_complete)?;
+        self.late_count = 0;
+        Some((download.number, download.bytes))
+    }
+
+    /// Asks no more for what it was asked for.
+    pub(super) fn cancel(&mut self) -> Result<(), SessionError> {
+        let Some(download) = self.download.take() else { return Ok(()) };
+        if download.is_complete {
+            return Ok(());
+        }
+        self.say(&Said::Cancel { segment: download.number, request: download.request })
+    }
+
+    /// Handles a message.
+    pub(super) fn message(&mut self, message: &[u8]) -> Option<Event> {
+        match self.wire.read(message) {
+            Ok(Heard::Said(said)) => self.said(said),
+            Ok(Heard::Piece(bytes)) => self.piece(bytes),
+            Ok(Heard::Nothing) => None,
+            // The engine leaves out what it cannot read.
+            Err(error) => Some(Event::Broken(error.to_string())),
+        }
+    }
+
+    fn said(&mut self, said: Said) -> Option<Event> {
+        match said {
+            Said::Announcement { loaded, loading } => {
+                (self.loaded, self.loading) = (loaded.into_iter().collect(), loading.into_iter().collect());
+                Some(Event::Announced)
+            }
+            Said::Request { segment, request, from_byte } => {
+                Some(Event::Asked { number: segment, request, from_byte })
+            }
+            Said::Cancel { request, .. } => {
+                self.upload.take_if(|upload| upload.request == request).map(|_| Event::NotAsked)
+            }
+            Said::Segment { segment, request, bytes } => {
+                let download = self.asked(segment, request)?;
+                if bytes > SEGMENT_LEN_MAX {
+                    return Some(Event::Broken(format!("announces a segment of {bytes} bytes")));
+                }
+                download.total.get_or_insert(bytes);
+                Some(Event::Progress)
+            }
+            Said::Sent { segment, request } => {
+                let Some(download) = self.asked(segment, request) else {
+                    let begun = self.download.as_ref().is_some_and(|download| download.total.is_some());
+                    return begun.then(|| Event::Broken("sent another segment than was asked for".into()));
+                };
+                let (has, announced) = (download.bytes.len() as u64, download.total?);
+                if has != announced {
+                    return Some(Event::Broken(format!("sent {has} bytes of a segment of {announced}")));
+                }
+                download.is_complete = true;
+                Some(Event::Progress)
+            }
+            Said::Absent { segment, request } => {
+                self.asked(segment, request)?;
+                self.download = None;
+                self.loaded.remove(&segment);
+                Some(Event::Announced)
+            }
+        }
+    }
+
+    /// The download, if it is of this request.
+    fn asked(&mut self, segment: u64, request: u64) -> Option<&mut Download> {
+        let has_names = self.wire.has_ends();
+        let is_of = |download: &&mut Download| {
+            download.number == segment && (!has_names || download.request == request)
+        };
+        self.download.as_mut().filter(is_of)
+    }
+
+    fn piece(&mut self, bytes: &[u8]) -> Option<Event> {
+        let says_ends = self.wire.has_ends();
+        // What was not asked for, or not any more.
+        let download = self.download.as_mut().filter(|download| !download.is_complete)?;
+        let total = download.total?;
+        let has = (download.bytes.len() + bytes.len()) as u64;
+        if has > total {
+            return Some(Event::Broken(format!("sent {has} bytes of a segment of {total}")));
+        }
+        download.bytes.extend_from_slice(bytes);
+        download.is_complete = !says_ends && has == total;
+        Some(Event::Progress)
+    }
+
+    /// Sends a segment from now on, instead of what was sent before.
+    pub(super) fn upload(
+        &mut self,
+        number: u64,
+        request: u64,
+        bytes: Arc<[u8]>,
+        from: usize,
+    ) -> Result<(), SessionError> {
+        let left = bytes.len().saturating_sub(from) as u64;
+        self.upload = Some(Upload { number, request, bytes, from, sent: from });
+        self.say(&Said::Segment { segment: number, request, bytes: left })
+    }
+
+    pub(super) fn stop_upload(&mut self) {
+        self.upload = None;
+    }
+
+    /// The segment that it is sent.
+    pub(super) fn uploading(&self) -> Option<u64> {
+        self.upload.as_ref().map(|upload| upload.number)
+    }
+
+    /// Sends more of it, up to so many bytes; how many those were, and whether it is sent.
+    pub(super) fn send_up_to(&mut self, allowed: u64) -> Result<(u64, bool), SessionError> {
+        let Some(upload) = &mut self.upload else { return Ok((0, true)) };
+        let allowed = usize::try_from(allowed).unwrap_or(usize::MAX);
+        let end = upload.from.saturating_add(allowed).min(upload.bytes.len());
+        let before = upload.sent;
+        while upload.sent < end {
+            let until = end.min(upload.sent + MESSAGE_LEN_MAX);
+            let piece = upload.bytes.get(upload.sent..until).unwrap_or_default();
+            if !self.link.send(piece)? {
+                break;
+            }
+            upload.sent = until;
+        }
+        let sent = (upload.sent - before) as u64;
+        if upload.sent < upload.bytes.len() {
+            return Ok((sent, false));
+        }
+        let said = Said::Sent { segment: upload.number, request: upload.request };
+        self.upload = None;
+        self.say(&said).map(|()| (sent, true))
+    }
+
+    /// What the link does next.
+    pub(super) fn poll(&mut self) -> Result<LinkOutput, SessionError> {
+        self.link.poll()
+    }
+}

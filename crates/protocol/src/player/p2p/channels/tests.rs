@@ -1,0 +1,195 @@
+//! Two viewers, each with a socket of its own, whose datagrams the test carries.
+
+use std::sync::Arc;
+
+use throng_media::timing::WholeSegment;
+
+use super::super::swarm::Swarms;
+use super::*;
+
+const SEGMENT_LEN: usize = 300_000;
+
+/// A viewer, and its address.
+struct Side {
+    channels: Channels,
+    membership: Membership,
+    address: SocketAddr,
+    holdings: Holdings,
+}
+
+impl Side {
+    /// Each has a swarm of its own, as in processes of their own.
+    fn new(n: u8, engine: PeerEngine) -> Self {
+        let address = SocketAddr::from(([10, 0, 0, n], 4_000));
+        let options = ChannelOptions {
+            engine,
+            swarm: "https://a.example/master.m3u8+V0".into(),
+            may_reach: Arc::new(|ip| ip.to_string().starts_with("10.")),
+            shares: true,
+            degree_max: 8,
+        };
+        let membership = Swarms::default().swarm("a").enter(n.into(), true, None);
+        let channels = Channels::new(options, vec![address], n.into());
+        Self { channels, membership, address, holdings: Holdings::default() }
+    }
+
+    fn has(&mut self, number: u64, bytes: Vec<u8>) {
+        self.membership.has(number, WholeSegment::opaque(bytes.len() as u64));
+        self.membership.swarm().keep_bytes(number, bytes.into());
+        self.holdings.loaded.push(number);
+        self.channels.holdings_changed();
+    }
+
+    fn tick(&mut self, now: Instant) {
+        self.channels.tick(now, &self.membership, &self.holdings);
+    }
+}
+
+fn segment() -> Vec<u8> {
+    (0..SEGMENT_LEN).map(|at| (at % 251) as u8).collect()
+}
+
+/// Carries datagrams for this long.
+fn run(now: &mut Instant, sides: &mut [Side; 2], lasts: Duration) {
+    let until = *now + lasts;
+    while *now < until {
+        *now += Duration::from_millis(5);
+        for at in 0..2 {
+            sides[at].tick(*now);
+            for transmit in sides[at].channels.take_transmits() {
+                let from = sides[at].address;
+                let other = &mut sides[1 - at];
+                if transmit.to == other.address {
+                    other.channels.datagram(*now, &other.membership, (from, None), &transmit.bytes);
+                }
+            }
+        }
+    }
+}
+
+/// Connects two viewers as a tracker would.
+fn connected(engine: PeerEngine) -> (Instant, [Side; 2]) {
+    let mut now = Instant::now();
+    let mut sides = [Side::new(1, engine), Side::new(2, engine)];
+    let offer = sides[0].channels.offer(now, [7; 20]).unwrap();
+    let id = sides[1].membership.swarm().name_stranger();
+    let answer = sides[1].channels.answer(now, id, [1; 20], &offer).unwrap();
+    let id = sides[0].membership.swarm().name_stranger();
+    sides[0].channels.answered(now, id, &[7; 20], [2; 20], &answer);
+    run(&mut now, &mut sides, Duration::from_secs(2));
+    assert_eq!(sides.each_ref().map(|side| side.channels.degree()), [1, 1]);
+    (now, sides)
+}
+
+#[test]
+fn a_segment_is_announced_asked_for_and_sent() {
+    for engine in [PeerEngine::V2, PeerEngine::V06] {
+        let (mut now, mut sides) = connected(engine);
+        sides[0].has(104, segment());
+        run(&mut now, &mut sides, Duration::from_millis(200));
+        let [_, wants] = &mut sides;
+        assert!(wants.channels.take_news());
+        assert_eq!(wants.channels.announced(104), Some(Announced::Loaded));
+        assert_eq!(wants.channels.announced(105), None);
+        let from = wants.channels.sources(104)[0];
+        wants.channels.request(now, &wants.membership, from, 104);
+        assert!(wants.channels.sources(104).is_empty(), "one segment at a time");
+        run(&mut now, &mut sides, Duration::from_secs(2));
+        let [has, wants] = &mut sides;
+        let complete = wants.channels.take_complete();
+        assert_eq!(complete.len(), 1, "{engine:?}: {:?}", wants.channels.received(from, 104));
+        assert!(complete[0].1 == 104 && complete[0].2 == segment());
+        assert_eq!(wants.channels.take_counters().received_bytes, SEGMENT_LEN as u64);
+        assert_eq!(has.channels.take_counters().sent_bytes, SEGMENT_LEN as u64);
+        assert_eq!(
+            [has, wants].map(|side| side.channels.take_complaints()),
+            [const { Vec::<String>::new() }; 2]
+        );
+    }
+}
+
+#[test]
+fn what_a_peer_does_not_have_is_absent_and_who_leaves_is_gone() {
+    let (mut now, mut sides) = connected(PeerEngine::V2);
+    sides[0].has(104, segment());
+    run(&mut now, &mut sides, Duration::from_millis(200));
+    let [has, wants] = &mut sides;
+    let from = wants.channels.sources(104)[0];
+    // It was played a while ago.
+    has.membership.forget_before(105);
+    wants.channels.request(now, &wants.membership, from, 104);
+    run(&mut now, &mut sides, Duration::from_millis(200));
+    let [has, wants] = &mut sides;
+    assert_eq!(wants.channels.received(from, 104), None);
+    assert_eq!(wants.channels.announced(104), None);
+    has.channels.close(now, &has.membership);
+    run(&mut now, &mut sides, Duration::from_secs(2));
+    assert_eq!(sides.each_ref().map(|side| side.channels.degree()), [0, 0]);
+}
+
+#[test]
+fn who_sends_too_much_or_is_late_again_and_again_is_left() {
+    let (mut now, mut sides) = connected(PeerEngine::V2);
+    sides[0].has(104, segment());
+    run(&mut now, &mut sides, Duration::from_millis(200));
+    let [_, wants] = &mut sides;
+    let from = wants.channels.sources(104)[0];
+    for _ in 0..LATE_MAX {
+        assert_eq!(wants.channels.degree(), 1);
+        wants.channels.request(now, &wants.membership, from, 104);
+        wants.channels.cancel(now, &wants.membership, from, true);
+    }
+    assert_eq!(wants.channels.degree(), 0);
+    assert_eq!(wants.channels.take_complaints(), ["a peer is left: late three times"]);
+
+    let (mut now, mut sides) = connected(PeerEngine::V2);
+    // It announces one byte, and sends two.
+    let [liar, _] = &mut sides;
+    liar.channels.connections[0].say(&Said::Announcement { loaded: vec![9], loading: vec![] }).unwrap();
+    liar.channels.advance(now, &liar.membership, 0);
+    run(&mut now, &mut sides, Duration::from_millis(100));
+    let [liar, wants] = &mut sides;
+    let from = wants.channels.sources(9)[0];
+    wants.channels.request(now, &wants.membership, from, 9);
+    let request = wants.channels.connections[0].request_name().unwrap();
+    liar.channels.connections[0].say(&Said::Segment { segment: 9, request, bytes: 1 }).unwrap();
+    liar.channels.connections[0].link.send(b"xy").unwrap();
+    liar.channels.advance(now, &liar.membership, 0);
+    run(&mut now, &mut sides, Duration::from_millis(100));
+    let complaints = sides[1].channels.take_complaints();
+    assert_eq!(complaints, ["a peer is left: sent 2 bytes of a segment of 1"]);
+}
+
+#[test]
+fn a_peer_outside_the_allowed_targets_gets_nothing() {
+    let now = Instant::now();
+    let mut inside = Side::new(1, PeerEngine::V2);
+    let mut outside = Side::new(2, PeerEngine::V2);
+    outside.channels.locals = vec![SocketAddr::from(([192, 0, 2, 1], 4_000))];
+    let offer = outside.channels.offer(now, [7; 20]).unwrap();
+    let id = inside.membership.swarm().name_stranger();
+    assert!(inside.channels.answer(now, id, [2; 20], &offer).is_some());
+    let mut later = now;
+    while later < now + CONNECT_TIMEOUT + Duration::from_secs(1) {
+        later += Duration::from_millis(50);
+        inside.tick(later);
+        assert!(inside.channels.take_transmits().is_empty());
+    }
+    assert_eq!(inside.channels.take_complaints(), ["a peer is left: 192.0.2.1:4000 is no allowed target"]);
+}
+
+#[test]
+fn the_uplink_limits_what_is_sent() {
+    let (mut now, mut sides) = connected(PeerEngine::V2);
+    sides[0].membership = Swarms::default().swarm("slow").enter(1, true, Some(1_200_000));
+    sides[0].has(104, segment());
+    run(&mut now, &mut sides, Duration::from_millis(200));
+    let [_, wants] = &mut sides;
+    let from = wants.channels.sources(104)[0];
+    wants.channels.request(now, &wants.membership, from, 104);
+    run(&mut now, &mut sides, Duration::from_millis(1_500));
+    let received = sides[1].channels.received(from, 104).unwrap();
+    assert!((150_000..290_000).contains(&received), "{received} of 300,000 bytes in 1.5 of 2 s");
+    run(&mut now, &mut sides, Duration::from_millis(1_000));
+    assert_eq!(sides[1].channels.take_complete().len(), 1);
+}
