@@ -4,6 +4,7 @@
 #   stand.sh start [--version 5|6|8|9] [--waiting] [--early-hashes] [--object-storage] [--tiny] [DIR]
 #                                                           starts what does not run yet, waits until each part serves
 #   stand.sh state waiting|live|ended [DIR]                 changes the live's state, and tells the viewers
+#   stand.sh freeze|thaw PART [DIR]                         a part that does not get a CPU any more, such as prosody
 #   stand.sh counters [DIR]                                 what Node counted, as JSON
 #   stand.sh stop [DIR]                                     stops everything; the logs stay in DIR
 #   stand.sh status [DIR]                                   each part, its CPU time and its memory, and operations of the
@@ -13,10 +14,11 @@
 # once, to ~/.cache/throng/evening; for --object-storage versitygw is built once (Go), to ~/.cache/throng/bin.
 set -euo pipefail
 
-explain() { sed -n '4,10s/^#   //p' "$0" >&2; exit 2; }
+explain() { sed -n '4,11s/^#   //p' "$0" >&2; exit 2; }
 action=${1:-} peertube=8 state=live early= objects= tiny= dir= to=
 [[ $# -gt 0 ]] && shift
 [[ $action != state ]] || { to=${1:-}; [[ $to =~ ^(waiting|live|ended)$ ]] || explain; shift; }
+[[ $action != freeze && $action != thaw ]] || { to=${1:-}; [[ $to =~ ^[a-z0-9]+$ ]] || explain; shift; }
 while [[ $# -gt 0 ]]; do
   case $1 in
     --version) peertube=${2:-}; [[ $peertube =~ ^[5689]$ ]] || explain; shift ;;
@@ -166,10 +168,18 @@ stop() {
   rm -rf "$dir/prosody" "$dir/client"
 }
 
+# All processes of a part.
+signal() { # PART SIGNAL
+  local pid; pid=$(pid_of "$1") || { echo "$1 does not run; parts: ${parts[*]}" >&2; exit 1; }
+  kill "-$2" -- "-$pid"
+}
+
 case $asked in
   start) start ;;
   stop) stop ;;
   status) ended=0; status || ended=$?; operations; exit $ended ;;
+  freeze) signal "$to" STOP ;;
+  thaw) signal "$to" CONT ;;
   counters) url "$control/counters"; echo ;;
   state) url --max-time 60 --json "{\"state\":\"$to\"}" "$control/state"; echo ;;
   *) explain ;;
