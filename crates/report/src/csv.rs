@@ -118,6 +118,7 @@ macro_rules! with_player_counters {
             "peer_bytes",
             "peer_segments",
             "peer_failures",
+            "hash_reloads",
             "uploaded_bytes",
             "peers_s",
             "announces",
@@ -345,7 +346,8 @@ fn playback_cells(counters: &PlaybackCounters) -> Vec<String> {
     cells.push(number(c.segment_ratio()));
     cells.extend([c.page_requests, c.page_requests_failed, c.page_bytes].map(|count| count.to_string()));
     cells.extend(
-        [c.peer_bytes, c.peer_segments, c.peer_failures, c.uploaded_bytes].map(|count| count.to_string()),
+        [c.peer_bytes, c.peer_segments, c.peer_failures, c.hash_reloads, c.uploaded_bytes]
+            .map(|count| count.to_string()),
     );
     cells.push(number(Some(c.peers_us as f64 / 1e6)));
     let of_tracker = [
