@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Opens the watch page of an evening in N tabs of headless Chromium and prints what each did, as one JSON document.
 
-usage: browsers.py N SECONDS [--url URL] [--spacing S] [--say S] [--frames FILE] [--screenshot PNG] [--brief]
+usage: browsers.py N SECONDS [--url URL] [--spacing S] [--say S] [--frames FILE] [--screenshot PNG] [--hidden] [--brief]
 
 Each tab is a viewer of its own: player with P2P, heartbeats, socket.io, tracker, ConverseJS in the room. The page is the
 stand's, or that of --url. `per_viewer` is the mean of all tabs: requests by route and WebSocket frames by kind in the
@@ -31,7 +31,7 @@ spec.loader.exec_module(live)
 FLAGS = [
     # Peers are on this machine: their addresses need no hiding, and there is no mDNS to find them by.
     "--allow-loopback-in-peer-connection",
-    "--disable-features=WebRtcHideLocalIpsWithMdns,MediaRouter,OptimizationHints,SpareRendererForSitePerProcess,Translate",
+    "--disable-features=WebRtcHideLocalIpsWithMdns,MediaRouter,OptimizationHints,SpareRendererForSitePerProcess,Translate,IntensiveWakeUpThrottling",
 ]
 
 
@@ -45,6 +45,7 @@ def arguments():
     parser.add_argument("--say", metavar="S", type=float, help="each says something in the chat after so many seconds, and again")
     parser.add_argument("--frames", metavar="FILE", help="where each WebSocket frame of the tabs is written, a JSON object a line")
     parser.add_argument("--screenshot", metavar="PNG", help="a picture of the first tab at the end of its time")
+    parser.add_argument("--hidden", action="store_true", help="not drawn once it plays and is in the chat: for many tabs on a few cores")
     parser.add_argument("--brief", action="store_true", help="without the requests of each tab")
     return parser.parse_args()
 
@@ -147,6 +148,16 @@ class Viewer(live.Requests):
         return answer
 
 
+async def hide(browser, target, session):
+    """Minimises the window of a tab that plays and is in the chat. Before that Chromium would not open its media; what is
+    muted it would pause (the browser as a whole is mute)."""
+    while not await browser.evaluate(session, "!!(window.seen?.startup_ms && seen.chat.joined_ms)"):
+        await asyncio.sleep(0.5)
+    await browser.evaluate(session, "document.querySelector('video').muted = false")
+    window = (await browser.call("Browser.getWindowForTarget", targetId=target))["windowId"]
+    await browser.call("Browser.setWindowBounds", windowId=window, bounds={"windowState": "minimized"})
+
+
 async def player(browser, number, options, out):
     await asyncio.sleep(number * options.spacing)
     context = (await browser.call("Target.createBrowserContext"))["browserContextId"]
@@ -159,11 +170,14 @@ async def player(browser, number, options, out):
     began = time.time()
     await browser.call("Page.navigate", session, url=options.url)
     ends = began + options.seconds
+    hiding = asyncio.create_task(hide(browser, target, session)) if options.hidden else None
     said = 0
     while (left := ends - time.time()) > 0:
         await asyncio.sleep(min(left, options.say or left))
         if options.say and time.time() < ends:
             said += await browser.evaluate(session, f"window.say ? (say('viewer {number}, message {said}'), 1) : 0")
+    if hiding:
+        hiding.cancel()
     if options.screenshot and number == 0:
         picture = await browser.call("Page.captureScreenshot", session)
         pathlib.Path(options.screenshot).write_bytes(base64.b64decode(picture["data"]))

@@ -12,6 +12,8 @@ import http from "node:http"
 import { createRequire } from "node:module"
 import path from "node:path"
 
+import { Bucket } from "./object_storage.mjs"
+
 const config = JSON.parse(fs.readFileSync(process.argv[2], "utf8"))
 // The packages are not in the checkout, so they cannot be found from there.
 const need = createRequire(path.join(config.packages, "package.json"))
@@ -62,6 +64,8 @@ const fresh = () => ({
   chat: { sockets: 0, errors: 0, room_configurations: 0 },
   playback: { posts: 0 },
   segments: { hashed: 0, removed: 0 },
+  // What Node sent to the object storage, by operation and suffix.
+  objects: { operations: {}, bytes: 0, failed: 0 },
 })
 let counters = fresh()
 const count = (of, name, by = 1) => { of[name] = (of[name] ?? 0) + by }
@@ -91,7 +95,10 @@ function originOf(request) {
   return `${request.headers["x-forwarded-proto"] ?? "http"}://${host}`
 }
 const ORIGINS = ["127.0.0.1", "localhost"].flatMap(host => [`http://${host}:${config.http}`, `https://${host}:${config.https}`])
-const playlistUrl = origin => `${origin}/static/streaming-playlists/hls/${uuid}/master.m3u8`
+const bucket = config.objectStorage && new Bucket({ ...config.objectStorage, prefix: `hls/${uuid}/` })
+// Where players find a file of the live: on this host, or in the bucket, whatever the page's host is.
+const fileUrl = (origin, name) => bucket ? bucket.url(name) : `${origin}/static/streaming-playlists/hls/${uuid}/${name}`
+const playlistUrl = origin => fileUrl(origin, "master.m3u8")
 const infoHashes = new Set(ORIGINS.flatMap(origin => version.infoHashes(playlistUrl(origin))))
 
 const images = (kind, widths) => widths.map(width => ({
@@ -138,7 +145,7 @@ function video(origin) {
     streamingPlaylists: state !== "live" ? [] : [{
       id: 1, type: 1,
       playlistUrl: playlistUrl(origin),
-      segmentsSha256Url: `${origin}/static/streaming-playlists/hls/${uuid}/segments-sha256.json`,
+      segmentsSha256Url: fileUrl(origin, "segments-sha256.json"),
       redundancies: [],
       // Files of a running live are not shown.
       files: [],
@@ -436,21 +443,59 @@ const shaFile = path.join(config.directory, "segments-sha256.json")
 let packager, watcher, pending = new Map(), writing = Promise.resolve(), firstHashed
 
 function writeHashes() {
+  const text = JSON.stringify(Object.fromEntries(hashes))
   writing = writing.then(async () => {
-    await fs.promises.writeFile(`${shaFile}.tmp`, JSON.stringify(Object.fromEntries(hashes)))
+    await fs.promises.writeFile(`${shaFile}.tmp`, text)
     await fs.promises.rename(`${shaFile}.tmp`, shaFile)
+    if (bucket) await stored("PUT", "segments-sha256.json", text)
   }).catch(error => log("hashes", error.message))
   return writing
 }
 
 async function hash(name) {
+  let body
   try {
-    hashes.set(name, createHash("sha256").update(await fs.promises.readFile(path.join(config.directory, name))).digest("hex"))
+    body = await fs.promises.readFile(path.join(config.directory, name))
   } catch (error) { return log("hash", error.message) }
+  hashes.set(name, createHash("sha256").update(body).digest("hex"))
   counters.segments.hashed++
   await writeHashes()
+  if (bucket) await store(name, body)
   // With the first hash and the master playlist the live is ready.
   if (fs.existsSync(path.join(config.directory, "master.m3u8"))) firstHashed?.()
+}
+
+// --- Object storage (store_live_streams): after the hash the segment, then the playlist as far as that segment
+
+async function stored(operation, name, body) {
+  count(counters.objects.operations, `${operation} ${name.split(".").at(-1)}`)
+  counters.objects.bytes += body ? Buffer.byteLength(body) : 0
+  try {
+    await (operation === "PUT" ? bucket.put(name, body) : bucket.delete(name))
+  } catch (error) {
+    counters.objects.failed++
+    log("object storage", error.message)
+  }
+}
+
+// One upload of a rendition after the other, so that its playlists come in order.
+const storing = new Map()
+function store(name, body) {
+  const rendition = name.split("-")[0]
+  const after = (storing.get(rendition) ?? Promise.resolve()).then(async () => {
+    // Of all renditions, so the first to come has it.
+    if (!bucket.stored.has("master.m3u8")) { bucket.stored.add("master.m3u8"); await storeFile("master.m3u8") }
+    await stored("PUT", name, body)
+    await storeFile(`${rendition}.m3u8`, text => text.includes(`${name}\n`) && text.slice(0, text.indexOf(`${name}\n`) + name.length + 1))
+  })
+  storing.set(rendition, after)
+  return after
+}
+
+async function storeFile(name, edited = text => text) {
+  const text = await fs.promises.readFile(path.join(config.directory, name), "utf8").catch(() => null)
+  const wanted = text && edited(text)
+  if (wanted) await stored("PUT", name, wanted)
 }
 
 // A new segment of a rendition says that its previous one is whole. But FFmpeg writes a segment when that is whole, so
@@ -465,7 +510,7 @@ function changed(_, name) {
     if (whole) hash(whole)
   } else if (hashes.delete(name)) {
     counters.segments.removed++
-    writeHashes()
+    writeHashes().then(() => bucket && stored("DELETE", name))
   }
 }
 
@@ -474,6 +519,7 @@ async function startPackager() {
   fs.mkdirSync(config.directory, { recursive: true })
   hashes.clear()
   pending = new Map()
+  await bucket?.prepare()
   const ready = new Promise(resolve => { firstHashed = resolve })
   watcher = fs.watch(config.directory, changed)
   const out = fs.openSync(config.packagerLog, "a")
@@ -499,6 +545,7 @@ async function stopPackager() {
   await ended
   watcher.close()
   for (const name of pending.values()) await hash(name)
+  if (bucket) for (const name of [...bucket.stored]) await stored("DELETE", name)
   fs.rmSync(config.packagerPart, { force: true })
 }
 

@@ -1,26 +1,31 @@
 #!/usr/bin/env bash
 # An evening on PeerTube with real parts on this machine: live-stand's encoder, relay and packager, nginx, and Node and
 # Prosody as a PeerTube with the livechat plugin runs them.
-#   stand.sh start [--version 5|6|8|9] [--waiting] [--early-hashes] [DIR]
+#   stand.sh start [--version 5|6|8|9] [--waiting] [--early-hashes] [--object-storage] [--tiny] [DIR]
 #                                                           starts what does not run yet, waits until each part serves
 #   stand.sh state waiting|live|ended [DIR]                 changes the live's state, and tells the viewers
+#   stand.sh freeze|thaw PART [DIR]                         a part that does not get a CPU any more, such as prosody
 #   stand.sh counters [DIR]                                 what Node counted, as JSON
 #   stand.sh stop [DIR]                                     stops everything; the logs stay in DIR
-#   stand.sh status [DIR]                                   each part, its CPU time and its memory; 3 if one has ended
-# DIR is ${TMPDIR:-/tmp}/throng-evening. THRONG_STAND_PORT (18500) is the first of five ports on 127.0.0.1.
+#   stand.sh status [DIR]                                   each part, its CPU time and its memory, and operations of the
+#                                                           object storage by kind; 3 if a part has ended
+# DIR is ${TMPDIR:-/tmp}/throng-evening. THRONG_STAND_PORT (18500) is the first of six ports on 127.0.0.1.
 # Debian: ffmpeg nginx libnginx-mod-rtmp openssl curl prosody nodejs (20) npm. Packages of package.json are installed
-# once, to ~/.cache/throng/evening.
+# once, to ~/.cache/throng/evening; for --object-storage versitygw is built once (Go), to ~/.cache/throng/bin.
 set -euo pipefail
 
-explain() { sed -n '4,9s/^#   //p' "$0" >&2; exit 2; }
-action=${1:-} peertube=8 state=live early= dir= to=
+explain() { sed -n '4,11s/^#   //p' "$0" >&2; exit 2; }
+action=${1:-} peertube=8 state=live early= objects= tiny= dir= to=
 [[ $# -gt 0 ]] && shift
 [[ $action != state ]] || { to=${1:-}; [[ $to =~ ^(waiting|live|ended)$ ]] || explain; shift; }
+[[ $action != freeze && $action != thaw ]] || { to=${1:-}; [[ $to =~ ^[a-z0-9]+$ ]] || explain; shift; }
 while [[ $# -gt 0 ]]; do
   case $1 in
     --version) peertube=${2:-}; [[ $peertube =~ ^[5689]$ ]] || explain; shift ;;
     --waiting) state=waiting ;;
     --early-hashes) early=yes ;;
+    --object-storage) objects=yes ;;
+    --tiny) tiny=yes ;;
     -*) explain ;;
     *) [[ -z $dir ]] || explain; dir=$1 ;;
   esac
@@ -32,11 +37,13 @@ export THRONG_STAND_PORT=${THRONG_STAND_PORT:-18500}
 . "$(dirname "$0")/../live-stand/stand.sh"
 
 live_stand=$here here=$(cd "$(dirname "$0")" && pwd)
-node=$((first + 2)) prosody=$((first + 3))
+node=$((first + 2)) prosody=$((first + 3)) s3=$((first + 5))
 control=http://127.0.0.1:$node/stand
 uuid=9f3c1d52-6a0b-4c7e-8a51-2f7d90c4be10 domain=localhost
-width=426 height=240 rate=300k gop=50 letters=22
-parts=(packager peertube prosody encoder nginx)
+width=426 height=240 rate=300k gop=50 letters=22 lower=256:144 lower_rate=150k
+# Many browsers on a few cores: a picture that costs them nothing to decode.
+[[ -z $tiny ]] || width=160 height=90 frames=5 rate=60k gop=10 letters=12 lower=112:64 lower_rate=30k
+parts=(packager peertube prosody encoder s3 nginx)
 values=("NODE $node" "PROSODY $prosody" "DOMAIN $domain" "UUID $uuid" "HERE $here")
 
 # The packages in a folder that their lock file names, so that another lock file has another.
@@ -67,20 +74,22 @@ client() {
 write_config() {
   local www=$dir/www/streaming-playlists/hls/$uuid
   DIR=$dir HERE=$here PACKAGES=$packages WWW=$www STREAM=$stream STATE=$state EARLY=$early VERSION=$peertube UUID=$uuid DOMAIN=$domain \
-    HTTP=$http HTTPS=$https NODE=$node PROSODY=$prosody python3 - >"$dir/conf/peertube.json" <<'END'
+    HTTP=$http HTTPS=$https NODE=$node PROSODY=$prosody S3=${objects:+$s3} \
+    HEIGHT=$height LOWER=$lower RATE=$lower_rate python3 - >"$dir/conf/peertube.json" <<'END'
 import json, os
 e = os.environ
 command = f"""nice -n 5 ffmpeg -hide_banner -loglevel warning -nostdin -fflags nobuffer -analyzeduration 2000000 -i {e["STREAM"]}
- -map 0:v -map 0:a -map 0:v -map 0:a -c:a copy -c:v:0 copy -bsf:v:0 h264_mp4toannexb -c:v:1 libx264 -filter:v:1 scale=256:144 -preset:v:1 ultrafast
+ -map 0:v -map 0:a -map 0:v -map 0:a -c:a copy -c:v:0 copy -bsf:v:0 h264_mp4toannexb -c:v:1 libx264 -filter:v:1 scale={e["LOWER"]} -preset:v:1 ultrafast
  -tune:v:1 zerolatency -threads:v:1 1 -force_key_frames:v:1 source -sc_threshold:v:1 0 -fps_mode:v:1 passthrough -flags:v:1 +global_header
- -b:v:1 150k -maxrate:v:1 150k -bufsize:v:1 150k
+ -b:v:1 {e["RATE"]} -maxrate:v:1 {e["RATE"]} -bufsize:v:1 {e["RATE"]}
  -hls_time 4 -hls_list_size 15 -hls_flags delete_segments+independent_segments+program_date_time
  -hls_segment_filename {e["WWW"]}/%v-%06d.ts -master_pl_name master.m3u8""".split()
 command += ["-var_stream_map", "v:0,a:0 v:1,a:1", "-f", "hls", f"{e['WWW']}/%v.m3u8"]
 json.dump({
     "version": int(e["VERSION"]), "state": e["STATE"], "uuid": e["UUID"], "domain": e["DOMAIN"],
     "http": int(e["HTTP"]), "https": int(e["HTTPS"]), "port": int(e["NODE"]), "prosody": int(e["PROSODY"]),
-    "earlyHashes": bool(e["EARLY"]), "renditions": [{"height": 240}, {"height": 144}],
+    "objectStorage": {"port": int(e["S3"]), "bucket": "live", "access": "stand", "secret": "stand-secret"} if e["S3"] else None,
+    "earlyHashes": bool(e["EARLY"]), "renditions": [{"height": int(e["HEIGHT"])}, {"height": int(e["LOWER"].split(":")[1])}],
     "here": e["HERE"], "packages": e["PACKAGES"], "directory": e["WWW"],
     "packager": command, "packagerLog": f"{e['DIR']}/logs/packager.log", "packagerPart": f"{e['DIR']}/parts/packager",
 }, __import__("sys").stdout, indent=1)
@@ -94,6 +103,7 @@ start() {
   [[ ${#missing[@]} -eq 0 ]] || { echo "please install: ${missing[*]}" >&2; exit 1; }
 
   mkdir -p "$dir"/{conf,logs,parts,tls,tmp,prosody,www}
+  [[ -z $objects ]] || build_versitygw || exit 1
   install_packages
   client
   certificate
@@ -110,6 +120,13 @@ start() {
   wait_for encoder "stream at the relay" shows '<publishing/>' "http://127.0.0.1:$http/rtmp"
   part prosody prosody --config "$dir/conf/prosody.cfg.lua" -F
   wait_for prosody "answer on port $prosody" curl --silent --max-time 3 "http://127.0.0.1:$prosody/"
+  if [[ -n $objects ]]; then
+    mkdir -p "$dir/s3"
+    pid_of s3 >/dev/null || rm -f "$dir/logs/s3-access.log"
+    part s3 env ROOT_ACCESS_KEY=stand ROOT_SECRET_KEY=stand-secret "$kept/bin/versitygw-$versitygw_version" \
+      --port "127.0.0.1:$s3" --health /ready --keep-alive --quiet --access-log "$dir/logs/s3-access.log" posix "$dir/s3"
+    wait_for s3 "answer on port $s3" url "http://127.0.0.1:$s3/ready"
+  fi
   part peertube node "$here/peertube.mjs" "$dir/conf/peertube.json"
   wait_for peertube "answer on port $node" url "$control/counters"
   if [[ $state == live ]]; then
@@ -118,11 +135,26 @@ start() {
   urls
 }
 
+# Where players find the live.
+playlist() {
+  local below=static/streaming-playlists at=$http
+  ! pid_of s3 >/dev/null || below=live at=$s3
+  echo "http://127.0.0.1:$at/$below/hls/$uuid/master.m3u8"
+}
+
+# The object storage's log by operation, kind of object and asker, in all and a minute since the first.
+operations() {
+  local log=$dir/logs/s3-access.log
+  [[ -s $log ]] || return 0
+  echo
+  python3 "$here/operations.py" "$log"
+}
+
 urls() {
   printf '%-14s %s\n' \
     "page" "http://127.0.0.1:$http/w/$(url "$control/counters" | sed 's/.*"shortUUID":"\([^"]*\)".*/\1/')" \
     "video" "http://127.0.0.1:$http/api/v1/videos/$uuid" \
-    "HLS" "http://127.0.0.1:$http/static/streaming-playlists/hls/$uuid/master.m3u8" \
+    "HLS" "$(playlist)" \
     "HTTPS, HTTP/2" "the same on https://localhost:$https" \
     "chat" "room $uuid@room.$domain, ws://127.0.0.1:$http/plugins/livechat/ws/xmpp-websocket" \
     "tracker" "ws://127.0.0.1:$http/tracker/socket" \
@@ -136,10 +168,18 @@ stop() {
   rm -rf "$dir/prosody" "$dir/client"
 }
 
+# All processes of a part.
+signal() { # PART SIGNAL
+  local pid; pid=$(pid_of "$1") || { echo "$1 does not run; parts: ${parts[*]}" >&2; exit 1; }
+  kill "-$2" -- "-$pid"
+}
+
 case $asked in
   start) start ;;
   stop) stop ;;
-  status) status ;;
+  status) ended=0; status || ended=$?; operations; exit $ended ;;
+  freeze) signal "$to" STOP ;;
+  thaw) signal "$to" CONT ;;
   counters) url "$control/counters"; echo ;;
   state) url --max-time 60 --json "{\"state\":\"$to\"}" "$control/state"; echo ;;
   *) explain ;;

@@ -33,7 +33,7 @@ module=${THRONG_STAND_RTMP_MODULE:-/usr/lib/nginx/modules/ngx_rtmp_module.so}
 stream=rtmp://127.0.0.1:$rtmp/live/stand
 # What a stand that is built on this one (examples/evening) has otherwise: the picture, the names of the parts, readers
 # before what they read (an ffmpeg that waits for data does not heed the signal), and more values of its templates.
-width=640 height=360 rate=800k gop=25 letters=34
+width=640 height=360 frames=25 rate=800k gop=25 letters=34
 parts=(upload feed packager encoder s3 origin caddy nginx) values=()
 
 # --- Parts: a process group each. Its file has the pid and the start time, because pids are used again.
@@ -156,7 +156,7 @@ encode() {
   # The time of day and the number of the frame, in the picture.
   [[ -e $font ]] && clock=",drawtext=fontfile=$font:text='%{localtime\:%T} %{n}':x=16:y=h-56*h/360:fontsize=$letters:fontcolor=white"
   part encoder ffmpeg -hide_banner -loglevel warning -nostdin \
-    -re -f lavfi -i "testsrc2=size=${width}x$height:rate=25${clock:+$clock:box=1:boxcolor=black}" \
+    -re -f lavfi -i "testsrc2=size=${width}x$height:rate=$frames${clock:+$clock:box=1:boxcolor=black}" \
     -re -f lavfi -i "sine=frequency=440:beep_factor=2:sample_rate=48000" \
     -c:v libx264 -preset ultrafast -tune zerolatency -threads 1 -pix_fmt yuv420p -g $gop -keyint_min $gop -sc_threshold 0 \
     -b:v $rate -maxrate $rate -bufsize $rate -c:a aac -b:a 64k -ac 2 -f flv "$stream"

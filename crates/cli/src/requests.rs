@@ -7,7 +7,9 @@ use std::path::Path;
 use throng_report::csv;
 use throng_report::requests::{Beside, LogAnswer, LogLine, LogRequests, LogSelection, RequestReport, text};
 use throng_store::RunFolder;
-use throng_watch::logs::{Lines, access};
+use throng_watch::logs::Lines;
+use throng_watch::logs::access::{self, UriGroups};
+use throng_watch::packs;
 
 use crate::args::Requests;
 use crate::exit::Exit;
@@ -28,8 +30,11 @@ pub(crate) fn requests(command: &Requests) -> Result<Exit, CliError> {
             return Err(CliError::usage(nothing_of(host, &report)));
         };
         let mut log = LogRequests::new(selection);
+        let packs = packs::built_in();
+        let kinds =
+            UriGroups::new(packs.iter().flat_map(|pack| &pack.uri_groups)).map_err(CliError::usage)?;
         for path in &command.access_log {
-            read(path, &mut log)?;
+            read(path, &kinds, &mut log)?;
         }
         report.access_log = Some(Beside::of(&rows, host, &log));
     }
@@ -39,6 +44,9 @@ pub(crate) fn requests(command: &Requests) -> Result<Exit, CliError> {
         print(&report.access_log.as_ref().map_or_else(|| csv::requests(&report), csv::requests_beside_log));
     } else {
         print(&text::summary(&report, command.top));
+        if let Some(beside) = report.access_log.as_ref().filter(|_| command.by_kind) {
+            print(&text::accounts(&beside.accounts));
+        }
     }
     Ok(match report.access_log.map(|beside| beside.answer) {
         None | Some(LogAnswer::Equal | LogAnswer::EqualButForCutOff) => Exit::Met,
@@ -62,7 +70,7 @@ fn nothing_of(host: Option<&str>, report: &RequestReport) -> String {
 }
 
 /// Counts the lines of a log, of any length, piece by piece.
-fn read(path: &Path, log: &mut LogRequests) -> Result<(), CliError> {
+fn read(path: &Path, kinds: &UriGroups, log: &mut LogRequests) -> Result<(), CliError> {
     let wrong = |error: std::io::Error| CliError::usage(format!("cannot read {}: {error}", path.display()));
     let mut file: Box<dyn Read> =
         if path == Path::new("-") { Box::new(stdin()) } else { Box::new(File::open(path).map_err(wrong)?) };
@@ -81,19 +89,21 @@ fn read(path: &Path, log: &mut LogRequests) -> Result<(), CliError> {
             return Err(CliError::usage(message));
         }
         if bytes.is_empty() {
-            lines.finish(|line| count(line.bytes, log));
+            lines.finish(|line| count(line.bytes, kinds, log));
             return Ok(());
         }
-        lines.push(bytes, |line| count(line.bytes, log));
+        lines.push(bytes, |line| count(line.bytes, kinds, log));
     }
 }
 
-fn count(line: &[u8], log: &mut LogRequests) {
+fn count(line: &[u8], kinds: &UriGroups, log: &mut LogRequests) {
     let Some(line) = access::parse(line) else { return log.add(None) };
     log.add(Some(LogLine {
         method: &line.method,
         path: &line.path,
         status: line.status,
+        bytes: line.bytes,
+        kind: kinds.name(kinds.of(&line)),
         at_unix_s: line.at_unix_s,
         user_agent: line.user_agent.as_deref(),
     }));

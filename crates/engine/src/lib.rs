@@ -27,6 +27,7 @@ mod driver;
 mod requests;
 mod signalling;
 mod sockets;
+mod upgrades;
 
 mod collector;
 mod guards;

@@ -95,7 +95,7 @@ impl OpenRequest {
     }
 }
 
-fn no_response(error: &ChannelError) -> NoResponse {
+pub(crate) fn no_response(error: &ChannelError) -> NoResponse {
     match error {
         ChannelError::Dns { .. } => NoResponse::Dns,
         ChannelError::NotAllowed(_) => NoResponse::NotAllowed,
@@ -117,10 +117,10 @@ fn no_response(error: &ChannelError) -> NoResponse {
 
 /// What a key has besides its URI.
 #[derive(Clone, Copy, Debug)]
-struct RequestKind<'a> {
-    method: &'a Method,
-    outcome: RequestOutcome,
-    version: u8,
+pub(crate) struct RequestKind<'a> {
+    pub(crate) method: &'a Method,
+    pub(crate) outcome: RequestOutcome,
+    pub(crate) version: u8,
 }
 
 /// Requests by URI, method, outcome and version.
@@ -170,7 +170,8 @@ impl RequestTable {
         }
     }
 
-    fn add(
+    /// Adds requests of one key, or bytes to them.
+    pub(crate) fn add(
         &mut self,
         (host, path): (&str, &str),
         kind: RequestKind<'_>,

@@ -77,6 +77,8 @@ pub struct PlaybackCounters {
     pub peer_segments: u64,
     /// Segments that they began to send and that did not come whole.
     pub peer_failures: u64,
+    /// Segments of the server that were loaded again because their hash came too late, or not at all.
+    pub hash_reloads: u64,
     /// Bytes of media sent to other viewers.
     pub uploaded_bytes: u64,
     /// Part of `peer_bytes` that came over data channels: from browsers, or viewers of other processes.
@@ -174,6 +176,7 @@ impl AddAssign for PlaybackCounters {
         self.peer_bytes += o.peer_bytes;
         self.peer_segments += o.peer_segments;
         self.peer_failures += o.peer_failures;
+        self.hash_reloads += o.hash_reloads;
         self.uploaded_bytes += o.uploaded_bytes;
         self.channel_received_bytes += o.channel_received_bytes;
         self.channel_sent_bytes += o.channel_sent_bytes;

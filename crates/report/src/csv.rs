@@ -118,6 +118,7 @@ macro_rules! with_player_counters {
             "peer_bytes",
             "peer_segments",
             "peer_failures",
+            "hash_reloads",
             "uploaded_bytes",
             "peers_s",
             "announces",
@@ -134,7 +135,7 @@ macro_rules! with_player_counters {
 }
 
 /// The columns of [`playback_line`].
-pub const PLAYBACK_COLUMNS: [&str; 54] = with_player_counters![
+pub const PLAYBACK_COLUMNS: [&str; 55] = with_player_counters![
     "second",
     "cohort",
     "players",
@@ -149,7 +150,7 @@ pub const PLAYBACK_COLUMNS: [&str; 54] = with_player_counters![
 ];
 
 /// The columns of [`player_line`].
-pub const PLAYER_COLUMNS: [&str; 47] =
+pub const PLAYER_COLUMNS: [&str; 48] =
     with_player_counters!["participant", "startup_s", "buffer_s", "delivery_ratio_min"];
 
 /// A line of `playback.csv`: the players of a second and cohort; see [`PLAYBACK_COLUMNS`].
@@ -348,7 +349,8 @@ fn playback_cells(counters: &PlaybackCounters) -> Vec<String> {
     cells.push(number(c.segment_ratio()));
     cells.extend([c.page_requests, c.page_requests_failed, c.page_bytes].map(|count| count.to_string()));
     cells.extend(
-        [c.peer_bytes, c.peer_segments, c.peer_failures, c.uploaded_bytes].map(|count| count.to_string()),
+        [c.peer_bytes, c.peer_segments, c.peer_failures, c.hash_reloads, c.uploaded_bytes]
+            .map(|count| count.to_string()),
     );
     cells.push(number(Some(c.peers_us as f64 / 1e6)));
     let of_tracker = [

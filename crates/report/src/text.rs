@@ -1,5 +1,7 @@
 //! The summary that a terminal shows when a run is over.
 
+mod host;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -11,7 +13,6 @@ use crate::conference::Conference;
 use crate::health::{self, Share};
 use crate::role_counts::{RoleCounts, is_send_only};
 use crate::sent::{LayerSwitches, Sent};
-use crate::server::WatchedHost;
 use crate::summary::{CapacitySummary, Media, Summary, one_way_basis};
 use crate::survival::TimeTo;
 use crate::{canary, decoded};
@@ -39,7 +40,7 @@ pub fn summary(summary: &Summary) -> String {
     crowd_lines(&mut out, summary);
     media_lines(&mut out, summary);
     for host in &summary.hosts {
-        host_lines(&mut out, host, summary.hosts.len() > 1);
+        host::lines(&mut out, host, summary.hosts.len() > 1);
     }
     titled(&mut out, "decoded", decoded::lines(&summary.decoded));
     titled(&mut out, "browsers", summary.canary.iter().flat_map(canary::lines));
@@ -125,6 +126,7 @@ fn media_lines(out: &mut String, summary: &Summary) {
         if let Some(peers) = &playback.peers {
             line(out, "peers", &peers.line());
             peers.channel_line().into_iter().for_each(|channels| line(out, "channels", &channels));
+            peers.hashes_line().into_iter().for_each(|hashes| line(out, "hashes", &hashes));
             peers.tracker_line().into_iter().for_each(|tracker| line(out, "tracker", &tracker));
         }
         if let Some(latency) = playback.latency_line() {
@@ -372,74 +374,6 @@ fn one_way_line(summary: &Summary) -> Option<String> {
     }
     Some(line)
 }
-
-/// A watched host, 3 to 5 lines.
-fn host_lines(out: &mut String, host: &WatchedHost, is_one_of_several: bool) {
-    let name = if is_one_of_several { format!("{}: ", untrusted::name(&host.name)) } else { String::new() };
-    let processes: Vec<_> = host
-        .processes
-        .iter()
-        .take(3)
-        .map(|process| {
-            let memory = process.rss_bytes_max.map_or_else(String::new, |rss| format!(", {}", bytes(rss)));
-            format!(
-                "{} CPU p50 {}, max {}{memory}",
-                untrusted::name(&process.name),
-                percent(process.cpu_p50),
-                percent(process.cpu_max)
-            )
-        })
-        .collect();
-    let processes = if processes.is_empty() { "no process was seen".into() } else { processes.join("; ") };
-    line(out, "server", &format!("{name}{processes}"));
-    if let Some(thread) = &host.hottest_thread {
-        let meaning = thread.meaning.as_ref().map_or_else(String::new, |meaning| format!(": {meaning}"));
-        let (p50, max) = (percent(thread.cpu_p50), percent(thread.cpu_max));
-        line(
-            out,
-            "",
-            &format!(
-                "hottest thread {} (tid {}): p50 {p50} of a core, max {max}{meaning}",
-                untrusted::name(&thread.name),
-                thread.tid
-            ),
-        );
-        if let Some(help) = thread.help.as_ref().filter(|_| thread.cpu_max > FULL_THREAD_RATIO) {
-            line(out, "", &format!("to give it room: {help}"));
-        }
-    }
-    let mut network = Vec::new();
-    if let Some(busiest) = host.network.first() {
-        let rate = busiest.line_rate_bps.map_or_else(String::new, |rate| format!(" of {}", bit_rate(rate)));
-        let (tx, rx) = (bit_rate(busiest.tx_bps_max), bit_rate(busiest.rx_bps_max));
-        let peak = busiest.tx_bps_peak.filter(|peak| *peak > PEAK_MIN * busiest.tx_bps_max);
-        let peak = peak.map_or_else(String::new, |peak| format!(" ({} for 100 ms)", bit_rate(peak)));
-        let name = untrusted::name(&busiest.name);
-        network.push(format!("{name} sent at most {tx}{rate}{peak}, received {rx}"));
-    }
-    let dropped = [
-        ("packets dropped", host.nic_drops),
-        ("UDP receive buffer errors", host.udp_receive_buffer_errors),
-        ("UDP send buffer errors", host.udp_send_buffer_errors),
-    ];
-    let counted =
-        dropped.into_iter().filter_map(|(what, count)| Some(format!("{} {what}", count.filter(|n| *n > 0)?)));
-    network.extend(counted);
-    if !network.is_empty() {
-        line(out, "", &network.join(", "));
-    }
-    for why in host.unreadable.iter().take(1) {
-        let more = host.unreadable.len() - 1;
-        let more = if more > 0 { format!(" (and {more} more, see the report)") } else { String::new() };
-        line(out, "", &format!("unreadable: {why}{more}"));
-    }
-}
-
-/// The peak of a 100 ms reading is shown when it is so many times the maximum of a second.
-const PEAK_MIN: f64 = 1.1;
-
-/// From here on a thread counts as full.
-const FULL_THREAD_RATIO: f64 = 0.8;
 
 fn generator(summary: &Summary) -> String {
     let (health, one) = (&summary.generator, RoleCounts::of(summary).one());

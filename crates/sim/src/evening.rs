@@ -12,7 +12,7 @@ use crate::outcome::skipped;
 use crate::support::{SimError, run};
 
 /// Ports that it takes.
-const PORTS: u16 = 5;
+const PORTS: u16 = 6;
 
 /// What it needs of the machine.
 const PROGRAMS: [&str; 6] = ["ffmpeg", "nginx", "node", "npm", "prosody", "openssl"];
@@ -65,6 +65,26 @@ impl Evening {
     /// When it does not answer.
     pub fn change(&self, state: &str) -> Result<(), SimError> {
         self.script("state", &[state]).map(drop)
+    }
+
+    /// Stops a part of it, such as `prosody`, as if it had no CPU; or lets it go on.
+    ///
+    /// # Errors
+    /// When there is no such part.
+    pub fn freeze(&self, part: &str, is_frozen: bool) -> Result<(), SimError> {
+        self.script(if is_frozen { "freeze" } else { "thaw" }, &[part]).map(drop)
+    }
+
+    /// nginx' log in the combined format, which throng reads.
+    #[must_use]
+    pub fn combined_log(&self) -> PathBuf {
+        self.folder.path().join("logs/combined-access.log")
+    }
+
+    /// The log of its object storage, and where that listens.
+    #[must_use]
+    pub fn object_storage(&self) -> (PathBuf, String) {
+        (self.folder.path().join("logs/s3-access.log"), format!("127.0.0.1:{}", self.first_port + 5))
     }
 
     /// Lines of nginx' log of requests.

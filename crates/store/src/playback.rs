@@ -10,13 +10,13 @@ columns! { PlaybackCounters {
     active_us, startup_us, stall_us, stall_count, played_us, paused_us, skipped_us, seek_count, media_bytes, other_bytes, media_us,
     wanted_us, requests, requests_failed, connections, retransmitted, received_out_of_order, switches,
     responses_http1, responses_http2, responses_http3, missed, segments, segment_download_us, segment_media_us,
-    page_requests, page_requests_failed, page_bytes, peer_bytes, peer_segments, peer_failures, uploaded_bytes, peers_us,
-    announces, offers_received, answers_received, tracker_bytes_sent, tracker_bytes_received, tracker_reconnects,
+    page_requests, page_requests_failed, page_bytes, peer_bytes, peer_segments, peer_failures, hash_reloads, uploaded_bytes,
+    peers_us, announces, offers_received, answers_received, tracker_bytes_sent, tracker_bytes_received, tracker_reconnects,
     channel_received_bytes, channel_sent_bytes, channels_us,
 } }
 
 /// What runs of before live streams, of before recorded pages, of before peers, and of before their data channels do not have.
-const ADDED: [(&str, &str); 28] = [
+const ADDED: [(&str, &str); 29] = [
     ("skipped_us", "0"),
     ("responses_http1", "0"),
     ("responses_http2", "0"),
@@ -34,6 +34,7 @@ const ADDED: [(&str, &str); 28] = [
     ("peer_bytes", "0"),
     ("peer_segments", "0"),
     ("peer_failures", "0"),
+    ("hash_reloads", "0"),
     ("uploaded_bytes", "0"),
     ("peers_us", "0"),
     ("announces", "0"),

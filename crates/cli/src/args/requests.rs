@@ -30,6 +30,9 @@ pub(crate) struct Requests {
     /// Compare only user agents that begin with this, where the log has them
     #[arg(long, value_name = "NAME", default_value = "throng/", requires = "access_log")]
     pub(crate) user_agent: String,
+    /// Print too what the log has by kind of URI, of all user agents, and its answers 5xx by minute
+    #[arg(long, requires = "access_log", conflicts_with_all = ["json", "csv"])]
+    pub(crate) by_kind: bool,
     /// Print so many URIs
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub(crate) top: usize,

@@ -7,8 +7,9 @@ use std::time::Duration;
 use serde_json::Value;
 use tempfile::TempDir;
 use throng_sim::evening::Evening;
+use throng_sim::skipped;
 
-use crate::throng::{Ran, Running, figure, valid};
+use crate::throng::{Ran, Running, figure, plain, valid};
 
 const VISITORS: u32 = 10;
 
@@ -163,4 +164,87 @@ fn viewers_with_data_channels_exchange_segments_with_a_real_browser() {
     let between = sent - of_tab("p2p_bytes");
     assert!(received > between, "{received} of {between}: {tab:#}\n{ran}");
     assert!(ran.stdout.contains("  channels "), "{ran}");
+}
+
+#[test]
+fn a_chat_that_turns_its_viewers_away_is_in_the_report_by_uri_and_minute() {
+    let Some(stand) = Evening::start(&["--early-hashes"]).unwrap() else { return };
+    let (_folder, path) = scenario(&stand, 40, "chat = { every = \"20s\" }");
+    let log = stand.combined_log();
+    let watch = format!("process=node,access_log={}", log.display());
+    stand.freeze("prosody", true).unwrap();
+    let running = Running::start(None, &["run", &path.display().to_string(), "--watch", &watch]);
+    // Upgrades that are under way have their answers long before the run ends.
+    std::thread::sleep(Duration::from_secs(20));
+    stand.freeze("prosody", false).unwrap();
+    let ran = running.wait();
+    let summary = ran.summary();
+    let text = std::fs::read_to_string(&log).unwrap();
+    let refused = |line: &&str| line.contains("/ws/xmpp-websocket") && line.contains("\" 502 ");
+    let logged = text.lines().filter(refused).count();
+    assert!(logged >= VISITORS as usize, "{logged}: {ran}");
+    let errors = &summary["hosts"][0]["server_errors"];
+    let chat = errors.as_array().and_then(|all| all.iter().find(|one| one["uri_group"] == "chat_websocket"));
+    let chat = chat.unwrap_or_else(|| panic!("{errors:#}: {ran}"));
+    assert_eq!(chat["status"], "502", "{errors:#}");
+    assert_eq!(chat["by_minute"], serde_json::json!([logged]), "{errors:#}: {ran}");
+    assert!(ran.stdout.contains(&format!("answers 5xx: 502 ×{logged} on chat_websocket")), "{ran}");
+    // The same from the log alone, by its own clock.
+    let (folder, log) = (ran.folder().display().to_string(), log.display().to_string());
+    let output = plain(&["requests", &folder, "--access-log", &log, "--json"]);
+    let said: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let minutes = said["access_log"]["accounts"]["errors_by_minute"].as_array().unwrap().iter();
+    let answers = minutes.filter_map(|minute| minute["answers"].as_u64()).sum::<u64>();
+    assert_eq!(answers as usize, logged, "{said:#}");
+}
+
+#[test]
+fn hashes_that_come_late_are_reported() {
+    let Some(stand) = Evening::start(&[]).unwrap() else { return };
+    std::thread::sleep(Duration::from_secs(25));
+    let (_folder, path) = scenario(&stand, 40, "player = { p2p = {} }");
+    let ran = Running::start(None, &["run", &path.display().to_string()]).wait();
+    let reloads = figure(&ran.summary(), "playback.peers.hash_reloads");
+    assert!(reloads >= 1.0, "{ran}");
+    assert!(ran.stdout.contains("loaded again, since the list of hashes did not name"), "{ran}");
+}
+
+#[test]
+fn visitors_fetch_a_live_from_object_storage() {
+    if !has_versitygw() {
+        return;
+    }
+    let Some(stand) = Evening::start(&["--object-storage"]).unwrap() else { return };
+    std::thread::sleep(Duration::from_secs(25));
+    let (_folder, path) = scenario(&stand, 40, "player = { p2p = {} }");
+    let ran = Running::start(None, &["run", &path.display().to_string()]).wait();
+    let summary = ran.summary();
+    assert_eq!(figure(&summary, "playback.startup.reached"), f64::from(VISITORS), "{ran}");
+    // The playlist follows the hash there.
+    assert_eq!(figure(&summary, "playback.peers.hash_reloads"), 0.0, "{ran}");
+    let (log, host) = stand.object_storage();
+    let (folder, log) = (ran.folder().display().to_string(), log.display().to_string());
+    let output = plain(&["requests", &folder, "--access-log", &log, "--host", &host]);
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.contains("EQUAL "), "{said}");
+    let counters = stand.counters().unwrap();
+    let stored = |what: &str| counted(&counters, &format!("objects.operations.{what}"));
+    let (segments, playlists, hashes, deleted) =
+        (stored("PUT ts"), stored("PUT m3u8"), stored("PUT json"), stored("DELETE ts"));
+    assert_eq!(counted(&counters, "objects.failed"), 0.0, "{counters:#}");
+    assert!(segments >= 20.0, "{counters:#}");
+    // Those of a segment that is being stored may be missing.
+    assert!((hashes - segments - deleted).abs() <= 2.0, "{counters:#}");
+    assert!((playlists - segments).abs() <= 3.0, "{counters:#}");
+}
+
+/// Whether the object storage of the stand has been built on this machine: it takes minutes.
+fn has_versitygw() -> bool {
+    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+    let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")));
+    let is_built = cache.is_some_and(|cache| cache.join("throng/bin/versitygw").exists());
+    if !is_built {
+        skipped("versitygw is not built (examples/live-stand/stand.sh start)");
+    }
+    is_built
 }

@@ -29,6 +29,7 @@ use tokio::sync::mpsc;
 use crate::requests::{OpenRequest, RequestTable};
 use crate::sockets::http::{DownloadPart, Pool, download, fetch};
 use crate::sockets::{Dialer, Host, websocket};
+use crate::upgrades::{Upgrade, Upgrades};
 use downloads::{Downloads, PartSender};
 
 /// Most messages waiting for a server that does not read; the next one closes the channel.
@@ -118,6 +119,7 @@ pub(crate) struct SignallingChannels {
     slots: HashMap<u32, SlotChannels>,
     /// Downloads that have ended since they were last taken.
     requests: RequestTable,
+    upgrades: Upgrades,
 }
 
 /// The channels and idle HTTP connections of one participant.
@@ -133,7 +135,14 @@ impl SignallingChannels {
     pub(crate) fn new(dialer: Arc<Dialer>, body_bytes_max: usize) -> (Self, mpsc::Receiver<SlotEvent>) {
         let (inbox, events) = mpsc::channel(INBOX);
         (
-            Self { dialer, body_bytes_max, inbox, slots: HashMap::new(), requests: RequestTable::default() },
+            Self {
+                dialer,
+                body_bytes_max,
+                inbox,
+                slots: HashMap::new(),
+                requests: RequestTable::default(),
+                upgrades: Upgrades::default(),
+            },
             events,
         )
     }
@@ -176,9 +185,11 @@ impl SignallingChannels {
         slots.get_mut(&slot).is_some_and(|slot| slot.downloads.accepts(id, serial, part, requests))
     }
 
-    /// The requests of downloads that have ended since the last call.
+    /// The requests of downloads that have ended since the last call, and those for WebSockets.
     pub(crate) fn take_requests(&mut self) -> RequestTable {
-        std::mem::take(&mut self.requests)
+        let mut requests = std::mem::take(&mut self.requests);
+        requests.merge(self.upgrades.take());
+        requests
     }
 
     fn events(&self, slot: u32) -> EventSender {
@@ -191,9 +202,10 @@ impl SignallingChannels {
         let slot_channels = self.slots.entry(slot).or_default();
         slot_channels.channels.retain(|(open, _)| *open != channel);
         slot_channels.channels.push((channel, sender));
-        let dialer = Arc::clone(&self.dialer);
+        let (dialer, upgrades) = (Arc::clone(&self.dialer), self.upgrades.clone());
         tokio::spawn(async move {
-            if let Err(why) = serve_channel(&dialer, source, channel, open, outgoing, &events).await {
+            let served = serve_channel((&dialer, &upgrades), source, channel, open, outgoing, &events).await;
+            if let Err(why) = served {
                 events.send(SignallingEvent::Closed(channel, why)).await;
             }
         });
@@ -247,7 +259,7 @@ impl SignallingChannels {
 
 /// Opens a channel and serves it until either side closes it; `Ok` if throng closed it.
 async fn serve_channel(
-    dialer: &Dialer,
+    (dialer, upgrades): (&Dialer, &Upgrades),
     source: Option<IpAddr>,
     channel: Channel,
     open: Open,
@@ -257,10 +269,12 @@ async fn serve_channel(
     match open {
         Open::WebSocket { url, protocols, headers } => {
             // Opening needs several times the memory of serving, and a task keeps room for its largest state.
-            let (mut socket, opening) =
-                Box::pin(websocket::open(dialer, source, &url, &protocols, &headers)).await?;
+            let mut upgrade = upgrades.begin(&url);
+            let opened = Box::pin(websocket::open(dialer, source, &url, &protocols, &headers)).await;
+            upgrade.answered(opened.as_ref().map(|_| ()));
+            let (mut socket, opening) = opened?;
             events.send(SignallingEvent::Opened(channel, Box::new(opening))).await;
-            carry_messages(&mut socket, channel, outgoing, events).await
+            carry_messages((&mut socket, &mut upgrade), channel, outgoing, events).await
         }
         Open::Stream { to, tls } => {
             let name = tls.as_deref().map(Host::parse);
@@ -288,14 +302,21 @@ async fn serve_channel(
 }
 
 async fn carry_messages(
-    socket: &mut websocket::WebSocket,
+    (socket, upgrade): (&mut websocket::WebSocket, &mut Upgrade),
     channel: Channel,
     mut outgoing: queue::Receiver<Outgoing>,
     events: &EventSender,
 ) -> Result<(), ChannelError> {
     loop {
         tokio::select! {
-            message = socket.receive() => events.send(SignallingEvent::Message(channel, message?)).await,
+            message = socket.receive() => {
+                let message = message?;
+                upgrade.received(match &message {
+                    Message::Text(text) => text.len(),
+                    Message::Binary(bytes) => bytes.len(),
+                });
+                events.send(SignallingEvent::Message(channel, message)).await;
+            }
             first = outgoing.next() => {
                 let Some(first) = first else {
                     let _ = tokio::time::timeout(GOODBYE, socket.close()).await;

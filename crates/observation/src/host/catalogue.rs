@@ -27,6 +27,8 @@ pub const LOG_LINES: &str = "log.lines";
 pub const ACCESS_BYTES: &str = "access.bytes";
 /// See [`LOG_LINES`].
 pub const ACCESS_REQUESTS: &str = "access.requests";
+/// Answers 5xx so far by `uri_group` and `status`: a sum and no rate, so that the count of any minute is exact.
+pub const ACCESS_SERVER_ERRORS: &str = "access.server_errors";
 
 /// Metrics that belong together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -289,6 +289,13 @@ impl<'a> MeasuredSeries<'a> {
         }
     }
 
+    /// The last value that was read up to and with this moment.
+    #[must_use]
+    pub fn value_at(&self, at_us: i64) -> Option<f64> {
+        let until = self.samples.partition_point(|sample| sample.at.0 <= at_us);
+        self.samples.get(..until)?.last().map(|sample| sample.value).filter(|value| value.is_finite())
+    }
+
     /// Adds its mean over each point of `grid` to `sums`, unknown parts as 0; points in which it was never known
     /// stay as they are, and so does a last point of which less than half was observed.
     pub fn add_to(&self, grid: Grid, sums: &mut [Option<f64>]) {

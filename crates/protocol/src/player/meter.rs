@@ -156,6 +156,7 @@ impl Meter {
         let (peers, tracker) = (end.peers, end.tracker);
         (counters.peer_bytes, counters.peer_segments) = (peers.received_bytes, peers.segments);
         (counters.peer_failures, counters.uploaded_bytes) = (peers.failed, peers.uploaded_bytes);
+        counters.hash_reloads = peers.hash_reloads;
         let lasted_us = now.saturating_duration_since(self.began_at).as_micros();
         let lasted_us = u64::try_from(lasted_us).unwrap_or(0);
         counters.peers_us = u64::from(peers.peers) * lasted_us;

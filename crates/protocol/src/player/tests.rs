@@ -22,6 +22,7 @@ mod cors;
 mod dash_live;
 mod failing;
 mod file;
+mod hashes;
 mod jumps;
 mod left_out;
 mod live;

@@ -41,6 +41,9 @@ pub(crate) fn render(run: &RunData, summary: &Summary) -> String {
     if let Some(channels) = playback.peers.as_ref().and_then(Peers::channel_line) {
         let _ = write!(out, "<p>Data channels: {}.</p>", escape(&channels));
     }
+    if let Some(hashes) = playback.peers.as_ref().and_then(Peers::hashes_line) {
+        let _ = write!(out, "<p>Hashes: {}.</p>", escape(&hashes));
+    }
     if let Some(tracker) = playback.peers.as_ref().and_then(Peers::tracker_line) {
         let _ = write!(out, "<p>Tracker: {}.</p>", escape(&tracker));
     }

@@ -5,6 +5,8 @@ use serde::{Deserialize, Serialize};
 use throng_observation::PlaybackCounters;
 use throng_observation::units::{bit_rate, bytes, percent};
 
+use crate::requests::grouped;
+
 /// Peer-to-peer delivery between the viewers of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Peers {
@@ -16,6 +18,9 @@ pub struct Peers {
     pub segments: u64,
     /// Segments that they began to send and that did not come whole.
     pub failures: u64,
+    /// Segments of the server that were loaded again because their hash came too late, or not at all.
+    #[serde(default)]
+    pub hash_reloads: u64,
     /// Bytes of media that the viewers sent to others.
     pub uploaded_bytes: u64,
     /// Part of `bytes` that came over data channels, from browsers or viewers of other processes.
@@ -56,6 +61,7 @@ impl Peers {
             bytes: c.peer_bytes,
             segments: c.peer_segments,
             failures: c.peer_failures,
+            hash_reloads: c.hash_reloads,
             uploaded_bytes: c.uploaded_bytes,
             channel_received_bytes: c.channel_received_bytes,
             channel_sent_bytes: c.channel_sent_bytes,
@@ -95,6 +101,18 @@ impl Peers {
         let channels = self.channels.filter(|channels| *channels > 0.0)?;
         let (received, sent) = (self.channel_received_bytes as f64, self.channel_sent_bytes as f64);
         Some(format!("{} received and {} sent over {channels:.1} each", bytes(received), bytes(sent)))
+    }
+
+    /// What late hashes cost, in a line; `None` where they came in time.
+    pub(crate) fn hashes_line(&self) -> Option<String> {
+        (self.hash_reloads > 0).then(|| {
+            let (count, of) = (grouped(self.hash_reloads), if self.hash_reloads == 1 { "segment" } else { "segments" });
+            format!(
+                "late: {count} {of} came from the server and {was} loaded again, since the list of hashes did not name {it} in time",
+                was = if self.hash_reloads == 1 { "was" } else { "were" },
+                it = if self.hash_reloads == 1 { "it" } else { "them" },
+            )
+        })
     }
 
     /// The tracker, in a line; `None` where none was asked.
@@ -140,6 +158,13 @@ mod tests {
         );
         assert_eq!(peers.channel_line().unwrap(), "2.00 MB received and 0 B sent over 2.0 each");
         assert!(peers.tracker_line().unwrap().starts_with("2 announcements"));
+        assert_eq!(peers.hashes_line(), None);
+        let late = Peers { hash_reloads: 1_204, ..peers };
+        assert!(
+            late.hashes_line()
+                .unwrap()
+                .starts_with("late: 1,204 segments came from the server and were loaded")
+        );
         assert_eq!(Peers::of(&PlaybackCounters { media_bytes: 7, ..Default::default() }), None);
     }
 }

@@ -6,6 +6,7 @@ use serde::Serialize;
 use throng_observation::run::RunInfo;
 use throng_observation::{HttpRequestRow, RequestOutcome};
 
+use super::accounts::LogAccounts;
 use super::explain;
 use super::log::{LogRequests, LogSelection, OfUri};
 
@@ -45,6 +46,8 @@ pub struct Beside {
     pub lines_of_others: u64,
     /// What a difference may come from, as far as the data says so, and what the comparison cannot tell.
     pub remarks: Vec<String>,
+    /// What the log has in this time by kind of URI, of all user agents.
+    pub accounts: LogAccounts,
     /// All URIs and statuses of either side, those that differ first.
     pub uris: Vec<ComparedUri>,
 }
@@ -169,6 +172,7 @@ impl Beside {
             lines_elsewhere: log.elsewhere,
             lines_of_others: log.of_other_agents + log.without_agent(),
             remarks: Vec::new(),
+            accounts: log.accounts.finish(),
             uris: all,
         };
         beside.answer = beside.judge();

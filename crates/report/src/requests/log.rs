@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use super::accounts::Accounts;
+
 /// Most distinct URIs that are counted each: a log may hold those of anyone.
 const URIS_MAX: usize = 200_000;
 
@@ -14,6 +16,10 @@ pub struct LogLine<'a> {
     pub path: &'a str,
     /// Status.
     pub status: u16,
+    /// Bytes, as the log counts them.
+    pub bytes: u64,
+    /// The kind of its URI.
+    pub kind: &'a str,
     /// When it was logged, seconds since 1970, if the log has it.
     pub at_unix_s: Option<f64>,
     /// `User-Agent`, if the log has it.
@@ -53,6 +59,7 @@ pub struct LogRequests {
     /// Of URIs beyond the limit.
     pub(super) not_listed: u64,
     has_agents: bool,
+    pub(super) accounts: Accounts,
     /// The first and the last moment of any line.
     pub(super) span: Option<(f64, f64)>,
 }
@@ -73,6 +80,7 @@ impl LogRequests {
             of_other_agents: 0,
             not_listed: 0,
             has_agents: false,
+            accounts: Accounts::default(),
             span: None,
         }
     }
@@ -102,6 +110,7 @@ impl LogRequests {
             self.elsewhere += 1;
             return;
         }
+        self.accounts.add(&line);
         if line.user_agent.is_some_and(|agent| !agent.starts_with(user_agent.as_str())) {
             self.of_other_agents += 1;
             return;

@@ -1,5 +1,6 @@
 //! The HTTP requests of a run's players by URI and status, and beside the server's access log.
 
+mod accounts;
 mod beside;
 mod explain;
 mod log;
@@ -11,6 +12,7 @@ use serde::Serialize;
 use throng_observation::run::RunInfo;
 use throng_observation::{HttpRequestCounters, HttpRequestRow, HttpRequestTotals, untrusted};
 
+pub use accounts::{ErrorsOfMinute, KindOfUri, LogAccounts};
 pub use beside::{Beside, ComparedUri, LogAnswer};
 pub use log::{LogLine, LogRequests, LogSelection};
 

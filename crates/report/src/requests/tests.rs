@@ -47,7 +47,8 @@ fn log(selection: LogSelection, lines: Lines<'_>) -> LogRequests {
         let at_unix_s = Some(START_S as f64 + second);
         for _ in 0..*count {
             let (method, path, user_agent) = ("GET", *path, *user_agent);
-            log.add(Some(LogLine { method, path, status: *status, at_unix_s, user_agent }));
+            let kind = if path.ends_with(".ts") { "segments" } else { "playlists" };
+            log.add(Some(LogLine { method, path, status: *status, bytes: 100, kind, at_unix_s, user_agent }));
         }
     }
     log
@@ -165,7 +166,15 @@ fn a_log_of_endless_uris_takes_bounded_memory_and_says_so() {
     for number in 0..200_003 {
         let path = format!("/{number}");
         let at_unix_s = Some(START_S as f64 + 20.0);
-        log.add(Some(LogLine { method: "GET", path: &path, status: 200, at_unix_s, user_agent: US }));
+        log.add(Some(LogLine {
+            method: "GET",
+            path: &path,
+            status: 200,
+            bytes: 1,
+            kind: "all",
+            at_unix_s,
+            user_agent: US,
+        }));
     }
     assert_eq!((log.of_run().len(), log.not_listed), (200_000, 3));
     let remarks = Beside::of(&rows(), None, &log).remarks;
@@ -205,4 +214,24 @@ fn rows_beyond_the_limit_are_counted_and_not_listed() {
     rows.push(row("", HttpRequestKey::OTHERS, Status(200), [5, 0]));
     let report = RequestReport::of(&info(), &rows);
     assert_eq!((report.requests, report.not_listed, report.uris.len()), (43, 5, 5));
+}
+
+#[test]
+fn a_log_has_bytes_by_kind_of_uri_and_answers_5xx_by_minute_whoever_asked() {
+    let others: Lines<'_> = &[
+        (7, "/x.m3u8", 502, 19.0, Some("Mozilla/5.0")),
+        (2, "/x.m3u8", 504, 19.5, US),
+        (3, "/x.m3u8", 502, 20.0, None),
+        (9, "/x.m3u8", 502, 200.0, US),
+    ];
+    let accounts = beside(None, "", &[SAME, others].concat()).accounts;
+    assert_eq!((accounts.answers, accounts.bytes), (49, 4_900));
+    let kinds: Vec<_> = accounts.kinds.iter().map(|kind| (&*kind.uris, kind.answers, kind.errors)).collect();
+    assert_eq!(kinds, [("playlists", 32, 12), ("segments", 17, 0)]);
+    let minute = START_S.div_euclid(60) * 60;
+    let errors: Vec<_> =
+        accounts.errors_by_minute.iter().map(|e| (e.minute_unix_s, e.status, e.answers)).collect();
+    assert_eq!(errors, [(minute, 502, 10), (minute, 504, 2)]);
+    let text = text::accounts(&accounts);
+    assert!(text.contains("65.3 %") && text.contains("answers 5xx a minute"), "{text}");
 }

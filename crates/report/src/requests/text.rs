@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
-use throng_observation::units::bytes;
+use throng_observation::units::{bytes, percent};
 use throng_observation::untrusted;
 
-use super::{Beside, ComparedUri, LogAnswer, RequestReport, grouped, status_line, status_words};
+use super::{Beside, ComparedUri, LogAccounts, LogAnswer, RequestReport, grouped, status_line, status_words};
 use crate::columns::columns;
 
 /// The requests, and beside a log where one was read; at most `rows_max` URIs.
@@ -128,6 +128,34 @@ fn answer(beside: &Beside, differing: usize) -> String {
             format!("NOTHING   {ours} answered requests, {theirs} in the log: there is nothing to compare")
         }
     }
+}
+
+/// What the log has by kind of URI, whoever asked; and its answers 5xx by minute.
+#[must_use]
+pub fn accounts(accounts: &LogAccounts) -> String {
+    let LogAccounts { answers, bytes: all, kinds, errors_by_minute } = accounts;
+    let of_all = |part: u64| if *all > 0 { percent(part as f64 / *all as f64) } else { "–".into() };
+    let mut rows = vec![head(&["bytes", "share", "answers", "of them 5xx", "kind of URI"])];
+    rows.extend(kinds.iter().map(|kind| {
+        let counts = [kind.answers, kind.errors].map(grouped);
+        let [answers, errors] = counts;
+        vec![bytes(kind.bytes as f64), of_all(kind.bytes), answers, errors, kind.uris.clone()]
+    }));
+    let mut out = format!(
+        "\nin the same time, of all user agents: {} in {} answers\n\n{}",
+        bytes(*all as f64),
+        grouped(*answers),
+        columns(&rows)
+    );
+    if !errors_by_minute.is_empty() {
+        let mut rows = vec![head(&["minute (UTC)", "status", "answers", "kind of URI"])];
+        rows.extend(errors_by_minute.iter().map(|errors| {
+            let minute = clock(errors.minute_unix_s as f64);
+            vec![minute, errors.status.to_string(), grouped(errors.answers), errors.uris.clone()]
+        }));
+        let _ = write!(out, "\nanswers 5xx a minute\n\n{}", columns(&rows));
+    }
+    out
 }
 
 /// Time of day in UTC.

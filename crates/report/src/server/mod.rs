@@ -4,6 +4,7 @@ use throng_observation::RunTime;
 use throng_observation::run::RunData;
 
 mod accounts;
+pub(crate) mod errors;
 mod summary;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -11,7 +12,7 @@ mod threads;
 
 pub(crate) use accounts::Accounts;
 pub(crate) use summary::summarise;
-pub use summary::{HottestThread, NetworkInterface, WatchedHost, WatchedProcess};
+pub use summary::{HottestThread, NetworkInterface, ServerErrors, UriTraffic, WatchedHost, WatchedProcess};
 pub(crate) use threads::{Thread, Threads};
 pub(crate) use throng_analysis::knowledge::Knowledge;
 pub(crate) use throng_observation::host::measured::{Grid, Host, MeasuredSeries, Window, hosts};

@@ -8,7 +8,7 @@ use throng_observation::host::HostEventKind;
 use throng_observation::host::catalogue as metric;
 use throng_observation::run::RunData;
 
-use super::{Accounts, Host, Knowledge, MeasuredSeries, Thread, Threads, hosts};
+use super::{Accounts, Host, Knowledge, MeasuredSeries, Thread, Threads, errors, hosts};
 
 /// A watched host over the run. Shares of CPU time are of one core: 1 is a whole core.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -63,6 +63,12 @@ pub struct WatchedHost {
     pub pressure_io_max: Option<f64>,
     /// Log lines by pattern.
     pub log_lines: BTreeMap<String, u64>,
+    /// What its access logs have by group of URIs, the most bytes first; at most 20.
+    #[serde(default)]
+    pub traffic: Vec<UriTraffic>,
+    /// Answers 5xx in its access logs by URI group and status, the most first; at most 20.
+    #[serde(default)]
+    pub server_errors: Vec<ServerErrors>,
     /// Share of the bytes sent by the interfaces that is in no access log.
     pub unaccounted_tx_ratio: Option<f64>,
     /// The moments that were profiled.
@@ -77,6 +83,34 @@ pub struct WatchedHost {
     pub clock_error_ms: Option<f64>,
     /// What could not be read and why; at most 20.
     pub unreadable: Vec<String>,
+}
+
+/// The requests of one group of URIs, as access logs have them. A WebSocket counts when it closes.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct UriTraffic {
+    /// The group of URIs, as a knowledge pack names it.
+    pub uri_group: String,
+    /// Bytes sent, as the log counts them.
+    pub bytes: u64,
+    /// Share of the bytes of all groups; `null` where there are none.
+    pub ratio: Option<f64>,
+    /// Answers.
+    pub answers: u64,
+}
+
+/// Answers 5xx of one group of URIs with one status, refused upgrades to a WebSocket among them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ServerErrors {
+    /// The group of URIs, as a knowledge pack names it.
+    pub uri_group: String,
+    /// The status: `502`.
+    pub status: String,
+    /// Answers over the run.
+    pub answers: u64,
+    /// The most in a minute of the run.
+    pub per_minute_max: u64,
+    /// Answers of each minute of the run, from its start; the last one ends with the run.
+    pub by_minute: Vec<u64>,
 }
 
 /// A watched process. CPU is in cores.
@@ -145,6 +179,8 @@ pub(crate) fn summarise(run: &RunData) -> Vec<WatchedHost> {
 /// Longer lists are for the page and the tables.
 const PROCESSES_MAX: usize = 20;
 const UNREADABLE_MAX: usize = 20;
+const SERVER_ERRORS_MAX: usize = 20;
+const URI_GROUPS_MAX: usize = 20;
 
 fn watched_host(host: &Host<'_>) -> WatchedHost {
     let knowledge = Knowledge::of(host.info);
@@ -159,6 +195,7 @@ fn watched_host(host: &Host<'_>) -> WatchedHost {
     let second_max = |metric| {
         host.metric(metric).iter().filter_map(|series| series.max_of_seconds(host.window)).reduce(f64::max)
     };
+    let accounts = Accounts::of(host);
     WatchedHost {
         name: host.name(),
         cpus: busy.and_then(MeasuredSeries::limit),
@@ -188,7 +225,9 @@ fn watched_host(host: &Host<'_>) -> WatchedHost {
         pressure_memory_max: host.max(metric::HOST_PRESSURE_MEMORY_SOME),
         pressure_io_max: host.max(metric::HOST_PRESSURE_IO_SOME),
         log_lines: log_lines(host),
-        unaccounted_tx_ratio: Accounts::of(host).and_then(|accounts| accounts.unaccounted_ratio),
+        traffic: accounts.as_ref().map(traffic).unwrap_or_default(),
+        server_errors: server_errors(host),
+        unaccounted_tx_ratio: accounts.and_then(|accounts| accounts.unaccounted_ratio),
         profiles: host.profiles.iter().map(|profile| profile.moment.clone()).collect(),
         watched_s: host.window.seconds(),
         watcher_cpu_ratio: (host.window.seconds() > 0.0)
@@ -202,6 +241,31 @@ fn watched_host(host: &Host<'_>) -> WatchedHost {
             .take(UNREADABLE_MAX)
             .collect(),
     }
+}
+
+fn traffic(accounts: &Accounts) -> Vec<UriTraffic> {
+    let all: f64 = accounts.groups.iter().map(|group| group.bytes).sum();
+    let groups = accounts.groups.iter().take(URI_GROUPS_MAX);
+    groups
+        .map(|group| UriTraffic {
+            uri_group: group.name.clone(),
+            bytes: group.bytes.round() as u64,
+            ratio: (all > 0.0).then(|| group.bytes / all),
+            answers: group.requests.round() as u64,
+        })
+        .collect()
+}
+
+fn server_errors(host: &Host<'_>) -> Vec<ServerErrors> {
+    let all = errors::of(host).into_iter().take(SERVER_ERRORS_MAX);
+    all.map(|errors| ServerErrors {
+        answers: errors.answers(),
+        per_minute_max: errors.worst().0,
+        uri_group: errors.uri_group,
+        status: errors.status,
+        by_minute: errors.by_minute,
+    })
+    .collect()
 }
 
 fn processes(host: &Host<'_>) -> Vec<WatchedProcess> {

@@ -306,6 +306,40 @@ fn the_summary_names_the_thread_that_was_full() {
     assert_eq!(server.unreadable.len(), 1);
 }
 
+/// `watched`, with answers 502 on the chat: 3 before the run, 40 in its first minute, 7 after it.
+fn refused() -> RunData {
+    let mut run = watched();
+    let id = SeriesId(run.host.series.len() as u32);
+    let labels = [("log", "access"), ("uri_group", "chat_websocket"), ("status", "502")];
+    let labels = labels.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+    let metric = "access.server_errors".to_owned();
+    run.host.series.push(HostSeries { id, metric, labels, unit: Unit::Count, ..HostSeries::default() });
+    let sums = [(-2.0, 3.0), (20.5, 23.0), (59.9, 43.0), (70.0, 50.0)];
+    let at = |second: f64| RunTime((second * 1e6) as i64);
+    let samples = sums.map(|(second, value)| HostSample { series: id, at: at(second), value });
+    run.host.samples.extend(samples);
+    run
+}
+
+#[test]
+fn answers_5xx_are_counted_by_uri_and_minute_of_the_run() {
+    let run = refused();
+    let errors = &summarise(&run)[0].server_errors;
+    let [chat] = errors.as_slice() else { panic!("{errors:?}") };
+    assert_eq!((chat.uri_group.as_str(), chat.status.as_str()), ("chat_websocket", "502"));
+    let minutes = run.ended_at.map_or(2, |ended| (ended.0 + 59_999_999) / 60_000_000);
+    assert_eq!(chat.by_minute.len() as i64, minutes, "{chat:?}");
+    assert_eq!((chat.by_minute[0], chat.per_minute_max), (40, 40), "those before the run are not its own");
+    let chart = figure(&run, "Answers 5xx").unwrap();
+    assert!(chart.contains("502 on chat_websocket"), "{chart}");
+    let summary = crate::summarise(&run, &[], std::time::Duration::ZERO);
+    let text = crate::text::summary(&summary);
+    assert!(text.contains("answers 5xx: 502 ×"), "{text}");
+    assert!(text.contains(" on chat_websocket, at most 40 a minute"), "{text}");
+    assert!(text.contains("MB: chat 90.0 %, playlists 10.0 %; "), "{text}");
+    assert_eq!(figure(&watched(), "Answers 5xx"), None);
+}
+
 #[test]
 fn the_others_are_counted_together() {
     let run = watched();

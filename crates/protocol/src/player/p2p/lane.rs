@@ -60,6 +60,8 @@ pub(in crate::player) struct PeerCounters {
     pub(in crate::player) received_bytes: u64,
     pub(in crate::player) uploaded_bytes: u64,
     pub(in crate::player) failed: u64,
+    /// Segments of the server that are loaded again because their hash did not come in time.
+    pub(in crate::player) hash_reloads: u64,
     /// Peers at the moment.
     pub(in crate::player) peers: u32,
     /// Data channels to peers at the moment.
@@ -74,6 +76,7 @@ impl AddAssign for PeerCounters {
         self.segments += other.segments;
         self.received_bytes += other.received_bytes;
         self.uploaded_bytes += other.uploaded_bytes;
+        self.hash_reloads += other.hash_reloads;
         self.failed += other.failed;
         self.peers += other.peers;
         self.channels += other.channels;
@@ -305,7 +308,7 @@ impl PeerLane {
     /// segment again.
     fn prove(&mut self, now: Instant, context: &mut Context<'_>) {
         let silence = self.policy.http_silence;
-        let (hashes, loader) = (&self.hashes, &mut self.loader);
+        let (hashes, loader, exchanged) = (&self.hashes, &mut self.loader, &mut self.exchanged);
         self.unproven.retain_mut(|unproven| {
             let Some((_, loader)) = loader else { return false };
             let (number, url) = (unproven.number, &unproven.url);
@@ -319,6 +322,7 @@ impl PeerLane {
             let is_late = silence.is_some_and(|silence| now >= unproven.since + silence)
                 || hashes.as_ref().is_some_and(|hashes| hashes.has_given_up(url));
             if is_late {
+                exchanged.hash_reloads += 1;
                 context.client.anomaly(format!("{url}: its hash did not come in time; it is loaded again"));
                 loader.failed(now, number);
             }

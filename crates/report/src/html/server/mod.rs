@@ -15,6 +15,7 @@ use charts::ServerCharts;
 
 mod charts;
 mod cpu;
+mod errors;
 mod levels;
 mod resources;
 mod uncatalogued;
@@ -45,6 +46,7 @@ fn section(host: &Host<'_>, time: &Timeline, is_one_of_several: bool) -> String 
     }
     out += &log_lines(&charts);
     out += &accounts(host);
+    out += &errors::render(&charts);
     out += &profiles(host);
     out += &uncatalogued::listed(&charts);
     out += &watcher(host);

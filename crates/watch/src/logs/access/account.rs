@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use throng_observation::RunTime;
+use throng_observation::host::catalogue::ACCESS_SERVER_ERRORS;
 use throng_observation::host::{HostEventKind, Unit};
 
 use super::{Protocol, UriGroups, parse};
@@ -18,7 +19,7 @@ pub const READ_LINES_MAX: u64 = 100_000;
 ///
 /// Series: `access.requests` (a second; labels `log`, `uri_group`, `status` as `2xx`, `protocol`), `access.bytes`
 /// (bytes a second; `log`, `uri_group`, `protocol`), `access.response_time` (mean, milliseconds; `log`, `uri_group`; if
-/// the log has it), `access.lines_unparsed` (a second; `log`): lines in another format, or beyond [`READ_LINES_MAX`]. A
+/// the log has it), `access.server_errors` (answers 5xx so far; `log`, `uri_group`, `status` as `502`), `access.lines_unparsed` (a second; `log`): lines in another format, or beyond [`READ_LINES_MAX`]. A
 /// request is counted when the server writes its line, at its end: all bytes of a WebSocket count in the second in
 /// which it closes.
 #[derive(Debug)]
@@ -30,6 +31,8 @@ pub struct AccessCounter {
     second: Counts,
     /// The series that have been written, so that a second without requests is a zero.
     live: BTreeSet<(usize, u8, Protocol)>,
+    /// Answers 5xx since the beginning, by group and status.
+    server_errors: BTreeMap<(usize, u16), u64>,
     live_unread: bool,
     reported_unread: bool,
 }
@@ -56,6 +59,7 @@ impl AccessCounter {
             since: now,
             second: Counts::default(),
             live: BTreeSet::new(),
+            server_errors: BTreeMap::new(),
             live_unread: false,
             reported_unread: false,
         }
@@ -63,14 +67,14 @@ impl AccessCounter {
 
     /// Processes the next bytes of the log.
     pub fn read(&mut self, bytes: &[u8]) {
-        let Self { lines, second, groups, .. } = self;
-        lines.push(bytes, |line| second.count(line.bytes, groups));
+        let Self { lines, second, groups, server_errors, .. } = self;
+        lines.push(bytes, |line| second.count(line.bytes, groups, server_errors));
     }
 
     /// Ends the log or its current file: an incomplete line counts as a line.
     pub fn finish(&mut self) {
-        let Self { lines, second, groups, .. } = self;
-        lines.finish(|line| second.count(line.bytes, groups));
+        let Self { lines, second, groups, server_errors, .. } = self;
+        lines.finish(|line| second.count(line.bytes, groups, server_errors));
     }
 
     /// Replaces the groups. Counts of groups that are in both sets continue.
@@ -80,6 +84,9 @@ impl AccessCounter {
         let Counts { requests, bytes, durations, .. } = &mut self.second;
         let live = std::mem::take(&mut self.live).into_iter();
         self.live = live.filter_map(|(group, status, h)| Some((place(group)?, status, h))).collect();
+        let errors = std::mem::take(&mut self.server_errors).into_iter();
+        self.server_errors =
+            errors.filter_map(|((group, status), n)| Some(((place(group)?, status), n))).collect();
         let counted = std::mem::take(requests).into_iter();
         *requests =
             counted.filter_map(|((group, status, h), n)| Some(((place(group)?, status, h), n))).collect();
@@ -119,6 +126,11 @@ impl AccessCounter {
             let labels = [("uri_group", self.groups.name(group)), ("protocol", protocol.label())];
             value("access.bytes", Unit::BytesPerSecond, &labels, bytes / seconds);
         }
+        for ((group, status), count) in &self.server_errors {
+            let status = status.to_string();
+            let labels = [("uri_group", self.groups.name(*group)), ("status", &status)];
+            value(ACCESS_SERVER_ERRORS, Unit::Count, &labels, *count as f64);
+        }
         for (group, (milliseconds, requests)) in counts.durations {
             let labels = [("uri_group", self.groups.name(group))];
             value("access.response_time", Unit::Milliseconds, &labels, milliseconds / requests as f64);
@@ -142,7 +154,7 @@ impl AccessCounter {
 }
 
 impl Counts {
-    fn count(&mut self, line: &[u8], groups: &UriGroups) {
+    fn count(&mut self, line: &[u8], groups: &UriGroups, server_errors: &mut BTreeMap<(usize, u16), u64>) {
         self.lines += 1;
         if self.lines > READ_LINES_MAX {
             self.unread += 1;
@@ -155,6 +167,9 @@ impl Counts {
         };
         let group = groups.of(&request);
         let class = (request.status / 100) as u8;
+        if (500..600).contains(&request.status) {
+            *server_errors.entry((group, request.status)).or_default() += 1;
+        }
         *self.requests.entry((group, class, request.protocol)).or_default() += 1;
         let bytes = self.bytes.entry((group, request.protocol)).or_default();
         *bytes = bytes.saturating_add(request.bytes);
@@ -230,6 +245,27 @@ mod tests {
         assert!(
             !counter.tick(RunTime(2_000_000)).iter().any(|readings| matches!(readings, Reading::Event(..)))
         );
+    }
+
+    #[test]
+    fn answers_5xx_are_summed_by_status_and_keep_their_sums_when_groups_change() {
+        let mut counter = counter();
+        let refused = |status: u16| {
+            format!("x [t] \"GET /plugins/livechat/ws/xmpp-websocket HTTP/1.1\" {status} 157 \n")
+        };
+        let chat = |status| [("uri_group", "chat_websocket"), ("status", status)];
+        counter.read(refused(502).repeat(3).as_bytes());
+        counter.read(refused(404).as_bytes());
+        let readings = counter.tick(RunTime(1_000_000));
+        assert_eq!(value(&readings, "access.server_errors", &chat("502")), Some(3.0));
+        assert_eq!(value(&readings, "access.server_errors", &chat("404")), None);
+        let groups: Vec<_> = packs::built_in().into_iter().filter(|pack| pack.pack == "peertube").collect();
+        counter
+            .set_groups(Arc::new(UriGroups::new(groups.iter().flat_map(|pack| &pack.uri_groups)).unwrap()));
+        counter.read((refused(502) + &refused(504)).as_bytes());
+        let readings = counter.tick(RunTime(2_000_000));
+        assert_eq!(value(&readings, "access.server_errors", &chat("502")), Some(4.0));
+        assert_eq!(value(&readings, "access.server_errors", &chat("504")), Some(1.0));
     }
 
     #[test]
