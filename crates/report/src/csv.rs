@@ -132,7 +132,7 @@ macro_rules! with_player_counters {
 }
 
 /// The columns of [`playback_line`].
-pub const PLAYBACK_COLUMNS: [&str; 51] = with_player_counters![
+pub const PLAYBACK_COLUMNS: [&str; 52] = with_player_counters![
     "second",
     "cohort",
     "players",
@@ -147,7 +147,7 @@ pub const PLAYBACK_COLUMNS: [&str; 51] = with_player_counters![
 ];
 
 /// The columns of [`player_line`].
-pub const PLAYER_COLUMNS: [&str; 44] =
+pub const PLAYER_COLUMNS: [&str; 45] =
     with_player_counters!["participant", "startup_s", "buffer_s", "delivery_ratio_min"];
 
 /// A line of `playback.csv`: the players of a second and cohort; see [`PLAYBACK_COLUMNS`].
