@@ -268,7 +268,7 @@ impl Channels {
                 }
             }
             Event::Asked { number, request, from_byte } => {
-                self.asked(now, membership, at, (number, request, from_byte))
+                self.asked(now, membership, at, (number, request, from_byte));
             }
             Event::Broken(why) => self.leave(now, membership, at, Some(&why)),
         }
