@@ -81,6 +81,7 @@ mod tests {
         let of = |bandwidth_bps| Rendition {
             bandwidth_bps,
             is_listed_first: false,
+            resolution: None,
             playlist: None,
             segments: None,
         };

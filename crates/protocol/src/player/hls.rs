@@ -36,6 +36,7 @@ pub(super) fn lanes(cache: &PlaylistCache, received: &Received<'_>) -> Result<Ve
             vec![vec![Rendition {
                 bandwidth_bps: 0,
                 is_listed_first: true,
+                resolution: None,
                 playlist: Some(url.clone()),
                 segments,
             }]]
@@ -104,15 +105,17 @@ fn of_master(url: &Url, master: &MasterPlaylist) -> Result<Vec<Vec<Rendition>>, 
     let Some(first) = master.variants.first() else {
         return Err(broken(url, "a master playlist without variants"));
     };
-    let listed_at = |uri: &str, bandwidth_bps: u64, is_listed_first: bool| {
+    let listed_at = |uri: &str, bandwidth_bps: u64, is_listed_first: bool| -> Result<Rendition, Failure> {
         let playlist = Some(resolved(url, uri)?);
-        Ok(Rendition { bandwidth_bps, is_listed_first, playlist, segments: None })
+        Ok(Rendition { bandwidth_bps, is_listed_first, resolution: None, playlist, segments: None })
     };
     // Variants with other audio are the same pictures once more.
     let with_same_audio = master.variants.iter().filter(|variant| variant.audio == first.audio);
-    let video = with_same_audio
-        .enumerate()
-        .map(|(at, variant)| listed_at(&variant.uri, variant.bandwidth_bps, at == 0));
+    let video = with_same_audio.enumerate().map(|(at, variant)| {
+        let rendition = listed_at(&variant.uri, variant.bandwidth_bps, at == 0)?;
+        let resolution = variant.resolution.map(|(width, height)| width.min(height));
+        Ok(Rendition { resolution, ..rendition })
+    });
     let mut video = video.collect::<Result<Vec<_>, Failure>>()?;
     video.sort_by_key(|rendition| rendition.bandwidth_bps);
     let of_group = master.renditions.iter().filter(|rendition| {

@@ -87,6 +87,8 @@ pub(super) struct Rendition {
     pub(super) bandwidth_bps: u64,
     /// The manifest lists it first: the one that its author would begin with.
     pub(super) is_listed_first: bool,
+    /// The smaller of width and height, pixels, where a playlist says them: 720 of 720p.
+    pub(super) resolution: Option<u32>,
     /// The playlist with its segments (HLS).
     pub(super) playlist: Option<Url>,
     /// `None` until its playlist was read.

@@ -129,6 +129,7 @@ mod tests {
         let of = |bandwidth_bps| Rendition {
             bandwidth_bps,
             is_listed_first: bandwidth_bps == 1_000_000,
+            resolution: None,
             playlist: None,
             segments: None,
         };

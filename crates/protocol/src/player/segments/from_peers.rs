@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use throng_observation::{Failure, FailureReason, Phase};
+use throng_scenario::PeerEngine;
 
 use super::{QueueKey, SegmentLane, Step};
 use crate::player::lane::Context;
@@ -125,12 +126,22 @@ impl SegmentLane {
         self.queue = (queue, Some(key));
     }
 
+    /// The rendition as the tracker counts them.
+    fn tracked_rendition(&self) -> usize {
+        let engine = self.options.peers.as_ref().map(|peers| peers.config.engine);
+        if engine != Some(PeerEngine::V4) {
+            return self.current;
+        }
+        let resolution = self.renditions.get(self.current).and_then(|rendition| rendition.resolution);
+        resolution.and_then(|lines| usize::try_from(lines).ok()).unwrap_or(0)
+    }
+
     fn shelf<'a>(&'a self, position_us: Option<i64>, queue: &'a [Queued]) -> Shelf<'a> {
         let first =
             self.segments().and_then(Segments::window).map_or(0, |window| window.playlist().media_sequence);
         let position_us = position_us.unwrap_or(self.wanted_us);
         Shelf {
-            rendition: self.current,
+            rendition: self.tracked_rendition(),
             queue,
             first: first.max(self.shared_from(position_us)),
             requested: matches!(self.step, Step::Peers).then_some(self.next.segment),
