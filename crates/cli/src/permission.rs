@@ -9,7 +9,7 @@ use throng_engine::{Consent, ConsentCheck, TlsOptions};
 use throng_observation::run::ClockError;
 use throng_observation::units;
 use throng_scenario::{
-    AddressPolicy, Caps, ConsentProof, ConsentSecret, ExpectedLoad, PermitReason, Plan, Refusal,
+    AddressPolicy, Caps, ConsentProof, ConsentSecret, ExpectedLoad, NamedPlace, PermitReason, Plan, Refusal,
 };
 
 use url::Url;
@@ -67,7 +67,14 @@ pub(crate) fn permission(
     let addresses = resolve(&host, port)?;
     let own = throng_engine::preflight::own_addresses();
     let mut policy = AddressPolicy::new(own, plan.target.allow.iter().copied());
-    let covers = |agreement: &Agreement| addresses.iter().any(|address| agreement.covers(*address, port));
+    let others = others(plan)?;
+    let covers = |agreement: &Agreement| {
+        let places = others
+            .iter()
+            .flat_map(|other| other.addresses.iter().map(|address| (*address, other.place.port)));
+        let mut all = addresses.iter().map(|address| (*address, port)).chain(places);
+        all.any(|(address, port)| agreement.covers(address, port))
+    };
     let agreements: Vec<Agreement> = agents.agreements().into_iter().filter(covers).collect();
     let demand = Demand { expected: plan.expected, duration: plan.duration };
     let (mut proven, mut request, mut caps) = (Vec::new(), None, plan.caps.clone());
@@ -93,6 +100,9 @@ pub(crate) fn permission(
         proven = prove(&asked, &unproven, addresses.len() == 1, &mut policy, &mut caps)?;
         request = Some(asked);
     }
+    for other in &others {
+        other.judge(&policy, agents)?;
+    }
     let permits: Vec<(IpAddr, PermitReason)> =
         addresses.iter().filter_map(|address| Some((*address, policy.permits(*address).ok()?))).collect();
     let Some((first, _)) = permits.first() else {
@@ -103,6 +113,40 @@ pub(crate) fn permission(
         permits.iter().all(|(_, permit)| matches!(permit, PermitReason::Loopback | PermitReason::OwnAddress));
     let server = SocketAddr::new(*first, port);
     Ok(Permission { policy: Arc::new(policy), proven, request, agreements, caps, server, is_own_host })
+}
+
+/// A server that the scenario names beside the target, with all its addresses.
+struct Other {
+    place: NamedPlace,
+    addresses: Vec<IpAddr>,
+}
+
+/// Those of a plan.
+fn others(plan: &Plan) -> Result<Vec<Other>, CliError> {
+    let other = |place: NamedPlace| {
+        let addresses = resolve(&place.host, place.port).map_err(|error| named(error, &place))?;
+        Ok(Other { place, addresses })
+    };
+    plan.named_places().into_iter().map(other).collect()
+}
+
+impl Other {
+    /// All its addresses must be allowed, or have agreed for the target: proofs are fetched from the target's addresses only.
+    fn judge(&self, policy: &AddressPolicy, agents: &Agents) -> Result<(), CliError> {
+        self.addresses.iter().try_for_each(|address| {
+            let judged = policy.permits(*address).map(drop);
+            judged.map_err(|refusal| {
+                let error = CliError::new(Exit::Target, refused(refusal, self.place.port, agents));
+                named(error, &self.place)
+            })
+        })
+    }
+}
+
+/// The error with the key that names the server.
+fn named(error: CliError, place: &NamedPlace) -> CliError {
+    let NamedPlace { key, cohort, host, port } = place;
+    CliError::new(error.exit, anyhow!("{key} of {cohort} ({host}:{port}): {}", error.error))
 }
 
 /// Asks addresses for their proofs. Each proof opens its address and lowers `caps`. An address without a proof
@@ -272,3 +316,6 @@ fn consent_secret(text: &str) -> Result<ConsentSecret, CliError> {
     let digits = secrets::secret(text)?;
     digits.expose().trim().parse().map_err(|error| CliError::usage(format!("--consent-secret: {error}")))
 }
+
+#[cfg(test)]
+mod tests;

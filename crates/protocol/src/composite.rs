@@ -4,11 +4,11 @@
 //! The first part is what the person came for: the whole ends with it. Another part that fails is told as an anomaly, and the
 //! others go on.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use throng_observation::{Observation, Outcome, Phase};
 
-use crate::participant::{Channel, FetchId, Input, Open, Output, Participant, Why};
+use crate::participant::{Channel, FetchId, Input, NEVER, Open, Output, Participant, Why};
 
 /// Bits of the numbers of channels and fetches that are left to each part.
 const CHANNEL_BITS: u32 = 8;
@@ -16,9 +16,6 @@ const FETCH_BITS: u32 = 28;
 
 /// Most parts.
 const PARTS_MAX: usize = 1 << (u32::BITS - FETCH_BITS);
-
-/// Longer than any run.
-const NEVER: Duration = Duration::from_secs(10 * 365 * 86_400);
 
 /// A participant of parts.
 pub struct Composite {
@@ -257,6 +254,7 @@ impl Participant for Composite {
 #[cfg(test)]
 mod tests {
     use std::sync::{Arc, Mutex};
+    use std::time::Duration;
 
     use throng_observation::{Failure, FailureReason};
 

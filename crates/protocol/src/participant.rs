@@ -181,6 +181,9 @@ pub enum Output {
     Timeout(Instant, Why),
 }
 
+/// Longer than any run: a participant that waits for nothing but an input waits so long.
+pub(crate) const NEVER: Duration = Duration::from_secs(10 * 365 * 86_400);
+
 /// The reason of a deadline, shown in traces of a participant that is stuck.
 pub type Why = &'static str;
 

@@ -92,3 +92,25 @@ fn messages_of_peers_hold_their_laws_for_any_bytes() {
     ];
     hunt::hunt(laws::peers, &hunt::seeds_in("fuzz/seeds/peers"), &words.concat(), 10 * ROUNDS);
 }
+
+#[test]
+fn event_streams_hold_their_laws_for_any_bytes() {
+    let words = [
+        hunt::TEXT,
+        &[
+            b"\r",
+            b"\n\n",
+            b"\r\r\n",
+            b"data",
+            b"data: ",
+            b"event: ping\n",
+            b"id: 7\n",
+            b"id\n",
+            b"retry: 0\n",
+            b"\xef\xbb\xbf",
+            b"\xc3",
+            b"welcome\n\n",
+        ],
+    ];
+    hunt::hunt(laws::events, &hunt::seeds_in("fuzz/seeds/events"), &words.concat(), ROUNDS / 4);
+}

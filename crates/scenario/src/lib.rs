@@ -53,8 +53,8 @@ mod http;
 pub use http::{CredentialsPolicy, HttpMix, HttpVersionPolicy};
 mod chat;
 pub use chat::{
-    ChatConfig, ChatMoment, ChatRenames, ChatTemplate, ChatText, ChatTextError, ChatVariable, JoinStep,
-    KeepAlive, Pong, VcardPolicy, chat_pattern_is_in,
+    ChatConfig, ChatHttp, ChatMoment, ChatRenames, ChatTemplate, ChatText, ChatTextError, ChatVariable,
+    JoinStep, KeepAlive, Pong, VcardPolicy, chat_pattern_is_in,
 };
 mod peers;
 pub use peers::{PeerConfig, PeerEngine, PeerPreset};
@@ -97,11 +97,12 @@ pub use difference::{KeyDifference, differences};
 
 mod share;
 pub use share::{Share, ShareError};
+mod sockets;
 
 pub mod consent;
 pub use consent::{
     AddressPolicy, AgentProof, AgentProofError, ConsentProof, ConsentProofError, ConsentSecret,
-    ConsentSecretError, PermitReason, Refusal,
+    ConsentSecretError, NamedPlace, PermitReason, Refusal,
 };
 
 pub mod matrix;

@@ -11,7 +11,7 @@ pub struct PeerConfig {
     pub engine: PeerEngine,
     /// The tracker by which viewers find each other (WebTorrent over WebSocket); `None`: they know each other.
     pub tracker: Option<Url>,
-    /// What names the swarms of the stream; `None`: the URL of its playlist.
+    /// What names the swarms of the stream; `None`: the URL of its playlist. With [`PeerEngine::V4`] the UUID of the video.
     pub swarm: Option<String>,
     /// The `segments-sha256.json` of the stream, as PeerTube writes it: requested for each segment.
     pub hashes: Option<Url>,
@@ -25,7 +25,7 @@ pub struct PeerConfig {
     pub channels_milli: u32,
     /// Most peers of one viewer.
     pub degree_max: u32,
-    /// What is played within this time comes from the server ([`PeerEngine::V2`]).
+    /// What is played within this time comes from the server ([`PeerEngine::V2`], [`PeerEngine::V4`]).
     pub urgent: Duration,
     /// Peers are used from then on, since the start of the run.
     pub from: Duration,
@@ -74,13 +74,14 @@ impl PeerConfig {
     /// Whether viewer `number` exchanges segments over data channels.
     #[must_use]
     pub fn has_channels(&self, number: u32) -> bool {
-        self.draw(u64::from(number) | 1 << 62) < self.channels_milli
+        // What engine 4 says over data channels is not known here.
+        self.engine != PeerEngine::V4 && self.draw(u64::from(number) | 1 << 62) < self.channels_milli
     }
 
     /// Whether some viewers do.
     #[must_use]
     pub fn has_any_channels(&self) -> bool {
-        self.channels_milli > 0
+        self.engine != PeerEngine::V4 && self.channels_milli > 0
     }
 
     /// From 0 to 999, the same each time.
@@ -98,19 +99,21 @@ impl PeerConfig {
 /// A version of p2p-media-loader.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PeerEngine {
-    /// 2.2, of PeerTube 7.1 and later.
+    /// 2.2, of PeerTube 7.1 to 8.
     #[default]
     V2,
+    /// 4.0, of PeerTube 9: it decides as 2.2, and its swarms have the name of the video and of its resolution.
+    V4,
     /// 0.6.2, of PeerTube up to 7.0.
     V06,
 }
 
 impl PeerEngine {
     /// The names in a scenario.
-    pub(crate) const NAMES: [&'static str; 2] = ["2.2", "0.6"];
+    pub(crate) const NAMES: [&'static str; 3] = ["2.2", "4.0", "0.6"];
 
     pub(crate) fn from_name(name: &str) -> Option<Self> {
-        [Self::V2, Self::V06].into_iter().find(|engine| engine.name() == name)
+        [Self::V2, Self::V4, Self::V06].into_iter().find(|engine| engine.name() == name)
     }
 
     /// Its name in a scenario.
@@ -118,6 +121,7 @@ impl PeerEngine {
     pub fn name(self) -> &'static str {
         match self {
             Self::V2 => "2.2",
+            Self::V4 => "4.0",
             Self::V06 => "0.6",
         }
     }

@@ -253,7 +253,7 @@ impl Plan {
         } else if self.destinations.iter().any(Destination::is_send_only) {
             self.add_up_publishers();
         }
-        let (descriptors_each, ports_each) = self.target.sockets_each();
+        let (descriptors_each, ports_each) = self.sockets_each();
         let users = u64::from(users);
         self.needs =
             Needs { file_descriptors: OWN_DESCRIPTORS + descriptors_each * users, ports: ports_each * users };
@@ -262,7 +262,7 @@ impl Plan {
 
 impl Plan {
     /// The number of users at a time, divided among the cohorts in proportion to their visits.
-    fn users_by_cohort(&self) -> Vec<f64> {
+    pub(crate) fn users_by_cohort(&self) -> Vec<f64> {
         let mut visits = vec![0_u64; self.roles.len()];
         for join in &self.joins {
             if let Some(count) = visits.get_mut(usize::from(join.cohort.0)) {

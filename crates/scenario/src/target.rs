@@ -149,25 +149,6 @@ impl Target {
         )
     }
 
-    /// The most file descriptors and UDP ports that one participant holds: a signalling connection and a datagram socket
-    /// (WHEP's connection is short, but all may be open at once); on RTSP over UDP two sockets for each of audio and video.
-    #[must_use]
-    pub fn sockets_each(&self) -> (u64, u64) {
-        match (self.protocol(), self.rtsp_transport) {
-            (Protocol::Rtsp | Protocol::RtspPublish, RtspTransport::Tcp) => (1, 0),
-            (Protocol::Rtsp | Protocol::RtspPublish, _) => (5, 4),
-            (Protocol::Rtmp, _) => (1, 0),
-            (Protocol::Xmpp | Protocol::Chat, _) => (1, 0),
-            // Three pipes to the process, and its own socket.
-            (Protocol::Srt, _) => (4, 1),
-            // A connection, and another while the first is being closed after a seek; one UDP port over HTTP/3.
-            (Protocol::HttpVideo, _) => (2, 1),
-            // The page and its media, socket.io, the tracker, the chat.
-            (Protocol::PeerTube, _) => (6, 1),
-            _ => (2, 1),
-        }
-    }
-
     /// Host and port of the signalling server; the port defaults to that of the scheme.
     #[must_use]
     pub fn host_and_port(&self) -> (String, u16) {
@@ -183,15 +164,7 @@ impl Target {
     /// Whether the host is a loopback address or `localhost` (RFC 6761 6.3); names are not resolved.
     #[must_use]
     pub fn is_loopback(&self) -> bool {
-        match self.url().host() {
-            Some(Host::Ipv4(address)) => address.is_loopback(),
-            Some(Host::Ipv6(address)) => IpAddr::V6(address).to_canonical().is_loopback(),
-            Some(Host::Domain(name)) => {
-                let name = name.trim_end_matches('.');
-                name == "localhost" || name.ends_with(".localhost")
-            }
-            None => false,
-        }
+        is_loopback(self.url())
     }
 
     /// The URL as in the scenario, with user names, passwords, PINs and values of query parameters that may be credentials
@@ -199,6 +172,19 @@ impl Target {
     #[must_use]
     pub fn display(&self) -> String {
         self.template.as_ref().map_or_else(|| self.endpoint.display(), |template| template.shown().to_owned())
+    }
+}
+
+/// Whether the host of a URL is a loopback address or `localhost` (RFC 6761 6.3); names are not resolved.
+pub(crate) fn is_loopback(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => IpAddr::V6(address).to_canonical().is_loopback(),
+        Some(Host::Domain(name)) => {
+            let name = name.trim_end_matches('.');
+            name == "localhost" || name.ends_with(".localhost")
+        }
+        None => false,
     }
 }
 

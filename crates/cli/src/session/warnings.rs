@@ -17,7 +17,7 @@ pub(crate) fn print_warnings(warnings: &[String]) {
 
 /// All problems of a plan that do not refuse it, and what of its recorded pages is not requested.
 pub(crate) fn warnings(plan: &Plan, pages: &Pages) -> Vec<String> {
-    let (descriptors_each, ports_each) = plan.target.sockets_each();
+    let (descriptors_each, ports_each) = plan.sockets_each();
     let needs = Needs {
         participants: plan.expected.users.into(),
         descriptors_each,

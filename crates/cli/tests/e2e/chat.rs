@@ -10,6 +10,7 @@ use throng_store::RunFolder;
 
 use crate::throng::{Ran, Running, figure, run};
 
+mod events;
 mod streams;
 mod template;
 
@@ -35,6 +36,11 @@ impl Listener {
             throng_sim::skipped("python3-websockets is not installed (scripts/setup.sh test)");
             return None;
         }
+        Some(Self::plain(script, arguments))
+    }
+
+    /// Starts a script that needs nothing but Python.
+    fn plain(script: &str, arguments: &[&str]) -> (Self, String) {
         let script = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data/chat").join(script);
         let mut command = Command::new("/usr/bin/python3");
         command.arg(script).args(arguments).stdin(Stdio::null()).stdout(Stdio::piped());
@@ -42,7 +48,7 @@ impl Listener {
         let mut lines = BufReader::new(child.stdout.take().unwrap());
         let mut first = String::new();
         lines.read_line(&mut first).unwrap();
-        Some((Self { child, lines }, first.trim().to_owned()))
+        (Self { child, lines }, first.trim().to_owned())
     }
 
     /// What it heard: the bodies, in their order.

@@ -1,7 +1,8 @@
 //! Participants of a chat: they join a room, read all that is said in it, and say something now and then.
 //!
 //! ```text
-//! participant ── opens the WebSocket again when it breaks, measures
+//! participant ── connects again when the connection breaks, measures
+//!   ├─ wire       a WebSocket, or event_stream/ and requests
 //!   ├─ session    what it needs of a protocol: frames in, frames and events out
 //!   │    ├─ xmpp/      XMPP
 //!   │    └─ template/  a protocol that the scenario describes
@@ -15,11 +16,13 @@ use throng_scenario::ChatConfig;
 use url::Url;
 
 mod delivery;
+pub mod event_stream;
 mod participant;
 mod room_log;
 mod session;
 mod speech;
 pub mod template;
+mod wire;
 pub mod xmpp;
 
 #[cfg(test)]
@@ -31,7 +34,7 @@ pub use room_log::{RoomLog, RoomLogs};
 /// A participant of a chat.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The WebSocket.
+    /// The WebSocket, or the server of the event stream.
     pub url: Url,
     /// What is spoken on it.
     pub protocol: Protocol,

@@ -8,22 +8,19 @@ use throng_observation::{ChatCounters, ChatInterval, Failure, FailureReason, Obs
 
 use super::Config;
 use super::delivery::Inbox;
+use super::event_stream::LinkEvent;
 use super::room_log::{mark, marked, marks};
-use super::session::{Event, Session, is_final};
+use super::session::{Event, Incoming, Session, is_final};
 use super::speech::{Speech, words};
+use super::wire::Wire;
 use super::xmpp::Resumption;
-use crate::participant::{ChannelError, Input, Message, Open, Opening, Output, Participant, Why};
-use crate::signalling::SIGNALLING;
+use crate::participant::{
+    ChannelError, DownloadEvent, FetchId, Input, NEVER, Opening, Output, Participant, Why,
+};
 use crate::webrtc::ParticipantOptions;
-
-/// How long after a broken connection the next one is made (`debounce` of ConverseJS's `reconnect`).
-const RECONNECT_AFTER: Duration = Duration::from_secs(3);
 
 /// How often it reports.
 const INTERVAL: Duration = Duration::from_secs(1);
-
-/// Longer than any run.
-const NEVER: Duration = Duration::from_secs(10 * 365 * 86_400);
 
 /// A participant of a chat.
 pub struct Member {
@@ -31,6 +28,7 @@ pub struct Member {
     options: ParticipantOptions,
     dice: fastrand::Rng,
     state: State,
+    wire: Wire,
     speech: Option<Speech>,
     inbox: Option<Inbox>,
     /// The stream of a connection that broke, which the next one asks for, and what is due to it on that stream.
@@ -47,12 +45,17 @@ pub struct Member {
 
 enum State {
     Idle,
-    /// The WebSocket is being opened.
+    /// The WebSocket, or the event stream, is being opened.
     Connecting,
     Open(Box<dyn Session>),
     /// The connection broke; the next one is made then.
     Broken {
         again_at: Instant,
+    },
+    /// It has said goodbye, and waits until that has arrived.
+    Leaving {
+        until: Instant,
+        outcome: Outcome,
     },
     Over,
 }
@@ -63,6 +66,7 @@ impl Member {
     pub fn new(config: Config, options: ParticipantOptions) -> Self {
         let dice = fastrand::Rng::with_seed(options.seed);
         Self {
+            wire: Wire::new(&config),
             config,
             options,
             dice,
@@ -92,19 +96,12 @@ impl Member {
         }
     }
 
-    fn connect(&mut self) {
+    fn connect(&mut self, now: Instant) {
         self.state = State::Connecting;
-        // Browsers send the origin of their page with each WebSocket.
-        let of_server = || self.config.url.as_str().replacen("ws", "http", 1);
-        let origin = self
-            .config
-            .chat
-            .origin
-            .clone()
-            .or_else(|| Some(url::Url::parse(&of_server()).ok()?.origin().ascii_serialization()));
-        let headers = origin.into_iter().map(|origin| ("Origin".to_owned(), origin)).collect();
-        let (url, protocols) = (self.config.url.clone(), self.config.protocol.subprotocols());
-        self.outputs.push_back(Output::Open(SIGNALLING, Open::WebSocket { url, protocols, headers }));
+        match self.wire.connect(&self.config) {
+            Ok(outputs) => self.outputs.extend(outputs),
+            Err(failure) => self.lost(now, failure, true, false),
+        }
     }
 
     fn opened(&mut self, now: Instant, opening: &Opening) {
@@ -114,14 +111,17 @@ impl Member {
             }
         }
         let mut session = self.config.protocol.session(self.before.take(), &mut self.dice);
-        let events = session.opened(now);
+        let mut events = session.opened(now);
+        if self.held.is_some() && self.wire.replays() {
+            events.insert(0, Event::Resumed);
+        }
         self.state = State::Open(session);
         self.events(now, events);
     }
 
-    fn message(&mut self, now: Instant, message: Message) -> Result<(), Failure> {
+    fn incoming(&mut self, now: Instant, incoming: Incoming) -> Result<(), Failure> {
         let State::Open(session) = &mut self.state else { return Ok(()) };
-        let events = session.receive(now, message)?;
+        let events = session.receive(now, incoming)?;
         if events.contains(&Event::Renamed) {
             // It keeps it when it connects again.
             self.config.protocol.set_nick(session.nick());
@@ -205,9 +205,11 @@ impl Member {
             State::Open(session) => session.is_final(&failure),
             _ => is_final(&failure),
         };
-        if is_open {
-            self.outputs.push_back(Output::Close(SIGNALLING));
-        }
+        self.lost(now, failure, is_final, is_open);
+    }
+
+    fn lost(&mut self, now: Instant, failure: Failure, is_final: bool, is_open: bool) {
+        self.outputs.extend(self.wire.close(is_open));
         self.take_traffic();
         if let State::Open(session) = &mut self.state {
             self.before = session.resumption();
@@ -218,7 +220,7 @@ impl Member {
         }
         // What is said while it is away is not due to it, unless the server keeps it for the stream: browsers fetch it from the
         // archive when they are back.
-        self.held.take_if(|_| self.before.is_none());
+        self.held.take_if(|_| self.before.is_none() && !self.wire.replays());
         if is_final {
             return self.end(now, Outcome::Failed(failure));
         }
@@ -227,7 +229,7 @@ impl Member {
             place: "chat",
             detail: format!("connects again: {failure}"),
         });
-        self.state = State::Broken { again_at: now + RECONNECT_AFTER };
+        self.state = State::Broken { again_at: now + self.wire.reconnect_after() };
     }
 
     fn count(&mut self, mut inbox: Inbox, now: Instant) {
@@ -261,6 +263,7 @@ impl Member {
     }
 
     fn take_traffic(&mut self) {
+        self.counters.bytes_received += self.wire.take_bytes();
         let State::Open(session) = &mut self.state else { return };
         let traffic = session.take_traffic();
         self.counters.stanzas_received += traffic.stanzas_received;
@@ -282,8 +285,17 @@ impl Member {
     fn tick(&mut self, now: Instant) {
         match &mut self.state {
             State::Idle | State::Over | State::Connecting => {}
-            State::Broken { again_at } if now >= *again_at => self.connect(),
+            State::Broken { again_at } if now >= *again_at => self.connect(now),
             State::Broken { .. } => {}
+            State::Leaving { until, outcome } => {
+                if now >= *until || self.wire.is_idle() {
+                    let outcome = outcome.clone();
+                    self.state = State::Over;
+                    self.outputs.extend(self.wire.close(false));
+                    self.outputs.push_back(Output::Ended(outcome));
+                }
+                return;
+            }
             State::Open(session) => {
                 if let Err(failure) = session.handle_timeout(now) {
                     self.broken(now, failure, true);
@@ -298,31 +310,63 @@ impl Member {
             let intervals = u32::try_from(missed).unwrap_or(u32::MAX).saturating_add(1);
             self.interval_at = Some(at + INTERVAL.saturating_mul(intervals));
         }
-        if let State::Open(session) = &mut self.state {
-            while let Some(message) = session.poll_send() {
-                self.outputs.push_back(Output::Signal(SIGNALLING, message));
+        self.send();
+    }
+
+    /// Something of the requests of an event stream.
+    fn download(&mut self, now: Instant, fetch: FetchId, event: DownloadEvent<'_>) {
+        let Wire::Events(link) = &mut self.wire else { return };
+        let mut outputs = Vec::new();
+        let events = link.handle(fetch, event, &mut outputs);
+        self.outputs.extend(outputs);
+        for event in events {
+            match (event, &self.state) {
+                (LinkEvent::Opened(opening), State::Connecting) => self.opened(now, &opening),
+                (LinkEvent::Came(incoming), State::Open(_)) => {
+                    if let Err(failure) = self.incoming(now, incoming) {
+                        self.broken(now, failure, true);
+                    }
+                }
+                (LinkEvent::Broken { failure, is_final: true }, State::Connecting | State::Open(_)) => {
+                    self.lost(now, failure, true, false);
+                }
+                (LinkEvent::Broken { failure, .. }, State::Connecting | State::Open(_)) => {
+                    self.broken(now, failure, false);
+                }
+                _ => {}
             }
         }
     }
 
+    /// Sends what the session has to send.
+    fn send(&mut self) {
+        let State::Open(session) = &mut self.state else { return };
+        while let Some(outgoing) = session.poll_send() {
+            self.outputs.extend(self.wire.send(outgoing));
+        }
+    }
+
     fn leave(&mut self, now: Instant) {
-        if matches!(self.state, State::Over) {
+        if matches!(self.state, State::Over | State::Leaving { .. }) {
             return;
         }
         let has_joined = self.has_reported.contains(&Phase::Joined);
         if let State::Open(session) = &mut self.state {
             session.leave();
-            while let Some(message) = session.poll_send() {
-                self.outputs.push_back(Output::Signal(SIGNALLING, message));
-            }
         }
-        self.outputs.push_back(Output::Close(SIGNALLING));
+        self.send();
+        self.outputs.extend(self.wire.finish());
         let outcome = if has_joined {
             Outcome::Completed
         } else {
             Outcome::Failed(Failure::new(FailureReason::NotStarted, "left before it was in the room"))
         };
-        self.end(now, outcome);
+        if self.wire.is_idle() {
+            return self.end(now, outcome);
+        }
+        self.report(now);
+        (self.inbox, self.interval_at) = (None, None);
+        self.state = State::Leaving { until: now + self.options.timeouts.goodbye, outcome };
     }
 
     fn next_deadline(&self) -> (Instant, Why) {
@@ -330,6 +374,7 @@ impl Member {
         let state = match &self.state {
             State::Open(session) => session.next_timeout(),
             State::Broken { again_at } => Some((*again_at, "connects again")),
+            State::Leaving { until, .. } => return (*until, "what was said has not arrived"),
             State::Idle | State::Connecting | State::Over => None,
         };
         let speech = self.speech.as_ref().and_then(Speech::next_at).map(|at| (at, "speaks"));
@@ -353,16 +398,17 @@ impl Participant for Member {
             (Input::Start { .. }, _) => {
                 self.reach(Phase::Started, now);
                 self.interval_at = Some(now + INTERVAL);
-                self.connect();
+                self.connect(now);
             }
             (Input::Opened { opening, .. }, State::Connecting) => self.opened(now, &opening),
             (Input::Message { message, .. }, State::Open(_)) => {
-                if let Err(failure) = self.message(now, message) {
+                if let Err(failure) = self.incoming(now, Incoming::Frame(message)) {
                     self.broken(now, failure, true);
                 }
             }
             (Input::Closed { why, .. }, State::Open(_)) => self.broken(now, closed(why), false),
             (Input::Closed { why, .. }, State::Connecting) => self.broken(now, why.into(), false),
+            (Input::Download { fetch, event }, _) => self.download(now, fetch, event),
             (Input::Leave { .. }, _) => self.leave(now),
             // Due work is done when the outputs are drained.
             _ => {}

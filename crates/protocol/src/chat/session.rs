@@ -4,8 +4,49 @@ use std::time::Instant;
 
 use throng_observation::{Failure, FailureReason};
 
+use super::event_stream::StreamEvent;
 use super::xmpp::Resumption;
-use crate::participant::{Message, Why};
+use crate::participant::{ChannelError, Message, Why};
+
+/// What comes from the server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Incoming {
+    /// A message of a WebSocket.
+    Frame(Message),
+    /// An event of an event stream.
+    Event(StreamEvent),
+    /// What was posted is over.
+    Answer(PostId, Result<Answer, ChannelError>),
+}
+
+/// What is sent to the server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Outgoing {
+    /// A message of a WebSocket.
+    Frame(Message),
+    /// A request.
+    Post(Post),
+}
+
+/// A request, numbered within its session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct PostId(pub(super) u32);
+
+/// A `POST` to the server of the event stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Post {
+    pub(super) id: PostId,
+    /// Path and query; `None`: those of the target's URL.
+    pub(super) path: Option<String>,
+    pub(super) body: String,
+}
+
+/// The response to one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Answer {
+    pub(super) status: u16,
+    pub(super) body: String,
+}
 
 /// What came of a frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,11 +85,11 @@ pub(super) struct Traffic {
 
 /// One connection of a member.
 pub(super) trait Session: Send {
-    /// The WebSocket is open.
+    /// The WebSocket, or the event stream, is open.
     fn opened(&mut self, now: Instant) -> Vec<Event>;
 
-    /// Takes a message of the server; a failure ends the connection.
-    fn receive(&mut self, now: Instant, message: Message) -> Result<Vec<Event>, Failure>;
+    /// Takes what came from the server; a failure ends the connection.
+    fn receive(&mut self, now: Instant, incoming: Incoming) -> Result<Vec<Event>, Failure>;
 
     /// Says something to the room.
     fn say(&mut self, text: &str);
@@ -60,7 +101,7 @@ pub(super) trait Session: Send {
     fn leave(&mut self);
 
     /// What is sent next.
-    fn poll_send(&mut self) -> Option<Message>;
+    fn poll_send(&mut self) -> Option<Outgoing>;
 
     /// The next deadline.
     fn next_timeout(&self) -> Option<(Instant, Why)>;

@@ -1,16 +1,14 @@
 //! A member of a room with its connection: what it reports, and what it does when the connection breaks.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use throng_media::quality::WallClock;
 use throng_observation::{ChatCounters, ChatInterval, Observation, Outcome, Phase};
 use throng_scenario::VcardPolicy;
 
 use super::*;
 use crate::participant::{ChannelError, Input, Message, Open, Opening, Output, Participant};
 use crate::signalling::SIGNALLING;
-use crate::webrtc::{ParticipantOptions, StepTimeouts};
+use crate::webrtc::ParticipantOptions;
 
 const ROOM: &str = "stage@room.example";
 
@@ -55,17 +53,7 @@ impl Stand {
         let protocol = Protocol::Xmpp(Box::new(xmpp));
         let mut config = Config { url, protocol, chat, mark, log: log.clone(), rename: None };
         change(&mut config);
-        let options = ParticipantOptions {
-            may_reach: Arc::new(|_| true),
-            clock: WallClock { at: start, unix_ns: 1 << 60 },
-            toward: None,
-            seed: 1,
-            timeouts: StepTimeouts::default(),
-            is_tapped: false,
-            relay_only: false,
-            stun: None,
-            turn: None,
-        };
+        let options = ParticipantOptions { seed: 1, ..ParticipantOptions::for_tests(start) };
         let mut stand = Self {
             member: Member::new(config, options),
             now: start,

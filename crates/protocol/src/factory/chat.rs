@@ -60,6 +60,7 @@ impl TargetFactory {
             number,
             token: self.token.clone().map(Secret::new),
             answer_within: self.timeouts.signalling,
+            has_event_stream: matches!(url.scheme(), "http" | "https"),
         };
         let config = self.chatting(role, url, (Protocol::Template(config), &room), None);
         Box::new(Member::new(config, self.options(number)))

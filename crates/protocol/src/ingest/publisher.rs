@@ -12,14 +12,11 @@ use super::flv::{self, Tag};
 use super::place::Config;
 use super::session::{Event, Session};
 use crate::participant::{
-    ChannelError, Input, Open, Opening, Output, Participant, StreamPeer, Transmit, Why,
+    ChannelError, Input, NEVER, Open, Opening, Output, Participant, StreamPeer, Transmit, Why,
 };
 use crate::published::PublishedMedia;
 use crate::signalling::SIGNALLING;
 use crate::webrtc::ParticipantOptions;
-
-/// Longer than any run.
-const NEVER: Duration = Duration::from_secs(10 * 365 * 86_400);
 
 /// A participant that publishes one stream.
 pub struct Publisher {

@@ -1,6 +1,6 @@
 //! The publisher against a server that is played by the test.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -37,15 +37,9 @@ impl Stand {
     fn new(url: &str, protocol: IngestProtocol, burns_clock: bool) -> Self {
         let now = Instant::now();
         let options = ParticipantOptions {
-            may_reach: Arc::new(|ip: IpAddr| ip.is_loopback()),
+            may_reach: Arc::new(|ip| ip.is_loopback()),
             clock: WallClock { at: now, unix_ns: BEGAN_UNIX_NS },
-            toward: None,
-            seed: 7,
-            timeouts: StepTimeouts::default(),
-            is_tapped: false,
-            relay_only: false,
-            stun: None,
-            turn: None,
+            ..ParticipantOptions::for_tests(now)
         };
         let config = Config { url: Url::parse(url).unwrap(), protocol, burns_clock };
         let clips = [card::picture(Rung::P144, Codec::H264).unwrap(), card::tone_aac().unwrap()];

@@ -12,7 +12,7 @@ use throng_scenario::{ChatConfig, HttpVersionPolicy, PeerConfig, PeerPreset, Pla
 
 use super::*;
 use crate::participant::{Channel, DownloadEvent, FetchId, Input, Message, Opening, Output, Participant};
-use crate::webrtc::{ParticipantOptions, StepTimeouts};
+use crate::webrtc::ParticipantOptions;
 use std::time::{Duration, Instant};
 
 const PAGE: &str = "http://10.0.0.1/w/abc";
@@ -28,20 +28,6 @@ struct Stand {
     anomalies: Vec<String>,
     ended: Option<Outcome>,
     deadline: Instant,
-}
-
-fn options(now: Instant) -> ParticipantOptions {
-    ParticipantOptions {
-        may_reach: Arc::new(|_| true),
-        clock: WallClock { at: now, unix_ns: 0 },
-        toward: None,
-        seed: 7,
-        timeouts: StepTimeouts::default(),
-        is_tapped: false,
-        relay_only: false,
-        stun: None,
-        turn: None,
-    }
 }
 
 fn video(state: u32, playlists: &str) -> String {
@@ -112,7 +98,7 @@ impl Stand {
         });
         let config = Config { page: Url::parse(PAGE).unwrap(), player, chat: Some(make) };
         let mut stand = Self {
-            visitor: Visitor::new(config, options(now)),
+            visitor: Visitor::new(config, ParticipantOptions::for_tests(now)),
             now,
             answers,
             requests: Vec::new(),
@@ -275,4 +261,30 @@ fn a_socket_that_breaks_is_made_again_and_leaving_ends_all() {
     stand.visitor.handle(stand.now, Input::Leave { others_follow: false });
     stand.drain();
     assert!(stand.ended.is_some());
+}
+
+#[test]
+fn swarms_of_9_are_named_by_the_video_and_its_resolution() {
+    let segments: String = (0..15).map(|number| format!("#EXTINF:4,\n0-{number:06}.ts\n")).collect();
+    let playlist =
+        format!("#EXTM3U\n#EXT-X-VERSION:6\n#EXT-X-TARGETDURATION:4\n#EXT-X-MEDIA-SEQUENCE:0\n{segments}");
+    let master = "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1000000,RESOLUTION=1280x720\n0.m3u8\n";
+    let announced = |version: &str| {
+        let mut stand = Stand::new(|answers| {
+            answers.insert(
+                "/w/abc",
+                (200, format!(r#"{{"serverVersion":"{version}","a":"bbbbbbbbbbbbbbbbb"}}"#)),
+            );
+            answers.insert("/hls/u/master.m3u8", (200, master.to_owned()));
+            answers.insert("/hls/u/0.m3u8", (200, playlist.clone()));
+        });
+        stand.wait(Duration::from_secs(2));
+        assert!(stand.opened.iter().any(|url| url == "ws://10.0.0.1/tracker/socket"), "{:?}", stand.opened);
+        let announce = stand.sent.iter().find(|(_, text)| text.contains("info_hash"));
+        let (_, text) = announce.unwrap_or_else(|| panic!("{:?}", stand.sent));
+        let announce: serde_json::Value = serde_json::from_str(text).unwrap();
+        announce["info_hash"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(announced("9.0.0"), "f7a12QLTB0LSt/xfepmP", "sha1 of pt-v2-u-main-default-720");
+    assert_ne!(announced("8.2.4"), announced("9.0.0"));
 }

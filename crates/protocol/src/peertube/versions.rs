@@ -13,12 +13,19 @@ pub(super) struct Version {
     pub(super) has_player_settings: bool,
     /// Heartbeats carry `sessionId`, by which viewers are told apart.
     pub(super) has_sessions: bool,
-    /// The P2P engine of its player. That of 9.0 decides as that of 7.1.
+    /// The P2P engine of its player.
     pub(super) engine: PeerEngine,
 }
 
 /// The newest first.
-const VERSIONS: [Version; 5] = [
+const VERSIONS: [Version; 6] = [
+    Version {
+        since: (9, 0),
+        has_chapters: true,
+        has_player_settings: true,
+        has_sessions: true,
+        engine: PeerEngine::V4,
+    },
     Version {
         since: (8, 0),
         has_chapters: true,
@@ -56,8 +63,10 @@ const VERSIONS: [Version; 5] = [
     },
 ];
 
-/// The version of the server whose page this is: the page contains the server's configuration. A page that does not say it is
-/// taken for one of the newest version.
+/// That of pages that do not say it: the newest that is released.
+const UNSAID: (u32, u32) = (8, u32::MAX);
+
+/// The version of the server whose page this is: the page contains the server's configuration.
 pub(super) fn of_page(page: &[u8]) -> Version {
     let text = String::from_utf8_lossy(page);
     let said = text.split("serverVersion").nth(1).and_then(|rest| {
@@ -67,7 +76,7 @@ pub(super) fn of_page(page: &[u8]) -> Version {
         // Quotes and escapes, no words, are between the name and the number.
         (begins < 8).then_some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
     });
-    of(said.unwrap_or((u32::MAX, 0)))
+    of(said.unwrap_or(UNSAID))
 }
 
 fn of(version: (u32, u32)) -> Version {
@@ -84,7 +93,8 @@ mod tests {
         for (page, since) in [
             (r#"{"serverVersion":"5.0.1","a":"bbbbbbbbbbbbbbbbb"}"#, (0, 0)),
             (r#"x = "{\"serverVersion\":\"6.3.3\",\"a\":\"bbbbbbbbbbbb\"}""#, (6, 1)),
-            (r#"{"serverVersion":"9.0.0-rc.1","a":"bbbbbbbbbbbbbbbbb"}"#, (8, 0)),
+            (r#"{"serverVersion":"9.0.0-rc.1","a":"bbbbbbbbbbbbbbbbb"}"#, (9, 0)),
+            (r#"{"serverVersion":"8.2.4","a":"bbbbbbbbbbbbbbbbb"}"#, (8, 0)),
             (r#"{"serverVersion":"7.10.0","a":"bbbbbbbbbbbbbbbbb"}"#, (7, 1)),
             ("", (8, 0)),
             ("serverVersion", (8, 0)),

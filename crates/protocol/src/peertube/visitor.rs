@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use throng_observation::{Failure, FailureReason, Observation, Outcome, Phase, PlaybackInterval};
-use throng_scenario::PeerConfig;
+use throng_scenario::{PeerConfig, PeerEngine};
 use url::Url;
 
 use super::calls::{Call, CallCounters, Called, Calls};
@@ -15,7 +15,7 @@ use super::{ChatRoom, Config};
 use crate::chat;
 use crate::composite::{Part, is_of_whole, place};
 use crate::participant::{
-    Channel, DownloadEvent, FetchId, HttpVersion, Input, Message, Open, Output, Participant, Why,
+    Channel, DownloadEvent, FetchId, HttpVersion, Input, Message, NEVER, Open, Output, Participant, Why,
 };
 use crate::player;
 use crate::webrtc::ParticipantOptions;
@@ -31,9 +31,6 @@ const SOCKET: Channel = Channel(0);
 /// (`reconnectionDelay`, `reconnectionDelayMax`).
 const SOCKET_AGAIN: Duration = Duration::from_secs(1);
 const SOCKET_AGAIN_MAX: Duration = Duration::from_secs(5);
-
-/// Longer than any run.
-const NEVER: Duration = Duration::from_secs(10 * 365 * 86_400);
 
 /// A visitor of a watch page.
 pub struct Visitor {
@@ -257,7 +254,10 @@ impl Visitor {
         config.player.peers = peers.zip(playlist.hashes(page)).map(|(peers, hashes)| PeerConfig {
             engine: version.engine,
             tracker: video.tracker().or(peers.tracker),
-            swarm: Some(config.url.to_string()),
+            swarm: Some(match version.engine {
+                PeerEngine::V4 => video.uuid.clone(),
+                PeerEngine::V2 | PeerEngine::V06 => config.url.to_string(),
+            }),
             hashes: Some(hashes),
             ..peers
         });

@@ -78,7 +78,13 @@ mod tests {
     use super::*;
 
     fn ladder() -> Vec<Rendition> {
-        let of = |bandwidth_bps| Rendition { bandwidth_bps, listed_at: None, playlist: None, segments: None };
+        let of = |bandwidth_bps| Rendition {
+            bandwidth_bps,
+            listed_at: None,
+            resolution: None,
+            playlist: None,
+            segments: None,
+        };
         [400_000, 1_000_000, 3_000_000].map(of).to_vec()
     }
 

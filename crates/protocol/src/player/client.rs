@@ -103,12 +103,14 @@ impl HttpClient {
         self.page.url().origin().ascii_serialization()
     }
 
-    /// Requests `url`, or the bytes from `range.0` to `range.1`, inclusive. `origins` are those of the redirects before it.
+    /// Requests `url`, or the bytes from `range.0` to `range.1`, inclusive. `origins` are those of the redirects before it,
+    /// `conditions` what the browser's cache adds.
     pub(super) fn request(
         &mut self,
         now: Instant,
         (method, url): (&Method, &Url),
         range: Option<(u64, Option<u64>)>,
+        conditions: &[(HeaderName, HeaderValue)],
         origins: Origins,
     ) -> Result<FetchId, Failure> {
         self.check(url)?;
@@ -125,6 +127,8 @@ impl HttpClient {
         }
         self.authorize(url, origins, &mut head.headers);
         let (fetch, headers) = (self.next_fetch(), unsafe_headers(&head.headers));
+        // The cache is below the page, which needs no permission for them.
+        head.headers.extend(conditions.iter().cloned());
         let needs_preflight = !headers.is_empty() && self.page.needs_permission(url, origins);
         if needs_preflight && !self.preflights.allow(now, url, origins, &headers) {
             self.ask(now, fetch, url, head, origins, headers);

@@ -47,7 +47,7 @@ fn live_lanes(url: &Url, manifest: &Arc<Manifest>) -> Result<Vec<LanePlan>, Fail
             let window = DashWindow::new(url.clone(), Arc::clone(manifest), kind, rank);
             let bandwidth_bps = window.bandwidth_bps();
             let segments = Some(Segments::Dynamic(Box::new(window)));
-            Rendition { bandwidth_bps, listed_at: None, playlist: None, segments }
+            Rendition { bandwidth_bps, listed_at: None, resolution: None, playlist: None, segments }
         };
         lanes.push(LanePlan::Segments((0..count).map(rendition).collect()));
     }
@@ -119,6 +119,7 @@ fn lane(url: &Url, manifest: &Manifest, kind: ContentKind) -> Result<Option<Lane
     let rendition = |(bandwidth_bps, segments): (u64, Vec<Segment>)| Rendition {
         bandwidth_bps,
         listed_at: None,
+        resolution: None,
         playlist: None,
         segments: Some(Segments::Recorded(segments.into())),
     };

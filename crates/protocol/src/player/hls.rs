@@ -36,6 +36,7 @@ pub(super) fn lanes(cache: &PlaylistCache, received: &Received<'_>) -> Result<Ve
             vec![vec![Rendition {
                 bandwidth_bps: 0,
                 listed_at: Some(0),
+                resolution: None,
                 playlist: Some(url.clone()),
                 segments,
             }]]
@@ -104,14 +105,17 @@ fn of_master(url: &Url, master: &MasterPlaylist) -> Result<Vec<Vec<Rendition>>, 
     let Some(first) = master.variants.first() else {
         return Err(broken(url, "a master playlist without variants"));
     };
-    let rendition = |uri: &str, bandwidth_bps: u64, at: usize| {
+    let rendition = |uri: &str, bandwidth_bps: u64, at: usize| -> Result<Rendition, Failure> {
         let playlist = Some(resolved(url, uri)?);
-        Ok(Rendition { bandwidth_bps, listed_at: Some(at), playlist, segments: None })
+        Ok(Rendition { bandwidth_bps, listed_at: Some(at), resolution: None, playlist, segments: None })
     };
     let variants = master.variants.iter().enumerate();
     // Variants with other audio are the same pictures once more.
     let with_same_audio = variants.filter(|(_, variant)| variant.audio == first.audio);
-    let video = with_same_audio.map(|(at, variant)| rendition(&variant.uri, variant.bandwidth_bps, at));
+    let video = with_same_audio.map(|(at, variant)| {
+        let resolution = variant.resolution.map(|(width, height)| width.min(height));
+        Ok(Rendition { resolution, ..rendition(&variant.uri, variant.bandwidth_bps, at)? })
+    });
     let mut video = video.collect::<Result<Vec<_>, Failure>>()?;
     video.sort_by_key(|rendition| rendition.bandwidth_bps);
     let of_group = master.renditions.iter().filter(|rendition| {

@@ -87,6 +87,8 @@ pub(super) struct Rendition {
     pub(super) bandwidth_bps: u64,
     /// Its place in the manifest, whose author would begin with the first; `None` where places have no meaning.
     pub(super) listed_at: Option<usize>,
+    /// The smaller of width and height, pixels, where a playlist says them: 720 of 720p.
+    pub(super) resolution: Option<u32>,
     /// The playlist with its segments (HLS).
     pub(super) playlist: Option<Url>,
     /// `None` until its playlist was read.

@@ -129,6 +129,7 @@ mod tests {
         let of = |bandwidth_bps| Rendition {
             bandwidth_bps,
             listed_at: (bandwidth_bps == 1_000_000).then_some(0),
+            resolution: None,
             playlist: None,
             segments: None,
         };

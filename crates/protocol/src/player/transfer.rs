@@ -7,8 +7,8 @@
 use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
-use http::header::{CONTENT_LENGTH, CONTENT_RANGE, ETAG, LOCATION};
-use http::{Method, StatusCode};
+use http::header::{CONTENT_LENGTH, CONTENT_RANGE, ETAG, HeaderName, HeaderValue, LOCATION};
+use http::{HeaderMap, Method, StatusCode};
 use throng_observation::{Failure, FailureReason};
 use url::Url;
 
@@ -48,6 +48,12 @@ pub(super) struct Transfer {
     decoded_left: usize,
     /// Its strong validator and the length of its body, where the server says both.
     version: Option<(String, u64)>,
+    /// What the browser's cache asks with.
+    conditions: Vec<(HeaderName, HeaderValue)>,
+    /// What was cached is still what the server has (304).
+    is_unchanged: bool,
+    /// Headers of the response.
+    headers: HeaderMap,
 }
 
 /// What a download did.
@@ -99,12 +105,22 @@ impl Transfer {
         url: &Url,
         range: Option<(u64, Option<u64>)>,
     ) -> Result<Self, Failure> {
-        Self::begin_with(now, client, (Method::GET, url), range)
+        Self::begin_with(now, client, (Method::GET, url), range, Vec::new())
+    }
+
+    /// Requests `url` unless it is what the cache has: `conditions` are its validators.
+    pub(super) fn begin_if(
+        now: Instant,
+        client: &mut HttpClient,
+        url: &Url,
+        conditions: Vec<(HeaderName, HeaderValue)>,
+    ) -> Result<Self, Failure> {
+        Self::begin_with(now, client, (Method::GET, url), None, conditions)
     }
 
     /// Requests the head of the response only (HEAD).
     pub(super) fn begin_head(now: Instant, client: &mut HttpClient, url: &Url) -> Result<Self, Failure> {
-        Self::begin_with(now, client, (Method::HEAD, url), None)
+        Self::begin_with(now, client, (Method::HEAD, url), None, Vec::new())
     }
 
     fn begin_with(
@@ -112,8 +128,9 @@ impl Transfer {
         client: &mut HttpClient,
         (method, url): (Method, &Url),
         range: Option<(u64, Option<u64>)>,
+        conditions: Vec<(HeaderName, HeaderValue)>,
     ) -> Result<Self, Failure> {
-        let fetch = client.request(now, (&method, url), range, Origins::default())?;
+        let fetch = client.request(now, (&method, url), range, &conditions, Origins::default())?;
         Ok(Self {
             fetch,
             method,
@@ -129,6 +146,9 @@ impl Transfer {
             decoder: None,
             decoded_left: usize::MAX,
             version: None,
+            conditions,
+            is_unchanged: false,
+            headers: HeaderMap::new(),
         })
     }
 
@@ -154,6 +174,16 @@ impl Transfer {
     /// Its strong validator (`ETag`) and the length of its body: bodies of which both are equal are the same.
     pub(super) fn version(&self) -> Option<&(String, u64)> {
         self.version.as_ref().filter(|_| self.decoder.is_none() && self.unwanted == 0)
+    }
+
+    /// Whether what was cached is still what the server has: nothing else comes.
+    pub(super) fn is_unchanged(&self) -> bool {
+        self.is_unchanged
+    }
+
+    /// The headers of its response; empty before it.
+    pub(super) fn headers(&self) -> &HeaderMap {
+        &self.headers
     }
 
     /// Bytes that were asked for and have not come.
@@ -328,6 +358,11 @@ impl Transfer {
             // It describes the body of another response.
             return Ok(TransferEvent::Begun { total_bytes: None });
         }
+        self.headers.clone_from(&head.headers);
+        if head.status == StatusCode::NOT_MODIFIED && !self.conditions.is_empty() {
+            self.is_unchanged = true;
+            return Ok(TransferEvent::Begun { total_bytes: None });
+        }
         let length = number(head.headers.get(CONTENT_LENGTH));
         self.remaining = length;
         self.version = strong_validator(head).zip(length);
@@ -398,7 +433,7 @@ impl Transfer {
         }
         client.cancel(self.fetch);
         self.origins = client.redirected(self.origins, &self.url, &url);
-        let fetch = client.request(now, (&self.method, &url), self.range, self.origins);
+        let fetch = client.request(now, (&self.method, &url), self.range, &self.conditions, self.origins);
         self.fetch = fetch.map_err(TransferError::lasting)?;
         (self.url, self.has_head) = (url, false);
         // What was asked for of the body must be asked for again.

@@ -28,9 +28,6 @@ mod loading;
 mod peers;
 mod position;
 
-/// Longer than any run.
-const NEVER: Duration = Duration::from_secs(10 * 365 * 86_400);
-
 /// A full buffer is filled again once so much of it was played.
 const REFILL_AFTER: Duration = Duration::from_secs(1);
 

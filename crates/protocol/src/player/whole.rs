@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use http::HeaderMap;
+use http::header::{HeaderName, HeaderValue};
 use throng_observation::{Failure, FailureReason};
 use url::Url;
 
@@ -51,6 +53,17 @@ impl WholeDownload {
         Ok(Self::of(now, transfer, bytes_max))
     }
 
+    /// Requests `url` unless it is what the cache has: `conditions` are its validators.
+    pub(super) fn begin_if(
+        now: Instant,
+        context: &mut Context<'_>,
+        url: &Url,
+        conditions: Vec<(HeaderName, HeaderValue)>,
+        bytes_max: usize,
+    ) -> Result<Self, Failure> {
+        Ok(Self::of(now, Transfer::begin_if(now, context.client, url, conditions)?, bytes_max))
+    }
+
     /// Requests the head of a response for `url` only.
     pub(super) fn begin_head(now: Instant, context: &mut Context<'_>, url: &Url) -> Result<Self, Failure> {
         Ok(Self::of(now, Transfer::begin_head(now, context.client, url)?, 0))
@@ -72,6 +85,16 @@ impl WholeDownload {
 
     pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes
+    }
+
+    /// Whether what was cached is still what the server has: it has no bytes.
+    pub(super) fn is_unchanged(&self) -> bool {
+        self.transfer.is_unchanged()
+    }
+
+    /// The headers of its response.
+    pub(super) fn headers(&self) -> &HeaderMap {
+        self.transfer.headers()
     }
 
     pub(super) fn requested_at(&self) -> Instant {

@@ -12,13 +12,10 @@ use super::sender::Sender;
 use super::session::{Config, Session, Stage, interleave};
 use super::set_up::SetUp;
 use super::transport::{Mode, Track, rtp_channel};
-use crate::participant::{Input, Output, Participant, Why};
+use crate::participant::{Input, NEVER, Output, Participant, Why};
 use crate::published::PublishedMedia;
 use crate::signalling::SIGNALLING;
 use crate::webrtc::ParticipantOptions;
-
-/// Longer than any run.
-const NEVER: Duration = Duration::from_secs(10 * 365 * 86_400);
 
 /// A participant that publishes one presentation by ANNOUNCE and RECORD.
 pub struct Publisher {

@@ -16,12 +16,10 @@ use super::session::{Config, Session, Stage};
 use super::set_up::SetUp;
 use super::transport::{Mode, Track, rtcp_channel, rtp_channel};
 use crate::excerpt::excerpt;
-use crate::participant::{Input, Output, Participant, Why};
+use crate::participant::{Input, NEVER, Output, Participant, Why};
 use crate::signalling::SIGNALLING;
 use crate::webrtc::ParticipantOptions;
 
-/// Longer than any run.
-const NEVER: Duration = Duration::from_secs(10 * 365 * 86_400);
 /// Silence after which a recording that has reached its length counts as ended …
 const END_PATIENCE: Duration = Duration::from_secs(1);
 /// … and one whose end the server has announced: media may arrive after RTCP BYE, on another socket.

@@ -13,7 +13,7 @@ use throng_scenario::LayerRequest;
 use super::behaviour::{Behaviour, BehaviourState, Change};
 use super::connection::{Connection, ConnectionConfig, ConnectionOutput, Outgoing, Socket};
 use super::options::ParticipantOptions;
-use crate::participant::{Input, Opening, Output, Participant, Why};
+use crate::participant::{Input, NEVER, Opening, Output, Participant, Why};
 use crate::signalling::room::{PeerId, RoomInput, RoomOutput, RoomSignalling};
 use crate::signalling::{RelayServer, SIGNALLING};
 
@@ -21,8 +21,6 @@ use crate::signalling::{RelayServer, SIGNALLING};
 const PEERS_MAX: usize = 1_024;
 /// How many TURN servers are kept for later connections.
 const RELAYS_MAX: usize = 8;
-/// Longer than any run.
-const NEVER: Duration = Duration::from_secs(10 * 365 * 86_400);
 /// A server that removes a participant, ends a room or shuts down closes DTLS at once and signals the reason
 /// separately: how long a member waits for that reason before it reports lost media.
 const REASON_WITHIN: Duration = Duration::from_secs(1);

@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use throng_media::card::{self, Rung};
-use throng_media::quality::WallClock;
 use throng_media::rtp::{PacketKind, classify};
 use throng_observation::{Codec, Failure, FailureReason, MediaKind, Outcome};
 use throng_scenario::{Action, ScriptStep, StunServer, SubscribePolicy};
@@ -14,7 +13,7 @@ use throng_scenario::{Action, ScriptStep, StunServer, SubscribePolicy};
 use super::behaviour::Behaviour;
 use super::connection::Outgoing;
 use super::member::{Member, MemberOptions};
-use super::options::{ParticipantOptions, StepTimeouts};
+use super::options::ParticipantOptions;
 use super::reflexive::tests::{OUTSIDE, STUN, answer};
 use super::session::{MediaToSend, RemoteCandidate, Session, SessionOutput};
 use crate::participant::{Channel, Input, Message, Opening, Output, Participant, Why};
@@ -88,14 +87,10 @@ impl World {
         let options = MemberOptions {
             participant: ParticipantOptions {
                 may_reach: Arc::new(|ip| ip.to_string().starts_with("10.")),
-                clock: WallClock { at: now, unix_ns: 1_700_000_000_000_000_000 },
                 toward: Some(address(SERVER)),
                 seed: 3,
-                timeouts: StepTimeouts::default(),
-                is_tapped: false,
-                relay_only: false,
                 stun,
-                turn: None,
+                ..ParticipantOptions::for_tests(now)
             },
             outgoing: vec![Outgoing {
                 media: MediaToSend { kind: MediaKind::Video, rids: Vec::new() },

@@ -35,6 +35,24 @@ pub struct ParticipantOptions {
     pub turn: Option<RelayServer>,
 }
 
+#[cfg(test)]
+impl ParticipantOptions {
+    /// Of a participant of a test, which may reach everything and began at `now`.
+    pub(crate) fn for_tests(now: std::time::Instant) -> Self {
+        Self {
+            may_reach: Arc::new(|_| true),
+            clock: WallClock { at: now, unix_ns: 1_700_000_000_000_000_000 },
+            toward: None,
+            seed: 7,
+            timeouts: StepTimeouts::default(),
+            is_tapped: false,
+            relay_only: false,
+            stun: None,
+            turn: None,
+        }
+    }
+}
+
 /// How long each step of a session may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StepTimeouts {

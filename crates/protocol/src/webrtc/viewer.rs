@@ -9,11 +9,8 @@ use throng_observation::{Failure, FailureReason, Observation, Outcome, Phase};
 
 use super::connection::{Connection, ConnectionConfig, ConnectionOutput, Socket};
 use super::options::ParticipantOptions;
-use crate::participant::{Input, Opening, Output, Participant, Why};
+use crate::participant::{Input, NEVER, Opening, Output, Participant, Why};
 use crate::signalling::{SIGNALLING, SignalInput, SignalOutput, Signalling};
-
-/// Longer than any run.
-const NEVER: Duration = Duration::from_secs(10 * 365 * 86_400);
 
 /// A WebRTC viewer.
 pub struct Viewer {

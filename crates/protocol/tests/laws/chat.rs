@@ -67,6 +67,7 @@ duration = "20s"
         number: 1,
         token: None,
         answer_within: Duration::from_secs(10),
+        has_event_stream: false,
     }))
 }
 

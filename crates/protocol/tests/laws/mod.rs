@@ -6,6 +6,7 @@
 mod chat;
 mod description;
 mod dialogue;
+mod events;
 mod peers;
 mod relay;
 mod room;
@@ -14,6 +15,7 @@ mod rtsp;
 pub(crate) use chat::chat;
 pub(crate) use description::sdp;
 pub(crate) use dialogue::{janus, ome, whep};
+pub(crate) use events::events;
 pub(crate) use peers::peers;
 pub(crate) use relay::relay;
 pub(crate) use room::{videoroom, whip};

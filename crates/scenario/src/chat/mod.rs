@@ -7,7 +7,7 @@ use crate::target::Endpoint;
 mod template;
 
 pub use template::{
-    ChatTemplate, ChatText, ChatTextError, ChatVariable, JoinStep, KeepAlive, Pong,
+    ChatHttp, ChatTemplate, ChatText, ChatTextError, ChatVariable, JoinStep, KeepAlive, Pong,
     is_in as chat_pattern_is_in,
 };
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::suggestion::nearest;
 
-/// A chat over WebSocket, in the words of its protocol.
+/// A chat over WebSocket, or over server-sent events and requests, in the words of its protocol.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChatTemplate {
     /// `{room}`.
@@ -31,6 +31,29 @@ pub struct ChatTemplate {
     pub binary: bool,
     /// The server sends what somebody says to its author too.
     pub echo: bool,
+    /// Where things are, on a server of server-sent events.
+    pub http: ChatHttp,
+}
+
+/// The requests of a chat over server-sent events. Paths are on the target's server, and may have variables.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ChatHttp {
+    /// The path of the event stream; `None`: that of the target's URL.
+    pub stream: Option<ChatText>,
+    /// Where what is said goes, and all that has no path of its own; `None`: the target's URL.
+    pub post: Option<ChatText>,
+    /// Where the message of who leaves goes.
+    pub leave: Option<ChatText>,
+    /// Where own signs of life go.
+    pub keep_alive: Option<ChatText>,
+    /// Where answers to the server's signs of life go.
+    pub pong: Option<ChatText>,
+    /// `Content-Type` of what is sent; `None`: text.
+    pub content_type: Option<String>,
+    /// Further headers of all requests to the target's server.
+    pub headers: Vec<(String, ChatText)>,
+    /// The server sends after `Last-Event-ID` what was said while the stream was broken.
+    pub replay: bool,
 }
 
 impl Default for ChatTemplate {
@@ -50,6 +73,7 @@ impl Default for ChatTemplate {
             leave: None,
             binary: false,
             echo: true,
+            http: ChatHttp::default(),
         }
     }
 }
@@ -59,6 +83,8 @@ impl Default for ChatTemplate {
 pub struct JoinStep {
     /// What is sent.
     pub send: ChatText,
+    /// Where, on a server of server-sent events; `None`: where what is said goes.
+    pub path: Option<ChatText>,
     /// What the server has to answer before the next message is sent.
     pub expect: Option<ChatText>,
 }

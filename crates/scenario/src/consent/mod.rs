@@ -11,6 +11,10 @@ pub use agent::{AgentProof, AgentProofError};
 
 mod expiry;
 
+mod places;
+pub use places::NamedPlace;
+pub(crate) use places::named_urls;
+
 mod proof;
 pub use proof::{ConsentProof, ConsentProofError, DNS_LABEL, WELL_KNOWN_PATH};
 

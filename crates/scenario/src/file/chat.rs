@@ -15,9 +15,10 @@ use crate::chat::ChatConfig;
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub(super) struct ChatFile {
-    /// The chat beside a video, `xmpp+ws(s)://HOST/PATH?room=ROOM@SERVICE`: its viewers are in it too.
+    /// The chat beside a video, `xmpp+ws(s)://HOST/PATH?room=ROOM@SERVICE`, `chat+ws(s)://HOST/PATH` or `chat+http(s)://HOST/PATH`: its
+    /// viewers are in it too.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = r"^(xmpp|chat)\+wss?://"))]
+    #[schemars(regex(pattern = r"^((xmpp|chat)\+wss?|chat\+https?)://"))]
     url: Option<String>,
     /// Whose vCards they fetch: `all` occupants, `authors` of messages, or `none`; default `authors`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -50,7 +51,7 @@ pub(super) struct ChatFile {
     /// Use XMPP's stream management where the server offers it (XEP-0198); default `true`.
     #[serde(skip_serializing_if = "Option::is_none")]
     stream_management: Option<bool>,
-    /// The words of a chat that is not XMPP (`chat+ws(s)://…`).
+    /// The words of a chat that is not XMPP (`chat+ws(s)://…`, `chat+http(s)://…`).
     #[serde(skip_serializing_if = "Option::is_none")]
     template: Option<TemplateFile>,
     /// Seed of what is said when; default 1.

@@ -15,8 +15,9 @@ const WITH_HEURISTIC: [u16; 3] = [200, 203, 304];
 /// Redirects that are for ever, and what is gone.
 const LASTING: [u16; 4] = [300, 301, 308, 410];
 
-/// What a viewer does with a response that was stored `age` ago.
-pub(super) fn when_warm(status: u16, headers: &[(String, String)], age: Duration) -> WhenWarm {
+/// What a viewer does with a response that was stored `age` ago. Names of headers may have any case.
+#[must_use]
+pub fn when_warm(status: u16, headers: &[(String, String)], age: Duration) -> WhenWarm {
     let control = CacheControl::of(headers);
     let lifetime_s = lifetime_s(status, headers, &control);
     let is_kept = KEPT.contains(&status) || (KEPT_WITH_LIFETIME.contains(&status) && lifetime_s.is_some());

@@ -18,6 +18,7 @@ mod order;
 mod plan;
 mod read;
 
+pub use cache::when_warm;
 pub use left_out::LeftOut;
 pub use plan::{After, PagePlan, PageRequest, PlayerStart, WhenWarm};
 pub use read::PageOrigins;

@@ -7,7 +7,7 @@ use throng_observation::Layer;
 use super::crowd::{CohortSpans, SEED_MAX};
 use super::fields::{Fields, Reader};
 use super::target::token;
-use super::tree::{Span, Value};
+use super::tree::Span;
 use crate::conversation::Conversation;
 use crate::role::{Role, SubscribePolicy};
 use crate::room::RoomConfig;
@@ -31,7 +31,7 @@ pub(super) fn conversation(reader: &mut Reader, top: &mut Fields<'_>) -> Option<
             .quantity(&mut fields, "talkspurt", "6s", units::duration)
             .unwrap_or(default.talkspurt),
         pause: reader.quantity(&mut fields, "pause", "600ms", units::duration).unwrap_or(default.pause),
-        overlap: share(reader, &mut fields, "overlap").unwrap_or(default.overlap),
+        overlap: reader.share(&mut fields, "overlap", "0.1").unwrap_or(default.overlap),
         seed: reader.integer(&mut fields, "seed", 0, SEED_MAX).unwrap_or(default.seed),
     };
     reader.finish(&fields);
@@ -44,23 +44,6 @@ pub(super) fn conversation(reader: &mut Reader, top: &mut Fields<'_>) -> Option<
         reader.fail(span, message, "write talkspurt = \"6s\"");
     }
     is_present.then_some(conversation)
-}
-
-/// A number from 0 to 1.
-fn share(reader: &mut Reader, fields: &mut Fields<'_>, key: &'static str) -> Option<f64> {
-    let path = fields.path_of(key);
-    let node = fields.get(key)?;
-    let share = match node.value {
-        Value::Integer(value) => value as f64,
-        Value::Float(value) => value,
-        _ => f64::NAN,
-    };
-    if !(0.0..=1.0).contains(&share) {
-        let message = format!("`{path}` is not a share from 0 to 1");
-        reader.fail(node.span, message, format!("write {key} = 0.1"));
-        return None;
-    }
-    Some(share)
 }
 
 /// Reads `[room]`.

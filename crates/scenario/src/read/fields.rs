@@ -233,6 +233,36 @@ impl Reader {
         None
     }
 
+    /// A share from 0 to 1.
+    pub(super) fn share(&mut self, fields: &mut Fields<'_>, key: &'static str, example: &str) -> Option<f64> {
+        let path = fields.path_of(key);
+        let node = fields.get(key)?;
+        let number = match node.value {
+            Value::Integer(value) => value as f64,
+            Value::Float(value) => value,
+            _ => f64::NAN,
+        };
+        if (0.0..=1.0).contains(&number) {
+            return Some(number);
+        }
+        self.fail(
+            node.span,
+            format!("`{path}` is not a share from 0 to 1"),
+            format!("write {key} = {example}"),
+        );
+        None
+    }
+
+    /// The same in thousandths.
+    pub(super) fn share_milli(
+        &mut self,
+        fields: &mut Fields<'_>,
+        key: &'static str,
+        example: &str,
+    ) -> Option<u32> {
+        self.share(fields, key, example).map(|share| (share * 1e3).round() as u32)
+    }
+
     /// One of `words`.
     pub(super) fn word(
         &mut self,

@@ -19,7 +19,7 @@ pub(super) fn recorded_page(reader: &mut Reader, fields: &mut Fields<'_>) -> Opt
         }
         Some(text)
     });
-    let warm_milli = warm(reader, fields);
+    let warm_milli = reader.share_milli(fields, "warm", "0.3");
     let warm_age = reader.quantity(fields, "warm_age", "1h", units::duration);
     let origins = origins(reader, fields);
     let needs = [("warm", "har"), ("warm_age", "har"), ("origins", "har"), ("warm_age", "warm")];
@@ -31,22 +31,6 @@ pub(super) fn recorded_page(reader: &mut Reader, fields: &mut Fields<'_>) -> Opt
     }
     let warm_age = warm_age.unwrap_or(Duration::ZERO);
     har.map(|har| RecordedPage { har, warm_milli: warm_milli.unwrap_or(0), warm_age, origins })
-}
-
-/// A share, in thousandths.
-fn warm(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<u32> {
-    let path = fields.path_of("warm");
-    let node = fields.get("warm")?;
-    let share = match node.value {
-        Value::Integer(value) => value as f64,
-        Value::Float(value) => value,
-        _ => f64::NAN,
-    };
-    if (0.0..=1.0).contains(&share) {
-        return Some((share * 1e3).round() as u32);
-    }
-    reader.fail(node.span, format!("`{path}` is not a share from 0 to 1"), "write warm = 0.3");
-    None
 }
 
 /// Where requests of further origins go.

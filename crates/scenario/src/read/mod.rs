@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use crate::consent::named_urls;
 use crate::diagnostic::ScenarioError;
 use crate::flags::{Override, ScenarioFlags};
 use crate::objective::Objective;
-use crate::scenario::{Caps, OutputConfig, RunTimes, Scenario, Stream};
-use crate::target::Target;
+use crate::scenario::{Caps, Cohort, OutputConfig, RunTimes, Scenario, Stream};
+use crate::target::{Target, is_loopback};
 use crate::units;
 
 mod tree;
@@ -94,7 +95,7 @@ fn read(text: &str, overrides: &[Override], is_redacted: bool) -> Result<Scenari
     let tap = tap::tap(&mut reader, &mut fields);
     let canary = canary::canary(&mut reader, &mut fields);
     let output = output(&mut reader, &mut fields);
-    let caps = caps(&mut reader, &mut fields, target.as_ref());
+    let caps = caps(&mut reader, &mut fields, target.as_ref(), &crowd);
     reader.finish(&fields);
     let Some(target) = target.filter(|_| reader.is_clean()) else {
         return Err(ScenarioError { diagnostics: reader.into_diagnostics() });
@@ -183,10 +184,13 @@ fn output(reader: &mut Reader, top: &mut Fields<'_>) -> OutputConfig {
     OutputConfig { folder, csv }
 }
 
-/// The limits in force: those of the scenario, else the defaults, of which loopback targets have none.
-fn caps(reader: &mut Reader, top: &mut Fields<'_>, target: Option<&Target>) -> Caps {
+/// The limits in force: those of the scenario, else the defaults, of which loopback targets have none, unless a cohort names a
+/// server elsewhere.
+fn caps(reader: &mut Reader, top: &mut Fields<'_>, target: Option<&Target>, crowd: &[Cohort]) -> Caps {
     let mut fields = reader.section(top, "caps");
-    let default = if target.is_some_and(Target::is_loopback) { Caps::NONE } else { Caps::DEFAULT };
+    let roles = crowd.iter().filter_map(|cohort| cohort.role.as_ref());
+    let is_here = roles.flat_map(named_urls).all(|(_, url)| is_loopback(url));
+    let default = if is_here && target.is_some_and(Target::is_loopback) { Caps::NONE } else { Caps::DEFAULT };
     let caps = Caps {
         users: reader.integer(&mut fields, "users", 1, u64::from(u32::MAX)).or(default.users),
         joins_per_s: reader.positive(&mut fields, "joins_per_s").or(default.joins_per_s),
@@ -195,4 +199,14 @@ fn caps(reader: &mut Reader, top: &mut Fields<'_>, target: Option<&Target>) -> C
     };
     reader.finish(&fields);
     caps
+}
+
+/// The scenario of one cohort with these `keys`, on `url`, for tests; what it is written as is read as the same.
+#[cfg(test)]
+pub(super) fn read_cohort(url: &str, keys: &str) -> Result<Scenario, String> {
+    let text = format!("[target]\nurl = \"{url}\"\n[run]\nduration = \"20s\"\n[crowd]\nsize = 3\n{keys}\n");
+    let scenario = Scenario::parse(&text).map_err(|error| error.to_string())?;
+    let again = Scenario::parse(&scenario.to_toml()).map_err(|error| error.to_string())?;
+    assert_eq!(again.crowd, scenario.crowd, "{}", scenario.to_toml());
+    Ok(scenario)
 }

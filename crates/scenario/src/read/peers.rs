@@ -3,7 +3,6 @@
 use url::Url;
 
 use super::fields::{Fields, Reader};
-use super::tree::Value;
 use crate::peers::{PeerConfig, PeerEngine, PeerPreset};
 use crate::units;
 
@@ -30,9 +29,13 @@ pub(super) fn peers(reader: &mut Reader, player: &mut Fields<'_>) -> Option<Peer
         swarm,
         hashes: url(reader, &mut fields, "hashes", &["http", "https"], "https://HOST/…/segments-sha256.json"),
         upload_bps: reader.integer(&mut fields, "upload_bps", 1, UPLOAD_MAX).or(usual.upload_bps),
-        sharers_milli: share(reader, &mut fields, "sharers").unwrap_or(usual.sharers_milli),
-        unreachable_milli: share(reader, &mut fields, "unreachable").unwrap_or(usual.unreachable_milli),
-        channels_milli: share(reader, &mut fields, "data_channels").unwrap_or(usual.channels_milli),
+        sharers_milli: reader.share_milli(&mut fields, "sharers", "0.3").unwrap_or(usual.sharers_milli),
+        unreachable_milli: reader
+            .share_milli(&mut fields, "unreachable", "0.3")
+            .unwrap_or(usual.unreachable_milli),
+        channels_milli: reader
+            .share_milli(&mut fields, "data_channels", "0.05")
+            .unwrap_or(usual.channels_milli),
         degree_max: reader.integer(&mut fields, "degree", 1, DEGREE_MAX).unwrap_or(usual.degree_max),
         urgent: reader.quantity(&mut fields, "urgent", "4s", units::duration).unwrap_or(usual.urgent),
         from: reader.quantity(&mut fields, "from", "10m", units::duration).unwrap_or(usual.from),
@@ -42,6 +45,15 @@ pub(super) fn peers(reader: &mut Reader, player: &mut Fields<'_>) -> Option<Peer
     if config.until.is_some_and(|until| until <= config.from) {
         let message = format!("`{}` is not after from: peers would never be used", fields.path_of("until"));
         reader.fail(fields.span_of("until"), message, "write a later until, or remove it");
+    }
+    if let (PeerEngine::V4, None, Some(span)) = (config.engine, &config.swarm, fields.span_of("engine")) {
+        let message =
+            format!("`{}` names its swarms by the video, and there is no swarm", fields.path_of("engine"));
+        reader.fail(
+            span,
+            message,
+            "write swarm = \"UUID OF THE VIDEO\", or remove engine: a page of PeerTube says both",
+        );
     }
     reader.finish(&fields);
     Some(config)
@@ -66,37 +78,16 @@ fn url(
     url
 }
 
-/// A share from 0 to 1, in thousandths.
-fn share(reader: &mut Reader, fields: &mut Fields<'_>, key: &'static str) -> Option<u32> {
-    let path = fields.path_of(key);
-    let node = fields.get(key)?;
-    let number = match node.value {
-        Value::Integer(value) => value as f64,
-        Value::Float(value) => value,
-        _ => f64::NAN,
-    };
-    if (0.0..=1.0).contains(&number) {
-        return Some((number * 1e3).round() as u32);
-    }
-    reader.fail(node.span, format!("`{path}` is not a share from 0 to 1"), format!("write {key} = 0.3"));
-    None
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::read::read_cohort;
     use crate::scenario::Scenario;
 
     fn read(url: &str, p2p: &str) -> Result<Scenario, String> {
-        let text = format!(
-            "[target]\nurl = \"{url}\"\n[crowd]\nsize = 3\nplayer = {{ p2p = {{ {p2p} }} }}\n[run]\nduration = \"20s\"\n"
-        );
-        let scenario = Scenario::parse(&text).map_err(|error| error.to_string())?;
-        let again = Scenario::parse(&scenario.to_toml()).map_err(|error| error.to_string())?;
-        assert_eq!(again.crowd, scenario.crowd, "{}", scenario.to_toml());
-        Ok(scenario)
+        read_cohort(url, &format!("player = {{ p2p = {{ {p2p} }} }}"))
     }
 
     #[test]
@@ -130,6 +121,7 @@ mod tests {
                 r#"tracker = "http://127.0.0.1/""#,
                 "`crowd.player.p2p.tracker` is not a URL of ws: or wss",
             ),
+            (hls, r#"engine = "4.0""#, "names its swarms by the video, and there is no swarm"),
             (hls, "sharers = 2", "not a share from 0 to 1"),
             (hls, "data_channels = 0.5", "`player.p2p.data_channels` has no effect without tracker"),
             (hls, r#"from = "2m", until = "1m""#, "is not after from"),

@@ -234,13 +234,11 @@ mod tests {
     use std::time::Duration;
 
     use crate::playback::{AtEnd, PlaybackPosition};
+    use crate::read::read_cohort;
     use crate::{CredentialsPolicy, HttpVersionPolicy, PlayerConfig, Scenario, TokenSource};
 
     fn read(url: &str, player: &str) -> Result<PlayerConfig, String> {
-        let text = format!("[target]\nurl = \"{url}\"\n[crowd]\nsize = 3\nplayer = {{ {player} }}\n");
-        let scenario = Scenario::parse(&text).map_err(|error| error.to_string())?;
-        let again = Scenario::parse(&scenario.to_toml()).map_err(|error| error.to_string())?;
-        assert_eq!(again.crowd, scenario.crowd, "{}", scenario.to_toml());
+        let scenario = read_cohort(url, &format!("player = {{ {player} }}"))?;
         Ok(scenario.crowd[0].role.clone().map(|role| role.player).unwrap_or_default())
     }
 

@@ -442,6 +442,17 @@ fn loopback_is_free_of_caps_and_others_get_a_hint_to_pass_them() {
     assert!(shown.contains("100.0 joins/s exceed the cap of 20 joins/s"), "{shown}");
     read(&format!("{remote}[caps]\nusers = 1000\njoins_per_s = 100\n"));
     assert!(Scenario::parse(&format!("{}[caps]\nusers = 10\n", crowd.replace("HOST", "127.0.0.1"))).is_err());
+    // A chat, a tracker or a list of hashes elsewhere gets load too.
+    let video = "[target]\nurl = \"http://127.0.0.1/a.m3u8\"\n[crowd]\nsize = 1000\n";
+    for (keys, is_free) in [
+        ("", true),
+        ("chat = { url = \"xmpp+ws://127.0.0.1/ws?room=a@b\" }", true),
+        ("chat = { url = \"xmpp+ws://10.0.0.9/ws?room=a@b\" }", false),
+        ("player = { p2p = { tracker = \"wss://10.0.0.9/tracker/socket\" } }", false),
+    ] {
+        let read = Scenario::parse(&format!("{video}arrival = {{ every = \"10ms\" }}\n{keys}\n"));
+        assert_eq!(read.is_ok(), is_free, "{keys}");
+    }
 }
 
 #[test]

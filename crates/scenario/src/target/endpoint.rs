@@ -32,7 +32,8 @@ pub enum Protocol {
     Srt,
     /// A room of an XMPP chat over WebSocket (RFC 7395): `xmpp+ws(s)://HOST/PATH?room=ROOM@SERVICE`.
     Xmpp,
-    /// A chat over WebSocket whose words are in the scenario: `chat+ws(s)://HOST/PATH`.
+    /// A chat whose words are in the scenario, over WebSocket or server-sent events: `chat+ws(s)://HOST/PATH`,
+    /// `chat+http(s)://HOST/PATH`.
     Chat,
     /// WebRTC-HTTP egress protocol: `whep+http(s)://…`.
     Whep,
@@ -56,7 +57,7 @@ impl Protocol {
             Protocol::Rtmp => "RTMP publishing",
             Protocol::Srt => "SRT publishing",
             Protocol::Xmpp => "XMPP chat",
-            Protocol::Chat => "WebSocket chat",
+            Protocol::Chat => "chat by template",
             Protocol::Whep => "WHEP",
             Protocol::Whip => "WHIP",
         }
@@ -165,7 +166,7 @@ pub enum Endpoint {
     },
     /// A chat whose words are in the scenario.
     Chat {
-        /// `ws:` or `wss:`, as written after `chat+`.
+        /// `ws:` or `wss:` of a WebSocket, `http:` or `https:` of an event stream, as written after `chat+`.
         url: Url,
     },
     /// WHEP.
@@ -388,6 +389,12 @@ impl Endpoint {
         })
     }
 
+    /// Whether it is a chat over server-sent events.
+    #[must_use]
+    pub fn is_event_stream(&self) -> bool {
+        matches!(self, Self::Chat { url } if matches!(url.scheme(), "http" | "https"))
+    }
+
     /// Whether it is a chat.
     pub(crate) fn is_chat(&self) -> bool {
         matches!(self, Self::Xmpp { .. } | Self::Chat { .. })
@@ -437,7 +444,7 @@ impl Endpoint {
             "janus+ws" | "janus+wss" => Self::janus(&plain("janus+")?),
             "livekit+ws" | "livekit+wss" => Self::livekit(&plain("livekit+")?),
             "xmpp+ws" | "xmpp+wss" => Self::xmpp(&plain("xmpp+")?),
-            "chat+ws" | "chat+wss" => Ok(Self::Chat { url: plain("chat+")? }),
+            "chat+ws" | "chat+wss" | "chat+http" | "chat+https" => Ok(Self::Chat { url: plain("chat+")? }),
             "http" | "https" => {
                 let url = plain("")?;
                 // No recording is called so: the prefix was forgotten.
@@ -698,13 +705,15 @@ fn mend_for(scheme: &str, text: &str) -> String {
         "livekit" | "livekits" => "write `livekit+ws://HOST:7880/ROOM` or `livekit+wss://…`".into(),
         "janus" => "write `janus+ws://HOST:8188/streaming/ID` or `janus+wss://…`".into(),
         "xmpp" | "xmpps" => "write `xmpp+wss://HOST/PATH?room=ROOM@SERVICE`, the WebSocket of the server".into(),
-        "chat" | "irc" | "ircs" | "irc+ws" | "irc+wss" | "chat+http" | "chat+https" => {
-            "write `chat+wss://HOST/PATH` with [crowd.chat.template], or `xmpp+wss://…` for XMPP".into()
+        "chat" | "irc" | "ircs" | "irc+ws" | "irc+wss" | "sse" | "sse+http" | "sse+https" | "chat+sse" => {
+            "write `chat+wss://HOST/PATH` for a WebSocket or `chat+https://HOST/PATH` for server-sent events, with \
+             [crowd.chat.template], or `xmpp+wss://…` for XMPP"
+                .into()
         }
         "peertube" | "peertubes" => "write the URL of a watch page: `peertube+https://HOST/w/ID`".into(),
         "ome" | "oven" => "write `ws://HOST:3333/APP/STREAM` or `wss://…`".into(),
         _ => "write `ws://…` for OvenMediaEngine, `janus+ws://…` for Janus, `livekit+ws://…` for LiveKit, \
-              `whep+http://…` for WHEP, `whip+http://…` for WHIP, `rtsp://…` for RTSP, `publish+rtsp://…` to publish by it, `rtmp://…` and `srt://…` to publish, `http://…` for video files, HLS and DASH, `xmpp+wss://…` and `chat+wss://…` for a chat"
+              `whep+http://…` for WHEP, `whip+http://…` for WHIP, `rtsp://…` for RTSP, `publish+rtsp://…` to publish by it, `rtmp://…` and `srt://…` to publish, `http://…` for video files, HLS and DASH, `xmpp+wss://…`, `chat+wss://…` and `chat+https://…` for a chat"
             .into(),
     }
 }

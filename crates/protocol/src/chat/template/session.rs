@@ -6,8 +6,10 @@ use std::time::Instant;
 use throng_observation::{Failure, FailureReason};
 use throng_scenario::{ChatText, ChatVariable, chat_pattern_is_in};
 
+mod answer;
+
 use super::TemplateConfig;
-use crate::chat::session::{Event, Session, Traffic, is_final};
+use crate::chat::session::{Event, Incoming, Outgoing, Post, PostId, Session, Traffic, is_final};
 use crate::excerpt::excerpt;
 use crate::participant::{Message, Why};
 
@@ -22,13 +24,13 @@ pub(in crate::chat) struct Template {
     wanted: String,
     nick: String,
     tried: u32,
-    /// `{n}`.
-    number: String,
+    /// The number of the next request.
+    next_post: u32,
     keep_alive_at: Option<Instant>,
     /// When the answer to a sign of life is late.
     overdue_at: Option<Instant>,
     traffic: Traffic,
-    messages: VecDeque<Message>,
+    sent: VecDeque<Outgoing>,
 }
 
 enum State {
@@ -36,7 +38,10 @@ enum State {
     /// It waits for the answer to this message of the join.
     Joins {
         step: usize,
-        expect: String,
+        /// Until a line of the server has it in it; `None`: it did, or nothing is expected.
+        expect: Option<String>,
+        /// Until this request is answered; `None`: it was, or is none.
+        post: Option<PostId>,
         overdue_at: Instant,
     },
     Joined,
@@ -49,50 +54,53 @@ impl Template {
             wanted: config.nick.clone(),
             nick: config.nick.clone(),
             tried: 1,
-            number: config.number.to_string(),
+            next_post: 0,
             keep_alive_at: None,
             overdue_at: None,
             traffic: Traffic::default(),
-            messages: VecDeque::new(),
+            sent: VecDeque::new(),
             config,
         }
     }
 
     /// A text with its values; `with`: what is said, or the rest of a line.
     fn filled(&self, text: &ChatText, with: &str) -> String {
-        let token = self.config.token.as_ref().map_or("", |token| token.expose());
-        text.filled(|variable| match variable {
-            ChatVariable::Nick => &self.nick,
-            ChatVariable::Number => &self.number,
-            ChatVariable::Room => &self.config.template.room,
-            ChatVariable::Token => token,
-            ChatVariable::Text | ChatVariable::Rest => with,
-        })
+        self.config.filled(text, &self.nick, with)
     }
 
     fn is_in(&self, pattern: &ChatText, line: &str) -> bool {
         chat_pattern_is_in(&self.filled(pattern, ""), line)
     }
 
-    fn send(&mut self, text: &ChatText, with: &str) {
+    /// Sends a text; over an event stream to `path`, as the request that is returned.
+    fn send(&mut self, text: &ChatText, with: &str, path: Option<&ChatText>) -> Option<PostId> {
         let text = self.filled(text, with);
         self.traffic.stanzas_sent += 1;
         self.traffic.bytes_sent += text.len() as u64;
-        self.messages.push_back(match self.config.template.binary {
-            true => Message::Binary(text.into_bytes()),
-            false => Message::Text(text),
-        });
+        if !self.config.has_event_stream {
+            self.sent.push_back(Outgoing::Frame(match self.config.template.binary {
+                true => Message::Binary(text.into_bytes()),
+                false => Message::Text(text),
+            }));
+            return None;
+        }
+        let id = PostId(self.next_post);
+        self.next_post = self.next_post.wrapping_add(1);
+        let path = path.or(self.config.template.http.post.as_ref());
+        let path = path.map(|path| self.config.path(path, &self.nick));
+        self.sent.push_back(Outgoing::Post(Post { id, path, body: text }));
+        Some(id)
     }
 
-    /// Sends the messages of the join from `step` on, up to one that is answered.
+    /// Sends the messages of the join from `step` on, up to one that is answered; each request is.
     fn join(&mut self, now: Instant, step: usize) -> Vec<Event> {
         let template = std::sync::Arc::clone(&self.config.template);
         for (index, item) in template.join.iter().enumerate().skip(step) {
-            self.send(&item.send, "");
-            if let Some(expect) = &item.expect {
-                let expect = self.filled(expect, "");
+            let post = self.send(&item.send, "", item.path.as_ref());
+            let expect = item.expect.as_ref().map(|expect| self.filled(expect, ""));
+            if expect.is_some() || post.is_some() {
                 let overdue_at = now + self.config.answer_within;
-                self.state = State::Joins { step: index, expect, overdue_at };
+                self.state = State::Joins { step: index, expect, post, overdue_at };
                 return Vec::new();
             }
         }
@@ -101,13 +109,21 @@ impl Template {
         vec![Event::Joined]
     }
 
+    /// A message of the join was perhaps answered: the next one.
+    fn join_on(&mut self, now: Instant) -> Vec<Event> {
+        match self.state {
+            State::Joins { step, expect: None, post: None, .. } => self.join(now, step + 1),
+            _ => Vec::new(),
+        }
+    }
+
     /// Takes a line of a message: what it means for the join, and whether it has to be answered.
     fn line(&mut self, now: Instant, line: &str) -> Result<Vec<Event>, Failure> {
         let template = std::sync::Arc::clone(&self.config.template);
         if let Some(pong) = &template.pong
             && let Some(rest) = line.strip_prefix(pong.on.as_str())
         {
-            self.send(&pong.send, rest);
+            self.send(&pong.send, rest, template.http.pong.as_ref());
             return Ok(Vec::new());
         }
         let awaited = template.keep_alive.as_ref().and_then(|keep_alive| keep_alive.expect.as_ref());
@@ -117,15 +133,41 @@ impl Template {
         if template.kicked.iter().any(|pattern| self.is_in(pattern, line)) {
             return Err(Failure::new(FailureReason::Kicked, format!("put out: {}", excerpt(line))));
         }
-        let State::Joins { step, expect, .. } = &self.state else { return Ok(Vec::new()) };
-        let (step, is_answer) = (*step, chat_pattern_is_in(expect, line));
+        if !matches!(self.state, State::Joins { .. }) {
+            return Ok(Vec::new());
+        }
         if template.nick_taken.as_ref().is_some_and(|pattern| self.is_in(pattern, line)) {
             return self.next_nick(now, line);
         }
         if template.refused.iter().any(|pattern| self.is_in(pattern, line)) {
             return Err(Failure::new(FailureReason::Refused, format!("refused: {}", excerpt(line))));
         }
-        Ok(if is_answer { self.join(now, step + 1) } else { Vec::new() })
+        if let State::Joins { expect, .. } = &mut self.state {
+            expect.take_if(|expect| chat_pattern_is_in(expect, line));
+        }
+        Ok(self.join_on(now))
+    }
+
+    /// The text of a message of the WebSocket.
+    fn text(&mut self, message: Message) -> Result<String, Failure> {
+        self.traffic.stanzas_received += 1;
+        let text = match message {
+            Message::Text(text) => text,
+            Message::Binary(bytes) if self.config.template.binary => {
+                String::from_utf8(bytes).map_err(|error| {
+                    self.traffic.bytes_received += error.as_bytes().len() as u64;
+                    protocol("a binary message that is no text in UTF-8")
+                })?
+            }
+            Message::Binary(bytes) => {
+                self.traffic.bytes_received += bytes.len() as u64;
+                return Err(protocol(
+                    "a binary message, where the template says that messages are text (binary = true)",
+                ));
+            }
+        };
+        self.traffic.bytes_received += text.len() as u64;
+        Ok(text)
     }
 
     /// Its nickname is taken: the join begins again where it was named.
@@ -146,24 +188,16 @@ impl Session for Template {
         self.join(now, 0)
     }
 
-    fn receive(&mut self, now: Instant, message: Message) -> Result<Vec<Event>, Failure> {
-        self.traffic.stanzas_received += 1;
-        let text = match message {
-            Message::Text(text) => text,
-            Message::Binary(bytes) if self.config.template.binary => {
-                String::from_utf8(bytes).map_err(|error| {
-                    self.traffic.bytes_received += error.as_bytes().len() as u64;
-                    protocol("a binary message that is no text in UTF-8")
-                })?
+    fn receive(&mut self, now: Instant, incoming: Incoming) -> Result<Vec<Event>, Failure> {
+        let text = match incoming {
+            Incoming::Frame(message) => self.text(message)?,
+            Incoming::Event(event) => {
+                self.traffic.stanzas_received += 1;
+                // Its type is a part of each line, so that texts can tell events from each other.
+                event.data.split('\n').map(|line| format!("{}: {line}\n", event.name)).collect()
             }
-            Message::Binary(bytes) => {
-                self.traffic.bytes_received += bytes.len() as u64;
-                return Err(protocol(
-                    "a binary message, where the template says that messages are text (binary = true)",
-                ));
-            }
+            Incoming::Answer(post, result) => return self.answered(now, post, result),
         };
-        self.traffic.bytes_received += text.len() as u64;
         let mut events = Vec::new();
         for line in text.lines() {
             events.extend(self.line(now, line)?);
@@ -174,7 +208,7 @@ impl Session for Template {
 
     fn say(&mut self, text: &str) {
         let template = std::sync::Arc::clone(&self.config.template);
-        self.send(&template.say, text);
+        self.send(&template.say, text, None);
     }
 
     /// A template has no words for it.
@@ -183,13 +217,13 @@ impl Session for Template {
     fn leave(&mut self) {
         let template = std::sync::Arc::clone(&self.config.template);
         if let (State::Joins { .. } | State::Joined, Some(leave)) = (&self.state, &template.leave) {
-            self.send(leave, "");
+            self.send(leave, "", template.http.leave.as_ref());
         }
         (self.state, self.keep_alive_at, self.overdue_at) = (State::Closed, None, None);
     }
 
-    fn poll_send(&mut self) -> Option<Message> {
-        self.messages.pop_front()
+    fn poll_send(&mut self) -> Option<Outgoing> {
+        self.sent.pop_front()
     }
 
     fn next_timeout(&self) -> Option<(Instant, Why)> {
@@ -206,12 +240,12 @@ impl Session for Template {
         let within = self.config.answer_within.as_secs_f64();
         let late = |detail| Err(Failure::new(FailureReason::SignallingTimeout, detail));
         match &self.state {
-            State::Joins { expect, overdue_at, step } if now >= *overdue_at => {
-                return late(format!(
-                    "no `{}` within {within} s after message {} of the join",
-                    excerpt(expect),
-                    step + 1
-                ));
+            State::Joins { expect, overdue_at, step, .. } if now >= *overdue_at => {
+                let what = match expect {
+                    Some(expect) => format!("`{}`", excerpt(expect)),
+                    None => "answer".to_owned(),
+                };
+                return late(format!("no {what} within {within} s after message {} of the join", step + 1));
             }
             _ => {}
         }
@@ -222,7 +256,7 @@ impl Session for Template {
         if let Some(keep_alive) = &template.keep_alive
             && self.keep_alive_at.is_some_and(|at| now >= at)
         {
-            self.send(&keep_alive.send, "");
+            self.send(&keep_alive.send, "", template.http.keep_alive.as_ref());
             self.keep_alive_at = Some(now + keep_alive.every);
             if keep_alive.expect.is_some() {
                 self.overdue_at.get_or_insert(now + self.config.answer_within);

@@ -6,7 +6,7 @@ use throng_observation::{Failure, FailureReason};
 use throng_scenario::Scenario;
 
 use super::*;
-use crate::chat::session::{Event, Session as _};
+use crate::chat::session::{Event, Incoming, Outgoing, Session as _};
 use crate::participant::Message;
 
 const IRC: &str = r##"
@@ -46,6 +46,7 @@ impl Stand {
             number: 7,
             token: Some(Secret::new("hush".to_owned())),
             answer_within: Duration::from_secs(10),
+            has_event_stream: false,
         };
         let (mut chat, now) = (Template::new(config), Instant::now());
         let events = chat.opened(now);
@@ -56,13 +57,16 @@ impl Stand {
 
     fn drain(&mut self) {
         self.sent.extend(std::iter::from_fn(|| self.chat.poll_send()).map(|message| match message {
-            Message::Text(text) => text,
-            Message::Binary(bytes) => format!("binary {}", String::from_utf8(bytes).unwrap()),
+            Outgoing::Frame(Message::Text(text)) => text,
+            Outgoing::Frame(Message::Binary(bytes)) => {
+                format!("binary {}", String::from_utf8(bytes).unwrap())
+            }
+            Outgoing::Post(post) => panic!("{post:?}"),
         }));
     }
 
     fn try_receive(&mut self, text: &str) -> Result<(), Failure> {
-        let events = self.chat.receive(self.now, Message::Text(text.to_owned()))?;
+        let events = self.chat.receive(self.now, Incoming::Frame(Message::Text(text.to_owned())))?;
         self.events.extend(events.into_iter().filter(|event| !matches!(event, Event::Heard(_))));
         self.drain();
         Ok(())
@@ -118,7 +122,7 @@ fn a_join_goes_on_with_each_answer_and_several_lines_may_come_at_once() {
 fn json_is_written_as_it_is_and_a_chat_without_answers_is_joined_at_once() {
     let mut stand = Stand::new(JSON);
     assert_eq!(stand.sent, [r#"binary {"join":"throng","as":"ada","token":"hush"}"#]);
-    let joined = Message::Binary(br#"{"type":"joined"}"#.to_vec());
+    let joined = Incoming::Frame(Message::Binary(br#"{"type":"joined"}"#.to_vec()));
     let events = stand.chat.receive(stand.now, joined).unwrap();
     assert_eq!(events, [Event::Joined, Event::Heard(r#"{"type":"joined"}"#.to_owned())]);
     let at_once = Stand::new("\njoin = [\"HELLO\"]\nsay = \"{text}\"");
@@ -192,12 +196,13 @@ fn signs_of_life_are_sent_and_an_answer_that_does_not_come_breaks_the_connection
 #[test]
 fn binary_messages_are_an_error_where_the_template_says_text_and_where_they_are_none() {
     let mut stand = Stand::joined();
-    let failure = stand.chat.receive(stand.now, Message::Binary(vec![1])).unwrap_err();
+    let failure = stand.chat.receive(stand.now, Incoming::Frame(Message::Binary(vec![1]))).unwrap_err();
     assert!(
         failure.reason == FailureReason::Protocol && failure.detail.contains("binary = true"),
         "{failure}"
     );
     let mut json = Stand::new(JSON);
-    let failure = json.chat.receive(json.now, Message::Binary(vec![0xff, 0xfe])).unwrap_err();
+    let failure =
+        json.chat.receive(json.now, Incoming::Frame(Message::Binary(vec![0xff, 0xfe]))).unwrap_err();
     assert!(failure.detail.contains("no text in UTF-8"), "{failure}");
 }

@@ -8,7 +8,7 @@ use throng_scenario::VcardPolicy;
 
 use super::xml::{Element, escaped, unescaped};
 use super::*;
-use crate::chat::session::{Event, Session as _};
+use crate::chat::session::{Event, Incoming, Outgoing, Session as _};
 use crate::participant::Message;
 
 const ROOM: &str = "r400-1@room.pt.localhost";
@@ -51,13 +51,13 @@ impl Stand {
 
     fn drain(&mut self) {
         self.sent.extend(std::iter::from_fn(|| self.session.poll_send()).map(|message| match message {
-            Message::Text(frame) => frame,
-            Message::Binary(_) => panic!("XMPP is text"),
+            Outgoing::Frame(Message::Text(frame)) => frame,
+            other => panic!("XMPP is text: {other:?}"),
         }));
     }
 
     fn try_receive(&mut self, frame: &str) -> Result<(), Failure> {
-        let events = self.session.receive(self.now, Message::Text(frame.to_owned()))?;
+        let events = self.session.receive(self.now, Incoming::Frame(Message::Text(frame.to_owned())))?;
         self.events.extend(events);
         self.drain();
         Ok(())

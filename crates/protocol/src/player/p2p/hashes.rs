@@ -1,12 +1,15 @@
 //! The list of hashes of a stream's segments, as PeerTube writes it (`segments-sha256.json`): a segment that came is used once
 //! the list names it. Its page fetches the list with the first segment, and again and again while it lacks one
-//! (`segment-validator.ts`).
+//! (`segment-validator.ts`). What it fetches goes through the browser's HTTP cache, which asks with the validators of what it has.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use aws_lc_rs::digest;
+use http::HeaderMap;
+use http::header::{HeaderName, HeaderValue};
 use serde_json::{Map, Value};
+use throng_scenario::har::{WhenWarm, when_warm};
 use url::Url;
 
 use crate::participant::{DownloadEvent, FetchId};
@@ -27,9 +30,18 @@ pub(super) struct Hashes {
     /// The hashes by the names of segments, as hexadecimal digits.
     names: HashMap<String, String>,
     has_list: bool,
+    cached: Option<Cached>,
     download: Option<WholeDownload>,
     wanted: Vec<Wanted>,
     has_complained: bool,
+}
+
+/// What the cache knows of the list that it has.
+#[derive(Debug)]
+struct Cached {
+    /// The headers of the response, as of the last time the server was asked.
+    headers: Vec<(String, String)>,
+    stored_at: Instant,
 }
 
 /// A segment whose hash is looked for.
@@ -46,6 +58,7 @@ impl Hashes {
             url,
             names: HashMap::new(),
             has_list: false,
+            cached: None,
             download: None,
             wanted: Vec::new(),
             has_complained: false,
@@ -91,14 +104,21 @@ impl Hashes {
         let Some(download) = &mut self.download else { return };
         match download.handle(now, context, event) {
             WholeEvent::Nothing => return,
-            WholeEvent::Complete => match serde_json::from_slice::<Map<String, Value>>(download.bytes()) {
-                Ok(list) => {
-                    let hash = |value: Value| value.as_str().map(str::to_owned).unwrap_or_default();
-                    self.names = list.into_iter().map(|(name, value)| (name, hash(value))).collect();
-                    self.has_list = true;
+            WholeEvent::Complete if download.is_unchanged() => {
+                let cached = self.cached.take();
+                self.cached = Some(Cached::updated(cached, now, download.headers()));
+            }
+            WholeEvent::Complete => {
+                self.cached = Some(Cached::updated(None, now, download.headers()));
+                match serde_json::from_slice::<Map<String, Value>>(download.bytes()) {
+                    Ok(list) => {
+                        let hash = |value: Value| value.as_str().map(str::to_owned).unwrap_or_default();
+                        self.names = list.into_iter().map(|(name, value)| (name, hash(value))).collect();
+                        self.has_list = true;
+                    }
+                    Err(error) => self.complain(context, &error.to_string()),
                 }
-                Err(error) => self.complain(context, &error.to_string()),
-            },
+            }
             WholeEvent::Failed(error) => self.complain(context, &error.failure.detail),
         }
         self.download = None;
@@ -131,12 +151,29 @@ impl Hashes {
             self.fetched(now);
         }
         if self.download.is_none() && self.wanted.iter().any(|wanted| now >= wanted.fetch_at) {
-            match WholeDownload::begin(now, context, &self.url, None, LEN_MAX) {
-                Ok(download) => self.download = Some(download),
-                Err(failure) => {
-                    self.complain(context, &failure.detail);
-                    self.wanted.clear();
-                }
+            self.fetch(now, context);
+        }
+    }
+
+    /// Fetches the list as a page does: from the cache while that is fresh, else with its validators.
+    fn fetch(&mut self, now: Instant, context: &mut Context<'_>) {
+        let when = self
+            .cached
+            .as_ref()
+            .map(|cached| when_warm(200, &cached.headers, now.saturating_duration_since(cached.stored_at)));
+        let conditions = match when {
+            Some(WhenWarm::FromCache) => return self.fetched(now),
+            Some(WhenWarm::Revalidated(conditions)) => conditions,
+            Some(WhenWarm::Requested) | None => Vec::new(),
+        };
+        let conditions = conditions.into_iter().filter_map(|(name, value)| {
+            Some((HeaderName::try_from(name).ok()?, HeaderValue::try_from(value).ok()?))
+        });
+        match WholeDownload::begin_if(now, context, &self.url, conditions.collect(), LEN_MAX) {
+            Ok(download) => self.download = Some(download),
+            Err(failure) => {
+                self.complain(context, &failure.detail);
+                self.wanted.clear();
             }
         }
     }
@@ -149,7 +186,23 @@ impl Hashes {
     }
 }
 
+impl Cached {
+    /// The headers of a new response; of an answer that nothing has changed those that it has replace those of `before` (RFC 9111
+    /// section 3.2).
+    fn updated(before: Option<Self>, now: Instant, headers: &HeaderMap) -> Self {
+        let text = |(name, value): (&HeaderName, &HeaderValue)| {
+            Some((name.as_str().to_owned(), value.to_str().ok()?.to_owned()))
+        };
+        let before = before.map(|cached| cached.headers).unwrap_or_default();
+        let kept = before.into_iter().filter(|(name, _)| !headers.contains_key(name));
+        Self { headers: kept.chain(headers.iter().filter_map(text)).collect(), stored_at: now }
+    }
+}
+
 /// The last part of its path.
 fn name(segment: &Url) -> &str {
     segment.path_segments().and_then(|mut parts| parts.next_back()).unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests;

@@ -54,7 +54,7 @@ impl Policy {
         let seconds = Duration::from_secs;
         match config.engine {
             // hybrid-loader.ts, core.ts 2.2.2; PeerTube hls-options-builder.ts.
-            PeerEngine::V2 => Self {
+            PeerEngine::V2 | PeerEngine::V4 => Self {
                 urgent: Urgent::Within(config.urgent),
                 http_max: 2,
                 peers_max: 3,

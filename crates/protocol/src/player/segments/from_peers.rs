@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use throng_observation::{Failure, FailureReason, Phase};
+use throng_scenario::PeerEngine;
 
 use super::{QueueKey, SegmentLane, Step};
 use crate::player::lane::Context;
@@ -130,11 +131,16 @@ impl SegmentLane {
         self.queue = (queue, Some(key));
     }
 
-    /// What the rendition that is played is called in names of swarms: its place in the manifest (`processMainManifest` of
-    /// p2p-media-loader-hlsjs).
+    /// What the rendition that is played is called in names of swarms: its resolution, or its place in the manifest
+    /// (`processMainManifest` of p2p-media-loader-hlsjs).
     fn rendition_of_peers(&self) -> usize {
-        let listed_at = self.renditions.get(self.current).and_then(|rendition| rendition.listed_at);
-        listed_at.unwrap_or(self.current)
+        let engine = self.options.peers.as_ref().map(|peers| peers.config.engine);
+        let rendition = self.renditions.get(self.current);
+        if engine == Some(PeerEngine::V4) {
+            let resolution = rendition.and_then(|rendition| rendition.resolution);
+            return resolution.and_then(|lines| usize::try_from(lines).ok()).unwrap_or(0);
+        }
+        rendition.and_then(|rendition| rendition.listed_at).unwrap_or(self.current)
     }
 
     fn shelf<'a>(&'a self, position_us: Option<i64>, queue: &'a [Queued]) -> Shelf<'a> {

@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use super::{NEVER, Viewer};
+use super::Viewer;
+use crate::participant::NEVER;
 use crate::participant::Why;
 use crate::player::lane::Lane;
 use crate::player::live::dates_ahead_us;

@@ -4,7 +4,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use throng_media::quality::WallClock;
 use throng_observation::{FailureReason, Observation, Outcome, Phase, TrackInterval};
 use throng_scenario::{PlaybackScript, RtspTransport};
 use url::Url;
@@ -12,7 +11,7 @@ use url::Url;
 use crate::participant::{Channel, Input, Open, Opening, Output, Participant, StreamPeer};
 use crate::rtsp::{Config, Credentials, Viewer};
 use crate::signalling::SIGNALLING;
-use crate::webrtc::{ParticipantOptions, StepTimeouts};
+use crate::webrtc::ParticipantOptions;
 
 pub(super) const SERVER: &str = "127.0.0.1:8554";
 pub(super) const SDP: &str =
@@ -34,17 +33,7 @@ pub(super) struct Stand {
 }
 
 pub(super) fn options(now: Instant) -> ParticipantOptions {
-    ParticipantOptions {
-        may_reach: Arc::new(|ip| ip.is_loopback()),
-        clock: WallClock { at: now, unix_ns: 1_700_000_000_000_000_000 },
-        toward: None,
-        seed: 7,
-        timeouts: StepTimeouts::default(),
-        is_tapped: false,
-        relay_only: false,
-        stun: None,
-        turn: None,
-    }
+    ParticipantOptions { may_reach: Arc::new(|ip| ip.is_loopback()), ..ParticipantOptions::for_tests(now) }
 }
 
 pub(super) fn config(transport: RtspTransport, credentials: Option<Credentials>) -> Config {

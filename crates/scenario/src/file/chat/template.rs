@@ -1,13 +1,19 @@
 //! The schema of `chat.template`, and how it is written.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::chat::{ChatTemplate, ChatText, JoinStep};
+mod http;
+
+use http::{PostFile, post};
+
 use crate::file::Duration;
 use crate::file::written::duration;
 
-/// A chat over WebSocket in the words of its protocol. Texts may have `{nick}`, `{n}` (the participant's number), `{room}`, and, where
+/// A chat over WebSocket or server-sent events in the words of its protocol. Texts may have `{nick}`, `{n}` (the participant's number), `{room}`, and, where
 /// something is sent, `{token}`; other braces are text. `*` in a text that is expected stands for any characters.
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
@@ -50,6 +56,20 @@ pub(super) struct TemplateFile {
     /// The server sends what somebody says to its author too; default `true`.
     #[schemars(default)]
     echo: bool,
+    /// Over server-sent events: the path of the event stream; default: that of the target's URL.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = r"^/"))]
+    stream: Option<String>,
+    /// Over server-sent events: where messages are sent to (`POST`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    post: Option<PostFile>,
+    /// Over server-sent events: further headers of all requests; values may have `{n}`, `{room}` and `{token}`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(default)]
+    headers: BTreeMap<String, String>,
+    /// Over server-sent events: the server sends after `Last-Event-ID` what was said while the stream was broken; default `false`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    replay: Option<bool>,
 }
 
 /// A message, or one with its answer.
@@ -68,6 +88,10 @@ enum StepFile {
 struct AnsweredFile {
     /// The message.
     send: String,
+    /// Over server-sent events: the path that it is sent to; default: `post.path`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = r"^/"))]
+    path: Option<String>,
     /// What has to be in a line of the answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     expect: Option<String>,
@@ -102,11 +126,13 @@ fn written(text: &ChatText) -> String {
 
 /// The template as in a file.
 pub(super) fn template(template: &ChatTemplate) -> TemplateFile {
-    let step = |step: &JoinStep| match &step.expect {
-        None => StepFile::Text(written(&step.send)),
-        Some(expect) => {
-            StepFile::Answered(AnsweredFile { send: written(&step.send), expect: Some(written(expect)) })
-        }
+    let step = |step: &JoinStep| match (&step.expect, &step.path) {
+        (None, None) => StepFile::Text(written(&step.send)),
+        (expect, path) => StepFile::Answered(AnsweredFile {
+            send: written(&step.send),
+            path: path.as_ref().map(written),
+            expect: expect.as_ref().map(written),
+        }),
     };
     let all = |texts: &[ChatText]| texts.iter().map(written).collect();
     TemplateFile {
@@ -126,5 +152,9 @@ pub(super) fn template(template: &ChatTemplate) -> TemplateFile {
         leave: template.leave.as_ref().map(written),
         binary: template.binary,
         echo: template.echo,
+        stream: template.http.stream.as_ref().map(written),
+        post: post(&template.http),
+        headers: template.http.headers.iter().map(|(name, value)| (name.clone(), written(value))).collect(),
+        replay: template.http.replay.then_some(true),
     }
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 mod template;
 
 use super::fields::{Fields, Reader};
-use super::tree::{Node, Span, Value};
-use crate::chat::{ChatConfig, ChatMoment, ChatRenames, VcardPolicy};
+use super::tree::{Entry, Node, Span, Value};
+use crate::chat::{ChatConfig, ChatMoment, ChatRenames, ChatTemplate, VcardPolicy};
 use crate::scenario::Scenario;
 use crate::target::{Endpoint, Protocol};
 use crate::units;
@@ -131,34 +131,24 @@ fn moment(reader: &mut Reader, node: &Node, path: &str) -> Option<ChatMoment> {
     }
     let at = reader.quantity(&mut fields, "at", "10m", units::duration);
     let within = reader.quantity(&mut fields, "within", "10s", units::duration).unwrap_or(WITHIN);
-    let share = share(reader, &mut fields);
+    let share = match fields.get("share") {
+        Some(_) => reader.share_milli(&mut fields, "share", "0.2"),
+        None => Some(1_000),
+    };
     reader.finish(&fields);
     Some(ChatMoment { at: at?, share_milli: share?, within })
 }
 
-/// A share from 0 to 1, in thousandths.
-fn share(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<u32> {
-    let path = fields.path_of("share");
-    let Some(node) = fields.get("share") else { return Some(1_000) };
-    let number = match node.value {
-        Value::Integer(value) => value as f64,
-        Value::Float(value) => value,
-        _ => f64::NAN,
-    };
-    if (0.0..=1.0).contains(&number) {
-        return Some((number * 1e3).round() as u32);
-    }
-    reader.fail(node.span, format!("`{path}` is not a share from 0 to 1"), "write share = 0.2");
-    None
-}
-
 /// What to do with a chat on a target that has none.
-const OTHER_TARGET: &str =
-    "remove chat, or write url = \"xmpp+wss://HOST/PATH?room=ROOM\" or \"chat+wss://HOST/PATH\"";
+const OTHER_TARGET: &str = "remove chat, or write url = \"xmpp+wss://HOST/PATH?room=ROOM\", \"chat+wss://HOST/PATH\" or \"chat+https://HOST/PATH\"";
 
 /// Keys that only XMPP has a use for.
 const XMPP_KEYS: [&str; 6] =
     ["vcards", "history", "chat_states", "nick_change", "nick_change_within", "stream_management"];
+
+/// Keys of a template that only chats over WebSocket have a use for, and those that only chats over server-sent events have.
+const WEBSOCKET_KEYS: [&str; 2] = ["subprotocols", "binary"];
+const HTTP_KEYS: [&str; 4] = ["stream", "post", "headers", "replay"];
 
 /// Where the chat of a cohort is in the file.
 #[derive(Clone, Copy, Debug)]
@@ -167,6 +157,10 @@ pub(super) struct ChatSpans {
     template: Option<Span>,
     /// Of the keys that only XMPP has a use for.
     of_xmpp: [Option<Span>; XMPP_KEYS.len()],
+    /// Of the keys of the template that only one of its transports has a use for.
+    of_websocket: [Option<Span>; WEBSOCKET_KEYS.len()],
+    of_http: [Option<Span>; HTTP_KEYS.len()],
+    join: Option<Span>,
 }
 
 impl ChatSpans {
@@ -177,7 +171,15 @@ impl ChatSpans {
         let mut fields = Fields::new(String::new(), Some(chat.span), entries);
         let template = fields.span_of("template");
         let of_xmpp = XMPP_KEYS.map(|key| fields.span_of(key));
-        Some(Self { chat: chat.span, template, of_xmpp })
+        let words: &[Entry] = match fields.get("template").map(|node| &node.value) {
+            Some(Value::Table(entries)) => entries,
+            _ => &[],
+        };
+        let mut words = Fields::new(String::new(), template, words);
+        let of_websocket = WEBSOCKET_KEYS.map(|key| words.span_of(key));
+        let of_http = HTTP_KEYS.map(|key| words.span_of(key));
+        let join = words.span_of("join");
+        Some(Self { chat: chat.span, template, of_xmpp, of_websocket, of_http, join })
     }
 }
 
@@ -204,17 +206,15 @@ pub(super) fn check_target(reader: &mut Reader, scenario: &Scenario, spans: &[(S
         match (protocol, spans) {
             (Protocol::Chat, _) if template.is_none() => {
                 let span = spans.as_ref().map_or(*place, |spans| spans.chat);
-                let message = "`chat.template` is missing: it says what is spoken on this WebSocket";
+                let message = "`chat.template` is missing: it says what is spoken there";
                 let help = "write for example [crowd.chat.template] with join = [\"JOIN {room}\"] and say = \"SAY {text}\", \
                             or url = \"xmpp+wss://…\"";
                 reader.fail(span, message, help);
             }
             (Protocol::Chat, Some(spans)) => {
-                let written = XMPP_KEYS.iter().zip(spans.of_xmpp);
-                for (key, span) in written.filter_map(|(key, span)| Some((key, span?))) {
-                    let message = format!("`chat.{key}` has no effect: only chats of XMPP have it");
-                    reader.fail(span, message, format!("remove {key}"));
-                }
+                has_no_effect(reader, "chat", (&XMPP_KEYS, &spans.of_xmpp), "chats of XMPP");
+                let words = cohort.role.as_ref().and_then(|role| role.chat.template.as_ref());
+                check_transport(reader, beside.unwrap_or(&target.endpoint), words, spans);
             }
             (Protocol::Xmpp, Some(_)) => {
                 if let Some(span) = template {
@@ -237,20 +237,44 @@ pub(super) fn check_target(reader: &mut Reader, scenario: &Scenario, spans: &[(S
     }
 }
 
+/// Keys that are written although only `whose` have a use for them.
+fn has_no_effect(reader: &mut Reader, table: &str, (keys, spans): (&[&str], &[Option<Span>]), whose: &str) {
+    let written = keys.iter().zip(spans).filter_map(|(key, span)| Some((key, (*span)?)));
+    for (key, span) in written {
+        let message = format!("`{table}.{key}` has no effect: only {whose} have it");
+        reader.fail(span, message, format!("remove {key}"));
+    }
+}
+
+/// What of a template has a use only over the other transport.
+fn check_transport(
+    reader: &mut Reader,
+    endpoint: &Endpoint,
+    words: Option<&ChatTemplate>,
+    spans: &ChatSpans,
+) {
+    const TABLE: &str = "chat.template";
+    if endpoint.is_event_stream() {
+        let keys = (&WEBSOCKET_KEYS[..], &spans.of_websocket[..]);
+        return has_no_effect(reader, TABLE, keys, "chats over WebSocket (chat+wss://…)");
+    }
+    const WHOSE: &str = "chats over server-sent events (chat+https://…)";
+    has_no_effect(reader, TABLE, (&HTTP_KEYS, &spans.of_http), WHOSE);
+    if words.is_some_and(|words| words.join.iter().any(|step| step.path.is_some())) {
+        let message = format!("`{TABLE}.join`: `path` has no effect: only {WHOSE} have it");
+        reader.fail(spans.join, message, "remove path");
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::read::read_cohort;
 
     const CHAT: &str = "xmpp+wss://h/ws?room=stage@room.h&domain=anon.h";
 
     fn read(url: &str, chat: &str) -> Result<Scenario, String> {
-        let text = format!(
-            "[target]\nurl = \"{url}\"\n[crowd]\nsize = 3\nchat = {{ {chat} }}\n[run]\nduration = \"20s\"\n"
-        );
-        let scenario = Scenario::parse(&text).map_err(|error| error.to_string())?;
-        let again = Scenario::parse(&scenario.to_toml()).map_err(|error| error.to_string())?;
-        assert_eq!(again.crowd, scenario.crowd, "{}", scenario.to_toml());
-        Ok(scenario)
+        read_cohort(url, &format!("chat = {{ {chat} }}"))
     }
 
     #[test]
@@ -296,6 +320,21 @@ mod tests {
                 "chat+ws://h/irc",
                 r#"vcards = "all", template = { join = [], say = "{text}" }"#,
                 "`chat.vcards` has no effect: only chats of XMPP have it",
+            ),
+            (
+                "chat+ws://h/irc",
+                r#"template = { join = [], say = "{text}", post = { path = "/say" } }"#,
+                "`chat.template.post` has no effect: only chats over server-sent events (chat+https://…) have it",
+            ),
+            (
+                "chat+ws://h/irc",
+                r#"template = { join = [{ send = "a", path = "/join" }], say = "{text}" }"#,
+                "`chat.template.join`: `path` has no effect",
+            ),
+            (
+                "chat+http://h/events",
+                r#"template = { join = [], say = "{text}", binary = true }"#,
+                "`chat.template.binary` has no effect: only chats over WebSocket (chat+wss://…) have it",
             ),
             (CHAT, r#"nick_change = "130%""#, "is more than 100 %"),
             (CHAT, r#"nick_change = "some""#, "a percentage such as"),

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+mod http;
+
 use super::super::fields::{Fields, Reader};
 use super::super::tree::{Node, Value};
 use crate::chat::{ChatTemplate, ChatText, ChatVariable, JoinStep, KeepAlive, Pong};
@@ -45,6 +47,15 @@ pub(super) fn template(reader: &mut Reader, chat: &mut Fields<'_>) -> Option<Cha
     let leave = text(reader, fields, "leave", &SENT);
     let binary = reader.boolean(fields, "binary").unwrap_or(false);
     let echo = reader.boolean(fields, "echo").unwrap_or(true);
+    let http = http::http(reader, fields);
+    if let (Some(span), Some(stream)) = (fields.span_of("nick_taken"), &http.stream)
+        && stream.has(ChatVariable::Nick)
+    {
+        let message = format!(
+            "`{path}.nick_taken` has no effect: `stream` has `{{nick}}`, which is asked for only once"
+        );
+        reader.fail(span, message, "remove it, or `{nick}` from stream");
+    }
     let says_who = join.iter().flatten().any(|step| step.send.has(ChatVariable::Nick));
     if let (Some(span), false, Some(_)) = (fields.span_of("nick_taken"), says_who, &join) {
         let message = format!("`{path}.nick_taken` has no effect: `join` sends no `{{nick}}`");
@@ -64,6 +75,7 @@ pub(super) fn template(reader: &mut Reader, chat: &mut Fields<'_>) -> Option<Cha
         leave,
         binary,
         echo,
+        http,
     })
 }
 
@@ -141,16 +153,17 @@ fn join(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<Vec<JoinStep>> {
 fn join_step(reader: &mut Reader, node: &Node, path: &str) -> Option<JoinStep> {
     if let Value::Text(written) = &node.value {
         let send = text_of(reader, node, path, written, &SENT)?;
-        return Some(JoinStep { send, expect: None });
+        return Some(JoinStep { send, path: None, expect: None });
     }
     let mut fields = reader.table(node, path, JOIN)?;
     if fields.get("send").is_none() {
         reader.fail(node.span, format!("`{path}.send` is missing"), format!("write {JOIN}"));
     }
     let send = text(reader, &mut fields, "send", &SENT);
+    let path = http::path(reader, &mut fields, "path", "\"/join\"");
     let expect = text(reader, &mut fields, "expect", &WHO);
     reader.finish(&fields);
-    Some(JoinStep { send: send?, expect })
+    Some(JoinStep { send: send?, path, expect })
 }
 
 fn pong(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<Pong> {
@@ -189,15 +202,14 @@ fn keep_alive(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<KeepAlive>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Scenario;
+    use crate::read::read_cohort;
 
     fn read(template: &str) -> Result<ChatTemplate, String> {
-        let text = format!(
-            "[target]\nurl = \"chat+ws://h/irc\"\n[crowd]\nsize = 3\n[crowd.chat.template]\n{template}\n[run]\nduration = \"20s\"\n"
-        );
-        let scenario = Scenario::parse(&text).map_err(|error| error.to_string())?;
-        let again = Scenario::parse(&scenario.to_toml()).map_err(|error| error.to_string())?;
-        assert_eq!(again.crowd, scenario.crowd, "{}", scenario.to_toml());
+        read_on("chat+ws://h/irc", template)
+    }
+
+    fn read_on(url: &str, template: &str) -> Result<ChatTemplate, String> {
+        let scenario = read_cohort(url, &format!("[crowd.chat.template]\n{template}"))?;
         Ok(scenario.crowd[0].role.clone().unwrap().chat.template.unwrap())
     }
 
@@ -223,6 +235,53 @@ echo = false"##,
         assert!(template.binary && !template.echo && template.room == "stage");
         let short = read("join = []\nsay = '{\"say\":\"{text}\"}'").unwrap();
         assert!(short.echo && !short.binary && short.join.is_empty() && short.room == "throng");
+    }
+
+    #[test]
+    fn what_a_chat_over_server_sent_events_needs_is_read_and_written() {
+        let template = read_on(
+            "chat+https://h/events",
+            r#"stream = "/rooms/{room}/events?as={nick}"
+join = [{ send = '{"as":"{nick}"}', path = "/join", expect = "joined: " }]
+say = '{"text":"{text}"}'
+post = { path = "/rooms/{room}/say", leave = "/leave", keep_alive = "/ping", pong = "/pong", content_type = "application/json" }
+headers = { Authorization = "Bearer {token}" }
+replay = true"#,
+        )
+        .unwrap();
+        let http = &template.http;
+        assert_eq!(template.join[0].path.as_ref().unwrap().written(), "/join");
+        assert_eq!(http.post.as_ref().unwrap().written(), "/rooms/{room}/say");
+        assert_eq!((http.content_type.as_deref(), http.replay), (Some("application/json"), true));
+        assert_eq!(
+            (http.headers[0].0.as_str(), http.headers[0].1.written()),
+            ("Authorization", "Bearer {token}")
+        );
+        for (keys, expect, hint) in [
+            (
+                "stream = \"https://other/\"",
+                "stream` is not a path on the target's server",
+                "/rooms/{room}/events",
+            ),
+            ("post = { path = \"//other/\" }", "post.path` is not a path", "/say"),
+            ("post = { path = \"/{rom}\" }", "`{rom}` is no variable", "did you mean `{room}`"),
+            ("post = { body = \"\" }", "unknown key `body`", "known keys"),
+            ("post = \"/say\"", "post` is not a table", "content_type"),
+            ("post = { content_type = \"json\" }", "is not the type of a body", "application/json"),
+            ("headers = { Origin = \"a\" }", "throng sets this header itself", "chat.origin"),
+            ("headers = { X-A = \"{nick}\" }", "`{nick}` is not known here", "{token}"),
+            ("headers = { \"X A\" = \"a\" }", "is not the name of a header", "X-Session"),
+            ("headers = \"a\"", "headers` is not a table", "Bearer {token}"),
+            ("replay = 1", "is not true or false", "write true or false"),
+            ("stream = \"/e?{nick}\"\nnick_taken = \"x\"", "`stream` has `{nick}`", "from stream"),
+        ] {
+            let error = read_on(
+                "chat+http://h/events",
+                &format!("join = [\"{{nick}}\"]\nsay = \"{{text}}\"\n{keys}"),
+            );
+            let error = error.unwrap_err();
+            assert!(error.contains(expect) && error.contains(hint), "{keys}: {error}");
+        }
     }
 
     #[test]

@@ -16,7 +16,7 @@ use super::management::{Management, Resumption};
 use super::room::Room;
 use super::sasl::Sasl;
 use super::stanzas;
-use crate::chat::session::{Event, Session, Traffic};
+use crate::chat::session::{Event, Incoming, Outgoing, Session, Traffic};
 use crate::participant::{Message, Why};
 use ask::Asked;
 
@@ -145,12 +145,13 @@ impl Session for Stream {
         Vec::new()
     }
 
-    fn receive(&mut self, now: Instant, message: Message) -> Result<Vec<Event>, Failure> {
-        match message {
-            Message::Text(frame) => self.frame(now, &frame),
-            Message::Binary(_) => {
+    fn receive(&mut self, now: Instant, incoming: Incoming) -> Result<Vec<Event>, Failure> {
+        match incoming {
+            Incoming::Frame(Message::Text(frame)) => self.frame(now, &frame),
+            Incoming::Frame(Message::Binary(_)) => {
                 Err(Failure::new(FailureReason::Protocol, "a binary message on an XMPP stream"))
             }
+            Incoming::Event(_) | Incoming::Answer(..) => Ok(Vec::new()),
         }
     }
 
@@ -190,8 +191,8 @@ impl Session for Stream {
         self.step == Step::Joined
     }
 
-    fn poll_send(&mut self) -> Option<Message> {
-        self.frames.pop_front().map(Message::Text)
+    fn poll_send(&mut self) -> Option<Outgoing> {
+        self.frames.pop_front().map(|frame| Outgoing::Frame(Message::Text(frame)))
     }
 
     fn take_traffic(&mut self) -> Traffic {

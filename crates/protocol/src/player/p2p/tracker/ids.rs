@@ -14,7 +14,8 @@ pub(in crate::player) type Id = [u8; ID_LEN];
 
 const LETTERS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 
-/// What the swarm of rendition `index` (0: the first in the manifest) of the stream `swarm` is called at the tracker.
+/// What the swarm of rendition `index` of the stream `swarm` is called at the tracker. The first rendition of the manifest is 0; with
+/// [`PeerEngine::V4`] a rendition is named by its resolution, such as 720.
 pub(super) fn info_hash(engine: PeerEngine, swarm: &str, index: usize) -> Id {
     let mut id = Id::default();
     match engine {
@@ -23,6 +24,12 @@ pub(super) fn info_hash(engine: PeerEngine, swarm: &str, index: usize) -> Id {
             let hash = Md5::digest(format!("v2-{swarm}-main-{index}"));
             let text = STANDARD.encode(hash.get(1..).unwrap_or_default());
             id.iter_mut().zip(text.bytes()).for_each(|(to, from)| *to = from);
+        }
+        // `generateSwarmId` of PeerTube's core-utils/src/videos/p2p.ts, its P2P_MEDIA_LOADER_PEER_VERSION, and `computeInfoHash` of
+        // stream-identity.ts. Sound without a picture has the resolution 0.
+        PeerEngine::V4 => {
+            let resolution = if index == 0 { "default".to_owned() } else { index.to_string() };
+            id = of_swarm_id(&format!("pt-v2-{swarm}-main-default-{resolution}"));
         }
         // `setStreamSwarmId` of p2p-media-manager.js.
         PeerEngine::V06 => {
@@ -34,10 +41,21 @@ pub(super) fn info_hash(engine: PeerEngine, swarm: &str, index: usize) -> Id {
     id
 }
 
+/// The first 15 bytes of its SHA-1 in base64, which are 20 characters.
+fn of_swarm_id(swarm_id: &str) -> Id {
+    let hash = digest::digest(&digest::SHA1_FOR_LEGACY_USE_ONLY, swarm_id.as_bytes());
+    let text = STANDARD.encode(hash.as_ref().get(..15).unwrap_or_default());
+    let mut id = Id::default();
+    id.iter_mut().zip(text.bytes()).for_each(|(to, from)| *to = from);
+    id
+}
+
 /// A name for a viewer.
 pub(super) fn peer_id(engine: PeerEngine, dice: &mut fastrand::Rng) -> Id {
     let prefix: &[u8] = match engine {
         PeerEngine::V2 => b"-PM0202-",
+        // `formatVersion` of 4.0.0.
+        PeerEngine::V4 => b"-PM0400-",
         PeerEngine::V06 => b"-WW0006-",
     };
     let mut id = Id::default();
@@ -71,6 +89,12 @@ mod tests {
     fn swarms_are_named_as_by_the_engines() {
         let url = "https://example.com/static/streaming-playlists/hls/u/master.m3u8";
         assert_eq!(&info_hash(PeerEngine::V2, url, 0), b"2moHvk6b80pe3t/OcxsX", "of the package itself");
+        // A vector of the engine's own tests, and one that Python's hashlib made.
+        let swarm_id = "v3-https://example.com/hls/master.m3u8-main-mskAojmI+F5YyLLvSP3sdMO5nII=";
+        assert_eq!(&of_swarm_id(swarm_id), b"fvh4iuUKMgvVHaqNX5Fs");
+        let uuid = "9c9de5e8-0a1e-484a-b099-e80766180a6d";
+        assert_eq!(&info_hash(PeerEngine::V4, uuid, 720), b"FuGEr478XuVjbIYvey2c");
+        assert_ne!(info_hash(PeerEngine::V4, uuid, 0), info_hash(PeerEngine::V4, uuid, 720));
         assert_ne!(info_hash(PeerEngine::V06, url, 0), info_hash(PeerEngine::V06, url, 1));
     }
 

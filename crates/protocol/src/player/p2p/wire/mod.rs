@@ -79,7 +79,8 @@ impl Wire {
     /// `swarm` names the swarm of the rendition.
     pub(super) fn new(engine: PeerEngine, swarm: &str) -> Self {
         match engine {
-            PeerEngine::V2 => Self::Binary(Joiner::default()),
+            // Engine 4 has no data channels here: what it says was not seen.
+            PeerEngine::V2 | PeerEngine::V4 => Self::Binary(Joiner::default()),
             PeerEngine::V06 => Self::Json(swarm.to_owned()),
         }
     }

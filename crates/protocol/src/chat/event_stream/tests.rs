@@ -1,0 +1,469 @@
+//! A member whose chat comes over an event stream: what it asks for, what it posts, and how it comes back.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use http::header::{CONTENT_TYPE, HeaderValue, LOCATION};
+use http::{HeaderMap, Method, StatusCode};
+use throng_observation::{ChatCounters, ChatInterval, FailureReason, Observation, Outcome, Phase};
+use throng_scenario::{Scenario, Secret};
+use url::Url;
+
+use crate::chat::room_log::mark;
+use crate::chat::template::TemplateConfig;
+use crate::chat::{Config, Member, Protocol, RoomLog};
+use crate::participant::{
+    ChannelError, DownloadEvent, FetchId, HttpVersion, Input, Opening, Output, Participant, Request,
+};
+use crate::webrtc::ParticipantOptions;
+
+const CHAT: &str = r#"
+room = "the stage"
+stream = "/rooms/{room}/events?as={nick}"
+join = [{ send = '{"as":"{nick}"}', path = "/join", expect = "joined: " }, "ready"]
+say = '{"text":"{text}"}'
+pong = { on = "ping:", send = "pong{rest}" }
+post = { path = "/rooms/{room}/say", leave = "/leave", content_type = "application/json" }
+headers = { Authorization = "Bearer {token}" }
+refused = ["HTTP 403", "closed: "]
+kicked = "kick: {nick}"
+leave = "bye"
+"#;
+
+/// A request of the member.
+struct Asked {
+    at: Duration,
+    fetch: FetchId,
+    method: Method,
+    url: String,
+    headers: HeaderMap,
+    body: String,
+}
+
+/// A member, and a server that does what the test says.
+struct Stand {
+    member: Member,
+    start: Instant,
+    now: Instant,
+    log: RoomLog,
+    asked: Vec<Asked>,
+    cancelled: Vec<FetchId>,
+    reached: Vec<Phase>,
+    anomalies: Vec<String>,
+    intervals: Vec<ChatInterval>,
+    ended: Option<Outcome>,
+}
+
+impl Stand {
+    fn new(template: &str, chat: &str) -> Self {
+        let file = format!(
+            "[target]\nurl = \"chat+http://10.0.0.1/chat\"\n[crowd]\nsize = 1\n[crowd.chat]\n{chat}\n[crowd.chat.template]{template}\n\
+             [run]\nduration = \"20s\"\n"
+        );
+        let scenario = Scenario::parse(&file).unwrap_or_else(|error| panic!("{error}"));
+        let chat = scenario.crowd[0].role.clone().unwrap().chat;
+        let words = TemplateConfig {
+            template: Arc::new(chat.template.clone().unwrap()),
+            nick: "ada".to_owned(),
+            number: 7,
+            token: Some(Secret::new("hush".to_owned())),
+            answer_within: Duration::from_secs(10),
+            has_event_stream: true,
+        };
+        let (start, log) = (Instant::now(), RoomLog::default());
+        let config = Config {
+            url: Url::parse("http://10.0.0.1/chat").unwrap(),
+            protocol: Protocol::Template(words),
+            chat,
+            mark: "k3f9".to_owned(),
+            log: log.clone(),
+            rename: None,
+        };
+        let mut stand = Self {
+            member: Member::new(config, ParticipantOptions::for_tests(start)),
+            start,
+            now: start,
+            log,
+            asked: Vec::new(),
+            cancelled: Vec::new(),
+            reached: Vec::new(),
+            anomalies: Vec::new(),
+            intervals: Vec::new(),
+            ended: None,
+        };
+        stand.input(Input::Start { intended_at: start });
+        stand
+    }
+
+    fn input(&mut self, input: Input<'_>) {
+        self.member.handle(self.now, input);
+        loop {
+            match self.member.poll_output(self.now) {
+                Output::Download(fetch, request, HttpVersion::Negotiated) => self.ask(fetch, *request),
+                Output::Cancel(fetch) => self.cancelled.push(fetch),
+                Output::Observed(Observation::Reached(phase, _)) => self.reached.push(phase),
+                Output::Observed(Observation::Chat(interval)) => self.intervals.push(*interval),
+                Output::Observed(Observation::ProtocolAnomaly { detail, .. }) => self.anomalies.push(detail),
+                Output::Ended(outcome) => {
+                    self.ended = Some(outcome);
+                    break;
+                }
+                Output::Timeout(at, why) => {
+                    assert!(at > self.now, "{why}");
+                    break;
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn ask(&mut self, fetch: FetchId, request: Request) {
+        self.asked.push(Asked {
+            at: self.now - self.start,
+            fetch,
+            method: request.head.method,
+            url: request.head.uri.to_string(),
+            headers: request.head.headers,
+            body: String::from_utf8(request.body).unwrap(),
+        });
+    }
+
+    fn last(&self) -> &Asked {
+        self.asked.last().unwrap()
+    }
+
+    /// The latest request for the stream.
+    fn stream(&self) -> FetchId {
+        self.asked.iter().rfind(|asked| asked.method == Method::GET).unwrap().fetch
+    }
+
+    fn posts(&self) -> Vec<(&str, &str)> {
+        let posts = self.asked.iter().filter(|asked| asked.method == Method::POST);
+        posts.map(|asked| (asked.url.strip_prefix("http://10.0.0.1").unwrap(), asked.body.as_str())).collect()
+    }
+
+    fn head(&mut self, fetch: FetchId, status: u16, header: Option<(http::HeaderName, &str)>) {
+        let mut response = http::Response::new(());
+        *response.status_mut() = StatusCode::from_u16(status).unwrap();
+        if let Some((name, value)) = header {
+            response.headers_mut().insert(name, HeaderValue::from_str(value).unwrap());
+        }
+        let (head, ()) = response.into_parts();
+        let event = DownloadEvent::Head { head: Box::new(head), opening: Box::new(Opening::default()) };
+        self.input(Input::Download { fetch, event });
+    }
+
+    fn open(&mut self) {
+        self.head(self.stream(), 200, Some((CONTENT_TYPE, "Text/Event-Stream; charset=utf-8")));
+    }
+
+    fn send(&mut self, text: &str) {
+        let event = DownloadEvent::Body(text.as_bytes());
+        self.input(Input::Download { fetch: self.stream(), event });
+    }
+
+    /// Answers the latest request.
+    fn answer(&mut self, status: u16, body: &str) {
+        let fetch = self.last().fetch;
+        self.head(fetch, status, None);
+        self.input(Input::Download { fetch, event: DownloadEvent::Body(body.as_bytes()) });
+        self.input(Input::Download { fetch, event: DownloadEvent::Finished(Ok(())) });
+    }
+
+    fn end(&mut self, result: Result<(), ChannelError>) {
+        self.input(Input::Download { fetch: self.stream(), event: DownloadEvent::Finished(result) });
+    }
+
+    /// In the room.
+    fn joined(template: &str, chat: &str) -> Self {
+        let mut stand = Self::new(template, chat);
+        stand.join();
+        stand
+    }
+
+    fn join(&mut self) {
+        self.open();
+        self.send("event: joined\ndata: {\"room\":1}\n\n");
+        self.answer(204, "");
+        self.answer(200, "ok");
+    }
+
+    fn wait(&mut self, ms: u64) {
+        let end = self.now + Duration::from_millis(ms);
+        while self.now < end && self.ended.is_none() {
+            self.now += Duration::from_millis(50);
+            self.input(Input::Timeout);
+        }
+    }
+
+    fn totals(&self) -> ChatCounters {
+        self.intervals.iter().fold(ChatCounters::default(), |mut sum, interval| {
+            sum += interval.counters;
+            sum
+        })
+    }
+
+    fn failure(&self) -> (FailureReason, String) {
+        match &self.ended {
+            Some(Outcome::Failed(failure)) => (failure.reason.clone(), failure.detail.clone()),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn it_opens_the_stream_posts_its_join_and_hears_what_is_said() {
+    let mut stand = Stand::new(CHAT, "every = \"1s\"");
+    let get = stand.last();
+    assert_eq!(get.url, "http://10.0.0.1/rooms/the%20stage/events?as=ada");
+    let header = |name: &str| get.headers.get(name).and_then(|value| value.to_str().ok());
+    assert_eq!((header("accept"), header("cache-control")), (Some("text/event-stream"), Some("no-cache")));
+    assert_eq!((header("origin"), header("last-event-id")), (None, None));
+    assert_eq!(header("authorization"), Some("Bearer hush"));
+    stand.open();
+    let post = stand.last();
+    assert_eq!((post.url.as_str(), post.body.as_str()), ("http://10.0.0.1/join", r#"{"as":"ada"}"#));
+    let header = |name: &str| post.headers.get(name).and_then(|value| value.to_str().ok());
+    assert_eq!(
+        (header("content-type"), header("origin")),
+        (Some("application/json"), Some("http://10.0.0.1"))
+    );
+    // Answered, but what is expected has not come; then it comes in an event.
+    stand.answer(204, "");
+    assert_eq!(stand.posts().len(), 1);
+    stand.send(": hello\nevent: joi");
+    stand.send("ned\ndata: {}\n\n");
+    assert_eq!(stand.posts()[1..], [("/rooms/the%20stage/say", "ready")]);
+    assert!(!stand.reached.contains(&Phase::Joined));
+    stand.answer(200, "");
+    assert_eq!(stand.reached, [Phase::Started, Phase::Described, Phase::Joined]);
+    stand.send("event: ping\ndata: 17\n\n");
+    assert_eq!(stand.last().body, "pong 17");
+    let number = stand.log.say(9, stand.now);
+    stand.now += Duration::from_millis(30);
+    stand.send(&format!("id: 4\ndata: {{\"text\":\"hello {}\"}}\n\n", mark("k3f9", number)));
+    stand.wait(1_000);
+    let interval = &stand.intervals[0];
+    assert_eq!((interval.counters.messages_due, interval.delays_us.as_slice()), (1, &[30_000][..]));
+    assert_eq!(interval.counters.stanzas_received, 5, "three events and two answers");
+    assert!(interval.is_joined && interval.counters.bytes_received > 60);
+    stand.wait(9_000);
+    let said = stand.posts().iter().filter(|(_, body)| body.contains("[k3f9.")).count();
+    assert!(said > 3 && said as u64 == stand.totals().messages_sent, "{said}");
+}
+
+#[test]
+fn what_is_expected_may_be_in_the_answer_and_a_chat_without_a_join_is_joined_at_once() {
+    let mut stand = Stand::new("\njoin = [{ send = \"in\", expect = '\"ok\"' }]\nsay = \"{text}\"", "");
+    assert_eq!(stand.last().url, "http://10.0.0.1/chat");
+    stand.open();
+    assert_eq!(
+        (stand.posts(), stand.last().headers[CONTENT_TYPE].to_str().unwrap()),
+        (vec![("/chat", "in")], "text/plain;charset=UTF-8")
+    );
+    stand.answer(200, "{\"ok\":true}");
+    assert!(stand.reached.contains(&Phase::Joined));
+    let mut at_once = Stand::new("\njoin = []\nsay = \"{text}\"", "");
+    at_once.open();
+    assert!(at_once.reached.contains(&Phase::Joined));
+}
+
+#[test]
+fn a_stream_that_breaks_is_opened_again_as_an_event_source_does() {
+    let mut stand = Stand::joined(CHAT, "");
+    stand.send("id: 41\n\nretry: 500\nid: 42\ndata: x\n\nid: 43\ndata: lost");
+    stand.end(Ok(()));
+    assert!(stand.anomalies.iter().any(|text| text.contains("the server ended the event stream")));
+    stand.wait(1_000);
+    let get = stand.last();
+    assert_eq!((get.at, &get.method), (Duration::from_millis(500), &Method::GET));
+    assert_eq!(get.headers["last-event-id"], "42");
+    // The server is away: the time is that of the stream before.
+    stand.end(Err(ChannelError::Tcp("refused".into())));
+    stand.wait(600);
+    assert_eq!(stand.asked.iter().filter(|asked| asked.method == Method::GET).count(), 3);
+    stand.join();
+    stand.wait(1_000);
+    assert_eq!((stand.totals().reconnects, stand.totals().resumes), (2, 0));
+    assert!(stand.intervals.last().unwrap().is_joined && stand.ended.is_none());
+}
+
+#[test]
+fn what_was_said_meanwhile_is_due_where_the_server_sends_it_after_the_last_event_id_and_else_not() {
+    for (keys, due, resumes) in [("replay = true", 2, 1), ("", 1, 0)] {
+        let mut stand = Stand::joined(&format!("{CHAT}{keys}\n"), "");
+        stand.send("retry: 1000\nid: 1\ndata: x\n\n");
+        stand.end(Ok(()));
+        let away = stand.log.say(9, stand.now);
+        stand.wait(1_500);
+        stand.open();
+        stand.send(&format!("id: 2\ndata: {}\n\n", mark("k3f9", away)));
+        stand.send("event: joined\ndata: x\n\n");
+        stand.answer(200, "");
+        stand.answer(200, "");
+        let back = stand.log.say(9, stand.now);
+        stand.send(&format!("id: 3\ndata: {}\n\n", mark("k3f9", back)));
+        stand.wait(12_000);
+        let totals = stand.totals();
+        assert_eq!(
+            (totals.messages_due, totals.messages_missing, totals.resumes),
+            (due, 0, resumes),
+            "{keys}: {totals:?}"
+        );
+    }
+}
+
+#[test]
+fn an_answer_that_is_no_event_stream_ends_it_as_it_closes_an_event_source() {
+    for (status, header, reason, detail) in [
+        (204, None, FailureReason::RoomEnded, "the server wants no further connection"),
+        (
+            503,
+            None,
+            FailureReason::HttpStatus(503),
+            "HTTP status 503 Service Unavailable in place of an event stream",
+        ),
+        (
+            200,
+            Some((CONTENT_TYPE, "text/html")),
+            FailureReason::Protocol,
+            "`text/html` in place of text/event-stream",
+        ),
+        (200, None, FailureReason::Protocol, "`` in place of text/event-stream"),
+        (302, None, FailureReason::HttpStatus(302), "302 Found"),
+    ] {
+        let mut stand = Stand::new(CHAT, "");
+        let fetch = stand.stream();
+        stand.head(fetch, status, header);
+        let (told, text) = stand.failure();
+        assert!(told == reason && text.contains(detail), "{status}: {text}");
+        assert!(stand.cancelled.contains(&fetch));
+    }
+}
+
+#[test]
+fn redirects_are_followed_and_what_is_for_the_server_goes_to_no_other() {
+    let mut stand = Stand::new(CHAT, "");
+    stand.head(stand.stream(), 307, Some((LOCATION, "/elsewhere")));
+    let get = stand.last();
+    assert_eq!(get.url, "http://10.0.0.1/elsewhere");
+    assert!(get.headers.contains_key("authorization") && !get.headers.contains_key("origin"));
+    stand.head(stand.stream(), 302, Some((LOCATION, "http://10.0.0.2/events")));
+    let get = stand.last();
+    assert_eq!(
+        (get.url.as_str(), &get.headers["origin"]),
+        ("http://10.0.0.2/events", &HeaderValue::from_static("http://10.0.0.1"))
+    );
+    assert!(!get.headers.contains_key("authorization"));
+    stand.end(Err(ChannelError::NotAllowed("10.0.0.2:80".into())));
+    assert_eq!(stand.failure().0, FailureReason::NotAllowed);
+    let mut round = Stand::new(CHAT, "");
+    for _ in 0..30 {
+        round.head(round.stream(), 301, Some((LOCATION, "/chat")));
+    }
+    assert!(round.anomalies.iter().any(|text| text.contains("too many redirects")), "{:?}", round.anomalies);
+}
+
+#[test]
+fn who_is_refused_or_put_out_has_failed_and_a_busy_server_is_tried_again() {
+    for (status, body, reason, detail) in [
+        (403, "the room is full\n", FailureReason::Refused, "refused: HTTP 403"),
+        (
+            401,
+            "no",
+            FailureReason::Unauthorized,
+            "the answer to message 1 of the join: HTTP status 401 Unauthorized: no",
+        ),
+        (404, "", FailureReason::Refused, "the answer to message 1 of the join: HTTP status 404 Not Found"),
+        (200, "closed: for today", FailureReason::Refused, "refused: closed: for today"),
+    ] {
+        let mut stand = Stand::new(CHAT, "");
+        stand.open();
+        stand.answer(status, body);
+        let (told, text) = stand.failure();
+        assert!(told == reason && text.contains(detail), "{status}: {text}");
+    }
+    for status in [429, 500, 502] {
+        let mut stand = Stand::new(CHAT, "");
+        stand.open();
+        stand.answer(status, "");
+        stand.wait(4_000);
+        assert!(stand.ended.is_none() && stand.last().method == Method::GET, "{status}");
+        assert!(
+            stand.anomalies[0].contains(&format!(
+                "connects again: the answer to message 1 of the join: HTTP status {status}"
+            )) || stand.anomalies[0].contains(&status.to_string())
+        );
+    }
+    let mut stand = Stand::joined(CHAT, "");
+    stand.send("event: kick\ndata: eve\n\n");
+    assert!(stand.ended.is_none());
+    stand.send("event: kick\ndata: ada\n\n");
+    assert_eq!(stand.failure().0, FailureReason::Kicked);
+}
+
+#[test]
+fn a_message_that_the_server_does_not_take_is_told_and_the_connection_stays() {
+    let mut stand = Stand::joined(CHAT, "every = \"500ms\"");
+    stand.wait(5_000);
+    let number = stand.posts().len();
+    assert!(number > 2);
+    stand.answer(413, "too long");
+    let fetch = stand.asked[stand.asked.len() - 2].fetch;
+    stand.input(Input::Download { fetch, event: DownloadEvent::Finished(Err(ChannelError::Unanswered)) });
+    assert!(
+        stand.anomalies[0].contains("the answer to what was posted: HTTP status 413"),
+        "{:?}",
+        stand.anomalies
+    );
+    assert!(stand.anomalies[1].contains("was not answered"), "{:?}", stand.anomalies);
+    stand.wait(1_000);
+    assert!(stand.intervals.last().unwrap().is_joined && stand.totals().reconnects == 0);
+}
+
+#[test]
+fn a_nickname_that_is_taken_is_told_by_the_status_and_the_next_one_tried() {
+    let template = CHAT.replace("?as={nick}", "") + "nick_taken = \"HTTP 409\"\n";
+    let mut stand = Stand::new(&template, "");
+    stand.open();
+    stand.answer(409, "HTTP 409 is what you get");
+    assert_eq!(stand.posts()[1..], [("/join", r#"{"as":"ada-2"}"#)]);
+    stand.answer(200, "joined: you");
+    stand.answer(200, "");
+    assert!(stand.reached.contains(&Phase::Joined));
+}
+
+#[test]
+fn silence_is_named_and_who_leaves_waits_until_its_goodbye_has_arrived() {
+    let mut stand = Stand::new(CHAT, "");
+    stand.open();
+    stand.answer(200, "");
+    stand.wait(10_500);
+    assert!(
+        stand.anomalies[0].contains("no `joined:` within 10 s after message 1 of the join"),
+        "{:?}",
+        stand.anomalies
+    );
+    let mut stand = Stand::joined(CHAT, "");
+    stand.input(Input::Leave { others_follow: true });
+    assert_eq!(stand.posts().last(), Some(&("/leave", "bye")));
+    assert!(stand.ended.is_none() && stand.cancelled == [stand.stream()]);
+    stand.answer(204, "");
+    assert_eq!(stand.ended, Some(Outcome::Completed));
+    let mut stand = Stand::joined(CHAT, "");
+    stand.input(Input::Leave { others_follow: true });
+    stand.wait(60_000);
+    assert_eq!(stand.ended, Some(Outcome::Completed), "the server does not answer");
+    assert!(stand.now - stand.start < Duration::from_secs(20));
+}
+
+#[test]
+fn an_event_without_an_end_breaks_the_connection() {
+    let mut stand = Stand::joined(CHAT, "");
+    let piece = "x".repeat(200_000);
+    for _ in 0..6 {
+        stand.send(&piece);
+    }
+    assert!(stand.anomalies[0].contains("more than 1048576 bytes"), "{:?}", stand.anomalies);
+    assert!(stand.cancelled.contains(&stand.stream()));
+}
