@@ -28,6 +28,7 @@ if [[ ! -e $packages/done ]]; then
   touch "$packages/done"
 fi
 
+[[ $(id -u) -ne 0 ]] || renice -n -15 $$ >/dev/null # as root it comes before other work of the machine
 folder=$(mktemp -d)
 trap 'kill $(jobs -p) 2>/dev/null; wait; rm -rf "$folder"' EXIT
 mkdir "$folder/vod"
@@ -61,7 +62,7 @@ until grep -q ready "$folder/tracker.log"; do sleep 0.1; kill -0 $tracker || { c
 measure() { # NAME P2P
   /usr/bin/time -o "$folder/$1.time" -f "%U %S %M" taskset -c 1 "$THRONG" view "http://127.0.0.1:$http/vod/vod.m3u8" -n "$viewers" \
     --every "$((ramp * 1000000 / viewers))us" --for "${seconds}s" --set "crowd.player={ p2p = $2 }" --output "$folder/$1" \
-    >"$folder/$1.out" 2>&1 || { tail -20 "$folder/$1.out" >&2; exit 1; }
+    >"$folder/$1.out" 2>&1 || [[ $? -eq 4 ]] || { tail -20 "$folder/$1.out" >&2; exit 1; } # 4: its figures are shown too
   "$THRONG" report "$folder/$1" --json >"$folder/$1.json" || true
 }
 ticks() { sed 's/.*) //' "/proc/$tracker/stat" | awk '{ print $12 + $13 }'; }
@@ -75,7 +76,7 @@ import json, sys
 folder, viewers, seconds, ramp, tracker_ms = sys.argv[1:]
 rows = {}
 for name in ("without", "with"):
-    user, system, memory = map(float, open(f"{folder}/{name}.time").read().split())
+    user, system, memory = map(float, open(f"{folder}/{name}.time").read().split("\n")[-2].split())
     peers = json.load(open(f"{folder}/{name}.json"))["playback"]["peers"] or {}
     rows[name] = (user + system, memory, peers)
 print(f"{viewers} viewers for {seconds} s, joining within {ramp} s, on one tracker that asks for an announcement each 10 s")
