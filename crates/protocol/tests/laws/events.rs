@@ -160,7 +160,7 @@ duration = "20s"
                 (_, None, _) => self.input(Input::Timeout)?,
             }
         }
-        let _ = self.input(Input::Leave { others_follow: false });
+        self.input(Input::Leave { others_follow: false })?;
         self.now += Duration::from_secs(60);
         assert!(self.input(Input::Timeout).is_none(), "it does not leave");
         None

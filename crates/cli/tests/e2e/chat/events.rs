@@ -16,6 +16,7 @@ fn room(port: &str, users: u32, seconds: u32, more: &[&str]) -> Ran {
         target.as_str(),
         &users,
         &duration,
+        "target.token=hush",
         "crowd.arrival.ramp=1s",
         "crowd.chat.every=2s",
         "run.warm_up=0s",

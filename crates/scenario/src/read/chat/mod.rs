@@ -255,8 +255,11 @@ fn check_transport(
 ) {
     const TABLE: &str = "chat.template";
     if endpoint.is_event_stream() {
-        let keys = (&WEBSOCKET_KEYS[..], &spans.of_websocket[..]);
-        return has_no_effect(reader, TABLE, keys, "chats over WebSocket (chat+wss://…)");
+        // `binary = false` is what it is in any case.
+        let [subprotocols, binary] = spans.of_websocket;
+        let written = [subprotocols, binary.filter(|_| words.is_some_and(|words| words.binary))];
+        let whose = "chats over WebSocket (chat+wss://…)";
+        return has_no_effect(reader, TABLE, (&WEBSOCKET_KEYS, &written), whose);
     }
     const WHOSE: &str = "chats over server-sent events (chat+https://…)";
     has_no_effect(reader, TABLE, (&HTTP_KEYS, &spans.of_http), WHOSE);
