@@ -7,7 +7,7 @@ use throng_observation::host::measured::{Host, hosts};
 use throng_observation::run::RunData;
 
 use crate::context::Context;
-use crate::demand::{self, Demand, JoinCost, joins};
+use crate::demand::{self, ChatCost, Demand, JoinCost, joins};
 use crate::findings::gate::{Gate, gate};
 use crate::findings::score::{AHEAD_MIN, BOTTLENECK_MIN, CAP_COMPANY, SUSPECT_MIN, score};
 use crate::findings::{
@@ -93,6 +93,8 @@ pub struct Explanation {
     pub demand: Vec<Demand>,
     /// What a join costs.
     pub joins: Option<JoinCost>,
+    /// What a chat costs the thread of its server; `None` where there is none, or it could not be told.
+    pub chat: Option<ChatCost>,
     /// CPU use of other processes that the server needed; `None` if it did not affect the server.
     pub other_processes_cpu: Option<OtherProcessesCpu>,
 }
@@ -123,6 +125,7 @@ pub fn explain(run: &RunData, goal: Goal) -> Explanation {
             other_processes::cpu(&context)
         }),
         joins: hosts.iter().find_map(|host| joins(run, host)),
+        chat: watched.iter().find_map(|watched| ChatCost::of(run, watched.host, &watched.knowledge)),
         demand,
     }
 }

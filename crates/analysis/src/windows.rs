@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use throng_observation::host::measured::Window;
 use throng_observation::run::RunData;
-use throng_observation::{Clause, Goal, HoldOutcome, HoldRow, Purpose, RunTime};
+use throng_observation::{ChatRow, Clause, Goal, HoldOutcome, HoldRow, Purpose, RunTime};
 
 use crate::capacity::Capacity;
 
@@ -268,7 +268,7 @@ fn of_seconds(run: &RunData, goal: Goal, quality_by_second: &BySecond) -> Window
         fail: fail.map(of),
         onset: fail.map(|(from, until)| of((from - BEFORE_S, until)).window),
         first_bad_s: fail.map(|(from, _)| from),
-        passed: levels(&good, most),
+        passed: levels(&settled(run, good), most),
         is_search: false,
     }
 }
@@ -287,6 +287,18 @@ fn worst_interval(
     }
     let worst = intervals.into_iter().filter(|(.., bad)| *bad >= SECONDS_MIN).max_by_key(|(.., bad)| *bad);
     worst.map(|(from, until, _)| (from, until))
+}
+
+/// The seconds without those in which participants of a chat came or went, or still fetched what they fetch when they come: that is
+/// an impulse, which grows with who is there, and no demand of a load. All of them where no others are.
+fn settled(run: &RunData, good: Vec<(i64, SecondQuality)>) -> Vec<(i64, SecondQuality)> {
+    let is_moving = |row: &&ChatRow| {
+        let counters = &row.counters;
+        counters.presences_received > 0 || counters.vcards_received > counters.messages_received
+    };
+    let moving: BTreeSet<i64> = run.chat.iter().filter(is_moving).map(|row| row.second).collect();
+    let left: Vec<_> = good.iter().filter(|(second, _)| !moving.contains(second)).copied().collect();
+    if left.is_empty() { good } else { left }
 }
 
 /// Number of loads into which a plain run is divided.

@@ -196,8 +196,11 @@ fn solve(points: &[Point], size: usize) -> Option<Fit> {
 }
 
 /// The inverse of the upper left `size` × `size` of a symmetric matrix, by Gauss–Jordan elimination with pivots.
-fn invert(mut matrix: [[f64; 3]; 3], size: usize) -> Option<[[f64; 3]; 3]> {
-    let mut inverse = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]];
+pub(super) fn invert<const N: usize>(mut matrix: [[f64; N]; N], size: usize) -> Option<[[f64; N]; N]> {
+    let mut inverse = [[0.0; N]; N];
+    for (at, row) in inverse.iter_mut().enumerate() {
+        row[at] = 1.0;
+    }
     for column in 0..size {
         let pivot =
             (column..size).max_by(|a, b| matrix[*a][column].abs().total_cmp(&matrix[*b][column].abs()))?;
@@ -207,13 +210,13 @@ fn invert(mut matrix: [[f64; 3]; 3], size: usize) -> Option<[[f64; 3]; 3]> {
         if !head.is_normal() {
             return None;
         }
-        for j in 0..3 {
+        for j in 0..N {
             matrix[column][j] /= head;
             inverse[column][j] /= head;
         }
         for row in (0..size).filter(|row| *row != column) {
             let factor = matrix[row][column];
-            for j in 0..3 {
+            for j in 0..N {
                 matrix[row][j] -= factor * matrix[column][j];
                 inverse[row][j] -= factor * inverse[column][j];
             }

@@ -10,10 +10,15 @@ use throng_observation::host::measured::Host;
 use crate::knowledge::Knowledge;
 use crate::windows::{LoadWindow, Windows};
 
+mod additive;
+mod chat;
 mod fit;
 mod joins;
 mod resources;
 
+#[cfg(test)]
+pub(crate) use chat::tests::{chatted, of_chat};
+pub use chat::{ChatCost, ChatWork, ChatWorkCost};
 pub use joins::{JoinCost, joins};
 pub(crate) use resources::memory_limit;
 

@@ -12,9 +12,9 @@ pub const LINEAR_REACH: f64 = 10.0;
 /// The same of a curved demand: the error of its square grows with the square.
 pub const CURVED_REACH: f64 = 4.0;
 /// Least half interval, as a share of the use: the variation of a server from run to run.
-const WIDTH_MIN: f64 = 0.02;
+pub(super) const WIDTH_MIN: f64 = 0.02;
 /// Half an order of magnitude, either way.
-const ORDER_OF_MAGNITUDE: f64 = 3.0;
+pub(super) const ORDER_OF_MAGNITUDE: f64 = 3.0;
 /// Halvings of a bisection: more than the bits of a mantissa.
 const HALVINGS: u32 = 60;
 

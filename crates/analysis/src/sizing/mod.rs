@@ -12,6 +12,7 @@ mod machines;
 mod measured_server;
 mod need;
 mod resource;
+mod room;
 #[cfg(test)]
 mod tests;
 mod traffic;
@@ -21,6 +22,7 @@ pub use machines::{MachinePlan, MachineType, ProcessesEach};
 pub use measured_server::{MeasuredCapacity, MeasuredServer};
 pub use need::{ResourceNeed, UsersPer};
 pub use resource::SizedResource;
+pub use room::{RoomForecast, RoomPart, RoomRequest, RoomTalk, RoomVerdict};
 pub use traffic::{PerUser, Traffic};
 
 use crate::demand::{Demand, Resource};
