@@ -124,7 +124,7 @@ struct Other {
 /// Those of a plan.
 fn others(plan: &Plan) -> Result<Vec<Other>, CliError> {
     let other = |place: NamedPlace| {
-        let addresses = resolve(&place.host, place.port).map_err(|error| named(error, &place))?;
+        let addresses = resolve(&place.host, place.port).map_err(|error| named(&error, &place))?;
         Ok(Other { place, addresses })
     };
     plan.named_places().into_iter().map(other).collect()
@@ -137,14 +137,14 @@ impl Other {
             let judged = policy.permits(*address).map(drop);
             judged.map_err(|refusal| {
                 let error = CliError::new(Exit::Target, refused(refusal, self.place.port, agents));
-                named(error, &self.place)
+                named(&error, &self.place)
             })
         })
     }
 }
 
 /// The error with the key that names the server.
-fn named(error: CliError, place: &NamedPlace) -> CliError {
+fn named(error: &CliError, place: &NamedPlace) -> CliError {
     let NamedPlace { key, cohort, host, port } = place;
     CliError::new(error.exit, anyhow!("{key} of {cohort} ({host}:{port}): {}", error.error))
 }

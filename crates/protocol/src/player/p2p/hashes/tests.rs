@@ -78,7 +78,7 @@ impl Stand {
 
     fn pass(&mut self, ms: u64) {
         self.now += Duration::from_millis(ms);
-        self.with(|hashes, now, context| hashes.pump(now, context));
+        self.with(Hashes::pump);
     }
 
     fn conditions(&self) -> &[(String, String)] {
