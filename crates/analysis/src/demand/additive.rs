@@ -85,8 +85,8 @@ fn solve<const N: usize>(rows: &[Row<N>], kinds: &[usize]) -> Option<Costs<N>> {
     for (work, used) in rows {
         for i in 0..size {
             right[i] += scaled(work, i) * used;
-            for j in 0..size {
-                normal[i][j] += scaled(work, i) * scaled(work, j);
+            for (j, entry) in normal[i].iter_mut().enumerate().take(size) {
+                *entry += scaled(work, i) * scaled(work, j);
             }
         }
     }
