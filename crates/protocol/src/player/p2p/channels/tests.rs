@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use throng_media::timing::WholeSegment;
 
-use super::super::swarm::Swarms;
+use super::super::neighbours::{Arrived, Neighbours};
+use super::super::swarm::{Sent, Swarms};
 use super::*;
 
 const SEGMENT_LEN: usize = 300_000;
+const SEGMENT_BYTES: u64 = SEGMENT_LEN as u64;
 
 /// A viewer, and its address.
 struct Side {
@@ -192,4 +194,47 @@ fn the_uplink_limits_what_is_sent() {
     assert!((150_000..290_000).contains(&received), "{received} of 300,000 bytes in 1.5 of 2 s");
     run(&mut now, &mut sides, Duration::from_millis(1_000));
     assert_eq!(sides[1].channels.take_complete().len(), 1);
+}
+
+/// Carries datagrams between a viewer and the peers of another one for a second.
+fn run_with(now: &mut Instant, side: &mut Side, (peers, address): (&mut Neighbours, SocketAddr)) {
+    for _ in 0..200 {
+        *now += Duration::from_millis(5);
+        side.tick(*now);
+        for transmit in side.channels.take_transmits() {
+            peers.datagram(*now, (side.address, None), &transmit.bytes);
+        }
+        peers.tick(*now);
+        for transmit in peers.channels().unwrap().take_transmits() {
+            side.channels.datagram(*now, &side.membership, (address, None), &transmit.bytes);
+        }
+    }
+}
+
+#[test]
+fn what_came_is_used_when_it_is_proven_and_who_sent_something_else_is_left() {
+    for is_right in [true, false] {
+        let (mut now, [mut has, wants]) = connected(PeerEngine::V2);
+        let (mut peers, address) = (Neighbours::new(wants.membership, Some(wants.channels)), wants.address);
+        has.has(104, segment());
+        run_with(&mut now, &mut has, (&mut peers, address));
+        let from = peers.request(now, 104, &[], &mut fastrand::Rng::with_seed(1)).unwrap();
+        run_with(&mut now, &mut has, (&mut peers, address));
+        // Its hash is not known yet.
+        peers.judge(now, &mut |_: &Arrived| Ok(None));
+        assert!(matches!(peers.received(now, from, 104), Sent::Partly(SEGMENT_BYTES, _)));
+        peers.judge(now, &mut |arrived: &Arrived| match is_right {
+            true => Ok(Some(WholeSegment::opaque(arrived.bytes.len() as u64))),
+            false => Err("segment 104: another SHA-256".to_owned()),
+        });
+        if is_right {
+            assert!(matches!(peers.received(now, from, 104), Sent::Whole(_)));
+            assert_eq!(peers.degree(now), 1);
+        } else {
+            assert!(matches!(peers.received(now, from, 104), Sent::Broken));
+            assert_eq!(peers.degree(now), 0);
+            let complaints = peers.channels().unwrap().take_complaints();
+            assert_eq!(complaints, ["a peer is left: segment 104: another SHA-256"]);
+        }
+    }
 }
