@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use throng_analysis::bottleneck::{Bottleneck, BottleneckVerdict, Explanation};
-use throng_analysis::demand::{Demand, Prediction, Resource};
+use throng_analysis::demand::{ChatCost, ChatWork, Demand, Prediction, Resource};
 use throng_observation::units::{bit_rate, bytes, duration_ms};
 
 use crate::health::{self, Share};
@@ -12,6 +12,7 @@ use crate::summary::Summary;
 /// Fills in the bottleneck and the demand of a user.
 pub(crate) fn explain(explanation: Explanation, summary: &mut Summary) {
     (summary.demand, summary.join_cost) = (explanation.demand, explanation.joins);
+    summary.chat_cost = explanation.chat;
     summary.other_processes_cpu = explanation.other_processes_cpu;
     let found = explanation.bottleneck;
     // Such a run says nothing about the server.
@@ -130,6 +131,25 @@ pub(crate) fn join_cost(summary: &Summary) -> Option<String> {
         let _ = write!(said, ", as much as {} of a viewer", duration_ms(seconds * 1e3));
     }
     Some(said)
+}
+
+/// What a join of a chat and each delivery cost, without those that could not be told from their error.
+pub(crate) fn chat_cost(cost: &ChatCost) -> Option<String> {
+    let each: Vec<String> = cost
+        .costs
+        .iter()
+        .filter(|of| of.cpu_us > of.cpu_us_error)
+        .map(|of| {
+            let one = match of.work {
+                ChatWork::Join => "a join",
+                ChatWork::Presence => "a presence",
+                ChatWork::Vcard => "a vCard",
+                ChatWork::Message => "a message delivered",
+            };
+            format!("{one} {:.0} µs (± {:.0})", of.cpu_us, of.cpu_us_error)
+        })
+        .collect();
+    (!each.is_empty()).then(|| format!("{} of {}", each.join(", "), cost.thread))
 }
 
 #[cfg(test)]

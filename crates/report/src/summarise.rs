@@ -68,6 +68,7 @@ pub fn summarise(run: &RunData, objectives: &[Objective], warm_up: Duration) -> 
         bottleneck: None,
         demand: Vec::new(),
         join_cost: None,
+        chat_cost: None,
         other_processes_cpu: None,
         conference: None,
         objectives: objectives.iter().map(|objective| judge::judge(objective, &figures)).collect(),

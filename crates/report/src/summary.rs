@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use throng_analysis::bottleneck::{Bottleneck, OtherProcessesCpu};
-use throng_analysis::demand::{Demand, JoinCost};
+use throng_analysis::demand::{ChatCost, Demand, JoinCost};
 use throng_observation::{CaptureBasis, untrusted};
 
 use crate::canary::CanarySummary;
@@ -116,6 +116,9 @@ pub struct Summary {
     /// CPU time of a join on the server; `null` where it could not be estimated.
     #[serde(default)]
     pub join_cost: Option<JoinCost>,
+    /// CPU time of a join of a chat and of each delivery, of the thread that works for it; `null` where it could not be told.
+    #[serde(default)]
+    pub chat_cost: Option<ChatCost>,
     /// CPU time of other processes on the server's host during the loads that decide the answer; `null` where it was
     /// little, or did no harm.
     #[serde(default)]

@@ -230,7 +230,11 @@ fn cause_lines(out: &mut String, summary: &Summary) {
     if let Some(cost) = &join {
         line(out, "a join costs", cost);
     }
-    if summary.bottleneck.is_some() || !costs.is_empty() || join.is_some() {
+    let chat = summary.chat_cost.as_ref().and_then(cause::chat_cost);
+    if let Some(cost) = &chat {
+        line(out, "a chat costs", cost);
+    }
+    if summary.bottleneck.is_some() || !costs.is_empty() || join.is_some() || chat.is_some() {
         out.push('\n');
     }
 }

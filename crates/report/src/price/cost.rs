@@ -6,10 +6,7 @@ use throng_analysis::sizing::{Estimate, Size, SizedResource, Sizing, Traffic};
 use throng_observation::units::bytes;
 use throng_scenario::prices::{ComputePrices, PriceTable};
 
-use super::{MachineOffer, PriceRequest};
-
-/// Seconds of an hour.
-const HOUR_S: f64 = 3_600.0;
+use super::{ChatSize, HOUR_S, MachineOffer, PriceRequest};
 
 /// A part of the cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -82,14 +79,18 @@ pub(super) struct Parts<'a> {
     pub(super) sizing: &'a Sizing<'a>,
     pub(super) size: &'a Size,
     pub(super) traffic: Option<&'a Traffic>,
+    pub(super) chat: Option<&'a ChatSize>,
 }
 
 impl Cost {
     pub(super) fn of(prices: &PriceTable, machines: &[MachineOffer], parts: &Parts<'_>) -> Self {
         let request = parts.request;
-        let (compute, machine) = match &prices.compute {
-            ComputePrices::Machines(_) => machine_term(machines, request.hours),
-            ComputePrices::Amounts { vcpu_hour, memory_gb_hour } => {
+        let problem = parts.chat.filter(|chat| !chat.is_joinable()).and_then(ChatSize::problem);
+        let (compute, machine) = match (&prices.compute, problem) {
+            // More machines do not help: a room is the work of one thread.
+            (_, Some(problem)) => (unknown(CostKind::Compute, problem), None),
+            (ComputePrices::Machines(_), None) => machine_term(machines, request.hours),
+            (ComputePrices::Amounts { vcpu_hour, memory_gb_hour }, None) => {
                 (amounts_term(parts, *vcpu_hour, *memory_gb_hour), None)
             }
         };
@@ -175,16 +176,21 @@ fn amounts_term(parts: &Parts<'_>, vcpu_hour: f64, memory_gb_hour: f64) -> CostT
 }
 
 fn egress(prices: &PriceTable, parts: &Parts<'_>) -> CostTerm {
-    let Some(traffic) = parts.traffic else {
-        return unknown(CostKind::Egress, "the run's users received nothing".into());
-    };
-    let gb = traffic.received_bytes.per_second.times(viewer_seconds(parts.request) / 1e9);
+    let chat = parts.chat.filter(|chat| chat.is_joinable()).map(|chat| chat.bytes(parts.request.hours) / 1e9);
+    let of_traffic = parts
+        .traffic
+        .map(|traffic| traffic.received_bytes.per_second.times(viewer_seconds(parts.request) / 1e9));
+    if of_traffic.is_none() && chat.is_none() {
+        return unknown(CostKind::Egress, "the run's users received nothing that has a price".into());
+    }
+    let gb = of_traffic.unwrap_or_default().plus(Estimate::exact(chat.unwrap_or(0.0)));
     let amount = Estimate {
         value: prices.egress.price_of(gb.value),
         low: prices.egress.price_of(gb.low),
         high: prices.egress.price_of(gb.high),
     };
-    term(CostKind::Egress, amount, format!("{} received by viewers", bytes(gb.value * 1e9)))
+    let of_chat = chat.map_or_else(String::new, |gb| format!(", {} of it the chat", bytes(gb * 1e9)));
+    term(CostKind::Egress, amount, format!("{} received by viewers{of_chat}", bytes(gb.value * 1e9)))
 }
 
 fn storage(prices: &PriceTable, request: &PriceRequest) -> CostTerm {

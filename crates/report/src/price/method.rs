@@ -55,6 +55,16 @@ pub(super) fn notes(summary: &Summary, traffic: Option<&Traffic>, sizing: &Sizin
     if traffic.is_some_and(|traffic| !traffic.is_of_good_service) {
         notes.push("No load passed: the traffic is that of the whole run, served badly or not".into());
     }
+    if summary.chat.is_some() && summary.chat_cost.is_none() {
+        notes.push(
+            "What the chat costs could not be told: watch the process of its server, and let the crowd come in groups".into(),
+        );
+    } else if summary.chat_cost.is_some() {
+        notes.push(
+            "A join of a chat is an impulse and no steady use, so that seconds in which participants came or went are not in the              sizes of servers, where others were left; the section on the chat has them"
+                .into(),
+        );
+    }
     if summary.conference.is_some() {
         notes.push(
             "Participants of a conference: one room with more of them costs more each, so that rooms should be sized and not \

@@ -17,6 +17,7 @@ use throng_scenario::prices::{ComputePrices, MachinePrice, PriceTable};
 
 use crate::summary::Summary;
 
+mod chat;
 mod cost;
 mod method;
 mod section;
@@ -24,11 +25,15 @@ mod section;
 mod tests;
 pub mod text;
 
+pub use chat::{ChatSize, RoomsCost};
 pub use cost::{Cost, CostKind, CostTerm};
 pub(crate) use section::render as section;
 
 /// The version of the shape of [`PriceReport`] as JSON. Keys are only ever added within a version.
 pub const PRICE_VERSION: u32 = 1;
+
+/// Seconds of an hour.
+const HOUR_S: f64 = 3_600.0;
 
 /// What is asked.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -64,8 +69,11 @@ pub struct PriceReport {
     pub storage_gb: f64,
     /// What they need.
     pub size: Size,
-    /// What a user received and requested; `null` if nothing arrived.
+    /// What a user received and requested; `null` if nothing arrived. Without what a chat sends.
     pub traffic: Option<Traffic>,
+    /// All viewers in one room of the run's chat; `null` if it had none, or its cost could not be told.
+    #[serde(default)]
+    pub chat: Option<ChatSize>,
     /// Whose prices; `null` without a price file.
     pub prices: Option<PricesUsed>,
     /// Each type of machine in the price file.
@@ -124,9 +132,16 @@ impl PriceReport {
         let mut size = sizing.size(capacity(summary).as_ref());
         let mut notes = std::mem::take(&mut size.notes);
         notes.extend(method::notes(summary, traffic.as_ref(), &sizing));
+        let chat = ChatSize::of(run, summary, request, prices);
         let machines = prices.map(|prices| offers(prices, &sizing)).unwrap_or_default();
         let cost = prices.map(|prices| {
-            let parts = cost::Parts { request, sizing: &sizing, size: &size, traffic: traffic.as_ref() };
+            let parts = cost::Parts {
+                request,
+                sizing: &sizing,
+                size: &size,
+                traffic: traffic.as_ref(),
+                chat: chat.as_ref(),
+            };
             Cost::of(prices, &machines, &parts)
         });
         let mut report = Self {
@@ -137,6 +152,7 @@ impl PriceReport {
             storage_gb: request.storage_gb,
             size,
             traffic,
+            chat,
             prices: prices.map(PricesUsed::of),
             machines,
             cost,
@@ -154,7 +170,7 @@ impl PriceReport {
     #[must_use]
     pub fn has_no_size(&self) -> bool {
         let is_cpu = |need: &ResourceNeed| need.resource == SizedResource::Cpu && need.users_per.is_some();
-        !self.size.needs.iter().any(is_cpu)
+        self.chat.is_none() && !self.size.needs.iter().any(is_cpu)
     }
 
     /// Indented JSON with a newline at the end.

@@ -31,7 +31,7 @@ fn prices(compute: ComputePrices) -> PriceTable {
     }
 }
 
-fn by_machine() -> PriceTable {
+pub(super) fn by_machine() -> PriceTable {
     prices(ComputePrices::Machines(vec![machine("small", 4.0, 0.2), machine("large", 16.0, 0.7)]))
 }
 

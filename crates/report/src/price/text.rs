@@ -7,10 +7,13 @@ use throng_observation::units::{bit_rate, bytes, percent};
 use throng_observation::untrusted;
 
 use super::cost::Cost;
-use super::{MachineOffer, PriceReport};
+use super::{ChatSize, MachineOffer, PriceReport, chat};
 
 /// The answer in one sentence.
 pub(super) fn headline(report: &PriceReport) -> String {
+    if let Some(problem) = report.chat.as_ref().and_then(ChatSize::problem) {
+        return problem;
+    }
     let viewers = format!("{} viewers", grouped(f64::from(report.viewers), 0));
     let (Some(cost), Some(prices)) = (&report.cost, &report.prices) else {
         return match &report.size.like_measured {
@@ -73,6 +76,9 @@ pub fn summary(report: &PriceReport) -> String {
         cost_lines(&mut out, cost, &prices.currency);
     }
     need_lines(&mut out, report);
+    if let Some(size) = &report.chat {
+        chat::lines(&mut out, size, report.prices.as_ref().map(|prices| prices.currency.as_str()));
+    }
     if !report.machines.is_empty() {
         machine_lines(&mut out, report);
     }
@@ -229,7 +235,7 @@ fn plan_words(plan: &MachinePlan) -> String {
 }
 
 /// Columns of equal width, the last without padding.
-fn table(out: &mut String, rows: &[Vec<String>]) {
+pub(super) fn table(out: &mut String, rows: &[Vec<String>]) {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {
         rows.iter()
@@ -297,7 +303,7 @@ fn one_digit(value: f64) -> f64 {
 }
 
 /// About three digits.
-fn significant(value: f64) -> String {
+pub(super) fn significant(value: f64) -> String {
     match value.abs() {
         a if a >= 100.0 => grouped(value, 0),
         a if a >= 10.0 => format!("{value:.1}"),
@@ -311,7 +317,7 @@ fn plain(value: f64) -> String {
 }
 
 /// `12,345.60`: the integer part in groups of three digits.
-fn grouped(value: f64, digits: usize) -> String {
+pub(super) fn grouped(value: f64, digits: usize) -> String {
     let text = format!("{:.digits$}", value.abs());
     let (whole, rest) = text.split_once('.').unwrap_or((&text, ""));
     let mut out = String::new();
