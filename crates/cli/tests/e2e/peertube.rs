@@ -199,17 +199,6 @@ fn a_chat_that_turns_its_viewers_away_is_in_the_report_by_uri_and_minute() {
 }
 
 #[test]
-fn hashes_that_come_late_are_reported() {
-    let Some(stand) = Evening::start(&[]).unwrap() else { return };
-    std::thread::sleep(Duration::from_secs(25));
-    let (_folder, path) = scenario(&stand, 40, "player = { p2p = {} }");
-    let ran = Running::start(None, &["run", &path.display().to_string()]).wait();
-    let reloads = figure(&ran.summary(), "playback.peers.hash_reloads");
-    assert!(reloads >= 1.0, "{ran}");
-    assert!(ran.stdout.contains("loaded again, since the list of hashes did not name"), "{ran}");
-}
-
-#[test]
 fn visitors_fetch_a_live_from_object_storage() {
     if !has_versitygw() {
         return;
