@@ -24,10 +24,13 @@ pub struct Peers {
     /// Bytes of media that the viewers sent to others.
     pub uploaded_bytes: u64,
     /// Part of `bytes` that came over data channels, from browsers or viewers of other processes.
+    #[serde(default)]
     pub channel_received_bytes: u64,
     /// Part of `uploaded_bytes` that was sent over data channels.
+    #[serde(default)]
     pub channel_sent_bytes: u64,
     /// Data channels of a viewer, on average over its time and over all viewers; part of `degree`.
+    #[serde(default)]
     pub channels: Option<f64>,
     /// Peers of a viewer, on average over its time.
     pub degree: Option<f64>,

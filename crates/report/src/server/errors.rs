@@ -32,18 +32,22 @@ impl ErrorsOfUri {
     }
 }
 
+/// Minutes that are counted: a month and more. A damaged run may claim to have lasted for ever.
+const MINUTES_MAX: i64 = 50_000;
+
 /// The answers 5xx of the run, the most first; those of several logs are added up.
 pub(crate) fn of(host: &Host<'_>) -> Vec<ErrorsOfUri> {
     let (from, until) = (host.window.from_us, host.window.until_us);
-    let minutes = (until - from + MINUTE_US - 1) / MINUTE_US;
+    let lasted_us = until.saturating_sub(from).clamp(0, MINUTES_MAX * MINUTE_US);
+    let minutes = (lasted_us + MINUTE_US - 1) / MINUTE_US;
     let mut all: BTreeMap<(&str, &str), Vec<u64>> = BTreeMap::new();
     for series in host.metric(ACCESS_SERVER_ERRORS) {
         let by_minute = all.entry((series.label("uri_group"), series.label("status"))).or_default();
-        by_minute.resize(minutes.max(0) as usize, 0);
+        by_minute.resize(minutes as usize, 0);
         // A sum may begin before the run.
         let mut before = series.value_at(from).unwrap_or(0.0);
         for (minute, count) in (1..).zip(by_minute) {
-            let sum = series.value_at((from + minute * MINUTE_US).min(until)).unwrap_or(before);
+            let sum = series.value_at(from.saturating_add(minute * MINUTE_US).min(until)).unwrap_or(before);
             *count += (sum - before).max(0.0).round() as u64;
             before = sum;
         }

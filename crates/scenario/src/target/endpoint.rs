@@ -437,6 +437,10 @@ impl Endpoint {
                 .map_err(|why| TargetError::NotUrl { text: before_secrets(text), why: why.to_string() })?;
             // No server ever sees a fragment (RFC 3986, 3.5).
             url.set_fragment(None);
+            // An empty query would not be written.
+            if url.query() == Some("") {
+                url.set_query(None);
+            }
             Ok(url)
         };
         match scheme.as_str() {
