@@ -60,17 +60,18 @@ class Room(BaseHTTPRequestHandler):
             return self.answer(200, "<h1>hello</h1>", "text/html")
         if HOW == "done" and asked[nick] > 1:
             return self.answer(204)
-        self.send_response(200)
-        self.send_header("Content-Type", "text/event-stream")
-        self.send_header("Cache-Control", "no-store")
-        self.send_header("Transfer-Encoding", "chunked")
-        self.end_headers()
         mine = queue.Queue()
         last = self.headers.get("Last-Event-ID")
+        # Before the head of the response: who has seen that joins at once, and is to hear it.
         with lock:
             missed = list(enumerate(history, 1))[int(last):] if last else []
             streams[nick] = mine
         try:
+            self.send_response(200)
+            self.send_header("Content-Type", "text/event-stream")
+            self.send_header("Cache-Control", "no-store")
+            self.send_header("Transfer-Encoding", "chunked")
+            self.end_headers()
             self.stream(mine, missed)
         except (BrokenPipeError, ConnectionResetError):
             pass
