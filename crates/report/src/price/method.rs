@@ -61,7 +61,7 @@ pub(super) fn notes(summary: &Summary, traffic: Option<&Traffic>, sizing: &Sizin
         );
     } else if summary.chat_cost.is_some() {
         notes.push(
-            "A join of a chat is an impulse and no steady use, so that seconds in which participants came or went are not in the              sizes of servers, where others were left; the section on the chat has them"
+            "A join of a chat is an impulse and no steady use, so that seconds in which participants came or went are not in the sizes of servers, where others were left; the section on the chat has them"
                 .into(),
         );
     }
