@@ -125,7 +125,11 @@ pub fn explain(run: &RunData, goal: Goal) -> Explanation {
             other_processes::cpu(&context)
         }),
         joins: hosts.iter().find_map(|host| joins(run, host)),
-        chat: watched.iter().find_map(|watched| ChatCost::of(run, watched.host, &watched.knowledge)),
+        // Several servers may work for a chat, one handing on what another makes: the one that it costs most limits it.
+        chat: watched
+            .iter()
+            .filter_map(|watched| ChatCost::of(run, watched.host, &watched.knowledge))
+            .max_by(|a, b| a.cpu_s().total_cmp(&b.cpu_s())),
         demand,
     }
 }

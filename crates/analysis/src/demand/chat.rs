@@ -119,7 +119,7 @@ impl ChatCost {
     }
 
     /// CPU time of all deliveries, seconds.
-    fn cpu_s(&self) -> f64 {
+    pub(crate) fn cpu_s(&self) -> f64 {
         self.costs.iter().map(|cost| cost.count as f64 * cost.cpu_us / 1e6).sum()
     }
 
