@@ -32,7 +32,7 @@ pub struct Consent {
 /// One join of the plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Join {
-    /// The participant: numbered from 0 without gaps in the order of intended joins.
+    /// The participant, numbered in the order of intended joins; with gaps where other machines play the rest of the crowd.
     pub participant: ParticipantId,
     /// Its cohort.
     pub cohort: CohortId,
@@ -51,6 +51,8 @@ pub struct Join {
 /// A participant to be added to a run in progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NewParticipant {
+    /// Its number in a crowd that several machines play; `None`: the next of this engine.
+    pub participant: Option<ParticipantId>,
     /// Its cohort.
     pub cohort: CohortId,
     /// As [`Join::place`].

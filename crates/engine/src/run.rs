@@ -184,12 +184,12 @@ impl RunHandle {
         self.live.lock().map(|live| live.clone()).unwrap_or_default()
     }
 
-    /// Adds a participant to a run whose [`RunConfig::added_participants_max`] allows it, and returns its id. `at` may be
-    /// now or soon; latencies count from it.
+    /// Adds a participant to a run whose [`RunConfig::added_participants_max`] allows it, and returns its id for
+    /// [`Self::remove_participant`]. `at` may be now or soon; latencies count from it.
     pub fn add_participant(&self, visit: NewParticipant) -> ParticipantId {
-        let NewParticipant { cohort, place, at, source_ip } = visit;
+        let NewParticipant { participant, cohort, place, at, source_ip } = visit;
         let join = |id| Join {
-            participant: ParticipantId(id),
+            participant: participant.unwrap_or(ParticipantId(id)),
             cohort,
             place,
             at,

@@ -6,7 +6,7 @@ use throng_observation::run::{ParticipantRow, RunData, TrackRow};
 use throng_observation::{
     AggregatedTracks, Distribution, MediaKind, OneWayDelay, Phase, RunTime, TrackCounters,
 };
-use throng_scenario::{Destination, Scenario};
+use throng_scenario::Scenario;
 
 use crate::chat::ChatFigures;
 use crate::playback::PlaybackFigures;
@@ -109,13 +109,17 @@ impl<'a> Figures<'a> {
             .filter(|row| participants.contains(&row.participant.0))
             .filter(|row| !row.was_censored() || row.intended_at.as_millis_f64() < ended_ms)
             .collect();
-        let senders = PublisherCohorts::of(run);
-        let publishers = intended.iter().filter(|row| senders.has(row)).count();
-        // Publishers wait for no frame; a run of publishers alone shows that none arrived.
-        let waits = |row: &&ParticipantRow| publishers == intended.len() || !senders.has(row);
+        let cohorts = Cohorts::of(run);
+        let publishers = intended.iter().filter(|row| cohorts.publish(row)).count();
+        // Publishers and participants of a chat wait for no frame; a run of them alone shows that none arrived.
+        let nobody_watches = intended.iter().all(|row| !cohorts.watch(row));
+        let waits = |row: &&ParticipantRow| nobody_watches || cohorts.watch(row);
         let time_to = |phase| Survival::of(intended.iter().copied().filter(waits), &[phase], ended_ms);
         let (first_frame, startup) = (time_to(Phase::FirstFrame), time_to(Phase::PlaybackStarted));
-        let (page_loaded, joined) = (time_to(Phase::PageLoaded), time_to(Phase::Joined));
+        let page_loaded = time_to(Phase::PageLoaded);
+        // Who closed the chat does not wait for it.
+        let chatters = intended.iter().copied().filter(|row| cohorts.chat(row));
+        let joined = Survival::of(chatters, &[Phase::Joined], ended_ms);
         Self {
             publishers: publishers as u64,
             video: KindFigures::of(run, MediaKind::Video, &seconds),
@@ -146,23 +150,55 @@ impl<'a> Figures<'a> {
     }
 }
 
-/// Which cohorts of a run only send, as by WHIP; none where the scenario can no longer be read.
-struct PublisherCohorts(Vec<bool>);
+/// What participants of each cohort do, as its scenario says.
+struct Cohorts(Vec<CohortKind>);
 
-impl PublisherCohorts {
+#[derive(Clone, Copy)]
+struct CohortKind {
+    publishes_only: bool,
+    watches: bool,
+    is_in_chat: bool,
+}
+
+impl Cohorts {
+    /// Of all cohorts; none where the scenario can no longer be read.
     fn of(run: &RunData) -> Self {
-        let scenario = Scenario::parse_stored(&run.info.scenario);
-        Self(scenario.map_or_else(
-            |_| Vec::new(),
-            |scenario| scenario.destinations().iter().map(Destination::is_send_only).collect(),
-        ))
+        let Ok(scenario) = Scenario::parse_stored(&run.info.scenario) else { return Self(Vec::new()) };
+        let cohorts = scenario.destinations().into_iter().zip(scenario.cohorts());
+        Self(
+            cohorts
+                .map(|(destination, (_, role))| {
+                    let protocol = destination.target.protocol();
+                    let publishes_only = destination.is_send_only();
+                    CohortKind {
+                        publishes_only,
+                        watches: !publishes_only && !protocol.is_chat(),
+                        is_in_chat: role.is_in_chat(protocol),
+                    }
+                })
+                .collect(),
+        )
     }
 
-    /// Whether a participant is one of them.
-    fn has(&self, row: &ParticipantRow) -> bool {
+    fn kind(&self, row: &ParticipantRow) -> Option<CohortKind> {
         // Where a value of the scenario was varied, its cohorts come once for each value.
-        let cohort = usize::from(row.cohort.0).checked_rem(self.0.len());
-        cohort.and_then(|cohort| self.0.get(cohort)).is_some_and(|sends| *sends)
+        let cohort = usize::from(row.cohort.0).checked_rem(self.0.len())?;
+        self.0.get(cohort).copied()
+    }
+
+    /// Whether a participant only sends, as by WHIP.
+    fn publish(&self, row: &ParticipantRow) -> bool {
+        self.kind(row).is_some_and(|kind| kind.publishes_only)
+    }
+
+    /// Whether a participant receives media, or may.
+    fn watch(&self, row: &ParticipantRow) -> bool {
+        self.kind(row).is_none_or(|kind| kind.watches)
+    }
+
+    /// Whether a participant is in a chat, or may be.
+    fn chat(&self, row: &ParticipantRow) -> bool {
+        self.kind(row).is_none_or(|kind| kind.is_in_chat)
     }
 }
 
@@ -173,4 +209,55 @@ pub(crate) fn duration_s(run: &RunData) -> f64 {
         seconds.max().map_or(0.0, |second| (second + 1) as f64)
     };
     run.ended_at.map_or_else(written, RunTime::as_secs_f64).max(0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use throng_observation::RunTime;
+    use throng_observation::run::{CohortId, ParticipantId, RunInfo};
+
+    use super::*;
+
+    fn participant(number: u32, cohort: u16, phases: &[Phase]) -> ParticipantRow {
+        let at = |after: i64| RunTime(i64::from(number) * 1_000_000 + after);
+        ParticipantRow {
+            participant: ParticipantId(number),
+            cohort: CohortId(cohort),
+            intended_at: at(0),
+            reached: phases.iter().map(|phase| (*phase, at(500_000))).collect::<BTreeMap<_, _>>(),
+            ended_at: None,
+            outcome: None,
+            local_address: None,
+        }
+    }
+
+    #[test]
+    fn who_closed_the_chat_does_not_wait_for_it_and_who_only_chats_for_no_picture() {
+        let scenario = "[target]\nurl = \"https://127.0.0.1/live.m3u8\"\n[run]\nduration = \"20s\"\n\
+            [[crowd]]\nname = \"talks\"\nsize = 1\nchat = { url = \"xmpp+ws://127.0.0.1:5280/xmpp-websocket?room=stage@conference.localhost&domain=localhost\" }\n\
+            [[crowd]]\nname = \"silent\"\nsize = 2\n\
+            [[crowd]]\nname = \"reads\"\nsize = 1\nurl = \"xmpp+ws://127.0.0.1:5280/xmpp-websocket?room=stage@conference.localhost&domain=localhost\"\n";
+        Scenario::parse(scenario).unwrap_or_else(|error| panic!("{error}"));
+        let run = RunData {
+            info: RunInfo { scenario: scenario.into(), ..RunInfo::default() },
+            ended_at: Some(RunTime(20_000_000)),
+            participants: vec![
+                participant(0, 0, &[Phase::FirstFrame, Phase::PlaybackStarted, Phase::Joined]),
+                participant(1, 1, &[Phase::FirstFrame, Phase::PlaybackStarted]),
+                participant(2, 1, &[]),
+                participant(3, 2, &[Phase::Joined]),
+            ],
+            ..RunData::default()
+        };
+        let figures = Figures::of(&run, 0.0);
+        let counts = |survival: Survival| {
+            let time = survival.summary();
+            (time.reached, time.censored)
+        };
+        assert_eq!(counts(figures.joined), (2, 0));
+        assert_eq!(counts(figures.startup), (2, 1));
+        assert_eq!(counts(figures.first_frame), (2, 1));
+    }
 }

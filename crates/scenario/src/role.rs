@@ -7,6 +7,7 @@ use throng_observation::{Codec, Layer};
 use crate::chat::ChatConfig;
 use crate::player::PlayerConfig;
 use crate::script::ScriptStep;
+use crate::target::Protocol;
 
 /// The role of a participant in a conference.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,6 +32,18 @@ pub struct Role {
     pub chat: ChatConfig,
     /// The index of its room; 0 is that of the target's URL.
     pub room: u32,
+}
+
+impl Role {
+    /// Whether it is in a chat, where its target has `protocol`: a chat itself, one beside a video, or that of a page.
+    #[must_use]
+    pub fn is_in_chat(&self, protocol: Protocol) -> bool {
+        match protocol {
+            _ if protocol.is_chat() => true,
+            Protocol::PeerTube => self.chat.is_wanted,
+            _ => self.chat.beside.is_some(),
+        }
+    }
 }
 
 /// The media that a participant sends.

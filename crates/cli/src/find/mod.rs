@@ -160,7 +160,7 @@ impl SearchLoop<'_> {
         let wants = self.search.wants().max(self.crowd.fixed());
         self.crowd.adjust(wants, now, |step| match step {
             CrowdAction::Call { cohort, place, at, source_ip } => {
-                Some(handle.add_participant(NewParticipant { cohort, place, at, source_ip }))
+                Some(handle.add_participant(NewParticipant { participant: None, cohort, place, at, source_ip }))
             }
             CrowdAction::Dismiss(participant) => {
                 handle.remove_participant(participant);

@@ -367,7 +367,7 @@ impl Collector {
     }
 
     fn event(&mut self, id: u32, at: Instant, kind: &str, detail: String) {
-        let (participant, at) = (Some(ParticipantId(id)), self.config.clock.run_time(at));
+        let (participant, at) = (Some(self.participants.number(id)), self.config.clock.run_time(at));
         self.event_row(EventRow { at, participant, kind: kind.to_owned(), count: 1, detail });
     }
 

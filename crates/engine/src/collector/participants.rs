@@ -20,8 +20,8 @@ pub(super) struct Participants {
     plan: Arc<[Join]>,
     /// Index of the first planned participant whose intended time has not come.
     due: usize,
-    /// Id of the next added participant.
-    next_added: u32,
+    /// Ids of added participants by their numbers in the crowd.
+    added: BTreeMap<ParticipantId, u32>,
     current: BTreeMap<u32, ParticipantRecord>,
     /// Ended participants and the second of their end.
     ended: VecDeque<(i64, u32)>,
@@ -53,7 +53,7 @@ impl Participants {
         let cohorts = usize::from(cohorts.max(1));
         Self {
             due: 0,
-            next_added: u32::try_from(plan.len()).unwrap_or(u32::MAX),
+            added: BTreeMap::new(),
             current: BTreeMap::new(),
             ended: VecDeque::new(),
             ended_participants: EndedParticipants::new(cohorts),
@@ -67,9 +67,9 @@ impl Participants {
         self.plan.len()
     }
 
-    /// Adds a participant; ids are in order.
+    /// Adds a participant.
     pub(super) fn added(&mut self, id: u32, join: &Join) {
-        self.next_added = id.saturating_add(1);
+        self.added.insert(join.participant, id);
         self.current.insert(id, ParticipantRecord::new(join));
         self.intended.added.push_back((join.at, join.cohort));
     }
@@ -115,13 +115,23 @@ impl Participants {
         self.current.get_mut(&id)
     }
 
+    /// The number in the crowd of participant `id` of this engine.
+    pub(super) fn number(&self, id: u32) -> ParticipantId {
+        let planned = || self.plan.get(id as usize).map(|join| join.participant);
+        self.get(id).map(ParticipantRecord::participant).or_else(planned).unwrap_or(ParticipantId(id))
+    }
+
+    /// The id in this engine of the participant with `number` in the crowd; `None` where another machine plays it.
+    fn id_of(&self, number: ParticipantId) -> Option<u32> {
+        let planned = self.plan.binary_search_by_key(&number, |join| join.participant);
+        planned.ok().map(|index| index as u32).or_else(|| self.added.get(&number).copied())
+    }
+
     /// The collector's record of the sender of a received track.
-    pub(super) fn sender(&self, id: ParticipantId) -> Sender<'_> {
-        let was_here = || {
-            let is_planned = (id.0 as usize) < self.plan.len();
-            if is_planned { (id.0 as usize) < self.due } else { id.0 < self.next_added }
-        };
-        match self.current.get(&id.0) {
+    pub(super) fn sender(&self, number: ParticipantId) -> Sender<'_> {
+        let Some(id) = self.id_of(number) else { return Sender::Unknown };
+        let was_here = || (id as usize) < self.due || id as usize >= self.plan.len();
+        match self.current.get(&id) {
             Some(record) => Sender::Current(record),
             None if was_here() => Sender::Left,
             None => Sender::Unknown,
@@ -258,6 +268,16 @@ mod tests {
         );
         assert!(participants.start(2).is_some());
         assert_eq!(participants.iter().count(), 3);
+    }
+
+    #[test]
+    fn a_share_of_a_crowd_knows_its_participants_by_their_numbers_in_the_crowd() {
+        let mut participants = Participants::new([1, 4].map(|number| join(number, 0)).into(), 1);
+        participants.make_due(RunTime(S));
+        participants.added(2, &join(9, 1));
+        let is_here = |number| matches!(participants.sender(ParticipantId(number)), Sender::Current(_));
+        assert_eq!([0, 1, 2, 4, 9].map(is_here), [false, true, false, true, true]);
+        assert_eq!([0, 1, 2].map(|id| participants.number(id).0), [1, 4, 9]);
     }
 
     #[test]
