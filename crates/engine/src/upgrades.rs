@@ -67,7 +67,11 @@ impl Upgrade {
         }
     }
 
-    fn count_received(&mut self) {
+    /// Counts what came since the last time.
+    pub(crate) fn count_received(&mut self) {
+        if self.received == 0 {
+            return;
+        }
         self.counted_at = Instant::now();
         let body_bytes = std::mem::take(&mut self.received);
         let counters = HttpRequestCounters { body_bytes, ..HttpRequestCounters::default() };
@@ -83,9 +87,7 @@ impl Upgrade {
 
 impl Drop for Upgrade {
     fn drop(&mut self) {
-        if self.received > 0 {
-            self.count_received();
-        }
+        self.count_received();
     }
 }
 
@@ -106,7 +108,10 @@ mod tests {
             (Upgrades::default(), Url::parse("ws://me:pw@chat.example:81/ws?token=1").unwrap());
         let mut granted = upgrades.begin(&url);
         granted.answered(Ok(()));
-        granted.received(700);
+        granted.received(400);
+        // It says goodbye, and hears a little more meanwhile.
+        granted.count_received();
+        granted.received(300);
         upgrades.begin(&url).answered(Err(&ChannelError::Status(502, "Bad Gateway".into())));
         upgrades.begin(&url).answered(Err(&ChannelError::Timeout(EVERY)));
         drop(granted);

@@ -242,14 +242,13 @@ impl IoContext {
         }
     }
 
-    /// Sends the remaining events to the collector, then waits [`LAST_GOODBYES`] for close frames and DELETE
-    /// requests; a silent server does not delay the end of the run.
+    /// Waits [`LAST_GOODBYES`] for close frames and DELETE requests, then sends the remaining events to the collector: sockets
+    /// count their last bytes when their tasks end. A silent server does not delay the end of the run.
     pub(super) async fn finish(mut self) {
-        self.report_requests();
-        let Self { collector, signalling, .. } = self;
-        collector.finish();
-        drop(signalling);
+        self.signalling.close_all();
         tokio::time::sleep(LAST_GOODBYES).await;
+        self.report_requests();
+        self.collector.finish();
     }
 }
 

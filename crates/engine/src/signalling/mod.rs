@@ -1,6 +1,6 @@
 //! WebSockets, byte streams, processes, HTTP fetches and downloads of the participants of one thread.
 //!
-//! The event loop submits commands; each open channel is a task with a bounded queue; events come back through the
+//! The event loop submits commands; each open channel is a task with a queue of bounded size; events come back through the
 //! loop's inbox. Tasks run on the same thread while the loop waits, so that no message wakes another thread: such
 //! wake-ups were most of a join's cost in the kernel.
 
@@ -10,15 +10,15 @@ pub(crate) use downloads::Serial;
 mod process;
 use process::Process;
 
+mod send_queue;
+use send_queue::{SendQueue, Unsent, send_queue};
+
 use std::collections::HashMap;
 use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-// An empty queue takes little memory; tokio's takes 1.5 kB as long as the channel is open.
-use futures_channel::mpsc as queue;
-use futures_util::StreamExt;
 use throng_protocol::participant::{
     Channel, ChannelError, Demand, FetchId, HttpVersion, Message, Open, Opening, Request, Response,
     StreamPeer,
@@ -31,9 +31,6 @@ use crate::sockets::http::{DownloadPart, Pool, download, fetch};
 use crate::sockets::{Dialer, Host, websocket};
 use crate::upgrades::{Upgrade, Upgrades};
 use downloads::{Downloads, PartSender};
-
-/// Most messages waiting for a server that does not read; the next one closes the channel.
-const CHANNEL_QUEUE: usize = 256;
 
 /// Capacity of a thread's inbox, events; while it is full, TCP holds the servers back.
 const INBOX: usize = 4096;
@@ -66,6 +63,14 @@ pub(crate) enum Outgoing {
 }
 
 impl Outgoing {
+    /// Bytes of its payload.
+    fn len(&self) -> usize {
+        match self {
+            Self::Message(Message::Text(text)) => text.len(),
+            Self::Message(Message::Binary(bytes)) | Self::Bytes(bytes) => bytes.len(),
+        }
+    }
+
     fn into_message(self) -> Message {
         match self {
             Self::Message(message) => message,
@@ -125,7 +130,7 @@ pub(crate) struct SignallingChannels {
 /// The channels and idle HTTP connections of one participant.
 #[derive(Default)]
 struct SlotChannels {
-    channels: Vec<(Channel, queue::Sender<Outgoing>)>,
+    channels: Vec<(Channel, SendQueue)>,
     downloads: Downloads,
     pool: Pool,
 }
@@ -192,13 +197,20 @@ impl SignallingChannels {
         requests
     }
 
+    /// Closes all channels; their tasks say goodbye while the thread waits.
+    pub(crate) fn close_all(&mut self) {
+        for mut channels in std::mem::take(&mut self.slots).into_values() {
+            channels.downloads.cancel_all(&mut self.requests);
+        }
+    }
+
     fn events(&self, slot: u32) -> EventSender {
         EventSender { inbox: self.inbox.clone(), slot }
     }
 
     fn open(&mut self, slot: u32, source: Option<IpAddr>, channel: Channel, open: Open) {
         let events = self.events(slot);
-        let (sender, outgoing) = queue::channel(CHANNEL_QUEUE);
+        let (sender, outgoing) = send_queue();
         let slot_channels = self.slots.entry(slot).or_default();
         slot_channels.channels.retain(|(open, _)| *open != channel);
         slot_channels.channels.push((channel, sender));
@@ -217,9 +229,9 @@ impl SignallingChannels {
         let Some((_, sender)) = slot_channels.channels.iter_mut().find(|(open, _)| *open == channel) else {
             return;
         };
-        if sender.try_send(outgoing).is_err_and(|refused| refused.is_full()) {
+        if let Err(full) = sender.push(outgoing) {
             slot_channels.channels.retain(|(open, _)| *open != channel);
-            let why = ChannelError::Tcp(format!("the server left {CHANNEL_QUEUE} messages unread"));
+            let why = ChannelError::Tcp(full.to_string());
             tokio::spawn(async move { events.send(SignallingEvent::Closed(channel, why)).await });
         }
     }
@@ -263,7 +275,7 @@ async fn serve_channel(
     source: Option<IpAddr>,
     channel: Channel,
     open: Open,
-    outgoing: queue::Receiver<Outgoing>,
+    outgoing: Unsent,
     events: &EventSender,
 ) -> Result<(), ChannelError> {
     match open {
@@ -304,7 +316,7 @@ async fn serve_channel(
 async fn carry_messages(
     (socket, upgrade): (&mut websocket::WebSocket, &mut Upgrade),
     channel: Channel,
-    mut outgoing: queue::Receiver<Outgoing>,
+    mut outgoing: Unsent,
     events: &EventSender,
 ) -> Result<(), ChannelError> {
     loop {
@@ -319,12 +331,14 @@ async fn carry_messages(
             }
             first = outgoing.next() => {
                 let Some(first) = first else {
+                    // The run may end before the server has answered the close frame.
+                    upgrade.count_received();
                     let _ = tokio::time::timeout(GOODBYE, socket.close()).await;
                     return Ok(());
                 };
                 socket.feed(first.into_message()).await?;
                 // Messages sent together (an answer and the end of candidates) go into one segment.
-                while let Ok(more) = outgoing.try_recv() {
+                while let Some(more) = outgoing.try_next() {
                     socket.feed(more.into_message()).await?;
                 }
                 socket.flush().await?;
@@ -336,7 +350,7 @@ async fn carry_messages(
 async fn carry_bytes(
     (mut reader, mut writer): (impl AsyncRead + Unpin, impl AsyncWrite + Unpin),
     channel: Channel,
-    mut outgoing: queue::Receiver<Outgoing>,
+    mut outgoing: Unsent,
     events: &EventSender,
 ) -> Result<(), ChannelError> {
     let broken = |e: io::Error| ChannelError::Tcp(e.to_string());

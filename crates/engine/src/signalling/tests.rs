@@ -17,15 +17,14 @@ const CHANNEL: Channel = Channel(0);
 fn a_write_that_waits_for_the_peer_is_reported_with_its_time() {
     runtime().block_on(async {
         let (ours, mut theirs) = tokio::io::duplex(1_000);
-        let (sender, outgoing) = queue::channel(CHANNEL_QUEUE);
+        let (sender, outgoing) = send_queue();
         let (events, mut received) = events();
         let carried =
             tokio::spawn(
                 async move { carry_bytes(tokio::io::split(ours), CHANNEL, outgoing, &events).await },
             );
-        let mut sender = sender;
-        sender.try_send(Outgoing::Bytes(vec![1; 500])).unwrap();
-        sender.try_send(Outgoing::Bytes(vec![2; 2_000])).unwrap();
+        sender.push(Outgoing::Bytes(vec![1; 500])).unwrap();
+        sender.push(Outgoing::Bytes(vec![2; 2_000])).unwrap();
         tokio::time::sleep(Duration::from_millis(120)).await;
         let mut read = vec![0; 2_500];
         theirs.read_exact(&mut read).await.unwrap();
@@ -42,11 +41,11 @@ fn a_write_that_waits_for_the_peer_is_reported_with_its_time() {
 fn a_process_is_a_stream_and_its_last_words_are_the_reason_of_its_end() {
     let run = |script: &'static str, input: Option<Vec<u8>>| {
         runtime().block_on(async move {
-            let (mut sender, outgoing) = queue::channel(CHANNEL_QUEUE);
+            let (sender, outgoing) = send_queue();
             let (events, mut received) = events();
-            let keeps = input.is_none().then(|| sender.clone());
-            input.into_iter().for_each(|input| sender.try_send(Outgoing::Bytes(input)).unwrap());
-            drop(sender);
+            let is_closed = input.is_some();
+            input.into_iter().for_each(|input| sender.push(Outgoing::Bytes(input)).unwrap());
+            let keeps = (!is_closed).then_some(sender);
             let open = Open::Process { program: "sh", arguments: vec!["-c".into(), script.into()] };
             let mut process = match &open {
                 Open::Process { program, arguments } => Process::start(program, arguments).unwrap(),

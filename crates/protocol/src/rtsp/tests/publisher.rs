@@ -245,7 +245,7 @@ fn a_session_is_kept_alive_and_its_loss_is_a_failure() {
     assert_eq!(stand.failed().0, FailureReason::RtspStatus(454));
     let mut stand = sending();
     stand.wait(Duration::from_millis(1_500));
-    let why = ChannelError::Tcp("the server left 256 messages unread".into());
+    let why = ChannelError::Tcp("the server left more than 8 MiB unread".into());
     stand.input(Input::Closed { channel: SIGNALLING, why });
     let (reason, detail) = stand.failed();
     assert_eq!(reason, FailureReason::SignallingClosed);
