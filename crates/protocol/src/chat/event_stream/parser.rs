@@ -5,6 +5,9 @@ use std::time::Duration;
 /// Longest line, and longest data of one event, bytes.
 const LEN_MAX: usize = 1 << 20;
 
+/// Longest name of an event, bytes. Who reads a template's chat repeats it before each line of the data.
+const NAME_LEN_MAX: usize = 256;
+
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// An event of a stream.
@@ -18,7 +21,7 @@ pub struct StreamEvent {
 
 /// A line or an event that no chat has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("an event of more than {} bytes", LEN_MAX)]
+#[error("an event of more than {LEN_MAX} bytes, or with a name of more than {NAME_LEN_MAX}")]
 pub struct EventTooLong;
 
 /// Reads the stream of one connection, in pieces of any size.
@@ -116,6 +119,7 @@ impl EventParser {
 
     fn field(&mut self, field: &str, value: &str) -> Result<(), EventTooLong> {
         match field {
+            "event" if value.len() > NAME_LEN_MAX => return Err(EventTooLong),
             "event" => value.clone_into(&mut self.name),
             "data" => {
                 if self.data.len() + value.len() > LEN_MAX {
@@ -233,5 +237,8 @@ mod tests {
         let mut lines = EventParser::new(String::new());
         let piece = format!("data: {}\n", "x".repeat(100_000));
         assert!((0..20).any(|_| lines.feed(piece.as_bytes()).is_err()));
+        let named = |len: usize| format!("event: {}\ndata: x\n\n", "e".repeat(len));
+        assert!(EventParser::new(String::new()).feed(named(NAME_LEN_MAX).as_bytes()).is_ok());
+        assert!(EventParser::new(String::new()).feed(named(NAME_LEN_MAX + 1).as_bytes()).is_err());
     }
 }

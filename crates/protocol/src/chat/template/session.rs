@@ -9,9 +9,13 @@ use throng_scenario::{ChatText, ChatVariable, chat_pattern_is_in};
 mod answer;
 
 use super::TemplateConfig;
+use crate::chat::event_stream::StreamEvent;
 use crate::chat::session::{Event, Incoming, Outgoing, Post, PostId, Session, Traffic, is_final};
 use crate::excerpt::excerpt;
 use crate::participant::{Message, Why};
+
+/// Longest text of an event with its type before each line, bytes: four times the longest data.
+const TEXT_LEN_MAX: usize = 4 << 20;
 
 /// Other nicknames that are tried where one is taken.
 const NICKS_MAX: u32 = 5;
@@ -193,8 +197,7 @@ impl Session for Template {
             Incoming::Frame(message) => self.text(message)?,
             Incoming::Event(event) => {
                 self.traffic.stanzas_received += 1;
-                // Its type is a part of each line, so that texts can tell events from each other.
-                event.data.split('\n').map(|line| format!("{}: {line}\n", event.name)).collect()
+                typed(&event)?
             }
             Incoming::Answer(post, result) => return self.answered(now, post, result),
         };
@@ -288,6 +291,33 @@ impl Session for Template {
     }
 }
 
+/// The text of an event. Its type is a part of each line, so that texts can tell events from each other.
+fn typed(event: &StreamEvent) -> Result<String, Failure> {
+    // A server that sends a million empty lines does not get its type written out a million times.
+    let lines = event.data.bytes().filter(|byte| *byte == b'\n').count() + 1;
+    let len = lines.saturating_mul(event.name.len() + ": \n".len()).saturating_add(event.data.len());
+    if len > TEXT_LEN_MAX {
+        return Err(protocol("an event of too many lines"));
+    }
+    Ok(event.data.split('\n').map(|line| format!("{}: {line}\n", event.name)).collect())
+}
+
 fn protocol(detail: &str) -> Failure {
     Failure::new(FailureReason::Protocol, detail)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_type_of_an_event_is_before_each_of_its_lines_and_does_not_fill_the_memory() {
+        let event = |name: &str, data: &str| StreamEvent { name: name.to_owned(), data: data.to_owned() };
+        assert_eq!(typed(&event("say", "a\nb")).unwrap(), "say: a\nsay: b\n");
+        assert_eq!(typed(&event("say", "")).unwrap(), "say: \n");
+        let (name, data) = ("e".repeat(256), "\n".repeat(1_000_000));
+        assert!(typed(&event(&name, &data)).is_err(), "256 MB");
+        let text = typed(&event("message", &"x".repeat(1 << 20))).unwrap();
+        assert!(text.len() > 1 << 20);
+    }
 }
