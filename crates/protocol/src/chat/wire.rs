@@ -59,6 +59,14 @@ impl Wire {
         }
     }
 
+    /// Closes what is left of it after it broke. A browser's requests are no part of its event stream, and go on.
+    pub(super) fn broken(&mut self, is_open: bool) -> Vec<Output> {
+        match self {
+            Self::WebSocket => self.close(is_open),
+            Self::Events(link) => link.close(true),
+        }
+    }
+
     /// Closes it once all that was sent has arrived.
     pub(super) fn finish(&mut self) -> Vec<Output> {
         match self {

@@ -58,6 +58,8 @@ pub(in crate::chat) struct EventLink {
     last_event_id: String,
     retry: Duration,
     posts: BTreeMap<FetchId, Posted>,
+    /// How many streams were opened: what was posted for another one tells its session nothing.
+    generation: u32,
     bytes_received: u64,
 }
 
@@ -73,6 +75,7 @@ struct Stream {
 /// What was posted and is not answered.
 struct Posted {
     id: PostId,
+    generation: u32,
     status: Option<StatusCode>,
     body: Vec<u8>,
 }
@@ -90,6 +93,7 @@ impl EventLink {
             last_event_id: String::new(),
             retry: RETRY,
             posts: BTreeMap::new(),
+            generation: 0,
             bytes_received: 0,
         }
     }
@@ -115,6 +119,7 @@ impl EventLink {
 
     /// Opens the stream.
     pub(in crate::chat) fn connect(&mut self) -> Result<Vec<Output>, Failure> {
+        self.generation = self.generation.wrapping_add(1);
         let path = self.config.template.http.stream.as_ref();
         let url = self.place(path.map(|path| self.config.path(path, &self.config.nick)).as_deref())?;
         self.open(url, 0)
@@ -142,7 +147,10 @@ impl EventLink {
         let kind = self.config.template.http.content_type.as_deref().unwrap_or(TEXT);
         headers.extend(HeaderValue::try_from(kind).ok().map(|kind| (CONTENT_TYPE, kind)));
         let (fetch, outputs) = self.request(Method::POST, &url, headers, post.body.into_bytes())?;
-        self.posts.insert(fetch, Posted { id: post.id, status: None, body: Vec::new() });
+        self.posts.insert(
+            fetch,
+            Posted { id: post.id, generation: self.generation, status: None, body: Vec::new() },
+        );
         Ok(outputs)
     }
 
@@ -279,7 +287,7 @@ impl EventLink {
             DownloadEvent::Ignored(_) | DownloadEvent::Transport(_) => return None,
             DownloadEvent::Finished(result) => result,
         };
-        let posted = self.posts.remove(&fetch)?;
+        let posted = self.posts.remove(&fetch).filter(|posted| posted.generation == self.generation)?;
         let answer = result.and_then(|()| {
             let status = posted.status.ok_or(ChannelError::Unanswered)?;
             Ok(Answer { status: status.as_u16(), body: String::from_utf8_lossy(&posted.body).into_owned() })

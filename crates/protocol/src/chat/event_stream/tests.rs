@@ -78,6 +78,7 @@ impl Stand {
             mark: "k3f9".to_owned(),
             log: log.clone(),
             rename: None,
+            speech_seed: 1,
         };
         let mut stand = Self {
             member: Member::new(config, ParticipantOptions::for_tests(start)),
@@ -455,6 +456,30 @@ fn silence_is_named_and_who_leaves_waits_until_its_goodbye_has_arrived() {
     stand.wait(60_000);
     assert_eq!(stand.ended, Some(Outcome::Completed), "the server does not answer");
     assert!(stand.now - stand.start < Duration::from_secs(20));
+}
+
+#[test]
+fn what_is_posted_goes_on_when_the_stream_breaks_and_its_answer_is_none_of_the_next_join() {
+    let mut stand = Stand::joined(CHAT, "every = \"500ms\"");
+    while stand.posts().len() < 3 {
+        stand.wait(100);
+    }
+    let said = stand.last().fetch;
+    stand.send("retry: 100\n\n");
+    stand.end(Ok(()));
+    assert!(!stand.cancelled.contains(&said));
+    stand.wait(200);
+    stand.open();
+    let asked = stand.asked.len();
+    // Refused late; the posts of the new session have the same numbers.
+    stand.head(said, 403, None);
+    stand.input(Input::Download { fetch: said, event: DownloadEvent::Finished(Ok(())) });
+    assert!(stand.ended.is_none() && stand.asked.len() == asked, "{:?}", stand.ended);
+    stand.send("event: joined\ndata: x\n\n");
+    stand.answer(204, "");
+    stand.answer(200, "");
+    stand.wait(1_000);
+    assert!(stand.intervals.last().unwrap().is_joined);
 }
 
 #[test]
