@@ -69,6 +69,9 @@ impl RoomLog {
     }
 }
 
+/// Most digits of a number of a message.
+const DIGITS_MAX: usize = 20;
+
 /// The mark of message `number` of the run `run`, which ends its text.
 pub(super) fn mark(run: &str, number: u64) -> String {
     format!("[{run}.{number}]")
@@ -83,7 +86,10 @@ pub(super) fn marked(run: &str, text: &str) -> Option<u64> {
 /// The numbers of all messages of this run in a text, wherever they are in it.
 pub(super) fn marks<'a>(run: &'a str, text: &'a str) -> impl Iterator<Item = u64> + 'a {
     let read = move |after: &str| {
-        let digits = after.strip_prefix(run)?.strip_prefix('.')?.split_once(']')?.0;
+        let rest = after.strip_prefix(run)?.strip_prefix('.')?;
+        // No further than the longest mark: a text of marks without an end would be read once for each of them.
+        let end = rest.bytes().take(DIGITS_MAX + 1).position(|byte| byte == b']')?;
+        let digits = rest.get(..end)?;
         digits.parse().ok().filter(|_| digits.bytes().all(|byte| byte.is_ascii_digit()))
     };
     text.match_indices('[').filter_map(move |(at, _)| read(text.get(at + 1..)?))
@@ -122,6 +128,17 @@ mod tests {
         {
             assert!(all(text).is_empty(), "{text}");
         }
+    }
+
+    #[test]
+    fn marks_without_an_end_are_not_read_to_the_end_of_the_text() {
+        let text = format!("{}{}", "[k3f9.7".repeat(150_000), mark("k3f9", u64::MAX));
+        let began = Instant::now();
+        assert_eq!(marks("k3f9", &text).collect::<Vec<_>>(), [u64::MAX]);
+        // Read to the end each time it is 80 GB.
+        assert!(began.elapsed().as_secs() < 2, "{:?}", began.elapsed());
+        let long = format!("[k3f9.{}1]", "0".repeat(30));
+        assert_eq!(marks("k3f9", &long).count(), 0);
     }
 
     #[test]
