@@ -6,7 +6,7 @@
 
 use std::time::Instant;
 
-use throng_observation::{Observation, Outcome, Phase};
+use throng_observation::{FailureReason, Observation, Outcome, Phase};
 
 use crate::participant::{Channel, FetchId, Input, NEVER, Open, Output, Participant, Why};
 
@@ -188,7 +188,8 @@ impl Composite {
                 self.outcome = Some(outcome);
                 None
             }
-            Output::Ended(Outcome::Failed(failure)) if self.outcome.is_none() => {
+            // Told at the end of the whole too: a chat that let nobody in until then has failed.
+            Output::Ended(Outcome::Failed(failure)) if failure.reason != FailureReason::NotStarted => {
                 let name = self.parts.get(place).map_or("", Part::name);
                 Some(Output::Observed(Observation::ProtocolAnomaly {
                     place: name,
@@ -256,7 +257,7 @@ mod tests {
     use std::sync::{Arc, Mutex};
     use std::time::Duration;
 
-    use throng_observation::{Failure, FailureReason};
+    use throng_observation::Failure;
 
     use super::*;
     use crate::participant::{Message, Opening};
@@ -348,5 +349,29 @@ mod tests {
         composite.handle(now, Input::Leave { others_follow: false });
         let outputs = drain(&mut composite, now);
         assert!(matches!(&outputs[..], [Output::Ended(Outcome::Completed)]), "{outputs:?}");
+    }
+
+    #[test]
+    fn a_part_that_fails_only_when_the_first_has_ended_is_told_and_one_that_was_interrupted_is_not() {
+        for (reason, is_told) in [(FailureReason::HttpStatus(502), true), (FailureReason::NotStarted, false)]
+        {
+            let now = Instant::now();
+            let (mut composite, _) = composite(now);
+            drain(&mut composite, now);
+            composite.handle(now, Input::Leave { others_follow: true });
+            assert!(matches!(composite.parts[0].poll(now), Some(Output::Ended(Outcome::Completed))));
+            composite.outcome = Some(Outcome::Completed);
+            composite.parts[1].participant = Box::new(Recorder {
+                heard: Heard::default(),
+                outputs: vec![Output::Ended(Outcome::Failed(Failure::new(reason, "refused")))],
+                wakes_at: now,
+            });
+            let outputs = drain(&mut composite, now);
+            let told = outputs.iter().any(|output| {
+                matches!(output, Output::Observed(Observation::ProtocolAnomaly { place: "second", .. }))
+            });
+            assert_eq!(told, is_told, "{outputs:?}");
+            assert!(matches!(outputs.last(), Some(Output::Ended(Outcome::Completed))), "{outputs:?}");
+        }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use super::room_log::RoomLog;
+use super::room_log::{Logged, RoomLog};
 
 /// After so long a message counts as missing; one that comes later still counts as late.
 pub(super) const MISSING_AFTER: Duration = Duration::from_secs(10);
@@ -33,6 +33,8 @@ pub(super) struct Inbox {
     came: VecDeque<bool>,
     /// Whose messages are not due to it: its own, where the server does not send them back.
     without: Option<u64>,
+    /// How much had been said when the connection broke; `None` while it is there.
+    broken_at: Option<u64>,
     deliveries: Deliveries,
 }
 
@@ -40,7 +42,32 @@ impl Inbox {
     /// Of a participant that joined now: what is said from now on is due to it, but for what `without` says.
     pub(super) fn joined(log: RoomLog, without: Option<u64>) -> Self {
         let first = log.len();
-        Self { log, first, came: VecDeque::new(), without, deliveries: Deliveries::default() }
+        Self {
+            log,
+            first,
+            came: VecDeque::new(),
+            without,
+            broken_at: None,
+            deliveries: Deliveries::default(),
+        }
+    }
+
+    /// The connection broke: what is said from now on is due only if the stream is resumed.
+    pub(super) fn broken(&mut self) {
+        self.broken_at = Some(self.log.len());
+    }
+
+    /// The stream goes on.
+    pub(super) fn resumed(&mut self) {
+        self.broken_at = None;
+    }
+
+    /// Ends it without waiting for what is on its way: that does not come on another connection. All that was said until the
+    /// connection broke was due, so a server that breaks connections does not look as if it had less to deliver.
+    pub(super) fn abandon(mut self) -> Deliveries {
+        let end = self.broken_at.unwrap_or_else(|| self.log.len());
+        self.settle(|number, _| number < end);
+        self.deliveries
     }
 
     /// Message `number` arrived.
@@ -71,13 +98,19 @@ impl Inbox {
 
     /// Ends an interval.
     pub(super) fn take(&mut self, now: Instant) -> Deliveries {
+        self.settle(|_, logged| now >= logged.due_at + MISSING_AFTER);
+        std::mem::take(&mut self.deliveries)
+    }
+
+    /// Settles messages in their order up to one that has not come and is not lost.
+    fn settle(&mut self, is_lost: impl Fn(u64, &Logged) -> bool) {
         let said = self.log.len();
         while self.first < said {
             let has_come = self.came.front().copied().unwrap_or(false);
             let logged = self.log.get(self.first);
-            let is_old = logged.is_some_and(|logged| now >= logged.due_at + MISSING_AFTER);
+            let is_lost = logged.is_some_and(|logged| is_lost(self.first, &logged));
             let is_due = logged.is_none_or(|logged| Some(logged.who) != self.without);
-            if !has_come && !is_old && is_due {
+            if !has_come && !is_lost && is_due {
                 break;
             }
             if !has_come && is_due {
@@ -87,7 +120,6 @@ impl Inbox {
             self.came.pop_front();
             self.first += 1;
         }
-        std::mem::take(&mut self.deliveries)
     }
 }
 
@@ -126,6 +158,22 @@ mod tests {
         log.say(7, start);
         let later = inbox.take(start + Duration::from_secs(60));
         assert_eq!((later.due, later.missing, inbox.first), (1, 0, 3));
+    }
+
+    #[test]
+    fn what_was_on_its_way_when_the_connection_broke_was_due_and_is_missing() {
+        let (log, start) = (RoomLog::default(), Instant::now());
+        let mut inbox = Inbox::joined(log.clone(), Some(7));
+        let numbers = [8, 7, 8, 8].map(|who| log.say(who, start));
+        inbox.received(start, numbers[2]);
+        inbox.broken();
+        log.say(8, start);
+        let end = inbox.abandon();
+        assert_eq!(
+            (end.due, end.missing, end.delays_us.len()),
+            (3, 2, 1),
+            "not its own, nor what came after"
+        );
     }
 
     #[test]

@@ -46,6 +46,8 @@ pub struct Config {
     pub log: RoomLog,
     /// The nickname that it takes after a while.
     pub rename: Option<Rename>,
+    /// Decides what it says, and when: of `chat.seed` and its number, so that runs of another crowd or target say the same.
+    pub speech_seed: u64,
 }
 
 /// The protocol of a chat.

@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use throng_observation::{ChatCounters, ChatInterval, Failure, FailureReason, Observation, Outcome, Phase};
 
 use super::Config;
-use super::delivery::Inbox;
+use super::delivery::{Deliveries, Inbox};
 use super::event_stream::LinkEvent;
 use super::room_log::{mark, marked, marks};
 use super::session::{Event, Incoming, Session, is_final};
-use super::speech::{Speech, words};
+use super::speech::Speech;
 use super::wire::Wire;
 use super::xmpp::Resumption;
 use crate::participant::{
@@ -34,6 +34,8 @@ pub struct Member {
     /// The stream of a connection that broke, which the next one asks for, and what is due to it on that stream.
     before: Option<Resumption>,
     held: Option<Inbox>,
+    /// Why the last connection failed.
+    last_failure: Option<Failure>,
     /// When it takes the nickname that it has chosen.
     renames_at: Option<Instant>,
     counters: ChatCounters,
@@ -75,6 +77,7 @@ impl Member {
             inbox: None,
             before: None,
             held: None,
+            last_failure: None,
             renames_at: None,
             counters: ChatCounters::default(),
             delays_us: Vec::new(),
@@ -137,6 +140,7 @@ impl Member {
                 Event::Resumed => {
                     self.counters.resumes += 1;
                     self.inbox = self.held.take();
+                    self.inbox.iter_mut().for_each(Inbox::resumed);
                 }
                 Event::Renamed => self.counters.nick_changes += 1,
                 Event::Odd(detail) => self.observe(Observation::ProtocolAnomaly { place: "chat", detail }),
@@ -159,27 +163,25 @@ impl Member {
     }
 
     fn joined(&mut self, now: Instant) {
+        if !self.has_reported.contains(&Phase::Joined) {
+            self.renames_at = self.config.rename.as_ref().map(|rename| now + rename.after);
+        }
         self.reach(Phase::Described, now);
         self.reach(Phase::Joined, now);
         // On a resumed stream what was said while it was away is due to it too.
         let without = (!self.config.protocol.has_echo()).then_some(self.options.seed);
         let log = &self.config.log;
         self.inbox.get_or_insert_with(|| Inbox::joined(log.clone(), without));
-        self.held = None;
-        if self.speech.is_none() {
-            self.renames_at = self.config.rename.as_ref().map(|rename| now + rename.after);
-            let dice = self.dice.fork();
-            self.speech = Some(Speech::new(&self.config.chat, self.options.clock.at, now, dice));
-        }
+        self.abandon_held();
     }
 
     /// Says what is due; what nobody can hear because it is not in the room is lost.
     fn speak(&mut self, now: Instant) {
-        while let Some(due_at) = self.speech.as_mut().and_then(|speech| speech.due(now)) {
+        while let Some((due_at, words)) = self.speech.as_mut().and_then(|speech| speech.due(now)) {
             match &mut self.state {
                 State::Open(session) if session.is_joined() => {
                     let number = self.config.log.say(self.options.seed, due_at);
-                    let text = format!("{} {}", words(&mut self.dice), mark(&self.config.mark, number));
+                    let text = format!("{words} {}", mark(&self.config.mark, number));
                     session.say(&text);
                     self.counters.messages_sent += 1;
                 }
@@ -209,21 +211,25 @@ impl Member {
     }
 
     fn lost(&mut self, now: Instant, failure: Failure, is_final: bool, is_open: bool) {
-        self.outputs.extend(self.wire.close(is_open));
+        self.outputs.extend(self.wire.broken(is_open));
         self.take_traffic();
         if let State::Open(session) = &mut self.state {
             self.before = session.resumption();
         }
-        if let Some(inbox) = self.inbox.take() {
-            self.count(inbox, now);
-            self.held = self.inbox.take();
+        if let Some(mut inbox) = self.inbox.take() {
+            self.count(inbox.take(now));
+            inbox.broken();
+            self.held = Some(inbox);
         }
         // What is said while it is away is not due to it, unless the server keeps it for the stream: browsers fetch it from the
         // archive when they are back.
-        self.held.take_if(|_| self.before.is_none() && !self.wire.replays());
+        if is_final || self.before.is_none() && !self.wire.replays() {
+            self.abandon_held();
+        }
         if is_final {
             return self.end(now, Outcome::Failed(failure));
         }
+        self.last_failure = Some(failure.clone());
         self.counters.reconnects += 1;
         self.observe(Observation::ProtocolAnomaly {
             place: "chat",
@@ -232,21 +238,26 @@ impl Member {
         self.state = State::Broken { again_at: now + self.wire.reconnect_after() };
     }
 
-    fn count(&mut self, mut inbox: Inbox, now: Instant) {
-        let deliveries = inbox.take(now);
+    /// The stream of the connection that broke does not go on.
+    fn abandon_held(&mut self) {
+        if let Some(inbox) = self.held.take() {
+            self.count(inbox.abandon());
+        }
+    }
+
+    fn count(&mut self, deliveries: Deliveries) {
         self.counters.messages_due += deliveries.due;
         self.counters.messages_missing += deliveries.missing;
         self.counters.duplicates += deliveries.duplicates;
         self.counters.out_of_order += deliveries.out_of_order;
         self.delays_us.extend(deliveries.delays_us);
-        self.inbox = Some(inbox);
     }
 
     /// Reports the interval that ends now.
     fn report(&mut self, now: Instant) {
         self.take_traffic();
-        if let Some(inbox) = self.inbox.take() {
-            self.count(inbox, now);
+        if let Some(deliveries) = self.inbox.as_mut().map(|inbox| inbox.take(now)) {
+            self.count(deliveries);
         }
         let (is_joined, occupants) = match &self.state {
             State::Open(session) => (session.is_joined(), session.occupants()),
@@ -275,6 +286,7 @@ impl Member {
     }
 
     fn end(&mut self, now: Instant, outcome: Outcome) {
+        self.abandon_held();
         self.report(now);
         self.state = State::Over;
         self.outputs.push_back(Output::Ended(outcome));
@@ -350,23 +362,29 @@ impl Member {
         if matches!(self.state, State::Over | State::Leaving { .. }) {
             return;
         }
-        let has_joined = self.has_reported.contains(&Phase::Joined);
         if let State::Open(session) = &mut self.state {
             session.leave();
         }
         self.send();
         self.outputs.extend(self.wire.finish());
-        let outcome = if has_joined {
-            Outcome::Completed
-        } else {
-            Outcome::Failed(Failure::new(FailureReason::NotStarted, "left before it was in the room"))
-        };
+        let outcome = self.outcome();
         if self.wire.is_idle() {
             return self.end(now, outcome);
         }
+        self.abandon_held();
         self.report(now);
         (self.inbox, self.interval_at) = (None, None);
         self.state = State::Leaving { until: now + self.options.timeouts.goodbye, outcome };
+    }
+
+    /// What is to be said of one that leaves now. Who tried and never came in has failed, though it would have tried again;
+    /// whom the end of the run interrupts in its first attempt has not.
+    fn outcome(&self) -> Outcome {
+        if self.has_reported.contains(&Phase::Joined) {
+            return Outcome::Completed;
+        }
+        let interrupted = || Failure::new(FailureReason::NotStarted, "left before it was in the room");
+        Outcome::Failed(self.last_failure.clone().unwrap_or_else(interrupted))
     }
 
     fn next_deadline(&self) -> (Instant, Why) {
@@ -395,8 +413,11 @@ impl Participant for Member {
     fn handle(&mut self, now: Instant, input: Input<'_>) {
         match (input, &self.state) {
             (_, State::Over) => {}
-            (Input::Start { .. }, _) => {
+            (Input::Start { intended_at }, _) => {
                 self.reach(Phase::Started, now);
+                // Who is not let in has things to say all the same, and cannot.
+                let dice = fastrand::Rng::with_seed(self.config.speech_seed);
+                self.speech = Some(Speech::new(&self.config.chat, self.options.clock.at, intended_at, dice));
                 self.interval_at = Some(now + INTERVAL);
                 self.connect(now);
             }

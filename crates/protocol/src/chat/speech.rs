@@ -9,14 +9,17 @@ use throng_scenario::ChatConfig;
 pub(super) struct Speech {
     ambient_per_s: f64,
     dice: fastrand::Rng,
+    /// Of its words, so that they do not depend on how many moments there are.
+    words: fastrand::Rng,
     /// The moments that it says something at, the last one first.
     moments: Vec<Instant>,
     ambient_at: Option<Instant>,
 }
 
 impl Speech {
-    /// Of a participant that may speak from `now` on, in a run that began at `began_at`.
+    /// Of a participant that wants to speak from `now` on, in a run that began at `began_at`.
     pub(super) fn new(config: &ChatConfig, began_at: Instant, now: Instant, mut dice: fastrand::Rng) -> Self {
+        let words = dice.fork();
         let mut moments: Vec<Instant> = Vec::new();
         for moment in &config.moments {
             let (says, late) = (dice.f64() * 1e3 < f64::from(moment.share_milli), dice.f64());
@@ -29,7 +32,7 @@ impl Speech {
         }
         moments.sort_unstable_by(|a, b| b.cmp(a));
         let ambient_per_s = config.every.map_or(0.0, |every| 1.0 / every.as_secs_f64());
-        let mut speech = Self { ambient_per_s, dice, moments, ambient_at: None };
+        let mut speech = Self { ambient_per_s, dice, words, moments, ambient_at: None };
         speech.plan(now);
         speech
     }
@@ -45,15 +48,15 @@ impl Speech {
         self.ambient_at.into_iter().chain(self.moments.last().copied()).min()
     }
 
-    /// Takes what is to be said by `now`: when it was due.
-    pub(super) fn due(&mut self, now: Instant) -> Option<Instant> {
+    /// Takes what is to be said by `now`: when it was due, and its words.
+    pub(super) fn due(&mut self, now: Instant) -> Option<(Instant, &'static str)> {
         let at = self.next_at().filter(|at| *at <= now)?;
         if self.moments.last() == Some(&at) {
             self.moments.pop();
         } else {
             self.plan(at);
         }
-        Some(at)
+        Some((at, words(&mut self.words)))
     }
 }
 
@@ -74,7 +77,7 @@ const WORDS: [&str; 12] = [
 ];
 
 /// What somebody says.
-pub(super) fn words(dice: &mut fastrand::Rng) -> &'static str {
+fn words(dice: &mut fastrand::Rng) -> &'static str {
     WORDS.get(dice.usize(..WORDS.len())).copied().unwrap_or("yes")
 }
 
@@ -88,7 +91,7 @@ mod tests {
         let began = Instant::now();
         let mut speech = Speech::new(config, began, began, fastrand::Rng::with_seed(seed));
         let end = began + Duration::from_secs(seconds);
-        std::iter::from_fn(|| speech.due(end)).map(|at| at - began).collect()
+        std::iter::from_fn(|| speech.due(end)).map(|(at, _)| at - began).collect()
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use throng_observation::{ChatCounters, ChatInterval, Observation, Outcome, Phase};
+use throng_observation::{ChatCounters, ChatInterval, FailureReason, Observation, Outcome, Phase};
 use throng_scenario::VcardPolicy;
 
 use super::*;
@@ -35,6 +35,11 @@ impl Stand {
 
     /// With what the test wants else.
     fn with(chat: ChatConfig, change: impl FnOnce(&mut Config)) -> Self {
+        Self::seeded(1, chat, change)
+    }
+
+    /// In a run of this seed.
+    fn seeded(seed: u64, chat: ChatConfig, change: impl FnOnce(&mut Config)) -> Self {
         let start = Instant::now();
         let log = RoomLog::default();
         let xmpp = xmpp::XmppConfig {
@@ -51,9 +56,9 @@ impl Stand {
         let url = Url::parse("ws://10.0.0.1:5280/ws").unwrap();
         let mark = "k3f9".to_owned();
         let protocol = Protocol::Xmpp(Box::new(xmpp));
-        let mut config = Config { url, protocol, chat, mark, log: log.clone(), rename: None };
+        let mut config = Config { url, protocol, chat, mark, log: log.clone(), rename: None, speech_seed: 1 };
         change(&mut config);
-        let options = ParticipantOptions { seed: 1, ..ParticipantOptions::for_tests(start) };
+        let options = ParticipantOptions { seed, ..ParticipantOptions::for_tests(start) };
         let mut stand = Self {
             member: Member::new(config, options),
             now: start,
@@ -222,8 +227,8 @@ fn a_connection_that_breaks_is_made_again_after_three_seconds_and_what_was_said_
     let totals = stand.totals();
     assert_eq!(
         (totals.reconnects, totals.messages_due, totals.messages_missing),
-        (1, 1, 0),
-        "{lost}: {totals:?}"
+        (1, 2, 1),
+        "message {lost}, which was on its way, is missing: {totals:?}"
     );
     let away = stand.intervals.iter().filter(|interval| !interval.is_joined).count();
     assert!((3..=4).contains(&away), "{away}");
@@ -287,6 +292,33 @@ fn whoever_has_chosen_a_nickname_takes_it_once_and_keeps_it_when_it_connects_aga
 }
 
 #[test]
+fn what_was_to_be_said_before_it_is_in_the_room_was_not_said() {
+    let mut stand = Stand::new(talkative());
+    stand.seconds(20);
+    let waiting = stand.totals();
+    assert!((10..35).contains(&waiting.messages_unsent) && waiting.messages_sent == 0, "{waiting:?}");
+    stand.open();
+    stand.seconds(20);
+    let totals = stand.totals();
+    assert_eq!(totals.messages_unsent, waiting.messages_unsent);
+    assert!((10..35).contains(&totals.messages_sent), "{totals:?}");
+}
+
+#[test]
+fn the_seed_of_the_chat_decides_what_is_said_and_when() {
+    let said = |speech_seed, seed| {
+        let mut stand = Stand::seeded(seed, talkative(), |config| config.speech_seed = speech_seed);
+        stand.open();
+        stand.seconds(30);
+        let counts: Vec<_> = stand.intervals.iter().map(|interval| interval.counters.messages_sent).collect();
+        let bodies = stand.sent.iter().filter_map(|frame| frame.split("<body>").nth(1)?.split('<').next());
+        (bodies.map(str::to_owned).collect::<Vec<_>>(), counts)
+    };
+    assert_eq!(said(7, 1), said(7, 2), "whatever the seed of the run is");
+    assert_ne!(said(7, 1), said(8, 1));
+}
+
+#[test]
 fn what_does_not_come_within_ten_seconds_is_missing() {
     let mut stand = Stand::new(ChatConfig::default());
     stand.open();
@@ -316,5 +348,53 @@ fn a_server_that_does_not_want_it_ends_it_and_one_that_is_away_does_not() {
     }
     assert!(away.ended.is_none() && away.opened.len() == 5, "{:?}", away.ended);
     away.input(Input::Leave { others_follow: true });
-    assert!(matches!(away.ended, Some(Outcome::Failed(_))));
+    assert!(
+        matches!(&away.ended, Some(Outcome::Failed(failure)) if failure.reason == FailureReason::HttpStatus(502)),
+        "it has failed, and was not only interrupted: {:?}",
+        away.ended
+    );
+    let mut first = Stand::new(talkative());
+    first.input(Input::Leave { others_follow: true });
+    assert!(
+        matches!(&first.ended, Some(Outcome::Failed(failure)) if failure.reason == FailureReason::NotStarted),
+        "{:?}",
+        first.ended
+    );
+}
+
+#[test]
+fn what_was_on_its_way_is_missing_when_the_stream_is_not_resumed_and_comes_late_when_it_is() {
+    for (has_forgotten, comes, missing) in [(false, true, 0), (false, false, 1), (true, false, 1)] {
+        let mut stand = Stand::with(ChatConfig::default(), account);
+        stand.has_forgotten = has_forgotten;
+        stand.open();
+        stand.seconds(2);
+        let pending = stand.log.say(9, stand.now);
+        stand.input(Input::Closed { channel: SIGNALLING, why: ChannelError::ClosedByPeer(None) });
+        stand.seconds(4);
+        stand.open();
+        if comes {
+            let mark = super::room_log::mark("k3f9", pending);
+            stand.receive(&format!(
+                "<message type='groupchat' from='{ROOM}/a'><body>x {mark}</body></message>"
+            ));
+        }
+        stand.seconds(12);
+        let totals = stand.totals();
+        assert_eq!((totals.messages_due, totals.messages_missing), (1, missing), "{totals:?}");
+    }
+}
+
+#[test]
+fn who_leaves_while_the_connection_is_broken_did_not_get_what_was_on_its_way() {
+    let mut stand = Stand::with(ChatConfig::default(), account);
+    stand.open();
+    stand.seconds(2);
+    stand.log.say(9, stand.now);
+    stand.input(Input::Closed { channel: SIGNALLING, why: ChannelError::ClosedByPeer(None) });
+    stand.log.say(9, stand.now);
+    stand.seconds(1);
+    assert_eq!(stand.totals().messages_due, 0, "the stream may go on");
+    stand.input(Input::Leave { others_follow: true });
+    assert_eq!((stand.totals().messages_due, stand.totals().messages_missing), (1, 1));
 }

@@ -45,7 +45,7 @@ impl TargetFactory {
             has_management: role.chat.stream_management,
             answer_within: self.timeouts.signalling,
         };
-        self.chatting(role, url, (Protocol::Xmpp(Box::new(xmpp)), room), rename)
+        self.chatting(number, role, url, (Protocol::Xmpp(Box::new(xmpp)), room), rename)
     }
 
     /// A participant of a chat that the scenario describes.
@@ -62,12 +62,13 @@ impl TargetFactory {
             answer_within: self.timeouts.signalling,
             has_event_stream: matches!(url.scheme(), "http" | "https"),
         };
-        let config = self.chatting(role, url, (Protocol::Template(config), &room), None);
+        let config = self.chatting(number, role, url, (Protocol::Template(config), &room), None);
         Box::new(Member::new(config, self.options(number)))
     }
 
     fn chatting(
         &self,
+        number: u32,
         role: &Role,
         url: &Url,
         (protocol, room): (Protocol, &str),
@@ -80,6 +81,8 @@ impl TargetFactory {
             mark: self.mark.letters().to_owned(),
             log: self.rooms.log(room),
             rename,
+            // Another sequence than that of its nickname.
+            speech_seed: !seed_of(role, number),
         }
     }
 
@@ -87,11 +90,15 @@ impl TargetFactory {
     fn nickname(&self, number: u32, role: &Role) -> (String, Option<Rename>) {
         let chosen = self.mark.put(&member_name(number));
         let Some(renames) = role.chat.renames else { return (chosen, None) };
-        let seed = role.chat.seed.wrapping_add(u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        let mut dice = fastrand::Rng::with_seed(seed);
+        let mut dice = fastrand::Rng::with_seed(seed_of(role, number));
         // Visitors of a page have a nickname like this until they choose one.
         let given = format!("Anonymous {}", dice.u32(100_000..1_000_000));
         let (chooses, after) = (dice.u32(..1_000) < renames.share_milli, renames.within.mul_f64(dice.f64()));
         (given, chooses.then_some(Rename { nick: chosen, after }))
     }
+}
+
+/// The seed of what participant `number` chooses in the chat. An odd multiplier spreads neighbouring numbers over all seeds.
+fn seed_of(role: &Role, number: u32) -> u64 {
+    role.chat.seed.wrapping_add(u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }

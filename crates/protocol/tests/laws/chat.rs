@@ -81,6 +81,7 @@ fn session(text: &str, is_xml: bool, protocol: Protocol) {
         mark: "k3f9".to_owned(),
         log: RoomLog::default(),
         rename: Some(Rename { nick: "grace".to_owned(), after: Duration::from_secs(1) }),
+        speech_seed: 1,
     };
     let options = ParticipantOptions {
         may_reach: Arc::new(|ip| ip.is_loopback()),

@@ -114,6 +114,7 @@ duration = "20s"
             mark: "k3f9".to_owned(),
             log: RoomLog::default(),
             rename: None,
+            speech_seed: 1,
         };
         let now = Instant::now();
         let options = ParticipantOptions {
