@@ -22,7 +22,8 @@ pub(super) struct Management {
     /// Stanzas that the server says to have received.
     acked: u32,
     sent_since_ack: u32,
-    /// What was sent and not acknowledged, oldest first.
+    /// How many were sent and not acknowledged; where the stream can be resumed, they are kept, oldest first.
+    unacked_count: usize,
     unacked: VecDeque<String>,
 }
 
@@ -61,11 +62,15 @@ impl Management {
 
     /// A stanza is sent; whether the server is to be asked what it has received.
     pub(super) fn sent(&mut self, frame: &str) -> bool {
+        self.unacked_count += 1;
         if self.unacked.len() >= UNACKED_MAX {
             self.unacked.clear();
             self.id = None;
         }
-        self.unacked.push_back(frame.to_owned());
+        // What cannot be sent again need not be kept.
+        if self.id.is_some() {
+            self.unacked.push_back(frame.to_owned());
+        }
         self.sent_since_ack += 1;
         self.sent_since_ack.is_multiple_of(ASK_AFTER)
     }
@@ -75,18 +80,20 @@ impl Management {
         let handled: u32 = handled.parse().map_err(|_| "an acknowledgement without a number".to_owned())?;
         let more = handled.wrapping_sub(self.acked);
         let more = usize::try_from(more).unwrap_or(usize::MAX);
-        let unacked = self.unacked.len();
+        let unacked = self.unacked_count;
         self.sent_since_ack = 0;
         if more > unacked {
             return Err(format!("an acknowledgement of {more} stanzas, of which {unacked} were sent"));
         }
         self.acked = handled;
-        self.unacked.drain(..more);
+        self.unacked_count -= more;
+        self.unacked.drain(..more.min(self.unacked.len()));
         Ok(())
     }
 
     /// Takes what has to be sent again on a resumed stream; it counts as sent again.
     pub(super) fn take_unacked(&mut self) -> VecDeque<String> {
+        self.unacked_count = 0;
         std::mem::take(&mut self.unacked)
     }
 }
@@ -117,7 +124,10 @@ mod tests {
         for _ in 0..10 * UNACKED_MAX {
             management.sent("<iq/>");
         }
-        assert!(management.unacked.len() <= UNACKED_MAX && !management.is_resumable());
+        assert!(management.unacked.is_empty() && !management.is_resumable(), "nothing is kept in vain");
+        let sent = 10 * UNACKED_MAX + 1;
+        assert_eq!(management.acknowledged(&sent.to_string()), Ok(()), "it acknowledges them after all");
+        assert!(management.acknowledged(&(sent + 1).to_string()).is_err());
     }
 
     #[test]

@@ -162,6 +162,10 @@ fn it_joins_as_conversejs_does_and_fetches_the_pictures_of_whom_it_shows() {
         }
         let said = Event::Said { nick: "Gone".to_owned(), body: "t=1 hello".to_owned(), is_old: true };
         assert_eq!(std::mem::take(&mut stand.events), [said]);
+        stand.receive(&format!(
+            "<message from='{ROOM}/Gone' type='groupchat' xmlns='jabber:client'><body>x</body><delay xmlns='urn:xmpp:delay'/></message>"
+        ));
+        assert!(stand.session.authors.is_empty(), "the archive has been read");
     }
 }
 

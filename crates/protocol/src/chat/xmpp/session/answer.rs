@@ -51,6 +51,8 @@ impl Stream {
             }
             ("enabled", Step::Enables, _) => {
                 let may_resume = matches!(element.attribute("resume"), Some("true" | "1"));
+                // An anonymous stream is not resumed: nothing is kept for that.
+                let may_resume = may_resume && self.config.credentials.is_some();
                 let id = element.attribute("id").filter(|_| may_resume).map(|id| unescaped(id).into_owned());
                 self.management = Some(Management::enabled(id));
                 self.online(now);
@@ -194,7 +196,10 @@ impl Stream {
             }
             Asked::RegisteredNick | Asked::RoomInfoAgain => self.join(now),
             Asked::Vcard => self.traffic.vcards_received += u64::from(is_result),
-            Asked::History => self.ask_authors(),
+            Asked::History => {
+                self.reads_history = false;
+                self.ask_authors();
+            }
             Asked::Ping | Asked::Other => {}
         }
         Ok(Vec::new())
@@ -209,6 +214,7 @@ impl Stream {
                 if self.config.history_max > 0 {
                     let (query, _) = self.ids.uuid();
                     let max = self.config.history_max;
+                    self.reads_history = true;
                     self.ask(Asked::History, |own, id| stanzas::history(id, &own.config.room, &query, max));
                 }
                 if self.config.vcards == VcardPolicy::All {
@@ -255,7 +261,10 @@ impl Stream {
             return Vec::new();
         }
         if is_old {
-            self.authors.push(nick.to_owned());
+            // What a server calls old later on leads to nothing, and is not kept.
+            if self.reads_history {
+                self.authors.push(nick.to_owned());
+            }
         } else if self.config.vcards != VcardPolicy::None {
             self.ask_vcard(nick);
         }

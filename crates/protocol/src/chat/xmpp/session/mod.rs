@@ -67,7 +67,9 @@ pub(in crate::chat) struct Stream {
     asked: BTreeMap<u64, Asked>,
     /// Whose vCard was asked for.
     known: BTreeSet<u64>,
-    authors: Vec<String>,
+    /// The archive is being read, and who wrote what has come of it.
+    reads_history: bool,
+    pub(in crate::chat::xmpp) authors: Vec<String>,
     /// When the step under way has failed.
     overdue_at: Option<Instant>,
     /// When a sign of life is asked for, or (asked) must have come.
@@ -99,6 +101,7 @@ impl Stream {
             is_resumed: false,
             asked: BTreeMap::new(),
             known: BTreeSet::new(),
+            reads_history: false,
             authors: Vec::new(),
             overdue_at: None,
             ping_at: None,
