@@ -246,6 +246,8 @@ function page(request, chatOnly) {
     // As PeerTube inlines its configuration, so that the page need not ask for it.
     serverConfig: {
       serverVersion: version.peertube, webrtc: { stunServers: [] }, viewsIntervalMs: 5000, playbackMetricsIntervalMs: 15000,
+      openTelemetry: { metrics: { enabled: true, playbackStatsInterval: 15000 } },
+      views: { videos: { watchingInterval: { anonymous: 5000, users: 5000 } } },
     },
   }
   return fs.readFileSync(path.join(config.here, "watch.html"), "utf8").replace("{{settings}}", JSON.stringify(settings))

@@ -1,14 +1,12 @@
-//! What the page tells the server while the player plays: that it is watched, each 5 s, and how, each 15 s.
+//! What the page tells the server while the player plays: that it is watched, and, where the instance wants it, how.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde::Serialize;
 use throng_observation::PlaybackCounters;
 
-/// `views.videos.watching_interval` of the server's configuration.
-const VIEW_EVERY: Duration = Duration::from_secs(5);
-/// `playbackMetricsInterval`.
-const METRICS_EVERY: Duration = Duration::from_secs(15);
+use super::rhythm::Rhythm;
+
 /// Letters of a session's name.
 const SESSION_LEN: usize = 32;
 
@@ -16,8 +14,9 @@ const SESSION_LEN: usize = 32;
 #[derive(Debug)]
 pub(super) struct Heartbeat {
     session: Option<String>,
+    rhythm: Rhythm,
     view_at: Instant,
-    metrics_at: Instant,
+    metrics_at: Option<Instant>,
     played_us: u64,
     told_s: u64,
     since_metrics: PlaybackCounters,
@@ -63,12 +62,13 @@ struct Metrics {
 
 impl Heartbeat {
     /// Of a player that begins now; `has_session`: the server tells viewers apart by a name.
-    pub(super) fn new(now: Instant, has_session: bool, dice: &mut fastrand::Rng) -> Self {
+    pub(super) fn new(now: Instant, rhythm: Rhythm, has_session: bool, dice: &mut fastrand::Rng) -> Self {
         let session = has_session.then(|| (0..SESSION_LEN).map(|_| dice.alphanumeric()).collect());
         Self {
             session,
-            view_at: now + VIEW_EVERY,
-            metrics_at: now + METRICS_EVERY,
+            view_at: now + rhythm.view_every,
+            metrics_at: rhythm.metrics_every.map(|every| now + every),
+            rhythm,
             played_us: 0,
             told_s: 0,
             since_metrics: PlaybackCounters::default(),
@@ -98,18 +98,16 @@ impl Heartbeat {
         if now < self.view_at {
             return None;
         }
-        self.view_at += VIEW_EVERY;
+        self.view_at += self.rhythm.view_every;
         let at_s = self.played_us / 1_000_000;
         let goes_on = std::mem::replace(&mut self.told_s, at_s) != at_s;
         goes_on.then(|| self.view())
     }
 
-    /// The metrics that are due, as a body.
+    /// The metrics that are due, as a body, where the instance wants them.
     pub(super) fn due_metrics(&mut self, now: Instant, video: &str, has_peers: bool) -> Option<String> {
-        if now < self.metrics_at {
-            return None;
-        }
-        self.metrics_at += METRICS_EVERY;
+        let at = self.metrics_at.filter(|at| now >= *at)?;
+        self.metrics_at = self.rhythm.metrics_every.map(|every| at + every);
         let counters = std::mem::take(&mut self.since_metrics);
         let metrics = Metrics {
             resolution: 0,
@@ -129,18 +127,23 @@ impl Heartbeat {
     }
 
     pub(super) fn next_timeout(&self) -> Instant {
-        self.view_at.min(self.metrics_at)
+        self.metrics_at.map_or(self.view_at, |metrics_at| metrics_at.min(self.view_at))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+
+    const RHYTHM: Rhythm =
+        Rhythm { view_every: Duration::from_secs(5), metrics_every: Some(Duration::from_secs(15)) };
 
     #[test]
     fn it_beats_while_playback_goes_on_only() {
         let (now, mut dice) = (Instant::now(), fastrand::Rng::with_seed(1));
-        let mut heartbeat = Heartbeat::new(now, true, &mut dice);
+        let mut heartbeat = Heartbeat::new(now, RHYTHM, true, &mut dice);
         let at = |seconds| now + Duration::from_secs(seconds);
         let second = PlaybackCounters { played_us: 1_000_000, media_bytes: 10, ..Default::default() };
         (0..4).for_each(|_| heartbeat.played(&second));
@@ -159,7 +162,9 @@ mod tests {
             metrics.contains(r#""downloadedBytesHTTP":50"#) && metrics.contains(r#""videoId":"a""#),
             "{metrics}"
         );
-        let old = Heartbeat::new(now, false, &mut dice);
+        let old = Heartbeat::new(now, RHYTHM, false, &mut dice);
         assert_eq!(old.view(), r#"{"currentTime":0}"#);
+        let mut silent = Heartbeat::new(now, Rhythm { metrics_every: None, ..RHYTHM }, true, &mut dice);
+        assert_eq!((silent.due_metrics(at(60), "a", true), silent.next_timeout()), (None, at(5)));
     }
 }

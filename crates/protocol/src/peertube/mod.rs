@@ -15,6 +15,7 @@
 
 mod calls;
 mod heartbeat;
+mod rhythm;
 mod socket_io;
 mod versions;
 mod video;

@@ -10,12 +10,17 @@
 //!                                         5         ◀  (the open poll: 6)
 //! ```
 
+use std::time::Duration;
+
 use serde::Deserialize;
 use serde_json::Value;
 use url::Url;
 
 /// The namespace.
 const SPACE: &str = "/live-videos,";
+
+/// No server may ask for connections that are given up at once.
+const SILENCE_MIN: Duration = Duration::from_secs(1);
 
 /// Packets in one body (Engine.IO 4).
 const SEPARATOR: char = '\u{1e}';
@@ -58,6 +63,8 @@ pub(super) struct SocketIo {
     open_requests: u32,
     /// The WebSocket works: it is changed to once no request of polling is open.
     is_probed: bool,
+    /// After so long without a packet the connection is given up, where the server has said so.
+    silence_max: Option<Duration>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -74,8 +81,20 @@ enum State {
 }
 
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct Handshake {
     sid: String,
+    /// Milliseconds.
+    ping_interval: Option<u32>,
+    ping_timeout: Option<u32>,
+}
+
+impl Handshake {
+    /// A ping comes each interval, or the timeout later at the latest.
+    fn silence_max(&self) -> Option<Duration> {
+        let millis = u64::from(self.ping_interval?) + u64::from(self.ping_timeout?);
+        Some(Duration::from_millis(millis).max(SILENCE_MIN))
+    }
 }
 
 impl SocketIo {
@@ -94,6 +113,7 @@ impl SocketIo {
             counter: 0,
             open_requests: 0,
             is_probed: false,
+            silence_max: None,
         }
     }
 
@@ -128,9 +148,11 @@ impl SocketIo {
     pub(super) fn shaken(&mut self, body: &[u8]) -> Option<SocketEvent> {
         let text = String::from_utf8_lossy(body);
         let handshake = text.strip_prefix('0').and_then(|json| serde_json::from_str::<Handshake>(json).ok());
-        let Some(Handshake { sid }) = handshake.filter(|_| self.state == State::Shaking) else {
+        let Some(handshake) = handshake.filter(|_| self.state == State::Shaking) else {
             return self.broken();
         };
+        self.silence_max = handshake.silence_max();
+        let sid = handshake.sid;
         let (post, poll) = (self.url("polling", Some(&sid)), self.url("polling", Some(&sid)));
         let socket = self.url("websocket", Some(&sid));
         self.outputs.push(SocketOutput::Post(post, format!("40{SPACE}")));
@@ -273,6 +295,12 @@ impl SocketIo {
             return None;
         }
         self.broken()
+    }
+
+    /// After so long without a packet the connection is given up; `None` while there is none.
+    pub(super) fn silence_max(&self) -> Option<Duration> {
+        let is_connected = matches!(self.state, State::Polling { .. } | State::Upgraded);
+        self.silence_max.filter(|_| is_connected)
     }
 
     /// Whether it has been connected since it was started.

@@ -92,6 +92,7 @@ impl Stand {
                 answer_within: Duration::from_secs(10),
             })),
             rename: None,
+            speech_seed: 1,
             chat: ChatConfig::default(),
             mark: "m".into(),
             log: chat::RoomLog::default(),
@@ -261,6 +262,32 @@ fn a_socket_that_breaks_is_made_again_and_leaving_ends_all() {
     stand.visitor.handle(stand.now, Input::Leave { others_follow: false });
     stand.drain();
     assert!(stand.ended.is_some());
+}
+
+#[test]
+fn a_socket_that_is_silent_for_interval_and_timeout_is_made_again() {
+    let mut stand = Stand::new(|answers| {
+        answers
+            .insert("/socket.io/", (200, r#"0{"sid":"s","pingInterval":25000,"pingTimeout":20000}"#.into()));
+    });
+    let handshakes = stand.asked("GET /socket.io/");
+    stand.wait(Duration::from_secs(44));
+    assert_eq!(stand.asked("GET /socket.io/"), handshakes);
+    stand.wait(Duration::from_secs(4));
+    assert!(stand.asked("GET /socket.io/") > handshakes, "{:?}", stand.requests);
+    assert!(stand.anomalies.iter().any(|text| text.contains("no packet in time")), "{:?}", stand.anomalies);
+}
+
+#[test]
+fn metrics_are_sent_to_instances_that_want_them_only() {
+    let wants = r#"{"serverVersion":"8.2.4","openTelemetry":{"metrics":{"enabled":true,"playbackStatsInterval":10000}}}"#;
+    for (page, expect) in [(wants.to_owned(), 2), (wants.replace("true", "false"), 0)] {
+        let mut stand = Stand::new(|answers| {
+            answers.insert("/w/abc", (200, page));
+        });
+        stand.wait(Duration::from_millis(20_500));
+        assert_eq!(stand.asked("POST /api/v1/metrics/playback"), expect, "{:?}", stand.requests);
+    }
 }
 
 #[test]

@@ -8,6 +8,7 @@ use url::Url;
 
 use super::calls::{Call, CallCounters, Called, Calls};
 use super::heartbeat::Heartbeat;
+use super::rhythm::{self, Rhythm};
 use super::socket_io::{SocketEvent, SocketIo, SocketOutput};
 use super::versions::{self, Version};
 use super::video::{Live, Room, Video};
@@ -27,8 +28,8 @@ const CHAT: usize = 2;
 /// The channel of socket.io.
 const SOCKET: Channel = Channel(0);
 
-/// socket.io connects again after this long, varied by half, and twice as long after each failure up to the second
-/// (`reconnectionDelay`, `reconnectionDelayMax`).
+/// socket.io connects again after this long, varied by half, and twice as long after each failure, in all not longer than the
+/// second (`reconnectionDelay`, `reconnectionDelayMax`).
 const SOCKET_AGAIN: Duration = Duration::from_secs(1);
 const SOCKET_AGAIN_MAX: Duration = Duration::from_secs(5);
 
@@ -39,12 +40,15 @@ pub struct Visitor {
     dice: fastrand::Rng,
     calls: Calls,
     version: Option<Version>,
+    rhythm: Option<Rhythm>,
     video: Option<Video>,
     /// Of the video, if it is live; known before it is played.
     live: Option<Live>,
     socket: Option<SocketIo>,
     socket_again_at: Option<Instant>,
     socket_failures: u32,
+    /// When socket.io said something last.
+    socket_heard_at: Option<Instant>,
     player: Option<Part>,
     heartbeat: Option<Heartbeat>,
     chat: Option<Part>,
@@ -71,11 +75,13 @@ impl Visitor {
             config,
             options,
             version: None,
+            rhythm: None,
             video: None,
             live: None,
             socket: None,
             socket_again_at: None,
             socket_failures: 0,
+            socket_heard_at: None,
             player: None,
             heartbeat: None,
             chat: None,
@@ -137,6 +143,7 @@ impl Visitor {
         match (call, called) {
             (Call::Page, Called::Body(page)) => {
                 self.version = Some(versions::of_page(&page));
+                self.rhythm = Some(rhythm::of_page(&page));
                 self.ask(now);
             }
             (Call::Video, Called::Body(body)) => match serde_json::from_slice::<Video>(&body) {
@@ -164,10 +171,12 @@ impl Visitor {
                 Err(error) => self.anomaly(format!("the chat is not said in JSON: {error}")),
             },
             (Call::Handshake, Called::Body(body)) => {
+                self.socket_heard_at = Some(now);
                 let event = self.socket.as_mut().and_then(|socket| socket.shaken(&body));
                 self.told(now, event);
             }
             (Call::Poll, Called::Body(body)) => {
+                self.socket_heard_at = Some(now);
                 let events = self.socket.as_mut().map(|socket| socket.polled(&body)).unwrap_or_default();
                 events.into_iter().for_each(|event| self.told(now, Some(event)));
                 self.put_socket_outputs(now);
@@ -265,7 +274,8 @@ impl Visitor {
         player.take(now, Input::Start { intended_at: now });
         self.player = Some(player);
         self.observe(Observation::Reached(Phase::PageLoaded, now));
-        let heartbeat = Heartbeat::new(now, version.has_sessions, &mut self.dice);
+        let rhythm = self.rhythm.unwrap_or_else(|| rhythm::of_page(&[]));
+        let heartbeat = Heartbeat::new(now, rhythm, version.has_sessions, &mut self.dice);
         let view = heartbeat.view();
         self.heartbeat = Some(heartbeat);
         self.send_view(now, view);
@@ -309,10 +319,9 @@ impl Visitor {
                 let of_socket = |call| matches!(call, Call::Handshake | Call::Poll | Call::Message);
                 let ended = self.calls.give_up(now, &mut self.outputs, of_socket);
                 let has_worked = self.socket.as_ref().is_some_and(SocketIo::has_joined);
-                self.socket_failures = if has_worked { 0 } else { self.socket_failures.saturating_add(1) };
-                let delay =
-                    SOCKET_AGAIN.saturating_mul(1 << self.socket_failures.min(8)).min(SOCKET_AGAIN_MAX);
-                self.socket_again_at = Some(now + delay.mul_f64(0.5 + self.dice.f64()));
+                let failures = if has_worked { 0 } else { self.socket_failures };
+                self.socket_failures = failures.saturating_add(1);
+                self.socket_again_at = Some(now + socket_delay(failures, self.dice.f64()));
                 ended.into_iter().for_each(|(call, called)| self.called(now, call, called));
             }
             Some(SocketEvent::State(_) | SocketEvent::Viewers(_)) | None => {}
@@ -349,6 +358,11 @@ impl Visitor {
         for (call, called) in self.calls.give_up(now, &mut self.outputs, |_| false) {
             self.called(now, call, called);
         }
+        if self.socket_silent_at().is_some_and(|at| now >= at) {
+            self.anomaly("socket.io: no packet in time".to_owned());
+            let event = self.socket.as_mut().and_then(SocketIo::broken);
+            self.told(now, event);
+        }
         if self.socket_again_at.take_if(|at| now >= *at).is_some() {
             self.socket.iter_mut().for_each(SocketIo::start);
             self.put_socket_outputs(now);
@@ -359,6 +373,11 @@ impl Visitor {
         let (view, metrics) = (heartbeat.due_view(now), heartbeat.due_metrics(now, &uuid, has_peers));
         view.into_iter().for_each(|body| self.send_view(now, body));
         metrics.into_iter().for_each(|body| self.post(now, "/api/v1/metrics/playback", body));
+    }
+
+    /// When socket.io has been silent for too long.
+    fn socket_silent_at(&self) -> Option<Instant> {
+        Some(self.socket_heard_at? + self.socket.as_ref()?.silence_max()?)
     }
 
     /// The tab is closed.
@@ -378,7 +397,9 @@ impl Visitor {
                 if place == PLAYER {
                     // Who has watched closes the tab.
                     self.leave(now, outcome);
-                } else if let Outcome::Failed(failure) = outcome {
+                } else if let Outcome::Failed(failure) = outcome
+                    && failure.reason != FailureReason::NotStarted
+                {
                     self.anomaly(format!("the chat has ended: {failure}"));
                 }
                 None
@@ -434,9 +455,20 @@ impl Visitor {
         let heartbeat = self.heartbeat.as_ref().filter(|_| is_watched);
         let heartbeat = heartbeat.map(|heartbeat| (heartbeat.next_timeout(), "heartbeat"));
         let calls = self.calls.next_timeout().map(|at| (at, "response overdue"));
-        let own = socket.into_iter().chain(heartbeat).chain(calls).filter(|_| self.outcome.is_none());
+        let silence = self.socket_silent_at().map(|at| (at, "socket.io is silent"));
+        let own = socket
+            .into_iter()
+            .chain(silence)
+            .chain(heartbeat)
+            .chain(calls)
+            .filter(|_| self.outcome.is_none());
         parts.chain(own).min_by_key(|(at, _)| *at).unwrap_or((now + NEVER, "nothing"))
     }
+}
+
+/// How long after a connection of socket.io broke the next one is made, where so many have failed since one worked.
+fn socket_delay(failures: u32, draw: f64) -> Duration {
+    SOCKET_AGAIN.saturating_mul(1 << failures.min(8)).mul_f64(0.5 + draw).min(SOCKET_AGAIN_MAX)
 }
 
 /// The next output of a part whose time has perhaps come.
@@ -482,6 +514,7 @@ impl Participant for Visitor {
                 self.put_socket_outputs(now);
             }
             Input::Message { message: Message::Text(text), .. } => {
+                self.socket_heard_at = Some(now);
                 let event = self.socket.as_mut().and_then(|socket| socket.message(&text));
                 self.told(now, event);
             }
@@ -529,5 +562,21 @@ impl Participant for Visitor {
         }
         let (at, why) = self.next_deadline(now);
         Output::Timeout(at.max(now + Duration::from_millis(1)), why)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn socket_io_connects_again_after_a_second_and_never_later_than_five() {
+        let delays = [0, 1, 2, 3, 40].map(|failures| socket_delay(failures, 0.5).as_millis());
+        assert_eq!(delays, [1_000, 2_000, 4_000, 5_000, 5_000]);
+        assert_eq!(
+            [0.0, 1.0].map(|draw| socket_delay(2, draw).as_millis()),
+            [2_000, 5_000],
+            "varied, then bounded"
+        );
     }
 }
