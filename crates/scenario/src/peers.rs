@@ -4,6 +4,9 @@ use std::time::Duration;
 
 use url::Url;
 
+/// Most peers of a viewer with engine 4, unless the scenario says it.
+const PEERS_MAX_V4: usize = 50;
+
 /// How viewers get segments from each other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PeerConfig {
@@ -23,8 +26,8 @@ pub struct PeerConfig {
     pub unreachable_milli: u32,
     /// The share of viewers that exchange segments over data channels, with each other and with browsers, thousandths.
     pub channels_milli: u32,
-    /// Most peers of one viewer.
-    pub degree_max: u32,
+    /// Most peers of one viewer; `None`: as many as its engine allows ([`Self::degree_max`]).
+    pub degree_max: Option<u32>,
     /// What is played within this time comes from the server ([`PeerEngine::V2`], [`PeerEngine::V4`]).
     pub urgent: Duration,
     /// Peers are used from then on, since the start of the run.
@@ -49,13 +52,23 @@ impl PeerConfig {
             sharers_milli,
             unreachable_milli,
             channels_milli: 0,
-            degree_max: 50,
+            degree_max: None,
             // PeerTube's `highDemandTimeWindow` for live streams.
             urgent: Duration::from_secs(4),
             from: Duration::ZERO,
             until: None,
             seed: 1,
         }
+    }
+
+    /// Most peers of one viewer. Only engine 4 has a bound of its own; before, a viewer keeps everybody whom the tracker names.
+    #[must_use]
+    pub fn degree_max(&self) -> usize {
+        let of_engine = match self.engine {
+            PeerEngine::V4 => PEERS_MAX_V4,
+            PeerEngine::V2 | PeerEngine::V06 => usize::MAX,
+        };
+        self.degree_max.map_or(of_engine, |max| max as usize)
     }
 
     /// Whether viewer `number` uploads.
@@ -161,6 +174,16 @@ impl PeerPreset {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_engine_4_bounds_the_peers_of_a_viewer_by_itself() {
+        let of = |engine, degree_max| {
+            PeerConfig { engine, degree_max, ..PeerConfig::preset(PeerPreset::Lan) }.degree_max()
+        };
+        assert_eq!((of(PeerEngine::V4, None), of(PeerEngine::V4, Some(8))), (50, 8));
+        assert_eq!((of(PeerEngine::V2, None), of(PeerEngine::V06, None)), (usize::MAX, usize::MAX));
+        assert_eq!(of(PeerEngine::V2, Some(8)), 8);
+    }
 
     #[test]
     fn shares_are_those_of_many_and_the_same_each_time() {

@@ -14,7 +14,9 @@ use super::options::MayReach;
 use super::sdp::Description;
 use super::session::{RemoteCandidate, SessionError, guarded, left_to_us, transport};
 
-/// What is written may wait for acknowledgements, bytes: enough for a fast line, and less than a segment.
+/// What is written may wait for acknowledgements, bytes: pieces of segments up to the first, as the engine's
+/// (`bufferedAmountLowThreshold`), so that what is said besides does not wait behind a segment and always has room.
+const BUFFERED_PIECES_MAX: usize = 64 * 1024;
 const BUFFERED_MAX: usize = 1 << 20;
 /// `a=max-message-size` of Chromium.
 const MESSAGE_LEN_MAX: u32 = 262_144;
@@ -167,7 +169,7 @@ impl DataLink {
                 Output::Event(Event::ChannelOpen(id, _)) if self.channel.is_none() => {
                     self.channel = Some(id);
                     if let Some(mut channel) = self.rtc.channel(id) {
-                        channel.set_buffered_amount_low_threshold(BUFFERED_MAX / 2);
+                        channel.set_buffered_amount_low_threshold(BUFFERED_PIECES_MAX / 2);
                     }
                     LinkOutput::Open
                 }
@@ -188,6 +190,12 @@ impl DataLink {
     pub(crate) fn send(&mut self, message: &[u8]) -> Result<bool, SessionError> {
         let Some(mut channel) = self.channel.and_then(|id| self.rtc.channel(id)) else { return Ok(false) };
         channel.write(true, message).map_err(transport)
+    }
+
+    /// Whether a piece of a segment may be sent now: little of what was sent waits.
+    pub(crate) fn takes_pieces(&mut self) -> bool {
+        let channel = self.channel.and_then(|id| self.rtc.channel(id));
+        channel.is_some_and(|mut channel| channel.buffered_amount() < BUFFERED_PIECES_MAX)
     }
 
     /// Closes it; what [`Self::poll`] has still to transmit says so to the peer.

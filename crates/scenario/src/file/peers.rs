@@ -46,7 +46,7 @@ pub(super) struct PeersFile {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0.0, max = 1.0))]
     data_channels: Option<f64>,
-    /// Most peers of one viewer; default 50.
+    /// Most peers of one viewer; default: 50 with engine 4.0, no bound with the others.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 10_000))]
     degree: Option<u32>,
@@ -79,7 +79,7 @@ pub(super) fn peers(config: &PeerConfig) -> PeersFile {
         sharers: share(config.sharers_milli, usual.sharers_milli),
         unreachable: share(config.unreachable_milli, usual.unreachable_milli),
         data_channels: share(config.channels_milli, usual.channels_milli),
-        degree: (config.degree_max != usual.degree_max).then_some(config.degree_max),
+        degree: config.degree_max,
         urgent: (config.urgent != usual.urgent).then(|| duration(config.urgent)),
         from: (!config.from.is_zero()).then(|| duration(config.from)),
         until: config.until.map(duration),

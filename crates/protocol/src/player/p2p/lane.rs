@@ -246,7 +246,7 @@ impl PeerLane {
     fn meet(&self, now: Instant, loader: &Loader, peer: super::swarm::PeerId, number: u32) {
         let config = &self.options.config;
         if config.reaches(self.options.number, number) {
-            loader.neighbours().membership().connect(peer, now + CONNECT_TIME, config.degree_max as usize);
+            loader.neighbours().membership().connect(peer, now + CONNECT_TIME, config.degree_max());
         }
     }
 
@@ -517,6 +517,7 @@ impl PeerLane {
             let over_channels = channels.take_counters();
             counters.channel_received_bytes += over_channels.received_bytes;
             counters.channel_sent_bytes += over_channels.sent_bytes;
+            counters.uploaded_bytes += over_channels.sent_bytes;
             counters.channels = u32::try_from(channels.degree()).unwrap_or(u32::MAX);
             counters.peers += counters.channels;
         }

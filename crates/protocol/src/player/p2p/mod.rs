@@ -31,7 +31,7 @@ mod wire;
 pub(super) use lane::{PeerCounters, PeerLane, Shelf};
 pub(super) use loader::Queued;
 pub use swarm::Swarms;
-pub(super) use tracker::{Describe, Found, Id, Tracker, TrackerCounters, TrackerOutput};
+pub(super) use tracker::{Describe, Described, Found, Id, Tracker, TrackerCounters, TrackerOutput};
 pub use wire::peer_message_survives;
 
 /// The channel of the socket of data channels.

@@ -9,7 +9,7 @@ use throng_media::timing::WholeSegment;
 
 use super::channels::{Channels, Holdings};
 use super::swarm::{Announced, Known, Membership, PeerId, Sent};
-use super::tracker::Id;
+use super::tracker::{Described, Id};
 
 /// When more of a segment is looked for that comes over a data channel: its datagrams wake the viewer before.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
@@ -53,14 +53,16 @@ impl Neighbours {
         self.channels = Some(channels);
     }
 
-    /// The tracker gives this viewer the offer of `peer`: the answer, unless it is a viewer of this process without data channels.
-    pub(super) fn answer(&mut self, now: Instant, peer: Id, offer: &str) -> Option<String> {
+    /// The tracker gives this viewer the offer of `peer`: the answer, which is one on paper for a viewer of this process without data channels.
+    pub(super) fn answer(&mut self, now: Instant, peer: Id, offer: &str) -> Described {
         let is_model = |known: &Known| !known.has_channels;
         if self.membership.swarm().of_name(&peer).as_ref().is_some_and(is_model) {
-            return None;
+            return Described::Invented;
         }
+        let Some(channels) = &mut self.channels else { return Described::Invented };
         let id = self.membership.swarm().name_stranger();
-        self.channels.as_mut()?.answer(now, id, peer, offer)
+        // To a peer that it has no room for nothing is promised.
+        channels.answer(now, id, peer, offer).map_or(Described::Refused, Described::As)
     }
 
     /// `peer` has answered an offer.

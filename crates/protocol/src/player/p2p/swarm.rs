@@ -300,9 +300,9 @@ impl Membership {
         Some(())
     }
 
-    /// Sends something to a peer of another process, as fast as the uplink allows beside what else it sends.
+    /// Something is sent to a peer of another process, as fast as the uplink allows beside what else it sends. Its channel counts it.
     pub(super) fn begin_upload(&self, now: Instant, to: PeerId, upload: Upload) {
-        self.with_uplink(|uplink| uplink.begin(now, to, upload));
+        self.with_uplink(|uplink| uplink.pace(now, to, upload));
     }
 
     /// How far the upload of segment `number` to `to` may be.
@@ -354,7 +354,7 @@ impl Membership {
         }
     }
 
-    /// Bytes that it has sent since the last call, and its peers.
+    /// Bytes that it has sent to peers of this process since the last call, and its peers.
     pub(super) fn take_shared(&self, now: Instant) -> Shared {
         let mut state = self.swarm.lock();
         let Some(peer) = state.peers.get_mut(&self.id) else { return Shared::default() };

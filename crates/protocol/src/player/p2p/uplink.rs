@@ -25,6 +25,8 @@ struct Running<P> {
     to: P,
     upload: Upload,
     sent_bytes: f64,
+    /// It goes over a data channel, which counts what is really sent: this only says how fast.
+    is_paced_only: bool,
 }
 
 /// How far an upload is.
@@ -43,9 +45,18 @@ impl<P: Copy + PartialEq> Uplink<P> {
 
     /// Sends `upload` to `to`, instead of what was sent to it.
     pub(super) fn begin(&mut self, now: Instant, to: P, upload: Upload) {
+        self.start(now, Running { to, upload, sent_bytes: 0.0, is_paced_only: false });
+    }
+
+    /// Says how fast `upload` may be sent, by somebody else, who counts it.
+    pub(super) fn pace(&mut self, now: Instant, to: P, upload: Upload) {
+        self.start(now, Running { to, upload, sent_bytes: 0.0, is_paced_only: true });
+    }
+
+    fn start(&mut self, now: Instant, running: Running<P>) {
         self.advance(now);
-        self.cancel(to);
-        self.uploads.push(Running { to, upload, sent_bytes: 0.0 });
+        self.cancel(running.to);
+        self.uploads.push(running);
     }
 
     pub(super) fn cancel(&mut self, to: P) {
@@ -71,8 +82,8 @@ impl<P: Copy + PartialEq> Uplink<P> {
             };
             for running in self.uploads.iter_mut().filter(|running| rest(running) > 0.0) {
                 running.sent_bytes += bytes;
+                self.sent_bytes += if running.is_paced_only { 0.0 } else { bytes };
             }
-            self.sent_bytes += bytes * f64::from(count);
             if bytes < shortest {
                 return;
             }
@@ -98,7 +109,7 @@ impl<P: Copy + PartialEq> Uplink<P> {
         })
     }
 
-    /// Bytes that were sent since the last call.
+    /// Bytes that were sent since the last call, but for what is only paced.
     pub(super) fn take_sent(&mut self) -> u64 {
         let whole = self.sent_bytes.floor();
         self.sent_bytes -= whole;
@@ -140,5 +151,17 @@ mod tests {
         assert_eq!(uplink.progress(now, 'a', 1), None);
         uplink.cancel('a');
         assert_eq!(uplink.progress(now, 'a', 2), None);
+    }
+
+    #[test]
+    fn what_is_only_paced_takes_its_part_of_the_uplink_and_is_not_counted() {
+        let now = Instant::now();
+        let at = |seconds| now + Duration::from_secs(seconds);
+        let mut uplink = Uplink::new(Some(8_000));
+        uplink.begin(now, 'a', Upload { number: 1, bytes: 1_000 });
+        uplink.pace(now, 'b', Upload { number: 1, bytes: 1_000 });
+        assert_eq!(uplink.progress(at(1), 'a', 1).unwrap().bytes, 500);
+        assert_eq!(uplink.progress(at(1), 'b', 1).unwrap().bytes, 500);
+        assert_eq!(uplink.take_sent(), 500);
     }
 }

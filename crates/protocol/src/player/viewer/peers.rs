@@ -8,7 +8,7 @@ use std::time::Instant;
 use super::Viewer;
 use crate::participant::{Channel, ChannelError, Message, Open, Opening, Output};
 use crate::player::lane::Lane;
-use crate::player::p2p::{Describe, Id, PEERS, PeerCounters, PeerOptions, Tracker, TrackerOutput};
+use crate::player::p2p::{Describe, Described, Id, PEERS, PeerCounters, PeerOptions, Tracker, TrackerOutput};
 
 /// The channel of the tracker.
 pub(super) const TRACKER: Channel = Channel(1);
@@ -35,8 +35,13 @@ impl Describe for ByLanes<'_> {
         self.0.iter_mut().find_map(|lane| lane.peers_mut()?.offer(now, swarm, offer))
     }
 
-    fn answer(&mut self, now: Instant, swarm: usize, peer: Id, offer: &str) -> Option<String> {
-        self.0.iter_mut().find_map(|lane| lane.peers_mut()?.answer(now, swarm, peer, offer))
+    fn answer(&mut self, now: Instant, swarm: usize, peer: Id, offer: &str) -> Described {
+        let answer = self.0.iter_mut().find_map(|lane| lane.peers_mut()?.answer(now, swarm, peer, offer));
+        answer.unwrap_or(Described::Invented)
+    }
+
+    fn wants_peers(&mut self, now: Instant, swarm: usize) -> bool {
+        self.0.iter_mut().find_map(|lane| lane.peers_mut()?.wants_peers(now, swarm)).unwrap_or(true)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The conversation with one peer over its data channel: what it has, what it sends, and what it is sent.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -15,6 +15,9 @@ const SEGMENT_LEN_MAX: u64 = 256 << 20;
 
 /// Names of requests are below this, as the engine's.
 const REQUESTS: u64 = 1_000;
+
+/// Most messages that wait for room; a peer that asks for more and reads nothing gets no answer.
+const UNSAID_MAX: usize = 256;
 
 /// The conversation.
 pub(super) struct Connection {
@@ -31,6 +34,8 @@ pub(super) struct Connection {
     loading: BTreeSet<u64>,
     download: Option<Download>,
     upload: Option<Upload>,
+    /// What the channel had no room for, in its order.
+    unsaid: VecDeque<Vec<u8>>,
     /// Segments that it did not send in time, since the last one that came.
     pub(super) late_count: u32,
 }
@@ -84,6 +89,7 @@ impl Connection {
             loading: BTreeSet::new(),
             download: None,
             upload: None,
+            unsaid: VecDeque::new(),
             late_count: 0,
         }
     }
@@ -100,12 +106,29 @@ impl Connection {
         self.download.is_some()
     }
 
-    /// Says something; what a closed channel does not take is lost.
+    /// Says something, when there is room for it; what is for a closed channel is lost.
     pub(super) fn say(&mut self, said: &Said) -> Result<(), SessionError> {
-        for message in self.wire.write(said) {
-            self.link.send(&message)?;
+        if self.is_open {
+            let room = UNSAID_MAX.saturating_sub(self.unsaid.len());
+            self.unsaid.extend(self.wire.write(said).into_iter().take(room));
+        }
+        self.say_more()
+    }
+
+    /// Says what waits for room.
+    fn say_more(&mut self) -> Result<(), SessionError> {
+        while let Some(message) = self.unsaid.front() {
+            if !self.link.send(message)? {
+                break;
+            }
+            self.unsaid.pop_front();
         }
         Ok(())
+    }
+
+    /// Whether something waits for room.
+    pub(super) fn has_unsaid(&self) -> bool {
+        !self.unsaid.is_empty()
     }
 
     /// The name of the request that is open.
@@ -243,11 +266,14 @@ impl Connection {
 
     /// Sends more of it, up to so many bytes; how many those were, and whether it is sent.
     pub(super) fn send_up_to(&mut self, allowed: u64) -> Result<(u64, bool), SessionError> {
+        self.say_more()?;
+        let has_room = self.unsaid.is_empty();
         let Some(upload) = &mut self.upload else { return Ok((0, true)) };
         let allowed = usize::try_from(allowed).unwrap_or(usize::MAX);
         let end = upload.from.saturating_add(allowed).min(upload.bytes.len());
         let before = upload.sent;
-        while upload.sent < end {
+        // Its announcement comes before it.
+        while upload.sent < end && has_room && self.link.takes_pieces() {
             let until = end.min(upload.sent + MESSAGE_LEN_MAX);
             let piece = upload.bytes.get(upload.sent..until).unwrap_or_default();
             if !self.link.send(piece)? {

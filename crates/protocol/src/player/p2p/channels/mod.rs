@@ -26,6 +26,10 @@ use connection::{Connection, Event};
 /// How long an offer waits for an answer, and a connection until it is open.
 const OFFER_TIMEOUT: Duration = Duration::from_secs(50);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
+/// Connections that are not open yet: all, and with peers of one name. Each has a DTLS session and its timers, and offers come from
+/// whoever the tracker lets in.
+const PENDING_MAX: usize = 50;
+const PENDING_OF_PEER_MAX: usize = 3;
 /// A peer that was late so often is left (`p2pErrorRetries`).
 const LATE_MAX: u32 = 3;
 /// How soon more of a segment may be sent where the uplink is limited.
@@ -106,7 +110,7 @@ impl Channels {
 
     /// A peer offers a connection.
     pub(super) fn answer(&mut self, now: Instant, id: PeerId, peer: Id, offer: &str) -> Option<String> {
-        if self.is_full() || self.has(&peer) {
+        if !self.has_room(&peer) {
             return None;
         }
         let made = DataLink::answer(now, &self.locals, self.options.may_reach.clone(), offer);
@@ -118,7 +122,7 @@ impl Channels {
     /// A peer has answered an offer.
     pub(super) fn answered(&mut self, now: Instant, id: PeerId, offer: &Id, peer: Id, answer: &str) {
         let Some((mut link, _)) = self.offers.remove(offer) else { return };
-        if self.is_full() || self.has(&peer) {
+        if !self.has_room(&peer) {
             return;
         }
         let accepted = link.accept(answer);
@@ -140,6 +144,15 @@ impl Channels {
     /// Whether a peer of this name is connected.
     fn has(&self, peer: &Id) -> bool {
         self.connections.iter().any(|connection| connection.is_open && connection.peer == *peer)
+    }
+
+    /// Whether another connection, to this peer, may be made.
+    fn has_room(&self, peer: &Id) -> bool {
+        let pending = self.connections.iter().filter(|connection| !connection.is_open);
+        let (all, of_peer) = pending.fold((0, 0), |(all, of_peer), connection| {
+            (all + 1, of_peer + usize::from(connection.peer == *peer))
+        });
+        !self.is_full() && !self.has(peer) && all < PENDING_MAX && of_peer < PENDING_OF_PEER_MAX
     }
 
     fn is_full(&self) -> bool {
@@ -303,13 +316,20 @@ impl Channels {
     /// Sends more of the segment that a peer is sent, as far as the uplink has come.
     fn send_more(&mut self, now: Instant, membership: &Membership, at: usize) {
         let Some(connection) = self.connections.get_mut(at) else { return };
-        let Some(number) = connection.uploading() else { return };
-        let Some(progress) = membership.upload_progress(now, connection.id, number) else { return };
-        let allowed = if progress.is_whole { u64::MAX } else { progress.bytes };
+        let uploading = connection.uploading();
+        let allowed = match uploading {
+            Some(number) => match membership.upload_progress(now, connection.id, number) {
+                Some(progress) if progress.is_whole => u64::MAX,
+                Some(progress) => progress.bytes,
+                None => 0,
+            },
+            None if connection.has_unsaid() => 0,
+            None => return,
+        };
         match connection.send_up_to(allowed) {
             Ok((sent, is_done)) => {
                 self.counters.sent_bytes += sent;
-                if is_done {
+                if uploading.is_some() && is_done {
                     membership.cancel_upload(now, connection.id);
                 }
             }
@@ -462,7 +482,8 @@ impl Channels {
 
     pub(super) fn next_timeout(&self, now: Instant) -> Option<Instant> {
         let unsaid = self.is_unsaid.then_some(now);
-        let uploads = self.connections.iter().any(|connection| connection.uploading().is_some());
+        let waits = |connection: &Connection| connection.uploading().is_some() || connection.has_unsaid();
+        let uploads = self.connections.iter().any(waits);
         let uploads = uploads.then(|| now + UPLOAD_EVERY);
         let links = self.connections.iter().map(|connection| {
             let expires = connection.began_at + CONNECT_TIMEOUT;

@@ -181,6 +181,75 @@ fn a_peer_outside_the_allowed_targets_gets_nothing() {
 }
 
 #[test]
+fn offers_that_never_become_connections_are_bounded() {
+    let now = Instant::now();
+    let mut side = Side::new(1, PeerEngine::V2);
+    let (_, offer) = DataLink::offer(now, &[side.address], side.channels.options.may_reach.clone()).unwrap();
+    let answered = |side: &mut Side, peer: u8| {
+        let id = side.membership.swarm().name_stranger();
+        side.channels.answer(now, id, [peer; 20], &offer).is_some()
+    };
+    let of_one = (0..20).filter(|_| answered(&mut side, 200)).count();
+    assert_eq!(of_one, PENDING_OF_PEER_MAX);
+    let of_all = (0..100).filter(|peer| answered(&mut side, *peer)).count();
+    assert_eq!(of_one + of_all, PENDING_MAX);
+    side.tick(now + CONNECT_TIMEOUT);
+    assert!(answered(&mut side, 201), "they time out");
+}
+
+#[test]
+fn what_the_uplink_would_have_sent_is_not_uploaded_when_the_peer_wants_it_no_more() {
+    let (mut now, mut sides) = connected(PeerEngine::V2);
+    sides[0].membership = Swarms::default().swarm("slow").enter(1, true, Some(1_200_000));
+    sides[0].has(104, segment());
+    run(&mut now, &mut sides, Duration::from_millis(200));
+    let [has, wants] = &mut sides;
+    let from = wants.channels.sources(104)[0];
+    wants.channels.request(now, &wants.membership, from, 104);
+    // It is asked, and its datagrams are lost from then on.
+    for transmit in wants.channels.take_transmits() {
+        has.channels.datagram(now, &has.membership, (wants.address, None), &transmit.bytes);
+    }
+    for _ in 0..400 {
+        now += Duration::from_millis(5);
+        has.tick(now);
+        has.channels.take_transmits();
+    }
+    let modelled = has.membership.take_shared(now).uploaded_bytes;
+    assert_eq!(modelled, 0, "what goes over channels is counted as it is sent");
+    let sent = has.channels.take_counters().sent_bytes;
+    assert!(sent > 0 && sent <= SEGMENT_BYTES, "{sent}");
+}
+
+#[test]
+fn pieces_leave_room_for_what_is_said_and_nothing_that_is_said_is_lost() {
+    let (mut now, mut sides) = connected(PeerEngine::V2);
+    let long: Vec<u8> = (0..2_000_000).map(|at| (at % 251) as u8).collect();
+    sides[0].has(104, long.clone());
+    run(&mut now, &mut sides, Duration::from_millis(200));
+    let [has, wants] = &mut sides;
+    let from = wants.channels.sources(104)[0];
+    wants.channels.request(now, &wants.membership, from, 104);
+    for transmit in wants.channels.take_transmits() {
+        has.channels.datagram(now, &has.membership, (wants.address, None), &transmit.bytes);
+    }
+    has.tick(now);
+    let sent = has.channels.take_counters().sent_bytes;
+    assert!((1..200_000).contains(&sent), "a segment fills no buffer: {sent}");
+    // More than the channel takes at once, though the peer reads nothing at the moment.
+    let said = Said::Announcement { loaded: (0..2_000).map(|n| n * 1_000).collect(), loading: vec![] };
+    for _ in 0..200 {
+        has.channels.connections[0].say(&said).unwrap();
+    }
+    has.holdings.loaded.push(105);
+    has.channels.holdings_changed();
+    run(&mut now, &mut sides, Duration::from_secs(20));
+    let wants = &mut sides[1];
+    assert_eq!(wants.channels.announced(105), Some(Announced::Loaded), "the last word has come");
+    assert_eq!(wants.channels.take_complete().len(), 1);
+}
+
+#[test]
 fn the_uplink_limits_what_is_sent() {
     let (mut now, mut sides) = connected(PeerEngine::V2);
     sides[0].membership = Swarms::default().swarm("slow").enter(1, true, Some(1_200_000));

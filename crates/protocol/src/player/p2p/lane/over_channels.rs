@@ -4,13 +4,14 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Instant;
 
 use throng_media::timing::{TimingReader, WholeSegment};
+use throng_scenario::PeerEngine;
 
 use super::{PeerLane, Shelf};
 use crate::participant::Output;
 use crate::player::lane::Context;
 use crate::player::p2p::channels::{ChannelOptions, Channels};
 use crate::player::p2p::neighbours::Arrived;
-use crate::player::p2p::{Id, PEERS};
+use crate::player::p2p::{Described, Id, PEERS};
 
 impl PeerLane {
     /// The viewer has a socket, with these addresses, for data channels.
@@ -28,7 +29,7 @@ impl PeerLane {
             swarm: format!("{}+V{rendition}", self.options.stream),
             may_reach: self.options.may_reach.clone(),
             shares: config.shares(number),
-            degree_max: config.degree_max as usize,
+            degree_max: config.degree_max(),
         };
         let seed = config.seed ^ u64::from(number).wrapping_mul(0xd6e8_feb8_6659_fd93);
         loader.neighbours_mut().reach_out(Channels::new(options, locals.clone(), seed));
@@ -46,9 +47,16 @@ impl PeerLane {
         swarm: usize,
         peer: Id,
         offer: &str,
-    ) -> Option<String> {
+    ) -> Option<Described> {
         self.wake(now);
-        self.tracked(swarm)?.neighbours_mut().answer(now, peer, offer)
+        Some(self.tracked(swarm)?.neighbours_mut().answer(now, peer, offer))
+    }
+
+    /// Whether it looks for more peers in a swarm: engine 4 offers nothing when it has as many as it keeps.
+    pub(in crate::player) fn wants_peers(&mut self, now: Instant, swarm: usize) -> Option<bool> {
+        let (engine, degree_max) = (self.options.config.engine, self.options.config.degree_max());
+        let degree = self.tracked(swarm)?.neighbours_mut().degree(now);
+        Some(engine != PeerEngine::V4 || degree < degree_max)
     }
 
     /// A datagram came to the viewer's socket.

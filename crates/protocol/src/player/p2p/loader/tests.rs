@@ -94,7 +94,7 @@ impl Crowd {
             let membership = loader.neighbours().membership();
             for (peer, other) in membership.swarm().others(membership.id(), 5, &mut self.dice) {
                 if config.reaches(number as u32, other) {
-                    membership.connect(peer, now + CONNECT_TIME, config.degree_max as usize);
+                    membership.connect(peer, now + CONNECT_TIME, config.degree_max());
                 }
             }
         }

@@ -52,8 +52,21 @@ pub(in crate::player) enum TrackerOutput {
 pub(in crate::player) trait Describe {
     /// An offer of a connection in a swarm; `None` if nothing listens behind it.
     fn offer(&mut self, now: Instant, swarm: usize, offer: Id) -> Option<String>;
-    /// The answer to the offer of a peer; the same.
-    fn answer(&mut self, now: Instant, swarm: usize, peer: Id, offer: &str) -> Option<String>;
+    /// The answer to the offer of a peer.
+    fn answer(&mut self, now: Instant, swarm: usize, peer: Id, offer: &str) -> Described;
+    /// Whether more peers are looked for in a swarm.
+    fn wants_peers(&mut self, now: Instant, swarm: usize) -> bool;
+}
+
+/// The answer to an offer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::player) enum Described {
+    /// A connection that is there.
+    As(String),
+    /// Nothing listens behind it: a description for the tracker only.
+    Invented,
+    /// There is no room for another peer, who learns nothing.
+    Refused,
 }
 
 /// Another viewer that this one can now be connected with.
@@ -260,8 +273,12 @@ impl Tracker {
         Some(Found { swarm: at, peer, answered: Some((offer, answer.sdp)) })
     }
 
-    fn answer(&mut self, info_hash: &Id, [own, peer]: [&Id; 2], offer_id: String, described: Option<String>) {
-        let sdp = described.unwrap_or_else(|| description(Kind::Answer, &mut self.dice));
+    fn answer(&mut self, info_hash: &Id, [own, peer]: [&Id; 2], offer_id: String, described: Described) {
+        let sdp = match described {
+            Described::As(sdp) => sdp,
+            Described::Invented => description(Kind::Answer, &mut self.dice),
+            Described::Refused => return,
+        };
         let answer = Answer {
             action: "announce",
             info_hash: ids::text(info_hash),
@@ -290,8 +307,9 @@ impl Tracker {
 
     fn announce(&mut self, now: Instant, at: usize, describe: &mut dyn Describe) {
         self.offers.retain(|_, (_, until)| now < *until);
-        let mut offers = Vec::with_capacity(OFFERS);
-        for _ in 0..OFFERS {
+        let count = if describe.wants_peers(now, at) { OFFERS } else { 0 };
+        let mut offers = Vec::with_capacity(count);
+        for _ in 0..count {
             let mut id = Id::default();
             self.dice.fill(&mut id);
             self.offers.insert(id, (at, now + OFFER_TIMEOUT));
@@ -304,7 +322,7 @@ impl Tracker {
         swarm.next_at = now + swarm.interval;
         let event = (!std::mem::replace(&mut swarm.has_started, true)).then_some("started");
         let announce = Announce {
-            numwant: OFFERS,
+            numwant: count,
             uploaded: 0,
             downloaded: 0,
             event,

@@ -12,8 +12,12 @@ impl Describe for Nowhere {
         None
     }
 
-    fn answer(&mut self, _: Instant, _: usize, _: Id, _: &str) -> Option<String> {
-        None
+    fn answer(&mut self, _: Instant, _: usize, _: Id, _: &str) -> Described {
+        Described::Invented
+    }
+
+    fn wants_peers(&mut self, _: Instant, _: usize) -> bool {
+        true
     }
 }
 
@@ -158,4 +162,34 @@ fn engine_0_6_says_that_it_leaves() {
     let outputs = tracker.take_outputs();
     let [TrackerOutput::Send(stopped), TrackerOutput::Close] = &outputs[..] else { panic!("{outputs:?}") };
     assert!(stopped.contains(r#""event":"stopped""#) && !stopped.contains("offers"), "{stopped}");
+}
+
+/// A viewer that has all the peers it keeps.
+struct Full;
+
+impl Describe for Full {
+    fn offer(&mut self, _: Instant, _: usize, _: Id) -> Option<String> {
+        None
+    }
+
+    fn answer(&mut self, _: Instant, _: usize, _: Id, _: &str) -> Described {
+        Described::Refused
+    }
+
+    fn wants_peers(&mut self, _: Instant, _: usize) -> bool {
+        false
+    }
+}
+
+#[test]
+fn who_has_no_room_offers_nothing_and_promises_nothing() {
+    let now = Instant::now();
+    let ([mut a, mut b], _, [announced, _]) = pair(now);
+    let offer = json!({"action": "announce", "info_hash": announced["info_hash"], "peer_id": announced["peer_id"],
+                       "offer": announced["offers"][0]["offer"], "offer_id": announced["offers"][0]["offer_id"]});
+    b.message(now, &offer.to_string(), &mut Full);
+    assert!(sent(&mut b).is_empty(), "no answer");
+    a.tick(now + Duration::from_secs(60), &mut Full);
+    let announce = sent(&mut a).remove(0);
+    assert_eq!((announce.get("offers"), &announce["numwant"]), (None, &json!(0)));
 }
