@@ -42,12 +42,13 @@ fn sockets_each(target: &Target, role: Option<&Role>) -> (u64, u64) {
         // Three pipes to the process, and its own socket.
         (Protocol::Srt, _) => (4, 1),
         // A connection, and another while the first is being closed after a seek; one UDP port over HTTP/3.
-        (Protocol::HttpVideo, _) => (2 + peers.map_or(0, of_peers), 1),
+        (Protocol::HttpVideo, _) => (2 + peers.map_or(0, of_peers), 1 + peers.map_or(0, of_channels)),
         // The page with its media, and socket.io.
         (Protocol::PeerTube, _) => {
             let chat = role.is_some_and(|role| role.chat.is_wanted);
             // The page says which tracker there is.
-            (HTTP1_CONNECTIONS + 1 + u64::from(peers.is_some()) + u64::from(chat), 1)
+            let channels = peers.map_or(0, of_channels);
+            (HTTP1_CONNECTIONS + 1 + u64::from(peers.is_some()) + u64::from(chat) + channels, 1 + channels)
         }
         _ => (2, 1),
     };
@@ -62,7 +63,12 @@ fn chat(endpoint: &Endpoint) -> u64 {
 
 /// Another segment at the same time, the list of hashes, the tracker.
 fn of_peers(peers: &PeerConfig) -> u64 {
-    1 + u64::from(peers.hashes.is_some()) + u64::from(peers.tracker.is_some())
+    1 + u64::from(peers.hashes.is_some()) + u64::from(peers.tracker.is_some()) + of_channels(peers)
+}
+
+/// The UDP socket of data channels, which a viewer may have.
+fn of_channels(peers: &PeerConfig) -> u64 {
+    u64::from(peers.has_any_channels())
 }
 
 #[cfg(test)]
@@ -89,6 +95,8 @@ mod tests {
             (HLS, String::new(), (2, 1)),
             (HLS, "player = { p2p = {} }".into(), (3, 1)),
             (HLS, format!("player = {{ p2p = {{ {tracker}, {hashes} }} }}"), (5, 1)),
+            (HLS, format!("player = {{ p2p = {{ {tracker}, data_channels = 0.5 }} }}"), (5, 2)),
+            (PAGE, "player = { p2p = { data_channels = 0.5 } }".into(), (9, 2)),
             (HLS, xmpp.to_owned(), (3, 1)),
             (HLS, format!("{events}\nplayer = {{ p2p = {{ {tracker} }} }}"), (6, 1)),
             (PAGE, String::new(), (7, 1)),
