@@ -60,19 +60,20 @@ pub struct RoomTalk {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RoomVerdict {
-    /// The thread has done the work of the joins in time.
+    /// The thread has done the work of the joins in time, used to the target.
     Joinable,
-    /// The interval of that work contains the time that there is.
+    /// The interval of that work contains the CPU time that there is.
     Doubtful,
     /// It has not.
     NotJoinable,
 }
 
 impl RoomVerdict {
-    fn of(joins_s: Estimate, within_s: f64) -> Self {
-        if joins_s.high <= within_s {
+    /// `available_s`: CPU-seconds that the thread may use until all must have joined.
+    fn of(joins_s: Estimate, available_s: f64) -> Self {
+        if joins_s.high <= available_s {
             Self::Joinable
-        } else if joins_s.low <= within_s {
+        } else if joins_s.low <= available_s {
             Self::Doubtful
         } else {
             Self::NotJoinable
@@ -150,7 +151,7 @@ impl RoomForecast {
             last_join_ms: law.last_join_s(n) * 1e3,
             extrapolation: law.extrapolation(n),
             within_s: request.within_s,
-            verdict: RoomVerdict::of(joins_s, request.within_s),
+            verdict: RoomVerdict::of(joins_s, request.within_s * request.target_utilisation),
             joins_per_second: cost.joins_per_second,
             full_from: (full_from < n).then_some(full_from),
             talk: law.talk(n),
@@ -284,6 +285,18 @@ mod tests {
         assert!(room.rooms > 20.0 && room.largest_room < 400.0, "{room:?}");
         // The last one's presences and vCards are those of all others, twice.
         assert!((room.last_join_ms / (2.0 * 10_000.0 * 0.72) - 1.0).abs() < 0.05, "{}", room.last_join_ms);
+    }
+
+    #[test]
+    fn a_room_whose_joins_take_all_of_the_thread_is_not_joinable_at_the_target() {
+        let cost = cost(1.0);
+        let joins_s = RoomForecast::of(&cost, request(150.0, 1.0)).joins_s;
+        let verdict =
+            |within_s: f64| RoomForecast::of(&cost, RoomRequest { within_s, ..request(150.0, 1.0) }).verdict;
+        // Three quarters of the time may be used.
+        assert_eq!(verdict(joins_s.low * 1.3), RoomVerdict::NotJoinable);
+        assert_eq!(verdict(joins_s.value / 0.75), RoomVerdict::Doubtful);
+        assert_eq!(verdict(joins_s.high * 1.4), RoomVerdict::Joinable);
     }
 
     #[test]

@@ -82,8 +82,11 @@ impl ChatSize {
             .filter(|part| part.is_quadratic)
             .map(|part| format!("{} {}", grouped(part.count, 0), part.work.name()))
             .collect();
+        let in_time_at_full_use =
+            room.verdict == RoomVerdict::NotJoinable && room.joins_s.low <= room.within_s;
+        let target = if in_time_at_full_use { ", which is to be used to the target only" } else { "" };
         Some(format!(
-            "One room of {} {what} within {}: {} are {} on one thread",
+            "One room of {} {what} within {}: {} are {} on one thread{target}",
             grouped(room.participants, 0),
             time(room.within_s),
             deliveries.join(" and "),
@@ -98,8 +101,13 @@ fn vcards_per_pair(run: &RunData, cost: &ChatCost) -> f64 {
     let measured = (count(ChatWork::Vcard) / count(ChatWork::Presence).max(1.0)).min(1.0);
     let Ok(scenario) = Scenario::parse_stored(&run.info.scenario) else { return measured };
     let (mut all, mut of_all, mut has_authors) = (0.0, 0.0, false);
-    for cohort in &scenario.crowd {
-        let policy = cohort.role.as_ref().map(|role| role.chat.vcards).unwrap_or_default();
+    let roles = scenario.destinations().into_iter().zip(scenario.cohorts());
+    for ((destination, (_, role)), cohort) in roles.zip(scenario.crowd.iter().cycle()) {
+        // Who only watches is in no room, and asks for no vCards.
+        if !role.is_in_chat(destination.target.protocol()) {
+            continue;
+        }
+        let policy = role.chat.vcards;
         all += f64::from(cohort.size);
         of_all += if policy == VcardPolicy::All { f64::from(cohort.size) } else { 0.0 };
         has_authors |= policy == VcardPolicy::Authors;
