@@ -89,8 +89,8 @@ fn who_only_watches_asks_for_no_vcards_and_does_not_thin_out_those_who_do() {
     let mut run = RunData::default();
     run.info.scenario = "[target]\nurl = \"https://127.0.0.1/live.m3u8\"\n[run]\nduration = \"20s\"\n\
         [[crowd]]\nname = \"watch\"\nsize = 20\n\
-        [[crowd]]\nname = \"chat\"\nsize = 50\nurl = \"xmpp+ws://127.0.0.1:5280/ws?room=stage@room.localhost\"\n\
-        chat = { vcards = \"all\" }\n"
+        [[crowd]]\nname = \"chat\"\nsize = 50\n\
+        chat = { url = \"xmpp+ws://127.0.0.1:5280/ws?room=stage@room.localhost\", vcards = \"all\" }\n"
         .into();
     let pairs = super::vcards_per_pair(&run, &cost(true));
     assert!((pairs - 1.0).abs() < 1e-9, "50 of 50, not of 70: {pairs}");
