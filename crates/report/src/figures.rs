@@ -235,7 +235,7 @@ mod tests {
 
     #[test]
     fn who_closed_the_chat_does_not_wait_for_it_and_who_only_chats_for_no_picture() {
-        let scenario = "[target]\nurl = \"https://127.0.0.1/live.m3u8\"\n[run]\nduration = \"20s\"\n\
+        let scenario = "[target]\nurl = \"https://127.0.0.1:5280/live.m3u8\"\n[run]\nduration = \"20s\"\n\
             [[crowd]]\nname = \"talks\"\nsize = 1\nchat = { url = \"xmpp+ws://127.0.0.1:5280/xmpp-websocket?room=stage@conference.localhost&domain=localhost\" }\n\
             [[crowd]]\nname = \"silent\"\nsize = 2\n\
             [[crowd]]\nname = \"reads\"\nsize = 1\nurl = \"xmpp+ws://127.0.0.1:5280/xmpp-websocket?room=stage@conference.localhost&domain=localhost\"\n";
