@@ -61,7 +61,7 @@ impl CaptureBasis {
 }
 
 /// Absolute one-way delays of frames, all of one basis: the best one seen.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct OneWayDelay {
     basis: Option<CaptureBasis>,
     /// Negative delays are recorded as 0, so that ranks are right.
@@ -92,7 +92,7 @@ impl OneWayDelay {
             && self.prepare(basis)
         {
             self.delay_us.merge(&other.delay_us);
-            self.negative += other.negative;
+            self.negative = self.negative.saturating_add(other.negative);
         }
     }
 

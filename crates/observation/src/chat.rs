@@ -50,22 +50,22 @@ pub struct ChatCounters {
 
 impl AddAssign for ChatCounters {
     fn add_assign(&mut self, o: Self) {
-        self.messages_due += o.messages_due;
-        self.messages_missing += o.messages_missing;
-        self.duplicates += o.duplicates;
-        self.out_of_order += o.out_of_order;
-        self.messages_received += o.messages_received;
-        self.messages_sent += o.messages_sent;
-        self.messages_unsent += o.messages_unsent;
-        self.stanzas_received += o.stanzas_received;
-        self.stanzas_sent += o.stanzas_sent;
-        self.presences_received += o.presences_received;
-        self.vcards_received += o.vcards_received;
-        self.bytes_received += o.bytes_received;
-        self.bytes_sent += o.bytes_sent;
-        self.reconnects += o.reconnects;
-        self.resumes += o.resumes;
-        self.nick_changes += o.nick_changes;
+        self.messages_due = self.messages_due.saturating_add(o.messages_due);
+        self.messages_missing = self.messages_missing.saturating_add(o.messages_missing);
+        self.duplicates = self.duplicates.saturating_add(o.duplicates);
+        self.out_of_order = self.out_of_order.saturating_add(o.out_of_order);
+        self.messages_received = self.messages_received.saturating_add(o.messages_received);
+        self.messages_sent = self.messages_sent.saturating_add(o.messages_sent);
+        self.messages_unsent = self.messages_unsent.saturating_add(o.messages_unsent);
+        self.stanzas_received = self.stanzas_received.saturating_add(o.stanzas_received);
+        self.stanzas_sent = self.stanzas_sent.saturating_add(o.stanzas_sent);
+        self.presences_received = self.presences_received.saturating_add(o.presences_received);
+        self.vcards_received = self.vcards_received.saturating_add(o.vcards_received);
+        self.bytes_received = self.bytes_received.saturating_add(o.bytes_received);
+        self.bytes_sent = self.bytes_sent.saturating_add(o.bytes_sent);
+        self.reconnects = self.reconnects.saturating_add(o.reconnects);
+        self.resumes = self.resumes.saturating_add(o.resumes);
+        self.nick_changes = self.nick_changes.saturating_add(o.nick_changes);
     }
 }
 
@@ -85,7 +85,7 @@ pub struct ChatInterval {
 }
 
 /// All participants of a chat of a cohort in one second.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ChatRow {
     /// The second, since the start of the run.
     pub second: i64,

@@ -6,6 +6,8 @@ use std::borrow::Cow;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Deserializer, Serializer, V2Serializer};
 
+mod compact;
+
 /// Why a stored distribution could not be read.
 #[derive(Debug, thiserror::Error)]
 #[error("not a serialised HDR histogram (V2): {0}")]
@@ -210,12 +212,9 @@ impl Distribution {
 }
 
 impl Cell {
-    /// The number of the cell that `value` falls into, ascending with it: the magnitude above the bits that are kept, then
-    /// those bits without the highest, which is always set. `None` for values of more than 32 bits.
+    /// The number of the cell that `value` falls into; `None` for values of more than 32 bits.
     fn number_of(value: u64) -> Option<u32> {
-        let value = u32::try_from(value).ok()?;
-        let shift = (u32::BITS - value.leading_zeros()).saturating_sub(BITS);
-        Some((shift << (BITS - 1)) + (value >> shift))
+        u32::try_from(value).ok().map(|value| number_of(value.into()))
     }
 
     /// `None` when the count needs too many bits.
@@ -238,9 +237,27 @@ impl Cell {
 
     /// The lowest value that falls into it.
     fn lowest(self) -> u64 {
-        let shift = (self.number() >> (BITS - 1)).saturating_sub(1);
-        u64::from(self.number() - (shift << (BITS - 1))) << shift
+        lowest_of(self.number())
     }
+
+    /// The cell of that number, as lists have it: with a value of at most 32 bits, and not empty.
+    fn new_listed(number: u32, count: u32) -> Option<Self> {
+        (number <= number_of(u32::MAX.into()) && count > 0).then(|| Self::new(number, count)).flatten()
+    }
+}
+
+/// The number of the cell that `value` falls into, ascending with it: the magnitude above the bits that are kept, then
+/// those bits without the highest, which is always set.
+fn number_of(value: u64) -> u32 {
+    let shift = (u64::BITS - value.leading_zeros()).saturating_sub(BITS);
+    // At most [`BITS`] bits are left of the value.
+    (shift << (BITS - 1)) + (value >> shift) as u32
+}
+
+/// The lowest value that falls into the cell of that number.
+fn lowest_of(number: u32) -> u64 {
+    let shift = (number >> (BITS - 1)).saturating_sub(1);
+    u64::from(number - (shift << (BITS - 1))) << shift
 }
 
 fn lay_out(cells: &[Cell]) -> Histogram<u32> {

@@ -165,7 +165,7 @@ pub struct ExperienceRow {
 }
 
 /// The end of a second, sent after all its other rows.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SecondClosed {
     /// The second, since the start of the run.
     pub second: i64,

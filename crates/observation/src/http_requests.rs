@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
 
+use serde::{Deserialize, Serialize};
+
 use crate::RunTime;
 
 /// How a request was answered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum RequestOutcome {
     /// With this status code (RFC 9110 section 15).
     Status(u16),
@@ -15,7 +17,7 @@ pub enum RequestOutcome {
 }
 
 /// Why a request had no response.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum NoResponse {
     /// The name did not resolve.
     Dns,
@@ -103,7 +105,7 @@ impl RequestOutcome {
 }
 
 /// Requests that count together.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct HttpRequestKey {
     /// Host, and port where the URL names one: `live.example:8443`.
     pub host: String,
@@ -129,7 +131,7 @@ impl HttpRequestKey {
 }
 
 /// Sums over requests.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HttpRequestCounters {
     /// Requests; each redirect and each repetition is one.
     pub requests: u64,
@@ -143,15 +145,15 @@ pub struct HttpRequestCounters {
 
 impl AddAssign for HttpRequestCounters {
     fn add_assign(&mut self, o: Self) {
-        self.requests += o.requests;
+        self.requests = self.requests.saturating_add(o.requests);
         self.body_bytes = self.body_bytes.saturating_add(o.body_bytes);
-        self.cut_off += o.cut_off;
-        self.broken_off += o.broken_off;
+        self.cut_off = self.cut_off.saturating_add(o.cut_off);
+        self.broken_off = self.broken_off.saturating_add(o.broken_off);
     }
 }
 
 /// The requests of one key over the run.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HttpRequestRow {
     /// What they have in common.
     pub key: HttpRequestKey,

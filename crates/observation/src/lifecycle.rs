@@ -156,6 +156,9 @@ pub enum FailureReason {
     InternalError,
     /// The run ended before this participant had joined.
     NotStarted,
+    /// The machine of a fleet that played this participant was lost, and its outcome with it. Nobody failed: what was
+    /// measured of it until then counts, and what would have followed is unknown.
+    WorkerLost,
 }
 
 impl FailureReason {
@@ -188,6 +191,7 @@ impl FailureReason {
             Self::Generator => "generator".into(),
             Self::InternalError => "internal_error".into(),
             Self::NotStarted => "not_started".into(),
+            Self::WorkerLost => "worker_lost".into(),
         }
     }
 
@@ -218,6 +222,7 @@ impl FailureReason {
             "generator" => Self::Generator,
             "internal_error" => Self::InternalError,
             "not_started" => Self::NotStarted,
+            "worker_lost" => Self::WorkerLost,
             _ => match key.strip_prefix("rtsp_") {
                 Some(status) => Self::RtspStatus(status.parse().ok()?),
                 None => Self::HttpStatus(key.strip_prefix("http_")?.parse().ok()?),
@@ -228,7 +233,13 @@ impl FailureReason {
     /// Whether the generator caused it, so that it says nothing about the server.
     #[must_use]
     pub fn is_ours(&self) -> bool {
-        matches!(self, Self::Generator | Self::InternalError)
+        matches!(self, Self::Generator | Self::InternalError | Self::WorkerLost)
+    }
+
+    /// Whether the observation of the participant ended, and not its session by a failure.
+    #[must_use]
+    pub fn is_censored(&self) -> bool {
+        matches!(self, Self::NotStarted | Self::WorkerLost)
     }
 }
 
@@ -296,6 +307,7 @@ mod tests {
             F::Generator,
             F::InternalError,
             F::NotStarted,
+            F::WorkerLost,
         ] {
             assert_eq!(FailureReason::from_key(&reason.key()), Some(reason));
         }

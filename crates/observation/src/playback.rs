@@ -145,49 +145,49 @@ impl PlaybackCounters {
 
 impl AddAssign for PlaybackCounters {
     fn add_assign(&mut self, o: Self) {
-        self.active_us += o.active_us;
-        self.startup_us += o.startup_us;
-        self.stall_us += o.stall_us;
-        self.stall_count += o.stall_count;
-        self.played_us += o.played_us;
-        self.paused_us += o.paused_us;
-        self.skipped_us += o.skipped_us;
-        self.seek_count += o.seek_count;
-        self.media_bytes += o.media_bytes;
-        self.other_bytes += o.other_bytes;
-        self.media_us += o.media_us;
-        self.wanted_us += o.wanted_us;
-        self.requests += o.requests;
-        self.requests_failed += o.requests_failed;
-        self.connections += o.connections;
-        self.retransmitted += o.retransmitted;
-        self.received_out_of_order += o.received_out_of_order;
-        self.switches += o.switches;
-        self.responses_http1 += o.responses_http1;
-        self.responses_http2 += o.responses_http2;
-        self.responses_http3 += o.responses_http3;
-        self.missed += o.missed;
-        self.segments += o.segments;
-        self.segment_download_us += o.segment_download_us;
-        self.segment_media_us += o.segment_media_us;
-        self.page_requests += o.page_requests;
-        self.page_requests_failed += o.page_requests_failed;
-        self.page_bytes += o.page_bytes;
-        self.peer_bytes += o.peer_bytes;
-        self.peer_segments += o.peer_segments;
-        self.peer_failures += o.peer_failures;
-        self.hash_reloads += o.hash_reloads;
-        self.uploaded_bytes += o.uploaded_bytes;
-        self.channel_received_bytes += o.channel_received_bytes;
-        self.channel_sent_bytes += o.channel_sent_bytes;
-        self.channels_us += o.channels_us;
-        self.peers_us += o.peers_us;
-        self.announces += o.announces;
-        self.offers_received += o.offers_received;
-        self.answers_received += o.answers_received;
-        self.tracker_bytes_sent += o.tracker_bytes_sent;
-        self.tracker_bytes_received += o.tracker_bytes_received;
-        self.tracker_reconnects += o.tracker_reconnects;
+        self.active_us = self.active_us.saturating_add(o.active_us);
+        self.startup_us = self.startup_us.saturating_add(o.startup_us);
+        self.stall_us = self.stall_us.saturating_add(o.stall_us);
+        self.stall_count = self.stall_count.saturating_add(o.stall_count);
+        self.played_us = self.played_us.saturating_add(o.played_us);
+        self.paused_us = self.paused_us.saturating_add(o.paused_us);
+        self.skipped_us = self.skipped_us.saturating_add(o.skipped_us);
+        self.seek_count = self.seek_count.saturating_add(o.seek_count);
+        self.media_bytes = self.media_bytes.saturating_add(o.media_bytes);
+        self.other_bytes = self.other_bytes.saturating_add(o.other_bytes);
+        self.media_us = self.media_us.saturating_add(o.media_us);
+        self.wanted_us = self.wanted_us.saturating_add(o.wanted_us);
+        self.requests = self.requests.saturating_add(o.requests);
+        self.requests_failed = self.requests_failed.saturating_add(o.requests_failed);
+        self.connections = self.connections.saturating_add(o.connections);
+        self.retransmitted = self.retransmitted.saturating_add(o.retransmitted);
+        self.received_out_of_order = self.received_out_of_order.saturating_add(o.received_out_of_order);
+        self.switches = self.switches.saturating_add(o.switches);
+        self.responses_http1 = self.responses_http1.saturating_add(o.responses_http1);
+        self.responses_http2 = self.responses_http2.saturating_add(o.responses_http2);
+        self.responses_http3 = self.responses_http3.saturating_add(o.responses_http3);
+        self.missed = self.missed.saturating_add(o.missed);
+        self.segments = self.segments.saturating_add(o.segments);
+        self.segment_download_us = self.segment_download_us.saturating_add(o.segment_download_us);
+        self.segment_media_us = self.segment_media_us.saturating_add(o.segment_media_us);
+        self.page_requests = self.page_requests.saturating_add(o.page_requests);
+        self.page_requests_failed = self.page_requests_failed.saturating_add(o.page_requests_failed);
+        self.page_bytes = self.page_bytes.saturating_add(o.page_bytes);
+        self.peer_bytes = self.peer_bytes.saturating_add(o.peer_bytes);
+        self.peer_segments = self.peer_segments.saturating_add(o.peer_segments);
+        self.peer_failures = self.peer_failures.saturating_add(o.peer_failures);
+        self.hash_reloads = self.hash_reloads.saturating_add(o.hash_reloads);
+        self.uploaded_bytes = self.uploaded_bytes.saturating_add(o.uploaded_bytes);
+        self.channel_received_bytes = self.channel_received_bytes.saturating_add(o.channel_received_bytes);
+        self.channel_sent_bytes = self.channel_sent_bytes.saturating_add(o.channel_sent_bytes);
+        self.channels_us = self.channels_us.saturating_add(o.channels_us);
+        self.peers_us = self.peers_us.saturating_add(o.peers_us);
+        self.announces = self.announces.saturating_add(o.announces);
+        self.offers_received = self.offers_received.saturating_add(o.offers_received);
+        self.answers_received = self.answers_received.saturating_add(o.answers_received);
+        self.tracker_bytes_sent = self.tracker_bytes_sent.saturating_add(o.tracker_bytes_sent);
+        self.tracker_bytes_received = self.tracker_bytes_received.saturating_add(o.tracker_bytes_received);
+        self.tracker_reconnects = self.tracker_reconnects.saturating_add(o.tracker_reconnects);
     }
 }
 
@@ -252,7 +252,7 @@ impl LatencyBasis {
 }
 
 /// All players of a cohort in one second.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct PlaybackRow {
     /// The second, since the start of the run.
     pub second: i64,

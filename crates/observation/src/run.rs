@@ -11,6 +11,7 @@ use crate::{
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::ops::AddAssign;
 
 /// A participant of the run, numbered from 0 in the order of intended joins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -149,7 +150,7 @@ impl CrowdRow {
 }
 
 /// All received tracks of one kind of a cohort in one second.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct SeriesRow {
     /// The second, since the start of the run.
     pub second: i64,
@@ -177,6 +178,32 @@ pub struct SeriesRow {
     pub oven_rtc_tester_delay_us: Distribution,
     /// Frames per second by the sources' timestamps (mean over tracks with one), thousandths.
     pub source_fps_milli: Option<u32>,
+    /// What [`Self::source_fps_milli`] is the mean of. Not stored: only rows on their way through a fleet are merged.
+    pub source_fps: SourceFps,
+}
+
+/// The frame rates of the sources of tracks, as a sum: means of two machines cannot be added exactly, their sums can.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SourceFps {
+    /// Tracks whose source's rate is known.
+    pub tracks: u64,
+    /// Sum of their sources' rates, thousandths of a frame per second.
+    pub sum_milli: u64,
+}
+
+impl SourceFps {
+    /// The mean, thousandths of a frame per second, rounded down; `None` without tracks.
+    #[must_use]
+    pub fn mean_milli(self) -> Option<u32> {
+        self.sum_milli.checked_div(self.tracks).map(|fps| u32::try_from(fps).unwrap_or(u32::MAX))
+    }
+}
+
+impl AddAssign for SourceFps {
+    fn add_assign(&mut self, other: Self) {
+        self.tracks = self.tracks.saturating_add(other.tracks);
+        self.sum_milli = self.sum_milli.saturating_add(other.sum_milli);
+    }
 }
 
 impl SeriesRow {
@@ -207,7 +234,7 @@ pub struct SentRow {
 }
 
 /// A request for another simulcast layer, and when the layer was shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LayerSwitchRow {
     /// The receiver.
     pub participant: ParticipantId,
@@ -251,27 +278,28 @@ impl ParticipantRow {
         self.reached.get(&phase).map(|at| at.millis_since(self.intended_at))
     }
 
-    /// Why it failed, if it did. A participant that was joining when the run ended did not fail: see
-    /// [`Self::was_censored`].
+    /// Why it failed, if it did. A participant that was joining when the run ended, or whose machine was lost, did not
+    /// fail: see [`Self::was_censored`].
     #[must_use]
     pub fn failure(&self) -> Option<&FailureReason> {
         match &self.outcome {
-            Some(Outcome::Failed(failure)) if failure.reason != FailureReason::NotStarted => {
+            Some(Outcome::Failed(failure)) if !failure.reason.is_censored() => {
                 Some(&failure.reason)
             }
             _ => None,
         }
     }
 
-    /// Whether the run, or its planned stay, ended before it had joined: neither failed nor served.
+    /// Whether the run, or its planned stay, ended before it had joined, or its machine was lost: it did not fail, and
+    /// what became of it is unknown.
     #[must_use]
     pub fn was_censored(&self) -> bool {
-        matches!(&self.outcome, Some(Outcome::Failed(failure)) if failure.reason == FailureReason::NotStarted)
+        matches!(&self.outcome, Some(Outcome::Failed(failure)) if failure.reason.is_censored())
     }
 }
 
 /// A received track over the life of its participant.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct TrackRow {
     /// The receiver.
     pub participant: ParticipantId,
@@ -351,6 +379,9 @@ pub struct DecodedRow {
 pub struct GeneratorRow {
     /// The second, since the start of the run.
     pub second: i64,
+    /// The machine of a fleet, numbered from 0 in the order of its workers; 0 for a run on one machine.
+    #[serde(default)]
+    pub worker: u16,
     /// Thread, numbered from 0; `None` for the whole process.
     pub thread: Option<u16>,
     /// CPU time used in this second, microseconds (user + system).
@@ -393,7 +424,11 @@ pub struct EventRow {
 }
 
 /// One row on its way from the collector to the store.
-#[derive(Clone, Debug)]
+///
+/// Its serialised form travels between the machines of a fleet, in a format that does not describe itself: variants are
+/// numbered in their order, and no field is left out. What only the coordinator makes does not travel; serde numbers the
+/// variants before a skipped one alike on both sides, so that those come last.
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Row {
     /// The crowd of a second.
     Crowd(CrowdRow),
@@ -407,8 +442,6 @@ pub enum Row {
     Chat(Box<ChatRow>),
     /// The end of a second, with its user-seconds.
     SecondClosed(SecondClosed),
-    /// A step of a search; a later row of the same number replaces it.
-    Hold(Box<HoldRow>),
     /// A participant; a later row of the same participant replaces it.
     Participant(Box<ParticipantRow>),
     /// A track; a later row of the same track replaces it.
@@ -423,9 +456,14 @@ pub enum Row {
     Generator(GeneratorRow),
     /// An event.
     Event(EventRow),
+    /// A step of a search; a later row of the same number replaces it.
+    #[serde(skip)]
+    Hold(Box<HoldRow>),
     /// A measurement of a browser.
+    #[serde(skip)]
     Canary(CanaryRow),
     /// A measurement of a watched host.
+    #[serde(skip)]
     Host(HostRow),
 }
 

@@ -56,17 +56,17 @@ impl SentCounters {
 
 impl AddAssign for SentCounters {
     fn add_assign(&mut self, other: Self) {
-        self.packets_sent += other.packets_sent;
-        self.payload_bytes += other.payload_bytes;
-        self.wire_bytes += other.wire_bytes;
-        self.retransmitted_packets += other.retransmitted_packets;
-        self.retransmitted_bytes += other.retransmitted_bytes;
-        self.frames_sent += other.frames_sent;
-        self.key_frames_sent += other.key_frames_sent;
-        self.nack_received += other.nack_received;
-        self.pli_received += other.pli_received;
-        self.fir_received += other.fir_received;
-        self.blocked_us += other.blocked_us;
+        self.packets_sent = self.packets_sent.saturating_add(other.packets_sent);
+        self.payload_bytes = self.payload_bytes.saturating_add(other.payload_bytes);
+        self.wire_bytes = self.wire_bytes.saturating_add(other.wire_bytes);
+        self.retransmitted_packets = self.retransmitted_packets.saturating_add(other.retransmitted_packets);
+        self.retransmitted_bytes = self.retransmitted_bytes.saturating_add(other.retransmitted_bytes);
+        self.frames_sent = self.frames_sent.saturating_add(other.frames_sent);
+        self.key_frames_sent = self.key_frames_sent.saturating_add(other.key_frames_sent);
+        self.nack_received = self.nack_received.saturating_add(other.nack_received);
+        self.pli_received = self.pli_received.saturating_add(other.pli_received);
+        self.fir_received = self.fir_received.saturating_add(other.fir_received);
+        self.blocked_us = self.blocked_us.saturating_add(other.blocked_us);
     }
 }
 

@@ -250,28 +250,28 @@ impl TrackCounters {
 
 impl AddAssign for TrackCounters {
     fn add_assign(&mut self, o: Self) {
-        self.packets_received += o.packets_received;
-        self.payload_bytes += o.payload_bytes;
-        self.header_bytes += o.header_bytes;
-        self.wire_bytes += o.wire_bytes;
-        self.packets_lost += o.packets_lost;
-        self.packets_late += o.packets_late;
-        self.packets_duplicate += o.packets_duplicate;
-        self.packets_reordered += o.packets_reordered;
-        self.packets_recovered += o.packets_recovered;
-        self.rtx_packets_received += o.rtx_packets_received;
-        self.nack_sent += o.nack_sent;
-        self.pli_sent += o.pli_sent;
-        self.fir_sent += o.fir_sent;
-        self.frames_complete += o.frames_complete;
-        self.frames_decodable += o.frames_decodable;
-        self.key_frames += o.key_frames;
-        self.frames_dropped += o.frames_dropped;
-        self.freeze_count += o.freeze_count;
-        self.freeze_us += o.freeze_us;
-        self.active_us += o.active_us;
-        self.packets_discarded += o.packets_discarded;
-        self.missing_us += o.missing_us;
+        self.packets_received = self.packets_received.saturating_add(o.packets_received);
+        self.payload_bytes = self.payload_bytes.saturating_add(o.payload_bytes);
+        self.header_bytes = self.header_bytes.saturating_add(o.header_bytes);
+        self.wire_bytes = self.wire_bytes.saturating_add(o.wire_bytes);
+        self.packets_lost = self.packets_lost.saturating_add(o.packets_lost);
+        self.packets_late = self.packets_late.saturating_add(o.packets_late);
+        self.packets_duplicate = self.packets_duplicate.saturating_add(o.packets_duplicate);
+        self.packets_reordered = self.packets_reordered.saturating_add(o.packets_reordered);
+        self.packets_recovered = self.packets_recovered.saturating_add(o.packets_recovered);
+        self.rtx_packets_received = self.rtx_packets_received.saturating_add(o.rtx_packets_received);
+        self.nack_sent = self.nack_sent.saturating_add(o.nack_sent);
+        self.pli_sent = self.pli_sent.saturating_add(o.pli_sent);
+        self.fir_sent = self.fir_sent.saturating_add(o.fir_sent);
+        self.frames_complete = self.frames_complete.saturating_add(o.frames_complete);
+        self.frames_decodable = self.frames_decodable.saturating_add(o.frames_decodable);
+        self.key_frames = self.key_frames.saturating_add(o.key_frames);
+        self.frames_dropped = self.frames_dropped.saturating_add(o.frames_dropped);
+        self.freeze_count = self.freeze_count.saturating_add(o.freeze_count);
+        self.freeze_us = self.freeze_us.saturating_add(o.freeze_us);
+        self.active_us = self.active_us.saturating_add(o.active_us);
+        self.packets_discarded = self.packets_discarded.saturating_add(o.packets_discarded);
+        self.missing_us = self.missing_us.saturating_add(o.missing_us);
     }
 }
 

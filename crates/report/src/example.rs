@@ -104,6 +104,7 @@ fn series(second: i64, kind: MediaKind, n: u32, strain: f64) -> SeriesRow {
         loss_ppm: if video { loss } else { Distribution::new() },
         oven_rtc_tester_delay_us: spread(20_000, count),
         source_fps_milli: video.then_some(30_000),
+        ..SeriesRow::default()
     }
 }
 

@@ -10,7 +10,7 @@ use throng_observation::{
 };
 
 use crate::cells::{Binder, Cells, current};
-use crate::table::{Column, Group, Nested, Stored, array_columns, columns};
+use crate::table::{Column, Group, Nested, Stored, Unstored, array_columns, columns};
 
 columns! { TrackCounters {
     packets_received, payload_bytes, header_bytes, wire_bytes, packets_lost, packets_late, packets_duplicate,
@@ -39,6 +39,7 @@ array_columns! {
 columns! { SeriesRow {
     second, cohort, kind, tracks, tracks_below_source_fps, source_fps_milli, relative_delay_us,
     absolute_delay as AbsoluteDelay, jitter_us, fps_milli, loss_ppm, oven_rtc_tester_delay_us, counters as Nested,
+    source_fps as Unstored,
 } }
 
 impl Stored for SeriesRow {
@@ -101,14 +102,16 @@ impl Stored for LayerSwitchRow {
 
 columns! { GeneratorRow {
     second, thread, cpu_us, run_queue_wait_us, lag_p99_us, lag_max_us, socket_drops, send_drops, sent_bytes, rss_bytes,
-    open_fds, steal_ratio, observations_dropped,
+    open_fds, steal_ratio, observations_dropped, worker = "fleet_worker",
 } }
 
 impl Stored for GeneratorRow {
     const TABLE: &'static str = "generator";
-    // The second column is the thread's number; its name differs between versions.
-    const ORDER: &'static str = "1, 2";
-    const OLDER: Option<&'static [(&'static str, &'static str)]> = Some(&[("thread", "worker")]);
+    // By second, machine and thread. Columns are numbered here because names differ between versions.
+    const ORDER: &'static str = "1, 14, 2";
+    // The column `worker` of earlier versions is a thread; what is a worker today has another name, so that neither is
+    // read as the other.
+    const OLDER: Option<&'static [(&'static str, &'static str)]> = Some(&[("thread", "worker"), ("fleet_worker", "0")]);
 }
 
 columns! { EventRow { at = "at_us", participant, kind, count, detail } }

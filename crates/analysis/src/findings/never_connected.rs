@@ -75,7 +75,7 @@ fn by_reason<'a>(all: &[&'a ParticipantRow]) -> Vec<(FailureReason, Vec<&'a Fail
     for row in all {
         if let Some(Outcome::Failed(failure)) = &row.outcome
             && !failure.reason.is_ours()
-            && failure.reason != FailureReason::NotStarted
+            && !failure.reason.is_censored()
         {
             let of =
                 reasons.entry(failure.reason.key()).or_insert_with(|| (failure.reason.clone(), Vec::new()));
@@ -116,9 +116,10 @@ fn what(reason: &FailureReason) -> &'static str {
         FailureReason::NoMedia | FailureReason::MediaLost => "no media came",
         FailureReason::Cors => "browsers would not let the player's page have the responses",
         FailureReason::NotAllowed => "the target is not allowed",
-        FailureReason::Generator | FailureReason::InternalError | FailureReason::NotStarted => {
-            "the generator could not"
-        }
+        FailureReason::Generator
+        | FailureReason::InternalError
+        | FailureReason::NotStarted
+        | FailureReason::WorkerLost => "the generator could not",
     }
 }
 

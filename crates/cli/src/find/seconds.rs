@@ -32,7 +32,8 @@ struct OpenSeconds {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Failed {
     pub(super) all: BTreeSet<ParticipantId>,
-    /// Those that failed because this host had no descriptors, ports or memory: not the server's fault.
+    /// Those that failed because this host had no descriptors, ports or memory, or were lost with their machine: not the
+    /// server's fault.
     pub(super) by_generator: BTreeSet<ParticipantId>,
 }
 
@@ -66,7 +67,7 @@ impl OpenSeconds {
             Row::Participant(row) => {
                 let Some(Outcome::Failed(failure)) = &row.outcome else { return };
                 self.failed.all.insert(row.participant);
-                if failure.reason == FailureReason::Generator {
+                if matches!(failure.reason, FailureReason::Generator | FailureReason::WorkerLost) {
                     self.failed.by_generator.insert(row.participant);
                 }
             }

@@ -75,6 +75,7 @@ fn write_run(folder: &Path) {
             loss_ppm: samples(USERS, 0),
             oven_rtc_tester_delay_us: Distribution::new(),
             source_fps_milli: Some(30_000),
+            ..SeriesRow::default()
         })));
     }
     for number in 0..USERS {

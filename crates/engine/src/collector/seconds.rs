@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use throng_observation::run::{CohortId, CrowdRow, SentRow, SeriesRow};
+use throng_observation::run::{CohortId, CrowdRow, SentRow, SeriesRow, SourceFps};
 use throng_observation::{
     ChatInterval, ChatRow, LatencyBasis, LiveInterval, MediaKind, PlaybackCounters, PlaybackInterval,
     PlaybackRow, SentCounters, SentInterval, TrackCounters, TrackId, TrackInterval,
@@ -247,7 +247,7 @@ impl TrackSecond {
 impl Sums {
     /// The row, with one sample of each figure per track.
     fn finish(self, kind: MediaKind) -> SeriesRow {
-        let (mut row, mut source_milli, mut sources) = (self.row, 0, 0);
+        let (mut row, mut source_fps) = (self.row, SourceFps::default());
         row.tracks = u32::try_from(self.tracks.len()).unwrap_or(u32::MAX);
         for track in self.tracks.values() {
             track.jitter_us.iter().for_each(|us| row.jitter_us.record(u64::from(*us)));
@@ -271,12 +271,11 @@ impl Sums {
                 row.tracks_below_source_fps += 1;
             } else if let Some(source) = track.source_fps.map(f64::from) {
                 row.tracks_below_source_fps += u32::from(fps < 0.9 * source);
-                source_milli += (source * 1e3) as u64;
-                sources += 1;
+                source_fps += SourceFps { tracks: 1, sum_milli: (source * 1e3) as u64 };
             }
         }
-        row.source_fps_milli =
-            source_milli.checked_div(sources).map(|fps| u32::try_from(fps).unwrap_or(u32::MAX));
+        row.source_fps_milli = source_fps.mean_milli();
+        row.source_fps = source_fps;
         row
     }
 }
