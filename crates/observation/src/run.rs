@@ -283,9 +283,7 @@ impl ParticipantRow {
     #[must_use]
     pub fn failure(&self) -> Option<&FailureReason> {
         match &self.outcome {
-            Some(Outcome::Failed(failure)) if !failure.reason.is_censored() => {
-                Some(&failure.reason)
-            }
+            Some(Outcome::Failed(failure)) if !failure.reason.is_censored() => Some(&failure.reason),
             _ => None,
         }
     }

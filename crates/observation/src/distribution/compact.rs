@@ -183,7 +183,10 @@ mod tests {
             let bytes = d.to_compact();
             let back = Distribution::from_compact(&bytes).unwrap();
             assert_eq!(back.to_compact(), bytes);
-            assert_eq!((back.count(), back.mean(), back.quantiles(1.0)), (d.count(), d.mean(), d.quantiles(1.0)));
+            assert_eq!(
+                (back.count(), back.mean(), back.quantiles(1.0)),
+                (d.count(), d.mean(), d.quantiles(1.0))
+            );
             for quantile in (0..=100).map(|n| f64::from(n) / 100.0) {
                 assert_eq!(back.quantile(quantile), d.quantile(quantile));
             }

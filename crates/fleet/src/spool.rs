@@ -1,0 +1,237 @@
+//! The batches of a worker that the coordinator has not confirmed yet: a bounded list in memory.
+//!
+//! When it is full, something is given up, and counted by what it was. First what a later row replaces
+//! ([`BatchKind::Interim`]): nothing is missing in the end. Then whole seconds, the oldest first: the merge leaves them out and
+//! marks them, and a view of the run wants the newest. Only when nothing else is left, the oldest of what is said once
+//! ([`BatchKind::Lasting`]): how participants ended. Of a batch that is given up the number remains, without bytes, so that the
+//! coordinator does not wait for it.
+
+use std::collections::VecDeque;
+
+use throng_observation::run::Row;
+
+/// What the rows of a batch are worth: ascending in the order in which batches are given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum BatchKind {
+    /// A later row replaces each of them: participants that have not ended.
+    Interim,
+    /// Figures of a second, and its end. Sums of HTTP requests are among them: a later row replaces them too, but it may
+    /// never come.
+    Second,
+    /// Said once: the ends of participants, tracks and players over their lives, changes of layers, events.
+    Lasting,
+}
+
+impl BatchKind {
+    /// All, in the order in which they are given up.
+    pub const ALL: [Self; 3] = [Self::Interim, Self::Second, Self::Lasting];
+
+    /// The kind of batch that a row belongs into.
+    #[must_use]
+    pub fn of(row: &Row) -> Self {
+        match row {
+            Row::Participant(row) if row.outcome.is_none() => Self::Interim,
+            Row::Crowd(_)
+            | Row::Series(_)
+            | Row::Sent(_)
+            | Row::Playback(_)
+            | Row::Chat(_)
+            | Row::SecondClosed(_)
+            | Row::HttpRequests(_)
+            | Row::Generator(_) => Self::Second,
+            Row::Participant(_)
+            | Row::Track(_)
+            | Row::Player(_)
+            | Row::LayerSwitch(_)
+            | Row::Event(_)
+            | Row::Hold(_)
+            | Row::Canary(_)
+            | Row::Host(_) => Self::Lasting,
+        }
+    }
+
+    pub(crate) fn to_byte(self) -> u8 {
+        self as u8
+    }
+
+    pub(crate) fn from_byte(byte: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.to_byte() == byte)
+    }
+}
+
+/// A batch that is not confirmed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Batch {
+    /// Its number: the first of a worker has 0, and none is left out.
+    pub number: u64,
+    /// What its rows are worth.
+    pub kind: BatchKind,
+    /// Its bytes; none when it was given up. It is sent all the same.
+    pub bytes: Vec<u8>,
+}
+
+impl Batch {
+    /// What it takes of the bound.
+    fn room(&self) -> usize {
+        if self.bytes.is_empty() { 0 } else { self.bytes.len() + OVERHEAD }
+    }
+}
+
+/// What was given up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GivenUp {
+    /// Batches.
+    pub batches: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+/// The list. Above its bound it takes some 40 bytes for each batch that was given up: 4 MB after a day without a coordinator, at
+/// a batch a second.
+#[derive(Clone, Debug)]
+pub struct Spool {
+    batches: VecDeque<Batch>,
+    next: u64,
+    bytes: usize,
+    bytes_max: usize,
+    given_up: [GivenUp; BatchKind::ALL.len()],
+}
+
+/// Memory of a batch besides its bytes.
+const OVERHEAD: usize = size_of::<Batch>();
+
+impl Spool {
+    /// An empty list for at most `bytes_max` bytes.
+    #[must_use]
+    pub fn new(bytes_max: usize) -> Self {
+        Self::resumed(0, Vec::new(), bytes_max)
+    }
+
+    /// The list of an earlier process: `batches` ascending by number, all below `next`, which is the number of the next one.
+    #[must_use]
+    pub fn resumed(next: u64, batches: Vec<Batch>, bytes_max: usize) -> Self {
+        let bytes = batches.iter().map(Batch::room).sum();
+        let mut spool =
+            Self { batches: batches.into(), next, bytes, bytes_max, given_up: Default::default() };
+        spool.make_room();
+        spool
+    }
+
+    /// Adds a batch and returns its number. Older batches, or this one, are given up when it is full.
+    pub fn push(&mut self, kind: BatchKind, bytes: Vec<u8>) -> u64 {
+        let number = self.next;
+        self.next = self.next.saturating_add(1);
+        let batch = Batch { number, kind, bytes };
+        self.bytes += batch.room();
+        self.batches.push_back(batch);
+        self.make_room();
+        number
+    }
+
+    /// Forgets all batches below `end`, which the coordinator has taken.
+    pub fn confirm(&mut self, end: u64) {
+        while let Some(batch) = self.batches.pop_front_if(|batch| batch.number < end) {
+            self.bytes = self.bytes.saturating_sub(batch.room());
+        }
+    }
+
+    /// The batches from number `from` on, in order: what to send after a connection was made again. Those that were given up
+    /// are among them, without bytes.
+    pub fn unsent(&self, from: u64) -> impl Iterator<Item = &Batch> {
+        let skipped = self.batches.partition_point(|batch| batch.number < from);
+        self.batches.range(skipped..)
+    }
+
+    /// The number of the next batch.
+    #[must_use]
+    pub fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// What was given up of one kind.
+    #[must_use]
+    pub fn given_up(&self, kind: BatchKind) -> GivenUp {
+        self.given_up.get(kind as usize).copied().unwrap_or_default()
+    }
+
+    /// Bytes in use, of the batches and of the list.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Whether everything was confirmed.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.batches.is_empty()
+    }
+
+    fn make_room(&mut self) {
+        for kind in BatchKind::ALL {
+            let mut at = 0;
+            while self.bytes > self.bytes_max
+                && let Some(batch) = self.batches.get_mut(at)
+            {
+                at += 1;
+                if batch.kind != kind || batch.bytes.is_empty() {
+                    continue;
+                }
+                self.bytes = self.bytes.saturating_sub(batch.room());
+                let bytes = std::mem::take(&mut batch.bytes).len();
+                if let Some(given_up) = self.given_up.get_mut(kind as usize) {
+                    given_up.batches += 1;
+                    given_up.bytes += bytes as u64;
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ROOM: usize = 4 * (OVERHEAD + 100);
+
+    fn kept(spool: &Spool) -> Vec<u64> {
+        spool.unsent(0).filter(|batch| !batch.bytes.is_empty()).map(|batch| batch.number).collect()
+    }
+
+    #[test]
+    fn batches_are_sent_again_until_they_are_confirmed() {
+        let mut spool = Spool::new(ROOM);
+        for number in 0..3 {
+            assert_eq!(spool.push(BatchKind::Second, vec![1; 10]), number);
+        }
+        assert_eq!(kept(&spool), [0, 1, 2]);
+        assert_eq!(spool.unsent(2).map(|batch| batch.number).collect::<Vec<_>>(), [2]);
+        spool.confirm(2);
+        assert_eq!((kept(&spool), spool.bytes()), (vec![2], OVERHEAD + 10));
+        spool.confirm(2);
+        spool.confirm(u64::MAX);
+        assert!(spool.is_empty() && spool.bytes() == 0 && spool.next() == 3);
+    }
+
+    #[test]
+    fn ends_of_participants_are_given_up_after_all_seconds_and_what_is_replaced_before_them() {
+        use BatchKind::{Interim, Lasting, Second};
+        let mut spool = Spool::new(ROOM);
+        for kind in [Lasting, Second, Interim, Second] {
+            spool.push(kind, vec![1; 100]);
+        }
+        assert_eq!(kept(&spool), [0, 1, 2, 3]);
+        spool.push(Lasting, vec![1; 100]);
+        assert_eq!(kept(&spool), [0, 1, 3, 4]);
+        spool.push(Lasting, vec![1; 100]);
+        assert_eq!(kept(&spool), [0, 3, 4, 5], "the oldest second first");
+        spool.push(Lasting, vec![1; 100]);
+        assert_eq!(kept(&spool), [0, 4, 5, 6]);
+        spool.push(Lasting, vec![1; 100]);
+        assert_eq!(kept(&spool), [4, 5, 6, 7]);
+        assert_eq!(spool.bytes(), ROOM);
+        assert_eq!(spool.unsent(0).count(), 8, "each number is still sent");
+        assert_eq!(spool.given_up(Second), GivenUp { batches: 2, bytes: 200 });
+        assert_eq!(spool.given_up(Interim), GivenUp { batches: 1, bytes: 100 });
+        assert_eq!(spool.given_up(Lasting), GivenUp { batches: 1, bytes: 100 });
+    }
+}
