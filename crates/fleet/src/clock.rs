@@ -88,7 +88,7 @@ impl ClockFilter {
     /// Takes an exchange; they come in the order in which they were made.
     pub fn add(&mut self, exchange: Exchange) -> Heard {
         let Some(sample) = Sample::of(exchange) else { return Heard::Impossible };
-        let before = self.samples.back().map(|last| last.middle_us());
+        let before = self.samples.back().map(Sample::middle_us);
         let agrees = self.samples.iter().all(|kept| kept.agrees_with(&sample));
         if !agrees {
             self.samples.clear();

@@ -80,7 +80,7 @@ fn the_drift_is_found_and_keeps_the_bound_small_when_exchanges_stop() {
     let (mut filter, mut numbers) = (ClockFilter::new(), Numbers(3));
     assert_eq!((filter.drift_ppm(), filter.offset_at(0), filter.round_trip_us_min()), (None, None, None));
     (0..120).for_each(|second| {
-        assert_eq!(filter.add(path.exchange(second * 1_000_000, &mut numbers)), Heard::Sample)
+        assert_eq!(filter.add(path.exchange(second * 1_000_000, &mut numbers)), Heard::Sample);
     });
     let (drift, bound) = filter.drift_ppm().unwrap();
     assert!((drift - 50.0).abs() <= bound && bound < 25.0, "{drift} within {bound}");

@@ -1,5 +1,5 @@
 use proptest::prelude::*;
-use throng_observation::{HoldRow, SecondClosed};
+use throng_observation::SecondClosed;
 
 use super::*;
 use crate::rows_tests::{Numbers, rows, said};
@@ -72,7 +72,7 @@ fn what_is_wrong_is_named() {
         "{}",
         text(&bytes, LIMITS)
     );
-    let hold = Row::Hold(Box::new(HoldRow::default()));
+    let hold = Row::Hold(Box::default());
     assert!(matches!(encode(&[second(1), hold], LIMITS), Err(WireError::Unsendable { number: 1, .. })));
 }
 

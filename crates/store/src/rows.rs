@@ -111,7 +111,8 @@ impl Stored for GeneratorRow {
     const ORDER: &'static str = "1, 14, 2";
     // The column `worker` of earlier versions is a thread; what is a worker today has another name, so that neither is
     // read as the other.
-    const OLDER: Option<&'static [(&'static str, &'static str)]> = Some(&[("thread", "worker"), ("fleet_worker", "0")]);
+    const OLDER: Option<&'static [(&'static str, &'static str)]> =
+        Some(&[("thread", "worker"), ("fleet_worker", "0")]);
 }
 
 columns! { EventRow { at = "at_us", participant, kind, count, detail } }

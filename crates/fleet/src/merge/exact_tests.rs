@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use throng_observation::run::{CohortId, CrowdRow, SentRow, SeriesRow, SourceFps};
 use throng_observation::{
-    CaptureBasis, ChatCounters, ChatRow, Clause, MediaKind, PlaybackCounters, PlaybackRow, SentCounters,
-    TrackCounters,
+    CaptureBasis, ChatCounters, ChatRow, Clause, ExperienceRow, MediaKind, PlaybackCounters, PlaybackRow,
+    SecondClosed, SentCounters, TrackCounters,
 };
 
 use super::tests::{LIMITS, names};

@@ -1,6 +1,7 @@
-use throng_observation::run::{CohortId, CrowdRow, GeneratorRow};
-use throng_observation::{FailureReason, HoldRow, IceState, Outcome, Phase};
+use throng_observation::run::{CohortId, CrowdRow, GeneratorRow, ParticipantId};
+use throng_observation::{ExperienceRow, FailureReason, IceState, Outcome, Phase, SecondClosed};
 
+use super::intake::STAGED_MAX;
 use super::*;
 use crate::rows_tests::Numbers;
 
@@ -224,7 +225,7 @@ fn rows_that_cannot_be_are_refused_and_counted_for_their_worker() {
     {
         assert_eq!(fleet.take(0, row), Taken::Refused(Refusal::OutOfRun));
     }
-    assert_eq!(fleet.take(0, Row::Hold(Box::new(HoldRow::default()))), Taken::Refused(Refusal::NotAWorkers));
+    assert_eq!(fleet.take(0, Row::Hold(Box::default())), Taken::Refused(Refusal::NotAWorkers));
     fleet.take(1, participant(4, None));
     assert_eq!(fleet.take(0, participant(4, None)), Taken::Refused(Refusal::NotItsParticipant));
     assert_eq!(fleet.counts(0).refused_rows, 8);

@@ -114,6 +114,7 @@ fn event(at: i64) -> EventRow {
 fn generator() -> GeneratorRow {
     GeneratorRow {
         second: 3,
+        worker: 2,
         thread: Some(1),
         cpu_us: 500,
         steal_ratio: 0.25,
@@ -181,6 +182,25 @@ fn a_run_reads_back_as_it_was_written() {
         (counters(), Codec::Opus, Some(11))
     );
     assert!(!path.join("run.db-wal").exists(), "a finished run is one plain file");
+}
+
+#[test]
+fn the_worker_of_an_earlier_folder_is_a_thread_and_its_machine_the_only_one() {
+    let (_dir, path, mut writer) = new_run();
+    for worker in [1, 0] {
+        writer.write(Row::Generator(GeneratorRow { worker, ..generator() }));
+    }
+    writer.finish(Ending::Complete, RunTime(0)).unwrap();
+    let workers: Vec<_> = RunFolder::read(&path).unwrap().generator.iter().map(|row| row.worker).collect();
+    assert_eq!(workers, [0, 1], "in the order of machines");
+    let db = rusqlite::Connection::open(path.join("run.db")).unwrap();
+    db.execute_batch(
+        "DELETE FROM generator WHERE fleet_worker = 0; ALTER TABLE generator DROP COLUMN fleet_worker;
+         ALTER TABLE generator RENAME COLUMN thread TO worker",
+    )
+    .unwrap();
+    drop(db);
+    assert_eq!(RunFolder::read(&path).unwrap().generator, [GeneratorRow { worker: 0, ..generator() }]);
 }
 
 #[test]
