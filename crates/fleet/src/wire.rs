@@ -1,9 +1,9 @@
 //! A batch of rows as bytes: the version, then deflated (RFC 1951) rows one after the other in
 //! [postcard's form](https://postcard.jamesmunns.com/wire-format).
 //!
-//! What comes from another machine may be anything. Decoding takes no more memory than a small multiple of
-//! [`WireLimits::bytes_max`], whatever the bytes are: sizes are checked before rows are made, and a distribution in memory
-//! is at most some eight times as large as its bytes here.
+//! What comes from another machine may be anything. Decoding takes memory in proportion to [`WireLimits::bytes_max`], whatever the
+//! bytes are: sizes are checked before rows are made, and no few bytes stand for a large distribution. The factor is some
+//! twenty, for distributions of one or two values; it follows from the forms and was not measured.
 
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 use throng_observation::run::Row;
