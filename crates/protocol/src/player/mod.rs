@@ -62,7 +62,7 @@ mod viewer;
 mod whole;
 mod window;
 
-pub use self::p2p::{Swarms, peer_message_survives};
+pub use self::p2p::{ExchangeConfig, ExchangeRole, Meeting, SegmentExchange, Swarms, peer_message_survives};
 pub use self::viewer::Viewer;
 
 /// The page that a viewer loads before it plays.

@@ -8,6 +8,7 @@
 //! ```
 //! No media are sent between viewers of the same process: see [`swarm`](Swarms). Viewers with data channels (`channels`, in the words
 //! of `wire`) exchange them with each other, and with browsers; `neighbours` has the peers of both kinds.
+//! `exchange` has two viewers that do nothing else, for the benchmark.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -18,6 +19,7 @@ use crate::participant::Channel;
 use crate::webrtc::MayReach;
 
 mod channels;
+mod exchange;
 mod hashes;
 mod lane;
 mod loader;
@@ -28,6 +30,7 @@ mod tracker;
 mod uplink;
 mod wire;
 
+pub use exchange::{ExchangeConfig, ExchangeRole, Meeting, SegmentExchange};
 pub(super) use lane::{PeerCounters, PeerLane, Shelf};
 pub(super) use loader::Queued;
 pub use swarm::Swarms;
