@@ -99,6 +99,9 @@ mod share;
 pub use share::{Share, ShareError};
 mod sockets;
 
+mod source;
+pub use source::Source;
+
 pub mod consent;
 pub use consent::{
     AddressPolicy, AgentProof, AgentProofError, ConsentProof, ConsentProofError, ConsentSecret,

@@ -225,6 +225,16 @@ impl Plan {
         part
     }
 
+    /// The part of the plan that one machine of several plays: the participants that it `holds`, by their numbers. What there
+    /// is one of (browsers, watched hosts) stays with the whole plan.
+    #[must_use]
+    pub fn part(&self, holds: impl Fn(u32) -> bool) -> Self {
+        let mut part = Self { canary: None, watch: Vec::new(), ..self.clone() };
+        part.joins.retain(|join| holds(join.participant.0));
+        part.add_up();
+        part
+    }
+
     /// The endpoint of a browser: that of the participant with its number in the first cohort that receives.
     #[must_use]
     pub fn endpoint_of_browser(&self, number: u32) -> Endpoint {
@@ -555,6 +565,15 @@ mod tests {
         together.sort_by_key(|join| join.participant);
         assert_eq!(together, whole.joins);
         assert_eq!(whole.share(Share::ALL), whole);
+    }
+
+    #[test]
+    fn a_part_of_the_plan_keeps_ids_and_counts_its_own_load() {
+        let whole = plan("[crowd]\nsize = 11", "20s");
+        let part = whole.part(|number| number % 4 == 1);
+        let numbers: Vec<u32> = part.joins.iter().map(|join| join.participant.0).collect();
+        assert_eq!((numbers.as_slice(), part.expected.users), (&[1, 5, 9][..], 3));
+        assert!(part.joins.iter().all(|join| whole.joins.contains(join)));
     }
 
     #[test]

@@ -10,6 +10,7 @@ use crate::network::AddressRange;
 use crate::objective::Objective;
 use crate::role::{Role, SubscribePolicy};
 use crate::room::RoomConfig;
+use crate::source::Source;
 use crate::streams::Streams;
 use crate::tap::Tap;
 use crate::target::Target;
@@ -43,6 +44,8 @@ pub struct Scenario {
     pub output: OutputConfig,
     /// The limits in force.
     pub caps: Caps,
+    /// What it was read from.
+    pub source: Source,
 }
 
 /// Participants with the same configuration, which arrive together.

@@ -39,6 +39,7 @@ fn file(scenario: &Scenario) -> File {
         objectives,
         output,
         caps,
+        source: _,
     } = scenario;
     File {
         objectives: objectives.iter().map(|objective| objective.text.clone()).collect(),

@@ -7,6 +7,7 @@ use crate::diagnostic::ScenarioError;
 use crate::flags::{Override, ScenarioFlags};
 use crate::objective::Objective;
 use crate::scenario::{Caps, Cohort, OutputConfig, RunTimes, Scenario, Stream};
+use crate::source::Source;
 use crate::target::{Target, is_loopback};
 use crate::units;
 
@@ -114,6 +115,7 @@ fn read(text: &str, overrides: &[Override], is_redacted: bool) -> Result<Scenari
         objectives,
         output,
         caps,
+        source: Source::new(text, overrides),
     };
     watch::check(&mut reader, &scenario, fields.span_of("watch"));
     canary::check(&mut reader, &scenario, fields.span_of("canary"));
