@@ -30,6 +30,7 @@ mod sockets;
 mod upgrades;
 
 mod collector;
+pub use collector::MergedLive;
 mod guards;
 
 mod tap;

@@ -210,7 +210,12 @@ impl RunHandle {
 
     /// Ends the run early in an orderly way: no more joins, all participants leave.
     pub fn stop(&self) {
-        self.control.stop(Ending::Interrupted, "stopped");
+        self.stop_because("stopped");
+    }
+
+    /// The same with its reason.
+    pub fn stop_because(&self, why: &str) {
+        self.control.stop(Ending::Interrupted, why);
     }
 
     /// Aborts the run, for example because consent was withdrawn.

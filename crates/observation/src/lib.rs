@@ -33,6 +33,8 @@ pub use http_requests::{
     HttpRequestCounters, HttpRequestKey, HttpRequestRow, HttpRequestTotals, NoResponse, RequestOutcome,
 };
 
+pub mod fleet;
+
 mod sent;
 pub use sent::{SentCounters, SentInterval};
 

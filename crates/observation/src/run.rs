@@ -3,6 +3,7 @@
 //! A report can always be made again from these rows alone.
 
 use crate::canary::{CanaryData, CanaryRow};
+use crate::fleet::WorkerInfo;
 use crate::host::{HostData, HostRow};
 use crate::{
     AggregatedTracks, ChatRow, Codec, Distribution, ExperienceRow, FailureReason, HoldRow, HttpRequestRow,
@@ -63,6 +64,8 @@ pub struct RunInfo {
     pub clock: ClockError,
     /// Warnings of the preflight check: limits of this machine.
     pub warnings: Vec<String>,
+    /// The workers that played it, by number; empty where this machine did.
+    pub workers: Vec<WorkerInfo>,
 }
 
 /// The error of one-way delays.

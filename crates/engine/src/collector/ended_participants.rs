@@ -36,13 +36,13 @@ impl EndedParticipants {
         }
     }
 
-    /// Adds the record of a participant that ended.
-    pub(super) fn take(&mut self, record: &ParticipantRecord) {
+    /// Adds the record of participant `id` of this engine, which ended.
+    pub(super) fn take(&mut self, id: u32, record: &ParticipantRecord) {
         if let Some(bps) = record.payload_bps() {
             self.payload_bps.record(bps as u64);
         }
         if record.has_failed() {
-            let (id, until) = (record.participant().0, record.served_until());
+            let until = record.served_until();
             self.failed.insert(id, Failed { cohort: record.cohort(), until });
             self.until.extend(until.map(|at| Reverse((at, id))));
             self.count(record.cohort(), 1);

@@ -7,6 +7,7 @@ mod ended_participants;
 mod experience;
 mod generator;
 mod last_seconds;
+mod merged;
 mod missing;
 mod mute_period;
 mod participant_record;
@@ -17,6 +18,8 @@ mod players;
 mod seconds;
 mod snapshot;
 mod track_record;
+
+pub use merged::MergedLive;
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
@@ -40,7 +43,7 @@ use crate::live::{LiveSnapshot, RunState};
 use crate::requests::RequestTable;
 use generator::{Health, event_of_second};
 use participant_record::ParticipantRecord;
-use participants::Participants;
+use participants::{Participants, Sender};
 use seconds::Seconds;
 
 /// Time from the end of a second until it is closed.
@@ -471,8 +474,9 @@ impl Collector {
         for (row, lost) in rows.iter_mut().zip(self.participants.lost(end)) {
             experience::count_lost(row, *lost);
         }
-        let pause_us = |sender: ParticipantId| {
-            self.participants.get(sender.0).map_or(0, |record| record.pause_us(second))
+        let pause_us = |sender: ParticipantId| match self.participants.sender(sender) {
+            Sender::Current(record) => record.pause_us(second),
+            Sender::Left | Sender::Unknown => 0,
         };
         let mut paused = 0;
         for record in self.participants.iter() {

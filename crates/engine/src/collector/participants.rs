@@ -157,7 +157,7 @@ impl Participants {
     pub(super) fn forget(&mut self, second: i64) {
         while let Some((_, id)) = self.ended.pop_front_if(|(ended, _)| *ended + KEPT_S <= second) {
             if let Some(record) = self.current.remove(&id) {
-                self.ended_participants.take(&record);
+                self.ended_participants.take(id, &record);
             }
         }
     }
@@ -278,6 +278,18 @@ mod tests {
         let is_here = |number| matches!(participants.sender(ParticipantId(number)), Sender::Current(_));
         assert_eq!([0, 1, 2, 4, 9].map(is_here), [false, true, false, true, true]);
         assert_eq!([0, 1, 2].map(|id| participants.number(id).0), [1, 4, 9]);
+    }
+
+    #[test]
+    fn a_failed_participant_of_a_share_counts_as_lost_until_it_is_removed() {
+        let (mut participants, mut seconds) = planned();
+        participants.added(3, &join(70, 1));
+        fail(&mut participants, &mut seconds, 3, 2);
+        let end = |second: i64| RunTime((second + 1) * S);
+        participants.forget(2 + KEPT_S);
+        assert_eq!(participants.lost(end(7)), [1]);
+        participants.removed(3, RunTime(8 * S));
+        assert_eq!(participants.lost(end(9)), [0]);
     }
 
     #[test]
