@@ -19,6 +19,11 @@ impl Interrupt {
         Ok(interrupt)
     }
 
+    /// As a signal would.
+    pub(crate) fn set(&self) {
+        self.0.store(true, Relaxed);
+    }
+
     pub(crate) fn is_set(&self) -> bool {
         self.0.load(Relaxed)
     }

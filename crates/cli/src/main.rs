@@ -9,6 +9,7 @@ mod consent;
 mod decode;
 mod exit;
 mod find;
+mod fleet;
 mod history;
 mod interrupt;
 mod ipc;
@@ -72,6 +73,7 @@ fn main() -> ExitCode {
         Command::Price(command) => price::price(&command),
         Command::Runs(command) => history::runs(&command),
         Command::Rerun(command) => history::rerun(&command),
+        Command::Worker(command) => fleet::worker(&command),
         Command::Stage(command) => stage::stage(&command),
         Command::Calibrate(command) => calibrate::calibrate(&command),
         Command::Ipc(command) => ipc::measure(&command),

@@ -30,7 +30,7 @@ pub(crate) fn run(scenario: &Scenario, common: &Common, asked: Asked) -> Result<
     if let Some(problem) = session::foreign_source(&plan) {
         return Err(CliError::usage(problem));
     }
-    let prepared = Prepared::new(scenario, &plan, common)?;
+    let prepared = Prepared::new(scenario, &plan, common)?.with_fleet(false, &interrupt)?;
     let warnings = session::warnings(&plan, &prepared.pages);
     session::print_warnings(&warnings);
     let info = prepared.info(warnings);

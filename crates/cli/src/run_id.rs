@@ -2,30 +2,45 @@
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::PathBuf;
-use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
 use throng_protocol::signalling::RunMark;
 
-/// The part of participants' names that differs by process.
+/// The number from which the others are made; 0 until it is known.
+static SEED: AtomicU64 = AtomicU64::new(0);
+
+/// The number of the secret of rooms; no participant has it.
+const ROOM: u32 = u32::MAX;
+
+/// The part of participants' names that differs by run.
 pub(crate) fn mark() -> RunMark {
-    static MARK: OnceLock<RunMark> = OnceLock::new();
-    MARK.get_or_init(|| RunMark::new(&format!("{:05x}", process_seed() & 0xf_ffff))).clone()
+    RunMark::new(&format!("{:05x}", seed() & 0xf_ffff))
+}
+
+/// The secret of the rooms that a run creates. Not confidential: it keeps a run from destroying rooms that it did not create.
+pub(crate) fn room_secret() -> String {
+    format!("throng-{:016x}", random(ROOM))
 }
 
 /// `{random}` of a participant: unique within a run, because each step of SplitMix64 is a bijection.
 pub(crate) fn random(participant: u32) -> u64 {
-    let mut bits = process_seed().wrapping_add(u64::from(participant).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    let mut bits = seed().wrapping_add(u64::from(participant).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     bits ^ (bits >> 31)
 }
 
-/// A random number, the same throughout this process.
-fn process_seed() -> u64 {
-    static SEED: OnceLock<u64> = OnceLock::new();
+/// A random number, the same throughout this process, or that of the fleet that it plays in.
+pub(crate) fn seed() -> u64 {
     // The standard library seeds each of these from the operating system.
-    *SEED.get_or_init(|| RandomState::new().build_hasher().finish())
+    let new = RandomState::new().build_hasher().finish().max(1);
+    SEED.compare_exchange(0, new, Ordering::Relaxed, Ordering::Relaxed).err().unwrap_or(new)
+}
+
+/// Takes the seed of a fleet: participants of one run have their mark in common, wherever they are played.
+pub(crate) fn adopt_seed(seed: u64) {
+    SEED.store(seed.max(1), Ordering::Relaxed);
 }
 
 /// A new run folder under `runs/`, named by the time and the process.

@@ -1,19 +1,36 @@
 //! One run on many machines: workers play shares of one plan, and their rows become the rows of one run.
 //!
-//! The arithmetic of it: no sockets, clocks, threads or runtimes. Times are arguments, and bytes come from the caller.
+//! [`coordinator`] and [`worker`] are the two ends of the bus, a NATS server, and own its connections. What they decide is in
+//! modules that get times and bytes as arguments, and know no sockets and clocks: who is lost ([`Ledger`]), what the rows of all
+//! mean ([`merge`]), how far two clocks are apart ([`clock`]), who plays whom ([`shares`]), what is sent again ([`spool`],
+//! [`inbox`]).
 
+mod error;
+pub use error::FleetError;
+
+pub mod message;
 pub mod shares;
-
-pub mod clock;
-
 pub mod wire;
 
+pub mod clock;
+mod steady;
+pub use steady::SteadyClock;
+
 pub mod inbox;
-
 pub mod merge;
-
 pub mod spool;
 pub mod spool_file;
+
+mod bus;
+pub use bus::{BusConfig, MayBePlain, is_run_name};
+
+pub mod coordinator;
+pub use coordinator::{
+    Coordinator, FleetEnd, FleetEvent, FleetRun, GatherConfig, Ledger, Member, Notice, NoticeKind, Wishes,
+};
+
+pub mod worker;
+pub use worker::{Assignment, FleetClock, Part, Wanted, Worker};
 
 #[cfg(test)]
 mod rows_tests;

@@ -34,6 +34,7 @@ fn info(seconds: i64) -> RunInfo {
         media_files: BTreeMap::new(),
         clock: ClockError { bound_us: Some(2_000), basis: "same host".into() },
         warnings: vec![],
+        workers: Vec::new(),
     }
 }
 

@@ -2,15 +2,18 @@
 //!
 //! The limits, and which of them may be exceeded briefly, are [`throng_observation::limits`].
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use throng_analysis::capacity::CapacityVerdict;
 use throng_observation::limits::{HOST_DROPS_EVENT, Limit, MEMORY_EVENT, is_sustained};
 use throng_observation::run::{GeneratorRow, RunData};
 use throng_observation::{FailureReason, Outcome};
 
 use crate::summary::{Generator, Summary};
+use crate::workers;
 
 /// The first seconds of a run, left out: threads start, sockets are opened, caches are cold.
-const START_S: i64 = 1;
+pub(crate) const START_S: i64 = 1;
 
 /// Judges the generator.
 pub(crate) fn examine(run: &RunData, participant_seconds: u64, connected_max: u64) -> Generator {
@@ -22,7 +25,7 @@ pub(crate) fn examine(run: &RunData, participant_seconds: u64, connected_max: u6
     } else {
         threads().map(|row| row.cpu_us).sum()
     };
-    let rss_bytes_max = run.generator.iter().map(|row| row.rss_bytes).max().filter(|bytes| *bytes > 0);
+    let rss_bytes_max = rss_bytes_max(run);
     let worst = |rows: &mut dyn Iterator<Item = f64>| rows.max_by(f64::total_cmp);
     let mut health = Generator {
         cpu_ms_per_participant_s: (participant_seconds > 0 && cpu_us > 0)
@@ -31,7 +34,7 @@ pub(crate) fn examine(run: &RunData, participant_seconds: u64, connected_max: u6
             .filter(|_| connected_max > 0)
             .map(|bytes| bytes as f64 / connected_max as f64),
         rss_bytes_max,
-        threads: threads().filter_map(|row| row.thread).max().map_or(0, |last| u64::from(last) + 1),
+        threads: threads().map(|row| (row.worker, row.thread)).collect::<BTreeSet<_>>().len() as u64,
         thread_cpu_ratio_max: worst(&mut threads().map(cpu_ratio)),
         lag_ms_p99_max: worst(&mut run.generator.iter().map(lag_ms)),
         // Workers count their own sockets; the process row may repeat their sum.
@@ -46,6 +49,7 @@ pub(crate) fn examine(run: &RunData, participant_seconds: u64, connected_max: u6
         observations_dropped: sum(|row| row.observations_dropped),
         rows_lost: run.rows_lost,
         steal_ratio_max: worst(&mut process().map(|row| row.steal_ratio)),
+        workers: workers::workers(run),
         ..Generator::default()
     };
     health.reasons = reasons(run, &health);
@@ -93,8 +97,9 @@ fn reasons(run: &RunData, health: &Generator) -> Vec<String> {
         .into_iter()
         .filter_map(|limit| {
             if limit.is_allowed_when_brief() {
-                let (worst, bad, all) = sustained_seconds(run, limit)?;
-                Some(format!("{} ({bad} of {all} s over the limit)", sustained(limit, worst)))
+                let (worst, worker, bad, all) = sustained_seconds(run, limit)?;
+                let whose = workers::named(run, worker);
+                Some(format!("{whose}{} ({bad} of {all} s over the limit)", sustained(limit, worst)))
             } else {
                 let (count, what) = counted(limit, health)?;
                 (count > 0).then(|| format!("{count} {what}"))
@@ -111,6 +116,7 @@ fn reasons(run: &RunData, health: &Generator) -> Vec<String> {
         ));
     }
     reasons.extend(defects(run));
+    reasons.extend(workers::losses(run));
     reasons
 }
 
@@ -176,19 +182,32 @@ fn host_drops(run: &RunData) -> Option<String> {
     })
 }
 
-/// The worst figure, the seconds past `limit` and all seconds, when enough seconds are past it.
-fn sustained_seconds(run: &RunData, limit: Limit) -> Option<(f64, usize, usize)> {
-    let mut worst_by_second = std::collections::BTreeMap::new();
+/// The largest resident memory: of a fleet, the sum over its workers.
+fn rss_bytes_max(run: &RunData) -> Option<u64> {
+    let mut of_workers: BTreeMap<u16, u64> = BTreeMap::new();
+    for row in &run.generator {
+        let most = of_workers.entry(row.worker).or_default();
+        *most = row.rss_bytes.max(*most);
+    }
+    Some(of_workers.values().sum()).filter(|bytes| *bytes > 0)
+}
+
+/// The worst figure and its worker, the seconds past `limit` and all seconds, when enough seconds are past it.
+fn sustained_seconds(run: &RunData, limit: Limit) -> Option<(f64, u16, usize, usize)> {
+    let mut worst_by_second: BTreeMap<i64, (f64, u16)> = BTreeMap::new();
     for row in run.generator.iter().filter(|row| row.second >= START_S) {
         if let Some(figure) = limit.figure(row) {
-            let worst: &mut f64 = worst_by_second.entry(row.second).or_insert(0.0);
-            *worst = worst.max(figure);
+            let worst = worst_by_second.entry(row.second).or_insert((0.0, row.worker));
+            if figure > worst.0 {
+                *worst = (figure, row.worker);
+            }
         }
     }
-    let bad: Vec<f64> = worst_by_second.values().copied().filter(|figure| *figure > limit.max()).collect();
-    let worst = bad.iter().copied().max_by(f64::total_cmp)?;
+    let bad: Vec<(f64, u16)> =
+        worst_by_second.values().copied().filter(|(figure, _)| *figure > limit.max()).collect();
+    let (worst, worker) = bad.iter().copied().max_by(|(a, _), (b, _)| a.total_cmp(b))?;
     let all = worst_by_second.len();
-    is_sustained(bad.len(), all as f64).then_some((worst, bad.len(), all))
+    is_sustained(bad.len(), all as f64).then_some((worst, worker, bad.len(), all))
 }
 
 #[cfg(test)]

@@ -40,6 +40,9 @@ mod headline;
 mod health;
 mod judge;
 
+mod workers;
+pub use workers::WorkerHealth;
+
 mod report_rows;
 pub use report_rows::ReportRows;
 

@@ -16,6 +16,7 @@ use crate::playback::Playback;
 use crate::sent::{LayerSwitches, Sent};
 use crate::server::WatchedHost;
 use crate::survival::TimeTo;
+use crate::workers::WorkerHealth;
 
 /// The version of `summary.json`'s shape. Keys are only ever added within a version.
 pub const SUMMARY_VERSION: u32 = 1;
@@ -382,6 +383,9 @@ pub struct Generator {
     pub rows_lost: u64,
     /// The worst second's share of CPU steal (time taken by the hypervisor).
     pub steal_ratio_max: Option<f64>,
+    /// The workers of a fleet, by number; empty where one machine played the crowd.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub workers: Vec<WorkerHealth>,
 }
 
 /// One example of a kind of failure.

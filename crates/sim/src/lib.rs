@@ -33,6 +33,8 @@ pub mod janus_events;
 pub mod lighttpd;
 pub mod live;
 pub mod livekit;
+pub mod nats;
 pub mod nginx;
 pub mod prosody;
 pub mod rtsp;
+pub mod sshd;

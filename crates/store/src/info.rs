@@ -28,6 +28,7 @@ pub(crate) fn put(db: &Connection, info: &RunInfo) -> rusqlite::Result<()> {
         ("clock_bound_us", info.clock.bound_us.map(|bound| bound.to_string())),
         ("clock_basis", Some(info.clock.basis.clone())),
         ("warnings", Some(json(&info.warnings)?)),
+        ("workers", Some(json(&info.workers)?)),
         ("ending", Some(Ending::Unfinished.key().into())),
     ] {
         set(db, key, value.as_deref())?;
@@ -71,6 +72,7 @@ pub(crate) fn read(db: &Connection) -> rusqlite::Result<RunData> {
             basis: facts.text("clock_basis").into(),
         },
         warnings: facts.json("warnings")?,
+        workers: facts.json("workers")?,
     };
     Ok(RunData {
         info,

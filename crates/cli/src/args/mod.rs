@@ -1,6 +1,7 @@
 //! The command line: what each command takes, in the words that `--help` prints.
 
 mod compare;
+mod fleet;
 mod history;
 mod matrix;
 mod measure;
@@ -12,6 +13,7 @@ mod run;
 mod stage;
 
 pub(crate) use compare::{Compare, Trend};
+pub(crate) use fleet::{Bus, Fleet, OnLoss, Worker};
 pub(crate) use history::{Prune, Rerun, Runs, RunsCommand};
 pub(crate) use matrix::{Matrix, Prove};
 pub(crate) use measure::{Decode, Ipc, Profile, ProfileMethod, Ring, RingCommand, RingStat, Tap};
@@ -62,6 +64,8 @@ pub(crate) enum Command {
     Runs(Runs),
     /// Do a run or a search again, from its run folder alone
     Rerun(Rerun),
+    /// Play shares of the runs that coordinators start with --fleet
+    Worker(Worker),
     /// Run the embedded media server (WHEP out, WHIP in)
     Stage(Stage),
     /// Find out how many viewers this machine can play before the generator is the limit

@@ -70,6 +70,8 @@ pub(crate) struct Common {
     /// End the run as soon as its last 10 s miss an objective; judged every 2 s after the warm-up
     #[arg(long)]
     pub(crate) until_missed: bool,
+    #[command(flatten)]
+    pub(crate) fleet: super::Fleet,
 }
 
 #[derive(Debug, Args)]

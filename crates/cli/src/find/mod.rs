@@ -12,7 +12,7 @@ use std::sync::mpsc::SyncSender;
 use std::time::{Duration, Instant};
 
 use throng_analysis::search::{End, Search, Second};
-use throng_engine::{NewParticipant, RunHandle};
+use throng_engine::NewParticipant;
 use throng_observation::RunTime;
 use throng_observation::run::{Ending, Row};
 
@@ -21,7 +21,7 @@ use crate::exit::Exit;
 use crate::history::Asked;
 use crate::interrupt::Interrupt;
 use crate::live::{self, Display, State};
-use crate::session::{self, Joins, Prepared, Session};
+use crate::session::{self, Generator, Joins, Prepared, Session};
 use crate::watchers::{self, Watchers};
 use crate::{CliError, say, scenario};
 use crowd::{Crowd, CrowdAction};
@@ -39,7 +39,12 @@ pub(crate) fn find(command: &Find) -> Result<Exit, CliError> {
     let earlier = command.resume.as_deref().map(plan::earlier).transpose()?.unwrap_or_default();
     let search_plan = SearchPlan::of(command)?;
     let (common, plan) = (&command.common, &search_plan.plan);
-    let prepared = Prepared::new(&search_plan.scenario, plan, common)?;
+    if !search_plan.values.is_empty() && (common.fleet.bus.fleet.is_some() || !common.fleet.on.is_empty()) {
+        return Err(CliError::usage(
+            "--vary of a value is searched by one machine: leave --fleet and --on away",
+        ));
+    }
+    let prepared = Prepared::new(&search_plan.scenario, plan, common)?.with_fleet(true, &interrupt)?;
     let warnings = search_plan.warnings(&prepared.pages);
     session::print_warnings(&warnings);
     search_plan.introduce();
@@ -57,7 +62,7 @@ pub(crate) fn find(command: &Find) -> Result<Exit, CliError> {
         search: Search::resume(search_plan.settings, &earlier).named(search_plan.values.clone()),
         crowd: Crowd::new(search_plan.crowd.clone()),
         seconds,
-        handle: &session.handle,
+        handle: &*session.handle,
         rows: &session.rows,
         deadline: search_plan.deadline,
         printer: HoldPrinter::new(common.quiet || common.json),
@@ -77,7 +82,7 @@ struct SearchLoop<'a> {
     search: Search,
     crowd: Crowd,
     seconds: Seconds,
-    handle: &'a RunHandle,
+    handle: &'a dyn Generator,
     rows: &'a SyncSender<Row>,
     deadline: RunTime,
     printer: HoldPrinter,
@@ -160,7 +165,13 @@ impl SearchLoop<'_> {
         let wants = self.search.wants().max(self.crowd.fixed());
         self.crowd.adjust(wants, now, |step| match step {
             CrowdAction::Call { cohort, place, at, source_ip } => {
-                Some(handle.add_participant(NewParticipant { participant: None, cohort, place, at, source_ip }))
+                Some(handle.add_participant(NewParticipant {
+                    participant: None,
+                    cohort,
+                    place,
+                    at,
+                    source_ip,
+                }))
             }
             CrowdAction::Dismiss(participant) => {
                 handle.remove_participant(participant);

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, SyncSender};
+use std::time::{Instant, SystemTime};
 
-use throng_engine::{Guards, Join, RunConfig, RunHandle, Tap};
+use throng_engine::{Guards, Join, ParticipantFactory, RunConfig, RunEnd, RunHandle, Tap};
+use throng_media::quality::WallClock;
 use throng_observation::run::Row;
 use throng_observation::{HoldRow, RunTime};
 
@@ -12,7 +14,7 @@ use super::prepare::Prepared;
 use crate::{CliError, watchers};
 
 /// Rows that may wait for the store; their memory is allocated at once. A second of 1,000 participants needs few.
-const ROWS_WAITING_MAX: usize = 16_384;
+pub(super) const ROWS_WAITING_MAX: usize = 16_384;
 
 /// What decides when participants join.
 #[derive(Clone, Copy, Debug)]
@@ -30,24 +32,94 @@ pub(crate) fn start_engine(
     joins: Joins<'_>,
     tap: Option<Arc<Tap>>,
 ) -> Result<(RunHandle, Receiver<Row>, SyncSender<Row>), CliError> {
-    let config = config(prepared);
+    let config = config(prepared, &prepared.plan.joins);
     let config = match joins {
         Joins::Planned => RunConfig { tap, ..config },
-        Joins::BySearch(_) => RunConfig {
-            added_participants_max: u32::try_from(config.joins.len()).unwrap_or(u32::MAX),
-            joins: Vec::new(),
-            // A search looks for loads that fail: they must not end the run.
-            guards: Guards { connect_failure_ratio_max: f64::INFINITY, ..config.guards },
-            ..config
-        },
+        Joins::BySearch(_) => {
+            let most = u32::try_from(config.joins.len()).unwrap_or(u32::MAX);
+            by_search(config, most)
+        }
     };
-    let factory = participant_factory(prepared.plan, &prepared.permission, &prepared.pages)?;
+    let wall = wall_clock();
+    let factory = participant_factory(prepared.plan, &prepared.permission, &prepared.pages, wall)?;
     let (rows, received) = mpsc::sync_channel(ROWS_WAITING_MAX);
     let handle = throng_engine::run(config, factory, rows.clone()).map_err(CliError::invalid)?;
     Ok((handle, received, rows))
 }
 
-fn config(prepared: &Prepared<'_>) -> RunConfig {
+/// The part of a plan that this process plays for a fleet.
+pub(crate) struct EnginePart<'a> {
+    /// Its joins.
+    pub(crate) joins: &'a [throng_scenario::Join],
+    /// Its share of the load that the whole plan may cause.
+    pub(crate) load_ratio: f64,
+    /// A moment on this machine, and on the clock of the fleet, nanoseconds since the Unix epoch.
+    pub(crate) wall: (Instant, i64),
+    /// In a search: how many participants may be added.
+    pub(crate) added_participants_max: Option<u32>,
+}
+
+impl EnginePart<'_> {
+    /// Reads what its participants need.
+    pub(crate) fn prepare(&self, prepared: &Prepared<'_>) -> Result<PreparedEngine, CliError> {
+        let usual = config(prepared, self.joins);
+        let mbit_per_s_max = usual.guards.mbit_per_s_max.map(|most| most * self.load_ratio);
+        let guards = Guards { mbit_per_s_max, ..usual.guards };
+        let config = RunConfig { guards, ..usual };
+        let config = match self.added_participants_max {
+            None => config,
+            Some(most) => by_search(config, most),
+        };
+        let (at, unix_ns) = self.wall;
+        let wall = WallClock { at, unix_ns: u64::try_from(unix_ns).unwrap_or(0) };
+        let factory = participant_factory(prepared.plan, &prepared.permission, &prepared.pages, wall)?;
+        Ok(PreparedEngine { config, factory })
+    }
+}
+
+/// An engine that has all it needs but the moment of its start.
+pub(crate) struct PreparedEngine {
+    config: RunConfig,
+    factory: Arc<dyn ParticipantFactory>,
+}
+
+impl PreparedEngine {
+    /// Plays from `started_at` on; `supervise` returns when the engine has finished. Rows go to `rows`.
+    pub(crate) fn play(
+        self,
+        started_at: Instant,
+        rows: SyncSender<Row>,
+        supervise: impl FnOnce(&RunHandle),
+    ) -> Result<RunEnd, CliError> {
+        let Self { config, factory } = self;
+        let lead = started_at
+            .checked_duration_since(Instant::now())
+            .ok_or_else(|| CliError::invalid(anyhow::anyhow!("it was not ready in time for the start")))?;
+        let handle = throng_engine::run(RunConfig { lead, ..config }, factory, rows);
+        let handle = handle.map_err(CliError::invalid)?;
+        supervise(&handle);
+        Ok(handle.wait())
+    }
+}
+
+/// The configuration of a search, which adds at most `added_participants_max` participants to nobody.
+fn by_search(config: RunConfig, added_participants_max: u32) -> RunConfig {
+    RunConfig {
+        added_participants_max,
+        joins: Vec::new(),
+        // A search looks for loads that fail: they must not end the run.
+        guards: Guards { connect_failure_ratio_max: f64::INFINITY, ..config.guards },
+        ..config
+    }
+}
+
+/// The wall clock of this machine, as it is now.
+fn wall_clock() -> WallClock {
+    let unix_ns = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos();
+    WallClock { at: Instant::now(), unix_ns: u64::try_from(unix_ns).unwrap_or(u64::MAX) }
+}
+
+fn config(prepared: &Prepared<'_>, joins: &[throng_scenario::Join]) -> RunConfig {
     let Prepared { scenario, plan, common, permission, tls, .. } = prepared;
     let join = |join: &throng_scenario::Join| Join {
         participant: join.participant,
@@ -58,7 +130,7 @@ fn config(prepared: &Prepared<'_>) -> RunConfig {
         others_follow: join.others_follow,
         source_ip: join.source_ip,
     };
-    let joins = plan.joins.iter().map(join).collect();
+    let joins = joins.iter().map(join).collect();
     let usual = RunConfig::new(joins, RunTime::after_start(plan.duration), permission.address_filter());
     RunConfig {
         threads: common.threads,

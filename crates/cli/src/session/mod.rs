@@ -5,12 +5,14 @@ mod prepare;
 mod warnings;
 
 mod engine;
+mod generator;
 mod participants;
 mod start;
 
 mod finish;
 
-pub(crate) use engine::{Joins, start_engine};
+pub(crate) use engine::{EnginePart, Joins, start_engine};
+pub(crate) use generator::Generator;
 pub(crate) use prepare::Prepared;
 pub(crate) use start::Session;
 pub(crate) use warnings::{foreign_source, print_warnings, source_ips, warnings};

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::Duration;
 
 use throng_engine::{Join, ParticipantFactory};
 use throng_media::manifest::PlaylistCache;
@@ -30,25 +30,26 @@ fn with_header_values(roles: &[Role]) -> Result<Vec<Role>, CliError> {
 }
 
 /// The factory from which the engine gets participants; reads secrets and media files here, once.
+/// `clock` is what capture times of published media are told by.
 pub(super) fn participant_factory(
     plan: &Plan,
     permission: &Permission,
     pages: &media::Pages,
+    clock: WallClock,
 ) -> Result<Arc<dyn ParticipantFactory>, CliError> {
     // Made now: the self-tests of cryptography take 0.1 s, which the first joins would contain otherwise.
     crypto::shared().map_err(CliError::invalid)?;
-    let unix_ns = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos();
     let factory = TargetFactory {
         endpoint: plan.target.endpoint.clone(),
         token: token_text(plan.target.token.as_ref())?,
         api_key: plan.target.api_key.as_ref().map(api_secret).transpose()?,
         may_reach: permission.address_filter(),
-        clock: WallClock { at: Instant::now(), unix_ns: u64::try_from(unix_ns).unwrap_or(u64::MAX) },
+        clock,
         server: permission.server(),
         seed: 0,
         timeouts: StepTimeouts::default(),
         tapped: plan.tap.as_ref().map(|tap| tap.selection.clone()).unwrap_or_default(),
-        conference: conference(plan, unix_ns)?,
+        conference: conference(plan)?,
         mark: run_id::mark(),
         ice_transport_policy: plan.target.ice_transport_policy,
         stun: plan.target.stun.clone(),
@@ -81,9 +82,9 @@ fn turn_server(turn: &TurnServer, plan: &Plan) -> Result<RelayServer, CliError> 
 }
 
 /// What the participants of a conference share: the files that they play, their talkspurts, the room to create.
-fn conference(plan: &Plan, unix_ns: u128) -> Result<ConferenceConfig, CliError> {
+fn conference(plan: &Plan) -> Result<ConferenceConfig, CliError> {
     let clips = media::clips(plan)?;
-    let new_room = plan.room.as_ref().map(|room| new_room(plan, room, &clips, unix_ns)).transpose()?;
+    let new_room = plan.room.as_ref().map(|room| new_room(plan, room, &clips)).transpose()?;
     let is_even = plan.roles.iter().all(|role| role.speaking_weight == 1);
     let weights = (!is_even).then(|| -> Weights {
         let talks = |join: &throng_scenario::Join| {
@@ -96,12 +97,7 @@ fn conference(plan: &Plan, unix_ns: u128) -> Result<ConferenceConfig, CliError> 
     Ok(ConferenceConfig { conversation: plan.conversation, weights, clips: Arc::new(clips), new_room })
 }
 
-fn new_room(
-    plan: &Plan,
-    room: &RoomConfig,
-    clips: &media::Clips,
-    unix_ns: u128,
-) -> Result<NewRoom, CliError> {
+fn new_room(plan: &Plan, room: &RoomConfig, clips: &media::Clips) -> Result<NewRoom, CliError> {
     let sent = plan.roles.iter().filter_map(|role| {
         let publish = role.publish.as_ref().filter(|publish| publish.has_video())?;
         let of_file = publish.video_file.as_ref().and_then(|file| clips.get(file));
@@ -113,8 +109,7 @@ fn new_room(
         room.video_codecs.clone()
     };
     Ok(NewRoom {
-        // Not confidential: it keeps the run from destroying rooms that it did not create.
-        secret: format!("throng-{unix_ns:x}"),
+        secret: run_id::room_secret(),
         admin_key: token_text(room.admin_key.as_ref())?,
         // A participant that rejoins needs a free place before the server has noticed that it left.
         publishers: room

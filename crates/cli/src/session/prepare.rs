@@ -8,6 +8,8 @@ use throng_observation::run::RunInfo;
 use throng_scenario::{Plan, Scenario};
 
 use crate::args::Common;
+use crate::fleet::Gathered;
+use crate::interrupt::Interrupt;
 use crate::permission::{self, Permission};
 use crate::watchers::{self, Agents};
 use crate::{CliError, canary, media};
@@ -17,7 +19,7 @@ pub(crate) struct Prepared<'a> {
     pub(super) scenario: &'a Scenario,
     pub(super) plan: &'a Plan,
     pub(super) common: &'a Common,
-    pub(super) permission: Permission,
+    pub(crate) permission: Permission,
     pub(super) tls: TlsOptions,
     /// Knowledge packs of media servers.
     pub(super) packs: Vec<Pack>,
@@ -27,6 +29,8 @@ pub(crate) struct Prepared<'a> {
     pub(super) browser: Option<PathBuf>,
     /// The recorded pages of players, without what may get no load.
     pub(crate) pages: media::Pages,
+    /// The workers that play the crowd, if this process does not.
+    pub(super) fleet: Option<Gathered>,
 }
 
 impl<'a> Prepared<'a> {
@@ -41,7 +45,13 @@ impl<'a> Prepared<'a> {
         let tls = tls(plan, common)?;
         let permission = permission::permission(plan, common.consent_secret.as_deref(), &tls, &agents)?;
         let pages = pages.within(plan, &|url| permission.host(url))?;
-        Ok(Self { scenario, plan, common, permission, tls, packs, agents, browser, pages })
+        Ok(Self { scenario, plan, common, permission, tls, packs, agents, browser, pages, fleet: None })
+    }
+
+    /// Lets workers prepare their shares, if the flags ask for some.
+    pub(crate) fn with_fleet(self, is_search: bool, interrupt: &Interrupt) -> Result<Self, CliError> {
+        let fleet = Gathered::gather(self.scenario, self.plan, self.common, is_search, interrupt)?;
+        Ok(Self { fleet, ..self })
     }
 
     /// The facts about the run as a whole, for the run folder.
@@ -57,7 +67,11 @@ impl<'a> Prepared<'a> {
             planned_duration_us: i64::try_from(plan.duration.as_micros()).unwrap_or(i64::MAX),
             generator_host: throng_engine::host::fingerprint(),
             media_files: media::hashes(plan),
-            clock: permission.clock_error(),
+            clock: self.fleet.as_ref().map_or_else(
+                || permission.clock_error(),
+                |fleet| fleet.clock_error(&permission.clock_error()),
+            ),
+            workers: self.fleet.as_ref().map(Gathered::workers).unwrap_or_default(),
             warnings,
         }
     }

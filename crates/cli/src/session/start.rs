@@ -1,26 +1,29 @@
 //! The start of a run: the folder, the browsers, the engine, the watchers, the store.
 
 use std::path::PathBuf;
-use std::sync::mpsc::SyncSender;
+use std::sync::mpsc::{self, Receiver, SyncSender};
+use std::time::Duration;
 
-use throng_engine::RunHandle;
 use throng_observation::run::{Row, RunInfo};
+use throng_scenario::Plan;
 use throng_store::RunFolder;
 use throng_watch::SourceConfig;
 
-use super::engine::{Joins, start_engine};
+use super::engine::{Joins, ROWS_WAITING_MAX, start_engine};
+use super::generator::Generator;
 use super::prepare::Prepared;
 use crate::canary::Canaries;
 use crate::exit::Exit;
+use crate::fleet::Gathered;
 use crate::report::ReportOptions;
 use crate::store_writer::StoreWriter;
 use crate::tap::RunTap;
-use crate::watchers::Watchers;
+use crate::watchers::{self, Watchers};
 use crate::{CliError, run_id};
 
 /// A run in progress.
 pub(crate) struct Session {
-    pub(crate) handle: RunHandle,
+    pub(crate) handle: Box<dyn Generator>,
     pub(crate) watchers: Watchers,
     /// For rows of the command itself.
     pub(crate) rows: SyncSender<Row>,
@@ -35,7 +38,7 @@ impl Session {
     /// Starts what `prepared` allows. `on_row` gets each row on its way to the store. With `prints_at_once`,
     /// watchers print their warnings when they arise, otherwise at the end.
     pub(crate) fn start(
-        prepared: Prepared<'_>,
+        mut prepared: Prepared<'_>,
         info: &RunInfo,
         joins: Joins<'_>,
         prints_at_once: bool,
@@ -56,7 +59,14 @@ impl Session {
         };
         let tap = tap.map_err(|error| CliError { exit: Exit::Usage, error })?;
         let canaries = Canaries::start(plan, prepared.browser.clone(), &prepared.permission)?;
-        let (handle, received, rows) = start_engine(&prepared, joins, tap.as_ref().map(RunTap::engine))?;
+        let (handle, received, rows) = match prepared.fleet.take() {
+            Some(fleet) => start_fleet(fleet, plan, joins)?,
+            None => {
+                let (handle, received, rows) =
+                    start_engine(&prepared, joins, tap.as_ref().map(RunTap::engine))?;
+                (Box::new(handle) as Box<dyn Generator>, received, rows)
+            }
+        };
         canaries.begin(handle.started_at(), &rows);
         let Prepared { permission, packs, agents, .. } = prepared;
         let sources = SourceConfig { packs, allowed: permission.address_check(), ..SourceConfig::default() };
@@ -69,4 +79,16 @@ impl Session {
             ReportOptions { json: common.json, csv, details: common.details, junit: common.junit.clone() };
         Ok(Self { handle, watchers, rows, folder, canaries, tap, store, report })
     }
+}
+
+/// A crowd, where its rows come from, and the sender of further rows.
+type Started = (Box<dyn Generator>, Receiver<Row>, SyncSender<Row>);
+
+/// Starts the workers of a fleet together; the watched hosts are idle until then.
+fn start_fleet(fleet: Gathered, plan: &Plan, joins: Joins<'_>) -> Result<Started, CliError> {
+    let (rows, received) = mpsc::sync_channel(ROWS_WAITING_MAX);
+    let lead = if plan.watch.is_empty() { Duration::ZERO } else { watchers::BASELINE };
+    let is_search = matches!(joins, Joins::BySearch(_));
+    let handle = fleet.start(plan, is_search, lead, rows.clone())?;
+    Ok((Box::new(handle), received, rows))
 }

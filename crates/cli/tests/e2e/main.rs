@@ -17,6 +17,7 @@ mod cors;
 mod cut_off;
 mod decode;
 mod find;
+mod fleet;
 mod history;
 mod hls;
 mod ingest;

@@ -43,7 +43,7 @@ impl Ran {
     }
 
     /// Why the run allows no conclusion: the generator was the limit, of the run or in holds of a search.
-    fn spoiled_by(&self) -> Option<String> {
+    pub(crate) fn spoiled_by(&self) -> Option<String> {
         let is_invalid =
             self.code == Some(4) && self.stdout.starts_with("Invalid: the generator was the limit");
         let is_disturbed = self.stdout.contains("in some holds the generator was the limit");

@@ -34,8 +34,7 @@ pub use taken::{MergeLimits, Refusal, Taken};
 use worker::{Absence, State, Worker};
 pub use worker::{Counts, WorkerId, WorkerName};
 
-/// The event of a worker that was lost. Its count is the number of participants that were lost with it.
-pub const WORKER_LOST_EVENT: &str = "worker_lost";
+pub use throng_observation::fleet::WORKER_LOST_EVENT;
 
 /// Merges the rows of a fleet.
 #[derive(Debug)]

@@ -10,6 +10,7 @@ use throng_observation::{MediaKind, TrackCounters};
 use super::markup::{AFTER_THE_END, NEVER, escape, table};
 use crate::role_counts::RoleCounts;
 use crate::summary::{Media, Summary};
+use crate::workers::WorkerHealth;
 
 /// How many of the worst participants are listed.
 pub(crate) const WORST_MAX: usize = 10;
@@ -261,6 +262,40 @@ fn host_row(name: &str, value: &str) -> Vec<String> {
     vec![format!("generator: {}", name.replace("cpu", "CPU").replace('_', " ")), value]
 }
 
+/// Who played the crowd, where several machines did.
+fn workers(summary: &Summary) -> String {
+    let known = |figure: Option<f64>, shown: fn(f64) -> String| figure.map_or_else(String::new, shown);
+    let row = |worker: &WorkerHealth| {
+        vec![
+            worker.name.clone(),
+            worker.cores.to_string(),
+            worker.participants.to_string(),
+            known(worker.thread_cpu_ratio_max, percent),
+            known(worker.lag_ms_p99_max, duration_ms),
+            worker.rss_bytes_max.map_or_else(String::new, |rss| bytes(rss as f64)),
+            format!("{} of {}", worker.limited_seconds, worker.seconds),
+            format!("{:+.1}", worker.clock_offset_ms),
+            format!("{:.1}", worker.clock_bound_ms),
+        ]
+    };
+    let rows: Vec<Vec<String>> = summary.generator.workers.iter().map(row).collect();
+    if rows.is_empty() {
+        return String::new();
+    }
+    let header = [
+        "worker",
+        "cores",
+        "share",
+        "busiest thread",
+        "late, p99",
+        "memory",
+        "seconds at its limit",
+        "clock offset, ms",
+        "right to ±, ms",
+    ];
+    format!("<h3>Workers</h3>{}", table(&header, &rows))
+}
+
 fn about(run: &RunData, summary: &Summary) -> String {
     let clock = match summary.clock_error.bound_ms {
         Some(ms) => format!("at most {ms:.1} ms ({})", summary.clock_error.basis),
@@ -274,7 +309,7 @@ fn about(run: &RunData, summary: &Summary) -> String {
         vec!["clock error of one-way delays".into(), clock],
     ];
     rows.extend(run.info.generator_host.iter().map(|(name, value)| host_row(name, value)));
-    let mut out = format!("<h2>This run</h2>{}", table(&["", ""], &rows));
+    let mut out = format!("<h2>This run</h2>{}{}", table(&["", ""], &rows), workers(summary));
     if !run.info.scenario.is_empty() {
         let _ = write!(out, "<h3>Scenario as run</h3><pre>{}</pre>", escape(&run.info.scenario));
     }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use throng_observation::fleet::WorkerInfo;
 use throng_observation::run::*;
 use throng_observation::{
     CaptureBasis, Codec, Distribution, Failure, FailureReason, Layer, MediaKind, OneWayDelay, Outcome, Phase,
@@ -32,6 +33,12 @@ fn info() -> RunInfo {
         media_files: BTreeMap::from([("talk.ivf".into(), "00ff".into())]),
         clock: ClockError { bound_us: Some(20), basis: "same host".into() },
         warnings: vec!["20,000 descriptors".into()],
+        workers: vec![WorkerInfo {
+            name: "a".into(),
+            weight: 3,
+            clock_offset_us: -7,
+            ..WorkerInfo::default()
+        }],
     }
 }
 

@@ -1,0 +1,99 @@
+//! The flags of runs that several machines play together.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::parsers::count;
+
+/// Where the bus of a fleet is, and who we are on it.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct Bus {
+    /// The bus of the fleet: a NATS server with JetStream, such as nats://10.0.0.5 or tls://bus.example; of a worker also `-`, the
+    /// first line of its input
+    #[arg(long, value_name = "URL")]
+    pub(crate) fleet: Option<String>,
+    /// Credentials file of the bus (.creds)
+    #[arg(long, value_name = "FILE", requires = "fleet")]
+    pub(crate) fleet_creds: Option<PathBuf>,
+    /// File with the seed of an NKey for the bus
+    #[arg(long, value_name = "FILE", requires = "fleet", conflicts_with = "fleet_creds")]
+    pub(crate) fleet_nkey: Option<PathBuf>,
+    /// Use TLS on the bus, and trust these certificates (PEM) too
+    #[arg(long, value_name = "FILE", requires = "fleet")]
+    pub(crate) fleet_ca: Option<PathBuf>,
+}
+
+/// How a command uses a fleet.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct Fleet {
+    #[command(flatten)]
+    pub(crate) bus: Bus,
+    /// How many workers play, each its share
+    #[arg(long, value_name = "N", value_parser = count, requires = "fleet")]
+    pub(crate) workers: Option<usize>,
+    /// Start a worker on each of these hosts by ssh, for this run, with a bus of their own (nats-server must be installed here)
+    #[arg(long, value_name = "HOST,…", value_delimiter = ',', conflicts_with_all = ["fleet", "workers"])]
+    pub(crate) on: Vec<String>,
+    /// The ssh of --on with its options, such as "ssh -p 2222" [default: ssh]
+    #[arg(long, value_name = "COMMAND", requires = "on")]
+    pub(crate) ssh: Option<String>,
+    /// The program on the hosts of --on [default: throng]
+    #[arg(long, value_name = "PATH", requires = "on")]
+    pub(crate) remote_throng: Option<String>,
+    /// How long to wait for workers [default: 30s]
+    #[arg(long, value_name = "TIME")]
+    pub(crate) fleet_wait: Option<String>,
+    /// When a worker is lost: end the run, or go on with the others [default: abort]
+    #[arg(long, value_enum, value_name = "WHAT")]
+    pub(crate) on_loss: Option<OnLoss>,
+}
+
+/// What happens when a worker is lost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum OnLoss {
+    /// The run ends: it is not the one that was asked for any more.
+    #[default]
+    Abort,
+    /// The others go on.
+    GoOn,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Worker {
+    #[command(flatten)]
+    pub(crate) bus: Bus,
+    /// What people call this worker [default: the host's name]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
+    /// Its share of the crowd relative to other workers, such as the viewers that `throng calibrate` found [default: its cores]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) weight: Option<u32>,
+    /// Its number among the workers, from 0, such as the completion index of an Indexed Job
+    #[arg(long, value_name = "N", env = "JOB_COMPLETION_INDEX")]
+    pub(crate) index: Option<u16>,
+    /// End after one run
+    #[arg(long)]
+    pub(crate) once: bool,
+    /// Allow this private network (CIDR, or one address) as a target, whatever the plans of coordinators say; repeatable
+    #[arg(long, value_name = "CIDR")]
+    pub(crate) allow_target: Vec<String>,
+    /// Let plans use this secret of this machine, as they name it: env:NAME or file:PATH; repeatable
+    #[arg(long, value_name = "REFERENCE")]
+    pub(crate) allow_secret: Vec<String>,
+    /// Play no share with more participants at a time
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_users: Option<u32>,
+    /// The secret of the consent proof that a public target's owner published, or env:NAME, or file:PATH
+    #[arg(long, value_name = "SECRET")]
+    pub(crate) consent_secret: Option<String>,
+    /// Trust these certificates (PEM) in addition to the system's
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tls_ca: Option<PathBuf>,
+    /// Threads that drive participants [default: by the crowd and the cores]
+    #[arg(long, value_name = "N", value_parser = count)]
+    pub(crate) threads: Option<usize>,
+    /// Megabytes of rows that are kept while the bus is away
+    #[arg(long, value_name = "MB", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub(crate) spool_mb: u32,
+}

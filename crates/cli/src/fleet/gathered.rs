@@ -1,0 +1,177 @@
+//! A fleet that is ready: its workers have their shares, and have agreed to play them.
+
+use std::sync::mpsc::SyncSender;
+use std::time::Duration;
+
+use anyhow::anyhow;
+use throng_fleet::message::Order;
+use throng_fleet::shares::Shares;
+use throng_fleet::{Coordinator, GatherConfig, Member};
+use throng_observation::fleet::WorkerInfo;
+use throng_observation::run::{ClockError, Row};
+use throng_scenario::{Destination, Plan, Role, Scenario};
+
+use super::coordinate::FleetHandle;
+use super::ssh::Remote;
+use super::{build, bus, error, may_be_plain};
+use crate::args::{Common, OnLoss, duration};
+use crate::interrupt::Interrupt;
+use crate::{CliError, media, run_id, say};
+
+/// How long workers are waited for, unless the user says otherwise.
+const WAIT: Duration = Duration::from_secs(30);
+
+/// From the moment at which all are ready to the begin of the run: beats must have reached everybody.
+const LEAD: Duration = Duration::from_secs(2);
+
+/// Workers that have a share each.
+pub(crate) struct Gathered {
+    pub(super) coordinator: Coordinator,
+    pub(super) members: Vec<Member>,
+    pub(super) shares: Shares,
+    pub(super) on_loss: OnLoss,
+    /// Workers of `--on`, which end with the run.
+    pub(super) remote: Option<Remote>,
+}
+
+impl Gathered {
+    /// Finds the workers that the flags ask for, and lets them prepare; `None` without `--fleet` and `--on`. In a search participants are
+    /// added and removed.
+    pub(crate) fn gather(
+        scenario: &Scenario,
+        plan: &Plan,
+        common: &Common,
+        is_search: bool,
+        interrupt: &Interrupt,
+    ) -> Result<Option<Self>, CliError> {
+        let flags = &common.fleet;
+        let asked = if flags.on.is_empty() { flags.workers } else { Some(flags.on.len()) };
+        if let Some(workers) = asked {
+            check(plan, workers)?;
+        }
+        let mut remote = Remote::start(flags, common)?;
+        let Some(bus) = remote.as_ref().map(Remote::bus).or_else(|| bus(&flags.bus)) else { return Ok(None) };
+        let workers = remote.as_ref().map(Remote::count).or(flags.workers);
+        let workers = workers.ok_or_else(|| CliError::usage("--fleet needs --workers N"))?;
+        let wait = flags.fleet_wait.as_deref().map(|text| duration("--fleet-wait", text)).transpose()?;
+        let wait = wait.unwrap_or(WAIT);
+        let run = format!("{:016x}", run_id::random(u32::MAX - 1));
+        let coordinator =
+            Coordinator::connect(&bus, &run, &may_be_plain(&plan.target.allow)).map_err(error)?;
+        say(&format!("waiting for {workers} workers on {}", coordinator.bus()));
+        let overrides = scenario.source.overrides().iter();
+        let config = GatherConfig {
+            workers,
+            wait,
+            build: build::build()?,
+            order: Order {
+                run,
+                worker: 0,
+                weights: Vec::new(),
+                scenario: scenario.source.expose().to_owned(),
+                overrides: overrides.map(|o| (o.path.clone(), o.value.clone(), o.is_text)).collect(),
+                seed: run_id::seed(),
+                added_participants_max: is_search
+                    .then(|| u32::try_from(plan.joins.len()).unwrap_or(u32::MAX)),
+            },
+            plan_sha256: build::plan_sha256(scenario, plan),
+            media_files: media::hashes(plan),
+        };
+        let gathered = coordinator.gather(&config, &|| interrupt.is_set());
+        let members = match gathered {
+            Ok(members) => members,
+            Err(why) => {
+                coordinator.forget();
+                let more = remote.as_mut().map(Remote::complaints).unwrap_or_default();
+                let CliError { exit, error } = error(why);
+                return Err(CliError { exit, error: anyhow!("{error}{more}") });
+            }
+        };
+        let weights: Vec<u32> = members.iter().map(|member| member.weight).collect();
+        let shares = Shares::of(&weights).map_err(CliError::usage)?;
+        let gathered =
+            Self { coordinator, members, shares, remote, on_loss: flags.on_loss.unwrap_or_default() };
+        gathered.introduce(plan, is_search);
+        Ok(Some(gathered))
+    }
+
+    /// Says who plays how many.
+    fn introduce(&self, plan: &Plan, is_search: bool) {
+        let counts = self.shares.counts(u32::try_from(plan.joins.len()).unwrap_or(u32::MAX));
+        for (member, count) in self.members.iter().zip(counts) {
+            let clock = member.ready.clock;
+            let within = clock.bound_us as f64 / 1e3;
+            let share =
+                if is_search { format!("weight {}", member.weight) } else { format!("{count} joins") };
+            say(&format!("worker {}: {share}, clock known to ±{within:.1} ms", member.name));
+            for warning in &member.ready.warnings {
+                say(&format!("warning: worker {}: {warning}", member.name));
+            }
+        }
+    }
+
+    /// Facts about the workers, for the run folder.
+    pub(crate) fn workers(&self) -> Vec<WorkerInfo> {
+        let info = |member: &Member| WorkerInfo {
+            name: member.name.clone(),
+            cores: member.cores,
+            weight: member.weight,
+            participants: member.ready.participants,
+            clock_offset_us: member.ready.clock.offset_us,
+            clock_bound_us: member.ready.clock.bound_us,
+            round_trip_us: member.ready.clock.round_trip_us,
+            host: member.ready.host.clone(),
+        };
+        self.members.iter().map(info).collect()
+    }
+
+    /// The error of one-way delays: that of the target's clock, and those of two workers, of which one may have sent what
+    /// the other receives.
+    pub(crate) fn clock_error(&self, of_target: &ClockError) -> ClockError {
+        let mut bounds: Vec<u64> = self.members.iter().map(|member| member.ready.clock.bound_us).collect();
+        bounds.sort_unstable_by(|a, b| b.cmp(a));
+        let of_two: u64 = bounds.iter().take(2).sum();
+        let basis = format!(
+            "{}; between workers the sum of what is known of their clocks by exchanges over the bus, ±{:.1} ms",
+            of_target.basis,
+            of_two as f64 / 1e3
+        );
+        ClockError { bound_us: of_target.bound_us.map(|bound| bound.saturating_add(of_two)), basis }
+    }
+
+    /// Starts the run after `lead` at least; merged rows go to `rows`.
+    pub(crate) fn start(
+        self,
+        plan: &Plan,
+        is_search: bool,
+        lead: Duration,
+        rows: SyncSender<Row>,
+    ) -> Result<FleetHandle, CliError> {
+        FleetHandle::start(self, plan, is_search, lead.max(LEAD), rows)
+    }
+}
+
+/// What a fleet cannot play.
+fn check(plan: &Plan, workers: usize) -> Result<(), CliError> {
+    if plan.tap.is_some() {
+        return Err(CliError::usage(
+            "--tap decodes what this process receives, and with --fleet it receives nothing",
+        ));
+    }
+    let of_all = |(role, destination): (&Role, &Destination)| {
+        role.player.peers.is_some() || role.is_in_chat(destination.target.protocol())
+    };
+    if workers > 1 && plan.roles.iter().zip(&plan.destinations).any(of_all) {
+        return Err(CliError::usage(
+            "chats and peers need all their participants on one machine, which knows what each has said and has: play them by one \
+             worker, or without --fleet",
+        ));
+    }
+    let most = plan.joins.len();
+    if workers > most {
+        return Err(CliError::usage(format!(
+            "--workers {workers}: there are {most} joins, and each worker needs one"
+        )));
+    }
+    Ok(())
+}

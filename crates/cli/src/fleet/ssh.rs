@@ -1,0 +1,230 @@
+//! Workers on other hosts by the user's ssh, and a bus of their own, for one run.
+//!
+//! The bus listens on this host's loopback only; each ssh carries it to the loopback of its host (`ssh -R`), so that nothing
+//! else on either side's network reaches it, and ssh's encryption and accounts are those of the fleet.
+
+use std::collections::VecDeque;
+use std::io::{BufReader, Write as _};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use throng_fleet::BusConfig;
+use throng_observation::untrusted;
+
+use crate::CliError;
+use crate::args::{Common, Fleet};
+
+/// How long the bus may take to listen.
+const BUS_WITHIN: Duration = Duration::from_secs(5);
+
+/// Lines of a worker that are kept for the case that it does not come.
+const LINES_KEPT: usize = 4;
+
+/// Where packages install the bus, besides the folders of `PATH`.
+const SYSTEM_FOLDERS: [&str; 2] = ["/usr/sbin", "/usr/local/sbin"];
+
+/// A bus and workers that end with this value.
+pub(crate) struct Remote {
+    bus: PrivateBus,
+    workers: Vec<RemoteWorker>,
+}
+
+struct RemoteWorker {
+    host: String,
+    ssh: Child,
+    said: Arc<Mutex<VecDeque<String>>>,
+}
+
+impl Remote {
+    /// Starts the bus, and a worker on each host of `--on`; `None` without that flag.
+    pub(super) fn start(flags: &Fleet, common: &Common) -> Result<Option<Self>, CliError> {
+        if flags.on.is_empty() {
+            return Ok(None);
+        }
+        let bus = PrivateBus::start()?;
+        let mut remote = Self { bus, workers: Vec::new() };
+        for host in &flags.on {
+            let worker = RemoteWorker::start(host, &remote.bus, flags, common)?;
+            remote.workers.push(worker);
+        }
+        Ok(Some(remote))
+    }
+
+    pub(super) fn bus(&self) -> BusConfig {
+        BusConfig { url: self.bus.url_at(self.bus.address.port()), ..BusConfig::default() }
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.workers.len()
+    }
+
+    /// What workers said that have ended, for the case that they do not come.
+    pub(super) fn complaints(&mut self) -> String {
+        let ended = self.workers.iter_mut().filter_map(|worker| {
+            let status = worker.ssh.try_wait().ok().flatten()?;
+            let said = worker.said.lock().unwrap_or_else(PoisonError::into_inner);
+            let lines: Vec<&str> = said.iter().map(String::as_str).collect();
+            Some(format!("; {}: {status}: {}", worker.host, lines.join(" / ")))
+        });
+        ended.collect()
+    }
+}
+
+impl Drop for Remote {
+    fn drop(&mut self) {
+        for worker in &mut self.workers {
+            // The worker on the other side ends with its input.
+            let _ = worker.ssh.kill();
+            let _ = worker.ssh.wait();
+        }
+    }
+}
+
+impl RemoteWorker {
+    fn start(host: &str, bus: &PrivateBus, flags: &Fleet, common: &Common) -> Result<Self, CliError> {
+        if host.is_empty() || host.starts_with('-') {
+            return Err(CliError::usage(format!("--on: `{host}` is no host")));
+        }
+        let ssh = flags.ssh.as_deref().unwrap_or("ssh");
+        let mut words = ssh.split_whitespace();
+        let program = words.next().ok_or_else(|| CliError::usage("--ssh is empty"))?;
+        // Any port that is free here is likely to be free there, and two workers of one host need two.
+        let there = free_port()?;
+        let mut command = Command::new(program);
+        command.args(words).args(["-o", "BatchMode=yes", "-o", "ExitOnForwardFailure=yes"]);
+        command.arg("-R").arg(format!("127.0.0.1:{there}:{}", bus.address)).arg(host);
+        command.arg(remote_command(host, flags, common));
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut ssh = command.spawn().map_err(|error| CliError::usage(format!("{program}: {error}")))?;
+        // The address holds the bus's password, which arguments would show to every user of the other host.
+        if let Some(input) = ssh.stdin.as_mut() {
+            let _ = writeln!(input, "{}", bus.url_at(there));
+        }
+        let said: Arc<Mutex<VecDeque<String>>> = Arc::default();
+        if let Some(errors) = ssh.stderr.take() {
+            let said = Arc::clone(&said);
+            std::thread::spawn(move || keep_lines(BufReader::new(errors), &said));
+        }
+        Ok(Self { host: host.to_owned(), ssh, said })
+    }
+}
+
+fn keep_lines(errors: impl std::io::BufRead, said: &Mutex<VecDeque<String>>) {
+    for line in errors.lines().map_while(Result::ok) {
+        let mut said = said.lock().unwrap_or_else(PoisonError::into_inner);
+        if said.len() >= LINES_KEPT {
+            said.pop_front();
+        }
+        said.push_back(untrusted::line(&line).to_string());
+    }
+}
+
+/// The command on the other host, in the words of its shell.
+fn remote_command(host: &str, flags: &Fleet, common: &Common) -> String {
+    let program = flags.remote_throng.as_deref().unwrap_or("throng");
+    let mut words = vec![program, "worker", "--fleet", "-", "--once", "--name", host];
+    // Who may log in there decides for its owner.
+    words.extend(common.allow_target.iter().flat_map(|network| ["--allow-target", network]));
+    words.into_iter().map(quoted).collect::<Vec<_>>().join(" ")
+}
+
+/// A word for a POSIX shell.
+fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+/// A nats-server on loopback, with a password and a folder of its own.
+struct PrivateBus {
+    server: Child,
+    address: SocketAddr,
+    password: String,
+    folder: PathBuf,
+}
+
+impl PrivateBus {
+    fn start() -> Result<Self, CliError> {
+        let program = program().ok_or_else(|| {
+            CliError::usage(
+                "--on needs the program nats-server on this host (Debian: apt-get install nats-server), or start one and use \
+                 --fleet",
+            )
+        })?;
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()?));
+        // Not from the run's seed: participants show what is made from that one.
+        let (password, name) = (random_text()?, random_text()?);
+        let folder = std::env::temp_dir().join(format!("throng-bus-{name}"));
+        std::fs::DirBuilder::new().mode(0o700).create(&folder).map_err(CliError::invalid)?;
+        let file = folder.join("bus.conf");
+        let store = folder.join("store");
+        let text = format!(
+            "listen: \"{address}\"\njetstream {{ store_dir: \"{}\" }}\nauthorization {{ user: throng, password: \"{password}\" }}\n",
+            store.display()
+        );
+        std::fs::write(&file, text).map_err(CliError::invalid)?;
+        let mut command = Command::new(program);
+        command.arg("--config").arg(&file).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let server = command.spawn().map_err(CliError::invalid)?;
+        let bus = Self { server, address, password, folder };
+        let until = Instant::now() + BUS_WITHIN;
+        while TcpStream::connect(address).is_err() {
+            if Instant::now() > until {
+                return Err(CliError::invalid(anyhow::anyhow!("nats-server did not listen on {address}")));
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Ok(bus)
+    }
+
+    /// Its address on a loopback where it has this port.
+    fn url_at(&self, port: u16) -> String {
+        format!("nats://throng:{}@127.0.0.1:{port}", self.password)
+    }
+}
+
+impl Drop for PrivateBus {
+    fn drop(&mut self) {
+        let _ = self.server.kill();
+        let _ = self.server.wait();
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// A port of this host's loopback that is free now.
+fn free_port() -> Result<u16, CliError> {
+    let bound = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr());
+    bound.map(|address| address.port()).map_err(CliError::invalid)
+}
+
+/// 128 random bits, hexadecimal.
+fn random_text() -> Result<String, CliError> {
+    let mut bytes = [0; 16];
+    aws_lc_rs::rand::fill(&mut bytes).map_err(|_| CliError::invalid(anyhow::anyhow!("no random numbers")))?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// The bus's program.
+fn program() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::env::split_paths(&path).chain(SYSTEM_FOLDERS.map(PathBuf::from));
+    folders.map(|folder| folder.join("nats-server")).find(|program| program.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_for_another_host_is_one_line_of_its_shell_without_the_password() {
+        let flags = Fleet { remote_throng: Some("/opt/it's/throng".into()), ..Fleet::default() };
+        let common = Common { allow_target: vec!["10.0.0.0/24".into()], ..Common::default() };
+        let line = remote_command("box; reboot", &flags, &common);
+        assert_eq!(
+            line,
+            r"'/opt/it'\''s/throng' 'worker' '--fleet' '-' '--once' '--name' 'box; reboot' '--allow-target' '10.0.0.0/24'"
+        );
+    }
+}

@@ -1,0 +1,79 @@
+//! What plays the crowd of a run: the engine of this process, or a fleet of workers.
+
+use std::time::Instant;
+
+use throng_engine::{LiveSnapshot, NewParticipant, RunEnd, RunHandle};
+use throng_observation::RunTime;
+use throng_observation::run::ParticipantId;
+
+/// A crowd in progress, wherever it is played.
+pub(crate) trait Generator {
+    /// RunTime 0 on the monotonic clock.
+    fn started_at(&self) -> Instant;
+    /// RunTime 0 on the wall clock, microseconds since the Unix epoch.
+    fn started_at_unix_us(&self) -> i64;
+    /// The current time of the run.
+    fn now(&self) -> RunTime;
+    /// When all participants are asked to leave, if nothing ends the run before.
+    fn ends_at(&self) -> RunTime;
+    /// The latest snapshot of the run.
+    fn live(&self) -> LiveSnapshot;
+    /// Adds a participant; its number.
+    fn add_participant(&self, participant: NewParticipant) -> ParticipantId;
+    /// Asks a participant to leave.
+    fn remove_participant(&self, participant: ParticipantId);
+    /// Ends the run early in an orderly way.
+    fn stop(&self);
+    /// Whether the run was ended early.
+    fn is_stopped(&self) -> bool;
+    /// Whether all participants have ended and all rows are sent.
+    fn is_finished(&self) -> bool;
+    /// Waits for the end.
+    fn wait(self: Box<Self>) -> RunEnd;
+}
+
+impl Generator for RunHandle {
+    fn started_at(&self) -> Instant {
+        Self::started_at(self)
+    }
+
+    fn started_at_unix_us(&self) -> i64 {
+        Self::started_at_unix_us(self)
+    }
+
+    fn now(&self) -> RunTime {
+        Self::now(self)
+    }
+
+    fn ends_at(&self) -> RunTime {
+        Self::ends_at(self)
+    }
+
+    fn live(&self) -> LiveSnapshot {
+        Self::live(self)
+    }
+
+    fn add_participant(&self, participant: NewParticipant) -> ParticipantId {
+        Self::add_participant(self, participant)
+    }
+
+    fn remove_participant(&self, participant: ParticipantId) {
+        Self::remove_participant(self, participant);
+    }
+
+    fn stop(&self) {
+        Self::stop(self);
+    }
+
+    fn is_stopped(&self) -> bool {
+        Self::is_stopped(self)
+    }
+
+    fn is_finished(&self) -> bool {
+        Self::is_finished(self)
+    }
+
+    fn wait(self: Box<Self>) -> RunEnd {
+        Self::wait(*self)
+    }
+}

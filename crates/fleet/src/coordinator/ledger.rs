@@ -1,0 +1,361 @@
+//! What the coordinator knows of its workers: who plays, who has ended, who is lost; and the rows of all as those of one run.
+
+use std::time::{Duration, Instant};
+
+use throng_observation::RunTime;
+use throng_observation::run::{Ending, Row};
+
+use crate::inbox::{Arrival, Inbox};
+use crate::merge::{MergeLimits, Merger, PlannedJoin, Taken, WorkerId, WorkerName};
+use crate::message::{ClockSaid, End, Pulse};
+use crate::shares::Shares;
+use crate::wire::{self, WireLimits};
+
+/// A worker that was not heard for so long is lost: people are told within five seconds.
+pub(super) const SILENCE_MAX: Duration = Duration::from_secs(4);
+
+/// After the bus was away, workers have so long to be heard again.
+const AFTER_BUS: Duration = Duration::from_secs(6);
+
+/// Bytes of a worker's batches that may wait for an earlier one.
+const EARLY_BYTES_MAX: usize = 64 << 20;
+
+/// How long nobody at all may be heard. Workers stop after eight seconds without their coordinator.
+const DEAF_MAX: Duration = Duration::from_secs(12);
+
+/// A coordinator that did not look for so long stood still itself.
+const STOOD_STILL: Duration = Duration::from_millis(1500);
+
+/// How long the last batches of a worker that has ended may take.
+const LAST_ROWS_WITHIN: Duration = Duration::from_secs(30);
+
+/// What happened to a worker.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notice {
+    /// Its number.
+    pub worker: u16,
+    /// What happened.
+    pub what: NoticeKind,
+}
+
+/// Kinds of notices.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NoticeKind {
+    /// It is lost, with everybody whom it played.
+    Lost(String),
+    /// Its part ended early by itself, with all that it had measured.
+    EndedEarly(String),
+    /// Its wall clock was set during the run.
+    ClockStepped,
+}
+
+/// The state of one worker.
+#[derive(Clone, Debug)]
+enum Fate {
+    Plays,
+    /// It has ended; its last rows may be on the way since then.
+    Ends(End, Instant),
+    Ended,
+    Lost,
+}
+
+#[derive(Debug)]
+struct WorkerState {
+    heard_at: Instant,
+    fate: Fate,
+    inbox: Inbox,
+    clock: ClockSaid,
+    changed: u64,
+    given_up: u64,
+}
+
+/// How the run of a fleet ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FleetEnd {
+    /// Complete if each worker's part is, aborted if one was aborted or lost, interrupted otherwise.
+    pub ending: Ending,
+    /// Why, if early.
+    pub why: Option<String>,
+    /// When the last participant had ended.
+    pub ended_at: RunTime,
+}
+
+/// The workers of a run.
+#[derive(Debug)]
+pub struct Ledger {
+    names: Vec<String>,
+    workers: Vec<WorkerState>,
+    joins: Vec<Vec<PlannedJoin>>,
+    merger: Merger,
+    heard_from: Instant,
+    is_bus_up: bool,
+    notices: Vec<Notice>,
+    first_reason: Option<(Ending, String)>,
+    ended_at: RunTime,
+    shares: Shares,
+    participants_max: u32,
+    ticked_at: Instant,
+    /// When everybody should have ended.
+    deadline: Option<Instant>,
+}
+
+impl Ledger {
+    /// Of workers with these names, by number, their shares, and the joins of each, in order of their times.
+    #[must_use]
+    pub fn new(
+        names: Vec<String>,
+        shares: Shares,
+        joins: Vec<Vec<PlannedJoin>>,
+        limits: MergeLimits,
+        now: Instant,
+    ) -> Self {
+        let worker = |_: &String| WorkerState {
+            heard_at: now,
+            fate: Fate::Plays,
+            inbox: Inbox::new(EARLY_BYTES_MAX),
+            clock: ClockSaid::default(),
+            changed: 0,
+            given_up: 0,
+        };
+        let known: Vec<WorkerName> = names.iter().cloned().map(WorkerName).collect();
+        Self {
+            workers: names.iter().map(worker).collect(),
+            merger: Merger::new(&known, limits),
+            names,
+            joins,
+            heard_from: now,
+            is_bus_up: true,
+            notices: Vec::new(),
+            first_reason: None,
+            ended_at: RunTime(0),
+            shares,
+            participants_max: limits.participants,
+            ticked_at: now,
+            deadline: None,
+        }
+    }
+
+    /// Plans a join that a search added to a worker's share.
+    pub fn added(&mut self, worker: u16, join: PlannedJoin) {
+        if let Some(joins) = self.joins.get_mut(usize::from(worker)) {
+            joins.push(join);
+        }
+    }
+
+    /// The connection to the bus came up or went down. While it is down, nobody can be heard.
+    pub fn bus(&mut self, is_up: bool, now: Instant) {
+        self.is_bus_up = is_up;
+        self.heard_from = now + AFTER_BUS.saturating_sub(SILENCE_MAX);
+    }
+
+    /// Takes a pulse.
+    pub fn pulse(&mut self, pulse: &Pulse, now: Instant) {
+        let Some(state) = self.workers.get_mut(usize::from(pulse.worker)) else { return };
+        state.heard_at = now;
+        let worker = pulse.worker;
+        if pulse.clock.steps > state.clock.steps {
+            self.notices.push(Notice { worker, what: NoticeKind::ClockStepped });
+        }
+        (state.clock, state.changed, state.given_up) = (pulse.clock, pulse.changed, pulse.given_up);
+        let Some(end) = pulse.end.as_ref().filter(|_| matches!(state.fate, Fate::Plays)) else { return };
+        state.fate = Fate::Ends(end.clone(), now);
+        self.ended_at = self.ended_at.max(end.ended_at);
+        if end.ending != Ending::Complete {
+            let why = end.why.clone().unwrap_or_else(|| "it was stopped".to_owned());
+            let name = self.name(worker);
+            self.first_reason.get_or_insert((end.ending, format!("worker {name}: {why}")));
+            self.notices.push(Notice { worker, what: NoticeKind::EndedEarly(why) });
+        }
+    }
+
+    /// Takes a batch of rows; merged rows are added to `out`.
+    pub fn rows(&mut self, worker: u16, sequence: u64, bytes: Vec<u8>, now: Instant, out: &mut Vec<Row>) {
+        let Some(state) = self.workers.get_mut(usize::from(worker)) else { return };
+        if matches!(state.fate, Fate::Lost) {
+            return;
+        }
+        state.heard_at = now;
+        if state.inbox.take(sequence, bytes) == Arrival::NoRoom {
+            self.lose(worker, now, "it sent more rows out of turn than there is room for", out);
+            return;
+        }
+        while let Some((_, bytes)) =
+            self.workers.get_mut(usize::from(worker)).and_then(|state| state.inbox.pop())
+        {
+            match wire::decode(&bytes, WireLimits::default()) {
+                Ok(rows) => {
+                    for row in rows {
+                        let wrong = self.wrong(worker, &row).or_else(|| {
+                            match self.merger.take(WorkerId(worker), row, out) {
+                                Taken::Refused(why) => Some(why.to_string()),
+                                Taken::Yes | Taken::Late => None,
+                            }
+                        });
+                        if let Some(why) = wrong {
+                            self.lose(worker, now, &format!("it sent a row that cannot be: {why}"), out);
+                            return;
+                        }
+                    }
+                }
+                Err(error) => {
+                    self.lose(worker, now, &format!("it sent what are no rows: {error}"), out);
+                    return;
+                }
+            }
+        }
+    }
+
+    /// What no engine would have written: figures that are no numbers, participants of other workers.
+    fn wrong(&self, worker: u16, row: &Row) -> Option<String> {
+        let figure = match row {
+            Row::Generator(row) => Some(row.steal_ratio),
+            Row::Track(row) => row.fps,
+            _ => None,
+        };
+        if let Some(figure) = figure.filter(|figure| !figure.is_finite()) {
+            return Some(format!("a figure of {figure}"));
+        }
+        let participant = match row {
+            Row::Participant(row) => row.participant,
+            Row::Track(row) => row.participant,
+            Row::Player(row) => row.participant,
+            Row::LayerSwitch(row) => row.participant,
+            _ => return None,
+        };
+        let number = participant.0;
+        let is_its_own = number < self.participants_max && self.shares.worker_of(number) == worker;
+        (!is_its_own).then(|| format!("participant {number}, whom it does not play"))
+    }
+
+    /// Everybody should have ended by then; who has not is lost.
+    pub fn end_by(&mut self, deadline: Instant) {
+        self.deadline = Some(self.deadline.map_or(deadline, |known| known.min(deadline)));
+    }
+
+    /// Whether nobody who plays was heard: then it is the way, or this process that stood still, and not the workers.
+    fn is_deaf(&self, now: Instant) -> bool {
+        let mut playing = self.workers.iter().filter(|state| matches!(state.fate, Fate::Plays)).peekable();
+        let silence = |state: &WorkerState| now.saturating_duration_since(state.heard_at);
+        let several = playing.clone().count() > 1;
+        playing.peek().is_some()
+            && several
+            && playing.all(|state| (SILENCE_MAX..DEAF_MAX).contains(&silence(state)))
+    }
+
+    /// Looks who is silent, and who has ended; merged rows are added to `out`.
+    pub fn tick(&mut self, now: Instant, out: &mut Vec<Row>) {
+        if now.saturating_duration_since(self.ticked_at) > STOOD_STILL {
+            // This process stood still: what workers said meanwhile has yet to be read.
+            self.heard_from = now;
+        }
+        self.ticked_at = now;
+        if self.is_deaf(now) {
+            return;
+        }
+        if self.deadline.is_some_and(|deadline| now > deadline) {
+            for worker in 0..u16::try_from(self.workers.len()).unwrap_or(u16::MAX) {
+                self.lose(worker, now, "it did not end in time", out);
+            }
+        }
+        for worker in 0..u16::try_from(self.workers.len()).unwrap_or(u16::MAX) {
+            let Some(state) = self.workers.get_mut(usize::from(worker)) else { continue };
+            let heard_at = state.heard_at.max(self.heard_from);
+            match &state.fate {
+                Fate::Ends(end, _) if state.inbox.confirmed() >= end.batches => {
+                    state.fate = Fate::Ended;
+                    self.merger.finished(WorkerId(worker), out);
+                }
+                Fate::Ends(_, since) if now.duration_since(*since) > LAST_ROWS_WITHIN => {
+                    self.lose(worker, now, "its last rows did not come", out);
+                }
+                Fate::Plays if self.is_bus_up && now.saturating_duration_since(heard_at) > SILENCE_MAX => {
+                    let why = format!("it was not heard for {} s", SILENCE_MAX.as_secs());
+                    self.lose(worker, now, &why, out);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Gives a worker up: nothing of it counts from the second on that it had not closed.
+    pub fn lose(&mut self, worker: u16, _now: Instant, why: &str, out: &mut Vec<Row>) {
+        let name = self.name(worker);
+        let Some(state) = self.workers.get_mut(usize::from(worker)) else { return };
+        if matches!(state.fate, Fate::Ended | Fate::Lost) {
+            return;
+        }
+        state.fate = Fate::Lost;
+        let closed = self.merger.watermark(WorkerId(worker)).map_or(0, |second| second + 1);
+        let at = RunTime(closed.saturating_mul(1_000_000));
+        self.ended_at = self.ended_at.max(at);
+        let joins = self.joins.get_mut(usize::from(worker)).map(std::mem::take).unwrap_or_default();
+        self.merger.lost(WorkerId(worker), at, joins, out);
+        self.first_reason.get_or_insert((Ending::Aborted, format!("worker {name} was lost: {why}")));
+        self.notices.push(Notice { worker, what: NoticeKind::Lost(why.to_owned()) });
+    }
+
+    /// What happened since the last time.
+    pub fn notices(&mut self) -> Vec<Notice> {
+        std::mem::take(&mut self.notices)
+    }
+
+    /// The name of a worker.
+    #[must_use]
+    pub fn name(&self, worker: u16) -> String {
+        self.names.get(usize::from(worker)).cloned().unwrap_or_else(|| worker.to_string())
+    }
+
+    /// What each worker last said of its clock.
+    pub fn clocks(&self) -> impl Iterator<Item = (u16, ClockSaid)> {
+        (0..).zip(&self.workers).map(|(worker, state)| (worker, state.clock))
+    }
+
+    /// The workers that still play.
+    pub fn playing(&self) -> impl Iterator<Item = u16> {
+        (0..)
+            .zip(&self.workers)
+            .filter(|(_, state)| matches!(state.fate, Fate::Plays))
+            .map(|(worker, _)| worker)
+    }
+
+    /// What is missing in the rows of a worker that has ended in order, as a sentence.
+    #[must_use]
+    pub fn missing(&self, worker: u16) -> Option<String> {
+        let state =
+            self.workers.get(usize::from(worker)).filter(|state| matches!(state.fate, Fate::Ended))?;
+        let counts = self.merger.counts(WorkerId(worker));
+        let name = self.name(worker);
+        let rows = counts.late_rows + counts.unclosed_rows;
+        match (state.given_up, rows, counts.missing_seconds) {
+            (0, 0, 0) => None,
+            (0, rows, seconds) => {
+                Some(format!("{rows} rows and {seconds} seconds of worker {name} are missing"))
+            }
+            (batches, ..) => Some(format!(
+                "worker {name} had no room for {batches} batches of rows while the bus was away (--spool-mb)"
+            )),
+        }
+    }
+
+    /// The numbers of all workers.
+    pub fn workers(&self) -> impl Iterator<Item = u16> + use<> {
+        0..u16::try_from(self.workers.len()).unwrap_or(u16::MAX)
+    }
+
+    /// The last change of the crowd that all workers have made that still play.
+    #[must_use]
+    pub fn changed_by_all(&self) -> u64 {
+        let playing = self.workers.iter().filter(|state| matches!(state.fate, Fate::Plays));
+        playing.map(|state| state.changed).min().unwrap_or(u64::MAX)
+    }
+
+    /// How the run ended, once every worker has ended or is lost, and all rows are merged.
+    #[must_use]
+    pub fn end(&self) -> Option<FleetEnd> {
+        let is_over = |state: &WorkerState| matches!(state.fate, Fate::Ended | Fate::Lost);
+        self.workers.iter().all(is_over).then(|| {
+            let (ending, why) = self.first_reason.clone().unzip();
+            FleetEnd { ending: ending.unwrap_or(Ending::Complete), why, ended_at: self.ended_at }
+        })
+    }
+}

@@ -1,0 +1,197 @@
+//! What a coordinator does all the time: it tells its time and its wishes, and hears pulses and rows.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use tokio::sync::{Notify, mpsc};
+use tokio::task::JoinHandle;
+
+use super::{ChangeOf, stream};
+use crate::FleetError;
+use crate::bus::{Bus, Subjects};
+use crate::message::{Beat, Pulse, Start, TimeAsked, TimeSaid, read, write};
+use crate::steady::SteadyClock;
+
+/// Time between two beats.
+pub(super) const BEAT_EVERY: Duration = Duration::from_millis(500);
+
+/// Shortest time between two beats.
+const PACE: Duration = Duration::from_millis(20);
+
+/// Most changes of the crowd in a beat: a bus takes 1 MB. Later ones wait until workers have made these.
+const CHANGES_MAX: usize = 2_000;
+
+/// What came from the fleet.
+#[derive(Debug)]
+pub enum FleetEvent {
+    /// How it goes for a worker.
+    Pulse(Pulse),
+    /// A batch of rows, not decoded.
+    Rows {
+        /// Whose.
+        worker: u16,
+        /// Its number, from 0 for each worker.
+        sequence: u64,
+        /// As [`wire`](crate::wire) has it.
+        bytes: Vec<u8>,
+    },
+    /// The connection to the bus came up or went down.
+    Bus(bool),
+}
+
+/// What is wanted of all workers.
+#[derive(Clone)]
+pub struct Wishes(Arc<(Mutex<Beat>, Notify)>);
+
+impl Wishes {
+    pub(super) fn new(beat: Beat) -> Self {
+        Self(Arc::new((Mutex::new(beat), Notify::new())))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Beat> {
+        self.0.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Beat)) {
+        change(&mut self.lock());
+        self.0.1.notify_one();
+    }
+
+    /// What a beat says.
+    fn said(&self) -> Beat {
+        let beat = self.lock();
+        let changes = beat.changes.iter().take(CHANGES_MAX).copied().collect();
+        Beat {
+            start: beat.start,
+            stop: beat.stop.clone(),
+            changes,
+            lost: beat.lost.clone(),
+            is_over: beat.is_over,
+        }
+    }
+
+    /// When all begin.
+    #[must_use]
+    pub fn start(&self) -> Option<Start> {
+        self.lock().start
+    }
+
+    /// Ends the run; the first reason stays.
+    pub fn stop(&self, why: &str) {
+        self.change(|beat| {
+            beat.stop.get_or_insert_with(|| why.to_owned());
+        });
+    }
+
+    /// Whether the run was ended.
+    #[must_use]
+    pub fn is_stopped(&self) -> bool {
+        self.lock().stop.is_some()
+    }
+
+    /// Gives a worker up.
+    pub fn give_up(&self, worker: u16) {
+        self.change(|beat| {
+            if !beat.lost.contains(&worker) {
+                beat.lost.push(worker);
+            }
+        });
+    }
+
+    /// Changes the crowd; `number` is that of the change, from 1 without gaps.
+    pub fn change_crowd(&self, number: u64, (worker, change): ChangeOf) {
+        self.change(|beat| beat.changes.push((number, worker, change)));
+    }
+
+    /// Forgets the changes that all workers have made.
+    pub fn changed(&self, up_to: u64) {
+        self.lock().changes.retain(|change| change.0 > up_to);
+    }
+
+    pub(super) fn is_over(&self) {
+        self.change(|beat| beat.is_over = true);
+    }
+}
+
+/// The tasks of a run.
+pub(super) struct Tasks(Vec<JoinHandle<()>>);
+
+impl Tasks {
+    pub(super) async fn start(
+        bus: Bus,
+        subjects: Subjects,
+        steady: SteadyClock,
+        wishes: Wishes,
+        events: mpsc::Sender<FleetEvent>,
+    ) -> Result<Self, FleetError> {
+        let pulses = bus.client.subscribe(subjects.pulses()).await;
+        let pulses = pulses.map_err(|error| FleetError::Bus(error.to_string()))?;
+        let rows = stream::read(bus.clone(), subjects.clone(), events.clone());
+        Ok(Self(vec![
+            tokio::spawn(tell_time(bus.clone(), subjects.clone(), steady)),
+            tokio::spawn(hear_pulses(pulses, events.clone())),
+            tokio::spawn(watch_bus(bus.clone(), events)),
+            tokio::spawn(rows),
+            tokio::spawn(beat(bus, subjects.beats(), wishes)),
+        ]))
+    }
+
+    pub(super) fn stop(&self) {
+        self.0.iter().for_each(JoinHandle::abort);
+    }
+}
+
+impl Drop for Tasks {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// Says what is wanted, again and again.
+pub(super) async fn beat(bus: Bus, subject: String, wishes: Wishes) {
+    loop {
+        let beat = write(&wishes.said());
+        let _ = bus.client.publish(subject.clone(), beat).await;
+        // Changes that come at once travel together.
+        tokio::time::sleep(PACE).await;
+        let changed = wishes.0.1.notified();
+        let _ = tokio::time::timeout(BEAT_EVERY - PACE, changed).await;
+    }
+}
+
+/// Answers questions for the time.
+pub(super) async fn tell_time(bus: Bus, subjects: Subjects, steady: SteadyClock) {
+    let Ok(mut questions) = bus.client.subscribe(subjects.time()).await else { return };
+    while let Some(question) = questions.next().await {
+        let received_us = steady.us();
+        let Some(reply) = question.reply else { continue };
+        if read::<TimeAsked>("a question for the time", &question.payload).is_ok() {
+            let said = TimeSaid { received_us, sent_us: steady.us() };
+            let _ = bus.client.publish(reply, write(&said)).await;
+            let _ = bus.client.flush().await;
+        }
+    }
+}
+
+async fn hear_pulses(mut pulses: async_nats::Subscriber, events: mpsc::Sender<FleetEvent>) {
+    while let Some(message) = pulses.next().await {
+        match read::<Pulse>("a pulse", &message.payload) {
+            Ok(pulse) => {
+                if events.send(FleetEvent::Pulse(pulse)).await.is_err() {
+                    return;
+                }
+            }
+            Err(error) => tracing::warn!("{error}"),
+        }
+    }
+}
+
+async fn watch_bus(mut bus: Bus, events: mpsc::Sender<FleetEvent>) {
+    while bus.is_up.changed().await.is_ok() {
+        let is_up = *bus.is_up.borrow();
+        if events.send(FleetEvent::Bus(is_up)).await.is_err() {
+            return;
+        }
+    }
+}
