@@ -22,7 +22,7 @@ use super::PEERS;
 use super::channels::{ChannelOptions, Channels};
 use super::neighbours::{Arrived, Neighbours};
 use super::swarm::{PeerId, Sent, Swarms};
-use super::tracker::Id;
+use super::tracker::{Described, Id};
 use crate::participant::{Input, Open, Output, Participant};
 use crate::webrtc::MayReach;
 
@@ -172,7 +172,8 @@ impl SegmentExchange {
             }
             ExchangeRole::Takes => {
                 let offer = meeting.offer.take();
-                if let Some(answer) = offer.and_then(|offer| self.neighbours.answer(now, GIVER, &offer)) {
+                let described = offer.map(|offer| self.neighbours.answer(now, GIVER, &offer));
+                if let Some(Described::As(answer)) = described {
                     meeting.answer.put(answer);
                 }
             }
