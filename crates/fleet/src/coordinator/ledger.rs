@@ -305,19 +305,6 @@ impl Ledger {
         self.names.get(usize::from(worker)).cloned().unwrap_or_else(|| worker.to_string())
     }
 
-    /// What each worker last said of its clock.
-    pub fn clocks(&self) -> impl Iterator<Item = (u16, ClockSaid)> {
-        (0..).zip(&self.workers).map(|(worker, state)| (worker, state.clock))
-    }
-
-    /// The workers that still play.
-    pub fn playing(&self) -> impl Iterator<Item = u16> {
-        (0..)
-            .zip(&self.workers)
-            .filter(|(_, state)| matches!(state.fate, Fate::Plays))
-            .map(|(worker, _)| worker)
-    }
-
     /// What is missing in the rows of a worker that has ended in order, as a sentence.
     #[must_use]
     pub fn missing(&self, worker: u16) -> Option<String> {
@@ -359,3 +346,7 @@ impl Ledger {
         })
     }
 }
+
+#[cfg(test)]
+#[path = "ledger_tests.rs"]
+mod tests;

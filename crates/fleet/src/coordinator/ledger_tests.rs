@@ -1,0 +1,139 @@
+use throng_observation::run::{CohortId, CrowdRow, ParticipantId, ParticipantRow};
+use throng_observation::{FailureReason, Outcome, SecondClosed};
+
+use super::*;
+
+const S: Duration = Duration::from_secs(1);
+
+/// Two workers with a participant each, from now on.
+fn ledger(now: Instant) -> Ledger {
+    let join = |number| PlannedJoin {
+        participant: ParticipantId(number),
+        cohort: CohortId(0),
+        intended_at: RunTime(0),
+    };
+    let shares = Shares::of(&[1, 1]).expect("two workers");
+    let limits = MergeLimits { cohorts: 1, second_max: 100, participants: 2 };
+    let names = vec!["a".to_owned(), "b".to_owned()];
+    Ledger::new(names, shares, vec![vec![join(0)], vec![join(1)]], limits, now)
+}
+
+fn pulse(worker: u16) -> Pulse {
+    Pulse { worker, ..Pulse::default() }
+}
+
+/// A batch with the end of a second.
+fn second(second: i64) -> Vec<u8> {
+    let crowd = CrowdRow { second, playing: 1, ..CrowdRow::default() };
+    let closed = SecondClosed { second, ..SecondClosed::default() };
+    wire::encode(&[Row::Crowd(crowd), Row::SecondClosed(closed)], WireLimits::default()).expect("rows")
+}
+
+/// Lets the coordinator look each half second for `length`, while these workers are heard.
+fn look(ledger: &mut Ledger, from: Instant, length: Duration, heard: &[u16], out: &mut Vec<Row>) -> Instant {
+    let mut now = from;
+    while now < from + length {
+        now += S / 2;
+        heard.iter().for_each(|worker| ledger.pulse(&pulse(*worker), now));
+        ledger.tick(now, out);
+    }
+    now
+}
+
+fn lost(ledger: &mut Ledger) -> Vec<u16> {
+    let notices = ledger.notices().into_iter();
+    notices.filter(|notice| matches!(notice.what, NoticeKind::Lost(_))).map(|notice| notice.worker).collect()
+}
+
+#[test]
+fn a_silent_worker_is_lost_and_its_participant_is_nobodys_failure() {
+    let begin = Instant::now();
+    let (mut ledger, mut out) = (ledger(begin), Vec::new());
+    [0, 1].iter().for_each(|worker| ledger.rows(*worker, 0, second(0), begin, &mut out));
+    let now = look(&mut ledger, begin, 4 * S, &[0], &mut out);
+    assert!(lost(&mut ledger).is_empty());
+    look(&mut ledger, now, S, &[0], &mut out);
+    assert_eq!(lost(&mut ledger), [1]);
+    let of_b = out.iter().find_map(|row| match row {
+        Row::Participant(row) if row.participant == ParticipantId(1) => row.outcome.clone(),
+        _ => None,
+    });
+    assert!(matches!(of_b, Some(Outcome::Failed(why)) if why.reason == FailureReason::WorkerLost));
+    assert_eq!(ledger.end(), None, "the other still plays");
+}
+
+#[test]
+fn a_bus_that_is_down_or_a_coordinator_that_stood_still_loses_nobody() {
+    let begin = Instant::now();
+    let (mut ledger, mut out) = (ledger(begin), Vec::new());
+    ledger.bus(false, begin);
+    let now = look(&mut ledger, begin, 7 * S, &[], &mut out);
+    ledger.bus(true, now);
+    let now = look(&mut ledger, now, S, &[0, 1], &mut out);
+    // It did not look for a while, and has yet to read what came.
+    ledger.tick(now + 20 * S, &mut out);
+    look(&mut ledger, now + 20 * S, S, &[0, 1], &mut out);
+    assert!(lost(&mut ledger).is_empty());
+}
+
+#[test]
+fn a_worker_that_has_ended_is_waited_for_until_its_last_batch_is_there() {
+    let begin = Instant::now();
+    let (mut ledger, mut out) = (ledger(begin), Vec::new());
+    for worker in [0, 1] {
+        let end = End { ending: Ending::Complete, batches: 2, ..End::default() };
+        ledger.pulse(&Pulse { end: Some(end), ..pulse(worker) }, begin);
+        ledger.rows(worker, 1, second(1), begin, &mut out);
+    }
+    ledger.tick(begin, &mut out);
+    assert_eq!((ledger.end(), out.len()), (None, 0), "the first batch of each is missing");
+    // Each twice, as after a bus that was away.
+    for worker in [0, 1, 1, 0] {
+        ledger.rows(worker, 0, second(0), begin, &mut out);
+    }
+    ledger.tick(begin, &mut out);
+    let end = ledger.end().expect("all is there");
+    assert_eq!((end.ending, end.why), (Ending::Complete, None));
+    let playing: Vec<_> = out
+        .iter()
+        .filter_map(|row| match row {
+            Row::Crowd(row) => Some((row.second, row.playing)),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(playing, [(0, 2), (1, 2)]);
+    assert_eq!([0, 1].map(|worker| ledger.missing(worker)), [None, None]);
+}
+
+#[test]
+fn a_lie_costs_the_worker_that_told_it() {
+    let begin = Instant::now();
+    let (mut ledger, mut out) = (ledger(begin), Vec::new());
+    let foreign = Row::Participant(Box::new(ParticipantRow {
+        participant: ParticipantId(1),
+        cohort: CohortId(0),
+        intended_at: RunTime(0),
+        reached: std::collections::BTreeMap::new(),
+        ended_at: None,
+        outcome: None,
+        local_address: None,
+    }));
+    let bytes = wire::encode(&[foreign], WireLimits::default()).expect("a row");
+    ledger.rows(0, 0, bytes, begin, &mut out);
+    assert_eq!(lost(&mut ledger), [0]);
+    ledger.rows(1, 0, vec![9, 9, 9], begin, &mut out);
+    assert_eq!(lost(&mut ledger), [1]);
+    let why = ledger.end().and_then(|end| end.why).unwrap_or_default();
+    assert!(why.contains("participant 1, whom it does not play"), "{why}");
+}
+
+#[test]
+fn who_does_not_end_in_time_is_given_up() {
+    let begin = Instant::now();
+    let (mut ledger, mut out) = (ledger(begin), Vec::new());
+    ledger.end_by(begin + 2 * S);
+    ledger.end_by(begin + 9 * S);
+    look(&mut ledger, begin, 3 * S, &[0, 1], &mut out);
+    assert_eq!(lost(&mut ledger), [0, 1]);
+    assert_eq!(ledger.end().map(|end| end.ending), Some(Ending::Aborted));
+}
