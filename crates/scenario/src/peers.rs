@@ -28,7 +28,7 @@ pub struct PeerConfig {
     pub channels_milli: u32,
     /// Most peers of one viewer; `None`: as many as its engine allows ([`Self::degree_max`]).
     pub degree_max: Option<u32>,
-    /// What is played within this time comes from the server ([`PeerEngine::V2`], [`PeerEngine::V4`]).
+    /// What is played within this time comes from the server (all engines but [`PeerEngine::V06`]).
     pub urgent: Duration,
     /// Peers are used from then on, since the start of the run.
     pub from: Duration,
@@ -66,7 +66,7 @@ impl PeerConfig {
     pub fn degree_max(&self) -> usize {
         let of_engine = match self.engine {
             PeerEngine::V4 => PEERS_MAX_V4,
-            PeerEngine::V2 | PeerEngine::V06 => usize::MAX,
+            PeerEngine::V22 | PeerEngine::V23 | PeerEngine::V06 => usize::MAX,
         };
         self.degree_max.map_or(of_engine, |max| max as usize)
     }
@@ -112,10 +112,13 @@ impl PeerConfig {
 /// A version of p2p-media-loader.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PeerEngine {
-    /// 2.2, of PeerTube 7.1 to 8.
+    /// 2.2, of PeerTube 7.1 to 8. What a viewer announces lags behind by one announcement: the list of what it has is made before
+    /// the segment that has come is kept (`getSegmentsAnnouncement` of 2.2.2).
     #[default]
-    V2,
-    /// 4.0, of PeerTube 9: it decides as 2.2, and its swarms have the name of the video and of its resolution.
+    V22,
+    /// 2.3: it decides as 2.2, and announces what it has.
+    V23,
+    /// 4.0, of PeerTube 9: it decides as 2.3, and its swarms have the name of the video and of its resolution.
     V4,
     /// 0.6.2, of PeerTube up to 7.0.
     V06,
@@ -123,17 +126,18 @@ pub enum PeerEngine {
 
 impl PeerEngine {
     /// The names in a scenario.
-    pub(crate) const NAMES: [&'static str; 3] = ["2.2", "4.0", "0.6"];
+    pub(crate) const NAMES: [&'static str; 4] = ["2.2", "2.3", "4.0", "0.6"];
 
     pub(crate) fn from_name(name: &str) -> Option<Self> {
-        [Self::V2, Self::V4, Self::V06].into_iter().find(|engine| engine.name() == name)
+        [Self::V22, Self::V23, Self::V4, Self::V06].into_iter().find(|engine| engine.name() == name)
     }
 
     /// Its name in a scenario.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            Self::V2 => "2.2",
+            Self::V22 => "2.2",
+            Self::V23 => "2.3",
             Self::V4 => "4.0",
             Self::V06 => "0.6",
         }
@@ -181,8 +185,8 @@ mod tests {
             PeerConfig { engine, degree_max, ..PeerConfig::preset(PeerPreset::Lan) }.degree_max()
         };
         assert_eq!((of(PeerEngine::V4, None), of(PeerEngine::V4, Some(8))), (50, 8));
-        assert_eq!((of(PeerEngine::V2, None), of(PeerEngine::V06, None)), (usize::MAX, usize::MAX));
-        assert_eq!(of(PeerEngine::V2, Some(8)), 8);
+        assert_eq!((of(PeerEngine::V22, None), of(PeerEngine::V06, None)), (usize::MAX, usize::MAX));
+        assert_eq!(of(PeerEngine::V22, Some(8)), 8);
     }
 
     #[test]

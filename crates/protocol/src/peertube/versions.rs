@@ -31,14 +31,14 @@ const VERSIONS: [Version; 6] = [
         has_chapters: true,
         has_player_settings: true,
         has_sessions: true,
-        engine: PeerEngine::V2,
+        engine: PeerEngine::V22,
     },
     Version {
         since: (7, 1),
         has_chapters: true,
         has_player_settings: false,
         has_sessions: true,
-        engine: PeerEngine::V2,
+        engine: PeerEngine::V22,
     },
     Version {
         since: (6, 1),
@@ -62,6 +62,16 @@ const VERSIONS: [Version; 6] = [
         engine: PeerEngine::V06,
     },
 ];
+
+impl Version {
+    /// The engine of its player, where a scenario names `asked`: packages of PeerTube ask for 2.2 or newer, and get 2.3 as well.
+    pub(super) fn engine_with(&self, asked: PeerEngine) -> PeerEngine {
+        match (self.engine, asked) {
+            (PeerEngine::V22, PeerEngine::V23) => asked,
+            (engine, _) => engine,
+        }
+    }
+}
 
 /// That of pages that do not say it: the newest that is released.
 const UNSAID: (u32, u32) = (8, u32::MAX);

@@ -261,11 +261,11 @@ impl Visitor {
         let peers = config.player.peers.take().filter(|_| live.allows_peers());
         // Without hashes PeerTube's player uses no peers.
         config.player.peers = peers.zip(playlist.hashes(page)).map(|(peers, hashes)| PeerConfig {
-            engine: version.engine,
+            engine: version.engine_with(peers.engine),
             tracker: video.tracker().or(peers.tracker),
             swarm: Some(match version.engine {
                 PeerEngine::V4 => video.uuid.clone(),
-                PeerEngine::V2 | PeerEngine::V06 => config.url.to_string(),
+                PeerEngine::V22 | PeerEngine::V23 | PeerEngine::V06 => config.url.to_string(),
             }),
             hashes: Some(hashes),
             ..peers

@@ -5,7 +5,7 @@ use throng_scenario::PeerEngine;
 
 /// What is read of a message says the same when it is written and read again.
 pub(crate) fn peers(bytes: &[u8]) {
-    for engine in [PeerEngine::V2, PeerEngine::V06] {
+    for engine in [PeerEngine::V22, PeerEngine::V06] {
         assert!(peer_message_survives(engine, bytes), "{engine:?}: {bytes:?}");
     }
 }

@@ -15,9 +15,9 @@ pub(super) struct PeersFile {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^(lan|hosted|home)$"))]
     preset: Option<String>,
-    /// The version of p2p-media-loader whose decisions are made: `2.2`, `4.0` or `0.6`; default `2.2`.
+    /// The version of p2p-media-loader whose decisions are made: `2.2`, `2.3`, `4.0` or `0.6`; default `2.2`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = r"^(2\.2|4\.0|0\.6)$"))]
+    #[schemars(regex(pattern = r"^(2\.[23]|4\.0|0\.6)$"))]
     engine: Option<String>,
     /// The tracker: `wss://HOST/tracker/socket`; default: viewers find each other without one.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -50,7 +50,7 @@ pub(super) struct PeersFile {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 10_000))]
     degree: Option<u32>,
-    /// What is played within this time comes from the server (engines 2.2 and 4.0); default 4 s.
+    /// What is played within this time comes from the server (all engines but 0.6); default 4 s.
     #[serde(skip_serializing_if = "Option::is_none")]
     urgent: Option<Duration>,
     /// Peers are used from then on, since the start of the run; default: at once.

@@ -102,10 +102,7 @@ impl SegmentExchange {
     pub fn new(config: ExchangeConfig, role: ExchangeRole) -> Self {
         // Each has a swarm of its own, as in processes of their own.
         let membership = Swarms::default().swarm("exchange").enter(0, true, None);
-        let mut neighbours = Neighbours::new(membership, None);
-        if role == ExchangeRole::Gives {
-            fill(&mut neighbours, &config);
-        }
+        let neighbours = Neighbours::new(membership, None);
         Self {
             config,
             role,
@@ -128,7 +125,7 @@ impl SegmentExchange {
     /// Its socket is open.
     fn opened(&mut self, now: Instant, locals: Vec<SocketAddr>) {
         let options = ChannelOptions {
-            engine: PeerEngine::V2,
+            engine: PeerEngine::V22,
             swarm: "exchange+V0".into(),
             may_reach: self.config.may_reach.clone(),
             shares: true,
@@ -141,6 +138,9 @@ impl SegmentExchange {
             self.config.meeting.offer.put(offer);
         }
         self.neighbours.reach_out(channels);
+        if self.role == ExchangeRole::Gives {
+            fill(now, &mut self.neighbours, &self.config);
+        }
     }
 
     fn advance(&mut self, now: Instant) {
@@ -281,12 +281,13 @@ impl Participant for SegmentExchange {
 }
 
 /// Gives a viewer all segments: the same bytes under each number, so that they take no memory.
-fn fill(neighbours: &mut Neighbours, config: &ExchangeConfig) {
+fn fill(now: Instant, neighbours: &mut Neighbours, config: &ExchangeConfig) {
     let bytes: Arc<[u8]> = (0..config.segment_len).map(byte_at).collect();
     for number in FIRST..FIRST + config.segments {
         neighbours.membership().swarm().keep_bytes(number, Arc::clone(&bytes));
-        neighbours.has(number, WholeSegment::opaque(bytes.len() as u64));
+        neighbours.keep(now, number, WholeSegment::opaque(bytes.len() as u64));
     }
+    neighbours.announce(&[]);
 }
 
 fn byte_at(at: usize) -> u8 {

@@ -165,6 +165,14 @@ impl PeerLane {
         !is_loading && !self.loader.as_ref().is_some_and(|(_, loader)| loader.has_failures(number))
     }
 
+    /// The viewer closes its tab: its peers of this process learn it as late as those of a tab.
+    pub(in crate::player) fn close(&mut self, now: Instant, context: &mut Context<'_>) {
+        if let Some((_, loader)) = &mut self.loader {
+            loader.neighbours_mut().fall_silent(now);
+        }
+        self.stop(now, context);
+    }
+
     /// Leaves the swarm, and gives up what is under way.
     pub(in crate::player) fn stop(&mut self, now: Instant, context: &mut Context<'_>) {
         self.exchanged = PeerCounters { peers: 0, channels: 0, ..self.take_counters(now) };
@@ -279,7 +287,7 @@ impl PeerLane {
         self.prove(now, context);
         self.judge(now, shelf);
         let Some((_, loader)) = &mut self.loader else { return Ok(()) };
-        loader.forget_before(shelf.first);
+        loader.keep_from(shelf.first);
         let hashes = &mut self.hashes;
         let mut is_proven = |number: u64, is_new: bool| {
             let Some(hashes) = hashes else { return true };
@@ -316,7 +324,7 @@ impl PeerLane {
                 if let Some(bytes) = unproven.bytes.take() {
                     loader.neighbours().membership().swarm().keep_bytes(number, bytes.into());
                 }
-                loader.loaded(number, unproven.whole.clone());
+                loader.loaded(now, number, unproven.whole.clone());
                 return false;
             }
             let is_late = silence.is_some_and(|silence| now >= unproven.since + silence)

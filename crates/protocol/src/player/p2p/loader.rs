@@ -55,6 +55,8 @@ pub(super) struct Loader {
     neighbours: Neighbours,
     dice: fastrand::Rng,
     held: BTreeMap<u64, WholeSegment>,
+    /// What is before this segment is not kept, from the next one on that comes.
+    keeps_from: u64,
     /// From the server.
     loading: Vec<u64>,
     receiving: Vec<Receiving>,
@@ -96,6 +98,7 @@ impl Loader {
             neighbours,
             dice: fastrand::Rng::with_seed(seed),
             held: BTreeMap::new(),
+            keeps_from: 0,
             loading: Vec::new(),
             receiving: Vec::new(),
             failed: BTreeMap::new(),
@@ -138,14 +141,30 @@ impl Loader {
     }
 
     /// A segment came from the server.
-    pub(super) fn loaded(&mut self, number: u64, segment: WholeSegment) {
+    pub(super) fn loaded(&mut self, now: Instant, number: u64, segment: WholeSegment) {
+        let announces_late = self.policy.announces_late;
+        if announces_late {
+            // As one that is still loaded.
+            self.neighbours.announce(&self.loading);
+        }
         self.loading.retain(|loading| *loading != number);
         self.failed.remove(&number);
-        self.hold(number, segment);
+        self.hold(now, number, segment, announces_late);
     }
 
-    fn hold(&mut self, number: u64, segment: WholeSegment) {
-        self.neighbours.has(number, segment.clone());
+    /// Keeps a segment, and lets those go that were played; `has_announced`: peers were told what they are told.
+    fn hold(&mut self, now: Instant, number: u64, segment: WholeSegment, has_announced: bool) {
+        self.held = self.held.split_off(&self.keeps_from);
+        let forgets = self.neighbours.forget_before(self.keeps_from);
+        // The list that is announced for what goes is made before this segment is kept, and there is no second one.
+        let is_late = self.policy.announces_late && forgets && !has_announced;
+        if is_late {
+            self.neighbours.announce(&self.loading);
+        }
+        self.neighbours.keep(now, number, segment.clone());
+        if !is_late && !has_announced {
+            self.neighbours.announce(&self.loading);
+        }
         self.held.insert(number, segment);
         self.is_stale = true;
     }
@@ -169,12 +188,9 @@ impl Loader {
         self.is_stale = true;
     }
 
-    /// What is before this segment is listed no more.
-    pub(super) fn forget_before(&mut self, number: u64) {
-        if self.held.first_key_value().is_some_and(|(first, _)| *first < number) {
-            self.held = self.held.split_off(&number);
-            self.neighbours.forget_before(number);
-        }
+    /// What is before this segment is listed no more, or was played a while ago: it goes when the next one comes.
+    pub(super) fn keep_from(&mut self, number: u64) {
+        self.keeps_from = number;
     }
 
     /// Goes on. `queue` begins with what the player wants next, `requested` if it waits for it already; playback is at
@@ -263,7 +279,7 @@ impl Loader {
             }
             if let Some(segment) = receiving.whole.take_if(|_| is_proven(receiving.number, is_new)) {
                 self.received.segments += 1;
-                self.hold(receiving.number, segment);
+                self.hold(now, receiving.number, segment, false);
                 return false;
             }
             // The wait for a proof is one without bytes.

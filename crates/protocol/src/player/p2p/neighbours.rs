@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use throng_media::timing::WholeSegment;
 
-use super::channels::{Channels, Holdings};
-use super::swarm::{Announced, Known, Membership, PeerId, Sent};
+use super::channels::Channels;
+use super::swarm::{Announced, Holdings, Known, Membership, PeerId, Sent};
 use super::tracker::{Described, Id};
 
 /// When more of a segment is looked for that comes over a data channel: its datagrams wake the viewer before.
@@ -18,7 +18,9 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 pub(super) struct Neighbours {
     membership: Membership,
     channels: Option<Channels>,
+    /// What it has the bytes of, and loads; and what of that it has announced last.
     holdings: Holdings,
+    said: Holdings,
     /// Segments that came over data channels.
     arrived: Vec<Arrived>,
 }
@@ -36,7 +38,13 @@ pub(super) struct Arrived {
 
 impl Neighbours {
     pub(super) fn new(membership: Membership, channels: Option<Channels>) -> Self {
-        Self { membership, channels, holdings: Holdings::default(), arrived: Vec::new() }
+        Self {
+            membership,
+            channels,
+            holdings: Holdings::default(),
+            said: Holdings::default(),
+            arrived: Vec::new(),
+        }
     }
 
     pub(super) fn membership(&self) -> &Membership {
@@ -83,36 +91,28 @@ impl Neighbours {
         self.membership.take_news() | self.channels.as_mut().is_some_and(Channels::take_news)
     }
 
-    /// Tells the peers what is being loaded from the server.
+    /// Tells the peers what it has, and what is being loaded from the server.
     pub(super) fn announce(&mut self, loading: &[u64]) {
-        self.membership.announce(loading.iter().copied());
-        self.holdings.loading = loading.to_vec();
-        self.changed();
-    }
-
-    /// Tells the peers that it has a segment.
-    pub(super) fn has(&mut self, number: u64, segment: WholeSegment) {
-        self.membership.has(number, segment);
-        self.holdings.loading.retain(|loading| *loading != number);
-        // Of what viewers of this process gave each other the bytes may be gone: that is not for others.
-        if !self.holdings.loaded.contains(&number) && !self.membership.swarm().lacks_bytes(number) {
-            self.holdings.loaded.push(number);
-        }
-        self.changed();
-    }
-
-    /// It has no segment before this one any more.
-    pub(super) fn forget_before(&mut self, number: u64) {
-        self.membership.forget_before(number);
-        let count = self.holdings.loaded.len();
-        self.holdings.loaded.retain(|loaded| *loaded >= number);
-        if self.holdings.loaded.len() != count {
-            self.changed();
-        }
-    }
-
-    fn changed(&mut self) {
+        self.membership.announce(loading);
+        self.holdings.loading = loading.iter().copied().collect();
+        self.said.clone_from(&self.holdings);
         self.channels.iter_mut().for_each(Channels::holdings_changed);
+    }
+
+    /// It has a segment, of which the peers learn with the next announcement.
+    pub(super) fn keep(&mut self, now: Instant, number: u64, segment: WholeSegment) {
+        self.membership.keep(now, number, segment);
+        self.holdings.loading.remove(&number);
+        // Of what viewers of this process gave each other the bytes may be gone: that is not for others.
+        if !self.membership.swarm().lacks_bytes(number) {
+            self.holdings.loaded.insert(number);
+        }
+    }
+
+    /// It has no segment before this one any more, of which the peers learn with the next announcement; whether it had any.
+    pub(super) fn forget_before(&mut self, number: u64) -> bool {
+        self.holdings.loaded = self.holdings.loaded.split_off(&number);
+        self.membership.forget_before(number)
     }
 
     /// What the peers have of segment `number`.
@@ -165,7 +165,7 @@ impl Neighbours {
         self.arrived.retain(|arrived| arrived.from != from);
         match self.channels.as_mut().filter(|channels| channels.owns(from)) {
             Some(channels) => channels.cancel(now, &self.membership, from, is_late),
-            None => self.membership.cancel(now, from),
+            None => self.membership.cancel(now, from, is_late),
         }
     }
 
@@ -184,7 +184,7 @@ impl Neighbours {
     /// Does what is due.
     pub(super) fn tick(&mut self, now: Instant) {
         let Some(channels) = &mut self.channels else { return };
-        channels.tick(now, &self.membership, &self.holdings);
+        channels.tick(now, &self.membership, &self.said, &self.holdings);
         let complete = channels.take_complete().into_iter();
         self.arrived.extend(complete.map(|(from, number, bytes)| {
             let bytes = Arc::from(bytes);
@@ -224,6 +224,12 @@ impl Neighbours {
 
     pub(super) fn next_timeout(&self, now: Instant) -> Option<Instant> {
         self.channels.as_ref()?.next_timeout(now)
+    }
+
+    /// Leaves as a tab does that is closed: peers of this process are told nothing.
+    pub(super) fn fall_silent(&mut self, now: Instant) {
+        self.membership.fall_silent(now);
+        self.leave(now);
     }
 
     /// Leaves all peers.

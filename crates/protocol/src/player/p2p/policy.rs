@@ -26,6 +26,8 @@ pub(super) struct Policy {
     pub(super) ahead_max: usize,
     /// Who uploads nothing loads nothing from the server at random either.
     pub(super) only_sharers_draw: bool,
+    /// What is announced is what was there before the segment that has come.
+    pub(super) announces_late: bool,
 }
 
 /// What is urgent.
@@ -54,7 +56,7 @@ impl Policy {
         let seconds = Duration::from_secs;
         match config.engine {
             // hybrid-loader.ts, core.ts 2.2.2; PeerTube hls-options-builder.ts.
-            PeerEngine::V2 | PeerEngine::V4 => Self {
+            PeerEngine::V22 | PeerEngine::V23 | PeerEngine::V4 => Self {
                 urgent: Urgent::Within(config.urgent),
                 http_max: 2,
                 peers_max: 3,
@@ -65,6 +67,7 @@ impl Policy {
                 http_failed_for: seconds(60),
                 ahead_max: AHEAD_MAX,
                 only_sharers_draw: false,
+                announces_late: config.engine == PeerEngine::V22,
             },
             // hybrid-loader.js 0.6.2; PeerTube 5.0 p2p-media-loader-options-builder.ts.
             PeerEngine::V06 => Self {
@@ -78,6 +81,7 @@ impl Policy {
                 http_failed_for: seconds(1),
                 ahead_max: 20,
                 only_sharers_draw: true,
+                announces_late: false,
             },
         }
     }

@@ -43,12 +43,36 @@ struct Peer {
     /// Its peers are real ones.
     has_channels: bool,
     shares: bool,
-    connected: BTreeMap<PeerId, Instant>,
-    loaded: BTreeMap<u64, WholeSegment>,
-    loading: BTreeSet<u64>,
+    connected: BTreeMap<PeerId, Connected>,
+    kept: BTreeMap<u64, Kept>,
+    said: Holdings,
     uplink: Uplink<PeerId>,
     /// A neighbour has announced something, or is gone.
     has_news: bool,
+    /// It left without a word: nothing comes from it, and its neighbours do not know.
+    silent_since: Option<Instant>,
+}
+
+/// A neighbour.
+#[derive(Clone, Copy, Debug)]
+struct Connected {
+    since: Instant,
+    /// How often in a row nothing came from it in time.
+    late_count: u32,
+}
+
+/// A segment that a viewer has.
+#[derive(Debug)]
+struct Kept {
+    segment: WholeSegment,
+    since: Instant,
+}
+
+/// What a viewer says that it has, and that it loads from the server.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Holdings {
+    pub(super) loaded: BTreeSet<u64>,
+    pub(super) loading: BTreeSet<u64>,
 }
 
 /// A viewer of this process.
@@ -107,10 +131,11 @@ impl Swarm {
             has_channels: false,
             shares,
             connected: BTreeMap::new(),
-            loaded: BTreeMap::new(),
-            loading: BTreeSet::new(),
+            kept: BTreeMap::new(),
+            said: Holdings::default(),
             uplink: Uplink::new(upload_bps),
             has_news: false,
+            silent_since: None,
         };
         state.peers.insert(id, peer);
         drop(state);
@@ -148,7 +173,8 @@ impl Swarm {
         let state = self.lock();
         let Some(peer) = state.peers.get(&but) else { return Vec::new() };
         let is_other = |id: &PeerId| *id != but && !peer.connected.contains_key(id);
-        let others = state.peers.iter().filter(|(id, _)| is_other(id));
+        let is_there = |peer: &Peer| peer.silent_since.is_none();
+        let others = state.peers.iter().filter(|(id, peer)| is_other(id) && is_there(peer));
         let mut others: Vec<(PeerId, u32)> = others.map(|(id, peer)| (*id, peer.number)).collect();
         // The order of a hash map differs between runs.
         others.sort_unstable();
@@ -162,7 +188,7 @@ impl Swarm {
     }
 }
 
-/// The presence of a viewer in a swarm, which ends when it is dropped.
+/// The presence of a viewer in a swarm, which ends when it is dropped: in order, unless it has fallen silent before.
 #[derive(Debug)]
 pub(super) struct Membership {
     swarm: Swarm,
@@ -172,14 +198,8 @@ pub(super) struct Membership {
 impl Drop for Membership {
     fn drop(&mut self) {
         let mut state = self.swarm.lock();
-        let Some(gone) = state.peers.remove(&self.id) else { return };
-        gone.name.and_then(|name| state.named.remove(&name));
-        for other in gone.connected.keys() {
-            if let Some(other) = state.peers.get_mut(other) {
-                other.connected.remove(&self.id);
-                other.uplink.cancel(self.id);
-                other.has_news = true;
-            }
+        if state.peers.get(&self.id).is_some_and(|peer| peer.silent_since.is_none()) {
+            state.remove(self.id);
         }
     }
 }
@@ -202,6 +222,18 @@ impl Membership {
         }
     }
 
+    /// It leaves as a tab does that is closed: without a word to its neighbours.
+    pub(super) fn fall_silent(&self, now: Instant) {
+        let mut state = self.swarm.lock();
+        state.forget_silent(now);
+        let Some(peer) = state.peers.get_mut(&self.id) else { return };
+        peer.silent_since = Some(now);
+        peer.uplink.stop(now);
+        if let Some(name) = peer.name.take() {
+            state.named.remove(&name);
+        }
+    }
+
     /// It exchanges segments over data channels.
     pub(super) fn has_channels(&self) {
         let mut state = self.swarm.lock();
@@ -219,7 +251,7 @@ impl Membership {
         }
         for (of, with) in [(self.id, other), (other, self.id)] {
             if let Some(peer) = state.peers.get_mut(&of) {
-                peer.connected.entry(with).or_insert(at);
+                peer.connected.entry(with).or_insert(Connected { since: at, late_count: 0 });
                 peer.has_news = true;
             }
         }
@@ -227,9 +259,7 @@ impl Membership {
 
     /// Peers that it is connected with.
     pub(super) fn degree(&self, now: Instant) -> usize {
-        let state = self.swarm.lock();
-        let peer = state.peers.get(&self.id);
-        peer.map_or(0, |peer| peer.connected.values().filter(|since| **since <= now).count())
+        self.swarm.lock().neighbours(now, self.id).count()
     }
 
     /// Whether a neighbour has announced something since the last call, or is connected from now on.
@@ -238,33 +268,31 @@ impl Membership {
         state.peers.get_mut(&self.id).is_some_and(|peer| std::mem::take(&mut peer.has_news))
     }
 
-    /// Tells the neighbours what is being loaded from the server.
-    pub(super) fn announce(&self, loading: impl Iterator<Item = u64>) {
-        self.tell(|peer| peer.loading = loading.collect());
-    }
-
-    /// Tells the neighbours that it has a segment.
-    pub(super) fn has(&self, number: u64, segment: WholeSegment) {
-        self.tell(|peer| {
-            peer.loading.remove(&number);
-            peer.loaded.insert(number, segment);
-        });
-    }
-
-    /// Tells the neighbours that it has no segment before this one any more.
-    pub(super) fn forget_before(&self, number: u64) {
+    /// It has a segment, of which the neighbours learn with the next announcement.
+    pub(super) fn keep(&self, now: Instant, number: u64, segment: WholeSegment) {
         let mut state = self.swarm.lock();
         if let Some(peer) = state.peers.get_mut(&self.id) {
-            peer.loaded = peer.loaded.split_off(&number);
+            peer.kept.insert(number, Kept { segment, since: now });
         }
-        let State { peers, bytes, .. } = &mut *state;
-        bytes.retain(|kept, _| *kept >= number || peers.values().any(|peer| peer.loaded.contains_key(kept)));
     }
 
-    fn tell(&self, change: impl FnOnce(&mut Peer)) {
+    /// It has no segment before this one any more, of which the neighbours learn with the next announcement; whether it had any.
+    pub(super) fn forget_before(&self, number: u64) -> bool {
+        let mut state = self.swarm.lock();
+        let Some(peer) = state.peers.get_mut(&self.id) else { return false };
+        let later = peer.kept.split_off(&number);
+        let had_some = !std::mem::replace(&mut peer.kept, later).is_empty();
+        let State { peers, bytes, .. } = &mut *state;
+        bytes.retain(|kept, _| *kept >= number || peers.values().any(|peer| peer.kept.contains_key(kept)));
+        had_some
+    }
+
+    /// Tells the neighbours what it has and what it loads from the server.
+    pub(super) fn announce(&self, loading: &[u64]) {
         let mut state = self.swarm.lock();
         let Some(peer) = state.peers.get_mut(&self.id) else { return };
-        change(peer);
+        peer.said.loaded = peer.kept.keys().copied().collect();
+        peer.said.loading = loading.iter().copied().collect();
         if !peer.shares {
             return;
         }
@@ -280,22 +308,23 @@ impl Membership {
     pub(super) fn announced(&self, now: Instant, number: u64) -> Option<Announced> {
         let state = self.swarm.lock();
         let neighbours = state.neighbours(now, self.id);
-        neighbours.filter_map(|(_, peer)| peer.announced(number)).max()
+        neighbours.filter_map(|(_, peer, since)| peer.announced(number, since)).max()
     }
 
     /// Neighbours that have segment `number`, and of which nothing else is received at the moment.
     pub(super) fn sources(&self, now: Instant, number: u64, busy: &[PeerId]) -> Vec<PeerId> {
         let state = self.swarm.lock();
-        let has = |peer: &Peer| peer.announced(number) == Some(Announced::Loaded);
-        let sources = state.neighbours(now, self.id).filter(|(id, peer)| has(peer) && !busy.contains(id));
-        sources.map(|(id, _)| id).collect()
+        let has = |peer: &Peer, since| peer.announced(number, since) == Some(Announced::Loaded);
+        let neighbours = state.neighbours(now, self.id);
+        let sources = neighbours.filter(|(id, peer, since)| has(peer, *since) && !busy.contains(id));
+        sources.map(|(id, ..)| id).collect()
     }
 
     /// Asks a neighbour for segment `number`; `None` if it does not have it any more.
     pub(super) fn request(&self, now: Instant, from: PeerId, number: u64) -> Option<()> {
         let mut state = self.swarm.lock();
         let peer = state.peers.get_mut(&from)?;
-        let bytes = peer.loaded.get(&number)?.bytes();
+        let bytes = peer.kept.get(&number)?.segment.bytes();
         peer.uplink.begin(now, self.id, Upload { number, bytes });
         Some(())
     }
@@ -326,7 +355,7 @@ impl Membership {
     /// The bytes of segment `number`, if this viewer has it.
     pub(super) fn bytes_of(&self, number: u64) -> Option<Arc<[u8]>> {
         let state = self.swarm.lock();
-        let has = state.peers.get(&self.id)?.loaded.contains_key(&number);
+        let has = state.peers.get(&self.id)?.kept.contains_key(&number);
         state.bytes.get(&number).filter(|_| has).cloned()
     }
 
@@ -339,18 +368,26 @@ impl Membership {
             return Sent::Partly(progress.bytes, progress.whole_at);
         }
         peer.uplink.cancel(self.id);
-        match peer.loaded.get(&number) {
-            Some(segment) => Sent::Whole(segment.clone()),
-            None => Sent::Broken,
+        let Some(segment) = peer.kept.get(&number).map(|kept| kept.segment.clone()) else {
+            return Sent::Broken;
+        };
+        if let Some(connected) = state.connection(self.id, from) {
+            connected.late_count = 0;
         }
+        Sent::Whole(segment)
     }
 
-    /// Asks `from` to send no more.
-    pub(super) fn cancel(&self, now: Instant, from: PeerId) {
+    /// Asks `from` to send no more; `is_late`: since nothing came in time, for which it is left at the third time in a row.
+    pub(super) fn cancel(&self, now: Instant, from: PeerId, is_late: bool) {
         let mut state = self.swarm.lock();
         if let Some(peer) = state.peers.get_mut(&from) {
             peer.uplink.advance(now);
             peer.uplink.cancel(self.id);
+        }
+        let Some(connected) = state.connection(self.id, from).filter(|_| is_late) else { return };
+        connected.late_count += 1;
+        if connected.late_count >= LATE_MAX {
+            state.disconnect(self.id, from);
         }
     }
 
@@ -359,34 +396,82 @@ impl Membership {
         let mut state = self.swarm.lock();
         let Some(peer) = state.peers.get_mut(&self.id) else { return Shared::default() };
         peer.uplink.advance(now);
-        let peers = peer.connected.values().filter(|since| **since <= now).count();
-        Shared { uploaded_bytes: peer.uplink.take_sent(), peers: u32::try_from(peers).unwrap_or(u32::MAX) }
+        let uploaded_bytes = peer.uplink.take_sent();
+        let peers = state.neighbours(now, self.id).count();
+        Shared { uploaded_bytes, peers: u32::try_from(peers).unwrap_or(u32::MAX) }
     }
 }
 
 impl State {
-    fn neighbours(&self, now: Instant, of: PeerId) -> impl Iterator<Item = (PeerId, &Peer)> {
+    /// Who `of` is connected with, and since when.
+    fn neighbours(&self, now: Instant, of: PeerId) -> impl Iterator<Item = (PeerId, &Peer, Instant)> {
         let connected = self.peers.get(&of).into_iter().flat_map(|peer| &peer.connected);
-        let connected = connected.filter(move |(_, since)| **since <= now);
-        connected.filter_map(|(id, _)| Some((*id, self.peers.get(id)?)))
+        let connected = connected.filter(move |(_, connected)| connected.since <= now);
+        let neighbours =
+            connected.filter_map(|(id, connected)| Some((*id, self.peers.get(id)?, connected.since)));
+        neighbours.filter(move |(_, peer, _)| !peer.is_missed(now))
+    }
+
+    fn connection(&mut self, of: PeerId, with: PeerId) -> Option<&mut Connected> {
+        self.peers.get_mut(&of)?.connected.get_mut(&with)
+    }
+
+    fn disconnect(&mut self, a: PeerId, b: PeerId) {
+        for (of, with) in [(a, b), (b, a)] {
+            if let Some(peer) = self.peers.get_mut(&of) {
+                peer.connected.remove(&with);
+                peer.uplink.cancel(with);
+                peer.has_news = true;
+            }
+        }
+    }
+
+    /// A viewer is gone, and its neighbours know.
+    fn remove(&mut self, id: PeerId) {
+        let Some(gone) = self.peers.remove(&id) else { return };
+        gone.name.and_then(|name| self.named.remove(&name));
+        for other in gone.connected.keys() {
+            self.disconnect(id, *other);
+        }
+    }
+
+    /// Removes those who fell silent so long ago that everybody has noticed.
+    fn forget_silent(&mut self, now: Instant) {
+        let missed = self.peers.iter().filter(|(_, peer)| peer.is_missed(now)).map(|(id, _)| *id);
+        for id in missed.collect::<Vec<_>>() {
+            self.remove(id);
+        }
     }
 }
 
 impl Peer {
-    /// What it has said of segment `number`.
-    fn announced(&self, number: u64) -> Option<Announced> {
+    /// What it has said of segment `number` to whom it is connected with `since` then. A new neighbour is told all.
+    fn announced(&self, number: u64, since: Instant) -> Option<Announced> {
+        let was_there = || self.kept.get(&number).is_some_and(|kept| kept.since < since);
         if !self.shares {
             None
-        } else if self.loaded.contains_key(&number) {
+        } else if self.said.loaded.contains(&number) || was_there() {
             Some(Announced::Loaded)
         } else {
-            self.loading.contains(&number).then_some(Announced::Loading)
+            self.said.loading.contains(&number).then_some(Announced::Loading)
         }
+    }
+
+    /// Whether it fell silent, and its neighbours have noticed.
+    fn is_missed(&self, now: Instant) -> bool {
+        self.silent_since.is_some_and(|since| now >= since + MISSED_AFTER)
     }
 }
 
 /// How long it takes until two peers that found each other are connected: ICE and DTLS.
 pub(super) const CONNECT_TIME: Duration = Duration::from_millis(500);
+
+/// How long it takes until ICE takes a peer for lost that has fallen silent: Chromium 156 calls the connection `disconnected` after
+/// 6.8 s and `failed` after 16.8 s (measured; the engine waits for the latter).
+const MISSED_AFTER: Duration = Duration::from_secs(17);
+
+/// A peer from which nothing came in time so often in a row is left (`p2pErrorRetries`).
+pub(super) const LATE_MAX: u32 = 3;
 
 #[cfg(test)]
 mod tests {
@@ -404,10 +489,12 @@ mod tests {
             [Some(75_200), None, None].map(|upload_bps| swarm.enter(1, true, upload_bps));
         has.connect(wants.id(), now, 9);
         assert_eq!((wants.degree(now), alone.degree(now)), (1, 0));
-        has.announce([7].into_iter());
+        has.announce(&[7]);
         assert_eq!(wants.announced(now, 7), Some(Announced::Loading));
         assert!(wants.take_news() && !wants.take_news());
-        has.has(7, segment());
+        has.keep(now, 7, segment());
+        assert_eq!(wants.announced(now, 7), Some(Announced::Loading), "it was not told");
+        has.announce(&[]);
         assert_eq!((wants.announced(now, 7), alone.announced(now, 7)), (Some(Announced::Loaded), None));
         let from = wants.sources(now, 7, &[])[0];
         wants.request(now, from, 7).unwrap();
@@ -427,11 +514,13 @@ mod tests {
         mobile.connect(wants.id(), now, 9);
         has.connect(wants.id(), now, 1);
         assert_eq!(wants.degree(now), 1, "it has no room for a second one");
-        mobile.has(7, segment());
+        mobile.keep(now, 7, segment());
+        mobile.announce(&[]);
         assert_eq!(wants.announced(now, 7), None);
         drop(mobile);
         has.connect(wants.id(), now, 1);
-        has.has(7, segment());
+        has.keep(now, 7, segment());
+        has.announce(&[]);
         let from = wants.sources(now, 7, &[])[0];
         wants.request(now, from, 7).unwrap();
         drop(has);
@@ -444,9 +533,36 @@ mod tests {
         let (swarm, now) = (Swarm::default(), Instant::now());
         let [a, b] = [true, true].map(|shares| swarm.enter(1, shares, None));
         a.connect(b.id(), now + CONNECT_TIME, 9);
-        a.has(1, segment());
+        a.keep(now, 1, segment());
         assert_eq!((b.degree(now), b.announced(now, 1)), (0, None));
         let later = now + CONNECT_TIME;
         assert_eq!((b.degree(later), b.announced(later, 1)), (1, Some(Announced::Loaded)));
+    }
+
+    #[test]
+    fn who_falls_silent_is_asked_in_vain_until_it_is_left_or_missed() {
+        let (swarm, now) = (Swarm::default(), Instant::now());
+        let [has, patient, hasty] = [1, 2, 3].map(|number| swarm.enter(number, true, None));
+        for other in [&patient, &hasty] {
+            has.connect(other.id(), now, 9);
+        }
+        has.keep(now, 7, segment());
+        has.announce(&[]);
+        let has_id = has.id();
+        has.fall_silent(now);
+        drop(has);
+        assert_eq!(hasty.sources(now, 7, &[]), [has_id], "nobody knows");
+        for late in 0..LATE_MAX {
+            assert_eq!(hasty.degree(now), 1, "{late}");
+            hasty.request(now, has_id, 7).unwrap();
+            assert!(matches!(hasty.received(now + Duration::from_secs(2), has_id, 7), Sent::Partly(0, _)));
+            hasty.cancel(now + Duration::from_secs(2), has_id, true);
+        }
+        assert_eq!(hasty.degree(now), 0);
+        let just_before = now + MISSED_AFTER - Duration::from_millis(1);
+        assert_eq!((patient.degree(just_before), patient.degree(now + MISSED_AFTER)), (1, 0));
+        assert_eq!(swarm.others(hasty.id(), 9, &mut fastrand::Rng::with_seed(1)), [(patient.id(), 2)]);
+        patient.fall_silent(now + MISSED_AFTER);
+        assert_eq!(swarm.lock().peers.len(), 2, "the first is forgotten");
     }
 }

@@ -59,6 +59,12 @@ impl<P: Copy + PartialEq> Uplink<P> {
         self.uploads.push(running);
     }
 
+    /// Sends nothing any more.
+    pub(super) fn stop(&mut self, now: Instant) {
+        self.advance(now);
+        self.bps = Some(0);
+    }
+
     pub(super) fn cancel(&mut self, to: P) {
         self.uploads.retain(|running| running.to != to);
     }

@@ -114,11 +114,11 @@ impl Viewer {
         self.put_tracker_outputs();
     }
 
-    /// Leaves the swarms.
+    /// Leaves the swarms for good.
     pub(super) fn leave_peers(&mut self, now: Instant) {
         for at in 0..self.lanes.len() {
             let left = self.with_lane(at, |lane, context| {
-                lane.peers_mut().into_iter().for_each(|peers| peers.stop(now, context));
+                lane.peers_mut().into_iter().for_each(|peers| peers.close(now, context));
                 Ok(())
             });
             // Leaving cannot fail.

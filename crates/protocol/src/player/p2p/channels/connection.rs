@@ -27,6 +27,8 @@ pub(super) struct Connection {
     pub(super) began_at: Instant,
     pub(super) link: DataLink,
     pub(super) is_open: bool,
+    /// It was told nothing yet.
+    pub(super) is_new: bool,
     /// When the link has something to do.
     pub(super) next_at: Instant,
     wire: Wire,
@@ -83,6 +85,7 @@ impl Connection {
             began_at: now,
             link,
             is_open: false,
+            is_new: false,
             next_at: now,
             wire,
             loaded: BTreeSet::new(),

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use throng_scenario::PeerEngine;
 
-use super::swarm::{Announced, Membership, PeerId};
+use super::swarm::{Announced, Holdings, LATE_MAX, Membership, PeerId};
 use super::tracker::Id;
 use super::uplink::Upload;
 use super::wire::{Said, Wire};
@@ -30,8 +30,6 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 /// whoever the tracker lets in.
 const PENDING_MAX: usize = 50;
 const PENDING_OF_PEER_MAX: usize = 3;
-/// A peer that was late so often is left (`p2pErrorRetries`).
-const LATE_MAX: u32 = 3;
 /// How soon more of a segment may be sent where the uplink is limited.
 const UPLOAD_EVERY: Duration = Duration::from_millis(20);
 /// Most that one connection does at once.
@@ -74,13 +72,6 @@ pub(super) struct ChannelCounters {
     pub(super) received_bytes: u64,
     /// Bytes of segments that were sent over them.
     pub(super) sent_bytes: u64,
-}
-
-/// What this viewer has, and loads from the server.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Holdings {
-    pub(super) loaded: Vec<u64>,
-    pub(super) loading: Vec<u64>,
 }
 
 impl Channels {
@@ -192,8 +183,8 @@ impl Channels {
         }
     }
 
-    /// Does what is due.
-    pub(super) fn tick(&mut self, now: Instant, membership: &Membership, holdings: &Holdings) {
+    /// Does what is due. All peers are told `said` when it has changed, new ones `all` that this viewer has.
+    pub(super) fn tick(&mut self, now: Instant, membership: &Membership, said: &Holdings, all: &Holdings) {
         self.offers.retain(|_, (_, until)| now < *until);
         self.drain_offers(now);
         for at in (0..self.connections.len()).rev() {
@@ -210,9 +201,7 @@ impl Channels {
                 }
             }
         }
-        if std::mem::take(&mut self.is_unsaid) && self.options.shares {
-            self.say_holdings(now, membership, holdings);
-        }
+        self.say_holdings(now, membership, said, all);
         for at in (0..self.connections.len()).rev() {
             self.send_more(now, membership, at);
         }
@@ -252,8 +241,8 @@ impl Channels {
                 }
                 Ok(LinkOutput::Open) => {
                     let peer = connection.peer;
-                    connection.is_open = true;
-                    (self.has_news, self.is_unsaid) = (true, true);
+                    (connection.is_open, connection.is_new) = (true, true);
+                    self.has_news = true;
                     let is_second = self.open().filter(|connection| connection.peer == peer).count() > 1;
                     if is_second {
                         return self.leave(now, membership, at, None);
@@ -339,14 +328,21 @@ impl Channels {
     }
 
     /// Tells the peers what this viewer has.
-    fn say_holdings(&mut self, now: Instant, membership: &Membership, holdings: &Holdings) {
-        let said = Said::Announcement { loaded: holdings.loaded.clone(), loading: holdings.loading.clone() };
+    fn say_holdings(&mut self, now: Instant, membership: &Membership, said: &Holdings, all: &Holdings) {
+        let is_unsaid = std::mem::take(&mut self.is_unsaid);
         for at in (0..self.connections.len()).rev() {
             let Some(connection) = self.connections.get_mut(at).filter(|connection| connection.is_open)
             else {
                 continue;
             };
-            match connection.say(&said) {
+            let is_new = std::mem::take(&mut connection.is_new);
+            if !self.options.shares || !(is_new || is_unsaid) {
+                continue;
+            }
+            let holdings = if is_new { all } else { said };
+            let [loaded, loading] =
+                [&holdings.loaded, &holdings.loading].map(|of| of.iter().copied().collect());
+            match connection.say(&Said::Announcement { loaded, loading }) {
                 Ok(()) => self.advance(now, membership, at),
                 Err(error) => self.leave(now, membership, at, Some(&error.to_string())),
             }
@@ -481,7 +477,8 @@ impl Channels {
     }
 
     pub(super) fn next_timeout(&self, now: Instant) -> Option<Instant> {
-        let unsaid = self.is_unsaid.then_some(now);
+        let has_new = self.open().any(|connection| connection.is_new);
+        let unsaid = (self.is_unsaid || has_new).then_some(now);
         let waits = |connection: &Connection| connection.uploading().is_some() || connection.has_unsaid();
         let uploads = self.connections.iter().any(waits);
         let uploads = uploads.then(|| now + UPLOAD_EVERY);

@@ -36,14 +36,14 @@ impl Side {
     }
 
     fn has(&mut self, number: u64, bytes: Vec<u8>) {
-        self.membership.has(number, WholeSegment::opaque(bytes.len() as u64));
+        self.membership.keep(Instant::now(), number, WholeSegment::opaque(bytes.len() as u64));
         self.membership.swarm().keep_bytes(number, bytes.into());
-        self.holdings.loaded.push(number);
+        self.holdings.loaded.insert(number);
         self.channels.holdings_changed();
     }
 
     fn tick(&mut self, now: Instant) {
-        self.channels.tick(now, &self.membership, &self.holdings);
+        self.channels.tick(now, &self.membership, &self.holdings, &self.holdings);
     }
 }
 
@@ -85,7 +85,7 @@ fn connected(engine: PeerEngine) -> (Instant, [Side; 2]) {
 
 #[test]
 fn a_segment_is_announced_asked_for_and_sent() {
-    for engine in [PeerEngine::V2, PeerEngine::V06] {
+    for engine in [PeerEngine::V22, PeerEngine::V06] {
         let (mut now, mut sides) = connected(engine);
         sides[0].has(104, segment());
         run(&mut now, &mut sides, Duration::from_millis(200));
@@ -112,7 +112,7 @@ fn a_segment_is_announced_asked_for_and_sent() {
 
 #[test]
 fn what_a_peer_does_not_have_is_absent_and_who_leaves_is_gone() {
-    let (mut now, mut sides) = connected(PeerEngine::V2);
+    let (mut now, mut sides) = connected(PeerEngine::V22);
     sides[0].has(104, segment());
     run(&mut now, &mut sides, Duration::from_millis(200));
     let [has, wants] = &mut sides;
@@ -131,7 +131,7 @@ fn what_a_peer_does_not_have_is_absent_and_who_leaves_is_gone() {
 
 #[test]
 fn who_sends_too_much_or_is_late_again_and_again_is_left() {
-    let (mut now, mut sides) = connected(PeerEngine::V2);
+    let (mut now, mut sides) = connected(PeerEngine::V22);
     sides[0].has(104, segment());
     run(&mut now, &mut sides, Duration::from_millis(200));
     let [_, wants] = &mut sides;
@@ -144,7 +144,7 @@ fn who_sends_too_much_or_is_late_again_and_again_is_left() {
     assert_eq!(wants.channels.degree(), 0);
     assert_eq!(wants.channels.take_complaints(), ["a peer is left: late three times"]);
 
-    let (mut now, mut sides) = connected(PeerEngine::V2);
+    let (mut now, mut sides) = connected(PeerEngine::V22);
     // It announces one byte, and sends two.
     let [liar, _] = &mut sides;
     liar.channels.connections[0].say(&Said::Announcement { loaded: vec![9], loading: vec![] }).unwrap();
@@ -165,8 +165,8 @@ fn who_sends_too_much_or_is_late_again_and_again_is_left() {
 #[test]
 fn a_peer_outside_the_allowed_targets_gets_nothing() {
     let now = Instant::now();
-    let mut inside = Side::new(1, PeerEngine::V2);
-    let mut outside = Side::new(2, PeerEngine::V2);
+    let mut inside = Side::new(1, PeerEngine::V22);
+    let mut outside = Side::new(2, PeerEngine::V22);
     outside.channels.locals = vec![SocketAddr::from(([192, 0, 2, 1], 4_000))];
     let offer = outside.channels.offer(now, [7; 20]).unwrap();
     let id = inside.membership.swarm().name_stranger();
@@ -183,7 +183,7 @@ fn a_peer_outside_the_allowed_targets_gets_nothing() {
 #[test]
 fn offers_that_never_become_connections_are_bounded() {
     let now = Instant::now();
-    let mut side = Side::new(1, PeerEngine::V2);
+    let mut side = Side::new(1, PeerEngine::V22);
     let (_, offer) = DataLink::offer(now, &[side.address], side.channels.options.may_reach.clone()).unwrap();
     let answered = |side: &mut Side, peer: u8| {
         let id = side.membership.swarm().name_stranger();
@@ -199,7 +199,7 @@ fn offers_that_never_become_connections_are_bounded() {
 
 #[test]
 fn what_the_uplink_would_have_sent_is_not_uploaded_when_the_peer_wants_it_no_more() {
-    let (mut now, mut sides) = connected(PeerEngine::V2);
+    let (mut now, mut sides) = connected(PeerEngine::V22);
     sides[0].membership = Swarms::default().swarm("slow").enter(1, true, Some(1_200_000));
     sides[0].has(104, segment());
     run(&mut now, &mut sides, Duration::from_millis(200));
@@ -223,7 +223,7 @@ fn what_the_uplink_would_have_sent_is_not_uploaded_when_the_peer_wants_it_no_mor
 
 #[test]
 fn pieces_leave_room_for_what_is_said_and_nothing_that_is_said_is_lost() {
-    let (mut now, mut sides) = connected(PeerEngine::V2);
+    let (mut now, mut sides) = connected(PeerEngine::V22);
     let long: Vec<u8> = (0..2_000_000).map(|at| (at % 251) as u8).collect();
     sides[0].has(104, long.clone());
     run(&mut now, &mut sides, Duration::from_millis(200));
@@ -241,7 +241,7 @@ fn pieces_leave_room_for_what_is_said_and_nothing_that_is_said_is_lost() {
     for _ in 0..200 {
         has.channels.connections[0].say(&said).unwrap();
     }
-    has.holdings.loaded.push(105);
+    has.holdings.loaded.insert(105);
     has.channels.holdings_changed();
     run(&mut now, &mut sides, Duration::from_secs(20));
     let wants = &mut sides[1];
@@ -251,7 +251,7 @@ fn pieces_leave_room_for_what_is_said_and_nothing_that_is_said_is_lost() {
 
 #[test]
 fn the_uplink_limits_what_is_sent() {
-    let (mut now, mut sides) = connected(PeerEngine::V2);
+    let (mut now, mut sides) = connected(PeerEngine::V22);
     sides[0].membership = Swarms::default().swarm("slow").enter(1, true, Some(1_200_000));
     sides[0].has(104, segment());
     run(&mut now, &mut sides, Duration::from_millis(200));
@@ -283,7 +283,7 @@ fn run_with(now: &mut Instant, side: &mut Side, (peers, address): (&mut Neighbou
 #[test]
 fn what_came_is_used_when_it_is_proven_and_who_sent_something_else_is_left() {
     for is_right in [true, false] {
-        let (mut now, [mut has, wants]) = connected(PeerEngine::V2);
+        let (mut now, [mut has, wants]) = connected(PeerEngine::V22);
         let (mut peers, address) = (Neighbours::new(wants.membership, Some(wants.channels)), wants.address);
         has.has(104, segment());
         run_with(&mut now, &mut has, (&mut peers, address));

@@ -20,7 +20,7 @@ pub(super) fn info_hash(engine: PeerEngine, swarm: &str, index: usize) -> Id {
     let mut id = Id::default();
     match engine {
         // `getStreamHash` of utils/peer.ts.
-        PeerEngine::V2 => {
+        PeerEngine::V22 | PeerEngine::V23 => {
             let hash = Md5::digest(format!("v2-{swarm}-main-{index}"));
             let text = STANDARD.encode(hash.get(1..).unwrap_or_default());
             id.iter_mut().zip(text.bytes()).for_each(|(to, from)| *to = from);
@@ -53,7 +53,8 @@ fn of_swarm_id(swarm_id: &str) -> Id {
 /// A name for a viewer.
 pub(super) fn peer_id(engine: PeerEngine, dice: &mut fastrand::Rng) -> Id {
     let prefix: &[u8] = match engine {
-        PeerEngine::V2 => b"-PM0202-",
+        PeerEngine::V22 => b"-PM0202-",
+        PeerEngine::V23 => b"-PM0203-",
         // `formatVersion` of 4.0.0.
         PeerEngine::V4 => b"-PM0400-",
         PeerEngine::V06 => b"-WW0006-",
@@ -88,7 +89,7 @@ mod tests {
     #[test]
     fn swarms_are_named_as_by_the_engines() {
         let url = "https://example.com/static/streaming-playlists/hls/u/master.m3u8";
-        assert_eq!(&info_hash(PeerEngine::V2, url, 0), b"2moHvk6b80pe3t/OcxsX", "of the package itself");
+        assert_eq!(&info_hash(PeerEngine::V22, url, 0), b"2moHvk6b80pe3t/OcxsX", "of the package itself");
         // A vector of the engine's own tests, and one that Python's hashlib made.
         let swarm_id = "v3-https://example.com/hls/master.m3u8-main-mskAojmI+F5YyLLvSP3sdMO5nII=";
         assert_eq!(&of_swarm_id(swarm_id), b"fvh4iuUKMgvVHaqNX5Fs");
@@ -105,7 +106,7 @@ mod tests {
         for broken in ["", "short", "aaaaaaaaaaaaaaaaaaaaa", "aaaaaaaaaaaaaaaaaaa\u{100}"] {
             assert_eq!(of_text(broken), None, "{broken}");
         }
-        let id = peer_id(PeerEngine::V2, &mut fastrand::Rng::with_seed(1));
+        let id = peer_id(PeerEngine::V22, &mut fastrand::Rng::with_seed(1));
         assert!(id.starts_with(b"-PM0202-"));
     }
 }

@@ -22,7 +22,7 @@ impl Describe for Nowhere {
 }
 
 fn tracker() -> Tracker {
-    Tracker::new(Url::parse("wss://a.example/tracker/socket").unwrap(), PeerEngine::V2, 7)
+    Tracker::new(Url::parse("wss://a.example/tracker/socket").unwrap(), PeerEngine::V22, 7)
 }
 
 /// What it sends next, as JSON.

@@ -80,7 +80,7 @@ impl Wire {
     pub(super) fn new(engine: PeerEngine, swarm: &str) -> Self {
         match engine {
             // Engine 4 has no data channels here: what it says was not seen.
-            PeerEngine::V2 | PeerEngine::V4 => Self::Binary(Joiner::default()),
+            PeerEngine::V22 | PeerEngine::V23 | PeerEngine::V4 => Self::Binary(Joiner::default()),
             PeerEngine::V06 => Self::Json(swarm.to_owned()),
         }
     }
@@ -147,7 +147,7 @@ mod tests {
             Said::Absent { segment: 3, request: 5 },
             Said::Cancel { segment: 3, request: 5 },
         ];
-        for engine in [PeerEngine::V2, PeerEngine::V06] {
+        for engine in [PeerEngine::V22, PeerEngine::V06] {
             let mut wire = Wire::new(engine, "https://example.com/master.m3u8+V0");
             for said in &all {
                 let messages = wire.write(said);
@@ -177,7 +177,7 @@ mod tests {
     #[test]
     fn hostile_messages_are_refused() {
         let mut dice = fastrand::Rng::with_seed(7);
-        for engine in [PeerEngine::V2, PeerEngine::V06] {
+        for engine in [PeerEngine::V22, PeerEngine::V06] {
             let mut wire = Wire::new(engine, "swarm");
             let seed = Said::Announcement { loaded: (0..300).collect(), loading: vec![301] };
             let seeds = [wire.write(&seed), wire.write(&Said::Segment { segment: 1, request: 2, bytes: 3 })];
