@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The checks that take too long for every landing, one after another; docs/testing.md says when to run which and
 # their times.
-#   scripts/proof.sh [long|miri|sanitizers|ring|soak|lab]...      all of them unless named
+#   scripts/proof.sh [long|miri|sanitizers|ring|soak|kubernetes|lab]...      all of them unless named
 set -euo pipefail
 cd "$(dirname "$0")/.."
 PATH=$PATH:${XDG_CACHE_HOME:-$HOME/.cache}/throng/bin
@@ -12,9 +12,10 @@ miri() { ring/scripts/miri.sh; }
 sanitizers() { ring/scripts/sanitizers.sh; }
 ring() { ring/scripts/proof.sh; }
 soak() { ring/scripts/soak.sh; }
+kubernetes() { make build && scripts/kubernetes_proof.sh; }
 lab() { make lab; }
 
-for step in "${@:-long miri sanitizers ring soak lab}"; do
+for step in "${@:-long miri sanitizers ring soak kubernetes lab}"; do
   for one in $step; do
     printf '\n== %s\n' "$one"
     SECONDS=0

@@ -2,7 +2,7 @@
 # Installs what a build, the lints and unit tests, or all tests need on Debian 12, and prints what it does. Does
 # nothing if all is installed. Programs built from source are kept outside of the checkout: ~/.cargo/bin,
 # ~/.cache/throng/bin.
-#   scripts/setup.sh build|check|test
+#   scripts/setup.sh build|check|test|kubernetes
 set -euo pipefail
 
 need_build=(gcc:gcc libc6-dev:/usr/include/stdio.h)
@@ -15,7 +15,7 @@ need_test=(
   gstreamer1.0-tools:gst-launch-1.0 gstreamer1.0-plugins-base:/usr/share/doc/gstreamer1.0-plugins-base
   gstreamer1.0-plugins-good:/usr/share/doc/gstreamer1.0-plugins-good
   nats-server:nats-server faketime:faketime openssh-server:sshd openssh-client:ssh lighttpd:lighttpd caddy:caddy prosody:prosody inspircd:inspircd nodejs:node npm:npm sysstat:pidstat util-linux:losetup e2fsprogs:mkfs.ext4
-  python3-websockets:/usr/lib/python3/dist-packages/websockets
+  python3-websockets:/usr/lib/python3/dist-packages/websockets python3-yaml:/usr/lib/python3/dist-packages/yaml
   gstreamer1.0-plugins-base:/usr/lib/$(uname -m)-linux-gnu/gstreamer-1.0/libgstapp.so
   gstreamer1.0-plugins-bad:/usr/lib/$(uname -m)-linux-gnu/gstreamer-1.0/libgstshm.so
   gstreamer1.0-plugins-ugly:/usr/lib/$(uname -m)-linux-gnu/gstreamer-1.0/libgstx264.so
@@ -25,10 +25,14 @@ need_test=(
   vlc-bin:cvlc vlc-plugin-base:/usr/lib/$(uname -m)-linux-gnu/vlc/plugins/stream_out/libstream_out_rtp_plugin.so
 )
 
+# For scripts/kubernetes_proof.sh, which builds the rest.
+need_kubernetes=(etcd-server:etcd nats-server:nats-server openssl:openssl python3:python3 util-linux:unshare)
+
 case "${1:-}" in
   build | check) needs=("${need_build[@]}") ;;
   test) needs=("${need_test[@]}") ;;
-  *) echo "usage: scripts/setup.sh build|check|test" >&2; exit 2 ;;
+  kubernetes) needs=("${need_kubernetes[@]}") ;;
+  *) echo "usage: scripts/setup.sh build|check|test|kubernetes" >&2; exit 2 ;;
 esac
 
 command -v cargo >/dev/null || { echo "throng needs Rust: https://rustup.rs" >&2; exit 1; }
@@ -48,7 +52,7 @@ tool() { # NAME VERSION FLAGS...: a subcommand of cargo's
   CARGO_PROFILE_RELEASE_OPT_LEVEL=1 CARGO_PROFILE_RELEASE_LTO=off cargo install -q --locked "$name@$version" "$@"
 }
 from_source() {
-  [[ $1 == build ]] && return 0
+  [[ $1 == build || $1 == kubernetes ]] && return 0
   tool cargo-nextest 0.9.151 --no-default-features --features default-no-update
   tool cargo-deny 0.20.2 || echo "cargo-deny is not there: dependencies will not be checked"
   [[ $1 == check ]] && return 0
