@@ -58,8 +58,11 @@ fn main() -> ExitCode {
     };
     trace();
     let done = match arguments.command {
-        Command::Run(command) => scenario::of_file(&command)
-            .and_then(|(s, common)| run::run(&s, &common, history::Asked::run(&command))),
+        Command::Run(command) => match &command.resume {
+            Some(run) => fleet::resume(run, &command.common),
+            None => scenario::of_file(&command)
+                .and_then(|(s, common)| run::run(&s, &common, history::Asked::run(&command))),
+        },
         Command::View(command) => scenario::of_flags(&command)
             .and_then(|(s, common)| run::run(&s, &common, history::Asked::view(&common))),
         Command::Find(command) => find::find(&command),
@@ -74,6 +77,7 @@ fn main() -> ExitCode {
         Command::Runs(command) => history::runs(&command),
         Command::Rerun(command) => history::rerun(&command),
         Command::Worker(command) => fleet::worker(&command),
+        Command::Fleet(command) => fleet::fleet(&command),
         Command::Stage(command) => stage::stage(&command),
         Command::Calibrate(command) => calibrate::calibrate(&command),
         Command::Ipc(command) => ipc::measure(&command),

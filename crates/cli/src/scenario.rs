@@ -11,7 +11,8 @@ use crate::history::is_kept;
 
 /// The scenario of `throng run FILE`.
 pub(crate) fn of_file(command: &Run) -> Result<(Scenario, Common), CliError> {
-    let scenario = read(&command.file, &overrides(&command.common)?)?;
+    let file = command.file.as_deref().ok_or_else(|| CliError::usage("run which scenario?"))?;
+    let scenario = read(file, &overrides(&command.common)?)?;
     Ok((scenario, command.common.clone()))
 }
 

@@ -65,6 +65,26 @@ pub enum FleetError {
         /// Its reason.
         why: String,
     },
+    /// The bus has not, or not all of, what workers sent of a run.
+    #[error(
+        "{bus} {what} of the run that is named {run} on it: a bus keeps rows for a day after they came, and loses them with its store"
+    )]
+    RowsGone {
+        /// Its address.
+        bus: String,
+        /// The run's name on the bus.
+        run: String,
+        /// What it has.
+        what: String,
+    },
+    /// A run whose coordinator is not gone.
+    #[error("{bus}: a coordinator leads the run {run}; what it left can be collected once it is gone")]
+    IsLed {
+        /// The bus's address.
+        bus: String,
+        /// The run's name on the bus.
+        run: String,
+    },
     /// The run was interrupted while workers prepared.
     #[error("interrupted before the run began")]
     Interrupted,

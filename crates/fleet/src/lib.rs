@@ -2,13 +2,14 @@
 //!
 //! [`coordinator`] and [`worker`] are the two ends of the bus, a NATS server, and own its connections. What they decide is in
 //! modules that get times and bytes as arguments, and know no sockets and clocks: who is lost ([`Ledger`]), what the rows of all
-//! mean ([`merge`]), how far two clocks are apart ([`clock`]), who plays whom ([`shares`]), what is sent again ([`spool`],
-//! [`inbox`]).
+//! mean ([`merge`]), how far two clocks are apart ([`clock`]), who plays whom ([`shares`], [`reassign`]), what is sent again
+//! ([`spool`], [`inbox`]). [`spool_folder`] keeps on disk what was not sent.
 
 mod error;
 pub use error::FleetError;
 
 pub mod message;
+pub mod reassign;
 pub mod shares;
 pub mod wire;
 
@@ -20,6 +21,7 @@ pub mod inbox;
 pub mod merge;
 pub mod spool;
 pub mod spool_file;
+pub mod spool_folder;
 
 mod bus;
 pub use bus::{BusConfig, MayBePlain, is_run_name};
@@ -30,7 +32,7 @@ pub use coordinator::{
 };
 
 pub mod worker;
-pub use worker::{Assignment, FleetClock, Part, Wanted, Worker};
+pub use worker::{Assignment, FleetClock, HandIn, Part, Say, SpoolConfig, Undelivered, Wanted, Worker};
 
 #[cfg(test)]
 mod rows_tests;

@@ -11,14 +11,18 @@
 //!   beat  ──── each second, with what is wanted ──>
 //!         <──── each second, how it goes ─────── pulse
 //!         <──── JetStream: rows, each batch once ─
+//!         <──── JetStream: the end of its part ───
 //! ```
+//!
+//! The coordinator's decisions about workers are stored between the rows, so that whoever collects a run whose coordinator is gone
+//! reads rows and decisions in the order in which they were made.
 
 use serde::{Deserialize, Serialize};
 use throng_observation::RunTime;
 use throng_observation::run::{CohortId, Ending, ParticipantId};
 
 /// Version of these messages; both sides must have the same.
-pub const PROTOCOL: u32 = 1;
+pub const PROTOCOL: u32 = 2;
 
 /// Longest message that is read, bytes. A scenario with its overrides is far shorter.
 pub const MESSAGE_BYTES_MAX: usize = 1 << 20;
@@ -96,6 +100,8 @@ pub struct Order {
     /// In a search the coordinator adds and removes participants, at most so many in this worker; `None` where they join as
     /// planned.
     pub added_participants_max: Option<u32>,
+    /// The participants of a worker that is lost may be given to this one.
+    pub reassigns: bool,
 }
 
 /// What the worker found when it prepared the run.
@@ -166,6 +172,33 @@ pub enum CrowdChange {
     Remove(ParticipantId),
 }
 
+/// The participants of a worker that is gone, given to others. Each worker makes out by itself whom it gets: see
+/// [`Deal`](crate::reassign::Deal).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reassignment {
+    /// Counted from 1 within the run; they are made in this order.
+    pub number: u32,
+    /// Whose participants.
+    pub of: u16,
+    /// Who gets them, in proportion to their weights.
+    pub to: Vec<u16>,
+    /// Who was to join from here on joins as planned; who was there joins anew.
+    pub from: RunTime,
+    /// Who had ended by itself before, ascending: these do not join anew.
+    pub ended: Vec<u32>,
+}
+
+/// What the coordinator decided about a worker that is gone.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Decision {
+    /// Its number.
+    pub worker: u16,
+    /// Why it was given up; `None` of one that had ended by itself.
+    pub gave_up: Option<String>,
+    /// What becomes of its participants.
+    pub reassignment: Option<Reassignment>,
+}
+
 /// What the coordinator wants of all workers, each second. It repeats itself: a lost beat loses nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Beat {
@@ -177,6 +210,8 @@ pub struct Beat {
     pub changes: Vec<(u64, u16, CrowdChange)>,
     /// Workers that were given up: if they hear this, they stop.
     pub lost: Vec<u16>,
+    /// Reassignments that some worker has not confirmed, in order.
+    pub reassigned: Vec<Reassignment>,
     /// The run is over for the coordinator too: workers that have sent everything may forget it.
     pub is_over: bool,
 }
@@ -188,6 +223,8 @@ pub struct Pulse {
     pub worker: u16,
     /// The last change of the crowd that it has made.
     pub changed: u64,
+    /// The last reassignment that it has made.
+    pub reassigned: u32,
     /// Its clock.
     pub clock: ClockSaid,
     /// Batches of rows that the bus has not confirmed.

@@ -104,17 +104,7 @@ impl Spool {
     /// An empty list for at most `bytes_max` bytes.
     #[must_use]
     pub fn new(bytes_max: usize) -> Self {
-        Self::resumed(0, Vec::new(), bytes_max)
-    }
-
-    /// The list of an earlier process: `batches` ascending by number, all below `next`, which is the number of the next one.
-    #[must_use]
-    pub fn resumed(next: u64, batches: Vec<Batch>, bytes_max: usize) -> Self {
-        let bytes = batches.iter().map(Batch::room).sum();
-        let mut spool =
-            Self { batches: batches.into(), next, bytes, bytes_max, given_up: Default::default() };
-        spool.make_room();
-        spool
+        Self { batches: VecDeque::new(), next: 0, bytes: 0, bytes_max, given_up: Default::default() }
     }
 
     /// Adds a batch and returns its number. Older batches, or this one, are given up when it is full.

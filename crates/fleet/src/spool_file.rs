@@ -2,15 +2,14 @@
 //!
 //! A frame is its length (of what follows the check sum), the check sum (CRC-32 of that), a byte for what it is, a number, and the
 //! bytes of a batch; integers are little-endian. A process that is killed within a write leaves a torn frame at the end, which
-//! is found by length or check sum and dropped. The file does not shrink while it is in use; [`SpoolFile::copy`] writes what is
-//! not confirmed into another one, which then takes its place by a rename.
+//! is found by length or check sum and dropped. The file shrinks when everything in it was confirmed: [`SpoolFile::begin_again`].
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
 use flate2::Crc;
 
-use crate::spool::{Batch, BatchKind, Spool};
+use crate::spool::{Batch, BatchKind};
 
 /// Largest frame that is read: larger lengths are torn or foreign.
 const FRAME_MAX: u32 = 64 << 20;
@@ -20,6 +19,9 @@ const HEAD: usize = 8;
 
 /// Bytes of the kind and the number.
 const LABEL: usize = 9;
+
+/// The frame of how the worker's part ended, as its message has it: no batch follows it.
+const END: u8 = 0xfd;
 
 /// The frame of all batches below its number being confirmed.
 const CONFIRMED: u8 = 0xfe;
@@ -61,6 +63,18 @@ pub enum SpoolError {
     /// The file has something else in it.
     #[error("the file is not a spool of throng")]
     NotASpool,
+    /// The file has its size.
+    #[error("the spool file has its {bytes} bytes (--spool-mb)")]
+    FileFull {
+        /// Its length.
+        bytes: u64,
+    },
+    /// Files of earlier runs fill the folder.
+    #[error("earlier runs have left {bytes} bytes of rows in the folder (four times --spool-mb at most)")]
+    FolderFull {
+        /// Their lengths together.
+        bytes: u64,
+    },
     /// A batch is larger than a frame may be.
     #[error("a batch of {bytes} bytes is too large for a spool")]
     TooLarge {
@@ -76,8 +90,19 @@ pub struct Found {
     pub batches: Vec<Batch>,
     /// The number of the next batch.
     pub next: u64,
-    /// Bytes of a torn frame at the end, which were dropped.
+    /// How the worker's part ended, if that was written.
+    pub end: Option<Vec<u8>>,
+    /// Bytes at the end that are no whole frame, such as a torn one.
     pub torn_bytes: u64,
+}
+
+/// What is in a file, which is not changed. A torn frame at the end counts as in [`SpoolFile::open`].
+///
+/// # Errors
+/// [`SpoolError::NotASpool`]; [`SpoolError::Io`].
+pub fn read(storage: &mut (impl Read + Seek)) -> Result<Found, SpoolError> {
+    let (scan, length) = scan(storage)?;
+    Ok(scan.found(length))
 }
 
 /// An open spool file.
@@ -93,28 +118,13 @@ impl<F: SpoolStorage> SpoolFile<F> {
     /// # Errors
     /// [`SpoolError::NotASpool`] for a file of something else, which is not changed; [`SpoolError::Io`].
     pub fn open(mut storage: F) -> Result<(Self, Found), SpoolError> {
-        let length = storage.seek(SeekFrom::End(0))?;
-        storage.seek(SeekFrom::Start(0))?;
-        let mut scan = Scan::default();
-        let mut frame = Vec::new();
-        while scan.end < length && read_frame(&mut storage, length - scan.end, &mut frame)? {
-            if !scan.take(&frame) {
-                break;
-            }
-        }
-        // A file that was torn within its first frame has had no batch.
-        let is_foreign = !scan.has_begun && length > frame_length(MAGIC.len());
-        if is_foreign {
-            return Err(SpoolError::NotASpool);
-        }
+        let (scan, length) = scan(&mut storage)?;
         storage.cut(scan.end)?;
-        let torn_bytes = length - scan.end;
         let mut file = Self { storage, end: scan.end };
         if !scan.has_begun {
             file.append(BEGIN, 0, MAGIC)?;
         }
-        let batches = scan.batches.into_values().collect();
-        Ok((file, Found { batches, next: scan.next, torn_bytes }))
+        Ok((file, scan.found(length)))
     }
 
     /// Writes a batch at the end. When that fails (disk full) the file is as before.
@@ -133,17 +143,22 @@ impl<F: SpoolStorage> SpoolFile<F> {
         self.append(CONFIRMED, end, &[])
     }
 
-    /// Begins a file in `empty` with what `spool` has not had confirmed. The caller puts it in the place of this one.
+    /// Writes how the worker's part ended, as its message has it.
+    ///
+    /// # Errors
+    /// [`SpoolError::TooLarge`]; [`SpoolError::Io`].
+    pub fn end(&mut self, message: &[u8]) -> Result<(), SpoolError> {
+        self.append(END, 0, message)
+    }
+
+    /// Drops everything, all of which was confirmed; the next batch has the number `next`.
     ///
     /// # Errors
     /// [`SpoolError::Io`].
-    pub fn copy(spool: &Spool, mut empty: F) -> Result<Self, SpoolError> {
-        empty.cut(0)?;
-        let mut file = Self { storage: empty, end: 0 };
-        let first = spool.unsent(0).next().map_or(spool.next(), |batch| batch.number);
-        file.append(BEGIN, first, MAGIC)?;
-        spool.unsent(0).try_for_each(|batch| file.push(batch))?;
-        Ok(file)
+    pub fn begin_again(&mut self, next: u64) -> Result<(), SpoolError> {
+        self.storage.cut(0)?;
+        self.end = 0;
+        self.append(BEGIN, next, MAGIC)
     }
 
     /// Bytes of the file.
@@ -186,6 +201,7 @@ struct Scan {
     batches: BTreeMap<u64, Batch>,
     next: u64,
     has_begun: bool,
+    ended: Option<Vec<u8>>,
     /// Where the last good frame ends.
     end: u64,
 }
@@ -200,6 +216,7 @@ impl Scan {
             BEGIN if !self.has_begun && bytes == MAGIC => {
                 (self.has_begun, self.next) = (true, number);
             }
+            END if self.has_begun => self.ended = Some(bytes.to_vec()),
             CONFIRMED if self.has_begun => self.batches = self.batches.split_off(&number),
             kind => {
                 let Some(kind) = BatchKind::from_byte(kind).filter(|_| self.has_begun) else { return false };
@@ -210,6 +227,28 @@ impl Scan {
         self.end += (HEAD + frame.len()) as u64;
         true
     }
+
+    /// What a file of this length holds.
+    fn found(self, length: u64) -> Found {
+        let torn_bytes = length.saturating_sub(self.end);
+        Found { batches: self.batches.into_values().collect(), next: self.next, end: self.ended, torn_bytes }
+    }
+}
+
+/// Reads frames until one is torn, or none; with the length of the file.
+fn scan(storage: &mut (impl Read + Seek)) -> Result<(Scan, u64), SpoolError> {
+    let length = storage.seek(SeekFrom::End(0))?;
+    storage.seek(SeekFrom::Start(0))?;
+    let mut scan = Scan::default();
+    let mut frame = Vec::new();
+    while scan.end < length && read_frame(storage, length - scan.end, &mut frame)? {
+        if !scan.take(&frame) {
+            break;
+        }
+    }
+    // A file that was torn within its first frame has had no batch.
+    let is_foreign = !scan.has_begun && length > frame_length(MAGIC.len());
+    if is_foreign { Err(SpoolError::NotASpool) } else { Ok((scan, length)) }
 }
 
 fn frame_length(bytes: usize) -> u64 {

@@ -70,17 +70,29 @@ fn other_files_are_refused_and_not_changed() {
 }
 
 #[test]
-fn a_copy_has_what_is_not_confirmed_and_goes_on_with_the_numbers() {
+fn a_file_begins_again_with_the_numbers_going_on() {
     let (bytes, _) = written();
-    let found = open(&bytes).unwrap().1;
-    let mut spool = Spool::resumed(found.next, found.batches, 1 << 20);
-    spool.confirm(5);
-    let copied = SpoolFile::copy(&spool, Memory::default()).unwrap().into_storage();
-    assert!(copied.get_ref().len() < bytes.len());
-    assert_eq!(SpoolFile::open(copied).unwrap().1, Found { batches: vec![batch(5)], next: 6, torn_bytes: 0 });
-    spool.confirm(6);
-    let copied = SpoolFile::copy(&spool, Memory::default()).unwrap().into_storage();
-    assert_eq!(SpoolFile::open(copied).unwrap().1, Found { next: 6, ..Found::default() });
+    let (mut file, _) = open(&bytes).unwrap();
+    file.begin_again(6).unwrap();
+    assert!(file.length() < bytes.len() as u64);
+    file.push(&batch(6)).unwrap();
+    let found = SpoolFile::open(file.into_storage()).unwrap().1;
+    assert_eq!(found, Found { batches: vec![batch(6)], next: 7, ..Found::default() });
+}
+
+#[test]
+fn how_the_part_ended_is_found_and_reading_changes_nothing() {
+    let (bytes, _) = written();
+    let (mut file, _) = open(&bytes).unwrap();
+    file.end(b"complete").unwrap();
+    let mut torn = file.into_storage();
+    torn.get_mut().extend([9, 9, 9]);
+    let before = torn.get_ref().clone();
+    let found = read(&mut torn).unwrap();
+    assert_eq!((found.end.as_deref(), found.torn_bytes), (Some(&b"complete"[..]), 3));
+    assert_eq!(found.batches.len(), 4);
+    assert_eq!(torn.get_ref(), &before);
+    assert!(matches!(read(&mut Cursor::new(vec![7; 400])), Err(SpoolError::NotASpool)));
 }
 
 /// A disk with room for so many bytes.

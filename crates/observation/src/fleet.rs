@@ -10,6 +10,12 @@ pub const WORKER_LOST_EVENT: &str = "worker_lost";
 /// The event of a worker that ended before the run, with all that it had measured: somebody stopped it, or a guard of it did.
 pub const WORKER_ENDED_EVENT: &str = "worker_ended";
 
+/// The event of participants of a worker that is gone, which others play from then on.
+pub const WORKER_REASSIGNED_EVENT: &str = "worker_reassigned";
+
+/// The event of a run whose coordinator was gone before its end; what workers had measured was collected afterwards.
+pub const COORDINATOR_GONE_EVENT: &str = "coordinator_gone";
+
 /// The event of a worker of which rows are missing.
 pub const WORKER_ROWS_MISSING_EVENT: &str = "worker_rows_missing";
 

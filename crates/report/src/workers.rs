@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use throng_observation::fleet::{
-    WORKER_ENDED_EVENT, WORKER_LOST_EVENT, WORKER_ROWS_MISSING_EVENT, WorkerInfo,
+    WORKER_ENDED_EVENT, WORKER_LOST_EVENT, WORKER_REASSIGNED_EVENT, WORKER_ROWS_MISSING_EVENT, WorkerInfo,
 };
 use throng_observation::limits::Limit;
 use throng_observation::run::{GeneratorRow, RunData};
@@ -76,9 +76,10 @@ pub(crate) fn named(run: &RunData, number: u16) -> String {
         .map_or_else(String::new, |info| format!("worker {}: ", info.name))
 }
 
-/// Workers that were lost or ended early, from when on the crowd was not the one that was asked for, and rows that are missing.
+/// Workers that were lost or ended early, from when on the crowd was not the one that was asked for, from when on others played
+/// their participants, and rows that are missing.
 pub(crate) fn losses(run: &RunData) -> impl Iterator<Item = String> {
-    let kinds = [WORKER_LOST_EVENT, WORKER_ENDED_EVENT, WORKER_ROWS_MISSING_EVENT];
+    let kinds = [WORKER_LOST_EVENT, WORKER_ENDED_EVENT, WORKER_REASSIGNED_EVENT, WORKER_ROWS_MISSING_EVENT];
     run.events
         .iter()
         .filter(move |event| kinds.contains(&event.kind.as_str()))

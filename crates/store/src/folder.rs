@@ -4,11 +4,11 @@ use std::fs;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use throng_observation::run::{DecodedRow, Row, RunData, RunInfo};
+use throng_observation::run::{DecodedRow, EventRow, Row, RunData, RunInfo};
 use throng_observation::{HttpRequestRow, RowSelector};
 
 use crate::table::list;
-use crate::{RunWriter, StoreError, Table, decoded, reader, selected};
+use crate::{RunAgain, RunWriter, StoreError, Table, decoded, reader, selected};
 
 /// The format of `run.db` that this version writes, and the newest that it reads.
 pub const FORMAT: u32 = 1;
@@ -90,6 +90,15 @@ impl RunFolder {
         let database = path.join(DATABASE);
         claim(&database, || StoreError::Exists(path.to_owned()))?;
         RunWriter::open(database, info)
+    }
+
+    /// Begins the `run.db` of an unfinished run again, for the rows of its crowd; what else it has stays, and of its events those
+    /// that `keeps` says.
+    ///
+    /// # Errors
+    /// As [`Self::read`]; also where another process uses it.
+    pub fn again(path: impl AsRef<Path>, keeps: impl Fn(&EventRow) -> bool) -> Result<RunAgain, StoreError> {
+        RunAgain::begin(database(path.as_ref())?, keeps)
     }
 
     /// Reads a whole run: finished, interrupted or current.

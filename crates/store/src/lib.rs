@@ -29,5 +29,8 @@ mod reader;
 mod selected;
 pub use selected::Table;
 
+mod again;
+pub use again::RunAgain;
+
 mod folder;
 pub use folder::{FORMAT, HostFile, RunFolder};

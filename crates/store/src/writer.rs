@@ -35,6 +35,14 @@ impl RunWriter {
         Ok(writer)
     }
 
+    /// Goes on writing a file that has its tables.
+    pub(crate) fn reopen(path: PathBuf) -> Result<Self, StoreError> {
+        let named = |error| StoreError::from_sql(&path, error);
+        let connection = Connection::open(&path).map_err(named)?;
+        Self::tune(&connection).map_err(named)?;
+        Ok(Self { connection, path, waiting: Waiting::default(), rows_lost: 0, rows_lost_stored: 0 })
+    }
+
     /// Writes when the run starts, microseconds since the Unix epoch, known only once the engine has its threads.
     ///
     /// # Errors
@@ -101,8 +109,7 @@ impl RunWriter {
         &self.path
     }
 
-    fn prepare(&mut self, info: &RunInfo) -> rusqlite::Result<()> {
-        let db = &self.connection;
+    fn tune(db: &Connection) -> rusqlite::Result<()> {
         // A reader (`throng report` of a run in progress) never blocks the writer.
         db.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
         // NORMAL survives the end of the process at any moment; only a power failure may lose the last seconds.
@@ -111,6 +118,11 @@ impl RunWriter {
         // pages.
         db.pragma_update(None, "cache_size", -CACHE_KIB)?;
         db.set_prepared_statement_cache_capacity(32);
+        Ok(())
+    }
+
+    fn prepare(&mut self, info: &RunInfo) -> rusqlite::Result<()> {
+        Self::tune(&self.connection)?;
         let transaction = self.connection.transaction()?;
         transaction.pragma_update(None, "application_id", schema::APPLICATION_ID)?;
         transaction.pragma_update(None, "user_version", FORMAT)?;

@@ -2,15 +2,16 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, Subcommand};
+use throng_scenario::Network;
 
-use super::parsers::count;
+use super::parsers::{count, fleet_name, image, namespace, secret_name};
 
 /// Where the bus of a fleet is, and who we are on it.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct Bus {
-    /// The bus of the fleet: a NATS server with JetStream, such as nats://10.0.0.5 or tls://bus.example; of a worker also `-`, the
-    /// first line of its input
+    /// The bus of the fleet: a NATS server with JetStream, such as nats://10.0.0.5 or tls://bus.example; or env:NAME or file:PATH, which
+    /// hold that; of a worker also `-`, the first line of its input
     #[arg(long, value_name = "URL")]
     pub(crate) fleet: Option<String>,
     /// Credentials file of the bus (.creds)
@@ -41,10 +42,10 @@ pub(crate) struct Fleet {
     /// The program on the hosts of --on [default: throng]
     #[arg(long, value_name = "PATH", requires = "on")]
     pub(crate) remote_throng: Option<String>,
-    /// How long to wait for workers [default: 30s]
+    /// How long to wait for workers, and before that for the bus [default: 30s, and not for the bus]
     #[arg(long, value_name = "TIME")]
     pub(crate) fleet_wait: Option<String>,
-    /// When a worker is lost: end the run, or go on with the others [default: abort]
+    /// When a worker is lost: end the run, go on with the others, or let the others play its participants too [default: abort]
     #[arg(long, value_enum, value_name = "WHAT")]
     pub(crate) on_loss: Option<OnLoss>,
 }
@@ -57,12 +58,17 @@ pub(crate) enum OnLoss {
     Abort,
     /// The others go on.
     GoOn,
+    /// The others go on, and play its participants too.
+    Reassign,
 }
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Worker {
     #[command(flatten)]
     pub(crate) bus: Bus,
+    /// How long to wait for the bus [default: not at all]
+    #[arg(long, value_name = "TIME")]
+    pub(crate) fleet_wait: Option<String>,
     /// What people call this worker [default: the host's name]
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
@@ -96,4 +102,51 @@ pub(crate) struct Worker {
     /// Megabytes of rows that are kept while the bus is away
     #[arg(long, value_name = "MB", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub(crate) spool_mb: u32,
+    /// Also keep rows that the bus has not taken in files of this folder, at most --spool-mb for each run: a worker with the same
+    /// folder hands them in later
+    #[arg(long, value_name = "DIR")]
+    pub(crate) spool: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct FleetCommands {
+    #[command(subcommand)]
+    pub(crate) command: FleetCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum FleetCommand {
+    /// Print what runs a scenario in a Kubernetes cluster: a bus, an Indexed Job of workers, a coordinator
+    Manifest(Manifest),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Manifest {
+    /// The scenario (TOML)
+    pub(crate) file: PathBuf,
+    /// How many workers play, each its share
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=4096))]
+    pub(crate) workers: u16,
+    /// The image with throng as its entry point, such as deploy/image/build.sh makes it
+    #[arg(long, value_name = "IMAGE", default_value = "throng:latest", value_parser = image)]
+    pub(crate) image: String,
+    /// Print this namespace too, and put everything into it [default: that of kubectl]
+    #[arg(long, value_name = "NS", value_parser = namespace)]
+    pub(crate) namespace: Option<String>,
+    /// What all names begin with; two fleets of one namespace need two
+    #[arg(long, value_name = "NAME", default_value = "throng", value_parser = fleet_name)]
+    pub(crate) name: String,
+    /// Allow the pods this private network (CIDR, or one address) as a target; repeatable
+    #[arg(long, value_name = "CIDR")]
+    pub(crate) allow_target: Vec<Network>,
+    /// No worker plays a share with more participants at a time
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_users: Option<u32>,
+    /// The Secret whose key `secret` is that of the consent proof of a public target
+    #[arg(long, value_name = "SECRET", value_parser = secret_name)]
+    pub(crate) consent_secret_name: Option<String>,
+    /// Use this bus with TLS, such as tls://bus.example or tls://user@bus.example; its password and certificate are in the Secret
+    /// NAME-bus [default: print one too]
+    #[arg(long, value_name = "URL")]
+    pub(crate) nats: Option<String>,
 }

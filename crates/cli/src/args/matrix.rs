@@ -38,6 +38,8 @@ pub(crate) struct Matrix {
     /// Print matrix.json at the end instead of the tables
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) fleet: super::Fleet,
 }
 
 #[derive(Debug, Args)]

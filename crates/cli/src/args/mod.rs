@@ -13,7 +13,7 @@ mod run;
 mod stage;
 
 pub(crate) use compare::{Compare, Trend};
-pub(crate) use fleet::{Bus, Fleet, OnLoss, Worker};
+pub(crate) use fleet::{Bus, Fleet, FleetCommand, FleetCommands, Manifest, OnLoss, Worker};
 pub(crate) use history::{Prune, Rerun, Runs, RunsCommand};
 pub(crate) use matrix::{Matrix, Prove};
 pub(crate) use measure::{Decode, Ipc, Profile, ProfileMethod, Ring, RingCommand, RingStat, Tap};
@@ -66,6 +66,8 @@ pub(crate) enum Command {
     Rerun(Rerun),
     /// Play shares of the runs that coordinators start with --fleet
     Worker(Worker),
+    /// Prepare a fleet elsewhere: print its manifest for Kubernetes
+    Fleet(FleetCommands),
     /// Run the embedded media server (WHEP out, WHIP in)
     Stage(Stage),
     /// Find out how many viewers this machine can play before the generator is the limit

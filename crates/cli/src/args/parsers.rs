@@ -64,6 +64,46 @@ pub(super) fn label(text: &str) -> Result<String, String> {
     Err("a label has 1 to 40 letters, digits and ._-+:/=@#".into())
 }
 
+/// A label of a name in a cluster (RFC 1123).
+fn is_name_label(text: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    (1..=63).contains(&text.len())
+        && text.chars().all(is_plain)
+        && !text.starts_with('-')
+        && !text.ends_with('-')
+}
+
+/// The name of a fleet in a cluster: a Service begins with a letter (RFC 1035), and a worker's host is `NAME-workers-4095`, which
+/// must be a label as well.
+pub(super) fn fleet_name(text: &str) -> Result<String, String> {
+    let begins_well = text.starts_with(|c: char| c.is_ascii_lowercase());
+    if is_name_label(text) && begins_well && text.len() <= 40 {
+        return Ok(text.to_owned());
+    }
+    Err("write 1 to 40 of a to z, 0 to 9 and -, the first a letter, the last not -".into())
+}
+
+/// The name of a namespace of a cluster.
+pub(super) fn namespace(text: &str) -> Result<String, String> {
+    let help = || "write 1 to 63 of a to z, 0 to 9 and -, neither first nor last -".to_owned();
+    is_name_label(text).then(|| text.to_owned()).ok_or_else(help)
+}
+
+/// The name of a Secret of a cluster: labels between dots.
+pub(super) fn secret_name(text: &str) -> Result<String, String> {
+    let is_good = text.len() <= 253 && text.split('.').all(is_name_label);
+    let help = || "write the name of a Secret: a to z, 0 to 9, - and .".to_owned();
+    is_good.then(|| text.to_owned()).ok_or_else(help)
+}
+
+/// The reference of a container image.
+pub(super) fn image(text: &str) -> Result<String, String> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-/:@".contains(c);
+    let is_good = (1..=512).contains(&text.len()) && text.chars().all(is_plain);
+    let help = || "write an image, such as throng:latest or host.example/throng:0.1.0".to_owned();
+    is_good.then(|| text.to_owned()).ok_or_else(help)
+}
+
 /// How many of something.
 pub(super) fn count(text: &str) -> Result<usize, String> {
     text.parse().map_err(|_| "write a whole number, such as 2".into())
@@ -125,5 +165,30 @@ mod tests {
             assert_eq!(label(text).is_ok(), is_good, "{text}");
         }
         assert!(label("\u{1b}[2J").is_err() && label(&"x".repeat(41)).is_err());
+    }
+
+    #[test]
+    fn names_of_a_cluster_are_those_of_rfc_1123_and_what_is_made_of_them_too() {
+        for (text, is_fleet, is_namespace, is_secret) in [
+            ("throng", true, true, true),
+            ("evening-2", true, true, true),
+            ("2nd", false, true, true),
+            ("a.b", false, false, true),
+            ("Throng", false, false, false),
+            ("-a", false, false, false),
+            ("a-", false, false, false),
+            ("a.", false, false, false),
+            ("", false, false, false),
+            ("a b", false, false, false),
+            ("a\": b", false, false, false),
+        ] {
+            let judged = (fleet_name(text).is_ok(), namespace(text).is_ok(), secret_name(text).is_ok());
+            assert_eq!(judged, (is_fleet, is_namespace, is_secret), "{text}");
+        }
+        let longest = "a".repeat(40);
+        assert!(fleet_name(&longest).is_ok() && is_name_label(&format!("{longest}-workers-4095")));
+        assert!(fleet_name(&"a".repeat(41)).is_err() && namespace(&"a".repeat(64)).is_err());
+        assert!(image("host.example:5000/a/throng@sha256:0123").is_ok());
+        assert!(image("a b").is_err() && image("a\"b").is_err() && image("").is_err());
     }
 }

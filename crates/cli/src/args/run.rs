@@ -77,7 +77,11 @@ pub(crate) struct Common {
 #[derive(Debug, Args)]
 pub(crate) struct Run {
     /// The scenario (TOML)
-    pub(crate) file: PathBuf,
+    #[arg(required_unless_present = "resume")]
+    pub(crate) file: Option<PathBuf>,
+    /// Collect what the workers of a fleet have left of this run, whose coordinator was killed, and complete its folder
+    #[arg(long, value_name = "RUN", requires = "fleet", conflicts_with_all = ["file", "output", "workers"])]
+    pub(crate) resume: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) common: Common,
 }

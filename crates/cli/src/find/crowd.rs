@@ -64,8 +64,10 @@ pub(super) struct Crowd {
     next_at: RunTime,
     /// Since when the crowd has the wanted size.
     right_since: Option<RunTime>,
-    /// When a participant was last added.
+    /// When a participant was last added, by whoever plays the crowd.
     called_at: Option<RunTime>,
+    /// Whether that was not confirmed yet.
+    is_calling: bool,
     wants: u32,
 }
 
@@ -87,6 +89,7 @@ impl Crowd {
             next_at: RunTime(0),
             right_since: None,
             called_at: None,
+            is_calling: false,
             wants: 0,
         }
     }
@@ -119,7 +122,8 @@ impl Crowd {
         is_right && self.called_at.is_none_or(|at| begin_us >= at.0.saturating_add(patience_us))
     }
 
-    /// The actions at `now` towards the load `wants`. `did` performs one and returns an added participant.
+    /// The actions at `now` towards the load `wants`. `did` performs one and returns an added participant. The load is there once
+    /// they are [confirmed](Self::confirmed).
     pub(super) fn adjust(
         &mut self,
         wants: u32,
@@ -144,13 +148,21 @@ impl Crowd {
             let place = self.free_place(cohort);
             let step = CrowdAction::Call { cohort, place, at: self.next_at, source_ip: self.source_ip() };
             self.called += 1;
-            self.called_at = Some(now);
+            (self.called_at, self.is_calling) = (Some(now), true);
             self.next_at = RunTime(self.next_at.0 + gap_us);
             let called = did(step);
             self.places.extend(called.map(|participant| (participant, (cohort, place))));
             if let Some(free) = self.slots.get_mut(slot) {
                 *free = called;
             }
+        }
+    }
+
+    /// At `now` all actions so far have been made: by this process at once, by workers elsewhere later, or much later while
+    /// nothing reaches them. Until then the seconds are those of another load.
+    pub(super) fn confirmed(&mut self, now: RunTime) {
+        if std::mem::take(&mut self.is_calling) {
+            self.called_at = Some(now);
         }
         if self.slots.iter().all(Option::is_some) {
             self.right_since.get_or_insert(now);
@@ -277,6 +289,7 @@ mod tests {
                 None
             }
         });
+        crowd.confirmed(RunTime(at_ms * 1000));
         (called, dismissed)
     }
 
@@ -290,6 +303,34 @@ mod tests {
         assert!(!crowd.was_complete(RunTime(100_000_000)));
         aim(&mut crowd, 4, 300, &mut next);
         assert!(!crowd.was_complete(RunTime(4_200_000)) && crowd.was_complete(RunTime(4_300_000)));
+    }
+
+    #[test]
+    fn a_load_counts_from_when_its_last_change_is_confirmed() {
+        let (mut crowd, mut next) = (crowd(0), 0);
+        let mut ask = |crowd: &mut Crowd, wants: u32, at_s: i64| {
+            crowd.adjust(wants, RunTime(at_s * 1_000_000), |_| {
+                next += 1;
+                Some(ParticipantId(next))
+            });
+        };
+        let at = |s: i64| RunTime(s * 1_000_000);
+        ask(&mut crowd, 1, 0);
+        assert!(!crowd.was_complete(at(60)));
+        crowd.confirmed(at(5));
+        // The join has its time from then on.
+        assert!(!crowd.was_complete(RunTime(8_900_000)) && crowd.was_complete(at(9)));
+        ask(&mut crowd, 1, 10);
+        assert!(crowd.was_complete(at(10)), "nothing has changed");
+        ask(&mut crowd, 2, 20);
+        ask(&mut crowd, 1, 30);
+        assert!(!crowd.was_complete(at(60)));
+        // Whoever leaves needs no time, but who was called before has not joined either.
+        crowd.confirmed(at(31));
+        assert!(!crowd.was_complete(RunTime(34_900_000)) && crowd.was_complete(at(35)));
+        ask(&mut crowd, 0, 40);
+        crowd.confirmed(at(41));
+        assert!(crowd.was_complete(at(42)));
     }
 
     #[test]

@@ -178,6 +178,9 @@ impl SearchLoop<'_> {
                 None
             }
         });
+        if handle.has_made_changes() {
+            self.crowd.confirmed(now);
+        }
     }
 }
 

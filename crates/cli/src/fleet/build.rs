@@ -21,7 +21,11 @@ pub(super) fn build() -> Result<Build, CliError> {
 
 /// The plan of a scenario, as both sides make it: what it says, and each join.
 pub(super) fn plan_sha256(scenario: &Scenario, plan: &Plan) -> String {
-    let said = scenario.to_toml();
+    sha256(&[scenario.to_toml().as_bytes(), crowd_sha256(plan).as_bytes()])
+}
+
+/// Who joins when: what is needed to read the rows of a run.
+pub(super) fn crowd_sha256(plan: &Plan) -> String {
     let cohorts = plan.cohorts.join("\n");
     let mut joins = Vec::with_capacity(plan.joins.len() * 24);
     for join in &plan.joins {
@@ -32,7 +36,7 @@ pub(super) fn plan_sha256(scenario: &Scenario, plan: &Plan) -> String {
         joins.extend_from_slice(&(join.at.as_micros() as u64).to_le_bytes());
         joins.extend_from_slice(&leaves_us.to_le_bytes());
     }
-    sha256(&[said.as_bytes(), cohorts.as_bytes(), &joins])
+    sha256(&[cohorts.as_bytes(), &joins])
 }
 
 fn sha256(parts: &[&[u8]]) -> String {

@@ -9,14 +9,16 @@ use std::time::{Duration, Instant};
 use throng_engine::live::RunState;
 use throng_engine::{LiveSnapshot, MergedLive, NewParticipant, RunEnd};
 use throng_fleet::merge::{MergeLimits, PlannedJoin};
-use throng_fleet::message::CrowdChange;
+use throng_fleet::message::{CrowdChange, Decision};
+use throng_fleet::reassign::Deal;
 use throng_fleet::shares::Shares;
 use throng_fleet::{Coordinator, FleetEnd, FleetEvent, FleetRun, Ledger, NoticeKind, Wishes};
 use throng_observation::RunTime;
-use throng_observation::fleet::{WORKER_ENDED_EVENT, WORKER_ROWS_MISSING_EVENT};
+use throng_observation::fleet::{WORKER_ENDED_EVENT, WORKER_REASSIGNED_EVENT, WORKER_ROWS_MISSING_EVENT};
 use throng_observation::run::{Ending, EventRow, ParticipantId, Row};
 use throng_scenario::Plan;
 
+use super::feed;
 use super::gathered::Gathered;
 use super::ssh::Remote;
 use crate::args::OnLoss;
@@ -69,29 +71,30 @@ impl FleetHandle {
         lead: Duration,
         rows: SyncSender<Row>,
     ) -> Result<Self, CliError> {
-        let Gathered { coordinator, members, shares, on_loss, remote } = gathered;
+        let Gathered { coordinator, members, shares, on_loss, remote, .. } = gathered;
         let planned = if is_search { 0 } else { u32::try_from(plan.joins.len()).unwrap_or(u32::MAX) };
         let ends_at = RunTime::after_start(plan.duration);
         let names = members.iter().map(|member| member.name.clone()).collect();
+        let weights: Vec<u32> = members.iter().map(|member| member.weight).collect();
+        let deal = (on_loss == OnLoss::Reassign).then(|| feed::deal(plan, &weights, &shares));
         let joins = if is_search { vec![Vec::new(); members.len()] } else { joins(plan, &shares) };
-        let limits = MergeLimits {
-            cohorts: u16::try_from(plan.cohorts.len()).unwrap_or(u16::MAX),
-            second_max: ends_at.second().saturating_add(LEAVING_S),
-            participants: if is_search { ADDED_MAX } else { planned },
-        };
+        let most = deal.as_ref().map_or(planned, Deal::participants_max);
+        let limits = merge_limits(plan, if is_search { ADDED_MAX } else { most });
         let run = coordinator.start(lead).map_err(super::error)?;
         let wishes = run.wishes();
         let started_at_unix_us = wishes.start().map_or(0, |start| start.at_unix_us);
         let started_at = coordinator.clock().instant(started_at_unix_us);
+        let ledger = |limits| Ledger::new(names, shares.clone(), joins, limits, started_at);
         let shared = Arc::new(Shared {
             live: Mutex::new(MergedLive::new(planned, ends_at)),
-            ledger: Mutex::new(Ledger::new(names, shares.clone(), joins, limits, started_at)),
+            ledger: Mutex::new(match deal {
+                Some(deal) => ledger(limits).reassigning(deal),
+                None => ledger(limits),
+            }),
             wishes,
             is_finished: AtomicBool::new(false),
             limited_seconds: AtomicU32::new(0),
         });
-        // A search whose crowd has become another one answers nothing.
-        let on_loss = if is_search { OnLoss::Abort } else { on_loss };
         let merge = Merge { shared: Arc::clone(&shared), rows, on_loss, started_at, ends_at };
         let merging = std::thread::Builder::new().name("fleet-merge".into());
         let merging = merging.spawn(move || merge.run(run, &coordinator)).map_err(CliError::invalid)?;
@@ -114,8 +117,17 @@ impl FleetHandle {
     }
 }
 
+/// What the rows of a run can be about.
+pub(super) fn merge_limits(plan: &Plan, participants: u32) -> MergeLimits {
+    MergeLimits {
+        cohorts: u16::try_from(plan.cohorts.len()).unwrap_or(u16::MAX),
+        second_max: RunTime::after_start(plan.duration).second().saturating_add(LEAVING_S),
+        participants,
+    }
+}
+
 /// The joins of each worker's share.
-fn joins(plan: &Plan, shares: &Shares) -> Vec<Vec<PlannedJoin>> {
+pub(super) fn joins(plan: &Plan, shares: &Shares) -> Vec<Vec<PlannedJoin>> {
     let mut joins = vec![Vec::new(); shares.workers()];
     for join in &plan.joins {
         let worker = shares.worker_of(join.participant.0);
@@ -161,6 +173,11 @@ impl Generator for FleetHandle {
 
     fn remove_participant(&self, participant: ParticipantId) {
         self.change(self.shares.worker_of(participant.0), CrowdChange::Remove(participant));
+    }
+
+    fn has_made_changes(&self) -> bool {
+        let next = self.next_change.load(Ordering::Relaxed);
+        lock(&self.shared.ledger).changed_by_all().saturating_add(1) >= next
     }
 
     fn stop(&self) {
@@ -213,12 +230,15 @@ impl Merge {
                 }
                 if self.shared.wishes.is_stopped() {
                     ledger.end_by(Instant::now() + LEAVING);
+                    ledger.stopped();
                 }
                 ledger.tick(Instant::now(), &mut merged);
                 self.shared.wishes.changed(ledger.changed_by_all());
+                self.shared.wishes.reassigned(ledger.reassigned_by_all());
             }
             self.write(&mut merged);
             self.tell_notices();
+            self.tell_decisions(coordinator);
             if let Some(end) = lock(&self.shared.ledger).end() {
                 break end;
             }
@@ -268,6 +288,23 @@ impl Merge {
         let _ = self.rows.send(Row::Event(event));
     }
 
+    /// Lets the bus keep what was decided about workers, and tells the others what follows. The bus comes first: whoever collects the
+    /// run has to know whose rows come from whom.
+    fn tell_decisions(&self, coordinator: &Coordinator) {
+        let decisions = lock(&self.shared.ledger).decisions();
+        for decision in decisions {
+            let is_kept = coordinator.keep(&decision);
+            let Decision { reassignment: Some(reassignment), .. } = decision else { continue };
+            if is_kept {
+                self.shared.wishes.reassign(reassignment);
+            } else {
+                let detail =
+                    "the bus did not take that participants are given to other workers: nobody plays them";
+                self.event(WORKER_REASSIGNED_EVENT, detail);
+            }
+        }
+    }
+
     /// Tells what happened to workers, and ends the run where the user wants that.
     fn tell_notices(&self) {
         let (notices, names) = {
@@ -284,6 +321,10 @@ impl Merge {
                 }
                 NoticeKind::EndedEarly(why) => {
                     (WORKER_ENDED_EVENT, format!("worker {name} ended early: {why}"), true)
+                }
+                NoticeKind::Reassigned { from, anew, planned } => {
+                    (0..anew).for_each(|_| lock(&self.shared.live).added());
+                    (WORKER_REASSIGNED_EVENT, reassigned(&name, from, anew, planned), false)
                 }
                 NoticeKind::ClockStepped => {
                     let detail =
@@ -308,7 +349,19 @@ fn take(ledger: &mut Ledger, event: FleetEvent, merged: &mut Vec<Row>) {
         FleetEvent::Pulse(pulse) => ledger.pulse(&pulse, now),
         FleetEvent::Rows { worker, sequence, bytes } => ledger.rows(worker, sequence, bytes, now, merged),
         FleetEvent::Bus(is_up) => ledger.bus(is_up, now),
+        FleetEvent::Ended { worker, end } => ledger.ends(worker, &end, now),
+        // Its own ones.
+        FleetEvent::Decided(_) => {}
     }
+}
+
+/// The participants of a worker that is gone, as a sentence.
+pub(super) fn reassigned(name: &str, from: RunTime, anew: u32, planned: u32) -> String {
+    format!(
+        "the others play the participants of worker {name} from {:.1} s on: {anew} join anew in the places of those that were there, \
+         {planned} join as planned",
+        from.as_secs_f64()
+    )
 }
 
 fn run_time(started_at: Instant, now: Instant) -> RunTime {

@@ -4,7 +4,7 @@ use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
 use anyhow::anyhow;
-use throng_fleet::message::Order;
+use throng_fleet::message::{Build, Order};
 use throng_fleet::shares::Shares;
 use throng_fleet::{Coordinator, GatherConfig, Member};
 use throng_observation::fleet::WorkerInfo;
@@ -12,8 +12,9 @@ use throng_observation::run::{ClockError, Row};
 use throng_scenario::{Destination, Plan, Role, Scenario};
 
 use super::coordinate::FleetHandle;
+use super::record::Record;
 use super::ssh::Remote;
-use super::{build, bus, error, may_be_plain};
+use super::{build, bus, bus_wait, error, may_be_plain, reached};
 use crate::args::{Common, OnLoss, duration};
 use crate::interrupt::Interrupt;
 use crate::{CliError, media, run_id, say};
@@ -30,6 +31,9 @@ pub(crate) struct Gathered {
     pub(super) members: Vec<Member>,
     pub(super) shares: Shares,
     pub(super) on_loss: OnLoss,
+    /// The run's name on the bus, and this program: what has to be known to collect it.
+    pub(super) run: String,
+    pub(super) build: Build,
     /// Workers of `--on`, which end with the run.
     pub(super) remote: Option<Remote>,
 }
@@ -49,15 +53,20 @@ impl Gathered {
         if let Some(workers) = asked {
             check(plan, workers)?;
         }
+        let on_loss = on_loss(plan, flags.on_loss.unwrap_or_default(), is_search)?;
         let mut remote = Remote::start(flags, common)?;
-        let Some(bus) = remote.as_ref().map(Remote::bus).or_else(|| bus(&flags.bus)) else { return Ok(None) };
+        let bus = match &remote {
+            Some(remote) => Some(remote.bus()),
+            None => bus(&flags.bus)?,
+        };
+        let Some(bus) = bus else { return Ok(None) };
         let workers = remote.as_ref().map(Remote::count).or(flags.workers);
         let workers = workers.ok_or_else(|| CliError::usage("--fleet needs --workers N"))?;
         let wait = flags.fleet_wait.as_deref().map(|text| duration("--fleet-wait", text)).transpose()?;
         let wait = wait.unwrap_or(WAIT);
         let run = format!("{:016x}", run_id::random(u32::MAX - 1));
-        let coordinator =
-            Coordinator::connect(&bus, &run, &may_be_plain(&plan.target.allow)).map_err(error)?;
+        let connect = || Coordinator::connect(&bus, &run, &may_be_plain(&plan.target.allow));
+        let coordinator = reached(bus_wait(flags.fleet_wait.as_deref())?, interrupt, connect)?;
         say(&format!("waiting for {workers} workers on {}", coordinator.bus()));
         let overrides = scenario.source.overrides().iter();
         let config = GatherConfig {
@@ -65,7 +74,7 @@ impl Gathered {
             wait,
             build: build::build()?,
             order: Order {
-                run,
+                run: run.clone(),
                 worker: 0,
                 weights: Vec::new(),
                 scenario: scenario.source.expose().to_owned(),
@@ -73,6 +82,7 @@ impl Gathered {
                 seed: run_id::seed(),
                 added_participants_max: is_search
                     .then(|| u32::try_from(plan.joins.len()).unwrap_or(u32::MAX)),
+                reassigns: on_loss == OnLoss::Reassign,
             },
             plan_sha256: build::plan_sha256(scenario, plan),
             media_files: media::hashes(plan),
@@ -89,8 +99,7 @@ impl Gathered {
         };
         let weights: Vec<u32> = members.iter().map(|member| member.weight).collect();
         let shares = Shares::of(&weights).map_err(CliError::usage)?;
-        let gathered =
-            Self { coordinator, members, shares, remote, on_loss: flags.on_loss.unwrap_or_default() };
+        let gathered = Self { coordinator, members, shares, on_loss, run, build: config.build, remote };
         gathered.introduce(plan, is_search);
         Ok(Some(gathered))
     }
@@ -125,6 +134,12 @@ impl Gathered {
         self.members.iter().map(info).collect()
     }
 
+    /// What whoever collects the run has to know, should this process be killed.
+    pub(crate) fn record(&self, plan: &Plan, is_search: bool) -> Record {
+        let weights = self.members.iter().map(|member| member.weight).collect();
+        Record::new(self, weights, plan, is_search)
+    }
+
     /// The error of one-way delays: that of the target's clock, and those of two workers, of which one may have sent what
     /// the other receives.
     pub(crate) fn clock_error(&self, of_target: &ClockError) -> ClockError {
@@ -151,8 +166,27 @@ impl Gathered {
     }
 }
 
+/// What happens when a worker is lost, as far as that is possible. A search whose crowd has become another one answers nothing.
+fn on_loss(plan: &Plan, asked: OnLoss, is_search: bool) -> Result<OnLoss, CliError> {
+    // Who is added to a crowd does not know who follows it, and the last one to leave would end the room.
+    let ends_rooms = plan.room.is_some() && plan.joins.iter().any(|join| join.others_follow);
+    match asked {
+        _ if is_search => Ok(OnLoss::Abort),
+        OnLoss::Reassign if ends_rooms => Err(CliError::usage(
+            "--on-loss reassign: participants that leave rooms which the run makes, while others still join them, are not \
+             reassigned; leave `stay` or [room] away, or use go-on",
+        )),
+        asked => Ok(asked),
+    }
+}
+
 /// What a fleet cannot play.
-fn check(plan: &Plan, workers: usize) -> Result<(), CliError> {
+pub(super) fn check(plan: &Plan, workers: usize) -> Result<(), CliError> {
+    check_crowd(plan, plan.joins.len(), workers)
+}
+
+/// The same of a crowd with so many joins at most.
+pub(crate) fn check_crowd(plan: &Plan, most: usize, workers: usize) -> Result<(), CliError> {
     if plan.tap.is_some() {
         return Err(CliError::usage(
             "--tap decodes what this process receives, and with --fleet it receives nothing",
@@ -167,7 +201,6 @@ fn check(plan: &Plan, workers: usize) -> Result<(), CliError> {
              worker, or without --fleet",
         ));
     }
-    let most = plan.joins.len();
     if workers > most {
         return Err(CliError::usage(format!(
             "--workers {workers}: there are {most} joins, and each worker needs one"

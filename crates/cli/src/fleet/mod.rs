@@ -1,31 +1,83 @@
-//! One crowd from many machines: `throng worker`, and what `--fleet` adds to other commands.
+//! One crowd from many machines: `throng worker`, what `--fleet` adds to other commands, and `throng fleet`.
 
 mod build;
 mod coordinate;
+mod crew;
+mod feed;
 mod gathered;
+mod manifest;
+mod record;
+mod resume;
 mod ssh;
 mod worker;
+mod worker_spool;
 
-pub(crate) use gathered::Gathered;
+pub(crate) use crew::{Crew, workers_asked};
+pub(crate) use gathered::{Gathered, check_crowd};
+pub(crate) use resume::resume;
 pub(crate) use worker::worker;
 
 use std::net::IpAddr;
+use std::time::{Duration, Instant};
 
 use throng_fleet::{BusConfig, FleetError};
 use throng_scenario::{AddressPolicy, Network};
 
-use crate::CliError;
-use crate::args::Bus;
+use crate::args::{Bus, FleetCommand, FleetCommands, duration};
 use crate::exit::Exit;
+use crate::interrupt::Interrupt;
+use crate::{CliError, say, secrets};
+
+/// Between two attempts to reach the bus.
+const BUS_AGAIN_AFTER: Duration = Duration::from_millis(500);
+
+/// `throng fleet`.
+pub(crate) fn fleet(command: &FleetCommands) -> Result<Exit, CliError> {
+    match &command.command {
+        FleetCommand::Manifest(flags) => manifest::manifest(flags),
+    }
+}
 
 /// The bus that the flags name; `None` without `--fleet`.
-fn bus(flags: &Bus) -> Option<BusConfig> {
-    Some(BusConfig {
-        url: flags.fleet.clone()?,
+fn bus(flags: &Bus) -> Result<Option<BusConfig>, CliError> {
+    let Some(url) = &flags.fleet else { return Ok(None) };
+    Ok(Some(BusConfig {
+        // A password in an argument is one that everybody on the host can read.
+        url: secrets::secret(url)?.expose().to_owned(),
         credentials: flags.fleet_creds.clone(),
         nkey: flags.fleet_nkey.clone(),
         tls_ca: flags.fleet_ca.clone(),
-    })
+    }))
+}
+
+/// How long the bus is waited for; not at all unless the user says so.
+fn bus_wait(flag: Option<&str>) -> Result<Duration, CliError> {
+    flag.map_or(Ok(Duration::ZERO), |text| duration("--fleet-wait", text))
+}
+
+/// Connects to the bus; one that cannot be used is tried again until `wait` is over, such as one that is started with its workers.
+fn reached<T>(
+    wait: Duration,
+    interrupt: &Interrupt,
+    connect: impl Fn() -> Result<T, FleetError>,
+) -> Result<T, CliError> {
+    let (since, mut said) = (Instant::now(), String::new());
+    loop {
+        match connect() {
+            Err(why @ FleetError::BusUnreachable { .. }) if since.elapsed() < wait => {
+                if interrupt.is_set() {
+                    return Err(error(FleetError::Interrupted));
+                }
+                let why = why.to_string();
+                if why != said {
+                    say(&format!("{why}; it is tried again"));
+                    said = why;
+                }
+                std::thread::sleep(BUS_AGAIN_AFTER);
+            }
+            done => return done.map_err(error),
+        }
+    }
 }
 
 /// Which addresses of a bus need no encryption: those of this host, and of the networks that were allowed.
@@ -39,7 +91,7 @@ fn may_be_plain(allowed: &[Network]) -> impl Fn(IpAddr) -> bool {
 fn error(error: FleetError) -> CliError {
     let exit = match error {
         FleetError::Interrupted => Exit::Interrupted,
-        FleetError::BusAddress(_) | FleetError::Credentials { .. } => Exit::Usage,
+        FleetError::BusAddress(_) | FleetError::Credentials { .. } | FleetError::IsLed { .. } => Exit::Usage,
         _ => Exit::Invalid,
     };
     CliError::new(exit, error)

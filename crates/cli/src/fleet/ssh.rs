@@ -1,4 +1,4 @@
-//! Workers on other hosts by the user's ssh, and a bus of their own, for one run.
+//! Workers on other hosts by the user's ssh, and a bus of their own, for one run, or for the runs of a matrix one after the other.
 //!
 //! The bus listens on this host's loopback only; each ssh carries it to the loopback of its host (`ssh -R`), so that nothing
 //! else on either side's network reaches it, and ssh's encryption and accounts are those of the fleet.
@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use std::io::{BufReader, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::DirBuilderExt as _;
+use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -27,6 +28,16 @@ const LINES_KEPT: usize = 4;
 /// Where packages install the bus, besides the folders of `PATH`.
 const SYSTEM_FOLDERS: [&str; 2] = ["/usr/sbin", "/usr/local/sbin"];
 
+/// The bus with its folder: both end with the input, however this process ends.
+const KEEPER: &str = "\"$1\" --config \"$2/bus.conf\" & read -r line; kill -9 $!; rm -rf \"$2\"";
+
+/// How long the workers stay.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stay {
+    ForOneRun,
+    RunAfterRun,
+}
+
 /// A bus and workers that end with this value.
 pub(crate) struct Remote {
     bus: PrivateBus,
@@ -42,13 +53,22 @@ struct RemoteWorker {
 impl Remote {
     /// Starts the bus, and a worker on each host of `--on`; `None` without that flag.
     pub(super) fn start(flags: &Fleet, common: &Common) -> Result<Option<Self>, CliError> {
+        Self::start_for(Stay::ForOneRun, flags, &common.allow_target)
+    }
+
+    /// The same for run after run.
+    pub(super) fn start_to_stay(flags: &Fleet, allow_target: &[String]) -> Result<Option<Self>, CliError> {
+        Self::start_for(Stay::RunAfterRun, flags, allow_target)
+    }
+
+    fn start_for(stay: Stay, flags: &Fleet, allow_target: &[String]) -> Result<Option<Self>, CliError> {
         if flags.on.is_empty() {
             return Ok(None);
         }
         let bus = PrivateBus::start()?;
         let mut remote = Self { bus, workers: Vec::new() };
         for host in &flags.on {
-            let worker = RemoteWorker::start(host, &remote.bus, flags, common)?;
+            let worker = RemoteWorker::start(host, &remote.bus, stay, flags, allow_target)?;
             remote.workers.push(worker);
         }
         Ok(Some(remote))
@@ -85,7 +105,13 @@ impl Drop for Remote {
 }
 
 impl RemoteWorker {
-    fn start(host: &str, bus: &PrivateBus, flags: &Fleet, common: &Common) -> Result<Self, CliError> {
+    fn start(
+        host: &str,
+        bus: &PrivateBus,
+        stay: Stay,
+        flags: &Fleet,
+        allow_target: &[String],
+    ) -> Result<Self, CliError> {
         if host.is_empty() || host.starts_with('-') {
             return Err(CliError::usage(format!("--on: `{host}` is no host")));
         }
@@ -97,9 +123,11 @@ impl RemoteWorker {
         let mut command = Command::new(program);
         command.args(words).args(["-o", "BatchMode=yes", "-o", "ExitOnForwardFailure=yes"]);
         command.arg("-R").arg(format!("127.0.0.1:{there}:{}", bus.address)).arg(host);
-        command.arg(remote_command(host, flags, common));
+        command.arg(remote_command(host, stay, flags, allow_target));
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
-        let mut ssh = command.spawn().map_err(|error| CliError::usage(format!("{program}: {error}")))?;
+        // Ctrl-C must not take the bus from workers that leave in order.
+        let started = command.process_group(0).spawn();
+        let mut ssh = started.map_err(|error| CliError::usage(format!("{program}: {error}")))?;
         // The address holds the bus's password, which arguments would show to every user of the other host.
         if let Some(input) = ssh.stdin.as_mut() {
             let _ = writeln!(input, "{}", bus.url_at(there));
@@ -124,11 +152,15 @@ fn keep_lines(errors: impl std::io::BufRead, said: &Mutex<VecDeque<String>>) {
 }
 
 /// The command on the other host, in the words of its shell.
-fn remote_command(host: &str, flags: &Fleet, common: &Common) -> String {
+fn remote_command(host: &str, stay: Stay, flags: &Fleet, allow_target: &[String]) -> String {
     let program = flags.remote_throng.as_deref().unwrap_or("throng");
-    let mut words = vec![program, "worker", "--fleet", "-", "--once", "--name", host];
+    let mut words = vec![program, "worker", "--fleet", "-"];
+    if stay == Stay::ForOneRun {
+        words.push("--once");
+    }
+    words.extend(["--name", host]);
     // Who may log in there decides for its owner.
-    words.extend(common.allow_target.iter().flat_map(|network| ["--allow-target", network]));
+    words.extend(allow_target.iter().flat_map(|network| ["--allow-target", network]));
     words.into_iter().map(quoted).collect::<Vec<_>>().join(" ")
 }
 
@@ -139,10 +171,9 @@ fn quoted(word: &str) -> String {
 
 /// A nats-server on loopback, with a password and a folder of its own.
 struct PrivateBus {
-    server: Child,
+    keeper: Child,
     address: SocketAddr,
     password: String,
-    folder: PathBuf,
 }
 
 impl PrivateBus {
@@ -165,10 +196,11 @@ impl PrivateBus {
             store.display()
         );
         std::fs::write(&file, text).map_err(CliError::invalid)?;
-        let mut command = Command::new(program);
-        command.arg("--config").arg(&file).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        let server = command.spawn().map_err(CliError::invalid)?;
-        let bus = Self { server, address, password, folder };
+        let mut command = Command::new("sh");
+        command.args(["-c", KEEPER, "throng-bus"]).arg(program).arg(&folder).process_group(0);
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        let keeper = command.spawn().map_err(CliError::invalid)?;
+        let bus = Self { keeper, address, password };
         let until = Instant::now() + BUS_WITHIN;
         while TcpStream::connect(address).is_err() {
             if Instant::now() > until {
@@ -187,9 +219,8 @@ impl PrivateBus {
 
 impl Drop for PrivateBus {
     fn drop(&mut self) {
-        let _ = self.server.kill();
-        let _ = self.server.wait();
-        let _ = std::fs::remove_dir_all(&self.folder);
+        drop(self.keeper.stdin.take());
+        let _ = self.keeper.wait();
     }
 }
 
@@ -220,11 +251,15 @@ mod tests {
     #[test]
     fn the_command_for_another_host_is_one_line_of_its_shell_without_the_password() {
         let flags = Fleet { remote_throng: Some("/opt/it's/throng".into()), ..Fleet::default() };
-        let common = Common { allow_target: vec!["10.0.0.0/24".into()], ..Common::default() };
-        let line = remote_command("box; reboot", &flags, &common);
+        let line = |stay, allowed: &[String]| remote_command("box; reboot", stay, &flags, allowed);
         assert_eq!(
-            line,
+            line(Stay::ForOneRun, &["10.0.0.0/24".into()]),
             r"'/opt/it'\''s/throng' 'worker' '--fleet' '-' '--once' '--name' 'box; reboot' '--allow-target' '10.0.0.0/24'"
+        );
+        assert_eq!(
+            line(Stay::RunAfterRun, &[]),
+            r"'/opt/it'\''s/throng' 'worker' '--fleet' '-' '--name' 'box; reboot'",
+            "it waits for the next run"
         );
     }
 }

@@ -1,17 +1,21 @@
 //! `throng worker`: waits for a share of a run, asks its own consent guard, and plays it.
 
+use std::collections::BTreeMap;
 use std::path::{Component, Path};
+use std::sync::mpsc::SyncSender;
 use std::time::{Duration, Instant};
 
 use throng_engine::{NewParticipant, RunEnd, RunHandle};
 use throng_fleet::message::{ClockSaid, CrowdChange, Offer, Ready};
 use throng_fleet::shares::Shares;
 use throng_fleet::{Assignment, Part, Wanted, Worker};
-use throng_observation::RunTime;
-use throng_observation::run::{Ending, ParticipantId};
+use throng_observation::run::{Ending, ParticipantId, ParticipantRow, Row};
+use throng_observation::{Failure, FailureReason, Outcome, RunTime};
 use throng_scenario::{Network, Override, Plan, Scenario};
 
-use super::{build, bus, error, may_be_plain};
+use super::feed::{self, Due, Feed};
+use super::worker_spool::{self, WorkerSpool};
+use super::{build, bus, bus_wait, error, may_be_plain, reached};
 use crate::args::{self, Common};
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
@@ -23,6 +27,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// After an interrupt, how long the rows may take to be on the bus.
 const LAST_ROWS_WITHIN: Duration = Duration::from_secs(10);
+
+/// The same where rows that are not are kept on disk.
+const KEPT_ROWS_WITHIN: Duration = Duration::from_secs(3);
 
 /// In place of the bus's address: it is in the first line of the input.
 const STANDARD_INPUT: &str = "-";
@@ -50,7 +57,7 @@ pub(crate) fn worker(command: &args::Worker) -> Result<Exit, CliError> {
     throng_engine::share_one_arena();
     let interrupt = Interrupt::listen().map_err(CliError::invalid)?;
     let mut config =
-        bus(&command.bus).ok_or_else(|| CliError::usage("a worker needs its bus: --fleet nats://HOST"))?;
+        bus(&command.bus)?.ok_or_else(|| CliError::usage("a worker needs its bus: --fleet nats://HOST"))?;
     if config.url == STANDARD_INPUT {
         config.url = first_line()?;
         end_with_input(interrupt.clone())?;
@@ -58,14 +65,18 @@ pub(crate) fn worker(command: &args::Worker) -> Result<Exit, CliError> {
     let allowed = networks(&command.allow_target)?;
     let offer = offer(command)?;
     let name = offer.name.clone();
-    let worker = Worker::connect(&config, offer, &may_be_plain(&allowed)).map_err(error)?;
+    let spool = WorkerSpool::open(command)?;
+    let connect = || Worker::connect(&config, offer.clone(), &may_be_plain(&allowed));
+    let worker = reached(bus_wait(command.fleet_wait.as_deref())?, &interrupt, connect)?;
+    spool.hand_in(&worker, &interrupt)?;
     let mut last = Exit::Met;
     loop {
         say(&format!("worker {name} waits on {}", config.shown()));
         let Some(assignment) = worker.next_order(&|| interrupt.is_set()).map_err(error)? else {
             return Ok(Exit::Interrupted);
         };
-        let played = play(assignment, command, &allowed, &interrupt);
+        let played = play(assignment, command, &allowed, &spool, &interrupt);
+        spool.is_idle();
         if let Err(why) = &played {
             say(&format!("not played: {:#}", why.error));
         }
@@ -103,6 +114,7 @@ fn play(
     assignment: Assignment,
     command: &args::Worker,
     allowed: &[Network],
+    spool: &WorkerSpool,
     interrupt: &Interrupt,
 ) -> Result<(), CliError> {
     let common = Common {
@@ -112,7 +124,7 @@ fn play(
         ..Common::default()
     };
     run_id::adopt_seed(assignment.order.seed);
-    let share = match read(&assignment, allowed, command) {
+    let mut share = match read(&assignment, allowed, command) {
         Ok(share) => share,
         Err(why) => return refuse(assignment, why),
     };
@@ -128,6 +140,7 @@ fn play(
             load_ratio: share.load_ratio(),
             wall: (now, clock.us_at(now).saturating_mul(1000)),
             added_participants_max: share.added_participants_max,
+            is_fed: share.feed.is_some(),
         };
         Ok((engine_part.prepare(&prepared)?, clock))
     });
@@ -136,21 +149,24 @@ fn play(
         Err(why) => return refuse(assignment, why),
     };
     let ready = share.ready(&prepared);
-    let spool_bytes_max = command.spool_mb as usize * 1_000_000;
-    let part = assignment.ready(ready, clock, spool_bytes_max, &|| interrupt.is_set()).map_err(error)?;
+    let rows_wait = spool.of(&assignment.order);
+    let part = assignment.ready(ready, clock, rows_wait, &|| interrupt.is_set()).map_err(error)?;
     let Some(part) = part else {
         say("the coordinator went away before the run began");
         return Ok(());
     };
     say(&format!("plays {} participants of {}", share.part.joins.len(), share.whole.target.display()));
     let rows = part.rows().map_err(error)?;
-    let most = share.users_max();
-    match engine.play(part.started_at(), rows, |handle| supervise(handle, &part, most, interrupt)) {
-        Ok(end) => finish(part, end, interrupt),
+    let (own_rows, feed) = (rows.clone(), share.feed.take());
+    let played = engine.play(part.started_at(), rows, |handle| {
+        supervise(handle, &part, &share, feed, own_rows, interrupt);
+    });
+    match played {
+        Ok(end) => finish(part, end, spool, interrupt),
         Err(why) => {
             let (ending, ended_at) = (Ending::Aborted, RunTime(0));
             let end = RunEnd { ending, why: Some(format!("{:#}", why.error)), ended_at, limited_seconds: 0 };
-            finish(part, end, interrupt);
+            finish(part, end, spool, interrupt);
             return Err(why);
         }
     }
@@ -163,14 +179,12 @@ fn refuse(assignment: Assignment, why: CliError) -> Result<(), CliError> {
 }
 
 /// Delivers the last rows.
-fn finish(part: Part, end: RunEnd, interrupt: &Interrupt) {
+fn finish(part: Part, end: RunEnd, spool: &WorkerSpool, interrupt: &Interrupt) {
     let since = Instant::now();
-    let gives_up = || interrupt.is_set() && since.elapsed() > LAST_ROWS_WITHIN;
+    let within = if spool.is_on_disk() { KEPT_ROWS_WITHIN } else { LAST_ROWS_WITHIN };
+    let gives_up = || interrupt.is_set() && since.elapsed() > within;
     end.why.iter().for_each(|why| say(&format!("ended: {why}")));
-    let left = part.finish(end.ending, end.why, end.ended_at, &gives_up);
-    if left > 0 {
-        say(&format!("{left} batches of rows were not delivered: nobody takes them any more"));
-    }
+    worker_spool::tell(&part.finish(end.ending, end.why, end.ended_at, &gives_up));
 }
 
 /// A worker's share of a plan.
@@ -182,14 +196,20 @@ struct Share {
     plan_sha256: String,
     users_max: Option<u32>,
     added_participants_max: Option<u32>,
+    /// Where it may get participants of other workers.
+    feed: Option<Feed>,
+}
+
+/// The secrets that a scenario names by reference, `env:NAME` and `file:PATH`.
+pub(super) fn references(said: &str) -> impl Iterator<Item = &str> {
+    said.split('"').filter(|text| text.starts_with("env:") || text.starts_with("file:"))
 }
 
 /// What a plan from elsewhere may use of this machine: files below the folder in which the worker was started, and the secrets that
 /// its owner allowed. Otherwise a plan could have any file or variable sent to a target.
 fn guard(scenario: &Scenario, plan: &Plan, allowed: &[String]) -> Result<(), CliError> {
     let said = scenario.to_toml();
-    let references = said.split('"').filter(|text| text.starts_with("env:") || text.starts_with("file:"));
-    if let Some(reference) = references.into_iter().find(|text| !allowed.iter().any(|known| known == text)) {
+    if let Some(reference) = references(&said).find(|text| !allowed.iter().any(|known| known == text)) {
         return Err(CliError::target(format!(
             "the plan uses {reference} of this machine; its owner may allow that with --allow-secret {reference}"
         )));
@@ -236,7 +256,13 @@ fn read(assignment: &Assignment, allowed: &[Network], command: &args::Worker) ->
     // The coordinator has the browsers, and watches hosts.
     (whole.canary, whole.watch) = (None, Vec::new());
     let (users_max, added_participants_max) = (command.max_users, order.added_participants_max);
-    Ok(Share { scenario, whole, part, plan_sha256, users_max, added_participants_max })
+    let mut share =
+        Share { scenario, whole, part, plan_sha256, users_max, added_participants_max, feed: None };
+    share.feed = order.reassigns.then(|| {
+        let deal = feed::deal(&share.whole, &order.weights, &shares);
+        Feed::new(deal, order.worker, share.users_max())
+    });
+    Ok(share)
 }
 
 impl Share {
@@ -266,11 +292,19 @@ impl Share {
 }
 
 /// Does what the coordinator wants, until the engine has finished.
-fn supervise(handle: &RunHandle, part: &Part, users_max: usize, interrupt: &Interrupt) {
-    let mut ids = std::collections::BTreeMap::new();
+fn supervise(
+    handle: &RunHandle,
+    part: &Part,
+    share: &Share,
+    mut feed: Option<Feed>,
+    rows: SyncSender<Row>,
+    interrupt: &Interrupt,
+) {
+    let users_max = share.users_max();
+    let mut ids = BTreeMap::new();
     let mut is_stopping = false;
     while !handle.is_finished() {
-        let Wanted { stop, changes } = part.wanted();
+        let Wanted { stop, changes, reassigned } = part.wanted();
         for change in changes {
             match change {
                 CrowdChange::Add { .. } if ids.len() >= users_max => {
@@ -293,6 +327,55 @@ fn supervise(handle: &RunHandle, part: &Part, users_max: usize, interrupt: &Inte
             is_stopping = true;
             handle.stop_because(&why);
         }
+        if let Some(feed) = feed.as_mut().filter(|_| !is_stopping) {
+            reassigned.iter().for_each(|reassignment| feed.reassigned(reassignment));
+            for due in feed.due(handle.now()) {
+                give(due, handle, &share.whole, &mut ids, &rows);
+            }
+        }
         std::thread::sleep(LOOK_EVERY);
+    }
+    // The part ends once all senders of rows are gone.
+    drop(rows);
+}
+
+/// Gives the engine a join or a leave.
+fn give(
+    due: Due,
+    handle: &RunHandle,
+    plan: &Plan,
+    ids: &mut BTreeMap<ParticipantId, ParticipantId>,
+    rows: &SyncSender<Row>,
+) {
+    match due {
+        Due::Join(dealt) => {
+            let Some(join) = plan.joins.get(dealt.planned.0 as usize) else { return };
+            let new = NewParticipant {
+                participant: Some(dealt.visit.participant),
+                cohort: join.cohort,
+                place: join.place,
+                at: dealt.visit.at,
+                source_ip: join.source_ip,
+            };
+            ids.insert(dealt.visit.participant, handle.add_participant(new));
+        }
+        Due::Leave(participant) => {
+            let id = ids.remove(&participant);
+            id.into_iter().for_each(|id| handle.remove_participant(id));
+        }
+        Due::NoRoom(dealt) => {
+            let why = "the worker that got this participant plays no more at a time";
+            let at = dealt.visit.at;
+            let row = ParticipantRow {
+                participant: dealt.visit.participant,
+                cohort: dealt.visit.cohort,
+                intended_at: at,
+                reached: BTreeMap::new(),
+                ended_at: Some(at),
+                outcome: Some(Outcome::Failed(Failure::new(FailureReason::NotStarted, why))),
+                local_address: None,
+            };
+            let _ = rows.send(Row::Participant(Box::new(row)));
+        }
     }
 }

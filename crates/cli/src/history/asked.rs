@@ -66,7 +66,10 @@ pub(crate) struct Asked {
 impl Asked {
     /// By `throng run FILE`.
     pub(crate) fn run(command: &Run) -> Self {
-        Self { scenario_name: name_of(&command.file), ..Self::common("run", &command.common) }
+        Self {
+            scenario_name: command.file.as_deref().map_or_else(String::new, name_of),
+            ..Self::common("run", &command.common)
+        }
     }
 
     /// By `throng view URL`.
@@ -209,6 +212,17 @@ fn redacted_below(path: &str, value: &toml::Value, paths: &mut Vec<String>) {
         }
         _ => {}
     }
+}
+
+/// The paths of values of a scenario that are secrets, or may be some, and no references to them.
+pub(crate) fn written_out(scenario: &Scenario) -> Vec<String> {
+    let mut paths = redacted(&scenario.to_toml());
+    paths.extend(left_out(scenario));
+    let admin_key = scenario.room.as_ref().and_then(|room| room.admin_key.as_ref());
+    if matches!(admin_key, Some(TokenSource::Inline(_))) {
+        paths.push("room.admin_key".to_owned());
+    }
+    paths
 }
 
 /// Secrets that a stored scenario leaves out: tokens of agents, passwords of endpoints.

@@ -14,7 +14,7 @@ mod tests;
 
 use std::path::{Path, PathBuf};
 
-pub(crate) use asked::{Asked, is_kept};
+pub(crate) use asked::{Asked, is_kept, written_out};
 pub(crate) use rerun::rerun;
 
 use crate::args::{Runs, RunsCommand};

@@ -24,11 +24,16 @@ pub(super) struct CrowdEnd {
 }
 
 /// Starts `throng ARGUMENTS`, with its output in `log`. It has a process group of its own: Ctrl-C reaches it once, from this process.
-/// `mark` finds it after this process was killed.
-pub(super) fn start(arguments: &[String], log: &Path, mark: &str) -> std::io::Result<Child> {
+/// `mark` finds it after this process was killed. `variable` is one more of its environment.
+pub(super) fn start(
+    arguments: &[String],
+    log: &Path,
+    mark: &str,
+    variable: Option<(&str, String)>,
+) -> std::io::Result<Child> {
     let output = File::create(log)?;
     let mut command = Command::new(std::env::current_exe()?);
-    command.args(arguments).process_group(0).env(Marker::VARIABLE, mark);
+    command.args(arguments).process_group(0).env(Marker::VARIABLE, mark).envs(variable);
     command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output).spawn()
 }
 

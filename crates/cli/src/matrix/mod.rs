@@ -18,11 +18,20 @@ use throng_rig::Journal;
 
 use crate::args::{self, Matrix, Prove};
 use crate::exit::Exit;
+use crate::fleet::{self, Crew};
 use crate::interrupt::Interrupt;
 use crate::{CliError, print, run_id, say};
 use folder::MatrixFolder;
 use plan::{Kind, MatrixPlan, Options};
 use run::CellRunner;
+
+/// Why runs are missing at the end.
+enum Cut {
+    /// A signal came.
+    Interrupted,
+    /// The workers did not come, or one did not play.
+    NoFleet(String),
+}
 
 pub(crate) fn matrix(command: &Matrix) -> Result<Exit, CliError> {
     experiment(command, Options::of(command, Kind::Matrix, None))
@@ -34,6 +43,12 @@ pub(crate) fn prove(command: &Prove) -> Result<Exit, CliError> {
 
 fn experiment(command: &Matrix, options: Options) -> Result<Exit, CliError> {
     let kind = options.kind;
+    let workers = fleet::workers_asked(&command.fleet)?;
+    if workers.is_some() && command.threads.is_some() {
+        return Err(CliError::usage(
+            "--threads is for this machine; of a fleet give it to each `throng worker`",
+        ));
+    }
     let (plan, folder) = match (&command.resume, &command.file) {
         (Some(folder), _) => {
             let folder = MatrixFolder::open(folder)?;
@@ -48,7 +63,7 @@ fn experiment(command: &Matrix, options: Options) -> Result<Exit, CliError> {
             folder.check_unchanged(&plan)?;
             (plan, Some(folder))
         }
-        (None, Some(file)) => (MatrixPlan::read(file, options)?, None),
+        (None, Some(file)) => (MatrixPlan::read(file, Options { workers, ..options })?, None),
         (None, None) => return Err(CliError::usage("write the file, or --resume FOLDER")),
     };
     plan.check()?;
@@ -56,6 +71,7 @@ fn experiment(command: &Matrix, options: Options) -> Result<Exit, CliError> {
         print(&plan.describe());
         return Ok(Exit::Met);
     }
+    plan.check_workers(workers)?;
     // Before anything is made: a second signal ends the process.
     let interrupt = Interrupt::listen().map_err(CliError::invalid)?;
     let folder = match folder {
@@ -70,21 +86,30 @@ fn experiment(command: &Matrix, options: Options) -> Result<Exit, CliError> {
     if !command.quiet {
         say(&plan.introduction(&folder));
     }
+    let crew = workers.map(|workers| Crew::start(&command.fleet, workers, &plan.options.allow_target));
+    let crew = crew.transpose()?;
+    let path = folder.path().display().to_string();
+    let resume = [kind.command(), "--resume", &path].map(str::to_owned);
+    let flags = crew.as_ref().map(Crew::by_hand).unwrap_or_default();
+    let resume = run::by_hand(&[resume.as_slice(), flags].concat());
     let mut runner = CellRunner {
         plan: &plan,
         folder: &folder,
         journal,
         interrupt: &interrupt,
         consent_secret: command.consent_secret.as_deref(),
+        crew,
     };
-    let is_over = all_runs(&plan, &folder, &mut runner, command.quiet)?;
+    let cut = all_runs(&plan, &folder, &mut runner, command.quiet)?;
+    // Workers of `--on` end here.
+    drop(runner);
     let report = answer::make(&plan, &folder, command.json)?;
-    if is_over {
-        let path = folder.path().display();
-        say(&format!("to continue this {}: throng {} --resume {path}", kind.noun(), kind.command()));
-        return Ok(Exit::Interrupted);
+    let Some(cut) = cut else { return Ok(answer::exit(&report)) };
+    say(&format!("to continue this {}: {resume}", kind.noun()));
+    match cut {
+        Cut::Interrupted => Ok(Exit::Interrupted),
+        Cut::NoFleet(why) => Err(CliError::invalid(anyhow::anyhow!("the fleet does not play: {why}"))),
     }
-    Ok(answer::exit(&report))
 }
 
 /// `throng report FOLDER` of a matrix or a proof: measures every run again. `None` if the folder is none of a matrix.
@@ -100,20 +125,20 @@ pub(crate) fn remake(command: &args::Report) -> Option<Result<Exit, CliError>> {
     Some(remade)
 }
 
-/// Makes the runs that are not done. Whether a signal ended it early.
+/// Makes the runs that are not done; why some are missing.
 fn all_runs(
     plan: &MatrixPlan,
     folder: &MatrixFolder,
     runner: &mut CellRunner<'_>,
     is_quiet: bool,
-) -> Result<bool, CliError> {
+) -> Result<Option<Cut>, CliError> {
     let runs = plan.runs();
     for (index, planned) in runs.iter().enumerate() {
         if folder.record(planned, plan).is_some_and(|run| run.status != RunStatus::Pending) {
             continue;
         }
         if runner.interrupt.is_set() {
-            return Ok(true);
+            return Ok(Some(Cut::Interrupted));
         }
         let place = index + 1;
         let label = format!("[{place}/{}] {}", runs.len(), plan.label(planned));
@@ -131,11 +156,14 @@ fn all_runs(
             say(&format!("{label}: {}", text::run_line(&run)));
             run.notes.iter().for_each(|note| say(&format!("  {note}")));
         }
+        // What no signal cut off had nobody to play it, and neither has the next one.
+        if run.status == RunStatus::Pending && !runner.interrupt.is_set() {
+            return Ok(Some(Cut::NoFleet(run.reason.unwrap_or_default())));
+        }
     }
-    Ok(runner.interrupt.is_set()
-        && runs
-            .iter()
-            .any(|planned| folder.record(planned, plan).is_none_or(|run| run.status == RunStatus::Pending)))
+    let is_missing =
+        |planned| folder.record(planned, plan).is_none_or(|run| run.status == RunStatus::Pending);
+    Ok((runner.interrupt.is_set() && runs.iter().any(is_missing)).then_some(Cut::Interrupted))
 }
 
 /// Undoes what a throng that was killed left changed.

@@ -17,7 +17,7 @@ use super::folder::MatrixFolder;
 use super::run::NOT_WATCHED;
 use super::{shown, shrink};
 use crate::args::Matrix as Arguments;
-use crate::{CliError, scenario};
+use crate::{CliError, fleet, scenario};
 
 /// From the last join until the hold is judged: connected users are judged at once, and have 3 s to begin (docs/find.md).
 const SETTLE: Duration = Duration::from_secs(3);
@@ -37,6 +37,9 @@ pub(super) struct Options {
     pub(super) set: Vec<String>,
     pub(super) allow_target: Vec<String>,
     pub(super) threads: Option<usize>,
+    /// How many workers play each run; `None` on one machine. Not their bus: its address may have a password.
+    #[serde(default)]
+    pub(super) workers: Option<usize>,
 }
 
 /// What the file is one of.
@@ -97,6 +100,7 @@ impl Options {
             set: command.set.clone(),
             allow_target: command.allow_target.clone(),
             threads: command.threads,
+            workers: None,
         }
     }
 }
@@ -153,7 +157,10 @@ impl MatrixPlan {
     }
 
     fn check_cell(&self, config: &CellConfig) -> Result<(), CliError> {
-        self.overrides(config)?;
+        let (sets, _) = self.overrides(config)?;
+        if let Some(workers) = self.options.workers {
+            self.check_crowd(&sets, workers)?;
+        }
         if let Some(cpus) = &config.server.cpus {
             parse_cpus(cpus).map_err(|error| CliError::usage(format!("server.cpus: {error}")))?;
         }
@@ -162,6 +169,35 @@ impl MatrixPlan {
                 .map_err(|error| CliError::usage(format!("server.ready.log: {error}")))?;
         }
         self.files(config).map(drop)
+    }
+
+    /// What of a cell so many workers cannot play.
+    fn check_crowd(&self, sets: &[String], workers: usize) -> Result<(), CliError> {
+        let plan = scenario::read(&self.scenario, &scenario::parse_sets(sets)?)?.plan();
+        let joins = match self.matrix.measure {
+            Measure::Hold(_) => plan.joins.len(),
+            // Without a ceiling a search has joins for all.
+            Measure::Find { ceiling, .. } => ceiling.map_or(usize::MAX, |users| users as usize),
+        };
+        fleet::check_crowd(&plan, joins, workers)
+    }
+
+    /// With `--resume` as many workers must play as before.
+    pub(super) fn check_workers(&self, asked: Option<usize>) -> Result<(), CliError> {
+        if asked == self.options.workers {
+            return Ok(());
+        }
+        let said = |workers: Option<usize>| match workers {
+            Some(count) => counted(count, "worker"),
+            None => "this machine".to_owned(),
+        };
+        Err(CliError::usage(format!(
+            "the runs of this {} were played by {}, and the others would be by {}: they could not be compared. Give --resume the \
+             same --fleet and --workers, or --on, as at the beginning",
+            self.options.kind.noun(),
+            said(self.options.workers),
+            said(asked)
+        )))
     }
 
     /// A cell with the folder of its server's files.
@@ -312,11 +348,12 @@ impl MatrixPlan {
 
     /// `6 cells, 12 runs`.
     fn size(&self) -> String {
-        let of = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
-        let runs = of(self.runs().len(), "run");
+        let runs = counted(self.runs().len(), "run");
         match self.matrix.pairs {
-            Some(pairs) => format!("{}, {pairs} pairs each, {runs}", of(self.cells.len() - 1, "variant")),
-            None => format!("{}, {runs}", of(self.cells.len(), "cell")),
+            Some(pairs) => {
+                format!("{}, {pairs} pairs each, {runs}", counted(self.cells.len() - 1, "variant"))
+            }
+            None => format!("{}, {runs}", counted(self.cells.len(), "cell")),
         }
     }
 
@@ -333,7 +370,9 @@ impl MatrixPlan {
 
     pub(super) fn introduction(&self, folder: &MatrixFolder) -> String {
         let about = self.about();
-        format!("{}, {} order, {about}; folder {}", self.size(), self.order(), folder.path().display())
+        let played = self.options.workers.map(|count| format!(", played by {}", counted(count, "worker")));
+        let (size, order, played) = (self.size(), self.order(), played.unwrap_or_default());
+        format!("{size}, {order} order, {about}{played}; folder {}", folder.path().display())
     }
 
     /// The cells and the order, for `--plan`.
@@ -346,6 +385,11 @@ impl MatrixPlan {
         }
         out
     }
+}
+
+/// `1 run`, `2 runs`.
+fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
 /// When the last participant joins for the first time.

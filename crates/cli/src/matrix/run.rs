@@ -20,6 +20,7 @@ use super::folder::{self, MatrixFolder};
 use super::plan::{HoldTimes, MatrixPlan};
 use super::shown;
 use crate::exit::Exit;
+use crate::fleet::Crew;
 use crate::interrupt::Interrupt;
 use crate::report;
 
@@ -39,6 +40,8 @@ pub(super) struct CellRunner<'a> {
     pub(super) journal: Journal,
     pub(super) interrupt: &'a Interrupt,
     pub(super) consent_secret: Option<&'a str>,
+    /// The workers that play the crowds, if this machine does not.
+    pub(super) crew: Option<Crew>,
 }
 
 /// Why a run has no figures.
@@ -56,6 +59,9 @@ impl NoRun {
 impl CellRunner<'_> {
     /// Makes a run. Whatever happens, the machine is afterwards as before, or the notes say what is not.
     pub(super) fn run(&mut self, planned: &PlannedRun) -> MatrixRun {
+        if let Some(gone) = self.gone() {
+            return MatrixRun { status: RunStatus::Pending, reason: Some(gone), ..MatrixRun::default() };
+        }
         let before = self.journal.left();
         let busy = self.plan.matrix.is_proof().then(|| busy_ratio(self.interrupt));
         let (started, load) = (CpuTimes::so_far(), load_average());
@@ -70,9 +76,20 @@ impl CellRunner<'_> {
             notes.push(format!("could not be undone: {problem}"));
         }
         run.notes = notes;
-        run.environment = environment(load, CpuTimes::so_far().steal_ratio_since(started));
+        if run.status != RunStatus::Valid
+            && let Some(gone) = self.gone()
+        {
+            let reason = run.reason.take().map(|reason| format!("{reason}; ")).unwrap_or_default();
+            run.reason = Some(format!("{reason}{gone}"));
+        }
+        run.environment.extend(environment(load, CpuTimes::so_far().steal_ratio_since(started)));
         run.environment.extend(busy.map(|busy| ("busy_ratio_before".to_owned(), format!("{busy:.3}"))));
         run
+    }
+
+    /// Which workers of `--on` have ended, in words.
+    fn gone(&mut self) -> Option<String> {
+        self.crew.as_mut().and_then(Crew::gone)
     }
 
     fn measured(&mut self, planned: &PlannedRun, notes: &mut Vec<String>) -> Result<MatrixRun, NoRun> {
@@ -100,7 +117,8 @@ impl CellRunner<'_> {
         notes.extend(crowd.server_ended.clone());
         let mut run = self.judged(&crowd, &folder, hold);
         run.folder = folder.join("run.db").exists().then(|| folder::relative(planned, self.plan));
-        run.command = Some(by_hand(&arguments));
+        let crew = self.crew.as_ref().map(Crew::by_hand).unwrap_or_default();
+        run.command = Some(by_hand(&[arguments.as_slice(), crew].concat()));
         Ok(run)
     }
 
@@ -215,7 +233,9 @@ impl CellRunner<'_> {
         if let Some(secret) = self.consent_secret {
             arguments.extend(["--consent-secret".to_owned(), secret.to_owned()]);
         }
-        let child = child::start(&arguments, &folder.join("run.log"), mark)
+        arguments.extend(self.crew.iter().flat_map(|crew| crew.flags().iter().cloned()));
+        let variable = self.crew.as_ref().and_then(Crew::variable);
+        let child = child::start(&arguments, &folder.join("run.log"), mark, variable)
             .map_err(|error| NoRun::failed(format!("throng cannot be started: {error}")))?;
         // A search on a server that has ended would go on for a long time; users of a hold count what they did not get.
         let ends_with_server = matches!(self.plan.matrix.measure, Measure::Find { .. });
@@ -233,7 +253,10 @@ impl CellRunner<'_> {
             Ok(measured) => measured,
             Err(error) => {
                 let reason = Some(format!("the crowd did not come ({error}): {said}"));
-                return MatrixRun { status: RunStatus::Failed, reason, ..MatrixRun::default() };
+                // Workers that do not come or do not play are no result of the cell: `--resume` makes this run.
+                let is_without_fleet = self.crew.is_some() && crowd.code == Some(Exit::Invalid as i32);
+                let status = if is_without_fleet { RunStatus::Pending } else { RunStatus::Failed };
+                return MatrixRun { status, reason, ..MatrixRun::default() };
             }
         };
         let is = |exit: Exit| crowd.code == Some(exit as i32);
@@ -246,7 +269,8 @@ impl CellRunner<'_> {
         } else {
             (RunStatus::Failed, Some(format!("throng failed: {said}")))
         };
-        MatrixRun { status, reason, figures: Some(figures), ..MatrixRun::default() }
+        let environment = played_by(&summary).into_iter().collect();
+        MatrixRun { status, reason, environment, figures: Some(figures), ..MatrixRun::default() }
     }
 }
 
@@ -316,7 +340,7 @@ fn watch(server: &RunningServer, more: Option<&str>) -> String {
 }
 
 /// The command line without what only this matrix needs.
-fn by_hand(arguments: &[String]) -> String {
+pub(super) fn by_hand(arguments: &[String]) -> String {
     let mut words = vec!["throng".to_owned()];
     let mut rest = arguments.iter();
     while let Some(word) = rest.next() {
@@ -339,6 +363,13 @@ fn busy_ratio(interrupt: &Interrupt) -> f64 {
         std::thread::sleep(Duration::from_millis(50));
     }
     CpuTimes::so_far().busy_ratio_since(before)
+}
+
+/// The workers of a run that a fleet played: those of two runs that are compared must be the same.
+fn played_by(summary: &Summary) -> Option<(String, String)> {
+    let mut names: Vec<&str> = summary.generator.workers.iter().map(|worker| worker.name.as_str()).collect();
+    names.sort_unstable();
+    (!names.is_empty()).then(|| ("played_by".to_owned(), names.join(" + ")))
 }
 
 /// What may differ between runs on one machine, and what tells machines apart.

@@ -57,6 +57,8 @@ pub(crate) struct EnginePart<'a> {
     pub(crate) wall: (Instant, i64),
     /// In a search: how many participants may be added.
     pub(crate) added_participants_max: Option<u32>,
+    /// Its joins are added while it plays, because others may come between them.
+    pub(crate) is_fed: bool,
 }
 
 impl EnginePart<'_> {
@@ -67,8 +69,9 @@ impl EnginePart<'_> {
         let guards = Guards { mbit_per_s_max, ..usual.guards };
         let config = RunConfig { guards, ..usual };
         let config = match self.added_participants_max {
-            None => config,
             Some(most) => by_search(config, most),
+            None if self.is_fed => fed(config),
+            None => config,
         };
         let (at, unix_ns) = self.wall;
         let wall = WallClock { at, unix_ns: u64::try_from(unix_ns).unwrap_or(0) };
@@ -111,6 +114,12 @@ fn by_search(config: RunConfig, added_participants_max: u32) -> RunConfig {
         guards: Guards { connect_failure_ratio_max: f64::INFINITY, ..config.guards },
         ..config
     }
+}
+
+/// The configuration of a part whose joins are added while it plays.
+fn fed(config: RunConfig) -> RunConfig {
+    let planned = u32::try_from(config.joins.len()).unwrap_or(u32::MAX);
+    RunConfig { added_participants_max: planned.max(1), joins: Vec::new(), ..config }
 }
 
 /// The wall clock of this machine, as it is now.

@@ -22,6 +22,8 @@ pub(crate) trait Generator {
     fn add_participant(&self, participant: NewParticipant) -> ParticipantId;
     /// Asks a participant to leave.
     fn remove_participant(&self, participant: ParticipantId);
+    /// Whether everybody who plays the crowd has said that all its changes so far are made.
+    fn has_made_changes(&self) -> bool;
     /// Ends the run early in an orderly way.
     fn stop(&self);
     /// Whether the run was ended early.
@@ -59,6 +61,10 @@ impl Generator for RunHandle {
 
     fn remove_participant(&self, participant: ParticipantId) {
         Self::remove_participant(self, participant);
+    }
+
+    fn has_made_changes(&self) -> bool {
+        true // Each was made by the call that asked for it.
     }
 
     fn stop(&self) {

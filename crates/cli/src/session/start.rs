@@ -60,7 +60,11 @@ impl Session {
         let tap = tap.map_err(|error| CliError { exit: Exit::Usage, error })?;
         let canaries = Canaries::start(plan, prepared.browser.clone(), &prepared.permission)?;
         let (handle, received, rows) = match prepared.fleet.take() {
-            Some(fleet) => start_fleet(fleet, plan, joins)?,
+            Some(fleet) => {
+                // Before anybody plays: what is measured can be collected then, whatever becomes of this process.
+                fleet.record(plan, matches!(joins, Joins::BySearch(_))).keep(&folder);
+                start_fleet(fleet, plan, joins)?
+            }
             None => {
                 let (handle, received, rows) =
                     start_engine(&prepared, joins, tap.as_ref().map(RunTap::engine))?;

@@ -1,12 +1,14 @@
 //! One crowd from several worker processes over a real nats-server.
 
+mod experiments;
+
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 use throng_observation::FailureReason;
-use throng_observation::run::{ParticipantId, RunData};
+use throng_observation::run::{Ending, ParticipantId, RunData};
 use throng_sim::janus::{Janus, ROOM};
 use throng_sim::namespace::Namespace;
 use throng_sim::nats::Nats;
@@ -16,6 +18,10 @@ use throng_store::RunFolder;
 
 use crate::conference::ADDRESS;
 use crate::throng::{Ran, Running, Stage, THRONG, figure, plain, run};
+
+mod losses;
+mod resume;
+mod spool;
 
 /// A worker process; it is killed when dropped.
 struct Worker {

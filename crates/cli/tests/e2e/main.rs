@@ -24,6 +24,7 @@ mod ingest;
 mod ipc;
 mod janus;
 mod janus_conference;
+mod kubernetes;
 mod layers;
 mod link;
 mod livekit;

@@ -12,14 +12,14 @@ use throng_sim::not_tested;
 use crate::throng::{THRONG, plain};
 
 /// A matrix file with its scenario, and a port for its server.
-struct Study {
+pub(crate) struct Study {
     folder: TempDir,
     port: u16,
 }
 
 impl Study {
     /// `text` is the matrix without scenario and server; the server is a stage with `{{workers}}` workers.
-    fn new(text: &str) -> Self {
+    pub(crate) fn new(text: &str) -> Self {
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let study = Self { folder: tempfile::tempdir().unwrap(), port };
         let scenario = format!(
@@ -36,25 +36,34 @@ impl Study {
         study
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    fn output(&self) -> PathBuf {
+    pub(crate) fn output(&self) -> PathBuf {
         self.path("out")
     }
 
     fn start(&self) -> Child {
+        self.start_with(&[])
+    }
+
+    pub(crate) fn start_with(&self, more: &[&str]) -> Child {
         let mut command = Command::new(THRONG);
-        command.arg("matrix").arg(self.path("matrix.toml")).arg("--output").arg(self.output());
+        command.arg("matrix").arg(self.path("matrix.toml")).arg("--output").arg(self.output()).args(more);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     }
 
     fn resume(&self) -> Output {
-        plain(&["matrix", "--resume", self.output().to_str().unwrap()])
+        self.resume_with(&[])
     }
 
-    fn answer(&self) -> Value {
+    pub(crate) fn resume_with(&self, more: &[&str]) -> Output {
+        let output = self.output();
+        plain(&[&["matrix", "--resume", output.to_str().unwrap()], more].concat())
+    }
+
+    pub(crate) fn answer(&self) -> Value {
         serde_json::from_str(&std::fs::read_to_string(self.output().join("matrix.json")).unwrap()).unwrap()
     }
 
@@ -68,7 +77,7 @@ impl Study {
         runs.into_iter().map(|run| run.join(name)).filter(|file| file.exists()).collect()
     }
 
-    fn is_port_free(&self) -> bool {
+    pub(crate) fn is_port_free(&self) -> bool {
         TcpListener::bind(("127.0.0.1", self.port)).is_ok()
     }
 }
@@ -97,7 +106,7 @@ pub(crate) fn said(output: &Output) -> String {
 }
 
 /// Ends the test as not tested if this machine was too busy to serve three viewers well.
-fn calm(text: &str, cells: &[Value]) {
+pub(crate) fn calm(text: &str, cells: &[Value]) {
     if text.contains("the generator was the limit") {
         not_tested("the generator was the limit in a cell");
     }

@@ -17,7 +17,7 @@ use crate::matrix::{said, signal, wait_until};
 use crate::throng::{Running, Stage, THRONG, figure, plain};
 
 /// The file of a proof with its scenario, and a port for its server.
-struct Stand {
+pub(crate) struct Stand {
     folder: TempDir,
     port: u16,
 }
@@ -25,7 +25,7 @@ struct Stand {
 impl Stand {
     /// `text` is the proof after `scenario`; `{port}` and `{throng}` are replaced in it. Other tests run at the same time: what they
     /// use is no reason to discard a pair.
-    fn new(crowd: &str, pairs: u32, text: &str) -> Self {
+    pub(crate) fn new(crowd: &str, pairs: u32, text: &str) -> Self {
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let stand = Self { folder: tempfile::tempdir().unwrap(), port };
         let filled = |text: &str| text.replace("{port}", &port.to_string()).replace("{throng}", THRONG);
@@ -36,15 +36,15 @@ impl Stand {
         stand
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    fn output(&self) -> PathBuf {
+    pub(crate) fn output(&self) -> PathBuf {
         self.path("out")
     }
 
-    fn start(&self, namespace: Option<&Namespace>, arguments: &[&str]) -> Child {
+    pub(crate) fn start(&self, namespace: Option<&Namespace>, arguments: &[&str]) -> Child {
         let mut command = match namespace {
             Some(namespace) => namespace.command(THRONG),
             None => Command::new(THRONG),
@@ -64,7 +64,7 @@ impl Stand {
 
     /// The answer, checked by [`decided`].
     #[track_caller]
-    fn decided(&self, ended: &Output) -> Value {
+    pub(crate) fn decided(&self, ended: &Output) -> Value {
         decided(ended, self.answer())
     }
 }
@@ -92,14 +92,14 @@ fn decided(ended: &Output, answer: Value) -> Value {
 }
 
 /// Viewers of a stage.
-fn viewers(count: u32) -> String {
+pub(crate) fn viewers(count: u32) -> String {
     format!(
         "[target]\nurl = \"whep+http://127.0.0.1:{{port}}/whep\"\n[crowd]\nsize = {count}\narrival = {{ every = \"50ms\" }}\n"
     )
 }
 
 /// `[server]` that is a stage with `more` arguments.
-fn stage(more: &str, keys: &str) -> String {
+pub(crate) fn stage(more: &str, keys: &str) -> String {
     format!(
         "[server]\ncommand = [\"{{throng}}\", \"stage\", \"--listen\", \"127.0.0.1:{{port}}\", {more}]\nready = {{ port = {{port}} }}\n{keys}\n"
     )

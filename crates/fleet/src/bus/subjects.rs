@@ -50,19 +50,39 @@ impl Subjects {
         format!("throng.run.{}.rows.*", self.run)
     }
 
-    /// The stream in which JetStream keeps the rows.
+    /// How the part of one worker ended, behind all its rows.
+    pub(crate) fn end(&self, worker: u16) -> String {
+        format!("throng.run.{}.end.{worker}", self.run)
+    }
+
+    /// The same of all workers.
+    pub(crate) fn all_ends(&self) -> String {
+        format!("throng.run.{}.end.*", self.run)
+    }
+
+    /// Decisions of the coordinator.
+    pub(crate) fn decisions(&self) -> String {
+        format!("throng.run.{}.decision", self.run)
+    }
+
+    /// The stream in which JetStream keeps rows, ends and decisions.
     pub(crate) fn stream(&self) -> String {
         format!("throng-{}", self.run)
     }
 
     /// The worker whose rows come with a subject.
     pub(crate) fn worker_of(&self, subject: &str) -> Option<u16> {
-        subject
-            .strip_prefix("throng.run.")?
-            .strip_prefix(self.run.as_str())?
-            .strip_prefix(".rows.")?
-            .parse()
-            .ok()
+        self.part_of(subject)?.strip_prefix("rows.")?.parse().ok()
+    }
+
+    /// The worker whose end comes with a subject.
+    pub(crate) fn ended_by(&self, subject: &str) -> Option<u16> {
+        self.part_of(subject)?.strip_prefix("end.")?.parse().ok()
+    }
+
+    /// What follows the run's name in a subject of it.
+    fn part_of<'a>(&self, subject: &'a str) -> Option<&'a str> {
+        subject.strip_prefix("throng.run.")?.strip_prefix(self.run.as_str())?.strip_prefix('.')
     }
 }
 
@@ -83,6 +103,9 @@ mod tests {
         for other in ["throng.run.a2.rows.7", "throng.run.a1.rows.x", "throng.run.a1.rows.70000", "a"] {
             assert_eq!(subjects.worker_of(other), None, "{other}");
         }
+        assert_eq!(subjects.ended_by(&subjects.end(3)), Some(3));
+        assert_eq!(subjects.ended_by(&subjects.rows(3)), None);
+        assert_eq!(subjects.worker_of(&subjects.end(3)), None);
         assert!(is_run_name("1764-a") && !is_run_name("a.b") && !is_run_name("") && !is_run_name("*"));
     }
 }

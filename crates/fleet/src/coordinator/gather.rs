@@ -271,6 +271,7 @@ mod tests {
                 overrides: Vec::new(),
                 seed: 0,
                 added_participants_max: None,
+                reassigns: false,
             },
             plan_sha256: "p".into(),
             media_files: files("one"),

@@ -1,5 +1,8 @@
 //! What the coordinator knows of its workers: who plays, who has ended, who is lost; and the rows of all as those of one run.
 
+mod decisions;
+mod handover;
+
 use std::time::{Duration, Instant};
 
 use throng_observation::RunTime;
@@ -7,9 +10,11 @@ use throng_observation::run::{Ending, Row};
 
 use crate::inbox::{Arrival, Inbox};
 use crate::merge::{MergeLimits, Merger, PlannedJoin, Taken, WorkerId, WorkerName};
-use crate::message::{ClockSaid, End, Pulse};
+use crate::message::{ClockSaid, Decision, End, Pulse, Reassignment};
+use crate::reassign::Deal;
 use crate::shares::Shares;
 use crate::wire::{self, WireLimits};
+use handover::Handover;
 
 /// A worker that was not heard for so long is lost: people are told within five seconds.
 pub(super) const SILENCE_MAX: Duration = Duration::from_secs(4);
@@ -29,6 +34,9 @@ const STOOD_STILL: Duration = Duration::from_millis(1500);
 /// How long the last batches of a worker that has ended may take.
 const LAST_ROWS_WITHIN: Duration = Duration::from_secs(30);
 
+/// When a worker ends early in order, its participants leave within so long before its end.
+const LEAVES_WITHIN_US: i64 = 6_000_000;
+
 /// What happened to a worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
@@ -47,6 +55,15 @@ pub enum NoticeKind {
     EndedEarly(String),
     /// Its wall clock was set during the run.
     ClockStepped,
+    /// Others play its participants from a moment on.
+    Reassigned {
+        /// That moment.
+        from: RunTime,
+        /// Participants that join anew, in the places of lost ones.
+        anew: u32,
+        /// Participants that join as planned.
+        planned: u32,
+    },
 }
 
 /// The state of one worker.
@@ -66,6 +83,7 @@ struct WorkerState {
     inbox: Inbox,
     clock: ClockSaid,
     changed: u64,
+    reassigned: u32,
     given_up: u64,
 }
 
@@ -97,6 +115,11 @@ pub struct Ledger {
     ticked_at: Instant,
     /// When everybody should have ended.
     deadline: Option<Instant>,
+    started_at: Instant,
+    handover: Option<Handover>,
+    decisions: Vec<Decision>,
+    /// What a coordinator left that is gone is collected: silence means so much then, and decisions are its own.
+    collects: Option<Duration>,
 }
 
 impl Ledger {
@@ -115,6 +138,7 @@ impl Ledger {
             inbox: Inbox::new(EARLY_BYTES_MAX),
             clock: ClockSaid::default(),
             changed: 0,
+            reassigned: 0,
             given_up: 0,
         };
         let known: Vec<WorkerName> = names.iter().cloned().map(WorkerName).collect();
@@ -132,7 +156,23 @@ impl Ledger {
             participants_max: limits.participants,
             ticked_at: now,
             deadline: None,
+            started_at: now,
+            handover: None,
+            decisions: Vec::new(),
+            collects: None,
         }
+    }
+
+    /// Gives the participants of workers that are lost to the others, by `deal`.
+    #[must_use]
+    pub fn reassigning(self, deal: Deal) -> Self {
+        Self { handover: Some(Handover::new(deal)), ..self }
+    }
+
+    /// Collects what the workers of a run have left whose coordinator is gone: a worker may be silent for `patience`.
+    #[must_use]
+    pub fn collecting(self, patience: Duration) -> Self {
+        Self { collects: Some(patience), ..self }
     }
 
     /// Plans a join that a search added to a worker's share.
@@ -157,8 +197,17 @@ impl Ledger {
             self.notices.push(Notice { worker, what: NoticeKind::ClockStepped });
         }
         (state.clock, state.changed, state.given_up) = (pulse.clock, pulse.changed, pulse.given_up);
-        let Some(end) = pulse.end.as_ref().filter(|_| matches!(state.fate, Fate::Plays)) else { return };
-        state.fate = Fate::Ends(end.clone(), now);
+        state.reassigned = pulse.reassigned;
+        if let Some(end) = &pulse.end {
+            self.ends(worker, end, now);
+        }
+    }
+
+    /// A worker says how its part ended. It may say so again.
+    pub fn ends(&mut self, worker: u16, end: &End, now: Instant) {
+        let state = self.workers.get_mut(usize::from(worker));
+        let Some(state) = state.filter(|state| matches!(state.fate, Fate::Plays)) else { return };
+        (state.heard_at, state.fate) = (now, Fate::Ends(end.clone(), now));
         self.ended_at = self.ended_at.max(end.ended_at);
         if end.ending != Ending::Complete {
             let why = end.why.clone().unwrap_or_else(|| "it was stopped".to_owned());
@@ -223,7 +272,10 @@ impl Ledger {
             _ => return None,
         };
         let number = participant.0;
-        let is_its_own = number < self.participants_max && self.shares.worker_of(number) == worker;
+        let is_its_own = match &self.handover {
+            Some(handover) => handover.plays(worker, number, &self.shares),
+            None => number < self.participants_max && self.shares.worker_of(number) == worker,
+        };
         (!is_its_own).then(|| format!("participant {number}, whom it does not play"))
     }
 
@@ -237,7 +289,8 @@ impl Ledger {
         let mut playing = self.workers.iter().filter(|state| matches!(state.fate, Fate::Plays)).peekable();
         let silence = |state: &WorkerState| now.saturating_duration_since(state.heard_at);
         let several = playing.clone().count() > 1;
-        playing.peek().is_some()
+        self.collects.is_none()
+            && playing.peek().is_some()
             && several
             && playing.all(|state| (SILENCE_MAX..DEAF_MAX).contains(&silence(state)))
     }
@@ -260,16 +313,26 @@ impl Ledger {
         for worker in 0..u16::try_from(self.workers.len()).unwrap_or(u16::MAX) {
             let Some(state) = self.workers.get_mut(usize::from(worker)) else { continue };
             let heard_at = state.heard_at.max(self.heard_from);
+            let silence_max = self.collects.unwrap_or(SILENCE_MAX);
             match &state.fate {
                 Fate::Ends(end, _) if state.inbox.confirmed() >= end.batches => {
+                    let left_from = RunTime(end.ended_at.0.saturating_sub(LEAVES_WITHIN_US));
+                    let is_early = end.ending != Ending::Complete;
                     state.fate = Fate::Ended;
                     self.merger.finished(WorkerId(worker), out);
+                    if is_early && let Some(reassignment) = self.reassignment(worker, left_from, now) {
+                        self.hand_over(&reassignment);
+                        self.note(Decision { worker, gave_up: None, reassignment: Some(reassignment) });
+                    }
                 }
                 Fate::Ends(_, since) if now.duration_since(*since) > LAST_ROWS_WITHIN => {
                     self.lose(worker, now, "its last rows did not come", out);
                 }
-                Fate::Plays if self.is_bus_up && now.saturating_duration_since(heard_at) > SILENCE_MAX => {
-                    let why = format!("it was not heard for {} s", SILENCE_MAX.as_secs());
+                Fate::Plays if self.is_bus_up && now.saturating_duration_since(heard_at) > silence_max => {
+                    let why = match self.collects {
+                        Some(_) => "its last rows are neither on the bus nor did it bring them".to_owned(),
+                        None => format!("it was not heard for {} s", SILENCE_MAX.as_secs()),
+                    };
                     self.lose(worker, now, &why, out);
                 }
                 _ => {}
@@ -278,20 +341,35 @@ impl Ledger {
     }
 
     /// Gives a worker up: nothing of it counts from the second on that it had not closed.
-    pub fn lose(&mut self, worker: u16, _now: Instant, why: &str, out: &mut Vec<Row>) {
-        let name = self.name(worker);
-        let Some(state) = self.workers.get_mut(usize::from(worker)) else { return };
-        if matches!(state.fate, Fate::Ended | Fate::Lost) {
+    pub fn lose(&mut self, worker: u16, now: Instant, why: &str, out: &mut Vec<Row>) {
+        if self.is_gone(worker) {
             return;
         }
+        let reassignment = self.reassignment(worker, RunTime(i64::MAX), now);
+        self.give_up(worker, why, reassignment.as_ref(), out);
+        self.note(Decision { worker, gave_up: Some(why.to_owned()), reassignment });
+    }
+
+    /// Whether a worker has ended or is lost.
+    fn is_gone(&self, worker: u16) -> bool {
+        let state = self.workers.get(usize::from(worker));
+        state.is_none_or(|state| matches!(state.fate, Fate::Ended | Fate::Lost))
+    }
+
+    fn give_up(&mut self, worker: u16, why: &str, reassignment: Option<&Reassignment>, out: &mut Vec<Row>) {
+        let name = self.name(worker);
+        let Some(state) = self.workers.get_mut(usize::from(worker)) else { return };
         state.fate = Fate::Lost;
         let closed = self.merger.watermark(WorkerId(worker)).map_or(0, |second| second + 1);
         let at = RunTime(closed.saturating_mul(1_000_000));
         self.ended_at = self.ended_at.max(at);
         let joins = self.joins.get_mut(usize::from(worker)).map(std::mem::take).unwrap_or_default();
-        self.merger.lost(WorkerId(worker), at, joins, out);
+        // Whoever was to join until others may play it is lost, too.
+        let due = reassignment.map_or(at, |given| RunTime(given.from.0.saturating_sub(1)).max(at));
+        self.merger.lost_with_joins_until(WorkerId(worker), (at, due), joins, out);
         self.first_reason.get_or_insert((Ending::Aborted, format!("worker {name} was lost: {why}")));
         self.notices.push(Notice { worker, what: NoticeKind::Lost(why.to_owned()) });
+        reassignment.iter().for_each(|reassignment| self.hand_over(reassignment));
     }
 
     /// What happened since the last time.
@@ -334,6 +412,19 @@ impl Ledger {
     pub fn changed_by_all(&self) -> u64 {
         let playing = self.workers.iter().filter(|state| matches!(state.fate, Fate::Plays));
         playing.map(|state| state.changed).min().unwrap_or(u64::MAX)
+    }
+
+    /// When the last participant had ended, of the workers that have.
+    #[must_use]
+    pub fn last_end(&self) -> RunTime {
+        self.ended_at
+    }
+
+    /// The workers that are lost.
+    #[must_use]
+    pub fn lost(&self) -> Vec<u16> {
+        let all = (0..).zip(&self.workers);
+        all.filter(|(_, state)| matches!(state.fate, Fate::Lost)).map(|(worker, _)| worker).collect()
     }
 
     /// How the run ended, once every worker has ended or is lost, and all rows are merged.

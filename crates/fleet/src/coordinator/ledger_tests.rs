@@ -137,3 +137,114 @@ fn who_does_not_end_in_time_is_given_up() {
     assert_eq!(lost(&mut ledger), [0, 1]);
     assert_eq!(ledger.end().map(|end| end.ending), Some(Ending::Aborted));
 }
+
+/// Two workers and six participants of a minute, of whom two join each ten seconds; lost ones are given to the other worker.
+fn reassigning(now: Instant) -> Ledger {
+    let shares = Shares::of(&[1, 1]).expect("two workers");
+    let at = |number: u32| RunTime(i64::from(number / 2) * 10_000_000);
+    let join = |number| PlannedJoin {
+        participant: ParticipantId(number),
+        cohort: CohortId(0),
+        intended_at: at(number),
+    };
+    let visits = (0..6).map(|number| crate::reassign::Visit {
+        participant: ParticipantId(number),
+        cohort: CohortId(0),
+        at: at(number),
+        leave_at: None,
+    });
+    let deal = Deal::new(&[1, 1], &shares, visits, RunTime(60_000_000), 1);
+    let limits = MergeLimits { cohorts: 1, second_max: 100, participants: deal.participants_max() };
+    let joins = vec![[0, 2, 4].map(join).to_vec(), [1, 3, 5].map(join).to_vec()];
+    Ledger::new(vec!["a".into(), "b".into()], shares, joins, limits, now).reassigning(deal)
+}
+
+fn participant(number: u32, outcome: Option<Outcome>) -> Vec<u8> {
+    let row = ParticipantRow {
+        participant: ParticipantId(number),
+        cohort: CohortId(0),
+        intended_at: RunTime(0),
+        reached: std::collections::BTreeMap::new(),
+        ended_at: outcome.as_ref().map(|_| RunTime(1)),
+        outcome,
+        local_address: None,
+    };
+    wire::encode(&[Row::Participant(Box::new(row))], WireLimits::default()).expect("a row")
+}
+
+fn lost_participants(out: &[Row]) -> Vec<u32> {
+    let is_lost = |row: &ParticipantRow| matches!(&row.outcome, Some(Outcome::Failed(why)) if why.reason == FailureReason::WorkerLost);
+    out.iter()
+        .filter_map(|row| match row {
+            Row::Participant(row) if is_lost(row) => Some(row.participant.0),
+            _ => None,
+        })
+        .collect()
+}
+
+#[test]
+fn the_participants_of_a_lost_worker_are_played_by_the_others_and_lost_once() {
+    let begin = Instant::now();
+    let (mut ledger, mut out) = (reassigning(begin), Vec::new());
+    [0, 1].iter().for_each(|worker| ledger.rows(*worker, 0, second(0), begin, &mut out));
+    ledger.rows(1, 1, participant(1, None), begin, &mut out);
+    let now = look(&mut ledger, begin, 5 * S, &[0], &mut out);
+    assert_eq!(lost_participants(&out), [1], "3 and 5 are to join later");
+    let [decision] = ledger.decisions().try_into().expect("one");
+    let given = decision.reassignment.expect("the others play them");
+    assert!(given.from > RunTime(9_000_000) && given.from < RunTime(11_000_000) && given.to == [0]);
+    let what = ledger.notices().into_iter().map(|notice| notice.what).collect::<Vec<_>>();
+    let NoticeKind::Reassigned { anew, planned, .. } = what[1] else { panic!("{what:?}") };
+    // Participant 3 joins at 10 s, about when others may play it.
+    assert_eq!(anew + planned, 3);
+    // The other one tells of them by their numbers, and of no one else.
+    let number = if anew == 1 { 7 } else { 9 };
+    ledger.rows(0, 1, participant(number, None), now, &mut out);
+    ledger.rows(0, 2, participant(5, None), now, &mut out);
+    assert!(lost(&mut ledger).is_empty());
+    ledger.rows(0, 3, participant(1, None), now, &mut out);
+    assert_eq!(lost(&mut ledger), [0], "1 stays lost");
+}
+
+#[test]
+fn who_collects_a_run_comes_to_the_same_by_the_decisions_of_its_coordinator() {
+    let begin = Instant::now();
+    let (mut ledger, mut out) = (reassigning(begin), Vec::new());
+    let rows = [(0, 0, second(0)), (1, 0, second(0)), (1, 1, participant(1, None))];
+    rows.iter().for_each(|(worker, number, bytes)| {
+        ledger.rows(*worker, *number, bytes.clone(), begin, &mut out);
+    });
+    look(&mut ledger, begin, 5 * S, &[0], &mut out);
+    let [decision] = ledger.decisions().try_into().expect("one");
+
+    let (mut collected, mut again) = (reassigning(begin).collecting(3 * S), Vec::new());
+    rows.into_iter().for_each(|(worker, number, bytes)| {
+        collected.rows(worker, number, bytes, begin, &mut again);
+    });
+    collected.decided(&decision, &mut again);
+    assert_eq!(lost_participants(&again), lost_participants(&out));
+    // It decides nothing by itself, and waits as long as it was told.
+    collected.rows(0, 1, participant(5, None), begin, &mut again);
+    let now = look(&mut collected, begin, 2 * S, &[], &mut again);
+    assert_eq!(collected.lost(), [1]);
+    look(&mut collected, now, 2 * S, &[], &mut again);
+    assert_eq!((collected.lost(), collected.decisions().len()), (vec![0, 1], 0));
+}
+
+#[test]
+fn what_a_worker_stored_as_its_end_counts_once_and_after_all_its_rows() {
+    let begin = Instant::now();
+    let (mut ledger, mut out) = (ledger(begin).collecting(60 * S), Vec::new());
+    let end = End { ending: Ending::Interrupted, why: Some("no beats".into()), batches: 1, ..End::default() };
+    for worker in [0, 1] {
+        (0..2).for_each(|_| ledger.ends(worker, &end, begin));
+        ledger.tick(begin, &mut out);
+        assert_eq!(ledger.end(), None);
+        ledger.rows(worker, 0, second(0), begin, &mut out);
+    }
+    ledger.tick(begin, &mut out);
+    assert_eq!(ledger.notices().len(), 2);
+    let end = ledger.end().expect("both have ended");
+    assert_eq!((end.ending, end.why.as_deref()), (Ending::Interrupted, Some("worker a: no beats")));
+    assert!(ledger.lost().is_empty());
+}

@@ -8,6 +8,7 @@ mod tasks;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::StreamExt as _;
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
 
@@ -17,12 +18,18 @@ pub use tasks::{FleetEvent, Wishes};
 
 use crate::FleetError;
 use crate::bus::{Bus, BusConfig, MayBePlain, Subjects};
-use crate::message::{Beat, CrowdChange, Start};
+use crate::message::{Beat, CrowdChange, Decision, Start, read};
 use crate::steady::SteadyClock;
 use tasks::Tasks;
 
 /// Events that may wait to be merged; each is a pulse or a batch of rows.
 const EVENTS_WAITING_MAX: usize = 256;
+
+/// How long the bus may take to store a decision.
+const KEPT_WITHIN: Duration = Duration::from_secs(2);
+
+/// In so long a coordinator that leads a run is heard.
+const LED_WITHIN: Duration = Duration::from_secs(2);
 
 /// A coordinator on the bus.
 pub struct Coordinator {
@@ -39,14 +46,41 @@ impl Coordinator {
     /// # Errors
     /// If the bus cannot be reached, refuses the credentials, is neither encrypted nor allowed without, or has no JetStream.
     pub fn connect(config: &BusConfig, run: &str, may_be_plain: MayBePlain<'_>) -> Result<Self, FleetError> {
+        let found = Self::on(config, run, may_be_plain)?;
+        found.runtime.block_on(stream::make(&found.bus, &found.subjects, &found.shown))?;
+        Ok(found)
+    }
+
+    /// Connects to the bus, for what is left there of a run whose coordinator is gone; with the number of the last message that the
+    /// bus has of it.
+    ///
+    /// # Errors
+    /// As [`Self::connect`]; [`FleetError::RowsGone`] if the bus has not all rows of the run; [`FleetError::IsLed`].
+    pub fn find(
+        config: &BusConfig,
+        run: &str,
+        may_be_plain: MayBePlain<'_>,
+    ) -> Result<(Self, u64), FleetError> {
+        let found = Self::on(config, run, may_be_plain)?;
+        let gone = |what: &str| {
+            let (bus, run) = (found.shown.clone(), run.to_owned());
+            Err(FleetError::RowsGone { bus, run, what: what.to_owned() })
+        };
+        let last = match found.runtime.block_on(stream::held(&found.bus, &found.subjects))? {
+            None => return gone("has no rows"),
+            Some(held) if held.first > 1 => return gone("has only the last rows"),
+            Some(held) => held.last,
+        };
+        if found.runtime.block_on(is_led(&found.bus, &found.subjects))? {
+            return Err(FleetError::IsLed { bus: found.shown.clone(), run: run.to_owned() });
+        }
+        Ok((found, last))
+    }
+
+    fn on(config: &BusConfig, run: &str, may_be_plain: MayBePlain<'_>) -> Result<Self, FleetError> {
         let runtime = crate::worker::runtime("fleet")?;
-        let subjects = Subjects::of(run);
-        let bus = runtime.block_on(async {
-            let bus = config.connect("throng coordinator", may_be_plain).await?;
-            stream::make(&bus, &subjects, &config.shown()).await?;
-            Ok::<_, FleetError>(bus)
-        })?;
-        let steady = SteadyClock::now_on();
+        let bus = runtime.block_on(config.connect("throng coordinator", may_be_plain))?;
+        let (subjects, steady) = (Subjects::of(run), SteadyClock::now_on());
         Ok(Self { runtime: Arc::new(runtime), bus, subjects, steady, shown: config.shown() })
     }
 
@@ -92,7 +126,8 @@ impl Coordinator {
         self.take(Beat { start: Some(start), ..Beat::default() })
     }
 
-    /// Takes what is left of a run whose coordinator is gone.
+    /// Takes what is left of a run whose coordinator is gone: all that the bus has of it from its beginning, and what workers still
+    /// bring. Those that play are stopped.
     ///
     /// # Errors
     /// If the bus takes no subscriptions.
@@ -114,13 +149,25 @@ impl Coordinator {
         self.runtime.block_on(stream::delete(&self.bus, &self.subjects));
     }
 
-    /// How many batches of rows the bus holds.
-    ///
-    /// # Errors
-    /// If it does not know the run.
-    pub fn batches_held(&self) -> Result<u64, FleetError> {
-        self.runtime.block_on(stream::batches(&self.bus, &self.subjects))
+    /// The number of the last message that the bus has of the run; `None` if it does not say.
+    #[must_use]
+    pub fn last(&self) -> Option<u64> {
+        self.runtime.block_on(stream::held(&self.bus, &self.subjects)).ok().flatten().map(|held| held.last)
     }
+
+    /// Stores a decision between the rows, for whoever may have to collect them; whether the bus has it.
+    pub fn keep(&self, decision: &Decision) -> bool {
+        let keeping = stream::keep(&self.bus, &self.subjects, decision);
+        self.runtime.block_on(async { tokio::time::timeout(KEPT_WITHIN, keeping).await.unwrap_or(false) })
+    }
+}
+
+/// Whether somebody tells the workers of a run what is wanted.
+async fn is_led(bus: &Bus, subjects: &Subjects) -> Result<bool, FleetError> {
+    let subscribed = bus.client.subscribe(subjects.beats()).await;
+    let mut beats = subscribed.map_err(|error| FleetError::Bus(error.to_string()))?;
+    let heard = tokio::time::timeout(LED_WITHIN, beats.next()).await.ok().flatten();
+    Ok(heard.is_some_and(|beat| read::<Beat>("a beat", &beat.payload).is_ok()))
 }
 
 /// A run in progress, as the coordinator has it.

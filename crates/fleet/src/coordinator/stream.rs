@@ -1,8 +1,12 @@
-//! The rows of a run in JetStream: stored by the bus until the coordinator has them, across restarts of either.
+//! The rows of a run in JetStream, the ends of its workers' parts, and the coordinator's decisions: stored by the bus until the
+//! coordinator has them, across restarts of either.
 
 use std::time::Duration;
 
+use async_nats::HeaderMap;
+use async_nats::jetstream::ErrorCode;
 use async_nats::jetstream::consumer::pull::OrderedConfig;
+use async_nats::jetstream::context::GetStreamErrorKind;
 use async_nats::jetstream::stream::{Config, DiscardPolicy, RetentionPolicy, StorageType};
 use async_nats::jetstream::{self, consumer::DeliverPolicy};
 use futures_util::StreamExt as _;
@@ -11,6 +15,7 @@ use tokio::sync::mpsc;
 use super::FleetEvent;
 use crate::FleetError;
 use crate::bus::{Bus, Subjects};
+use crate::message::{Decision, End, read as read_message, write};
 use crate::worker::SEQUENCE;
 
 /// How long the bus keeps the rows of a run that nobody fetched.
@@ -26,7 +31,7 @@ const AGAIN_AFTER: Duration = Duration::from_millis(250);
 pub(super) async fn make(bus: &Bus, subjects: &Subjects, shown: &str) -> Result<(), FleetError> {
     let config = Config {
         name: subjects.stream(),
-        subjects: vec![subjects.all_rows()],
+        subjects: vec![subjects.all_rows(), subjects.all_ends(), subjects.decisions()],
         retention: RetentionPolicy::Limits,
         discard: DiscardPolicy::Old,
         max_age: KEPT_FOR,
@@ -43,13 +48,40 @@ pub(super) async fn delete(bus: &Bus, subjects: &Subjects) {
     let _ = jetstream::new(bus.client.clone()).delete_stream(subjects.stream()).await;
 }
 
-/// How many batches it holds.
-pub(super) async fn batches(bus: &Bus, subjects: &Subjects) -> Result<u64, FleetError> {
-    let bus_error = |error: String| FleetError::Bus(error);
+/// The first and the last message of a stream, by their numbers; numbers begin at 1, and the last one is 0 before the first came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Held {
+    pub(super) first: u64,
+    pub(super) last: u64,
+}
+
+/// What the bus holds of the run; `None` if it does not know it.
+pub(super) async fn held(bus: &Bus, subjects: &Subjects) -> Result<Option<Held>, FleetError> {
     let context = jetstream::new(bus.client.clone());
-    let mut stream = context.get_stream(subjects.stream()).await.map_err(|e| bus_error(e.to_string()))?;
-    let info = stream.info().await.map_err(|error| bus_error(error.to_string()))?;
-    Ok(info.state.messages)
+    let stream = match context.get_stream(subjects.stream()).await {
+        Ok(stream) => stream,
+        Err(error) => {
+            return match error.kind() {
+                GetStreamErrorKind::JetStream(error) if error.error_code() == ErrorCode::STREAM_NOT_FOUND => {
+                    Ok(None)
+                }
+                _ => Err(FleetError::Bus(error.to_string())),
+            };
+        }
+    };
+    let state = &stream.cached_info().state;
+    Ok(Some(Held { first: state.first_sequence, last: state.last_sequence }))
+}
+
+/// Stores a decision; whether the bus has it.
+pub(super) async fn keep(bus: &Bus, subjects: &Subjects, decision: &Decision) -> bool {
+    let stream = jetstream::new(bus.client.clone());
+    let mut headers = HeaderMap::new();
+    headers.insert("Nats-Msg-Id", format!("decision-{}", decision.worker));
+    match stream.publish_with_headers(subjects.decisions(), headers, write(decision)).await {
+        Ok(stored) => stored.await.is_ok(),
+        Err(_) => false,
+    }
 }
 
 /// Reads the rows in the order in which they were stored, and goes on after the last one read when the bus was away.
@@ -83,15 +115,26 @@ async fn read_from(
     while let Some(message) = messages.next().await {
         let message = message?;
         *next = message.info()?.stream_sequence.saturating_add(1);
-        let sequence = message.headers.as_ref().and_then(|headers| headers.get(SEQUENCE));
-        let sequence = sequence.and_then(|sequence| sequence.as_str().parse().ok());
-        let (Some(worker), Some(sequence)) = (subjects.worker_of(&message.subject), sequence) else {
-            continue;
-        };
-        let rows = FleetEvent::Rows { worker, sequence, bytes: message.payload.to_vec() };
-        if events.send(rows).await.is_err() {
+        let Some(event) = event(subjects, &message) else { continue };
+        if events.send(event).await.is_err() {
             return Ok(());
         }
     }
     Ok(())
+}
+
+/// What a message of the stream says.
+fn event(subjects: &Subjects, message: &async_nats::Message) -> Option<FleetEvent> {
+    if let Some(worker) = subjects.worker_of(&message.subject) {
+        let sequence = message.headers.as_ref().and_then(|headers| headers.get(SEQUENCE))?;
+        let sequence = sequence.as_str().parse().ok()?;
+        return Some(FleetEvent::Rows { worker, sequence, bytes: message.payload.to_vec() });
+    }
+    let event = match subjects.ended_by(&message.subject) {
+        Some(worker) => {
+            read_message::<End>("an end", &message.payload).map(|end| FleetEvent::Ended { worker, end })
+        }
+        None => read_message::<Decision>("a decision", &message.payload).map(FleetEvent::Decided),
+    };
+    event.inspect_err(|error| tracing::warn!("{error}")).ok()
 }

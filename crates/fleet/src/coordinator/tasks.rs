@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 use super::{ChangeOf, stream};
 use crate::FleetError;
 use crate::bus::{Bus, Subjects};
-use crate::message::{Beat, Pulse, Start, TimeAsked, TimeSaid, read, write};
+use crate::message::{Beat, Decision, End, Pulse, Reassignment, Start, TimeAsked, TimeSaid, read, write};
 use crate::steady::SteadyClock;
 
 /// Time between two beats.
@@ -36,6 +36,15 @@ pub enum FleetEvent {
         /// As [`wire`](crate::wire) has it.
         bytes: Vec<u8>,
     },
+    /// How a worker's part ended, as it stored it behind its rows.
+    Ended {
+        /// Whose.
+        worker: u16,
+        /// How.
+        end: End,
+    },
+    /// What the coordinator of the run had decided.
+    Decided(Decision),
     /// The connection to the bus came up or went down.
     Bus(bool),
 }
@@ -67,6 +76,7 @@ impl Wishes {
             stop: beat.stop.clone(),
             changes,
             lost: beat.lost.clone(),
+            reassigned: beat.reassigned.clone(),
             is_over: beat.is_over,
         }
     }
@@ -97,6 +107,16 @@ impl Wishes {
                 beat.lost.push(worker);
             }
         });
+    }
+
+    /// Gives participants to other workers.
+    pub fn reassign(&self, reassignment: Reassignment) {
+        self.change(|beat| beat.reassigned.push(reassignment));
+    }
+
+    /// Forgets the reassignments that all workers have made.
+    pub fn reassigned(&self, up_to: u32) {
+        self.lock().reassigned.retain(|reassignment| reassignment.number > up_to);
     }
 
     /// Changes the crowd; `number` is that of the change, from 1 without gaps.

@@ -98,10 +98,22 @@ impl Merger {
         joins: impl IntoIterator<Item = PlannedJoin>,
         out: &mut Vec<Row>,
     ) {
+        self.lost_with_joins_until(worker, (at, at), joins, out);
+    }
+
+    /// The same, where others play its participants after a while: of its `joins` those until the second of these times are lost
+    /// with it.
+    pub fn lost_with_joins_until(
+        &mut self,
+        worker: WorkerId,
+        (at, due): (RunTime, RunTime),
+        joins: impl IntoIterator<Item = PlannedJoin>,
+        out: &mut Vec<Row>,
+    ) {
         let Some(name) = self.end(worker, State::Lost(at)) else { return };
         let why = format!("{name} was lost at {:.1} s, and this participant with it", at.as_secs_f64());
         let before = out.len();
-        let rows = self.participants.lost(worker.0, at, &why, joins);
+        let rows = self.participants.lost(worker.0, (at, due), &why, joins);
         out.extend(rows.map(|row| Row::Participant(Box::new(row))));
         let lost = u32::try_from(out.len() - before).unwrap_or(u32::MAX);
         let detail = format!(
@@ -111,6 +123,15 @@ impl Merger {
         let kind = WORKER_LOST_EVENT.to_owned();
         out.push(Row::Event(EventRow { at, participant: None, kind, count: lost, detail }));
         self.seal(out);
+    }
+
+    /// The numbers of the participants of `worker` that had ended before a moment, ascending, at most `most`.
+    #[must_use]
+    pub fn ended(&self, worker: WorkerId, before: RunTime, most: usize) -> Vec<u32> {
+        let mut ended: Vec<u32> = self.participants.ended(worker.0, before).map(|id| id.0).collect();
+        ended.sort_unstable();
+        ended.truncate(most);
+        ended
     }
 
     /// The last second that `worker` has closed; `None` before the first one.

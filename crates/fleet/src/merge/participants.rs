@@ -25,6 +25,8 @@ struct Known {
     worker: u16,
     /// Its last row; `None` once it has ended.
     current: Option<Box<ParticipantRow>>,
+    /// When it ended.
+    ended_at: Option<RunTime>,
 }
 
 impl Participants {
@@ -36,19 +38,27 @@ impl Participants {
     /// Takes note of a row.
     pub(super) fn seen(&mut self, worker: u16, row: &ParticipantRow) {
         let current = row.outcome.is_none().then(|| Box::new(row.clone()));
-        self.0.insert(row.participant, Known { worker, current });
+        let ended_at = row.outcome.as_ref().map(|_| row.ended_at.unwrap_or(row.intended_at));
+        self.0.insert(row.participant, Known { worker, current, ended_at });
     }
 
-    /// The last rows of the participants of a worker that was lost: those that have not ended, and those of `joins` that were
-    /// due and were never heard of. Another worker may play them from here on.
+    /// The participants of a worker that had ended before a moment.
+    pub(super) fn ended(&self, worker: u16, before: RunTime) -> impl Iterator<Item = ParticipantId> {
+        let has_ended =
+            move |known: &Known| known.worker == worker && known.ended_at.is_some_and(|at| at < before);
+        self.0.iter().filter_map(move |(participant, known)| has_ended(known).then_some(*participant))
+    }
+
+    /// The last rows of the participants of a worker that was lost at `at`: those that have not ended, and those of `joins` that
+    /// were to join by `due` and were never heard of. Another worker may play them from here on.
     pub(super) fn lost(
         &mut self,
         worker: u16,
-        at: RunTime,
+        (at, due): (RunTime, RunTime),
         why: &str,
         joins: impl IntoIterator<Item = PlannedJoin>,
     ) -> impl Iterator<Item = ParticipantRow> {
-        let due = joins.into_iter().filter(|join| join.intended_at <= at);
+        let due = joins.into_iter().filter(move |join| join.intended_at <= due);
         let unheard = due.filter(|join| !self.0.contains_key(&join.participant)).map(|join| ParticipantRow {
             participant: join.participant,
             cohort: join.cohort,

@@ -7,7 +7,7 @@ use tokio::runtime::Runtime;
 
 use super::beats::Beats;
 use super::clock::{ClockKeeper, measure};
-use super::part::Part;
+use super::part::{Part, SpoolConfig};
 use crate::FleetError;
 use crate::bus::{Bus, Subjects};
 use crate::message::{Order, Prepared, Ready, write};
@@ -69,7 +69,7 @@ impl Assignment {
         self,
         ready: Ready,
         FleetClock(keeper): FleetClock,
-        spool_bytes_max: usize,
+        spool: SpoolConfig,
         is_interrupted: &dyn Fn() -> bool,
     ) -> Result<Option<Part>, FleetError> {
         let subjects = Subjects::of(&self.order.run);
@@ -92,6 +92,6 @@ impl Assignment {
         if at < Instant::now() + LEAD_MIN {
             return Err(FleetError::Bus("the start came too late to begin with the other workers".into()));
         }
-        Ok(Some(Part::begin(self, subjects, keeper, (beats, listening), at, spool_bytes_max)))
+        Ok(Some(Part::begin(self, subjects, keeper, (beats, listening), at, spool)))
     }
 }

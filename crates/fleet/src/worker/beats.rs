@@ -26,6 +26,8 @@ struct State {
     latest: Beat,
     /// The last change of the crowd that was taken.
     changed: u64,
+    /// The last reassignment that was taken.
+    reassigned: u32,
 }
 
 impl Beats {
@@ -37,7 +39,7 @@ impl Beats {
     ) -> Result<(Self, JoinHandle<()>), FleetError> {
         let subscribed = bus.client.subscribe(subjects.beats()).await;
         let mut beats = subscribed.map_err(|error| FleetError::Bus(error.to_string()))?;
-        let state = State { heard_at: Instant::now(), latest: Beat::default(), changed: 0 };
+        let state = State { heard_at: Instant::now(), latest: Beat::default(), changed: 0, reassigned: 0 };
         let heard = Self { state: Arc::new(Mutex::new(state)), worker };
         let listening = heard.clone();
         let task = tokio::spawn(async move {
@@ -78,6 +80,16 @@ impl Beats {
         self.lock().changed
     }
 
+    /// The last reassignment that was taken.
+    pub(super) fn reassigned(&self) -> u32 {
+        self.lock().reassigned
+    }
+
+    /// Whether the coordinator has given this worker up: it takes nothing of it.
+    pub(super) fn is_given_up(&self) -> bool {
+        self.lock().latest.lost.contains(&self.worker)
+    }
+
     /// Whether the coordinator has everything.
     pub(super) fn is_over(&self) -> bool {
         self.lock().latest.is_over
@@ -88,7 +100,7 @@ impl Beats {
         self.lock().heard_at.elapsed() > SILENCE_MAX
     }
 
-    /// What is wanted now; each change of the crowd is told once.
+    /// What is wanted now; each change of the crowd, and each reassignment, is told once.
     pub(super) fn wanted(&self) -> Wanted {
         let mut state = self.lock();
         let silence = state.heard_at.elapsed();
@@ -104,7 +116,10 @@ impl Beats {
             state.latest.changes.iter().filter(|change| change.0 > changed).copied().collect();
         state.changed = changes.iter().map(|change| change.0).fold(changed, u64::max);
         let own = |&(_, worker, change)| (worker == self.worker).then_some(change);
-        Wanted { stop, changes: changes.iter().filter_map(own).collect() }
+        let reassigned = state.latest.reassigned.iter().filter(|given| given.number > state.reassigned);
+        let reassigned: Vec<_> = reassigned.cloned().collect();
+        state.reassigned = reassigned.iter().map(|given| given.number).fold(state.reassigned, u32::max);
+        Wanted { stop, changes: changes.iter().filter_map(own).collect(), reassigned }
     }
 }
 
@@ -113,10 +128,10 @@ mod tests {
     use throng_observation::run::ParticipantId;
 
     use super::*;
-    use crate::message::CrowdChange;
+    use crate::message::{CrowdChange, Reassignment};
 
     fn beats() -> Beats {
-        let state = State { heard_at: Instant::now(), latest: Beat::default(), changed: 0 };
+        let state = State { heard_at: Instant::now(), latest: Beat::default(), changed: 0, reassigned: 0 };
         Beats { state: Arc::new(Mutex::new(state)), worker: 1 }
     }
 
@@ -136,6 +151,30 @@ mod tests {
         beats.heard(Beat { stop: Some("enough".into()), ..Beat::default() }, Instant::now());
         beats.heard(Beat::default(), Instant::now());
         assert_eq!(beats.wanted().stop.as_deref(), Some("enough"));
+    }
+
+    #[test]
+    fn reassignments_are_told_once_and_in_order_however_often_they_are_heard() {
+        let beats = beats();
+        let given = |number| Reassignment {
+            number,
+            of: 2,
+            to: vec![0, 1],
+            from: throng_observation::RunTime(9),
+            ended: Vec::new(),
+        };
+        let beat = |numbers: &[u32]| Beat {
+            reassigned: numbers.iter().map(|number| given(*number)).collect(),
+            ..Beat::default()
+        };
+        let told = |beat: Beat| {
+            beats.heard(beat, Instant::now());
+            beats.wanted().reassigned.iter().map(|given| given.number).collect::<Vec<_>>()
+        };
+        assert_eq!(told(beat(&[1])), [1]);
+        assert_eq!(told(beat(&[1, 2])), [2]);
+        assert_eq!(told(beat(&[1])), Vec::<u32>::new(), "an old beat that comes late");
+        assert_eq!((told(beat(&[])), beats.reassigned()), (Vec::new(), 2));
     }
 
     #[test]

@@ -3,9 +3,12 @@
 mod assignment;
 mod beats;
 mod clock;
+mod hand_in;
+mod mirror;
 mod part;
 mod rows;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,12 +16,15 @@ use futures_util::StreamExt as _;
 use tokio::runtime::Runtime;
 
 pub use assignment::{Assignment, FleetClock};
-pub use part::{Part, Wanted};
+pub use hand_in::HandIn;
+pub use mirror::Say;
+pub use part::{Part, SpoolConfig, Undelivered, Wanted};
 pub(crate) use rows::SEQUENCE;
 
 use crate::FleetError;
 use crate::bus::{Bus, BusConfig, MayBePlain, Subjects, is_run_name};
 use crate::message::{Call, Offer, Order, read, write};
+use crate::spool_folder::SpoolFolder;
 
 /// How often somebody who waits looks whether it was interrupted.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -43,6 +49,13 @@ impl Worker {
         let runtime = runtime("fleet-worker")?;
         let bus = runtime.block_on(config.connect(&format!("throng worker {}", offer.name), may_be_plain))?;
         Ok(Self { runtime: Arc::new(runtime), bus, offer })
+    }
+
+    /// What hands in the rows that were left in `folder`.
+    #[must_use]
+    pub fn hand_in(&self, folder: SpoolFolder) -> HandIn {
+        let (runtime, bus) = (Arc::clone(&self.runtime), self.bus.clone());
+        HandIn { runtime, bus, folder, said: HashSet::new(), done: HashSet::new() }
     }
 
     /// Offers itself to whoever calls, until it gets an order; `None` once `is_interrupted` says so.

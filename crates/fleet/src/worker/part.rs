@@ -1,5 +1,6 @@
 //! A worker's part of a run in progress: what is wanted of it, and where its rows go.
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,10 +14,12 @@ use tokio::task::JoinHandle;
 use super::assignment::Assignment;
 use super::beats::Beats;
 use super::clock::ClockKeeper;
+use super::mirror::{Mirror, Say};
 use super::rows::RowSpool;
 use crate::FleetError;
 use crate::bus::{Bus, Subjects};
-use crate::message::{ClockSaid, CrowdChange, End, Pulse, write};
+use crate::message::{ClockSaid, CrowdChange, End, Pulse, Reassignment, write};
+use crate::spool_folder::KeptSpool;
 
 /// Time between two pulses.
 const PULSE_EVERY: Duration = Duration::from_millis(500);
@@ -31,6 +34,27 @@ pub struct Wanted {
     pub stop: Option<String>,
     /// Changes of the crowd since the last time.
     pub changes: Vec<CrowdChange>,
+    /// Participants that were given to other workers since the last time, in order.
+    pub reassigned: Vec<Reassignment>,
+}
+
+/// What could not be delivered when a part ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Undelivered {
+    /// Batches of rows.
+    pub batches: u64,
+    /// The file that holds them; `None` where they are lost with this process.
+    pub kept_in: Option<PathBuf>,
+}
+
+/// Where rows wait that the bus has not stored.
+pub struct SpoolConfig {
+    /// Most bytes in memory.
+    pub bytes_max: usize,
+    /// The file that they are written to as well.
+    pub file: Option<KeptSpool>,
+    /// Says what happens to the file.
+    pub say: Say,
 }
 
 /// A part of a run.
@@ -41,6 +65,7 @@ pub struct Part {
     keeper: ClockKeeper,
     beats: Beats,
     spool: RowSpool,
+    mirror: Option<Mirror>,
     worker: u16,
     started_at: Instant,
     end: Arc<Mutex<Option<End>>>,
@@ -55,8 +80,11 @@ impl Part {
         keeper: ClockKeeper,
         (beats, listening): (Beats, JoinHandle<()>),
         started_at: Instant,
-        spool_bytes_max: usize,
+        spool: SpoolConfig,
     ) -> Self {
+        let SpoolConfig { bytes_max, file, say } = spool;
+        let spool = RowSpool::new(bytes_max);
+        let mirrored = file.and_then(|file| Mirror::start(spool.clone(), file, say).ok());
         let Assignment { runtime, bus, order, .. } = assignment;
         let mut part = Self {
             runtime,
@@ -64,7 +92,8 @@ impl Part {
             subjects,
             keeper,
             beats,
-            spool: RowSpool::new(spool_bytes_max),
+            spool,
+            mirror: mirrored,
             worker: order.worker,
             started_at,
             end: Arc::default(),
@@ -72,7 +101,7 @@ impl Part {
             tasks: vec![listening],
         };
         let (bus, subjects) = (part.bus.clone(), part.subjects.clone());
-        let publish = part.spool.clone().publish(bus.clone(), subjects.clone(), part.worker);
+        let publish = part.spool.clone().publish_all(bus.clone(), subjects.clone(), part.worker);
         let keep = part.keeper.clone().keep(bus, subjects);
         let pulses = part.pulses();
         part.tasks.push(part.runtime.spawn(publish));
@@ -109,17 +138,17 @@ impl Part {
         self.beats.wanted()
     }
 
-    /// Ends the part: waits until the bus has every row, and until the coordinator has heard so or is gone. Returns how many
-    /// batches could not be delivered because `is_interrupted` said to wait no longer.
+    /// Ends the part: waits until the bus has every row and how the part ended, and until the coordinator has heard so or is gone.
+    /// Returns what could not be delivered, because `is_interrupted` said to wait no longer or nobody takes it.
     ///
     /// All senders of [`Self::rows`] must be gone.
     pub fn finish(
-        self,
+        mut self,
         ending: Ending,
         why: Option<String>,
         ended_at: RunTime,
         is_interrupted: &dyn Fn() -> bool,
-    ) -> u64 {
+    ) -> Undelivered {
         let pause = || std::thread::sleep(Duration::from_millis(20));
         while !self.has_packed.load(Ordering::Acquire) {
             pause();
@@ -132,14 +161,36 @@ impl Part {
             pause();
         }
         let left = self.spool.holds();
+        let end = End { ending, why, ended_at, batches: left.made };
+        let message = write(&end).to_vec();
+        let mut is_stored = false;
         if left.batches == 0 {
-            let end = End { ending, why, ended_at, batches: left.made };
             *self.end.lock().unwrap_or_else(PoisonError::into_inner) = Some(end);
-            while !self.beats.is_over() && !self.beats.is_silent() && !is_interrupted() {
+            let (bus, subjects) = (self.bus.clone(), self.subjects.clone());
+            let telling = self.spool.clone().tell_end(bus, subjects, self.worker, message.clone());
+            let telling = self.runtime.spawn(telling);
+            let nobody_hears = || self.beats.is_silent() || self.beats.is_given_up();
+            let is_told = || self.beats.is_over() || telling.is_finished() && nobody_hears();
+            while !is_told() && !is_unwanted() && !is_interrupted() {
                 pause();
             }
+            is_stored = telling.is_finished();
+            telling.abort();
         }
-        left.batches
+        let is_done = is_stored || self.beats.is_over() || self.beats.is_given_up();
+        let kept_in = self.mirror.take().and_then(|mirror| self.keep(mirror, &message, is_done));
+        Undelivered { batches: left.batches, kept_in }
+    }
+
+    /// Writes what is left to the file, unless nobody wants it; where it is then.
+    fn keep(&self, mirror: Mirror, end: &[u8], is_done: bool) -> Option<PathBuf> {
+        let mut writer = mirror.stop()?;
+        if is_done {
+            writer.kept.remove();
+            return None;
+        }
+        let written = writer.take(&self.spool).and_then(|()| writer.kept.end(end));
+        written.is_ok().then(|| writer.kept.path().to_owned())
     }
 
     /// Tells how it goes, until the task is dropped.
@@ -153,6 +204,7 @@ impl Part {
                 let pulse = Pulse {
                     worker,
                     changed: beats.changed(),
+                    reassigned: beats.reassigned(),
                     clock: keeper.said(),
                     spooled: held.batches,
                     spooled_bytes: held.bytes,
@@ -169,5 +221,7 @@ impl Part {
 impl Drop for Part {
     fn drop(&mut self) {
         self.tasks.iter().for_each(JoinHandle::abort);
+        // Its file is nobody's until the thread that writes it has ended.
+        drop(self.mirror.take().and_then(Mirror::stop));
     }
 }

@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 
 use async_nats::HeaderMap;
 use async_nats::jetstream;
-use async_nats::jetstream::context::{PublishError, PublishErrorKind};
+use async_nats::jetstream::context::PublishErrorKind;
 use throng_observation::run::Row;
 use tokio::sync::Notify;
 
 use crate::bus::{Bus, Subjects};
-use crate::spool::{BatchKind, Spool};
+use crate::spool::{Batch, BatchKind, Spool};
 use crate::wire::{self, WireLimits};
 
 /// The header with the number of a batch.
@@ -65,6 +65,13 @@ impl RowSpool {
     /// Whether the last batch found nowhere to be stored: the coordinator has removed the run, or the bus only comes up.
     pub(super) fn has_no_stream(&self) -> bool {
         self.has_no_stream.load(Ordering::Relaxed)
+    }
+
+    /// The number of the first batch that the bus has not stored, and those from `next` on.
+    pub(super) fn unsent_from(&self, next: u64) -> (u64, Vec<Batch>) {
+        let spool = self.lock();
+        let first = spool.unsent(0).next().map_or(spool.next(), |batch| batch.number);
+        (first, spool.unsent(next).cloned().collect())
     }
 
     fn lock(&self) -> MutexGuard<'_, Spool> {
@@ -140,32 +147,86 @@ impl RowSpool {
     }
 
     /// Sends batches in order, each until it is stored; goes on until the task is dropped.
-    pub(super) async fn publish(self, bus: Bus, subjects: Subjects, worker: u16) {
-        let stream = jetstream::new(bus.client.clone());
+    pub(super) async fn publish_all(self, bus: Bus, subjects: Subjects, worker: u16) {
         loop {
             let next = self.lock().unsent(0).next().map(|batch| (batch.number, batch.bytes.clone()));
             let Some((sequence, bytes)) = next else {
                 self.filled.notified().await;
                 continue;
             };
-            let mut headers = HeaderMap::new();
-            // The bus drops what it has stored already, where only its answer was lost.
-            headers.insert("Nats-Msg-Id", format!("{worker}-{sequence}"));
-            headers.insert(SEQUENCE, sequence.to_string());
-            let sent = stream.publish_with_headers(subjects.rows(worker), headers, bytes.into()).await;
-            let stored = match sent {
-                Ok(stored) => stored.await,
-                Err(error) => Err(error),
-            };
-            let is_unknown = |error: &PublishError| error.kind() == PublishErrorKind::StreamNotFound;
-            self.has_no_stream.store(stored.as_ref().is_err_and(is_unknown), Ordering::Relaxed);
+            let stored = publish_batch(&bus, &subjects, worker, sequence, bytes).await;
+            self.note(&stored);
             match stored {
-                Ok(_) => self.lock().confirm(sequence.saturating_add(1)),
-                Err(error) => {
-                    tracing::debug!("batch {sequence} is sent again: {error}");
-                    tokio::time::sleep(AGAIN_AFTER).await;
-                }
+                Ok(()) => self.lock().confirm(sequence.saturating_add(1)),
+                Err(_) => tokio::time::sleep(AGAIN_AFTER).await,
             }
         }
     }
+
+    /// Stores how the part ended, once all batches are there; goes on until the bus has it.
+    pub(super) async fn tell_end(self, bus: Bus, subjects: Subjects, worker: u16, message: Vec<u8>) {
+        loop {
+            let stored = publish_end(&bus, &subjects, worker, message.clone()).await;
+            self.note(&stored);
+            if stored.is_ok() {
+                return;
+            }
+            tokio::time::sleep(AGAIN_AFTER).await;
+        }
+    }
+
+    fn note(&self, stored: &Result<(), Refused>) {
+        self.has_no_stream.store(matches!(stored, Err(Refused::NoStream)), Ordering::Relaxed);
+    }
+}
+
+/// Why the bus did not store something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Refused {
+    /// It does not know the run.
+    NoStream,
+    /// It did not say that it has it; it may have it.
+    NotStored,
+}
+
+/// Sends a batch, until the bus has stored it or says why not.
+pub(super) async fn publish_batch(
+    bus: &Bus,
+    subjects: &Subjects,
+    worker: u16,
+    sequence: u64,
+    bytes: Vec<u8>,
+) -> Result<(), Refused> {
+    let mut headers = HeaderMap::new();
+    // The bus drops what it has stored already, where only its answer was lost.
+    headers.insert("Nats-Msg-Id", format!("{worker}-{sequence}"));
+    headers.insert(SEQUENCE, sequence.to_string());
+    publish(bus, subjects.rows(worker), headers, bytes).await
+}
+
+/// The same for the message that tells how a part ended.
+pub(super) async fn publish_end(
+    bus: &Bus,
+    subjects: &Subjects,
+    worker: u16,
+    message: Vec<u8>,
+) -> Result<(), Refused> {
+    let mut headers = HeaderMap::new();
+    headers.insert("Nats-Msg-Id", format!("{worker}-end"));
+    publish(bus, subjects.end(worker), headers, message).await
+}
+
+async fn publish(bus: &Bus, subject: String, headers: HeaderMap, bytes: Vec<u8>) -> Result<(), Refused> {
+    let stream = jetstream::new(bus.client.clone());
+    let stored = match stream.publish_with_headers(subject, headers, bytes.into()).await {
+        Ok(stored) => stored.await,
+        Err(error) => Err(error),
+    };
+    stored.map(drop).map_err(|error| {
+        tracing::debug!("a message is sent again: {error}");
+        match error.kind() {
+            PublishErrorKind::StreamNotFound => Refused::NoStream,
+            _ => Refused::NotStored,
+        }
+    })
 }

@@ -73,6 +73,7 @@ mod tests {
     use super::*;
     use crate::{example, summarise};
     use std::time::Duration;
+    use throng_observation::fleet::WorkerInfo;
     use throng_observation::run::Ending;
     use throng_observation::{Failure, FailureReason, Outcome};
 
@@ -145,6 +146,17 @@ mod tests {
         let page = page(&run);
         assert!(page.contains("generator: memory") && page.contains("25.3 GB"), "{page}");
         assert!(page.contains("generator: cores") && !page.contains("memory_bytes"));
+    }
+
+    #[test]
+    fn the_generators_of_a_fleet_are_its_workers() {
+        let mut run = example::healthy(5, 10);
+        run.info.generator_host = [("cores".into(), "2".into())].into();
+        run.info.workers =
+            ["a", "b"].map(|name| WorkerInfo { name: name.into(), ..WorkerInfo::default() }).into();
+        let page = page(&run);
+        assert!(page.contains("2 workers (a, b), in the table below") && page.contains("<h3>Workers</h3>"));
+        assert!(page.contains("coordinator: cores") && !page.contains("generator: cores"), "{page}");
     }
 
     #[test]

@@ -253,13 +253,13 @@ fn worst_row(track: &TrackRow) -> Vec<String> {
     ]
 }
 
-/// One line of the machine's fingerprint: `memory_bytes`, `3221225472` as `memory`, `3.22 GB`.
-fn host_row(name: &str, value: &str) -> Vec<String> {
+/// One line of a machine's fingerprint: `memory_bytes`, `3221225472` as `memory`, `3.22 GB`.
+fn host_row(of: &str, name: &str, value: &str) -> Vec<String> {
     let (name, value) = match (name.replace("_bytes", ""), value.parse::<f64>()) {
         (short, Ok(count)) if short != name => (short, bytes(count)),
         (name, _) => (name, value.to_owned()),
     };
-    vec![format!("generator: {}", name.replace("cpu", "CPU").replace('_', " ")), value]
+    vec![format!("{of}: {}", name.replace("cpu", "CPU").replace('_', " ")), value]
 }
 
 /// Who played the crowd, where several machines did.
@@ -296,6 +296,14 @@ fn workers(summary: &Summary) -> String {
     format!("<h3>Workers</h3>{}", table(&header, &rows))
 }
 
+/// Who generated the load, in one line; `None` where one machine did.
+fn generators(summary: &Summary) -> Option<String> {
+    let names: Vec<&str> = summary.generator.workers.iter().map(|worker| worker.name.as_str()).collect();
+    let count = names.len();
+    let what = if count == 1 { "worker" } else { "workers" };
+    (count > 0).then(|| format!("{count} {what} ({}), in the table below", names.join(", ")))
+}
+
 fn about(run: &RunData, summary: &Summary) -> String {
     let clock = match summary.clock_error.bound_ms {
         Some(ms) => format!("at most {ms:.1} ms ({})", summary.clock_error.basis),
@@ -308,7 +316,10 @@ fn about(run: &RunData, summary: &Summary) -> String {
         vec!["ended".into(), summary.ending.clone()],
         vec!["clock error of one-way delays".into(), clock],
     ];
-    rows.extend(run.info.generator_host.iter().map(|(name, value)| host_row(name, value)));
+    rows.extend(generators(summary).map(|who| vec!["generator".to_owned(), who]));
+    // Of a fleet the machine that is known here only coordinated.
+    let of = if summary.generator.workers.is_empty() { "generator" } else { "coordinator" };
+    rows.extend(run.info.generator_host.iter().map(|(name, value)| host_row(of, name, value)));
     let mut out = format!("<h2>This run</h2>{}{}", table(&["", ""], &rows), workers(summary));
     if !run.info.scenario.is_empty() {
         let _ = write!(out, "<h3>Scenario as run</h3><pre>{}</pre>", escape(&run.info.scenario));

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-/// What must be the same of all runs.
-pub(super) const SAME: [&str; 4] = ["cpu_model", "cores", "kernel", "governor"];
+/// What must be the same of all runs: this machine, and who played the crowd where a fleet did.
+pub(super) const SAME: [&str; 5] = ["cpu_model", "cores", "kernel", "governor", "played_by"];
 /// Most difference of the share of CPU time that a hypervisor took: 2 points.
 const STEAL_DIFFERENCE_MAX: f64 = 0.02;
 
@@ -49,6 +49,7 @@ mod tests {
             ("steal_ratio", "0.0100"),
             ("load_average_before", "0.1"),
             ("busy_ratio_before", "0.05"),
+            ("played_by", "a + b"),
         ];
         let with = |key: &str, value: &str| {
             let mut run = of(&usual);
@@ -69,6 +70,7 @@ mod tests {
             ("cpu_model", "B", Some("cpu_model was A and B")),
             ("governor", "powersave", Some("governor was not known and powersave")),
             ("steal_ratio", "nonsense", None),
+            ("played_by", "a + c", Some("played_by was a + b and a + c")),
         ] {
             assert_eq!(difference(&of(&usual), &with(key, value), 0.25).as_deref(), expect, "{key} {value}");
         }

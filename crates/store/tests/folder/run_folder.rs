@@ -386,3 +386,48 @@ fn the_documented_schema_is_the_one_that_is_made() {
         assert!(text.contains(&format!("`{column}`")), "{table}.{column} is not documented");
     }
 }
+
+/// A run of two seconds whose process was killed: its crowd, and an event of its own.
+fn killed(folder: &Path) {
+    let mut writer = RunFolder::create(folder, &info()).unwrap();
+    for second in 0..2 {
+        writer.write(Row::Crowd(CrowdRow { second, playing: 1, ..CrowdRow::default() }));
+    }
+    for (kind, detail) in [("watch", "the server's log is gone"), ("anomaly", "a: an odd packet")] {
+        let (kind, detail) = (kind.to_owned(), detail.to_owned());
+        writer.write(Row::Event(EventRow { at: RunTime(5), participant: None, kind, count: 1, detail }));
+    }
+    writer.commit().unwrap();
+}
+
+#[test]
+fn the_rows_of_a_crowd_are_made_again_and_what_else_there_is_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    killed(folder.path());
+    // Nothing changes until it is complete.
+    let mut again = RunFolder::again(folder.path(), |event| event.kind == "watch").unwrap();
+    assert_eq!(again.last_second, Some(1));
+    for second in 0..4 {
+        again.writer.write(Row::Crowd(CrowdRow { second, playing: 2, ..CrowdRow::default() }));
+    }
+    again.writer.commit().unwrap();
+    let run = RunFolder::read(folder.path()).unwrap();
+    assert_eq!((run.crowd.len(), run.events.len(), run.ending), (2, 2, Ending::Unfinished));
+    again.discard();
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "only run.db");
+
+    for _ in 0..2 {
+        let mut again = RunFolder::again(folder.path(), |event| event.kind == "watch").unwrap();
+        for second in 0..4 {
+            again.writer.write(Row::Crowd(CrowdRow { second, playing: 2, ..CrowdRow::default() }));
+        }
+        again.finish(Ending::Interrupted, RunTime(4_000_000)).unwrap();
+        let run = RunFolder::read(folder.path()).unwrap();
+        assert_eq!(run.crowd.iter().map(|row| row.playing).collect::<Vec<_>>(), [2; 4]);
+        assert_eq!(run.events.iter().map(|event| event.kind.as_str()).collect::<Vec<_>>(), ["watch"]);
+        assert_eq!((run.ending, run.ended_at), (Ending::Interrupted, Some(RunTime(4_000_000))));
+        assert_eq!((run.info, run.rows_lost), (info(), 0));
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "only run.db");
+    }
+    assert!(matches!(RunFolder::again("/nowhere", |_| true), Err(StoreError::NoFolder(_))));
+}

@@ -1,0 +1,218 @@
+//! `throng fleet manifest`: what runs a scenario in a Kubernetes cluster, as YAML on standard output.
+
+mod base;
+mod need;
+mod scalar;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use throng_fleet::shares::Shares;
+use throng_scenario::{Plan, Scenario};
+use url::Url;
+
+use super::{gathered, worker};
+use crate::args::Manifest;
+use crate::exit::Exit;
+use crate::{CliError, history, media, print, say, scenario};
+use base::{Slot, filled};
+use need::Need;
+
+/// What may pass beside the run itself: images are fetched, the bus starts, the last rows come.
+const BESIDE_RUN_S: u64 = 1_800;
+
+/// The name of the scenario in the ConfigMap, if that of its file cannot be a key.
+const SCENARIO_KEY: &str = "scenario.toml";
+
+/// Variables that the pods have anyway.
+const OWN_VARIABLES: [&str; 4] = ["BUS_PASSWORD", "BUS_URL", "CONSENT_SECRET", "POD_NAME"];
+
+/// Prints the manifest.
+pub(super) fn manifest(command: &Manifest) -> Result<Exit, CliError> {
+    let scenario = scenario::read(&command.file, &[])?;
+    let plan = scenario.plan();
+    let text = printed(command, &scenario, &plan)?;
+    warnings(&plan).iter().for_each(|warning| say(&format!("warning: {warning}")));
+    print(&text);
+    Ok(Exit::Met)
+}
+
+fn printed(command: &Manifest, scenario: &Scenario, plan: &Plan) -> Result<String, CliError> {
+    let file = command.file.display();
+    gathered::check(plan, command.workers.into())?;
+    let variables = variables(scenario).map_err(|why| CliError::usage(format!("{file}: {why}")))?;
+    travels(scenario, plan).map_err(|why| CliError::usage(format!("{file}: {why}")))?;
+    let key = key(&command.file);
+    let bus = bus_url(command).map_err(|why| CliError::usage(format!("--nats: {why}")))?;
+    let slots = slots(command, &share(command, plan)?, plan, (key, &bus, &variables));
+    let text = scenario.source.expose();
+    let config = format!("{}  \"{key}\": {}", filled(base::SCENARIO, &slots), scalar::scalar(text));
+    let mut documents = vec![config];
+    if command.namespace.is_some() {
+        documents.insert(0, filled(base::NAMESPACE, &slots));
+    }
+    let own_bus = command.nats.is_none().then_some(base::BUS);
+    let files = own_bus.into_iter().chain([base::WORKERS, base::COORDINATOR]);
+    documents.extend(files.map(|file| filled(file, &slots)));
+    Ok(head(command, &variables) + &documents.join("---\n"))
+}
+
+/// What has to be there before: Secrets, which are never printed.
+fn head(command: &Manifest, variables: &BTreeSet<String>) -> String {
+    let name = &command.name;
+    let arguments: Vec<&str> = std::iter::once(name).chain(&command.namespace).map(String::as_str).collect();
+    let mut head = format!(
+        "# {} workers play a scenario (docs/fleet.md). Secrets that have to be there:\n",
+        command.workers
+    );
+    head += &match &command.nats {
+        None => format!(
+            "#   {name}-bus: password, tls.crt, tls.key; `deploy/kubernetes/secret.sh {}` prints one\n",
+            arguments.join(" ")
+        ),
+        Some(_) => format!(
+            "#   {name}-bus: password of the bus, and as tls.crt its certificate or that of its authority\n"
+        ),
+    };
+    if let Some(secret) = &command.consent_secret_name {
+        head += &format!("#   {secret}: secret, that of the consent proof\n");
+    }
+    if !variables.is_empty() {
+        let keys: Vec<&str> = variables.iter().map(String::as_str).collect();
+        head += &format!("#   {name}-env: {}\n", keys.join(", "));
+    }
+    head
+}
+
+/// The largest share: by equal weights that of the first worker, which the last join may be for.
+fn share(command: &Manifest, plan: &Plan) -> Result<Plan, CliError> {
+    let shares = Shares::of(&vec![1; command.workers.into()]).map_err(CliError::usage)?;
+    let share = plan.part(|number| shares.worker_of(number) == 0);
+    match command.max_users.filter(|most| share.expected.users > *most) {
+        Some(most) => Err(CliError::usage(format!(
+            "--max-users {most}: a share has up to {} participants at a time; more --workers have smaller ones",
+            share.expected.users
+        ))),
+        None => Ok(share),
+    }
+}
+
+fn slots(
+    command: &Manifest,
+    share: &Plan,
+    plan: &Plan,
+    (key, bus, variables): (&str, &str, &BTreeSet<String>),
+) -> Vec<Slot> {
+    let need = Need::of(share);
+    let one = |value: &dyn ToString| [value.to_string()];
+    let seconds = plan.duration.as_secs().saturating_add(BESIDE_RUN_S);
+    vec![
+        Slot::new("--name", "throng", one(&command.name)),
+        Slot::new("--namespace", "throng", command.namespace.clone()),
+        Slot::new("--workers", "2", one(&command.workers)),
+        Slot::new("--image", "throng:latest", one(&command.image)),
+        Slot::new("--allow-target", "10.0.0.0/8", command.allow_target.iter().map(ToString::to_string)),
+        Slot::new("--max-users", "500", command.max_users.map(|most| most.to_string())),
+        Slot::new("--consent-secret-name", "throng-consent", command.consent_secret_name.clone()),
+        Slot::new("--nats", "tls://throng:$(BUS_PASSWORD)@throng-bus:4222", one(&bus)),
+        Slot::new("scenario: file", SCENARIO_KEY, one(&key)),
+        Slot::new("scenario: env", "TOKEN", variables.iter().cloned()),
+        Slot::new("scenario: seconds", "1920", one(&seconds)),
+        Slot::new("scenario: cpu", "300m", [format!("{}m", need.cpu_milli)]),
+        Slot::new("scenario: memory", "256Mi", [format!("{}Mi", need.memory_mib)]),
+        Slot::new(
+            "scenario: load",
+            "50 participants at a time, 5 joins within a second, 56 Mbit/s",
+            [need.load],
+        ),
+    ]
+}
+
+/// The variables that the scenario takes its secrets from; the pods have them from a Secret.
+fn variables(scenario: &Scenario) -> Result<BTreeSet<String>, String> {
+    let said = scenario.to_toml();
+    let name = |reference: &str| match reference.strip_prefix("env:") {
+        None => Err(format!("{reference} is a file that the pods do not have: write env:NAME")),
+        Some(name) if OWN_VARIABLES.contains(&name) => {
+            Err(format!("the pods have a {name} of their own: give the variable of {reference} another name"))
+        }
+        Some(name) if is_variable(name) => Ok(name.to_owned()),
+        Some(_) => Err(format!("{reference} cannot be a variable of a pod: write letters, digits and _")),
+    };
+    worker::references(&said).map(name).collect()
+}
+
+fn is_variable(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
+/// Whether the scenario can go into a ConfigMap, and the rest of what it names comes with the image. A ConfigMap carries 1 MiB
+/// (`MaxSecretSize` of the API, for both), which no scenario exceeds.
+fn travels(scenario: &Scenario, plan: &Plan) -> Result<(), String> {
+    let secrets = history::written_out(scenario);
+    if !secrets.is_empty() {
+        return Err(format!(
+            "{}: what is or may be a secret is written out, and a ConfigMap is for everybody who may read the namespace: write \
+             env:NAME",
+            secrets.join(", ")
+        ));
+    }
+    if let Some(page) = plan.roles.iter().find_map(|role| role.player.recorded_page.as_ref()) {
+        return Err(format!("the recording {} does not travel with a ConfigMap", page.har));
+    }
+    match media::files(plan).find(|path| Path::new(path).is_absolute()) {
+        Some(path) => Err(format!(
+            "workers play files below the folder in which they start, in a pod the image's: write {path} as a relative path"
+        )),
+        None => Ok(()),
+    }
+}
+
+/// What may be meant, and may not work.
+fn warnings(plan: &Plan) -> Vec<String> {
+    let files: BTreeSet<&str> = media::files(plan).map(String::as_str).collect();
+    let files = (!files.is_empty()).then(|| {
+        let files: Vec<&str> = files.into_iter().collect();
+        format!(
+            "{} must be in the image, at the same path below /: a ConfigMap carries no media",
+            files.join(", ")
+        )
+    });
+    let loopback = plan.target.is_loopback().then(|| {
+        format!("{} is on loopback, which in a cluster is each pod by itself", plan.target.display())
+    });
+    let canary = plan.canary.as_ref().map(|_| "[canary] needs a browser in the image".to_owned());
+    files.into_iter().chain(loopback).chain(canary).collect()
+}
+
+/// The scenario's key in its ConfigMap.
+fn key(file: &Path) -> &str {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    let is_key = |name: &&str| name.len() <= 253 && name.chars().all(is_plain) && !name.starts_with('.');
+    file.file_name().and_then(|name| name.to_str()).filter(is_key).unwrap_or(SCENARIO_KEY)
+}
+
+/// The bus's address in a pod, which puts the password in its place. Always with TLS, as the base explains.
+fn bus_url(command: &Manifest) -> Result<String, String> {
+    let Some(text) = &command.nats else {
+        return Ok(format!("tls://throng:$(BUS_PASSWORD)@{}-bus:4222", command.name));
+    };
+    // The text may have a password, and is not repeated.
+    let url = Url::parse(text).map_err(|error| format!("{error}; write tls://bus.example:4222"))?;
+    let is_plain = |text: &str| text.chars().all(|c| c.is_ascii_alphanumeric() || "-_.:[]%".contains(c));
+    let host = url.host_str().filter(|host| !host.is_empty() && is_plain(host));
+    match (url.scheme(), host) {
+        _ if url.password().is_some() => Err(format!(
+            "its password would be printed: leave it to the key `password` of {}-bus",
+            command.name
+        )),
+        ("nats" | "tls", Some(host)) if is_plain(url.username()) => {
+            let user = if url.username().is_empty() { "throng" } else { url.username() };
+            Ok(format!("tls://{user}:$(BUS_PASSWORD)@{host}:{}", url.port().unwrap_or(4222)))
+        }
+        _ => Err("write tls://bus.example:4222, or tls://user@bus.example:4222".to_owned()),
+    }
+}

@@ -1,0 +1,80 @@
+//! What the coordinator decides about workers that are gone, and the decisions of an earlier coordinator.
+
+use std::time::Instant;
+
+use throng_observation::RunTime;
+use throng_observation::run::Row;
+
+use super::handover::ENDED_MAX;
+use super::{Fate, Ledger, Notice, NoticeKind};
+use crate::merge::{PlannedJoin, WorkerId};
+use crate::message::{Decision, Reassignment};
+
+impl Ledger {
+    /// Takes a decision of the coordinator that is gone.
+    pub fn decided(&mut self, decision: &Decision, out: &mut Vec<Row>) {
+        let Decision { worker, gave_up, reassignment } = decision;
+        match gave_up {
+            Some(why) if !self.is_gone(*worker) => self.give_up(*worker, why, reassignment.as_ref(), out),
+            _ => reassignment.iter().for_each(|reassignment| self.hand_over(reassignment)),
+        }
+    }
+
+    /// The decisions since the last time.
+    pub fn decisions(&mut self) -> Vec<Decision> {
+        std::mem::take(&mut self.decisions)
+    }
+
+    /// The run ends: nobody is given to others any more.
+    pub fn stopped(&mut self) {
+        if let Some(handover) = &mut self.handover {
+            handover.is_over();
+        }
+    }
+
+    /// The last reassignment that all workers have made that still play.
+    #[must_use]
+    pub fn reassigned_by_all(&self) -> u32 {
+        let playing = self.workers.iter().filter(|state| matches!(state.fate, Fate::Plays));
+        playing.map(|state| state.reassigned).min().unwrap_or(u32::MAX)
+    }
+
+    /// Whether others get the participants of a worker that is gone. Those that ended before `left_from` ended by themselves.
+    pub(super) fn reassignment(&self, worker: u16, left_from: RunTime, now: Instant) -> Option<Reassignment> {
+        let handover = self.handover.as_ref().filter(|_| self.collects.is_none())?;
+        let plays = |other: &u16| {
+            let state = self.workers.get(usize::from(*other));
+            *other != worker && state.is_some_and(|state| matches!(state.fate, Fate::Plays))
+        };
+        let at = now.saturating_duration_since(self.started_at).as_micros();
+        let at = RunTime(i64::try_from(at).unwrap_or(i64::MAX));
+        let ended = self.merger.ended(WorkerId(worker), left_from, ENDED_MAX);
+        handover.next(worker, self.workers().filter(plays).collect(), at, ended)
+    }
+
+    /// Gives participants to other workers.
+    pub(super) fn hand_over(&mut self, reassignment: &Reassignment) {
+        let Some(handover) = &mut self.handover else { return };
+        let moved = handover.make(reassignment);
+        for dealt in &moved {
+            if let Some(joins) = self.joins.get_mut(usize::from(dealt.worker)) {
+                let (participant, cohort) = (dealt.visit.participant, dealt.visit.cohort);
+                joins.push(PlannedJoin { participant, cohort, intended_at: dealt.visit.at });
+            }
+        }
+        let count = |is_anew: bool| {
+            let count = moved.iter().filter(|dealt| dealt.is_anew() == is_anew).count();
+            u32::try_from(count).unwrap_or(u32::MAX)
+        };
+        let what =
+            NoticeKind::Reassigned { from: reassignment.from, anew: count(true), planned: count(false) };
+        self.notices.push(Notice { worker: reassignment.of, what });
+    }
+
+    /// Keeps a decision for those who have to know it.
+    pub(super) fn note(&mut self, decision: Decision) {
+        if self.collects.is_none() {
+            self.decisions.push(decision);
+        }
+    }
+}

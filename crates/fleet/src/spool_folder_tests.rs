@@ -1,0 +1,96 @@
+use crate::spool::BatchKind;
+
+use super::*;
+
+fn folder(bytes_max: usize) -> (tempfile::TempDir, SpoolFolder) {
+    let folder = tempfile::tempdir().unwrap();
+    let spools = SpoolFolder::open(&folder.path().join("spool"), bytes_max).unwrap();
+    (folder, spools)
+}
+
+fn batch(number: u64, bytes: usize) -> Batch {
+    Batch { number, kind: BatchKind::Second, bytes: vec![number as u8; bytes] }
+}
+
+fn numbers(left: &LeftSpool) -> Vec<u64> {
+    left.found.batches.iter().map(|batch| batch.number).collect()
+}
+
+#[test]
+fn what_a_process_left_is_found_once_it_is_gone_and_not_before() {
+    let (_folder, spools) = folder(1 << 20);
+    let mut kept = spools.begin("0a", 3).unwrap();
+    kept.take(0, &[batch(0, 10), batch(1, 10)]).unwrap();
+    kept.take(1, &[batch(2, 10)]).unwrap();
+    assert!(spools.left().0.is_empty(), "it is in use");
+    kept.end(b"its end").unwrap();
+    drop(kept);
+    let (left, wrong) = spools.left();
+    assert!(wrong.is_empty());
+    assert_eq!((left[0].run.as_str(), left[0].worker, numbers(&left[0])), ("0a", 3, vec![1, 2]));
+    assert_eq!(left[0].found.end.as_deref(), Some(&b"its end"[..]));
+    assert!(spools.left().0.is_empty(), "somebody hands it in");
+    for spool in left {
+        spool.remove().unwrap();
+    }
+    assert!(spools.left().0.is_empty());
+}
+
+#[test]
+fn nothing_is_written_while_the_bus_stores_at_once_and_the_file_begins_again_when_it_has_caught_up() {
+    let (_folder, spools) = folder(1 << 20);
+    let mut kept = spools.begin("0a", 0).unwrap();
+    let empty = kept.file.length();
+    (0..100).for_each(|first| kept.take(first, &[]).unwrap());
+    assert_eq!(kept.file.length(), empty);
+    let batches: Vec<Batch> = (99..120).map(|number| batch(number, 20_000)).collect();
+    kept.take(99, &batches).unwrap();
+    assert!(kept.file.length() > SHRUNK_FROM && kept.next() == 120);
+    kept.take(120, &[]).unwrap();
+    assert_eq!((kept.file.length(), kept.next()), (empty, 120));
+}
+
+#[test]
+fn files_and_their_folder_have_a_bound() {
+    let (_folder, spools) = folder(1_000);
+    let mut kept = spools.begin("0a", 0).unwrap();
+    let batches: Vec<Batch> = (0..20).map(|number| batch(number, 100)).collect();
+    assert!(matches!(kept.take(0, &batches), Err(SpoolError::FileFull { .. })));
+    let written = kept.next();
+    assert!((5..10).contains(&written) && kept.file.length() <= 1_100);
+    // The rest is written once there is room.
+    kept.take(20, &[]).unwrap();
+    drop(kept);
+    for worker in 1..9 {
+        match spools.begin("0a", worker) {
+            Ok(mut kept) => drop(kept.take(0, &batches)),
+            Err(error) => {
+                assert!(worker > 2 && matches!(error, SpoolError::FolderFull { .. }), "{worker}: {error}");
+                return;
+            }
+        }
+    }
+    panic!("the folder has no bound");
+}
+
+#[test]
+fn damaged_and_foreign_files_are_named_and_left_alone() {
+    let (_folder, spools) = folder(8 << 20);
+    let mut kept = spools.begin("0a", 0).unwrap();
+    kept.take(0, &[batch(0, 10), batch(1, 2 << 20), batch(2, 10)]).unwrap();
+    let path = kept.path().to_owned();
+    drop(kept);
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[200] ^= 1;
+    fs::write(&path, &bytes).unwrap();
+    let foreign = spools.path().join("0b-1.spool");
+    fs::write(&foreign, [b'x'; 500]).unwrap();
+    fs::write(spools.path().join("notes.txt"), "mine").unwrap();
+    let (left, wrong) = spools.left();
+    assert_eq!((left.len(), numbers(&left[0])), (1, vec![0]));
+    let damage = left[0].damage().unwrap();
+    assert!(damage.contains("0a-0.spool is damaged") && damage.contains("after 1 batches"), "{damage}");
+    assert!(wrong.len() == 1 && wrong[0].contains("0b-1.spool is left alone: the file is not"), "{wrong:?}");
+    assert_eq!(fs::read(&path).unwrap(), bytes);
+    assert_eq!(fs::read(&foreign).unwrap(), [b'x'; 500]);
+}

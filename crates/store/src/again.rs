@@ -1,0 +1,130 @@
+//! Begins `run.db` again with what the coordinator of a fleet wrote itself, without the rows of the crowd: those are read from
+//! the bus once more, from the first one on. It is made beside the file, which it replaces once it is complete.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use rusqlite::{Connection, OpenFlags};
+use throng_observation::run::{
+    CrowdRow, Ending, EventRow, GeneratorRow, LayerSwitchRow, ParticipantRow, SentRow, SeriesRow, TrackRow,
+};
+use throng_observation::{ChatRow, ExperienceRow, HttpRequestRow, PlaybackRow, PlayerRow, RunTime};
+
+use crate::table::{Stored, list, put};
+use crate::{RunWriter, StoreError, info, schema};
+
+/// What the name of the new file ends in.
+const UNFINISHED: &str = "collected";
+
+/// A `run.db` that is made again.
+pub struct RunAgain {
+    /// For the rows of the crowd.
+    pub writer: RunWriter,
+    /// The last second that the old file has.
+    pub last_second: Option<i64>,
+    old: PathBuf,
+    new: PathBuf,
+}
+
+impl RunAgain {
+    /// Begins beside the `run.db` at `old`; of its events those stay that `keeps` says.
+    pub(crate) fn begin(old: PathBuf, keeps: impl Fn(&EventRow) -> bool) -> Result<Self, StoreError> {
+        let new = old.with_extension(UNFINISHED);
+        remove(&new)?;
+        fold(&old)?;
+        fs::copy(&old, &new).map_err(|error| StoreError::Io { path: new.clone(), error })?;
+        let last_second = empty(&new, keeps).map_err(|error| StoreError::from_sql(&new, error))?;
+        let writer = RunWriter::reopen(new.clone())?;
+        Ok(Self { writer, last_second, old, new })
+    }
+
+    /// Writes how the run ended, and puts the file in the place of the old one.
+    ///
+    /// # Errors
+    /// [`StoreError::DiskFull`] and others; the old file is as it was then.
+    pub fn finish(self, ending: Ending, ended_at: RunTime) -> Result<(), StoreError> {
+        self.writer.finish(ending, ended_at)?;
+        check_is_one_file(&self.new)?;
+        fs::rename(&self.new, &self.old).map_err(|error| StoreError::Io { path: self.old, error })
+    }
+
+    /// Leaves the old file as it is.
+    pub fn discard(self) {
+        let Self { writer, new, .. } = self;
+        drop(writer);
+        let _ = remove(&new);
+    }
+}
+
+/// Removes what an attempt left that was killed.
+fn remove(file: &Path) -> Result<(), StoreError> {
+    for ending in ["", "-wal", "-shm", "-journal"] {
+        let mut name = file.as_os_str().to_owned();
+        name.push(ending);
+        let path = PathBuf::from(name);
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(StoreError::Io { path, error });
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Folds what a killed process left in the write-ahead log into the database, so that one file has everything, and none is left
+/// that would be taken for the log of the new one.
+fn fold(path: &Path) -> Result<(), StoreError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let named = |error| StoreError::from_sql(path, error);
+    let db = Connection::open_with_flags(path, flags).map_err(named)?;
+    schema::check_identity(&db, path)?;
+    db.pragma_update_and_check(None, "journal_mode", "DELETE", |_| Ok(())).map_err(named)?;
+    drop(db);
+    check_is_one_file(path)
+}
+
+/// Whether a database has no write-ahead log beside it, which a rename would leave behind.
+fn check_is_one_file(path: &Path) -> Result<(), StoreError> {
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    match fs::metadata(&log) {
+        Ok(found) if found.len() > 0 => {
+            let error = std::io::Error::other("another process uses it, or the disk is full");
+            Err(StoreError::Io { path: path.to_owned(), error })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Removes the rows of the crowd; the last second that there was.
+fn empty(path: &Path, keeps: impl Fn(&EventRow) -> bool) -> rusqlite::Result<Option<i64>> {
+    let mut db = Connection::open(path)?;
+    let transaction = db.transaction()?;
+    let last_second = transaction.query_row("SELECT MAX(second) FROM crowd", [], |row| row.get(0))?;
+    let events: Vec<EventRow> = list(&transaction)?;
+    clear::<CrowdRow>(&transaction)?;
+    clear::<SeriesRow>(&transaction)?;
+    clear::<SentRow>(&transaction)?;
+    clear::<ParticipantRow>(&transaction)?;
+    clear::<TrackRow>(&transaction)?;
+    clear::<LayerSwitchRow>(&transaction)?;
+    clear::<GeneratorRow>(&transaction)?;
+    clear::<ExperienceRow>(&transaction)?;
+    clear::<PlaybackRow>(&transaction)?;
+    clear::<PlayerRow>(&transaction)?;
+    clear::<ChatRow>(&transaction)?;
+    clear::<HttpRequestRow>(&transaction)?;
+    clear::<EventRow>(&transaction)?;
+    put(&transaction, events.iter().filter(|event| keeps(event)))?;
+    info::set(&transaction, "ending", Some(Ending::Unfinished.key()))?;
+    transaction.commit()?;
+    Ok(last_second)
+}
+
+/// Empties a table, which not every run has.
+fn clear<T: Stored>(db: &Connection) -> rusqlite::Result<()> {
+    let there = "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?1)";
+    let is_there: bool = db.query_row(there, [T::TABLE], |row| row.get(0))?;
+    if is_there { db.execute(&format!("DELETE FROM {}", T::TABLE), []).map(drop) } else { Ok(()) }
+}
