@@ -4,7 +4,8 @@
 //! who gets its participants, and from when on. Whoever was to join from then on joins as planned, under its own number, on
 //! another worker. Whoever was to be there by then is lost with the worker, and joins anew as another participant: it has a
 //! number of its own, so that the one who was lost stays lost and nobody is counted twice. Those join one after the other at the
-//! plan's own rate, since a burst of joins that nobody asked for would be another test.
+//! plan's own rate, also where several workers are lost, since a burst of joins that nobody asked for would be another test. Each
+//! worker has a part of that rate ([`Deal::rate`]), whatever it is given.
 
 use throng_observation::RunTime;
 use throng_observation::run::{CohortId, ParticipantId};
@@ -50,9 +51,19 @@ pub struct Deal {
     weights: Vec<u32>,
     visits: Vec<Dealt>,
     ends_at: RunTime,
-    /// Between two joins anew, microseconds.
-    pace_us: i64,
+    joins_per_s: u32,
     made: u32,
+    /// When the next one may join anew, whosever place it takes.
+    anew_at: RunTime,
+}
+
+/// So many joins, at most, in so long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rate {
+    /// Joins; one at least.
+    pub joins: usize,
+    /// Microseconds: a second, or longer where it is less than one a second.
+    pub within_us: i64,
 }
 
 impl Deal {
@@ -74,8 +85,9 @@ impl Deal {
             weights: weights.to_vec(),
             visits: visits.into_iter().map(dealt).collect(),
             ends_at,
-            pace_us: 1_000_000 / i64::from(joins_per_s.max(1)),
+            joins_per_s: joins_per_s.max(1),
             made: 0,
+            anew_at: RunTime(i64::MIN),
         }
     }
 
@@ -108,6 +120,31 @@ impl Deal {
         self.visits.iter().filter(move |dealt| dealt.worker == worker).copied()
     }
 
+    /// The part of the plan's joins per second that `worker` has, where these play: so that all together have no more than the plan.
+    #[must_use]
+    pub fn rate(&self, worker: u16, players: &[u16]) -> Rate {
+        let weight = |worker: u16| u64::from(self.weights.get(usize::from(worker)).copied().unwrap_or(1));
+        let all = players.iter().map(|player| weight(*player)).sum::<u64>().max(1);
+        let own = (weight(worker).min(all) * u64::from(self.joins_per_s)).max(1);
+        let joins = usize::try_from(own / all).unwrap_or(usize::MAX);
+        // Whoever has less than one a second has one in several seconds.
+        let within_us = if joins > 0 { 1_000_000 } else { (1_000_000 * all).div_ceil(own) };
+        Rate { joins: joins.max(1), within_us: i64::try_from(within_us).unwrap_or(i64::MAX) }
+    }
+
+    /// Those of `ended`, ascending, that would be there at `from` had they not ended: only these would join anew.
+    #[must_use]
+    pub fn would_be_there(&self, worker: u16, from: RunTime, ended: &[u32]) -> Vec<u32> {
+        let of_worker = self.of(worker).map(|dealt| dealt.visit);
+        let is_there = of_worker.filter(|visit| visit.at < from && visit.leave_at.is_none_or(|at| at > from));
+        let mut there: Vec<u32> = is_there
+            .map(|visit| visit.participant.0)
+            .filter(|number| ended.binary_search(number).is_ok())
+            .collect();
+        there.sort_unstable();
+        there
+    }
+
     /// Makes a reassignment, and returns the visits that have another worker now, in the order of their joins. Nothing changes
     /// where it is not the next one: it came twice, or before its turn.
     pub fn make(&mut self, reassignment: &Reassignment) -> Vec<Dealt> {
@@ -122,7 +159,8 @@ impl Deal {
         }
         self.made = next;
         let first = self.planned().checked_mul(next);
-        let (mut moved, mut anew_at) = (Vec::new(), *from);
+        let pace_us = 1_000_000 / i64::from(self.joins_per_s);
+        let (mut moved, mut anew_at) = (Vec::new(), self.anew_at.max(*from));
         for dealt in self.visits.iter_mut().filter(|dealt| dealt.worker == *of) {
             if dealt.visit.at < *from {
                 let has_left = dealt.visit.leave_at.is_some_and(|at| at <= anew_at);
@@ -133,12 +171,13 @@ impl Deal {
                     continue;
                 };
                 (dealt.visit.participant, dealt.visit.at) = (ParticipantId(number), anew_at);
-                anew_at = RunTime(anew_at.0.saturating_add(self.pace_us));
+                anew_at = RunTime(anew_at.0.saturating_add(pace_us));
             }
             let turn = usize::from(shares.worker_of(u32::try_from(moved.len()).unwrap_or(u32::MAX)));
             dealt.worker = to.get(turn).copied().unwrap_or(*of);
             moved.push(*dealt);
         }
+        self.anew_at = anew_at;
         moved.sort_by_key(|dealt| (dealt.visit.at, dealt.visit.participant));
         moved
     }

@@ -71,6 +71,32 @@ fn two_workers_that_are_lost_at_once_lose_each_participant_once() {
     assert!(deal.visits.iter().all(|dealt| dealt.worker == 2));
 }
 
+#[test]
+fn who_joins_anew_after_two_losses_still_joins_one_after_the_other() {
+    let mut deal = deal(&[1, 1, 1], (0..9).map(|number| visit(number, 0, None)));
+    let mut moved = deal.make(&gone(1, 0, &[1, 2], 10));
+    let second = deal.make(&gone(2, 1, &[2], 10));
+    moved.extend(second.into_iter().filter(|dealt| dealt.visit.participant.0 >= 18));
+    let mut at: Vec<i64> = moved.iter().map(|dealt| dealt.visit.at.0 * 2 / S).collect();
+    at.sort_unstable();
+    assert_eq!(at, [20, 21, 22, 23, 24, 25]);
+}
+
+#[test]
+fn the_rates_of_those_who_play_are_together_no_more_than_that_of_the_plan() {
+    let shares = Shares::of(&[1, 2, 5]).unwrap();
+    let rates = |joins_per_s: u32, players: &[u16]| {
+        let deal = Deal::new(&[1, 2, 5], &shares, [], RunTime(S), joins_per_s);
+        players.iter().map(|worker| deal.rate(*worker, players)).map(|r| (r.joins, r.within_us)).collect()
+    };
+    let all: Vec<(usize, i64)> = rates(20, &[0, 1, 2]);
+    assert_eq!(all, [(2, S), (5, S), (12, S)]);
+    let two: Vec<(usize, i64)> = rates(20, &[0, 1]);
+    assert_eq!(two, [(6, S), (13, S)]);
+    let slow: Vec<(usize, i64)> = rates(2, &[0, 1, 2]);
+    assert_eq!(slow, [(1, 4 * S), (1, 2 * S), (1, S)]);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 

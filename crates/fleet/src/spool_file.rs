@@ -2,7 +2,8 @@
 //!
 //! A frame is its length (of what follows the check sum), the check sum (CRC-32 of that), a byte for what it is, a number, and the
 //! bytes of a batch; integers are little-endian. A process that is killed within a write leaves a torn frame at the end, which
-//! is found by length or check sum and dropped. The file shrinks when everything in it was confirmed: [`SpoolFile::begin_again`].
+//! is found by its length and dropped. A whole frame with another check sum is damage: nothing behind it is read. The file shrinks
+//! when everything in it was confirmed: [`SpoolFile::begin_again`].
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -11,7 +12,7 @@ use flate2::Crc;
 
 use crate::spool::{Batch, BatchKind};
 
-/// Largest frame that is read: larger lengths are torn or foreign.
+/// Largest frame that is read: larger lengths are damaged or foreign.
 const FRAME_MAX: u32 = 64 << 20;
 
 /// Bytes before the part with the check sum: length and check sum.
@@ -94,6 +95,8 @@ pub struct Found {
     pub end: Option<Vec<u8>>,
     /// Bytes at the end that are no whole frame, such as a torn one.
     pub torn_bytes: u64,
+    /// These bytes are not what a killed process leaves.
+    pub is_damaged: bool,
 }
 
 /// What is in a file, which is not changed. A torn frame at the end counts as in [`SpoolFile::open`].
@@ -161,7 +164,13 @@ impl<F: SpoolStorage> SpoolFile<F> {
         self.append(BEGIN, next, MAGIC)
     }
 
-    /// Bytes of the file.
+    /// As a disk leaves it that was full while the file began again.
+    #[cfg(test)]
+    pub(crate) fn without_begin(storage: F) -> Self {
+        Self { storage, end: 0 }
+    }
+
+    /// Bytes of the file; none when it could not begin again, which has to be done before anything else is written.
     #[must_use]
     pub fn length(&self) -> u64 {
         self.end
@@ -204,6 +213,8 @@ struct Scan {
     ended: Option<Vec<u8>>,
     /// Where the last good frame ends.
     end: u64,
+    /// What follows is more than a frame that was not written to its end.
+    is_damaged: bool,
 }
 
 impl Scan {
@@ -231,20 +242,29 @@ impl Scan {
     /// What a file of this length holds.
     fn found(self, length: u64) -> Found {
         let torn_bytes = length.saturating_sub(self.end);
-        Found { batches: self.batches.into_values().collect(), next: self.next, end: self.ended, torn_bytes }
+        Found {
+            batches: self.batches.into_values().collect(),
+            next: self.next,
+            end: self.ended,
+            torn_bytes,
+            is_damaged: self.is_damaged,
+        }
     }
 }
 
-/// Reads frames until one is torn, or none; with the length of the file.
+/// Reads frames until one is torn or damaged, or none; with the length of the file.
 fn scan(storage: &mut (impl Read + Seek)) -> Result<(Scan, u64), SpoolError> {
     let length = storage.seek(SeekFrom::End(0))?;
     storage.seek(SeekFrom::Start(0))?;
     let mut scan = Scan::default();
     let mut frame = Vec::new();
-    while scan.end < length && read_frame(storage, length - scan.end, &mut frame)? {
-        if !scan.take(&frame) {
-            break;
+    while scan.end < length {
+        let next = read_frame(storage, length - scan.end, &mut frame)?;
+        if next == Next::Whole && scan.take(&frame) {
+            continue;
         }
+        scan.is_damaged = next != Next::Torn;
+        break;
     }
     // A file that was torn within its first frame has had no batch.
     let is_foreign = !scan.has_begun && length > frame_length(MAGIC.len());
@@ -255,22 +275,35 @@ fn frame_length(bytes: usize) -> u64 {
     (HEAD + LABEL + bytes) as u64
 }
 
-/// Reads a frame without its head; `false` when it is torn. `left` is how much of the file is left.
-fn read_frame(from: &mut impl Read, left: u64, frame: &mut Vec<u8>) -> io::Result<bool> {
+/// What is next in a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    Whole,
+    /// The file ends within the frame.
+    Torn,
+    Damaged,
+}
+
+/// Reads a frame without its head. `left` is how much of the file is left.
+fn read_frame(from: &mut impl Read, left: u64, frame: &mut Vec<u8>) -> io::Result<Next> {
     let mut word = [0; 4];
-    if left < frame_length(0) {
-        return Ok(false);
+    if left < HEAD as u64 {
+        return Ok(Next::Torn);
     }
     from.read_exact(&mut word)?;
     let length = u32::from_le_bytes(word);
     from.read_exact(&mut word)?;
     let check = u32::from_le_bytes(word);
-    if length > FRAME_MAX || u64::from(length) + HEAD as u64 > left {
-        return Ok(false);
+    if !(LABEL as u32..=FRAME_MAX).contains(&length) {
+        return Ok(Next::Damaged);
+    }
+    if u64::from(length) + HEAD as u64 > left {
+        return Ok(Next::Torn);
     }
     frame.clear();
     from.take(length.into()).read_to_end(frame)?;
-    Ok(frame.len() == length as usize && check_sum(frame) == check)
+    let is_whole = frame.len() == length as usize && check_sum(frame) == check;
+    Ok(if is_whole { Next::Whole } else { Next::Damaged })
 }
 
 fn check_sum(bytes: &[u8]) -> u32 {

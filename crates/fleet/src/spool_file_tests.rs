@@ -40,6 +40,7 @@ fn a_killed_worker_finds_all_whole_frames_again_wherever_it_was_killed() {
         assert_eq!(found.batches, (0..batches).map(batch).collect::<Vec<_>>(), "cut at {cut}");
         let good = if frames == 0 { 0 } else { ends[frames - 1] };
         assert_eq!((found.next, found.torn_bytes), (batches, (cut - good) as u64));
+        assert!(!found.is_damaged, "cut at {cut}");
         // It goes on behind the last whole frame.
         file.push(&batch(batches)).unwrap();
         let again = SpoolFile::open(file.into_storage()).unwrap().1;
@@ -135,4 +136,32 @@ fn a_full_disk_leaves_the_file_as_it_was() {
     file.push(&batch(0)).unwrap();
     let found = open(file.into_storage().0.get_ref()).unwrap().1;
     assert_eq!((found.batches.len(), found.torn_bytes), (2, 0));
+}
+
+#[test]
+fn a_whole_frame_that_has_changed_is_damage_and_no_torn_one() {
+    let (bytes, ends) = written();
+    for (begin, end) in ends.iter().zip(&ends[1..]) {
+        // Behind its length: a longer one may be that of a frame that was not written to its end.
+        for at in begin + 4..*end {
+            let mut changed = bytes.clone();
+            changed[at] ^= 0x10;
+            assert!(open(&changed).unwrap().1.is_damaged, "byte {at}");
+        }
+    }
+    let zeros = [bytes.as_slice(), &[0; 64]].concat();
+    let found = open(&zeros).unwrap().1;
+    assert!(found.is_damaged && found.batches.len() == 4);
+}
+
+#[test]
+fn a_disk_that_is_full_while_the_file_begins_again_leaves_it_without_bytes() {
+    let (mut file, _) = SpoolFile::open(Disk(Memory::default(), 100)).unwrap();
+    file.storage.1 = 20;
+    assert!(file.begin_again(7).is_err() && file.length() == 0);
+    file.storage.1 = 100;
+    file.begin_again(7).unwrap();
+    file.push(&batch(7)).unwrap();
+    let found = open(file.into_storage().0.get_ref()).unwrap().1;
+    assert_eq!((found.batches.len(), found.next), (1, 8));
 }

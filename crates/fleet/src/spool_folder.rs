@@ -23,7 +23,7 @@ const KEPT_FOR: Duration = Duration::from_hours(24);
 /// Confirmed bytes that are worth beginning the file again.
 const SHRUNK_FROM: u64 = 256 << 10;
 
-/// Longest torn frame that a killed process leaves: one batch. More than that is damage.
+/// Longest torn frame that a killed process leaves: one batch. More than that is damage, whatever it looks like.
 const TORN_MAX: u64 = 1 << 20;
 
 /// The folder.
@@ -53,7 +53,7 @@ impl LeftSpool {
     #[must_use]
     pub fn damage(&self) -> Option<String> {
         let (bytes, batches) = (self.found.torn_bytes, self.found.batches.len());
-        (bytes > TORN_MAX).then(|| {
+        (self.found.is_damaged || bytes > TORN_MAX).then(|| {
             format!(
                 "{} is damaged: {bytes} bytes after {batches} batches cannot be read",
                 self.path.display()
@@ -111,24 +111,26 @@ impl SpoolFolder {
         }
     }
 
-    /// The files that earlier processes left, and what is wrong with others that are named so. Files that no bus wants any more
-    /// are removed.
-    #[must_use]
-    pub fn left(&self) -> (Vec<LeftSpool>, Vec<String>) {
-        let (mut left, mut wrong) = (Vec::new(), Vec::new());
-        for path in self.files() {
-            match Self::read(&path) {
-                Ok(Some(spool)) if is_old(&path) => drop(spool.remove()),
-                Ok(Some(spool)) => left.push(spool),
-                Ok(None) => {}
-                Err(error) => wrong.push(format!("{} is left alone: {error}", path.display())),
+    /// Removes the files that no bus wants any more.
+    pub fn remove_old(&self) {
+        for path in self.files().into_iter().filter(|path| is_old(path)) {
+            if let Ok(Some(spool)) = Self::read(&path) {
+                let _ = spool.remove();
             }
         }
-        (left, wrong)
     }
 
-    /// The files whose names are those of spools.
-    fn files(&self) -> Vec<PathBuf> {
+    /// What an earlier process left in one of [`Self::files`]; `None` if somebody uses it.
+    ///
+    /// # Errors
+    /// What is wrong with a file that is only named like a spool, as a sentence.
+    pub fn left_in(path: &Path) -> Result<Option<LeftSpool>, String> {
+        Self::read(path).map_err(|error| format!("{} is left alone: {error}", path.display()))
+    }
+
+    /// The files whose names are those of spools, in order.
+    #[must_use]
+    pub fn files(&self) -> Vec<PathBuf> {
         let entries = fs::read_dir(&self.path).into_iter().flatten().flatten();
         let mut files: Vec<PathBuf> =
             entries.map(|entry| entry.path()).filter(|path| named(path).is_some()).collect();
@@ -192,6 +194,12 @@ impl KeptSpool {
         self.next
     }
 
+    /// Batches that it holds, and the bus had not stored when that was last looked at.
+    #[must_use]
+    pub fn batches(&self) -> u64 {
+        self.next.saturating_sub(self.confirmed)
+    }
+
     /// Writes what has come since the last time: `first` is the first batch that the bus has not stored, `batches` those from
     /// [`Self::next`] on that it has not.
     ///
@@ -202,7 +210,10 @@ impl KeptSpool {
             // Most batches are stored by the bus before they are looked at here: then nothing is written at all.
             let has_unconfirmed = self.confirmed < self.next;
             match has_unconfirmed {
-                true if self.file.length() > SHRUNK_FROM => self.file.begin_again(first)?,
+                // Without a byte it was to begin again before, and the disk was full.
+                true if self.file.length() > SHRUNK_FROM || self.file.length() == 0 => {
+                    self.file.begin_again(first)?;
+                }
                 true => self.file.confirm(first)?,
                 false => {}
             }

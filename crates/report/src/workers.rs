@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use throng_observation::fleet::{
-    WORKER_ENDED_EVENT, WORKER_LOST_EVENT, WORKER_REASSIGNED_EVENT, WORKER_ROWS_MISSING_EVENT, WorkerInfo,
+    COORDINATOR_GONE_EVENT, WORKER_ENDED_EVENT, WORKER_LOST_EVENT, WORKER_REASSIGNED_EVENT,
+    WORKER_ROWS_MISSING_EVENT, WorkerInfo,
 };
 use throng_observation::limits::Limit;
 use throng_observation::run::{GeneratorRow, RunData};
@@ -77,18 +78,24 @@ pub(crate) fn named(run: &RunData, number: u16) -> String {
 }
 
 /// Workers that were lost or ended early, from when on the crowd was not the one that was asked for, from when on others played
-/// their participants, and rows that are missing.
+/// their participants, and rows that are missing; and a coordinator that was gone, where it measured something itself: those figures
+/// end with it.
 pub(crate) fn losses(run: &RunData) -> impl Iterator<Item = String> {
     let kinds = [WORKER_LOST_EVENT, WORKER_ENDED_EVENT, WORKER_REASSIGNED_EVENT, WORKER_ROWS_MISSING_EVENT];
+    let is_measured_there = !run.host.hosts.is_empty() || !run.canary.browsers.is_empty();
     run.events
         .iter()
-        .filter(move |event| kinds.contains(&event.kind.as_str()))
+        .filter(move |event| {
+            kinds.contains(&event.kind.as_str())
+                || (is_measured_there && event.kind == COORDINATOR_GONE_EVENT)
+        })
         .map(|event| format!("at {:.0} s {}", event.at.as_secs_f64(), event.detail))
 }
 
 #[cfg(test)]
 mod tests {
     use throng_observation::RunTime;
+    use throng_observation::host::{HostData, HostInfo};
     use throng_observation::run::{EventRow, RunInfo};
 
     use super::*;
@@ -129,5 +136,21 @@ mod tests {
         );
         assert!(reasons.contains(&"at 5 s b was lost: 4 participants".to_owned()), "{reasons:?}");
         assert_eq!(crate::health::examine(&run, 10, 10).rss_bytes_max, Some(2 << 20));
+    }
+
+    #[test]
+    fn a_coordinator_that_was_gone_is_a_reason_where_it_watched_hosts() {
+        let event = EventRow {
+            at: RunTime(12_000_000),
+            participant: None,
+            kind: COORDINATOR_GONE_EVENT.into(),
+            count: 1,
+            detail: "the coordinator was gone from about here on".into(),
+        };
+        let mut run = RunData { events: vec![event], ..RunData::default() };
+        assert_eq!(losses(&run).count(), 0, "the crowd was as it should be");
+        run.host = HostData { hosts: vec![HostInfo::default()], ..HostData::default() };
+        let reasons: Vec<String> = losses(&run).collect();
+        assert_eq!(reasons, ["at 12 s the coordinator was gone from about here on"]);
     }
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use throng_engine::live::RunState;
 use throng_engine::{LiveSnapshot, MergedLive, NewParticipant, RunEnd};
 use throng_fleet::merge::{MergeLimits, PlannedJoin};
-use throng_fleet::message::{CrowdChange, Decision};
+use throng_fleet::message::CrowdChange;
 use throng_fleet::reassign::Deal;
 use throng_fleet::shares::Shares;
 use throng_fleet::{Coordinator, FleetEnd, FleetEvent, FleetRun, Ledger, NoticeKind, Wishes};
@@ -18,6 +18,7 @@ use throng_observation::fleet::{WORKER_ENDED_EVENT, WORKER_REASSIGNED_EVENT, WOR
 use throng_observation::run::{Ending, EventRow, ParticipantId, Row};
 use throng_scenario::Plan;
 
+use super::decisions::{Decisions, Given};
 use super::feed;
 use super::gathered::Gathered;
 use super::ssh::Remote;
@@ -95,7 +96,8 @@ impl FleetHandle {
             is_finished: AtomicBool::new(false),
             limited_seconds: AtomicU32::new(0),
         });
-        let merge = Merge { shared: Arc::clone(&shared), rows, on_loss, started_at, ends_at };
+        let decisions = Decisions::default();
+        let merge = Merge { shared: Arc::clone(&shared), rows, on_loss, started_at, ends_at, decisions };
         let merging = std::thread::Builder::new().name("fleet-merge".into());
         let merging = merging.spawn(move || merge.run(run, &coordinator)).map_err(CliError::invalid)?;
         Ok(Self {
@@ -212,10 +214,11 @@ struct Merge {
     on_loss: OnLoss,
     started_at: Instant,
     ends_at: RunTime,
+    decisions: Decisions,
 }
 
 impl Merge {
-    fn run(self, mut run: FleetRun, coordinator: &Coordinator) -> FleetEnd {
+    fn run(mut self, mut run: FleetRun, coordinator: &Coordinator) -> FleetEnd {
         let mut merged = Vec::new();
         let planned = Duration::from_micros(u64::try_from(self.ends_at.0).unwrap_or(0));
         lock(&self.shared.ledger).end_by(self.started_at + planned + LEAVING);
@@ -244,6 +247,7 @@ impl Merge {
             }
         };
         self.tell_missing();
+        self.tell_not_given();
         run.end();
         coordinator.forget();
         lock(&self.shared.live).set_state(RunState::Finished);
@@ -288,25 +292,28 @@ impl Merge {
         let _ = self.rows.send(Row::Event(event));
     }
 
-    /// Lets the bus keep what was decided about workers, and tells the others what follows. The bus comes first: whoever collects the
-    /// run has to know whose rows come from whom.
-    fn tell_decisions(&self, coordinator: &Coordinator) {
-        let decisions = lock(&self.shared.ledger).decisions();
-        for decision in decisions {
-            let is_kept = coordinator.keep(&decision);
-            let Decision { reassignment: Some(reassignment), .. } = decision else { continue };
-            if is_kept {
-                self.shared.wishes.reassign(reassignment);
-            } else {
-                let detail =
-                    "the bus did not take that participants are given to other workers: nobody plays them";
-                self.event(WORKER_REASSIGNED_EVENT, detail);
-            }
+    /// Lets the bus keep what was decided about workers, and tells the others what follows.
+    fn tell_decisions(&mut self, coordinator: &Coordinator) {
+        self.decisions.extend(lock(&self.shared.ledger).decisions());
+        let given = self.decisions.keep_all(Instant::now(), |decision| coordinator.keep(decision));
+        for Given { reassignment, anew, detail } in given {
+            self.shared.wishes.reassign(reassignment);
+            (0..anew).for_each(|_| lock(&self.shared.live).added());
+            self.event(WORKER_REASSIGNED_EVENT, &detail);
+        }
+    }
+
+    /// Tells whose participants nobody got.
+    fn tell_not_given(&self) {
+        for worker in self.decisions.not_given() {
+            let name = lock(&self.shared.ledger).name(worker);
+            let why = "the bus did not store who was to have them";
+            self.event(WORKER_REASSIGNED_EVENT, &not_reassigned(&name, why));
         }
     }
 
     /// Tells what happened to workers, and ends the run where the user wants that.
-    fn tell_notices(&self) {
+    fn tell_notices(&mut self) {
         let (notices, names) = {
             let mut ledger = lock(&self.shared.ledger);
             let notices = ledger.notices();
@@ -323,8 +330,12 @@ impl Merge {
                     (WORKER_ENDED_EVENT, format!("worker {name} ended early: {why}"), true)
                 }
                 NoticeKind::Reassigned { from, anew, planned } => {
-                    (0..anew).for_each(|_| lock(&self.shared.live).added());
-                    (WORKER_REASSIGNED_EVENT, reassigned(&name, from, anew, planned), false)
+                    // Told once the bus has it.
+                    self.decisions.tell(anew, reassigned(&name, from, anew, planned));
+                    continue;
+                }
+                NoticeKind::NotReassigned(why) => {
+                    (WORKER_REASSIGNED_EVENT, not_reassigned(&name, &why), false)
                 }
                 NoticeKind::ClockStepped => {
                     let detail =
@@ -350,8 +361,8 @@ fn take(ledger: &mut Ledger, event: FleetEvent, merged: &mut Vec<Row>) {
         FleetEvent::Rows { worker, sequence, bytes } => ledger.rows(worker, sequence, bytes, now, merged),
         FleetEvent::Bus(is_up) => ledger.bus(is_up, now),
         FleetEvent::Ended { worker, end } => ledger.ends(worker, &end, now),
-        // Its own ones.
-        FleetEvent::Decided(_) => {}
+        // Its own ones; and what only those hear who collect a run.
+        FleetEvent::Decided(_) | FleetEvent::CaughtUp => {}
     }
 }
 
@@ -362,6 +373,11 @@ pub(super) fn reassigned(name: &str, from: RunTime, anew: u32, planned: u32) -> 
          {planned} join as planned",
         from.as_secs_f64()
     )
+}
+
+/// The same where others should, and nobody does.
+pub(super) fn not_reassigned(name: &str, why: &str) -> String {
+    format!("nobody plays the participants of worker {name} that others should have: {why}")
 }
 
 fn run_time(started_at: Instant, now: Instant) -> RunTime {

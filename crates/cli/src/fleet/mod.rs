@@ -3,6 +3,7 @@
 mod build;
 mod coordinate;
 mod crew;
+mod decisions;
 mod feed;
 mod gathered;
 mod manifest;

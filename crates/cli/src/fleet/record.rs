@@ -7,7 +7,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use throng_fleet::message::Build;
 use throng_scenario::Plan;
-use throng_store::RunFolder;
+use throng_store::{RunFolder, StoreError};
 
 use super::build;
 use super::gathered::Gathered;
@@ -69,16 +69,26 @@ impl Record {
     }
 
     /// With what was collected.
-    pub(super) fn with(self, collected: Collected) -> Self {
-        Self { collected: Some(collected), ..self }
+    pub(super) fn with(&self, collected: Collected) -> Self {
+        Self { collected: Some(collected), ..self.clone() }
     }
 
     /// Keeps it in the run folder. A run goes on without it.
     pub(crate) fn keep(&self, folder: &Path) {
-        let json = serde_json::to_string_pretty(self).unwrap_or_default();
-        if let Err(error) = RunFolder::open(folder).and_then(|folder| folder.put(FILE, json)) {
+        if let Err(error) = self.put(folder) {
             say(&format!("`throng run --resume` will not know this run: {error}"));
         }
+    }
+
+    /// The same where nothing goes on without it.
+    pub(super) fn put(&self, folder: &Path) -> Result<(), StoreError> {
+        let json = serde_json::to_string_pretty(self).unwrap_or_default();
+        RunFolder::open(folder).and_then(|folder| folder.put(FILE, json)).map(drop)
+    }
+
+    /// Whether a run folder has one.
+    pub(super) fn is_in(folder: &Path) -> bool {
+        folder.join(FILE).is_file()
     }
 
     /// That of a run folder; `None` if no fleet played it. An error is a sentence.
@@ -121,6 +131,7 @@ mod tests {
         };
         record.keep(folder.path());
         assert_eq!(Record::read(folder.path()), Ok(Some(record.clone())));
+        assert!(record.put(&folder.path().join("none")).is_err(), "whoever relies on it is told");
         Record { format: FORMAT + 1, ..record.clone() }.keep(folder.path());
         assert!(Record::read(folder.path()).is_err_and(|error| error.contains("fleet.json: format 2")));
         Record { run: "../x".into(), ..record }.keep(folder.path());

@@ -5,6 +5,7 @@
 //! doing it again changes nothing.
 
 use std::collections::BTreeSet;
+use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -36,6 +37,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// How long an event may take until silent workers are looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
+/// Whoever collects a run has this file of its folder locked. It has no bytes, and stays.
+const LOCK: &str = "resume.lock";
+
 /// Rows that are written in one transaction.
 const ROWS_OF_A_COMMIT: usize = 1_000;
 
@@ -43,6 +47,7 @@ const ROWS_OF_A_COMMIT: usize = 1_000;
 pub(crate) fn resume(run: &Path, common: &Common) -> Result<Exit, CliError> {
     let interrupt = Interrupt::listen().map_err(CliError::invalid)?;
     let folder = history::run_folder(run);
+    let _locked = lock(&folder)?;
     let left = Left::read(folder)?;
     if let Some(why) = left.is_complete() {
         say(&why);
@@ -56,14 +61,12 @@ pub(crate) fn resume(run: &Path, common: &Common) -> Result<Exit, CliError> {
     let allowed = left.allowed(common)?;
     let find = || Coordinator::find(&config, &left.record.run, &may_be_plain(&allowed));
     let (coordinator, last) = reached(bus_wait(common.fleet.fleet_wait.as_deref())?, &interrupt, find)?;
-    if left.record.collected.as_ref().is_some_and(|collected| collected.last == last) {
-        say("nothing has come since it was collected: the folder stays as it is");
-        return Ok(Exit::Met);
-    }
     say(&format!("collecting the run from {}", coordinator.bus()));
-    let missing = left.collect(&coordinator, patience, &interrupt)?;
+    let missing = left.collect(&coordinator, last, patience, &interrupt)?;
     let is_complete = missing.is_empty();
-    let last = if is_complete { last } else { coordinator.last().unwrap_or(last) };
+    let collected = Collected { missing: missing.clone(), last: coordinator.last().unwrap_or(last) };
+    // Before the bus forgets what would have to be collected again.
+    left.record.with(collected).put(&left.folder).map_err(CliError::invalid)?;
     if is_complete {
         coordinator.forget();
     } else {
@@ -73,15 +76,31 @@ pub(crate) fn resume(run: &Path, common: &Common) -> Result<Exit, CliError> {
             missing.join(", ")
         ));
     }
-    let Left { folder, record, .. } = left;
-    record.with(Collected { missing, last }).keep(&folder);
     let options = ReportOptions {
         json: common.json,
         csv: common.csv,
         details: common.details,
         junit: common.junit.clone(),
     };
-    report::make(&folder, &options).map_err(CliError::invalid)
+    report::make(&left.folder, &options).map_err(CliError::invalid)
+}
+
+/// Keeps others from collecting the run in a folder, until it is dropped. `None` where no fleet played the run.
+fn lock(folder: &Path) -> Result<Option<File>, CliError> {
+    if !Record::is_in(folder) {
+        return Ok(None);
+    }
+    let path = folder.join(LOCK);
+    let problem = |error: std::io::Error| CliError::invalid(anyhow!("{}: {error}", path.display()));
+    let file = File::options().create(true).append(true).open(&path).map_err(problem)?;
+    match file.try_lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(TryLockError::WouldBlock) => {
+            let shown = folder.display();
+            Err(CliError::usage(format!("{shown}: another `throng run --resume` collects this run")))
+        }
+        Err(TryLockError::Error(error)) => Err(problem(error)),
+    }
 }
 
 /// A run whose coordinator is gone.
@@ -166,6 +185,7 @@ impl Left {
     fn collect(
         &self,
         coordinator: &Coordinator,
+        last: u64,
         patience: Duration,
         interrupt: &Interrupt,
     ) -> Result<Vec<String>, CliError> {
@@ -175,12 +195,15 @@ impl Left {
         let ledger = self.ledger(patience);
         let mut collecting =
             Collecting { again, ledger, given_up: BTreeSet::new(), merged: Vec::new(), written: 0 };
-        let mut run = coordinator.resume().map_err(error)?;
+        let mut run = coordinator.resume(last).map_err(error)?;
         let Some(end) = collecting.take_all(&mut run, interrupt) else {
             collecting.again.discard();
             return Err(CliError::new(Exit::Interrupted, anyhow!("interrupted: the folder is as it was")));
         };
-        let missing = collecting.finish(&end)?;
+        // Until it is known what is missing, everything is: whoever is killed in between can resume the run.
+        let all = workers.iter().map(|worker| worker.name.clone()).collect();
+        let begun = self.record.with(Collected { missing: all, last: 0 });
+        let missing = collecting.finish(&end, || begun.put(&self.folder))?;
         run.end();
         Ok(missing)
     }
@@ -264,6 +287,7 @@ impl Collecting {
                 self.given_up.extend(decision.gave_up.is_some().then_some(decision.worker));
                 self.ledger.decided(&decision, &mut self.merged);
             }
+            FleetEvent::CaughtUp => self.ledger.caught_up(now),
             FleetEvent::Bus(is_up) => self.ledger.bus(is_up, now),
         }
     }
@@ -293,6 +317,10 @@ impl Collecting {
                     let detail = coordinate::reassigned(&name, from, anew, planned);
                     self.event(WORKER_REASSIGNED_EVENT, Some(from), &detail);
                 }
+                NoticeKind::NotReassigned(why) => {
+                    let detail = coordinate::not_reassigned(&name, &why);
+                    self.event(WORKER_REASSIGNED_EVENT, None, &detail);
+                }
                 NoticeKind::ClockStepped => {}
             }
         }
@@ -305,8 +333,13 @@ impl Collecting {
         self.again.writer.write(Row::Event(event));
     }
 
-    /// Writes the end of the run, and puts the rows in the place of those that were there; the names of workers that are missing.
-    fn finish(mut self, end: &FleetEnd) -> Result<Vec<String>, CliError> {
+    /// Writes the end of the run, and puts the rows in the place of those that were there, once `begun` has kept that this happens;
+    /// the names of workers that are missing.
+    fn finish(
+        mut self,
+        end: &FleetEnd,
+        begun: impl FnOnce() -> Result<(), StoreError>,
+    ) -> Result<Vec<String>, CliError> {
         let workers = self.ledger.workers();
         let incomplete: Vec<String> = workers.filter_map(|worker| self.ledger.missing(worker)).collect();
         incomplete.iter().for_each(|detail| self.event(WORKER_ROWS_MISSING_EVENT, None, detail));
@@ -321,6 +354,10 @@ impl Collecting {
             self.again.discard();
             return Err(CliError::invalid(anyhow!("the rows could not be stored; the folder is as it was")));
         }
+        if let Err(error) = begun() {
+            self.again.discard();
+            return Err(CliError::invalid(error));
+        }
         self.again.finish(end.ending, end.ended_at).map_err(CliError::invalid)?;
         Ok(missing)
     }
@@ -328,6 +365,9 @@ impl Collecting {
 
 #[cfg(test)]
 mod tests {
+    use throng_fleet::merge::MergeLimits;
+    use throng_observation::run::RunInfo;
+
     use super::*;
 
     #[test]
@@ -349,5 +389,46 @@ mod tests {
         ] {
             assert_eq!(is_the_coordinators(&event(kind, detail), &workers), stays, "{detail}");
         }
+    }
+
+    #[test]
+    fn of_two_who_collect_a_run_the_second_is_told() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let locked = |folder: &Path| lock(folder).map_err(|why| why.error.to_string());
+        assert!(locked(folder.path()).is_ok_and(|file| file.is_none()), "no fleet played it");
+        std::fs::write(folder.path().join("fleet.json"), "{}").expect("written");
+        let first = locked(folder.path());
+        assert!(matches!(&first, Ok(Some(_))), "{first:?}");
+        let second = locked(folder.path());
+        assert!(second.is_err_and(|why| why.contains("another `throng run --resume` collects this run")));
+        drop(first);
+        assert!(matches!(locked(folder.path()), Ok(Some(_))));
+    }
+
+    #[test]
+    fn rows_are_not_put_in_place_before_it_is_kept_that_the_run_can_be_resumed() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("run");
+        drop(RunFolder::create(&path, &RunInfo::default()).expect("a run"));
+        let collecting = || Collecting {
+            again: RunFolder::again(&path, |_| true).expect("begun again"),
+            ledger: Ledger::new(
+                vec!["a".into()],
+                Shares::of(&[1]).expect("one worker"),
+                vec![Vec::new()],
+                MergeLimits { cohorts: 1, second_max: 1, participants: 0 },
+                Instant::now(),
+            ),
+            given_up: BTreeSet::new(),
+            merged: Vec::new(),
+            written: 0,
+        };
+        let end = FleetEnd { ending: Ending::Complete, why: None, ended_at: RunTime(1) };
+        let full = || Err(StoreError::NoFolder(path.clone()));
+        assert!(collecting().finish(&end, full).is_err());
+        let ending = || RunFolder::outline(&path).expect("a run").ending;
+        assert_eq!(ending(), Ending::Unfinished, "as it was");
+        assert!(collecting().finish(&end, || Ok(())).is_ok());
+        assert_eq!(ending(), Ending::Complete);
     }
 }

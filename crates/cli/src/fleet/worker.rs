@@ -184,7 +184,8 @@ fn finish(part: Part, end: RunEnd, spool: &WorkerSpool, interrupt: &Interrupt) {
     let within = if spool.is_on_disk() { KEPT_ROWS_WITHIN } else { LAST_ROWS_WITHIN };
     let gives_up = || interrupt.is_set() && since.elapsed() > within;
     end.why.iter().for_each(|why| say(&format!("ended: {why}")));
-    worker_spool::tell(&part.finish(end.ending, end.why, end.ended_at, &gives_up));
+    let undelivered = part.finish(end.ending, end.why, end.ended_at, &gives_up);
+    worker_spool::told(&undelivered).iter().for_each(|what| say(what));
 }
 
 /// A worker's share of a plan.
@@ -363,8 +364,7 @@ fn give(
             let id = ids.remove(&participant);
             id.into_iter().for_each(|id| handle.remove_participant(id));
         }
-        Due::NoRoom(dealt) => {
-            let why = "the worker that got this participant plays no more at a time";
+        Due::NotStarted(dealt, why) => {
             let at = dealt.visit.at;
             let row = ParticipantRow {
                 participant: dealt.visit.participant,

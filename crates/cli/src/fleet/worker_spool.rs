@@ -42,10 +42,10 @@ impl WorkerSpool {
         let (mut hand_in, interrupt) = (worker.hand_in(folder.clone()), interrupt.clone());
         let is_playing = Arc::clone(&self.is_playing);
         let handing = std::thread::Builder::new().name("hand-in".into()).spawn(move || {
+            // A run that begins has the worker and its bus for itself.
+            let is_idle = || !is_playing.load(Ordering::Relaxed) && !interrupt.is_set();
             while !interrupt.is_set() {
-                if !is_playing.load(Ordering::Relaxed) {
-                    hand_in.all(&say);
-                }
+                hand_in.all(&is_idle, &say);
                 let mut waited = Duration::ZERO;
                 while waited < HAND_IN_EVERY && !interrupt.is_set() {
                     std::thread::sleep(LOOK_EVERY);
@@ -81,19 +81,38 @@ impl WorkerSpool {
     }
 }
 
-/// Says what became of rows that were not delivered.
-pub(super) fn tell(undelivered: &Undelivered) {
-    let Undelivered { batches, kept_in } = undelivered;
+/// What became of rows that were not delivered.
+pub(super) fn told(undelivered: &Undelivered) -> Option<String> {
+    let Undelivered { batches, kept, kept_in } = undelivered;
     match kept_in {
         Some(path) => {
             let path = path.display();
-            say(&format!(
-                "{batches} batches of rows were not delivered; they are in {path}, and a worker with this --spool hands them in"
-            ));
+            let they = if kept < batches { format!("{kept} of them") } else { "they".to_owned() };
+            Some(format!(
+                "{batches} batches of rows were not delivered; {they} are in {path}, and a worker with this --spool hands them in"
+            ))
         }
         None if *batches > 0 => {
-            say(&format!("{batches} batches of rows were not delivered: nobody takes them any more"));
+            Some(format!("{batches} batches of rows were not delivered: nobody takes them any more"))
         }
-        None => {}
+        None => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_that_a_full_file_holds_are_not_told_as_lost() {
+        let told = |batches, kept, path: Option<&str>| {
+            told(&Undelivered { batches, kept, kept_in: path.map(Into::into) }).unwrap_or_default()
+        };
+        let all = told(9, 9, Some("/s/0a-1.spool"));
+        assert!(all.contains("9 batches of rows were not delivered; they are in /s/0a-1.spool"), "{all}");
+        let some = told(9, 4, Some("/s/0a-1.spool"));
+        assert!(some.contains("9 batches of rows were not delivered; 4 of them are in /s/0a"), "{some}");
+        assert!(told(9, 0, None).contains("nobody takes them"));
+        assert_eq!(told(0, 0, None), "");
     }
 }

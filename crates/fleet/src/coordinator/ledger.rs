@@ -34,6 +34,9 @@ const STOOD_STILL: Duration = Duration::from_millis(1500);
 /// How long the last batches of a worker that has ended may take.
 const LAST_ROWS_WITHIN: Duration = Duration::from_secs(30);
 
+/// How long workers that are still there may take to bring the rest to whoever collects a run, besides its patience.
+const COLLECTED_WITHIN: Duration = Duration::from_secs(60);
+
 /// When a worker ends early in order, its participants leave within so long before its end.
 const LEAVES_WITHIN_US: i64 = 6_000_000;
 
@@ -55,6 +58,8 @@ pub enum NoticeKind {
     EndedEarly(String),
     /// Its wall clock was set during the run.
     ClockStepped,
+    /// Nobody plays its participants, although others should; why not.
+    NotReassigned(String),
     /// Others play its participants from a moment on.
     Reassigned {
         /// That moment.
@@ -120,6 +125,8 @@ pub struct Ledger {
     decisions: Vec<Decision>,
     /// What a coordinator left that is gone is collected: silence means so much then, and decisions are its own.
     collects: Option<Duration>,
+    /// What the bus had of the run was read: from then on silence counts. Always where a run is led.
+    has_caught_up: bool,
 }
 
 impl Ledger {
@@ -160,6 +167,7 @@ impl Ledger {
             handover: None,
             decisions: Vec::new(),
             collects: None,
+            has_caught_up: true,
         }
     }
 
@@ -169,10 +177,17 @@ impl Ledger {
         Self { handover: Some(Handover::new(deal)), ..self }
     }
 
-    /// Collects what the workers of a run have left whose coordinator is gone: a worker may be silent for `patience`.
+    /// Collects what the workers of a run have left whose coordinator is gone: once all was read that the bus has
+    /// ([`Self::caught_up`]), a worker may be silent for `patience`.
     #[must_use]
     pub fn collecting(self, patience: Duration) -> Self {
-        Self { collects: Some(patience), ..self }
+        Self { collects: Some(patience), has_caught_up: false, ..self }
+    }
+
+    /// All was read that the bus had when the collecting began. What is to come has to come soon.
+    pub fn caught_up(&mut self, now: Instant) {
+        (self.has_caught_up, self.heard_from) = (true, now);
+        self.end_by(now + self.collects.unwrap_or_default() + COLLECTED_WITHIN);
     }
 
     /// Plans a join that a search added to a worker's share.
@@ -325,10 +340,18 @@ impl Ledger {
                         self.note(Decision { worker, gave_up: None, reassignment: Some(reassignment) });
                     }
                 }
-                Fate::Ends(_, since) if now.duration_since(*since) > LAST_ROWS_WITHIN => {
+                Fate::Ends(_, since)
+                    if self.has_caught_up
+                        && now.saturating_duration_since((*since).max(self.heard_from))
+                            > LAST_ROWS_WITHIN =>
+                {
                     self.lose(worker, now, "its last rows did not come", out);
                 }
-                Fate::Plays if self.is_bus_up && now.saturating_duration_since(heard_at) > silence_max => {
+                Fate::Plays
+                    if self.is_bus_up
+                        && self.has_caught_up
+                        && now.saturating_duration_since(heard_at) > silence_max =>
+                {
                     let why = match self.collects {
                         Some(_) => "its last rows are neither on the bus nor did it bring them".to_owned(),
                         None => format!("it was not heard for {} s", SILENCE_MAX.as_secs()),

@@ -222,9 +222,13 @@ fn who_collects_a_run_comes_to_the_same_by_the_decisions_of_its_coordinator() {
         collected.rows(worker, number, bytes, begin, &mut again);
     });
     collected.decided(&decision, &mut again);
+    assert_eq!(collected.notices().len(), 2);
+    collected.decided(&decision, &mut again);
+    assert!(collected.notices().is_empty(), "the bus had it twice");
     assert_eq!(lost_participants(&again), lost_participants(&out));
     // It decides nothing by itself, and waits as long as it was told.
     collected.rows(0, 1, participant(5, None), begin, &mut again);
+    collected.caught_up(begin);
     let now = look(&mut collected, begin, 2 * S, &[], &mut again);
     assert_eq!(collected.lost(), [1]);
     look(&mut collected, now, 2 * S, &[], &mut again);
@@ -247,4 +251,45 @@ fn what_a_worker_stored_as_its_end_counts_once_and_after_all_its_rows() {
     let end = ledger.end().expect("both have ended");
     assert_eq!((end.ending, end.why.as_deref()), (Ending::Interrupted, Some("worker a: no beats")));
     assert!(ledger.lost().is_empty());
+}
+
+#[test]
+fn who_collects_a_run_counts_no_silence_before_it_has_read_what_was_there() {
+    let begin = Instant::now();
+    let (mut ledger, mut out) = (ledger(begin).collecting(Duration::ZERO), Vec::new());
+    let end = End { batches: 1, ..End::default() };
+    ledger.ends(0, &end, begin);
+    // Slowly: neither is the one silent nor are the last rows of the other late.
+    let now = look(&mut ledger, begin, 40 * S, &[], &mut out);
+    assert!(ledger.lost().is_empty());
+    ledger.rows(0, 0, second(0), now, &mut out);
+    ledger.caught_up(now);
+    look(&mut ledger, now, S, &[], &mut out);
+    assert_eq!(ledger.lost(), [1]);
+    assert!(ledger.end().is_some());
+}
+
+#[test]
+fn last_rows_that_do_not_come_are_waited_for_from_when_all_was_read() {
+    let begin = Instant::now();
+    let (mut ledger, mut out) = (ledger(begin).collecting(S), Vec::new());
+    ledger.ends(0, &End { batches: 9, ..End::default() }, begin);
+    let now = look(&mut ledger, begin, 40 * S, &[], &mut out);
+    ledger.caught_up(now);
+    let now = look(&mut ledger, now, LAST_ROWS_WITHIN - S, &[], &mut out);
+    assert_eq!(ledger.lost(), [1]);
+    look(&mut ledger, now, 2 * S, &[], &mut out);
+    assert_eq!(ledger.lost(), [0, 1]);
+}
+
+#[test]
+fn a_worker_that_is_heard_and_never_ends_does_not_keep_whoever_collects() {
+    let begin = Instant::now();
+    let (mut ledger, mut out) = (ledger(begin).collecting(2 * S), Vec::new());
+    let now = look(&mut ledger, begin, 100 * S, &[0, 1], &mut out);
+    ledger.caught_up(now);
+    let now = look(&mut ledger, now, COLLECTED_WITHIN + 2 * S, &[0, 1], &mut out);
+    assert!(ledger.lost().is_empty());
+    look(&mut ledger, now, S, &[0, 1], &mut out);
+    assert_eq!(ledger.lost(), [0, 1]);
 }

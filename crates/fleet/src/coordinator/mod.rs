@@ -25,8 +25,8 @@ use tasks::Tasks;
 /// Events that may wait to be merged; each is a pulse or a batch of rows.
 const EVENTS_WAITING_MAX: usize = 256;
 
-/// How long the bus may take to store a decision.
-const KEPT_WITHIN: Duration = Duration::from_secs(2);
+/// How long the bus may take to store a decision: whoever waits for it hears no worker meanwhile.
+const KEPT_WITHIN: Duration = Duration::from_secs(1);
 
 /// In so long a coordinator that leads a run is heard.
 const LED_WITHIN: Duration = Duration::from_secs(2);
@@ -123,23 +123,23 @@ impl Coordinator {
     pub fn start(&self, lead: Duration) -> Result<FleetRun, FleetError> {
         let lead_us = i64::try_from(lead.as_micros()).unwrap_or(i64::MAX);
         let start = Start { at_unix_us: self.steady.us().saturating_add(lead_us) };
-        self.take(Beat { start: Some(start), ..Beat::default() })
+        self.take(Beat { start: Some(start), ..Beat::default() }, None)
     }
 
     /// Takes what is left of a run whose coordinator is gone: all that the bus has of it from its beginning, and what workers still
-    /// bring. Those that play are stopped.
+    /// bring. Those that play are stopped. [`FleetEvent::CaughtUp`] comes behind message `last`, which [`Self::find`] has told.
     ///
     /// # Errors
     /// If the bus takes no subscriptions.
-    pub fn resume(&self) -> Result<FleetRun, FleetError> {
-        self.take(Beat { stop: Some("its coordinator was gone".into()), ..Beat::default() })
+    pub fn resume(&self, last: u64) -> Result<FleetRun, FleetError> {
+        self.take(Beat { stop: Some("its coordinator was gone".into()), ..Beat::default() }, Some(last))
     }
 
-    fn take(&self, beat: Beat) -> Result<FleetRun, FleetError> {
+    fn take(&self, beat: Beat, last: Option<u64>) -> Result<FleetRun, FleetError> {
         let wishes = Wishes::new(beat);
         let (send, events) = mpsc::channel(EVENTS_WAITING_MAX);
         let (bus, subjects) = (self.bus.clone(), self.subjects.clone());
-        let starting = Tasks::start(bus, subjects, self.steady, wishes.clone(), send);
+        let starting = Tasks::start(bus, subjects, self.steady, wishes.clone(), last, send);
         let tasks = self.runtime.block_on(starting)?;
         Ok(FleetRun { runtime: Arc::clone(&self.runtime), wishes, events, tasks })
     }

@@ -84,13 +84,40 @@ pub(super) async fn keep(bus: &Bus, subjects: &Subjects, decision: &Decision) ->
     }
 }
 
-/// Reads the rows in the order in which they were stored, and goes on after the last one read when the bus was away.
-pub(super) async fn read(bus: Bus, subjects: Subjects, events: mpsc::Sender<FleetEvent>) {
-    let (mut next, mut is_up) = (1, bus.is_up.clone());
+/// How far the rows were read.
+struct Reading {
+    /// The next message.
+    next: u64,
+    /// The last message that was there when somebody began to collect, until it is told that it was read.
+    last: Option<u64>,
+}
+
+impl Reading {
+    /// Whether all of what was there was read, which is yet to be told.
+    fn has_caught_up(&self) -> bool {
+        self.last.is_some_and(|last| last < self.next)
+    }
+
+    /// Tells so; whether somebody is there to hear it. The reading may be broken off at each `await`: only what was told counts.
+    async fn tell(&mut self, events: &mpsc::Sender<FleetEvent>) -> bool {
+        if self.has_caught_up() {
+            if events.send(FleetEvent::CaughtUp).await.is_err() {
+                return false;
+            }
+            self.last = None;
+        }
+        true
+    }
+}
+
+/// Reads the rows in the order in which they were stored, and goes on after the last one read when the bus was away. Tells when message
+/// `last` was read, and all before it.
+pub(super) async fn read(bus: Bus, subjects: Subjects, last: Option<u64>, events: mpsc::Sender<FleetEvent>) {
+    let (mut reading, mut is_up) = (Reading { next: 1, last }, bus.is_up.clone());
     loop {
         tokio::select! {
-            read = read_from(&bus, &subjects, &events, &mut next) => if let Err(error) = read {
-                tracing::debug!("rows are read again from {next}: {error}");
+            read = read_from(&bus, &subjects, &events, &mut reading) => if let Err(error) = read {
+                tracing::debug!("rows are read again from {}: {error}", reading.next);
             },
             // The server that comes back does not know the consumer any more, which would take a while to notice.
             Ok(()) = is_up.changed() => {}
@@ -106,17 +133,26 @@ async fn read_from(
     bus: &Bus,
     subjects: &Subjects,
     events: &mpsc::Sender<FleetEvent>,
-    next: &mut u64,
+    reading: &mut Reading,
 ) -> Result<(), async_nats::Error> {
     let stream = jetstream::new(bus.client.clone()).get_stream(subjects.stream()).await?;
-    let deliver_policy = DeliverPolicy::ByStartSequence { start_sequence: *next };
+    let deliver_policy = DeliverPolicy::ByStartSequence { start_sequence: reading.next };
     let config = OrderedConfig { deliver_policy, ..OrderedConfig::default() };
     let mut messages = stream.create_consumer(config).await?.messages().await?;
+    // Nothing was there, or the bus went away before it was told.
+    if !reading.tell(events).await {
+        return Ok(());
+    }
     while let Some(message) = messages.next().await {
         let message = message?;
-        *next = message.info()?.stream_sequence.saturating_add(1);
-        let Some(event) = event(subjects, &message) else { continue };
-        if events.send(event).await.is_err() {
+        let next = message.info()?.stream_sequence.saturating_add(1);
+        if let Some(event) = event(subjects, &message)
+            && events.send(event).await.is_err()
+        {
+            return Ok(());
+        }
+        reading.next = next;
+        if !reading.tell(events).await {
             return Ok(());
         }
     }
@@ -137,4 +173,17 @@ fn event(subjects: &Subjects, message: &async_nats::Message) -> Option<FleetEven
         None => read_message::<Decision>("a decision", &message.payload).map(FleetEvent::Decided),
     };
     event.inspect_err(|error| tracing::warn!("{error}")).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_has_come_once_the_last_message_was_read_that_was_there() {
+        let has_caught_up = |next, last| Reading { next, last }.has_caught_up();
+        assert_eq!([1, 7, 8, 9].map(|next| has_caught_up(next, Some(7))), [false, false, true, true]);
+        assert!(has_caught_up(1, Some(0)), "nothing was there");
+        assert!(!has_caught_up(9, None), "it leads the run, or has told so");
+    }
 }

@@ -22,6 +22,9 @@ const PACE: Duration = Duration::from_millis(20);
 /// Most changes of the crowd in a beat: a bus takes 1 MB. Later ones wait until workers have made these.
 const CHANGES_MAX: usize = 2_000;
 
+/// Bytes of reassignments in a beat, some more for the first one. Later ones wait likewise.
+const REASSIGNED_BYTES_MAX: usize = 500_000;
+
 /// What came from the fleet.
 #[derive(Debug)]
 pub enum FleetEvent {
@@ -45,6 +48,8 @@ pub enum FleetEvent {
     },
     /// What the coordinator of the run had decided.
     Decided(Decision),
+    /// All was read that the bus had of the run when somebody began to collect it.
+    CaughtUp,
     /// The connection to the bus came up or went down.
     Bus(bool),
 }
@@ -76,7 +81,7 @@ impl Wishes {
             stop: beat.stop.clone(),
             changes,
             lost: beat.lost.clone(),
-            reassigned: beat.reassigned.clone(),
+            reassigned: fitting(&beat.reassigned),
             is_over: beat.is_over,
         }
     }
@@ -134,6 +139,20 @@ impl Wishes {
     }
 }
 
+/// The first reassignments, as many as a beat has room for; one at least.
+fn fitting(reassigned: &[Reassignment]) -> Vec<Reassignment> {
+    let mut room = REASSIGNED_BYTES_MAX;
+    let fits = |given: &&Reassignment| {
+        // Longest numbers with a comma, names of fields.
+        let bytes = 150 + 6 * given.to.len() + 11 * given.ended.len();
+        let is_first = room == REASSIGNED_BYTES_MAX;
+        let has_room = is_first || bytes <= room;
+        room = room.saturating_sub(bytes);
+        has_room
+    };
+    reassigned.iter().take_while(fits).cloned().collect()
+}
+
 /// The tasks of a run.
 pub(super) struct Tasks(Vec<JoinHandle<()>>);
 
@@ -143,11 +162,12 @@ impl Tasks {
         subjects: Subjects,
         steady: SteadyClock,
         wishes: Wishes,
+        last: Option<u64>,
         events: mpsc::Sender<FleetEvent>,
     ) -> Result<Self, FleetError> {
         let pulses = bus.client.subscribe(subjects.pulses()).await;
         let pulses = pulses.map_err(|error| FleetError::Bus(error.to_string()))?;
-        let rows = stream::read(bus.clone(), subjects.clone(), events.clone());
+        let rows = stream::read(bus.clone(), subjects.clone(), last, events.clone());
         Ok(Self(vec![
             tokio::spawn(tell_time(bus.clone(), subjects.clone(), steady)),
             tokio::spawn(hear_pulses(pulses, events.clone())),
@@ -213,5 +233,34 @@ async fn watch_bus(mut bus: Bus, events: mpsc::Sender<FleetEvent>) {
         if events.send(FleetEvent::Bus(is_up)).await.is_err() {
             return;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use throng_observation::RunTime;
+
+    use super::*;
+
+    #[test]
+    fn a_beat_has_as_many_reassignments_as_the_bus_takes_and_the_first_one_always() {
+        let given = |number, ended: u32| Reassignment {
+            number,
+            of: 1,
+            to: vec![u16::MAX; 4_000],
+            from: RunTime(i64::MAX),
+            ended: (0..ended).map(|number| u32::MAX - number).collect(),
+        };
+        let said = |reassigned: Vec<Reassignment>| {
+            let said = Wishes::new(Beat { reassigned, ..Beat::default() }).said();
+            let numbers: Vec<u32> = said.reassigned.iter().map(|given| given.number).collect();
+            (numbers, write(&said).len())
+        };
+        let (numbers, bytes) = said((1..9).map(|number| given(number, 20_000)).collect());
+        assert!(numbers == [1, 2] && bytes < 600_000, "{numbers:?} {bytes}");
+        // A later one does not pass one that has no room.
+        let sizes = [(1, 30_000), (2, 30_000), (3, 0)];
+        assert_eq!(said(sizes.map(|(number, ended)| given(number, ended)).to_vec()).0, [1]);
+        assert_eq!(said(vec![given(1, 60_000), given(2, 0)]).0, [1]);
     }
 }

@@ -125,12 +125,11 @@ impl Merger {
         self.seal(out);
     }
 
-    /// The numbers of the participants of `worker` that had ended before a moment, ascending, at most `most`.
+    /// The numbers of the participants of `worker` that had ended before a moment, ascending.
     #[must_use]
-    pub fn ended(&self, worker: WorkerId, before: RunTime, most: usize) -> Vec<u32> {
+    pub fn ended(&self, worker: WorkerId, before: RunTime) -> Vec<u32> {
         let mut ended: Vec<u32> = self.participants.ended(worker.0, before).map(|id| id.0).collect();
         ended.sort_unstable();
-        ended.truncate(most);
         ended
     }
 

@@ -17,6 +17,7 @@ use tokio::runtime::Runtime;
 
 pub use assignment::{Assignment, FleetClock};
 pub use hand_in::HandIn;
+use hand_in::Settled;
 pub use mirror::Say;
 pub use part::{Part, SpoolConfig, Undelivered, Wanted};
 pub(crate) use rows::SEQUENCE;
@@ -55,7 +56,7 @@ impl Worker {
     #[must_use]
     pub fn hand_in(&self, folder: SpoolFolder) -> HandIn {
         let (runtime, bus) = (Arc::clone(&self.runtime), self.bus.clone());
-        HandIn { runtime, bus, folder, said: HashSet::new(), done: HashSet::new() }
+        HandIn { runtime, bus, folder, said: HashSet::new(), settled: Settled::default() }
     }
 
     /// Offers itself to whoever calls, until it gets an order; `None` once `is_interrupted` says so.

@@ -43,7 +43,9 @@ pub struct Wanted {
 pub struct Undelivered {
     /// Batches of rows.
     pub batches: u64,
-    /// The file that holds them; `None` where they are lost with this process.
+    /// Those of them that a file holds; the others are lost with this process.
+    pub kept: u64,
+    /// The file; `None` where there is none, or it holds nothing.
     pub kept_in: Option<PathBuf>,
 }
 
@@ -178,19 +180,24 @@ impl Part {
             telling.abort();
         }
         let is_done = is_stored || self.beats.is_over() || self.beats.is_given_up();
-        let kept_in = self.mirror.take().and_then(|mirror| self.keep(mirror, &message, is_done));
-        Undelivered { batches: left.batches, kept_in }
+        let (batches, mirror) = (left.batches, self.mirror.take());
+        match mirror.and_then(|mirror| self.keep(mirror, &message, is_done)) {
+            Some((kept, path)) => Undelivered { batches, kept: kept.min(batches), kept_in: Some(path) },
+            None => Undelivered { batches, ..Undelivered::default() },
+        }
     }
 
-    /// Writes what is left to the file, unless nobody wants it; where it is then.
-    fn keep(&self, mirror: Mirror, end: &[u8], is_done: bool) -> Option<PathBuf> {
+    /// Writes what is left to the file, unless nobody wants it; how many batches it holds then, and where it is. A file that has no
+    /// room for the rest holds what it has.
+    fn keep(&self, mirror: Mirror, end: &[u8], is_done: bool) -> Option<(u64, PathBuf)> {
         let mut writer = mirror.stop()?;
         if is_done {
             writer.kept.remove();
             return None;
         }
         let written = writer.take(&self.spool).and_then(|()| writer.kept.end(end));
-        written.is_ok().then(|| writer.kept.path().to_owned())
+        let batches = writer.kept.batches();
+        (written.is_ok() || batches > 0).then(|| (batches, writer.kept.path().to_owned()))
     }
 
     /// Tells how it goes, until the task is dropped.

@@ -105,7 +105,9 @@ fn slots(
     plan: &Plan,
     (key, bus, variables): (&str, &str, &BTreeSet<String>),
 ) -> Vec<Slot> {
-    let need = Need::of(share);
+    // Relative to this folder, as they are to that of the pods.
+    let sizes = media::files(plan).filter_map(|path| Some(std::fs::metadata(path).ok()?.len()));
+    let need = Need::of(share, sizes.sum());
     let one = |value: &dyn ToString| [value.to_string()];
     let seconds = plan.duration.as_secs().saturating_add(BESIDE_RUN_S);
     vec![

@@ -22,6 +22,9 @@ const BYTES_PER_USER: f64 = 262e3;
 /// Memory of a process with few participants, and a full spool of rows (`--spool-mb`), bytes.
 const BYTES_OWN: f64 = 128e6 + 64e6;
 
+/// A media file is read whole, and again when its hash is compared with the plan's.
+const COPIES_OF_MEDIA: f64 = 3.0;
+
 /// Requests are multiples of this, MiB.
 const MEMORY_STEP_MIB: u64 = 64;
 
@@ -34,14 +37,15 @@ pub(super) struct Need {
 }
 
 impl Need {
-    /// That of a part of a plan.
-    pub(super) fn of(part: &Plan) -> Self {
+    /// That of a part of a plan, with media files of so many bytes together.
+    pub(super) fn of(part: &Plan, media_bytes: u64) -> Self {
         let expected = &part.expected;
         let mbit_per_s = expected.server_in_mbit_per_s + expected.server_out_mbit_per_s;
         let joins = f64::from(expected.joins_per_s);
         let busy = mbit_per_s * CORES_PER_MBIT_PER_S + joins * CORES_PER_JOIN;
         let cores = busy / THREAD_CPU_RATIO_MAX + CORES_OWN;
-        let bytes = BYTES_OWN + f64::from(expected.users) * BYTES_PER_USER;
+        let bytes =
+            BYTES_OWN + f64::from(expected.users) * BYTES_PER_USER + media_bytes as f64 * COPIES_OF_MEDIA;
         Self {
             cpu_milli: rounded_up(cores * 1e3, CPU_STEP_MILLI),
             memory_mib: rounded_up(bytes / f64::from(1 << 20), MEMORY_STEP_MIB),
@@ -69,10 +73,12 @@ mod tests {
                 "[target]\nurl = \"whep+http://127.0.0.1/whep\"\n[crowd]\nsize = {size}\n[run]\nduration = \"200s\"\n\
                  [stream]\nvideo = \"1Mbit/s\"\naudio = \"48kbit/s\"\n"
             );
-            Need::of(&Scenario::parse(&text).unwrap_or_else(|error| panic!("{error}")).plan())
+            let plan = Scenario::parse(&text).unwrap_or_else(|error| panic!("{error}")).plan();
+            [0, 150_000_000].map(|media_bytes| Need::of(&plan, media_bytes))
         };
-        let (few, many) = (need(1), need(1000));
+        let ([few, with_media], [many, _]) = (need(1), need(1000));
         assert_eq!((few.cpu_milli, few.memory_mib), (200, 192));
+        assert_eq!((with_media.cpu_milli, with_media.memory_mib), (200, 640), "three times 143 MiB more");
         // 1,120 Mbit/s at 1.35 ms and 10 joins at 3.6 ms, at 70 % of a core.
         assert_eq!((many.cpu_milli, many.memory_mib), (2400, 448));
         assert_eq!(many.load, "1000 participants at a time, 10 joins within a second, 1120 Mbit/s");

@@ -5,7 +5,7 @@ use std::time::Instant;
 use throng_observation::RunTime;
 use throng_observation::run::Row;
 
-use super::handover::ENDED_MAX;
+use super::handover::Handover;
 use super::{Fate, Ledger, Notice, NoticeKind};
 use crate::merge::{PlannedJoin, WorkerId};
 use crate::message::{Decision, Reassignment};
@@ -40,7 +40,12 @@ impl Ledger {
     }
 
     /// Whether others get the participants of a worker that is gone. Those that ended before `left_from` ended by themselves.
-    pub(super) fn reassignment(&self, worker: u16, left_from: RunTime, now: Instant) -> Option<Reassignment> {
+    pub(super) fn reassignment(
+        &mut self,
+        worker: u16,
+        left_from: RunTime,
+        now: Instant,
+    ) -> Option<Reassignment> {
         let handover = self.handover.as_ref().filter(|_| self.collects.is_none())?;
         let plays = |other: &u16| {
             let state = self.workers.get(usize::from(*other));
@@ -48,13 +53,21 @@ impl Ledger {
         };
         let at = now.saturating_duration_since(self.started_at).as_micros();
         let at = RunTime(i64::try_from(at).unwrap_or(i64::MAX));
-        let ended = self.merger.ended(WorkerId(worker), left_from, ENDED_MAX);
-        handover.next(worker, self.workers().filter(plays).collect(), at, ended)
+        let ended = self.merger.ended(WorkerId(worker), left_from);
+        match handover.next(worker, self.workers().filter(plays).collect(), at, &ended) {
+            Ok(reassignment) => reassignment,
+            Err(why) => {
+                self.notices.push(Notice { worker, what: NoticeKind::NotReassigned(why) });
+                None
+            }
+        }
     }
 
     /// Gives participants to other workers.
     pub(super) fn hand_over(&mut self, reassignment: &Reassignment) {
-        let Some(handover) = &mut self.handover else { return };
+        // The bus may have stored one twice, where only its answer was lost.
+        let next = |handover: &&mut Handover| handover.is_next(reassignment);
+        let Some(handover) = self.handover.as_mut().filter(next) else { return };
         let moved = handover.make(reassignment);
         for dealt in &moved {
             if let Some(joins) = self.joins.get_mut(usize::from(dealt.worker)) {
