@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use throng_analysis::bottleneck::{BottleneckVerdict, explain};
+use throng_observation::fleet::WORKER_LOST_EVENT;
 use throng_observation::run::{ClockError, Ending, EventRow, ParticipantRow, RunData};
 use throng_observation::{Distribution, Goal, MediaKind, MediaPath, Outcome, Phase};
 use throng_scenario::Objective;
@@ -133,6 +134,9 @@ fn partial_reasons(run: &RunData) -> Vec<String> {
     match run.ending {
         Ending::Complete => {}
         Ending::Interrupted => because.push("the run was ended early".into()),
+        Ending::Aborted if run.events.iter().any(|event| event.kind == WORKER_LOST_EVENT) => {
+            because.push("a worker of the fleet was lost".into());
+        }
         Ending::Aborted => because.push("a guard ended the run".into()),
         Ending::Unfinished => {
             because.push("no ending was written: the run is in progress, or its process died".into());

@@ -411,6 +411,20 @@ const CLOCKS: [&str; 3] = ["-4s", "-2s", "+0s"];
 
 #[test]
 fn a_conference_spans_workers_whose_clocks_differ_by_seconds() {
+    confer(6);
+}
+
+/// Takes a whole core.
+mod long {
+    #[test]
+    #[ignore = "minutes: scripts/proof.sh long, make proof"]
+    fn a_lesson_of_twelve_spans_three_workers() {
+        super::confer(12);
+    }
+}
+
+/// A conference of so many on a real Janus, from three workers: every pair is there.
+fn confer(people: u32) {
     let library = format!("/usr/lib/{}-linux-gnu/faketime/libfaketimeMT.so.1", std::env::consts::ARCH);
     if !requires_root() || !Nats::is_installed() || !is_there(&library) {
         return;
@@ -435,7 +449,7 @@ fn a_conference_spans_workers_whose_clocks_differ_by_seconds() {
             "view",
             &url,
             "-n",
-            "6",
+            &people.to_string(),
             "--every",
             "200ms",
             "--for",
@@ -450,9 +464,10 @@ fn a_conference_spans_workers_whose_clocks_differ_by_seconds() {
     )
     .expect_code(0);
     let summary = ran.summary();
+    let pairs = f64::from(people * (people - 1));
     for kind in ["video", "audio"] {
         for what in ["expected", "playing"] {
-            assert_eq!(figure(&summary, &format!("conference.{kind}.{what}")), 30.0, "{kind} {what}: {ran}");
+            assert_eq!(figure(&summary, &format!("conference.{kind}.{what}")), pairs, "{kind} {what}: {ran}");
         }
     }
     // The workers knew how far their clocks were off, and told delays by the coordinator's.

@@ -101,9 +101,10 @@ fn visitors_ask_for_what_a_browser_asks_and_get_segments_from_each_other() {
     assert_eq!(counted(&counters, "chat.sockets"), visitors, "{counters:#}");
     assert_eq!(figure(&summary, "chat.messages_missing"), 0.0, "{ran}");
     assert!(figure(&summary, "chat.messages_due") > 50.0, "{ran}");
-    // The hashes were asked for about once for each segment.
+    // The hashes were asked for when a segment came that the last list did not name: of ten tabs that share segments, about once for
+    // two new ones (docs/peertube.md).
     let hashes = log.lines().filter(|line| line.contains("segments-sha256.json")).count() as f64;
-    assert!((visitors * 5.0..=visitors * 40.0).contains(&hashes), "{hashes}");
+    assert!((visitors * 2.5..=visitors * 40.0).contains(&hashes), "{hashes}");
 }
 
 #[test]

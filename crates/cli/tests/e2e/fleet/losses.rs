@@ -156,6 +156,7 @@ fn a_worker_that_is_cut_off_is_told_and_stops_by_itself() {
     assert!(cut_at.elapsed() < Duration::from_secs(12));
     let ran = running.wait();
     assert!(ran.stderr.contains("worker b is lost: it was not heard for 4 s"), "{ran}");
+    assert!(ran.stdout.contains("a worker of the fleet was lost"), "{ran}");
     assert_eq!(ran.code, Some(4), "{ran}");
     let run = rows(&ran);
     all_are_there(&run, 4);
