@@ -20,7 +20,9 @@ binary=
 cd "$root"
 
 command -v buildah >/dev/null || { echo "buildah is not installed (Debian: apt install buildah)" >&2; exit 1; }
-command -v readelf >/dev/null || { echo "readelf is not installed (Debian: apt install binutils)" >&2; exit 1; }
+for program in readelf strip; do
+  command -v $program >/dev/null || { echo "$program is not installed (Debian: apt install binutils)" >&2; exit 1; }
+done
 authorities=/etc/ssl/certs/ca-certificates.crt
 [[ -s $authorities ]] || { echo "there is no $authorities (Debian: apt install ca-certificates)" >&2; exit 1; }
 
@@ -50,7 +52,9 @@ fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir -p "$work/root/usr/bin" "$work/root/etc/ssl/certs" "$work/root/tmp"
-install -m 755 "$binary" "$work/root/usr/bin/throng"
+# Without what debuggers need, which is most of it. A fleet plays with one file: coordinator and workers are of this image.
+strip -o "$work/root/usr/bin/throng" "$binary"
+chmod 755 "$work/root/usr/bin/throng"
 install -m 644 "$authorities" "$work/root/etc/ssl/certs/ca-certificates.crt"
 # The file first, as everywhere: without this one glibc's default would count.
 echo "hosts: files dns" >"$work/root/etc/nsswitch.conf"
