@@ -4,7 +4,7 @@
 #   quotas       how many viewers one worker with a quarter of a core plays until it is its own limit, and four such workers
 #   coordinator  the rows of 200 workers with 1,000 viewers each, merged as a coordinator does
 #   bench/fleet.sh [answers|quotas|coordinator]…        all
-# Needs root (control groups) and nats-server. About twelve minutes after the build. THRONG and FLEET_MERGE name other binaries than
+# Needs root (control groups) and nats-server. About ten minutes after the build. THRONG and FLEET_MERGE name other binaries than
 # those of the release build.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -46,7 +46,8 @@ quarter() { # NAME
 # The largest load that passed in a search, whatever ended it.
 find_limit() { # NAME ARGUMENTS…
   local name=$1; shift
-  "$throng" find "whep+http://127.0.0.1:$stage/whep" --budget 3m --plain --quiet -o "$folder/$name" "$@" >"$folder/$name.log" 2>&1 || true
+  "$throng" find "whep+http://127.0.0.1:$stage/whep" --budget 90s --quiet -o "$folder/$name" "$@" >"$folder/$name.log" 2>&1 || true
+  [[ -e $folder/$name/summary.json ]] || { cat "$folder/$name.log" >&2; exit 1; }
   python3 - "$folder/$name/summary.json" "$name" <<'PY'
 import json, sys
 capacity = json.load(open(sys.argv[1]))["capacity"]
