@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # What a fleet plays and costs (docs/fleet.md), on one machine, in three parts:
 #   answers      `throng find` alone and on two workers, against a stage that serves a known number of viewers well
-#   quotas       how many viewers one worker with a quarter of a core plays until it is its own limit, and four such workers
+#   quotas       how many viewers one worker with a quarter of a core plays before it is its own limit, and four such workers
 #   coordinator  the rows of 200 workers with 1,000 viewers each, merged as a coordinator does
 #   bench/fleet.sh [answers|quotas|coordinator]…        all
-# Needs root (control groups) and nats-server. About ten minutes after the build. THRONG and FLEET_MERGE name other binaries than
-# those of the release build.
+# Needs root (control groups) and nats-server. About twenty minutes after the build. BUDGET is the time of each search (240s). THRONG and
+# FLEET_MERGE name other binaries than those of the release build.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 parts=${*:-answers quotas coordinator}
@@ -46,7 +46,7 @@ quarter() { # NAME
 # The largest load that passed in a search, whatever ended it.
 find_limit() { # NAME ARGUMENTS…
   local name=$1; shift
-  "$throng" find "whep+http://127.0.0.1:$stage/whep" --budget 90s --quiet -o "$folder/$name" "$@" >"$folder/$name.log" 2>&1 || true
+  "$throng" find "whep+http://127.0.0.1:$stage/whep" --budget "${BUDGET:-240s}" --quiet -o "$folder/$name" "$@" >"$folder/$name.log" 2>&1 || true
   [[ -e $folder/$name/summary.json ]] || { cat "$folder/$name.log" >&2; exit 1; }
   python3 - "$folder/$name/summary.json" "$name" <<'PY'
 import json, sys
@@ -54,6 +54,24 @@ capacity = json.load(open(sys.argv[1]))["capacity"]
 passing = [goal["passing"] for goal in capacity["goals"] if goal["goal"] == capacity["goal"]]
 print(f"{sys.argv[2]:24} passed at most {passing}: {capacity['statement']}")
 PY
+}
+
+# Whether so many workers play so many viewers without being the limit. Each worker gets 25 joins a second.
+plays() { # WORKERS VIEWERS
+  local run="$folder/run-$1-$2"
+  "$throng" view "whep+http://127.0.0.1:$stage/whep" -n "$2" --every "$((40 / $1))ms" --for "$(($2 / (25 * $1) + 15))s" --quiet -o "$run" \
+    --fleet "nats://127.0.0.1:$bus" --workers "$1" >"$run.log" 2>&1 || true
+  python3 -c 'import json, sys; sys.exit(json.load(open(sys.argv[1]))["generator"]["limited"])' "$run/summary.json"
+}
+# The most viewers that they play, to within 3 %: in `found`.
+most() { # WORKERS LOW HIGH
+  local low=$2 high=$3 middle
+  while ((high - low > low / 32)); do
+    middle=$(((low + high) / 2))
+    if plays "$1" $middle; then low=$middle; else high=$middle; fi
+    echo "$1 workers: $low viewers and more, fewer than $high"
+  done
+  found=$low
 }
 
 for part in $parts; do
@@ -68,14 +86,14 @@ for part in $parts; do
     quotas)
       "$throng" stage --listen "127.0.0.1:$stage" --card low >"$folder/stage.log" 2>&1 & server=$!
       listens "$stage"
-      for count in 1 4; do
-        for ((number = 0; number < count; number++)); do
-          quarter "$count-$number"
-          (echo $BASHPID >"${groups[-1]}/cgroup.procs"
-            exec "$throng" worker --fleet "nats://127.0.0.1:$bus" --name "w$number" --weight 1 --threads 1 --once) >"$folder/w$number.log" 2>&1 &
-        done
-        find_limit "$count-of-a-quarter" --fleet "nats://127.0.0.1:$bus" --workers "$count"
+      for number in 0 1 2 3; do
+        quarter "$number"
+        (echo $BASHPID >"${groups[-1]}/cgroup.procs"
+          exec "$throng" worker --fleet "nats://127.0.0.1:$bus" --name "w$number" --weight 1 --threads 1) >"$folder/w$number.log" 2>&1 &
       done
+      most 1 50 450; one=$found
+      most 4 "$((one * 2))" "$((one * 5))"
+      echo "four workers play $found, $(python3 -c "print(f'{$found / (4 * $one):.2f}')") of four times $one"
       kill $server; wait $server || true ;;
     coordinator) "$merge" ;;
     *) echo "unknown part $part: answers, quotas, coordinator" >&2; exit 2 ;;

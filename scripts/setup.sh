@@ -14,7 +14,7 @@ need_test=(
   libgstreamer-plugins-base1.0-dev:/usr/share/doc/libgstreamer-plugins-base1.0-dev
   gstreamer1.0-tools:gst-launch-1.0 gstreamer1.0-plugins-base:/usr/share/doc/gstreamer1.0-plugins-base
   gstreamer1.0-plugins-good:/usr/share/doc/gstreamer1.0-plugins-good
-  nats-server:nats-server faketime:faketime openssh-server:sshd openssh-client:ssh lighttpd:lighttpd caddy:caddy prosody:prosody inspircd:inspircd nodejs:node npm:npm sysstat:pidstat util-linux:losetup e2fsprogs:mkfs.ext4
+  nats-server:nats-server faketime:faketime chrony:chronyd openssh-server:sshd openssh-client:ssh lighttpd:lighttpd caddy:caddy prosody:prosody inspircd:inspircd nodejs:node npm:npm sysstat:pidstat util-linux:losetup e2fsprogs:mkfs.ext4
   python3-websockets:/usr/lib/python3/dist-packages/websockets python3-yaml:/usr/lib/python3/dist-packages/yaml
   gstreamer1.0-plugins-base:/usr/lib/$(uname -m)-linux-gnu/gstreamer-1.0/libgstapp.so
   gstreamer1.0-plugins-bad:/usr/lib/$(uname -m)-linux-gnu/gstreamer-1.0/libgstshm.so

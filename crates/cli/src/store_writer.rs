@@ -6,6 +6,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use throng_observation::RunTime;
+use throng_observation::fleet::EndClock;
 use throng_observation::run::{Ending, Row};
 use throng_store::{RunWriter, StoreError};
 
@@ -53,12 +54,20 @@ impl StoreWriter {
         Ok(Self(thread))
     }
 
-    /// Waits for the last row and writes how the run ended.
-    pub(crate) fn finish(self, ending: Ending, ended_at: RunTime) -> Result<(), StoreError> {
-        let writer = self.0.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    /// Waits for the last row and writes how the run ended, and what was known of the workers' clocks then.
+    pub(crate) fn finish(
+        self,
+        ending: Ending,
+        ended_at: RunTime,
+        clocks: &[Option<EndClock>],
+    ) -> Result<(), StoreError> {
+        let mut writer = self.0.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         let lost = writer.rows_lost();
         if lost > 0 {
             crate::say(&format!("{lost} rows could not be stored; the run folder is partial"));
+        }
+        if !clocks.is_empty() {
+            writer.end_clocks(clocks)?;
         }
         writer.finish(ending, ended_at)
     }

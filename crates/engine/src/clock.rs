@@ -81,6 +81,11 @@ fn unix() -> Duration {
 }
 
 impl ClockPair {
+    /// The wall clock, since the Unix epoch.
+    pub(crate) fn unix(self) -> Duration {
+        self.unix
+    }
+
     /// Monotonic arrival time of a datagram, at most now; now if the kernel gave none.
     pub(crate) fn arrival(self, unix: Option<Duration>) -> Instant {
         let age = unix.map(|unix| self.unix.saturating_sub(unix)).unwrap_or_default();

@@ -124,12 +124,27 @@ pub enum EngineError {
     /// A thread, an epoll set or an eventfd could not be made.
     #[error("cannot start: {0}")]
     Io(#[from] std::io::Error),
+    /// Datagrams were to be received by rings, and cannot be.
+    #[error("no receive ring: {0}")]
+    Receive(String),
     /// The certificates could not be used.
     #[error("TLS: {0}")]
     Tls(String),
     /// The plan contradicts itself.
     #[error("plan: {0}")]
     Plan(String),
+}
+
+/// How datagrams of playing participants are received.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Receive {
+    /// By memory-mapped rings where this host allows it and they agree with the sockets.
+    #[default]
+    Auto,
+    /// The same, and the run does not start without the right to it.
+    Ring,
+    /// By sockets.
+    Sockets,
 }
 
 /// Configuration of a run, without its [`ParticipantFactory`].
@@ -161,6 +176,10 @@ pub struct RunConfig {
     /// Receive buffer requested for each datagram socket, bytes; it takes memory only while packets wait. Without
     /// CAP_NET_ADMIN the kernel gives net.core.rmem_max at most.
     pub receive_buffer_bytes: usize,
+    /// How datagrams of playing participants are received.
+    pub receive: Receive,
+    /// Memory of a receive ring, bytes; `None`: by the number of participants, and more when more arrives.
+    pub ring_bytes: Option<usize>,
     /// Longest response body, bytes; a longer one is an error.
     pub body_bytes_max: usize,
     /// Number of worst participants in [`crate::LiveSnapshot`].
@@ -195,6 +214,8 @@ impl RunConfig {
             connect_timeout: Duration::from_secs(10),
             // Some seconds of video: a server that stalled sends that much at once.
             receive_buffer_bytes: 4 << 20,
+            receive: Receive::default(),
+            ring_bytes: None,
             body_bytes_max: 1 << 20,
             live_participants: 10,
             guards: Guards::default(),
@@ -222,10 +243,15 @@ impl RunConfig {
         Ok(())
     }
 
+    /// How many participants there may be at most.
+    pub(crate) fn participants_max(&self) -> usize {
+        self.joins.len().saturating_add(self.added_participants_max as usize)
+    }
+
     /// How many threads drive participants.
     pub(crate) fn thread_count(&self) -> usize {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        let most = self.joins.len().saturating_add(self.added_participants_max as usize);
+        let most = self.participants_max();
         self.threads.unwrap_or_else(|| most.div_ceil(PARTICIPANTS_PER_THREAD_MIN).clamp(1, cores))
     }
 }

@@ -6,8 +6,8 @@
 
 mod config;
 pub use config::{
-    Consent, ConsentCheck, EngineError, Guards, Join, NewParticipant, ParticipantFactory, Reach, RunConfig,
-    TlsOptions,
+    Consent, ConsentCheck, EngineError, Guards, Join, NewParticipant, ParticipantFactory, Reach, Receive,
+    RunConfig, TlsOptions,
 };
 
 mod run;

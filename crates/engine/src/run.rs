@@ -11,7 +11,7 @@ use throng_observation::run::{Ending, ParticipantId, Row};
 
 use crate::clock::RunClock;
 use crate::collector::{Collector, CollectorConfig};
-use crate::config::{EngineError, Join, NewParticipant, ParticipantFactory, RunConfig};
+use crate::config::{EngineError, Join, NewParticipant, ParticipantFactory, Receive, RunConfig};
 use crate::consent;
 use crate::control::{Control, RunEnd};
 use crate::driver::{
@@ -21,7 +21,7 @@ use crate::driver::{
 use crate::live::LiveSnapshot;
 use crate::memory;
 use crate::signalling::SignallingChannels;
-use crate::sockets::Dialer;
+use crate::sockets::{self, Dialer, LocalPorts, ReceiveConfig};
 use crate::tap::TapSender;
 
 /// Control handle of a run. Dropping it stops the run.
@@ -47,7 +47,10 @@ pub fn run(
     rows: SyncSender<Row>,
 ) -> Result<RunHandle, EngineError> {
     config.check()?;
-    let threads = config.thread_count();
+    let (threads, participants) = (config.thread_count(), config.participants_max());
+    if config.receive == Receive::Ring {
+        sockets::may_open_ring()?;
+    }
     memory::share_arenas(threads);
     install_panic_hook();
     let wakers = (0..threads).map(|_| Waker::new().map(Arc::new)).collect::<Result<Vec<_>, _>>()?;
@@ -81,7 +84,7 @@ pub fn run(
         rows,
     });
     handle.collector = Some(spawn("collector", move || collector.run(&collected))?);
-    handle.spawn_event_loops(&config, &plan, wakers, &factory, &events)?;
+    handle.spawn_event_loops(&config, participants.div_ceil(threads), &plan, wakers, &factory, &events)?;
     for asked in config.consents {
         let (ends_at, control) = (clock.instant(config.ends_at), Arc::clone(&control));
         spawn("consent", move || consent::watch(&asked, ends_at, &control))?;
@@ -100,10 +103,11 @@ fn spawn<T: Send + 'static>(
 }
 
 impl RunHandle {
-    /// Spawns a thread with an event loop for each of `wakers`.
+    /// Spawns a thread with an event loop for each of `wakers`, for so many `participants` each.
     fn spawn_event_loops(
         &mut self,
         config: &RunConfig,
+        participants: usize,
         plan: &Arc<[Join]>,
         wakers: Vec<Arc<Waker>>,
         factory: &Arc<dyn ParticipantFactory>,
@@ -119,6 +123,12 @@ impl RunHandle {
                 thread: u16::try_from(number).unwrap_or(u16::MAX),
                 reach: Arc::clone(&config.reach),
                 receive_buffer_bytes: config.receive_buffer_bytes,
+                receive: ReceiveConfig {
+                    receive: config.receive,
+                    ports: LocalPorts::of_thread(number, threads, participants, std::process::id()),
+                    participants,
+                    ring_bytes: config.ring_bytes,
+                },
                 grace: config.grace,
                 waker,
                 signalling,

@@ -2,7 +2,7 @@
 //!
 //! [`coordinator`] and [`worker`] are the two ends of the bus, a NATS server, and own its connections. What they decide is in
 //! modules that get times and bytes as arguments, and know no sockets and clocks: who is lost ([`Ledger`]), what the rows of all
-//! mean ([`merge`]), how far two clocks are apart ([`clock`]), who plays whom ([`shares`], [`reassign`]), what is sent again
+//! mean ([`merge`]), how far two clocks are apart ([`clock`], [`disciplined`]), who plays whom ([`shares`], [`reassign`]), what is sent again
 //! ([`spool`], [`inbox`]). [`spool_folder`] keeps on disk what was not sent.
 
 mod error;
@@ -14,6 +14,9 @@ pub mod shares;
 pub mod wire;
 
 pub mod clock;
+pub mod disciplined;
+mod host_clock;
+pub use host_clock::HostClock;
 mod steady;
 pub use steady::SteadyClock;
 

@@ -21,6 +21,8 @@ use serde::{Deserialize, Serialize};
 use throng_observation::RunTime;
 use throng_observation::run::{CohortId, Ending, ParticipantId};
 
+use crate::disciplined::{ClockBasis, ClockWord};
+
 /// Version of these messages; both sides must have the same.
 pub const PROTOCOL: u32 = 2;
 
@@ -143,6 +145,23 @@ pub struct ClockSaid {
     pub round_trip_us: u64,
     /// Steps of the worker's wall clock during the run. They do not touch the run, which counts by a steady clock.
     pub steps: u32,
+    /// What offset and bound were made of.
+    #[serde(default)]
+    pub basis: ClockBasis,
+    /// What the worker's host says of its clock, if it says something.
+    #[serde(default)]
+    pub word: Option<ClockWord>,
+}
+
+/// A larger bound, or offset, is no knowledge of a clock, microseconds: an hour, and some 285 years.
+const CLOCK_US_MAX: (u64, u64) = (3_600_000_000, 1 << 53);
+
+impl ClockSaid {
+    /// Whether it says something that can be: a worker that has heard no time yet has no bound.
+    #[must_use]
+    pub fn is_known(&self) -> bool {
+        self.bound_us <= CLOCK_US_MAX.0 && self.offset_us.unsigned_abs() <= CLOCK_US_MAX.1
+    }
 }
 
 /// The moment at which all workers begin.
@@ -264,6 +283,9 @@ pub struct TimeSaid {
     pub received_us: i64,
     /// The same when the answer left.
     pub sent_us: i64,
+    /// What the coordinator's host says of its clock, if it says something.
+    #[serde(default)]
+    pub word: Option<ClockWord>,
 }
 
 /// Reads a message; the error names what it should have been.
@@ -306,6 +328,17 @@ mod tests {
             assert!(!ours.plays_like(&other), "{other:?}");
         }
         assert!(!ours.plays_like(&Build { protocol: PROTOCOL + 1, ..ours.clone() }));
+    }
+
+    #[test]
+    fn what_hosts_say_of_their_clocks_may_be_left_out_and_what_cannot_be_is_no_knowledge() {
+        let said = read::<TimeSaid>("a time", br#"{"received_us":1,"sent_us":2}"#);
+        assert_eq!(said, Ok(TimeSaid { received_us: 1, sent_us: 2, word: None }));
+        let clock = br#"{"offset_us":1,"bound_us":2,"round_trip_us":4,"steps":0}"#;
+        let clock = read::<ClockSaid>("a clock", clock).expect("a clock");
+        assert!(clock.basis == ClockBasis::Exchanges && clock.word.is_none() && clock.is_known());
+        assert!(!ClockSaid { bound_us: u64::MAX, ..clock }.is_known());
+        assert!(!ClockSaid { offset_us: i64::MIN, ..clock }.is_known());
     }
 
     #[test]

@@ -146,6 +146,14 @@ impl<F: SpoolStorage> SpoolFile<F> {
         self.append(CONFIRMED, end, &[])
     }
 
+    /// The same with so many bytes more, which mean nothing: that they could be written shows that there is room for a batch of them.
+    ///
+    /// # Errors
+    /// As [`Self::push`].
+    pub fn confirm_with_room(&mut self, end: u64, bytes: usize) -> Result<(), SpoolError> {
+        self.append(CONFIRMED, end, &vec![0; bytes])
+    }
+
     /// Writes how the worker's part ended, as its message has it.
     ///
     /// # Errors

@@ -102,7 +102,9 @@ impl SpoolFolder {
         let file = options.open(&path)?;
         let locked = file.try_lock().map_err(|error| SpoolError::Io(io::Error::other(error.to_string())));
         match locked.and_then(|()| SpoolFile::open(file)) {
-            Ok((file, _)) => Ok(KeptSpool { path, file, bytes_max: self.bytes_max, next: 0, confirmed: 0 }),
+            Ok((file, _)) => {
+                Ok(KeptSpool { path, file, bytes_max: self.bytes_max, next: 0, confirmed: 0, lacked: 0 })
+            }
             Err(error) => {
                 // A file without its first frame is of no use.
                 let _ = fs::remove_file(&path);
@@ -179,6 +181,8 @@ pub struct KeptSpool {
     next: u64,
     /// Batches below are confirmed in the file.
     confirmed: u64,
+    /// Bytes of the batch for which the disk had no room; 0 while it has.
+    lacked: usize,
 }
 
 impl KeptSpool {
@@ -204,7 +208,8 @@ impl KeptSpool {
     /// [`Self::next`] on that it has not.
     ///
     /// # Errors
-    /// [`SpoolError::Io`] when the disk is full; it may be tried again. [`SpoolError::FileFull`].
+    /// [`SpoolError::Io`] when the disk is full; it may be tried again, and fails until there is room for the batch that found none.
+    /// [`SpoolError::FileFull`].
     pub fn take(&mut self, first: u64, batches: &[Batch]) -> Result<(), SpoolError> {
         if first >= self.next {
             // Most batches are stored by the bus before they are looked at here: then nothing is written at all.
@@ -214,10 +219,12 @@ impl KeptSpool {
                 true if self.file.length() > SHRUNK_FROM || self.file.length() == 0 => {
                     self.file.begin_again(first)?;
                 }
+                // That the bus has stored everything meanwhile does not say that the disk has room again.
+                _ if self.lacked > 0 => self.file.confirm_with_room(first, self.room_to_try())?,
                 true => self.file.confirm(first)?,
                 false => {}
             }
-            (self.next, self.confirmed) = (first, first);
+            (self.next, self.confirmed, self.lacked) = (first, first, 0);
         } else if first > self.confirmed {
             self.file.confirm(first)?;
             self.confirmed = first;
@@ -226,10 +233,17 @@ impl KeptSpool {
             if self.file.length().saturating_add(batch.bytes.len() as u64) > self.bytes_max {
                 return Err(SpoolError::FileFull { bytes: self.file.length() });
             }
-            self.file.push(batch)?;
+            self.file.push(batch).inspect_err(|_| self.lacked = batch.bytes.len())?;
+            self.lacked = 0;
             self.next = batch.number.saturating_add(1);
         }
         Ok(())
+    }
+
+    /// What the disk lacked, as far as the file may still grow.
+    fn room_to_try(&self) -> usize {
+        let left = self.bytes_max.saturating_sub(self.file.length());
+        self.lacked.min(usize::try_from(left).unwrap_or(usize::MAX))
     }
 
     /// Writes how the part ended.

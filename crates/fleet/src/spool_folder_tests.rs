@@ -141,6 +141,32 @@ fn a_file_that_could_not_begin_again_begins_before_anything_is_written_to_it() {
 }
 
 #[test]
+fn a_disk_that_was_full_has_room_again_when_as_much_can_be_written() {
+    let (_folder, spools) = folder(1 << 20);
+    let mut kept = spools.begin("0a", 0).unwrap();
+    let full = OpenOptions::new().read(true).write(true).open("/dev/full").unwrap();
+    kept.take(0, &[batch(0, 10)]).unwrap();
+    // Writes to this device find no space.
+    let there = std::mem::replace(&mut kept.file, SpoolFile::without_begin(full));
+    assert!(kept.take(0, &[batch(1, 500)]).is_err());
+    // The bus stores everything: nothing has to be written, and still there is no room.
+    assert!(kept.take(2, &[]).is_err() && kept.take(3, &[]).is_err());
+    kept.file = there;
+    let before = kept.file.length();
+    kept.take(4, &[]).unwrap();
+    assert!(kept.file.length() > before + 500 && kept.batches() == 0);
+    // Once is enough.
+    let after = kept.file.length();
+    kept.take(5, &[]).unwrap();
+    assert_eq!(kept.file.length(), after);
+    kept.take(5, &[batch(5, 10)]).unwrap();
+    drop(kept);
+    let (found, wrong) = left(&spools);
+    assert!(wrong.is_empty(), "{wrong:?}");
+    assert_eq!((numbers(&found[0]), found[0].damage()), (vec![5], None));
+}
+
+#[test]
 fn only_files_that_no_bus_wants_are_removed_unread() {
     let (_folder, spools) = folder(1 << 20);
     for run in ["0a", "0b"] {

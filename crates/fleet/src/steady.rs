@@ -44,6 +44,17 @@ impl SteadyClock {
         if after_us >= 0 { self.at + distance } else { self.at.checked_sub(distance).unwrap_or(self.at) }
     }
 
+    /// The wall clock is no further from this one than so many microseconds.
+    #[must_use]
+    pub fn wall_apart_us(&self) -> u64 {
+        let look = || {
+            let (before, wall, after) = (self.us(), wall_us(), self.us());
+            wall.abs_diff(before).max(wall.abs_diff(after))
+        };
+        // A thread that is interrupted between the clocks sees them further apart than they are.
+        look().min(look()).min(look())
+    }
+
     /// How far the wall clock is ahead of this one, microseconds, if it has stepped.
     #[must_use]
     pub fn wall_step_us(&self) -> Option<i64> {
@@ -69,5 +80,7 @@ mod tests {
             assert_eq!(clock.us_at(clock.instant(unix_us)), unix_us);
         }
         assert_eq!(clock.wall_step_us(), None);
+        let off = SteadyClock { unix_us: clock.unix_us - 7_000_000, ..clock };
+        assert!((7_000_000..8_000_000).contains(&off.wall_apart_us()));
     }
 }

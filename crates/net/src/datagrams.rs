@@ -1,4 +1,5 @@
-//! Many datagrams per system call, with kernel arrival times: `recvmmsg` and `sendmmsg`.
+//! Many datagrams per system call, with kernel arrival times: `recvmmsg`, and `sendmmsg` with UDP segmentation offload
+//! (UDP_SEGMENT, udp(7)).
 
 use std::io;
 use std::mem::{self, MaybeUninit};
@@ -9,22 +10,30 @@ use std::time::Duration;
 
 use socket2::SockAddr;
 
+use crate::sockopt;
+
 /// Most datagrams of one receive. At 200 packets a second and a 5 ms tick a socket holds one or two; 32 carry a
 /// burst (a key frame) in one call and keep the buffers in the second-level cache.
 pub const RECEIVE_BATCH: usize = 32;
 
-/// Bytes kept of a datagram. Media servers stay below an Ethernet frame; longer ones are dropped and counted.
-const DATAGRAM_BYTES_MAX: usize = 2048;
+/// Bytes kept of a datagram: that of a jumbo frame. Longer ones are dropped and counted.
+pub const DATAGRAM_BYTES_MAX: usize = 9216;
 
-/// Most datagrams of one send.
-pub const SEND_BATCH: usize = 32;
+/// Most datagrams of one send: the largest burst of a publisher has some 55.
+pub const SEND_BATCH: usize = 64;
+
+/// Most datagrams of one message (UDP_MAX_SEGMENTS was 64 until Linux 6.9).
+const SEGMENTS_MAX: usize = 64;
+
+/// Most bytes of one message: the length of an IP packet has 16 bits.
+const MESSAGE_BYTES_MAX: usize = 65_000;
 
 /// Room for `SCM_TIMESTAMPNS` (32 bytes with its header), `SO_RXQ_OVFL` (24 bytes) and `IPV6_PKTINFO` (40 bytes; that of
 /// IPv4 is shorter).
 type Control = [u64; 12];
 
-/// Room for `IPV6_PKTINFO` or `IP_PKTINFO`.
-type SendControl = [u64; 5];
+/// Room for `IPV6_PKTINFO` (40 bytes with its header; `IP_PKTINFO` is shorter) and `UDP_SEGMENT` (24 bytes).
+type SendControl = [u64; 8];
 
 /// Room for a `sockaddr_in` or `sockaddr_in6`: no other family reaches an IP socket.
 type Source = [u32; 7];
@@ -54,7 +63,7 @@ pub struct Received<'a> {
     pub arrived_unix: Option<Duration>,
     /// Datagrams that the socket dropped since it was opened, after [`receive_arrivals_and_drops`].
     pub dropped_so_far: Option<u32>,
-    /// It was longer than 2048 bytes; the rest was discarded.
+    /// It was longer than [`DATAGRAM_BYTES_MAX`]; the rest was discarded.
     pub truncated: bool,
     /// The payload.
     pub bytes: &'a mut [u8],
@@ -236,85 +245,153 @@ pub struct Outgoing<'a> {
 }
 
 impl Outgoing<'_> {
-    /// Adds the source address to the message, if one is given.
-    fn name_source(&self, message: &mut libc::msghdr, control: &mut SendControl) {
-        let Some(from) = self.from else { return };
-        message.msg_control = control.as_mut_ptr().cast();
+    /// Adds the source address to the message, if one is given, and the length of its datagrams, if there are several.
+    fn write_controls(&self, message: &mut libc::msghdr, control: &mut SendControl, segment: Option<u16>) {
+        let mut used = 0;
         // A dual-stack socket takes IPv4 addresses as mapped ones (ip(7), ipv6(7), RFC 3542 section 6.2).
-        match from {
-            IpAddr::V4(v4) if self.to.is_ipv4() => {
+        match self.from {
+            None => {}
+            Some(IpAddr::V4(v4)) if self.to.is_ipv4() => {
                 let spec = libc::in_addr { s_addr: u32::from_ne_bytes(v4.octets()) };
                 let info = libc::in_pktinfo {
                     ipi_ifindex: 0,
                     ipi_spec_dst: spec,
                     ipi_addr: libc::in_addr { s_addr: 0 },
                 };
-                write_control(message, libc::IPPROTO_IP, libc::IP_PKTINFO, info);
+                used += write_control(control, (libc::IPPROTO_IP, libc::IP_PKTINFO), info);
             }
-            from => {
+            Some(from) => {
                 let s6_addr = match from {
                     IpAddr::V4(v4) => v4.to_ipv6_mapped().octets(),
                     IpAddr::V6(v6) => v6.octets(),
                 };
                 let info = libc::in6_pktinfo { ipi6_addr: libc::in6_addr { s6_addr }, ipi6_ifindex: 0 };
-                write_control(message, libc::IPPROTO_IPV6, libc::IPV6_PKTINFO, info);
+                used += write_control(control, (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO), info);
             }
+        }
+        if let (Some(segment), Some(room)) = (segment, control.get_mut(used..)) {
+            used += write_control(room, (libc::SOL_UDP, libc::UDP_SEGMENT), segment);
+        }
+        if used > 0 {
+            message.msg_control = control.as_mut_ptr().cast();
+            message.msg_controllen = (used * mem::size_of::<u64>()) as _;
         }
     }
 }
 
-/// Writes the only control message of `message`, whose `msg_control` points to a [`SendControl`].
-fn write_control<T>(message: &mut libc::msghdr, level: i32, kind: i32, value: T) {
-    const { assert!(mem::size_of::<T>() <= mem::size_of::<libc::in6_pktinfo>()) };
+/// Writes a control message of this level and type at the start of `room`; returns how many words it takes, 0 if
+/// there is no room.
+fn write_control<T>(room: &mut [u64], (level, kind): (i32, i32), value: T) -> usize {
     let length = mem::size_of::<T>() as libc::c_uint;
-    // SAFETY: CMSG_SPACE and CMSG_LEN only compute; CMSG_SPACE of the longest value is the size of a `SendControl`.
-    message.msg_controllen = unsafe { libc::CMSG_SPACE(length) } as _;
-    // SAFETY: `msg_control` has room and alignment for one header and the value, so CMSG_FIRSTHDR is not null and
-    // CMSG_DATA lies within it.
+    // SAFETY: CMSG_SPACE only computes.
+    let words = unsafe { libc::CMSG_SPACE(length) } as usize / mem::size_of::<u64>();
+    let Some(room) = room.get_mut(..words) else { return 0 };
+    let head = room.as_mut_ptr().cast::<libc::cmsghdr>();
+    // SAFETY: `room` has CMSG_SPACE bytes, a header and the value, and words are aligned as a header needs; CMSG_DATA is
+    // the byte behind the header.
     unsafe {
-        let head = libc::CMSG_FIRSTHDR(message);
         (*head).cmsg_level = level;
         (*head).cmsg_type = kind;
         (*head).cmsg_len = libc::CMSG_LEN(length) as _;
         libc::CMSG_DATA(head).cast::<T>().write_unaligned(value);
     }
+    words
 }
 
-/// Sends up to [`SEND_BATCH`] datagrams on one socket; returns how many the kernel took.
+/// How many of the first datagrams can be one message: they go the same way and have the same length; the last may be
+/// shorter.
+fn joined(datagrams: &[Outgoing<'_>]) -> usize {
+    let Some((first, others)) = datagrams.split_first() else { return 0 };
+    let segment = first.bytes.len();
+    let (mut count, mut total) = (1, segment);
+    for other in others.iter().take(SEGMENTS_MAX - 1) {
+        let length = other.bytes.len();
+        total += length;
+        if length == 0
+            || length > segment
+            || total > MESSAGE_BYTES_MAX
+            || other.from != first.from
+            || other.to != first.to
+        {
+            break;
+        }
+        count += 1;
+        if length < segment {
+            break;
+        }
+    }
+    count
+}
+
+/// Whether the kernel may have refused a message because it is of several datagrams: it does not know them, the route
+/// encrypts, the socket has no checksums, or a datagram is longer than the path takes.
+fn may_refuse_segments(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EINVAL | libc::EIO | libc::EMSGSIZE))
+}
+
+/// Sends up to [`SEND_BATCH`] datagrams on one socket, in order; returns how many the kernel took.
+///
+/// While `joins`, datagrams of equal length to one address are one message: the kernel goes through its stack once for
+/// them, and cuts them apart where they leave or arrive. `joins` becomes false when the kernel refuses that for datagrams that
+/// it takes one by one; it belongs to the socket and begins as true.
 ///
 /// # Errors
-/// The error of the first datagram; the others were not tried.
-pub fn send(socket: BorrowedFd<'_>, datagrams: &[Outgoing<'_>]) -> io::Result<usize> {
-    let mut vectors = [const { MaybeUninit::<libc::iovec>::uninit() }; SEND_BATCH];
-    let mut headers = [const { MaybeUninit::<libc::mmsghdr>::zeroed() }; SEND_BATCH];
-    let mut controls = [const { MaybeUninit::<SendControl>::zeroed() }; SEND_BATCH];
-    let count = datagrams.len().min(SEND_BATCH);
-    for (((vector, header), control), datagram) in
-        vectors.iter_mut().zip(&mut headers).zip(&mut controls).zip(datagrams)
-    {
-        let (to, bytes) = (&datagram.to, datagram.bytes);
-        let vector =
-            vector.write(libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() });
-        // SAFETY: all zeroes is a valid mmsghdr, and a valid array of integers.
-        let (message, control) =
-            unsafe { (&mut header.assume_init_mut().msg_hdr, control.assume_init_mut()) };
-        message.msg_iov = vector;
-        message.msg_iovlen = 1;
-        message.msg_name = to.as_ptr().cast_mut().cast();
-        message.msg_namelen = to.len();
-        datagram.name_source(message, control);
+/// The error of the first datagram, or of the message that it begins; none was sent.
+pub fn send(socket: BorrowedFd<'_>, datagrams: &[Outgoing<'_>], joins: &mut bool) -> io::Result<usize> {
+    match send_messages(socket, datagrams, *joins) {
+        Err(error) if *joins && may_refuse_segments(&error) && joined(datagrams) > 1 => {
+            let sent = send_messages(socket, datagrams, false)?;
+            *joins = false;
+            Ok(sent)
+        }
+        result => result,
     }
-    // SAFETY: the first `count` headers point to vectors, addresses, controls and bytes that live until the call returns; the
-    // kernel only reads them (the pointers are mutable because the C struct serves both directions).
+}
+
+/// Sends up to [`SEND_BATCH`] datagrams, each as a message or, if `joins`, as many as possible in one.
+fn send_messages(socket: BorrowedFd<'_>, datagrams: &[Outgoing<'_>], joins: bool) -> io::Result<usize> {
+    let mut vectors = [const { MaybeUninit::<libc::iovec>::uninit() }; SEND_BATCH];
+    let mut headers = [const { MaybeUninit::<libc::mmsghdr>::uninit() }; SEND_BATCH];
+    let mut controls = [const { MaybeUninit::<SendControl>::uninit() }; SEND_BATCH];
+    // How many datagrams each message has.
+    let mut counts = [0_usize; SEND_BATCH];
+    let mut rest = datagrams.get(..SEND_BATCH).unwrap_or(datagrams);
+    for (vector, datagram) in vectors.iter_mut().zip(rest) {
+        let bytes = datagram.bytes;
+        vector.write(libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() });
+    }
+    let mut vector = vectors.as_mut_ptr().cast::<libc::iovec>();
+    let mut messages = 0_usize;
+    for ((header, control), count) in headers.iter_mut().zip(&mut controls).zip(&mut counts) {
+        let Some(first) = rest.first() else { break };
+        *count = if joins { joined(rest) } else { 1 };
+        // SAFETY: mmsghdr is a plain C struct of integers and pointers, for which all zeroes is a valid value.
+        let header = header.write(unsafe { mem::zeroed() });
+        let message = &mut header.msg_hdr;
+        message.msg_iov = vector;
+        message.msg_iovlen = *count as _;
+        message.msg_name = first.to.as_ptr().cast_mut().cast();
+        message.msg_namelen = first.to.len();
+        // Several datagrams have at most MESSAGE_BYTES_MAX, so that each length has 16 bits.
+        let segment = (*count > 1).then_some(first.bytes.len() as u16);
+        first.write_controls(message, control.write([0; 8]), segment);
+        vector = vector.wrapping_add(*count);
+        rest = rest.get(*count..).unwrap_or_default();
+        messages += 1;
+    }
+    // SAFETY: the first `messages` headers were written; they point to vectors that were written, and to addresses, controls and
+    // bytes, which all live until the call returns. The kernel only reads them (the pointers are mutable because the
+    // C struct serves both directions).
     let sent = unsafe {
         libc::sendmmsg(
             socket.as_raw_fd(),
             headers.as_mut_ptr().cast(),
-            count as libc::c_uint,
+            messages as libc::c_uint,
             libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL,
         )
     };
-    usize::try_from(sent).map_err(|_| io::Error::last_os_error())
+    let sent = usize::try_from(sent).map_err(|_| io::Error::last_os_error())?;
+    Ok(counts.iter().take(sent).sum())
 }
 
 /// Makes the kernel report arrival times and drop counts with each datagram.
@@ -322,8 +399,8 @@ pub fn send(socket: BorrowedFd<'_>, datagrams: &[Outgoing<'_>]) -> io::Result<us
 /// # Errors
 /// When the kernel does not support the option.
 pub fn receive_arrivals_and_drops(socket: BorrowedFd<'_>) -> io::Result<()> {
-    set(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)?;
-    set(socket, libc::SOL_SOCKET, libc::SO_RXQ_OVFL, 1)
+    sockopt::set(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &1_i32)?;
+    sockopt::set(socket, libc::SOL_SOCKET, libc::SO_RXQ_OVFL, &1_i32)
 }
 
 /// Makes the kernel report the local address of each datagram, for a socket on several (ip(7) `IP_PKTINFO`, RFC
@@ -333,9 +410,9 @@ pub fn receive_arrivals_and_drops(socket: BorrowedFd<'_>) -> io::Result<()> {
 /// When the kernel does not support the option.
 pub fn receive_locals(socket: BorrowedFd<'_>, is_ipv4: bool) -> io::Result<()> {
     if is_ipv4 {
-        set(socket, libc::IPPROTO_IP, libc::IP_PKTINFO, 1)
+        sockopt::set(socket, libc::IPPROTO_IP, libc::IP_PKTINFO, &1_i32)
     } else {
-        set(socket, libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO, 1)
+        sockopt::set(socket, libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO, &1_i32)
     }
 }
 
@@ -345,7 +422,12 @@ pub fn receive_locals(socket: BorrowedFd<'_>, is_ipv4: bool) -> io::Result<()> {
 /// Without CAP_NET_ADMIN.
 pub fn force_receive_buffer(socket: BorrowedFd<'_>, bytes: usize) -> io::Result<()> {
     // The kernel doubles the value for its own bookkeeping, so the maximum is half of i32.
-    set(socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, i32::try_from(bytes).unwrap_or(i32::MAX / 2))
+    sockopt::set(
+        socket,
+        libc::SOL_SOCKET,
+        libc::SO_RCVBUFFORCE,
+        &i32::try_from(bytes).unwrap_or(i32::MAX / 2),
+    )
 }
 
 /// Leaves the choice of the local port to `connect`, so that one source address serves more than one range of ports
@@ -354,21 +436,7 @@ pub fn force_receive_buffer(socket: BorrowedFd<'_>, bytes: usize) -> io::Result<
 /// # Errors
 /// When the kernel does not support the option.
 pub fn choose_port_at_connect(socket: BorrowedFd<'_>) -> io::Result<()> {
-    set(socket, libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT, 1)
-}
-
-fn set(socket: BorrowedFd<'_>, level: i32, option: i32, value: i32) -> io::Result<()> {
-    // SAFETY: the option value is an int of the length given, read during the call only.
-    let result = unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            level,
-            option,
-            ptr::from_ref(&value).cast(),
-            mem::size_of::<i32>() as libc::socklen_t,
-        )
-    };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    sockopt::set(socket, libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT, &1_i32)
 }
 
 #[cfg(test)]
@@ -394,7 +462,7 @@ mod tests {
         let before = SystemTime::UNIX_EPOCH.elapsed().unwrap();
         let datagrams: Vec<_> =
             payloads.iter().map(|bytes| Outgoing { to: to.clone(), from: None, bytes }).collect();
-        assert_eq!(send(a.as_fd(), &datagrams).unwrap(), 20);
+        assert_eq!(send(a.as_fd(), &datagrams, &mut true).unwrap(), 20);
         let mut batch = ReceiveBatch::default();
         assert_eq!(batch.receive(b.as_fd(), RECEIVE_BATCH).unwrap(), 20);
         let after = SystemTime::UNIX_EPOCH.elapsed().unwrap();
@@ -409,6 +477,174 @@ mod tests {
         }
         assert!(batch.get(RECEIVE_BATCH).is_none());
         assert_eq!(batch.receive(b.as_fd(), RECEIVE_BATCH).unwrap(), 0);
+    }
+
+    /// Payloads of these lengths; each byte is their number.
+    fn numbered(lengths: &[usize]) -> Vec<Vec<u8>> {
+        lengths.iter().zip(0..).map(|(length, number)| vec![number; *length]).collect()
+    }
+
+    fn toward(to: SocketAddr, from: Option<IpAddr>, payloads: &[Vec<u8>]) -> Vec<Outgoing<'_>> {
+        payloads.iter().map(|bytes| Outgoing { to: to.into(), from, bytes }).collect()
+    }
+
+    /// How many datagrams each message has.
+    fn messages(mut rest: &[Outgoing<'_>]) -> Vec<usize> {
+        let mut counts = Vec::new();
+        while !rest.is_empty() {
+            counts.push(joined(rest));
+            rest = &rest[joined(rest)..];
+        }
+        counts
+    }
+
+    fn send_each(socket: &UdpSocket, mut rest: &[Outgoing<'_>], joins: &mut bool) {
+        while !rest.is_empty() {
+            rest = &rest[send(socket.as_fd(), rest, joins).unwrap()..];
+        }
+    }
+
+    /// Source and payload of each datagram that has arrived.
+    fn arrived(socket: &UdpSocket) -> Vec<(SocketAddr, Vec<u8>)> {
+        let (mut batch, mut all) = (ReceiveBatch::default(), Vec::new());
+        while let count @ 1.. = batch.receive(socket.as_fd(), RECEIVE_BATCH).unwrap() {
+            for index in 0..count {
+                let datagram = batch.get(index).unwrap();
+                all.push((datagram.source, datagram.bytes.to_vec()));
+            }
+        }
+        all
+    }
+
+    fn from_one(source: SocketAddr, payloads: &[Vec<u8>]) -> Vec<(SocketAddr, Vec<u8>)> {
+        payloads.iter().map(|bytes| (source, bytes.clone())).collect()
+    }
+
+    #[test]
+    fn datagrams_that_are_sent_as_one_message_arrive_as_they_were() {
+        for ip in ["127.0.0.1:0", "[::1]:0"] {
+            let (a, b) = (UdpSocket::bind(ip).unwrap(), UdpSocket::bind(ip).unwrap());
+            let payloads = numbered(&[100, 100, 100, 40, 100, 100, 7, 7, 120, 0, 0, 5]);
+            let datagrams = toward(b.local_addr().unwrap(), None, &payloads);
+            assert_eq!(messages(&datagrams), [4, 3, 1, 1, 1, 1, 1]);
+            let mut joins = true;
+            assert_eq!(send(a.as_fd(), &datagrams, &mut joins).unwrap(), payloads.len());
+            assert!(joins, "the kernel refuses UDP_SEGMENT");
+            assert_eq!(arrived(&b), from_one(a.local_addr().unwrap(), &payloads));
+        }
+    }
+
+    #[test]
+    fn a_message_of_several_datagrams_has_the_source_that_was_asked_for() {
+        use socket2::{Domain, Socket, Type};
+
+        let [two, three] = [2, 3].map(|n| Ipv4Addr::new(127, 0, 0, n));
+        let dual = Socket::new(Domain::IPV6, Type::DGRAM, None).unwrap();
+        dual.set_only_v6(false).unwrap();
+        dual.bind(&SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)).into()).unwrap();
+        let payloads = numbered(&[90, 90, 90, 30]);
+        for a in [UdpSocket::bind("0.0.0.0:0").unwrap(), dual.into()] {
+            let b = UdpSocket::bind("127.0.0.1:0").unwrap();
+            let port = b.local_addr().unwrap().port();
+            let to: SocketAddr = match a.local_addr().unwrap() {
+                SocketAddr::V4(_) => (Ipv4Addr::LOCALHOST, port).into(),
+                SocketAddr::V6(_) => (Ipv4Addr::LOCALHOST.to_ipv6_mapped(), port).into(),
+            };
+            let mut datagrams = toward(to, Some(two.into()), &payloads[..3]);
+            datagrams.extend(toward(to, Some(three.into()), &payloads));
+            assert_eq!(messages(&datagrams), [3, 4]);
+            let mut joins = true;
+            assert_eq!(send(a.as_fd(), &datagrams, &mut joins).unwrap(), 7);
+            assert!(joins);
+            let port = a.local_addr().unwrap().port();
+            let mut expected = from_one((two, port).into(), &payloads[..3]);
+            expected.extend(from_one((three, port).into(), &payloads));
+            assert_eq!(arrived(&b), expected);
+        }
+
+        let (a, b) = (UdpSocket::bind("[::]:0").unwrap(), UdpSocket::bind("[::1]:0").unwrap());
+        let datagrams = toward(b.local_addr().unwrap(), Some(Ipv6Addr::LOCALHOST.into()), &payloads);
+        assert_eq!(send(a.as_fd(), &datagrams, &mut true).unwrap(), 4);
+        let source = (Ipv6Addr::LOCALHOST, a.local_addr().unwrap().port()).into();
+        assert_eq!(arrived(&b), from_one(source, &payloads));
+    }
+
+    #[test]
+    fn only_datagrams_to_one_address_are_one_message() {
+        let ((a, b), (_, c)) = (pair(), pair());
+        let payloads = numbered(&[80; 7]);
+        let of_c = [false, true, false, true, true, false, false];
+        let datagrams: Vec<_> = payloads
+            .iter()
+            .zip(of_c)
+            .map(|(bytes, is_of_c)| {
+                let to = if is_of_c { &c } else { &b };
+                Outgoing { to: to.local_addr().unwrap().into(), from: None, bytes }
+            })
+            .collect();
+        assert_eq!(messages(&datagrams), [1, 1, 1, 2, 2]);
+        assert_eq!(send(a.as_fd(), &datagrams, &mut true).unwrap(), 7);
+        let source = a.local_addr().unwrap();
+        let numbers = |socket: &UdpSocket| -> Vec<u8> {
+            let all = arrived(socket);
+            assert!(all.iter().all(|(from, bytes)| *from == source && bytes.len() == 80));
+            all.iter().map(|(_, bytes)| bytes[0]).collect()
+        };
+        assert_eq!((numbers(&b), numbers(&c)), (vec![0, 2, 5, 6], vec![1, 3, 4]));
+    }
+
+    #[test]
+    fn a_message_has_no_more_than_the_kernel_takes() {
+        let (a, b) = pair();
+        let to = b.local_addr().unwrap();
+        let payloads = numbered(&[100; 150]);
+        let datagrams = toward(to, None, &payloads);
+        assert_eq!(messages(&datagrams), [64, 64, 22]);
+        let mut joins = true;
+        assert_eq!(send(a.as_fd(), &datagrams, &mut joins).unwrap(), SEND_BATCH);
+        send_each(&a, &datagrams[SEND_BATCH..], &mut joins);
+        assert!(joins);
+        assert_eq!(arrived(&b), from_one(a.local_addr().unwrap(), &payloads));
+
+        let payloads = numbered(&[1_400; 64]);
+        assert_eq!(messages(&toward(to, None, &payloads)), [46, 18]);
+        let payloads = numbered(&[40_000; 2]);
+        assert_eq!(messages(&toward(to, None, &payloads)), [1, 1]);
+    }
+
+    #[test]
+    fn a_socket_that_refuses_segments_sends_single_datagrams_from_then_on() {
+        /// `asm-generic/socket.h`; the kernel cuts nothing apart without checksums.
+        const SO_NO_CHECK: i32 = 11;
+
+        let (a, b) = pair();
+        sockopt::set(a.as_fd(), libc::SOL_SOCKET, SO_NO_CHECK, &1_i32).unwrap();
+        let payloads = numbered(&[50, 100, 100, 30, 100, 100]);
+        let datagrams = toward(b.local_addr().unwrap(), None, &payloads);
+        assert_eq!(messages(&datagrams), [1, 3, 2]);
+        let mut joins = true;
+        assert_eq!(send(a.as_fd(), &datagrams, &mut joins).unwrap(), 1);
+        assert!(joins, "the first message was a single datagram");
+        assert_eq!(send(a.as_fd(), &datagrams[1..], &mut joins).unwrap(), 5);
+        assert!(!joins);
+        assert_eq!(arrived(&b), from_one(a.local_addr().unwrap(), &payloads));
+
+        // Segments would be taken again: none are tried.
+        sockopt::set(a.as_fd(), libc::SOL_SOCKET, SO_NO_CHECK, &0_i32).unwrap();
+        assert_eq!(send(a.as_fd(), &datagrams, &mut joins).unwrap(), 6);
+        assert!(!joins);
+        assert_eq!(arrived(&b), from_one(a.local_addr().unwrap(), &payloads));
+    }
+
+    #[test]
+    fn an_address_that_cannot_be_reached_says_nothing_of_segments() {
+        let (a, _) = pair();
+        // A loopback source address reaches nothing beyond this host.
+        let payloads = numbered(&[100; 3]);
+        let datagrams = toward("192.0.2.1:9".parse().unwrap(), None, &payloads);
+        let mut joins = true;
+        assert!(send(a.as_fd(), &datagrams, &mut joins).is_err());
+        assert!(joins);
     }
 
     #[test]

@@ -3,9 +3,13 @@
 
 mod datagrams;
 pub use datagrams::{
-    Outgoing, RECEIVE_BATCH, ReceiveBatch, Received, SEND_BATCH, choose_port_at_connect,
+    DATAGRAM_BYTES_MAX, Outgoing, RECEIVE_BATCH, ReceiveBatch, Received, SEND_BATCH, choose_port_at_connect,
     force_receive_buffer, receive_arrivals_and_drops, receive_locals, send,
 };
+
+pub mod packet_ring;
+
+mod sockopt;
 
 mod segments;
 pub use segments::{SendBatch, Sent};

@@ -19,6 +19,27 @@ pub const COORDINATOR_GONE_EVENT: &str = "coordinator_gone";
 /// The event of a worker of which rows are missing.
 pub const WORKER_ROWS_MISSING_EVENT: &str = "worker_rows_missing";
 
+/// The event of a worker whose clock is not where its host's time service and the coordinator's say.
+pub const WORKER_CLOCK_EVENT: &str = "worker_clock_contradicted";
+
+/// What was known of a worker's clock when it was last heard.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EndClock {
+    /// The coordinator's clock less the worker's, microseconds.
+    pub offset_us: i64,
+    /// The offset was right within so many microseconds.
+    pub bound_us: u64,
+}
+
+/// The error of a delay between the two workers whose clocks are known worst, from what each adds to it, microseconds.
+#[must_use]
+pub fn of_two_us(each_us: impl IntoIterator<Item = u64>) -> u64 {
+    let (first, second) = each_us
+        .into_iter()
+        .fold((0, 0), |(first, second), us| if us > first { (us, first) } else { (first, us.max(second)) });
+    u64::saturating_add(first, second)
+}
+
 /// One worker, as it was before the run. Its figures of each second are generator rows with its number.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkerInfo {
@@ -33,10 +54,69 @@ pub struct WorkerInfo {
     /// The coordinator's clock less the worker's, microseconds. Rows are in the coordinator's time already.
     pub clock_offset_us: i64,
     /// The offset was right within so many microseconds: half the shortest round trip of an exchange, and drift since
-    /// (RFC 5905 section 8).
+    /// (RFC 5905 section 8), or less where the time services of both hosts know better.
     pub clock_bound_us: u64,
+    /// What the bound comes from. Empty in folders of earlier versions.
+    #[serde(default)]
+    pub clock_basis: String,
+    /// Its clock at the end of the run. `None` before it, where it was not heard, and in folders of earlier versions.
+    #[serde(default)]
+    pub clock_end: Option<EndClock>,
     /// That round trip, microseconds.
     pub round_trip_us: u64,
     /// Its host: CPU model, cores, kernel, limits; by name.
     pub host: BTreeMap<String, String>,
+}
+
+impl WorkerInfo {
+    /// How far its rows' times may be off at the end of the run, microseconds: they have the offset of the start.
+    #[must_use]
+    pub fn clock_end_error_us(&self) -> Option<u64> {
+        let end = self.clock_end?;
+        Some(end.offset_us.abs_diff(self.clock_offset_us).saturating_add(end.bound_us))
+    }
+
+    /// The same at the start or at the end, whatever is more.
+    #[must_use]
+    pub fn clock_error_us_max(&self) -> u64 {
+        self.clock_end_error_us().unwrap_or(0).max(self.clock_bound_us)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clocks_that_drift_apart_show_in_the_error_of_the_end() {
+        let worker = |clock_end| WorkerInfo {
+            clock_offset_us: -400,
+            clock_bound_us: 300,
+            clock_end,
+            ..WorkerInfo::default()
+        };
+        let errors = |worker: WorkerInfo| (worker.clock_end_error_us(), worker.clock_error_us_max());
+        let end = |offset_us, bound_us| errors(worker(Some(EndClock { offset_us, bound_us })));
+        assert_eq!(errors(worker(None)), (None, 300));
+        assert_eq!(end(500, 100), (Some(1000), 1000));
+        assert_eq!(end(-400, 10), (Some(10), 300));
+        assert_eq!(end(i64::MAX, u64::MAX), (Some(u64::MAX), u64::MAX));
+    }
+
+    #[test]
+    fn two_workers_add_to_a_delay_at_most() {
+        assert_eq!(of_two_us([]), 0);
+        assert_eq!(of_two_us([5]), 5);
+        assert_eq!(of_two_us([1, 9, 4, 7]), 16);
+        assert_eq!(of_two_us([3, 3, 3]), 6);
+        assert_eq!(of_two_us([u64::MAX, 1]), u64::MAX);
+    }
+
+    #[test]
+    fn workers_of_earlier_folders_are_read() {
+        let old = r#"{"name":"a","cores":2,"weight":2,"participants":1,"clock_offset_us":-7,"clock_bound_us":9,
+                      "round_trip_us":10,"host":{}}"#;
+        let worker: WorkerInfo = serde_json::from_str(old).expect("a worker");
+        assert_eq!((worker.clock_bound_us, worker.clock_basis.as_str(), worker.clock_end), (9, "", None));
+    }
 }

@@ -395,6 +395,9 @@ pub struct GeneratorRow {
     pub lag_max_us: u64,
     /// Datagrams dropped at full receive buffers of the generator's sockets.
     pub socket_drops: u64,
+    /// Datagrams that were received from a memory-mapped ring (thread rows); the others came by sockets.
+    #[serde(default)]
+    pub ring_datagrams: u64,
     /// Datagrams that the kernel refused for lack of buffers (`EAGAIN`, `ENOBUFS`, `ENOMEM`).
     pub send_drops: u64,
     /// Bytes of datagrams that were sent, UDP and IP headers included.
@@ -408,6 +411,12 @@ pub struct GeneratorRow {
     /// Observations dropped because the collector's queue was full.
     pub observations_dropped: u64,
 }
+
+/// The event of datagrams that come by a memory-mapped ring from now on.
+pub const RECEIVE_RING_EVENT: &str = "receive_ring";
+
+/// The event of datagrams that come by sockets from now on, though rings are used or were to be used.
+pub const RECEIVE_SOCKETS_EVENT: &str = "receive_sockets";
 
 /// An event: something that happened at a moment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

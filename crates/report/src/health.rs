@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use throng_analysis::capacity::CapacityVerdict;
 use throng_observation::limits::{HOST_DROPS_EVENT, Limit, MEMORY_EVENT, is_sustained};
-use throng_observation::run::{GeneratorRow, RunData};
+use throng_observation::run::{GeneratorRow, RECEIVE_RING_EVENT, RECEIVE_SOCKETS_EVENT, RunData};
 use throng_observation::{FailureReason, Outcome};
 
 use crate::summary::{Generator, Summary};
@@ -42,6 +42,8 @@ pub(crate) fn examine(run: &RunData, participant_seconds: u64, connected_max: u6
             .map(|row| row.socket_drops)
             .sum::<u64>()
             .max(process().map(|r| r.socket_drops).sum()),
+        ring_datagrams: threads().map(|row| row.ring_datagrams).sum(),
+        receive: receive_ways(run),
         send_drops: threads()
             .map(|row| row.send_drops)
             .sum::<u64>()
@@ -55,6 +57,21 @@ pub(crate) fn examine(run: &RunData, participant_seconds: u64, connected_max: u6
     health.reasons = reasons(run, &health);
     health.limited = !health.reasons.is_empty();
     health
+}
+
+/// What the threads told of the way in which they receive datagrams, each sentence once.
+fn receive_ways(run: &RunData) -> Vec<String> {
+    let is_of_it = |kind: &str| [RECEIVE_RING_EVENT, RECEIVE_SOCKETS_EVENT].contains(&kind);
+    let told = run.events.iter().filter(|event| is_of_it(&event.kind));
+    let mut ways: Vec<String> = Vec::new();
+    for event in told {
+        let way = event.detail.split_once(": ").filter(|(who, _)| who.starts_with("thread "));
+        let way = way.map_or(event.detail.as_str(), |(_, way)| way);
+        if !ways.iter().any(|known| known == way) {
+            ways.push(way.to_owned());
+        }
+    }
+    ways
 }
 
 /// The part of a run in which the generator was the limit.

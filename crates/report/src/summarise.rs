@@ -73,7 +73,7 @@ pub fn summarise(run: &RunData, objectives: &[Objective], warm_up: Duration) -> 
         other_processes_cpu: None,
         conference: None,
         objectives: objectives.iter().map(|objective| judge::judge(objective, &figures)).collect(),
-        clock_error: clock_error(&run.info.clock),
+        clock_error: clock_error(&run.info.clock, crate::workers::clock_growth_us(run)),
         warnings: run.info.warnings.clone(),
         throng_version: run.info.throng_version.clone(),
         run_format: run.info.format,
@@ -97,8 +97,14 @@ fn participants(figures: &Figures<'_>, by_second: &Crowd) -> Participants {
     }
 }
 
-fn clock_error(clock: &ClockError) -> ClockSummary {
-    ClockSummary { bound_ms: clock.bound_us.map(|us| us as f64 / 1e3), basis: clock.basis.clone() }
+/// The error of one-way delays at any time of the run: the clocks of workers come `grown_us` further apart until its end.
+fn clock_error(clock: &ClockError, grown_us: u64) -> ClockSummary {
+    let grown_ms = grown_us as f64 / 1e3;
+    let mut basis = clock.basis.clone();
+    if grown_us > 0 {
+        basis.push_str(&format!("; {grown_ms:.1} ms more at the end"));
+    }
+    ClockSummary { bound_ms: clock.bound_us.map(|us| us as f64 / 1e3 + grown_ms), basis }
 }
 
 /// The line rate of the busiest interface of a watched host.

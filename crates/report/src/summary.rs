@@ -373,8 +373,14 @@ pub struct Generator {
     pub thread_cpu_ratio_max: Option<f64>,
     /// The worst second's 99th percentile of lateness of a thread's loop, milliseconds.
     pub lag_ms_p99_max: Option<f64>,
-    /// Datagrams dropped at full receive buffers of the generator's sockets.
+    /// Datagrams dropped at full receive buffers of the generator's sockets, and those for which its receive rings had no room.
     pub socket_drops: u64,
+    /// Datagrams that were received from memory-mapped rings; the others came by sockets.
+    #[serde(default)]
+    pub ring_datagrams: u64,
+    /// What happened to the way in which datagrams are received: rings that were opened, and why sockets were used.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub receive: Vec<String>,
     /// Datagrams that the kernel refused to send for lack of buffers.
     pub send_drops: u64,
     /// Observations dropped because the collector's queue was full.

@@ -381,10 +381,10 @@ fn one_way_line(summary: &Summary) -> Option<String> {
     Some(line)
 }
 
-/// `a (2 cores): 9 viewers, at most 12 % of a core, 1.2 ms late, clock ±0.4 ms`.
+/// `a (2 cores): 9 viewers, at most 12 % of a core, 1.2 ms late, clock ±0.4 ms, at the end ±0.9 ms (chrony on both hosts)`.
 fn worker(summary: &Summary, worker: &WorkerHealth) -> String {
     let who = RoleCounts::of(summary).many();
-    let WorkerHealth { name, cores, participants, clock_bound_ms, .. } = worker;
+    let WorkerHealth { name, cores, participants, clock_basis, .. } = worker;
     let mut said = format!("{name} ({cores} cores): {participants} {who}");
     if let Some(ratio) = worker.thread_cpu_ratio_max {
         let _ = write!(said, ", at most {} of a core", percent(ratio));
@@ -395,7 +395,10 @@ fn worker(summary: &Summary, worker: &WorkerHealth) -> String {
     if worker.limited_seconds > 0 {
         let _ = write!(said, ", its own limit for {} of {} s", worker.limited_seconds, worker.seconds);
     }
-    let _ = write!(said, ", clock ±{clock_bound_ms:.1} ms");
+    let _ = write!(said, ", clock {}", worker.clock_bounds());
+    if !clock_basis.is_empty() {
+        let _ = write!(said, " ({clock_basis})");
+    }
     said
 }
 
@@ -413,6 +416,9 @@ fn generator(summary: &Summary) -> String {
     }
     if let Some(rss) = health.rss_bytes_per_participant {
         let _ = write!(said, ", {} per {one}", bytes(rss));
+    }
+    if health.ring_datagrams > 0 {
+        said += "; received by a memory-mapped ring";
     }
     said
 }

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use throng_observation::fleet::{
     COORDINATOR_GONE_EVENT, WORKER_ENDED_EVENT, WORKER_LOST_EVENT, WORKER_REASSIGNED_EVENT,
-    WORKER_ROWS_MISSING_EVENT, WorkerInfo,
+    WORKER_ROWS_MISSING_EVENT, WorkerInfo, of_two_us,
 };
 use throng_observation::limits::Limit;
 use throng_observation::run::{GeneratorRow, RunData};
@@ -26,8 +26,19 @@ pub struct WorkerHealth {
     pub participants: u32,
     /// The coordinator's clock less its own at the start, milliseconds. Its rows are in the coordinator's time.
     pub clock_offset_ms: f64,
-    /// The offset was right within so much: half the shortest round trip of an exchange, and drift since.
+    /// The offset was right within so much, see `clock_basis`.
     pub clock_bound_ms: f64,
+    /// What that comes from: half the shortest round trip of an exchange, or what the hosts' time services say. Empty for runs of
+    /// earlier versions.
+    #[serde(default)]
+    pub clock_basis: String,
+    /// The offset at the end of the run; `null` where it is not known.
+    #[serde(default)]
+    pub clock_end_offset_ms: Option<f64>,
+    /// Its rows' times are right within so much at the end: by what the offset differs from that of the start, which they have, and
+    /// what the offset at the end is right within.
+    #[serde(default)]
+    pub clock_end_bound_ms: Option<f64>,
     /// Seconds of which it sent its rows.
     pub seconds: u64,
     /// Seconds in which it was its own limit.
@@ -38,6 +49,15 @@ pub struct WorkerHealth {
     pub lag_ms_p99_max: Option<f64>,
     /// Largest resident memory, bytes.
     pub rss_bytes_max: Option<u64>,
+}
+
+impl WorkerHealth {
+    /// `±0.4 ms, at the end ±0.9 ms`.
+    pub(crate) fn clock_bounds(&self) -> String {
+        let end = |ms: f64| format!(", at the end ±{ms:.1} ms");
+        let end = self.clock_end_bound_ms.map(end).unwrap_or_default();
+        format!("±{:.1} ms{end}", self.clock_bound_ms)
+    }
 }
 
 /// All workers of a run, by number; none where one machine played it.
@@ -61,12 +81,22 @@ fn worker(run: &RunData, number: u16, info: &WorkerInfo) -> WorkerHealth {
         participants: info.participants,
         clock_offset_ms: info.clock_offset_us as f64 / 1e3,
         clock_bound_ms: info.clock_bound_us as f64 / 1e3,
+        clock_basis: info.clock_basis.clone(),
+        clock_end_offset_ms: info.clock_end.map(|end| end.offset_us as f64 / 1e3),
+        clock_end_bound_ms: info.clock_end_error_us().map(|us| us as f64 / 1e3),
         seconds: seconds(&mut rows()),
         limited_seconds: seconds(&mut rows().filter(is_limited)),
         thread_cpu_ratio_max: threads().map(cpu_ratio).max_by(f64::total_cmp),
         lag_ms_p99_max: rows().map(lag_ms).max_by(f64::total_cmp),
         rss_bytes_max: rows().map(|row| row.rss_bytes).max().filter(|bytes| *bytes > 0),
     }
+}
+
+/// By how much the error of delays between workers grew since the start, microseconds.
+pub(crate) fn clock_growth_us(run: &RunData) -> u64 {
+    let workers = &run.info.workers;
+    let at_start = of_two_us(workers.iter().map(|worker| worker.clock_bound_us));
+    of_two_us(workers.iter().map(WorkerInfo::clock_error_us_max)).saturating_sub(at_start)
 }
 
 /// The name of a worker in a sentence, with a space after it; empty where one machine played the run.
@@ -95,6 +125,7 @@ pub(crate) fn losses(run: &RunData) -> impl Iterator<Item = String> {
 #[cfg(test)]
 mod tests {
     use throng_observation::RunTime;
+    use throng_observation::fleet::EndClock;
     use throng_observation::host::{HostData, HostInfo};
     use throng_observation::run::{EventRow, RunInfo};
 
@@ -136,6 +167,31 @@ mod tests {
         );
         assert!(reasons.contains(&"at 5 s b was lost: 4 participants".to_owned()), "{reasons:?}");
         assert_eq!(crate::health::examine(&run, 10, 10).rss_bytes_max, Some(2 << 20));
+    }
+
+    #[test]
+    fn the_bound_at_the_end_contains_what_the_clocks_drifted() {
+        let end = |offset_us| EndClock { offset_us, bound_us: 400 };
+        let info = |clock_end| WorkerInfo {
+            clock_offset_us: 1_000,
+            clock_bound_us: 300,
+            clock_basis: "half of the round trip".into(),
+            clock_end,
+            ..WorkerInfo::default()
+        };
+        let workers_of = |workers: Vec<WorkerInfo>| {
+            let info = RunInfo { workers, ..RunInfo::default() };
+            RunData { info, ..RunData::default() }
+        };
+        let run = workers_of(vec![info(Some(end(1_500))), info(None)]);
+        let [drifted, unknown] = workers(&run).try_into().expect("two workers");
+        assert_eq!(drifted.clock_bounds(), "±0.3 ms, at the end ±0.9 ms");
+        assert_eq!((drifted.clock_end_offset_ms, drifted.clock_end_bound_ms), (Some(1.5), Some(0.9)));
+        assert_eq!((unknown.clock_bounds().as_str(), unknown.clock_end_bound_ms), ("±0.3 ms", None));
+        assert_eq!(unknown.clock_basis, "half of the round trip");
+        assert_eq!(clock_growth_us(&run), 600, "±0.3 and ±0.3 at the start, ±0.9 and ±0.3 at the end");
+        assert_eq!(clock_growth_us(&workers_of(vec![info(Some(end(1_000)))])), 100);
+        assert_eq!(clock_growth_us(&RunData::default()), 0);
     }
 
     #[test]

@@ -24,6 +24,7 @@ pub mod whep;
 
 pub mod caddy;
 pub mod chromium;
+pub mod chrony;
 pub mod coturn;
 pub mod evening;
 pub mod ingest;

@@ -151,28 +151,45 @@ impl Namespace {
     }
 
     /// Drops `per_mille` of the UDP packets to `port` (any, when `None`) that arrive here, each by its own chance
-    /// (nft `numgen random`). Replaces an earlier loss.
+    /// (nft `numgen random`), as a lossy path does: before sockets and packet sockets. Replaces an earlier loss.
+    ///
+    /// # Errors
+    /// When `ip` or `nft` fails.
+    pub fn lose(&self, per_mille: u16, port: Option<u16>) -> Result<(), SimError> {
+        let shown = run(Command::new("ip").args(["-n", &self.name, "-o", "link", "show"]))?;
+        let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+        // `2: v0@if3: <BROADCAST,…`
+        let device = |line: &str| Some(line.split(": ").nth(1)?.split('@').next()?.to_owned());
+        let devices: Vec<String> = shown.lines().filter_map(device).collect();
+        self.drop_some("netdev", &format!("ingress devices = {{ {} }}", devices.join(", ")), per_mille, port)
+    }
+
+    /// The same by a rule of a firewall, which packet sockets (packet(7)) do not feel.
     ///
     /// # Errors
     /// When `nft` fails.
-    pub fn lose(&self, per_mille: u16, port: Option<u16>) -> Result<(), SimError> {
+    pub fn lose_in_firewall(&self, per_mille: u16, port: Option<u16>) -> Result<(), SimError> {
+        self.drop_some("inet", "input", per_mille, port)
+    }
+
+    fn drop_some(&self, family: &str, hook: &str, per_mille: u16, port: Option<u16>) -> Result<(), SimError> {
         let port = port.map_or_else(String::new, |port| format!("udp dport {port} "));
+        let _ = self.lose_nothing();
         let rules = format!(
-            "table inet throng {{\n}}\ndelete table inet throng\ntable inet throng {{\nchain input {{\n\
-             type filter hook input priority 0;\nmeta l4proto udp {port}numgen random mod 1000 < {per_mille} \
-             counter drop\n}}\n}}\n"
+            "table {family} throng {{\nchain input {{\ntype filter hook {hook} priority 0;\n\
+             meta l4proto udp {port}numgen random mod 1000 < {per_mille} counter drop\n}}\n}}\n"
         );
         let file = tempfile::NamedTempFile::new()?;
         std::fs::write(file.path(), rules)?;
         run(self.command("nft").arg("-f").arg(file.path())).map(drop)
     }
 
-    /// How many packets [`Self::lose`] has dropped.
+    /// How many packets [`Self::lose`] or [`Self::lose_in_firewall`] has dropped.
     ///
     /// # Errors
     /// When `nft` fails or nothing was asked to be lost.
     pub fn lost(&self) -> Result<u64, SimError> {
-        let listed = run(self.command("nft").args(["list", "table", "inet", "throng"]))?;
+        let listed = run(self.command("nft").args(["list", "ruleset"]))?;
         let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
         let mut words = listed.split_whitespace().skip_while(|word| *word != "packets");
         let count = words.nth(1).and_then(|count| count.parse().ok());
@@ -184,7 +201,7 @@ impl Namespace {
     /// # Errors
     /// When `nft` fails.
     pub fn lose_nothing(&self) -> Result<(), SimError> {
-        run(self.command("nft").args(["delete", "table", "inet", "throng"])).map(drop)
+        run(self.command("nft").args(["flush", "ruleset"])).map(drop)
     }
 }
 

@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, OptionalExtension as _, params};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use throng_observation::RunTime;
+use throng_observation::fleet::{EndClock, WorkerInfo};
 use throng_observation::run::{ClockError, Ending, RunData, RunInfo};
 
 use crate::FORMAT;
@@ -40,6 +41,18 @@ pub(crate) fn put(db: &Connection, info: &RunInfo) -> rusqlite::Result<()> {
 pub(crate) fn put_ending(db: &Connection, ending: Ending, ended_at: RunTime) -> rusqlite::Result<()> {
     set(db, "ending", Some(ending.key()))?;
     set(db, "ended_at_us", Some(&ended_at.as_micros().to_string()))
+}
+
+/// Writes what was known of the clocks of workers at the end, by their numbers.
+pub(crate) fn put_end_clocks(db: &Connection, clocks: &[Option<EndClock>]) -> rusqlite::Result<()> {
+    let stored = "SELECT value FROM info WHERE key = 'workers'";
+    let stored: Option<Option<String>> = db.query_row(stored, [], |row| row.get(0)).optional()?;
+    let facts = Facts(HashMap::from([("workers".to_owned(), stored.flatten())]));
+    let mut workers: Vec<WorkerInfo> = facts.json("workers")?;
+    for (worker, clock) in workers.iter_mut().zip(clocks) {
+        worker.clock_end = *clock;
+    }
+    set(db, "workers", Some(&json(&workers)?))
 }
 
 /// Writes one value.

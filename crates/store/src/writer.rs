@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, Transaction};
 use throng_observation::RunTime;
+use throng_observation::fleet::EndClock;
 use throng_observation::run::{Ending, Row, RunInfo};
 
 use crate::table::put;
@@ -51,6 +52,15 @@ impl RunWriter {
         self.connection
             .execute("UPDATE info SET value = ?1 WHERE key = 'started_at_unix_us'", [unix_us.to_string()])
             .map(drop)
+            .map_err(|error| StoreError::from_sql(&self.path, error))
+    }
+
+    /// Writes what was known of the workers' clocks at the end, by their numbers.
+    ///
+    /// # Errors
+    /// [`StoreError::DiskFull`] and others.
+    pub fn end_clocks(&mut self, clocks: &[Option<EndClock>]) -> Result<(), StoreError> {
+        info::put_end_clocks(&self.connection, clocks)
             .map_err(|error| StoreError::from_sql(&self.path, error))
     }
 

@@ -48,6 +48,9 @@ pub(crate) struct Fleet {
     /// When a worker is lost: end the run, go on with the others, or let the others play its participants too [default: abort]
     #[arg(long, value_enum, value_name = "WHAT")]
     pub(crate) on_loss: Option<OnLoss>,
+    /// This host's clock is within so much of true time (UTC), as its owner knows, such as by PTP [default: what chrony says]
+    #[arg(long, value_name = "TIME")]
+    pub(crate) clock_error: Option<String>,
 }
 
 /// What happens when a worker is lost.
@@ -75,6 +78,9 @@ pub(crate) struct Worker {
     /// Its share of the crowd relative to other workers, such as the viewers that `throng calibrate` found [default: its cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) weight: Option<u32>,
+    /// This host's clock is within so much of true time (UTC), as its owner knows, such as by PTP [default: what chrony says]
+    #[arg(long, value_name = "TIME")]
+    pub(crate) clock_error: Option<String>,
     /// Its number among the workers, from 0, such as the completion index of an Indexed Job
     #[arg(long, value_name = "N", env = "JOB_COMPLETION_INDEX")]
     pub(crate) index: Option<u16>,
@@ -99,6 +105,9 @@ pub(crate) struct Worker {
     /// Threads that drive participants [default: by the crowd and the cores]
     #[arg(long, value_name = "N", value_parser = count)]
     pub(crate) threads: Option<usize>,
+    /// How the datagrams of playing participants are received
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) receive: super::ReceiveWay,
     /// Megabytes of rows that are kept while the bus is away
     #[arg(long, value_name = "MB", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub(crate) spool_mb: u32,

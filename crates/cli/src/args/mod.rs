@@ -21,7 +21,7 @@ pub(crate) use media::{Container, Media, MediaCommand, MediaMake, VideoCodec};
 pub(crate) use parsers::{duration, with_unit};
 pub(crate) use price::Price;
 pub(crate) use requests::Requests;
-pub(crate) use run::{Check, Common, Consent, Find, Report, Run, View};
+pub(crate) use run::{Check, Common, Consent, Find, ReceiveWay, Report, Run, View};
 pub(crate) use stage::{Calibrate, Planted, Stage};
 
 use clap::{Args, Parser, Subcommand};

@@ -60,6 +60,9 @@ pub(crate) struct Common {
     /// Threads that drive participants [default: by the crowd and the cores]
     #[arg(long, value_name = "N", value_parser = count)]
     pub(crate) threads: Option<usize>,
+    /// How the datagrams of playing participants are received
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) receive: ReceiveWay,
     /// The secret of the consent proof that the target's owner published, or env:NAME, or file:PATH, as `throng consent` made
     /// it; only public targets need one
     #[arg(long, alias = "consent-token", value_name = "SECRET")]
@@ -72,6 +75,39 @@ pub(crate) struct Common {
     pub(crate) until_missed: bool,
     #[command(flatten)]
     pub(crate) fleet: super::Fleet,
+}
+
+/// How the datagrams of playing participants are received.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum, serde::Serialize, serde::Deserialize,
+)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum ReceiveWay {
+    /// By memory-mapped rings (AF_PACKET) where that is allowed and they agree with the sockets, else by sockets
+    #[default]
+    Auto,
+    /// The same, but no run without the right to it (CAP_NET_RAW)
+    Ring,
+    /// By sockets
+    Sockets,
+}
+
+impl ReceiveWay {
+    /// The flag's value, if it is not the default.
+    pub(crate) fn flag(self) -> Option<String> {
+        let name = clap::ValueEnum::to_possible_value(&self).map(|value| value.get_name().to_owned());
+        name.filter(|_| self != Self::default())
+    }
+}
+
+impl From<ReceiveWay> for throng_engine::Receive {
+    fn from(way: ReceiveWay) -> Self {
+        match way {
+            ReceiveWay::Auto => Self::Auto,
+            ReceiveWay::Ring => Self::Ring,
+            ReceiveWay::Sockets => Self::Sockets,
+        }
+    }
 }
 
 #[derive(Debug, Args)]

@@ -14,7 +14,9 @@ use throng_fleet::reassign::Deal;
 use throng_fleet::shares::Shares;
 use throng_fleet::{Coordinator, FleetEnd, FleetEvent, FleetRun, Ledger, NoticeKind, Wishes};
 use throng_observation::RunTime;
-use throng_observation::fleet::{WORKER_ENDED_EVENT, WORKER_REASSIGNED_EVENT, WORKER_ROWS_MISSING_EVENT};
+use throng_observation::fleet::{
+    EndClock, WORKER_CLOCK_EVENT, WORKER_ENDED_EVENT, WORKER_REASSIGNED_EVENT, WORKER_ROWS_MISSING_EVENT,
+};
 use throng_observation::run::{Ending, EventRow, ParticipantId, Row};
 use throng_scenario::Plan;
 
@@ -194,7 +196,7 @@ impl Generator for FleetHandle {
         self.shared.is_finished.load(Ordering::Acquire)
     }
 
-    fn wait(mut self: Box<Self>) -> RunEnd {
+    fn wait(mut self: Box<Self>) -> (RunEnd, Vec<Option<EndClock>>) {
         let merged = self.merging.take().map(JoinHandle::join);
         let died = || FleetEnd {
             ending: Ending::Aborted,
@@ -203,7 +205,13 @@ impl Generator for FleetHandle {
         };
         let FleetEnd { ending, why, ended_at } = merged.and_then(Result::ok).unwrap_or_else(died);
         let limited_seconds = self.shared.limited_seconds.load(Ordering::Relaxed);
-        RunEnd { ending, why, ended_at, limited_seconds }
+        let ledger = lock(&self.shared.ledger);
+        let clock = |worker| {
+            let said = ledger.clock(worker)?;
+            Some(EndClock { offset_us: said.offset_us, bound_us: said.bound_us })
+        };
+        let clocks = ledger.workers().map(clock).collect();
+        (RunEnd { ending, why, ended_at, limited_seconds }, clocks)
     }
 }
 
@@ -287,7 +295,8 @@ impl Merge {
     /// Says what happened, and keeps it.
     fn event(&self, kind: &str, detail: &str) {
         say(detail);
-        let at = run_time(self.started_at, Instant::now());
+        // What happens in the lead belongs to the begin.
+        let at = run_time(self.started_at, Instant::now()).max(RunTime(0));
         let event = EventRow { at, participant: None, kind: kind.into(), count: 1, detail: detail.into() };
         let _ = self.rows.send(Row::Event(event));
     }
@@ -342,6 +351,7 @@ impl Merge {
                         format!("the wall clock of worker {name} was set; the run counts by steady clocks");
                     ("worker_clock_set", detail, false)
                 }
+                NoticeKind::ClockContradicted => (WORKER_CLOCK_EVENT, contradicted(&name), false),
             };
             let is_expected = self.shared.wishes.is_stopped() && kind == WORKER_ENDED_EVENT;
             if !is_expected {
@@ -378,6 +388,14 @@ pub(super) fn reassigned(name: &str, from: RunTime, anew: u32, planned: u32) -> 
 /// The same where others should, and nobody does.
 pub(super) fn not_reassigned(name: &str, why: &str) -> String {
     format!("nobody plays the participants of worker {name} that others should have: {why}")
+}
+
+/// A worker whose clock is not where the time services say.
+fn contradicted(name: &str) -> String {
+    format!(
+        "the clocks of worker {name} and of the coordinator are further apart than their hosts say (chrony, --clock-error): one of \
+         these is wrong; what the exchanges over the bus say counts"
+    )
 }
 
 fn run_time(started_at: Instant, now: Instant) -> RunTime {

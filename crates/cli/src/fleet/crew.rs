@@ -65,7 +65,11 @@ impl Crew {
 fn words(flags: &Fleet, workers: usize) -> (Vec<String>, Vec<String>) {
     let path = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
     let on_loss = flags.on_loss.and_then(|what| Some(what.to_possible_value()?.get_name().to_owned()));
-    let common = [("--fleet-wait", flags.fleet_wait.clone()), ("--on-loss", on_loss)];
+    let common = [
+        ("--fleet-wait", flags.fleet_wait.clone()),
+        ("--on-loss", on_loss),
+        ("--clock-error", flags.clock_error.clone()),
+    ];
     let by_bus = |url: String| {
         let bus = [
             ("--fleet", Some(url)),
@@ -119,10 +123,17 @@ mod tests {
             fleet_ca: Some("ca.pem".into()),
             ..Bus::default()
         };
-        let fleet = Fleet { bus, workers: Some(2), on_loss: Some(OnLoss::GoOn), ..Fleet::default() };
+        let fleet = Fleet {
+            bus,
+            workers: Some(2),
+            on_loss: Some(OnLoss::GoOn),
+            clock_error: Some("50us".into()),
+            ..Fleet::default()
+        };
         let (run, by_hand) = said(&fleet);
-        assert_eq!(run, "--fleet nats://ada:secret@10.0.0.5 --workers 2 --fleet-ca ca.pem --on-loss go-on");
-        assert_eq!(by_hand, "--fleet nats://10.0.0.5:4222 --workers 2 --fleet-ca ca.pem --on-loss go-on");
+        let more = "--workers 2 --fleet-ca ca.pem --on-loss go-on --clock-error 50us";
+        assert_eq!(run, format!("--fleet nats://ada:secret@10.0.0.5 {more}"));
+        assert_eq!(by_hand, format!("--fleet nats://10.0.0.5:4222 {more}"));
         let bus = Bus { fleet: Some("env:BUS".into()), ..Bus::default() };
         let (run, by_hand) = said(&Fleet { bus, ..Fleet::default() });
         assert_eq!((run.as_str(), by_hand.as_str()), ("--fleet env:BUS --workers 2", run.as_str()));

@@ -4,13 +4,15 @@ use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
 use anyhow::anyhow;
+use throng_fleet::disciplined::ClockWord;
 use throng_fleet::message::{Build, Order};
 use throng_fleet::shares::Shares;
 use throng_fleet::{Coordinator, GatherConfig, Member};
-use throng_observation::fleet::WorkerInfo;
+use throng_observation::fleet::{WorkerInfo, of_two_us};
 use throng_observation::run::{ClockError, Row};
 use throng_scenario::{Destination, Plan, Role, Scenario};
 
+use super::clock_source::{self, ClockSource};
 use super::coordinate::FleetHandle;
 use super::record::Record;
 use super::ssh::Remote;
@@ -36,6 +38,8 @@ pub(crate) struct Gathered {
     pub(super) build: Build,
     /// Workers of `--on`, which end with the run.
     pub(super) remote: Option<Remote>,
+    /// What this host said of its clock when all were ready.
+    word: Option<ClockWord>,
 }
 
 impl Gathered {
@@ -49,6 +53,7 @@ impl Gathered {
         interrupt: &Interrupt,
     ) -> Result<Option<Self>, CliError> {
         let flags = &common.fleet;
+        let clock_source = ClockSource::of(flags.clock_error.as_deref())?;
         let asked = if flags.on.is_empty() { flags.workers } else { Some(flags.on.len()) };
         if let Some(workers) = asked {
             check(plan, workers)?;
@@ -67,6 +72,7 @@ impl Gathered {
         let run = format!("{:016x}", run_id::random(u32::MAX - 1));
         let connect = || Coordinator::connect(&bus, &run, &may_be_plain(&plan.target.allow));
         let coordinator = reached(bus_wait(flags.fleet_wait.as_deref())?, interrupt, connect)?;
+        let coordinator = coordinator.with_host_clock(clock_source.watch());
         say(&format!("waiting for {workers} workers on {}", coordinator.bus()));
         let overrides = scenario.source.overrides().iter();
         let config = GatherConfig {
@@ -99,7 +105,8 @@ impl Gathered {
         };
         let weights: Vec<u32> = members.iter().map(|member| member.weight).collect();
         let shares = Shares::of(&weights).map_err(CliError::usage)?;
-        let gathered = Self { coordinator, members, shares, on_loss, run, build: config.build, remote };
+        let (build, word) = (config.build, coordinator.word());
+        let gathered = Self { coordinator, members, shares, on_loss, run, build, remote, word };
         gathered.introduce(plan, is_search);
         Ok(Some(gathered))
     }
@@ -112,7 +119,8 @@ impl Gathered {
             let within = clock.bound_us as f64 / 1e3;
             let share =
                 if is_search { format!("weight {}", member.weight) } else { format!("{count} joins") };
-            say(&format!("worker {}: {share}, clock known to ±{within:.1} ms", member.name));
+            let basis = clock_source::basis(&clock, self.word);
+            say(&format!("worker {}: {share}, clock known to ±{within:.1} ms ({basis})", member.name));
             for warning in &member.ready.warnings {
                 say(&format!("warning: worker {}: {warning}", member.name));
             }
@@ -128,6 +136,8 @@ impl Gathered {
             participants: member.ready.participants,
             clock_offset_us: member.ready.clock.offset_us,
             clock_bound_us: member.ready.clock.bound_us,
+            clock_basis: clock_source::basis(&member.ready.clock, self.word),
+            clock_end: None, // known at the end
             round_trip_us: member.ready.clock.round_trip_us,
             host: member.ready.host.clone(),
         };
@@ -143,11 +153,9 @@ impl Gathered {
     /// The error of one-way delays: that of the target's clock, and those of two workers, of which one may have sent what
     /// the other receives.
     pub(crate) fn clock_error(&self, of_target: &ClockError) -> ClockError {
-        let mut bounds: Vec<u64> = self.members.iter().map(|member| member.ready.clock.bound_us).collect();
-        bounds.sort_unstable_by(|a, b| b.cmp(a));
-        let of_two: u64 = bounds.iter().take(2).sum();
+        let of_two = of_two_us(self.members.iter().map(|member| member.ready.clock.bound_us));
         let basis = format!(
-            "{}; between workers the sum of what is known of their clocks by exchanges over the bus, ±{:.1} ms",
+            "{}; between workers the sum of what is known of their clocks, ±{:.1} ms at the start",
             of_target.basis,
             of_two as f64 / 1e3
         );

@@ -1,6 +1,7 @@
 //! One crowd from many machines: `throng worker`, what `--fleet` adds to other commands, and `throng fleet`.
 
 mod build;
+mod clock_source;
 mod coordinate;
 mod crew;
 mod decisions;

@@ -321,7 +321,8 @@ impl Collecting {
                     let detail = coordinate::not_reassigned(&name, &why);
                     self.event(WORKER_REASSIGNED_EVENT, None, &detail);
                 }
-                NoticeKind::ClockStepped => {}
+                // Of clocks its coordinator has told what there was; this one's is another.
+                NoticeKind::ClockStepped | NoticeKind::ClockContradicted => {}
             }
         }
     }

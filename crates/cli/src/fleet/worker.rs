@@ -13,6 +13,7 @@ use throng_observation::run::{Ending, ParticipantId, ParticipantRow, Row};
 use throng_observation::{Failure, FailureReason, Outcome, RunTime};
 use throng_scenario::{Network, Override, Plan, Scenario};
 
+use super::clock_source::ClockSource;
 use super::feed::{self, Due, Feed};
 use super::worker_spool::{self, WorkerSpool};
 use super::{build, bus, bus_wait, error, may_be_plain, reached};
@@ -63,6 +64,7 @@ pub(crate) fn worker(command: &args::Worker) -> Result<Exit, CliError> {
         end_with_input(interrupt.clone())?;
     }
     let allowed = networks(&command.allow_target)?;
+    let clock_source = ClockSource::of(command.clock_error.as_deref())?;
     let offer = offer(command)?;
     let name = offer.name.clone();
     let spool = WorkerSpool::open(command)?;
@@ -75,7 +77,7 @@ pub(crate) fn worker(command: &args::Worker) -> Result<Exit, CliError> {
         let Some(assignment) = worker.next_order(&|| interrupt.is_set()).map_err(error)? else {
             return Ok(Exit::Interrupted);
         };
-        let played = play(assignment, command, &allowed, &spool, &interrupt);
+        let played = play(assignment, command, (allowed.as_slice(), clock_source), &spool, &interrupt);
         spool.is_idle();
         if let Err(why) = &played {
             say(&format!("not played: {:#}", why.error));
@@ -113,7 +115,7 @@ fn offer(command: &args::Worker) -> Result<Offer, CliError> {
 fn play(
     assignment: Assignment,
     command: &args::Worker,
-    allowed: &[Network],
+    (allowed, clock_source): (&[Network], ClockSource),
     spool: &WorkerSpool,
     interrupt: &Interrupt,
 ) -> Result<(), CliError> {
@@ -121,6 +123,7 @@ fn play(
         consent_secret: command.consent_secret.clone(),
         tls_ca: command.tls_ca.clone(),
         threads: command.threads,
+        receive: command.receive,
         ..Common::default()
     };
     run_id::adopt_seed(assignment.order.seed);
@@ -133,7 +136,8 @@ fn play(
         Err(why) => return refuse(assignment, why),
     };
     // Media and secrets are read before the worker says that it is ready: nothing is left to do at the start.
-    let engine = assignment.measure_clocks().map_err(error).and_then(|clock| {
+    let clock = assignment.measure_clocks(clock_source.watch()).map_err(error);
+    let engine = clock.and_then(|clock| {
         let now = Instant::now();
         let engine_part = EnginePart {
             joins: &share.part.joins,

@@ -10,7 +10,7 @@ use throng_scenario::{Plan, Scenario, TokenSource};
 use throng_store::RunFolder;
 
 use super::summary_file;
-use crate::args::{Common, Find, Run};
+use crate::args::{Common, Find, ReceiveWay, Run};
 use crate::{media, say};
 
 const FILE: &str = "command.json";
@@ -41,6 +41,8 @@ pub(crate) struct Asked {
     /// Paths of media files in the scenario are relative to it.
     pub(super) working_folder: Option<PathBuf>,
     pub(super) threads: Option<usize>,
+    #[serde(default)]
+    pub(super) receive: ReceiveWay,
     pub(super) tls_ca: Option<PathBuf>,
     pub(super) packs: Option<PathBuf>,
     #[serde(default)]
@@ -106,6 +108,7 @@ impl Asked {
             command: command.to_owned(),
             working_folder: std::env::current_dir().ok(),
             threads: common.threads,
+            receive: common.receive,
             tls_ca: common.tls_ca.clone(),
             packs: common.packs.clone(),
             until_missed: common.until_missed,

@@ -159,6 +159,7 @@ impl Earlier {
         flag("--ceiling", asked.ceiling.map(|ceiling| ceiling.to_string()));
         flag("--vary", asked.vary.clone());
         flag("--threads", asked.threads.map(|threads| threads.to_string()));
+        flag("--receive", asked.receive.flag());
         flag("--tls-ca", asked.tls_ca.as_deref().map(shown));
         flag("--packs", asked.packs.as_deref().map(shown));
         flag(CONSENT, asked.consent_secret.clone());
@@ -186,6 +187,7 @@ impl Earlier {
             output: Some(output),
             set: command.set.clone(),
             threads: asked.threads,
+            receive: asked.receive,
             tls_ca: asked.tls_ca.clone(),
             packs: asked.packs.clone(),
             until_missed: asked.until_missed,

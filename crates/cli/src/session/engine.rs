@@ -143,6 +143,7 @@ fn config(prepared: &Prepared<'_>, joins: &[throng_scenario::Join]) -> RunConfig
     let usual = RunConfig::new(joins, RunTime::after_start(plan.duration), permission.address_filter());
     RunConfig {
         threads: common.threads,
+        receive: common.receive.into(),
         tls: tls.clone(),
         bad_if: throng_scenario::bad_if(&scenario.objectives),
         consents: permission.consents(),

@@ -14,7 +14,7 @@ impl Session {
         let Self { handle, watchers, rows, folder, canaries, tap, store, report } = self;
         canaries.stop();
         handle.stop();
-        let end = handle.wait();
+        let (end, clocks) = handle.wait();
         tap.into_iter().for_each(RunTap::finish);
         watchers.stop();
         let ending = ending.unwrap_or_else(|| {
@@ -23,7 +23,7 @@ impl Session {
         });
         // The store waits for the last sender of rows.
         drop(rows);
-        let stored = store.finish(ending, end.ended_at);
+        let stored = store.finish(ending, end.ended_at, &clocks);
         if let Err(error) = &stored {
             say(&format!("the end of the run could not be stored, the report is partial: {error}"));
         }

@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use throng_engine::{LiveSnapshot, NewParticipant, RunEnd, RunHandle};
 use throng_observation::RunTime;
+use throng_observation::fleet::EndClock;
 use throng_observation::run::ParticipantId;
 
 /// A crowd in progress, wherever it is played.
@@ -30,8 +31,8 @@ pub(crate) trait Generator {
     fn is_stopped(&self) -> bool;
     /// Whether all participants have ended and all rows are sent.
     fn is_finished(&self) -> bool;
-    /// Waits for the end.
-    fn wait(self: Box<Self>) -> RunEnd;
+    /// Waits for the end; with what was known then of the clock of each worker, if workers play.
+    fn wait(self: Box<Self>) -> (RunEnd, Vec<Option<EndClock>>);
 }
 
 impl Generator for RunHandle {
@@ -79,7 +80,7 @@ impl Generator for RunHandle {
         Self::is_finished(self)
     }
 
-    fn wait(self: Box<Self>) -> RunEnd {
-        Self::wait(*self)
+    fn wait(self: Box<Self>) -> (RunEnd, Vec<Option<EndClock>>) {
+        (Self::wait(*self), Vec::new())
     }
 }

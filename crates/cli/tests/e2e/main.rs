@@ -44,6 +44,7 @@ mod rate;
 mod relay;
 mod remote_watch;
 mod requests;
+mod rings;
 mod rtsp;
 mod stage;
 mod stopped;

@@ -99,11 +99,16 @@ impl Running {
     /// Starts `throng ARGS --output FOLDER`, in `namespace` if there is one. `ip netns exec` becomes the program, so
     /// signals reach it.
     pub(crate) fn start(namespace: Option<&Namespace>, args: &[&str]) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let mut command = match namespace {
+        let command = match namespace {
             Some(namespace) => namespace.command(THRONG),
             None => Command::new(THRONG),
         };
+        Self::spawn(command, args)
+    }
+
+    /// By a command that starts throng.
+    pub(crate) fn spawn(mut command: Command, args: &[&str]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
         command.args(args).arg("--output").arg(folder.path().join("run"));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         Self { child: Some(command.spawn().unwrap()), folder: Some(folder) }

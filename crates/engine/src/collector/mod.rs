@@ -215,6 +215,11 @@ impl Collector {
                 let event = self.health.burst(second, thread, dropped, silent);
                 self.event_row(event);
             }
+            DriverEvent::Receive { at, thread, kind, detail } => {
+                let at = self.config.clock.run_time(at);
+                let detail = format!("thread {thread}: {detail}");
+                self.event_row(EventRow { at, participant: None, kind: kind.into(), count: 1, detail });
+            }
             DriverEvent::Observed { id, at, observation } => self.observed(id, at, observation),
         }
     }
@@ -531,8 +536,13 @@ impl Collector {
         }
     }
 
-    fn finish(mut self) -> RunEnd {
-        let (ended_at, offered_until) = (self.now(), self.offered_until());
+    fn finish(self) -> RunEnd {
+        let ended_at = self.now();
+        self.finish_at(ended_at)
+    }
+
+    fn finish_at(mut self, ended_at: RunTime) -> RunEnd {
+        let offered_until = self.offered_until();
         self.write_stop();
         for (id, failure) in self.participants.left_over(offered_until) {
             self.ended(id, self.config.clock.instant(ended_at), &Outcome::Failed(failure));
@@ -570,5 +580,7 @@ fn middle(ended_at: RunTime, length_us: i64) -> i64 {
 
 #[cfg(test)]
 mod day_tests;
+#[cfg(test)]
+mod fleet_tests;
 #[cfg(test)]
 mod player_tests;

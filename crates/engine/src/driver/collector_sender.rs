@@ -45,6 +45,13 @@ pub(crate) enum DriverEvent {
     Health(GeneratorRow),
     /// Requests of players that have ended.
     Requests(RequestTable),
+    /// The way changed in which datagrams are received.
+    Receive {
+        at: Instant,
+        thread: u16,
+        kind: &'static str,
+        detail: String,
+    },
     /// Datagrams that overflowed receive buffers because a silent sender resumed with a burst.
     Burst {
         second: i64,
@@ -127,6 +134,7 @@ fn must_not_be_lost(seen: &DriverEvent) -> bool {
     match seen {
         DriverEvent::Started { .. } | DriverEvent::Ended { .. } | DriverEvent::LocalAddress { .. } => true,
         DriverEvent::Health(_) | DriverEvent::Burst { .. } | DriverEvent::Requests(_) => true,
+        DriverEvent::Receive { .. } => true,
         DriverEvent::Observed { observation, .. } => {
             matches!(
                 observation,

@@ -22,6 +22,7 @@ use crate::config::ParticipantFactory;
 use crate::control::Control;
 use crate::crowd::CrowdCommand;
 use crate::signalling::SlotEvent;
+use crate::sockets::RingEntry;
 
 /// Joins begun in one pass of the loop: making a participant takes about a millisecond of CPU.
 const JOINS_PER_PASS: usize = 4;
@@ -68,12 +69,15 @@ pub(crate) struct EventLoop {
     leaving: bool,
     /// Sockets that still have datagrams after their turn.
     unfinished: Vec<(u32, Channel)>,
+    /// Sockets with datagrams in a ring, or whose use of it changes; empty between passes.
+    of_ring: Vec<(u32, Channel, RingEntry)>,
 }
 
 impl EventLoop {
     pub(crate) fn new(config: EventLoopConfig, io: IoContext) -> Self {
         let (slots, recent_joins) = (Slots::default(), VecDeque::new());
-        Self { config, io, slots, recent_joins, leaving: false, unfinished: Vec::new() }
+        let (unfinished, of_ring) = (Vec::new(), Vec::new());
+        Self { config, io, slots, recent_joins, leaving: false, unfinished, of_ring }
     }
 
     /// Runs until its participants have ended and no more join. Only the wait is asynchronous: signalling tasks run
@@ -96,6 +100,7 @@ impl EventLoop {
                 self.serve_unfinished();
                 self.io.poll_on_tick(&mut ready);
                 self.serve(&mut ready);
+                self.serve_rings();
                 now = Instant::now();
                 // Timers are served here, so lateness is measured here, whatever woke the loop.
                 health.record_lag(now.saturating_duration_since(until.max(tick)));
@@ -185,6 +190,29 @@ impl EventLoop {
         for (slot, channel) in std::mem::take(&mut self.unfinished) {
             self.receive(slot, channel);
         }
+    }
+
+    /// Delivers what has arrived in the rings, one socket after the other.
+    fn serve_rings(&mut self) {
+        if !self.io.rings.is_used() {
+            return;
+        }
+        let clocks = self.io.clocks.read();
+        let mut sockets = std::mem::take(&mut self.of_ring);
+        self.io.rings.collect(&mut sockets);
+        for group in sockets.chunks(PREFETCHED) {
+            self.prefetch(group.iter().map(|(slot, ..)| *slot));
+            for &(slot, channel, entry) in group {
+                self.with(slot, |slot, io| slot.receive_from_ring((channel, entry), clocks, io));
+            }
+        }
+        self.io.rings.release();
+        sockets.clear();
+        self.io.rings.due(clocks.unix(), &mut sockets);
+        for (slot, channel, entry) in sockets.drain(..) {
+            self.with(slot, |slot, io| slot.step_ring((channel, entry), clocks, io));
+        }
+        self.of_ring = sockets;
     }
 
     /// Delivers signalling events until the next tick; the rest stays in `events`.

@@ -21,7 +21,9 @@ use crate::clock::Clocks;
 use crate::config::Reach;
 use crate::signalling::{Serial, SignallingChannels, SignallingCommand, SlotEvent};
 use crate::sockets::http::DownloadPart;
-use crate::sockets::{DatagramSocket, LostDatagrams, SourceAddresses, watched};
+use crate::sockets::{
+    DatagramSocket, LostDatagrams, ReceiveConfig, ReceiveRings, RingUse, SourceAddresses, watched,
+};
 use crate::tap::TapSender;
 
 /// Signalling events taken in one pass of the loop.
@@ -38,6 +40,7 @@ pub(crate) struct IoContextConfig {
     pub(crate) thread: u16,
     pub(crate) reach: Reach,
     pub(crate) receive_buffer_bytes: usize,
+    pub(crate) receive: ReceiveConfig,
     pub(crate) grace: Duration,
     pub(crate) waker: Arc<Waker>,
     pub(crate) signalling: SignallingChannels,
@@ -58,6 +61,7 @@ pub(crate) struct IoContext {
     pub(super) tap: Option<TapSender>,
     pub(super) timers: Timers,
     pub(super) batch: ReceiveBatch,
+    pub(super) rings: ReceiveRings,
     pub(super) clocks: Clocks,
     /// Outgoing datagrams of the slot that is being served, each with the index of its socket.
     pub(super) outgoing: Vec<(usize, Transmit)>,
@@ -128,6 +132,7 @@ impl IoContext {
             tap: config.tap,
             timers: Timers::default(),
             batch: ReceiveBatch::default(),
+            rings: ReceiveRings::new(config.receive),
             clocks: Clocks::new(),
             outgoing: Vec::new(),
             drops: Drops::default(),
@@ -222,6 +227,14 @@ impl IoContext {
         };
         *count = count.saturating_sub(1);
         let _ = epoll::delete(set, socket.as_fd());
+    }
+
+    /// Ends all that is known of a socket that is about to be closed.
+    pub(super) fn dismiss(&mut self, socket: &DatagramSocket, readiness: Readiness) {
+        self.unwatch(socket, readiness);
+        if let RingUse::Entered(entry) = socket.ring {
+            self.rings.forget(entry);
+        }
     }
 
     /// Passes a command to the signalling channels.

@@ -14,10 +14,11 @@ use super::collector_sender::DriverEvent;
 use super::io_context::{IoContext, Readiness, header_bytes};
 use super::panic_guard::PanicGuard;
 use super::timers::Deadline;
+use crate::clock::ClockPair;
 use crate::config::Join;
 use crate::signalling::{Outgoing, SignallingCommand, SignallingEvent};
 use crate::sockets::http::DownloadPart;
-use crate::sockets::{DatagramSocket, PeerAddresses, SendResult};
+use crate::sockets::{DatagramSocket, PeerAddresses, RingEntry, RingUse, SendResult, SocketStep, apply};
 
 /// Outputs of one drain beyond which a participant fails: it would block its thread forever.
 const OUTPUTS_MAX: usize = 100_000;
@@ -169,8 +170,29 @@ impl Slot {
             for index in 0..received {
                 let Some(datagram) = io.batch.get(index) else { continue };
                 let arrived_at = clocks.arrival(datagram.arrived_unix);
-                if let Some(lost) = entry.socket.note(arrived_at, datagram.dropped_so_far) {
+                let mut dropped_so_far = datagram.dropped_so_far;
+                let mut is_delivered = true;
+                if let RingUse::Entered(of_ring) = entry.socket.ring {
+                    if !io.rings.counts_drops(of_ring) {
+                        dropped_so_far = None;
+                    }
+                    let (length, port) = (datagram.bytes.len(), datagram.source.port());
+                    is_delivered = io.rings.by_socket(of_ring, datagram.arrived_unix, length, port);
+                } else if self.readiness == Readiness::OnTick
+                    && entry.socket.ring == RingUse::Possible
+                    && let Some(local) = entry.socket.local(datagram.local)
+                {
+                    let from = datagram.source.ip();
+                    entry.socket.ring = io.rings.enter((self.key, channel), local, from, clocks.unix());
+                }
+                if let Some(lost) = entry.socket.note(arrived_at, dropped_so_far) {
                     io.drops.note(lost);
+                    if let RingUse::Entered(of_ring) = entry.socket.ring {
+                        io.rings.socket_dropped(of_ring);
+                    }
+                }
+                if !is_delivered {
+                    continue;
                 }
                 if datagram.truncated {
                     io.drops.received += 1;
@@ -191,6 +213,54 @@ impl Slot {
             }
         }
         false
+    }
+
+    /// Delivers what the ring has for `channel`.
+    pub(super) fn receive_from_ring(
+        &mut self,
+        (channel, of_ring): (Channel, RingEntry),
+        clocks: ClockPair,
+        io: &mut IoContext,
+    ) {
+        let Some(entry) = self.sockets.iter_mut().find(|entry| entry.channel == channel) else { return };
+        let names_local = entry.socket.has_several();
+        let mut next = io.rings.first(of_ring);
+        while let Some(number) = next
+            && let Some((datagram, following)) = io.rings.datagram(number)
+        {
+            next = following;
+            let arrived_at = clocks.arrival(Some(datagram.arrived_unix));
+            let input = Input::Datagram {
+                channel,
+                source: datagram.source,
+                local: names_local.then_some(datagram.local.ip()),
+                arrived_at,
+                bytes: datagram.bytes,
+            };
+            self.participant.handle(clocks.now, input);
+            if next.is_none() {
+                entry.socket.note(arrived_at, None);
+            }
+        }
+        self.drain(clocks.now, io);
+    }
+
+    /// Changes which datagrams a socket leaves to the ring.
+    pub(super) fn step_ring(
+        &mut self,
+        (channel, of_ring): (Channel, RingEntry),
+        clocks: ClockPair,
+        io: &mut IoContext,
+    ) {
+        let Some(entry) = self.sockets.iter_mut().find(|entry| entry.channel == channel) else { return };
+        let step = io.rings.step(of_ring, clocks.unix());
+        if step == SocketStep::Forget {
+            entry.socket.ring = RingUse::Never;
+            entry.socket.forget_drops();
+        }
+        if let Err(error) = apply(step, entry.socket.as_fd()) {
+            io.rings.cannot_filter(&error);
+        }
     }
 
     /// Delivers a signalling event to the participant.
@@ -361,7 +431,8 @@ impl Slot {
         let locals = io.sources.locals(self.source_ip, &peers, &io.reach)?;
         let ours = |e: std::io::Error| ChannelError::Generator(format!("RTP sockets toward {toward}: {e}"));
         let local = *locals.first().ok_or_else(|| ChannelError::NoRoute(toward.to_string()))?;
-        let pair = DatagramSocket::bind_rtp_pair(local, io.receive_buffer_bytes).map_err(ours)?;
+        let pair =
+            DatagramSocket::bind_rtp_pair(local, io.rings.ports(), io.receive_buffer_bytes).map_err(ours)?;
         let addresses = pair.each_ref().map(|socket| socket.locals().first().copied().unwrap_or(toward));
         for (channel, socket) in channels.into_iter().zip(pair) {
             io.watch(&socket, self.key, channel, self.readiness).map_err(ours)?;
@@ -387,7 +458,8 @@ impl Slot {
             let locals: Vec<_> = locals.iter().map(ToString::to_string).collect();
             ChannelError::Generator(format!("datagram socket at {}: {e}", locals.join(", ")))
         };
-        let socket = DatagramSocket::bind(&locals, io.receive_buffer_bytes).map_err(ours)?;
+        let socket =
+            DatagramSocket::bind(&locals, io.rings.ports(), io.receive_buffer_bytes).map_err(ours)?;
         io.watch(&socket, self.key, channel, self.readiness).map_err(ours)?;
         let locals = socket.locals().to_vec();
         self.sockets.push(ChannelSocket { channel, socket });
@@ -399,7 +471,7 @@ impl Slot {
         match self.sockets.iter().position(|entry| entry.channel == channel) {
             Some(at) => {
                 let entry = self.sockets.remove(at);
-                io.unwatch(&entry.socket, self.readiness);
+                io.dismiss(&entry.socket, self.readiness);
             }
             None => io.submit(self.key, self.source_ip, SignallingCommand::Close(channel)),
         }
@@ -461,7 +533,7 @@ impl Slot {
     /// Closes its sockets and channels, and reports the outcome.
     pub(super) fn close(mut self, now: Instant, io: &mut IoContext) {
         for entry in self.sockets.drain(..) {
-            io.unwatch(&entry.socket, self.readiness);
+            io.dismiss(&entry.socket, self.readiness);
         }
         io.submit(self.key, self.source_ip, SignallingCommand::CloseAll);
         let outcome = self.ended.take().unwrap_or_else(|| {

@@ -5,8 +5,11 @@ pub(crate) use watched::watched;
 
 mod gathering;
 
+mod ring;
+pub(crate) use ring::{LocalPorts, ReceiveConfig, ReceiveRings, RingEntry, SocketStep, apply, may_open_ring};
+
 mod udp;
-pub(crate) use udp::{DatagramSocket, LostDatagrams, PeerAddresses, SendResult, SourceAddresses};
+pub(crate) use udp::{DatagramSocket, LostDatagrams, PeerAddresses, RingUse, SendResult, SourceAddresses};
 
 mod resolve;
 pub(crate) use resolve::DnsCache;

@@ -12,6 +12,7 @@ use throng_net::Outgoing;
 use throng_protocol::participant::ChannelError;
 
 use super::gathering;
+use super::ring::{LocalPorts, RingEntry};
 use crate::config::Reach;
 use crate::preflight;
 
@@ -24,10 +25,26 @@ pub(crate) struct DatagramSocket {
     is_dual: bool,
     /// The destination allowed last: nearly every datagram goes to the same one.
     allowed: Option<IpAddr>,
-    dropped_so_far: u32,
+    /// See [`throng_net::send`].
+    joins: bool,
+    /// `None` while unknown: the kernel counts with them what the socket left to a ring.
+    dropped_so_far: Option<u32>,
+    /// Whether a ring has its datagrams.
+    pub(crate) ring: RingUse,
     /// When the last datagram arrived; when the first arrived after a silence, and the length of that silence.
     arrived_at: Option<Instant>,
     resumed: Option<(Instant, Duration)>,
+}
+
+/// The use of a receive ring for a socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RingUse {
+    /// Not yet.
+    Possible,
+    /// Its datagrams are in a ring, or are being compared with it.
+    Entered(RingEntry),
+    /// No more.
+    Never,
 }
 
 /// A peer is silent after this long without a datagram: media has a packet each 400 ms at least, also with DTX (RFC 7587
@@ -77,18 +94,32 @@ impl SendResult {
 }
 
 impl DatagramSocket {
-    /// A socket on `ips` with a port of the kernel's choice. Several addresses share one socket; the kernel then
+    /// A socket on `ips` with a port of `ports`, or of the kernel's choice if those are taken. Several addresses share one socket; the kernel then
     /// reports the local address of each datagram.
-    pub(crate) fn bind(ips: &[IpAddr], receive_buffer_bytes: usize) -> io::Result<Self> {
+    pub(crate) fn bind(
+        ips: &[IpAddr],
+        ports: Option<&mut LocalPorts>,
+        receive_buffer_bytes: usize,
+    ) -> io::Result<Self> {
+        for port in ports.into_iter().flat_map(LocalPorts::candidates) {
+            match Self::bind_at(ips, port, receive_buffer_bytes) {
+                Err(error) if error.kind() == io::ErrorKind::AddrInUse => {}
+                bound => return bound,
+            }
+        }
         Self::bind_at(ips, 0, receive_buffer_bytes)
     }
 
     /// Sockets for RTP and RTCP on `ip`: an even port and the next one (RFC 3550 section 11), because servers may
     /// compute the second from the first.
-    pub(crate) fn bind_rtp_pair(ip: IpAddr, receive_buffer_bytes: usize) -> io::Result<[Self; 2]> {
+    pub(crate) fn bind_rtp_pair(
+        ip: IpAddr,
+        mut ports: Option<&mut LocalPorts>,
+        receive_buffer_bytes: usize,
+    ) -> io::Result<[Self; 2]> {
         let mut last = io::Error::from(io::ErrorKind::AddrInUse);
         for _ in 0..RTP_PAIR_ATTEMPTS {
-            let one = Self::bind_at(&[ip], 0, receive_buffer_bytes)?;
+            let one = Self::bind(&[ip], ports.as_deref_mut(), receive_buffer_bytes)?;
             let port = one.locals.first().map_or(0, SocketAddr::port);
             match Self::bind_at(&[ip], port ^ 1, receive_buffer_bytes) {
                 Ok(other) if port & 1 == 0 => return Ok([one, other]),
@@ -131,7 +162,9 @@ impl DatagramSocket {
             locals,
             is_dual,
             allowed: None,
-            dropped_so_far: 0,
+            joins: true,
+            dropped_so_far: Some(0),
+            ring: RingUse::Possible,
             arrived_at: None,
             resumed: None,
         })
@@ -179,7 +212,8 @@ impl DatagramSocket {
             return SendResult::Refused;
         }
         let sent = if self.has_several() {
-            throng_net::send(self.socket.as_fd(), &[self.outgoing(to, from, bytes)])
+            let datagram = [self.outgoing(to, from, bytes)];
+            throng_net::send(self.socket.as_fd(), &datagram, &mut self.joins)
         } else {
             self.socket.send_to(bytes, to)
         };
@@ -191,14 +225,14 @@ impl DatagramSocket {
 
     /// Sends datagrams with permitted destinations; calls `not_taken` for those that the kernel refused.
     pub(crate) fn send_all(
-        &self,
+        &mut self,
         datagrams: &[Outgoing<'_>],
         mut not_taken: impl FnMut(SocketAddr, &[u8], SendResult),
     ) {
         let mut rest = datagrams;
         while let Some(first) = rest.first() {
             // An error concerns only the first datagram of the call; the rest is sent by the next call.
-            let step = match throng_net::send(self.socket.as_fd(), rest) {
+            let step = match throng_net::send(self.socket.as_fd(), rest, &mut self.joins) {
                 Ok(sent) if sent > 0 => sent,
                 Ok(_) => 1,
                 Err(error) => {
@@ -213,6 +247,17 @@ impl DatagramSocket {
         }
     }
 
+    /// Where a datagram arrived: at `local` if the kernel named it, else at its only address.
+    pub(crate) fn local(&self, local: Option<IpAddr>) -> Option<SocketAddr> {
+        let first = self.locals.first()?;
+        local.or_else(|| (!self.has_several()).then(|| first.ip())).map(|ip| (ip, first.port()).into())
+    }
+
+    /// The kernel's count of drops has jumped.
+    pub(crate) fn forget_drops(&mut self) {
+        self.dropped_so_far = None;
+    }
+
     /// Records the arrival of a datagram and the kernel's count of drops; returns the drops since the last one.
     pub(crate) fn note(&mut self, arrived_at: Instant, dropped_so_far: Option<u32>) -> Option<LostDatagrams> {
         let before = self.arrived_at.replace(arrived_at).unwrap_or(arrived_at);
@@ -221,7 +266,8 @@ impl DatagramSocket {
             self.resumed = Some((arrived_at, silent));
         }
         let so_far = dropped_so_far?;
-        let count = so_far.wrapping_sub(std::mem::replace(&mut self.dropped_so_far, so_far));
+        let before = self.dropped_so_far.replace(so_far)?;
+        let count = so_far.wrapping_sub(before);
         let is_burst = |at: Instant| arrived_at.saturating_duration_since(at) <= BURST;
         let after_silence = self.resumed.filter(|(at, _)| is_burst(*at)).map(|(_, silent)| silent);
         (count > 0).then_some(LostDatagrams { count, after_silence })
@@ -364,6 +410,19 @@ mod tests {
     }
 
     #[test]
+    fn a_port_that_another_process_has_is_passed_over() {
+        let taken = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let port = taken.local_addr().unwrap().port();
+        let mut ports = LocalPorts::only(port..=port);
+        let ip = [127, 0, 0, 1].into();
+        let socket = DatagramSocket::bind(&[ip], Some(&mut ports), 1 << 16).unwrap();
+        assert_ne!(socket.locals()[0].port(), port);
+        drop(taken);
+        let socket = DatagramSocket::bind(&[ip], Some(&mut ports), 1 << 16).unwrap();
+        assert_eq!(socket.locals()[0].port(), port);
+    }
+
+    #[test]
     fn an_address_without_a_way_to_it_leaves_the_choice_to_the_next() {
         let reach: Reach = Arc::new(|ip: IpAddr| ip != IpAddr::from([127, 0, 0, 9]));
         let locals = |peers: &[&str], otherwise: Option<&str>| {
@@ -398,7 +457,7 @@ mod tests {
         for ips in
             [vec![loopback(1), loopback(2)], vec![loopback(1), loopback(2), Ipv6Addr::LOCALHOST.into()]]
         {
-            let mut socket = DatagramSocket::bind(&ips, 1 << 16).unwrap();
+            let mut socket = DatagramSocket::bind(&ips, None, 1 << 16).unwrap();
             assert!(socket.locals().iter().map(SocketAddr::ip).eq(ips.iter().copied()));
             let mut batch = throng_net::ReceiveBatch::default();
             for local in socket.locals().to_vec() {
@@ -425,7 +484,7 @@ mod tests {
     fn nothing_is_sent_where_the_guard_says_no() {
         let reach: Reach = Arc::new(|ip: IpAddr| ip == IpAddr::from([127, 0, 0, 1]));
         let receiver = UdpSocket::bind("127.0.0.1:0").unwrap();
-        let mut socket = DatagramSocket::bind(&[[127, 0, 0, 1].into()], 1 << 16).unwrap();
+        let mut socket = DatagramSocket::bind(&[[127, 0, 0, 1].into()], None, 1 << 16).unwrap();
         assert_eq!(socket.send("127.0.0.9:9".parse().unwrap(), None, b"no", &reach), SendResult::Refused);
         assert_eq!(socket.send(receiver.local_addr().unwrap(), None, b"yes", &reach), SendResult::Sent);
         assert_eq!(socket.send("127.0.0.9:9".parse().unwrap(), None, b"no", &reach), SendResult::Refused);
@@ -447,7 +506,7 @@ mod tests {
         let (reach, receiver): (Reach, _) = (Arc::new(|_| true), UdpSocket::bind("127.0.0.1:0").unwrap());
         // A loopback source address reaches nothing beyond this host.
         let (near, far) = (receiver.local_addr().unwrap(), "192.0.2.1:9".parse().unwrap());
-        let mut socket = DatagramSocket::bind(&[[127, 0, 0, 1].into()], 1 << 16).unwrap();
+        let mut socket = DatagramSocket::bind(&[[127, 0, 0, 1].into()], None, 1 << 16).unwrap();
         assert!(matches!(socket.send(far, None, b"far", &reach), SendResult::Unreachable(_)));
         let both = [(far, &b"far"[..]), (near, b"near"), (far, b"far"), (near, b"near")];
         let batch = both.map(|(to, bytes)| socket.outgoing(to, None, bytes));
@@ -457,11 +516,18 @@ mod tests {
         assert!(lost.iter().all(|(.., why)| matches!(why, SendResult::Unreachable(_))), "{lost:?}");
         let mut bytes = [0; 8];
         assert_eq!([receiver.recv(&mut bytes).unwrap(), receiver.recv(&mut bytes).unwrap()], [4, 4]);
+        // Each of those that could be one message has its result.
+        let runs = [(far, &b"far"[..]), (far, b"far"), (far, b"far"), (near, b"near"), (near, b"near")];
+        let batch = runs.map(|(to, bytes)| socket.outgoing(to, None, bytes));
+        let mut lost = Vec::new();
+        socket.send_all(&batch, |to, bytes, why| lost.push((to, bytes.len(), why)));
+        assert!(lost.len() == 3 && lost.iter().all(|(to, length, _)| (*to, *length) == (far, 3)), "{lost:?}");
+        assert_eq!([receiver.recv(&mut bytes).unwrap(), receiver.recv(&mut bytes).unwrap()], [4, 4]);
     }
 
     #[test]
     fn drops_are_counted_once_even_when_the_kernels_counter_wraps() {
-        let mut socket = DatagramSocket::bind(&[[127, 0, 0, 1].into()], 1 << 16).unwrap();
+        let mut socket = DatagramSocket::bind(&[[127, 0, 0, 1].into()], None, 1 << 16).unwrap();
         let now = Instant::now();
         let mut counts = |so_far: u32| socket.note(now, Some(so_far)).map_or(0, |lost| lost.count);
         assert_eq!([5, 5, 9].map(&mut counts), [5, 0, 4]);
@@ -471,7 +537,7 @@ mod tests {
 
     #[test]
     fn drops_in_a_burst_after_silence_differ_from_those_of_a_slow_reader() {
-        let mut socket = DatagramSocket::bind(&[[127, 0, 0, 1].into()], 1 << 16).unwrap();
+        let mut socket = DatagramSocket::bind(&[[127, 0, 0, 1].into()], None, 1 << 16).unwrap();
         let start = Instant::now();
         let mut lost =
             |at_ms: u64, so_far: u32| socket.note(start + Duration::from_millis(at_ms), Some(so_far));

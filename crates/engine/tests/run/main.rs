@@ -6,6 +6,7 @@ mod guards;
 mod hostile_live;
 mod play;
 mod players;
+mod rings;
 mod ways;
 
 use std::time::Duration;

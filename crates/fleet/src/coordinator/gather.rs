@@ -181,6 +181,9 @@ async fn prepare(bus: &Bus, offer: &Offer, name: &str, order: Order) -> Result<R
 /// A worker must have made the same plan, of the same files.
 fn check(config: &GatherConfig, name: &str, ready: &Ready) -> Result<(), FleetError> {
     let refused = |why: String| Err(FleetError::Refused { worker: name.to_owned(), why });
+    if !ready.clock.is_known() {
+        return refused("it says of its clock what cannot be".into());
+    }
     let other = config.media_files.iter().find(|(path, hash)| ready.media_files.get(*path) != Some(hash));
     if let Some((path, _)) = other {
         return match ready.media_files.get(path) {
@@ -213,7 +216,7 @@ fn distinct_names(offers: &[Offer]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::PROTOCOL;
+    use crate::message::{ClockSaid, PROTOCOL};
 
     fn build() -> Build {
         Build { version: "1".into(), arch: "x".into(), sha256: "a".into(), protocol: PROTOCOL }
@@ -289,5 +292,9 @@ mod tests {
             let error = checked(plan, files).expect_err(why);
             assert!(error.starts_with("worker w does not play: ") && error.contains(why), "{error}");
         }
+        let clock = ClockSaid { bound_us: u64::MAX, ..ClockSaid::default() };
+        let ready = Ready { clock, ..Ready::default() };
+        let error = check(&config, "w", &ready).expect_err("no clock").to_string();
+        assert!(error.contains("says of its clock what cannot be"), "{error}");
     }
 }

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use throng_observation::RunTime;
 use throng_observation::run::{Ending, Row};
 
+use crate::disciplined::ClockBasis;
 use crate::inbox::{Arrival, Inbox};
 use crate::merge::{MergeLimits, Merger, PlannedJoin, Taken, WorkerId, WorkerName};
 use crate::message::{ClockSaid, Decision, End, Pulse, Reassignment};
@@ -58,6 +59,8 @@ pub enum NoticeKind {
     EndedEarly(String),
     /// Its wall clock was set during the run.
     ClockStepped,
+    /// What its host and the coordinator's say of their clocks contradicts the exchanges of their times.
+    ClockContradicted,
     /// Nobody plays its participants, although others should; why not.
     NotReassigned(String),
     /// Others play its participants from a moment on.
@@ -87,6 +90,7 @@ struct WorkerState {
     fate: Fate,
     inbox: Inbox,
     clock: ClockSaid,
+    is_contradicted: bool,
     changed: u64,
     reassigned: u32,
     given_up: u64,
@@ -143,7 +147,8 @@ impl Ledger {
             heard_at: now,
             fate: Fate::Plays,
             inbox: Inbox::new(EARLY_BYTES_MAX),
-            clock: ClockSaid::default(),
+            clock: ClockSaid { bound_us: u64::MAX, ..ClockSaid::default() }, // not heard yet
+            is_contradicted: false,
             changed: 0,
             reassigned: 0,
             given_up: 0,
@@ -210,6 +215,11 @@ impl Ledger {
         let worker = pulse.worker;
         if pulse.clock.steps > state.clock.steps {
             self.notices.push(Notice { worker, what: NoticeKind::ClockStepped });
+        }
+        // Told once: at the edge of a bound it may come and go.
+        if pulse.clock.basis == ClockBasis::Contradicted && !state.is_contradicted {
+            state.is_contradicted = true;
+            self.notices.push(Notice { worker, what: NoticeKind::ClockContradicted });
         }
         (state.clock, state.changed, state.given_up) = (pulse.clock, pulse.changed, pulse.given_up);
         state.reassigned = pulse.reassigned;
@@ -423,6 +433,13 @@ impl Ledger {
                 "worker {name} had no room for {batches} batches of rows while the bus was away (--spool-mb)"
             )),
         }
+    }
+
+    /// What a worker said last of its clock; `None` if it knew nothing, or said what cannot be.
+    #[must_use]
+    pub fn clock(&self, worker: u16) -> Option<ClockSaid> {
+        let said = self.workers.get(usize::from(worker)).map(|state| state.clock);
+        said.filter(ClockSaid::is_known)
     }
 
     /// The numbers of all workers.

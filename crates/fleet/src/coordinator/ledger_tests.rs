@@ -293,3 +293,24 @@ fn a_worker_that_is_heard_and_never_ends_does_not_keep_whoever_collects() {
     look(&mut ledger, now, S, &[0, 1], &mut out);
     assert_eq!(ledger.lost(), [0, 1]);
 }
+
+#[test]
+fn the_last_clock_is_kept_and_a_contradiction_is_told_once() {
+    let begin = Instant::now();
+    let mut ledger = ledger(begin);
+    assert_eq!(ledger.clock(0), None, "nothing was heard");
+    let said = |basis, bound_us| ClockSaid { offset_us: 7, bound_us, basis, ..ClockSaid::default() };
+    let all = [
+        said(ClockBasis::Contradicted, 5),
+        said(ClockBasis::Exchanges, 6),
+        said(ClockBasis::Contradicted, 900),
+    ];
+    for clock in all {
+        ledger.pulse(&Pulse { clock, ..pulse(0) }, begin);
+    }
+    let contradicted = Notice { worker: 0, what: NoticeKind::ClockContradicted };
+    assert_eq!(ledger.notices(), [contradicted]);
+    assert_eq!(ledger.clock(0), Some(all[2]));
+    ledger.pulse(&Pulse { clock: said(ClockBasis::Exchanges, u64::MAX), ..pulse(0) }, begin);
+    assert_eq!((ledger.clock(0), ledger.clock(9)), (None, None), "no knowledge, no worker");
+}

@@ -18,6 +18,8 @@ pub use tasks::{FleetEvent, Wishes};
 
 use crate::FleetError;
 use crate::bus::{Bus, BusConfig, MayBePlain, Subjects};
+use crate::disciplined::ClockWord;
+use crate::host_clock::HostClock;
 use crate::message::{Beat, CrowdChange, Decision, Start, read};
 use crate::steady::SteadyClock;
 use tasks::Tasks;
@@ -37,6 +39,7 @@ pub struct Coordinator {
     bus: Bus,
     subjects: Subjects,
     steady: SteadyClock,
+    host: HostClock,
     shown: String,
 }
 
@@ -80,8 +83,20 @@ impl Coordinator {
     fn on(config: &BusConfig, run: &str, may_be_plain: MayBePlain<'_>) -> Result<Self, FleetError> {
         let runtime = crate::worker::runtime("fleet")?;
         let bus = runtime.block_on(config.connect("throng coordinator", may_be_plain))?;
-        let (subjects, steady) = (Subjects::of(run), SteadyClock::now_on());
-        Ok(Self { runtime: Arc::new(runtime), bus, subjects, steady, shown: config.shown() })
+        let (subjects, steady, host) = (Subjects::of(run), SteadyClock::now_on(), HostClock::default());
+        Ok(Self { runtime: Arc::new(runtime), bus, subjects, steady, host, shown: config.shown() })
+    }
+
+    /// Tells workers, with its time, what its host says of its clock.
+    #[must_use]
+    pub fn with_host_clock(self, host: HostClock) -> Self {
+        Self { host, ..self }
+    }
+
+    /// What this host says of its clock.
+    #[must_use]
+    pub fn word(&self) -> Option<ClockWord> {
+        self.host.word(&self.steady)
     }
 
     /// The clock that the whole fleet follows.
@@ -106,7 +121,7 @@ impl Coordinator {
         is_interrupted: &dyn Fn() -> bool,
     ) -> Result<Vec<Member>, FleetError> {
         let telling =
-            self.runtime.spawn(tasks::tell_time(self.bus.clone(), self.subjects.clone(), self.steady));
+            self.runtime.spawn(tasks::tell_time(self.bus.clone(), self.subjects.clone(), self.clocks()));
         // Workers that are ready hear that others still prepare.
         let waiting = tasks::beat(self.bus.clone(), self.subjects.beats(), Wishes::new(Beat::default()));
         let beating = self.runtime.spawn(waiting);
@@ -139,9 +154,13 @@ impl Coordinator {
         let wishes = Wishes::new(beat);
         let (send, events) = mpsc::channel(EVENTS_WAITING_MAX);
         let (bus, subjects) = (self.bus.clone(), self.subjects.clone());
-        let starting = Tasks::start(bus, subjects, self.steady, wishes.clone(), last, send);
+        let starting = Tasks::start(bus, subjects, self.clocks(), wishes.clone(), last, send);
         let tasks = self.runtime.block_on(starting)?;
         Ok(FleetRun { runtime: Arc::clone(&self.runtime), wishes, events, tasks })
+    }
+
+    fn clocks(&self) -> (SteadyClock, HostClock) {
+        (self.steady, self.host.clone())
     }
 
     /// Removes the rows of the run from the bus.

@@ -10,6 +10,7 @@ use tokio::task::JoinHandle;
 use super::{ChangeOf, stream};
 use crate::FleetError;
 use crate::bus::{Bus, Subjects};
+use crate::host_clock::HostClock;
 use crate::message::{Beat, Decision, End, Pulse, Reassignment, Start, TimeAsked, TimeSaid, read, write};
 use crate::steady::SteadyClock;
 
@@ -160,7 +161,7 @@ impl Tasks {
     pub(super) async fn start(
         bus: Bus,
         subjects: Subjects,
-        steady: SteadyClock,
+        clocks: (SteadyClock, HostClock),
         wishes: Wishes,
         last: Option<u64>,
         events: mpsc::Sender<FleetEvent>,
@@ -169,7 +170,7 @@ impl Tasks {
         let pulses = pulses.map_err(|error| FleetError::Bus(error.to_string()))?;
         let rows = stream::read(bus.clone(), subjects.clone(), last, events.clone());
         Ok(Self(vec![
-            tokio::spawn(tell_time(bus.clone(), subjects.clone(), steady)),
+            tokio::spawn(tell_time(bus.clone(), subjects.clone(), clocks)),
             tokio::spawn(hear_pulses(pulses, events.clone())),
             tokio::spawn(watch_bus(bus.clone(), events)),
             tokio::spawn(rows),
@@ -200,14 +201,15 @@ pub(super) async fn beat(bus: Bus, subject: String, wishes: Wishes) {
     }
 }
 
-/// Answers questions for the time.
-pub(super) async fn tell_time(bus: Bus, subjects: Subjects, steady: SteadyClock) {
+/// Answers questions for the time, with what the host says of its clock.
+pub(super) async fn tell_time(bus: Bus, subjects: Subjects, (steady, host): (SteadyClock, HostClock)) {
     let Ok(mut questions) = bus.client.subscribe(subjects.time()).await else { return };
     while let Some(question) = questions.next().await {
         let received_us = steady.us();
         let Some(reply) = question.reply else { continue };
         if read::<TimeAsked>("a question for the time", &question.payload).is_ok() {
-            let said = TimeSaid { received_us, sent_us: steady.us() };
+            let word = host.word(&steady);
+            let said = TimeSaid { received_us, sent_us: steady.us(), word };
             let _ = bus.client.publish(reply, write(&said)).await;
             let _ = bus.client.flush().await;
         }

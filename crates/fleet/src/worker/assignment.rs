@@ -10,6 +10,7 @@ use super::clock::{ClockKeeper, measure};
 use super::part::{Part, SpoolConfig};
 use crate::FleetError;
 use crate::bus::{Bus, Subjects};
+use crate::host_clock::HostClock;
 use crate::message::{Order, Prepared, Ready, write};
 use crate::steady::SteadyClock;
 
@@ -49,12 +50,12 @@ impl Assignment {
         });
     }
 
-    /// Measures the difference between this worker's clock and the coordinator's.
+    /// Measures the difference between this worker's clock and the coordinator's; `host` is what this host says of its clock.
     ///
     /// # Errors
     /// If the coordinator does not tell its time.
-    pub fn measure_clocks(&self) -> Result<FleetClock, FleetError> {
-        let keeper = ClockKeeper::new(SteadyClock::now_on());
+    pub fn measure_clocks(&self, host: HostClock) -> Result<FleetClock, FleetError> {
+        let keeper = ClockKeeper::new(SteadyClock::now_on(), host);
         let subjects = Subjects::of(&self.order.run);
         self.runtime.block_on(measure(&self.bus, &subjects, &keeper))?;
         Ok(FleetClock(keeper))

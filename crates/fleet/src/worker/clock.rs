@@ -1,12 +1,14 @@
 //! Keeps the difference between this worker's clock and the coordinator's: asks for the time before the start and each second
-//! of the run.
+//! of the run. With the time comes what the coordinator's host says of its clock.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::FleetError;
 use crate::bus::{Bus, Subjects};
 use crate::clock::{ClockFilter, Exchange};
+use crate::disciplined::{ClockWord, combined};
+use crate::host_clock::HostClock;
 use crate::message::{ClockSaid, TimeAsked, TimeSaid, read, write};
 use crate::steady::SteadyClock;
 
@@ -27,6 +29,7 @@ const FAILURES_MAX: usize = 10;
 pub(super) struct ClockKeeper {
     /// Its steady clock.
     pub(super) steady: SteadyClock,
+    host: HostClock,
     state: Arc<Mutex<State>>,
 }
 
@@ -35,12 +38,14 @@ struct State {
     /// How far the wall clock was ahead of the steady one when that was last looked at, microseconds.
     wall_ahead_us: i64,
     steps: u32,
+    /// What the coordinator's host said of its clock, and when.
+    theirs: Option<(ClockWord, Instant)>,
 }
 
 impl ClockKeeper {
-    pub(super) fn new(steady: SteadyClock) -> Self {
-        let state = State { filter: ClockFilter::new(), wall_ahead_us: 0, steps: 0 };
-        Self { steady, state: Arc::new(Mutex::new(state)) }
+    pub(super) fn new(steady: SteadyClock, host: HostClock) -> Self {
+        let state = State { filter: ClockFilter::new(), wall_ahead_us: 0, steps: 0, theirs: None };
+        Self { steady, host, state: Arc::new(Mutex::new(state)) }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -49,14 +54,19 @@ impl ClockKeeper {
 
     /// What is known now.
     pub(super) fn said(&self) -> ClockSaid {
+        let word = self.host.word(&self.steady);
         let state = self.lock();
-        let unknown = ClockSaid { bound_us: u64::MAX, steps: state.steps, ..ClockSaid::default() };
-        state.filter.offset_at(self.steady.us()).map_or(unknown, |offset| ClockSaid {
+        let unknown = ClockSaid { bound_us: u64::MAX, steps: state.steps, word, ..ClockSaid::default() };
+        let Some(by_exchanges) = state.filter.offset_at(self.steady.us()) else { return unknown };
+        let theirs = state.theirs.map(|(word, said_at)| word.aged(said_at.elapsed()));
+        let (offset, basis) = combined(by_exchanges, word.zip(theirs));
+        ClockSaid {
             offset_us: offset.offset_us,
             bound_us: offset.bound_us,
             round_trip_us: state.filter.round_trip_us_min().unwrap_or(0),
+            basis,
             ..unknown
-        })
+        }
     }
 
     /// One exchange.
@@ -73,7 +83,9 @@ impl ClockKeeper {
         let said = read::<TimeSaid>("the coordinator's time", &answer.payload);
         let said = said.map_err(|error| FleetError::Bus(error.to_string()))?;
         let exchange = Exchange { t1: sent_us, t2: said.received_us, t3: said.sent_us, t4: back_us };
-        self.lock().filter.add(exchange);
+        let mut state = self.lock();
+        state.filter.add(exchange);
+        state.theirs = said.word.map(|word| (word, Instant::now()));
         Ok(())
     }
 

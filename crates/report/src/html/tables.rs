@@ -275,7 +275,8 @@ fn workers(summary: &Summary) -> String {
             worker.rss_bytes_max.map_or_else(String::new, |rss| bytes(rss as f64)),
             format!("{} of {}", worker.limited_seconds, worker.seconds),
             format!("{:+.1}", worker.clock_offset_ms),
-            format!("{:.1}", worker.clock_bound_ms),
+            worker.clock_bounds(),
+            worker.clock_basis.clone(),
         ]
     };
     let rows: Vec<Vec<String>> = summary.generator.workers.iter().map(row).collect();
@@ -291,7 +292,8 @@ fn workers(summary: &Summary) -> String {
         "memory",
         "seconds at its limit",
         "clock offset, ms",
-        "right to ±, ms",
+        "right to",
+        "by",
     ];
     format!("<h3>Workers</h3>{}", table(&header, &rows))
 }
@@ -317,6 +319,7 @@ fn about(run: &RunData, summary: &Summary) -> String {
         vec!["clock error of one-way delays".into(), clock],
     ];
     rows.extend(generators(summary).map(|who| vec!["generator".to_owned(), who]));
+    rows.extend(summary.generator.receive.iter().map(|way| vec!["receives".to_owned(), way.clone()]));
     // Of a fleet the machine that is known here only coordinated.
     let of = if summary.generator.workers.is_empty() { "generator" } else { "coordinator" };
     rows.extend(run.info.generator_host.iter().map(|(name, value)| host_row(of, name, value)));

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use throng_observation::fleet::WorkerInfo;
+use throng_observation::fleet::{EndClock, WorkerInfo};
 use throng_observation::run::*;
 use throng_observation::{
     CaptureBasis, Codec, Distribution, Failure, FailureReason, Layer, MediaKind, OneWayDelay, Outcome, Phase,
@@ -149,6 +149,16 @@ fn new_run() -> (tempfile::TempDir, PathBuf, RunWriter) {
     let path = dir.path().join("run");
     let writer = RunFolder::create(&path, &info()).unwrap();
     (dir, path, writer)
+}
+
+#[test]
+fn the_clocks_at_the_end_are_added_to_what_is_known_of_workers() {
+    let (_dir, path, mut writer) = new_run();
+    let clock = EndClock { offset_us: 5, bound_us: 9 };
+    writer.end_clocks(&[Some(clock), None]).unwrap();
+    writer.finish(Ending::Complete, RunTime(1)).unwrap();
+    let expected = WorkerInfo { clock_end: Some(clock), ..info().workers.remove(0) };
+    assert_eq!(RunFolder::read(&path).unwrap().info.workers, [expected]);
 }
 
 #[test]

@@ -88,6 +88,67 @@ fn a_full_disk_on_a_worker_is_named_and_costs_the_run_nothing() {
     drop(disk);
 }
 
+#[test]
+fn a_disk_that_fills_during_a_run_is_named_until_it_has_room_again_and_costs_the_run_nothing() {
+    if !Nats::is_installed() || !requires_root() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let Some(disk) = SmallDisk::mount(folder.path()) else { return };
+    let path = folder.path().display().to_string();
+    // Nearly all of the crowd joins at the worker with the disk, so that each second has more rows than a page of it holds.
+    let mut stand = Stand::of(&[&["--weight", "1"], &["--weight", "7", "--spool", &path]]);
+    let (target, bus) = (stand.stage.target(), stand.nats.url());
+    let view = ["view", &target, "-n", "40", "--every", "200ms", "--for", "28s", "--plain"];
+    let fleet = ["--fleet", &bus, "--workers", "2"];
+    let mut running = Running::start(None, &[&view[..], &fleet].concat());
+    running.when_playing(4);
+    assert_eq!(spools(folder.path()).len(), 1, "{}", stand.workers[1].said());
+    let said = stand.workers[1].said();
+    assert!(!said.contains("rows wait in memory only"), "there was room at the start: {said}");
+
+    // The disk fills, and then rows have to wait: the bus is away, though for less than workers go on without it.
+    let ballast = folder.path().join("ballast");
+    let _ = std::fs::write(&ballast, vec![0; 64 << 10]);
+    assert!(std::fs::write(folder.path().join("more"), "more").is_err(), "the disk is not full");
+    stand.nats.kill();
+    let away_since = Instant::now();
+    stand.workers[1].waits_until_it_says("No space left on device", Duration::from_secs(4));
+    std::thread::sleep(Duration::from_secs(3).saturating_sub(away_since.elapsed()));
+    stand.nats.start_again().unwrap();
+    let said = stand.workers[1].said();
+    let line = said.lines().find(|line| line.contains("No space left on device")).unwrap();
+    assert!(line.contains(&path) && line.contains("rows wait in memory only"), "{said}");
+
+    // The bus takes all that waits, and the disk is as full as before.
+    std::thread::sleep(Duration::from_secs(4));
+    let said = stand.workers[1].said();
+    assert!(!said.contains("is written again"), "{said}");
+    assert_eq!(said.matches("rows wait in memory only").count(), 1, "{said}");
+    std::fs::remove_file(&ballast).unwrap();
+    stand.workers[1].waits_until_it_says("is written again", Duration::from_secs(5));
+
+    let ran = running.wait();
+    let run = rows(&ran);
+    all_are_there(&run, 40);
+    assert!(run.participants.iter().all(|row| row.outcome.is_some() && row.failure().is_none()), "{ran}");
+    let seconds: Vec<i64> = run.crowd.iter().map(|row| row.second).collect();
+    assert_eq!(seconds, (0..seconds.len() as i64).collect::<Vec<_>>(), "each second once\n{ran}");
+    assert_eq!(run.crowd.iter().map(|row| row.intended).max(), Some(40), "{ran}");
+    assert_eq!(run.events.iter().filter(|event| event.kind.starts_with("worker_")).count(), 0, "{ran}");
+    if ran.spoiled_by().is_none() {
+        assert_eq!(ran.code, Some(0), "{ran}");
+    }
+    // Nothing is left to be handed in a second time.
+    let until = Instant::now() + Duration::from_secs(5);
+    while !spools(folder.path()).is_empty() {
+        assert!(Instant::now() < until, "{}", stand.workers[1].said());
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    drop(stand);
+    drop(disk);
+}
+
 /// A file system in memory of 64 kB; unmounted when dropped.
 struct SmallDisk(PathBuf);
 

@@ -1,0 +1,189 @@
+//! An open ring of one interface and family; while it grows, two.
+
+use std::io::ErrorKind;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use throng_net::packet_ring::{
+    Frame, InRing, Interface, PacketRing, Place, RingConfig, RingDatagram, interface_of,
+};
+
+use throng_observation::run::RECEIVE_RING_EVENT;
+
+use super::RingNews;
+
+/// Share of a ring that a second may fill before it grows.
+const FILL_MAX: f64 = 0.8;
+
+/// From the opening of a larger ring until it is the one that delivers.
+const OVERLAP: Duration = Duration::from_millis(20);
+
+/// Where a datagram is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RingPlace {
+    is_older: bool,
+    place: Place,
+}
+
+/// A ring.
+pub(super) struct OpenedRing {
+    ring: PacketRing,
+    /// The ring before it, which delivers what arrived before this moment.
+    older: Option<(PacketRing, Duration)>,
+    interface: Interface,
+    is_ipv4: bool,
+    is_loopback: bool,
+    /// Local addresses of the interface.
+    locals: Vec<IpAddr>,
+    /// Bytes taken in this second.
+    taken_bytes: usize,
+    is_open: bool,
+    cannot_grow: bool,
+}
+
+impl OpenedRing {
+    /// A ring for what arrives at `local`, by loopback if `is_own`.
+    ///
+    /// # Errors
+    /// Why there can be none, in a sentence.
+    pub(super) fn open(
+        (local, is_own): (IpAddr, bool),
+        ports: &RangeInclusive<u16>,
+        bytes: usize,
+    ) -> Result<Self, String> {
+        let is_ipv4 = local.is_ipv4();
+        let loopback: IpAddr = if is_ipv4 { Ipv4Addr::LOCALHOST.into() } else { Ipv6Addr::LOCALHOST.into() };
+        let place = if is_own { loopback } else { local };
+        let interface =
+            interface_of(place).map_err(|error| format!("no interface of {place} is known ({error})"))?;
+        let config = RingConfig { interface: interface.index, is_ipv4, ports: ports.clone(), bytes };
+        let ring = PacketRing::open(&config).map_err(|error| match error.kind() {
+            ErrorKind::PermissionDenied => "a packet socket needs CAP_NET_RAW".to_owned(),
+            ErrorKind::OutOfMemory => format!("there is no memory for a ring of {} MB", bytes >> 20),
+            _ => format!("a packet ring at {} cannot be opened ({error})", interface.name),
+        })?;
+        Ok(Self {
+            ring,
+            older: None,
+            interface,
+            is_ipv4,
+            is_loopback: is_own,
+            locals: vec![local],
+            taken_bytes: 0,
+            is_open: true,
+            cannot_grow: false,
+        })
+    }
+
+    pub(super) fn sentence(&self) -> String {
+        let family = if self.is_ipv4 { "IPv4" } else { "IPv6" };
+        let (name, mb) = (&self.interface.name, self.ring.bytes() >> 20);
+        format!(
+            "datagrams of playing participants by {name} ({family}) come by a memory-mapped ring of {mb} MB"
+        )
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.interface.name
+    }
+
+    /// Whether it has what arrives at `local`.
+    pub(super) fn is_for(&mut self, local: IpAddr, is_own: bool) -> bool {
+        if !self.is_open || self.is_ipv4 != local.is_ipv4() || self.is_loopback != is_own {
+            return false;
+        }
+        if is_own || self.locals.contains(&local) {
+            return true;
+        }
+        let is_its = interface_of(local).is_ok_and(|interface| interface.index == self.interface.index);
+        if is_its {
+            self.locals.push(local);
+        }
+        is_its
+    }
+
+    pub(super) fn in_ring(&self, local: IpAddr) -> InRing {
+        InRing { interface: self.interface.index, mtu: self.interface.mtu, local }
+    }
+
+    /// Takes what has arrived.
+    pub(super) fn collect(&mut self, mut each: impl FnMut(RingPlace, Frame)) {
+        let from = self.older.as_ref().map(|(_, until)| *until);
+        if let Some((older, until)) = &mut self.older {
+            older.collect(|place, frame| {
+                if frame.arrived_unix < *until {
+                    each(RingPlace { is_older: true, place }, frame);
+                }
+            });
+        }
+        self.taken_bytes += self.ring.collect(|place, frame| {
+            if from.is_none_or(|from| frame.arrived_unix >= from) {
+                each(RingPlace { is_older: false, place }, frame);
+            }
+        });
+    }
+
+    pub(super) fn datagram(&mut self, at: RingPlace, index: u16) -> Option<RingDatagram<'_>> {
+        match &mut self.older {
+            Some((older, _)) if at.is_older => older.datagram(at.place, index),
+            _ => self.ring.datagram(at.place, index),
+        }
+    }
+
+    pub(super) fn release(&mut self) {
+        self.ring.release();
+        if let Some((older, _)) = &mut self.older {
+            older.release();
+        }
+    }
+
+    /// The datagrams dropped in the last second.
+    ///
+    /// # Errors
+    /// Why the ring gets nothing any more.
+    pub(super) fn finish_second(&mut self, now: Duration) -> Result<u32, String> {
+        let before =
+            self.older.as_ref().and_then(|(older, _)| older.statistics().ok()).map_or(0, |s| s.drops);
+        self.older.take_if(|(_, until)| now >= *until + OVERLAP * 2);
+        if !self.is_open {
+            return Ok(before);
+        }
+        match self.ring.statistics() {
+            Ok(statistics) => Ok(before.saturating_add(statistics.drops)),
+            Err(error) => {
+                self.is_open = false;
+                Err(format!("its ring ended ({error})"))
+            }
+        }
+    }
+
+    /// Opens a larger ring if this one does not hold a second of what arrives.
+    pub(super) fn grow(
+        &mut self,
+        ports: &RangeInclusive<u16>,
+        bytes_max: usize,
+        now: Duration,
+    ) -> Option<RingNews> {
+        let (taken, bytes) = (std::mem::take(&mut self.taken_bytes), self.ring.bytes());
+        let is_enough = (taken as f64) <= FILL_MAX * bytes as f64;
+        if is_enough || self.older.is_some() || self.cannot_grow || bytes * 2 > bytes_max || !self.is_open {
+            return None;
+        }
+        let (interface, is_ipv4) = (self.interface.index, self.is_ipv4);
+        match PacketRing::open(&RingConfig { interface, is_ipv4, ports: ports.clone(), bytes: bytes * 2 }) {
+            Ok(larger) => {
+                self.older = Some((std::mem::replace(&mut self.ring, larger), now + OVERLAP));
+                Some((RECEIVE_RING_EVENT, self.sentence()))
+            }
+            Err(error) => {
+                self.cannot_grow = true;
+                let (name, mb) = (&self.interface.name, bytes >> 20);
+                let why = format!(
+                    "the ring of {mb} MB at {name} holds less than a second and cannot grow ({error})"
+                );
+                Some((RECEIVE_RING_EVENT, why))
+            }
+        }
+    }
+}

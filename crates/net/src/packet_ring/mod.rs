@@ -1,0 +1,268 @@
+//! A memory-mapped ring with the datagrams to a range of ports (packet(7), `PACKET_RX_RING` with `TPACKET_V3`): the kernel
+//! writes frames into blocks, the reader takes whole blocks and gives them back. A datagram costs no system call and no copy.
+//!
+//! The ring is a tap beside the sockets. It is bound to the protocols IPv4 or IPv6, so that it stands behind ingress shaping
+//! and VLANs, but before firewall rules and the reverse path filter: what it has may not have reached a socket. Its user
+//! compares both.
+
+mod filter;
+pub use filter::{InRing, leave_to_ring, take_all};
+
+mod frame;
+pub use frame::{Frame, FrameKind, RingDatagram};
+
+mod interface;
+pub use interface::{Interface, interface_of};
+
+use std::io;
+use std::mem;
+use std::ops::RangeInclusive;
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::ptr::{self, NonNull};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::sockopt;
+
+/// Bytes of a block: the longest frame, of a sender with `UDP_SEGMENT`, fits.
+const BLOCK_BYTES: usize = 128 << 10;
+
+/// How long the kernel fills a block before it hands it over, milliseconds.
+const RETIRE_MS: u32 = 4;
+
+/// `TPACKET_V3` of `linux/if_packet.h`.
+const VERSION_3: i32 = 2;
+const PACKET_VNET_HDR: i32 = 15;
+/// `TP_STATUS_USER`.
+const OF_READER: u32 = 1;
+/// Places in `struct tpacket_block_desc`: the status, how many frames, where the first is.
+const STATUS: usize = 8;
+const FRAMES: usize = 12;
+const FIRST: usize = 16;
+
+/// Which datagrams a ring has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RingConfig {
+    /// Index of the interface.
+    pub interface: u32,
+    /// IPv4, or IPv6.
+    pub is_ipv4: bool,
+    /// To these local ports.
+    pub ports: RangeInclusive<u16>,
+    /// Bytes of memory, in blocks of 128 KiB. A block is handed over each 4 ms, however little is in it: a reader may be as late
+    /// as there are such times in the ring, or as what arrives takes to fill it.
+    pub bytes: usize,
+}
+
+/// A ring and the blocks that its reader has.
+#[derive(Debug)]
+pub struct PacketRing {
+    socket: OwnedFd,
+    memory: NonNull<u8>,
+    blocks: usize,
+    /// The block that the kernel hands over next.
+    next: usize,
+    /// How many blocks before `next` the reader has.
+    held: usize,
+}
+
+// SAFETY: the memory is this ring's alone, and shared with the kernel only by the protocol of block status words.
+unsafe impl Send for PacketRing {}
+
+/// Where a datagram is, until [`PacketRing::release`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    block: u32,
+    /// Of the frame, in the block.
+    offset: u32,
+}
+
+/// What the kernel counted since it was last asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RingStatistics {
+    /// Frames for the ring, with those dropped.
+    pub frames: u32,
+    /// Frames for which the ring had no room.
+    pub drops: u32,
+}
+
+impl PacketRing {
+    /// Opens a ring. It gets what arrives from now on.
+    ///
+    /// # Errors
+    /// `PermissionDenied` without CAP_NET_RAW, `OutOfMemory`, and whatever else the kernel says.
+    pub fn open(config: &RingConfig) -> io::Result<Self> {
+        // SAFETY: no pointers are passed; a descriptor that is returned is owned by nobody else.
+        let socket = unsafe {
+            let socket = libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0);
+            if socket < 0 {
+                return Err(io::Error::last_os_error());
+            }
+            OwnedFd::from_raw_fd(socket)
+        };
+        let set = |option, value: i32| sockopt::set(socket.as_fd(), libc::SOL_PACKET, option, &value);
+        set(libc::PACKET_VERSION, VERSION_3)?;
+        // Tells how a sender on this host joined datagrams; without it such a frame is one long datagram.
+        set(PACKET_VNET_HDR, 1)?;
+        filter::take_only(socket.as_fd(), config.is_ipv4, &config.ports)?;
+        let blocks = config.bytes.div_ceil(BLOCK_BYTES).max(2);
+        let request = libc::tpacket_req3 {
+            tp_block_size: BLOCK_BYTES as u32,
+            tp_block_nr: u32::try_from(blocks).map_err(|_| io::ErrorKind::OutOfMemory)?,
+            tp_frame_size: BLOCK_BYTES as u32,
+            tp_frame_nr: u32::try_from(blocks).map_err(|_| io::ErrorKind::OutOfMemory)?,
+            tp_retire_blk_tov: RETIRE_MS,
+            tp_sizeof_priv: 0,
+            tp_feature_req_word: 0,
+        };
+        sockopt::set(socket.as_fd(), libc::SOL_PACKET, libc::PACKET_RX_RING, &request)?;
+        let memory = map(&socket, blocks)?;
+        let ring = Self { socket, memory, blocks, next: 0, held: 0 };
+        ring.bind(config)?;
+        Ok(ring)
+    }
+
+    /// Until it is bound to its interface and protocol, nothing arrives.
+    fn bind(&self, config: &RingConfig) -> io::Result<()> {
+        let protocol = if config.is_ipv4 { libc::ETH_P_IP } else { libc::ETH_P_IPV6 };
+        // SAFETY: all zeroes is a valid sockaddr_ll.
+        let mut address: libc::sockaddr_ll = unsafe { mem::zeroed() };
+        address.sll_family = libc::AF_PACKET as u16;
+        address.sll_protocol = (protocol as u16).to_be();
+        address.sll_ifindex = i32::try_from(config.interface).map_err(|_| io::ErrorKind::InvalidInput)?;
+        // SAFETY: the address is readable for its length during the call.
+        let bound = unsafe {
+            libc::bind(
+                self.socket.as_raw_fd(),
+                (&raw const address).cast(),
+                mem::size_of::<libc::sockaddr_ll>() as libc::socklen_t,
+            )
+        };
+        if bound == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    }
+
+    /// Bytes of its memory.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.blocks * BLOCK_BYTES
+    }
+
+    /// Takes the blocks that the kernel has handed over, and calls `each` for their frames in the order of arrival. Returns the
+    /// bytes of memory they take. What `each` notes of places is good until [`Self::release`].
+    pub fn collect(&mut self, mut each: impl FnMut(Place, Frame)) -> usize {
+        let before = self.held;
+        while self.held < self.blocks && self.is_of_reader(self.next) {
+            let block = self.block(self.next);
+            let word = |at: usize| {
+                let bytes = block.get(at..at + 4).and_then(|bytes| bytes.try_into().ok());
+                bytes.map_or(0, u32::from_ne_bytes)
+            };
+            let (frames, mut at) = (word(FRAMES), word(FIRST));
+            for _ in 0..frames {
+                let (next, frame) = frame::read(block, at as usize);
+                if let Some(frame) = frame {
+                    each(Place { block: self.next as u32, offset: at }, frame);
+                }
+                if next == 0 {
+                    break;
+                }
+                at = at.saturating_add(next);
+            }
+            self.next = (self.next + 1) % self.blocks;
+            self.held += 1;
+        }
+        (self.held - before) * BLOCK_BYTES
+    }
+
+    /// Datagram number `index` of the frame that [`Self::collect`] found at `place`.
+    pub fn datagram(&mut self, place: Place, index: u16) -> Option<RingDatagram<'_>> {
+        let block = place.block as usize;
+        if block >= self.blocks || !self.is_of_reader(block) {
+            return None;
+        }
+        let bytes = self.block_mut(block);
+        let (_, frame) = frame::read(bytes, place.offset as usize);
+        frame?.datagram(index, bytes)
+    }
+
+    /// Gives the memory of all blocks taken back to the kernel.
+    pub fn release(&mut self) {
+        for back in 1..=mem::take(&mut self.held) {
+            let block = (self.next + self.blocks - back) % self.blocks;
+            self.status(block).store(0, Ordering::Release);
+        }
+    }
+
+    /// What the kernel counted since the last call.
+    ///
+    /// # Errors
+    /// The socket's pending error, such as `ENETDOWN` when its interface went down; reading it clears it.
+    pub fn statistics(&self) -> io::Result<RingStatistics> {
+        if let Some(error) = socket2::SockRef::from(&self.socket).take_error()? {
+            return Err(error);
+        }
+        let mut counts = [0_u32; 3];
+        let mut length = mem::size_of_val(&counts) as libc::socklen_t;
+        // SAFETY: both pointers are to locals that outlive the call, and the kernel writes at most `length` bytes.
+        let done = unsafe {
+            libc::getsockopt(
+                self.socket.as_raw_fd(),
+                libc::SOL_PACKET,
+                libc::PACKET_STATISTICS,
+                counts.as_mut_ptr().cast(),
+                &raw mut length,
+            )
+        };
+        let [frames, drops, _] = counts;
+        if done == 0 { Ok(RingStatistics { frames, drops }) } else { Err(io::Error::last_os_error()) }
+    }
+
+    fn is_of_reader(&self, block: usize) -> bool {
+        self.status(block).load(Ordering::Acquire) & OF_READER != 0
+    }
+
+    fn status(&self, block: usize) -> &AtomicU32 {
+        // SAFETY: `block` is below `blocks`, so that the word lies in the mapping, at a multiple of 4; kernel and reader use it
+        // as a word of its own.
+        unsafe { &*self.memory.as_ptr().add(block * BLOCK_BYTES + STATUS).cast::<AtomicU32>() }
+    }
+
+    fn block(&self, block: usize) -> &[u8] {
+        // SAFETY: the callers checked that the block is the reader's, whose memory the kernel then leaves alone; it lies in the
+        // mapping, which lives as long as `self`.
+        unsafe { std::slice::from_raw_parts(self.memory.as_ptr().add(block * BLOCK_BYTES), BLOCK_BYTES) }
+    }
+
+    fn block_mut(&mut self, block: usize) -> &mut [u8] {
+        // SAFETY: as in `block`, and nobody else has a reference into it, since `self` is borrowed mutably.
+        unsafe { std::slice::from_raw_parts_mut(self.memory.as_ptr().add(block * BLOCK_BYTES), BLOCK_BYTES) }
+    }
+}
+
+fn map(socket: &OwnedFd, blocks: usize) -> io::Result<NonNull<u8>> {
+    // SAFETY: a new mapping, of a length and at an offset that the kernel checks against the ring's.
+    let memory = unsafe {
+        libc::mmap(
+            ptr::null_mut(),
+            blocks * BLOCK_BYTES,
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_SHARED,
+            socket.as_raw_fd(),
+            0,
+        )
+    };
+    if memory == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    NonNull::new(memory.cast()).ok_or_else(|| io::ErrorKind::OutOfMemory.into())
+}
+
+impl Drop for PacketRing {
+    fn drop(&mut self) {
+        // SAFETY: the mapping of `map`, to which no reference outlives `self`.
+        unsafe { libc::munmap(self.memory.as_ptr().cast(), self.blocks * BLOCK_BYTES) };
+    }
+}
+
+#[cfg(test)]
+#[path = "ring_tests.rs"]
+mod tests;
