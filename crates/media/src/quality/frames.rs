@@ -100,9 +100,8 @@ impl FrameMeter {
     /// Without `headers_read` key frames are unknown: then every complete frame counts as decodable.
     #[must_use]
     pub fn new(frames_max: usize, headers_read: bool) -> Self {
-        let frames = VecDeque::with_capacity(frames_max.max(1) + 1);
         Self {
-            frames,
+            frames: VecDeque::new(),
             frames_max: frames_max.max(1),
             headers_read,
             next: None,
@@ -200,12 +199,18 @@ impl FrameMeter {
     /// Most memory outside of this struct, bytes.
     #[cfg(test)]
     pub(super) fn memory_max(&self) -> usize {
-        self.frames.capacity() * size_of::<Frame>()
+        (self.frames_max + 1) * size_of::<Frame>()
     }
 
     fn insert(&mut self, at: usize, packet: &FramePacket) {
         if self.frames.len() > self.frames_max {
             return; // judge() was not called
+        }
+        if self.frames.len() == self.frames.capacity() {
+            // Few wait while no packet is missing, so that most tracks never need the room for all.
+            let most = self.frames_max + 1;
+            let room = (2 * self.frames.len()).clamp(most.min(4), most);
+            self.frames.reserve_exact(room - self.frames.len());
         }
         self.frames.insert(at, Frame::of(packet));
     }

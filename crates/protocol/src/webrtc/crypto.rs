@@ -3,6 +3,7 @@
 //! of a session's media keys from its DTLS to its owner.
 
 use std::cell::RefCell;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -12,7 +13,10 @@ use str0m_proto::crypto::dtls::{
 };
 use str0m_proto::crypto::{CryptoError, CryptoProvider, DtlsVersion};
 
+use self::settled::{ReadKey, Settled};
 use super::srtp::{Profile, SessionKeys};
+
+mod settled;
 
 /// The first retransmission timeout of a DTLS flight; each repetition doubles it. libwebrtc starts with this on a
 /// path below 25 ms (`kMinHandshakeTimeout` of its `dtls_transport.cc`; RFC 6347's one second would be most of a
@@ -43,7 +47,13 @@ pub struct SharedCrypto {
 
 /// The slot in which the DTLS instance of a session puts its keys, for the session to take.
 #[derive(Clone, Debug, Default)]
-pub struct KeySlot(Arc<Mutex<Option<SessionKeys>>>);
+pub struct KeySlot(Arc<Slot>);
+
+#[derive(Debug, Default)]
+struct Slot {
+    keys: Mutex<Option<SessionKeys>>,
+    only_media: AtomicBool,
+}
 
 thread_local! {
     /// The slot for the session being built. str0m keeps the DTLS provider as a `&'static` object and calls its
@@ -56,11 +66,21 @@ impl KeySlot {
     /// The keys, once the handshake has derived them; they are returned once.
     #[must_use]
     pub fn take(&self) -> Option<SessionKeys> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.0.keys.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     fn put(&self, keys: SessionKeys) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(keys);
+        *self.0.keys.lock().unwrap_or_else(PoisonError::into_inner) = Some(keys);
+    }
+
+    /// Whether the session has media only: then its DTLS carries nothing after the handshake but alerts, and most of its
+    /// memory is freed. Data channels that are negotiated later than that do not work.
+    pub(super) fn only_media(&self, is_so: bool) {
+        self.0.only_media.store(is_so, Ordering::Relaxed);
+    }
+
+    fn has_only_media(&self) -> bool {
+        self.0.only_media.load(Ordering::Relaxed)
     }
 }
 
@@ -92,7 +112,11 @@ fn set_up() -> Result<SharedCrypto, CryptoSetupError> {
         .use_server_cookie(false)
         .flight_start_rto(FLIGHT_RTO)
         .flight_retries(FLIGHT_RETRIES)
-        .with_crypto_provider(dimpl::crypto::CryptoProvider { key_provider: keys, ..dtls_crypto })
+        .with_crypto_provider(dimpl::crypto::CryptoProvider {
+            key_provider: keys,
+            cipher_suites: settled::watched(dtls_crypto.cipher_suites),
+            ..dtls_crypto
+        })
         .build()
         .map_err(|error| CryptoSetupError::Configuration(error.to_string()))?;
     static DTLS: OnceLock<SharedDtls> = OnceLock::new();
@@ -195,72 +219,165 @@ impl DtlsProvider for SharedDtls {
             DtlsVersion::Dtls13 => dimpl::Dtls::new_13(configuration, certificate, now),
             _ => dimpl::Dtls::new_auto(configuration, certificate, now),
         };
-        Ok(Box::new(KeyedDtls { dtls, slot: BUILDING.with_borrow_mut(Option::take) }))
+        let slot = BUILDING.with_borrow_mut(Option::take);
+        let state = State::Whole(Box::new(dtls));
+        Ok(Box::new(KeyedDtls { state, slot, is_keyed: false, read_key: None, now }))
     }
 }
 
 /// A DTLS instance that passes the media keys to the session's owner instead of str0m, whose own SRTP contexts and
 /// control packets would cost memory, and time at every join, without ever being used.
 struct KeyedDtls {
-    dtls: dimpl::Dtls,
+    state: State,
     slot: Option<KeySlot>,
+    /// Whether the slot was filled: what the handshake needed can be freed.
+    is_keyed: bool,
+    /// The key of the peer's records, where it is known.
+    read_key: Option<ReadKey>,
+    now: Instant,
+}
+
+enum State {
+    Whole(Box<dimpl::Dtls>),
+    /// See [`Settled`].
+    Settled(Box<Settled>),
 }
 
 impl std::fmt::Debug for KeyedDtls {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("KeyedDtls")
+        f.write_str(match self.state {
+            State::Whole(_) => "KeyedDtls",
+            State::Settled(_) => "KeyedDtls(settled)",
+        })
+    }
+}
+
+impl KeyedDtls {
+    /// Passes a datagram or the time to DTLS before it has settled. Notes the key that opened the peer's records.
+    fn handle(
+        &mut self,
+        act: impl FnOnce(&mut dimpl::Dtls) -> Result<(), DtlsImplError>,
+    ) -> Result<(), DtlsImplError> {
+        let State::Whole(dtls) = &mut self.state else { return Ok(()) };
+        // The self-test of the configuration opens records too.
+        let _ = settled::opened_with();
+        let result = act(dtls);
+        self.read_key = settled::opened_with().filter(|_| self.slot.is_some()).or(self.read_key);
+        result
+    }
+
+    /// Frees what is not needed any more. Only for a client: the server's last flight may have to be repeated.
+    fn settle(&mut self) {
+        let State::Whole(dtls) = &mut self.state else { return };
+        let Some(read_key) = self.read_key.filter(|_| dtls.is_active()) else { return };
+        let is_open = !dtls.is_closing() && !dtls.is_closed();
+        if is_open
+            && dtls.protocol_version() == Some(ProtocolVersion::DTLS1_2)
+            && self.slot.as_ref().is_some_and(KeySlot::has_only_media)
+            && let Some(settled) = Settled::of(dtls, read_key, self.now)
+        {
+            self.state = State::Settled(Box::new(settled));
+            // It is needed only once.
+            self.slot = None;
+        }
     }
 }
 
 impl DtlsInstance for KeyedDtls {
     fn set_active(&mut self, active: bool) {
-        self.dtls.set_active(active);
+        if let State::Whole(dtls) = &mut self.state {
+            dtls.set_active(active);
+        }
     }
 
     fn handle_packet(&mut self, packet: &[u8]) -> Result<(), DtlsImplError> {
-        self.dtls.handle_packet(packet)
+        match &mut self.state {
+            State::Whole(_) => self.handle(|dtls| dtls.handle_packet(packet)),
+            State::Settled(settled) => settled.handle_packet(packet),
+        }
     }
 
     fn poll_output<'a>(&mut self, buf: &'a mut [u8]) -> DtlsOutput<'a> {
-        let we_are_client = self.dtls.is_active();
-        let output = self.dtls.poll_output(buf);
+        let dtls = match &mut self.state {
+            State::Whole(dtls) => dtls,
+            State::Settled(settled) => return settled.poll_output(buf),
+        };
+        let we_are_client = dtls.is_active();
+        let output = dtls.poll_output(buf);
         if let (DtlsOutput::KeyingMaterial(material, profile), Some(slot)) = (&output, &self.slot)
             && let Some(profile) = profile_of(*profile)
             && let Ok(keys) = SessionKeys::new(profile, material, we_are_client)
         {
             slot.put(keys);
+            self.is_keyed = true;
             // str0m ignores a second `Connected`, and polls again.
             return DtlsOutput::Connected;
+        }
+        // All that the handshake yields was returned.
+        if self.is_keyed && matches!(output, DtlsOutput::Timeout(_)) {
+            self.settle();
         }
         output
     }
 
     fn handle_timeout(&mut self, now: Instant) -> Result<(), DtlsImplError> {
-        self.dtls.handle_timeout(now)
+        self.now = now;
+        match &mut self.state {
+            State::Whole(_) => self.handle(|dtls| dtls.handle_timeout(now)),
+            State::Settled(settled) => {
+                settled.handle_timeout(now);
+                Ok(())
+            }
+        }
     }
 
     fn send_application_data(&mut self, data: &[u8]) -> Result<usize, DtlsImplError> {
-        self.dtls.send_application_data(data)
+        match &mut self.state {
+            State::Whole(dtls) => dtls.send_application_data(data),
+            State::Settled(settled) if settled.is_closing() || settled.is_closed() => {
+                Err(DtlsImplError::ConnectionClosed)
+            }
+            // Of a data channel that was negotiated too late, which nobody here uses.
+            State::Settled(_) => Ok(data.len()),
+        }
     }
 
     fn is_active(&self) -> bool {
-        self.dtls.is_active()
+        match &self.state {
+            State::Whole(dtls) => dtls.is_active(),
+            State::Settled(_) => true,
+        }
     }
 
     fn protocol_version(&self) -> Option<ProtocolVersion> {
-        self.dtls.protocol_version()
+        match &self.state {
+            State::Whole(dtls) => dtls.protocol_version(),
+            State::Settled(_) => Some(ProtocolVersion::DTLS1_2),
+        }
     }
 
     fn is_closing(&self) -> bool {
-        self.dtls.is_closing()
+        match &self.state {
+            State::Whole(dtls) => dtls.is_closing(),
+            State::Settled(settled) => settled.is_closing(),
+        }
     }
 
     fn is_closed(&self) -> bool {
-        self.dtls.is_closed()
+        match &self.state {
+            State::Whole(dtls) => dtls.is_closed(),
+            State::Settled(settled) => settled.is_closed(),
+        }
     }
 
     fn close(&mut self) -> Result<(), DtlsImplError> {
-        self.dtls.close()
+        match &mut self.state {
+            State::Whole(dtls) => dtls.close(),
+            State::Settled(settled) => {
+                settled.close();
+                Ok(())
+            }
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use throng_observation::MediaKind;
 
 use super::receiver::Track;
 use super::sdp::Feedback;
-use super::srtp::Sealer;
+use super::srtp::ControlSealer;
 use crate::reports::{LastSenderReport, cname};
 
 /// Mean time between receiver reports of a stream: libwebrtc's (`kDefaultVideoReportInterval`,
@@ -50,7 +50,7 @@ impl ReportState {
 
 /// Writes and seals the session's RTCP; the only owner of its SRTCP index.
 pub(super) struct Reporter {
-    sealer: Sealer,
+    sealer: ControlSealer,
     ssrc: u32,
     cname: String,
     random: fastrand::Rng,
@@ -62,7 +62,7 @@ pub(super) struct Reporter {
 }
 
 impl Reporter {
-    pub(super) fn new(sealer: Sealer, seed: u64, clock: WallClock) -> Self {
+    pub(super) fn new(sealer: ControlSealer, seed: u64, clock: WallClock) -> Self {
         let mut random = fastrand::Rng::with_seed(seed);
         let cname = cname(&mut random);
         Self {

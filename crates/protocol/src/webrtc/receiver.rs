@@ -125,7 +125,7 @@ impl Receiver {
             sources: Vec::new(),
             tracks: Vec::new(),
             due: ExpectedMedia::new(options.is_told),
-            reporter: Reporter::new(keys.sealer()?, options.seed, options.clock),
+            reporter: Reporter::new(keys.control_sealer()?, options.seed, options.clock),
             clock: options.clock,
             first_track: options.first_track,
             next_interval_at: next_second(options.joined_at, now),

@@ -116,6 +116,12 @@ pub struct Feedback {
 }
 
 impl Description {
+    /// Whether no section that is used has something else than audio or video: data channels, mostly.
+    #[must_use]
+    pub(super) fn has_only_media(&self) -> bool {
+        self.sections.iter().all(|section| section.rejected || section.kind.is_some())
+    }
+
     /// Parses an SDP. Unknown lines are skipped.
     #[must_use]
     pub fn parse(text: &str) -> Self {

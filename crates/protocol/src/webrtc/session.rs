@@ -234,6 +234,7 @@ impl Session {
             rtc.sdp_api().accept_answer(pending, answer).map_err(|error| error.to_string())
         })?;
         let remote = Description::parse(text);
+        self.keys.only_media(remote.has_only_media());
         Ok(Negotiated { answer: remote.clone(), local: std::mem::take(&mut self.offered), remote })
     }
 
@@ -253,6 +254,7 @@ impl Session {
         let answer = answer.to_sdp_string();
         let local = Description::parse(&answer);
         let negotiated = Negotiated { answer: local.clone(), local, remote: Description::parse(text) };
+        self.keys.only_media(negotiated.remote.has_only_media());
         Ok((answer, negotiated))
     }
 

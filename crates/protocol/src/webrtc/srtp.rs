@@ -150,11 +150,18 @@ impl SessionKeys {
     /// [`SrtpError::Library`] only.
     pub fn sealer(&self) -> Result<Sealer, SrtpError> {
         let (key, salt) = self.master(self.we_are_dtls_client);
-        Ok(Sealer {
-            rtp: Cipher::derive(self.profile, key, salt, Label::RTP)?,
-            rtcp: Cipher::derive(self.profile, key, salt, Label::RTCP)?,
-            rtcp_index: 0,
-        })
+        let rtp = Cipher::derive(self.profile, key, salt, Label::RTP)?;
+        Ok(Sealer { rtp, control: self.control_sealer()? })
+    }
+
+    /// The cipher for sent RTCP, of a session that sends no media: instead of a [`Self::sealer`].
+    ///
+    /// # Errors
+    /// [`SrtpError::Library`] only.
+    pub fn control_sealer(&self) -> Result<ControlSealer, SrtpError> {
+        let (key, salt) = self.master(self.we_are_dtls_client);
+        let rtcp = Cipher::derive(self.profile, key, salt, Label::RTCP)?;
+        Ok(ControlSealer { rtcp, rtcp_index: 0 })
     }
 
     fn master(&self, of_client: bool) -> (&[u8], &[u8]) {
@@ -247,6 +254,11 @@ impl Opener {
 /// Encrypts outgoing packets. There must be only one per session: two would use an SRTCP index twice.
 pub struct Sealer {
     rtp: Cipher,
+    control: ControlSealer,
+}
+
+/// Encrypts outgoing RTCP packets. As of [`Sealer`], which has one, there must be only one per session.
+pub struct ControlSealer {
     rtcp: Cipher,
     /// The index of the last SRTCP packet; 31 bits.
     rtcp_index: u32,
@@ -301,6 +313,16 @@ impl Sealer {
         Ok(sealed_len)
     }
 
+    /// See [`ControlSealer::seal_rtcp`].
+    ///
+    /// # Errors
+    /// As that.
+    pub fn seal_rtcp(&mut self, packet: &mut Vec<u8>) -> Result<(), SrtpError> {
+        self.control.seal_rtcp(packet)
+    }
+}
+
+impl ControlSealer {
     /// Encrypts the RTCP compound packet in `packet` in place and appends its trailer, with the next SRTCP index.
     ///
     /// # Errors

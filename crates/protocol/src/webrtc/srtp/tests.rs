@@ -43,7 +43,7 @@ fn rfc_7714_cipher(profile: Profile) -> Cipher {
 }
 
 fn sealer_of(cipher: impl Fn() -> Cipher) -> Sealer {
-    Sealer { rtp: cipher(), rtcp: cipher(), rtcp_index: 0 }
+    Sealer { rtp: cipher(), control: ControlSealer { rtcp: cipher(), rtcp_index: 0 } }
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn gcm_control_packet_is_that_of_rfc_7714_17() {
          86303ded 0bb9275b c84aa458 96cf4d2f c5abf872 45d9eade 800005d4",
     );
     let mut sealer = sealer_of(|| rfc_7714_cipher(Profile::AeadAes128Gcm));
-    sealer.rtcp_index = 0x5d3;
+    sealer.control.rtcp_index = 0x5d3;
     let mut packet = plain.clone();
     sealer.seal_rtcp(&mut packet).unwrap();
     assert_eq!(packet, expect);
