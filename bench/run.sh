@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds everything that is compared and writes docs/performance.md. Arguments go to `compare`, such as --viewers 100.
-# Without any: the comparison, the profile and the thousand viewers. Needs root for network namespaces.
+# Without any: the comparison, the profile, and crowds on throng's own stage. Needs root for network namespaces.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -10,7 +10,7 @@ if [[ $(id -u) -ne 0 ]]; then
 fi
 
 named="bench/run.sh${*:+ $*}"
-[[ $# -gt 0 ]] || set -- --profile --stage-1000
+[[ $# -gt 0 ]] || set -- --profile --stage-compare 300,900 --stage-viewers 1000,2500
 target=${CARGO_TARGET_DIR:-target}
 cargo build --release --locked -p throng-cli -p throng-bench
 programs=(--throng "$target/release/throng")

@@ -266,7 +266,7 @@ fn counted(run: &RunData, crowd: Crowd) -> Counted {
         received: over_time(start_s, rows),
         connected,
         lost,
-        failures: Vec::new(),
+        ..Account::default()
     };
     let sent = run.sent.iter().map(|row| (row.second, row.counters.packets_sent)).collect();
     let counters = run.series.iter().map(|row| (row.second, row.counters));

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
-use throng_observation::Phase;
+use throng_observation::run::{RECEIVE_SOCKETS_EVENT, RunData};
+use throng_observation::{MediaKind, Phase};
 use throng_sim::namespace::Namespace;
 use throng_store::RunFolder;
 
@@ -22,7 +23,9 @@ pub enum Kind {
     PionSilent,
     /// pion with its default interceptors: receiver reports, NACK, transport-cc.
     PionFeedback,
-    /// `throng view`: RTCP feedback and all meters.
+    /// `throng view --receive sockets`: RTCP feedback and all meters.
+    ThrongSockets,
+    /// `throng view --receive ring`: the same.
     Throng,
 }
 
@@ -33,7 +36,51 @@ impl Kind {
         match self {
             Self::PionSilent => "pion, no RTCP (as OvenRtcTester)",
             Self::PionFeedback => "pion, default RTCP",
-            Self::Throng => "throng",
+            Self::ThrongSockets => "throng, by sockets",
+            Self::Throng => "throng, by the ring",
+        }
+    }
+
+    /// How throng receives; `None` of another generator.
+    #[must_use]
+    pub fn receive(self) -> Option<Receive> {
+        match self {
+            Self::PionSilent | Self::PionFeedback => None,
+            Self::ThrongSockets => Some(Receive::Sockets),
+            Self::Throng => Some(Receive::Ring),
+        }
+    }
+}
+
+/// How the datagrams of playing viewers are received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Receive {
+    /// By a socket for each viewer.
+    Sockets,
+    /// By a memory-mapped ring for all.
+    Ring,
+}
+
+impl Receive {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Sockets, Self::Ring];
+
+    /// Its name on throng's command line.
+    #[must_use]
+    pub fn flag(self) -> &'static str {
+        match self {
+            Self::Sockets => "sockets",
+            Self::Ring => "ring",
+        }
+    }
+
+    /// Its name in tables.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Sockets => "by sockets",
+            Self::Ring => "by the ring",
         }
     }
 }
@@ -52,7 +99,7 @@ impl Programs {
     #[must_use]
     pub fn kinds(&self) -> Vec<Kind> {
         let pion = self.pion.iter().flat_map(|_| [Kind::PionSilent, Kind::PionFeedback]);
-        pion.chain(self.throng.iter().map(|_| Kind::Throng)).collect()
+        pion.chain(self.throng.iter().flat_map(|_| [Kind::ThrongSockets, Kind::Throng])).collect()
     }
 }
 
@@ -87,6 +134,31 @@ pub struct Account {
     pub lost: Option<i64>,
     /// Viewers that failed, with their reasons, as far as it reports them.
     pub failures: Vec<String>,
+    /// Datagrams that its own sockets and rings dropped; only throng counts them.
+    pub drops: Option<u64>,
+    /// Why throng gave its ring up during the run.
+    pub gave_ring_up: Option<String>,
+    /// All video that throng received.
+    pub video: Media,
+    /// All audio that throng received.
+    pub audio: Media,
+}
+
+/// Packets of one kind over a whole run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Media {
+    /// RTP packets.
+    pub packets: u64,
+    /// Their bytes, RTP headers included.
+    pub bytes: u64,
+}
+
+impl Media {
+    /// The mean size of a packet, RTP header included, bytes.
+    #[must_use]
+    pub fn packet_bytes(&self) -> f64 {
+        self.bytes as f64 / self.packets.max(1) as f64
+    }
 }
 
 impl Account {
@@ -158,7 +230,7 @@ impl Generator {
         Ok(Self { running, counter: Counter::Lines(account) })
     }
 
-    /// Sends throng's viewers at `url`; its run folder is `folder`, which must not exist.
+    /// Sends throng's viewers at `url`, which receive only in the given way; its run folder is `folder`, which must not exist.
     ///
     /// # Errors
     /// When it cannot be started.
@@ -166,11 +238,13 @@ impl Generator {
         program: &Path,
         namespace: &Namespace,
         crowd: Crowd,
+        receive: Receive,
         url: &str,
         folder: &Path,
     ) -> Result<Self> {
         let mut command = pinned(namespace, program);
         command.args(["view", url, "-n", &crowd.viewers.to_string(), "--quiet", "-o"]).arg(folder);
+        command.args(["--receive", receive.flag()]);
         command.args(["--every", &millis(crowd.every), "--for", &millis(crowd.lasts)]).stdout(Stdio::null());
         let running = Running::start(&mut command)?;
         Ok(Self { running, counter: Counter::Folder(folder.to_owned()) })
@@ -233,6 +307,31 @@ fn read_folder(folder: &Path) -> Result<Account> {
         connected: u32::try_from(connected)?,
         lost: Some(run.tracks.iter().map(|track| track.counters.packets_lost).sum()),
         failures: failures.collect(),
+        drops: Some(drops(&run)),
+        gave_ring_up: run
+            .events
+            .iter()
+            .find(|event| event.kind == RECEIVE_SOCKETS_EVENT)
+            .map(|event| event.detail.clone()),
+        video: media(&run, MediaKind::Video),
+        audio: media(&run, MediaKind::Audio),
+    })
+}
+
+/// The threads' own drops; the row of the process may repeat their sum.
+fn drops(run: &RunData) -> u64 {
+    let sum = |of_thread: bool| {
+        let rows = run.generator.iter().filter(|row| row.thread.is_some() == of_thread);
+        rows.map(|row| row.socket_drops).sum::<u64>()
+    };
+    sum(true).max(sum(false))
+}
+
+fn media(run: &RunData, kind: MediaKind) -> Media {
+    let tracks = run.tracks.iter().filter(|track| track.kind == kind).map(|track| &track.counters);
+    tracks.fold(Media::default(), |sum, counters| Media {
+        packets: sum.packets + counters.packets_received,
+        bytes: sum.bytes + counters.payload_bytes + counters.header_bytes,
     })
 }
 
@@ -253,5 +352,22 @@ mod tests {
         check(11.0, 11.25, 50.0);
         check(0.0, 99.0, 300.0);
         assert_eq!(Account::default().packets_between(1.0, 2.0), 0.0);
+    }
+
+    #[test]
+    fn both_ways_of_throng_are_generators_of_their_own() {
+        let programs = Programs { throng: Some("throng".into()), pion: None };
+        assert_eq!(programs.kinds(), [Kind::ThrongSockets, Kind::Throng]);
+        assert_eq!(programs.kinds().into_iter().filter_map(Kind::receive).collect::<Vec<_>>(), Receive::ALL);
+        assert_eq!(serde_json::to_string(&Receive::ALL).unwrap(), r#"["sockets","ring"]"#);
+    }
+
+    #[test]
+    fn drops_of_threads_are_not_counted_again_with_those_of_the_process() {
+        use throng_observation::run::GeneratorRow;
+        let row = |thread, socket_drops| GeneratorRow { thread, socket_drops, ..GeneratorRow::default() };
+        let run =
+            RunData { generator: vec![row(Some(0), 3), row(Some(1), 4), row(None, 7)], ..RunData::default() };
+        assert_eq!(drops(&run), 7);
     }
 }

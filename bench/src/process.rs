@@ -6,6 +6,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, ensure};
 use serde::Serialize;
+use throng_observation::host::CpuTimes;
 
 /// The CPU of the generator alone.
 pub const GENERATOR_CPU: usize = 1;
@@ -23,6 +24,8 @@ pub struct Usage {
     pub waited_us: u64,
     /// Resident memory, kB.
     pub rss_kb: u64,
+    /// The part of it that is memory-mapped receive rings, which the kernel writes to, kB.
+    pub ring_kb: u64,
 }
 
 impl Usage {
@@ -31,7 +34,13 @@ impl Usage {
     /// # Errors
     /// If there is no such process.
     pub fn of(pid: u32) -> Result<Self> {
-        Ok(Self { at_s: now_s(), cpu_us: cpu_us(pid)?, waited_us: waited_us(pid)?, rss_kb: rss_kb(pid)? })
+        Ok(Self {
+            at_s: now_s(),
+            cpu_us: cpu_us(pid)?,
+            waited_us: waited_us(pid)?,
+            rss_kb: rss_kb(pid)?,
+            ring_kb: ring_kb(&fs::read_to_string(format!("/proc/{pid}/maps"))?),
+        })
     }
 }
 
@@ -72,12 +81,20 @@ fn rss_kb(pid: u32) -> Result<u64> {
     line.split_whitespace().next().and_then(|kb| kb.parse().ok()).context("VmRSS is not a number")
 }
 
+/// Of `7f0000000000-7f0000020000 rw-s 00000000 00:08 12345    socket:[12345]`, the mappings of sockets (proc_pid_maps(5)).
+fn ring_kb(maps: &str) -> u64 {
+    let length = |line: &str| {
+        let (range, rest) = line.split_once(' ')?;
+        let (start, end) = range.split_once('-')?;
+        let address = |text| u64::from_str_radix(text, 16).ok();
+        rest.contains(" socket:[").then_some(address(end)?.saturating_sub(address(start)?))
+    };
+    maps.lines().filter_map(length).sum::<u64>() / 1024
+}
+
 /// The time of a CPU up to a moment, by mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CoreTime {
-    idle: u64,
-    all: u64,
-}
+pub struct CoreTime(CpuTimes);
 
 impl CoreTime {
     /// Reads the time of CPU number `cpu`.
@@ -89,19 +106,23 @@ impl CoreTime {
         Self::parse(&text, cpu).with_context(|| format!("/proc/stat has no CPU {cpu}"))
     }
 
-    /// `cpu0 user nice system idle iowait irq softirq steal …` (proc_stat(5)); what follows is within user and nice.
     fn parse(text: &str, cpu: usize) -> Option<Self> {
         let name = format!("cpu{cpu} ");
         let line = text.lines().find_map(|line| line.strip_prefix(&name))?;
-        let times: Vec<u64> = line.split_whitespace().take(8).map_while(|time| time.parse().ok()).collect();
-        Some(Self { idle: times.get(3)? + times.get(4)?, all: times.iter().sum() })
+        let columns = line.split_ascii_whitespace().map_while(|column| column.parse().ok());
+        CpuTimes::from_columns(columns).map(Self)
     }
 
     /// The share of the time since `earlier` in which it was not idle.
     #[must_use]
     pub fn busy_since(self, earlier: Self) -> f64 {
-        let all = self.all.saturating_sub(earlier.all).max(1) as f64;
-        1.0 - self.idle.saturating_sub(earlier.idle) as f64 / all
+        self.0.since(&earlier.0).map_or(0.0, |[_, _, _, idle, iowait, ..]| 1.0 - idle - iowait)
+    }
+
+    /// The share of the time since `earlier` that the hypervisor withheld (CPU steal).
+    #[must_use]
+    pub fn steal_since(self, earlier: Self) -> f64 {
+        self.0.steal_ratio_since(&earlier.0)
     }
 }
 
@@ -175,11 +196,23 @@ mod tests {
 
     #[test]
     fn a_cpu_is_busy_when_it_is_neither_idle_nor_waiting_for_a_disk() {
-        let at = |idle: u64| format!("cpu  9 9 9 9\ncpu0 0 0 0 0 0 0 0 0\ncpu1 10 0 20 {idle} 5 1 2 2 7 7\n");
-        let (before, after) = (CoreTime::parse(&at(60), 1).unwrap(), CoreTime::parse(&at(160), 1).unwrap());
-        assert_eq!(before, CoreTime { idle: 65, all: 100 });
-        assert!((after.busy_since(before) - 0.0).abs() < 1e-9);
-        assert!((after.busy_since(CoreTime { idle: 0, all: 0 }) - 0.175).abs() < 1e-9);
-        assert_eq!(CoreTime::parse(&at(1), 2), None);
+        let at = |idle: u64, steal: u64| {
+            let text = format!("cpu  9 9 9 9\ncpu0 0 0 0 0 0 0 0 0\ncpu1 10 0 20 {idle} 5 1 2 {steal} 7 0\n");
+            CoreTime::parse(&text, 1).unwrap()
+        };
+        let before = at(60, 2);
+        assert!((at(160, 2).busy_since(before) - 0.0).abs() < 1e-9);
+        assert!((at(135, 27).busy_since(before) - 0.25).abs() < 1e-9);
+        assert!((at(135, 27).steal_since(before) - 0.25).abs() < 1e-9);
+        assert_eq!((before.busy_since(before), before.steal_since(before)), (0.0, 0.0));
+        assert_eq!(CoreTime::parse("cpu1 1 2 3 4\n", 2), None);
+    }
+
+    #[test]
+    fn only_mappings_of_sockets_are_rings() {
+        let maps = "55d0-55e0 r-xp 00000000 fe:00 12 /usr/bin/throng\n\
+                    7f0000000000-7f0000020000 rw-s 00000000 00:08 123   socket:[123]\n\
+                    7f0000020000-7f0000021000 rw-p 00000000 00:00 0\nrubbish\n";
+        assert_eq!((ring_kb(maps), ring_kb("")), (128, 0));
     }
 }

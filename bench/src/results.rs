@@ -7,9 +7,9 @@ use anyhow::Result;
 use serde::Serialize;
 
 use crate::floor::Floor;
-use crate::generator::Kind;
+use crate::generator::{Kind, Receive};
 use crate::machine::Machine;
-use crate::measure::{Joining, Playing};
+use crate::measure::{Joining, Playing, STEAL_MAX};
 use crate::stream::Rate;
 
 /// All measurements against Janus.
@@ -29,8 +29,12 @@ pub struct Results {
     pub playing: Vec<Playing>,
     /// Joins without media; those of one viewer are the baseline.
     pub joining: Vec<Joining>,
-    /// Runs of the floor.
+    /// Runs of the floor with ordinary sockets.
     pub floor: Vec<Floor>,
+    /// Runs of the floor with a ring.
+    pub floor_ring: Vec<Floor>,
+    /// Runs that were repeated and are not part of the above, as too much CPU time was stolen from them: a sentence for each.
+    pub repeated: Vec<String>,
 }
 
 /// The median, minimum and maximum of several measurements of the same figure.
@@ -44,6 +48,8 @@ pub struct Spread {
     pub max: f64,
     /// The number of measurements.
     pub count: usize,
+    /// Whether the hypervisor withheld too much CPU time from one of them.
+    pub is_stolen: bool,
 }
 
 impl Spread {
@@ -54,7 +60,15 @@ impl Spread {
         values.sort_by(f64::total_cmp);
         let (min, max) = (*values.first()?, *values.last()?);
         let (low, high) = (values.get((values.len() - 1) / 2)?, values.get(values.len() / 2)?);
-        Some(Self { median: f64::midpoint(*low, *high), min, max, count: values.len() })
+        Some(Self { median: f64::midpoint(*low, *high), min, max, count: values.len(), is_stolen: false })
+    }
+
+    /// Of measurements, each with the share of CPU time that was stolen from it.
+    #[must_use]
+    pub fn of_stolen(measured: impl IntoIterator<Item = (f64, f64)>) -> Option<Self> {
+        let (values, stolen): (Vec<f64>, Vec<f64>) = measured.into_iter().unzip();
+        let is_stolen = stolen.iter().any(|ratio| *ratio > STEAL_MAX);
+        Some(Self { is_stolen, ..Self::of(values)? })
     }
 }
 
@@ -65,8 +79,12 @@ pub struct Figures {
     pub us_per_packet: Option<Spread>,
     /// Resident memory per viewer, kB.
     pub kb_per_viewer: Option<Spread>,
+    /// Memory of the receive rings, MB.
+    pub ring_mb: Option<Spread>,
     /// CPU time per join, milliseconds.
     pub ms_per_join: Option<Spread>,
+    /// The share of the generator's CPU that the hypervisor withheld while they played, percent; of all runs.
+    pub steal_percent: Option<Spread>,
     /// The share of one CPU that Janus used while they played, percent; of all runs, also those that do not count.
     pub server_percent: Option<Spread>,
     /// The share of the time in which Janus's CPU was not idle, percent; of all runs.
@@ -98,16 +116,21 @@ impl Results {
         let others = f64::from(viewers.saturating_sub(1).max(1));
         let alone = Spread::of(self.alone.iter().filter(|run| run.kind == kind).map(|run| run.rss_kb as f64));
         let joins = || self.joining.iter().filter(|run| run.kind == kind && run.excluded().is_none());
-        let one = Spread::of(joins().filter(|run| run.viewers == 1).map(|run| run.cpu_us as f64));
+        let one = joins().filter(|run| run.viewers == 1);
+        let one = Spread::of_stolen(one.map(|run| (run.cpu_us as f64, run.steal_ratio)));
         let crowd = joins().filter(|run| run.viewers == viewers && viewers > 1);
         Figures {
-            us_per_packet: Spread::of(valid.iter().map(|run| run.us_per_packet())),
+            us_per_packet: Spread::of_stolen(valid.iter().map(|run| (run.us_per_packet(), run.steal_ratio))),
             kb_per_viewer: alone.and_then(|alone| {
                 Spread::of(valid.iter().map(|run| (run.rss_kb as f64 - alone.median) / others))
             }),
+            ring_mb: Spread::of(valid.iter().map(|run| run.ring_kb as f64 / 1024.0)),
             ms_per_join: one.and_then(|one| {
-                Spread::of(crowd.map(|run| (run.cpu_us as f64 - one.median) / others / 1_000.0))
+                let ms = |run: &Joining| (run.cpu_us as f64 - one.median) / others / 1_000.0;
+                let spread = Spread::of_stolen(crowd.map(|run| (ms(run), run.steal_ratio)))?;
+                Some(Spread { is_stolen: spread.is_stolen || one.is_stolen, ..spread })
             }),
+            steal_percent: Spread::of(all().map(|run| 100.0 * run.steal_ratio)),
             server_percent: Spread::of(all().map(|run| 100.0 * run.server_cpu_ratio)),
             server_busy_percent: Spread::of(all().map(|run| 100.0 * run.server_core_busy_ratio)),
             runs: all().count(),
@@ -116,8 +139,22 @@ impl Results {
 
     /// The CPU time of the floor with `viewers`, microseconds per packet.
     #[must_use]
-    pub fn floor_us(&self, viewers: u32) -> Option<Spread> {
-        Spread::of(self.floor.iter().filter(|run| run.viewers == viewers).map(|run| run.cpu_us_per_packet))
+    pub fn floor_us(&self, receive: Receive, viewers: u32) -> Option<Spread> {
+        Spread::of_stolen(self.floors(receive, viewers).map(|run| (run.cpu_us_per_packet, run.steal_ratio)))
+    }
+
+    /// The share of the floor's CPU that the hypervisor withheld, percent.
+    #[must_use]
+    pub fn floor_steal_percent(&self, receive: Receive, viewers: u32) -> Option<Spread> {
+        Spread::of(self.floors(receive, viewers).map(|run| 100.0 * run.steal_ratio))
+    }
+
+    fn floors(&self, receive: Receive, viewers: u32) -> impl Iterator<Item = &Floor> {
+        let runs = match receive {
+            Receive::Sockets => &self.floor,
+            Receive::Ring => &self.floor_ring,
+        };
+        runs.iter().filter(move |run| run.viewers == viewers)
     }
 
     /// A sentence for each run that does not count.
@@ -156,5 +193,15 @@ mod tests {
         assert_eq!(median(&[3.0]), Some(3.0));
         assert_eq!(median(&[5.0, 1.0]), Some(3.0));
         assert_eq!(median(&[9.0, 1.0, 2.0]), Some(2.0));
+    }
+
+    #[test]
+    fn one_stolen_measurement_marks_them_all() {
+        let is_stolen = |measured: &[(f64, f64)]| {
+            Spread::of_stolen(measured.iter().copied()).map(|spread| (spread.median, spread.is_stolen))
+        };
+        assert_eq!(is_stolen(&[]), None);
+        assert_eq!(is_stolen(&[(1.0, 0.0), (3.0, STEAL_MAX)]), Some((2.0, false)));
+        assert_eq!(is_stolen(&[(1.0, 0.0), (3.0, 0.11)]), Some((2.0, true)));
     }
 }

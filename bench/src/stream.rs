@@ -15,7 +15,7 @@ use throng_sim::namespace::Namespace;
 use crate::process::{Running, now_s};
 
 /// Frames per second of the video.
-pub const FPS: u64 = 30;
+const FPS: u64 = 30;
 /// The ports that ffmpeg sends to, and those on which Janus's mountpoint 1 listens.
 const VIDEO_PORTS: (u16, u16) = (6004, 5004);
 const AUDIO_PORTS: (u16, u16) = (6002, 5002);
@@ -60,6 +60,7 @@ impl Count {
             audio_packets_per_s: audio / seconds,
             audio_packet_bytes: audio_bytes / audio.max(1.0),
             bits_per_s: (video_bytes + audio_bytes) * 8.0 / seconds,
+            fps: FPS,
         }
     }
 }
@@ -77,6 +78,8 @@ pub struct Rate {
     pub audio_packet_bytes: f64,
     /// RTP bits a second, both together.
     pub bits_per_s: f64,
+    /// Frames of video a second.
+    pub fps: u64,
 }
 
 impl Rate {
@@ -84,6 +87,12 @@ impl Rate {
     #[must_use]
     pub fn packets_per_s(&self) -> f64 {
         self.video_packets_per_s + self.audio_packets_per_s
+    }
+
+    /// The mean size of a packet of either, RTP header included, bytes.
+    #[must_use]
+    pub fn packet_bytes(&self) -> f64 {
+        self.bits_per_s / 8.0 / self.packets_per_s()
     }
 }
 

@@ -1,4 +1,5 @@
-//! Measures throng against a viewer on pion and against the floor, on a real Janus, and writes docs/performance.md.
+//! Measures throng against a viewer on pion and against the floor, on a real Janus and on throng's own stage, and writes
+//! docs/performance.md.
 //!
 //! ```text
 //! bench/run.sh                        # everything, with the defaults
@@ -12,13 +13,15 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use clap::Parser;
-use throng_bench::generator::{Kind, Programs};
+use throng_bench::floor::{self, Floor};
+use throng_bench::generator::{Kind, Programs, Receive};
 use throng_bench::machine::{self, Machine};
-use throng_bench::measure::{Bench, Playing};
+use throng_bench::measure::{Bench, Joining, Playing, repeated};
 use throng_bench::process::{GENERATOR_CPU, SERVER_CPU, pin_to};
 use throng_bench::results::Results;
-use throng_bench::stream::Stream;
-use throng_bench::{floor, page, profile, stage};
+use throng_bench::stage::{self, Card, OnFloor, OnStage};
+use throng_bench::stream::{Rate, Stream};
+use throng_bench::{page, profile};
 use throng_sim::janus::Janus;
 use throng_sim::namespace::Namespace;
 
@@ -54,9 +57,16 @@ struct Arguments {
     /// Leave the comparison out
     #[arg(long)]
     no_compare: bool,
-    /// Also run 1,000 viewers of throng's stage at a low bit rate
-    #[arg(long)]
-    stage_1000: bool,
+    /// Also run these numbers of viewers on throng's stage, with the floors: of the standard card, and of the low one where the
+    /// stage is full
+    #[arg(long, value_name = "N", value_delimiter = ',', num_args = 0..=1, default_missing_value = "300,900")]
+    stage_compare: Option<Vec<u32>>,
+    /// Also run these numbers of viewers on throng's stage, without the floors
+    #[arg(long, value_name = "N", value_delimiter = ',', num_args = 0..=1, default_missing_value = "1000,2500")]
+    stage_viewers: Option<Vec<u32>>,
+    /// The test card of --stage-viewers
+    #[arg(long, value_enum, default_value = "low")]
+    card: Card,
     /// Also profile throng at the largest number of viewers
     #[arg(long)]
     profile: bool,
@@ -83,20 +93,39 @@ fn main() -> Result<()> {
     // Everything started from here on runs on the server's CPU unless pinned elsewhere.
     pin_to(SERVER_CPU)?;
     let folder = tempfile::tempdir()?;
-    if !arguments.no_compare || arguments.profile {
-        on_janus(&arguments, &programs, machine, folder.path())?;
+    let uses_stage = arguments.stage_compare.is_some() || arguments.stage_viewers.is_some();
+    let stream = if !arguments.no_compare || arguments.profile {
+        on_janus(&arguments, &programs, machine, folder.path())?
+    } else if uses_stage {
+        // Only its packets' size is asked for: nobody receives it.
+        let namespace = Namespace::new("bench")?;
+        Stream::start(&namespace, folder.path())?.rate(Duration::from_secs(5))?
+    } else {
+        return Ok(());
+    };
+    if let Some(sizes) = &arguments.stage_compare {
+        stage_part(&arguments, "stage-comparison", &stream, folder.path(), |bench, results| {
+            sizes.iter().try_for_each(|viewers| compare_on_stage(bench, *viewers, results))
+        })?;
     }
-    if arguments.stage_1000 {
-        on_stage(&arguments, folder.path())?;
+    if let Some(sizes) = &arguments.stage_viewers {
+        stage_part(&arguments, "stage", &stream, folder.path(), |bench, results| {
+            for &viewers in sizes {
+                both_ways(bench, arguments.card, viewers, results)?;
+            }
+            Ok(())
+        })?;
     }
     Ok(())
 }
 
-fn on_janus(arguments: &Arguments, programs: &Programs, machine: Machine, folder: &Path) -> Result<()> {
+/// Returns the stream that the viewers received.
+fn on_janus(arguments: &Arguments, programs: &Programs, machine: Machine, folder: &Path) -> Result<Rate> {
     let namespace = Namespace::with_veth("bench", MEDIA)?;
     let janus = Janus::start(&namespace, MEDIA)?;
     let stream = Stream::start(&namespace, folder)?;
     std::thread::sleep(Duration::from_secs(2));
+    let rate = stream.rate(Duration::from_secs(10))?;
     let bench = Bench {
         namespace: &namespace,
         server_pid: janus.pid(),
@@ -108,7 +137,7 @@ fn on_janus(arguments: &Arguments, programs: &Programs, machine: Machine, folder
         folder: folder.to_owned(),
     };
     if !arguments.no_compare {
-        let results = compare(arguments, &bench, machine)?;
+        let results = compare(arguments, &bench, machine, rate)?;
         println!("raw figures: {}", results.save(&arguments.results)?.display());
         let text = page::comparison(&results);
         println!("\n{text}");
@@ -120,20 +149,26 @@ fn on_janus(arguments: &Arguments, programs: &Programs, machine: Machine, folder
         println!("\n{text}");
         page::put(&arguments.page, "profile", &text)?;
     }
-    Ok(())
+    Ok(rate)
 }
 
-fn compare(arguments: &Arguments, bench: &Bench, machine: Machine) -> Result<Results> {
+fn command_line(arguments: &Arguments) -> String {
+    arguments.named.clone().unwrap_or_else(|| std::env::args().collect::<Vec<_>>().join(" "))
+}
+
+fn compare(arguments: &Arguments, bench: &Bench, machine: Machine, stream: Rate) -> Result<Results> {
     let kinds = bench.programs.kinds();
     let mut results = Results {
         date: machine::date(),
-        command: arguments.named.clone().unwrap_or_else(|| std::env::args().collect::<Vec<_>>().join(" ")),
+        command: command_line(arguments),
         machine,
-        stream: bench.stream.rate(Duration::from_secs(10))?,
+        stream,
         alone: Vec::new(),
         playing: Vec::new(),
         joining: Vec::new(),
         floor: Vec::new(),
+        floor_ring: Vec::new(),
+        repeated: Vec::new(),
     };
     for kind in &kinds {
         results.alone.push(played(bench, *kind, 1)?);
@@ -146,10 +181,19 @@ fn compare(arguments: &Arguments, bench: &Bench, machine: Machine) -> Result<Res
                 order.reverse();
             }
             for kind in &order {
-                let run = played(bench, *kind, viewers)?;
+                let (run, stolen) =
+                    repeated(|run: &Playing| run.steal_ratio, || played(bench, *kind, viewers))?;
+                note(&mut results.repeated, &format!("{}, {viewers} viewers playing", kind.name()), stolen);
                 results.playing.push(run);
             }
-            run_floor(bench, viewers, &mut results)?;
+            for receive in Receive::ALL {
+                let Results { stream, repeated, .. } = &mut results;
+                let run = run_floor(bench.namespace, bench.window, receive, viewers, stream, repeated)?;
+                match receive {
+                    Receive::Sockets => results.floor.push(run),
+                    Receive::Ring => results.floor_ring.push(run),
+                }
+            }
             for kind in order {
                 join(bench, kind, viewers, &mut results)?;
             }
@@ -161,7 +205,7 @@ fn compare(arguments: &Arguments, bench: &Bench, machine: Machine) -> Result<Res
 fn played(bench: &Bench, kind: Kind, viewers: u32) -> Result<Playing> {
     let run = bench.playing(kind, viewers)?;
     println!(
-        "{viewers:>5} {:<34} {:>6.2} µs/packet {:>6} MB {:>6.1} % of packets, Janus {:.0} % (busy {:.0} %), waited {:.0} %, load {:.1} {}",
+        "{viewers:>5} {:<34} {:>6.2} µs/packet {:>6} MB {:>6.1} % of packets, Janus {:.0} % (busy {:.0} %), waited {:.0} %, steal {:.0} %, load {:.1} {}",
         kind.name(),
         run.us_per_packet(),
         run.rss_kb / 1024,
@@ -169,6 +213,7 @@ fn played(bench: &Bench, kind: Kind, viewers: u32) -> Result<Playing> {
         100.0 * run.server_cpu_ratio,
         100.0 * run.server_core_busy_ratio,
         100.0 * run.waited_ratio,
+        100.0 * run.steal_ratio,
         run.load,
         run.excluded().map_or(String::new(), |why| format!("EXCLUDED: {why}")),
     );
@@ -179,16 +224,38 @@ fn played(bench: &Bench, kind: Kind, viewers: u32) -> Result<Playing> {
     Ok(run)
 }
 
-fn run_floor(bench: &Bench, viewers: u32, results: &mut Results) -> Result<()> {
+/// Notes a run that was repeated, if one was.
+fn note(notes: &mut Vec<String>, what: &str, stolen: Option<f64>) {
+    if let Some(stolen) = stolen {
+        let note = format!("{what} ({:.0} %)", 100.0 * stolen);
+        println!("      repeated for CPU steal: {note}");
+        notes.push(note);
+    }
+}
+
+fn run_floor(
+    namespace: &Namespace,
+    window: Duration,
+    receive: Receive,
+    viewers: u32,
+    stream: &Rate,
+    notes: &mut Vec<String>,
+) -> Result<Floor> {
     let program = std::env::current_exe()?.with_file_name("floor");
     ensure!(program.exists(), "{} has not been built", program.display());
-    let run = floor::run(&program, bench.namespace, viewers, &results.stream, bench.window)?;
+    let (run, stolen) = repeated(
+        |run: &Floor| run.steal_ratio,
+        || floor::run(&program, namespace, receive, viewers, stream, window),
+    )?;
+    note(notes, &format!("{}, {viewers} viewers", Floor::name(receive)), stolen);
     println!(
-        "{viewers:>5} {:<34} {:>6.2} µs/packet {:>27.0} packets/s",
-        "floor", run.cpu_us_per_packet, run.packets_per_s
+        "{viewers:>5} {:<34} {:>6.2} µs/packet {:>27.0} packets/s, steal {:.0} %",
+        Floor::name(receive),
+        run.cpu_us_per_packet,
+        run.packets_per_s,
+        100.0 * run.steal_ratio,
     );
-    results.floor.push(run);
-    Ok(())
+    Ok(run)
 }
 
 fn join(bench: &Bench, kind: Kind, viewers: u32, results: &mut Results) -> Result<()> {
@@ -197,7 +264,15 @@ fn join(bench: &Bench, kind: Kind, viewers: u32, results: &mut Results) -> Resul
         return Ok(());
     }
     for crowd in [1, viewers] {
-        let run = bench.joining(kind, crowd, viewers)?;
+        let (run, stolen) = repeated(
+            |run: &Joining| run.steal_ratio,
+            || {
+                let run = bench.joining(kind, crowd, viewers)?;
+                std::thread::sleep(PAUSE);
+                Ok(run)
+            },
+        )?;
+        note(&mut results.repeated, &format!("{}, {crowd} viewers joining", kind.name()), stolen);
         println!(
             "{crowd:>5} {:<34} {:>6.0} ms of CPU to join {}",
             kind.name(),
@@ -205,22 +280,88 @@ fn join(bench: &Bench, kind: Kind, viewers: u32, results: &mut Results) -> Resul
             run.excluded().map_or(String::new(), |why| format!("EXCLUDED: {why}")),
         );
         results.joining.push(run);
-        std::thread::sleep(PAUSE);
     }
     Ok(())
 }
 
-fn on_stage(arguments: &Arguments, folder: &Path) -> Result<()> {
-    let throng = arguments.throng.as_deref().context("--stage-1000 needs --throng")?;
+/// Measures a part of the page on throng's stage, and writes it.
+fn stage_part(
+    arguments: &Arguments,
+    part: &str,
+    janus_stream: &Rate,
+    folder: &Path,
+    measure: impl FnOnce(&stage::Bench, &mut stage::Results) -> Result<()>,
+) -> Result<()> {
+    let throng = arguments.throng.as_deref().context("viewers of the stage need --throng")?;
     let namespace = Namespace::new("bench")?;
     let window = Duration::from_secs(arguments.window_s);
-    let one = stage::run(throng, &namespace, 1, window, folder)?;
-    let crowd = stage::run(throng, &namespace, stage::VIEWERS, window, folder)?;
-    let text = stage::table(&machine::date(), &one, &crowd);
+    let bench = stage::Bench { throng, namespace: &namespace, window, folder: folder.to_owned() };
+    let mut results = stage::Results {
+        date: machine::date(),
+        command: command_line(arguments),
+        janus_stream: *janus_stream,
+        alone: Vec::new(),
+        playing: Vec::new(),
+        floor: Vec::new(),
+        repeated: Vec::new(),
+    };
+    measure(&bench, &mut results)?;
+    let text = results.table();
     println!("\n{text}");
-    page::put(&arguments.page, "stage", &text)?;
-    let raw = serde_json::to_string_pretty(&[&one, &crowd])?;
+    page::put(&arguments.page, part, &text)?;
     std::fs::create_dir_all(&arguments.results)?;
-    std::fs::write(arguments.results.join("stage-1000.json"), raw)?;
+    let raw = serde_json::to_string_pretty(&results)?;
+    std::fs::write(arguments.results.join(format!("{part}.json")), raw)?;
     Ok(())
+}
+
+/// `viewers` of the standard card and the floors; if the stage was full, of the low card as well.
+fn compare_on_stage(bench: &stage::Bench, viewers: u32, results: &mut stage::Results) -> Result<()> {
+    for card in [Card::Standard, Card::Low] {
+        let is_full = both_ways(bench, card, viewers, results)?;
+        let Some(stream) = results.alone.iter().find(|one| one.card == card).map(OnStage::rate) else {
+            continue;
+        };
+        for receive in Receive::ALL {
+            let notes = &mut results.repeated;
+            let floor = run_floor(bench.namespace, bench.window, receive, viewers, &stream, notes)?;
+            results.floor.push(OnFloor { card, floor });
+        }
+        if !is_full {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// `viewers` by sockets and by the ring, and one before, if there was none yet. Whether the stage was full.
+fn both_ways(bench: &stage::Bench, card: Card, viewers: u32, results: &mut stage::Results) -> Result<bool> {
+    let mut is_full = false;
+    for receive in Receive::ALL {
+        if !results.alone.iter().any(|one| (one.card, one.receive) == (card, receive)) {
+            results.alone.push(on_stage(bench, card, receive, 1)?);
+        }
+        let (run, stolen) =
+            repeated(|run: &OnStage| run.steal_ratio, || on_stage(bench, card, receive, viewers))?;
+        let what = format!("throng, {}, {viewers} viewers of the {} card", receive.name(), card.name());
+        note(&mut results.repeated, &what, stolen);
+        is_full |= run.is_stage_full();
+        results.playing.push(run);
+    }
+    Ok(is_full)
+}
+
+fn on_stage(bench: &stage::Bench, card: Card, receive: Receive, viewers: u32) -> Result<OnStage> {
+    let run = bench.run(card, receive, viewers)?;
+    println!(
+        "{viewers:>5} throng, {:<26} {:>6.2} µs/packet {:>6} MB, {} connected, {} drops, stage's core busy {:.0} %, steal {:.0} %",
+        receive.name(),
+        run.us_per_packet(),
+        run.rss_kb / 1024,
+        run.connected,
+        run.drops,
+        100.0 * run.stage_core_busy_ratio,
+        100.0 * run.steal_ratio,
+    );
+    Ok(run)
 }
