@@ -126,7 +126,8 @@ impl RunHandle {
                 receive: ReceiveConfig {
                     receive: config.receive,
                     ports: LocalPorts::of_thread(number, threads, participants, std::process::id()),
-                    participants,
+                    // Those of a search come one by one: its ring grows with them.
+                    planned: plan.len().div_ceil(threads),
                     ring_bytes: config.ring_bytes,
                 },
                 grace: config.grace,

@@ -66,9 +66,10 @@ fn rings_and_sockets_measure_the_same_over_a_path_with_loss_and_jitter() {
     let (of_ring, of_sockets) = (ring.summary(), sockets.summary());
     assert!(by_ring(&of_ring) > 0.7 && by_ring(&of_sockets) == 0.0, "{}\n{ring}", by_ring(&of_ring));
     assert!(ways(&of_ring).contains("memory-mapped ring"), "{}", ways(&of_ring));
-    // What the path drops and delays, within its spread; counts as shares, since viewers connect a second earlier or later.
+    // Over a path that reorders, more packets are requested again by the ring than by sockets (docs/receiving.md): 1.12 and 1.24 times
+    // as many in two pairs of runs. What the path drops and delays, within its spread; counts as shares, since viewers connect a second earlier or later.
     let shares =
-        ["video.nack_sent", "video.packets_recovered"].map(|path| (path, "video.packets_received", 0.7, 1.4));
+        ["video.nack_sent", "video.packets_recovered"].map(|path| (path, "video.packets_received", 0.7, 2.0));
     let figures = [("video.one_way_delay_ms_p50", 0.9, 1.1), ("video.jitter_ms_p50", 0.7, 1.4)];
     for (path, of, least, most) in shares {
         let share = |summary: &Value| figure(summary, path) / figure(summary, of);

@@ -315,12 +315,12 @@ impl ParticipantRecord {
                 None => self.quality_of_tracks(second, pause_us),
             });
         }
-        if self.connected && self.sends && self.receives_nothing() {
+        // A participant that has left since then was connected.
+        let was_connected = self.connected || matches!(self.state, State::Ended(..)) && self.was_connected();
+        if was_connected && !has_failed && self.sends && self.receives_nothing() {
             return Some(SecondQuality::whole(self.remote_reports.of(second).map_or(0, |noted| noted.bits)));
         }
         let is_lost = has_failed || patience < RunTime(second * 1_000_000);
-        // A participant that has left since then was connected.
-        let was_connected = self.connected || matches!(self.state, State::Ended(..)) && self.was_connected();
         let lacks = match was_connected && !has_failed {
             true if player.is_some() && self.reached_before(Phase::FirstPacket, end) => Clause::Startup,
             true => Clause::NoMedia,

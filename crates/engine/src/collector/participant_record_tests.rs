@@ -84,6 +84,22 @@ fn a_failed_participant_is_served_badly_until_it_was_to_leave() {
 }
 
 #[test]
+fn the_last_seconds_of_a_publisher_are_judged_as_those_before() {
+    let mut seconds = Seconds::new(1);
+    let mut record = ParticipantRecord::new(&joins_at(0.0, Some(6.3)));
+    record.started(RunTime(0), &mut seconds);
+    record.sends = true;
+    record.reached(Phase::DtlsConnected, RunTime(100_000), &mut seconds);
+    let of = |record: &ParticipantRecord, second| {
+        record.experience(second, &BadIf::default(), |_| 0).map(|quality| quality.bits)
+    };
+    assert_eq!([4, 5].map(|second| of(&record, second)), [Some(0), Some(0)]);
+    // Seconds are judged a while later, when it has left.
+    record.ended(RunTime(6_300_000), &Outcome::Completed, &mut seconds);
+    assert_eq!([4, 5, 6].map(|second| of(&record, second)), [Some(0), Some(0), None]);
+}
+
+#[test]
 fn each_sender_of_a_track_that_changes_hands_has_a_row_of_its_own() {
     let mut record = ParticipantRecord::new(&joins_at(0.0, None));
     record.track_opened(TrackId(0), MediaKind::Video, Codec::Vp8);

@@ -38,6 +38,10 @@ const READY_MAX: usize = 1024;
 /// Participants prefetched at a time: together they fit the second-level cache.
 const PREFETCHED: usize = 8;
 
+/// How often datagrams are taken from rings: each second tick, so that a participant is served for several at a time. Browsers look
+/// for packets to request again every 20 ms (libwebrtc `NackPeriodicProcessor`).
+const RING_EVERY: Duration = Duration::from_millis(10);
+
 /// Longest wait of an idle loop.
 const IDLE: Duration = Duration::from_millis(100);
 
@@ -71,13 +75,16 @@ pub(crate) struct EventLoop {
     unfinished: Vec<(u32, Channel)>,
     /// Sockets with datagrams in a ring, or whose use of it changes; empty between passes.
     of_ring: Vec<(u32, Channel, RingEntry)>,
+    /// When rings are served next.
+    rings_at: Instant,
 }
 
 impl EventLoop {
     pub(crate) fn new(config: EventLoopConfig, io: IoContext) -> Self {
         let (slots, recent_joins) = (Slots::default(), VecDeque::new());
         let (unfinished, of_ring) = (Vec::new(), Vec::new());
-        Self { config, io, slots, recent_joins, leaving: false, unfinished, of_ring }
+        let rings_at = Instant::now();
+        Self { config, io, slots, recent_joins, leaving: false, unfinished, of_ring, rings_at }
     }
 
     /// Runs until its participants have ended and no more join. Only the wait is asynchronous: signalling tasks run
@@ -100,7 +107,7 @@ impl EventLoop {
                 self.serve_unfinished();
                 self.io.poll_on_tick(&mut ready);
                 self.serve(&mut ready);
-                self.serve_rings();
+                self.serve_rings(tick);
                 now = Instant::now();
                 // Timers are served here, so lateness is measured here, whatever woke the loop.
                 health.record_lag(now.saturating_duration_since(until.max(tick)));
@@ -193,10 +200,11 @@ impl EventLoop {
     }
 
     /// Delivers what has arrived in the rings, one socket after the other.
-    fn serve_rings(&mut self) {
-        if !self.io.rings.is_used() {
+    fn serve_rings(&mut self, tick: Instant) {
+        if !self.io.rings.is_used() || tick < self.rings_at {
             return;
         }
+        self.rings_at = tick + RING_EVERY;
         let clocks = self.io.clocks.read();
         let mut sockets = std::mem::take(&mut self.of_ring);
         self.io.rings.collect(&mut sockets);
@@ -206,8 +214,10 @@ impl EventLoop {
                 self.with(slot, |slot, io| slot.receive_from_ring((channel, entry), clocks, io));
             }
         }
-        self.io.rings.release();
+        self.io.rings.release(&sockets);
         sockets.clear();
+        // What a socket takes from now on counts from now, not from when this pass began.
+        let clocks = self.io.clocks.read();
         self.io.rings.due(clocks.unix(), &mut sockets);
         for (slot, channel, entry) in sockets.drain(..) {
             self.with(slot, |slot, io| slot.step_ring((channel, entry), clocks, io));

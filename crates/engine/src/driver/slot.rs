@@ -176,8 +176,7 @@ impl Slot {
                     if !io.rings.counts_drops(of_ring) {
                         dropped_so_far = None;
                     }
-                    let (length, port) = (datagram.bytes.len(), datagram.source.port());
-                    is_delivered = io.rings.by_socket(of_ring, datagram.arrived_unix, length, port);
+                    is_delivered = io.rings.by_socket(of_ring, &datagram);
                 } else if self.readiness == Readiness::OnTick
                     && entry.socket.ring == RingUse::Possible
                     && let Some(local) = entry.socket.local(datagram.local)

@@ -210,6 +210,7 @@ fn a_ring_that_is_too_small_limits_the_generator_and_nothing_is_counted_twice() 
     }
     let source = Source::start([127, 0, 0, 1].into(), Duration::from_millis(20), 400);
     let played = play(source, 2, 3000, |config| {
+        config.receive = Receive::Auto;
         config.threads = Some(1);
         config.ring_bytes = Some(1);
     });

@@ -17,6 +17,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
+use throng_net::Received;
 use throng_net::packet_ring::{self, FrameKind, InRing, RingDatagram};
 use throng_observation::run::{RECEIVE_RING_EVENT, RECEIVE_SOCKETS_EVENT};
 use throng_protocol::participant::Channel;
@@ -36,8 +37,8 @@ const RING_BYTES_MAX: usize = 1 << 30;
 pub(crate) struct ReceiveConfig {
     pub(crate) receive: Receive,
     pub(crate) ports: LocalPorts,
-    /// The most participants of the thread.
-    pub(crate) participants: usize,
+    /// Participants of the thread that are known before the run.
+    pub(crate) planned: usize,
     /// Memory of a ring in place of that by the number of participants; for tests of rings that are too small.
     pub(crate) ring_bytes: Option<usize>,
 }
@@ -197,7 +198,7 @@ impl ReceiveRings {
             return self.rings.get(at).map(|ring| (at, ring.in_ring(local)));
         }
         let bytes = self.config.ring_bytes.unwrap_or_else(|| {
-            (self.config.participants * BYTES_PER_PARTICIPANT).clamp(RING_BYTES_MIN, RING_BYTES_MAX / 4)
+            (self.config.planned * BYTES_PER_PARTICIPANT).clamp(RING_BYTES_MIN, RING_BYTES_MAX / 4)
         });
         match OpenedRing::open((local, is_own), self.config.ports.range(), bytes) {
             Ok(ring) => {
@@ -237,15 +238,13 @@ impl ReceiveRings {
     }
 
     /// Whether a datagram that the socket got is delivered, or the ring's own is.
-    pub(crate) fn by_socket(
-        &mut self,
-        entry: RingEntry,
-        arrived_unix: Option<Duration>,
-        length: usize,
-        port: u16,
-    ) -> bool {
-        let (Some(entry), Some(arrived)) = (self.entry(entry.0), arrived_unix) else { return true };
-        entry.path.by_socket(arrived, length, port)
+    pub(crate) fn by_socket(&mut self, entry: RingEntry, datagram: &Received<'_>) -> bool {
+        let (Some(entry), Some(arrived)) = (self.entry(entry.0), datagram.arrived_unix) else { return true };
+        // What goes to another address of a socket on several is in no ring, such as checks of other candidate pairs.
+        if datagram.local.is_some_and(|local| local != entry.in_ring.local) {
+            return true;
+        }
+        entry.path.by_socket(arrived, datagram.bytes.len(), datagram.source.port())
     }
 
     /// The socket dropped datagrams for lack of room.
@@ -341,8 +340,12 @@ impl ReceiveRings {
         Some((self.rings.get_mut(arrived.ring)?.datagram(arrived.place, arrived.index)?, next))
     }
 
-    /// Gives the memory of this pass back to the kernel.
-    pub(crate) fn release(&mut self) {
+    /// Gives the memory of this pass back to the kernel. `groups` are those of [`Self::collect`].
+    pub(crate) fn release(&mut self, groups: &[(u32, Channel, RingEntry)]) {
+        // A socket whose participant did not take its datagrams must not look for them in the next pass.
+        for (.., entry) in groups {
+            self.first(*entry);
+        }
         self.arrived.clear();
         self.rings.iter_mut().for_each(OpenedRing::release);
     }
@@ -409,8 +412,15 @@ impl ReceiveRings {
                 }
             }
         }
-        self.grow(now);
-        self.check_next(now);
+        if self.given_up {
+            // Their memory is of use to nobody once all have left.
+            if self.entries.iter().all(Option::is_none) {
+                self.rings.clear();
+            }
+        } else {
+            self.grow(now);
+            self.check_next(now);
+        }
         (std::mem::take(&mut self.drops), std::mem::take(&mut self.delivered))
     }
 

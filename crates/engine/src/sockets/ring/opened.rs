@@ -1,8 +1,9 @@
 //! An open ring of one interface and family; while it grows, two.
 
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::RangeInclusive;
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use throng_net::packet_ring::{
@@ -39,6 +40,8 @@ pub(super) struct OpenedRing {
     /// Bytes taken in this second.
     taken_bytes: usize,
     is_open: bool,
+    /// A larger ring that is being opened.
+    larger: Option<JoinHandle<io::Result<PacketRing>>>,
     cannot_grow: bool,
 }
 
@@ -72,6 +75,7 @@ impl OpenedRing {
             locals: vec![local],
             taken_bytes: 0,
             is_open: true,
+            larger: None,
             cannot_grow: false,
         })
     }
@@ -158,7 +162,8 @@ impl OpenedRing {
         }
     }
 
-    /// Opens a larger ring if this one does not hold a second of what arrives.
+    /// Changes to a larger ring if this one does not hold a second of what arrives: another thread opens it, because the kernel
+    /// clears its memory first, and the next call changes to it.
     pub(super) fn grow(
         &mut self,
         ports: &RangeInclusive<u16>,
@@ -166,23 +171,31 @@ impl OpenedRing {
         now: Duration,
     ) -> Option<RingNews> {
         let (taken, bytes) = (std::mem::take(&mut self.taken_bytes), self.ring.bytes());
-        let is_enough = (taken as f64) <= FILL_MAX * bytes as f64;
-        if is_enough || self.older.is_some() || self.cannot_grow || bytes * 2 > bytes_max || !self.is_open {
-            return None;
+        if let Some(larger) = self.larger.take_if(|larger| larger.is_finished()) {
+            let opened = larger.join().unwrap_or_else(|_| Err(ErrorKind::Other.into()));
+            return Some((RECEIVE_RING_EVENT, self.change_to(opened, now)));
         }
-        let (interface, is_ipv4) = (self.interface.index, self.is_ipv4);
-        match PacketRing::open(&RingConfig { interface, is_ipv4, ports: ports.clone(), bytes: bytes * 2 }) {
+        let is_enough = (taken as f64) <= FILL_MAX * bytes as f64;
+        let may_grow = self.is_open && !self.cannot_grow && bytes * 2 <= bytes_max;
+        if !is_enough && may_grow && self.older.is_none() && self.larger.is_none() {
+            let (interface, is_ipv4) = (self.interface.index, self.is_ipv4);
+            let config = RingConfig { interface, is_ipv4, ports: ports.clone(), bytes: bytes * 2 };
+            let open = move || PacketRing::open(&config);
+            self.larger = std::thread::Builder::new().name("ring".into()).spawn(open).ok();
+        }
+        None
+    }
+
+    fn change_to(&mut self, larger: io::Result<PacketRing>, now: Duration) -> String {
+        match larger {
             Ok(larger) => {
                 self.older = Some((std::mem::replace(&mut self.ring, larger), now + OVERLAP));
-                Some((RECEIVE_RING_EVENT, self.sentence()))
+                self.sentence()
             }
             Err(error) => {
                 self.cannot_grow = true;
-                let (name, mb) = (&self.interface.name, bytes >> 20);
-                let why = format!(
-                    "the ring of {mb} MB at {name} holds less than a second and cannot grow ({error})"
-                );
-                Some((RECEIVE_RING_EVENT, why))
+                let (name, mb) = (&self.interface.name, self.ring.bytes() >> 20);
+                format!("the ring of {mb} MB at {name} holds less than a second and cannot grow ({error})")
             }
         }
     }

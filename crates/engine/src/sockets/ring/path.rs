@@ -10,12 +10,16 @@ use std::time::Duration;
 /// a chance of four in five.
 const COMPARED: Duration = Duration::from_secs(1);
 
-/// From the change of a socket's filter until all that arrived before it has been read: the block timeout of the ring, a tick of
-/// the event loop, and as much again.
+/// From the change of a socket's filter until all that arrived before it has been read: the block timeout of the ring, the time until
+/// the event loop takes it, and as much again.
 const SETTLING: Duration = Duration::from_millis(40);
 
 /// Fewest datagrams that make a comparison count: less than an audio track has.
 const COMPARED_MIN: u32 = 20;
+
+/// How long a difference may last before it counts: on a host whose CPUs are full a datagram waits for the kernel to hand it to ring
+/// and socket.
+const LATE: Duration = Duration::from_millis(250);
 
 /// Comparisons in a row with a difference that disprove the ring: one may be caused by a wall clock that is set.
 const DIFFERENCES_MAX: u8 = 2;
@@ -51,13 +55,15 @@ struct Comparison {
     socket: Tally,
     /// Datagrams were dropped meanwhile, so that a difference means nothing.
     has_drops: bool,
+    /// It was judged before, and may have been early.
+    is_judged: bool,
 }
 
 impl Comparison {
     fn starting(now: Duration) -> Self {
         let from = now + SETTLING / 4;
         let (ring, socket) = Default::default();
-        Self { from, until: from + COMPARED, ring, socket, has_drops: false }
+        Self { from, until: from + COMPARED, ring, socket, has_drops: false, is_judged: false }
     }
 
     fn covers(&self, arrived_unix: Duration) -> bool {
@@ -233,6 +239,10 @@ impl ReceivePath {
     fn judge(&mut self, now: Duration) -> Step {
         let Comparison { ring, socket, has_drops, .. } = self.comparison;
         let is_proving = matches!(self.state, State::Proving);
+        if ring != socket && !has_drops && !std::mem::replace(&mut self.comparison.is_judged, true) {
+            self.due = Some(now + LATE);
+            return Step::Wait;
+        }
         if ring != socket && !has_drops {
             self.differences = self.differences.saturating_add(1);
             if self.differences >= DIFFERENCES_MAX {
