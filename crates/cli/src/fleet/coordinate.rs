@@ -137,7 +137,9 @@ pub(super) fn joins(plan: &Plan, shares: &Shares) -> Vec<Vec<PlannedJoin>> {
         let worker = shares.worker_of(join.participant.0);
         let intended_at = RunTime::after_start(join.at);
         if let Some(of_worker) = joins.get_mut(usize::from(worker)) {
-            of_worker.push(PlannedJoin { participant: join.participant, cohort: join.cohort, intended_at });
+            let leave_at = join.leave_at.map(RunTime::after_start);
+            let (participant, cohort) = (join.participant, join.cohort);
+            of_worker.push(PlannedJoin { participant, cohort, intended_at, leave_at });
         }
     }
     joins
@@ -169,7 +171,8 @@ impl Generator for FleetHandle {
         let worker = self.shares.worker_of(participant.0);
         let NewParticipant { cohort, place, at, source_ip, .. } = new;
         let at = RunTime(at.0.max(self.now().0).saturating_add(CHANGE_LEAD_US));
-        lock(&self.shared.ledger).added(worker, PlannedJoin { participant, cohort, intended_at: at });
+        let join = PlannedJoin { participant, cohort, intended_at: at, leave_at: None };
+        lock(&self.shared.ledger).added(worker, join);
         lock(&self.shared.live).added();
         self.change(worker, CrowdChange::Add { participant, cohort, place, at, source_ip });
         participant

@@ -344,7 +344,10 @@ impl Ledger {
                     let left_from = RunTime(end.ended_at.0.saturating_sub(LEAVES_WITHIN_US));
                     let is_early = end.ending != Ending::Complete;
                     state.fate = Fate::Ended;
-                    self.merger.finished(WorkerId(worker), out);
+                    // Who was stopped early has no later seconds.
+                    let joins = self.joins.get_mut(usize::from(worker)).filter(|_| !is_early);
+                    let joins = joins.map(std::mem::take).unwrap_or_default();
+                    self.merger.finished(WorkerId(worker), joins, out);
                     if is_early && let Some(reassignment) = self.reassignment(worker, left_from, now) {
                         self.hand_over(&reassignment);
                         self.note(Decision { worker, gave_up: None, reassignment: Some(reassignment) });

@@ -11,6 +11,7 @@ fn ledger(now: Instant) -> Ledger {
         participant: ParticipantId(number),
         cohort: CohortId(0),
         intended_at: RunTime(0),
+        leave_at: None,
     };
     let shares = Shares::of(&[1, 1]).expect("two workers");
     let limits = MergeLimits { cohorts: 1, second_max: 100, participants: 2 };
@@ -146,6 +147,7 @@ fn reassigning(now: Instant) -> Ledger {
         participant: ParticipantId(number),
         cohort: CohortId(0),
         intended_at: at(number),
+        leave_at: None,
     };
     let visits = (0..6).map(|number| crate::reassign::Visit {
         participant: ParticipantId(number),

@@ -139,7 +139,7 @@ fn play(batches: &[Vec<Vec<u8>>], numbers: &mut Numbers) -> (Vec<Row>, Merger) {
             }
         }
     }
-    (0..batches.len()).for_each(|worker| merger.finished(WorkerId(worker as u16), &mut out));
+    (0..batches.len()).for_each(|worker| merger.finished(WorkerId(worker as u16), [], &mut out));
     (out, merger)
 }
 

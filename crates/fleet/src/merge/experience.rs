@@ -36,6 +36,11 @@ impl End {
         closed.experience.into_iter().for_each(|row| self.rows.add(row));
     }
 
+    /// Users of a worker that has finished.
+    pub(super) fn unserved(&mut self, rows: impl Iterator<Item = ExperienceRow>) {
+        rows.for_each(|row| self.rows.add(row));
+    }
+
     /// A worker did not tell how its second was: what is missing is a limit of the generator.
     pub(super) fn miss(&mut self) {
         self.is_generator_limited = true;

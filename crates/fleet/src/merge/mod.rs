@@ -19,6 +19,7 @@ mod second;
 mod sent;
 mod series;
 mod taken;
+mod unserved;
 mod worker;
 
 use std::collections::BTreeMap;
@@ -31,6 +32,7 @@ use participants::Participants;
 pub use participants::PlannedJoin;
 use second::OpenSecond;
 pub use taken::{MergeLimits, Refusal, Taken};
+use unserved::Unserved;
 use worker::{Absence, State, Worker};
 pub use worker::{Counts, WorkerId, WorkerName};
 
@@ -80,9 +82,19 @@ impl Merger {
         taken
     }
 
-    /// `worker` has ended as planned, and all its rows were taken: no second waits for it any more.
-    pub fn finished(&mut self, worker: WorkerId, out: &mut Vec<Row>) {
+    /// `worker` has ended as planned, and all its rows were taken: no second waits for it any more. Of its `joins` those that failed
+    /// remain bad users of the seconds in which they should have been served.
+    pub fn finished(
+        &mut self,
+        worker: WorkerId,
+        joins: impl IntoIterator<Item = PlannedJoin>,
+        out: &mut Vec<Row>,
+    ) {
         if self.end(worker, State::Finished).is_some() {
+            let unserved = Unserved::new(self.participants.failed(joins));
+            if let Some(one) = self.workers.get_mut(usize::from(worker.0)) {
+                one.unserved = unserved;
+            }
             self.seal(out);
         }
     }
@@ -191,6 +203,7 @@ impl Merger {
                 continue;
             }
             let absence = worker.absence(second);
+            sums.unserved(worker.unserved.rows(second));
             if absence != Absence::Ended {
                 worker.counts.missing_seconds += 1;
                 sums.miss();

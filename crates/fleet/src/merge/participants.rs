@@ -14,6 +14,8 @@ pub struct PlannedJoin {
     pub cohort: CohortId,
     /// When it was to join.
     pub intended_at: RunTime,
+    /// When it is to leave; `None`: at the end of the run.
+    pub leave_at: Option<RunTime>,
 }
 
 /// The participants that were seen.
@@ -27,6 +29,8 @@ struct Known {
     current: Option<Box<ParticipantRow>>,
     /// When it ended.
     ended_at: Option<RunTime>,
+    /// Whether it ended because it failed.
+    has_failed: bool,
 }
 
 impl Participants {
@@ -39,7 +43,8 @@ impl Participants {
     pub(super) fn seen(&mut self, worker: u16, row: &ParticipantRow) {
         let current = row.outcome.is_none().then(|| Box::new(row.clone()));
         let ended_at = row.outcome.as_ref().map(|_| row.ended_at.unwrap_or(row.intended_at));
-        self.0.insert(row.participant, Known { worker, current, ended_at });
+        let has_failed = row.failure().is_some();
+        self.0.insert(row.participant, Known { worker, current, ended_at, has_failed });
     }
 
     /// The participants of a worker that had ended before a moment.
@@ -47,6 +52,16 @@ impl Participants {
         let has_ended =
             move |known: &Known| known.worker == worker && known.ended_at.is_some_and(|at| at < before);
         self.0.iter().filter_map(move |(participant, known)| has_ended(known).then_some(*participant))
+    }
+
+    /// Those of `joins` that failed.
+    pub(super) fn failed(
+        &self,
+        joins: impl IntoIterator<Item = PlannedJoin>,
+    ) -> impl Iterator<Item = PlannedJoin> {
+        let has_failed =
+            |join: &PlannedJoin| self.0.get(&join.participant).is_some_and(|known| known.has_failed);
+        joins.into_iter().filter(has_failed)
     }
 
     /// The last rows of the participants of a worker that was lost at `at`: those that have not ended, and those of `joins` that

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use throng_observation::run::{CohortId, CrowdRow, GeneratorRow, Row, SentRow, SeriesRow};
-use throng_observation::{ChatRow, PlaybackRow, SecondClosed};
+use throng_observation::{ChatRow, ExperienceRow, PlaybackRow, SecondClosed};
 
 use super::experience::End;
 use super::family::Family;
@@ -46,6 +46,11 @@ impl OpenSecond {
 
     pub(super) fn is_closed_by(&self, worker: u16) -> bool {
         self.closed_by.contains(&worker)
+    }
+
+    /// Failed participants of a worker that has finished.
+    pub(super) fn unserved(&mut self, rows: impl Iterator<Item = ExperienceRow>) {
+        self.end.unserved(rows);
     }
 
     /// A worker that should have closed it did not.

@@ -1,5 +1,5 @@
 use throng_observation::run::{CohortId, CrowdRow, GeneratorRow, ParticipantId};
-use throng_observation::{ExperienceRow, FailureReason, IceState, Outcome, Phase, SecondClosed};
+use throng_observation::{ExperienceRow, Failure, FailureReason, IceState, Outcome, Phase, SecondClosed};
 
 use super::intake::STAGED_MAX;
 use super::*;
@@ -79,12 +79,42 @@ fn a_second_is_sealed_when_every_worker_has_passed_it() {
     assert!(fleet.out.is_empty() && fleet.merger.awaited().eq([WorkerId(2)]));
     fleet.second(2, 0, 5);
     assert_eq!((fleet.sealed(), fleet.merger.open_second()), (vec![(0, false)], 1));
-    fleet.merger.finished(WorkerId(2), &mut fleet.out);
+    fleet.merger.finished(WorkerId(2), [], &mut fleet.out);
     fleet.second(1, 1, 5);
     fleet.second(1, 2, 5);
     assert_eq!(fleet.sealed(), [(0, false), (1, false), (2, false)]);
     let connected: Vec<_> = fleet.crowds().iter().map(|row| (row.started, row.connected)).collect();
     assert_eq!(connected, [(15, 15), (15, 10), (15, 10)], "who left remains counted as started");
+}
+
+#[test]
+fn who_failed_on_a_worker_that_has_finished_is_a_bad_user_until_its_planned_leave() {
+    let mut fleet = Fleet::of(2);
+    let failed = || Some(Outcome::Failed(Failure::new(FailureReason::Ice, "no pair")));
+    for (id, outcome) in [(1, failed()), (3, failed()), (5, Some(Outcome::Completed)), (7, failed())] {
+        assert_eq!(fleet.take(1, participant(id, outcome)), Taken::Yes);
+    }
+    (0..2).for_each(|second| assert_eq!(fleet.close(1, second), Taken::Yes));
+    // Neither the one that left nor another worker's remains; the last should have been served to the end.
+    let joins = [(1, Some(2_500_000)), (3, Some(4_000_000)), (5, None), (7, None), (2, None)];
+    let joins = joins.map(|(id, leave_at)| PlannedJoin {
+        participant: ParticipantId(id),
+        cohort: CohortId(0),
+        intended_at: RunTime(0),
+        leave_at: leave_at.map(RunTime),
+    });
+    fleet.merger.finished(WorkerId(1), joins, &mut fleet.out);
+    (0..6).for_each(|second| assert_eq!(fleet.close(0, second), Taken::Yes));
+    let users = |row: &Row| match row {
+        Row::SecondClosed(closed) => closed.experience.iter().map(|row| (row.users, row.bad)).collect(),
+        _ => Vec::new(),
+    };
+    let users: Vec<(u32, u32)> = fleet.out.iter().flat_map(users).collect();
+    assert_eq!(
+        users,
+        [(2, 0), (2, 0), (3, 2), (3, 2), (2, 1), (2, 1)],
+        "its own seconds are as it closed them"
+    );
 }
 
 #[test]
@@ -95,7 +125,7 @@ fn rows_of_a_closed_second_are_late_and_counted() {
     assert_eq!(fleet.close(0, 0), Taken::Late);
     assert_eq!(fleet.take(0, crowd(1, 5)), Taken::Yes);
     assert_eq!(fleet.counts(0), Counts { late_rows: 2, ..Counts::default() });
-    fleet.merger.finished(WorkerId(0), &mut fleet.out);
+    fleet.merger.finished(WorkerId(0), [], &mut fleet.out);
     assert_eq!(fleet.close(0, 1), Taken::Late);
     assert_eq!(fleet.counts(0), Counts { late_rows: 3, unclosed_rows: 1, ..Counts::default() });
 }
@@ -128,6 +158,7 @@ fn participants_of_a_lost_worker_are_lost_by_the_generator_and_nobody_failed() {
         participant: ParticipantId(id),
         cohort: CohortId(1),
         intended_at: RunTime(at),
+        leave_at: None,
     });
     fleet.merger.lost(WorkerId(1), RunTime(4_000_000), joins, &mut fleet.out);
     let lost: Vec<_> = fleet
@@ -179,7 +210,7 @@ fn requests_are_the_sums_of_each_workers_last_row() {
     (0..2).for_each(|worker| assert_eq!(fleet.close(worker, 1), Taken::Yes));
     assert_eq!(sums(&mut fleet), Vec::<u64>::new(), "unchanged");
     fleet.take(1, row(11));
-    (0..2).for_each(|worker| fleet.merger.finished(WorkerId(worker), &mut fleet.out));
+    (0..2).for_each(|worker| fleet.merger.finished(WorkerId(worker), [], &mut fleet.out));
     assert_eq!(sums(&mut fleet), [16]);
 }
 

@@ -7,6 +7,7 @@ use throng_observation::RunTime;
 use throng_observation::run::{CohortId, CrowdRow, Row};
 
 use super::crowd;
+use super::unserved::Unserved;
 
 /// A worker, numbered from 0 in the order of the fleet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -63,6 +64,8 @@ pub(super) struct Worker {
     pub(super) staged: Vec<Row>,
     pub(super) events: u32,
     pub(super) counts: Counts,
+    /// Its failed participants, once it has finished.
+    pub(super) unserved: Unserved,
     /// Its crowd in the last sealed second.
     crowd: BTreeMap<CohortId, CrowdRow>,
 }
@@ -76,6 +79,7 @@ impl Worker {
             staged: Vec::new(),
             events: 0,
             counts: Counts::default(),
+            unserved: Unserved::default(),
             crowd: BTreeMap::new(),
         }
     }

@@ -9,6 +9,7 @@ use super::handover::Handover;
 use super::{Fate, Ledger, Notice, NoticeKind};
 use crate::merge::{PlannedJoin, WorkerId};
 use crate::message::{Decision, Reassignment};
+use crate::reassign::Visit;
 
 impl Ledger {
     /// Takes a decision of the coordinator that is gone.
@@ -71,8 +72,8 @@ impl Ledger {
         let moved = handover.make(reassignment);
         for dealt in &moved {
             if let Some(joins) = self.joins.get_mut(usize::from(dealt.worker)) {
-                let (participant, cohort) = (dealt.visit.participant, dealt.visit.cohort);
-                joins.push(PlannedJoin { participant, cohort, intended_at: dealt.visit.at });
+                let Visit { participant, cohort, at: intended_at, leave_at } = dealt.visit;
+                joins.push(PlannedJoin { participant, cohort, intended_at, leave_at });
             }
         }
         let count = |is_anew: bool| {
