@@ -9,7 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
 use str0m::change::{SdpAnswer, SdpOffer, SdpPendingOffer};
-use str0m::media::{Direction as MediaDirection, MediaKind as StrMediaKind, Simulcast, SimulcastLayer};
+use str0m::media::{Direction as MediaDirection, MediaKind as StrMediaKind, Mid, Simulcast, SimulcastLayer};
 use str0m::net::{Protocol, Receive};
 use str0m::rtp::Extension;
 use str0m::{Candidate, Event, IceConnectionState, Input, Output, Rtc, RtcConfig};
@@ -94,6 +94,8 @@ pub struct Negotiated {
 /// One peer connection.
 pub struct Session {
     rtc: Box<Rtc>,
+    /// It sends no media.
+    only_receives: bool,
     keys: KeySlot,
     pending: Option<SdpPendingOffer>,
     /// The content of the pending offer.
@@ -120,7 +122,7 @@ impl Session {
     /// # Errors
     /// [`SessionError::Crypto`] when this process has no working cryptography.
     pub fn viewer(now: Instant) -> Result<Self, SessionError> {
-        Self::build(configuration()?, now)
+        Ok(Self { only_receives: true, ..Self::build(configuration()?, now)? })
     }
 
     /// A server's side: ICE-lite, waits for an offer.
@@ -135,6 +137,7 @@ impl Session {
         let (rtc, keys) = crypto::with_key_slot(|| Box::new(configuration.build(now)));
         Ok(Self {
             rtc,
+            only_receives: false,
             keys,
             pending: None,
             offered: Description::default(),
@@ -235,6 +238,7 @@ impl Session {
         })?;
         let remote = Description::parse(text);
         self.keys.only_media(remote.has_only_media());
+        self.free_senders(&remote);
         Ok(Negotiated { answer: remote.clone(), local: std::mem::take(&mut self.offered), remote })
     }
 
@@ -255,7 +259,22 @@ impl Session {
         let local = Description::parse(&answer);
         let negotiated = Negotiated { answer: local.clone(), local, remote: Description::parse(text) };
         self.keys.only_media(negotiated.remote.has_only_media());
+        self.free_senders(&negotiated.remote);
         Ok((answer, negotiated))
+    }
+
+    /// Frees what str0m prepares to send in each section, a cache of sent packets among it, where nothing is sent.
+    fn free_senders(&mut self, described: &Description) {
+        if !self.only_receives {
+            return;
+        }
+        let mut api = self.rtc.direct_api();
+        for section in &described.sections {
+            let sender = api.stream_tx_by_mid(Mid::from(section.mid.as_str()), None);
+            if let Some(ssrc) = sender.map(|sender| sender.ssrc()) {
+                api.remove_stream_tx(ssrc);
+            }
+        }
     }
 
     /// Adds a local host candidate and returns its `candidate:…` line.

@@ -42,7 +42,7 @@ async fn whole(reply: Reply, body_bytes_max: usize) -> Result<Response, ChannelE
     }
     Progress { received: bytes.len() as u64, expected }.at_the_end(&origin)?;
     let opening = lease.opening.clone();
-    lease.keep();
+    lease.keep_for_long();
     Ok(Response { head, body: bytes, opening })
 }
 

@@ -2,7 +2,8 @@
 
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::time::{Duration, Instant};
 
 use rustls::ClientConfig;
 use throng_protocol::participant::{ChannelError, HttpVersion, Opening};
@@ -11,7 +12,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use super::alternative::Attempt;
 use super::body::BodyError;
 use super::failure::{self, Progress};
-use super::http1::Http1;
+use super::http1::{Http1, Parked};
 use super::http2::Http2;
 use super::http3::Http3;
 use super::origin::{Key, Origin};
@@ -24,6 +25,9 @@ const HTTP1_MAX: usize = 6;
 
 /// Origins whose connections are kept; a further one closes the connections of those that are not in use.
 const ORIGINS_MAX: usize = 16;
+
+/// A connection that was not used for so long is kept with as little as it needs. Opening it again costs some 20 µs.
+const PARKED_AFTER: Duration = Duration::from_secs(2);
 
 /// The connections of one participant.
 #[derive(Clone, Default)]
@@ -42,7 +46,7 @@ pub(super) struct Kept {
     /// Free places for HTTP/1.1 connections in use. A new one is opened only when none is idle, so that those in use
     /// and those idle are never more than [`HTTP1_MAX`] together.
     places: Arc<Semaphore>,
-    idle: Mutex<Vec<Http1>>,
+    idle: Mutex<Vec<Idle>>,
     /// The connection that requests share. Locked while it is opened: further requests wait for it.
     shared: tokio::sync::Mutex<Option<Shared>>,
     /// The server chose HTTP/1.1.
@@ -50,6 +54,22 @@ pub(super) struct Kept {
     tls: OnceLock<Arc<ClientConfig>>,
     /// The connection to an alternative, or the attempt to open it.
     pub(super) attempt: Mutex<Option<Attempt>>,
+}
+
+/// A connection that is not in use.
+enum Idle {
+    /// Since then.
+    Ready(Box<Http1>, Instant),
+    Parked(Parked),
+}
+
+impl Idle {
+    fn is_closed(&self) -> bool {
+        match self {
+            Self::Ready(connection, _) => connection.is_closed(),
+            Self::Parked(connection) => connection.is_closed(),
+        }
+    }
 }
 
 /// A connection that carries several requests at a time.
@@ -123,9 +143,15 @@ impl Pool {
             }
         }
         let place = kept.place().await?;
-        if let Some(connection) = kept.take_idle(except.is_some()) {
-            let kept = Arc::clone(&kept);
-            return Ok(Lease::again(Leased::Http1 { connection: connection.into(), kept, _place: place }));
+        while let Some(idle) = kept.take_idle(except.is_some()) {
+            let connection = match idle {
+                Idle::Ready(connection, _) => connection,
+                Idle::Parked(connection) => match connection.resumed().await {
+                    Some(connection) => connection.into(),
+                    None => continue,
+                },
+            };
+            return Ok(Lease::again(Leased::Http1 { connection, kept: Arc::clone(&kept), _place: place }));
         }
         match opening.any().await? {
             (Opened::Http1(connection), opening) => {
@@ -177,17 +203,33 @@ impl Kept {
     }
 
     /// An idle connection. If one has just failed its request, the others were kept as long and are closed instead.
-    fn take_idle(&self, has_failed: bool) -> Option<Http1> {
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+    fn take_idle(&self, has_failed: bool) -> Option<Idle> {
+        let mut idle = self.idle();
         idle.retain(|kept| !has_failed && !kept.is_closed());
         // The last one used is the least likely to be closed by the server.
         idle.pop()
     }
 
-    fn keep(&self, connection: Http1) {
+    fn idle(&self) -> MutexGuard<'_, Vec<Idle>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn keep(&self, connection: Box<Http1>) {
         if !connection.is_closed() {
-            self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
+            self.idle().push(Idle::Ready(connection, Instant::now()));
         }
+    }
+
+    /// Connections that have been idle for long, which are taken out.
+    fn take_unused(&self) -> Vec<Http1> {
+        let is_unused =
+            |idle: &mut Idle| matches!(idle, Idle::Ready(_, since) if since.elapsed() >= PARKED_AFTER);
+        let unused = self.idle().extract_if(.., is_unused).collect::<Vec<_>>();
+        let ready = unused.into_iter().filter_map(|idle| match idle {
+            Idle::Ready(connection, _) => Some(*connection),
+            Idle::Parked(_) => None,
+        });
+        ready.collect()
     }
 
     /// The TLS configuration of this participant for this origin, which holds its session tickets.
@@ -228,8 +270,18 @@ impl Lease {
     /// Keeps the connection for the next request, after a response that was read to its end.
     pub(super) fn keep(self) {
         if let Leased::Http1 { connection, kept, _place } = self.connection {
-            kept.keep(*connection);
+            kept.keep(connection);
         }
+    }
+
+    /// The same, where no other request may follow for long: what the connection does not need meanwhile is freed after a while.
+    pub(super) fn keep_for_long(self) {
+        let kept = match &self.connection {
+            Leased::Http1 { kept, .. } => Arc::downgrade(kept),
+            Leased::Shared(_) => return,
+        };
+        self.keep();
+        tokio::spawn(park_unused(kept));
     }
 
     /// Gives up the connection after a request that it failed.
@@ -237,6 +289,17 @@ impl Lease {
         match self.connection {
             Leased::Http1 { .. } => Failed(None),
             Leased::Shared(shared) => Failed(Some(shared)),
+        }
+    }
+}
+
+/// Parks connections that are not used within [`PARKED_AFTER`]; not those of a participant that has left by then.
+async fn park_unused(kept: Weak<Kept>) {
+    tokio::time::sleep(PARKED_AFTER).await;
+    let unused = kept.upgrade().map(|kept| kept.take_unused()).unwrap_or_default();
+    for connection in unused {
+        if let (Some(parked), Some(kept)) = (connection.parked().await, kept.upgrade()) {
+            kept.idle().push(Idle::Parked(parked));
         }
     }
 }

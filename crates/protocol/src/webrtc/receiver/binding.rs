@@ -99,7 +99,13 @@ impl Receiver {
         let (track_id, kind, codec) = (track.config.track, track.kind, track.codec);
         match self.tracks.get_mut(at) {
             Some(unseen_track) => *unseen_track = track,
-            None => self.tracks.push(track),
+            None => {
+                // Most have audio and video.
+                if self.tracks.is_empty() {
+                    self.tracks.reserve_exact(2);
+                }
+                self.tracks.push(track);
+            }
         }
         self.observed.push(Observation::TrackOpened { track: track_id, kind, codec });
     }
