@@ -139,11 +139,11 @@ pub enum EngineError {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Receive {
     /// By memory-mapped rings where this host allows it and they agree with the sockets.
+    #[default]
     Auto,
     /// The same, and the run does not start without the right to it.
     Ring,
     /// By sockets.
-    #[default]
     Sockets,
 }
 

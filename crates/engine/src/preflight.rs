@@ -151,6 +151,14 @@ pub fn own_addresses() -> Vec<IpAddr> {
     addresses
 }
 
+/// Memory that new uses may take without swapping, bytes, by the kernel's estimate (`MemAvailable`).
+#[must_use]
+pub fn available_bytes() -> Option<usize> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    line.trim().strip_suffix(" kB")?.trim().parse::<usize>().ok()?.checked_mul(1024)
+}
+
 /// The first of `addresses` that is not of this host, with the error of binding to it.
 #[must_use]
 pub fn foreign_address(addresses: impl IntoIterator<Item = IpAddr>) -> Option<(IpAddr, std::io::Error)> {
@@ -239,5 +247,6 @@ mod tests {
     #[test]
     fn this_host_knows_its_loopback_address() {
         assert!(own_addresses().contains(&IpAddr::from([127, 0, 0, 1])));
+        assert!(available_bytes() > Some(1 << 20));
     }
 }

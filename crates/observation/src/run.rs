@@ -398,6 +398,9 @@ pub struct GeneratorRow {
     /// Datagrams that were received from a memory-mapped ring (thread rows); the others came by sockets.
     #[serde(default)]
     pub ring_datagrams: u64,
+    /// Memory of the rings, bytes (thread rows); the process's resident memory has them, too.
+    #[serde(default)]
+    pub ring_bytes: u64,
     /// Datagrams that the kernel refused for lack of buffers (`EAGAIN`, `ENOBUFS`, `ENOMEM`).
     pub send_drops: u64,
     /// Bytes of datagrams that were sent, UDP and IP headers included.

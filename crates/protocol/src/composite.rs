@@ -4,7 +4,7 @@
 //! The first part is what the person came for: the whole ends with it. Another part that fails is told as an anomaly, and the
 //! others go on.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use throng_observation::{FailureReason, Observation, Outcome, Phase};
 
@@ -245,6 +245,10 @@ impl Participant for Composite {
         let deadlines = self.parts.iter().filter_map(Part::deadline);
         let (at, why) = deadlines.min_by_key(|(at, _)| *at).unwrap_or((now + NEVER, "nothing"));
         Output::Timeout(at, why)
+    }
+
+    fn receive_lag(&mut self, lag: Duration) {
+        self.parts.iter_mut().for_each(|part| part.participant.receive_lag(lag));
     }
 
     fn prefetch(&self) -> u64 {

@@ -32,6 +32,13 @@ pub trait Participant: Send {
     /// After [`Output::Ended`] the driver drops the participant and closes its channels.
     fn poll_output(&mut self, now: Instant) -> Output;
 
+    /// From now on datagrams may be passed so long after they arrived, without any order among participants: what arrived in the
+    /// last `lag` before the `now` of a call may be still to come. 0 until the driver calls this. Whoever judges that a packet is
+    /// missing judges as of then.
+    fn receive_lag(&mut self, lag: Duration) {
+        let _ = lag;
+    }
+
     /// Prefetches memory that the next datagram will need. The driver calls this for several participants before
     /// it passes datagrams to the first of them, so that their cache misses overlap. The result has no meaning; it
     /// keeps the compiler from removing the reads.

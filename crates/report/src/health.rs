@@ -26,13 +26,14 @@ pub(crate) fn examine(run: &RunData, participant_seconds: u64, connected_max: u6
         threads().map(|row| row.cpu_us).sum()
     };
     let rss_bytes_max = rss_bytes_max(run);
+    let ring_bytes_max = ring_bytes_max(run);
     let worst = |rows: &mut dyn Iterator<Item = f64>| rows.max_by(f64::total_cmp);
     let mut health = Generator {
         cpu_ms_per_participant_s: (participant_seconds > 0 && cpu_us > 0)
             .then(|| cpu_us as f64 / 1e3 / participant_seconds as f64),
         rss_bytes_per_participant: rss_bytes_max
             .filter(|_| connected_max > 0)
-            .map(|bytes| bytes as f64 / connected_max as f64),
+            .map(|bytes| bytes.saturating_sub(ring_bytes_max) as f64 / connected_max as f64),
         rss_bytes_max,
         threads: threads().map(|row| (row.worker, row.thread)).collect::<BTreeSet<_>>().len() as u64,
         thread_cpu_ratio_max: worst(&mut threads().map(cpu_ratio)),
@@ -43,6 +44,7 @@ pub(crate) fn examine(run: &RunData, participant_seconds: u64, connected_max: u6
             .sum::<u64>()
             .max(process().map(|r| r.socket_drops).sum()),
         ring_datagrams: threads().map(|row| row.ring_datagrams).sum(),
+        ring_bytes_max,
         receive: receive_ways(run),
         send_drops: threads()
             .map(|row| row.send_drops)
@@ -207,6 +209,16 @@ fn rss_bytes_max(run: &RunData) -> Option<u64> {
         *most = row.rss_bytes.max(*most);
     }
     Some(of_workers.values().sum()).filter(|bytes| *bytes > 0)
+}
+
+/// The largest memory of receive rings: the sum over all threads of all workers.
+fn ring_bytes_max(run: &RunData) -> u64 {
+    let mut of_threads: BTreeMap<(u16, Option<u16>), u64> = BTreeMap::new();
+    for row in run.generator.iter().filter(|row| row.thread.is_some()) {
+        let most = of_threads.entry((row.worker, row.thread)).or_default();
+        *most = row.ring_bytes.max(*most);
+    }
+    of_threads.values().sum()
 }
 
 /// The worst figure and its worker, the seconds past `limit` and all seconds, when enough seconds are past it.

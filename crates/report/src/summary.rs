@@ -363,7 +363,7 @@ pub struct Generator {
     pub reasons: Vec<String>,
     /// CPU of the process ÷ participant-seconds with a participant connected, milliseconds per second.
     pub cpu_ms_per_participant_s: Option<f64>,
-    /// Largest resident memory ÷ the most participants connected at once, bytes.
+    /// Largest resident memory without that of receive rings ÷ the most participants connected at once, bytes.
     pub rss_bytes_per_participant: Option<f64>,
     /// Largest resident memory, bytes.
     pub rss_bytes_max: Option<u64>,
@@ -378,6 +378,9 @@ pub struct Generator {
     /// Datagrams that were received from memory-mapped rings; the others came by sockets.
     #[serde(default)]
     pub ring_datagrams: u64,
+    /// Largest memory of those rings, bytes; the resident memory has it, too.
+    #[serde(default)]
+    pub ring_bytes_max: u64,
     /// What happened to the way in which datagrams are received: rings that were opened, and why sockets were used.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub receive: Vec<String>,

@@ -418,7 +418,7 @@ fn generator(summary: &Summary) -> String {
         let _ = write!(said, ", {} per {one}", bytes(rss));
     }
     if health.ring_datagrams > 0 {
-        said += "; received by a memory-mapped ring";
+        let _ = write!(said, "; received by memory-mapped rings of {}", bytes(health.ring_bytes_max as f64));
     }
     said
 }

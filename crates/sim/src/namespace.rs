@@ -4,7 +4,8 @@
 //! packets to its address stay inside.
 
 use std::fs::File;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, UdpSocket};
+use std::ops::RangeInclusive;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -15,6 +16,9 @@ use crate::support::{SimError, run};
 
 /// Makes names unique within a process; the process id makes them unique on the machine.
 static NEXT: AtomicU32 = AtomicU32::new(0);
+
+/// `ETHTOOL_STXCSUM` of `linux/ethtool.h`.
+const SET_SEND_CHECKSUMS: u32 = 0x17;
 
 /// A network namespace with loopback up.
 #[derive(Debug)]
@@ -89,6 +93,33 @@ impl Namespace {
     /// When `ip` fails.
     pub fn add_address(&self, address: Ipv4Addr) -> Result<(), SimError> {
         self.ip(&["addr", "add", &format!("{address}/24"), "dev", "v0"])
+    }
+
+    /// Sets the MTU of `device`, bytes.
+    ///
+    /// # Errors
+    /// When `ip` fails.
+    pub fn set_mtu(&self, device: &str, bytes: u32) -> Result<(), SimError> {
+        self.ip(&["link", "set", device, "mtu", &bytes.to_string()])
+    }
+
+    /// Sets the ports that the kernel gives to sockets that ask for none (`net.ipv4.ip_local_port_range`).
+    ///
+    /// # Errors
+    /// When the kernel refuses them.
+    pub fn set_local_ports(&self, ports: &RangeInclusive<u16>) -> Result<(), SimError> {
+        let text = format!("{} {}", ports.start(), ports.end());
+        // The kernel opens the file of the thread's own namespace.
+        self.enter(|| std::fs::write("/proc/sys/net/ipv4/ip_local_port_range", text))?.map_err(SimError::Io)
+    }
+
+    /// Whether packets that `device` sends leave the kernel without their checksum, for a card to compute, and joined ones
+    /// (`UDP_SEGMENT`) as one frame. A veth pair does both unless told otherwise (`ethtool --offload v0 tx off`).
+    ///
+    /// # Errors
+    /// When the kernel cannot change it.
+    pub fn set_send_offload(&self, device: &str, is_on: bool) -> Result<(), SimError> {
+        self.enter(|| set_send_checksums(device, is_on))?.map_err(SimError::Io)
     }
 
     /// Sets what programs started by [`Self::command`] resolve `name` to. Other names do not resolve: the only name server
@@ -211,4 +242,24 @@ impl Drop for Namespace {
         // Nothing more can be done about a namespace that does not go.
         let _ = run(Command::new("ip").args(["netns", "del", &self.name]));
     }
+}
+
+/// By netdevice(7), `SIOCETHTOOL`.
+fn set_send_checksums(device: &str, is_on: bool) -> std::io::Result<()> {
+    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
+    // `struct ethtool_value`: the command and its operand.
+    let mut value = [SET_SEND_CHECKSUMS, u32::from(is_on)];
+    // SAFETY: all-zero is a valid `ifreq`: integers, and a union of integers and a pointer.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    // The last byte stays zero, and ends the name.
+    let room = request.ifr_name.len() - 1;
+    for (to, from) in request.ifr_name.iter_mut().take(room).zip(device.as_bytes()) {
+        *to = *from as libc::c_char;
+    }
+    request.ifr_ifru.ifru_data = (&raw mut value).cast();
+    // SAFETY: SIOCETHTOOL reads one `ifreq` and the 8 bytes to which it points; both outlive the call.
+    if unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL, &raw mut request) } != 0 {
+        return Err(std::io::Error::last_os_error());
+    }
+    Ok(())
 }

@@ -102,7 +102,7 @@ impl Stored for LayerSwitchRow {
 
 columns! { GeneratorRow {
     second, thread, cpu_us, run_queue_wait_us, lag_p99_us, lag_max_us, socket_drops, send_drops, sent_bytes, rss_bytes,
-    open_fds, steal_ratio, observations_dropped, worker = "fleet_worker", ring_datagrams,
+    open_fds, steal_ratio, observations_dropped, worker = "fleet_worker", ring_datagrams, ring_bytes,
 } }
 
 impl Stored for GeneratorRow {
@@ -112,7 +112,7 @@ impl Stored for GeneratorRow {
     // The column `worker` of earlier versions is a thread; what is a worker today has another name, so that neither is
     // read as the other.
     const OLDER: Option<&'static [(&'static str, &'static str)]> =
-        Some(&[("thread", "worker"), ("fleet_worker", "0"), ("ring_datagrams", "0")]);
+        Some(&[("thread", "worker"), ("fleet_worker", "0"), ("ring_datagrams", "0"), ("ring_bytes", "0")]);
 }
 
 columns! { EventRow { at = "at_us", participant, kind, count, detail } }

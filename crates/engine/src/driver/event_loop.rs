@@ -207,7 +207,7 @@ impl EventLoop {
         self.rings_at = tick + RING_EVERY;
         let clocks = self.io.clocks.read();
         let mut sockets = std::mem::take(&mut self.of_ring);
-        self.io.rings.collect(&mut sockets);
+        self.io.rings.collect(clocks, &mut sockets);
         for group in sockets.chunks(PREFETCHED) {
             self.prefetch(group.iter().map(|(slot, ..)| *slot));
             for &(slot, channel, entry) in group {
@@ -216,10 +216,10 @@ impl EventLoop {
         }
         self.io.rings.release(&sockets);
         sockets.clear();
-        // What a socket takes from now on counts from now, not from when this pass began.
-        let clocks = self.io.clocks.read();
-        self.io.rings.due(clocks.unix(), &mut sockets);
+        self.io.rings.due(clocks.now, &mut sockets);
         for (slot, channel, entry) in sockets.drain(..) {
+            // What a socket takes from now on counts from now, not from when this pass began.
+            let clocks = self.io.clocks.read();
             self.with(slot, |slot, io| slot.step_ring((channel, entry), clocks, io));
         }
         self.of_ring = sockets;

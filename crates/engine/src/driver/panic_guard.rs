@@ -10,7 +10,7 @@ use std::backtrace::Backtrace;
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind};
 use std::sync::Once;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use throng_observation::{Failure, FailureReason, Outcome};
 use throng_protocol::participant::{Input, Output, Participant};
@@ -66,6 +66,11 @@ impl PanicGuard {
             let defect = self.defect.clone().unwrap_or_else(|| defect(&"no words"));
             Output::Ended(Outcome::Failed(defect))
         })
+    }
+
+    /// See [`Participant::receive_lag`].
+    pub(super) fn receive_lag(&mut self, lag: Duration) {
+        self.act(|participant| participant.receive_lag(lag));
     }
 
     /// See [`Participant::prefetch`]. A panic here is ignored: the next call will panic again.

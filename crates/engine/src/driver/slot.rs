@@ -50,6 +50,8 @@ pub(super) struct Slot {
     source_ip: Option<IpAddr>,
     /// Whether it received media.
     has_played: bool,
+    /// Whether datagrams came from a ring.
+    is_by_ring: bool,
     ended: Option<Outcome>,
 }
 
@@ -86,6 +88,7 @@ impl Slot {
             readiness: Readiness::Immediate,
             source_ip: join.source_ip,
             has_played: false,
+            is_by_ring: false,
             ended: None,
         }
     }
@@ -134,6 +137,7 @@ impl Slot {
             _ => {}
         }
         if self.next_timeout.is_some_and(|at| at <= now) {
+            self.tell_receive_lag(now, io);
             self.participant.handle(now, Input::Timeout);
         }
         self.drain(now, io);
@@ -158,6 +162,9 @@ impl Slot {
             let Some(entry) = self.sockets.iter_mut().find(|entry| entry.channel == channel) else {
                 return true;
             };
+            if matches!(entry.socket.ring, RingUse::Entered(of_ring) if io.rings.holds(of_ring)) {
+                return true;
+            }
             let Ok(received) = io.batch.receive(entry.socket.as_fd(), RECEIVE_BATCH) else {
                 // Reading a pending socket error (ICMP) clears it; datagrams may wait behind it.
                 continue;
@@ -179,10 +186,11 @@ impl Slot {
                     is_delivered = io.rings.by_socket(of_ring, &datagram);
                 } else if self.readiness == Readiness::OnTick
                     && entry.socket.ring == RingUse::Possible
+                    && entry.socket.is_peer(datagram.source.ip())
                     && let Some(local) = entry.socket.local(datagram.local)
                 {
                     let from = datagram.source.ip();
-                    entry.socket.ring = io.rings.enter((self.key, channel), local, from, clocks.unix());
+                    entry.socket.ring = io.rings.enter((self.key, channel), local, from, clocks);
                 }
                 if let Some(lost) = entry.socket.note(arrived_at, dropped_so_far) {
                     io.drops.note(lost);
@@ -223,6 +231,7 @@ impl Slot {
     ) {
         let Some(entry) = self.sockets.iter_mut().find(|entry| entry.channel == channel) else { return };
         let names_local = entry.socket.has_several();
+        self.is_by_ring = true;
         let mut next = io.rings.first(of_ring);
         while let Some(number) = next
             && let Some((datagram, following)) = io.rings.datagram(number)
@@ -244,6 +253,19 @@ impl Slot {
         self.drain(clocks.now, io);
     }
 
+    /// Tells the participant how far behind its datagrams are, if rings have or had them.
+    fn tell_receive_lag(&mut self, now: Instant, io: &IoContext) {
+        if self.is_by_ring {
+            let lags = self.sockets.iter().filter_map(|entry| match entry.socket.ring {
+                RingUse::Entered(of_ring) => Some(io.rings.lag(of_ring, now)),
+                RingUse::Possible | RingUse::Never => None,
+            });
+            let lag = lags.max();
+            self.is_by_ring = lag.is_some();
+            self.participant.receive_lag(lag.unwrap_or_default());
+        }
+    }
+
     /// Changes which datagrams a socket leaves to the ring.
     pub(super) fn step_ring(
         &mut self,
@@ -252,10 +274,16 @@ impl Slot {
         io: &mut IoContext,
     ) {
         let Some(entry) = self.sockets.iter_mut().find(|entry| entry.channel == channel) else { return };
-        let step = io.rings.step(of_ring, clocks.unix());
-        if step == SocketStep::Forget {
-            entry.socket.ring = RingUse::Never;
-            entry.socket.forget_drops();
+        let step = io.rings.step(of_ring, clocks);
+        match step {
+            SocketStep::Wait | SocketStep::LeaveToRing(_) => {}
+            SocketStep::Read => {
+                self.receive(channel, io);
+                return;
+            }
+            // The kernel counted what it left to the ring as drops.
+            SocketStep::TakeAll => entry.socket.forget_drops(),
+            SocketStep::Forget => entry.socket.ring = RingUse::Never,
         }
         if let Err(error) = apply(step, entry.socket.as_fd()) {
             io.rings.cannot_filter(&error);
@@ -301,6 +329,7 @@ impl Slot {
 
     /// Performs the participant's outputs until it waits for its next deadline.
     fn drain(&mut self, now: Instant, io: &mut IoContext) {
+        self.tell_receive_lag(now, io);
         for _ in 0..OUTPUTS_MAX {
             match self.participant.poll_output(now) {
                 Output::Timeout(at, _why) => {

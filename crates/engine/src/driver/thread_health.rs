@@ -54,7 +54,7 @@ impl ThreadHealth {
         let ended = std::mem::replace(&mut self.second, second);
         let cpu = thread_cpu();
         let queue_wait = queue_wait_ns(self.schedstat.as_ref());
-        let (ring_drops, ring_datagrams) = io.rings.finish_second(io.clocks.read().unix());
+        let (ring_drops, ring_datagrams) = io.rings.finish_second(io.clocks.read());
         for (kind, detail) in io.rings.take_news() {
             io.collector.push(DriverEvent::Receive { at: now, thread: io.thread, kind, detail });
         }
@@ -72,6 +72,7 @@ impl ThreadHealth {
             lag_max_us: self.lag_us.quantile(1.0).unwrap_or(0),
             socket_drops: drops.received.saturating_add(ring_drops),
             ring_datagrams,
+            ring_bytes: io.rings.bytes(),
             send_drops: drops.sent,
             sent_bytes: std::mem::take(&mut io.sent_bytes),
             observations_dropped: io.collector.take_dropped(),

@@ -253,6 +253,11 @@ impl DatagramSocket {
         local.or_else(|| (!self.has_several()).then(|| first.ip())).map(|ip| (ip, first.port()).into())
     }
 
+    /// Whether its peer is there, as far as is known: it sends there, or nowhere.
+    pub(crate) fn is_peer(&self, source: IpAddr) -> bool {
+        self.allowed.is_none_or(|to| to.to_canonical() == source.to_canonical())
+    }
+
     /// The kernel's count of drops has jumped.
     pub(crate) fn forget_drops(&mut self) {
         self.dropped_so_far = None;

@@ -27,6 +27,8 @@ pub struct FreezeMeter {
     intervals: usize,
     sum_us: u64,
     shown_at: Option<Instant>,
+    /// When a freeze begins unless a frame is shown before. Asked for with each packet, so it is computed with each frame.
+    begins_at: Option<Instant>,
     /// The part of the current freeze that was already reported; `None` without one.
     reported: Option<Duration>,
     frozen: FreezeTotals,
@@ -52,11 +54,15 @@ impl FreezeMeter {
         }
         self.reported = None;
         self.shown_at = Some(now);
+        self.begins_at = (self.intervals >= MIN_INTERVALS).then(|| {
+            let mean_us = self.sum_us / self.intervals.min(WINDOW) as u64;
+            now + Duration::from_micros((3 * mean_us).max(mean_us + MIN_INCREASE_US))
+        });
     }
 
     /// Checks whether a freeze has begun.
     pub fn timeout(&mut self, now: Instant) {
-        if self.next_timeout().is_some_and(|at| now >= at) {
+        if self.begins_at.take_if(|at| now >= *at).is_some() {
             self.frozen.count += 1;
             self.reported = Some(Duration::ZERO);
         }
@@ -65,12 +71,7 @@ impl FreezeMeter {
     /// When a freeze begins unless a frame arrives before.
     #[must_use]
     pub fn next_timeout(&self) -> Option<Instant> {
-        if self.reported.is_some() || self.intervals < MIN_INTERVALS {
-            return None;
-        }
-        let mean_us = self.sum_us / self.intervals.min(WINDOW) as u64;
-        let bound_us = (3 * mean_us).max(mean_us + MIN_INCREASE_US);
-        self.shown_at.map(|at| at + Duration::from_micros(bound_us))
+        self.begins_at
     }
 
     /// Freezes since the previous call.

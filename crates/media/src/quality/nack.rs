@@ -5,6 +5,9 @@
 //! libwebrtc's `nack_requester.cc` (`kDefaultRtt`, `kMaxNackRetries`); libwebrtc requests without the 10 ms until
 //! it has seen reordering. The list is bounded; when it is full the oldest packets are dropped, and a key frame is
 //! needed, as in libwebrtc.
+//!
+//! Times of arrival decide, not those at which the packets are passed on: a packet that arrives after its request was due is
+//! requested, even where both become known at once. So it makes no difference how often a driver reads its sockets.
 
 use std::collections::VecDeque;
 
@@ -16,6 +19,9 @@ const DEFAULT_ROUND_TRIP_MS: u32 = 100;
 
 /// Least time between requests of the same packet, ms: a round trip measured on loopback would cause a storm.
 const MIN_RETRY_MS: u32 = 20;
+
+/// Most packets that are requested at once although they have arrived.
+const ARRIVED_LATE_MAX: usize = 32;
 
 /// Most requests for one packet.
 const MAX_TRIES: u8 = 10;
@@ -32,6 +38,8 @@ struct Missing {
 pub struct NackList {
     missing: VecDeque<Missing>,
     missing_max: usize,
+    /// To be requested although they have arrived: later than their requests were due.
+    arrived_late: Vec<u16>,
     retry_ms: u32,
     /// Lower bound of all `ask_at_ms`; `u32::MAX` when there is none.
     next_ms: u32,
@@ -43,7 +51,14 @@ impl NackList {
     #[must_use]
     pub fn new(missing_max: usize) -> Self {
         let missing = VecDeque::new();
-        Self { missing, missing_max, retry_ms: DEFAULT_ROUND_TRIP_MS, next_ms: u32::MAX, overflowed: false }
+        Self {
+            missing,
+            missing_max,
+            arrived_late: Vec::new(),
+            retry_ms: DEFAULT_ROUND_TRIP_MS,
+            next_ms: u32::MAX,
+            overflowed: false,
+        }
     }
 
     /// Sets the time before a request is repeated.
@@ -66,25 +81,35 @@ impl NackList {
         }
     }
 
-    /// A packet below the highest number arrived. Returns whether it had been requested.
-    pub fn arrived(&mut self, sequence: u16) -> bool {
+    /// A packet below the highest number arrived. Returns whether it had been requested by then, or was to be.
+    pub fn arrived(&mut self, sequence: u16, arrived_ms: u32) -> bool {
         let at = self.missing.iter().position(|m| m.sequence == sequence);
-        let asked = at.and_then(|at| self.missing.remove(at)).is_some_and(|m| m.tries > 0);
-        if self.missing.is_empty() {
-            self.next_ms = u32::MAX;
+        let Some(m) = at.and_then(|at| self.missing.remove(at)) else { return false };
+        let was_due = arrived_ms >= m.ask_at_ms && m.tries < MAX_TRIES;
+        if was_due && self.arrived_late.len() < ARRIVED_LATE_MAX {
+            self.arrived_late.push(sequence);
         }
-        asked
+        self.forget_time_if_empty();
+        m.tries > 0 || was_due
     }
 
-    /// Appends the numbers to request now, in order; returns how many.
-    pub fn take(&mut self, now_ms: u32, out: &mut Vec<u16>) -> usize {
-        if now_ms < self.next_ms {
+    fn forget_time_if_empty(&mut self) {
+        if self.missing.is_empty() && self.arrived_late.is_empty() {
+            self.next_ms = u32::MAX;
+        }
+    }
+
+    /// Appends the numbers to request now, in order; returns how many. They are those of which nothing arrived until `heard_ms`; what
+    /// arrived between that and `now_ms` may not be known yet.
+    pub fn take(&mut self, now_ms: u32, heard_ms: u32, out: &mut Vec<u16>) -> usize {
+        if heard_ms < self.next_ms {
             return 0;
         }
         let before = out.len();
+        out.append(&mut self.arrived_late);
         let retry_at_ms = now_ms.saturating_add(self.retry_ms);
         self.missing.retain_mut(|m| {
-            let due = now_ms >= m.ask_at_ms;
+            let due = heard_ms >= m.ask_at_ms;
             if due && m.tries < MAX_TRIES {
                 out.push(m.sequence);
                 m.tries += 1;
@@ -108,14 +133,13 @@ impl NackList {
         while self.missing.front().is_some_and(|m| first.wrapping_sub(m.sequence).cast_signed() > 0) {
             self.missing.pop_front();
         }
-        if self.missing.is_empty() {
-            self.next_ms = u32::MAX;
-        }
+        self.forget_time_if_empty();
     }
 
     /// Removes all.
     pub fn clear(&mut self) {
         self.missing.clear();
+        self.arrived_late.clear();
         self.next_ms = u32::MAX;
         self.overflowed = false;
     }
@@ -128,7 +152,7 @@ impl NackList {
     /// Most memory outside of this struct, bytes.
     #[cfg(test)]
     pub(super) fn memory_max(&self) -> usize {
-        self.missing_max * size_of::<Missing>()
+        self.missing_max * size_of::<Missing>() + ARRIVED_LATE_MAX * size_of::<u16>()
     }
 }
 
@@ -138,7 +162,7 @@ mod tests {
 
     fn take(list: &mut NackList, now_ms: u32) -> Vec<u16> {
         let mut out = Vec::new();
-        assert_eq!(list.take(now_ms, &mut out), out.len());
+        assert_eq!(list.take(now_ms, now_ms, &mut out), out.len());
         out
     }
 
@@ -148,8 +172,39 @@ mod tests {
         list.missing(5, 1, 0);
         assert_eq!(list.next_timeout_ms(), Some(10));
         assert_eq!(take(&mut list, 9), [0_u16; 0]);
-        assert!(!list.arrived(5), "it had not been asked for");
+        assert!(!list.arrived(5, 9), "it had not been asked for");
         assert_eq!((take(&mut list, 10), list.next_timeout_ms()), (vec![], None));
+    }
+
+    #[test]
+    fn what_arrives_after_its_request_was_due_is_asked_for_whenever_both_are_known() {
+        let mut list = NackList::new(8);
+        list.missing(5, 2, 0);
+        // Both come to be known at 14 ms.
+        assert!(list.arrived(6, 10) && !list.arrived(5, 9));
+        assert_eq!(list.next_timeout_ms(), Some(10));
+        assert_eq!((take(&mut list, 14), list.next_timeout_ms()), (vec![6], None));
+        list.missing(8, 1, 20);
+        assert_eq!(take(&mut list, 31), [8]);
+        assert!(list.arrived(8, 140));
+        assert_eq!(take(&mut list, 141), [8], "it was due again at 131 ms");
+    }
+
+    #[test]
+    fn what_arrived_and_is_not_known_yet_is_not_asked_for_and_an_answer_has_a_round_trip_from_the_request() {
+        let mut list = NackList::new(8);
+        list.round_trip_ms(30);
+        list.missing(5, 2, 0);
+        let take = |list: &mut NackList, now_ms, heard_ms| {
+            let mut out = Vec::new();
+            list.take(now_ms, heard_ms, &mut out);
+            out
+        };
+        assert_eq!(take(&mut list, 20, 9), [0_u16; 0]);
+        assert!(!list.arrived(5, 8), "it arrived at 8 ms, and comes now");
+        assert_eq!(take(&mut list, 25, 14), [6]);
+        assert_eq!((take(&mut list, 60, 49), list.next_timeout_ms()), (vec![], Some(55)));
+        assert_eq!(take(&mut list, 70, 59), [6]);
     }
 
     #[test]
@@ -176,8 +231,8 @@ mod tests {
         let mut list = NackList::new(8);
         list.missing(5, 3, 0);
         assert_eq!(take(&mut list, 10), [5, 6, 7]);
-        assert!(list.arrived(6));
-        assert!(!list.arrived(6), "only once");
+        assert!(list.arrived(6, 12));
+        assert!(!list.arrived(6, 12), "only once");
         assert_eq!(take(&mut list, 110), [5, 7]);
     }
 

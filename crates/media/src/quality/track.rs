@@ -272,9 +272,11 @@ impl TrackMeter {
 
     /// Appends to `out` the sequence numbers to request now, ascending; they are sent in one RTCP Generic NACK
     /// (RFC 4585 §6.2.1), which is counted when there are any.
-    pub fn take_nacks(&mut self, now: Instant, out: &mut Vec<u16>) {
-        let now_ms = self.ms(now);
-        if self.nacks.take(now_ms, out) > 0 {
+    ///
+    /// `heard` is the moment until which all that arrived is known, `now` or earlier.
+    pub fn take_nacks(&mut self, now: Instant, heard: Instant, out: &mut Vec<u16>) {
+        let (now_ms, heard_ms) = (self.ms(now), self.ms(heard));
+        if self.nacks.take(now_ms, heard_ms, out) > 0 {
             self.counters.nack_sent += 1;
         }
     }
@@ -446,13 +448,13 @@ impl TrackMeter {
                 (number, false, packet.retransmitted)
             }
             Arrival::Filled(number) => {
-                let asked = self.nacks.arrived(packet.sequence);
+                let asked = self.nacks.arrived(packet.sequence, now_ms);
                 let recovered = asked || packet.retransmitted;
                 self.counters.packets_reordered += u64::from(!recovered);
                 (number, false, recovered)
             }
             Arrival::Late(number) => {
-                let asked = self.nacks.arrived(packet.sequence);
+                let asked = self.nacks.arrived(packet.sequence, now_ms);
                 let recovered = asked || packet.retransmitted;
                 self.counters.packets_late += u64::from(!recovered);
                 (number, true, recovered)

@@ -38,7 +38,7 @@ impl Viewer {
             assert!(deadlines < 1000, "a deadline that is met does not come again");
             self.meter.timeout(at);
             let mut out = Vec::new();
-            self.meter.take_nacks(at, &mut out);
+            self.meter.take_nacks(at, at, &mut out);
             if !out.is_empty() {
                 asked.push(((at - self.start).as_millis() as u64, out));
             }

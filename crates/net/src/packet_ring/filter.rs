@@ -7,6 +7,7 @@ use std::net::IpAddr;
 use std::ops::RangeInclusive;
 use std::os::fd::BorrowedFd;
 
+use super::frame::UDP_HEADER;
 use crate::sockopt;
 
 /// Offset that means the network header (`SKF_NET_OFF` of `linux/filter.h`).
@@ -163,6 +164,15 @@ pub struct InRing {
     pub mtu: u32,
     /// The local address.
     pub local: IpAddr,
+}
+
+impl InRing {
+    /// Whether a datagram with so many bytes of payload is among them.
+    #[must_use]
+    pub fn has(&self, payload: usize) -> bool {
+        let ip = if self.local.is_ipv4() { IPV4_HEADER } else { IPV6_HEADER };
+        payload.saturating_add(UDP_HEADER) <= self.mtu.saturating_sub(ip) as usize
+    }
 }
 
 fn unwanted(ring: &InRing) -> Vec<libc::sock_filter> {

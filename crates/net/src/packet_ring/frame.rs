@@ -14,7 +14,7 @@ const OFFLOAD_HEADER: usize = 10;
 const GSO_UDP: u8 = 5;
 /// The bit of its type that tells of ECN.
 const GSO_ECN: u8 = 0x80;
-const UDP_HEADER: usize = 8;
+pub(super) const UDP_HEADER: usize = 8;
 
 /// A datagram in a ring.
 #[derive(Debug)]
@@ -127,7 +127,11 @@ fn parse(block: &[u8], at: usize) -> Option<Frame> {
     let ip = Ip::parse(packet)?;
     let udp = network + ip.header;
     let (from, to) = (be16(block, udp)?, be16(block, udp + 2)?);
-    let udp_length = usize::from(be16(block, udp + 4)?);
+    let udp_length = match be16(block, udp + 4)? {
+        // Of IPv6 that says nothing, and the kernel takes all of the packet (`__udp6_lib_rcv` of `net/ipv6/udp.c`).
+        0 if ip.source.is_ipv6() => ip.length.checked_sub(ip.header)?,
+        length => usize::from(length),
+    };
     let offload = block.get(link.checked_sub(OFFLOAD_HEADER)?..link)?;
     let segment = match offload[1] & !GSO_ECN {
         GSO_UDP => u16::from_ne_bytes([offload[4], offload[5]]),

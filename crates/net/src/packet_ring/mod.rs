@@ -16,10 +16,12 @@ pub use interface::{Interface, interface_of};
 
 use std::io;
 use std::mem;
+use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use crate::sockopt;
 
@@ -28,6 +30,11 @@ const BLOCK_BYTES: usize = 128 << 10;
 
 /// How long the kernel fills a block before it hands it over, milliseconds.
 const RETIRE_MS: u32 = 4;
+
+/// How long after its arrival a datagram may be handed over: the kernel looks each [`RETIRE_MS`] at the block that it fills, hands it over
+/// when it sees it for the second time (`prb_retire_rx_blk_timer_expired` of `net/packet/af_packet.c`), and rounds both times up to its
+/// own ticks, of 10 ms at most.
+pub const HANDED_OVER_WITHIN: Duration = Duration::from_millis(5 * RETIRE_MS as u64);
 
 /// `TPACKET_V3` of `linux/if_packet.h`.
 const VERSION_3: i32 = 2;
@@ -57,6 +64,8 @@ pub struct RingConfig {
 #[derive(Debug)]
 pub struct PacketRing {
     socket: OwnedFd,
+    /// Index of the interface.
+    interface: u32,
     memory: NonNull<u8>,
     blocks: usize,
     /// The block that the kernel hands over next.
@@ -116,7 +125,7 @@ impl PacketRing {
         };
         sockopt::set(socket.as_fd(), libc::SOL_PACKET, libc::PACKET_RX_RING, &request)?;
         let memory = map(&socket, blocks)?;
-        let ring = Self { socket, memory, blocks, next: 0, held: 0 };
+        let ring = Self { socket, interface: config.interface, memory, blocks, next: 0, held: 0 };
         ring.bind(config)?;
         Ok(ring)
     }
@@ -179,9 +188,17 @@ impl PacketRing {
         if block >= self.blocks || !self.is_of_reader(block) {
             return None;
         }
+        let interface = self.interface;
         let bytes = self.block_mut(block);
         let (_, frame) = frame::read(bytes, place.offset as usize);
-        frame?.datagram(index, bytes)
+        let mut datagram = frame?.datagram(index, bytes)?;
+        // As a socket names a link-local address (RFC 4007 section 6).
+        if let SocketAddr::V6(source) = &mut datagram.source
+            && source.ip().is_unicast_link_local()
+        {
+            source.set_scope_id(interface);
+        }
+        Some(datagram)
     }
 
     /// Gives the memory of all blocks taken back to the kernel.

@@ -82,6 +82,8 @@ pub(super) struct Receiver {
     cname: String,
     random: fastrand::Rng,
     next_interval_at: Instant,
+    /// What arrived so long before now is known.
+    lag: Duration,
     last_media_at: Option<Instant>,
     first_packet_seen: bool,
     first_frame_seen: bool,
@@ -135,6 +137,7 @@ impl Receiver {
             cname,
             random,
             next_interval_at: next_second(options.joined_at, now),
+            lag: Duration::ZERO,
             last_media_at: None,
             first_packet_seen: false,
             first_frame_seen: false,
@@ -334,17 +337,19 @@ impl Receiver {
 
     /// Performs due actions: gives up late packets, and ends the interval when its second is over.
     pub(super) fn timeout(&mut self, now: Instant) {
+        // What arrived since may be still to come.
+        let heard = now.checked_sub(self.lag).unwrap_or(now);
         for track in self.tracks.iter_mut().filter(|_| !self.is_paused) {
-            if track.meter.next_timeout().is_some_and(|at| now >= at) {
-                track.meter.timeout(now);
+            if track.meter.next_timeout().is_some_and(|at| heard >= at) {
+                track.meter.timeout(heard);
                 // The request is for feedback that was not negotiated; taking it sets its next time.
-                let _ = track.meter.wants_key_frame(now);
+                let _ = track.meter.wants_key_frame(heard);
             }
         }
-        if now >= self.next_interval_at {
-            self.next_interval_at = next_second(self.next_interval_at, now);
+        if heard >= self.next_interval_at {
+            self.next_interval_at = next_second(self.next_interval_at, heard);
             if !self.is_paused {
-                self.end_intervals(now);
+                self.end_intervals(heard);
             }
         }
     }
@@ -408,9 +413,9 @@ impl Receiver {
     pub(super) fn next_timeout(&self) -> Instant {
         let tracks = self.tracks.iter().map(|track| {
             let meter = track.meter.next_timeout().filter(|_| !self.is_paused);
-            meter.map_or(track.next_report_at, |at| at.min(track.next_report_at))
+            meter.map_or(track.next_report_at, |at| (at + self.lag).min(track.next_report_at))
         });
-        tracks.fold(self.next_interval_at, Instant::min)
+        tracks.fold(self.next_interval_at + self.lag, Instant::min)
     }
 
     pub(super) fn last_media_at(&self) -> Option<Instant> {
@@ -428,6 +433,11 @@ impl Receiver {
 
     pub(super) fn take_observed(&mut self) -> std::vec::Drain<'_, Observation> {
         self.observed.drain(..)
+    }
+
+    /// See [`crate::participant::Participant::receive_lag`].
+    pub(super) fn receive_lag(&mut self, lag: Duration) {
+        self.lag = lag;
     }
 
     /// See [`crate::participant::Participant::prefetch`].

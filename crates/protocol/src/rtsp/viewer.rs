@@ -504,6 +504,10 @@ impl Participant for Viewer {
         Output::Timeout(at.max(now + Duration::from_millis(1)), why)
     }
 
+    fn receive_lag(&mut self, lag: Duration) {
+        self.receiver.iter_mut().for_each(|receiver| receiver.receive_lag(lag));
+    }
+
     fn prefetch(&self) -> u64 {
         self.receiver.as_ref().map_or(0, Receiver::prefetch)
     }

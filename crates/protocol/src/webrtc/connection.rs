@@ -378,7 +378,7 @@ impl Connection {
                     let local = peer.received_at(via, relayed);
                     local.into_iter().for_each(|local| peer.session.media_at(local));
                 }
-                if self.config.options.is_tapped && receiver.has_observed() {
+                if receiver.has_observed() && self.config.options.is_tapped {
                     self.take_observed(); // frames must be reported without delay
                 }
             }
@@ -410,6 +410,13 @@ impl Connection {
             _ => {}
         }
         true
+    }
+
+    /// See [`crate::participant::Participant::receive_lag`].
+    pub(super) fn receive_lag(&mut self, lag: Duration) {
+        if let State::Playing { receiver, .. } = &mut self.state {
+            receiver.receive_lag(lag);
+        }
     }
 
     /// See [`crate::participant::Participant::prefetch`].

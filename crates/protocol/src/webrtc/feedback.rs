@@ -129,15 +129,15 @@ impl Reporter {
         self.transport.as_ref().and_then(|transport| transport.send_at)
     }
 
-    /// The next datagram that is due, if any.
+    /// The next datagram that is due, if any. All that arrived until `heard` is known.
     ///
     /// Each stream has its own reports and requests, as in libwebrtc. Janus uses only the first report block to
     /// find the medium of a datagram, and drops datagrams without one: of several blocks it would process one.
-    pub(super) fn due(&mut self, now: Instant, tracks: &mut [Track]) -> Option<Vec<u8>> {
+    pub(super) fn due(&mut self, now: Instant, heard: Instant, tracks: &mut [Track]) -> Option<Vec<u8>> {
         let mut body = Vec::new();
         for at in 0..tracks.len() {
             let Some(track) = tracks.get_mut(at).filter(|track| track.has_sender()) else { continue };
-            self.requests(now, track, &mut body);
+            self.requests(now, heard, track, &mut body);
             let reports = now >= track.report_state.next_report_at;
             if !reports && body.is_empty() {
                 continue;
@@ -199,18 +199,18 @@ impl Reporter {
     }
 
     /// NACKs and key frame requests of a track.
-    fn requests(&mut self, now: Instant, track: &mut Track, body: &mut Vec<u8>) {
-        if track.meter.next_timeout().is_none_or(|at| at > now) {
+    fn requests(&mut self, now: Instant, heard: Instant, track: &mut Track, body: &mut Vec<u8>) {
+        if track.meter.next_timeout().is_none_or(|at| at > heard) {
             return;
         }
-        track.meter.timeout(now);
+        track.meter.timeout(heard);
         self.missing.clear();
-        track.meter.take_nacks(now, &mut self.missing);
+        track.meter.take_nacks(now, heard, &mut self.missing);
         if !self.missing.is_empty() {
             let _ = RtcpWriter::reduced_size(body).nack(self.ssrc, track.ssrc, &self.missing);
         }
         let (pli, fir) = (track.report_state.feedback.pli, track.report_state.feedback.fir);
-        if (pli || fir) && track.meter.wants_key_frame(now) {
+        if (pli || fir) && track.meter.wants_key_frame(heard) {
             let writer = RtcpWriter::reduced_size(body);
             if pli {
                 let _ = writer.picture_loss(self.ssrc, track.ssrc);

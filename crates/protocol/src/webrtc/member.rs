@@ -480,6 +480,10 @@ impl Participant for Member {
         Output::Timeout(at, why)
     }
 
+    fn receive_lag(&mut self, lag: Duration) {
+        self.peers.values_mut().for_each(|connection| connection.receive_lag(lag));
+    }
+
     fn prefetch(&self) -> u64 {
         // With one connection per sender, not all of them receive at the same time.
         self.peers.values().take(2).fold(0, |sum, connection| sum ^ connection.prefetch())

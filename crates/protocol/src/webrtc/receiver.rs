@@ -1,7 +1,7 @@
 //! The receive path of a connection: decrypts a packet, finds its track, updates the track's meter. For a packet
 //! of a known stream nothing here allocates, logs or locks.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use throng_media::assemble::{FrameAssembler, MediaPacket};
 use throng_media::codec::{PayloadFacts, PayloadReader};
@@ -40,6 +40,8 @@ pub struct Receiver {
     clock: WallClock,
     first_track: u16,
     next_interval_at: Instant,
+    /// What arrived so long before now is known.
+    lag: Duration,
     last_media_at: Option<Instant>,
     first_packet_seen: bool,
     first_frame_seen: bool,
@@ -129,6 +131,7 @@ impl Receiver {
             clock: options.clock,
             first_track: options.first_track,
             next_interval_at: next_second(options.joined_at, now),
+            lag: Duration::ZERO,
             last_media_at: None,
             first_packet_seen: false,
             first_frame_seen: false,
@@ -150,6 +153,16 @@ impl Receiver {
         // Payload types may have another meaning from now on.
         self.sources.iter_mut().for_each(|source| source.payload_type = u8::MAX);
         self.review(now);
+    }
+
+    /// See [`crate::participant::Participant::receive_lag`].
+    pub(super) fn receive_lag(&mut self, lag: Duration) {
+        self.lag = lag;
+    }
+
+    /// Up to when all that arrived is known.
+    fn heard_until(&self, now: Instant) -> Instant {
+        now.checked_sub(self.lag).unwrap_or(now)
     }
 
     /// Prefetches memory for the next packet: see [`crate::participant::Participant::prefetch`].
@@ -339,15 +352,17 @@ impl Receiver {
 
     /// Performs due actions: gives up late packets, and ends the interval when its second is over.
     pub fn timeout(&mut self, now: Instant) {
-        if now >= self.next_interval_at {
-            self.next_interval_at = next_second(self.next_interval_at, now);
-            self.end_intervals(now, TrackMeter::take_interval);
+        let heard = self.heard_until(now);
+        if heard >= self.next_interval_at {
+            self.next_interval_at = next_second(self.next_interval_at, heard);
+            self.end_intervals(heard, TrackMeter::take_interval);
         }
     }
 
     /// The next sealed RTCP datagram that is due, if any.
     pub fn poll_feedback(&mut self, now: Instant) -> Option<Vec<u8>> {
-        self.reporter.due(now, &mut self.tracks)
+        let heard = self.heard_until(now);
+        self.reporter.due(now, heard, &mut self.tracks)
     }
 
     /// The RTCP BYE datagram.
@@ -370,9 +385,9 @@ impl Receiver {
         let held = self.tracks.iter().filter(|track| track.has_sender());
         let tracks = held.map(|track| {
             let report_at = track.report_state.next_report_at();
-            track.meter.next_timeout().map_or(report_at, |at| at.min(report_at))
+            track.meter.next_timeout().map_or(report_at, |at| (at + self.lag).min(report_at))
         });
-        tracks.chain(self.reporter.next_at()).fold(self.next_interval_at, Instant::min)
+        tracks.chain(self.reporter.next_at()).fold(self.next_interval_at + self.lag, Instant::min)
     }
 
     /// When the last authentic packet of a track arrived.
@@ -415,3 +430,9 @@ pub struct ReceiverOptions {
     /// negotiated section.
     pub is_told: bool,
 }
+
+#[cfg(test)]
+mod lag_tests;
+#[cfg(test)]
+#[path = "receiver/stand_tests.rs"]
+mod stand;

@@ -302,6 +302,10 @@ impl Participant for Viewer {
         Output::Timeout(at.max(now + Duration::from_millis(1)), why)
     }
 
+    fn receive_lag(&mut self, lag: Duration) {
+        self.connection.receive_lag(lag);
+    }
+
     fn prefetch(&self) -> u64 {
         self.connection.prefetch()
     }

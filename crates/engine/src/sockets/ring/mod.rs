@@ -4,24 +4,25 @@
 //! interface or to another address, and those that arrived in fragments. See [`path`] for how one way becomes the other.
 
 mod path;
-use path::{ReceivePath, Step};
+use path::{Moment, ReceivePath, Step};
 
 mod ports;
 pub(crate) use ports::LocalPorts;
 
 mod opened;
-use opened::{OpenedRing, RingPlace};
+use opened::{OpenedRing, Opening, RingPlace, RingToOpen};
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::BorrowedFd;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use throng_net::Received;
 use throng_net::packet_ring::{self, FrameKind, InRing, RingDatagram};
 use throng_observation::run::{RECEIVE_RING_EVENT, RECEIVE_SOCKETS_EVENT};
 use throng_protocol::participant::Channel;
 
+use crate::clock::{ClockPair, Clocks};
 use crate::config::{EngineError, Receive};
 use crate::preflight;
 use crate::sockets::udp::RingUse;
@@ -68,9 +69,6 @@ struct Arrived {
     next: u32,
 }
 
-/// Bytes of UDP's and the longest plain IP header.
-const IP_HEADER_MAX: usize = 48;
-
 /// After the last of a socket's datagrams.
 const LAST: u32 = u32::MAX;
 
@@ -83,8 +81,16 @@ pub(crate) enum SocketStep {
     LeaveToRing(InRing),
     /// It takes all: [`packet_ring::take_all`].
     TakeAll,
+    /// What it held back is read.
+    Read,
     /// The same, and it is no longer known here.
     Forget,
+}
+
+/// A ring for a socket, and what it has of it; or it is being opened.
+enum Found {
+    Ring(usize, InRing),
+    Opening,
 }
 
 /// Something to tell of the way in which datagrams come: an event's kind and its sentence.
@@ -93,7 +99,10 @@ pub(crate) type RingNews = (&'static str, String);
 /// The rings of a thread, and the sockets whose datagrams they have.
 pub(crate) struct ReceiveRings {
     config: ReceiveConfig,
-    rings: Vec<OpenedRing>,
+    /// By number; `None` in the place of one that ended.
+    rings: Vec<Option<OpenedRing>>,
+    /// One that is being opened.
+    opening: Option<Opening>,
     entries: Vec<Option<Entry>>,
     free: Vec<u32>,
     /// Entry + 1 by port, counted from the start of the range.
@@ -111,6 +120,8 @@ pub(crate) struct ReceiveRings {
     given_up: bool,
     drops: u64,
     delivered: u64,
+    /// When rings were read last.
+    collected: ClockPair,
 }
 
 impl ReceiveRings {
@@ -123,6 +134,7 @@ impl ReceiveRings {
         Self {
             config,
             rings,
+            opening: None,
             entries,
             free,
             by_port,
@@ -135,12 +147,13 @@ impl ReceiveRings {
             given_up,
             drops,
             delivered,
+            collected: Clocks::new().read(),
         }
     }
 
     /// Whether there is a ring.
     pub(crate) fn is_used(&self) -> bool {
-        !self.rings.is_empty()
+        self.rings.iter().any(Option::is_some)
     }
 
     /// The ports for new sockets; `None` where the kernel's choice will do.
@@ -161,9 +174,9 @@ impl ReceiveRings {
         (slot, channel): (u32, Channel),
         local: SocketAddr,
         source: IpAddr,
-        now: Duration,
+        clocks: ClockPair,
     ) -> RingUse {
-        self.try_enter((slot, channel), local, source, now).map_or(RingUse::Never, RingUse::Entered)
+        self.try_enter((slot, channel), local, source, clocks).unwrap_or(RingUse::Never)
     }
 
     fn try_enter(
@@ -171,11 +184,21 @@ impl ReceiveRings {
         (slot, channel): (u32, Channel),
         local: SocketAddr,
         source: IpAddr,
-        now: Duration,
-    ) -> Option<RingEntry> {
+        clocks: ClockPair,
+    ) -> Option<RingUse> {
         let at = self.place_of(local.port()).filter(|at| self.by_port.get(*at) == Some(&0))?;
-        let (ring, in_ring) = self.ring_for(local.ip(), source).filter(|_| !self.given_up)?;
-        let path = ReceivePath::new(now);
+        if self.given_up {
+            return None;
+        }
+        let found = self.ring_for(local.ip(), source);
+        if self.given_up {
+            return None;
+        }
+        let (ring, in_ring) = match found? {
+            Found::Ring(ring, in_ring) => (ring, in_ring),
+            Found::Opening => return Some(RingUse::Possible),
+        };
+        let path = ReceivePath::new(source, moment(clocks, Duration::ZERO));
         let entry = Entry { slot, channel, port: local.port(), ring, in_ring, path, arrived: None };
         let id = self.free.pop().unwrap_or_else(|| {
             self.entries.push(None);
@@ -184,33 +207,50 @@ impl ReceiveRings {
         *self.entries.get_mut(id as usize)? = Some(entry);
         *self.by_port.get_mut(at)? = id + 1;
         self.changing.push(id);
-        Some(RingEntry(id))
+        Some(RingUse::Entered(RingEntry(id)))
     }
 
-    /// The ring of the interface by which datagrams come from `source` to `local`, opened if need be.
-    fn ring_for(&mut self, local: IpAddr, source: IpAddr) -> Option<(usize, InRing)> {
+    /// The ring of the interface by which datagrams come from `source` to `local`; it is being opened if there is none yet.
+    fn ring_for(&mut self, local: IpAddr, source: IpAddr) -> Option<Found> {
+        if let Some((_, opening)) = &mut self.opening {
+            if !opening.is_finished() {
+                return Some(Found::Opening);
+            }
+            self.opened();
+        }
         if self.own_addresses.is_empty() {
             self.own_addresses = preflight::own_addresses();
         }
         // What this host sends to itself comes by loopback, whatever its address.
         let is_own = source.is_loopback() || self.own_addresses.binary_search(&source).is_ok();
-        if let Some(at) = self.rings.iter_mut().position(|ring| ring.is_for(local, is_own)) {
-            return self.rings.get(at).map(|ring| (at, ring.in_ring(local)));
+        for (at, ring) in self.rings.iter_mut().enumerate() {
+            if let Some(ring) = ring
+                && ring.is_for(local, is_own)
+            {
+                return Some(Found::Ring(at, ring.in_ring(local)));
+            }
         }
         let bytes = self.config.ring_bytes.unwrap_or_else(|| {
             (self.config.planned * BYTES_PER_PARTICIPANT).clamp(RING_BYTES_MIN, RING_BYTES_MAX / 4)
         });
-        match OpenedRing::open((local, is_own), self.config.ports.range(), bytes) {
+        // An address that is on no interface has no ring.
+        let opening = RingToOpen::at((local, is_own), self.config.ports.range(), bytes).ok()?;
+        self.opening = opening.spawn();
+        self.opening.is_some().then_some(Found::Opening)
+    }
+
+    /// A ring was opened, or could not be.
+    fn opened(&mut self) {
+        let Some((wanted, opening)) = self.opening.take() else { return };
+        match wanted.opened(opening.join().unwrap_or_else(|_| Err(io::ErrorKind::Other.into()))) {
             Ok(ring) => {
                 self.news.push((RECEIVE_RING_EVENT, ring.sentence()));
-                let in_ring = ring.in_ring(local);
-                self.rings.push(ring);
-                Some((self.rings.len() - 1, in_ring))
+                match self.rings.iter_mut().find(|place| place.is_none()) {
+                    Some(place) => *place = Some(ring),
+                    None => self.rings.push(Some(ring)),
+                }
             }
-            Err(why) => {
-                self.give_up(&why);
-                None
-            }
+            Err(why) => self.give_up(&why),
         }
     }
 
@@ -238,13 +278,31 @@ impl ReceiveRings {
     }
 
     /// Whether a datagram that the socket got is delivered, or the ring's own is.
-    pub(crate) fn by_socket(&mut self, entry: RingEntry, datagram: &Received<'_>) -> bool {
-        let (Some(entry), Some(arrived)) = (self.entry(entry.0), datagram.arrived_unix) else { return true };
+    pub(crate) fn by_socket(&mut self, id: RingEntry, datagram: &Received<'_>) -> bool {
+        let Self { entries, rings, changing, news, .. } = self;
+        let Some(Some(entry)) = entries.get_mut(id.0 as usize) else { return true };
+        let Some(arrived) = datagram.arrived_unix else { return true };
         // What goes to another address of a socket on several is in no ring, such as checks of other candidate pairs.
         if datagram.local.is_some_and(|local| local != entry.in_ring.local) {
             return true;
         }
-        entry.path.by_socket(arrived, datagram.bytes.len(), datagram.source.port())
+        if entry.in_ring.has(datagram.bytes.len()) {
+            return entry.path.by_socket(arrived, datagram.bytes.len(), datagram.source);
+        }
+        // It would overtake those that come by the ring.
+        if entry.path.is_peer(datagram.source.ip()) {
+            entry.path.give_up();
+            change(changing, id.0);
+            let ring = rings.get_mut(entry.ring).and_then(Option::as_mut);
+            news.extend(ring.and_then(OpenedRing::first_fragment));
+        }
+        true
+    }
+
+    /// Whether a socket is not to be read now: its datagrams come after those of the ring.
+    pub(crate) fn holds(&self, entry: RingEntry) -> bool {
+        let entry = self.entries.get(entry.0 as usize).and_then(Option::as_ref);
+        entry.is_some_and(|entry| entry.path.holds_socket())
     }
 
     /// The socket dropped datagrams for lack of room.
@@ -254,9 +312,10 @@ impl ReceiveRings {
         }
     }
 
-    /// Whether the kernel's count of the socket's drops counts what it leaves to the ring.
+    /// Whether the kernel's count of the socket's drops counts datagrams that are lost; what a socket leaves to the ring counts there,
+    /// too.
     pub(crate) fn counts_drops(&mut self, entry: RingEntry) -> bool {
-        self.entry(entry.0).is_some_and(|entry| entry.path.is_proving())
+        self.entry(entry.0).is_some_and(|entry| !entry.path.is_left_to_ring())
     }
 
     fn entry(&mut self, id: u32) -> Option<&mut Entry> {
@@ -274,11 +333,16 @@ impl ReceiveRings {
     }
 
     /// Takes what has arrived in all rings; `each` gets slot and channel of the sockets with datagrams.
-    pub(crate) fn collect(&mut self, groups: &mut Vec<(u32, Channel, RingEntry)>) {
-        let Self { rings, entries, by_port, arrived, touched, changing, config, drops, delivered, .. } = self;
+    pub(crate) fn collect(&mut self, clocks: ClockPair, groups: &mut Vec<(u32, Channel, RingEntry)>) {
+        self.collected = clocks;
+        let Self {
+            rings, entries, by_port, arrived, touched, changing, config, drops, delivered, news, ..
+        } = self;
         let start = *config.ports.range().start();
         for (ring, opened) in rings.iter_mut().enumerate() {
-            opened.collect(|place, frame| {
+            let Some(opened) = opened else { continue };
+            let mut has_fragments = false;
+            opened.collect(clocks.unix(), |place, frame| {
                 let at = usize::from(frame.local.port().wrapping_sub(start));
                 let id = by_port.get(at).copied().unwrap_or(0).wrapping_sub(1);
                 let Some(Some(entry)) = entries.get_mut(id as usize) else { return };
@@ -288,20 +352,27 @@ impl ReceiveRings {
                 match frame.kind {
                     FrameKind::Datagrams { .. } => {}
                     FrameKind::Fragment => {
-                        // The socket has the whole datagram, unless it was shorter than the interface's MTU.
-                        *drops += u64::from(frame.length() + IP_HEADER_MAX <= entry.in_ring.mtu as usize);
-                        entry.path.give_up();
-                        return change(changing, id);
+                        // The socket has it as a whole, but not while it leaves to the ring what is so short.
+                        if entry.in_ring.has(frame.length()) && entry.path.is_peer(frame.source.ip()) {
+                            has_fragments = true;
+                            *drops += u64::from(entry.path.is_by_ring(frame.arrived_unix));
+                            entry.path.give_up();
+                            change(changing, id);
+                        }
+                        return;
                     }
                     FrameKind::TooLong => {
-                        *drops += 1;
+                        *drops += u64::from(entry.path.needs_ring());
                         return;
                     }
                     FrameKind::Damaged => return,
                 }
                 for index in 0..frame.datagrams() {
                     let length = frame.length_of(index);
-                    if !entry.path.by_ring(frame.arrived_unix, length, frame.source.port()) {
+                    if !entry.in_ring.has(length) {
+                        continue;
+                    }
+                    if !entry.path.by_ring(frame.arrived_unix, length, frame.source) {
                         continue;
                     }
                     *delivered += 1;
@@ -321,11 +392,26 @@ impl ReceiveRings {
                     }
                 }
             });
+            if has_fragments {
+                news.extend(opened.first_fragment());
+            }
         }
         groups.extend(touched.drain(..).filter_map(|id| {
             let entry = entries.get(id as usize)?.as_ref()?;
             Some((entry.slot, entry.channel, RingEntry(id)))
         }));
+    }
+
+    /// How long ago that was until which all datagrams of a socket are known that arrived.
+    pub(crate) fn lag(&self, entry: RingEntry, now: Instant) -> Duration {
+        let entry = self.entries.get(entry.0 as usize).and_then(Option::as_ref);
+        let ring = entry
+            .filter(|entry| !entry.path.is_proving())
+            .and_then(|entry| self.rings.get(entry.ring)?.as_ref());
+        ring.map_or(Duration::ZERO, |ring| {
+            let lag = self.collected.unix().saturating_sub(ring.heard_until());
+            lag + now.saturating_duration_since(self.collected.now)
+        })
     }
 
     /// The first datagram of this pass for a socket; each has the next.
@@ -337,7 +423,7 @@ impl ReceiveRings {
     pub(crate) fn datagram(&mut self, number: u32) -> Option<(RingDatagram<'_>, Option<u32>)> {
         let arrived = *self.arrived.get(number as usize)?;
         let next = (arrived.next != LAST).then_some(arrived.next);
-        Some((self.rings.get_mut(arrived.ring)?.datagram(arrived.place, arrived.index)?, next))
+        Some((self.rings.get_mut(arrived.ring)?.as_mut()?.datagram(arrived.place, arrived.index)?, next))
     }
 
     /// Gives the memory of this pass back to the kernel. `groups` are those of [`Self::collect`].
@@ -347,11 +433,11 @@ impl ReceiveRings {
             self.first(*entry);
         }
         self.arrived.clear();
-        self.rings.iter_mut().for_each(OpenedRing::release);
+        self.rings.iter_mut().flatten().for_each(OpenedRing::release);
     }
 
     /// The sockets for which something is due.
-    pub(crate) fn due(&mut self, now: Duration, due: &mut Vec<(u32, Channel, RingEntry)>) {
+    pub(crate) fn due(&mut self, now: Instant, due: &mut Vec<(u32, Channel, RingEntry)>) {
         let entries = &self.entries;
         let entry = |id: &u32| entries.get(*id as usize).and_then(Option::as_ref);
         due.extend(self.changing.iter().filter_map(|id| {
@@ -361,9 +447,12 @@ impl ReceiveRings {
     }
 
     /// Goes on with the path of a socket.
-    pub(crate) fn step(&mut self, id: RingEntry, now: Duration) -> SocketStep {
-        let Some(entry) = self.entry(id.0) else { return SocketStep::Wait };
-        let (step, in_ring, ring) = (entry.path.step(now), entry.in_ring, entry.ring);
+    pub(crate) fn step(&mut self, id: RingEntry, clocks: ClockPair) -> SocketStep {
+        let Self { entries, rings, .. } = self;
+        let Some(Some(entry)) = entries.get_mut(id.0 as usize) else { return SocketStep::Wait };
+        let heard =
+            rings.get(entry.ring).and_then(Option::as_ref).map_or(clocks.unix(), OpenedRing::heard_until);
+        let (step, in_ring, ring) = (entry.path.step(moment(clocks, heard)), entry.in_ring, entry.ring);
         if !entry.path.is_changing() {
             self.changing.retain(|changing| *changing != id.0);
         }
@@ -371,38 +460,63 @@ impl ReceiveRings {
             Step::Wait => SocketStep::Wait,
             Step::LeaveToRing => SocketStep::LeaveToRing(in_ring),
             Step::TakeAll => SocketStep::TakeAll,
+            Step::Read => SocketStep::Read,
             Step::Forget => {
                 self.forget(id);
                 SocketStep::Forget
             }
             Step::Differs { ring: by_ring, socket } => {
-                let name = self.rings.get(ring).map(|ring| ring.name().to_owned()).unwrap_or_default();
-                let why = if by_ring > socket {
-                    format!(
-                        "of {by_ring} datagrams that arrived at {name} {socket} reached their socket; a firewall rule or the \
-                         reverse path filter (net.ipv4.conf.*.rp_filter) drops the others"
-                    )
-                } else {
-                    format!(
-                        "of {socket} datagrams of a socket {by_ring} arrived at {name}; the others come another way"
-                    )
-                };
-                self.give_up(&why);
+                self.differs((id, ring), by_ring, socket);
                 SocketStep::Wait
             }
         }
     }
 
+    /// Ring and socket do not have the same. What the socket lacks would not have reached any; what the ring lacks costs the socket
+    /// that ring, and no more.
+    fn differs(&mut self, (id, ring): (RingEntry, usize), by_ring: u32, socket: u32) {
+        let Some(opened) = self.rings.get_mut(ring).and_then(Option::as_mut) else { return };
+        let name = opened.name();
+        if by_ring > socket {
+            let why = format!(
+                "of {by_ring} datagrams that arrived at {name} {socket} reached their socket; a firewall rule or the reverse path \
+                 filter (net.ipv4.conf.*.rp_filter) drops the others"
+            );
+            return self.give_up(&why);
+        }
+        let why = format!(
+            "of {socket} datagrams of a socket {by_ring} were in the ring of {name}; the others come another way, or the kernel does \
+             not write them into a ring. It is used for other sockets"
+        );
+        if opened.is_first_difference() {
+            self.news.push((RECEIVE_SOCKETS_EVENT, why));
+        }
+        if let Some(entry) = self.entry(id.0) {
+            entry.path.give_up();
+            change(&mut self.changing, id.0);
+        }
+    }
+
     /// Once a second: drops, errors and growth of the rings, and a check of one socket. Returns the datagrams that were
     /// dropped and delivered since the last call.
-    pub(crate) fn finish_second(&mut self, now: Duration) -> (u64, u64) {
+    pub(crate) fn finish_second(&mut self, clocks: ClockPair) -> (u64, u64) {
         for at in 0..self.rings.len() {
-            let Some(ring) = self.rings.get_mut(at) else { continue };
-            match ring.finish_second(now) {
+            let Some(Some(ring)) = self.rings.get_mut(at) else { continue };
+            let mut users = self.entries.iter_mut().flatten().filter(|entry| entry.ring == at).peekable();
+            if users.peek().is_none() && (self.given_up || !ring.is_open()) {
+                // Its memory is of use to nobody.
+                self.rings.get_mut(at).into_iter().for_each(|ring| *ring = None);
+                continue;
+            }
+            match ring.finish_second(clocks.unix()) {
                 Ok(0) => {}
                 Ok(dropped) => {
-                    self.drops += u64::from(dropped);
-                    self.entries.iter_mut().flatten().for_each(|entry| entry.path.dropped());
+                    let mut is_needed = false;
+                    for entry in users {
+                        is_needed |= entry.path.needs_ring();
+                        entry.path.dropped();
+                    }
+                    self.drops += if is_needed { u64::from(dropped) } else { 0 };
                 }
                 Err(why) => {
                     let name = ring.name().to_owned();
@@ -413,15 +527,17 @@ impl ReceiveRings {
             }
         }
         if self.given_up {
-            // Their memory is of use to nobody once all have left.
-            if self.entries.iter().all(Option::is_none) {
-                self.rings.clear();
-            }
+            self.opening = None;
         } else {
-            self.grow(now);
-            self.check_next(now);
+            self.grow(clocks.unix());
+            self.check_next(clocks.now);
         }
         (std::mem::take(&mut self.drops), std::mem::take(&mut self.delivered))
+    }
+
+    /// Memory of the rings, bytes.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.rings.iter().flatten().map(|ring| ring.bytes() as u64).sum()
     }
 
     /// Makes room for a second of what arrives.
@@ -429,14 +545,14 @@ impl ReceiveRings {
         if self.config.ring_bytes.is_some() {
             return;
         }
-        for ring in &mut self.rings {
+        for ring in self.rings.iter_mut().flatten() {
             if let Some(news) = ring.grow(self.config.ports.range(), RING_BYTES_MAX, now) {
                 self.news.push(news);
             }
         }
     }
 
-    fn check_next(&mut self, now: Duration) {
+    fn check_next(&mut self, now: Instant) {
         let count = self.entries.len() as u32;
         let is_settled = |id: &u32| {
             self.entries
@@ -467,7 +583,13 @@ impl ReceiveRings {
 pub(crate) fn may_open_ring() -> Result<(), EngineError> {
     let loopback = IpAddr::from(Ipv4Addr::LOCALHOST);
     // A port of its own, and one block: nothing is to come.
-    OpenedRing::open((loopback, true), &(1..=1), 1).map(drop).map_err(EngineError::Receive)
+    let ring = RingToOpen::at((loopback, true), &(1..=1), 1).and_then(RingToOpen::open);
+    ring.map(drop).map_err(EngineError::Receive)
+}
+
+/// The moment of a reading of both clocks.
+fn moment(clocks: ClockPair, heard: Duration) -> Moment {
+    Moment { now: clocks.now, unix: clocks.unix(), heard }
 }
 
 /// Notes that entry `id` changes.
@@ -480,7 +602,7 @@ fn change(changing: &mut Vec<u32>, id: u32) {
 /// Changes which datagrams a socket takes.
 pub(crate) fn apply(step: SocketStep, socket: BorrowedFd<'_>) -> io::Result<()> {
     match step {
-        SocketStep::Wait => Ok(()),
+        SocketStep::Wait | SocketStep::Read => Ok(()),
         SocketStep::LeaveToRing(ring) => packet_ring::leave_to_ring(socket, &ring),
         // Nothing can be detached where nothing was attached.
         SocketStep::TakeAll | SocketStep::Forget => packet_ring::take_all(socket).or(Ok(())),

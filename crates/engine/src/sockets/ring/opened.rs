@@ -7,12 +7,13 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use throng_net::packet_ring::{
-    Frame, InRing, Interface, PacketRing, Place, RingConfig, RingDatagram, interface_of,
+    self, Frame, InRing, Interface, PacketRing, Place, RingConfig, RingDatagram, interface_of,
 };
 
-use throng_observation::run::RECEIVE_RING_EVENT;
+use throng_observation::run::{RECEIVE_RING_EVENT, RECEIVE_SOCKETS_EVENT};
 
 use super::RingNews;
+use crate::preflight;
 
 /// Share of a ring that a second may fill before it grows.
 const FILL_MAX: f64 = 0.8;
@@ -37,20 +38,38 @@ pub(super) struct OpenedRing {
     is_loopback: bool,
     /// Local addresses of the interface.
     locals: Vec<IpAddr>,
+    /// By the wall clock: all that arrived until then was taken.
+    heard_until: Duration,
     /// Bytes taken in this second.
     taken_bytes: usize,
     is_open: bool,
+    /// It was told that it lacked a socket's datagrams.
+    differs: bool,
+    /// It was told that datagrams come in fragments.
+    has_fragments: bool,
     /// A larger ring that is being opened.
     larger: Option<JoinHandle<io::Result<PacketRing>>>,
     cannot_grow: bool,
 }
 
-impl OpenedRing {
-    /// A ring for what arrives at `local`, by loopback if `is_own`.
+/// A ring that is to be opened.
+#[derive(Debug)]
+pub(super) struct RingToOpen {
+    interface: Interface,
+    local: IpAddr,
+    is_own: bool,
+    config: RingConfig,
+}
+
+/// One that another thread opens, because the kernel clears its memory first.
+pub(super) type Opening = (RingToOpen, JoinHandle<io::Result<PacketRing>>);
+
+impl RingToOpen {
+    /// One for what arrives at `local`, by loopback if `is_own`.
     ///
     /// # Errors
     /// Why there can be none, in a sentence.
-    pub(super) fn open(
+    pub(super) fn at(
         (local, is_own): (IpAddr, bool),
         ports: &RangeInclusive<u16>,
         bytes: usize,
@@ -61,31 +80,91 @@ impl OpenedRing {
         let interface =
             interface_of(place).map_err(|error| format!("no interface of {place} is known ({error})"))?;
         let config = RingConfig { interface: interface.index, is_ipv4, ports: ports.clone(), bytes };
-        let ring = PacketRing::open(&config).map_err(|error| match error.kind() {
+        Ok(Self { interface, local, is_own, config })
+    }
+
+    /// Opens it here and now.
+    ///
+    /// # Errors
+    /// As [`Self::opened`].
+    pub(super) fn open(self) -> Result<OpenedRing, String> {
+        let ring = PacketRing::open(&self.config);
+        self.opened(ring)
+    }
+
+    /// Has another thread open it.
+    pub(super) fn spawn(self) -> Option<Opening> {
+        let thread = open_beside(self.config.clone());
+        thread.map(|thread| (self, thread))
+    }
+
+    /// It was opened.
+    ///
+    /// # Errors
+    /// Why it could not be, in a sentence.
+    pub(super) fn opened(self, ring: io::Result<PacketRing>) -> Result<OpenedRing, String> {
+        let Self { interface, local, is_own, config } = self;
+        let ring = ring.map_err(|error| match error.kind() {
             ErrorKind::PermissionDenied => "a packet socket needs CAP_NET_RAW".to_owned(),
-            ErrorKind::OutOfMemory => format!("there is no memory for a ring of {} MB", bytes >> 20),
+            ErrorKind::OutOfMemory => format!("there is no memory for a ring of {} MB", config.bytes >> 20),
             _ => format!("a packet ring at {} cannot be opened ({error})", interface.name),
         })?;
-        Ok(Self {
+        Ok(OpenedRing {
             ring,
             older: None,
             interface,
-            is_ipv4,
+            is_ipv4: config.is_ipv4,
             is_loopback: is_own,
             locals: vec![local],
+            heard_until: Duration::ZERO,
             taken_bytes: 0,
             is_open: true,
+            differs: false,
+            has_fragments: false,
             larger: None,
             cannot_grow: false,
         })
     }
+}
 
+fn open_beside(config: RingConfig) -> Option<JoinHandle<io::Result<PacketRing>>> {
+    std::thread::Builder::new().name("ring".into()).spawn(move || PacketRing::open(&config)).ok()
+}
+
+impl OpenedRing {
     pub(super) fn sentence(&self) -> String {
         let family = if self.is_ipv4 { "IPv4" } else { "IPv6" };
         let (name, mb) = (&self.interface.name, self.ring.bytes() >> 20);
         format!(
             "datagrams of playing participants by {name} ({family}) come by a memory-mapped ring of {mb} MB"
         )
+    }
+
+    /// Its memory, and that of the one before it.
+    pub(super) fn bytes(&self) -> usize {
+        self.ring.bytes() + self.older.as_ref().map_or(0, |(older, _)| older.bytes())
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        self.is_open
+    }
+
+    /// Whether it is the first time that it lacks a socket's datagrams.
+    pub(super) fn is_first_difference(&mut self) -> bool {
+        !std::mem::replace(&mut self.differs, true)
+    }
+
+    /// What is to be told of the first fragment.
+    pub(super) fn first_fragment(&mut self) -> Option<RingNews> {
+        let name = &self.interface.name;
+        let why = || {
+            format!(
+                "datagrams arrive at {name} in fragments, or are longer than its MTU of {} bytes: those sockets take theirs \
+                 themselves",
+                self.interface.mtu
+            )
+        };
+        (!std::mem::replace(&mut self.has_fragments, true)).then(|| (RECEIVE_SOCKETS_EVENT, why()))
     }
 
     pub(super) fn name(&self) -> &str {
@@ -111,8 +190,10 @@ impl OpenedRing {
         InRing { interface: self.interface.index, mtu: self.interface.mtu, local }
     }
 
-    /// Takes what has arrived.
-    pub(super) fn collect(&mut self, mut each: impl FnMut(RingPlace, Frame)) {
+    /// Takes what has been handed over by `now`.
+    pub(super) fn collect(&mut self, now: Duration, mut each: impl FnMut(RingPlace, Frame)) {
+        // What comes in order shows that all before it is there.
+        let mut heard_until = now.saturating_sub(packet_ring::HANDED_OVER_WITHIN).max(self.heard_until);
         let from = self.older.as_ref().map(|(_, until)| *until);
         if let Some((older, until)) = &mut self.older {
             older.collect(|place, frame| {
@@ -123,9 +204,17 @@ impl OpenedRing {
         }
         self.taken_bytes += self.ring.collect(|place, frame| {
             if from.is_none_or(|from| frame.arrived_unix >= from) {
+                heard_until = heard_until.max(frame.arrived_unix);
                 each(RingPlace { is_older: false, place }, frame);
             }
         });
+        // The wall clock may have been set back.
+        self.heard_until = heard_until.min(now);
+    }
+
+    /// See [`Self::collect`].
+    pub(super) fn heard_until(&self) -> Duration {
+        self.heard_until
     }
 
     pub(super) fn datagram(&mut self, at: RingPlace, index: u16) -> Option<RingDatagram<'_>> {
@@ -162,8 +251,8 @@ impl OpenedRing {
         }
     }
 
-    /// Changes to a larger ring if this one does not hold a second of what arrives: another thread opens it, because the kernel
-    /// clears its memory first, and the next call changes to it.
+    /// Changes to a larger ring if this one does not hold a second of what arrives, and a quarter of the free memory is enough for it:
+    /// another thread opens it, and the next call changes to it.
     pub(super) fn grow(
         &mut self,
         ports: &RangeInclusive<u16>,
@@ -177,18 +266,22 @@ impl OpenedRing {
         }
         let is_enough = (taken as f64) <= FILL_MAX * bytes as f64;
         let may_grow = self.is_open && !self.cannot_grow && bytes * 2 <= bytes_max;
-        if !is_enough && may_grow && self.older.is_none() && self.larger.is_none() {
+        let has_memory = || preflight::available_bytes().is_none_or(|free| bytes * 2 <= free / 4);
+        if !is_enough && may_grow && self.older.is_none() && self.larger.is_none() && has_memory() {
             let (interface, is_ipv4) = (self.interface.index, self.is_ipv4);
             let config = RingConfig { interface, is_ipv4, ports: ports.clone(), bytes: bytes * 2 };
-            let open = move || PacketRing::open(&config);
-            self.larger = std::thread::Builder::new().name("ring".into()).spawn(open).ok();
+            self.larger = open_beside(config);
         }
         None
     }
 
     fn change_to(&mut self, larger: io::Result<PacketRing>, now: Duration) -> String {
         match larger {
-            Ok(larger) => {
+            Ok(mut larger) => {
+                // What it has so far, and has dropped, the older one delivers.
+                larger.collect(|_, _| ());
+                larger.release();
+                let _ = larger.statistics();
                 self.older = Some((std::mem::replace(&mut self.ring, larger), now + OVERLAP));
                 self.sentence()
             }

@@ -1,17 +1,9 @@
 //! Expected media of a receiver, with packets and signalling that a test chooses.
 
-use std::collections::BTreeMap;
-use std::time::Duration;
-
-use throng_media::quality::WallClock;
-use throng_media::rtp::{Extensions, HeaderFields, write_header};
 use throng_observation::{Codec, Layer};
 
 use super::*;
-use crate::webrtc::receiver::ReceiverOptions;
-use crate::webrtc::sdp::Description;
-use crate::webrtc::session::Negotiated;
-use crate::webrtc::srtp::{Profile, RTP_GROWTH_MAX, Sealer, SessionKeys};
+use crate::webrtc::receiver::stand::{Stand, agreed};
 
 const SDP: &str = "v=0\r\nm=audio 9 UDP/TLS/RTP/SAVPF 111\r\na=mid:a\r\na=rtpmap:111 opus/48000/2\r\na=sendonly\r\n\
     m=video 9 UDP/TLS/RTP/SAVPF 96 98\r\na=mid:v\r\na=rtpmap:96 VP8/90000\r\na=rtpmap:98 H264/90000\r\na=sendonly\r\n";
@@ -19,84 +11,6 @@ const SDP: &str = "v=0\r\nm=audio 9 UDP/TLS/RTP/SAVPF 111\r\na=mid:a\r\na=rtpmap
 const OPUS: (u8, u32) = (111, 7);
 const VP8: (u8, u32) = (96, 8);
 const H264: (u8, u32) = (98, 9);
-
-struct Stand {
-    now: Instant,
-    receiver: Receiver,
-    sealer: Sealer,
-    /// Packets sent, by source.
-    sent: BTreeMap<u32, u64>,
-    opened: Vec<(MediaKind, Codec)>,
-    intervals: Vec<TrackInterval>,
-}
-
-impl Stand {
-    fn new(sdp: &str, is_told: bool) -> Self {
-        let now = Instant::now() + Duration::from_secs(1);
-        let keys = |client| {
-            let profile = Profile::AeadAes128Gcm;
-            SessionKeys::new(profile, &vec![7; profile.keying_material_len()], client).unwrap()
-        };
-        let clock = WallClock { at: now, unix_ns: 1_700_000_000_000_000_000 };
-        let options =
-            ReceiverOptions { clock, joined_at: now, first_track: 0, seed: 1, is_tapped: false, is_told };
-        let receiver = Receiver::new(&keys(true), &agreed(sdp), options, now).unwrap();
-        let sealer = keys(false).sealer().unwrap();
-        Self { now, receiver, sealer, sent: BTreeMap::new(), opened: Vec::new(), intervals: Vec::new() }
-    }
-
-    /// Advances time by `ms` milliseconds; each of these streams has a packet per given number of milliseconds.
-    fn run(&mut self, ms: u64, streams: &[((u8, u32), u64)]) {
-        for at in 0..ms {
-            self.now += Duration::from_millis(1);
-            for (stream, _) in streams.iter().filter(|(_, every)| at % every == 0) {
-                self.send(*stream);
-            }
-            self.receiver.timeout(self.now);
-            self.look();
-        }
-    }
-
-    fn send(&mut self, (payload_type, ssrc): (u8, u32)) {
-        let index = self.sent.entry(ssrc).or_default();
-        *index += 1;
-        let (index, timestamp) = (*index, *index as u32 * 3_000);
-        let fields = HeaderFields { payload_type, marker: true, sequence: index as u16, timestamp, ssrc };
-        let mut packet = Vec::new();
-        let header_len = write_header(&mut packet, &fields, &Default::default(), &Extensions::default());
-        packet.extend([0x10, 0, 0, 0, 0x9d, 0x01, 0x2a, 64, 0, 64, 0]);
-        let plain_len = packet.len();
-        packet.resize(plain_len + RTP_GROWTH_MAX, 0);
-        let len = self.sealer.seal_rtp(&mut packet, plain_len, header_len, ssrc, index).unwrap();
-        packet.truncate(len);
-        assert!(self.receiver.rtp(self.now, 28, &mut packet));
-    }
-
-    fn look(&mut self) {
-        for observed in self.receiver.take_observed() {
-            match observed {
-                Observation::Interval(interval) => self.intervals.push(*interval),
-                Observation::TrackOpened { kind, codec, .. } => self.opened.push((kind, codec)),
-                _ => {}
-            }
-        }
-    }
-
-    /// The kinds without media in the intervals since the last call, and for how many seconds it had been
-    /// expected.
-    fn missing(&mut self) -> Vec<(MediaKind, u64)> {
-        let reported = std::mem::take(&mut self.intervals);
-        let missing = |interval: &TrackInterval| {
-            Some((interval.kind, interval.ended_at.duration_since(interval.missing_since?).as_secs()))
-        };
-        reported.iter().filter_map(missing).collect()
-    }
-}
-
-fn agreed(sdp: &str) -> Negotiated {
-    let description = Description::parse(sdp);
-    Negotiated { answer: description.clone(), remote: description, ..Negotiated::default() }
-}
 
 fn stream(mid: &str, from: Option<&str>, is_muted: bool) -> RoomStream {
     let kind = if mid == "a" { MediaKind::Audio } else { MediaKind::Video };

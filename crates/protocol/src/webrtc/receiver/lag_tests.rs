@@ -1,0 +1,58 @@
+//! Packets that are passed on a while after they arrived.
+
+use std::time::{Duration, Instant};
+
+use throng_media::rtcp::{Compound, Rtcp};
+
+use super::stand::Stand;
+
+const SDP: &str = "v=0\r\nm=video 9 UDP/TLS/RTP/SAVPF 96\r\na=mid:v\r\na=rtpmap:96 VP8/90000\r\na=rtcp-fb:96 nack\r\n\
+    a=sendonly\r\n";
+const VP8: (u8, u32) = (96, 8);
+const LAG: Duration = Duration::from_millis(12);
+
+impl Stand {
+    /// The packets that it requests now.
+    fn requested(&mut self) -> Vec<u16> {
+        let mut requested = Vec::new();
+        while let Some(mut datagram) = self.receiver.poll_feedback(self.now) {
+            let length = self.opener.open_rtcp(&mut datagram).expect("authentic");
+            for packet in Compound::new(&datagram[..length]) {
+                if let Ok(Rtcp::Nack(nack)) = packet {
+                    requested.extend(nack.sequences());
+                }
+            }
+        }
+        requested
+    }
+
+    fn wait_until(&mut self, at: Instant) {
+        self.now = at;
+        self.receiver.timeout(at);
+    }
+}
+
+#[test]
+fn what_arrived_and_is_still_to_come_is_not_requested() {
+    let mut stand = Stand::new(SDP, false);
+    let start = stand.now;
+    let ms = |ms| start + Duration::from_millis(ms);
+    stand.receiver.receive_lag(LAG);
+    // 3 arrived 4 ms after 4, and comes 11 ms after that; 6 never comes.
+    for (index, arrived_ms, passed_ms) in
+        [(1, 0, 5), (2, 1, 5), (4, 2, 10), (5, 3, 10), (3, 6, 17), (7, 7, 17)]
+    {
+        stand.wait_until(ms(passed_ms));
+        assert_eq!(stand.requested(), [0_u16; 0]);
+        stand.arrives(VP8, index, ms(arrived_ms));
+    }
+    let due = stand.receiver.next_timeout();
+    assert_eq!(due, ms(7 + 10) + LAG, "a packet may be out of order for 10 ms");
+    stand.wait_until(due - Duration::from_millis(1));
+    assert_eq!(stand.requested(), [0_u16; 0]);
+    stand.wait_until(due);
+    assert_eq!(stand.requested(), [6]);
+    // The answer takes a round trip from the request, not from the arrivals that are known.
+    stand.wait_until(due + Duration::from_millis(99));
+    assert_eq!(stand.requested(), [0_u16; 0]);
+}
