@@ -1,0 +1,152 @@
+//! What is due: steps of the sockets from one way to the other, and what is looked after once a second.
+
+use std::time::{Duration, Instant};
+
+use throng_observation::run::RECEIVE_SOCKETS_EVENT;
+use throng_protocol::participant::Channel;
+
+use super::opened::OpenedRing;
+use super::path::Step;
+use super::{RING_BYTES_MAX, ReceiveRings, RingEntry, RingNews, SocketStep, change, moment};
+use crate::clock::ClockPair;
+
+impl ReceiveRings {
+    /// The sockets for which something is due.
+    pub(crate) fn due(&mut self, now: Instant, due: &mut Vec<(u32, Channel, RingEntry)>) {
+        let entries = &self.entries;
+        let entry = |id: &u32| entries.get(*id as usize).and_then(Option::as_ref);
+        due.extend(self.changing.iter().filter_map(|id| {
+            let entry = entry(id).filter(|entry| entry.path.is_due(now))?;
+            Some((entry.slot, entry.channel, RingEntry(*id)))
+        }));
+    }
+
+    /// Goes on with the path of a socket.
+    pub(crate) fn step(&mut self, id: RingEntry, clocks: ClockPair) -> SocketStep {
+        let Self { entries, rings, .. } = self;
+        let Some(Some(entry)) = entries.get_mut(id.0 as usize) else { return SocketStep::Wait };
+        let heard =
+            rings.get(entry.ring).and_then(Option::as_ref).map_or(clocks.unix(), OpenedRing::heard_until);
+        let (step, in_ring, ring) = (entry.path.step(moment(clocks, heard)), entry.in_ring, entry.ring);
+        if !entry.path.is_changing() {
+            self.changing.retain(|changing| *changing != id.0);
+        }
+        match step {
+            Step::Wait => SocketStep::Wait,
+            Step::LeaveToRing => SocketStep::LeaveToRing(in_ring),
+            Step::TakeAll => SocketStep::TakeAll,
+            Step::Read => SocketStep::Read,
+            Step::Forget => {
+                self.forget(id);
+                SocketStep::Forget
+            }
+            Step::Differs { ring: by_ring, socket } => {
+                self.differs((id, ring), by_ring, socket);
+                SocketStep::Wait
+            }
+        }
+    }
+
+    /// Ring and socket do not have the same. What the socket lacks would not have reached any; what the ring lacks costs the socket
+    /// that ring, and no more.
+    fn differs(&mut self, (id, ring): (RingEntry, usize), by_ring: u32, socket: u32) {
+        let Some(opened) = self.rings.get_mut(ring).and_then(Option::as_mut) else { return };
+        let name = opened.name();
+        if by_ring > socket {
+            let why = format!(
+                "of {by_ring} datagrams that arrived at {name} {socket} reached their socket; a firewall rule or the reverse path \
+                 filter (net.ipv4.conf.*.rp_filter) drops the others"
+            );
+            return self.give_up(&why);
+        }
+        let why = format!(
+            "of {socket} datagrams of a socket {by_ring} were in the ring of {name}; the others come another way, or the kernel does \
+             not write them into a ring. It is used for other sockets"
+        );
+        if opened.is_first_difference() {
+            self.news.push((RECEIVE_SOCKETS_EVENT, why));
+        }
+        if let Some(entry) = self.entry(id.0) {
+            entry.path.give_up();
+            change(&mut self.changing, id.0);
+        }
+    }
+
+    /// Once a second: drops, errors and growth of the rings, and a check of one socket. Returns the datagrams that were
+    /// dropped and delivered since the last call.
+    pub(crate) fn finish_second(&mut self, clocks: ClockPair) -> (u64, u64) {
+        for at in 0..self.rings.len() {
+            let Some(Some(ring)) = self.rings.get_mut(at) else { continue };
+            let mut users = self.entries.iter_mut().flatten().filter(|entry| entry.ring == at).peekable();
+            if users.peek().is_none() && (self.given_up || !ring.is_open()) {
+                // Its memory is of use to nobody.
+                self.rings.get_mut(at).into_iter().for_each(|ring| *ring = None);
+                continue;
+            }
+            match ring.finish_second(clocks.unix()) {
+                Ok(0) => {}
+                Ok(dropped) => {
+                    let mut is_needed = false;
+                    for entry in users {
+                        is_needed |= entry.path.needs_ring();
+                        entry.path.dropped();
+                    }
+                    self.drops += if is_needed { u64::from(dropped) } else { 0 };
+                }
+                Err(why) => {
+                    let name = ring.name().to_owned();
+                    self.news
+                        .push((RECEIVE_SOCKETS_EVENT, format!("datagrams by {name} come by sockets: {why}")));
+                    self.leave_all(|entry| entry.ring == at);
+                }
+            }
+        }
+        if self.given_up {
+            self.opening = None;
+        } else {
+            self.grow(clocks.unix());
+            self.check_next(clocks.now);
+        }
+        (std::mem::take(&mut self.drops), std::mem::take(&mut self.delivered))
+    }
+
+    /// Memory of the rings, bytes.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.rings.iter().flatten().map(|ring| ring.bytes() as u64).sum()
+    }
+
+    /// Makes room for a second of what arrives.
+    fn grow(&mut self, now: Duration) {
+        if self.config.ring_bytes.is_some() {
+            return;
+        }
+        for ring in self.rings.iter_mut().flatten() {
+            if let Some(news) = ring.grow(self.config.ports.range(), RING_BYTES_MAX, now) {
+                self.news.push(news);
+            }
+        }
+    }
+
+    fn check_next(&mut self, now: Instant) {
+        let count = self.entries.len() as u32;
+        let is_settled = |id: &u32| {
+            self.entries
+                .get(*id as usize)
+                .and_then(Option::as_ref)
+                .is_some_and(|entry| entry.path.is_settled())
+        };
+        let next = (1..=count).map(|ahead| (self.checked + ahead) % count.max(1)).find(is_settled);
+        if let Some(id) = next {
+            self.checked = id;
+            if let Some(entry) = self.entry(id) {
+                entry.path.check(now);
+                change(&mut self.changing, id);
+            }
+        }
+    }
+
+    /// What is to be told since the last call.
+    pub(crate) fn take_news(&mut self) -> Vec<RingNews> {
+        std::mem::take(&mut self.news)
+    }
+}
