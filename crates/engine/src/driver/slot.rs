@@ -185,6 +185,8 @@ impl Slot {
                     }
                     is_delivered = io.rings.by_socket(of_ring, &datagram);
                 } else if self.readiness == Readiness::OnTick
+                    // Who only sends gets too little for a ring.
+                    && self.has_played
                     && entry.socket.ring == RingUse::Possible
                     && entry.socket.is_peer(datagram.source.ip())
                     && let Some(local) = entry.socket.local(datagram.local)
