@@ -31,7 +31,7 @@ const BLOCK_BYTES: usize = 128 << 10;
 /// How long the kernel fills a block before it hands it over, milliseconds.
 const RETIRE_MS: u32 = 4;
 
-/// How long after its arrival a datagram may be handed over: the kernel looks each [`RETIRE_MS`] at the block that it fills, hands it over
+/// How long after its arrival a datagram may be handed over: the kernel looks each 4 ms at the block that it fills, hands it over
 /// when it sees it for the second time (`prb_retire_rx_blk_timer_expired` of `net/packet/af_packet.c`), and rounds both times up to its
 /// own ticks, of 10 ms at most.
 pub const HANDED_OVER_WITHIN: Duration = Duration::from_millis(5 * RETIRE_MS as u64);
