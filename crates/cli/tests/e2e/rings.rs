@@ -2,7 +2,6 @@
 //! without the right to them, and for a crowd beyond the limits of the machine.
 
 use std::net::Ipv4Addr;
-use std::process::Command;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -180,9 +179,9 @@ fn without_the_right_to_a_ring_sockets_are_used_or_the_run_is_refused() {
     if !requires_root() {
         return;
     }
-    let stage = Stage::start(None, "127.0.0.1:0", &[]);
+    let (here, _there, stage) = staged("ringc", |_, _| ());
     let without = |receive: &str| {
-        Command::new("setpriv")
+        here.command("setpriv")
             .args(["--bounding-set", "-net_raw", "--inh-caps", "-net_raw", THRONG])
             .args([
                 "view",
@@ -196,6 +195,7 @@ fn without_the_right_to_a_ring_sockets_are_used_or_the_run_is_refused() {
                 "--json",
                 "--quiet",
             ])
+            .args(NETWORK)
             .args([
                 "-o",
                 &std::env::temp_dir()

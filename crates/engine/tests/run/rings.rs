@@ -377,7 +377,7 @@ fn a_ring_that_is_too_small_limits_the_generator_and_nothing_is_counted_twice() 
     let sending = Sending { every: Duration::from_millis(20), burst_later: 400, ..Sending::of(rising) };
     let source = Source::start([127, 0, 0, 1].into(), sending);
     let played = play(source, 2, 5000, |config| {
-        config.receive = Receive::Auto;
+        config.receive = Receive::Ring;
         config.threads = Some(1);
         config.ring_bytes = Some(1);
     });
@@ -394,7 +394,7 @@ fn a_ring_that_is_too_small_from_the_start_is_told_and_costs_nothing() {
         Sending { every: Duration::from_millis(20), burst: 400, burst_later: 400, ..Sending::of(rising) };
     let source = Source::start([127, 0, 0, 1].into(), sending);
     let played = play(source, 2, 5500, |config| {
-        config.receive = Receive::Auto;
+        config.receive = Receive::Ring;
         config.threads = Some(1);
         config.ring_bytes = Some(1);
         config.receive_buffer_bytes = 16 << 20;
