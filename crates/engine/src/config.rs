@@ -138,7 +138,7 @@ pub enum EngineError {
 /// How datagrams of playing participants are received.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Receive {
-    /// By memory-mapped rings where this host allows it and they agree with the sockets; what this host sends to itself by sockets.
+    /// By memory-mapped rings where this host allows it and they agree with the sockets.
     #[default]
     Auto,
     /// The same, and the run does not start without the right to it.

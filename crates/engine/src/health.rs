@@ -122,22 +122,18 @@ pub(crate) struct Machine {
     cpu: Duration,
     cpu_times: Option<CpuTimes>,
     losses: HostLosses,
-    memory_bytes: Option<u64>,
+    memory: Memory,
 }
 
 impl Machine {
     pub(crate) fn begin() -> Self {
-        let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-        let group = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"]
-            .iter()
-            .find_map(|path| std::fs::read_to_string(path).ok()?.trim().parse::<u64>().ok());
-        let memory_bytes =
-            parse_kb(&meminfo, "MemTotal").map(|total| group.map_or(total, |group| group.min(total)));
-        Self { cpu: process_cpu(), cpu_times: cpu_times(), losses: HostLosses::so_far(), memory_bytes }
+        let memory = Memory::of_machine();
+        Self { cpu: process_cpu(), cpu_times: cpu_times(), losses: HostLosses::so_far(), memory }
     }
 
-    /// The process's row of `second`, which has just ended, and the host's losses since the last call.
-    pub(crate) fn measure(&mut self, second: i64) -> (GeneratorRow, HostLosses) {
+    /// The process's row of `second`, which has just ended, the share of the memory that it may use which it does, and the host's losses
+    /// since the last call.
+    pub(crate) fn measure(&mut self, second: i64) -> (GeneratorRow, f64, HostLosses) {
         let (cpu, cpu_times) = (process_cpu(), cpu_times());
         let steal_ratio =
             cpu_times.zip(self.cpu_times).map_or(0.0, |(now, before)| now.steal_ratio_since(&before));
@@ -153,12 +149,37 @@ impl Machine {
         };
         (self.cpu, self.cpu_times) = (cpu, cpu_times);
         let before = std::mem::replace(&mut self.losses, HostLosses::so_far());
-        (row, self.losses.since(before))
+        (row, self.memory.used_by(&status), self.losses.since(before))
+    }
+}
+
+/// What limits the memory of the process, bytes.
+#[derive(Clone, Copy, Debug)]
+struct Memory {
+    of_machine: Option<u64>,
+    of_group: Option<u64>,
+}
+
+impl Memory {
+    fn of_machine() -> Self {
+        let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+        let of_group = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"]
+            .iter()
+            .find_map(|path| std::fs::read_to_string(path).ok()?.trim().parse().ok());
+        Self { of_machine: parse_kb(&meminfo, "MemTotal"), of_group }
     }
 
-    /// Share of the machine's or control group's memory that `rss_bytes` are.
-    pub(crate) fn memory_ratio(&self, rss_bytes: u64) -> f64 {
-        self.memory_bytes.map_or(0.0, |all| rss_bytes as f64 / all.max(1) as f64)
+    /// The share that a process uses, by its `/proc/P/status`: of the machine's memory or of its control group's, whichever is more.
+    ///
+    /// A group is not charged for receive rings (`af_packet.c` allocates them without `__GFP_ACCOUNT`) and can reclaim mapped files; the
+    /// kernel counts both as `RssFile`.
+    fn used_by(self, status: &str) -> f64 {
+        let share = |used: Option<u64>, all: Option<u64>| {
+            used.zip(all).map_or(0.0, |(used, all)| used as f64 / all.max(1) as f64)
+        };
+        let charged = parse_kb(status, "RssAnon").zip(parse_kb(status, "RssShmem"));
+        let charged = charged.map(|(anonymous, shared)| anonymous + shared);
+        share(parse_kb(status, "VmRSS"), self.of_machine).max(share(charged, self.of_group))
     }
 }
 
@@ -191,6 +212,16 @@ mod tests {
         for rubbish in ["", "x", "cpu ", "cpu x", "VmRSS", "VmRSS: x kB"] {
             assert_eq!((parse_schedstat(rubbish), parse_kb(rubbish, "VmRSS")), (None, None), "{rubbish}");
         }
+    }
+
+    #[test]
+    fn a_ring_counts_for_the_machine_and_not_for_the_control_group() {
+        let status = "VmRSS:\t 600 kB\nRssAnon:\t 90 kB\nRssFile:\t 500 kB\nRssShmem:\t 10 kB\n";
+        let used = |of_machine, of_group| Memory { of_machine, of_group }.used_by(status);
+        assert_eq!(used(Some(1_200 << 10), None), 0.5);
+        assert_eq!(used(Some(6_000 << 10), Some(400 << 10)), 0.25);
+        assert_eq!(used(Some(1_200 << 10), Some(u64::MAX)), 0.5);
+        assert_eq!(used(None, None), 0.0);
     }
 
     #[test]

@@ -83,7 +83,7 @@ pub(crate) struct Common {
 )]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ReceiveWay {
-    /// By memory-mapped rings (AF_PACKET) where that is allowed, they agree with the sockets and the server is on another host, else by sockets
+    /// By memory-mapped rings (AF_PACKET) where that is allowed and they agree with the sockets, else by sockets
     #[default]
     Auto,
     /// The same, but no run without the right to it (CAP_NET_RAW)

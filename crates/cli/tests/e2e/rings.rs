@@ -324,3 +324,19 @@ fn a_crowd_beyond_descriptors_and_ports_is_told_before_the_start() {
     assert!(figure(&ran.summary(), "participants.playing") >= 3.0, "{ran}");
     assert_eq!(figure(&ran.summary(), "participants.failed"), 0.0, "{ran}");
 }
+
+#[test]
+fn what_sockets_leave_to_a_ring_is_no_drop_of_a_watched_server_on_the_same_host() {
+    if !requires_root() {
+        return;
+    }
+    let namespace = Namespace::new("ringo").unwrap();
+    let stage = Stage::start(Some(&namespace), "127.0.0.1:0", &[]);
+    let watch = format!("pid={}", stage.pid());
+    let view = ["view", &stage.target(), "-n", "20", "--for", "14s", "--warm-up", "3s", "--watch", &watch];
+    let ran = run(Some(&namespace), &view).expect_code(0);
+    assert!(by_ring(&ran.summary()) > 0.7, "{}\n{ran}", ways(&ran.summary()));
+    let run = throng_store::RunFolder::read(ran.folder()).unwrap();
+    let of = |metric: &str| run.host.series.iter().filter(|series| series.metric == metric).count();
+    assert!(of("udp.in_errors") > 0 && of("socket.drops") == 0, "{ran}");
+}

@@ -39,8 +39,7 @@ impl Health {
     /// Reads the process's own health and the host's losses for `second`. Returns the share of memory in use, and a
     /// sentence if the host lost too much.
     pub(super) fn measure(&mut self, second: i64) -> (f64, Option<String>) {
-        let (row, losses) = self.machine.measure(second);
-        let memory_ratio = self.machine.memory_ratio(row.rss_bytes);
+        let (row, memory_ratio, losses) = self.machine.measure(second);
         self.add(row);
         self.losses += losses;
         let host = losses.past_limit().filter(|_| second >= 0);

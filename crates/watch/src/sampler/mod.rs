@@ -22,6 +22,7 @@ pub(crate) mod meter;
 mod namespace;
 mod net;
 mod process;
+mod socket_drops;
 mod sockets;
 pub(crate) mod threads;
 mod units;

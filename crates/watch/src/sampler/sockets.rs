@@ -1,6 +1,6 @@
 //! Sockets that drop datagrams, have full queues, or use up the local ports. The kernel is queried only with cause.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::io;
 use std::time::{Duration, Instant};
 
@@ -10,6 +10,7 @@ use super::connections::Connections;
 use super::files::{ReadFailures, Reader};
 use super::meter::{Meter, Rate, SeriesSpec, Sink};
 use super::namespace::Netlink;
+use super::socket_drops::{self, SocketDrops};
 use crate::discovery::socket_inodes;
 use crate::proc::net_sockets::{self, TCP_LISTEN};
 use crate::proc::netlink::{self, Socket, SocketDetail, SocketMemory};
@@ -49,9 +50,7 @@ pub(crate) struct Sockets {
     owners_at: Option<Instant>,
     scan_at: Option<Instant>,
     is_dropping: bool,
-    /// The last drop counter of each socket, by inode.
-    last: HashMap<u32, u32>,
-    is_first: bool,
+    drops: SocketDrops,
     by_key: HashMap<Key, Meters>,
     ephemeral: Meter,
     connections: Connections,
@@ -82,8 +81,7 @@ impl Sockets {
             owners_at: None,
             scan_at: None,
             is_dropping: false,
-            last: HashMap::new(),
-            is_first: true,
+            drops: SocketDrops::default(),
             by_key: HashMap::new(),
             ephemeral: Meter::default(),
             connections: Connections::default(),
@@ -190,7 +188,7 @@ impl Sockets {
         }
     }
 
-    /// Scans UDP sockets: queues, and drops since the last scan, by port.
+    /// Scans UDP sockets: queues, and drops at full buffers since the last scan, by port.
     fn sum_datagrams(
         &mut self,
         sink: &Sink,
@@ -198,20 +196,14 @@ impl Sockets {
         failures: &mut ReadFailures,
     ) -> HashMap<Key, Sum> {
         let mut sums: HashMap<Key, Sum> = HashMap::new();
-        let mut alive = HashSet::new();
-        let (owners, last, is_first) = (&self.owners, &mut self.last, self.is_first);
+        let owners = &self.owners;
+        let mut scan = self.drops.scan(socket_drops::without_filters(reader, self.pid));
         let mut add = |socket: &Socket| {
             let Some(memory) = socket.memory else { return };
-            let before = last.get(&socket.inode).copied();
-            if memory.drops > 0 && last.len() < SOCKETS_MAX {
-                last.insert(socket.inode, memory.drops);
-                alive.insert(socket.inode);
-            }
-            // Drops from before the first scan do not count; a socket that is new since then counts from zero.
-            let before = before.unwrap_or(if is_first { memory.drops } else { 0 });
             let pid = owners.get(&socket.inode).copied().unwrap_or(0);
-            let sum = sums.entry(Key { pid, port: socket.port, is_udp: true }).or_default();
-            sum.dropped += u64::from(memory.drops.saturating_sub(before));
+            let key = Key { pid, port: socket.port, is_udp: true };
+            scan.add(socket.inode, memory.drops, key);
+            let sum = sums.entry(key).or_default();
             if memory.received >= sum.queue {
                 (sum.queue, sum.limit) = (memory.received, memory.receive_limit);
             }
@@ -224,8 +216,9 @@ impl Sockets {
                 add(&socket);
             }
         }
-        self.last.retain(|inode, _| alive.contains(inode));
-        self.is_first = false;
+        for (key, count) in scan.end(socket_drops::without_filters(reader, self.pid)) {
+            sums.entry(key).or_default().dropped += count;
+        }
         sums
     }
 

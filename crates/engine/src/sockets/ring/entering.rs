@@ -12,7 +12,6 @@ use super::opened::RingToOpen;
 use super::path::ReceivePath;
 use super::{BYTES_PER_PARTICIPANT, Entry, RING_BYTES_MAX, RING_BYTES_MIN, ReceiveRings, RingEntry, moment};
 use crate::clock::ClockPair;
-use crate::config::Receive;
 use crate::preflight;
 use crate::sockets::udp::RingUse;
 
@@ -79,10 +78,6 @@ impl ReceiveRings {
         }
         // What this host sends to itself comes by loopback, whatever its address.
         let is_own = source.is_loopback() || self.own_addresses.binary_search(&source).is_ok();
-        // A server on this host would be seen to drop what sockets leave to a ring: the kernel counts that for all of the host.
-        if is_own && self.config.receive == Receive::Auto {
-            return None;
-        }
         for (at, ring) in self.rings.iter_mut().enumerate() {
             if let Some(ring) = ring
                 && ring.is_for(local, is_own)

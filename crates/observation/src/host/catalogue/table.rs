@@ -283,7 +283,7 @@ groups! {
             "NETLINK_SOCK_DIAG TCP, every 10 s";
     }
     "Sockets of the watched processes: labels `process`, `pid`, `port`, `protocol`. Looked at while datagrams are being dropped, and every 10 s." {
-        SOCKET_DROPS = "socket.drops", PerSecond, "Datagrams dropped at the sockets bound to the port",
+        SOCKET_DROPS = "socket.drops", PerSecond, "Datagrams dropped at full receive buffers of the sockets bound to the port",
             "NETLINK_SOCK_DIAG INET_DIAG_SKMEMINFO drops; /proc/P/net/udp drops";
         SOCKET_RECEIVE_QUEUE = "socket.receive_queue", Bytes, "Memory of datagrams that wait in the fullest socket of the port; the limit is its receive buffer",
             "NETLINK_SOCK_DIAG INET_DIAG_SKMEMINFO rmem_alloc, rcvbuf; /proc/P/net/udp rx_queue";
