@@ -128,6 +128,7 @@ impl RunHandle {
                     ports: LocalPorts::of_thread(number, threads, participants, std::process::id()),
                     // Those of a search come one by one: its ring grows with them.
                     planned: plan.len().div_ceil(threads),
+                    threads,
                     ring_bytes: config.ring_bytes,
                 },
                 grace: config.grace,

@@ -35,6 +35,9 @@ pub const GENERATOR_LIMITED_EVENT: &str = "generator_limited";
 /// reads. Its count is the number of datagrams.
 pub const BURST_DROPS_EVENT: &str = "burst_drops";
 
+/// The same of datagrams that found a memory-mapped ring of the generator full: the host's counters do not contain them.
+pub const RING_BURST_DROPS_EVENT: &str = "ring_burst_drops";
+
 /// Share of the seconds that may exceed a limit of CPU, lag, steal or the host before the result is invalid: the
 /// exceed ratio that a capacity trial allows the server (RFC 9971 with trials of 1 s), so that generator and
 /// server have the same rule.

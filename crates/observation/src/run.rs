@@ -393,8 +393,11 @@ pub struct GeneratorRow {
     pub lag_p99_us: u64,
     /// The largest lateness.
     pub lag_max_us: u64,
-    /// Datagrams dropped at full receive buffers of the generator's sockets.
+    /// Datagrams dropped at full receive buffers and rings of the generator.
     pub socket_drops: u64,
+    /// Those of them that found a full ring (thread rows).
+    #[serde(default)]
+    pub ring_drops: u64,
     /// Datagrams that were received from a memory-mapped ring (thread rows); the others came by sockets.
     #[serde(default)]
     pub ring_datagrams: u64,

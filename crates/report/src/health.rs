@@ -26,14 +26,15 @@ pub(crate) fn examine(run: &RunData, participant_seconds: u64, connected_max: u6
         threads().map(|row| row.cpu_us).sum()
     };
     let rss_bytes_max = rss_bytes_max(run);
+    let without_rings = rss_bytes_without_rings(run);
     let ring_bytes_max = ring_bytes_max(run);
     let worst = |rows: &mut dyn Iterator<Item = f64>| rows.max_by(f64::total_cmp);
     let mut health = Generator {
         cpu_ms_per_participant_s: (participant_seconds > 0 && cpu_us > 0)
             .then(|| cpu_us as f64 / 1e3 / participant_seconds as f64),
-        rss_bytes_per_participant: rss_bytes_max
+        rss_bytes_per_participant: without_rings
             .filter(|_| connected_max > 0)
-            .map(|bytes| bytes.saturating_sub(ring_bytes_max) as f64 / connected_max as f64),
+            .map(|bytes| bytes as f64 / connected_max as f64),
         rss_bytes_max,
         threads: threads().map(|row| (row.worker, row.thread)).collect::<BTreeSet<_>>().len() as u64,
         thread_cpu_ratio_max: worst(&mut threads().map(cpu_ratio)),
@@ -162,9 +163,10 @@ fn sustained(limit: Limit, worst: f64) -> String {
 
 fn counted(limit: Limit, health: &Generator) -> Option<(u64, &'static str)> {
     match limit {
-        Limit::ReceiveDrops => {
-            Some((health.socket_drops, "datagrams were dropped at the generator's own sockets"))
-        }
+        Limit::ReceiveDrops => Some((
+            health.socket_drops,
+            "datagrams were dropped by the generator, at its full receive buffers or rings",
+        )),
         Limit::SendDrops => {
             Some((health.send_drops, "datagrams were not sent because the generator's kernel had no buffers"))
         }
@@ -207,6 +209,22 @@ fn rss_bytes_max(run: &RunData) -> Option<u64> {
     for row in &run.generator {
         let most = of_workers.entry(row.worker).or_default();
         *most = row.rss_bytes.max(*most);
+    }
+    Some(of_workers.values().sum()).filter(|bytes| *bytes > 0)
+}
+
+/// The same without receive rings, of the second in which that is largest.
+fn rss_bytes_without_rings(run: &RunData) -> Option<u64> {
+    let mut of_seconds: BTreeMap<(u16, i64), (u64, u64)> = BTreeMap::new();
+    for row in &run.generator {
+        let (all, rings) = of_seconds.entry((row.worker, row.second)).or_default();
+        *all = row.rss_bytes.max(*all);
+        *rings += if row.thread.is_some() { row.ring_bytes } else { 0 };
+    }
+    let mut of_workers: BTreeMap<u16, u64> = BTreeMap::new();
+    for ((worker, _), (all, rings)) in of_seconds {
+        let most = of_workers.entry(worker).or_default();
+        *most = all.saturating_sub(rings).max(*most);
     }
     Some(of_workers.values().sum()).filter(|bytes| *bytes > 0)
 }

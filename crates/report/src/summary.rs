@@ -92,7 +92,7 @@ pub struct Summary {
     pub media_paths: BTreeMap<String, u64>,
     /// Counts of events by stable key: `refused_ice_candidate`, `refused_redirect`,
     /// `refused_send`, `unreachable_send`, `protocol_anomaly_rtcp`, `leave_unanswered`, `abort`, `host_drops`, `host_buffers_full`,
-    /// `burst_drops`, `protocol_anomaly_sender_clock`, `generator_memory`, …
+    /// `burst_drops`, `ring_burst_drops`, `protocol_anomaly_sender_clock`, `generator_memory`, …
     pub events: BTreeMap<String, u64>,
     /// The watched hosts, in the order of the scenario; empty when nothing was watched.
     #[serde(default)]

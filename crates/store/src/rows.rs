@@ -103,6 +103,7 @@ impl Stored for LayerSwitchRow {
 columns! { GeneratorRow {
     second, thread, cpu_us, run_queue_wait_us, lag_p99_us, lag_max_us, socket_drops, send_drops, sent_bytes, rss_bytes,
     open_fds, steal_ratio, observations_dropped, worker = "fleet_worker", ring_datagrams, ring_bytes,
+    ring_drops,
 } }
 
 impl Stored for GeneratorRow {
@@ -111,8 +112,13 @@ impl Stored for GeneratorRow {
     const ORDER: &'static str = "1, 14, 2";
     // The column `worker` of earlier versions is a thread; what is a worker today has another name, so that neither is
     // read as the other.
-    const OLDER: Option<&'static [(&'static str, &'static str)]> =
-        Some(&[("thread", "worker"), ("fleet_worker", "0"), ("ring_datagrams", "0"), ("ring_bytes", "0")]);
+    const OLDER: Option<&'static [(&'static str, &'static str)]> = Some(&[
+        ("thread", "worker"),
+        ("fleet_worker", "0"),
+        ("ring_datagrams", "0"),
+        ("ring_bytes", "0"),
+        ("ring_drops", "0"),
+    ]);
 }
 
 columns! { EventRow { at = "at_us", participant, kind, count, detail } }

@@ -78,7 +78,7 @@ fn generator_drops(context: &Context<'_>) -> Reading {
         let rows = context.run.generator.iter();
         let sockets: f64 = rows
             .filter(|row| row.thread.is_some() && seconds.contains(&row.second))
-            .map(|row| row.socket_drops as f64)
+            .map(|row| row.socket_drops.saturating_sub(row.ring_drops) as f64)
             .sum();
         let events = context.run.events.iter();
         let bursts: f64 = events

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use throng_observation::RunTime;
-use throng_observation::limits::BURST_DROPS_EVENT;
+use throng_observation::limits::{BURST_DROPS_EVENT, RING_BURST_DROPS_EVENT};
 use throng_observation::run::{EventRow, GeneratorRow};
 
 use crate::health::{HostLosses, Machine, limits_passed};
@@ -16,7 +16,7 @@ pub(super) struct Health {
     /// A sentence for each open second in which the host was past its limit.
     host: BTreeMap<i64, String>,
     losses: HostLosses,
-    /// Datagrams that throng's own sockets dropped.
+    /// Datagrams that throng's own sockets dropped, without those of its rings, which the host counts nowhere.
     own_drops: u64,
 }
 
@@ -32,7 +32,7 @@ impl Health {
     }
 
     pub(super) fn add(&mut self, row: GeneratorRow) {
-        self.own_drops += row.socket_drops;
+        self.own_drops += row.socket_drops.saturating_sub(row.ring_drops);
         self.rows.entry(row.second).or_default().push(row);
     }
 
@@ -59,17 +59,28 @@ impl Health {
         (rows, limits)
     }
 
-    /// The event of datagrams that overflowed a receive buffer in a burst after silence. No reader is fast enough for
+    /// The event of datagrams that overflowed a receive buffer, or a ring, in a burst after silence. No reader is fast enough for
     /// such a burst, so it is no limit of the generator.
-    pub(super) fn burst(&mut self, second: i64, thread: u16, dropped: u64, silent: Duration) -> EventRow {
-        self.own_drops += dropped;
+    pub(super) fn burst(
+        &mut self,
+        (second, thread): (i64, u16),
+        dropped: u64,
+        silent: Duration,
+        by_ring: bool,
+    ) -> EventRow {
+        self.own_drops += if by_ring { 0 } else { dropped };
+        let (kind, full) = if by_ring {
+            (RING_BURST_DROPS_EVENT, "a full receive ring")
+        } else {
+            (BURST_DROPS_EVENT, "full receive buffers")
+        };
         let detail = format!(
-            "{dropped} datagrams that came at once, after their sender had been silent for {:.1} s, found full receive buffers \
+            "{dropped} datagrams that came at once, after their sender had been silent for {:.1} s, found {full} \
              of thread {thread}: the server's doing, and not counted as drops of the generator",
             silent.as_secs_f64()
         );
         let count = u32::try_from(dropped).unwrap_or(u32::MAX);
-        EventRow { count, ..event_of_second(second, BURST_DROPS_EVENT, detail) }
+        EventRow { count, ..event_of_second(second, kind, detail) }
     }
 
     /// The event of datagrams of other programs that this host dropped: a server or source on it may have missed

@@ -122,6 +122,7 @@ fn of_all(rows: Vec<GeneratorRow>) -> Vec<GeneratorRow> {
             lag_p99_us: most(|row| row.lag_p99_us),
             lag_max_us: most(|row| row.lag_max_us),
             socket_drops: sum(|row| row.socket_drops),
+            ring_drops: sum(|row| row.ring_drops),
             ring_datagrams: sum(|row| row.ring_datagrams),
             ring_bytes: sum(|row| row.ring_bytes),
             send_drops: sum(|row| row.send_drops),

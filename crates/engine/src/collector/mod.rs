@@ -211,8 +211,8 @@ impl Collector {
             DriverEvent::Ended { id, at, outcome } => self.ended(id, at, &outcome),
             DriverEvent::Health(row) => self.health.add(row),
             DriverEvent::Requests(requests) => self.requests.merge(requests),
-            DriverEvent::Burst { second, thread, dropped, silent } => {
-                let event = self.health.burst(second, thread, dropped, silent);
+            DriverEvent::Burst { second, thread, dropped, silent, by_ring } => {
+                let event = self.health.burst((second, thread), dropped, silent, by_ring);
                 self.event_row(event);
             }
             DriverEvent::Receive { at, thread, kind, detail } => {

@@ -52,12 +52,13 @@ pub(crate) enum DriverEvent {
         kind: &'static str,
         detail: String,
     },
-    /// Datagrams that overflowed receive buffers because a silent sender resumed with a burst.
+    /// Datagrams that overflowed receive buffers, or a ring, because a silent sender resumed with a burst.
     Burst {
         second: i64,
         thread: u16,
         dropped: u64,
         silent: Duration,
+        by_ring: bool,
     },
 }
 

@@ -188,6 +188,11 @@ impl EventLoop {
     fn receive(&mut self, slot: u32, channel: Channel) {
         let mut emptied = true;
         self.with(slot, |slot, io| emptied = slot.receive(channel, io));
+        self.go_on_later(emptied, slot, channel);
+    }
+
+    /// Edge-triggered: what is not read now would wait for the next datagram.
+    fn go_on_later(&mut self, emptied: bool, slot: u32, channel: Channel) {
         if !emptied && !self.unfinished.contains(&(slot, channel)) {
             self.unfinished.push((slot, channel));
         }
@@ -201,11 +206,11 @@ impl EventLoop {
 
     /// Delivers what has arrived in the rings, one socket after the other.
     fn serve_rings(&mut self, tick: Instant) {
-        if !self.io.rings.is_used() || tick < self.rings_at {
+        let clocks = self.io.clocks.read();
+        if !self.io.rings.is_used() || clocks.now < self.rings_at {
             return;
         }
         self.rings_at = tick + RING_EVERY;
-        let clocks = self.io.clocks.read();
         let mut sockets = std::mem::take(&mut self.of_ring);
         self.io.rings.collect(clocks, &mut sockets);
         for group in sockets.chunks(PREFETCHED) {
@@ -220,7 +225,9 @@ impl EventLoop {
         for (slot, channel, entry) in sockets.drain(..) {
             // What a socket takes from now on counts from now, not from when this pass began.
             let clocks = self.io.clocks.read();
-            self.with(slot, |slot, io| slot.step_ring((channel, entry), clocks, io));
+            let mut emptied = true;
+            self.with(slot, |slot, io| emptied = slot.step_ring((channel, entry), clocks, io));
+            self.go_on_later(emptied, slot, channel);
         }
         self.of_ring = sockets;
     }

@@ -121,6 +121,7 @@ impl Slot {
     fn leave(&mut self, now: Instant, others_follow: bool, io: &mut IoContext) {
         if !matches!(self.leave_state, LeaveState::Leaving(_)) {
             self.leave_state = LeaveState::Leaving(now + io.grace);
+            self.tell_receive_lag(now, io);
             self.participant.handle(now, Input::Leave { others_follow });
             self.drain(now, io);
         }
@@ -180,7 +181,7 @@ impl Slot {
                 let mut dropped_so_far = datagram.dropped_so_far;
                 let mut is_delivered = true;
                 if let RingUse::Entered(of_ring) = entry.socket.ring {
-                    if !io.rings.counts_drops(of_ring) {
+                    if !io.rings.counts_drops(of_ring, datagram.arrived_unix) {
                         dropped_so_far = None;
                     }
                     is_delivered = io.rings.by_socket(of_ring, &datagram);
@@ -250,6 +251,7 @@ impl Slot {
             self.participant.handle(clocks.now, input);
             if next.is_none() {
                 entry.socket.note(arrived_at, None);
+                io.rings.note_silence(of_ring, entry.socket.silence);
             }
         }
         self.drain(clocks.now, io);
@@ -268,21 +270,20 @@ impl Slot {
         }
     }
 
-    /// Changes which datagrams a socket leaves to the ring.
+    /// Changes which datagrams a socket leaves to the ring; false when more may be waiting in it.
     pub(super) fn step_ring(
         &mut self,
         (channel, of_ring): (Channel, RingEntry),
         clocks: ClockPair,
         io: &mut IoContext,
-    ) {
-        let Some(entry) = self.sockets.iter_mut().find(|entry| entry.channel == channel) else { return };
+    ) -> bool {
+        let Some(entry) = self.sockets.iter_mut().find(|entry| entry.channel == channel) else { return true };
+        // Before the ring's first datagrams come, the socket may already leave them to it.
+        self.is_by_ring = true;
         let step = io.rings.step(of_ring, clocks);
         match step {
             SocketStep::Wait | SocketStep::LeaveToRing(_) => {}
-            SocketStep::Read => {
-                self.receive(channel, io);
-                return;
-            }
+            SocketStep::Read => return self.receive(channel, io),
             // The kernel counted what it left to the ring as drops.
             SocketStep::TakeAll => entry.socket.forget_drops(),
             SocketStep::Forget => entry.socket.ring = RingUse::Never,
@@ -290,6 +291,7 @@ impl Slot {
         if let Err(error) = apply(step, entry.socket.as_fd()) {
             io.rings.cannot_filter(&error);
         }
+        true
     }
 
     /// Delivers a signalling event to the participant.

@@ -54,14 +54,18 @@ impl ThreadHealth {
         let ended = std::mem::replace(&mut self.second, second);
         let cpu = thread_cpu();
         let queue_wait = queue_wait_ns(self.schedstat.as_ref());
-        let (ring_drops, ring_datagrams) = io.rings.finish_second(io.clocks.read());
+        let of_rings = io.rings.finish_second(io.clocks.read());
         for (kind, detail) in io.rings.take_news() {
             io.collector.push(DriverEvent::Receive { at: now, thread: io.thread, kind, detail });
         }
         let drops = std::mem::take(&mut io.drops);
         if drops.burst > 0 {
             let (thread, dropped, silent) = (io.thread, drops.burst, drops.silent);
-            io.collector.push(DriverEvent::Burst { second: ended, thread, dropped, silent });
+            io.collector.push(DriverEvent::Burst { second: ended, thread, dropped, silent, by_ring: false });
+        }
+        if of_rings.burst > 0 {
+            let (thread, dropped, silent) = (io.thread, of_rings.burst, of_rings.silent);
+            io.collector.push(DriverEvent::Burst { second: ended, thread, dropped, silent, by_ring: true });
         }
         let row = GeneratorRow {
             second: ended,
@@ -70,8 +74,9 @@ impl ThreadHealth {
             run_queue_wait_us: queue_wait.saturating_sub(self.queue_wait_ns) / 1000,
             lag_p99_us: self.lag_us.quantile(0.99).unwrap_or(0),
             lag_max_us: self.lag_us.quantile(1.0).unwrap_or(0),
-            socket_drops: drops.received.saturating_add(ring_drops),
-            ring_datagrams,
+            socket_drops: drops.received.saturating_add(of_rings.dropped),
+            ring_drops: of_rings.dropped,
+            ring_datagrams: of_rings.delivered,
             ring_bytes: io.rings.bytes(),
             send_drops: drops.sent,
             sent_bytes: std::mem::take(&mut io.sent_bytes),

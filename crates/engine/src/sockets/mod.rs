@@ -6,6 +6,7 @@ pub(crate) use watched::watched;
 mod gathering;
 
 mod ring;
+mod silence;
 pub(crate) use ring::{LocalPorts, ReceiveConfig, ReceiveRings, RingEntry, SocketStep, apply, may_open_ring};
 
 mod udp;

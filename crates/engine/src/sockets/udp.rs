@@ -13,6 +13,7 @@ use throng_protocol::participant::ChannelError;
 
 use super::gathering;
 use super::ring::{LocalPorts, RingEntry};
+use super::silence::Silence;
 use crate::config::Reach;
 use crate::preflight;
 
@@ -31,9 +32,7 @@ pub(crate) struct DatagramSocket {
     dropped_so_far: Option<u32>,
     /// Whether a ring has its datagrams.
     pub(crate) ring: RingUse,
-    /// When the last datagram arrived; when the first arrived after a silence, and the length of that silence.
-    arrived_at: Option<Instant>,
-    resumed: Option<(Instant, Duration)>,
+    pub(crate) silence: Silence,
 }
 
 /// The use of a receive ring for a socket.
@@ -47,17 +46,10 @@ pub(crate) enum RingUse {
     Never,
 }
 
-/// A peer is silent after this long without a datagram: media has a packet each 400 ms at least, also with DTX (RFC 7587
-/// section 3.1.3).
-const SILENT: Duration = Duration::from_secs(1);
-
 /// Pairs of ports that are tried: the neighbour of a free port is seldom taken.
 const RTP_PAIR_ATTEMPTS: usize = 16;
 
-/// How long after a silence datagrams count as the burst that a stalled peer sends at once.
-const BURST: Duration = Duration::from_secs(1);
-
-/// Datagrams dropped because the socket's receive buffer was full.
+/// Datagrams dropped because a socket's receive buffer, or a ring, was full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LostDatagrams {
     pub(crate) count: u32,
@@ -165,8 +157,7 @@ impl DatagramSocket {
             joins: true,
             dropped_so_far: Some(0),
             ring: RingUse::Possible,
-            arrived_at: None,
-            resumed: None,
+            silence: Silence::default(),
         })
     }
 
@@ -265,17 +256,11 @@ impl DatagramSocket {
 
     /// Records the arrival of a datagram and the kernel's count of drops; returns the drops since the last one.
     pub(crate) fn note(&mut self, arrived_at: Instant, dropped_so_far: Option<u32>) -> Option<LostDatagrams> {
-        let before = self.arrived_at.replace(arrived_at).unwrap_or(arrived_at);
-        let silent = arrived_at.saturating_duration_since(before);
-        if silent >= SILENT {
-            self.resumed = Some((arrived_at, silent));
-        }
+        self.silence.arrived(arrived_at);
         let so_far = dropped_so_far?;
         let before = self.dropped_so_far.replace(so_far)?;
         let count = so_far.wrapping_sub(before);
-        let is_burst = |at: Instant| arrived_at.saturating_duration_since(at) <= BURST;
-        let after_silence = self.resumed.filter(|(at, _)| is_burst(*at)).map(|(_, silent)| silent);
-        (count > 0).then_some(LostDatagrams { count, after_silence })
+        (count > 0).then(|| LostDatagrams { count, after_silence: self.silence.before_burst(arrived_at) })
     }
 }
 

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use throng_engine::{EngineError, Join, Receive, RunConfig, run};
 use throng_net::SendBatch;
+use throng_observation::limits::RING_BURST_DROPS_EVENT;
 use throng_observation::run::{
     CohortId, EventRow, GeneratorRow, ParticipantId, RECEIVE_RING_EVENT, RECEIVE_SOCKETS_EVENT, Row,
 };
@@ -93,6 +94,8 @@ struct Sending {
     burst: u64,
     /// After [`LATER`].
     burst_later: u64,
+    /// At [`LATER`] it is silent for so long, and sends then at once what it did not send meanwhile.
+    silent: Duration,
     /// Bytes of a datagram, by its number: 8 at least.
     length: fn(u64) -> usize,
     /// Whether the kernel gets the datagrams of a burst as one (`UDP_SEGMENT`); they are then of one length.
@@ -102,7 +105,14 @@ struct Sending {
 impl Sending {
     /// Two datagrams each 4 ms.
     fn of(length: fn(u64) -> usize) -> Self {
-        Self { every: Duration::from_millis(4), burst: 2, burst_later: 2, length, is_joined: false }
+        Self {
+            every: Duration::from_millis(4),
+            burst: 2,
+            burst_later: 2,
+            silent: Duration::ZERO,
+            length,
+            is_joined: false,
+        }
     }
 
     fn append(&self, number: u64, bytes: &mut Vec<u8>) {
@@ -153,11 +163,17 @@ impl Source {
         let thread = std::thread::spawn(move || {
             let began = Instant::now();
             let (mut sent, mut hello, mut batch) = (HashMap::new(), [0; 16], SendBatch::default());
+            let mut silent = sending.silent;
             while !is_over.load(Ordering::Relaxed) {
                 while let Ok((_, from)) = socket.recv_from(&mut hello) {
                     sent.entry(from).or_insert(0_u64);
                 }
-                let burst = if began.elapsed() < LATER { sending.burst } else { sending.burst_later };
+                let mut burst = if began.elapsed() < LATER { sending.burst } else { sending.burst_later };
+                if began.elapsed() >= LATER && !silent.is_zero() {
+                    std::thread::sleep(silent);
+                    burst = burst * silent.as_millis() as u64 / sending.every.as_millis() as u64;
+                    silent = Duration::ZERO;
+                }
                 for (to, number) in &mut sent {
                     *number += sending.send((&socket, *to), (*number, burst), &mut batch);
                 }
@@ -192,6 +208,12 @@ impl Played {
     /// Datagrams that the engine says it dropped.
     fn drops(&self) -> u64 {
         self.health.iter().filter(|row| row.thread.is_some()).map(|row| row.socket_drops).sum()
+    }
+
+    /// Datagrams that found a full ring after a silence.
+    fn burst_drops(&self) -> u64 {
+        let bursts = self.events.iter().filter(|event| event.kind == RING_BURST_DROPS_EVENT);
+        bursts.map(|event| u64::from(event.count)).sum()
     }
 
     /// Fails unless each of `count` participants got all from about the first one on, once and in order.
@@ -383,6 +405,25 @@ fn a_ring_that_is_too_small_limits_the_generator_and_nothing_is_counted_twice() 
     });
     let (lost, drops) = (played.expect_none_twice(0), played.drops());
     assert!(drops > 0 && lost <= drops, "{lost} lost, {drops} told, of {:?} datagrams", played.sent.values());
+}
+
+#[test]
+fn what_a_server_that_stood_still_sends_at_once_is_no_limit_of_the_generator() {
+    if !may_open() {
+        return;
+    }
+    let every = Duration::from_millis(20);
+    let sending = Sending { every, burst_later: 4, silent: every * 75, ..Sending::of(as_video) };
+    // Each second one socket is compared with the ring, and then takes its datagrams itself.
+    let source = Source::start([127, 0, 0, 1].into(), sending);
+    let played = play(source, 8, 6500, |config| {
+        config.receive = Receive::Ring;
+        config.threads = Some(1);
+        config.ring_bytes = Some(1 << 20);
+    });
+    let lost = played.expect_none_twice(0);
+    let told = played.burst_drops();
+    assert!(lost > 0 && lost <= told && played.drops() == 0, "{lost} lost, {told} told, {:?}", played.events);
 }
 
 #[test]

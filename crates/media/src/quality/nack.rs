@@ -7,7 +7,7 @@
 //! needed, as in libwebrtc.
 //!
 //! Times of arrival decide, not those at which the packets are passed on: a packet that arrives after its request was due is
-//! requested, even where both become known at once. So it makes no difference how often a driver reads its sockets.
+//! requested, even where both become known at once. So it makes no difference for the first request how often a driver reads its sockets.
 
 use std::collections::VecDeque;
 
@@ -85,12 +85,13 @@ impl NackList {
     pub fn arrived(&mut self, sequence: u16, arrived_ms: u32) -> bool {
         let at = self.missing.iter().position(|m| m.sequence == sequence);
         let Some(m) = at.and_then(|at| self.missing.remove(at)) else { return false };
-        let was_due = arrived_ms >= m.ask_at_ms && m.tries < MAX_TRIES;
-        if was_due && self.arrived_late.len() < ARRIVED_LATE_MAX {
+        let has_room = self.arrived_late.len() < ARRIVED_LATE_MAX;
+        let is_requested = arrived_ms >= m.ask_at_ms && m.tries < MAX_TRIES && has_room;
+        if is_requested {
             self.arrived_late.push(sequence);
         }
         self.forget_time_if_empty();
-        m.tries > 0 || was_due
+        m.tries > 0 || is_requested
     }
 
     fn forget_time_if_empty(&mut self) {
@@ -99,13 +100,14 @@ impl NackList {
         }
     }
 
-    /// Appends the numbers to request now, in order; returns how many. They are those of which nothing arrived until `heard_ms`; what
+    /// Appends the numbers to request now, ascending (mod 2^16); returns how many. They are those of which nothing arrived until `heard_ms`; what
     /// arrived between that and `now_ms` may not be known yet.
     pub fn take(&mut self, now_ms: u32, heard_ms: u32, out: &mut Vec<u16>) -> usize {
         if heard_ms < self.next_ms {
             return 0;
         }
         let before = out.len();
+        let has_arrived_late = !self.arrived_late.is_empty();
         out.append(&mut self.arrived_late);
         let retry_at_ms = now_ms.saturating_add(self.retry_ms);
         self.missing.retain_mut(|m| {
@@ -119,6 +121,11 @@ impl NackList {
             !due
         });
         self.next_ms = self.missing.iter().map(|m| m.ask_at_ms).min().unwrap_or(u32::MAX);
+        let requested = out.get_mut(before..).unwrap_or_default();
+        if has_arrived_late && let Some(&one) = requested.first() {
+            // All are within half of the numbers of each other.
+            requested.sort_unstable_by_key(|sequence| sequence.wrapping_sub(one).cast_signed());
+        }
         out.len() - before
     }
 
@@ -188,6 +195,18 @@ mod tests {
         assert_eq!(take(&mut list, 31), [8]);
         assert!(list.arrived(8, 140));
         assert_eq!(take(&mut list, 141), [8], "it was due again at 131 ms");
+    }
+
+    #[test]
+    fn requests_ascend_and_what_has_no_room_is_not_said_to_be_requested() {
+        let mut list = NackList::new(64);
+        list.missing(65_533, 5, 0);
+        assert!(list.arrived(0, 12) && list.arrived(65_534, 12));
+        assert_eq!(take(&mut list, 14), [65_533, 65_534, 65_535, 0, 1]);
+        list.clear();
+        list.missing(100, 40, 0);
+        let requested = (100..140).filter(|sequence| list.arrived(*sequence, 12)).count();
+        assert_eq!((requested, take(&mut list, 14).len()), (ARRIVED_LATE_MAX, ARRIVED_LATE_MAX));
     }
 
     #[test]

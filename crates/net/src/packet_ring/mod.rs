@@ -209,14 +209,19 @@ impl PacketRing {
         }
     }
 
+    /// Why nothing comes any more: the socket's pending error, such as `ENETDOWN` when its interface went down. Reading it clears it.
+    ///
+    /// # Errors
+    /// That error, or that of reading it.
+    pub fn check(&self) -> io::Result<()> {
+        socket2::SockRef::from(&self.socket).take_error()?.map_or(Ok(()), Err)
+    }
+
     /// What the kernel counted since the last call.
     ///
     /// # Errors
-    /// The socket's pending error, such as `ENETDOWN` when its interface went down; reading it clears it.
+    /// That of getsockopt(2).
     pub fn statistics(&self) -> io::Result<RingStatistics> {
-        if let Some(error) = socket2::SockRef::from(&self.socket).take_error()? {
-            return Err(error);
-        }
         let mut counts = [0_u32; 3];
         let mut length = mem::size_of_val(&counts) as libc::socklen_t;
         // SAFETY: both pointers are to locals that outlive the call, and the kernel writes at most `length` bytes.

@@ -401,10 +401,11 @@ impl Receiver {
         packet
     }
 
-    /// Ends every track's last interval.
+    /// Ends every track's last interval, as of the time until which all that arrived is known.
     pub(super) fn finish(&mut self, now: Instant) {
+        let heard = now.checked_sub(self.lag).unwrap_or(now);
         for track in self.tracks.iter_mut().filter(|_| !self.is_paused) {
-            let interval = track.meter.finish(now);
+            let interval = track.meter.finish(heard);
             self.observed.push(Observation::Interval(Box::new(interval)));
         }
     }

@@ -370,13 +370,13 @@ impl Receiver {
         self.reporter.goodbye()
     }
 
-    /// Ends every track's last interval.
+    /// Ends every track's last interval, as of the time until which all that arrived is known.
     pub fn finish(&mut self, now: Instant) {
         for (at, track) in self.tracks.iter_mut().enumerate() {
             let id = TrackId(self.first_track.saturating_add(at as u16));
             self.observed.extend(track.layer_switches.give_up(id).map(Observation::LayerSwitched));
         }
-        self.end_intervals(now, TrackMeter::finish);
+        self.end_intervals(self.heard_until(now), TrackMeter::finish);
     }
 
     /// When to call [`Self::timeout`] and [`Self::poll_feedback`] next.

@@ -68,22 +68,26 @@ impl Http1 {
         self.sender.is_closed()
     }
 
-    /// The connection without what is needed only while a request is under way, which is most of its memory. Nothing may be under
-    /// way. `None` if it was closed.
-    pub(super) async fn parked(self) -> Option<Parked> {
-        let Self { transport, addresses, driver: _driver, stop, .. } = self;
-        let mut pipe = given_back(stop).await?;
+    /// The connection without what is needed only while a request is under way, which is most of its memory: that is freed
+    /// soon after. Nothing may be under way. It does not wait, so that the pool can park a connection under its lock.
+    pub(super) fn parked(self) -> Parked {
+        let Self { sender, transport, addresses, driver, stop: stop_driver } = self;
         let (stop, stopped) = oneshot::channel::<ToSender>();
         let watcher = tokio::spawn(async move {
+            let Some(mut pipe) = given_back(stop_driver).await else { return };
+            // Not sooner: without either of them the connection is closed.
+            drop((sender, driver));
             let mut unasked = [0; 1];
-            // The server closes it, or breaks the protocol: then it is of no more use.
             let to = tokio::select! {
+                // A connection that was asked for before this point may have been closed meanwhile.
+                biased;
+                // The server closes it, or breaks the protocol: then it is of no more use.
                 _ = pipe.read(&mut unasked) => return,
                 Ok(to) = stopped => to,
             };
             let _ = to.send((pipe, Bytes::new()));
         });
-        Some(Parked { transport, addresses, watcher: Task::of(&watcher), stop })
+        Parked { transport, addresses, watcher: Task::of(&watcher), stop }
     }
 }
 
@@ -104,11 +108,12 @@ pub(super) struct Parked {
 }
 
 impl Parked {
+    /// The server closed it, or it was closed already when it was to be parked.
     pub(super) fn is_closed(&self) -> bool {
         self.watcher.0.is_finished()
     }
 
-    /// The connection for another request; `None` if it was closed.
+    /// The connection for another request, also if the watcher does not have the stream yet; `None` if it was closed.
     pub(super) async fn resumed(self) -> Option<Http1> {
         let Self { transport, addresses, watcher: _watcher, stop } = self;
         Http1::over(given_back(stop).await?, transport, addresses).await.ok()
@@ -158,28 +163,46 @@ mod tests {
         response.into_body().collect().await.unwrap().to_bytes()
     }
 
-    #[tokio::test]
-    async fn a_parked_connection_serves_again_until_the_server_closes_it() {
+    /// A connection to a server that answers this many requests.
+    async fn open(requests: usize) -> (Http1, JoinHandle<()>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let server = tokio::spawn(answers(listener, 3));
+        let server = tokio::spawn(answers(listener, requests));
         let stream = MaybeTlsStream::Plain(Socket::new(TcpStream::connect(address).await.unwrap()));
-        let mut connection = Http1::on(stream, 7, Opening::default()).await.unwrap();
+        (Http1::on(stream, 7, Opening::default()).await.unwrap(), server)
+    }
+
+    #[tokio::test]
+    async fn a_parked_connection_serves_again_until_the_server_closes_it() {
+        let (mut connection, server) = open(3).await;
         for _ in 0..2 {
             assert_eq!(ask(&mut connection).await, "hi");
-            let parked = connection.parked().await.expect("open");
+            let parked = connection.parked();
+            // The watcher has the stream by then.
+            tokio::time::sleep(Duration::from_millis(20)).await;
             assert!(!parked.is_closed());
             connection = parked.resumed().await.expect("open");
         }
         assert_eq!(ask(&mut connection).await, "hi");
         server.await.unwrap();
-        let parked = connection.parked().await;
+        let parked = connection.parked();
         for _ in 0..100 {
-            if parked.as_ref().is_none_or(Parked::is_closed) {
+            if parked.is_closed() {
                 return;
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         panic!("the server's close is not seen");
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_is_resumed_before_the_watcher_ran_serves_again() {
+        let (mut connection, _server) = open(3).await;
+        for _ in 0..2 {
+            assert_eq!(ask(&mut connection).await, "hi");
+            // Tests run on one thread: the watcher has its first turn when this waits.
+            connection = connection.parked().resumed().await.expect("open");
+        }
+        assert_eq!(ask(&mut connection).await, "hi");
     }
 }

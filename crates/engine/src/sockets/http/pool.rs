@@ -1,5 +1,6 @@
 //! The connections of one participant, kept by origin and version of HTTP.
 
+use std::mem;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -68,6 +69,16 @@ impl Idle {
         match self {
             Self::Ready(connection, _) => connection.is_closed(),
             Self::Parked(connection) => connection.is_closed(),
+        }
+    }
+
+    /// The connection, parked if it was not used for [`PARKED_AFTER`].
+    fn parked_if_unused(self) -> Self {
+        match self {
+            Self::Ready(connection, since) if since.elapsed() >= PARKED_AFTER => {
+                Self::Parked(connection.parked())
+            }
+            other => other,
         }
     }
 }
@@ -220,16 +231,11 @@ impl Kept {
         }
     }
 
-    /// Connections that have been idle for long, which are taken out.
-    fn take_unused(&self) -> Vec<Http1> {
-        let is_unused =
-            |idle: &mut Idle| matches!(idle, Idle::Ready(_, since) if since.elapsed() >= PARKED_AFTER);
-        let unused = self.idle().extract_if(.., is_unused).collect::<Vec<_>>();
-        let ready = unused.into_iter().filter_map(|idle| match idle {
-            Idle::Ready(connection, _) => Some(*connection),
-            Idle::Parked(_) => None,
-        });
-        ready.collect()
+    /// Parks connections that have been idle for long, each in its place: a lease meanwhile must find as many as there
+    /// are, and the last one used first.
+    fn park_unused(&self) {
+        let mut idle = self.idle();
+        *idle = mem::take(&mut *idle).into_iter().map(Idle::parked_if_unused).collect();
     }
 
     /// The TLS configuration of this participant for this origin, which holds its session tickets.
@@ -296,11 +302,8 @@ impl Lease {
 /// Parks connections that are not used within [`PARKED_AFTER`]; not those of a participant that has left by then.
 async fn park_unused(kept: Weak<Kept>) {
     tokio::time::sleep(PARKED_AFTER).await;
-    let unused = kept.upgrade().map(|kept| kept.take_unused()).unwrap_or_default();
-    for connection in unused {
-        if let (Some(parked), Some(kept)) = (connection.parked().await, kept.upgrade()) {
-            kept.idle().push(Idle::Parked(parked));
-        }
+    if let Some(kept) = kept.upgrade() {
+        kept.park_unused();
     }
 }
 
@@ -361,5 +364,46 @@ impl Open<'_> {
             Opened::Http1(Http1::on(pipe, number(), addresses).await?.into())
         };
         Ok((opened, opening))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::{TcpListener, TcpStream};
+
+    use super::*;
+    use crate::sockets::MaybeTlsStream;
+    use crate::sockets::stream::Socket;
+
+    #[tokio::test]
+    async fn parking_changes_neither_the_order_nor_the_count_of_idle_connections() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let key = Key::of(&"http://a.example/".parse().unwrap(), HttpVersion::Http1).unwrap();
+        let kept = Pool::default().kept(&key);
+        let now = Instant::now();
+        let long_ago = now.checked_sub(PARKED_AFTER).unwrap();
+        let mut servers = Vec::new();
+        let mut locals = Vec::new();
+        for since in [long_ago, now, long_ago] {
+            let stream = TcpStream::connect(address).await.unwrap();
+            let addresses = Opening { local: stream.local_addr().ok(), ..Opening::default() };
+            servers.push(listener.accept().await.unwrap());
+            locals.push(addresses.local);
+            let pipe = MaybeTlsStream::Plain(Socket::new(stream));
+            let connection = Http1::on(pipe, 0, addresses).await.unwrap();
+            kept.idle().push(Idle::Ready(connection.into(), since));
+        }
+        kept.park_unused();
+        let are_parked = kept.idle().iter().map(|idle| matches!(idle, Idle::Parked(_))).collect::<Vec<_>>();
+        assert_eq!(are_parked, [true, false, true]);
+        for local in locals.into_iter().rev() {
+            let connection = match kept.take_idle(false).expect("as many as before") {
+                Idle::Ready(connection, _) => *connection,
+                Idle::Parked(connection) => connection.resumed().await.expect("open"),
+            };
+            assert_eq!(connection.addresses.local, local);
+        }
+        assert!(kept.take_idle(false).is_none());
     }
 }

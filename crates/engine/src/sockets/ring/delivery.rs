@@ -7,7 +7,7 @@ use throng_net::packet_ring::{FrameKind, RingDatagram};
 use throng_protocol::participant::Channel;
 
 use super::opened::OpenedRing;
-use super::{Arrived, LAST, ReceiveRings, RingEntry, change};
+use super::{Arrived, LAST, ReceiveRings, RingEntry, Silence, change};
 use crate::clock::ClockPair;
 
 impl ReceiveRings {
@@ -46,22 +46,27 @@ impl ReceiveRings {
         }
     }
 
-    /// Whether the kernel's count of the socket's drops counts datagrams that are lost; what a socket leaves to the ring counts there,
-    /// too.
-    pub(crate) fn counts_drops(&mut self, entry: RingEntry) -> bool {
-        self.entry(entry.0).is_some_and(|entry| !entry.path.is_left_to_ring())
+    /// Whether the kernel's count of the socket's drops, as of a datagram that arrived then, counts datagrams that are lost; what a
+    /// socket leaves to the ring counts there, too.
+    pub(crate) fn counts_drops(&mut self, entry: RingEntry, arrived_unix: Option<Duration>) -> bool {
+        self.entry(entry.0).is_some_and(|entry| entry.path.counts_drops(arrived_unix))
+    }
+
+    /// When the peer of a socket was silent.
+    pub(crate) fn note_silence(&mut self, entry: RingEntry, silence: Silence) {
+        if let Some(entry) = self.entry(entry.0) {
+            entry.silence = silence;
+        }
     }
 
     /// Takes what has arrived in all rings; `each` gets slot and channel of the sockets with datagrams.
     pub(crate) fn collect(&mut self, clocks: ClockPair, groups: &mut Vec<(u32, Channel, RingEntry)>) {
         self.collected = clocks;
-        let Self {
-            rings, entries, by_port, arrived, touched, changing, config, drops, delivered, news, ..
-        } = self;
+        let Self { rings, entries, by_port, arrived, touched, changing, config, second, news, .. } = self;
         let start = *config.ports.range().start();
         for (ring, opened) in rings.iter_mut().enumerate() {
             let Some(opened) = opened else { continue };
-            let mut has_fragments = false;
+            let (mut has_fragments, mut delivers) = (false, false);
             opened.collect(clocks.unix(), |place, frame| {
                 let at = usize::from(frame.local.port().wrapping_sub(start));
                 let id = by_port.get(at).copied().unwrap_or(0).wrapping_sub(1);
@@ -75,14 +80,14 @@ impl ReceiveRings {
                         // The socket has it as a whole, but not while it leaves to the ring what is so short.
                         if entry.in_ring.has(frame.length()) && entry.path.is_peer(frame.source.ip()) {
                             has_fragments = true;
-                            *drops += u64::from(entry.path.is_by_ring(frame.arrived_unix));
+                            second.dropped += u64::from(entry.path.is_by_ring(frame.arrived_unix));
                             entry.path.give_up();
                             change(changing, id);
                         }
                         return;
                     }
                     FrameKind::TooLong => {
-                        *drops += u64::from(entry.path.needs_ring());
+                        second.dropped += u64::from(entry.path.needs_ring());
                         return;
                     }
                     FrameKind::Damaged => return,
@@ -95,7 +100,8 @@ impl ReceiveRings {
                     if !entry.path.by_ring(frame.arrived_unix, length, frame.source) {
                         continue;
                     }
-                    *delivered += 1;
+                    second.delivered += 1;
+                    delivers = true;
                     let new = arrived.len() as u32;
                     arrived.push(Arrived { ring, place, index, next: LAST });
                     match &mut entry.arrived {
@@ -112,6 +118,9 @@ impl ReceiveRings {
                     }
                 }
             });
+            if delivers {
+                opened.delivers();
+            }
             if has_fragments {
                 news.extend(opened.first_fragment());
             }

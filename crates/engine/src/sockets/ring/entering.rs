@@ -10,7 +10,9 @@ use throng_protocol::participant::Channel;
 
 use super::opened::RingToOpen;
 use super::path::ReceivePath;
-use super::{BYTES_PER_PARTICIPANT, Entry, RING_BYTES_MAX, RING_BYTES_MIN, ReceiveRings, RingEntry, moment};
+use super::{
+    BYTES_PER_PARTICIPANT, Entry, RING_BYTES_MAX, RING_BYTES_MIN, ReceiveRings, RingEntry, Silence, moment,
+};
 use crate::clock::ClockPair;
 use crate::preflight;
 use crate::sockets::udp::RingUse;
@@ -54,7 +56,8 @@ impl ReceiveRings {
             Found::Opening => return Some(RingUse::Possible),
         };
         let path = ReceivePath::new(source, moment(clocks, Duration::ZERO));
-        let entry = Entry { slot, channel, port: local.port(), ring, in_ring, path, arrived: None };
+        let (port, silence) = (local.port(), Silence::default());
+        let entry = Entry { slot, channel, port, ring, in_ring, path, silence, arrived: None };
         let id = self.free.pop().unwrap_or_else(|| {
             self.entries.push(None);
             self.entries.len() as u32 - 1
@@ -85,9 +88,17 @@ impl ReceiveRings {
                 return Some(Found::Ring(at, ring.in_ring(local)));
             }
         }
-        let bytes = self.config.ring_bytes.unwrap_or_else(|| {
-            (self.config.planned * BYTES_PER_PARTICIPANT).clamp(RING_BYTES_MIN, RING_BYTES_MAX / 4)
-        });
+        let wanted = (self.config.planned * BYTES_PER_PARTICIPANT).clamp(RING_BYTES_MIN, RING_BYTES_MAX / 4);
+        let share = self.memory_share();
+        if self.config.ring_bytes.is_none() && share < RING_BYTES_MIN {
+            let (least, threads) = (RING_BYTES_MIN >> 20, self.config.threads);
+            let why = format!(
+                "a quarter of the free memory is less than rings of {least} MB for {threads} threads"
+            );
+            self.give_up(&why);
+            return None;
+        }
+        let bytes = self.config.ring_bytes.unwrap_or(wanted.min(share));
         // An address that is on no interface has no ring.
         let opening = RingToOpen::at((local, is_own), self.config.ports.range(), bytes).ok()?;
         self.opening = opening.spawn();

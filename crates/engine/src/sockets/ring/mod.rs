@@ -27,6 +27,8 @@ use throng_protocol::participant::Channel;
 
 use crate::clock::{ClockPair, Clocks};
 use crate::config::{EngineError, Receive};
+use crate::preflight;
+use crate::sockets::silence::Silence;
 
 /// Bytes a second of a participant for which a ring is sized at first; it grows with what arrives.
 const BYTES_PER_PARTICIPANT: usize = 160_000;
@@ -41,6 +43,8 @@ pub(crate) struct ReceiveConfig {
     pub(crate) ports: LocalPorts,
     /// Participants of the thread that are known before the run.
     pub(crate) planned: usize,
+    /// Threads of the run, which share the free memory.
+    pub(crate) threads: usize,
     /// Memory of a ring in place of that by the number of participants; for tests of rings that are too small.
     pub(crate) ring_bytes: Option<usize>,
 }
@@ -57,6 +61,7 @@ struct Entry {
     ring: usize,
     in_ring: InRing,
     path: ReceivePath,
+    silence: Silence,
     /// Its datagrams of this pass: first and last in [`ReceiveRings::arrived`].
     arrived: Option<(u32, u32)>,
 }
@@ -88,6 +93,18 @@ pub(crate) enum SocketStep {
     Forget,
 }
 
+/// What happened in the rings of a thread since the second before.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct RingSecond {
+    /// Datagrams that were delivered.
+    pub(crate) delivered: u64,
+    /// Datagrams that were dropped.
+    pub(crate) dropped: u64,
+    /// Datagrams that were dropped in bursts after silence, and the longest such silence.
+    pub(crate) burst: u64,
+    pub(crate) silent: Duration,
+}
+
 /// Something to tell of the way in which datagrams come: an event's kind and its sentence.
 pub(crate) type RingNews = (&'static str, String);
 
@@ -113,8 +130,7 @@ pub(crate) struct ReceiveRings {
     news: Vec<RingNews>,
     /// Why no ring is used any more in this run.
     given_up: bool,
-    drops: u64,
-    delivered: u64,
+    second: RingSecond,
     /// When rings were read last.
     collected: ClockPair,
 }
@@ -125,7 +141,6 @@ impl ReceiveRings {
         let by_port = vec![0; if given_up { 0 } else { config.ports.range().len() }].into();
         let (rings, entries, free, arrived) = Default::default();
         let (touched, changing, own_addresses, news) = Default::default();
-        let (checked, drops, delivered) = (0, 0, 0);
         Self {
             config,
             rings,
@@ -136,12 +151,11 @@ impl ReceiveRings {
             arrived,
             touched,
             changing,
-            checked,
+            checked: 0,
             own_addresses,
             news,
             given_up,
-            drops,
-            delivered,
+            second: RingSecond::default(),
             collected: Clocks::new().read(),
         }
     }
@@ -174,6 +188,11 @@ impl ReceiveRings {
     /// The kernel refused a filter.
     pub(crate) fn cannot_filter(&mut self, error: &io::Error) {
         self.give_up(&format!("the kernel refused a socket filter ({error})"));
+    }
+
+    /// The memory that a ring of this thread may take, bytes: all threads together leave three quarters of what is free.
+    fn memory_share(&self) -> usize {
+        preflight::available_bytes().map_or(usize::MAX, |free| free / 4 / self.config.threads.max(1))
     }
 
     fn leave_all(&mut self, which: impl Fn(&Entry) -> bool) {

@@ -13,7 +13,6 @@ use throng_net::packet_ring::{
 use throng_observation::run::{RECEIVE_RING_EVENT, RECEIVE_SOCKETS_EVENT};
 
 use super::RingNews;
-use crate::preflight;
 
 /// Share of a ring that a second may fill before it grows.
 const FILL_MAX: f64 = 0.8;
@@ -28,11 +27,18 @@ pub(super) struct RingPlace {
     place: Place,
 }
 
+/// How much later than another CPU one may write what it received: it was stamped before it waited in the CPU's queue.
+const OTHER_CPUS: Duration = Duration::from_millis(2);
+
 /// A ring.
 pub(super) struct OpenedRing {
     ring: PacketRing,
-    /// The ring before it, which delivers what arrived before this moment.
-    older: Option<(PacketRing, Duration)>,
+    /// The ring before it.
+    older: Option<OlderRing>,
+    /// Datagrams that the ring before it dropped.
+    dropped_by_older: u32,
+    /// Whether any datagram of it was delivered in this second.
+    has_delivered: bool,
     interface: Interface,
     is_ipv4: bool,
     is_loopback: bool,
@@ -50,6 +56,15 @@ pub(super) struct OpenedRing {
     /// A larger ring that is being opened.
     larger: Option<JoinHandle<io::Result<PacketRing>>>,
     cannot_grow: bool,
+}
+
+/// A ring that a larger one has replaced.
+struct OlderRing {
+    ring: PacketRing,
+    /// It delivers what arrived before this moment.
+    until: Duration,
+    /// Its drops until then are counted; it goes on receiving for nobody.
+    is_counted: bool,
 }
 
 /// A ring that is to be opened.
@@ -112,6 +127,8 @@ impl RingToOpen {
         Ok(OpenedRing {
             ring,
             older: None,
+            dropped_by_older: 0,
+            has_delivered: false,
             interface,
             is_ipv4: config.is_ipv4,
             is_loopback: is_own,
@@ -142,7 +159,7 @@ impl OpenedRing {
 
     /// Its memory, and that of the one before it.
     pub(super) fn bytes(&self) -> usize {
-        self.ring.bytes() + self.older.as_ref().map_or(0, |(older, _)| older.bytes())
+        self.ring.bytes() + self.older.as_ref().map_or(0, |older| older.ring.bytes())
     }
 
     pub(super) fn is_open(&self) -> bool {
@@ -192,19 +209,26 @@ impl OpenedRing {
 
     /// Takes what has been handed over by `now`.
     pub(super) fn collect(&mut self, now: Duration, mut each: impl FnMut(RingPlace, Frame)) {
-        // What comes in order shows that all before it is there.
         let mut heard_until = now.saturating_sub(packet_ring::HANDED_OVER_WITHIN).max(self.heard_until);
-        let from = self.older.as_ref().map(|(_, until)| *until);
-        if let Some((older, until)) = &mut self.older {
-            older.collect(|place, frame| {
-                if frame.arrived_unix < *until {
+        let from = self.older.as_ref().map(|older| older.until);
+        if let Some(older) = &mut self.older {
+            let until = older.until;
+            let found = older.ring.collect(|place, frame| {
+                if frame.arrived_unix < until {
                     each(RingPlace { is_older: true, place }, frame);
                 }
             });
+            if now >= until && !std::mem::replace(&mut older.is_counted, true) {
+                self.dropped_by_older += older.ring.statistics().map_or(0, |statistics| statistics.drops);
+            }
+            if found == 0 && now >= until + OVERLAP * 2 {
+                self.older = None;
+            }
         }
         self.taken_bytes += self.ring.collect(|place, frame| {
             if from.is_none_or(|from| frame.arrived_unix >= from) {
-                heard_until = heard_until.max(frame.arrived_unix);
+                // What is written in order shows that what came before it is there, but for that of other CPUs.
+                heard_until = heard_until.max(frame.arrived_unix.saturating_sub(OTHER_CPUS));
                 each(RingPlace { is_older: false, place }, frame);
             }
         });
@@ -219,40 +243,39 @@ impl OpenedRing {
 
     pub(super) fn datagram(&mut self, at: RingPlace, index: u16) -> Option<RingDatagram<'_>> {
         match &mut self.older {
-            Some((older, _)) if at.is_older => older.datagram(at.place, index),
+            Some(older) if at.is_older => older.ring.datagram(at.place, index),
             _ => self.ring.datagram(at.place, index),
         }
     }
 
     pub(super) fn release(&mut self) {
         self.ring.release();
-        if let Some((older, _)) = &mut self.older {
-            older.release();
+        if let Some(older) = &mut self.older {
+            older.ring.release();
         }
     }
 
-    /// The datagrams dropped in the last second.
-    ///
-    /// # Errors
-    /// Why the ring gets nothing any more.
-    pub(super) fn finish_second(&mut self, now: Duration) -> Result<u32, String> {
-        let before =
-            self.older.as_ref().and_then(|(older, _)| older.statistics().ok()).map_or(0, |s| s.drops);
-        self.older.take_if(|(_, until)| now >= *until + OVERLAP * 2);
-        if !self.is_open {
-            return Ok(before);
-        }
-        match self.ring.statistics() {
-            Ok(statistics) => Ok(before.saturating_add(statistics.drops)),
-            Err(error) => {
+    /// A datagram of it was delivered.
+    pub(super) fn delivers(&mut self) {
+        self.has_delivered = true;
+    }
+
+    /// The datagrams dropped since the last call, whether any was delivered since then, and why the ring gets nothing any more, once.
+    pub(super) fn finish_second(&mut self) -> (u32, bool, Result<(), String>) {
+        let dropped = self.ring.statistics().map_or(0, |statistics| statistics.drops);
+        let dropped = dropped.saturating_add(std::mem::take(&mut self.dropped_by_older));
+        let ended = match self.ring.check() {
+            Err(error) if self.is_open => {
                 self.is_open = false;
                 Err(format!("its ring ended ({error})"))
             }
-        }
+            _ => Ok(()),
+        };
+        (dropped, std::mem::take(&mut self.has_delivered), ended)
     }
 
-    /// Changes to a larger ring if this one does not hold a second of what arrives, and a quarter of the free memory is enough for it:
-    /// another thread opens it, and the next call changes to it.
+    /// Changes to a larger ring, of at most `bytes_max`, if this one does not hold a second of what arrives: another thread opens it, and
+    /// the next call changes to it.
     pub(super) fn grow(
         &mut self,
         ports: &RangeInclusive<u16>,
@@ -266,8 +289,7 @@ impl OpenedRing {
         }
         let is_enough = (taken as f64) <= FILL_MAX * bytes as f64;
         let may_grow = self.is_open && !self.cannot_grow && bytes * 2 <= bytes_max;
-        let has_memory = || preflight::available_bytes().is_none_or(|free| bytes * 2 <= free / 4);
-        if !is_enough && may_grow && self.older.is_none() && self.larger.is_none() && has_memory() {
+        if !is_enough && may_grow && self.older.is_none() && self.larger.is_none() {
             let (interface, is_ipv4) = (self.interface.index, self.is_ipv4);
             let config = RingConfig { interface, is_ipv4, ports: ports.clone(), bytes: bytes * 2 };
             self.larger = open_beside(config);
@@ -282,7 +304,8 @@ impl OpenedRing {
                 larger.collect(|_, _| ());
                 larger.release();
                 let _ = larger.statistics();
-                self.older = Some((std::mem::replace(&mut self.ring, larger), now + OVERLAP));
+                let ring = std::mem::replace(&mut self.ring, larger);
+                self.older = Some(OlderRing { ring, until: now + OVERLAP, is_counted: false });
                 self.sentence()
             }
             Err(error) => {

@@ -118,8 +118,9 @@ enum State {
     Proving,
     /// What arrived from here on is delivered by the ring, what arrived before by the socket.
     Changing { from: Duration },
-    /// The ring delivers. The socket leaves to it what it has, since this moment, and what it still holds came by the ring as well.
-    Emptying { since: Duration },
+    /// The ring delivers what arrived from `ring_from` on. The socket leaves to it what it has, since this moment, and what it still
+    /// holds came by the ring as well.
+    Emptying { since: Duration, ring_from: Duration },
     /// The ring delivers what it has, the socket the rest.
     Settled,
     /// The ring delivers; the socket gets all again, and keeps it.
@@ -213,9 +214,14 @@ impl ReceivePath {
         !matches!(self.state, State::Proving | State::Leaving(_))
     }
 
-    /// Whether the socket leaves to the ring what that has.
-    pub(super) fn is_left_to_ring(&self) -> bool {
-        matches!(self.state, State::Emptying { .. } | State::Settled)
+    /// Whether the kernel's count of the socket's drops, as of a datagram that arrived then, is of datagrams that are lost, and not of
+    /// those that it left to the ring.
+    pub(super) fn counts_drops(&self, arrived_unix: Option<Duration>) -> bool {
+        match self.state {
+            State::Emptying { .. } | State::Settled => false,
+            State::Leaving(parting) => arrived_unix.is_none_or(|arrived| arrived >= parting.rest_before),
+            State::Proving | State::Changing { .. } | State::Opening { .. } | State::Holding(_) => true,
+        }
     }
 
     /// Whether the socket keeps what it gets: it must not be read.
@@ -234,9 +240,9 @@ impl ReceivePath {
     /// Whether the ring delivers what arrived then.
     pub(super) fn is_by_ring(&self, arrived_unix: Duration) -> bool {
         match self.state {
-            State::Settled | State::Emptying { .. } => true,
+            State::Settled => true,
             State::Proving => false,
-            State::Opening { ring_from, .. } => arrived_unix >= ring_from,
+            State::Opening { ring_from, .. } | State::Emptying { ring_from, .. } => arrived_unix >= ring_from,
             State::Changing { from } => arrived_unix >= from,
             State::Holding(parting) | State::Leaving(parting) => parting.is_of_ring(arrived_unix),
         }
@@ -256,7 +262,7 @@ impl ReceivePath {
             State::Changing { from } => arrived_unix < from,
             // It is not read.
             State::Opening { .. } | State::Holding(_) => false,
-            State::Emptying { since } => {
+            State::Emptying { since, .. } => {
                 if self.is_peer(source.ip()) && arrived_unix > since + LEFT_WITHIN {
                     // The filter does not know the ring's datagrams, or the ring lacks this one.
                     self.give_up();
@@ -299,8 +305,10 @@ impl ReceivePath {
             State::Proving if self.gives_up => self.forget(),
             State::Proving => self.judge(at),
             State::Changing { from } if self.gives_up => self.hold(from, from, at),
-            State::Changing { .. } => {
-                self.state = State::Emptying { since: at.unix };
+            State::Changing { from } => {
+                // Where the wall clock was set back the socket has delivered all until now.
+                let ring_from = if at.unix < from { at.unix } else { Duration::ZERO };
+                self.state = State::Emptying { since: at.unix, ring_from };
                 self.due = Some(at.now + LATE);
                 Step::LeaveToRing
             }

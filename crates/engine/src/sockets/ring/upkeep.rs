@@ -7,7 +7,9 @@ use throng_protocol::participant::Channel;
 
 use super::opened::OpenedRing;
 use super::path::Step;
-use super::{RING_BYTES_MAX, ReceiveRings, RingEntry, RingNews, SocketStep, change, moment};
+use super::{
+    Entry, RING_BYTES_MAX, ReceiveRings, RingEntry, RingNews, RingSecond, SocketStep, change, moment,
+};
 use crate::clock::ClockPair;
 
 impl ReceiveRings {
@@ -59,10 +61,17 @@ impl ReceiveRings {
             );
             return self.give_up(&why);
         }
-        let why = format!(
-            "of {socket} datagrams of a socket {by_ring} were in the ring of {name}; the others come another way, or the kernel does \
-             not write them into a ring. It is used for other sockets"
-        );
+        let name = opened.name();
+        let why = if by_ring == socket {
+            format!(
+                "{socket} datagrams of a socket and as many in the ring of {name} are not the same; it is used for other sockets"
+            )
+        } else {
+            format!(
+                "of {socket} datagrams of a socket {by_ring} were in the ring of {name}; the others come another way, or the kernel \
+                 does not write them into a ring. It is used for other sockets"
+            )
+        };
         if opened.is_first_difference() {
             self.news.push((RECEIVE_SOCKETS_EVENT, why));
         }
@@ -72,34 +81,10 @@ impl ReceiveRings {
         }
     }
 
-    /// Once a second: drops, errors and growth of the rings, and a check of one socket. Returns the datagrams that were
-    /// dropped and delivered since the last call.
-    pub(crate) fn finish_second(&mut self, clocks: ClockPair) -> (u64, u64) {
+    /// Once a second: drops, errors and growth of the rings, and a check of one socket. Returns what happened since the last call.
+    pub(crate) fn finish_second(&mut self, clocks: ClockPair) -> RingSecond {
         for at in 0..self.rings.len() {
-            let Some(Some(ring)) = self.rings.get_mut(at) else { continue };
-            let mut users = self.entries.iter_mut().flatten().filter(|entry| entry.ring == at).peekable();
-            if users.peek().is_none() && (self.given_up || !ring.is_open()) {
-                // Its memory is of use to nobody.
-                self.rings.get_mut(at).into_iter().for_each(|ring| *ring = None);
-                continue;
-            }
-            match ring.finish_second(clocks.unix()) {
-                Ok(0) => {}
-                Ok(dropped) => {
-                    let mut is_needed = false;
-                    for entry in users {
-                        is_needed |= entry.path.needs_ring();
-                        entry.path.dropped();
-                    }
-                    self.drops += if is_needed { u64::from(dropped) } else { 0 };
-                }
-                Err(why) => {
-                    let name = ring.name().to_owned();
-                    self.news
-                        .push((RECEIVE_SOCKETS_EVENT, format!("datagrams by {name} come by sockets: {why}")));
-                    self.leave_all(|entry| entry.ring == at);
-                }
-            }
+            self.finish_second_of(at, clocks.now);
         }
         if self.given_up {
             self.opening = None;
@@ -107,7 +92,37 @@ impl ReceiveRings {
             self.grow(clocks.unix());
             self.check_next(clocks.now);
         }
-        (std::mem::take(&mut self.drops), std::mem::take(&mut self.delivered))
+        std::mem::take(&mut self.second)
+    }
+
+    fn finish_second_of(&mut self, at: usize, now: Instant) {
+        let Some(Some(ring)) = self.rings.get_mut(at) else { return };
+        let users = || self.entries.iter().flatten().filter(|entry| entry.ring == at);
+        let (dropped, delivered, ended) = ring.finish_second();
+        if dropped > 0 && (delivered || users().any(|entry| entry.path.needs_ring())) {
+            let count = u64::from(dropped);
+            match silence_before_burst(users(), now) {
+                Some(silent) => {
+                    self.second.burst += count;
+                    self.second.silent = self.second.silent.max(silent);
+                }
+                None => self.second.dropped += count,
+            }
+        }
+        if users().next().is_none() && (self.given_up || !ring.is_open()) {
+            // Its memory is of use to nobody.
+            self.rings.get_mut(at).into_iter().for_each(|ring| *ring = None);
+            return;
+        }
+        let name = ring.name().to_owned();
+        if dropped > 0 {
+            let users = self.entries.iter_mut().flatten().filter(|entry| entry.ring == at);
+            users.for_each(|entry| entry.path.dropped());
+        }
+        if let Err(why) = ended {
+            self.news.push((RECEIVE_SOCKETS_EVENT, format!("datagrams by {name} come by sockets: {why}")));
+            self.leave_all(|entry| entry.ring == at);
+        }
     }
 
     /// Memory of the rings, bytes.
@@ -120,8 +135,9 @@ impl ReceiveRings {
         if self.config.ring_bytes.is_some() {
             return;
         }
+        let share = self.memory_share();
         for ring in self.rings.iter_mut().flatten() {
-            if let Some(news) = ring.grow(self.config.ports.range(), RING_BYTES_MAX, now) {
+            if let Some(news) = ring.grow(self.config.ports.range(), RING_BYTES_MAX.min(share), now) {
                 self.news.push(news);
             }
         }
@@ -149,4 +165,17 @@ impl ReceiveRings {
     pub(crate) fn take_news(&mut self) -> Vec<RingNews> {
         std::mem::take(&mut self.news)
     }
+}
+
+/// The length of the silence before a burst that filled a ring: the peers of at least half of its sockets were silent before.
+fn silence_before_burst<'a>(users: impl Iterator<Item = &'a Entry>, now: Instant) -> Option<Duration> {
+    let (mut all, mut silent, mut longest) = (0, 0, Duration::ZERO);
+    for entry in users.filter(|entry| entry.path.needs_ring()) {
+        all += 1;
+        if let Some(before) = entry.silence.before_burst_in_second(now) {
+            silent += 1;
+            longest = longest.max(before);
+        }
+    }
+    (silent > 0 && silent * 2 >= all).then_some(longest)
 }

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use throng_media::rtcp::{Compound, Rtcp};
+use throng_observation::Observation;
 
 use super::stand::Stand;
 
@@ -55,4 +56,18 @@ fn what_arrived_and_is_still_to_come_is_not_requested() {
     // The answer takes a round trip from the request, not from the arrivals that are known.
     stand.wait_until(due + Duration::from_millis(99));
     assert_eq!(stand.requested(), [0_u16; 0]);
+}
+
+#[test]
+fn who_leaves_is_judged_as_of_the_time_until_which_all_that_arrived_is_known() {
+    let mut stand = Stand::new(SDP, false);
+    stand.receiver.receive_lag(LAG);
+    stand.arrives(VP8, 1, stand.now);
+    let left_at = stand.now + Duration::from_millis(400);
+    stand.receiver.finish(left_at);
+    let ended_at = stand.receiver.take_observed().find_map(|observation| match observation {
+        Observation::Interval(interval) => Some(interval.ended_at),
+        _ => None,
+    });
+    assert_eq!(ended_at, Some(left_at - LAG));
 }
