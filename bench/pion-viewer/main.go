@@ -1,6 +1,12 @@
-// A Janus Streaming viewer on pion/webrtc, built like OvenRtcTester: one signalling connection and one
-// PeerConnection per client; OnTrack starts a loop that reads RTP. The cost of throng's viewers is compared with
-// it.
+// A viewer on pion/webrtc, built like OvenRtcTester: one signalling connection and one PeerConnection per client;
+// OnTrack starts a loop that reads RTP. The cost of throng's viewers is compared with it.
+//
+// It takes the URLs that throng takes; the scheme chooses the signalling:
+//
+//	janus+ws://HOST:8188/streaming/ID            Janus, Streaming plugin (janus.go)
+//	whep+http://HOST/PATH                        WHEP, as SRS and throng's stage speak it (whep.go)
+//	ws://HOST:3333/APP/STREAM                    OvenMediaEngine (ome.go)
+//	livekit+ws://HOST:7880/ROOM                  LiveKit, with -livekit-key and -livekit-secret (livekit.go)
 //
 // Every second it prints one JSON line with the totals that it has received; bench/ reads CPU time and memory of
 // the process from outside, as for throng.
@@ -9,9 +15,10 @@ package main
 import (
 	"encoding/json"
 	"flag"
-	"fmt"
 	"log"
+	"net/url"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -23,7 +30,40 @@ import (
 
 type object = map[string]any
 
+// handshakeMax is how long a server may take to accept a connection.
+const handshakeMax = 10 * time.Second
+
 var connected, packets, payloadBytes atomic.Int64
+
+// watch joins as the viewer of that number, and returns when it has sent all that a join needs.
+type watch func(api *webrtc.API, target *url.URL, number int) error
+
+// protocols has the signalling of each scheme; with TLS, it ends with one more `s`.
+var protocols = map[string]watch{
+	"janus+ws":   watchJanus,
+	"whep+http":  watchWHEP,
+	"ws":         watchOME,
+	"livekit+ws": watchLiveKit,
+}
+
+// parse splits the URL into that of the server itself and the signalling that its scheme stands for.
+func parse(text string) (*url.URL, watch) {
+	target, err := url.Parse(text)
+	if err != nil {
+		log.Fatal(err)
+	}
+	found, isKnown := protocols[target.Scheme]
+	if !isKnown {
+		found, isKnown = protocols[strings.TrimSuffix(target.Scheme, "s")]
+	}
+	if !isKnown {
+		log.Fatalf("%s: the scheme is none of janus+ws, whep+http, ws, livekit+ws", text)
+	}
+	if _, scheme, isPrefixed := strings.Cut(target.Scheme, "+"); isPrefixed {
+		target.Scheme = scheme
+	}
+	return target, found
+}
 
 // newAPI makes the engine that all clients share. Without feedback it is what OvenRtcTester uses: no interceptors, so
 // no RTCP at all; with feedback it is pion's default: receiver reports, NACK and transport-cc.
@@ -41,106 +81,11 @@ func newAPI(feedback bool) *webrtc.API {
 	return webrtc.NewAPI(webrtc.WithMediaEngine(media), webrtc.WithInterceptorRegistry(registry))
 }
 
-type viewer struct {
-	socket      *websocket.Conn
-	write       sync.Mutex
-	session     uint64
-	handle      uint64
-	transaction int
-}
-
-type message struct {
-	Janus string `json:"janus"`
-	Data  struct {
-		ID uint64 `json:"id"`
-	} `json:"data"`
-	Jsep *struct {
-		Type string `json:"type"`
-		SDP  string `json:"sdp"`
-	} `json:"jsep"`
-	Error *struct {
-		Reason string `json:"reason"`
-	} `json:"error"`
-}
-
-func (v *viewer) send(request object) error {
-	v.write.Lock()
-	defer v.write.Unlock()
-	v.transaction++
-	request["transaction"] = fmt.Sprint(v.transaction)
-	if v.session != 0 {
-		request["session_id"] = v.session
-	}
-	if v.handle != 0 {
-		request["handle_id"] = v.handle
-	}
-	// Not WriteJSON: it ends the message with a newline, which Janus takes for the beginning of a second request.
-	text, err := json.Marshal(request)
-	if err != nil {
-		return err
-	}
-	return v.socket.WriteMessage(websocket.TextMessage, text)
-}
-
-// await reads until a message satisfies the condition; acks and events before it are skipped.
-func (v *viewer) await(wanted func(*message) bool) (*message, error) {
-	for {
-		m := &message{}
-		if err := v.socket.ReadJSON(m); err != nil {
-			return nil, err
-		}
-		if m.Error != nil {
-			return nil, fmt.Errorf("janus: %s", m.Error.Reason)
-		}
-		if wanted(m) {
-			return m, nil
-		}
-	}
-}
-
-func success(m *message) bool { return m.Janus == "success" }
-
-func (v *viewer) watch(api *webrtc.API, url string, mountpoint int) error {
-	dialer := websocket.Dialer{Subprotocols: []string{"janus-protocol"}, HandshakeTimeout: 10 * time.Second}
-	socket, _, err := dialer.Dial(url, nil)
-	if err != nil {
-		return err
-	}
-	v.socket = socket
-	if err := v.send(object{"janus": "create"}); err != nil {
-		return err
-	}
-	created, err := v.await(success)
-	if err != nil {
-		return err
-	}
-	v.session = created.Data.ID
-	if err := v.send(object{"janus": "attach", "plugin": "janus.plugin.streaming"}); err != nil {
-		return err
-	}
-	attached, err := v.await(success)
-	if err != nil {
-		return err
-	}
-	v.handle = attached.Data.ID
-	if err := v.send(object{"janus": "message", "body": object{"request": "watch", "id": mountpoint}}); err != nil {
-		return err
-	}
-	offered, err := v.await(func(m *message) bool { return m.Jsep != nil })
-	if err != nil {
-		return err
-	}
-	if err := v.answer(api, offered.Jsep.SDP); err != nil {
-		return err
-	}
-	go v.listen()
-	return nil
-}
-
-func (v *viewer) answer(api *webrtc.API, offer string) error {
+// newConnection is a peer connection that counts itself when ICE and DTLS are done, and reads its tracks.
+func newConnection(api *webrtc.API) (*webrtc.PeerConnection, error) {
 	pc, err := api.NewPeerConnection(webrtc.Configuration{})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	pc.OnConnectionStateChange(func(state webrtc.PeerConnectionState) {
 		if state == webrtc.PeerConnectionStateConnected {
@@ -148,24 +93,67 @@ func (v *viewer) answer(api *webrtc.API, offer string) error {
 		}
 	})
 	pc.OnTrack(read)
+	return pc, nil
+}
+
+// answer applies the server's offer and its candidates outside the offer, and returns the answer with all local
+// candidates in it.
+func answer(pc *webrtc.PeerConnection, offer string, candidates []webrtc.ICECandidateInit) (string, error) {
 	remote := webrtc.SessionDescription{Type: webrtc.SDPTypeOffer, SDP: offer}
 	if err := pc.SetRemoteDescription(remote); err != nil {
-		return err
+		return "", err
 	}
-	gathered := webrtc.GatheringCompletePromise(pc)
+	for _, candidate := range candidates {
+		if err := pc.AddICECandidate(candidate); err != nil {
+			return "", err
+		}
+	}
 	local, err := pc.CreateAnswer(nil)
+	if err != nil {
+		return "", err
+	}
+	return gathered(pc, local)
+}
+
+// gathered sets the local description, and returns it when it has all candidates.
+func gathered(pc *webrtc.PeerConnection, local webrtc.SessionDescription) (string, error) {
+	done := webrtc.GatheringCompletePromise(pc)
+	if err := pc.SetLocalDescription(local); err != nil {
+		return "", err
+	}
+	<-done
+	return pc.LocalDescription().SDP, nil
+}
+
+// socket is a viewer's WebSocket, which several goroutines may write to.
+type socket struct {
+	*websocket.Conn
+	write sync.Mutex
+}
+
+func (s *socket) send(kind int, message []byte) error {
+	s.write.Lock()
+	defer s.write.Unlock()
+	return s.WriteMessage(kind, message)
+}
+
+// sendJSON does not use WriteJSON, which ends the message with a newline: Janus takes it for the beginning of a second
+// request.
+func (s *socket) sendJSON(message object) error {
+	text, err := json.Marshal(message)
 	if err != nil {
 		return err
 	}
-	if err := pc.SetLocalDescription(local); err != nil {
-		return err
+	return s.send(websocket.TextMessage, text)
+}
+
+// drain reads and drops what the server says, until it closes.
+func (s *socket) drain() {
+	for {
+		if _, _, err := s.ReadMessage(); err != nil {
+			return
+		}
 	}
-	<-gathered
-	return v.send(object{
-		"janus": "message",
-		"body":  object{"request": "start"},
-		"jsep":  object{"type": "answer", "sdp": pc.LocalDescription().SDP},
-	})
 }
 
 // read is the loop of one track, as in OvenRtcTester.
@@ -187,24 +175,8 @@ func read(track *webrtc.TrackRemote, receiver *webrtc.RTPReceiver) {
 	}
 }
 
-func (v *viewer) listen() {
-	go func() {
-		for range time.Tick(25 * time.Second) {
-			if v.send(object{"janus": "keepalive"}) != nil {
-				return
-			}
-		}
-	}()
-	for {
-		if _, _, err := v.socket.ReadMessage(); err != nil {
-			return
-		}
-	}
-}
-
 func main() {
-	url := flag.String("url", "", "Janus WebSocket, ws://host:8188")
-	mountpoint := flag.Int("mountpoint", 1, "streaming mountpoint")
+	address := flag.String("url", "", "what to watch, as throng takes it: janus+ws://, whep+http://, ws:// or livekit+ws://")
 	clients := flag.Int("n", 1, "viewers")
 	every := flag.Duration("every", 50*time.Millisecond, "between joins")
 	last := flag.Duration("for", 30*time.Second, "how long, from the first join")
@@ -212,15 +184,14 @@ func main() {
 	flag.Parse()
 
 	api := newAPI(*feedback)
+	target, join := parse(*address)
 	end := time.After(*last)
 	go func() {
-		for range time.NewTicker(*every).C {
-			if *clients == 0 {
-				return
-			}
-			*clients--
+		joins := time.NewTicker(*every)
+		for number := range *clients {
+			<-joins.C
 			go func() {
-				if err := (&viewer{}).watch(api, *url, *mountpoint); err != nil {
+				if err := join(api, target, number); err != nil {
 					log.Print(err)
 				}
 			}()

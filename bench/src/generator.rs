@@ -101,6 +101,46 @@ impl Programs {
         let pion = self.pion.iter().flat_map(|_| [Kind::PionSilent, Kind::PionFeedback]);
         pion.chain(self.throng.iter().flat_map(|_| [Kind::ThrongSockets, Kind::Throng])).collect()
     }
+
+    /// Sends a crowd of `kind` at `target`. throng's run folder is a new one in `folder`.
+    ///
+    /// # Errors
+    /// If its program is absent or cannot be started.
+    pub fn start(
+        &self,
+        kind: Kind,
+        namespace: &Namespace,
+        crowd: Crowd,
+        target: &Target,
+        folder: &Path,
+    ) -> Result<Generator> {
+        let Some(receive) = kind.receive() else {
+            let pion = self.pion.as_deref().context("no pion viewer")?;
+            return Generator::pion(pion, namespace, crowd, target, kind == Kind::PionFeedback);
+        };
+        let throng = self.throng.as_deref().context("no throng")?;
+        // A unique number for each run.
+        let number = std::fs::read_dir(folder)?.count();
+        Generator::throng(throng, namespace, crowd, receive, target, &folder.join(format!("run-{number}")))
+    }
+}
+
+/// What viewers are sent at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// The URL, as both programs take it.
+    pub url: String,
+    /// Further arguments of throng.
+    pub throng: Vec<String>,
+    /// Further arguments of the pion viewer.
+    pub pion: Vec<String>,
+}
+
+impl Target {
+    /// A URL that needs no further arguments.
+    pub fn new(url: impl Into<String>) -> Self {
+        Self { url: url.into(), throng: Vec::new(), pion: Vec::new() }
+    }
 }
 
 /// A crowd to send.
@@ -205,13 +245,19 @@ struct Line {
 }
 
 impl Generator {
-    /// Sends pion viewers at Janus's mountpoint 1.
+    /// Sends pion viewers at `target`, with or without pion's default RTCP.
     ///
     /// # Errors
     /// When it cannot be started.
-    pub fn pion(program: &Path, namespace: &Namespace, crowd: Crowd, feedback: bool) -> Result<Self> {
+    pub fn pion(
+        program: &Path,
+        namespace: &Namespace,
+        crowd: Crowd,
+        target: &Target,
+        feedback: bool,
+    ) -> Result<Self> {
         let mut command = pinned(namespace, program);
-        command.args(["-url", "ws://127.0.0.1:8188/", "-mountpoint", "1", "-n", &crowd.viewers.to_string()]);
+        command.args(["-url", &target.url, "-n", &crowd.viewers.to_string()]).args(&target.pion);
         command.args(["-every", &millis(crowd.every), "-for", &millis(crowd.lasts)]);
         command.args(feedback.then_some("-feedback")).stdout(Stdio::piped());
         let mut running = Running::start(&mut command)?;
@@ -230,7 +276,7 @@ impl Generator {
         Ok(Self { running, counter: Counter::Lines(account) })
     }
 
-    /// Sends throng's viewers at `url`, which receive only in the given way; its run folder is `folder`, which must not exist.
+    /// Sends throng's viewers at `target`, which receive only in the given way; its run folder is `folder`, which must not exist.
     ///
     /// # Errors
     /// When it cannot be started.
@@ -239,11 +285,12 @@ impl Generator {
         namespace: &Namespace,
         crowd: Crowd,
         receive: Receive,
-        url: &str,
+        target: &Target,
         folder: &Path,
     ) -> Result<Self> {
         let mut command = pinned(namespace, program);
-        command.args(["view", url, "-n", &crowd.viewers.to_string(), "--quiet", "-o"]).arg(folder);
+        command.args(["view", &target.url, "-n", &crowd.viewers.to_string()]).args(&target.throng);
+        command.args(["--quiet", "-o"]).arg(folder);
         command.args(["--receive", receive.flag()]);
         command.args(["--every", &millis(crowd.every), "--for", &millis(crowd.lasts)]).stdout(Stdio::null());
         let running = Running::start(&mut command)?;

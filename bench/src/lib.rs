@@ -11,8 +11,10 @@ pub mod download;
 
 pub mod conference;
 pub mod floor;
+pub mod joins;
 pub mod profile;
 pub mod stage;
+pub mod stand;
 
 pub mod page;
 pub mod results;

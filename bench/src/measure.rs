@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use serde::Serialize;
 use throng_sim::namespace::Namespace;
 
-use crate::generator::{Crowd, Generator, Kind, Programs};
+use crate::generator::{Crowd, Generator, Kind, Programs, Target};
 use crate::machine;
 use crate::process::{CoreTime, GENERATOR_CPU, SERVER_CPU, Usage};
 use crate::stream::Stream;
@@ -159,18 +159,16 @@ pub fn repeated<T>(
     Ok((run()?, Some(stolen)))
 }
 
+/// What a page says of a run of `what` that was repeated; `None` if it was not.
+#[must_use]
+pub fn repetition(what: &str, stolen: Option<f64>) -> Option<String> {
+    stolen.map(|stolen| format!("{what} ({:.0} %)", 100.0 * stolen))
+}
+
 impl Bench<'_> {
     fn start(&self, kind: Kind, crowd: Crowd) -> Result<Generator> {
-        let pion = || self.programs.pion.as_deref().context("no pion viewer");
-        let Some(receive) = kind.receive() else {
-            return Generator::pion(pion()?, self.namespace, crowd, kind == Kind::PionFeedback);
-        };
-        let throng = self.programs.throng.as_deref().context("no throng")?;
-        // A unique number for each run.
-        let number = std::fs::read_dir(&self.folder)?.count();
-        let folder = self.folder.join(format!("run-{number}"));
-        let url = "janus+ws://127.0.0.1:8188/streaming/1";
-        Generator::throng(throng, self.namespace, crowd, receive, url, &folder)
+        let target = Target::new("janus+ws://127.0.0.1:8188/streaming/1");
+        self.programs.start(kind, self.namespace, crowd, &target, &self.folder)
     }
 
     /// Starts `viewers` of `kind` and waits until they play; returns with the whole window and a bit more to come.
@@ -229,32 +227,47 @@ impl Bench<'_> {
         })
     }
 
-    /// Whether `viewers` join fast enough that the first still waits for media when the last has joined.
-    #[must_use]
-    pub fn can_join(&self, viewers: u32) -> bool {
-        JOIN_EVERY * viewers + LAST_JOIN <= JOINING_MAX
-    }
-
-    /// Runs `viewers` that join while nothing plays. `for_viewers` sets the lifetime of the process, so that a
-    /// baseline of one viewer lives as long as the crowd that it is subtracted from.
+    /// Runs `viewers` that join while nothing plays, as [`joining`] does.
     ///
     /// # Errors
     /// If the generator cannot be started or ends early.
     pub fn joining(&self, kind: Kind, viewers: u32, for_viewers: u32) -> Result<Joining> {
         self.stream.set_open(false);
-        let joined = JOIN_EVERY * for_viewers + LAST_JOIN;
-        let crowd = Crowd { viewers, every: JOIN_EVERY, lasts: joined + Duration::from_secs(2) };
-        let core_before = CoreTime::of(GENERATOR_CPU)?;
-        let generator = self.start(kind, crowd)?;
-        std::thread::sleep(joined);
-        let usage = Usage::of(generator.pid()).with_context(|| format!("{} ended early", kind.name()))?;
-        let steal_ratio = CoreTime::of(GENERATOR_CPU)?.steal_since(core_before);
-        let load = machine::load();
-        std::thread::sleep(Duration::from_millis(1_100));
-        let account = generator.account();
+        let run = joining(kind, viewers, for_viewers, |crowd| self.start(kind, crowd));
         self.stream.set_open(true);
-        Ok(Joining { kind, viewers, connected: account?.connected, cpu_us: usage.cpu_us, steal_ratio, load })
+        run
     }
+}
+
+/// Whether `viewers` join fast enough that the first still waits for media when the last has joined.
+#[must_use]
+pub fn can_join(viewers: u32) -> bool {
+    JOIN_EVERY * viewers + LAST_JOIN <= JOINING_MAX
+}
+
+/// Runs `viewers` of `kind`, which `start` sends at a server without media. `for_viewers` sets the lifetime of the
+/// process, so that a baseline of one viewer lives as long as the crowd that it is subtracted from.
+///
+/// # Errors
+/// If the generator cannot be started or ends early.
+pub fn joining(
+    kind: Kind,
+    viewers: u32,
+    for_viewers: u32,
+    start: impl FnOnce(Crowd) -> Result<Generator>,
+) -> Result<Joining> {
+    let joined = JOIN_EVERY * for_viewers + LAST_JOIN;
+    let crowd = Crowd { viewers, every: JOIN_EVERY, lasts: joined + Duration::from_secs(2) };
+    let core_before = CoreTime::of(GENERATOR_CPU)?;
+    let generator = start(crowd)?;
+    std::thread::sleep(joined);
+    let usage = Usage::of(generator.pid()).with_context(|| format!("{} ended early", kind.name()))?;
+    let steal_ratio = CoreTime::of(GENERATOR_CPU)?.steal_since(core_before);
+    let load = machine::load();
+    // pion counts once a second: its next line has all that joined.
+    std::thread::sleep(Duration::from_millis(1_100));
+    let connected = generator.account()?.connected;
+    Ok(Joining { kind, viewers, connected, cpu_us: usage.cpu_us, steal_ratio, load })
 }
 
 #[cfg(test)]

@@ -157,7 +157,8 @@ fn row(results: &Results, kind: Kind, viewers: u32) -> String {
     )
 }
 
-fn spread(spread: Option<Spread>, digits: usize) -> String {
+/// `median (lowest to highest)`, with its mark; a dash without measurements.
+pub(crate) fn spread(spread: Option<Spread>, digits: usize) -> String {
     spread.map_or("–".into(), |s| {
         let mark = mark(s.is_stolen);
         if s.count == 1 {
@@ -167,7 +168,8 @@ fn spread(spread: Option<Spread>, digits: usize) -> String {
     })
 }
 
-fn fraction(own: Option<Spread>, of: Option<Spread>) -> String {
+/// `1/4.2`: a median as a fraction of another.
+pub(crate) fn fraction(own: Option<Spread>, of: Option<Spread>) -> String {
     own.zip(of).map_or("–".into(), |(own, of)| format!("1/{:.1}", of.median / own.median))
 }
 

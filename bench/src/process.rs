@@ -126,6 +126,19 @@ impl CoreTime {
     }
 }
 
+/// Fails without what the benchmarks in network namespaces need: root, and a CPU each for generator and server.
+///
+/// # Errors
+/// If either is missing.
+pub fn ensure_can_measure() -> Result<()> {
+    // SAFETY: geteuid has no preconditions.
+    let is_root = unsafe { libc::geteuid() } == 0;
+    ensure!(is_root, "this needs root: server and generators run in a network namespace of their own");
+    let cores = std::thread::available_parallelism()?.get();
+    ensure!(cores > GENERATOR_CPU, "this needs two CPUs: one for the generator, one for the server");
+    Ok(())
+}
+
 /// Binds this process and its future children to one CPU.
 ///
 /// # Errors

@@ -72,6 +72,20 @@ impl Spread {
     }
 }
 
+/// CPU time per join of `viewers`, milliseconds, of the runs of one generator that count: less the median of those with
+/// one viewer, divided by the viewers beyond the first. `None` without a run of each size.
+#[must_use]
+pub fn ms_per_join<'a>(runs: impl IntoIterator<Item = &'a Joining>, viewers: u32) -> Option<Spread> {
+    let valid = runs.into_iter().filter(|run| run.excluded().is_none());
+    let (one, more): (Vec<&Joining>, Vec<&Joining>) = valid.partition(|run| run.viewers == 1);
+    let one = Spread::of_stolen(one.into_iter().map(|run| (run.cpu_us as f64, run.steal_ratio)))?;
+    let others = f64::from(viewers.saturating_sub(1).max(1));
+    let ms = |run: &Joining| (run.cpu_us as f64 - one.median) / others / 1_000.0;
+    let crowd = more.into_iter().filter(|run| run.viewers == viewers);
+    let spread = Spread::of_stolen(crowd.map(|run| (ms(run), run.steal_ratio)))?;
+    Some(Spread { is_stolen: spread.is_stolen || one.is_stolen, ..spread })
+}
+
 /// The figures of one generator at one number of viewers; absent if no run counts.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Figures {
@@ -115,21 +129,14 @@ impl Results {
         let valid: Vec<&Playing> = all().filter(|run| run.excluded().is_none()).collect();
         let others = f64::from(viewers.saturating_sub(1).max(1));
         let alone = Spread::of(self.alone.iter().filter(|run| run.kind == kind).map(|run| run.rss_kb as f64));
-        let joins = || self.joining.iter().filter(|run| run.kind == kind && run.excluded().is_none());
-        let one = joins().filter(|run| run.viewers == 1);
-        let one = Spread::of_stolen(one.map(|run| (run.cpu_us as f64, run.steal_ratio)));
-        let crowd = joins().filter(|run| run.viewers == viewers && viewers > 1);
+        let joining = self.joining.iter().filter(|run| run.kind == kind);
         Figures {
             us_per_packet: Spread::of_stolen(valid.iter().map(|run| (run.us_per_packet(), run.steal_ratio))),
             kb_per_viewer: alone.and_then(|alone| {
                 Spread::of(valid.iter().map(|run| (run.rss_kb as f64 - alone.median) / others))
             }),
             ring_mb: Spread::of(valid.iter().map(|run| run.ring_kb as f64 / 1024.0)),
-            ms_per_join: one.and_then(|one| {
-                let ms = |run: &Joining| (run.cpu_us as f64 - one.median) / others / 1_000.0;
-                let spread = Spread::of_stolen(crowd.map(|run| (ms(run), run.steal_ratio)))?;
-                Some(Spread { is_stolen: spread.is_stolen || one.is_stolen, ..spread })
-            }),
+            ms_per_join: ms_per_join(joining, viewers),
             steal_percent: Spread::of(all().map(|run| 100.0 * run.steal_ratio)),
             server_percent: Spread::of(all().map(|run| 100.0 * run.server_cpu_ratio)),
             server_busy_percent: Spread::of(all().map(|run| 100.0 * run.server_core_busy_ratio)),

@@ -12,7 +12,7 @@ use serde::Serialize;
 use throng_sim::namespace::Namespace;
 
 use crate::floor::Floor;
-use crate::generator::{Crowd, Generator, Media, Receive};
+use crate::generator::{Crowd, Generator, Media, Receive, Target};
 use crate::machine;
 use crate::measure::STEAL_MAX;
 use crate::page;
@@ -189,7 +189,8 @@ impl Bench<'_> {
         let crowd = Crowd { viewers, every: EVERY, lasts: before + self.window + Duration::from_secs(3) };
         let number = std::fs::read_dir(&self.folder)?.count();
         let folder = self.folder.join(format!("stage-{number}"));
-        let generator = Generator::throng(self.throng, self.namespace, crowd, receive, &url, &folder)?;
+        let target = Target::new(url);
+        let generator = Generator::throng(self.throng, self.namespace, crowd, receive, &target, &folder)?;
         std::thread::sleep(before);
         let ended_early = "the viewers ended early";
         let (stage_core, own_core) = (CoreTime::of(SERVER_CPU)?, CoreTime::of(GENERATOR_CPU)?);

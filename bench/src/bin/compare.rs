@@ -16,8 +16,8 @@ use clap::Parser;
 use throng_bench::floor::{self, Floor};
 use throng_bench::generator::{Kind, Programs, Receive};
 use throng_bench::machine::{self, Machine};
-use throng_bench::measure::{Bench, Joining, Playing, repeated};
-use throng_bench::process::{GENERATOR_CPU, SERVER_CPU, pin_to};
+use throng_bench::measure::{Bench, Joining, Playing, can_join, repeated, repetition};
+use throng_bench::process::{SERVER_CPU, ensure_can_measure, pin_to};
 use throng_bench::results::Results;
 use throng_bench::stage::{self, Card, OnFloor, OnStage};
 use throng_bench::stream::{Rate, Stream};
@@ -83,11 +83,7 @@ struct Arguments {
 
 fn main() -> Result<()> {
     let arguments = Arguments::parse();
-    // SAFETY: geteuid has no preconditions.
-    let root = unsafe { libc::geteuid() } == 0;
-    ensure!(root, "this needs root: server and viewers run in a network namespace of their own");
-    let cores = std::thread::available_parallelism()?.get();
-    ensure!(cores > GENERATOR_CPU, "this needs two CPUs: one for the generator, one for the server");
+    ensure_can_measure()?;
     let programs = Programs { throng: arguments.throng.clone(), pion: arguments.pion.clone() };
     let machine = Machine::read(programs.throng.as_deref(), programs.pion.as_deref());
     // Everything started from here on runs on the server's CPU unless pinned elsewhere.
@@ -226,8 +222,7 @@ fn played(bench: &Bench, kind: Kind, viewers: u32) -> Result<Playing> {
 
 /// Notes a run that was repeated, if one was.
 fn note(notes: &mut Vec<String>, what: &str, stolen: Option<f64>) {
-    if let Some(stolen) = stolen {
-        let note = format!("{what} ({:.0} %)", 100.0 * stolen);
+    if let Some(note) = repetition(what, stolen) {
         println!("      repeated for CPU steal: {note}");
         notes.push(note);
     }
@@ -259,7 +254,7 @@ fn run_floor(
 }
 
 fn join(bench: &Bench, kind: Kind, viewers: u32, results: &mut Results) -> Result<()> {
-    if !bench.can_join(viewers) {
+    if !can_join(viewers) {
         eprintln!("{viewers:>5} {}: joins not measured, they take too long", kind.name());
         return Ok(());
     }

@@ -12,12 +12,12 @@ use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
 use clap::Parser;
 use throng_bench::conference::{Bench, Crowd, EVERY, Measured, has};
 use throng_bench::machine::{self, Machine};
 use throng_bench::page;
-use throng_bench::process::{GENERATOR_CPU, SERVER_CPU, pin_to};
+use throng_bench::process::{GENERATOR_CPU, SERVER_CPU, ensure_can_measure, pin_to};
 use throng_bench::results::Spread;
 use throng_sim::janus::Janus;
 use throng_sim::namespace::Namespace;
@@ -63,11 +63,7 @@ struct Arguments {
 
 fn main() -> Result<()> {
     let arguments = Arguments::parse();
-    // SAFETY: geteuid has no preconditions.
-    let root = unsafe { libc::geteuid() } == 0;
-    ensure!(root, "this needs root: server and participants run in a network namespace of their own");
-    let cores = std::thread::available_parallelism()?.get();
-    ensure!(cores > GENERATOR_CPU, "this needs two CPUs: one for the generator, one for the server");
+    ensure_can_measure()?;
     has("janus")?;
     let machine = Machine::read(Some(&arguments.throng), arguments.pion.as_deref());
     // Everything started from here on runs on the server's CPU unless pinned elsewhere.

@@ -2,6 +2,8 @@
 
 mod octets;
 
+pub mod prefetch;
+
 pub mod rtp;
 
 pub mod rtcp;

@@ -1,5 +1,5 @@
 //! Socket code shared by load generator, watcher and stage: many datagrams per system call, wake-ups between
-//! threads, and checks of TLS certificates. Contains their unsafe code on sockets.
+//! threads, loading of memory into the CPU's caches, and checks of TLS certificates. Contains their unsafe code.
 
 mod datagrams;
 pub use datagrams::{
@@ -8,6 +8,9 @@ pub use datagrams::{
 };
 
 pub mod packet_ring;
+
+mod prefetch;
+pub use prefetch::prefetch;
 
 mod sockopt;
 

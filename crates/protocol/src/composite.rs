@@ -6,6 +6,7 @@
 
 use std::time::{Duration, Instant};
 
+use throng_media::prefetch::Prefetcher;
 use throng_observation::{FailureReason, Observation, Outcome, Phase};
 
 use crate::participant::{Channel, FetchId, Input, NEVER, Open, Output, Participant, Why};
@@ -251,8 +252,12 @@ impl Participant for Composite {
         self.parts.iter_mut().for_each(|part| part.participant.receive_lag(lag));
     }
 
-    fn prefetch(&self) -> u64 {
-        self.parts.iter().fold(0, |sum, part| sum ^ part.participant.prefetch())
+    fn prefetch(&self, level: u8, prefetcher: &mut Prefetcher<'_>) {
+        match level.checked_sub(2) {
+            Some(level) => self.parts.iter().for_each(|part| part.participant.prefetch(level, prefetcher)),
+            None if level == 0 => prefetcher.value(&*self.parts),
+            None => self.parts.iter().for_each(|part| prefetcher.value(&*part.participant)),
+        }
     }
 }
 

@@ -17,6 +17,7 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
+pub use throng_media::prefetch::{LEVELS as PREFETCH_LEVELS, Prefetcher};
 use throng_observation::{Observation, Outcome, Phase, units};
 use url::Url;
 
@@ -39,11 +40,10 @@ pub trait Participant: Send {
         let _ = lag;
     }
 
-    /// Prefetches memory that the next datagram will need. The driver calls this for several participants before
-    /// it passes datagrams to the first of them, so that their cache misses overlap. The result has no meaning; it
-    /// keeps the compiler from removing the reads.
-    fn prefetch(&self) -> u64 {
-        0
+    /// Names the memory that the next datagram will need beside this value itself: see [`throng_media::prefetch`]. Levels count from 0;
+    /// this is called with one after the other, below [`PREFETCH_LEVELS`].
+    fn prefetch(&self, level: u8, prefetcher: &mut Prefetcher<'_>) {
+        let _ = (level, prefetcher);
     }
 }
 

@@ -13,7 +13,7 @@ use std::sync::Once;
 use std::time::{Duration, Instant};
 
 use throng_observation::{Failure, FailureReason, Outcome};
-use throng_protocol::participant::{Input, Output, Participant};
+use throng_protocol::participant::{Input, Output, Participant, Prefetcher};
 
 /// Characters kept of a panic message: a library may print whole packets.
 const WORDS_MAX: usize = 200;
@@ -73,9 +73,18 @@ impl PanicGuard {
         self.act(|participant| participant.receive_lag(lag));
     }
 
+    /// The participant's own memory, without what it points to.
+    pub(super) fn itself(&self, prefetcher: &mut Prefetcher<'_>) {
+        if let Some(participant) = &self.participant {
+            prefetcher.value(&**participant);
+        }
+    }
+
     /// See [`Participant::prefetch`]. A panic here is ignored: the next call will panic again.
-    pub(super) fn prefetch(&self) -> u64 {
-        self.participant.as_ref().map_or(0, |participant| catch_panic(|| participant.prefetch()).unwrap_or(0))
+    pub(super) fn prefetch(&self, level: u8, prefetcher: &mut Prefetcher<'_>) {
+        if let Some(participant) = &self.participant {
+            let _ = catch_panic(|| participant.prefetch(level, prefetcher));
+        }
     }
 
     /// `None` when this call or an earlier one panicked.

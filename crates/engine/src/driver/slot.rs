@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use throng_net::{RECEIVE_BATCH, SEND_BATCH};
 use throng_observation::{Failure, FailureReason, Observation, Outcome, Phase, units};
 use throng_protocol::participant::{
-    Channel, ChannelError, DownloadEvent, Input, Open, Opening, Output, Participant, Transmit,
+    Channel, ChannelError, DownloadEvent, Input, Open, Opening, Output, Participant, Prefetcher, Transmit,
 };
 
 use super::collector_sender::DriverEvent;
@@ -98,9 +98,15 @@ impl Slot {
         self.id
     }
 
-    /// See [`Participant::prefetch`].
-    pub(super) fn prefetch(&self) -> u64 {
-        self.participant.prefetch() ^ self.sockets.len() as u64
+    /// Names the memory that the next datagram needs: see [`Prefetcher`].
+    pub(super) fn prefetch(&self, level: u8, prefetcher: &mut Prefetcher<'_>) {
+        match level.checked_sub(1) {
+            Some(level) => self.participant.prefetch(level, prefetcher),
+            None => {
+                prefetcher.value(&*self.sockets);
+                self.participant.itself(prefetcher);
+            }
+        }
     }
 
     /// The outcome, once the participant has ended.

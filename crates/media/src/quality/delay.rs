@@ -105,11 +105,6 @@ impl DelayMeter {
         (above_ns.max(0.0) / 1e3) as u32
     }
 
-    /// Reads a field at each end of the struct, which loads both into the CPU cache.
-    pub(super) fn prefetch(&self) -> u64 {
-        self.clock_hz as u64 ^ self.base_ns.to_bits()
-    }
-
     /// Estimated skew of the source's clock against the local one, parts per million; positive when the source is
     /// slow.
     #[must_use]

@@ -14,6 +14,7 @@
 
 use super::packet::CaptureTime;
 use crate::codec::PayloadFacts;
+use crate::prefetch::Prefetcher;
 use std::collections::VecDeque;
 
 /// Properties of a packet that matter for frames; `number` is its extended sequence number.
@@ -116,9 +117,11 @@ impl FrameMeter {
         self.intact
     }
 
-    /// Reads the frame that the next packet probably belongs to, which loads it into the CPU cache.
-    pub(super) fn prefetch(&self) -> u64 {
-        self.frames.back().map_or(0, |frame| frame.last as u64)
+    /// The frame that the next packet probably belongs to.
+    pub(super) fn prefetch(&self, prefetcher: &mut Prefetcher<'_>) {
+        if let Some(frame) = self.frames.back() {
+            prefetcher.value(frame);
+        }
     }
 
     /// A new packet arrived. Call [`Self::judge`] next.

@@ -1,5 +1,7 @@
 //! Samples of one interval, in bounded memory that is allocated once an interval.
 
+use crate::prefetch::Prefetcher;
+
 /// Most samples of one interval; further ones are left out. Five times those of a second of audio with 5 ms a
 /// packet.
 const MOST: usize = 1024;
@@ -15,8 +17,11 @@ impl<T> Default for Samples<T> {
 }
 
 impl<T> Samples<T> {
-    pub(super) fn len(&self) -> usize {
-        self.0.len()
+    /// The last sample, beside which the next one will be.
+    pub(super) fn prefetch(&self, prefetcher: &mut Prefetcher<'_>) {
+        if let Some(last) = self.0.last() {
+            prefetcher.value(last);
+        }
     }
 
     pub(super) fn push(&mut self, sample: T) {

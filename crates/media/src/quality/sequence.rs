@@ -9,6 +9,8 @@
 
 use std::collections::VecDeque;
 
+use crate::prefetch::Prefetcher;
+
 /// RFC 3550 A.1: a jump forward of this much or more is a candidate for a restarted source.
 const MAX_DROPOUT: i64 = 3000;
 
@@ -115,11 +117,13 @@ impl SequenceMeter {
         self.fill(number)
     }
 
-    /// Reads where the next packet will be marked, which loads it into the CPU cache.
-    pub(super) fn prefetch(&self) -> u64 {
+    /// Where the next packet will be marked.
+    pub(super) fn prefetch(&self, prefetcher: &mut Prefetcher<'_>) {
         let highest = self.range.map_or(0, |(_, highest)| highest);
         let (word, _) = self.slot(highest);
-        self.arrived.get(word).copied().unwrap_or(0)
+        if let Some(word) = self.arrived.get(word) {
+            prefetcher.value(word);
+        }
     }
 
     /// Counts packets lost that have been missing for too long.

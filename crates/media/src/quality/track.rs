@@ -15,6 +15,7 @@ use super::sequence::{Arrival, SequenceMeter};
 use super::transport_stream;
 use super::video::{Judged, VideoMeter};
 use super::wall_clock::WallClock;
+use crate::prefetch::Prefetcher;
 use std::time::{Duration, Instant};
 use throng_observation::{CaptureBasis, Codec, MediaKind, TrackCounters, TrackId, TrackInterval};
 
@@ -179,21 +180,20 @@ impl TrackMeter {
         }
     }
 
-    /// Reads a part of each struct that the next packet needs, which loads it into the CPU cache; the result has
-    /// no meaning.
-    #[must_use]
-    pub fn prefetch(&self) -> u64 {
-        let pictures = self.pictures.as_ref().map_or(0, |pictures| pictures.prefetch());
-        let parts = [
-            self.counters.wire_bytes,
-            self.sequence.prefetch(),
-            u64::from(self.jitter.ticks()),
-            u64::from(self.oven.delay_us().unwrap_or(0)),
-            self.playout.delay.prefetch(),
-            self.playout.relative_us.len() as u64,
-            u64::from(self.nacks.next_timeout_ms().unwrap_or(0)),
-        ];
-        parts.into_iter().fold(pictures, |sum, part| sum ^ part)
+    /// What the next packet needs beside this value itself: see [`crate::prefetch`]. Levels count from 0.
+    pub fn prefetch(&self, level: u8, prefetcher: &mut Prefetcher<'_>) {
+        match (level, &self.pictures) {
+            (0, pictures) => {
+                self.sequence.prefetch(prefetcher);
+                self.playout.relative_us.prefetch(prefetcher);
+                self.playout.absolute_us.prefetch(prefetcher);
+                if let Some(pictures) = pictures {
+                    prefetcher.value(&**pictures);
+                }
+            }
+            (1, Some(pictures)) => pictures.prefetch(prefetcher),
+            _ => {}
+        }
     }
 
     /// A datagram of this track's SSRCs that could not be decrypted or parsed.

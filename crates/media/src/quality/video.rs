@@ -7,6 +7,7 @@ use super::key_frame::KeyFrameRequester;
 use super::packet::{CaptureTime, Packet};
 use super::source_rate::SourceRateMeter;
 use super::transport_stream::{self, TransportStreamMeter};
+use crate::prefetch::Prefetcher;
 use std::time::Instant;
 use throng_observation::{Codec, TrackCounters};
 
@@ -157,9 +158,9 @@ impl VideoMeter {
         self.order.restart();
     }
 
-    /// Reads a part of the data that the next packet needs, which loads it into the CPU cache.
-    pub(super) fn prefetch(&self) -> u64 {
-        self.frames.prefetch() ^ u64::from(self.freeze.next_timeout().is_some())
+    /// What the next packet needs: see [`crate::prefetch`].
+    pub(super) fn prefetch(&self, prefetcher: &mut Prefetcher<'_>) {
+        self.frames.prefetch(prefetcher);
     }
 
     pub(super) fn next_timeout(&self) -> Option<Instant> {

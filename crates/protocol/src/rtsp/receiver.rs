@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use throng_media::assemble::{FrameAssembler, MediaPacket};
 use throng_media::codec::{PayloadFacts, PayloadReader};
+use throng_media::prefetch::Prefetcher;
 use throng_media::quality::{Packet, TrackConfig, TrackMeter, WallClock};
 use throng_media::rtcp::{Compound, Report, ReportBlock, Rtcp, RtcpWriter};
 use throng_media::rtp::RtpHeader;
@@ -442,8 +443,13 @@ impl Receiver {
     }
 
     /// See [`crate::participant::Participant::prefetch`].
-    pub(super) fn prefetch(&self) -> u64 {
-        self.tracks.iter().take(2).fold(0, |sum, track| sum ^ track.meter.prefetch())
+    pub(super) fn prefetch(&self, level: u8, prefetcher: &mut Prefetcher<'_>) {
+        match level.checked_sub(1) {
+            Some(level) => {
+                self.tracks.iter().take(2).for_each(|track| track.meter.prefetch(level, prefetcher));
+            }
+            None => self.tracks.iter().take(2).for_each(|track| prefetcher.value(track)),
+        }
     }
 
     fn anomaly(&mut self, anomaly: Anomaly, place: &'static str, detail: impl std::fmt::Display) {

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use rtsp_types::StatusCode;
+use throng_media::prefetch::Prefetcher;
 use throng_observation::{Failure, FailureReason, Observation, Outcome, Phase};
 use throng_scenario::{AtEnd, PlaybackScript};
 
@@ -508,7 +509,9 @@ impl Participant for Viewer {
         self.receiver.iter_mut().for_each(|receiver| receiver.receive_lag(lag));
     }
 
-    fn prefetch(&self) -> u64 {
-        self.receiver.as_ref().map_or(0, Receiver::prefetch)
+    fn prefetch(&self, level: u8, prefetcher: &mut Prefetcher<'_>) {
+        if let Some(receiver) = &self.receiver {
+            receiver.prefetch(level, prefetcher);
+        }
     }
 }

@@ -6,6 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use throng_media::prefetch::Prefetcher;
 use throng_media::rtp::{PacketKind, classify};
 use throng_observation::{Failure, FailureReason, IceState, Layer, MediaPath, Observation};
 
@@ -420,11 +421,13 @@ impl Connection {
     }
 
     /// See [`crate::participant::Participant::prefetch`].
-    pub(super) fn prefetch(&self) -> u64 {
-        match &self.state {
-            State::Playing { sender: Some(sender), .. } => sender.prefetch(),
-            State::Playing { receiver, .. } => receiver.prefetch() ^ u64::from(self.remote.is_some()),
-            _ => 0,
+    pub(super) fn prefetch(&self, level: u8, prefetcher: &mut Prefetcher<'_>) {
+        match (level.checked_sub(1), &self.state) {
+            (None, State::Playing { sender: Some(sender), .. }) => prefetcher.value(&**sender),
+            (None, State::Playing { receiver, .. }) => prefetcher.value(&**receiver),
+            (Some(level), State::Playing { sender: Some(sender), .. }) => sender.prefetch(level, prefetcher),
+            (Some(level), State::Playing { receiver, .. }) => receiver.prefetch(level, prefetcher),
+            _ => {}
         }
     }
 

@@ -7,6 +7,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use throng_media::prefetch::Prefetcher;
 use throng_observation::{Failure, FailureReason, Observation, Outcome, Phase};
 use throng_scenario::LayerRequest;
 
@@ -484,8 +485,8 @@ impl Participant for Member {
         self.peers.values_mut().for_each(|connection| connection.receive_lag(lag));
     }
 
-    fn prefetch(&self) -> u64 {
+    fn prefetch(&self, level: u8, prefetcher: &mut Prefetcher<'_>) {
         // With one connection per sender, not all of them receive at the same time.
-        self.peers.values().take(2).fold(0, |sum, connection| sum ^ connection.prefetch())
+        self.peers.values().take(2).for_each(|connection| connection.prefetch(level, prefetcher));
     }
 }

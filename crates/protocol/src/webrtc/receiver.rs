@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use throng_media::assemble::{FrameAssembler, MediaPacket};
 use throng_media::codec::{PayloadFacts, PayloadReader};
+use throng_media::prefetch::Prefetcher;
 use throng_media::quality::{CaptureBasis, CaptureTime, Packet, TrackConfig, TrackMeter, WallClock};
 use throng_media::rtcp::{Compound, Rtcp};
 use throng_media::rtp::{ExtensionIds, Extensions, RtpHeader, original_packet};
@@ -165,13 +166,17 @@ impl Receiver {
         now.checked_sub(self.lag).unwrap_or(now)
     }
 
-    /// Prefetches memory for the next packet: see [`crate::participant::Participant::prefetch`].
-    #[must_use]
-    pub(super) fn prefetch(&self) -> u64 {
-        let sources = self.sources.first().map_or(0, |source| u64::from(source.ssrc));
+    /// See [`crate::participant::Participant::prefetch`].
+    pub(super) fn prefetch(&self, level: u8, prefetcher: &mut Prefetcher<'_>) {
         // Two tracks for audio and video; the tracks of a conference do not all receive at the same time.
-        let tracks = self.tracks.iter().take(2).fold(0, |sum, track| sum ^ track.meter.prefetch());
-        sources ^ tracks ^ u64::from(self.anomalies.reported()) ^ u64::from(self.first_frame_seen)
+        let tracks = self.tracks.iter().take(2);
+        match level.checked_sub(1) {
+            Some(level) => tracks.for_each(|track| track.meter.prefetch(level, prefetcher)),
+            None => {
+                prefetcher.value(&*self.sources);
+                tracks.for_each(|track| prefetcher.value(track));
+            }
+        }
     }
 
     /// Handles a datagram that is RTP by its first bytes, and decrypts it in place. Returns whether it was

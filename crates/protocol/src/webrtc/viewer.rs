@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use throng_media::prefetch::Prefetcher;
 use throng_observation::{Failure, FailureReason, Observation, Outcome, Phase};
 
 use super::connection::{Connection, ConnectionConfig, ConnectionOutput, Socket};
@@ -306,7 +307,7 @@ impl Participant for Viewer {
         self.connection.receive_lag(lag);
     }
 
-    fn prefetch(&self) -> u64 {
-        self.connection.prefetch()
+    fn prefetch(&self, level: u8, prefetcher: &mut Prefetcher<'_>) {
+        self.connection.prefetch(level, prefetcher);
     }
 }

@@ -152,7 +152,24 @@ impl ReceiveRings {
     pub(crate) fn datagram(&mut self, number: u32) -> Option<(RingDatagram<'_>, Option<u32>)> {
         let arrived = *self.arrived.get(number as usize)?;
         let next = (arrived.next != LAST).then_some(arrived.next);
+        next.into_iter().for_each(|next| self.prefetch(next));
         Some((self.rings.get_mut(arrived.ring)?.as_mut()?.datagram(arrived.place, arrived.index)?, next))
+    }
+
+    /// Has the CPU load what a socket got first in this pass.
+    pub(crate) fn prefetch_first(&self, entry: RingEntry) {
+        let entry = self.entries.get(entry.0 as usize).and_then(Option::as_ref);
+        if let Some((first, _)) = entry.and_then(|entry| entry.arrived) {
+            self.prefetch(first);
+        }
+    }
+
+    fn prefetch(&self, number: u32) {
+        if let Some(arrived) = self.arrived.get(number as usize)
+            && let Some(Some(ring)) = self.rings.get(arrived.ring)
+        {
+            ring.prefetch(arrived.place);
+        }
     }
 
     /// Gives the memory of this pass back to the kernel. `groups` are those of [`Self::collect`].

@@ -248,6 +248,14 @@ impl OpenedRing {
         }
     }
 
+    /// See [`PacketRing::prefetch`].
+    pub(super) fn prefetch(&self, at: RingPlace) {
+        match &self.older {
+            Some(older) if at.is_older => older.ring.prefetch(at.place),
+            _ => self.ring.prefetch(at.place),
+        }
+    }
+
     pub(super) fn release(&mut self) {
         self.ring.release();
         if let Some(older) = &mut self.older {

@@ -25,10 +25,6 @@ pub(super) struct AnomalyLog {
 }
 
 impl AnomalyLog {
-    pub(super) fn reported(&self) -> u8 {
-        self.reported
-    }
-
     pub(super) fn last(&self) -> Option<&str> {
         self.last.as_deref()
     }

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use std::sync::Arc;
+use throng_media::prefetch::Prefetcher;
 use throng_media::source::{Clip, PlayedFrame};
 
 /// How long packets can be retransmitted: libwebrtc's minimum (`RtpPacketHistory::kMinPacketDurationMs`). Later
@@ -41,9 +42,11 @@ impl SentFrame {
 
 impl History {
     /// See [`crate::participant::Participant::prefetch`].
-    pub(super) fn prefetch(&self) -> u64 {
-        self.frames.front().map_or(0, |oldest| oldest.first)
-            ^ self.frames.back().map_or(0, |newest| newest.first)
+    pub(super) fn prefetch(&self, prefetcher: &mut Prefetcher<'_>) {
+        [self.frames.front(), self.frames.back()]
+            .into_iter()
+            .flatten()
+            .for_each(|frame| prefetcher.value(frame));
     }
 
     /// Adds `sent`, the frame after those in the history.

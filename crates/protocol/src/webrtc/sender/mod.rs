@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use throng_media::prefetch::Prefetcher;
 use throng_media::quality::WallClock;
 use throng_media::rtcp::{Compound, Report, ReportBlock, Rtcp, RtcpWriter, TransportFeedback};
 use throng_media::rtp::{Extension, ExtensionIds, NtpTime};
@@ -141,9 +142,12 @@ impl Sender {
     }
 
     /// See [`crate::participant::Participant::prefetch`].
-    pub(super) fn prefetch(&self) -> u64 {
-        let streams = self.streams.iter().fold(0, |sum, stream| sum ^ stream.prefetch());
-        streams ^ u64::from(self.transport_sequence) ^ u64::from(self.is_unshared)
+    pub(super) fn prefetch(&self, level: u8, prefetcher: &mut Prefetcher<'_>) {
+        match level {
+            0 => prefetcher.value(&*self.streams),
+            1 => self.streams.iter().for_each(|stream| stream.prefetch(prefetcher)),
+            _ => {}
+        }
     }
 
     /// Handles a datagram that is RTCP by its first bytes. Returns whether it was authentic.

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use throng_media::prefetch::Prefetcher;
 use throng_media::quality::WallClock;
 use throng_media::rtcp::SenderInfo;
 use throng_media::rtp::{
@@ -146,12 +147,8 @@ impl Stream {
     }
 
     /// See [`crate::participant::Participant::prefetch`].
-    pub(super) fn prefetch(&self) -> u64 {
-        self.next
-            ^ self.counters.packets_sent
-            ^ self.history.prefetch()
-            ^ self.waiting.len() as u64
-            ^ u64::from(self.player.clip().clock_rate())
+    pub(super) fn prefetch(&self, prefetcher: &mut Prefetcher<'_>) {
+        self.history.prefetch(prefetcher);
     }
 
     /// When the next frame is captured.
