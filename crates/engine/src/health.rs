@@ -178,7 +178,7 @@ impl Memory {
             used.zip(all).map_or(0.0, |(used, all)| used as f64 / all.max(1) as f64)
         };
         let charged = parse_kb(status, "RssAnon").zip(parse_kb(status, "RssShmem"));
-        let charged = charged.map(|(anonymous, shared)| anonymous + shared);
+        let charged = charged.map(|(anonymous, shared)| anonymous + shared).or(parse_kb(status, "VmRSS"));
         share(parse_kb(status, "VmRSS"), self.of_machine).max(share(charged, self.of_group))
     }
 }

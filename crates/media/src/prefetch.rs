@@ -6,7 +6,7 @@
 //! participants for a level before it asks any for the next one, and has the CPU load what they name without waiting for it.
 
 /// Levels: an allocation, what it points to, and so on.
-pub const LEVELS: u8 = 5;
+pub const LEVELS: u8 = 6;
 
 /// Takes the memory that is named.
 pub struct Prefetcher<'a>(&'a mut dyn FnMut(*const u8, usize));

@@ -9,7 +9,7 @@ pub fn prefetch(start: *const u8, bytes: usize) {
         return;
     }
     let first = start.addr() & !(LINE - 1);
-    for line in (first..start.addr() + bytes).step_by(LINE) {
+    for line in (first..start.addr().saturating_add(bytes)).step_by(LINE) {
         load(start.with_addr(line));
     }
 }

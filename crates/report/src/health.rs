@@ -213,18 +213,24 @@ fn rss_bytes_max(run: &RunData) -> Option<u64> {
     Some(of_workers.values().sum()).filter(|bytes| *bytes > 0)
 }
 
-/// The same without receive rings, of the second in which that is largest.
+/// The same without receive rings, of the second in which that is largest. A thread that stood still has no row of a second, and the
+/// ring of the one before.
 fn rss_bytes_without_rings(run: &RunData) -> Option<u64> {
-    let mut of_seconds: BTreeMap<(u16, i64), (u64, u64)> = BTreeMap::new();
+    /// Resident memory, and threads with the memory of their rings.
+    type Second = (u64, Vec<(u16, u64)>);
+    let mut seconds: BTreeMap<(u16, i64), Second> = BTreeMap::new();
     for row in &run.generator {
-        let (all, rings) = of_seconds.entry((row.worker, row.second)).or_default();
+        let (all, rings) = seconds.entry((row.worker, row.second)).or_default();
         *all = row.rss_bytes.max(*all);
-        *rings += if row.thread.is_some() { row.ring_bytes } else { 0 };
+        rings.extend(row.thread.map(|thread| (thread, row.ring_bytes)));
     }
+    let mut rings: BTreeMap<(u16, u16), u64> = BTreeMap::new();
     let mut of_workers: BTreeMap<u16, u64> = BTreeMap::new();
-    for ((worker, _), (all, rings)) in of_seconds {
+    for ((worker, _), (all, of_second)) in seconds {
+        rings.extend(of_second.into_iter().map(|(thread, bytes)| ((worker, thread), bytes)));
+        let of_rings: u64 = rings.range((worker, 0)..=(worker, u16::MAX)).map(|(_, bytes)| bytes).sum();
         let most = of_workers.entry(worker).or_default();
-        *most = all.saturating_sub(rings).max(*most);
+        *most = all.saturating_sub(of_rings).max(*most);
     }
     Some(of_workers.values().sum()).filter(|bytes| *bytes > 0)
 }

@@ -110,7 +110,7 @@ impl EventLoop {
                 self.serve_rings(tick);
                 now = Instant::now();
                 // Timers are served here, so lateness is measured here, whatever woke the loop.
-                health.record_lag(now.saturating_duration_since(until.max(tick)));
+                health.record_lag(now, now.saturating_duration_since(until.max(tick)));
                 self.serve_due(now);
                 self.housekeep(now, &mut health);
                 // Deadlines are absolute: work within a tick does not delay the next one.

@@ -12,9 +12,17 @@ use super::io_context::IoContext;
 use crate::clock::RunClock;
 use crate::health::parse_schedstat;
 
+/// A thread that stood still for so long may itself have made the silence after which datagrams found no room: what it could not read
+/// is missing before them.
+const STALL: Duration = Duration::from_millis(500);
+
+/// How long after a stall drops are its own.
+const AFTER_STALL: Duration = Duration::from_secs(3);
+
 /// A thread's measurements of itself in the current second.
 pub(super) struct ThreadHealth {
     second: i64,
+    stalled_at: Option<Instant>,
     lag_us: Distribution,
     cpu: Duration,
     queue_wait_ns: u64,
@@ -28,6 +36,7 @@ impl ThreadHealth {
         let queue_wait_ns = queue_wait_ns(schedstat.as_ref());
         Self {
             second: clock.run_time(now).second(),
+            stalled_at: None,
             lag_us: Distribution::new(),
             cpu: thread_cpu(),
             queue_wait_ns,
@@ -36,7 +45,10 @@ impl ThreadHealth {
     }
 
     /// Records that the loop was `late` for its tick.
-    pub(super) fn record_lag(&mut self, late: Duration) {
+    pub(super) fn record_lag(&mut self, now: Instant, late: Duration) {
+        if late >= STALL {
+            self.stalled_at = Some(now);
+        }
         self.lag_us.record(u64::try_from(late.as_micros()).unwrap_or(u64::MAX));
     }
 
@@ -54,11 +66,15 @@ impl ThreadHealth {
         let ended = std::mem::replace(&mut self.second, second);
         let cpu = thread_cpu();
         let queue_wait = queue_wait_ns(self.schedstat.as_ref());
-        let of_rings = io.rings.finish_second(io.clocks.read());
+        let mut of_rings = io.rings.finish_second(io.clocks.read());
         for (kind, detail) in io.rings.take_news() {
             io.collector.push(DriverEvent::Receive { at: now, thread: io.thread, kind, detail });
         }
-        let drops = std::mem::take(&mut io.drops);
+        let mut drops = std::mem::take(&mut io.drops);
+        if self.stalled_at.is_some_and(|at| now.saturating_duration_since(at) < AFTER_STALL) {
+            drops.received += std::mem::take(&mut drops.burst);
+            of_rings.dropped += std::mem::take(&mut of_rings.burst);
+        }
         if drops.burst > 0 {
             let (thread, dropped, silent) = (io.thread, drops.burst, drops.silent);
             io.collector.push(DriverEvent::Burst { second: ended, thread, dropped, silent, by_ring: false });

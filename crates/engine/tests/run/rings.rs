@@ -39,7 +39,7 @@ type Seen = Arc<Mutex<HashMap<u32, Vec<u64>>>>;
 struct Sink {
     id: u32,
     server: SocketAddr,
-    length: fn(u64) -> usize,
+    sending: Sending,
     outputs: Vec<Output>,
     seen: Seen,
     is_playing: bool,
@@ -59,9 +59,13 @@ impl Participant for Sink {
             }
             Input::Datagram { channel, source, arrived_at, bytes, .. } => {
                 assert_eq!((channel, source), (CHANNEL, self.server));
-                assert!(now.saturating_duration_since(arrived_at) < Duration::from_secs(2));
+                let late_max = Duration::from_secs(2) + self.sending.reader_stalls;
+                assert!(now.saturating_duration_since(arrived_at) < late_max);
                 let number = u64::from_be_bytes(bytes[..8].try_into().unwrap());
-                assert_eq!(bytes.len(), (self.length)(number));
+                assert_eq!(bytes.len(), (self.sending.length)(number));
+                if (self.id, number) == (0, STALLS_AT) {
+                    std::thread::sleep(self.sending.reader_stalls);
+                }
                 self.seen.lock().unwrap().entry(self.id).or_default().push(number);
                 if !std::mem::replace(&mut self.is_playing, true) {
                     self.outputs.push(Output::Observed(Observation::Reached(Phase::FirstPacket, now)));
@@ -83,6 +87,9 @@ impl Participant for Sink {
     }
 }
 
+/// See [`Sending::reader_stalls`]: some 3 s after the start of one who gets two each 20 ms.
+const STALLS_AT: u64 = 300;
+
 /// From then on a source sends [`Sending::burst_later`].
 const LATER: Duration = Duration::from_millis(3000);
 
@@ -96,6 +103,8 @@ struct Sending {
     burst_later: u64,
     /// At [`LATER`] it is silent for so long, and sends then at once what it did not send meanwhile.
     silent: Duration,
+    /// When the first participant gets number [`STALLS_AT`], it keeps its thread for so long.
+    reader_stalls: Duration,
     /// Bytes of a datagram, by its number: 8 at least.
     length: fn(u64) -> usize,
     /// Whether the kernel gets the datagrams of a burst as one (`UDP_SEGMENT`); they are then of one length.
@@ -110,6 +119,7 @@ impl Sending {
             burst: 2,
             burst_later: 2,
             silent: Duration::ZERO,
+            reader_stalls: Duration::ZERO,
             length,
             is_joined: false,
         }
@@ -270,12 +280,12 @@ fn play(mut source: Source, count: u32, for_ms: i64, change: impl FnOnce(&mut Ru
     let joins = (0..count).map(join).collect();
     let mut config = RunConfig::new(joins, RunTime(for_ms * 1000), Arc::new(|ip: IpAddr| ip.is_loopback()));
     change(&mut config);
-    let (seen, server, length) = (Seen::default(), source.address, source.sending.length);
+    let (seen, server, sending) = (Seen::default(), source.address, source.sending);
     let factory = {
         let seen = Arc::clone(&seen);
         move |join: &Join| -> Box<dyn Participant> {
             let (id, seen) = (join.participant.0, Arc::clone(&seen));
-            Box::new(Sink { id, server, length, outputs: Vec::new(), seen, is_playing: false })
+            Box::new(Sink { id, server, sending, outputs: Vec::new(), seen, is_playing: false })
         }
     };
     let (rows, written) = mpsc::sync_channel(100_000);
@@ -424,6 +434,29 @@ fn what_a_server_that_stood_still_sends_at_once_is_no_limit_of_the_generator() {
     let lost = played.expect_none_twice(0);
     let told = played.burst_drops();
     assert!(lost > 0 && lost <= told && played.drops() == 0, "{lost} lost, {told} told, {:?}", played.events);
+}
+
+#[test]
+fn what_a_thread_that_stood_still_did_not_read_is_its_own_loss() {
+    if !may_open() {
+        return;
+    }
+    let every = Duration::from_millis(20);
+    let reader_stalls = Duration::from_millis(3_000);
+    let source =
+        Source::start([127, 0, 0, 1].into(), Sending { every, reader_stalls, ..Sending::of(as_video) });
+    let played = play(source, 8, 8000, |config| {
+        config.receive = Receive::Ring;
+        config.threads = Some(1);
+        config.ring_bytes = Some(1 << 20);
+    });
+    let (lost, drops) = (played.expect_none_twice(0), played.drops());
+    // The ring was full of what had arrived before, and then its senders seem to have been silent.
+    assert!(
+        lost > 0 && lost <= drops && played.burst_drops() == 0,
+        "{lost} lost, {drops}, {:?}",
+        played.events
+    );
 }
 
 #[test]

@@ -206,8 +206,8 @@ impl PacketRing {
 
     /// Has the CPU load the beginning of the frame at `place`, which [`Self::datagram`] will be asked for.
     pub fn prefetch(&self, place: Place) {
-        let block = self.block(place.block as usize % self.blocks);
-        crate::prefetch(block.as_ptr().wrapping_add(place.offset as usize), AHEAD_BYTES);
+        let start = place.block as usize * BLOCK_BYTES + place.offset as usize;
+        crate::prefetch(self.memory.as_ptr().wrapping_add(start), AHEAD_BYTES);
     }
 
     /// Gives the memory of all blocks taken back to the kernel.

@@ -234,7 +234,7 @@ impl Sampler {
             has_drops |= net.read(&sink, &mut self.reader, &self.units, true);
             let inside = self.processes.values().filter(|process| process.namespace == Some(net.namespace));
             let names = inside.map(|process| (process.pid, process.name.to_string())).collect();
-            net.sockets.read(&sink, &mut self.reader, &mut self.failures, has_drops, &names);
+            net.read_sockets(&sink, &mut self.reader, &mut self.failures, has_drops, &names);
         }
         for cgroup in &mut self.cgroups {
             cgroup.read(&self.sink, &mut self.reader, &self.units);

@@ -10,6 +10,7 @@ use throng_observation::host::catalogue::{self as metric, Metric};
 use super::files::{HELP_RIGHTS, ReadFailures, Reader};
 use super::meter::{Meter, Rate, SeriesSpec, Sink};
 use super::namespace::{self, Inside, Limits, Netlink};
+use super::socket_drops::Counters;
 use super::sockets::Sockets;
 use super::units::Units;
 use crate::proc::net_dev::{self, Interface};
@@ -176,6 +177,19 @@ impl Net {
             self.read_qdiscs(sink);
         }
         dropped
+    }
+
+    /// Reads its sockets: see [`Sockets::read`].
+    pub(crate) fn read_sockets(
+        &mut self,
+        sink: &Sink,
+        reader: &mut Reader,
+        failures: &mut ReadFailures,
+        dropped: bool,
+        processes: &HashMap<u32, String>,
+    ) {
+        let counters = Counters([self.files.snmp.as_ref(), self.files.snmp6.as_ref()]);
+        self.sockets.read(sink, reader, failures, (dropped, counters), processes);
     }
 
     fn read_counters(&mut self, sink: &Sink, reader: &mut Reader, is_slow: bool) -> bool {

@@ -10,7 +10,7 @@ use super::connections::Connections;
 use super::files::{ReadFailures, Reader};
 use super::meter::{Meter, Rate, SeriesSpec, Sink};
 use super::namespace::Netlink;
-use super::socket_drops::{self, SocketDrops};
+use super::socket_drops::{Counters, SocketDrops};
 use crate::discovery::socket_inodes;
 use crate::proc::net_sockets::{self, TCP_LISTEN};
 use crate::proc::netlink::{self, Socket, SocketDetail, SocketMemory};
@@ -95,7 +95,7 @@ impl Sockets {
         sink: &Sink,
         reader: &mut Reader,
         failures: &mut ReadFailures,
-        dropped: bool,
+        (dropped, counters): (bool, Counters<'_>),
         processes: &HashMap<u32, String>,
     ) {
         let now = Instant::now();
@@ -111,7 +111,7 @@ impl Sockets {
         // One scan more after the last drop, so that the rate returns to zero.
         if is_due || dropped || self.is_dropping {
             self.is_dropping = dropped;
-            self.read_datagrams(sink, reader, failures, processes);
+            self.read_datagrams(sink, reader, failures, processes, counters);
         }
     }
 
@@ -164,8 +164,9 @@ impl Sockets {
         reader: &mut Reader,
         failures: &mut ReadFailures,
         processes: &HashMap<u32, String>,
+        counters: Counters<'_>,
     ) {
-        for (key, sum) in self.sum_datagrams(sink, reader, failures) {
+        for (key, sum) in self.sum_datagrams(sink, reader, failures, counters) {
             // Of thousands of ports only those that drop or are half full are reported.
             let is_worth_it = sum.dropped > 0 || sum.queue > sum.limit / 2;
             if !is_worth_it && !self.by_key.contains_key(&key) {
@@ -194,15 +195,16 @@ impl Sockets {
         sink: &Sink,
         reader: &mut Reader,
         failures: &mut ReadFailures,
-    ) -> HashMap<Key, Sum> {
+        counters: Counters<'_>,
+    ) -> Vec<(Key, Sum)> {
         let mut sums: HashMap<Key, Sum> = HashMap::new();
         let owners = &self.owners;
-        let mut scan = self.drops.scan(socket_drops::without_filters(reader, self.pid));
+        let mut scan = self.drops.scan(counters.dropped_without_filter(reader));
         let mut add = |socket: &Socket| {
             let Some(memory) = socket.memory else { return };
             let pid = owners.get(&socket.inode).copied().unwrap_or(0);
             let key = Key { pid, port: socket.port, is_udp: true };
-            scan.add(socket.inode, memory.drops, key);
+            scan.add(socket.inode, memory.drops, (key, pid != 0));
             let sum = sums.entry(key).or_default();
             if memory.received >= sum.queue {
                 (sum.queue, sum.limit) = (memory.received, memory.receive_limit);
@@ -216,9 +218,12 @@ impl Sockets {
                 add(&socket);
             }
         }
-        for (key, count) in scan.end(socket_drops::without_filters(reader, self.pid)) {
+        for (key, count) in scan.end(counters.dropped_without_filter(reader)) {
             sums.entry(key).or_default().dropped += count;
         }
+        // Watched processes first: series are limited.
+        let mut sums: Vec<_> = sums.into_iter().collect();
+        sums.sort_unstable_by_key(|(key, _)| (key.pid == 0, key.port));
         sums
     }
 

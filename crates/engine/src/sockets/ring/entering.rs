@@ -75,6 +75,9 @@ impl ReceiveRings {
                 return Some(Found::Opening);
             }
             self.opened();
+            if self.given_up {
+                return None;
+            }
         }
         if self.own_addresses.is_empty() {
             self.own_addresses = preflight::own_addresses();
@@ -91,6 +94,9 @@ impl ReceiveRings {
         let wanted = (self.config.planned * BYTES_PER_PARTICIPANT).clamp(RING_BYTES_MIN, RING_BYTES_MAX / 4);
         let share = self.memory_share();
         if self.config.ring_bytes.is_none() && share < RING_BYTES_MIN {
+            if self.is_used() {
+                return None;
+            }
             let (least, threads) = (RING_BYTES_MIN >> 20, self.config.threads);
             let why = format!(
                 "a quarter of the free memory is less than rings of {least} MB for {threads} threads"

@@ -63,8 +63,6 @@ struct OlderRing {
     ring: PacketRing,
     /// It delivers what arrived before this moment.
     until: Duration,
-    /// Its drops until then are counted; it goes on receiving for nobody.
-    is_counted: bool,
 }
 
 /// A ring that is to be opened.
@@ -212,16 +210,19 @@ impl OpenedRing {
         let mut heard_until = now.saturating_sub(packet_ring::HANDED_OVER_WITHIN).max(self.heard_until);
         let from = self.older.as_ref().map(|older| older.until);
         if let Some(older) = &mut self.older {
-            let until = older.until;
-            let found = older.ring.collect(|place, frame| {
+            let (until, mut is_needed) = (older.until, false);
+            older.ring.collect(|place, frame| {
                 if frame.arrived_unix < until {
+                    is_needed = true;
                     each(RingPlace { is_older: true, place }, frame);
                 }
             });
-            if now >= until && !std::mem::replace(&mut older.is_counted, true) {
+            if now < until {
+                // What it drops later, the larger one has.
                 self.dropped_by_older += older.ring.statistics().map_or(0, |statistics| statistics.drops);
-            }
-            if found == 0 && now >= until + OVERLAP * 2 {
+                // The wall clock may have been set back.
+                older.until = until.min(now + OVERLAP);
+            } else if !is_needed && now >= until + OVERLAP * 2 {
                 self.older = None;
             }
         }
@@ -296,12 +297,16 @@ impl OpenedRing {
             return Some((RECEIVE_RING_EVENT, self.change_to(opened, now)));
         }
         let is_enough = (taken as f64) <= FILL_MAX * bytes as f64;
-        let may_grow = self.is_open && !self.cannot_grow && bytes * 2 <= bytes_max;
-        if !is_enough && may_grow && self.older.is_none() && self.larger.is_none() {
-            let (interface, is_ipv4) = (self.interface.index, self.is_ipv4);
-            let config = RingConfig { interface, is_ipv4, ports: ports.clone(), bytes: bytes * 2 };
-            self.larger = open_beside(config);
+        if is_enough || !self.is_open || self.cannot_grow || self.older.is_some() || self.larger.is_some() {
+            return None;
         }
+        if bytes * 2 > bytes_max {
+            let why = format!("its limit and that of the free memory is {} MB", bytes_max >> 20);
+            return Some((RECEIVE_RING_EVENT, self.cannot_grow(&why)));
+        }
+        let (interface, is_ipv4) = (self.interface.index, self.is_ipv4);
+        let config = RingConfig { interface, is_ipv4, ports: ports.clone(), bytes: bytes * 2 };
+        self.larger = open_beside(config);
         None
     }
 
@@ -313,14 +318,62 @@ impl OpenedRing {
                 larger.release();
                 let _ = larger.statistics();
                 let ring = std::mem::replace(&mut self.ring, larger);
-                self.older = Some(OlderRing { ring, until: now + OVERLAP, is_counted: false });
+                self.older = Some(OlderRing { ring, until: now + OVERLAP });
                 self.sentence()
             }
-            Err(error) => {
-                self.cannot_grow = true;
-                let (name, mb) = (&self.interface.name, self.ring.bytes() >> 20);
-                format!("the ring of {mb} MB at {name} holds less than a second and cannot grow ({error})")
+            Err(error) => self.cannot_grow(&error.to_string()),
+        }
+    }
+
+    fn cannot_grow(&mut self, why: &str) -> String {
+        self.cannot_grow = true;
+        let (name, mb) = (&self.interface.name, self.ring.bytes() >> 20);
+        format!("the ring of {mb} MB at {name} holds less than a second and cannot grow ({why})")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::UdpSocket;
+    use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+    use super::*;
+
+    #[test]
+    fn a_ring_grows_again_and_again_while_datagrams_come_and_each_comes_once() {
+        if !throng_sim::requires_root() {
+            return;
+        }
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let to = socket.local_addr().unwrap();
+        let ports = to.port()..=to.port();
+        let mut ring = RingToOpen::at((to.ip(), true), &ports, 1 << 20).and_then(RingToOpen::open).unwrap();
+        let (began, mut told, mut sent, mut seen) = (Instant::now(), Vec::new(), 0_u64, Vec::new());
+        // A block each 4 ms is more than each of these sizes holds for a second.
+        for pass in 1.. {
+            if told.last().is_some_and(|told: &String| told.contains("cannot grow")) || pass > 1000 {
+                break;
+            }
+            for _ in 0..5 {
+                assert_eq!(socket.send_to(&sent.to_be_bytes(), to).unwrap(), 8);
+                sent += 1;
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+            let mut places = Vec::new();
+            ring.collect(now, |place, _| places.push(place));
+            for place in places {
+                let number = ring.datagram(place, 0).unwrap().bytes[..8].try_into().unwrap();
+                seen.push(u64::from_be_bytes(number));
+            }
+            ring.release();
+            if pass % 40 == 0 {
+                told.extend(ring.grow(&ports, 8 << 20, now).map(|(_, told)| told));
+                assert_eq!(ring.finish_second().0, 0);
             }
         }
+        assert_eq!((told.len(), ring.ring.bytes() >> 20), (4, 8), "{told:?} after {:?}", began.elapsed());
+        let last = seen.len() as u64;
+        assert!(last + 50 > sent && seen.iter().copied().eq(0..last), "{last} of {sent}");
     }
 }

@@ -7,10 +7,9 @@ use throng_protocol::participant::Channel;
 
 use super::opened::OpenedRing;
 use super::path::Step;
-use super::{
-    Entry, RING_BYTES_MAX, ReceiveRings, RingEntry, RingNews, RingSecond, SocketStep, change, moment,
-};
+use super::{RING_BYTES_MAX, ReceiveRings, RingEntry, RingNews, RingSecond, SocketStep, change, moment};
 use crate::clock::ClockPair;
+use crate::sockets::silence::before_shared_burst;
 
 impl ReceiveRings {
     /// The sockets for which something is due.
@@ -101,7 +100,8 @@ impl ReceiveRings {
         let (dropped, delivered, ended) = ring.finish_second();
         if dropped > 0 && (delivered || users().any(|entry| entry.path.needs_ring())) {
             let count = u64::from(dropped);
-            match silence_before_burst(users(), now) {
+            let needing = users().filter(|entry| entry.path.needs_ring());
+            match before_shared_burst(needing.map(|entry| entry.silence.second(now))) {
                 Some(silent) => {
                     self.second.burst += count;
                     self.second.silent = self.second.silent.max(silent);
@@ -165,17 +165,4 @@ impl ReceiveRings {
     pub(crate) fn take_news(&mut self) -> Vec<RingNews> {
         std::mem::take(&mut self.news)
     }
-}
-
-/// The length of the silence before a burst that filled a ring: the peers of at least half of its sockets were silent before.
-fn silence_before_burst<'a>(users: impl Iterator<Item = &'a Entry>, now: Instant) -> Option<Duration> {
-    let (mut all, mut silent, mut longest) = (0, 0, Duration::ZERO);
-    for entry in users.filter(|entry| entry.path.needs_ring()) {
-        all += 1;
-        if let Some(before) = entry.silence.before_burst_in_second(now) {
-            silent += 1;
-            longest = longest.max(before);
-        }
-    }
-    (silent > 0 && silent * 2 >= all).then_some(longest)
 }
