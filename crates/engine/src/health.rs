@@ -131,9 +131,9 @@ impl Machine {
         Self { cpu: process_cpu(), cpu_times: cpu_times(), losses: HostLosses::so_far(), memory }
     }
 
-    /// The process's row of `second`, which has just ended, the share of the memory that it may use which it does, and the host's losses
-    /// since the last call.
-    pub(crate) fn measure(&mut self, second: i64) -> (GeneratorRow, f64, HostLosses) {
+    /// The process's row of `second`, which has just ended, what it uses of the memory that it may use, and the host's losses since the
+    /// last call.
+    pub(crate) fn measure(&mut self, second: i64) -> (GeneratorRow, MemoryUse, HostLosses) {
         let (cpu, cpu_times) = (process_cpu(), cpu_times());
         let steal_ratio =
             cpu_times.zip(self.cpu_times).map_or(0.0, |(now, before)| now.steal_ratio_since(&before));
@@ -153,6 +153,15 @@ impl Machine {
     }
 }
 
+/// What the process uses of a memory.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct MemoryUse {
+    /// The share of it.
+    pub(crate) ratio: f64,
+    /// Whose memory it is, for a sentence.
+    pub(crate) of: &'static str,
+}
+
 /// What limits the memory of the process, bytes.
 #[derive(Clone, Copy, Debug)]
 struct Memory {
@@ -169,17 +178,23 @@ impl Memory {
         Self { of_machine: parse_kb(&meminfo, "MemTotal"), of_group }
     }
 
-    /// The share that a process uses, by its `/proc/P/status`: of the machine's memory or of its control group's, whichever is more.
+    /// What a process uses, by its `/proc/P/status`: of the machine's memory or of its control group's, whichever share is more.
     ///
     /// A group is not charged for receive rings (`af_packet.c` allocates them without `__GFP_ACCOUNT`) and can reclaim mapped files; the
     /// kernel counts both as `RssFile`.
-    fn used_by(self, status: &str) -> f64 {
+    fn used_by(self, status: &str) -> MemoryUse {
         let share = |used: Option<u64>, all: Option<u64>| {
             used.zip(all).map_or(0.0, |(used, all)| used as f64 / all.max(1) as f64)
         };
         let charged = parse_kb(status, "RssAnon").zip(parse_kb(status, "RssShmem"));
         let charged = charged.map(|(anonymous, shared)| anonymous + shared).or(parse_kb(status, "VmRSS"));
-        share(parse_kb(status, "VmRSS"), self.of_machine).max(share(charged, self.of_group))
+        let machine = share(parse_kb(status, "VmRSS"), self.of_machine);
+        let group = share(charged, self.of_group);
+        if group > machine {
+            MemoryUse { ratio: group, of: "its control group's memory" }
+        } else {
+            MemoryUse { ratio: machine, of: "the machine's memory" }
+        }
     }
 }
 
@@ -217,11 +232,15 @@ mod tests {
     #[test]
     fn a_ring_counts_for_the_machine_and_not_for_the_control_group() {
         let status = "VmRSS:\t 600 kB\nRssAnon:\t 90 kB\nRssFile:\t 500 kB\nRssShmem:\t 10 kB\n";
-        let used = |of_machine, of_group| Memory { of_machine, of_group }.used_by(status);
-        assert_eq!(used(Some(1_200 << 10), None), 0.5);
-        assert_eq!(used(Some(6_000 << 10), Some(400 << 10)), 0.25);
-        assert_eq!(used(Some(1_200 << 10), Some(u64::MAX)), 0.5);
-        assert_eq!(used(None, None), 0.0);
+        let used = |of_machine, of_group| {
+            let used = Memory { of_machine, of_group }.used_by(status);
+            (used.ratio, used.of)
+        };
+        let (machine, group) = ("the machine's memory", "its control group's memory");
+        assert_eq!(used(Some(1_200 << 10), None), (0.5, machine));
+        assert_eq!(used(Some(6_000 << 10), Some(400 << 10)), (0.25, group));
+        assert_eq!(used(Some(1_200 << 10), Some(u64::MAX)), (0.5, machine));
+        assert_eq!(used(None, None), (0.0, machine));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use throng_observation::RunTime;
 use throng_observation::limits::{BURST_DROPS_EVENT, RING_BURST_DROPS_EVENT};
 use throng_observation::run::{EventRow, GeneratorRow};
 
-use crate::health::{HostLosses, Machine, limits_passed};
+use crate::health::{HostLosses, Machine, MemoryUse, limits_passed};
 
 /// Health of open seconds, and losses of the host since the run began.
 pub(super) struct Health {
@@ -36,15 +36,15 @@ impl Health {
         self.rows.entry(row.second).or_default().push(row);
     }
 
-    /// Reads the process's own health and the host's losses for `second`. Returns the share of memory in use, and a
+    /// Reads the process's own health and the host's losses for `second`. Returns the memory in use, and a
     /// sentence if the host lost too much.
-    pub(super) fn measure(&mut self, second: i64) -> (f64, Option<String>) {
-        let (row, memory_ratio, losses) = self.machine.measure(second);
+    pub(super) fn measure(&mut self, second: i64) -> (MemoryUse, Option<String>) {
+        let (row, memory, losses) = self.machine.measure(second);
         self.add(row);
         self.losses += losses;
         let host = losses.past_limit().filter(|_| second >= 0);
         self.host.extend(host.clone().map(|detail| (second, detail)));
-        (memory_ratio, host)
+        (memory, host)
     }
 
     /// Takes the health rows up to `second`, late ones of earlier seconds included, and their exceeded limits.

@@ -401,13 +401,13 @@ impl Collector {
 
     /// Measures the process and the host for `second`, and applies the guards of memory and joins.
     fn measure(&mut self, second: i64) {
-        let (memory_ratio, host) = self.health.measure(second);
+        let (memory, host) = self.health.measure(second);
         if let Some(detail) = host {
             self.event_row(event_of_second(second, HOST_DROPS_EVENT, detail));
         }
         let now = self.now();
-        if memory_ratio > self.config.guards.memory_ratio_max && self.config.control.stopped().is_none() {
-            let why = format!("the generator uses {:.0} % of the machine's memory", memory_ratio * 100.0);
+        if memory.ratio > self.config.guards.memory_ratio_max && self.config.control.stopped().is_none() {
+            let why = format!("the generator uses {:.0} % of {}", memory.ratio * 100.0, memory.of);
             self.abort(&why);
             self.event_row(event_of_second(second, MEMORY_EVENT, why));
         } else if let Some(why) = self.joins.reason_to_abort(now) {

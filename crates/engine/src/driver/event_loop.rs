@@ -211,8 +211,11 @@ impl EventLoop {
 
     /// Delivers what has arrived in the rings, one socket after the other.
     fn serve_rings(&mut self, tick: Instant) {
+        if !self.io.rings.is_used() {
+            return;
+        }
         let clocks = self.io.clocks.read();
-        if !self.io.rings.is_used() || clocks.now < self.rings_at {
+        if clocks.now < self.rings_at {
             return;
         }
         self.rings_at = tick + RING_EVERY;
