@@ -97,7 +97,7 @@ pub struct Capacity {
     pub judged_s: u32,
     /// The values that the loads number, if a value of the scenario was varied and not the number of users.
     pub values: BTreeMap<u32, String>,
-    /// Why the number is uncertain, as clauses that follow it: seconds that were bad at any load, repeats that disagree, an early end.
+    /// Why the number is uncertain, as clauses about it: seconds that were bad at any load, repeats that disagree, an early end.
     pub caveats: Vec<String>,
     /// Further remarks, as sentences.
     pub notes: Vec<String>,
@@ -165,12 +165,13 @@ impl Capacity {
         self
     }
 
-    /// The answer as a sentence with the load that failed: "25 participants (3 runs 24–25, first failing load 27)".
+    /// The answer as a sentence with the load that failed: "25 participants (3 runs 24–25, first failing load 27)". Why it is
+    /// uncertain is said below it, in [`Self::caveats`].
     #[must_use]
     pub fn statement(&self, noun: &str) -> String {
         let whole = |load: u32| self.values.get(&load).cloned().unwrap_or_else(|| format!("{load} {noun}"));
         let users = self.users.map_or_else(|| format!("no {noun}"), whole);
-        let said = match (self.verdict, self.first_failing) {
+        match (self.verdict, self.first_failing) {
             (CapacityVerdict::Found, Some(failing)) => {
                 format!("{users} ({}first failing load {})", self.runs(), self.load(failing))
             }
@@ -190,8 +191,7 @@ impl Capacity {
                 None => format!("none: a crowd of {failing} had bad service"),
             },
             _ => "undecidable here: seconds were bad independently of the load".to_owned(),
-        };
-        std::iter::once(said).chain(self.caveats.iter().cloned()).collect::<Vec<_>>().join("; ")
+        }
     }
 
     /// A load as text: a number of users, or the value that it numbers.
@@ -338,7 +338,8 @@ mod tests {
         ];
         let capacity = Capacity::of(&holds, Goal::Acceptable).unwrap();
         assert_eq!((capacity.verdict, capacity.users), (CapacityVerdict::AtLeast, Some(15)));
-        assert_eq!(capacity.statement("viewers"), "at least 15 viewers; 15 failed in 1 of 3 holds");
+        assert_eq!(capacity.statement("viewers"), "at least 15 viewers");
+        assert_eq!(capacity.caveats, ["15 failed in 1 of 3 holds"]);
     }
 
     #[test]
@@ -368,15 +369,15 @@ mod tests {
     }
 
     #[test]
-    fn an_early_end_is_stated_with_the_number() {
+    fn an_early_end_is_a_caveat_of_the_number() {
         let holds =
             [hold(1, Purpose::Demand, 15, HoldOutcome::Yes), hold(1, Purpose::Demand, 27, HoldOutcome::No)];
-        let statement = Capacity::of(&holds, Goal::Acceptable).unwrap().statement("viewers");
-        assert!(statement.contains("nothing between 15 and 27 was decided"), "{statement}");
+        let caveats = Capacity::of(&holds, Goal::Acceptable).unwrap().caveats;
+        let has = |caveat: &str| caveats.iter().any(|one| one.starts_with(caveat));
+        assert!(has("nothing between 15 and 27 was decided"), "{caveats:?}");
         assert!(
-            statement
-                .contains("unconfirmed: the search ended before the failing load was held a second time"),
-            "{statement}"
+            has("unconfirmed: the search ended before the failing load was held a second time"),
+            "{caveats:?}"
         );
     }
 
@@ -401,7 +402,8 @@ mod tests {
         let capacity = Capacity::of(std::slice::from_ref(&all_bad), Goal::Acceptable).unwrap();
         assert_eq!(capacity.verdict, CapacityVerdict::NeverPasses);
         let statement = capacity.statement("viewers");
-        assert!(statement.starts_with("none: a crowd of 1 had bad service; unconfirmed:"), "{statement}");
+        assert_eq!(statement, "none: a crowd of 1 had bad service");
+        assert!(capacity.caveats[0].starts_with("unconfirmed:"), "{:?}", capacity.caveats);
         let twice = [all_bad.clone(), HoldRow { number: 1, ..all_bad.clone() }];
         let statement = Capacity::of(&twice, Goal::Acceptable).unwrap().statement("viewers");
         assert_eq!(statement, "none: a crowd of 1 had bad service");

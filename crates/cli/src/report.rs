@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use throng_observation::run::{Ending, Row, RunData};
+use throng_observation::untrusted;
 use throng_report::{ReportRows, RunOutcome, Summary, csv, oven_rtc_tester};
 use throng_scenario::Scenario;
 use throng_store::{RunFolder, StoreError, Table};
@@ -60,6 +61,9 @@ pub(crate) fn make(path: &Path, wanted: &ReportOptions) -> Result<Exit, StoreErr
         }
         if let Ok(page) = &written {
             print(&format!("\nreport  {}\n", page.display()));
+        }
+        if let Some(answer) = &summary.answer {
+            print(&format!("\n{}\n", untrusted::line(answer)));
         }
     }
     // A full disk must not keep the result from the terminal.

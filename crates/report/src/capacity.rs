@@ -32,6 +32,7 @@ pub(crate) fn summarise(run: &RunData, was_generator: bool) -> Option<CapacitySu
         goal: capacity.goal.key().to_owned(),
         verdict: capacity.verdict.key().to_owned(),
         statement: capacity.statement(&noun),
+        noun,
         values: values(&run.holds),
         goals: Goal::ALL.into_iter().zip(&capacity.goals).map(bracket).collect(),
         recovery_ms: capacity.recovery_ms,

@@ -14,6 +14,7 @@ pub use summary::{
 mod summarise;
 pub use summarise::summarise;
 
+mod answer;
 mod figures;
 mod role_counts;
 mod survival;

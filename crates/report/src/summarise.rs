@@ -13,7 +13,7 @@ use crate::figures::{CONNECTED, Figures, KindFigures, PLAYING};
 use crate::summary::{
     ClockSummary, FailureExample, Media, Participants, PhaseTime, RunOutcome, SUMMARY_VERSION, Summary,
 };
-use crate::{canary, capacity, cause, conference, decoded, headline, health, judge, sent, server};
+use crate::{answer, canary, capacity, cause, conference, decoded, headline, health, judge, sent, server};
 
 /// The summary of `run`, judged by `objectives`; media figures leave the first `warm_up` out.
 #[must_use]
@@ -31,6 +31,7 @@ pub fn summarise(run: &RunData, objectives: &[Objective], warm_up: Duration) -> 
         summary_version: SUMMARY_VERSION,
         outcome: RunOutcome::Error,
         headline: String::new(),
+        answer: None,
         partial: !partial_reasons.is_empty(),
         partial_reasons,
         ending: run.ending.key().into(),
@@ -82,6 +83,7 @@ pub fn summarise(run: &RunData, objectives: &[Objective], warm_up: Duration) -> 
     summary.conference = conference::summarise(run, line_rate_bps(&summary));
     summary.outcome = headline::outcome(&summary, run.ending);
     summary.headline = headline::headline(&summary);
+    summary.answer = answer::answer(&summary);
     summary
 }
 

@@ -30,6 +30,9 @@ pub struct Summary {
     pub outcome: RunOutcome,
     /// The answer in one sentence.
     pub headline: String,
+    /// Of a search that found a limit: the number, the cause and what to change, as one tells it to a colleague.
+    #[serde(default)]
+    pub answer: Option<String>,
     /// Whether the run is incomplete: it was ended early, its process died, or rows of it were lost.
     pub partial: bool,
     /// What is incomplete, in words; empty when nothing is.
@@ -182,7 +185,10 @@ pub struct CapacitySummary {
     pub judged_s: u32,
     /// A crowd below the limit that was held for long; `null` where none was.
     pub soak: Option<SoakSummary>,
-    /// Why the number is not certain: clauses that the statement ends with. Empty when it is certain.
+    /// What `users` and `first_failing` count: `viewers`, `participants`.
+    #[serde(default)]
+    pub noun: String,
+    /// Why the number is not certain: clauses about the statement. Empty when it is certain.
     pub caveats: Vec<String>,
     /// Further notes.
     pub notes: Vec<String>,

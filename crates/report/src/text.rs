@@ -21,7 +21,11 @@ use crate::{canary, decoded};
 /// About fifteen lines: the answer, the objectives, the figures that matter. Plain text, newline at the end.
 #[must_use]
 pub fn summary(summary: &Summary) -> String {
-    let mut out = format!("{}\n\n", untrusted::line(&summary.headline));
+    let mut out = format!("{}\n", untrusted::line(&summary.headline));
+    for caveat in summary.capacity.iter().flat_map(|capacity| &capacity.caveats) {
+        line(&mut out, "caveat", caveat);
+    }
+    out.push('\n');
     for objective in &summary.objectives {
         let sign = if objective.met { "met   " } else { "MISSED" };
         let (text, measured) = (untrusted::line(&objective.text), untrusted::line(&objective.measured_text));

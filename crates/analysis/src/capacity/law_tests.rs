@@ -113,7 +113,12 @@ fn no_sentence_contradicts_what_was_held() {
         let holds = held(seed, cut_off);
         let Some(capacity) = Capacity::of(&holds, Goal::Acceptable) else { continue };
         *conclusions.entry(capacity.verdict.key()).or_default() += 1;
-        let said = capacity.statement("viewers");
+        let said = [capacity.statement("viewers")]
+            .iter()
+            .chain(&capacity.caveats)
+            .cloned()
+            .collect::<Vec<_>>()
+            .join("; ");
         let context = format!("seed {seed}: {said}\n{holds:#?}");
         // The answer and the line of its goal are one.
         let own = &capacity.goals[capacity.goal as usize];

@@ -29,7 +29,12 @@ pub(crate) fn render(run: &RunData, summary: &Summary) -> String {
     );
     let others =
         summary.other_processes_cpu.as_ref().map(throng_analysis::bottleneck::OtherProcessesCpu::sentence);
-    let notes: Vec<_> = others.iter().chain(&summary.partial_reasons).chain(&summary.warnings).collect();
+    let caveats = summary.capacity.iter().flat_map(|capacity| &capacity.caveats);
+    let notes: Vec<_> =
+        caveats.chain(&others).chain(&summary.partial_reasons).chain(&summary.warnings).collect();
+    if let Some(answer) = &summary.answer {
+        let _ = write!(out, "<p class=\"answer\">{}</p>", escape(answer));
+    }
     if !notes.is_empty() {
         out.push_str("<ul class=\"notes\">");
         for note in notes {

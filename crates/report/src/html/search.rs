@@ -1,4 +1,4 @@
-//! How the capacity was found: each load and its outcome, the soak, and the caveats.
+//! How the capacity was found: each load and its outcome, and the soak.
 
 use std::fmt::Write as _;
 
@@ -16,7 +16,7 @@ pub(crate) fn render(run: &RunData, summary: &Summary) -> String {
     let Some(capacity) = &summary.capacity else { return String::new() };
     let mut out = String::from("<h2>How the capacity was found</h2>");
     let soak = capacity.soak.as_ref().map(|soak| format!("Soak: {}", soak.sentence()));
-    let notes: Vec<&String> = soak.iter().chain(&capacity.caveats).chain(&capacity.notes).collect();
+    let notes: Vec<&String> = soak.iter().chain(&capacity.notes).collect();
     if !notes.is_empty() {
         out.push_str("<ul class=\"notes\">");
         for line in notes {
