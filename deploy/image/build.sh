@@ -3,7 +3,7 @@
 # program and the same certificates give the same digest, by the same version of buildah.
 #   deploy/image/build.sh [-o FOLDER] [BINARY]
 # Without BINARY the program is built. Writes FOLDER/throng.tar [target/image] (an OCI archive: `podman load -i`, `skopeo copy
-# oci-archive:…`) and prints the image's digest.
+# oci-archive:…`) and the program's symbols as FOLDER/throng.debug, and prints the image's digest.
 set -euo pipefail
 
 root=$(realpath "$(dirname "$0")/../..")
@@ -20,7 +20,7 @@ binary=
 cd "$root"
 
 command -v buildah >/dev/null || { echo "buildah is not installed (Debian: apt install buildah)" >&2; exit 1; }
-for program in readelf strip; do
+for program in readelf strip objcopy; do
   command -v $program >/dev/null || { echo "$program is not installed (Debian: apt install binutils)" >&2; exit 1; }
 done
 authorities=/etc/ssl/certs/ca-certificates.crt
@@ -37,8 +37,8 @@ static_build() {
   fi
   target=$(uname -m)-unknown-linux-gnu
   # With --target, flags are those of the program, and not of procedural macros, which are libraries.
-  RUSTFLAGS="-C target-feature=+crt-static" cargo build --release --locked --target "$target" -p throng-cli
-  binary=${CARGO_TARGET_DIR:-target}/$target/release/throng
+  RUSTFLAGS="-C target-feature=+crt-static" cargo build --profile dist --locked --target "$target" -p throng-cli
+  binary=${CARGO_TARGET_DIR:-target}/$target/dist/throng
 }
 [[ -n $binary ]] || static_build
 
@@ -52,8 +52,10 @@ fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir -p "$work/root/usr/bin" "$work/root/etc/ssl/certs" "$work/root/tmp"
-# Without what debuggers need, which is most of it. A fleet plays with one file: coordinator and workers are of this image.
+# Without what debuggers need, which is most of it and stays beside. A fleet plays with one file: coordinator and workers are of this image.
 strip -o "$work/root/usr/bin/throng" "$binary"
+mkdir -p "$output"
+objcopy --only-keep-debug "$binary" "$output/throng.debug"
 chmod 755 "$work/root/usr/bin/throng"
 install -m 644 "$authorities" "$work/root/etc/ssl/certs/ca-certificates.crt"
 # The file first, as everywhere: without this one glibc's default would count.
@@ -71,9 +73,10 @@ container=$(image from scratch)
 image copy --quiet --chown 0:0 "$container" "$work/root" / >/dev/null
 image config --arch "$machine" --os linux --user 65534:65534 --workingdir / --entrypoint '["/usr/bin/throng"]' \
   --env PATH=/usr/bin --label org.opencontainers.image.title=throng "$container"
-mkdir -p "$output"
 rm -f "$output/throng.tar"
 image commit --quiet --rm --format oci --timestamp 0 "$container" "oci-archive:$output/throng.tar:throng:latest" >/dev/null
 
 digest=$(tar -xOf "$output/throng.tar" index.json | grep -oE 'sha256:[0-9a-f]{64}' | head -1)
+build_id=$(readelf -n "$binary" | sed -nE 's/.*Build ID: ([0-9a-f]{2})([0-9a-f]+)$/\1\/\2/p' | head -1)
 echo "$output/throng.tar $digest"
+[[ -z $build_id ]] || echo "symbols: $output/throng.debug, for profilers and debuggers at /usr/lib/debug/.build-id/$build_id.debug" >&2

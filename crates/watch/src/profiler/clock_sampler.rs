@@ -108,7 +108,7 @@ impl Count {
         let StackCounts { threads, places, stacks, cut, .. } = self.counts;
         // The symbol readers parse files of the watched processes: if a file makes them panic, the addresses remain.
         let named = catch_unwind(AssertUnwindSafe(|| symbols::name(&places, tracked)));
-        let Names { frames: of_place, limits } = named.unwrap_or_else(|_| Names {
+        let Names { frames: of_place, limits, debug_files } = named.unwrap_or_else(|_| Names {
             frames: places
                 .iter()
                 .map(|place| Frame { symbol: place.to_string(), module: String::new() })
@@ -116,6 +116,7 @@ impl Count {
             limits: vec![
                 "functions have no names: symbol lookup failed; this is a fault of throng".to_owned(),
             ],
+            debug_files: HashMap::new(),
         });
         profile.limits.extend(limits);
         // Many addresses lie in one function.
@@ -137,13 +138,13 @@ impl Count {
             })
             .collect();
         sort_by_count(&mut profile.stacks);
-        profile.limits.extend(unnamed(profile));
+        profile.limits.extend(unnamed(profile, &debug_files));
         add_limits(tracked, cut, self.throttled, profile);
     }
 }
 
 /// Files without symbols in which much of the time was spent.
-fn unnamed(profile: &Profile) -> Vec<String> {
+fn unnamed(profile: &Profile, debug_files: &HashMap<String, String>) -> Vec<String> {
     /// Below this share missing names do not change the conclusions.
     const PERCENT_MIN: u64 = 10;
     let mut files: HashMap<&str, u64> = HashMap::new();
@@ -160,9 +161,10 @@ fn unnamed(profile: &Profile) -> Vec<String> {
     files.sort_by_key(|(file, samples)| (std::cmp::Reverse(*samples), *file));
     let say = |(file, samples): (&str, u64)| {
         let percent = samples * 100 / all.max(1);
+        let place = debug_files.get(file).map_or_else(String::new, |path| format!("; they belong at {path}"));
         format!(
             "{percent} % of the samples are in functions of {file} that have no names: its symbols are stripped; install \
-             its debug symbols (-dbgsym, -dbg or -debuginfo packages), or a build that keeps them"
+             its debug symbols (-dbgsym, -dbg or -debuginfo packages), or a build that keeps them{place}"
         )
     };
     files.into_iter().map(say).collect()

@@ -166,6 +166,14 @@ fn functions_of_a_stripped_program_stay_apart() {
     );
 }
 
+#[test]
+fn where_the_symbols_of_a_stripped_program_belong_is_told() {
+    let mut program = Program::start(&["-s", "-Wl,--build-id=0x0123456789abcdef"], "plain");
+    let Some(profile) = program.profile() else { return };
+    let place = "they belong at /usr/lib/debug/.build-id/01/23456789abcdef.debug";
+    assert!(profile.limits.iter().any(|limit| limit.ends_with(place)), "{:?}", profile.limits);
+}
+
 /// A root directory of its own, as in a container: a stripped, static program, with its debug package inside.
 #[test]
 fn a_program_in_another_root_is_named_by_the_symbols_there() {

@@ -26,11 +26,13 @@ pub(crate) struct Names {
     pub(crate) frames: Vec<Frame>,
     /// What could not be named, and how to fix it.
     pub(crate) limits: Vec<String>,
+    /// By the name of a file, where its debug symbols would be that are not there.
+    pub(crate) debug_files: HashMap<String, String>,
 }
 
 /// Names all locations.
 pub(crate) fn name(places: &[CodeLocation], tracked: &mut TrackedProcesses) -> Names {
-    let mut namer = Namer { frames: HashMap::new(), limits: Vec::new() };
+    let mut namer = Namer { frames: HashMap::new(), limits: Vec::new(), debug_files: HashMap::new() };
     let mut kernel = Vec::new();
     let mut files: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
     let mut anonymous: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
@@ -49,12 +51,13 @@ pub(crate) fn name(places: &[CodeLocation], tracked: &mut TrackedProcesses) -> N
     namer.anonymous(anonymous, tracked);
     let unknown = || Frame { symbol: "[unknown]".to_owned(), module: "[unknown]".to_owned() };
     let frames = places.iter().map(|place| namer.frames.remove(place).unwrap_or_else(unknown)).collect();
-    Names { frames, limits: namer.limits }
+    Names { frames, limits: namer.limits, debug_files: namer.debug_files }
 }
 
 struct Namer {
     frames: HashMap<CodeLocation, Frame>,
     limits: Vec<String>,
+    debug_files: HashMap<String, String>,
 }
 
 /// A function without a symbol, identified by its start address in the file.
@@ -140,7 +143,8 @@ impl Namer {
                 *slot = slot.take().filter(|named| named.is_sized || named.start >= begins);
             }
             if let Some(file) = &image.file {
-                name_elsewhere(file, &image.root, &addresses, &mut named);
+                let missing = name_elsewhere(file, &image.root, &addresses, &mut named);
+                self.debug_files.extend(missing.map(|path| (module.clone(), path)));
             }
         }
         let mut unnamed = Vec::new();
@@ -193,8 +197,14 @@ fn function_at(functions: &[Range<u64>], address: u64) -> Option<&Range<u64>> {
     above.checked_sub(1).and_then(|below| functions.get(below)).filter(|function| address < function.end)
 }
 
-/// Adds names from a stripped file's compressed symbol table and from its debug package.
-fn name_elsewhere(file: &File, root: &std::path::Path, addresses: &[u64], named: &mut [Option<Symbol>]) {
+/// Adds names from a stripped file's compressed symbol table and from its debug package. The path of the debug file if
+/// it is not there.
+fn name_elsewhere(
+    file: &File,
+    root: &std::path::Path,
+    addresses: &[u64],
+    named: &mut [Option<Symbol>],
+) -> Option<String> {
     let debug_symbols = elf::debug_symbols(file);
     let mut fill = |source: &Source<'_>| {
         for (slot, name) in named.iter_mut().zip(elf::name(source, addresses)) {
@@ -206,12 +216,13 @@ fn name_elsewhere(file: &File, root: &std::path::Path, addresses: &[u64], named:
     if let Some(bytes) = &debug_symbols.debug_data {
         fill(&Source::Bytes(bytes));
     }
-    let Some(path) = &debug_symbols.debug_file else { return };
+    let path = debug_symbols.debug_file?;
     for folder in [root, std::path::Path::new("/")] {
-        let Ok(file) = File::open(folder.join(path)) else { continue };
+        let Ok(file) = File::open(folder.join(&path)) else { continue };
         if file.metadata().is_ok_and(|meta| meta.is_file()) {
             fill(&Source::File(&file));
-            return;
+            return None;
         }
     }
+    Some(format!("/{path}"))
 }
