@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # The checks that take too long for every landing, one after another; docs/testing.md says when to run which and
 # their times.
-#   scripts/proof.sh [long|miri|sanitizers|ring|soak|kubernetes|lab]...      all of them unless named
+#   scripts/proof.sh [long|miri|sanitizers|ring|soak|kubernetes|lab|fresh]...      all of them unless named
 set -euo pipefail
 cd "$(dirname "$0")/.."
+source scripts/steps.sh
 PATH=$PATH:${XDG_CACHE_HOME:-$HOME/.cache}/throng/bin
 
 # Tests that `make test` leaves out: docs/testing.md says what else covers them.
@@ -14,12 +15,10 @@ ring() { ring/scripts/proof.sh; }
 soak() { ring/scripts/soak.sh; }
 kubernetes() { make build && scripts/kubernetes_proof.sh; }
 lab() { make lab; }
+# Has a table of its own.
+fresh() { env -u THRONG_STEPS scripts/fresh.sh; }
 
-for step in "${@:-long miri sanitizers ring soak kubernetes lab}"; do
-  for one in $step; do
-    printf '\n== %s\n' "$one"
-    SECONDS=0
-    "$one"
-    echo "== $one took $SECONDS s"
-  done
+[[ $# -gt 0 ]] || set -- long miri sanitizers ring soak kubernetes lab fresh
+for one in "$@"; do
+  step "$one" "$one"
 done

@@ -35,6 +35,8 @@ case "${1:-}" in
   *) echo "usage: scripts/setup.sh build|check|test|kubernetes" >&2; exit 2 ;;
 esac
 
+cd "$(dirname "$0")/.."
+source scripts/steps.sh
 command -v cargo >/dev/null || { echo "throng needs Rust: https://rustup.rs" >&2; exit 1; }
 
 missing=()
@@ -43,43 +45,44 @@ for need in "${needs[@]}"; do
   if [[ $probe == /* ]]; then [[ -e $probe ]] || missing+=("$package")
   else PATH=$PATH:/usr/sbin:/sbin command -v "$probe" >/dev/null || missing+=("$package"); fi
 done
+kept=${XDG_CACHE_HOME:-$HOME/.cache}/throng/bin
+if [[ $1 == test ]] && ! compgen -G "$kept/livekit-server-*" >/dev/null; then
+  PATH=$PATH:/usr/local/go/bin command -v go >/dev/null || missing+=(golang-go ca-certificates)
+fi
+
+install() (
+  # Servers are test fixtures here: their packaged services must not start and listen on every interface.
+  policy=/usr/sbin/policy-rc.d
+  if [[ ! -e $policy ]]; then
+    printf '#!/bin/sh\nexit 101\n' | "${as_root[@]}" tee $policy >/dev/null
+    "${as_root[@]}" chmod +x $policy
+    trap '"${as_root[@]}" rm -f $policy' EXIT
+  fi
+  "${as_root[@]}" apt-get update -qq
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+)
+if [[ ${#missing[@]} -gt 0 ]]; then
+  command -v apt-get >/dev/null || { echo "please install: ${missing[*]}" >&2; exit 1; }
+  as_root=()
+  if [[ $(id -u) -ne 0 ]]; then
+    command -v sudo >/dev/null || { echo "not root and no sudo; please install: ${missing[*]}" >&2; exit 1; }
+    as_root=(sudo)
+  fi
+  echo "Installing with apt${as_root:+ (by sudo)}: ${missing[*]}"
+  step "packages" install
+fi
+
 # Programs without a package are built from source, once, when everything else is installed.
 tool() { # NAME VERSION FLAGS...: a subcommand of cargo's
   local name=$1 version=$2; shift 2
   PATH=$PATH:${CARGO_HOME:-$HOME/.cargo}/bin command -v "$name" >/dev/null && return 0
   echo "Building $name $version (once, a few minutes)"
   # Building it takes longer than running it.
-  CARGO_PROFILE_RELEASE_OPT_LEVEL=1 CARGO_PROFILE_RELEASE_LTO=off cargo install -q --locked "$name@$version" "$@"
+  step "$name from source" env CARGO_PROFILE_RELEASE_OPT_LEVEL=1 CARGO_PROFILE_RELEASE_LTO=off \
+    cargo install -q --locked "$name@$version" "$@"
 }
-from_source() {
-  [[ $1 == build || $1 == kubernetes ]] && return 0
-  tool cargo-nextest 0.9.151 --no-default-features --features default-no-update
-  tool cargo-deny 0.20.2 || echo "cargo-deny is not there: dependencies will not be checked"
-  [[ $1 == check ]] && return 0
-  scripts/livekit.sh || echo "LiveKit is not there: the tests that need it will be skipped"
-}
-cd "$(dirname "$0")/.."
-kept=${XDG_CACHE_HOME:-$HOME/.cache}/throng/bin
-if [[ $1 == test ]] && ! compgen -G "$kept/livekit-server-*" >/dev/null; then
-  PATH=$PATH:/usr/local/go/bin command -v go >/dev/null || missing+=(golang-go ca-certificates)
-fi
-if [[ ${#missing[@]} -eq 0 ]]; then from_source "$1"; exit; fi
-
-command -v apt-get >/dev/null || { echo "please install: ${missing[*]}" >&2; exit 1; }
-as_root=()
-if [[ $(id -u) -ne 0 ]]; then
-  command -v sudo >/dev/null || { echo "not root and no sudo; please install: ${missing[*]}" >&2; exit 1; }
-  as_root=(sudo)
-fi
-echo "Installing with apt${as_root:+ (by sudo)}: ${missing[*]}"
-
-# Servers are test fixtures here: their packaged services must not start and listen on every interface.
-policy=/usr/sbin/policy-rc.d
-if [[ ! -e $policy ]]; then
-  printf '#!/bin/sh\nexit 101\n' | "${as_root[@]}" tee $policy >/dev/null
-  "${as_root[@]}" chmod +x $policy
-  trap '"${as_root[@]}" rm -f $policy' EXIT
-fi
-"${as_root[@]}" apt-get update -qq
-"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
-from_source "$1"
+[[ $1 == build || $1 == kubernetes ]] && exit 0
+tool cargo-nextest 0.9.151 --no-default-features --features default-no-update
+tool cargo-deny 0.20.2 || echo "cargo-deny is not there: dependencies will not be checked"
+[[ $1 == check ]] && exit 0
+step "LiveKit from source" scripts/livekit.sh || echo "LiveKit is not there: the tests that need it will be skipped"

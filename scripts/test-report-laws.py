@@ -35,7 +35,7 @@ def check(name, said, code, *words):
 
 
 many = {f"find::t{n}": PASSED for n in range(40)}
-check("all passed", report(many), 0, "60.0     40  throng-cli/e2e/find", "40 passed, 0 failed, 0 skipped")
+check("all passed", report(many), 0, "60.0     0.0     40  throng-cli/e2e/find", "40 passed, 0 failed, 0 skipped")
 check("a failure", report(many | {"a::b": FAILED}), 1, "Failed:\n  throng-cli::e2e a::b", "40 passed, 1 failed")
 check("flaky", report(many | {"a::b": FAILED}, {"a::b": PASSED}), 0, "FLAKY", "41 passed, 0 failed")
 check("failed twice", report(many | {"a::b": FAILED}, {"a::b": FAILED}), 1, "Failed:")
@@ -47,4 +47,9 @@ check("spoiled twice", report(many | {"a::b": SPOILED}, {"a::b": SPOILED}), 0, "
 check("too many", report(many | {f"a::{n}": SPOILED for n in range(3)}), 1, "e2e: 3 of 43 tests were not tested")
 check("skipped", report(many | {"a::b": SKIPPED}), 0, "Skipped:\n  throng-cli::e2e a::b: no root", "41 passed")
 check("no test", report({}), 1, "0 passed")
+with tempfile.NamedTemporaryFile("w") as cpu:
+    cpu.write("1.5\tthrong-cli::e2e\tfind::t1\n0.5\tthrong-cli::e2e\tfind::t2\n")
+    cpu.flush()
+    check("CPU", report(many, None, "--cpu", cpu.name), 0, "60.0     2.0     40  throng-cli/e2e/find")
+check("busy", report(many, None, "--wall", "10", "--busy", "0.81"), 0, "busy for 81% of it")
 check("over budget", report(many, None, "--wall", "901"), 0, "901 s of a budget of 900 s, OVER BUDGET")

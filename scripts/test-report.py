@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """The last lines of `make test`: seconds by test file, the budget, and all tests that did not simply pass.
 
-    scripts/test-report.py JUNIT... [--again JUNIT] [--again-to FILE] [--more FILE] [--said FILE] [--wall SECONDS] [--stolen RATIO]
+    scripts/test-report.py JUNIT... [--again JUNIT] [--again-to FILE] [--cpu FILE] [--more FILE] [--said FILE]
+                           [--wall SECONDS] [--busy RATIO] [--stolen RATIO]
 
 Reads the JUnit XML of cargo-nextest. Tests print these words (crates/sim/src/outcome.rs):
   NOT TESTED: reason   the machine spoiled the measurement: the test ends, neither passed nor failed
@@ -9,6 +10,7 @@ Reads the JUnit XML of cargo-nextest. Tests print these words (crates/sim/src/ou
   REPEATED: reason     the machine spoiled a measurement, which was repeated
 --again is the second run, of the tests that did not pass in the first: one that failed first and passes there is
 FLAKY, a defect to fix; one that the machine spoiled counts as what it is there, where no other test runs in parallel.
+--cpu is what scripts/measured.sh wrote: CPU-seconds of each test; --busy the share of all cores that was in use.
 --more has a line `SECONDS NAME` for each script that is not a cargo test, --said their output. With --again-to, it
 only writes the names of the tests to repeat, as cargo-nextest filters, and prints nothing. The exit code is 1 if a
 test failed or too little was tested.
@@ -18,32 +20,14 @@ import argparse
 import collections
 import re
 import sys
-import xml.etree.ElementTree as xml
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+from test_times import cpu_of, file_of, tests_of  # noqa: E402
 
 BUDGET_S = 900
 # Share of the tests of one binary. One test is always allowed: one is a quarter of a suite of four.
 NOT_TESTED_RATIO_MAX = 0.05
-
-Test = collections.namedtuple("Test", "binary name seconds said failure")
-
-
-def tests_of(path):
-    for suite in xml.parse(path).getroot().iter("testsuite"):
-        for case in suite.iter("testcase"):
-            failed = [e for kind in ("failure", "error") for e in case.iter(kind)]
-            outputs = [e.text for kind in ("system-out", "system-err") for e in case.iter(kind)]
-            said = "\n".join(text for text in outputs + [e.text for e in failed] if text)
-            yield Test(suite.get("name"), case.get("name"), float(case.get("time") or 0), said, bool(failed))
-
-
-def file_of(test):
-    """The file of an integration test, as far as its name shows it; for unit tests their crate."""
-    package, _, binary = test.binary.partition("::")
-    if not binary or binary.startswith("bin/"):
-        return f"{package} (unit)"
-    module = test.name.split("::")[0] if "::" in test.name else ""
-    return "/".join(filter(None, (package, binary, module)))
-
 
 def reasons(test, word):
     return sorted({line.strip() for line in re.findall(rf"{word}: (.*)", test.said)})
@@ -69,9 +53,11 @@ def main():
     parser.add_argument("junit", nargs="+")
     parser.add_argument("--again")
     parser.add_argument("--again-to")
+    parser.add_argument("--cpu")
     parser.add_argument("--more")
     parser.add_argument("--said")
     parser.add_argument("--wall", type=float)
+    parser.add_argument("--busy", type=float)
     parser.add_argument("--stolen", type=float)
     options = parser.parse_args()
 
@@ -92,17 +78,19 @@ def main():
     repeated += [f"{named(was)}: {why}" for was, test in zip(first, tests) if is_spoiled(was) and not is_spoiled(test)
                  for why in reasons(was, "NOT TESTED")]
 
-    seconds, counts = collections.Counter(), collections.Counter()
+    cpu = cpu_of(options.cpu) if options.cpu else {}
+    seconds, used, counts = collections.Counter(), collections.Counter(), collections.Counter()
     for test in tests:
         seconds[file_of(test)] += test.seconds
+        used[file_of(test)] += cpu.get((test.binary, test.name), 0)
         counts[file_of(test)] += 1
     if options.more:
         for line in open(options.more):
             took, name = line.split(maxsplit=1)
             seconds[name.strip()], counts[name.strip()] = float(took), 1
-    print(f"\n{'seconds':>8} {'tests':>6}  file (several run at a time)")
+    print(f"\n{'seconds':>8} {'CPU s':>7} {'tests':>6}  file (several run at a time)")
     for file, took in seconds.most_common():
-        print(f"{took:8.1f} {counts[file]:6}  {file}")
+        print(f"{took:8.1f} {used[file]:7.1f} {counts[file]:6}  {file}")
 
     by_scripts = open(options.said).read() if options.said else ""
     listed("Skipped:", re.findall("SKIPPED: (.*)", by_scripts) + sorted({f"{named(t)}: {why}" for t in tests for why in reasons(t, "SKIPPED")}))
@@ -119,7 +107,8 @@ def main():
     if options.wall is not None:
         over = "" if options.wall <= BUDGET_S else ", OVER BUDGET"
         stolen = f"; the hypervisor took {options.stolen:.1%} of the CPU" if options.stolen is not None else ""
-        print(f"\ntook {options.wall:.0f} s of a budget of {BUDGET_S} s{over}{stolen}")
+        busy = f"; the cores were busy for {options.busy:.0%} of it" if options.busy is not None else ""
+        print(f"\ntook {options.wall:.0f} s of a budget of {BUDGET_S} s{over}{busy}{stolen}")
     passed = len(tests) - len(failed) - len(not_tested)
     # CI systems know no fourth state in this line: tests that were not tested count as skipped in it.
     print(f"{passed} passed, {len(failed)} failed, {len(not_tested)} skipped")
