@@ -46,20 +46,6 @@ width=426 height=240 rate=300k gop=50 letters=22 lower=256:144 lower_rate=150k
 parts=(packager peertube prosody encoder s3 nginx)
 values=("NODE $node" "PROSODY $prosody" "DOMAIN $domain" "UUID $uuid" "HERE $here")
 
-# The packages in a folder that their lock file names, so that another lock file has another.
-install_packages() {
-  local lock; lock=$(sha256sum <"$here/package-lock.json")
-  packages=$kept/evening/${lock:0:12}
-  [[ ! -e $packages/done ]] || return 0
-  echo "Installing the packages of $here/package.json (once)"
-  mkdir -p "$packages"
-  cp "$here"/package{,-lock}.json "$packages/"
-  if ! npm ci --prefix "$packages" --ignore-scripts --no-audit --no-fund >"$dir/logs/npm.log" 2>&1; then
-    echo "npm ci failed:" >&2; tail -n 5 "$dir/logs/npm.log" >&2; exit 1
-  fi
-  touch "$packages/done"
-}
-
 # What browsers load, below /client/.
 client() {
   local from=$packages/node_modules to=$dir/client
@@ -104,7 +90,7 @@ start() {
 
   mkdir -p "$dir"/{conf,logs,parts,tls,tmp,prosody,www}
   [[ -z $objects ]] || build_versitygw || exit 1
-  install_packages
+  packages=$("$here/packages.sh") || exit 1
   client
   certificate
   fill nginx.conf.in nginx.conf

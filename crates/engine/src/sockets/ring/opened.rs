@@ -373,7 +373,10 @@ mod tests {
             }
         }
         assert_eq!((told.len(), ring.ring.bytes() >> 20), (4, 8), "{told:?} after {:?}", began.elapsed());
+        // Loopback queues on the CPU that sends: a thread that moves to another overtakes itself.
+        seen.sort_unstable();
         let last = seen.len() as u64;
-        assert!(last + 50 > sent && seen.iter().copied().eq(0..last), "{last} of {sent}");
+        let odd = (0..).zip(&seen).find(|(place, number)| place != *number);
+        assert!(last + 50 > sent && odd.is_none(), "{last} of {sent}, at {odd:?} one is missing or twice");
     }
 }
