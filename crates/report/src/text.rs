@@ -455,6 +455,24 @@ mod tests {
     }
 
     #[test]
+    fn caveats_stand_below_the_answer_and_not_in_it() {
+        let mut summary = summarise(&example::searched(), &[], Duration::ZERO);
+        let capacity = summary.capacity.as_mut().expect("a search");
+        capacity.caveats = vec!["36 failed in 2 of 3 holds".into()];
+        let text = super::summary(&summary);
+        let mut lines = text.lines();
+        let (answer, caveat) = (lines.next().unwrap(), lines.next().unwrap());
+        assert_eq!(answer, summary.headline);
+        assert!(!answer.contains("2 of 3 holds"), "{answer}");
+        assert_eq!(caveat.trim(), "caveat       36 failed in 2 of 3 holds");
+        let page = crate::html::render(&example::searched(), &summary);
+        let heading = page.find("</h1>").expect("a heading");
+        let place = page.find("36 failed in 2 of 3 holds").expect("the caveat");
+        assert!(heading < place, "the caveat is below the heading");
+        assert_eq!(page.matches("36 failed in 2 of 3 holds").count(), 1, "once on the page");
+    }
+
+    #[test]
     fn a_search_that_left_seconds_out_reports_it_and_keeps_its_answer() {
         let line = |run| {
             let text = super::summary(&summarise(&run, &[], Duration::ZERO));
