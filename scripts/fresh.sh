@@ -48,7 +48,7 @@ inside() { # COMMAND
 }
 
 rust() {
-  inside 'curl -fsS --max-time 60 --proto =https https://sh.rustup.rs | sh -s -- -y --profile default' && return
+  inside 'curl -fsS --max-time 60 --proto =https -o rustup.sh https://sh.rustup.rs && sh rustup.sh -y' && return
   echo "rustup cannot be reached from here: the toolchain of this host is copied"
   local sysroot
   sysroot=$(rustc --print sysroot)
