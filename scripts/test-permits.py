@@ -3,10 +3,10 @@
 
     scripts/test-permits.py [JUNIT CPU]     by default those that the last `make test` left in target/test-times
 
-A permit is a sixteenth of a core. A test takes as many as the share of a core that it was measured to use, with a
-quarter more, since CPU time is needed in bursts. The longest begin first, so that they do not end last. Tests of a
-module share their figures; a test of some seconds whose use differs from its module's by half has its own. Those
-that the file names above its measured part are left to it.
+A permit is a sixteenth of a core. A test takes as many as the share of a core that it was measured to use, with half
+more, since CPU time is needed in bursts, and at least two. The longest begin first, so that they do not end last.
+Tests of a module share their figures; a test of some seconds whose use differs from its module's by half has its own.
+Those that the file names above its measured part are left to it.
 """
 
 import collections
@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from test_times import cpu_of, file_key, tests_of  # noqa: E402
 
 PERMITS_PER_CORE = 16
-ROOM = 1.25
+ROOM = 1.5
 # Shorter ones are about as expensive to start as to run: they have the figure of the default.
 OWN_FIGURE_FROM_S = 4
 # Priorities by the seconds of a test.
@@ -27,7 +27,7 @@ BEGIN, END = "# BEGIN measured by scripts/test-permits.py\n", "# END measured\n"
 
 
 def permits(cpu_s, seconds):
-    return max(1, round(PERMITS_PER_CORE * ROOM * cpu_s / max(seconds, 1e-3)))
+    return max(2, round(PERMITS_PER_CORE * ROOM * cpu_s / max(seconds, 1e-3)))
 
 
 def priority(seconds):
