@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
 use throng_observation::host::catalogue as metric;
-use throng_observation::host::{HostId, HostInfo, HostRow, HostSample, HostSeries, SeriesId};
+use throng_observation::host::{HostEventKind, HostId, HostInfo, HostRow, HostSample, HostSeries, SeriesId};
 use throng_observation::untrusted;
 
 /// The figures of a watched host on the live display.
@@ -37,6 +37,7 @@ struct HostState {
     packs: Option<String>,
     values: HashMap<SeriesId, LatestValue>,
     last_row_at: Option<Instant>,
+    has_found_process: bool,
 }
 
 struct LatestValue {
@@ -66,7 +67,12 @@ impl LiveHosts {
             }
             HostRow::Series(series) => self.series(series),
             HostRow::Sample(sample) => self.sample(sample),
-            HostRow::Event(_) | HostRow::Profile(_) => {}
+            HostRow::Event(event) => {
+                // Not all events come from the watcher.
+                let seen = self.hosts.entry(event.host).or_default();
+                seen.has_found_process |= event.kind == HostEventKind::ProcessFound;
+            }
+            HostRow::Profile(_) => {}
         }
         None
     }
@@ -121,6 +127,11 @@ impl LiveHosts {
     /// How long no row of a host was received; `None` if none ever was.
     pub(crate) fn silent_for(&self, host: HostId) -> Option<Duration> {
         self.hosts.get(&host)?.last_row_at.map(|at| at.elapsed())
+    }
+
+    /// Whether the host's watcher has said that it found a process: it can be profiled.
+    pub(crate) fn has_found_process(&self, host: HostId) -> bool {
+        self.hosts.get(&host).is_some_and(|state| state.has_found_process)
     }
 }
 

@@ -103,18 +103,19 @@ impl Host {
         self.source_watch.as_ref()?.changed_packs()
     }
 
-    /// Starts profiles whose moment has come; returns problems. `is_heard`: rows of the host have been received.
+    /// Starts profiles whose moment has come; returns problems. `has_process`: an
+    /// agent has said that it found one.
     pub(super) fn profile_when_due(
         &mut self,
         (at_s, full_at, has_failed): (f64, Duration, bool),
-        is_heard: bool,
+        has_process: bool,
         rows: &RowSender,
     ) -> Vec<String> {
         let mut warnings = Vec::new();
         let due: Vec<ProfileRequest> =
             self.wishes.extract_if(.., |wish| is_due(wish, at_s, full_at, has_failed)).collect();
         for wish in due {
-            match self.profile(&wish, at_s, is_heard, rows) {
+            match self.profile(&wish, at_s, has_process, rows) {
                 Ok(true) => {}
                 // There is no process yet, and the moment has not passed.
                 Ok(false) => self.wishes.push(wish),
@@ -132,7 +133,7 @@ impl Host {
         &mut self,
         wish: &ProfileRequest,
         at_s: f64,
-        is_heard: bool,
+        has_process: bool,
         rows: &RowSender,
     ) -> Result<bool, String> {
         let is_baseline = wish.moment == Moment::Baseline;
@@ -145,10 +146,10 @@ impl Host {
         let watching = match &self.watching {
             Some(HostWatcher::Local(watching)) => watching,
             Some(HostWatcher::Agent(agent)) => {
-                if is_heard {
+                if has_process {
                     agent.profile(&wish.moment.name(), lasts);
                 }
-                return Ok(is_heard);
+                return Ok(has_process);
             }
             None => return Ok(false),
         };

@@ -125,9 +125,11 @@ impl Watchers {
         let at = since(self.zero);
         let mut warnings = Vec::new();
         for host in &mut self.hosts {
-            let silent = self.forwarder.as_ref().and_then(|forwarder| forwarder.hosts().silent_for(host.id));
+            let of_hosts = self.forwarder.as_ref().map(|forwarder| forwarder.hosts());
+            let silent = of_hosts.as_ref().and_then(|hosts| hosts.silent_for(host.id));
+            let has_process = of_hosts.is_some_and(|hosts| hosts.has_found_process(host.id));
             let moment = (at, self.full_at, has_failed);
-            let said = host.profile_when_due(moment, silent.is_some(), &self.rows);
+            let said = host.profile_when_due(moment, has_process, &self.rows);
             warnings.extend(said.into_iter().map(|what| (host.id, what)));
             let is_silent = silent.is_some_and(|silent| silent > SILENT_MAX.max(host.watch.every * 5));
             if !host.is_lost && is_silent {
