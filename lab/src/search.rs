@@ -7,6 +7,7 @@ use anyhow::{Context, ensure};
 use serde_json::Value;
 use tempfile::TempDir;
 use throng_sim::namespace::Namespace;
+use throng_sim::priority::BeforeOthers as _;
 
 /// The environment of all planted limits.
 pub(crate) struct Lab {
@@ -84,7 +85,11 @@ impl Lab {
         let _ = std::fs::remove_dir_all(&folder);
         command.args(["find", url, "--budget", &self.budget, "--quiet", "--json", "--watch", watch]);
         command.args(more).arg("--output").arg(&folder);
-        let output = command.output()?;
+        let output = match self.is_short {
+            // As in `make test`, beside other tests.
+            true => command.output_before_others()?,
+            false => command.output()?,
+        };
         let said = String::from_utf8_lossy(&output.stderr);
         let summary: Value = serde_json::from_slice(&output.stdout).with_context(|| said.into_owned())?;
         Ok(answer(&summary))

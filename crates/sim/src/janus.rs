@@ -324,7 +324,7 @@ fn launched(namespace: &Namespace, folder: &TempDir) -> Result<ChildGuard, SimEr
     command.current_dir(folder.path());
     command.arg("-F").arg(folder.path()).stdin(Stdio::null());
     command.stdout(written.try_clone()?).stderr(written);
-    let process = ChildGuard::start(&mut command)?;
+    let process = ChildGuard::start_before_others(&mut command)?;
     for port in [PORT, ADMIN_PORT] {
         let to = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let ready = namespace.enter(|| wait_for_port("Janus", to, Duration::from_secs(10)))?;

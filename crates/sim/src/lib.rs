@@ -11,6 +11,8 @@ pub use outcome::{not_tested, requires_root, skipped};
 
 pub mod namespace;
 
+pub mod priority;
+
 pub mod capture;
 
 pub mod link;

@@ -89,7 +89,7 @@ impl<'a> LiveKit<'a> {
         let mut command = namespace.command(&program.to_string_lossy());
         command.arg("--config").arg(folder.path().join("livekit.yaml")).stdin(Stdio::null());
         command.stdout(log.try_clone()?).stderr(log);
-        let process = ChildGuard::start(&mut command)?;
+        let process = ChildGuard::start_before_others(&mut command)?;
         let server = Self { namespace, address, process, folder };
         // Each port is opened after the one before.
         let ready = namespace.enter(|| {

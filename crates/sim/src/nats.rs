@@ -3,16 +3,17 @@
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
 use crate::namespace::Namespace;
 use crate::outcome::skipped;
-use crate::support::{ChildGuard, SimError, run, wait_for_port};
+use crate::support::{ChildGuard, SimError, run};
 
 /// Where Debian has it.
 const PROGRAM: &str = "/usr/sbin/nats-server";
+const READY_WITHIN: Duration = Duration::from_secs(10);
 
 /// A running nats-server; it ends when dropped, and its folder goes.
 #[derive(Debug)]
@@ -137,12 +138,20 @@ impl Nats {
             None => Command::new(PROGRAM),
         };
         command.arg("--config").arg(&file).stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
-        self.process = Some(ChildGuard::start(&mut command)?);
-        if self.namespace.is_none()
-            && let Err(error) = wait_for_port("nats-server", self.address, Duration::from_secs(10))
-        {
-            return Err(SimError::Said(format!("{error}; its log:\n{}", self.log())));
+        // The log also has what it said before it was killed.
+        let ready = || self.log().matches("Server is ready").count();
+        let before = ready();
+        let process = ChildGuard::start(&mut command)?;
+        let until = Instant::now() + READY_WITHIN;
+        while ready() == before {
+            if Instant::now() > until {
+                let text =
+                    format!("nats-server is not ready within {READY_WITHIN:?}; its log:\n{}", self.log());
+                return Err(SimError::Said(text));
+            }
+            std::thread::sleep(Duration::from_millis(20));
         }
+        self.process = Some(process);
         Ok(())
     }
 

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Output};
 use std::time::{Duration, Instant};
 
+use crate::priority::BeforeOthers as _;
+
 /// Why a server could not be started, or a request to it failed.
 #[derive(Debug, thiserror::Error)]
 pub enum SimError {
@@ -82,8 +84,16 @@ pub(crate) struct ChildGuard(Child);
 
 impl ChildGuard {
     pub(crate) fn start(command: &mut Command) -> Result<Self, SimError> {
-        let program = command.get_program().to_string_lossy().into_owned();
-        command.spawn().map(Self).map_err(|error| SimError::Start { program, error })
+        Self::of(command.get_program().to_string_lossy().into_owned(), command.spawn())
+    }
+
+    /// As [`Self::start`], with [priority](crate::priority).
+    pub(crate) fn start_before_others(command: &mut Command) -> Result<Self, SimError> {
+        Self::of(command.get_program().to_string_lossy().into_owned(), command.spawn_before_others())
+    }
+
+    fn of(program: String, spawned: std::io::Result<Child>) -> Result<Self, SimError> {
+        spawned.map(Self).map_err(|error| SimError::Start { program, error })
     }
 
     pub(crate) fn child(&mut self) -> &mut Child {

@@ -9,7 +9,7 @@ pub(super) const PLANTED: Planted = Planted {
     what: "stage, answers 503 beyond 18 viewers",
     expects: &["configured_ceiling"],
     verdict: "found",
-    is_short: true,
+    is_short: false,
     plant,
 };
 

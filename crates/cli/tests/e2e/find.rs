@@ -24,14 +24,17 @@ fn expect_limit(ran: &Ran, passes: f64, fails: f64) {
     assert_eq!(said, (passes, fails), "{ran}");
 }
 
+/// Two minutes: a search, in which the server recovers after each load that failed.
 #[test]
 fn a_server_that_takes_twelve_has_a_capacity_of_twelve() {
     let stage = Stage::start(None, "127.0.0.1:0", &["--max-viewers", "12"]);
-    let find = ["find", &stage.target(), "--start", "9", "--ceiling", "40"];
+    let watch = format!("pid={}", stage.pid());
+    let find = ["find", &stage.target(), "--start", "9", "--ceiling", "40", "--watch", &watch];
     let ran = run(None, &[&find[..], &SHORT].concat()).expect_code(0);
     let summary = ran.summary();
     expect_limit(&ran, 12.0, 13.0);
     assert_eq!(summary["capacity"]["verdict"], "found", "{ran}");
+    assert_eq!(summary["bottleneck"]["finding"], "configured_ceiling", "{ran}");
     let (passes, fails) = (figure(&summary, "capacity.users"), figure(&summary, "capacity.first_failing"));
     assert!(ran.stdout.starts_with(&format!("{passes} viewers (first failing load {fails})")), "{ran}");
     // The run folder has the same: each load, and each user's seconds.
@@ -43,6 +46,7 @@ fn a_server_that_takes_twelve_has_a_capacity_of_twelve() {
     assert!(refused >= Some(1), "refused joins are among the users: {refused:?}");
 }
 
+/// Two minutes: a search, in which the server recovers after each load that failed.
 #[test]
 fn a_viewer_without_video_is_not_served() {
     let stage = Stage::start(None, "127.0.0.1:0", &["--pictures-max", "8"]);
@@ -56,6 +60,7 @@ fn a_viewer_without_video_is_not_served() {
     assert!(reasons.map(|(_, no_media)| no_media).max() >= Some(1), "{ran}");
 }
 
+/// 35 s: a search, which holds its largest crowd twice, the second time for 8 s.
 #[test]
 fn a_server_that_takes_everybody_has_at_least_the_ceiling() {
     let stage = Stage::start(None, "127.0.0.1:0", &[]);
@@ -66,6 +71,7 @@ fn a_server_that_takes_everybody_has_at_least_the_ceiling() {
     assert!(ran.stdout.starts_with("At least 6 viewers"), "{ran}");
 }
 
+/// A minute: a search, which holds what failed in its first minute once more.
 #[test]
 fn a_server_that_refuses_all_is_distinguished_from_a_full_one() {
     let stage = Stage::start(None, "127.0.0.1:0", &["--token", "for nobody"]);
@@ -74,6 +80,7 @@ fn a_server_that_refuses_all_is_distinguished_from_a_full_one() {
     assert_eq!(ran.summary()["capacity"]["users"], Value::Null, "{ran}");
 }
 
+/// A minute and a half: a search, which holds what failed in its first minute once more.
 #[test]
 fn a_value_that_varies_is_answered_with_a_value() {
     let stage = Stage::start(None, "127.0.0.1:0", &["--max-viewers", "6"]);
@@ -96,6 +103,7 @@ fn a_value_that_varies_is_answered_with_a_value() {
 }
 
 /// On the real Janus, with ports for five rooms of two participants and for one more participant.
+/// Two minutes: a search, in which the server recovers after each load that failed.
 #[test]
 fn rooms_that_vary_are_whole_rooms() {
     if !requires_root() {
@@ -126,6 +134,7 @@ fn rooms_that_vary_are_whole_rooms() {
     }
 }
 
+/// Two minutes: a search in two parts, in which the server recovers after failed loads.
 #[test]
 fn a_search_that_is_cut_off_resumes_from_its_folder() {
     let stage = Stage::start(None, "127.0.0.1:0", &["--max-viewers", "8"]);

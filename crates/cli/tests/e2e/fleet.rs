@@ -12,6 +12,7 @@ use throng_observation::run::{Ending, ParticipantId, RunData};
 use throng_sim::janus::{Janus, ROOM};
 use throng_sim::namespace::Namespace;
 use throng_sim::nats::Nats;
+use throng_sim::priority::BeforeOthers as _;
 use throng_sim::requires_root;
 use throng_sim::sshd::Sshd;
 use throng_store::RunFolder;
@@ -49,7 +50,7 @@ impl Worker {
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(said)
-            .spawn()
+            .spawn_before_others()
             .unwrap();
         Self { child, log, _folder: folder }
     }
@@ -156,6 +157,7 @@ fn two_workers_play_one_crowd_in_shares_of_their_weights_and_leave_one_report() 
     assert_eq!(stand.nats.streams(), 0, "the bus keeps nothing of a run that is over");
 }
 
+/// Half a minute: a fleet starts, and the others play to the end of a run of 20 s.
 #[test]
 fn a_worker_that_is_killed_is_told_at_once_and_its_viewers_are_not_failures() {
     if !Nats::is_installed() {
@@ -184,6 +186,7 @@ fn a_worker_that_is_killed_is_told_at_once_and_its_viewers_are_not_failures() {
     assert!(last.is_some_and(|(second, playing)| second >= 18 && playing == 4), "{last:?}\n{ran}");
 }
 
+/// 25 s: a worker is lost after 4 s, and once it wakes it waits 8 s for its coordinator.
 #[test]
 fn a_frozen_worker_ends_the_run_unless_others_may_go_on_and_leaves_when_it_wakes() {
     if !Nats::is_installed() {
@@ -204,6 +207,7 @@ fn a_frozen_worker_ends_the_run_unless_others_may_go_on_and_leaves_when_it_wakes
     assert!(stand.workers[0].said().contains("ended: the coordinator"), "{}", stand.workers[0].said());
 }
 
+/// Half a minute: a fleet starts, and its run takes 16 s, in 3 s of which the bus is away.
 #[test]
 fn a_bus_that_is_killed_and_started_again_loses_no_row() {
     if !Nats::is_installed() {
@@ -386,6 +390,7 @@ fn a_plan_cannot_allow_what_the_owner_of_a_worker_did_not() {
     );
 }
 
+/// Two minutes: a search, in which the server recovers after each load that failed.
 #[test]
 fn a_search_grows_and_shrinks_all_shares_together() {
     if !Nats::is_installed() {
@@ -409,6 +414,7 @@ fn a_search_grows_and_shrinks_all_shares_together() {
 /// Wall clocks of workers that are seconds apart, as hosts without NTP have them; none ahead (see [`clocks`]).
 const CLOCKS: [&str; 3] = ["-4s", "-2s", "+0s"];
 
+/// 20 s: workers measure their clocks and begin 2 s later, and the run takes 14 s.
 #[test]
 fn a_conference_spans_workers_whose_clocks_differ_by_seconds() {
     confer(6);

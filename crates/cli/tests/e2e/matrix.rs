@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tempfile::TempDir;
 use throng_sim::not_tested;
+use throng_sim::priority::BeforeOthers as _;
 
 use crate::throng::{THRONG, plain};
 
@@ -51,7 +52,12 @@ impl Study {
     pub(crate) fn start_with(&self, more: &[&str]) -> Child {
         let mut command = Command::new(THRONG);
         command.arg("matrix").arg(self.path("matrix.toml")).arg("--output").arg(self.output()).args(more);
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn_before_others()
+            .unwrap()
     }
 
     fn resume(&self) -> Output {
@@ -117,6 +123,7 @@ pub(crate) fn calm(text: &str, cells: &[Value]) {
     }
 }
 
+/// 40 s: six runs and an interrupted one, one after the other, each on a new server.
 #[test]
 fn a_placebo_has_no_effect_and_an_interrupted_matrix_is_continued() {
     let study = Study::new(

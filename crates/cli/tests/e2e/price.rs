@@ -1,6 +1,8 @@
 //! A watched run, and the size and the price of a larger crowd from it.
 
 use serde_json::Value;
+use throng_sim::namespace::Namespace;
+use throng_sim::requires_root;
 
 use crate::throng::{Stage, figure, plain, run};
 
@@ -13,15 +15,21 @@ fn said(args: &[&str]) -> (Option<i32>, String) {
     (output.status.code(), text)
 }
 
+/// 25 s: 5 s of the idle server, and five loads of 4 s each.
 #[test]
 fn a_larger_crowd_is_sized_and_priced_from_a_watched_run() {
-    let stage = Stage::start(None, "127.0.0.1:0", &[]);
+    if !requires_root() {
+        return;
+    }
+    // Other tests use the loopback interface too: this one has its own.
+    let namespace = Namespace::new("price").unwrap();
+    let stage = Stage::start(Some(&namespace), "127.0.0.1:0", &[]);
     let watch = format!("pid={}", stage.pid());
     // Five loads of 4 s each: 12, 24, 36, 48, 60.
     let arrival = "crowd.arrival={ burst = { size = 12, every = \"4s\" } }";
     let target = stage.target();
     let crowd = ["view", &target, "-n", "60", "--for", "20s", "--set", arrival, "--watch", &watch, "--quiet"];
-    let ran = run(None, &crowd);
+    let ran = run(Some(&namespace), &crowd);
     let folder = ran.folder().display().to_string();
     let price =
         |more: &[&str]| said(&[&["price", &folder, "--viewers", "600", "--hours", "2"], more].concat());

@@ -11,6 +11,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 use throng_sim::lighttpd::Lighttpd;
 use throng_sim::namespace::Namespace;
+use throng_sim::priority::BeforeOthers as _;
 use throng_sim::{not_tested, requires_root, skipped};
 
 use crate::matrix::{said, signal, wait_until};
@@ -50,7 +51,12 @@ impl Stand {
             None => Command::new(THRONG),
         };
         command.arg("prove").args(arguments);
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn_before_others()
+            .unwrap()
     }
 
     fn start_new(&self, namespace: Option<&Namespace>) -> Child {
@@ -133,6 +139,7 @@ fn cpu_s(pid: u32) -> f64 {
 }
 
 /// One worker has one core; viewers need more.
+/// A minute: a run measures what viewers cost, and four follow, each after 5 s of an idle server.
 #[test]
 fn four_workers_for_one_confirm_the_thread() {
     let crowd = viewers(viewers_that_need(1.55));
@@ -162,6 +169,7 @@ fn four_workers_for_one_confirm_the_thread() {
 }
 
 /// Ten viewers on a server that takes five, whatever it has.
+/// 70 s: eight runs, one after the other, each on a new server.
 #[test]
 fn more_workers_are_refuted_where_another_limit_holds_and_a_placebo_is_the_same() {
     let server = stage(
@@ -194,6 +202,7 @@ fn more_workers_are_refuted_where_another_limit_holds_and_a_placebo_is_the_same(
 
 /// Six viewers on a line that is enough for them, and not when it is shrunk; in a namespace, whose line nobody else has. The
 /// first throng is killed while the line is shrunk.
+/// 70 s: eight runs, one after the other, each on a new server.
 #[test]
 fn a_shrunk_line_is_confirmed_and_put_back_even_after_a_kill() {
     if !requires_root() {
@@ -231,6 +240,7 @@ fn a_shrunk_line_is_confirmed_and_put_back_even_after_a_kill() {
 }
 
 /// Ten viewers of ten films on a disk that reads less than they need, and in memory.
+/// 70 s: ten films are made, and four runs follow, each after 5 s of an idle server.
 #[test]
 fn films_in_memory_for_films_on_a_slow_disk_confirm_the_disk() {
     if !requires_root() || !Lighttpd::is_installed() {

@@ -10,6 +10,7 @@ use throng_observation::run::CrowdRow;
 use throng_sim::cpu_steal::CpuTime;
 use throng_sim::namespace::Namespace;
 use throng_sim::not_tested;
+use throng_sim::priority::BeforeOthers as _;
 use throng_store::RunFolder;
 
 /// The binary under test.
@@ -42,12 +43,11 @@ impl Ran {
         serde_json::from_str(&text).unwrap()
     }
 
-    /// Why the run allows no conclusion: the generator was the limit, of the run or in holds of a search.
+    /// Why the run allows no conclusion: the generator was the limit. Holds of a search in which it was do not count, and are
+    /// repeated: an answer in spite of them is one.
     pub(crate) fn spoiled_by(&self) -> Option<String> {
-        let is_invalid =
-            self.code == Some(4) && self.stdout.starts_with("Invalid: the generator was the limit");
-        let is_disturbed = self.stdout.contains("in some holds the generator was the limit");
-        (is_invalid || is_disturbed).then(|| {
+        let is_spoiled = self.code == Some(4) && self.stdout.contains("the generator was the limit");
+        is_spoiled.then(|| {
             let stolen = self.summary()["generator"]["steal_ratio_max"].as_f64().unwrap_or(0.0);
             let first = self.stdout.lines().find(|line| line.contains("the generator was the limit"));
             format!(
@@ -111,7 +111,7 @@ impl Running {
         let folder = tempfile::tempdir().unwrap();
         command.args(args).arg("--output").arg(folder.path().join("run"));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        Self { child: Some(command.spawn().unwrap()), folder: Some(folder) }
+        Self { child: Some(command.spawn_before_others().unwrap()), folder: Some(folder) }
     }
 
     pub(crate) fn run_folder(&self) -> PathBuf {
@@ -214,7 +214,7 @@ pub(crate) fn run(namespace: Option<&Namespace>, args: &[&str]) -> Ran {
 
 /// Runs `throng ARGS` as they are: for commands that make no run.
 pub(crate) fn plain(args: &[&str]) -> Output {
-    Command::new(THRONG).args(args).stdin(Stdio::null()).output().unwrap()
+    Command::new(THRONG).args(args).stdin(Stdio::null()).output_before_others().unwrap()
 }
 
 /// A `throng stage` of the binary under test; ends when dropped.
@@ -235,7 +235,7 @@ impl Stage {
         let said = tempfile::NamedTempFile::new().unwrap();
         command.stdin(Stdio::null()).stdout(said.reopen().unwrap()).stderr(Stdio::inherit());
         // The process is owned from the start, so that a stage that does not come up is ended as well.
-        let mut stage = Self { child: command.spawn().unwrap(), whep: String::new() };
+        let mut stage = Self { child: command.spawn_before_others().unwrap(), whep: String::new() };
         let given_up_at = Instant::now() + Duration::from_secs(10);
         while Instant::now() < given_up_at {
             let text = std::fs::read_to_string(said.path()).unwrap();

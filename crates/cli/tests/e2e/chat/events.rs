@@ -26,6 +26,7 @@ fn room(port: &str, users: u32, seconds: u32, more: &[&str]) -> Ran {
     run(None, &arguments)
 }
 
+/// 25 s: the independent client listens for 24 s, in which a run of 14 s lies.
 #[test]
 fn a_room_by_the_template_of_the_example_is_heard_as_by_an_independent_client() {
     let (server, port) = Listener::plain("events.py", &["well"]);
@@ -47,6 +48,7 @@ fn a_room_by_the_template_of_the_example_is_heard_as_by_an_independent_client() 
     assert!(ran.stdout.contains("30 participants chatted cleanly for 14 s"), "{ran}");
 }
 
+/// 25 s: two runs of 12 s, in which each stream ends after 2 s.
 #[test]
 fn streams_that_end_are_opened_again_and_what_was_missed_comes_after_the_last_event_id() {
     for (replay, is_resumed) in [("true", true), ("false", false)] {
@@ -58,12 +60,15 @@ fn streams_that_end_are_opened_again_and_what_was_missed_comes_after_the_last_ev
         // Each stream lasts 2 s and is opened again after the 300 ms that it says.
         assert!((12.0..=24.0).contains(&of("reconnects")), "{ran}");
         assert_eq!(of("resumes") > 0.0, is_resumed, "{ran}");
-        assert_eq!((of("messages_missing"), of("duplicates")), (0.0, 0.0), "{ran}");
+        assert_eq!(of("duplicates"), 0.0, "{ran}");
+        // Without a replay, nobody gets what was said after a stream ended and before its client saw that.
+        assert!(of("messages_missing") <= if is_resumed { 0.0 } else { 2.0 }, "{ran}");
         // What was said in those 300 ms is late for those who get it.
         assert_eq!(of("delivery_ms_max") > 250.0, is_resumed, "{ran}");
     }
 }
 
+/// 25 s: five servers in turn, of which one is waited for until the time-out of 10 s.
 #[test]
 fn servers_of_events_that_do_not_behave_are_named() {
     let began = Instant::now();
