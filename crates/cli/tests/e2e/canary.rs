@@ -226,6 +226,7 @@ fn with_three_viewers(stage: &Stage, browser: &OwnBrowser, duration: &str) -> Ra
     valid(|| (Running::start(None, &[&view[..], &more].concat()).wait(), ())).0
 }
 
+/// 20 s: one run, which the browser joins at 4 s.
 #[test]
 fn a_crowd_that_plays_cleanly_with_a_browser_that_does_not_is_disputed() {
     let stage = Stage::start(None, "127.0.0.1:0", &["--stutters-beyond", "3"]);
@@ -249,6 +250,7 @@ fn a_browser_without_a_picture_in_a_crowd_that_has_one_disputes_the_answer() {
 }
 
 /// A browser without CPU for a while freezes; the server is not the cause.
+/// Half a minute: a run of 26 s, in 5 s of which the browser is stopped.
 #[test]
 fn a_browser_that_was_stopped_for_a_while_disputes_nothing() {
     let (stage, browser) = (Stage::start(None, "127.0.0.1:0", &[]), OwnBrowser::new());
@@ -277,6 +279,7 @@ fn signal_all(text: &str, signal: &str) {
     }
 }
 
+/// 25 s: a browser starts, and a search holds its only load twice.
 #[test]
 fn a_browser_disputes_a_search_too() {
     let stage = Stage::start(None, "127.0.0.1:0", &["--stutters-beyond", "3"]);
@@ -305,6 +308,7 @@ fn behind_a_lossy_link(stage_args: &[&str]) -> (Ran, [f64; 2], [f64; 2]) {
     (ran, lost, rate)
 }
 
+/// 35 s: a run of 34 s, in which enough packets are lost to compare.
 #[test]
 fn loss_and_bit_rate_are_a_browsers_where_repeats_have_a_stream_of_their_own() {
     if !requires_root() {
@@ -316,6 +320,7 @@ fn loss_and_bit_rate_are_a_browsers_where_repeats_have_a_stream_of_their_own() {
     assert!((rate / our_rate - 1.0).abs() < 0.015, "{rate} against {our_rate} bit/s\n{ran}");
 }
 
+/// 35 s: a run of 34 s, in which enough packets are lost to compare.
 #[test]
 fn loss_and_bit_rate_are_a_browsers_where_repeats_come_on_the_streams_own_ssrc() {
     if !requires_root() {

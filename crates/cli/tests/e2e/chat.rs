@@ -86,6 +86,7 @@ fn chat(target: &str, users: u32, seconds: u32, chat: &str) -> Ran {
     )
 }
 
+/// 25 s: the independent client listens for 24 s, in which a run of 15 s lies.
 #[test]
 fn everybody_in_a_room_of_prosody_gets_every_message_as_an_independent_client_does() {
     if !Prosody::is_installed() {

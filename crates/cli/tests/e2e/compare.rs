@@ -89,6 +89,7 @@ fn calm(runs: &[&Ran]) {
     }
 }
 
+/// 35 s: three runs at once, long enough for three parts after the warm-up.
 #[test]
 fn equal_runs_are_the_same_and_a_planted_limit_is_worse() {
     let small = ["--card", "low"];

@@ -114,6 +114,7 @@ fn audio_in_a_playlist_of_its_own_is_followed_beside_the_pictures() {
     assert!((40.0..60.0).contains(&heard), "{heard}\n{ran}");
 }
 
+/// Half a minute: two streams get 6 s of history each, and two runs take 8 s each.
 #[test]
 fn live_streams_play_over_http2_and_http3_in_fmp4_and_encrypted() {
     if !Nginx::is_installed() || !Caddy::is_installed() {
@@ -137,6 +138,7 @@ fn live_streams_play_over_http2_and_http3_in_fmp4_and_encrypted() {
     }
 }
 
+/// 35 s: two streams in turn, each with 5 s of history and a run of 10 s.
 #[test]
 fn live_dash_is_followed_by_its_clock_and_by_its_timeline() {
     if !Nginx::is_installed() {
@@ -162,6 +164,7 @@ fn live_dash_is_followed_by_its_clock_and_by_its_timeline() {
     }
 }
 
+/// 20 s: the stream gets 6 s of history, and the run takes 14 s.
 #[test]
 fn a_rate_below_the_stream_stalls_live_viewers_as_arithmetic_says() {
     if !Nginx::is_installed() {

@@ -61,6 +61,7 @@ fn nginx_takes_what_is_published_by_rtmp_and_viewers_know_how_old_it_is() {
     assert!((-100.0..1_300.0).contains(&added_ms), "{behind_edge_ms} {since_capture_ms}\n{ran}");
 }
 
+/// 25 s: the publisher sends for 24 s, in which four segments are made and a run takes 8 s.
 #[test]
 fn a_clock_in_the_picture_and_the_mark_in_the_stream_say_the_same_behind_ffmpeg_and_srt() {
     let Some(server) = IngestServer::ffmpeg_srt().unwrap() else { return };

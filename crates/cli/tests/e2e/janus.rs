@@ -77,6 +77,7 @@ fn fifty_viewers_of_vp8_agree_with_janus() {
     fifty_viewers_agree_with_janus(janus::VP8);
 }
 
+/// 25 s: the crowd of the example joins within 10 s, and is judged from 14 s to 25 s.
 #[test]
 fn the_example_for_janus_meets_its_objectives() {
     if !requires_root() {
@@ -133,6 +134,7 @@ fn a_janus_that_dies_mid_run_is_a_named_failure_and_the_run_continues() {
     assert_eq!(failures("signalling_closed") + failures("media_lost"), 4.0, "{ran}");
 }
 
+/// 20 s: four viewers join 5 s apart, before and after the restart.
 #[test]
 fn a_janus_that_restarts_loses_its_viewers_and_serves_later_ones() {
     if !requires_root() {

@@ -91,6 +91,7 @@ fn plays_without_a_gap(looks: &[Look], more: &str) {
     }
 }
 
+/// 35 s: a recording of 5 s, and a run of 28 s, in which it is seen for three turns.
 #[test]
 fn what_janus_recorded_plays_back_in_a_loop_without_a_gap() {
     if !requires_root() {
@@ -198,6 +199,7 @@ fn video_of_the_last_speakers_and_audio_of_all_is_received() {
     assert!(is_left_clean(&janus, Duration::from_secs(5)), "{:?}", janus.open_ends());
 }
 
+/// 20 s: one run, whose script lasts until 11 s and whose participants rejoin at 13 s.
 #[test]
 fn a_room_is_made_for_the_run_and_everybody_comes_back_at_once() {
     if !requires_root() {
@@ -268,6 +270,7 @@ fn conferences_side_by_side_have_rooms_of_their_own() {
     assert!(is_left_clean(&janus, Duration::from_secs(5)), "{:?}", janus.open_ends());
 }
 
+/// 25 s: a run of 24 s, in which each participant stays for 8 s.
 #[test]
 fn a_replacement_is_received_by_the_remaining_participants() {
     if !requires_root() {
@@ -330,6 +333,7 @@ fn each_way_in_which_a_room_refuses_has_a_name() {
     assert_eq!((failures(&kicked, "kicked"), failed), (1, 1.0), "{kicked}");
 }
 
+/// 25 s: a run of 20 s, in which participants join 2 s apart, after one that ends early.
 #[test]
 fn a_room_that_ends_and_a_server_that_dies_and_comes_back_are_named_and_the_rest_carries_on() {
     if !requires_root() {

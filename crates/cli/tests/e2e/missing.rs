@@ -54,6 +54,7 @@ fn sound_that_stops_for_everybody_is_missing_from_then_on() {
     assert!((figure(&ran.summary(), "video.fps_p50") - 30.0).abs() < 1.5, "{ran}");
 }
 
+/// 25 s: 5 s of the idle server, and 20 s in which participants come and go.
 #[test]
 fn joins_and_leaves_at_a_server_without_a_limit_are_served_well() {
     let stage = Stage::start(None, "127.0.0.1:0", &[]);
@@ -71,6 +72,7 @@ fn joins_and_leaves_at_a_server_without_a_limit_are_served_well() {
 }
 
 /// On the real Janus, which does not signal mute to other participants.
+/// Half a minute: two runs of 16 s, one after the other.
 #[test]
 fn muted_silent_and_camera_less_participants_are_not_missing() {
     if !requires_root() {

@@ -45,6 +45,7 @@ fn visit(stand: &Evening) -> (Ran, (Value, String)) {
     (ran, counted)
 }
 
+/// A minute and a half: a stand starts, its stream gets 25 s of history, the run takes 50 s.
 #[test]
 fn visitors_ask_for_what_a_browser_asks_and_get_segments_from_each_other() {
     let Some(first) = Evening::start(&["--early-hashes"]).unwrap() else { return };
@@ -107,6 +108,7 @@ fn visitors_ask_for_what_a_browser_asks_and_get_segments_from_each_other() {
     assert!((visitors * 2.5..=visitors * 40.0).contains(&hashes), "{hashes}");
 }
 
+/// 55 s: a stand starts, and the live is announced four segments late in a run of 45 s.
 #[test]
 fn who_waits_for_the_live_asks_again_at_the_moment_when_it_begins() {
     let Some(stand) = Evening::start(&["--waiting"]).unwrap() else { return };
@@ -131,6 +133,7 @@ fn who_waits_for_the_live_asks_again_at_the_moment_when_it_begins() {
 
 /// One tab of Chromium and three viewers of throng with data channels: all that the tab gets from others comes from throng's
 /// viewers, and all that it sends goes to them.
+/// Two minutes: a stand starts, its stream gets 25 s of history, the browser stays for 75 s.
 #[test]
 fn viewers_with_data_channels_exchange_segments_with_a_real_browser() {
     let Some(first) = Evening::start(&["--early-hashes"]).unwrap() else { return };
@@ -167,6 +170,7 @@ fn viewers_with_data_channels_exchange_segments_with_a_real_browser() {
     assert!(ran.stdout.contains("  channels "), "{ran}");
 }
 
+/// 70 s: a stand starts, and the run of 40 s follows 5 s of the idle server.
 #[test]
 fn a_chat_that_turns_its_viewers_away_is_in_the_report_by_uri_and_minute() {
     let Some(stand) = Evening::start(&["--early-hashes"]).unwrap() else { return };

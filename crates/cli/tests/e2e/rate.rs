@@ -28,6 +28,7 @@ fn sent_bps(limit: &[&str]) -> (Ran, f64) {
     (ran, bytes as f64 * 8.0 / 7.0 / 2.0)
 }
 
+/// Half a minute: two runs of 14 s, without the limit and with it.
 #[test]
 fn a_publisher_keeps_to_the_limit_of_its_room() {
     if !requires_root() {

@@ -75,6 +75,7 @@ fn every_pair_plays(ran: &Ran, users: u32, path: &str) {
     assert_eq!(pairs(&run).len(), (users * (users - 1) * 2) as usize, "{:?}\n{ran}", pairs(&run));
 }
 
+/// 25 s: a run of 8 s for each of three ways to the relay.
 #[test]
 fn a_video_room_plays_through_the_relay_of_the_scenario_over_udp_tcp_and_tls() {
     if !requires_root() {
@@ -93,6 +94,7 @@ fn a_video_room_plays_through_the_relay_of_the_scenario_over_udp_tcp_and_tls() {
     assert_eq!(direct(&server), 0, "datagrams went past the relay");
 }
 
+/// 35 s: four runs of 8 s, two for each way to the relay.
 #[test]
 fn livekits_own_relays_carry_a_conference_and_the_scenarios_a_publisher_by_whip() {
     if !can_run() {

@@ -87,6 +87,7 @@ fn viewed(namespace: &Namespace, target: &str, seconds: u32, receive: &str) -> R
     run(Some(namespace), &words.iter().map(String::as_str).collect::<Vec<_>>()).expect_code(0)
 }
 
+/// Half a minute: two runs of 16 s, one after the other.
 #[test]
 fn rings_and_sockets_measure_the_same_over_a_path_with_loss_and_jitter() {
     if !requires_root() {
@@ -115,6 +116,7 @@ fn rings_and_sockets_measure_the_same_over_a_path_with_loss_and_jitter() {
     }
 }
 
+/// 40 s: three runs, of 9 s, 12 s and 16 s, one after the other.
 #[test]
 fn a_firewall_behind_the_ring_is_found_and_its_drops_are_measured() {
     if !requires_root() {

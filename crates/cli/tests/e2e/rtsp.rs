@@ -63,6 +63,7 @@ fn frames_of(file: MediaFile) -> u64 {
     printed.lines().next().unwrap().trim_end_matches(',').parse().unwrap()
 }
 
+/// Over 20 s: four groups of runs of 4 s and one of 3 s, one after the other.
 #[test]
 fn every_codec_of_a_real_server_plays_over_udp_and_tcp() {
     if !GstRtspServer::is_installed() {
@@ -151,6 +152,7 @@ fn passwords_and_certificates_of_a_real_server_are_answered() {
     assert_eq!(figure(&untrusted.summary(), "failures.tls"), 1.0, "{untrusted}");
 }
 
+/// 25 s: a run of 14 s, which outlasts the session's time-out, and three of up to 3 s.
 #[test]
 fn a_real_server_without_udp_is_played_over_tcp_and_sessions_outlive_their_timeout() {
     if !GstRtspServer::is_installed() {

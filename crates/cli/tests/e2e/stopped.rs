@@ -24,6 +24,7 @@ fn port(stage: &Stage) -> String {
     format!("port={}", authority.rsplit(':').next().unwrap_or_default())
 }
 
+/// 25 s: 5 s of the idle server, and a run of 20 s, in 6 s of which it is stopped.
 #[test]
 fn a_server_that_was_stopped_is_named_and_the_run_is_valid() {
     let (ran, ()) = valid(|| {

@@ -116,6 +116,7 @@ fn reader_of(folder: &Path) -> String {
     pids.filter(|pid| pid.bytes().all(|byte| byte.is_ascii_digit())).find(its_own).expect("a reader")
 }
 
+/// 25 s: after a run of 14 s the reader is waited for until the time-out of 10 s.
 #[test]
 fn a_reader_that_stands_still_costs_its_frames_and_not_the_run() {
     let stage = Stage::start(None, "127.0.0.1:0", &[]);

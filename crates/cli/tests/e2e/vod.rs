@@ -89,6 +89,7 @@ fn packets(file: &Path, stream: &str) -> u64 {
     printed.lines().find_map(|line| line.trim().trim_end_matches(',').parse().ok()).unwrap()
 }
 
+/// Half a minute: five runs of 5 s, after all recordings of this file were made.
 #[test]
 fn fifty_viewers_play_from_each_server_over_each_version_of_http() {
     let Some(site) = site() else { return };

@@ -17,6 +17,7 @@ fn names(run: &throng_observation::run::RunData, metric: &str, label: &str) -> V
     of.filter_map(|series| series.labels.get(label).cloned()).collect()
 }
 
+/// Over 20 s: 5 s of the idle server, a run of 12 s, and a browser that opens the page.
 #[test]
 fn twenty_viewers_on_janus_are_seen_thread_by_thread() {
     if !requires_root() {
@@ -86,6 +87,7 @@ fn twenty_viewers_on_janus_are_seen_thread_by_thread() {
     page::fits(&mut browser, "watched");
 }
 
+/// Half a minute: 5 s of the idle server, and a conference of 22 s.
 #[test]
 fn a_conference_on_janus_is_seen_thread_by_thread() {
     if !requires_root() {

@@ -46,6 +46,7 @@ fn scenario(relay: &CutRelay) -> String {
     )
 }
 
+/// Over 20 s: a run of 22 s, in which connections are cut and made again.
 #[test]
 fn accounts_resume_their_stream_on_prosody_and_visitors_come_anew_as_conversejs_does() {
     if !Prosody::is_installed() {

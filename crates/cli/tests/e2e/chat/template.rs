@@ -9,6 +9,7 @@ use crate::throng::{Ran, figure, run};
 
 const IRC: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/chat-irc.toml");
 
+/// 25 s: the independent client listens for 24 s, in which a run of 15 s lies.
 #[test]
 fn a_channel_of_inspircd_by_the_template_of_the_example_is_heard_as_by_an_independent_client() {
     if !InspIrcd::is_installed() {
@@ -74,6 +75,7 @@ fn a_chat_that_speaks_json_is_described_in_the_scenario_alone() {
     assert!((3.5..=5.0).contains(&(of("messages_due") / of("messages_sent"))), "it comes back too: {ran}");
 }
 
+/// 40 s: five servers in turn, of which two are waited for until the time-out of 10 s.
 #[test]
 fn servers_that_do_not_behave_are_named() {
     let began = Instant::now();

@@ -19,6 +19,7 @@ fn runs(answer: &Value) -> Vec<&Value> {
     cells.iter().flat_map(|cell| cell["runs"].as_array().unwrap()).collect()
 }
 
+/// Half a minute: two runs, each with a new server and the start of a fleet.
 #[test]
 fn the_cells_of_a_matrix_are_played_by_the_same_workers_in_turn() {
     if !Nats::is_installed() {
@@ -62,6 +63,7 @@ fn the_cells_of_a_matrix_are_played_by_the_same_workers_in_turn() {
 }
 
 /// Eight viewers on a server that takes two of them, and on one that takes all.
+/// 55 s: four runs, each with a new server and the start of a fleet.
 #[test]
 fn the_runs_of_a_pair_are_played_by_the_same_workers() {
     if !Nats::is_installed() {
@@ -106,6 +108,7 @@ fn what_a_fleet_cannot_play_is_said_before_a_matrix_starts() {
     }
 }
 
+/// 25 s: workers start over ssh, and play two runs, each with a new server.
 #[test]
 fn workers_of_a_matrix_are_started_over_ssh_once() {
     if !requires_root() || !Nats::is_installed() || !Sshd::is_installed() {

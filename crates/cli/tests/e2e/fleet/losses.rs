@@ -13,6 +13,7 @@ fn lost(run: &RunData) -> Vec<u32> {
     run.participants.iter().filter(|row| is_lost(row)).map(|row| row.participant.0).collect()
 }
 
+/// A minute: twelve join 2.5 s apart, and the run of 50 s goes on until all are there again.
 #[test]
 fn others_play_the_participants_of_a_worker_that_is_lost() {
     if !Nats::is_installed() {
@@ -52,6 +53,7 @@ fn others_play_the_participants_of_a_worker_that_is_lost() {
     assert_eq!(seconds, (0..seconds.len() as i64).collect::<Vec<_>>(), "{ran}");
 }
 
+/// Half a minute: others play for a lost worker after 9 s, and stop 8 s after the coordinator.
 #[test]
 fn a_run_whose_coordinator_is_killed_after_a_reassignment_is_collected_by_it() {
     if !Nats::is_installed() {
@@ -139,6 +141,7 @@ fn carry(mut from: TcpStream, mut to: TcpStream, is_cut: &AtomicBool) {
     }
 }
 
+/// Half a minute: a fleet starts, and its run takes 25 s; who is cut off stops after 8 s.
 #[test]
 fn a_worker_that_is_cut_off_is_told_and_stops_by_itself() {
     if !Nats::is_installed() {

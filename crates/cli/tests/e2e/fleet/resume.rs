@@ -16,6 +16,7 @@ fn seconds_are_whole(run: &RunData) {
     assert_eq!(seconds, (0..seconds.len() as i64).collect::<Vec<_>>());
 }
 
+/// 25 s: a fleet starts, and its workers stop 8 s after their coordinator was killed.
 #[test]
 fn what_workers_have_measured_after_their_coordinator_was_killed_completes_the_folder_once() {
     if !Nats::is_installed() {
@@ -61,6 +62,7 @@ fn what_workers_have_measured_after_their_coordinator_was_killed_completes_the_f
     assert_eq!(std::fs::read(folder.join("run.db")).unwrap(), bytes);
 }
 
+/// Over 20 s: three runs in turn, for two of which a fleet starts.
 #[test]
 fn what_cannot_be_resumed_is_named() {
     if !Nats::is_installed() {

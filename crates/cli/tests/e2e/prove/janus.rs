@@ -46,6 +46,7 @@ fn answer(folder: &TempDir) -> Value {
 }
 
 /// A lesson of ten sends 27 Mbit/s.
+/// A minute: four runs, one after the other, each after 5 s of an idle server.
 #[test]
 fn twice_the_line_confirms_the_line_of_a_lesson() {
     if !requires_root() {
