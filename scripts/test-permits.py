@@ -3,8 +3,8 @@
 
     scripts/test-permits.py [JUNIT CPU]     by default those that the last `make test` left in target/test-times
 
-A permit is a sixteenth of a core. A test takes as many as the share of a core that it was measured to use, with half
-more, since CPU time is needed in bursts, and at least two. The longest begin first, so that they do not end last.
+A permit is a sixteenth of a core. A test takes as many as the share of a core that it was measured to use, and at least
+two, since CPU time is needed in bursts. The longest begin first, so that they do not end last.
 Tests of a module share their figures; a test of some seconds whose use differs from its module's by half has its own.
 Those that the file names above its measured part are left to it.
 """
@@ -18,7 +18,6 @@ sys.path.insert(0, str(Path(__file__).parent))
 from test_times import cpu_of, file_key, tests_of  # noqa: E402
 
 PERMITS_PER_CORE = 16
-ROOM = 1.5
 # Shorter ones are about as expensive to start as to run: they have the figure of the default.
 OWN_FIGURE_FROM_S = 4
 # Priorities by the seconds of a test.
@@ -27,7 +26,7 @@ BEGIN, END = "# BEGIN measured by scripts/test-permits.py\n", "# END measured\n"
 
 
 def permits(cpu_s, seconds):
-    return max(2, round(PERMITS_PER_CORE * ROOM * cpu_s / max(seconds, 1e-3)))
+    return max(2, round(PERMITS_PER_CORE * cpu_s / max(seconds, 1e-3)))
 
 
 def priority(seconds):
@@ -69,7 +68,7 @@ def blocks(groups):
 
 def main():
     root = Path(__file__).parent.parent
-    junit, cpu = sys.argv[1:] or (root / "target/test-times/junit.xml", root / "target/test-times/cpu")
+    junit, cpu = sys.argv[1:] or (root / "target/test-times/default.xml", root / "target/test-times/cpu")
     config = root / ".config/nextest.toml"
     before, rest = config.read_text().split(BEGIN)
     singles, wholes = overrides(list(tests_of(junit)), cpu_of(cpu))
