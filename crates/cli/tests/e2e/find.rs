@@ -129,7 +129,8 @@ fn rooms_that_vary_are_whole_rooms() {
     let room =
         |number: u32| run.participants.iter().find(|row| row.participant.0 == number).map(|row| row.cohort);
     for track in run.tracks.iter().filter(|track| track.counters.frames_decodable > 0) {
-        let from = track.from.as_deref().and_then(ParticipantId::from_name).expect("a name");
+        let from = track.from.as_deref().and_then(ParticipantId::from_name);
+        let from = from.unwrap_or_else(|| panic!("no name: {track:?}\n{ran}"));
         assert_eq!(room(from.0), room(track.participant.0), "{track:?}");
     }
 }
