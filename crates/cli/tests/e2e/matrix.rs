@@ -2,15 +2,14 @@
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Output};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tempfile::TempDir;
 use throng_sim::not_tested;
-use throng_sim::priority::BeforeOthers as _;
 
-use crate::throng::{THRONG, plain};
+use crate::throng::{THRONG, plain, started};
 
 /// A matrix file with its scenario, and a port for its server.
 pub(crate) struct Study {
@@ -52,12 +51,7 @@ impl Study {
     pub(crate) fn start_with(&self, more: &[&str]) -> Child {
         let mut command = Command::new(THRONG);
         command.arg("matrix").arg(self.path("matrix.toml")).arg("--output").arg(self.output()).args(more);
-        command
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn_before_others()
-            .unwrap()
+        started(&mut command)
     }
 
     fn resume(&self) -> Output {

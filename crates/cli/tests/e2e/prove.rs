@@ -4,18 +4,17 @@ mod janus;
 
 use std::net::TcpListener;
 use std::path::PathBuf;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Output};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tempfile::TempDir;
 use throng_sim::lighttpd::Lighttpd;
 use throng_sim::namespace::Namespace;
-use throng_sim::priority::BeforeOthers as _;
 use throng_sim::{not_tested, requires_root, skipped};
 
 use crate::matrix::{said, signal, wait_until};
-use crate::throng::{Running, Stage, THRONG, figure, plain};
+use crate::throng::{Running, Stage, THRONG, figure, plain, started};
 
 /// The file of a proof with its scenario, and a port for its server.
 pub(crate) struct Stand {
@@ -51,12 +50,7 @@ impl Stand {
             None => Command::new(THRONG),
         };
         command.arg("prove").args(arguments);
-        command
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn_before_others()
-            .unwrap()
+        started(&mut command)
     }
 
     fn start_new(&self, namespace: Option<&Namespace>) -> Child {
@@ -68,7 +62,8 @@ impl Stand {
         serde_json::from_str(&std::fs::read_to_string(self.output().join("matrix.json")).unwrap()).unwrap()
     }
 
-    /// As [`Self::decided`], of servers that serve these shares of the crowd, a cell each, whatever the machine does else.
+    /// As [`Self::decided`], of servers that serve these shares of the crowd, a cell each: less is
+    /// the doing of this machine.
     #[track_caller]
     pub(crate) fn decided_with(&self, ended: &Output, served: &[f64]) -> Value {
         let answer = self.answer();

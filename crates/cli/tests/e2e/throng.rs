@@ -43,8 +43,9 @@ impl Ran {
         serde_json::from_str(&text).unwrap()
     }
 
-    /// Why the run allows no conclusion: the generator was the limit, or its browsers had no CPU. Holds of a search in which
-    /// the generator was the limit do not count, and are repeated: an answer in spite of them is one.
+    /// Why the run allows no conclusion: the generator was the limit, or its browsers had no CPU.
+    /// Holds of a search in which the generator was the limit do not count, and are repeated: an
+    /// answer in spite of them is one.
     pub(crate) fn spoiled_by(&self) -> Option<String> {
         if self.stdout.contains("whether they agree with the crowd cannot be determined")
             && let Some(seconds) = self.summary()["canary"]["seconds_starved"].as_f64().filter(|s| *s > 0.0)
@@ -115,8 +116,7 @@ impl Running {
     pub(crate) fn spawn(mut command: Command, args: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         command.args(args).arg("--output").arg(folder.path().join("run"));
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        Self { child: Some(command.spawn_before_others().unwrap()), folder: Some(folder) }
+        Self { child: Some(started(&mut command)), folder: Some(folder) }
     }
 
     pub(crate) fn run_folder(&self) -> PathBuf {
@@ -217,9 +217,15 @@ pub(crate) fn run(namespace: Option<&Namespace>, args: &[&str]) -> Ran {
     valid(|| (Running::start(namespace, args).wait(), ())).0
 }
 
+/// Starts a command of throng, whose output is read at its end.
+pub(crate) fn started(command: &mut Command) -> Child {
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.spawn_before_others().unwrap()
+}
+
 /// Runs `throng ARGS` as they are: for commands that make no run.
 pub(crate) fn plain(args: &[&str]) -> Output {
-    Command::new(THRONG).args(args).stdin(Stdio::null()).output_before_others().unwrap()
+    started(Command::new(THRONG).args(args)).wait_with_output().unwrap()
 }
 
 /// A `throng stage` of the binary under test; ends when dropped.
