@@ -10,9 +10,6 @@ pub const PART_S_MIN: i64 = 10;
 /// other (Schmeiser 1982, batch size effects).
 pub const PARTS_MAX: i64 = 10;
 
-/// Fewest joins of a part.
-pub const PART_JOINS_MIN: u32 = 5;
-
 /// The seconds from `from` to `until` in parts of equal length (±1 s), each at least [`PART_S_MIN`]; empty if there is no room for
 /// two.
 #[must_use]
@@ -21,15 +18,6 @@ pub fn of_seconds(from: i64, until: i64) -> Vec<Range<i64>> {
     split(length, (length / PART_S_MIN).min(PARTS_MAX))
         .map(|part| from + part.start..from + part.end)
         .collect()
-}
-
-/// Participants, numbered in the order of their joins, in parts of equal size (±1), each at least [`PART_JOINS_MIN`]; empty if there
-/// are too few for two.
-#[must_use]
-pub fn of_joins(participants: u32) -> Vec<Range<u32>> {
-    let parts = i64::from(participants / PART_JOINS_MIN).min(PARTS_MAX);
-    let narrow = |at: i64| u32::try_from(at).unwrap_or(u32::MAX);
-    split(i64::from(participants), parts).map(|part| narrow(part.start)..narrow(part.end)).collect()
 }
 
 fn split(length: i64, parts: i64) -> impl Iterator<Item = Range<i64>> {
@@ -56,13 +44,5 @@ mod tests {
                 assert_eq!((first.start, last.end), (from, until));
             }
         }
-    }
-
-    #[test]
-    fn joins_are_split_where_there_are_enough() {
-        assert_eq!(of_joins(9), []);
-        assert_eq!(of_joins(11), [0..5, 5..11]);
-        assert_eq!(of_joins(1_000).len(), 10);
-        assert_eq!(of_joins(u32::MAX).last().map(|part| part.end), Some(u32::MAX));
     }
 }

@@ -24,7 +24,7 @@ pub enum Basis {
     RunsOfOneSide,
     /// How much the parts of each run differ: one run a side.
     Parts,
-    /// There is none: one run a side, and too few parts.
+    /// There is none: one run a side, and too few parts that stand for other runs.
     #[default]
     None,
 }

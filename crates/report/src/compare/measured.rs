@@ -9,7 +9,7 @@ use throng_analysis::windows::{SecondQuality, quality_by_second};
 use throng_observation::host::catalogue as metric;
 use throng_observation::host::measured::{Host, Window, hosts};
 use throng_observation::run::RunData;
-use throng_scenario::Scenario;
+use throng_scenario::{Metric, Scenario};
 
 use super::Quantity;
 use super::rows::measured_seconds;
@@ -19,6 +19,9 @@ use crate::{RunOutcome, Summary};
 
 /// The name of the generator's machine.
 pub(super) const GENERATOR: &str = "generator";
+
+/// The fewest participants whose common fate stands for those who would have joined at other moments.
+const UNANIMOUS_MIN: usize = 10;
 
 /// The verdict of a search whose largest load passed.
 const AT_LEAST: &str = "at_least";
@@ -171,7 +174,6 @@ struct Meter<'a> {
     watched: &'a [Host<'a>],
     whole: Figures<'a>,
     by_time: Vec<Figures<'a>>,
-    by_join: Vec<Figures<'a>>,
     quality: BTreeMap<i64, SecondQuality>,
     /// The window of rates, and its parts.
     window: Window,
@@ -192,14 +194,11 @@ impl<'a> Meter<'a> {
         };
         let parts = blocks::of_seconds(from, until);
         let whole = Figures::within(run, from..until.max(from), 0..u32::MAX);
-        let joins = run.participants.iter().map(|row| row.participant.0.saturating_add(1)).max().unwrap_or(0);
-        let by_join = blocks::of_joins(joins);
         Self {
             run,
             summary,
             watched,
             by_time: parts.iter().map(|part| Figures::within(run, part.clone(), 0..0)).collect(),
-            by_join: by_join.into_iter().map(|part| Figures::within(run, 0..0, part)).collect(),
             whole,
             quality: quality_by_second(run),
             window: window(from, until),
@@ -226,10 +225,24 @@ impl<'a> Meter<'a> {
             Quantity::Metric { metric, statistic, is_of_source } => {
                 let measure =
                     |figures: &Figures<'_>| judge::measure(metric, statistic, is_of_source, figures);
-                let parts = if quantity.is_of_participants() { &self.by_join } else { &self.by_time };
-                let parts = parts.iter().map(|part| measure(part).unwrap_or(f64::NAN)).collect();
-                Some(Figure { value: measure(&self.whole)?, parts })
+                let value = measure(&self.whole)?;
+                let parts = if quantity.hangs_on_joins() {
+                    self.unanimous(metric, value)
+                } else {
+                    self.by_time.iter().map(|part| measure(part).unwrap_or(f64::NAN)).collect()
+                };
+                Some(Figure { value, parts })
             }
+        }
+    }
+
+    /// Two equal parts where all participants failed, or none: then it does not matter when each joined. Otherwise none.
+    fn unanimous(&self, metric: Metric, failed_ratio: f64) -> Vec<f64> {
+        let is_all_or_none = metric == Metric::Failed && (failed_ratio == 0.0 || failed_ratio == 1.0);
+        if is_all_or_none && self.whole.intended.len() >= UNANIMOUS_MIN {
+            vec![failed_ratio; 2]
+        } else {
+            Vec::new()
         }
     }
 

@@ -151,13 +151,16 @@ impl Quantity {
         }
     }
 
-    /// Whether it has one value for each participant, so that its parts are joins and not seconds.
-    pub(super) fn is_of_participants(self) -> bool {
+    /// Whether it hangs on the moments of the joins. Of these a run is one sample, however many join: at a regular interval all
+    /// meet the same phases of what the server repeats, such as key frames and segments.
+    pub(super) fn hangs_on_joins(self) -> bool {
         let Self::Metric { metric, statistic, .. } = self else { return false };
         match metric.entry().population {
-            Population::Run => true,
+            Population::Run => metric == Metric::Failed,
             Population::Participants => statistic != Statistic::Whole,
-            Population::UserSeconds | Population::Frames | Population::Messages => false,
+            // Where in a segment a player begins is how far behind live it stays.
+            Population::UserSeconds => metric == Metric::Latency,
+            Population::Frames | Population::Messages => false,
         }
     }
 
@@ -262,6 +265,24 @@ mod tests {
         }
         assert_eq!(Quantity::of_key("no such thing"), None);
         assert_eq!(Quantity::of_key(""), None);
+    }
+
+    #[test]
+    fn what_a_participant_has_once_hangs_on_its_join_and_what_is_of_seconds_does_not() {
+        for (key, expect) in [
+            ("first_frame p95", true),
+            ("connect p95", true),
+            ("startup p95", true),
+            ("failed", true),
+            ("latency p95", true),
+            ("stall_ratio", false),
+            ("video.delay p95", false),
+            ("chat.missing", false),
+            ("served_ratio", false),
+        ] {
+            let quantity = Quantity::of_key(key).unwrap_or_else(|| panic!("{key}"));
+            assert_eq!(quantity.hangs_on_joins(), expect, "{key}");
+        }
     }
 
     #[test]

@@ -270,8 +270,8 @@ fn row(quantity: Quantity, is_asked: bool, question: &Question, judged: Option<J
 fn no_interval(quantity: Quantity) -> &'static str {
     if quantity == Quantity::Capacity {
         "a search without repeats has no interval: search for longer, or several times"
-    } else if quantity.is_of_participants() {
-        "too few joins for an interval: 10 a side, or several runs"
+    } else if quantity.hangs_on_joins() {
+        "the joins of one run are one sample: several runs a side"
     } else {
         "too short for an interval: 20 s after the warm-up a side, or several runs"
     }
@@ -363,9 +363,10 @@ fn method(report: &CompareReport) -> Vec<String> {
     }
     if uses(Basis::Parts) {
         method.push(
-            "One run a side: intervals come from parts of each run (sectioning): at least 10 s of it, or its joins in their \
-             order, at least 5. They do not contain what differs from run to run, so they are too narrow. Several runs \
-             a side have no such flaw: --base A --base B --new C --new D."
+            "One run a side: intervals come from parts of each run (sectioning), at least 10 s each. They do not contain what \
+             differs from run to run, so they are too narrow. What hangs on the moments of the joins has none: all joins of \
+             a run meet one phase of what the server repeats, such as key frames. Several runs a side have no such flaw: \
+             --base A --base B --new C --new D."
                 .into(),
         );
     }

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use throng_analysis::comparison::{Basis, ComparisonVerdict, Figure};
-use throng_observation::Distribution;
 use throng_observation::run::{Ending, RunData};
 use throng_observation::untrusted::is_harmful;
+use throng_observation::{Distribution, Failure, FailureReason, Outcome, Phase, RunTime};
 
 use super::*;
 use crate::junit::TestOutcome;
@@ -60,26 +60,78 @@ fn compare_with(base: &[RunData], new: &[RunData], options: CompareOptions) -> C
     summarise(&side("base", base), &side("new", new), options, "0.1.0")
 }
 
+fn row<'a>(report: &'a CompareReport, key: &str) -> &'a ComparedQuantity {
+    report.quantities.iter().find(|row| row.key == key).unwrap_or_else(|| panic!("{key}: {report:#?}"))
+}
+
 fn verdict(report: &CompareReport, key: &str) -> ComparisonVerdict {
-    report
-        .quantities
-        .iter()
-        .find(|row| row.key == key)
-        .unwrap_or_else(|| panic!("{key}: {report:#?}"))
-        .verdict
+    row(report, key).verdict
 }
 
 #[test]
 fn a_run_is_the_same_as_itself() {
     let report = compare(&[good()], &[good()]);
     assert_eq!(report.outcome, CompareOutcome::Same, "{report:#?}");
-    for key in ["served_ratio", "video.loss", "video.delay p95", "connect p95", "failed", "received_bps"] {
+    for key in ["served_ratio", "video.loss", "video.delay p95", "failed", "received_bps"] {
         assert_eq!(verdict(&report, key), ComparisonVerdict::Same, "{key}");
+        assert_eq!(row(&report, key).interval_from, Basis::Parts, "{key}");
     }
-    assert!(report.quantities.iter().all(|row| row.interval_from == Basis::Parts), "{report:#?}");
+    for key in ["connect p95", "first_frame p95"] {
+        let row = row(&report, key);
+        assert_eq!((row.verdict, row.interval), (ComparisonVerdict::NotDecided, None), "{key}");
+        assert!(row.note.as_deref().is_some_and(|note| note.contains("one sample")), "{row:?}");
+    }
     assert!(report.method.iter().any(|line| line.contains("too narrow")), "{:?}", report.method);
     assert_eq!(report.objectives.len(), 2);
     assert_eq!((report.objectives[0].base_met, report.objectives[0].new_met), ([1, 1], [1, 1]));
+}
+
+/// The run of [`good`] on a server with a key frame each second, the first of them `phase_ms` after the first join: every viewer waits
+/// for the next one. The joins are 100 ms apart, so that they meet ten phases of it, a hundred of them as well as ten.
+fn with_key_frames(phase_ms: i64) -> RunData {
+    let mut run = good();
+    for row in &mut run.participants {
+        let since_key_us = (row.intended_at.0 - phase_ms * 1_000).rem_euclid(1_000_000);
+        row.reached.insert(Phase::FirstFrame, RunTime(row.intended_at.0 + 1_000_000 - since_key_us));
+    }
+    run
+}
+
+#[test]
+fn equal_runs_that_differ_by_their_phase_are_neither_better_nor_worse() {
+    let runs = [3, 28, 51, 74, 96].map(with_key_frames);
+    let alone: Vec<MeasuredRun> = runs.iter().map(|run| measured("run", run)).collect();
+    for (base, new) in (0..5).flat_map(|base| (0..5).map(move |new| (base, new))) {
+        let report = summarise(&alone[base..=base], &alone[new..=new], CompareOptions::default(), "0.1.0");
+        let differs = |row: &&ComparedQuantity| {
+            matches!(row.verdict, ComparisonVerdict::Better | ComparisonVerdict::Worse)
+        };
+        let differing: Vec<&ComparedQuantity> = report.quantities.iter().filter(differs).collect();
+        assert!(differing.is_empty(), "{base} and {new}: {differing:#?}");
+        assert_eq!(report.outcome, CompareOutcome::Same, "{base} and {new}");
+    }
+    // Several runs a side: how much they differ by their phase is known, and later frames are found.
+    let mut late = runs.clone();
+    for row in late.iter_mut().flat_map(|run| &mut run.participants) {
+        if let Some(at) = row.reached.get_mut(&Phase::FirstFrame) {
+            at.0 += 2_000_000;
+        }
+    }
+    assert_eq!(verdict(&compare(&runs, &late), "first_frame p95"), ComparisonVerdict::Worse);
+    assert_eq!(verdict(&compare(&runs[..1], &late[..1]), "first_frame p95"), ComparisonVerdict::NotDecided);
+}
+
+#[test]
+fn some_failures_of_one_run_hang_on_its_joins() {
+    let mut some = good();
+    for row in some.participants.iter_mut().filter(|row| row.participant.0 % 10 == 3) {
+        row.outcome = Some(Outcome::Failed(Failure::new(FailureReason::HttpStatus(503), "answered 503")));
+    }
+    for (base, new) in [(good(), some.clone()), (some, good())] {
+        let report = compare(std::slice::from_ref(&base), std::slice::from_ref(&new));
+        assert_eq!(verdict(&report, "failed"), ComparisonVerdict::NotDecided, "{report:#?}");
+        assert_eq!(row(&report, "failed").interval, None);
+    }
 }
 
 #[test]
@@ -118,7 +170,7 @@ fn what_meets_its_objective_in_all_new_runs_needs_no_decision() {
     assert_eq!(report.outcome, CompareOutcome::NotDecided);
     assert_eq!(report.headline, "Not decided: user-seconds served well");
     let report = compare(&[with("connect p99 < 1ms")], &[with("connect p99 < 1ms")]);
-    assert_eq!(verdict(&report, "connect p99"), ComparisonVerdict::Same, "joins have parts");
+    assert_eq!(report.headline, "Not decided: user-seconds served well, connect p99");
     let report = compare(&[with("video.delay p50 < 1ms")], &[with("video.delay p50 < 1ms")]);
     assert_eq!(report.headline, "Not decided: user-seconds served well, video.delay p50");
 }
