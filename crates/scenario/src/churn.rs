@@ -32,7 +32,7 @@ pub enum StayTime {
 pub struct Reconnect {
     /// When they leave, from the start of the run.
     pub at: Duration,
-    /// The time over which they join again, evenly spaced; zero: all at once.
+    /// The time over which they join again, evenly spaced, with the jitter of their arrival; zero: all at once.
     pub within: Duration,
 }
 

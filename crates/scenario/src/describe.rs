@@ -149,8 +149,8 @@ mod tests {
         assert_eq!(
             plan.describe(),
             "target      janus+ws://127.0.0.1:8188/streaming/1?pin=… (Janus Streaming)\n\
-             crowd       100 viewers, one every 100 ms, stay 20.00 s\n\
-             schedule    100 joins from 0 s to 9.90 s, ends after 1 min 00 s, media objectives from 5.00 s\n\
+             crowd       100 viewers, one every 100 ms with jitter (seed 1), stay 20.00 s\n\
+             schedule    100 joins from 0 s to 10.00 s, ends after 1 min 00 s, media objectives from 5.00 s\n\
              load        at most 100 users at a time, 10 joins within a second\n\
              server      111 Mbit/s out, 0.85 Mbit/s in\n\
              generator   264 open files, 100 UDP ports\n\

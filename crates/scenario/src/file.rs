@@ -315,16 +315,60 @@ struct SubscribeTable {
 
 /// The schedule of joins: exactly one kind.
 #[derive(Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
+#[serde(untagged)]
 enum ArrivalFile {
-    /// Interval between joins, such as `100ms`.
-    Every(Duration),
-    /// All joins evenly spaced over this time, such as `60s`.
-    Ramp(Duration),
+    /// At a regular interval.
+    Every(EveryFile),
+    /// Evenly spaced over a time.
+    Ramp(RampFile),
     /// Groups that join at once.
-    Burst(BurstFile),
+    Burst(BurstsFile),
     /// A Poisson process.
-    Poisson(PoissonFile),
+    Poisson(PoissonArrivalFile),
+}
+
+/// Joins at a regular interval.
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct EveryFile {
+    /// Interval between joins, such as `100ms`.
+    every: Duration,
+    /// Each join comes later, by up to the interval, so that the joins meet all phases of what the server repeats.
+    #[schemars(default = "yes")]
+    jitter: bool,
+    /// The same seed gives the same jitter; default 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seed: Option<u64>,
+}
+
+/// All joins evenly spaced over a time.
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct RampFile {
+    /// The time until the crowd is complete, such as `60s`.
+    ramp: Duration,
+    /// Each join comes later, by up to the time between two of them.
+    #[schemars(default = "yes")]
+    jitter: bool,
+    /// The same seed gives the same jitter; default 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seed: Option<u64>,
+}
+
+/// Groups that join at once.
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct BurstsFile {
+    /// Size and interval of the groups.
+    burst: BurstFile,
+}
+
+/// A Poisson process.
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct PoissonArrivalFile {
+    /// Rate and seed.
+    poisson: PoissonFile,
 }
 
 /// A duration: `100ms`, `1.5s`, `2m`, `1h30m`.

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use throng_observation::run::{CohortId, ParticipantId};
 
+use crate::arrival::{Arrival as _, Jitter, Ramp};
 use crate::canary::Canary;
 use crate::churn::Reconnect;
 use crate::conversation::Conversation;
@@ -371,7 +372,7 @@ fn joins_of(
         }
     }
     if let Some(reconnect) = cohort.reconnect {
-        reconnect_at(reconnect, first, duration, joins);
+        reconnect_at(reconnect, cohort.arrival.jitter(), duration, joins, first);
     }
     let addresses: u128 =
         cohort.source_ips.iter().map(crate::AddressRange::len).fold(0, u128::saturating_add);
@@ -384,7 +385,13 @@ fn joins_of(
 }
 
 /// Splits the visits from `first` on that last beyond the reconnect: they end there, and a second visit follows each.
-fn reconnect_at(reconnect: Reconnect, first: usize, duration: Duration, joins: &mut Vec<Join>) {
+fn reconnect_at(
+    reconnect: Reconnect,
+    jitter: Option<Jitter>,
+    duration: Duration,
+    joins: &mut Vec<Join>,
+    first: usize,
+) {
     let is_there = |join: &&mut Join| {
         join.at < reconnect.at
             && join.leave_at.unwrap_or(duration) > reconnect.at.saturating_add(reconnect.within)
@@ -394,10 +401,10 @@ fn reconnect_at(reconnect: Reconnect, first: usize, duration: Duration, joins: &
         back.push(*join);
         join.leave_at = Some(reconnect.at);
     }
-    let count = u32::try_from(back.len()).unwrap_or(u32::MAX).max(1);
-    for (index, join) in (0_u32..).zip(&mut back) {
-        let step = reconnect.within.as_nanos() * u128::from(index) / u128::from(count);
-        join.at = reconnect.at + Duration::from_nanos(u64::try_from(step).unwrap_or(u64::MAX));
+    let count = u32::try_from(back.len()).unwrap_or(u32::MAX);
+    let ramp = Ramp { over: reconnect.within, jitter };
+    for (join, offset) in back.iter_mut().zip(ramp.offsets(count)) {
+        join.at = reconnect.at.saturating_add(offset);
     }
     joins.extend(back);
 }
@@ -489,7 +496,8 @@ mod tests {
     #[test]
     fn participants_are_numbered_by_their_joins_across_cohorts() {
         let plan = plan(
-            "[[crowd]]\nname = \"a\"\nsize = 2\narrival = { every = \"2s\" }\n[[crowd]]\nname = \"b\"\nsize = 2\narrival = { every = \"1s\" }",
+            "[[crowd]]\nname = \"a\"\nsize = 2\narrival = { every = \"2s\", jitter = false }\n\
+             [[crowd]]\nname = \"b\"\nsize = 2\narrival = { every = \"1s\", jitter = false }",
             "10s",
         );
         let joins: Vec<(u32, u16, u64)> =
@@ -503,8 +511,8 @@ mod tests {
         let lesson = |rooms: u32| {
             let text = format!(
                 "[target]\nurl = \"janus+ws://127.0.0.1:8188/videoroom/7\"\nrooms = {rooms}\n[run]\nduration = \"60s\"\n\
-                 [[crowd]]\nname = \"teachers\"\nsize = 1\narrival = {{ every = \"3s\" }}\n\
-                 [[crowd]]\nname = \"pupils\"\nsize = 3\narrival = {{ every = \"1s\" }}"
+                 [[crowd]]\nname = \"teachers\"\nsize = 1\narrival = {{ every = \"3s\", jitter = false }}\n\
+                 [[crowd]]\nname = \"pupils\"\nsize = 3\narrival = {{ every = \"1s\", jitter = false }}"
             );
             Scenario::parse(&text).unwrap_or_else(|error| panic!("{error}")).plan()
         };

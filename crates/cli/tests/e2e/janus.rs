@@ -145,8 +145,8 @@ fn a_janus_that_restarts_loses_its_viewers_and_serves_later_ones() {
     let feed = janus.feed().unwrap();
     let url = "janus+ws://127.0.0.1:8188/streaming/1";
     // They join at 0, 5, 10 and 15 s; Janus restarts between the second and the third.
-    let mut running =
-        Running::start(Some(&namespace), &["view", url, "-n", "4", "--every", "5s", "--for", "20s"]);
+    let exactly = ["--every", "5s", "--set", "crowd.arrival.jitter=false", "--for", "20s"];
+    let mut running = Running::start(Some(&namespace), &[&["view", url, "-n", "4"][..], &exactly].concat());
     running.when_playing(2);
     janus.restart().unwrap();
     drop(feed);

@@ -280,8 +280,10 @@ fn a_replacement_is_received_by_the_remaining_participants() {
     let _janus = Janus::start(&namespace, ADDRESS).unwrap();
     // A participant leaves and another joins every two seconds; Janus reuses media sections of those that left.
     let url = url(ROOM);
-    let stay = ["--every", "2s", "--for", "24s", "--set", "crowd.stay={ exactly = \"8s\", rejoin = true }"];
-    let ran = run(Some(&namespace), &[&["view", &url, "-n", "4"][..], &stay].concat()).expect_code(0);
+    let exactly = ["--every", "2s", "--set", "crowd.arrival.jitter=false", "--for", "24s"];
+    let stay = ["--set", "crowd.stay={ exactly = \"8s\", rejoin = true }"];
+    let ran = run(Some(&namespace), &[&["view", &url, "-n", "4"][..], &exactly, &stay].concat());
+    let ran = ran.expect_code(0);
     let summary = ran.summary();
     assert_eq!(figure(&summary, "participants.failed"), 0.0, "{ran}");
     assert!(figure(&summary, "participants.intended") >= 10.0, "{ran}");

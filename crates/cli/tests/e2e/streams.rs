@@ -116,7 +116,7 @@ fn a_check_shows_the_first_urls_and_refuses_names_where_none_can_be() {
     for line in [
         "url         whip+http://127.0.0.1:1985/rtc/v1/whip/?app=live&stream=cam0\n",
         "url         whip+http://127.0.0.1:1985/rtc/v1/whip/?app=live&stream=cam2 and 7 more\n",
-        "100 viewers, one every 100 ms, on 10 streams by Zipf's law",
+        "100 viewers, one every 100 ms with jitter (seed 1), on 10 streams by Zipf's law",
     ] {
         assert!(said.contains(line), "{line}{said}");
     }

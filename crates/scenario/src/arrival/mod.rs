@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+mod jitter;
+pub use jitter::Jitter;
 mod every;
 pub use every::Every;
 mod ramp;
@@ -28,7 +30,7 @@ pub trait Arrival {
 /// The arrivals of a scenario.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ArrivalKind {
-    /// `{ every = "100ms" }`
+    /// `{ every = "100ms" }`, `{ every = "100ms", jitter = false }`
     Every(Every),
     /// `{ ramp = "60s" }`
     Ramp(Ramp),
@@ -39,13 +41,22 @@ pub enum ArrivalKind {
 }
 
 impl Default for ArrivalKind {
-    /// One join each 100 ms, as OvenRtcTester does.
     fn default() -> Self {
-        Self::Every(Every { interval: Duration::from_millis(100) })
+        Self::Every(Every::default())
     }
 }
 
 impl ArrivalKind {
+    /// The jitter of what is regular about the cohort; `None` where joins are to come exactly when the schedule says.
+    pub(crate) fn jitter(&self) -> Option<Jitter> {
+        match self {
+            Self::Every(every) => every.jitter,
+            Self::Ramp(ramp) => ramp.jitter,
+            Self::Burst(_) => None,
+            Self::Poisson(poisson) => Some(Jitter { seed: poisson.seed }),
+        }
+    }
+
     fn as_arrival(&self) -> &dyn Arrival {
         match self {
             Self::Every(every) => every,
@@ -71,27 +82,53 @@ impl Arrival for ArrivalKind {
 }
 
 /// The most joins of `size`, `interval` apart, in any second `[t, t + 1 s)`.
-fn joins_in_a_second(interval: Duration, size: u32) -> f64 {
+fn joins_in_a_second(interval: Duration, size: u32) -> u32 {
     match u32::try_from(1_000_000_000_u128.div_ceil(interval.as_nanos().max(1))) {
-        Ok(fit) if !interval.is_zero() => f64::from(fit.clamp(1, size.max(1))),
-        _ => f64::from(size),
+        Ok(fit) if !interval.is_zero() => fit.clamp(1, size.max(1)),
+        _ => size,
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
     use proptest::prelude::*;
 
     fn any_arrival() -> impl Strategy<Value = ArrivalKind> {
         let span = (0_u64..100_000).prop_map(Duration::from_millis);
+        let jitter = || proptest::option::of(any::<u64>().prop_map(|seed| Jitter { seed }));
         prop_oneof![
-            span.clone().prop_map(|interval| ArrivalKind::Every(Every { interval })),
-            span.clone().prop_map(|over| ArrivalKind::Ramp(Ramp { over })),
+            (span.clone(), jitter())
+                .prop_map(|(interval, jitter)| ArrivalKind::Every(Every { interval, jitter })),
+            (span.clone(), jitter()).prop_map(|(over, jitter)| ArrivalKind::Ramp(Ramp { over, jitter })),
             (1_u32..500, span).prop_map(|(size, every)| ArrivalKind::Burst(Burst { size, every })),
             (0.01_f64..10_000.0, any::<u64>())
                 .prop_map(|(rate_per_s, seed)| ArrivalKind::Poisson(Poisson { rate_per_s, seed })),
         ]
+    }
+
+    /// How many of twenty equal parts of a second the joins fall into, whatever the second.
+    fn phases(arrival: &ArrivalKind) -> usize {
+        let parts = arrival.offsets(20).map(|at| at.subsec_millis() / 50);
+        parts.collect::<BTreeSet<u32>>().len()
+    }
+
+    #[test]
+    fn a_regular_schedule_meets_all_phases_of_a_second() {
+        let (interval, jitter) = (Duration::from_millis(200), Some(Jitter::default()));
+        let over = 20 * interval;
+        for arrival in [
+            ArrivalKind::Every(Every { interval, jitter }),
+            ArrivalKind::Every(Every { interval: Duration::from_secs(1), jitter }),
+            ArrivalKind::Ramp(Ramp { over, jitter }),
+        ] {
+            assert_eq!(phases(&arrival), 20, "{arrival:?}");
+        }
+        // Without jitter it meets five of them, at any number of joins.
+        assert_eq!(phases(&ArrivalKind::Every(Every { interval, jitter: None })), 5);
+        assert_eq!(phases(&ArrivalKind::Ramp(Ramp { over, jitter: None })), 5);
     }
 
     proptest! {

@@ -1,12 +1,13 @@
 //! Writes a scenario as TOML: defaults written out, secrets redacted.
 
 use super::{
-    ArrivalFile, AudioFile, BitRate, BurstFile, CanaryFile, CapsFile, CohortFile, Duration, File, Layer,
-    LayerStep, LayersFile, Nothing, OneOrMany, OutputFile, PoissonFile, PublishFile, PublishTable, Rate,
-    RunFile, StayFile, StayTable, StreamFile, SubscribeFile, SubscribeTable, TapFile, TappedFile, TargetFile,
-    Whom, chat, conference, player, streams, watch,
+    ArrivalFile, AudioFile, BitRate, BurstFile, BurstsFile, CanaryFile, CapsFile, CohortFile, Duration,
+    EveryFile, File, Layer, LayerStep, LayersFile, Nothing, OneOrMany, OutputFile, PoissonArrivalFile,
+    PoissonFile, PublishFile, PublishTable, RampFile, Rate, RunFile, StayFile, StayTable, StreamFile,
+    SubscribeFile, SubscribeTable, TapFile, TappedFile, TargetFile, Whom, chat, conference, player, streams,
+    watch,
 };
-use crate::arrival::ArrivalKind;
+use crate::arrival::{ArrivalKind, Every, Ramp};
 use crate::chat::ChatConfig;
 use crate::churn::StayTime;
 use crate::player::PlayerConfig;
@@ -112,17 +113,7 @@ fn cohort(cohort: &Cohort) -> CohortFile {
     CohortFile {
         name: Some(cohort.name.clone()),
         size: cohort.size,
-        arrival: Some(match &cohort.arrival {
-            ArrivalKind::Every(every) => ArrivalFile::Every(duration(every.interval)),
-            ArrivalKind::Ramp(ramp) => ArrivalFile::Ramp(duration(ramp.over)),
-            ArrivalKind::Burst(burst) => {
-                ArrivalFile::Burst(BurstFile { size: burst.size, every: duration(burst.every) })
-            }
-            ArrivalKind::Poisson(poisson) => ArrivalFile::Poisson(PoissonFile {
-                rate: Rate(format!("{}/s", poisson.rate_per_s)),
-                seed: Some(poisson.seed),
-            }),
-        }),
+        arrival: Some(arrival(&cohort.arrival)),
         starts_at: (!cohort.starts_at.is_zero()).then(|| duration(cohort.starts_at)),
         stay: cohort.stay.map(|stay| {
             if let (StayTime::Constant(time), false) = (stay.time, stay.rejoin) {
@@ -156,6 +147,30 @@ fn cohort(cohort: &Cohort) -> CohortFile {
         player: cohort.role.as_ref().and_then(|role| player::player(&role.player)),
         chat: cohort.role.as_ref().and_then(|role| chat::chat(&role.chat)),
         reconnect: cohort.reconnect.map(conference::reconnect),
+    }
+}
+
+fn arrival(arrival: &ArrivalKind) -> ArrivalFile {
+    match arrival {
+        ArrivalKind::Every(Every { interval, jitter }) => ArrivalFile::Every(EveryFile {
+            every: duration(*interval),
+            jitter: jitter.is_some(),
+            seed: jitter.map(|jitter| jitter.seed),
+        }),
+        ArrivalKind::Ramp(Ramp { over, jitter }) => ArrivalFile::Ramp(RampFile {
+            ramp: duration(*over),
+            jitter: jitter.is_some(),
+            seed: jitter.map(|jitter| jitter.seed),
+        }),
+        ArrivalKind::Burst(burst) => ArrivalFile::Burst(BurstsFile {
+            burst: BurstFile { size: burst.size, every: duration(burst.every) },
+        }),
+        ArrivalKind::Poisson(poisson) => ArrivalFile::Poisson(PoissonArrivalFile {
+            poisson: PoissonFile {
+                rate: Rate(format!("{}/s", poisson.rate_per_s)),
+                seed: Some(poisson.seed),
+            },
+        }),
     }
 }
 

@@ -110,14 +110,15 @@ fn a_leave_precedes_joins_in_progress_and_longer_stays() {
     };
     // They join at 0, 20 and 40 s. The last to join leaves last: 5 s after a join others still follow, 15 s after
     // it they do not.
-    let crowd =
-        |stay: &str| format!("[crowd]\nsize = 3\narrival = {{ every = \"20s\" }}\nstay = \"{stay}\"\n");
+    let crowd = |stay: &str| {
+        format!("[crowd]\nsize = 3\narrival = {{ every = \"20s\", jitter = false }}\nstay = \"{stay}\"\n")
+    };
     assert_eq!(followed(&crowd("10s")), [true, true, false]);
     assert_eq!(followed(&crowd("45s")), [true, false, false]);
     assert_eq!(followed(&crowd("35s")), [true, false, false]);
     assert_eq!(followed(&crowd("29s")), [true, true, false]);
     // Two rooms, each with a first and a last participant: those of the other room do not follow.
-    let rooms = "[crowd]\nsize = 2\narrival = { every = \"20s\" }\nstay = \"10s\"\n";
+    let rooms = "[crowd]\nsize = 2\narrival = { every = \"20s\", jitter = false }\nstay = \"10s\"\n";
     let two = format!("{}{rooms}", LESSON.replace("[run]", "rooms = 2\n[run]"));
     let plan = Scenario::parse(&two).unwrap_or_else(|error| panic!("{error}")).plan();
     assert!(plan.joins.iter().map(|join| join.others_follow).eq([true, false, true, false]));

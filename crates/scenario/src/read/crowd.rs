@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::fields::{Fields, Reader};
 use super::tree::{Node, Span, Value};
 use super::{destination, role, target};
-use crate::arrival::{ArrivalKind, Burst, Every, Poisson, Ramp};
+use crate::arrival::{ArrivalKind, Burst, Every, Jitter, Poisson, Ramp};
 use crate::churn::{Reconnect, Stay, StayTime};
 use crate::scenario::Cohort;
 use crate::units;
@@ -159,16 +159,28 @@ fn arrival(reader: &mut Reader, node: &Node, path: &str) -> Option<ArrivalKind> 
     let mut fields = reader.table(node, path, ARRIVAL)?;
     let present: Vec<&'static str> =
         ["every", "ramp", "burst", "poisson"].into_iter().filter(|kind| fields.get(kind).is_some()).collect();
+    let of_jitter = fields.span_of("jitter").or(fields.span_of("seed"));
     reader.finish(&fields);
+    if let (["burst" | "poisson"], Some(span)) = (present.as_slice(), of_jitter) {
+        let message = format!("`{path}`: jitter and seed are of every and ramp");
+        reader.fail(span, message, "remove it; the seed of a Poisson process stands in its own table");
+    }
     let kind = match present.as_slice() {
-        ["every"] => ArrivalKind::Every(Every {
-            interval: reader.quantity(&mut fields, "every", "100ms", units::duration)?,
-        }),
+        ["every"] => {
+            let interval = reader.quantity(&mut fields, "every", "100ms", units::duration)?;
+            ArrivalKind::Every(Every { interval, jitter: jitter(reader, &mut fields) })
+        }
         ["ramp"] => {
-            ArrivalKind::Ramp(Ramp { over: reader.quantity(&mut fields, "ramp", "60s", units::duration)? })
+            let over = reader.quantity(&mut fields, "ramp", "60s", units::duration)?;
+            ArrivalKind::Ramp(Ramp { over, jitter: jitter(reader, &mut fields) })
         }
         ["burst"] => burst(reader, &mut fields)?,
         ["poisson"] => poisson(reader, &mut fields)?,
+        // `--set crowd.arrival.jitter=false` alone: of the default schedule.
+        [] if of_jitter.is_some() => {
+            let Every { interval, .. } = Every::default();
+            ArrivalKind::Every(Every { interval, jitter: jitter(reader, &mut fields) })
+        }
         _ => {
             let message = format!("`{path}` must have exactly one of every, ramp, burst and poisson");
             reader.fail(node.span, message, format!("write {ARRIVAL}"));
@@ -176,6 +188,18 @@ fn arrival(reader: &mut Reader, node: &Node, path: &str) -> Option<ArrivalKind> 
         }
     };
     Some(kind)
+}
+
+/// The jitter of a regular schedule. A scenario that was stored without the key ran without.
+fn jitter(reader: &mut Reader, arrival: &mut Fields<'_>) -> Option<Jitter> {
+    let is_on = reader.boolean(arrival, "jitter").unwrap_or(!reader.is_redacted);
+    let span = arrival.span_of("seed");
+    let seed = reader.integer(arrival, "seed", 0, SEED_MAX).unwrap_or(Jitter::default().seed);
+    if !is_on && span.is_some() {
+        let message = format!("`{}` has no effect: there is no jitter", arrival.path_of("seed"));
+        reader.fail(span, message, "remove seed, or jitter = false");
+    }
+    is_on.then_some(Jitter { seed })
 }
 
 fn burst(reader: &mut Reader, arrival: &mut Fields<'_>) -> Option<ArrivalKind> {

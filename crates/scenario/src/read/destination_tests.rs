@@ -67,8 +67,8 @@ fn viewers_are_spread_over_the_streams_of_publishers_in_one_run() {
     let text = scenario.plan().describe();
     for line in [
         "target      whep+http://127.0.0.1:1985/rtc/v1/whep/?app=live&stream={stream} (WHEP)\n",
-        "3 publishers, one every 100 ms, at whip+http://127.0.0.1:1985/rtc/v1/whip/?app=live&stream={n} (WHIP)\n",
-        "7 viewers, one every 100 ms, on 3 streams in turn\n",
+        "3 publishers, one every 100 ms with jitter (seed 1), at whip+http://127.0.0.1:1985/rtc/v1/whip/?app=live&stream={n} (WHIP)\n",
+        "7 viewers, one every 100 ms with jitter (seed 1), on 3 streams in turn\n",
         "url         whip+http://127.0.0.1:1985/rtc/v1/whip/?app=live&stream=0\n",
         "url         whep+http://127.0.0.1:1985/rtc/v1/whep/?app=live&stream=2\n",
     ] {

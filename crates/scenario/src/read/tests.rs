@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::arrival::{ArrivalKind, Burst, Every, Poisson, Ramp};
+use crate::arrival::{ArrivalKind, Burst, Every, Jitter, Poisson, Ramp};
 use crate::{
     Caps, IceTransportPolicy, Origin, Override, Scenario, ScenarioError, ScenarioFlags, Stay, StayTime,
     TokenSource,
@@ -111,7 +111,9 @@ fn a_file_that_says_everything_is_read_as_written() {
 #[test]
 fn what_is_left_out_has_a_default() {
     let scenario = read(SMALL);
-    assert_eq!(scenario.crowd[0].arrival, ArrivalKind::Every(Every { interval: Duration::from_millis(100) }));
+    let jitter = Some(Jitter { seed: 1 });
+    let interval = Duration::from_millis(100);
+    assert_eq!(scenario.crowd[0].arrival, ArrivalKind::Every(Every { interval, jitter }));
     assert_eq!(scenario.run.duration, Duration::from_secs(60));
     assert_eq!(scenario.run.summary_every, Duration::from_secs(5));
     assert_eq!((scenario.caps.clone(), scenario.crowd[0].stay), (Caps::NONE, None));
@@ -122,20 +124,50 @@ fn what_is_left_out_has_a_default() {
 #[test]
 fn each_way_of_arriving_is_read() {
     let second = Duration::from_secs(1);
+    let every = |jitter| ArrivalKind::Every(Every { interval: second, jitter });
+    let ramp = |jitter| ArrivalKind::Ramp(Ramp { over: second, jitter });
     for (text, expect) in [
-        ("{ every = \"0s\" }", ArrivalKind::Every(Every { interval: Duration::ZERO })),
-        ("{ ramp = \"1s\" }", ArrivalKind::Ramp(Ramp { over: second })),
+        ("{ every = \"1s\" }", every(Some(Jitter { seed: 1 }))),
+        ("{ every = \"1s\", jitter = true, seed = 7 }", every(Some(Jitter { seed: 7 }))),
+        ("{ every = \"1s\", jitter = false }", every(None)),
+        ("{ ramp = \"1s\", seed = 7 }", ramp(Some(Jitter { seed: 7 }))),
+        ("{ ramp = \"1s\", jitter = false }", ramp(None)),
         ("{ burst = { size = 2, every = \"1s\" } }", ArrivalKind::Burst(Burst { size: 2, every: second })),
         ("{ poisson = { rate = \"30/min\" } }", ArrivalKind::Poisson(Poisson { rate_per_s: 0.5, seed: 1 })),
     ] {
         assert_eq!(read(&format!("{SMALL}arrival = {text}\n")).crowd[0].arrival, expect);
     }
+    for (text, help) in [
+        ("{ every = \"1s\", jitter = false, seed = 7 }", "remove seed"),
+        ("{ every = \"1s\", jitter = \"1s\" }", "true or false"),
+        ("{ burst = { size = 2, every = \"1s\" }, jitter = true }", "remove it"),
+        ("{ poisson = { rate = \"5/s\" }, seed = 7 }", "remove it"),
+        ("{ every = \"1s\", jiter = false }", "did you mean `jitter`?"),
+    ] {
+        let error = Scenario::parse(&format!("{SMALL}arrival = {text}\n")).expect_err(text).to_string();
+        assert!(error.contains(help), "{text}: {error}");
+    }
+}
+
+#[test]
+fn a_scenario_that_was_stored_without_jitter_ran_without() {
+    let stored = |arrival: &str| {
+        let text = format!("{SMALL}arrival = {arrival}\n");
+        Scenario::parse_stored(&text).unwrap_or_else(|error| panic!("{error}")).crowd[0].arrival.clone()
+    };
+    let interval = Duration::from_secs(1);
+    assert_eq!(stored("{ every = \"1s\" }"), ArrivalKind::Every(Every { interval, jitter: None }));
+    let written = read(&format!("{SMALL}arrival = {{ every = \"1s\" }}\n"));
+    let again = Scenario::parse_stored(&written.to_toml()).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(again.crowd, written.crowd);
 }
 
 #[test]
 fn a_scenario_written_as_toml_reads_back_as_the_same() {
     let variants = [
         "arrival = { ramp = \"7s\" }\nstay = \"3s\"",
+        "arrival = { ramp = \"7s\", jitter = false }",
+        "arrival = { every = \"1s\", seed = 9 }",
         "arrival = { burst = { size = 3, every = \"1500ms\" } }\nstay = { exactly = \"1m\", rejoin = true }",
     ];
     let mut texts = vec![FULL.to_owned()];
@@ -177,7 +209,8 @@ fn overrides_replace_add_and_choose() {
     )
     .unwrap();
     assert_eq!(scenario.crowd[0].size, 50);
-    assert_eq!(scenario.crowd[0].arrival, ArrivalKind::Every(Every { interval: Duration::from_secs(1) }));
+    let (interval, jitter) = (Duration::from_secs(1), Some(Jitter { seed: 1 }));
+    assert_eq!(scenario.crowd[0].arrival, ArrivalKind::Every(Every { interval, jitter }));
     assert_eq!(scenario.run.duration, Duration::from_secs(120));
     // Bare words and numbers are text where text is expected.
     assert_eq!(scenario.crowd[0].name, "42");
@@ -186,6 +219,23 @@ fn overrides_replace_add_and_choose() {
     assert_eq!(objectives[0].text, "failed < 2%");
     let stay = set(&format!("{SMALL}stay = \"30s\"\n"), &["crowd.stay.mean=5s"]).unwrap().crowd[0].stay;
     assert!(matches!(stay.unwrap().time, StayTime::Exponential { .. }));
+}
+
+#[test]
+fn another_kind_of_arrival_replaces_the_first_and_keeps_a_jitter_that_it_has_too() {
+    let exact = format!("{SMALL}arrival = {{ every = \"1s\", jitter = false }}\n");
+    let arrival = |text: &str, sets: &[&str]| {
+        set(text, sets).unwrap_or_else(|error| panic!("{error}")).crowd[0].arrival.clone()
+    };
+    let over = Duration::from_secs(9);
+    assert_eq!(arrival(&exact, &["crowd.arrival.ramp=9s"]), ArrivalKind::Ramp(Ramp { over, jitter: None }));
+    let poisson = arrival(&exact, &["crowd.arrival.poisson={ rate = \"5/s\" }"]);
+    assert_eq!(poisson, ArrivalKind::Poisson(Poisson { rate_per_s: 5.0, seed: 1 }));
+    // Without a kind it is the jitter of the default.
+    let exactly = Every { jitter: None, ..Every::default() };
+    assert_eq!(arrival(SMALL, &["crowd.arrival.jitter=false"]), ArrivalKind::Every(exactly));
+    let seeded = Every { jitter: Some(Jitter { seed: 7 }), ..Every::default() };
+    assert_eq!(arrival(SMALL, &["crowd.arrival.seed=7"]), ArrivalKind::Every(seeded));
 }
 
 #[test]
@@ -480,6 +530,8 @@ fn the_schema_in_the_docs_is_the_generated_one_and_holds_for_every_example() {
         SMALL.to_owned(),
         read(FULL).to_toml(),
         format!("{SMALL}stay = \"9s\""),
+        format!("{SMALL}arrival = {{ ramp = \"9s\", jitter = false }}"),
+        read(SMALL).to_toml(),
     ]);
     for text in &accepted {
         let instance = serde_json::to_value(toml::from_str::<toml::Table>(text).unwrap()).unwrap();

@@ -209,7 +209,17 @@ fn unshift(node: &mut Node, by: usize) {
     }
 }
 
-/// Sets the value at path `parts` below `table`. With `is_choice` (kinds of arrival), it replaces all other keys.
+/// Whether a kind of arrival that is set leaves another key of the arrival in place: its own, and those of the jitter that it has
+/// too.
+fn goes_with(set: &str, key: &str) -> bool {
+    match set {
+        "burst" | "poisson" => key == set,
+        "every" | "ramp" => [set, "jitter", "seed"].contains(&key),
+        _ => true,
+    }
+}
+
+/// Sets the value at path `parts` below `table`. With `is_choice` (kinds of arrival), it replaces the keys of other kinds.
 fn set(
     table: &mut Vec<Entry>,
     parts: &[&str],
@@ -219,7 +229,7 @@ fn set(
 ) -> Result<(), (Span, String, String)> {
     let Some((first, rest)) = parts.split_first() else { return Ok(()) };
     if is_choice {
-        table.retain(|entry| entry.key == *first);
+        table.retain(|entry| goes_with(first, &entry.key));
     }
     let index = table.iter().position(|entry| entry.key == *first).unwrap_or_else(|| {
         let node = Node { span: path_span, value: Value::Table(Vec::new()) };
