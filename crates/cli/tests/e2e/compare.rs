@@ -1,6 +1,7 @@
 //! Runs on two stages compared: equal ones, one with a planted limit, and one that claims to be of another machine.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -130,6 +131,35 @@ fn equal_runs_are_the_same_and_a_planted_limit_is_worse() {
     assert!(report["notes"].to_string().contains("the machines differ"), "{report:#}");
 
     trend_and_page(&base, &[&path(&base), &path(&again), &path(&worse)]);
+}
+
+/// Half a minute: five runs at once on one stage, which sends a key frame each second, begun at other moments within it.
+#[test]
+fn of_equal_runs_at_most_one_pair_in_twenty_differs() {
+    let stage = Stage::start(None, "127.0.0.1:0", &["--card", "low"]);
+    let view = ["view", &stage.target(), "-n", "15", "--every", "200ms", "--for", "26s", "--warm-up", "5s"];
+    let begun = (0..5).map(|_| {
+        let running = Running::start(None, &[&view[..], &["--quiet"]].concat());
+        std::thread::sleep(Duration::from_millis(270));
+        running
+    });
+    let begun: Vec<Running> = begun.collect();
+    let runs: Vec<Ran> = begun.into_iter().map(Running::wait).collect();
+    calm(&runs.iter().collect::<Vec<&Ran>>());
+    let path = |run: usize| runs[run].folder().to_str().unwrap().to_owned();
+    let pairs = (0..5).flat_map(|base| (0..5).map(move |new| (base, new)));
+    let mut differing = Vec::new();
+    for (base, new) in pairs.filter(|(base, new)| base != new) {
+        let (_, report, _) = compare(&[&path(base), &path(new)]);
+        let rows = report["quantities"].as_array().unwrap();
+        let verdict = |row: &Value| row["verdict"].as_str().map(str::to_owned).unwrap_or_default();
+        let first_frame = rows.iter().find(|row| row["key"] == "first_frame p95");
+        assert_eq!(first_frame.map(verdict).as_deref(), Some("not_decided"), "{report:#}");
+        if rows.iter().any(|row| ["better", "worse"].contains(&verdict(row).as_str())) {
+            differing.push(report["headline"].to_string());
+        }
+    }
+    assert!(differing.len() <= 1, "{} of 20 pairs of equal runs differ: {differing:#?}", differing.len());
 }
 
 fn trend_and_page(base: &Ran, runs: &[&str]) {
