@@ -15,7 +15,8 @@ use crate::findings::{
     PROCESS_STOPPED, RULES, SERVER_CRASHED,
 };
 use crate::knowledge::Knowledge;
-use crate::windows::Windows;
+use crate::reasons::{self, Reason};
+use crate::windows::{Windows, quality_by_second, second_range};
 
 mod other_processes;
 mod symptoms;
@@ -82,6 +83,9 @@ pub struct Bottleneck {
     pub fail_s: Option<[f64; 2]>,
     /// The first bad second of the failing load.
     pub first_bad_s: Option<i64>,
+    /// Which clauses made the seconds of the failing load bad, the most frequent first: known without any cause.
+    #[serde(default)]
+    pub reasons: Vec<Reason>,
 }
 
 /// The cause of a failing load and the costs of users.
@@ -118,8 +122,9 @@ pub fn explain(run: &RunData, goal: Goal) -> Explanation {
         demand.extend(watched.demand.iter().cloned().map(named));
     }
     demand.sort_by(|a, b| a.users.unwrap_or(f64::INFINITY).total_cmp(&b.users.unwrap_or(f64::INFINITY)));
+    let bottleneck = bottleneck(run, &windows, &watched);
     Explanation {
-        bottleneck: bottleneck(run, &windows, &watched),
+        bottleneck: Bottleneck { reasons: suffered(run, &windows, goal), ..bottleneck },
         other_processes_cpu: watched.iter().find_map(|watched| {
             let context = Context::of(run, watched.host, &watched.knowledge, &windows, &watched.demand)?;
             other_processes::cpu(&context)
@@ -132,6 +137,13 @@ pub fn explain(run: &RunData, goal: Goal) -> Explanation {
             .max_by(|a, b| a.cpu_s().total_cmp(&b.cpu_s())),
         demand,
     }
+}
+
+/// What the users of the failing load suffered from.
+fn suffered(run: &RunData, windows: &Windows, goal: Goal) -> Vec<Reason> {
+    let Some(fail) = windows.fail else { return Vec::new() };
+    let seconds = quality_by_second(run);
+    reasons::of(seconds.range(second_range(fail.window)).map(|(_, quality)| quality), goal)
 }
 
 /// A watched host, the knowledge about its server, and the demand of a user on it.

@@ -5,6 +5,7 @@ use throng_observation::HoldRow;
 use throng_observation::run::RunData;
 
 use crate::capacity::Capacity;
+use crate::reasons::{self, Reason};
 use crate::windows::{SecondQuality, quality_by_second};
 
 /// Bad seconds with fewer good seconds between them are one disturbance.
@@ -27,6 +28,8 @@ pub struct Disturbances {
     pub times_s: Vec<(i64, i64)>,
     /// Their period, seconds, if they are periodic.
     pub period_s: Option<f64>,
+    /// Which clauses made their seconds bad, the most frequent first.
+    pub reasons: Vec<Reason>,
 }
 
 impl Disturbances {
@@ -38,12 +41,13 @@ impl Disturbances {
         let is_bad = |quality: &SecondQuality| quality.bad > 1 && quality.is_bad(goal);
         let quality_by_second = quality_by_second(run);
         let settled = |hold: &&HoldRow| hold.users <= passing && hold.limited_seconds == 0;
-        let mut times_s: Vec<(i64, i64)> = Vec::new();
+        let (mut times_s, mut bad): (Vec<(i64, i64)>, Vec<SecondQuality>) = Default::default();
         for hold in run.holds.iter().filter(settled) {
             let (Some(from), Some(until)) = (hold.judged_from, hold.until) else { continue };
-            for (second, _) in
+            for (second, quality) in
                 quality_by_second.range(from.second()..until.second()).filter(|(_, quality)| is_bad(quality))
             {
+                bad.push(*quality);
                 match times_s.last_mut() {
                     Some((first, length)) if second - (*first + *length) < APART_S => {
                         *length = second + 1 - *first;
@@ -53,10 +57,12 @@ impl Disturbances {
             }
         }
         let starts: Vec<f64> = times_s.iter().map(|(first, _)| *first as f64).collect();
-        (!times_s.is_empty()).then(|| Self { period_s: period(&starts), times_s })
+        let reasons = reasons::of(&bad, goal);
+        (!times_s.is_empty()).then(|| Self { period_s: period(&starts), times_s, reasons })
     }
 
-    /// As a sentence: "service was bad 4 times for up to 3 s under loads that pass, every 60 s: at 47, 107, 167, 227 s".
+    /// As a sentence: "service was bad 4 times for up to 3 s under loads that pass, every 60 s: at 47, 107, 167, 227 s, mostly
+    /// loss (92 %), fps 11 %".
     #[must_use]
     pub fn sentence(&self) -> String {
         let longest = self.times_s.iter().map(|(_, length)| *length).max().unwrap_or(0);
@@ -67,8 +73,9 @@ impl Disturbances {
             0 => String::new(),
             more => format!(" and {more} more"),
         };
+        let why = reasons::words(&self.reasons).map_or_else(String::new, |words| format!(", {words}"));
         format!(
-            "service was bad {} times for up to {longest} s under loads that pass{period}: at {} s{more}",
+            "service was bad {} times for up to {longest} s under loads that pass{period}: at {} s{more}{why}",
             self.times_s.len(),
             named.join(", ")
         )
@@ -105,6 +112,7 @@ fn period(starts: &[f64]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use throng_observation::{Clause, ExperienceRow, Goal, HoldOutcome, RunTime};
 
     #[test]
     fn a_disturbance_every_minute_is_periodic_though_some_were_not_seen() {
@@ -116,11 +124,36 @@ mod tests {
     }
 
     #[test]
-    fn the_sentence_names_the_times() {
-        let found = Disturbances { times_s: vec![(47, 3), (107, 2)], period_s: Some(60.0) };
+    fn the_sentence_names_the_times_and_what_was_bad() {
+        let second = |second: i64, clause: Clause, bad: u32| {
+            let mut row = ExperienceRow { second, users: 20, bad, ..ExperienceRow::default() };
+            row.clauses[clause as usize] = bad;
+            row
+        };
+        let at = |s: i64| RunTime(s * 1_000_000);
+        let hold = HoldRow {
+            users: 20,
+            judged_from: Some(at(5)),
+            until: Some(at(200)),
+            seconds: 195,
+            passed: [HoldOutcome::Yes; 3],
+            ..HoldRow::default()
+        };
+        let experience = vec![
+            second(47, Clause::Freeze, 12),
+            second(48, Clause::Freeze, 4),
+            second(107, Clause::Loss, 4),
+            // A single user's is no disturbance.
+            second(150, Clause::Delay, 1),
+        ];
+        let run = RunData { holds: vec![hold], experience, ..RunData::default() };
+        let capacity = Capacity::of(&run.holds, Goal::Acceptable).expect("a hold that ended");
         assert_eq!(
-            found.sentence(),
-            "service was bad 2 times for up to 3 s under loads that pass, every 60 s: at 47, 107 s"
+            Disturbances::of(&run, &capacity).map(|found| found.sentence()).as_deref(),
+            Some(
+                "service was bad 2 times for up to 2 s under loads that pass: at 47, 107 s, mostly freeze (80 %), \
+                 loss 20 %"
+            )
         );
     }
 }

@@ -19,6 +19,8 @@ pub mod knowledge;
 
 pub mod windows;
 
+pub mod reasons;
+
 pub mod demand;
 
 pub mod sizing;

@@ -1,11 +1,11 @@
 //! The windows of a run that are compared: the baseline, the largest load that passed, and the first that failed.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Range;
+use std::ops::{AddAssign, Range};
 
 use throng_observation::host::measured::Window;
 use throng_observation::run::RunData;
-use throng_observation::{ChatRow, Clause, Goal, HoldOutcome, HoldRow, Purpose, RunTime};
+use throng_observation::{ChatRow, Clause, ExperienceRow, Goal, HoldOutcome, HoldRow, Purpose, RunTime};
 
 use crate::capacity::Capacity;
 
@@ -44,8 +44,13 @@ impl SecondQuality {
     /// Share of users with a bad second, each weighted by the share of the participants that it received badly; 0 without users.
     #[must_use]
     pub fn bad_ratio(&self) -> f64 {
-        let bad = self.bad as f64 - self.uncounted_milli as f64 / 1e3;
-        if self.users == 0 { 0.0 } else { bad / self.users as f64 }
+        if self.users == 0 { 0.0 } else { self.bad_users() / self.users as f64 }
+    }
+
+    /// Users with a bad second, each weighted by the share of the participants that it received badly.
+    #[must_use]
+    pub fn bad_users(&self) -> f64 {
+        self.bad as f64 - self.uncounted_milli as f64 / 1e3
     }
 
     /// Whether it is a bad second for `goal`.
@@ -55,18 +60,35 @@ impl SecondQuality {
     }
 }
 
-type BySecond = BTreeMap<i64, SecondQuality>;
+impl From<&ExperienceRow> for SecondQuality {
+    fn from(row: &ExperienceRow) -> Self {
+        Self {
+            users: u64::from(row.users),
+            bad: u64::from(row.bad),
+            uncounted_milli: u64::from(row.uncounted_milli),
+            clauses: row.clauses.map(u64::from),
+        }
+    }
+}
+
+impl AddAssign for SecondQuality {
+    fn add_assign(&mut self, other: Self) {
+        self.users += other.users;
+        self.bad += other.bad;
+        self.uncounted_milli += other.uncounted_milli;
+        self.clauses.iter_mut().zip(other.clauses).for_each(|(sum, count)| *sum += count);
+    }
+}
+
+/// The service quality by second of the run.
+pub type BySecond = BTreeMap<i64, SecondQuality>;
 
 /// The service quality of each second, all cohorts together.
 #[must_use]
 pub fn quality_by_second(run: &RunData) -> BySecond {
     let mut seconds = BySecond::new();
     for row in &run.experience {
-        let quality = seconds.entry(row.second).or_default();
-        quality.users += u64::from(row.users);
-        quality.bad += u64::from(row.bad);
-        quality.uncounted_milli += u64::from(row.uncounted_milli);
-        quality.clauses.iter_mut().zip(row.clauses).for_each(|(sum, count)| *sum += u64::from(count));
+        *seconds.entry(row.second).or_default() += SecondQuality::from(row);
     }
     seconds
 }

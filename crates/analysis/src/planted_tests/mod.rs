@@ -10,8 +10,9 @@ use throng_observation::Goal;
 use throng_observation::host::Unit;
 
 use crate::bottleneck::{BottleneckVerdict, Explanation, explain};
+use crate::reasons::words;
 use planted_limits::{PLANTED_LIMITS, full, full_line, hot_worker, refaults, slow_disk, slow_reader, turns};
-use simulated_run::{FAIL, PASS, SimulatedRun};
+use simulated_run::{FAIL, PASS, SimulatedRun, UserImpact};
 
 fn explained(sim: &mut SimulatedRun) -> Explanation {
     explain(&sim.run(), Goal::Acceptable)
@@ -176,6 +177,23 @@ fn ordinary_encryption_explains_nothing() {
     profile(&mut sim, &symbols);
     let found = explained(&mut sim).bottleneck;
     assert!(found.other_findings.is_empty(), "{:#?}", found.other_findings);
+}
+
+#[test]
+fn what_the_users_suffer_from_is_said_though_no_cause_is_found() {
+    for (impact, expect) in [
+        (UserImpact::Delay, "delay alone"),
+        (UserImpact::Loss, "loss alone"),
+        (UserImpact::NotServed, "not connected alone"),
+        (UserImpact::Stall, "stall alone"),
+    ] {
+        for is_watched in [true, false] {
+            let mut sim = SimulatedRun::new();
+            (sim.impact, sim.is_watched) = (impact, is_watched);
+            let found = explained(&mut sim).bottleneck;
+            assert_eq!(words(&found.reasons).as_deref(), Some(expect), "{found:#?}");
+        }
+    }
 }
 
 #[test]
