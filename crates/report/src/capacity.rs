@@ -2,28 +2,34 @@
 
 use throng_analysis::capacity::{Capacity, CapacityVerdict, GoalLoads, Soak};
 use throng_analysis::disturbance::Disturbances;
+use throng_analysis::reasons::{self, Reason};
+use throng_analysis::windows::{BySecond, quality_by_second};
 use throng_observation::run::RunData;
-use throng_observation::{Goal, HoldOutcome, HoldRow};
+use throng_observation::{Goal, HoldOutcome, HoldRow, Purpose};
 use throng_scenario::Scenario;
 
+use crate::health;
 use crate::summary::{CapacitySummary, GoalBracket, RunOutcome, SoakSummary};
 
 /// The capacity by the holds of a run; `None` for a plain run. `was_generator`: the failing load failed because of the
-/// generator, so it does not count.
-pub(crate) fn summarise(run: &RunData, was_generator: bool) -> Option<CapacitySummary> {
+/// generator, so it does not count. `limits`: those of its limits that invalidate the whole run.
+pub(crate) fn summarise(run: &RunData, was_generator: bool, limits: &[String]) -> Option<CapacitySummary> {
     let mut capacity = Capacity::of(&run.holds, Goal::Acceptable)?;
     if was_generator {
         capacity = capacity.invalidated();
     }
     capacity.caveats.extend(throng_analysis::late_joins(run, &capacity));
-    let noun = noun(run);
+    let (noun, seconds) = (noun(run), quality_by_second(run));
     let bracket = |(goal, loads): (Goal, &GoalLoads)| GoalBracket {
         goal: goal.key().to_owned(),
         bad_users_ratio_max: goal.bad_ratio_max(),
         passing: loads.passing,
         failing: loads.failing,
         statement: loads.statement(|load| capacity.load(load)),
+        reasons: why_failed(run, &seconds, loads.failing, goal),
     };
+    let of_soak = soaked(run, &seconds, capacity.goal);
+    let why = why(run, &seconds, &capacity, limits);
     let disturbances = Disturbances::of(run, &capacity).map(|times| times.sentence());
     Some(CapacitySummary {
         users: capacity.users,
@@ -31,25 +37,67 @@ pub(crate) fn summarise(run: &RunData, was_generator: bool) -> Option<CapacitySu
         repeats: capacity.runs.iter().filter_map(|run| run.passing).collect(),
         goal: capacity.goal.key().to_owned(),
         verdict: capacity.verdict.key().to_owned(),
-        statement: capacity.statement(&noun),
+        statement: format!("{}{why}", capacity.statement(&noun)),
         noun,
         values: values(&run.holds),
         goals: Goal::ALL.into_iter().zip(&capacity.goals).map(bracket).collect(),
         recovery_ms: capacity.recovery_ms,
         judged_s: capacity.judged_s,
-        soak: capacity.soak.map(soak),
+        soak: capacity.soak.map(|held| soak(held, of_soak)),
         caveats: capacity.caveats,
         notes: capacity.notes.into_iter().chain(disturbances).collect(),
     })
 }
 
-fn soak(soak: Soak) -> SoakSummary {
+/// Which clauses made a load fail; empty where none did.
+fn why_failed(run: &RunData, seconds: &BySecond, failing: Option<u32>, goal: Goal) -> Vec<Reason> {
+    failing.map_or_else(Vec::new, |load| reasons::of_load(seconds, &run.holds, load, goal))
+}
+
+/// Which clauses made the seconds of the last soak bad.
+fn soaked(run: &RunData, seconds: &BySecond, goal: Goal) -> Vec<Reason> {
+    let is_soak = |hold: &&HoldRow| hold.purpose == Purpose::Soak && hold.until.is_some();
+    run.holds.iter().rfind(is_soak).map_or_else(Vec::new, |hold| reasons::of_hold(seconds, hold, goal))
+}
+
+/// The end of a statement that is no capacity: the clauses that made service bad, or the limits of the generator. A load that
+/// failed above a capacity has its reasons in the line of its goal.
+fn why(run: &RunData, seconds: &BySecond, capacity: &Capacity, limits: &[String]) -> String {
+    let goal = capacity.goal;
+    let suffered = match capacity.verdict {
+        CapacityVerdict::Found | CapacityVerdict::AtLeast => return String::new(),
+        CapacityVerdict::Invalid => return generator(run, capacity.users, limits),
+        CapacityVerdict::NotSustained => soaked(run, seconds, goal),
+        CapacityVerdict::NeverPasses => why_failed(run, seconds, capacity.first_failing, goal),
+        CapacityVerdict::Undecidable => reasons::of_holds(seconds, &run.holds, goal),
+    };
+    reasons::words(&suffered).map_or_else(String::new, |words| format!(", {words}"))
+}
+
+/// The limits that the generator passed under the loads that it kept from being judged; those of the whole run where no row of a second
+/// has one, as for participants that failed for lack of ports.
+fn generator(run: &RunData, passing: Option<u32>, of_run: &[String]) -> String {
+    let is_unjudged =
+        |hold: &&HoldRow| hold.limited_seconds > 0 || passing.is_none_or(|passing| hold.users > passing);
+    let unjudged: Vec<_> = run
+        .holds
+        .iter()
+        .filter(is_unjudged)
+        .filter_map(|hold| Some(hold.from.second()..hold.until?.second()))
+        .collect();
+    let limits = health::limits_in(run, |second| unjudged.iter().any(|hold| hold.contains(&second)));
+    let limits = if limits.is_empty() { of_run.join("; ") } else { limits.join("; ") };
+    if limits.is_empty() { limits } else { format!(": {limits}") }
+}
+
+fn soak(soak: Soak, reasons: Vec<Reason>) -> SoakSummary {
     SoakSummary {
         users: soak.users,
         sustained: (soak.passed != HoldOutcome::Undecided).then_some(soak.passed == HoldOutcome::Yes),
         seconds: soak.seconds,
         bad_seconds: soak.bad_seconds,
         broke_after_s: soak.broke_after_s,
+        reasons,
     }
 }
 
@@ -79,7 +127,7 @@ impl CapacitySummary {
 }
 
 impl SoakSummary {
-    /// In a sentence: "18 users for 600 s, 580 s bad, the first after 14 s: not sustained".
+    /// In a sentence: "18 users for 600 s, 580 s bad, the first after 14 s: not sustained, mostly loss (92 %), fps 11 %".
     pub(crate) fn sentence(&self) -> String {
         let bad = match (self.bad_seconds, self.broke_after_s) {
             (0, _) | (_, None) => "no second bad".to_owned(),
@@ -90,7 +138,8 @@ impl SoakSummary {
             Some(false) => "not sustained",
             None => "not decided",
         };
-        format!("{} users for {} s, {bad}: {sustained}", self.users, self.seconds)
+        let why = reasons::words(&self.reasons).map_or_else(String::new, |words| format!(", {words}"));
+        format!("{} users for {} s, {bad}: {sustained}{why}", self.users, self.seconds)
     }
 }
 

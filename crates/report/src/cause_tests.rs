@@ -88,7 +88,9 @@ fn a_plain_run_that_degraded_names_its_cause_too() {
 fn nothing_is_said_about_a_server_that_was_not_watched_or_not_loaded() {
     let unwatched = summary(&example::degraded()).bottleneck.expect("a verdict");
     assert_eq!(unwatched.verdict, BottleneckVerdict::NotMonitored);
-    assert!(page(&example::degraded(), "unwatched").contains("the server was not monitored"));
+    let unwatched = page(&example::degraded(), "unwatched");
+    assert!(unwatched.contains("the server was not monitored"));
+    assert!(unwatched.contains("Bad seconds: mostly delay (100 %), fps "), "what the users had is known");
     let mut run = watched();
     run.generator = example::limited().generator;
     let invalid = summary(&run).bottleneck.expect("a verdict");

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use throng_observation::run::*;
 use throng_observation::{
-    CaptureBasis, Codec, Distribution, ExperienceRow, Failure, FailureReason, MediaKind, OneWayDelay,
+    CaptureBasis, Clause, Codec, Distribution, ExperienceRow, Failure, FailureReason, MediaKind, OneWayDelay,
     Outcome, Phase, RunTime, TrackCounters, TrackId,
 };
 use throng_scenario::Objective;
@@ -109,6 +109,14 @@ fn series(second: i64, kind: MediaKind, n: u32, strain: f64) -> SeriesRow {
     }
 }
 
+/// Frames are late for all users with a bad second, and too few for a tenth of them.
+fn experience(second: i64, users: u32, bad: u32) -> ExperienceRow {
+    let mut row = ExperienceRow { second, users, bad, ..ExperienceRow::default() };
+    row.clauses[Clause::Delay as usize] = bad;
+    row.clauses[Clause::Fps as usize] = bad / 10;
+    row
+}
+
 fn participant(id: u32, fails: Option<Failure>, seconds: i64) -> ParticipantRow {
     let intended_at = RunTime(i64::from(id) * 100_000);
     let mut reached = BTreeMap::from([(Phase::Started, RunTime(intended_at.0 + 300))]);
@@ -183,12 +191,8 @@ fn build(n: u32, seconds: i64, degraded: bool, kinds: &[MediaKind]) -> RunData {
             ice: [0, 0, intended - failed, 0, failed, 0],
             ..CrowdRow::default()
         });
-        run.experience.push(ExperienceRow {
-            second,
-            users: intended,
-            bad: (f64::from(intended) * (strain * 2.0 - 1.0).clamp(0.0, 1.0)) as u32,
-            ..ExperienceRow::default()
-        });
+        let bad = (f64::from(intended) * (strain * 2.0 - 1.0).clamp(0.0, 1.0)) as u32;
+        run.experience.push(experience(second, intended, bad));
         run.series.extend(kinds.iter().map(|kind| series(second, *kind, playing, strain)));
         for thread in [Some(0), Some(1), None] {
             run.generator.push(GeneratorRow {
@@ -260,7 +264,7 @@ pub(crate) fn searched() -> RunData {
             };
             run.crowd.push(crowd);
             let bad = if strain > 0.0 { users * 3 / 4 } else { 0 };
-            run.experience.push(ExperienceRow { second, users, bad, ..ExperienceRow::default() });
+            run.experience.push(experience(second, users, bad));
             run.series.extend(BOTH.map(|kind| series(second, kind, users, strain)));
             let row = GeneratorRow {
                 second,

@@ -112,20 +112,32 @@ pub(crate) fn lag_ms(row: &GeneratorRow) -> f64 {
     row.lag_p99_us as f64 / 1e3
 }
 
+/// The limits that were passed in the wanted seconds, however often: why loads of a search were not judged. The reasons of a run are
+/// about all its seconds, of which these may be few.
+pub(crate) fn limits_in(run: &RunData, is_wanted: impl Fn(i64) -> bool) -> Vec<String> {
+    let wanted = run.generator.iter().filter(|row| is_wanted(row.second)).cloned().collect();
+    let part = RunData { info: run.info.clone(), generator: wanted, ..RunData::default() };
+    limits(&part, &examine(&part, 0, 0), |_, _| true)
+}
+
+/// Each limit that was passed, with the worst figure, where the seconds past it and all seconds are enough.
+fn limits(run: &RunData, health: &Generator, is_enough: impl Fn(usize, f64) -> bool) -> Vec<String> {
+    let passed = |limit: Limit| {
+        if limit.is_allowed_when_brief() {
+            let (worst, worker, bad, all) =
+                seconds_past(run, limit).filter(|(.., bad, all)| is_enough(*bad, *all as f64))?;
+            let whose = workers::named(run, worker);
+            Some(format!("{whose}{} ({bad} of {all} s over the limit)", sustained(limit, worst)))
+        } else {
+            let (count, what) = counted(limit, health)?;
+            (count > 0).then(|| format!("{count} {what}"))
+        }
+    };
+    Limit::ALL.into_iter().filter_map(passed).collect()
+}
+
 fn reasons(run: &RunData, health: &Generator) -> Vec<String> {
-    let mut reasons: Vec<String> = Limit::ALL
-        .into_iter()
-        .filter_map(|limit| {
-            if limit.is_allowed_when_brief() {
-                let (worst, worker, bad, all) = sustained_seconds(run, limit)?;
-                let whose = workers::named(run, worker);
-                Some(format!("{whose}{} ({bad} of {all} s over the limit)", sustained(limit, worst)))
-            } else {
-                let (count, what) = counted(limit, health)?;
-                (count > 0).then(|| format!("{count} {what}"))
-            }
-        })
-        .collect();
+    let mut reasons = limits(run, health, is_sustained);
     reasons.extend(host_drops(run));
     reasons.extend(run.events.iter().filter(|e| e.kind == MEMORY_EVENT).map(|event| event.detail.clone()));
     let failed =
@@ -245,8 +257,8 @@ fn ring_bytes_max(run: &RunData) -> u64 {
     of_threads.values().sum()
 }
 
-/// The worst figure and its worker, the seconds past `limit` and all seconds, when enough seconds are past it.
-fn sustained_seconds(run: &RunData, limit: Limit) -> Option<(f64, u16, usize, usize)> {
+/// The worst figure and its worker, the seconds past `limit` and all seconds; `None` if no second is past it.
+fn seconds_past(run: &RunData, limit: Limit) -> Option<(f64, u16, usize, usize)> {
     let mut worst_by_second: BTreeMap<i64, (f64, u16)> = BTreeMap::new();
     for row in run.generator.iter().filter(|row| row.second >= START_S) {
         if let Some(figure) = limit.figure(row) {
@@ -259,8 +271,7 @@ fn sustained_seconds(run: &RunData, limit: Limit) -> Option<(f64, u16, usize, us
     let bad: Vec<(f64, u16)> =
         worst_by_second.values().copied().filter(|(figure, _)| *figure > limit.max()).collect();
     let (worst, worker) = bad.iter().copied().max_by(|(a, _), (b, _)| a.total_cmp(b))?;
-    let all = worst_by_second.len();
-    is_sustained(bad.len(), all as f64).then_some((worst, worker, bad.len(), all))
+    Some((worst, worker, bad.len(), worst_by_second.len()))
 }
 
 #[cfg(test)]

@@ -27,6 +27,7 @@ pub fn summarise(run: &RunData, objectives: &[Objective], warm_up: Duration) -> 
     let explained = explain(run, Goal::Acceptable);
     // The bottleneck and the capacity always refer to the same failing load.
     let was_generator = explained.bottleneck.verdict == BottleneckVerdict::GeneratorLimited;
+    let generator = health::examine(run, by_second.connected_seconds, by_second.connected_max);
     let mut summary = Summary {
         summary_version: SUMMARY_VERSION,
         outcome: RunOutcome::Error,
@@ -58,7 +59,8 @@ pub fn summarise(run: &RunData, objectives: &[Objective], warm_up: Duration) -> 
         received_bps_max,
         sent: sent::sent(run, warm_up_s),
         layer_switches: sent::layer_switches(run),
-        generator: health::examine(run, by_second.connected_seconds, by_second.connected_max),
+        capacity: capacity::summarise(run, was_generator, &generator.reasons),
+        generator,
         media_paths: paths(run),
         events: events(run),
         hosts: server::summarise(run),
@@ -66,7 +68,6 @@ pub fn summarise(run: &RunData, objectives: &[Objective], warm_up: Duration) -> 
         canary: canary::summarise(run, warm_up_s),
         failures: failures.iter().map(|(reason, example)| (reason.clone(), example.count)).collect(),
         failure_examples: failures.into_values().collect(),
-        capacity: capacity::summarise(run, was_generator),
         bottleneck: None,
         demand: Vec::new(),
         join_cost: None,

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use throng_analysis::bottleneck::{Bottleneck, OtherProcessesCpu};
 use throng_analysis::demand::{ChatCost, Demand, JoinCost};
+use throng_analysis::reasons::Reason;
 use throng_observation::{CaptureBasis, untrusted};
 
 use crate::canary::CanarySummary;
@@ -207,6 +208,9 @@ pub struct SoakSummary {
     pub bad_seconds: u32,
     /// How many seconds were judged before the first bad one; `null` where none was bad.
     pub broke_after_s: Option<f64>,
+    /// Which clauses made its seconds bad, the most frequent first.
+    #[serde(default)]
+    pub reasons: Vec<Reason>,
 }
 
 /// Between which loads a goal's limit lies.
@@ -223,6 +227,9 @@ pub struct GoalBracket {
     /// Both in words, with the loads whose holds disagree and one that was not decided. `null` where nothing is known.
     #[serde(default)]
     pub statement: Option<String>,
+    /// Which clauses made the seconds of `failing` bad for this goal, the most frequent first; empty where none failed.
+    #[serde(default)]
+    pub reasons: Vec<Reason>,
 }
 
 /// The crowd, over the whole run.

@@ -5,6 +5,7 @@ mod host;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use throng_analysis::reasons;
 use throng_observation::units::{bit_rate, bytes, duration_ms, percent};
 use throng_observation::{SENDER_CLOCK_EVENT, untrusted};
 
@@ -210,10 +211,13 @@ fn paths_line(paths: &BTreeMap<String, u64>) -> String {
     paths.into_iter().map(path_text).collect::<Vec<_>>().join(", ")
 }
 
-/// The bottleneck, its evidence, what to change and the predicted effect: at most nine lines.
+/// The bottleneck, its evidence, what to change and the predicted effect: at most ten lines.
 fn cause_lines(out: &mut String, summary: &Summary) {
     if let Some(found) = &summary.bottleneck {
         line(out, "cause", &cause::sentence(found));
+        // The loads of a search have theirs with each goal.
+        let suffered = reasons::words(&found.reasons).filter(|_| summary.capacity.is_none());
+        suffered.iter().for_each(|words| line(out, "bad seconds", words));
         for evidence in found.evidence.iter().take(3) {
             line(out, "", &evidence.sentence());
         }
@@ -245,12 +249,16 @@ fn cause_lines(out: &mut String, summary: &Summary) {
     }
 }
 
-/// Between which loads the limit of each goal lies, and the notes of the search.
+/// Between which loads the limit of each goal lies and why the failing one failed, and the notes of the search.
 fn capacity_lines(out: &mut String, capacity: &CapacitySummary) {
     for goal in &capacity.goals {
         let Some(said) = &goal.statement else { continue };
         let ratio = percent(goal.bad_users_ratio_max);
-        line(out, &goal.goal, &format!("{said} (at most {ratio} of users with a bad second)"));
+        let why = goal
+            .failing
+            .zip(reasons::words(&goal.reasons))
+            .map_or_else(String::new, |(load, words)| format!("; {} failed: {words}", capacity.load(load)));
+        line(out, &goal.goal, &format!("{said} (at most {ratio} of users with a bad second){why}"));
     }
     if let Some(ms) = capacity.recovery_ms {
         line(out, "recovery", &format!("{} after too large a crowd", duration_ms(ms as f64)));
@@ -439,7 +447,35 @@ mod tests {
         let text = super::summary(&summarise(&example::degraded(), &example::objectives(), Duration::ZERO));
         assert!(text.starts_with("Objectives missed: video.loss p95 < 1%"), "{text}");
         assert!(text.contains(" by in-media mark; clock error at most 2.0 ms"), "{text}");
-        assert!(text.lines().count() <= 22 && text.contains("100 intended, 97 connected"), "{text}");
+        assert!(text.lines().count() <= 23 && text.contains("100 intended, 97 connected"), "{text}");
+        assert!(text.contains("\n  bad seconds  mostly delay (100 %), fps "), "{text}");
+    }
+
+    #[test]
+    fn the_line_of_a_goal_says_which_clauses_made_its_load_fail() {
+        let text = super::summary(&summarise(&example::searched(), &[], Duration::ZERO));
+        let expect = "acceptable   40 passed, 42 failed (at most 1.00 % of users with a bad second); 42 failed: mostly \
+                      delay (100 %), fps 10 %";
+        assert!(text.contains(expect), "{text}");
+        assert!(!text.contains("bad seconds  "), "it has been said: {text}");
+    }
+
+    #[test]
+    fn an_answer_that_is_no_capacity_says_what_was_bad() {
+        let headline = |run: &_| summarise(run, &[], Duration::ZERO).headline;
+        let mut never = example::searched();
+        never.holds.retain(|hold| hold.users == 42);
+        assert_eq!(headline(&never), "None: a crowd of 42 had bad service, mostly delay (100 %), fps 10 %");
+        let mut soaked = example::searched();
+        let last = soaked.holds.iter().rfind(|hold| hold.users == 42).cloned().expect("a failing load");
+        let soak =
+            throng_observation::HoldRow { purpose: throng_observation::Purpose::Soak, users: 36, ..last };
+        soaked.holds.push(throng_observation::HoldRow { number: 99, broke_at: soak.judged_from, ..soak });
+        let said = headline(&soaked);
+        assert!(
+            said.contains("not sustained") && said.ends_with(", mostly delay (100 %), fps 10 %"),
+            "{said}"
+        );
     }
 
     #[test]
@@ -506,7 +542,9 @@ mod tests {
         let capacity = summary.capacity.as_ref().expect("a search");
         assert_eq!((capacity.verdict.as_str(), capacity.first_failing), ("invalid", None));
         let text = super::summary(&summary);
-        assert!(text.starts_with("Invalid: the generator was the limit above 40 viewers"), "{text}");
+        let expect = "Invalid: the generator was the limit above 40 viewers: an engine thread used up to 93 % of its \
+                      core, more than 70 % (120 of 120 s over the limit)";
+        assert!(text.starts_with(expect), "{text}");
         assert!(!text.contains(" failed (at most") && text.contains("40 passed, 42 not decided"), "{text}");
     }
 

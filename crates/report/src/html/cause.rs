@@ -1,6 +1,7 @@
 //! The bottleneck on the first screen: what limited the server, its evidence, and what to change.
 
 use throng_analysis::bottleneck::{Bottleneck, BottleneckVerdict};
+use throng_analysis::reasons;
 use throng_analysis::windows::{LoadWindow, judged_window, quality_by_second};
 use throng_observation::HoldOutcome;
 use throng_observation::host::Unit;
@@ -27,12 +28,19 @@ pub(crate) fn render(run: &RunData, summary: &Summary) -> String {
         certainty(found.verdict),
         escape(&found.title)
     );
+    out += &suffered(found);
     out += &help(found);
     out += &charts(run, found);
     out += &evidence(found);
     out += &rest(found);
     out.push_str("</section>");
     out
+}
+
+/// What the users of the failing load had, whatever the cause.
+fn suffered(found: &Bottleneck) -> String {
+    let words = reasons::words(&found.reasons);
+    words.map_or_else(String::new, |words| format!("<p class=\"over\">Bad seconds: {}.</p>", escape(&words)))
 }
 
 fn help(found: &Bottleneck) -> String {

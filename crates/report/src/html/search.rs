@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use throng_analysis::reasons;
+use throng_analysis::windows::{BySecond, quality_by_second};
 use throng_observation::run::RunData;
 use throng_observation::units::percent;
 use throng_observation::{Goal, HoldOutcome, HoldRow};
@@ -24,7 +26,8 @@ pub(crate) fn render(run: &RunData, summary: &Summary) -> String {
         }
         out.push_str("</ul>");
     }
-    let rows: Vec<_> = run.holds.iter().take(HOLDS_MAX).map(|hold| row(hold, capacity)).collect();
+    let seconds = quality_by_second(run);
+    let rows: Vec<_> = run.holds.iter().take(HOLDS_MAX).map(|hold| row(hold, capacity, &seconds)).collect();
     let _ = write!(out, "<details><summary>All {} loads that were held</summary>", run.holds.len());
     out.push_str(&table(
         &[
@@ -36,6 +39,7 @@ pub(crate) fn render(run: &RunData, summary: &Summary) -> String {
             "bad",
             "stretches",
             "of user-seconds",
+            "because of",
             "recovered after",
             "why it ended",
         ],
@@ -45,13 +49,14 @@ pub(crate) fn render(run: &RunData, summary: &Summary) -> String {
     out
 }
 
-fn row(hold: &HoldRow, capacity: &CapacitySummary) -> Vec<String> {
+fn row(hold: &HoldRow, capacity: &CapacitySummary, seconds: &BySecond) -> Vec<String> {
     let outcome = match hold.passed(Goal::Acceptable) {
         HoldOutcome::Yes => "passed",
         HoldOutcome::No => "failed",
         HoldOutcome::Undecided => "not decided",
     };
     let share = hold.bad_user_seconds as f64 / hold.user_seconds.max(1) as f64;
+    let broken = reasons::words(&reasons::of_hold(seconds, hold, Goal::Acceptable));
     vec![
         format!("{:.0} s", hold.from.as_secs_f64()),
         hold.purpose.key().to_owned(),
@@ -61,6 +66,7 @@ fn row(hold: &HoldRow, capacity: &CapacitySummary) -> Vec<String> {
         format!("{} s", hold.bad_seconds[Goal::Acceptable as usize]),
         hold.bad_stretches.to_string(),
         percent(share),
+        broken.unwrap_or_else(|| "–".to_owned()),
         hold.recovery_ms.map_or_else(|| "–".to_owned(), |ms| format!("{:.1} s", ms as f64 / 1e3)),
         hold.why.clone().unwrap_or_default(),
     ]
@@ -95,6 +101,7 @@ mod tests {
             "{page}"
         );
         assert!(!page.contains("<b>") && page.contains("<td>confirm</td>"), "{page}");
+        assert!(page.contains("<td>mostly delay (100 %), fps 10 %</td>"), "{page}");
         assert_eq!(of(&example::healthy(1, 1)), "");
     }
 }
