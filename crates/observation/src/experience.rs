@@ -175,14 +175,6 @@ pub struct SecondClosed {
     pub is_generator_limited: bool,
 }
 
-impl ExperienceRow {
-    /// Participants whose second was bad, each weighted by the share of its streams that were bad.
-    #[must_use]
-    pub fn bad_users(&self) -> f64 {
-        f64::from(self.bad) - f64::from(self.uncounted_milli) / 1e3
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,5 +1,7 @@
 //! The progress of a search on the terminal: a line for each load, when it is decided.
 
+use throng_analysis::reasons::{self, Reason};
+use throng_analysis::windows::{BySecond, SecondQuality};
 use throng_observation::{Goal, HoldOutcome, HoldRow, RunTime};
 
 use crate::say;
@@ -7,11 +9,20 @@ use crate::say;
 pub(super) struct HoldPrinter {
     is_quiet: bool,
     printed: Option<u32>,
+    /// The seconds since the last line: they have those of the hold whose line is next.
+    seconds: BySecond,
 }
 
 impl HoldPrinter {
     pub(super) fn new(is_quiet: bool) -> Self {
-        Self { is_quiet, printed: None }
+        Self { is_quiet, printed: None, seconds: BySecond::new() }
+    }
+
+    /// Takes in a second, before the hold that it may end.
+    pub(super) fn second(&mut self, second: i64, quality: SecondQuality) {
+        if !self.is_quiet {
+            self.seconds.insert(second, quality);
+        }
     }
 
     /// Prints the row if its hold is over, and later the recovery after it.
@@ -26,7 +37,9 @@ impl HoldPrinter {
             return;
         }
         self.printed = Some(row.number);
-        say(&line(row, passing));
+        let broken = reasons::of_hold(&self.seconds, row, Goal::Acceptable);
+        self.seconds.clear();
+        say(&line(row, &broken, passing));
     }
 
     pub(super) fn end(&self, why: &str) {
@@ -36,7 +49,8 @@ impl HoldPrinter {
     }
 }
 
-fn line(row: &HoldRow, passing: Option<u32>) -> String {
+/// `broken`: the clauses that made its users' seconds bad.
+fn line(row: &HoldRow, broken: &[Reason], passing: Option<u32>) -> String {
     let verdict = match row.passed(Goal::Acceptable) {
         HoldOutcome::Yes => "passed",
         HoldOutcome::No => "FAILED",
@@ -44,13 +58,14 @@ fn line(row: &HoldRow, passing: Option<u32>) -> String {
     };
     let bad = row.bad_seconds[Goal::Acceptable as usize];
     let share = row.bad_user_seconds as f64 / row.user_seconds.max(1) as f64;
+    let broken = reasons::words(broken).map_or_else(String::new, |words| format!(", {words}"));
     let why = row.why.as_ref().map_or_else(String::new, |why| format!(": {why}"));
     let best = passing
         .filter(|_| row.value.is_none())
         .map_or_else(String::new, |users| format!("; {users} served well so far"));
     let load = row.value.clone().unwrap_or_else(|| format!("{:>5} users", row.users));
     format!(
-        "{:>6.0} s  {:<8} {load}  {verdict:<7} {bad} of {} s bad, {:.2} % of user-seconds{why}{best}",
+        "{:>6.0} s  {:<8} {load}  {verdict:<7} {bad} of {} s bad, {:.2} % of user-seconds{broken}{why}{best}",
         row.until.unwrap_or(RunTime(0)).as_secs_f64(),
         row.purpose.key(),
         row.seconds,
@@ -61,11 +76,10 @@ fn line(row: &HoldRow, passing: Option<u32>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use throng_observation::Purpose;
+    use throng_observation::{Clause, Purpose};
 
-    #[test]
-    fn a_load_is_a_line_with_its_verdict_and_what_it_rests_on() {
-        let row = HoldRow {
+    fn failed() -> HoldRow {
+        HoldRow {
             purpose: Purpose::Bisect,
             users: 27,
             until: Some(RunTime(93_000_000)),
@@ -75,12 +89,21 @@ mod tests {
             user_seconds: 675,
             bad_user_seconds: 27,
             ..HoldRow::default()
-        };
-        let text = line(&row, Some(25));
-        assert!(
-            text.contains("bisect      27 users  FAILED  7 of 25 s bad, 4.00 % of user-seconds"),
-            "{text}"
-        );
-        assert!(text.ends_with("25 served well so far"));
+        }
+    }
+
+    #[test]
+    fn a_load_is_a_line_with_its_verdict_and_what_it_rests_on() {
+        let broken =
+            [Reason { clause: Clause::Latency, ratio: 1.0 }, Reason { clause: Clause::Stall, ratio: 0.25 }];
+        let text = line(&failed(), &broken, Some(25));
+        let expect = "bisect      27 users  FAILED  7 of 25 s bad, 4.00 % of user-seconds, \
+                      mostly latency (100 %), stall 25 %; 25 served well so far";
+        assert!(text.ends_with(expect), "{text}");
+        let ended = HoldRow { why: Some("it was hopeless".into()), ..failed() };
+        let text = line(&ended, &broken[..1], None);
+        assert!(text.ends_with(" of user-seconds, latency alone: it was hopeless"), "{text}");
+        let text = line(&HoldRow { bad_user_seconds: 0, ..failed() }, &[], None);
+        assert!(text.ends_with(", 0.00 % of user-seconds"), "{text}");
     }
 }

@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 
 use throng_analysis::search::{End, Search, Second};
 use throng_engine::NewParticipant;
-use throng_observation::RunTime;
 use throng_observation::run::{Ending, Row};
+use throng_observation::{Goal, RunTime};
 
 use crate::args::Find;
 use crate::exit::Exit;
@@ -135,15 +135,16 @@ impl SearchLoop<'_> {
     fn take_seconds(&mut self) {
         self.crowd.note_failed(self.seconds.take_failed());
         for seen in self.seconds.take() {
+            self.printer.second(seen.second, seen.quality);
             let second = Second {
                 at: seen.ends_at(),
-                users: seen.users,
-                bad: seen.bad,
+                users: seen.users(),
+                bad: seen.quality.bad_users(),
                 delay_ms: seen.delay_ms,
                 is_limited: seen.is_limited || self.crowd.has_failed_by_generator(),
                 is_complete: self.crowd.was_complete(seen.ends_at()),
             };
-            let is_bad = seen.bad * 100.0 > f64::from(seen.users);
+            let is_bad = seen.quality.is_bad(Goal::Acceptable);
             self.triggers.on_second(&self.search.progress(), second.is_complete, is_bad);
             for row in self.search.second(&second) {
                 self.printer.step(&row, self.search.progress().passing);

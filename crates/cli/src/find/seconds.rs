@@ -3,15 +3,15 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use throng_analysis::windows::SecondQuality;
 use throng_observation::run::{ParticipantId, Row};
-use throng_observation::{ExperienceRow, FailureReason, MediaKind, Outcome, RunTime};
+use throng_observation::{FailureReason, MediaKind, Outcome, RunTime};
 
 /// The figures of one second, all cohorts together.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct SecondSummary {
     pub(super) second: i64,
-    pub(super) users: u32,
-    pub(super) bad: f64,
+    pub(super) quality: SecondQuality,
     pub(super) delay_ms: Option<f64>,
     pub(super) is_limited: bool,
 }
@@ -74,10 +74,11 @@ impl OpenSeconds {
             Row::SecondClosed(closed) => {
                 let delay_ms = self.delay_ms.take();
                 if !closed.experience.is_empty() {
+                    let mut quality = SecondQuality::default();
+                    closed.experience.iter().for_each(|row| quality += SecondQuality::from(row));
                     self.closed.push_back(SecondSummary {
                         second: closed.second,
-                        users: closed.experience.iter().map(|row| row.users).sum(),
-                        bad: closed.experience.iter().map(ExperienceRow::bad_users).sum(),
+                        quality,
                         delay_ms,
                         is_limited: closed.is_generator_limited,
                     });
@@ -93,13 +94,18 @@ impl SecondSummary {
     pub(super) fn ends_at(&self) -> RunTime {
         RunTime((self.second + 1) * 1_000_000)
     }
+
+    /// Participants that should be served.
+    pub(super) fn users(&self) -> u32 {
+        u32::try_from(self.quality.users).unwrap_or(u32::MAX)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use throng_observation::run::{CohortId, SeriesRow};
-    use throng_observation::{Distribution, SecondClosed};
+    use throng_observation::{Clause, Distribution, ExperienceRow, SecondClosed};
 
     #[test]
     fn a_closed_second_sums_its_cohorts_and_has_its_delay_and_the_generators_state() {
@@ -110,12 +116,11 @@ mod tests {
             let row = SeriesRow { second, kind: Some(kind), relative_delay_us, ..SeriesRow::default() };
             Row::Series(Box::new(row))
         };
-        let experience = |cohort, users, bad| ExperienceRow {
-            second: 4,
-            cohort: CohortId(cohort),
-            users,
-            bad,
-            ..Default::default()
+        let experience = |cohort, users, bad| {
+            let mut row =
+                ExperienceRow { second: 4, cohort: CohortId(cohort), users, bad, ..Default::default() };
+            row.clauses[Clause::Stall as usize] = bad;
+            row
         };
         seconds.observe(&delay(MediaKind::Video, 4, 20_000));
         seconds.observe(&delay(MediaKind::Audio, 4, 1_000));
@@ -128,7 +133,9 @@ mod tests {
         seconds.observe(&closed(5, Vec::new()));
         seconds.observe(&closed(6, vec![experience(0, 3, 1)]));
         let seen = seconds.take();
-        assert_eq!((seen.len(), seen[0].users, seen[0].bad, seen[0].is_limited), (2, 8, 3.0, true));
+        assert_eq!((seen.len(), seen[0].users(), seen[0].is_limited), (2, 8, true));
+        let quality = seen[0].quality;
+        assert_eq!((quality.bad_users(), quality.clauses[Clause::Stall as usize]), (3.0, 3));
         assert!(seen[0].delay_ms.is_some_and(|ms| (ms - 20.0).abs() < 0.5), "{seen:?}");
         assert_eq!((seen[0].ends_at(), seen[1].delay_ms), (RunTime(5_000_000), None));
     }
