@@ -24,6 +24,16 @@ fn expect_limit(ran: &Ran, passes: f64, fails: f64) {
     assert_eq!(said, (passes, fails), "{ran}");
 }
 
+/// The failing load failed by this clause more than by any other, in the summary and in its line.
+fn expect_reason(ran: &Ran, clause: &str) {
+    let summary = ran.summary();
+    let acceptable = &summary["capacity"]["goals"][1];
+    assert_eq!(acceptable["reasons"][0]["clause"], clause, "{ran}");
+    let (failing, word) = (figure(acceptable, "failing"), clause.replace('_', " "));
+    let says = |line: &str| line.contains(&format!("; {failing} failed: ")) && line.contains(&word);
+    assert!(ran.stdout.lines().any(says), "{ran}");
+}
+
 /// Two minutes: a search, in which the server recovers after each load that failed.
 #[test]
 fn a_server_that_takes_twelve_has_a_capacity_of_twelve() {
@@ -44,6 +54,7 @@ fn a_server_that_takes_twelve_has_a_capacity_of_twelve() {
     assert_eq!(confirmed, Some((fails, HoldOutcome::No)), "{ran}");
     let refused = run.experience.iter().map(|row| row.clauses[0]).max();
     assert!(refused >= Some(1), "refused joins are among the users: {refused:?}");
+    expect_reason(&ran, "not_connected");
 }
 
 /// Two minutes: a search, in which the server recovers after each load that failed.
@@ -58,6 +69,7 @@ fn a_viewer_without_video_is_not_served() {
     let reasons = without_media.experience.iter().map(|row| (row.clauses[0], row.clauses[1]));
     assert!(reasons.clone().all(|(not_connected, _)| not_connected == 0), "{ran}");
     assert!(reasons.map(|(_, no_media)| no_media).max() >= Some(1), "{ran}");
+    expect_reason(&ran, "no_media");
 }
 
 /// 35 s: a search, which holds its largest crowd twice, the second time for 8 s.

@@ -2,7 +2,9 @@
 
 use throng_analysis::bottleneck::BottleneckVerdict;
 use throng_analysis::findings::Evidence;
+use throng_analysis::reasons;
 use throng_analysis::windows::quality_by_second;
+use throng_observation::Goal;
 use throng_observation::host::catalogue as metric;
 use throng_observation::host::measured::{Grid, Host, MeasuredSeries, Window, hosts};
 use throng_observation::host::{Profile, SelfTime};
@@ -37,6 +39,10 @@ pub fn figures(run: &RunData, summary: &Summary, hold: Option<(i64, i64)>) -> Ru
         window_s: [window.from_us as f64 / 1e6, window.until_us as f64 / 1e6],
         users: users as f64 / held.len().max(1) as f64,
         served_ratio: (hold.is_some() && users > 0).then(|| 1.0 - bad / users as f64),
+        reasons: match hold {
+            Some(_) => reasons::of(&held, Goal::Acceptable),
+            None => bottleneck.reasons,
+        },
         capacity: summary.capacity.as_ref().map(|capacity| capacity.users.unwrap_or(0)),
         first_failing: summary.capacity.as_ref().and_then(|capacity| capacity.first_failing),
         capacity_verdict: summary.capacity.as_ref().map(|capacity| capacity.verdict.clone()),

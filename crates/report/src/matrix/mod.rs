@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use throng_analysis::experiment::{Confirmation, FactorEffect, Interaction};
+use throng_analysis::reasons::Reason;
 use throng_observation::untrusted;
 
 mod figures;
@@ -196,6 +197,10 @@ pub struct RunFigures {
     pub users: f64,
     /// User-seconds with good service ÷ user-seconds (docs/find.md); users that failed to join are bad. `null` for a search.
     pub served_ratio: Option<f64>,
+    /// Which clauses made seconds of the hold bad, in a search those of the load that failed; the most
+    /// frequent first.
+    #[serde(default)]
+    pub reasons: Vec<Reason>,
     /// The largest crowd that was served well; 0 if none was. `null` for a hold.
     pub capacity: Option<u32>,
     /// The smallest crowd that was not; `null` for a hold, or if none failed.

@@ -2,6 +2,7 @@
 
 use super::*;
 use throng_analysis::experiment::{ConfirmationOutcome, EffectVerdict};
+use throng_observation::Clause;
 
 /// A run that served `served` of its user-seconds.
 fn run(cell: &str, repeat: u32, served: f64, finding: Option<&str>) -> MatrixRun {
@@ -108,6 +109,23 @@ pub(crate) fn large(cells: usize, repeats: u32) -> MatrixReport {
         ("cpus", &["1", "2"]),
     ];
     matrix(&factors, repeats, |levels| if levels[1] == 0 { (0.5, Some("disk_read")) } else { (0.98, None) })
+}
+
+#[test]
+fn the_line_of_a_run_says_what_was_bad_in_it() {
+    let mut stalls = run("1", 1, 0.49, Some("disk_read"));
+    if let Some(figures) = &mut stalls.figures {
+        let (stall, delivery) = (Clause::Stall, Clause::Delivery);
+        figures.reasons = vec![Reason { clause: stall, ratio: 0.9 }, Reason { clause: delivery, ratio: 0.4 }];
+    }
+    let line = text::run_line(&stalls);
+    assert!(line.starts_with("49.0 % served well (bad: mostly stall (90 %), delivery 40 %), "), "{line}");
+    // From the rows of a run.
+    let degraded = crate::example::degraded();
+    let summary = crate::summarise(&degraded, &[], std::time::Duration::ZERO);
+    let of = |hold| figures(&degraded, &summary, Some(hold)).reasons;
+    assert_eq!(of((50, 60)).first().map(|reason| reason.clause), Some(Clause::Delay));
+    assert!(of((20, 30)).is_empty(), "all were served well");
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use throng_analysis::experiment::{Confirmation, ConfirmationOutcome, EffectVerdict, FactorEffect};
+use throng_analysis::reasons;
 use throng_observation::units::{bit_rate, percent};
 use throng_observation::untrusted;
 
@@ -58,9 +59,12 @@ pub fn run_line(run: &MatrixRun) -> String {
         let reason = run.reason.as_deref().map(|reason| format!(": {reason}")).unwrap_or_default();
         return format!("{status}{reason}");
     };
+    let bad = |of: &str| {
+        reasons::words(&figures.reasons).map_or_else(String::new, |words| format!(" ({of}: {words})"))
+    };
     let service = match (figures.capacity, figures.served_ratio) {
-        (Some(capacity), _) => format!("{capacity} users"),
-        (None, Some(served)) => format!("{} served well", percent(served)),
+        (Some(capacity), _) => format!("{capacity} users{}", bad("beyond")),
+        (None, Some(served)) => format!("{} served well{}", percent(served), bad("bad")),
         _ => "nobody to serve".to_owned(),
     };
     let shares = [("idle", figures.idle_ratio), ("iowait", figures.iowait_ratio)];
