@@ -83,7 +83,8 @@ pub struct Bottleneck {
     pub fail_s: Option<[f64; 2]>,
     /// The first bad second of the failing load.
     pub first_bad_s: Option<i64>,
-    /// Which clauses made the seconds of the failing load bad, the most frequent first: known without any cause.
+    /// Which clauses made the seconds of the failing load bad, the most frequent first: known without
+    /// any cause.
     #[serde(default)]
     pub reasons: Vec<Reason>,
 }

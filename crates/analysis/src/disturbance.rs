@@ -61,8 +61,8 @@ impl Disturbances {
         (!times_s.is_empty()).then(|| Self { period_s: period(&starts), times_s, reasons })
     }
 
-    /// As a sentence: "service was bad 4 times for up to 3 s under loads that pass, every 60 s: at 47, 107, 167, 227 s, mostly
-    /// loss (92 %), fps 11 %".
+    /// As a sentence: "service was bad 4 times for up to 3 s under loads that pass, every 60 s: at 47,
+    /// 107, 167, 227 s, mostly loss (92 %), fps 11 %".
     #[must_use]
     pub fn sentence(&self) -> String {
         let longest = self.times_s.iter().map(|(_, length)| *length).max().unwrap_or(0);

@@ -1,5 +1,5 @@
-//! Which clauses of `bad_if` made the seconds of a load bad, with their shares: what the users suffered from, which is known
-//! whether or not a cause is found.
+//! Which clauses of `bad_if` made the seconds of a load bad, with their shares: what the users
+//! suffered from, which is known whether or not a cause is found.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -16,8 +16,8 @@ pub struct Reason {
     /// The clause (docs/find.md): `loss`, `delay`, `stall`, …
     #[schemars(with = "String")]
     pub clause: Clause,
-    /// Bad user-seconds in which it was broken ÷ all bad user-seconds. One user-second may break several clauses, so that
-    /// the shares of all clauses add up to 1 or more.
+    /// Bad user-seconds in which it was broken ÷ all bad user-seconds. One user-second may break
+    /// several clauses, so that the shares of all clauses add up to 1 or more.
     pub ratio: f64,
 }
 
@@ -31,8 +31,8 @@ impl Reason {
     }
 }
 
-/// The reasons of the seconds that were bad for `goal`, the most frequent first. Where none was, those of the users that had
-/// a bad second by themselves.
+/// The reasons of the seconds that were bad for `goal`, the most frequent first. Where none was, those
+/// of the users that had a bad second by themselves.
 #[must_use]
 pub fn of<'a>(seconds: impl IntoIterator<Item = &'a SecondQuality>, goal: Goal) -> Vec<Reason> {
     let (mut bad, mut all) = (SecondQuality::default(), SecondQuality::default());

@@ -60,8 +60,8 @@ fn soaked(run: &RunData, seconds: &BySecond, goal: Goal) -> Vec<Reason> {
     run.holds.iter().rfind(is_soak).map_or_else(Vec::new, |hold| reasons::of_hold(seconds, hold, goal))
 }
 
-/// The end of a statement that is no capacity: the clauses that made service bad, or the limits of the generator. A load that
-/// failed above a capacity has its reasons in the line of its goal.
+/// The end of a statement that is no capacity: the clauses that made service bad, or the limits of the
+/// generator. A load that failed above a capacity has its reasons in the line of its goal.
 fn why(run: &RunData, seconds: &BySecond, capacity: &Capacity, limits: &[String]) -> String {
     let goal = capacity.goal;
     let suffered = match capacity.verdict {
@@ -74,8 +74,8 @@ fn why(run: &RunData, seconds: &BySecond, capacity: &Capacity, limits: &[String]
     reasons::words(&suffered).map_or_else(String::new, |words| format!(", {words}"))
 }
 
-/// The limits that the generator passed under the loads that it kept from being judged; those of the whole run where no row of a second
-/// has one, as for participants that failed for lack of ports.
+/// The limits that the generator passed under the loads that it kept from being judged; those of the
+/// whole run where no second has one, as for participants that failed for lack of ports.
 fn generator(run: &RunData, passing: Option<u32>, of_run: &[String]) -> String {
     let is_unjudged =
         |hold: &&HoldRow| hold.limited_seconds > 0 || passing.is_none_or(|passing| hold.users > passing);
@@ -127,7 +127,8 @@ impl CapacitySummary {
 }
 
 impl SoakSummary {
-    /// In a sentence: "18 users for 600 s, 580 s bad, the first after 14 s: not sustained, mostly loss (92 %), fps 11 %".
+    /// In a sentence: "18 users for 600 s, 580 s bad, the first after 14 s: not sustained, mostly loss
+    /// (92 %), fps 11 %".
     pub(crate) fn sentence(&self) -> String {
         let bad = match (self.bad_seconds, self.broke_after_s) {
             (0, _) | (_, None) => "no second bad".to_owned(),

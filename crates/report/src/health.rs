@@ -112,15 +112,15 @@ pub(crate) fn lag_ms(row: &GeneratorRow) -> f64 {
     row.lag_p99_us as f64 / 1e3
 }
 
-/// The limits that were passed in the wanted seconds, however often: why loads of a search were not judged. The reasons of a run are
-/// about all its seconds, of which these may be few.
+/// The limits that were passed in the wanted seconds, however often: why loads of a search were not
+/// judged. The reasons of a run are about all its seconds, of which these may be few.
 pub(crate) fn limits_in(run: &RunData, is_wanted: impl Fn(i64) -> bool) -> Vec<String> {
     let wanted = run.generator.iter().filter(|row| is_wanted(row.second)).cloned().collect();
     let part = RunData { info: run.info.clone(), generator: wanted, ..RunData::default() };
     limits(&part, &examine(&part, 0, 0), |_, _| true)
 }
 
-/// Each limit that was passed, with the worst figure, where the seconds past it and all seconds are enough.
+/// Each limit that was passed, with the worst figure, where the seconds past it, of all, are enough.
 fn limits(run: &RunData, health: &Generator, is_enough: impl Fn(usize, f64) -> bool) -> Vec<String> {
     let passed = |limit: Limit| {
         if limit.is_allowed_when_brief() {
@@ -305,6 +305,17 @@ mod tests {
         assert!(!examine(&with_bad(3), 1, 1).limited);
         let limited = examine(&with_bad(4), 1, 1);
         assert!(limited.limited && limited.reasons[0].contains("90 %"), "{limited:?}");
+    }
+
+    #[test]
+    fn the_limits_of_a_few_seconds_are_named_though_the_run_as_a_whole_kept_them() {
+        let run = run((0..200).map(|s| thread(s, 1, if (5..8).contains(&s) { 32_000 } else { 100 })));
+        assert!(examine(&run, 1, 1).reasons.is_empty(), "3 of 200 s");
+        assert_eq!(
+            limits_in(&run, |second| (4..12).contains(&second)),
+            ["an engine thread's loop ran up to 32 ms late (p99), more than 20 ms (3 of 8 s over the limit)"]
+        );
+        assert_eq!(limits_in(&run, |second| second > 50), [""; 0]);
     }
 
     #[test]

@@ -227,7 +227,8 @@ pub struct GoalBracket {
     /// Both in words, with the loads whose holds disagree and one that was not decided. `null` where nothing is known.
     #[serde(default)]
     pub statement: Option<String>,
-    /// Which clauses made the seconds of `failing` bad for this goal, the most frequent first; empty where none failed.
+    /// Which clauses made the seconds of `failing` bad for this goal, the most frequent first; empty
+    /// where none failed.
     #[serde(default)]
     pub reasons: Vec<Reason>,
 }
