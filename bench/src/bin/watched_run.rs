@@ -236,12 +236,8 @@ impl Server {
                 server.add(writer, metric, Unit::Ratio, &[("cpu", &cpu)], Kind::Level(0.5));
             }
         }
-        let found = HostEvent {
-            host: HostId(0),
-            at: RunTime(-5_000_000),
-            kind: HostEventKind::ProcessFound,
-            detail: "janus (PID 1)".into(),
-        };
+        let (at, kind) = (RunTime(-5_000_000), HostEventKind::ProcessFound);
+        let found = HostEvent::new(HostId(0), at, kind, "janus (PID 1)");
         writer.write(Row::Host(HostRow::Event(found)));
         server
     }

@@ -11,7 +11,9 @@ use std::collections::BTreeMap;
 pub mod catalogue;
 mod cpu_times;
 mod device;
+mod lives;
 pub mod measured;
+mod process;
 mod profile;
 mod traffic;
 pub use profile::{Frame, Profile, ProfileMethod, Stack};
@@ -20,6 +22,8 @@ pub use family::Family;
 mod self_time;
 pub use cpu_times::{CpuTimes, MODES};
 pub use device::{is_stacked_disk, is_upper_interface, lowest};
+pub use lives::Life;
+pub use process::{Culprit, HowEnded, ProcessEnd, ProcessEvent};
 pub use self_time::{Change, FamilyTime, SelfTime, SymbolTime, ThreadTime, compare};
 pub use traffic::{AccountedTraffic, accounted_traffic};
 
@@ -104,7 +108,7 @@ pub struct HostSample {
 pub enum HostEventKind {
     /// A watched process was found.
     ProcessFound,
-    /// A watched process ended; the detail says how, where that can be known.
+    /// A watched process ended; [`HostEvent::process`] says how, where that can be known.
     ProcessEnded,
     /// Something could not be read; the detail says what, why, and what to do about it.
     Unreadable,
@@ -129,6 +133,16 @@ pub struct HostEvent {
     pub kind: HostEventKind,
     /// A sentence for a person.
     pub detail: String,
+    /// The process that was found or ended; `None` of other events, and in runs of versions without it.
+    pub process: Option<ProcessEvent>,
+}
+
+impl HostEvent {
+    /// An event that is not about one process.
+    #[must_use]
+    pub fn new(host: HostId, at: RunTime, kind: HostEventKind, detail: impl Into<String>) -> Self {
+        Self { host, at, kind, detail: detail.into(), process: None }
+    }
 }
 
 /// Facts of a host as a whole, read once.

@@ -62,7 +62,7 @@ fn called(name: &str) -> RunData {
             .for_each(|(_, value)| own(value));
         series.labels.insert(name.to_owned(), name.to_owned());
     }
-    let event = |kind| HostEvent { host: HostId(0), at: RunTime(9_000_000), kind, detail: name.to_owned() };
+    let event = |kind| HostEvent::new(HostId(0), RunTime(9_000_000), kind, name);
     run.host
         .events
         .extend([HostEventKind::ProcessEnded, HostEventKind::Unreadable, HostEventKind::Watcher].map(event));

@@ -7,7 +7,7 @@ use rusqlite::{Row, Statement};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use throng_observation::canary::BrowserId;
-use throng_observation::host::{HostEventKind, HostId, ProfileMethod, SeriesId, Unit};
+use throng_observation::host::{HostEventKind, HostId, ProcessEvent, ProfileMethod, SeriesId, Unit};
 use throng_observation::run::{CohortId, ParticipantId};
 use throng_observation::{
     Codec, Distribution, HoldOutcome, Layer, MediaKind, Purpose, RequestOutcome, RunTime, TrackId,
@@ -73,6 +73,7 @@ cells! {
     HostEventKind as String, "TEXT": key, |key| Ok(word(&key).unwrap_or(HostEventKind::Watcher));
     ProfileMethod as String, "TEXT": key, |key| Ok(word(&key).unwrap_or(ProfileMethod::ThreadState));
     BTreeMap<String, String> as String, "TEXT": json, from_json;
+    ProcessEvent as String, "TEXT": json, from_json;
     Vec<String> as String, "TEXT": json, from_json;
     Vec<u32> as String, "TEXT": json, from_json;
 }

@@ -13,7 +13,7 @@ use crate::cells::{Binder, Cells};
 use crate::table::{Column, Group, Stored, columns, create, list, put};
 use crate::waiting::WaitingHost;
 
-/// No column was added to these tables later.
+/// The columns that were added to these tables later, and what is read where they are missing.
 type Older = Option<&'static [(&'static str, &'static str)]>;
 
 columns! { HostInfo { host, name, facts, clock_error_us, watcher_cpu_us, watcher_rss_bytes } }
@@ -65,12 +65,12 @@ impl Group<f64> for Value {
     }
 }
 
-columns! { HostEvent { host, at = "at_us", kind, detail } }
+columns! { HostEvent { host, at = "at_us", kind, detail, process } }
 
 impl Stored for HostEvent {
     const TABLE: &'static str = "host_event";
     const ORDER: &'static str = "at_us, rowid";
-    const OLDER: Older = Some(&[]);
+    const OLDER: Older = Some(&[("process", "NULL")]);
 }
 
 /// A profile without its frames and stacks, which have tables of their own.

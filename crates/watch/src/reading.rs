@@ -98,7 +98,7 @@ impl ReadingWriter {
             match reading {
                 Reading::Value(value) => self.value(at, value),
                 Reading::Event(kind, detail) => {
-                    self.rows.send(HostRow::Event(HostEvent { host: self.host, at, kind, detail }));
+                    self.rows.send(HostRow::Event(HostEvent::new(self.host, at, kind, detail)));
                 }
             }
         }
@@ -154,7 +154,7 @@ impl ReadingWriter {
                  those with many labels"
             );
             let kind = HostEventKind::Unreadable;
-            self.rows.send(HostRow::Event(HostEvent { host: self.host, at, kind, detail }));
+            self.rows.send(HostRow::Event(HostEvent::new(self.host, at, kind, detail)));
         }
     }
 }

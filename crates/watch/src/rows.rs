@@ -158,7 +158,7 @@ mod tests {
     fn a_full_queue_loses_rows_and_counts_them() {
         let row = || {
             let (host, at, kind) = (HostId(0), RunTime(0), HostEventKind::Mark);
-            HostRow::Event(HostEvent { host, at, kind, detail: String::new() })
+            HostRow::Event(HostEvent::new(host, at, kind, ""))
         };
         let (sender, receiver) = rows(1);
         let other = sender.clone();

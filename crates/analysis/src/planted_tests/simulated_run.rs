@@ -439,7 +439,7 @@ impl SimulatedRun {
         for (kind, detail) in &self.events {
             let at_s = if *kind == HostEventKind::ProcessFound { 0 } else { over_s };
             let at = RunTime(at_s * 1_000_000);
-            run.host.events.push(HostEvent { host: HostId(0), at, kind: *kind, detail: (*detail).into() });
+            run.host.events.push(HostEvent::new(HostId(0), at, *kind, *detail));
         }
         run.host.hosts.push(HostInfo {
             host: HostId(0),

@@ -43,12 +43,7 @@ fn rows(name: &str) -> Vec<HostRow> {
     });
     let sample = |id, at| HostRow::Sample(HostSample { series: SeriesId(id), at: RunTime(at), value: 1.9 });
     let samples = (0..5).flat_map(|id| [sample(id, 0), sample(id, 1_000_000)]);
-    let event = HostEvent {
-        host: HostId(0),
-        at: RunTime(1),
-        kind: HostEventKind::Unreadable,
-        detail: name.to_owned(),
-    };
+    let event = HostEvent::new(HostId(0), RunTime(1), HostEventKind::Unreadable, name);
     let info = HostInfo { name: name.to_owned(), ..HostInfo::default() };
     series.chain(samples).chain([HostRow::Event(event), HostRow::Info(info)]).collect()
 }

@@ -189,8 +189,8 @@ impl Watchers {
     }
 
     fn add_host_event(&self, host: HostId, what: &str) {
-        let (at, kind, detail) = (self.now(), HostEventKind::Watcher, what.to_owned());
-        self.rows.send(HostRow::Event(HostEvent { host, at, kind, detail }));
+        let event = HostEvent::new(host, self.now(), HostEventKind::Watcher, what);
+        self.rows.send(HostRow::Event(event));
     }
 
     fn now(&self) -> RunTime {

@@ -55,8 +55,7 @@ impl Rows {
     }
 
     pub(crate) fn event(&mut self, at_s: i64, kind: HostEventKind, detail: &str) {
-        let (host, at, detail) = (HostId(0), RunTime(at_s * 1_000_000), detail.to_owned());
-        self.0.events.push(HostEvent { host, at, kind, detail });
+        self.0.events.push(HostEvent::new(HostId(0), RunTime(at_s * 1_000_000), kind, detail));
     }
 }
 

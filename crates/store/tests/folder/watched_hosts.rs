@@ -38,7 +38,18 @@ fn sample(series: u32, at_us: i64, value: f64) -> HostSample {
 }
 
 fn event(at_us: i64, kind: HostEventKind) -> HostEvent {
-    HostEvent { host: HostId(0), at: RunTime(at_us), kind, detail: "janus (17) ended: killed by 9".into() }
+    HostEvent::new(HostId(0), RunTime(at_us), kind, "janus (17) ended: killed by 9")
+}
+
+fn process_ended(at_us: i64) -> HostEvent {
+    let by = Culprit::OutOfMemory { group: "/a \"b\"".into(), limit_bytes: None, used_bytes: u64::MAX };
+    let end = ProcessEnd {
+        how: HowEnded::Signal { number: 9, core: true },
+        by: Some(by),
+        said: Some("no memory".into()),
+    };
+    let process = ProcessEvent { target: 1, name: "janus".into(), pid: 17, end: Some(end) };
+    HostEvent { process: Some(process), ..event(at_us, HostEventKind::ProcessEnded) }
 }
 
 fn profile(moment: &str) -> Profile {
@@ -93,6 +104,7 @@ fn a_host_reads_back_as_it_was_written() {
             HostRow::Sample(sample(7, 0, 0.25)),
             HostRow::Sample(sample(3, 100_000, 4.0)),
             HostRow::Event(event(2_000_000, HostEventKind::Unreadable)),
+            HostRow::Event(process_ended(2_500_000)),
             HostRow::Profile(Box::new(profile("fail"))),
             HostRow::Info(info(0, 12_000)),
         ],
@@ -113,7 +125,11 @@ fn a_host_reads_back_as_it_was_written() {
     assert_eq!(host.samples, by_series, "by series and time");
     assert_eq!(
         host.events,
-        [event(-1_000_000, HostEventKind::ProcessFound), event(2_000_000, HostEventKind::Unreadable)]
+        [
+            event(-1_000_000, HostEventKind::ProcessFound),
+            event(2_000_000, HostEventKind::Unreadable),
+            process_ended(2_500_000)
+        ]
     );
     assert_eq!(host.profiles, [profile("baseline"), profile("fail")]);
 }
@@ -145,6 +161,18 @@ fn a_lone_file_is_never_overwritten() {
     drop(HostFile::create(&path, "0.1.0", 0).unwrap());
     assert!(matches!(HostFile::create(&path, "0.1.0", 0), Err(StoreError::FileExists(_))));
     assert!(matches!(HostFile::read(dir.path().join("other.db")), Err(StoreError::NoFile(_))));
+}
+
+#[test]
+fn a_file_from_before_ends_of_processes_had_a_column_still_reads() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("host.db");
+    let mut writer = HostFile::create(&path, "0.1.0", 0).unwrap();
+    write(&mut writer, vec![HostRow::Event(process_ended(1))]);
+    writer.finish(Ending::Complete, RunTime(3)).unwrap();
+    let db = rusqlite::Connection::open(&path).unwrap();
+    db.execute("ALTER TABLE host_event DROP COLUMN process", []).unwrap();
+    assert_eq!(HostFile::read(&path).unwrap().host.events, [event(1, HostEventKind::ProcessEnded)]);
 }
 
 #[test]

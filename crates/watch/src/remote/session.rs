@@ -221,7 +221,7 @@ impl Session {
         let sender = sender.clone();
         let report = |sender: &RowSender, why: String| {
             let (host, kind, detail) = (HostId(0), HostEventKind::Unreadable, format!("{NO_PROFILE}{why}"));
-            sender.send(HostRow::Event(HostEvent { host, at, kind, detail }));
+            sender.send(HostRow::Event(HostEvent::new(host, at, kind, detail)));
         };
         if self.profiling.as_ref().is_some_and(|(_, thread)| !thread.is_finished()) {
             return report(&sender, "another profile is being taken".into());

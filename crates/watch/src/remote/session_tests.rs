@@ -26,7 +26,7 @@ async fn a_run_that_does_not_read_costs_one_full_queue_and_one_write() {
     let (mut session, sender, _theirs) = session(1_024).await;
     let event = |number: usize| {
         let (host, at, kind) = (HostId(0), RunTime(0), HostEventKind::LogLine);
-        HostRow::Event(HostEvent { host, at, kind, detail: format!("{number:0300}") })
+        HostRow::Event(HostEvent::new(host, at, kind, format!("{number:0300}")))
     };
     let sample = HostRow::Sample(HostSample {
         series: throng_observation::host::SeriesId(1),

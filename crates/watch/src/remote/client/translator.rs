@@ -72,7 +72,7 @@ impl RowTranslator {
 
     pub(super) fn event(&self, kind: HostEventKind, detail: String) {
         let (host, at) = (self.host, self.now());
-        self.rows.send(HostRow::Event(HostEvent { host, at, kind, detail }));
+        self.rows.send(HostRow::Event(HostEvent::new(host, at, kind, detail)));
     }
 
     /// Converts a time of the agent to the run's; `base` is the origin of the clock's own times.

@@ -1,0 +1,302 @@
+//! How a watched process ended, and who ended it.
+
+use serde::{Deserialize, Serialize};
+
+use super::HostEvent;
+use crate::units::bytes;
+
+/// What programs read of an event about a watched process; [`HostEvent::detail`] is for people.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessEvent {
+    /// Index of the target by which it was found, in the order of the watcher's targets.
+    pub target: u32,
+    /// Its name.
+    pub name: String,
+    /// Its number.
+    pub pid: u32,
+    /// How it ended; `None` of a process that was found.
+    pub end: Option<ProcessEnd>,
+}
+
+/// The end of a process.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessEnd {
+    /// By an exit or a signal.
+    pub how: HowEnded,
+    /// Who ended it, where that left a trace.
+    pub by: Option<Culprit>,
+    /// Its last lines, where its output is read and it failed.
+    pub said: Option<String>,
+}
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HowEnded {
+    /// By an exit.
+    Exit {
+        /// Its exit code.
+        code: u8,
+    },
+    /// By a signal.
+    Signal {
+        /// The number of the signal (signal(7)).
+        number: u8,
+        /// Whether the kernel wrote a core dump.
+        core: bool,
+    },
+    /// It runs on as another program: execve(2).
+    Replaced,
+    /// The kernel did not tell the watcher.
+    #[default]
+    Unknown,
+}
+
+/// Who ended a process.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Culprit {
+    /// The kernel, for lack of memory.
+    OutOfMemory {
+        /// Its control group.
+        group: String,
+        /// The memory that the group may use, bytes; `None` if the host's memory was the limit.
+        limit_bytes: Option<u64>,
+        /// What the group used when it was last read, bytes.
+        used_bytes: u64,
+    },
+    /// The kernel, at a limit of setrlimit(2).
+    ResourceLimit {
+        /// The limit: `RLIMIT_CPU`.
+        name: String,
+    },
+    /// It ended itself: an assertion, a panic, an exception that nobody caught.
+    Assertion {
+        /// The line that says so.
+        line: String,
+    },
+}
+
+const SIGABRT: u8 = 6;
+const SIGKILL: u8 = 9;
+const SIGXCPU: u8 = 24;
+const SIGXFSZ: u8 = 25;
+
+/// Names of the signals that end servers (signal(7), x86 and ARM).
+const SIGNALS: &[(u8, &str)] = &[
+    (1, "SIGHUP"),
+    (2, "SIGINT"),
+    (3, "SIGQUIT"),
+    (4, "SIGILL"),
+    (5, "SIGTRAP"),
+    (SIGABRT, "SIGABRT"),
+    (7, "SIGBUS"),
+    (8, "SIGFPE"),
+    (SIGKILL, "SIGKILL"),
+    (11, "SIGSEGV"),
+    (13, "SIGPIPE"),
+    (14, "SIGALRM"),
+    (15, "SIGTERM"),
+    (SIGXCPU, "SIGXCPU"),
+    (SIGXFSZ, "SIGXFSZ"),
+    (31, "SIGSYS"),
+];
+
+/// What runtimes print when a program ends itself: C, C++, Rust, Go.
+const ASSERTIONS: &[&str] =
+    &["Assertion ", "terminate called", "panicked at", "panic: ", "fatal error: ", "assertion failed"];
+
+impl HowEnded {
+    /// From a wait status, as waitpid(2) and `exit_code` of `/proc/P/stat` have it.
+    #[must_use]
+    pub fn of_wait_status(status: i32) -> Self {
+        let byte = |value: i32| u8::try_from(value & 0xff).unwrap_or_default();
+        match status & 0x7f {
+            0 => Self::Exit { code: byte(status >> 8) },
+            number => Self::Signal { number: byte(number), core: status & 0x80 != 0 },
+        }
+    }
+
+    /// Whether it may have been SIGKILL, which the kernel sends for lack of memory.
+    #[must_use]
+    pub fn may_be_kill(self) -> bool {
+        match self {
+            Self::Signal { number, .. } => number == SIGKILL,
+            Self::Unknown => true,
+            Self::Exit { .. } | Self::Replaced => false,
+        }
+    }
+
+    /// In words that follow "ended": `by signal 11 (SIGSEGV)`.
+    #[must_use]
+    pub fn words(self) -> String {
+        match self {
+            Self::Exit { code } => format!("with exit code {code}"),
+            Self::Signal { number, core } => {
+                let name = SIGNALS.iter().find(|(known, _)| *known == number);
+                let name = name.map_or_else(String::new, |(_, name)| format!(" ({name})"));
+                format!("by signal {number}{name}{}", if core { ", with a core dump" } else { "" })
+            }
+            Self::Replaced => "by executing another program".into(),
+            Self::Unknown => "in a way that the kernel did not tell the watcher".into(),
+        }
+    }
+}
+
+impl Culprit {
+    /// The culprit that the way of the end and the last lines name.
+    #[must_use]
+    pub fn of(how: HowEnded, last_lines: &[String]) -> Option<Self> {
+        let limit = |name: &str| Some(Self::ResourceLimit { name: name.to_owned() });
+        match how {
+            HowEnded::Signal { number: SIGXCPU, .. } => limit("RLIMIT_CPU"),
+            HowEnded::Signal { number: SIGXFSZ, .. } => limit("RLIMIT_FSIZE"),
+            HowEnded::Exit { code: 0 } | HowEnded::Replaced => None,
+            HowEnded::Exit { .. } | HowEnded::Signal { .. } | HowEnded::Unknown => {
+                let says = |line: &&String| ASSERTIONS.iter().any(|word| line.contains(word));
+                last_lines.iter().find(says).map(|line| Self::Assertion { line: line.clone() })
+            }
+        }
+    }
+
+    /// In words that follow the way of the end.
+    #[must_use]
+    pub fn words(&self) -> String {
+        match self {
+            Self::OutOfMemory { group, limit_bytes: Some(limit), used_bytes } => format!(
+                "the kernel killed it for lack of memory: control group {group} used {} of its {}",
+                bytes(*used_bytes as f64),
+                bytes(*limit as f64)
+            ),
+            Self::OutOfMemory { group, limit_bytes: None, used_bytes } => format!(
+                "the kernel killed it for lack of memory on the host; control group {group} used {}",
+                bytes(*used_bytes as f64)
+            ),
+            Self::ResourceLimit { name } => format!("it ran into {name} (ulimit)"),
+            Self::Assertion { line } => format!("it ended itself: {line}"),
+        }
+    }
+}
+
+impl ProcessEnd {
+    /// An end of which nothing else is known.
+    #[must_use]
+    pub fn new(how: HowEnded) -> Self {
+        Self { how, by: Culprit::of(how, &[]), said: None }
+    }
+
+    /// In words that follow "ended".
+    #[must_use]
+    pub fn words(&self) -> String {
+        let by = self.by.as_ref().map_or_else(String::new, |by| format!(": {}", by.words()));
+        format!("{}{by}", self.how.words())
+    }
+
+    /// Whether the kernel killed it for lack of memory.
+    #[must_use]
+    pub fn is_out_of_memory(&self) -> bool {
+        matches!(self.by, Some(Culprit::OutOfMemory { .. }))
+    }
+}
+
+impl ProcessEvent {
+    /// `media (PID 7)`.
+    #[must_use]
+    pub fn label(&self) -> String {
+        format!("{} (PID {})", self.name, self.pid)
+    }
+
+    /// What `event` says of a process: in rows without [`HostEvent::process`] (runs and agents of earlier versions)
+    /// from its detail, `media (PID 7): killed by signal 9`.
+    #[must_use]
+    pub fn of(event: &HostEvent) -> Option<Self> {
+        if event.process.is_some() {
+            return event.process.clone();
+        }
+        let (name, rest) = event.detail.split_once(" (PID ")?;
+        let (pid, rest) = rest.split_once(')')?;
+        let number = |word: &str| {
+            let digits = rest.split_once(word)?.1;
+            let until = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
+            digits.get(..until)?.parse::<u8>().ok()
+        };
+        let how = match (number("signal "), number("exit code ")) {
+            _ if rest.contains("executed another program") => HowEnded::Replaced,
+            (Some(number), _) => HowEnded::Signal { number, core: false },
+            (None, Some(code)) => HowEnded::Exit { code },
+            (None, None) => HowEnded::Unknown,
+        };
+        let program = name.strip_prefix("the command ").and_then(|path| path.rsplit('/').next());
+        let name = program.unwrap_or(name).to_owned();
+        let end = (event.kind == super::HostEventKind::ProcessEnded).then(|| ProcessEnd::new(how));
+        Some(Self { target: 0, name, pid: pid.parse().ok()?, end })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::RunTime;
+    use crate::host::{HostEventKind, HostId};
+
+    #[test]
+    fn a_wait_status_is_an_exit_or_a_signal() {
+        for (status, expect, words) in [
+            (0, HowEnded::Exit { code: 0 }, "with exit code 0"),
+            (0x300, HowEnded::Exit { code: 3 }, "with exit code 3"),
+            (9, HowEnded::Signal { number: 9, core: false }, "by signal 9 (SIGKILL)"),
+            (0x8b, HowEnded::Signal { number: 11, core: true }, "by signal 11 (SIGSEGV), with a core dump"),
+        ] {
+            let how = HowEnded::of_wait_status(status);
+            assert_eq!((how, how.words().as_str()), (expect, words), "{status:#x}");
+        }
+    }
+
+    #[test]
+    fn who_ended_it_is_said_where_that_left_a_trace() {
+        let signal = |number| HowEnded::Signal { number, core: false };
+        let says = |how, lines: &[&str]| {
+            let lines: Vec<String> = lines.iter().map(|line| (*line).to_owned()).collect();
+            Culprit::of(how, &lines).map(|by| by.words())
+        };
+        assert_eq!(says(signal(24), &[]).as_deref(), Some("it ran into RLIMIT_CPU (ulimit)"));
+        let line = "media: pool.c:12: take: Assertion `n > 0' failed.";
+        assert_eq!(says(signal(6), &["ready", line]), Some(format!("it ended itself: {line}")));
+        assert_eq!(says(signal(9), &["ready"]), None, "who sent it left no trace");
+        assert_eq!(says(HowEnded::Exit { code: 0 }, &["panic: no"]), None, "it did not fail");
+        let by = Culprit::OutOfMemory {
+            group: "/media".into(),
+            limit_bytes: Some(256_000_000),
+            used_bytes: 255_000_000,
+        };
+        let end = ProcessEnd { by: Some(by), ..ProcessEnd::new(signal(9)) };
+        assert_eq!(
+            end.words(),
+            "by signal 9 (SIGKILL): the kernel killed it for lack of memory: control group /media used 255 MB of its 256 MB"
+        );
+    }
+
+    #[test]
+    fn an_event_of_an_earlier_version_is_read_from_its_words() {
+        let of = |kind, detail: &str| {
+            ProcessEvent::of(&HostEvent::new(HostId(0), RunTime(0), kind, detail))
+                .map(|said| (said.label(), said.end.map(|end| end.how)))
+        };
+        let (found, ended) = (HostEventKind::ProcessFound, HostEventKind::ProcessEnded);
+        for (kind, detail, label, how) in [
+            (found, "media (PID 7): /usr/bin/media -x", "media (PID 7)", None),
+            (ended, "media (PID 7): it is a zombie", "media (PID 7)", Some(HowEnded::Unknown)),
+            (ended, "media (PID 7)", "media (PID 7)", Some(HowEnded::Unknown)),
+            (ended, "sh (PID 7): it executed another program", "sh (PID 7)", Some(HowEnded::Replaced)),
+            (
+                ended,
+                "the command /bin/media (PID 7) ended by signal 9; last lines on stderr: exit code 5",
+                "media (PID 7)",
+                Some(HowEnded::Signal { number: 9, core: false }),
+            ),
+        ] {
+            assert_eq!(of(kind, detail), Some((label.to_owned(), how)), "{detail}");
+        }
+        assert_eq!(of(ended, "nothing of the kind"), None);
+    }
+}
