@@ -12,7 +12,7 @@ use crate::findings::gate::{Gate, gate};
 use crate::findings::score::{AHEAD_MIN, BOTTLENECK_MIN, CAP_COMPANY, SUSPECT_MIN, score};
 use crate::findings::{
     CLIENT_SIDE, CONNECTED, Candidate, Evidence, Finding, FindingRole, GENERATOR, NEVER_CONNECTED, NoFinding,
-    PROCESS_STOPPED, RULES, SERVER_CRASHED,
+    RULES,
 };
 use crate::knowledge::Knowledge;
 use crate::reasons::{self, Reason};
@@ -301,8 +301,9 @@ impl<'a> CheckResults<'a> {
     /// Separates symptoms and explanations from causes. If no participant ever connected, no resource had a load, and none is
     /// suspected.
     fn rank_causes(&mut self) {
-        let is = |key: &str| self.scored.iter().any(|s| s.candidate.key == key && s.score >= BOTTLENECK_MIN);
-        if is(NEVER_CONNECTED) && ![GENERATOR, SERVER_CRASHED, PROCESS_STOPPED].into_iter().any(is) {
+        let certain = || self.scored.iter().filter(|s| s.score >= BOTTLENECK_MIN).map(|s| &s.candidate);
+        let is = |key: &str| certain().any(|candidate| candidate.key == key);
+        if is(NEVER_CONNECTED) && !is(GENERATOR) && !certain().any(|candidate| candidate.ends_service) {
             self.scored.retain(|scored| scored.candidate.key == NEVER_CONNECTED);
         }
         symptoms::rank_causes(&mut self.scored);

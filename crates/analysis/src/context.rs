@@ -17,7 +17,7 @@ mod threads;
 mod users;
 
 pub(crate) use pool::Pool;
-pub(crate) use reading::{Change, Reading};
+pub(crate) use reading::{Change, Growth, Reading};
 pub(crate) use threads::Thread;
 pub(crate) use users::Users;
 
@@ -229,16 +229,28 @@ impl<'a> Context<'a> {
         self.demand.iter().find(is_it)
     }
 
-    /// Log lines a second that match any of the patterns.
+    /// How many log lines match any of the patterns, as [`Self::events`].
     pub(crate) fn log_lines(&self, patterns: &[&str]) -> Reading {
         let all = self.host.metric("log.lines").iter();
-        let list: Vec<_> = all.filter(|series| patterns.contains(&series.label("pattern"))).collect();
-        self.reading(|window| {
+        let list: Vec<_> =
+            all.filter(|series| patterns.contains(&series.label("pattern"))).copied().collect();
+        self.events(&list)
+    }
+
+    /// How often something happened, all series of its rate together: in the failing load or its joins, whichever has more;
+    /// in the other windows what their rate comes to in the same time. One event is nothing as a mean rate, and may be the
+    /// whole cause.
+    pub(crate) fn events(&self, list: &[MeasuredSeries<'_>]) -> Reading {
+        let count = |window| {
             let sum = list.iter().filter_map(|series| series.integral(window)).reduce(|a, b| a + b);
-            // A pattern has no series before its first log line.
-            let sum = sum.or_else(|| (!list.is_empty() && self.was_read(window)).then_some(0.0))?;
-            Some(sum / window.seconds().max(1.0))
-        })
+            // What has not happened yet has no series: a pattern before its first log line.
+            sum.or_else(|| (!list.is_empty() && self.was_read(window)).then_some(0.0))
+        };
+        let counted = [self.fail.window, self.onset].map(|window| (count(window), window.seconds()));
+        let most = counted.into_iter().max_by(|a, b| a.0.unwrap_or(-1.0).total_cmp(&b.0.unwrap_or(-1.0)));
+        let (fail, seconds) = most.unwrap_or_default();
+        let other = |window: Window| Some(count(window)? * seconds / window.seconds().max(1.0));
+        Reading { fail, ..self.reading(other) }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::ScoredCandidate;
 use crate::findings::score::{AHEAD_MIN, BOTTLENECK_MIN, SUSPECT_MIN};
-use crate::findings::{FindingRole, GENERATOR, PROCESS_STOPPED, SERVER_CRASHED};
+use crate::findings::{FindingRole, GENERATOR, MEMORY, PROCESS_STOPPED, SERVER_CRASHED};
 
 /// Limits of the server's speed. Queues and refusals behind them are symptoms.
 const RATES: &[&str] = &[
@@ -101,15 +101,11 @@ pub(super) fn rank_causes(scored: &mut [ScoredCandidate<'_>]) {
         scored.role = FindingRole::Explanation;
         scored.score = if cpu >= SUSPECT_MIN { scored.score } else { 0.0 };
     }
-    // An unexplained crash is its own cause, and so is a stop; everything else is a symptom.
-    let is_alone = score_of(scored, "memory") < SUSPECT_MIN;
-    for cause in [SERVER_CRASHED, PROCESS_STOPPED] {
-        if is_alone && score_of(scored, cause) >= BOTTLENECK_MIN {
-            for other in scored.iter_mut().filter(|other| other.candidate.key != cause) {
-                other.role = FindingRole::Symptom;
-            }
-            return;
+    if let Some(cause) = ends_service(scored) {
+        for other in scored.iter_mut().filter(|other| other.candidate.key != cause) {
+            other.role = FindingRole::Symptom;
         }
+        return;
     }
     for (symptom, causes) in FOLLOWS {
         let best = causes
@@ -125,6 +121,20 @@ pub(super) fn rank_causes(scored: &mut [ScoredCandidate<'_>]) {
             }
         }
     }
+}
+
+/// The finding that ended or stopped the server: a kill for lack of memory, a crash, a stop. Where memory is short otherwise,
+/// a crash is a symptom of that.
+fn ends_service(scored: &[ScoredCandidate<'_>]) -> Option<&'static str> {
+    let ends = |key: &str| {
+        let is_it = |s: &&ScoredCandidate<'_>| s.candidate.key == key && s.candidate.ends_service;
+        scored.iter().find(is_it).is_some_and(|s| s.score >= BOTTLENECK_MIN)
+    };
+    let is_short = scored.iter().any(|s| s.candidate.key == MEMORY && s.score >= SUSPECT_MIN);
+    if ends(MEMORY) {
+        return Some(MEMORY);
+    }
+    [SERVER_CRASHED, PROCESS_STOPPED].into_iter().find(|key| !is_short && ends(key))
 }
 
 /// A single thread that mostly copies bytes has little other work, and no setting adds threads: then copying is the cause and the

@@ -12,6 +12,18 @@ pub(crate) struct Reading {
     pub(crate) most: Option<f64>,
 }
 
+/// What a counter counts, which decides how much more of it is growth.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Growth {
+    /// A level, or events a second.
+    #[default]
+    Level,
+    /// A share of errors, where a few in a thousand matter.
+    ErrorShare,
+    /// Events, of which one may be the whole cause ([`super::Context::events`]).
+    Events,
+}
+
 /// Whether a counter is higher under the failing load than where service was good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
@@ -38,6 +50,8 @@ fn steps(unit: Unit) -> (f64, f64) {
 
 /// The same for a share of errors.
 const ERROR_STEPS: (f64, f64) = (0.003, 1.5);
+/// The same for events: half of one, as a window may cut the second in which it was counted.
+const EVENT_STEPS: (f64, f64) = (0.5, 1.5);
 /// Levels that differ by less than this share are the same: their median second is steady within a few percent.
 const AS_GOOD_AS: f64 = 0.05;
 /// Errors grew if there are this many times as many as under any load that passed.
@@ -64,9 +78,14 @@ impl Reading {
         self.change_by(unit, steps(unit))
     }
 
-    /// The same for a share of errors, where a few in a thousand matter.
-    pub(crate) fn change_of_errors(&self, unit: Unit) -> Change {
-        match self.change_by(unit, ERROR_STEPS) {
+    /// The same of a counter that grows otherwise than a level.
+    pub(crate) fn change_as(&self, growth: Growth, unit: Unit) -> Change {
+        let steps = match growth {
+            Growth::Level => return self.change(unit),
+            Growth::ErrorShare => ERROR_STEPS,
+            Growth::Events => EVENT_STEPS,
+        };
+        match self.change_by(unit, steps) {
             Change::Grew if !self.has_more_errors() => Change::Same,
             change => change,
         }
@@ -172,5 +191,19 @@ mod tests {
         assert_eq!(after(Unit::Ratio, 0.94), Grew, "nearly full before");
         assert_eq!(after(Unit::Ratio, 1.05), Same, "fuller, and users were well");
         assert_eq!((after(Unit::PerSecond, 0.5), after(Unit::PerSecond, 0.9)), (Grew, Same));
+    }
+
+    #[test]
+    fn one_event_is_growth_where_there_was_none() {
+        let of = |base, fail| {
+            let reading = Reading { base: Some(base), fail: Some(fail), most: Some(base), pass: None };
+            reading.change_as(Growth::Events, Unit::Count)
+        };
+        assert_eq!((of(0.0, 1.0), of(0.0, 0.0)), (Change::Grew, Change::Same));
+        assert_eq!(
+            (of(20.0, 25.0), of(20.0, 40.0)),
+            (Change::Same, Change::Grew),
+            "chance, and more than that"
+        );
     }
 }

@@ -91,7 +91,7 @@ fn with_log_lines(context: &Context<'_>, reported: Reading) -> Candidate {
         refuses: true,
         series: log_lines.map(|series| series.series.id).collect(),
         evidence: vec![
-            Evidence::per_second("log lines that report the limit of connections", reported).limit(0.0).decides(),
+            Evidence::count("log lines that report the limit of connections", reported).limit(0.0).of_events().decides(),
         ],
         change: "Raise the server's limit of connections (nginx: worker_connections, and worker_rlimit_nofile with it; lighttpd: server.max-connections)".into(),
         ..Candidate::new(KEY, title, RESOURCE)

@@ -42,7 +42,7 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
                 .limit(limit)
                 .crossed(crossed)
                 .decides(),
-            Evidence::per_second("log lines \"too many open files\"", refused).decides(),
+            Evidence::count("log lines \"too many open files\"", refused).of_events().decides(),
             Evidence::ratio(NOT_SERVED, joins),
             Evidence::count(CONNECTED, context.users.connected),
         ],

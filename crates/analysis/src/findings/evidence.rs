@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use throng_observation::host::Unit;
 use throng_observation::units::{bit_rate, bytes, duration_ms, percent};
 
-use crate::context::{Change, Reading};
+use crate::context::{Change, Growth, Reading};
 
 /// The value of a counter in the three windows that are compared.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -29,9 +29,8 @@ pub struct Evidence {
     pub(crate) decides: bool,
     #[serde(skip)]
     kind: Unit,
-    /// It is a share of errors.
     #[serde(skip)]
-    is_of_errors: bool,
+    growth: Growth,
     /// The highest value under any load that passed.
     #[serde(skip)]
     pub(crate) most: Option<f64>,
@@ -62,7 +61,7 @@ impl Evidence {
             limit: None,
             crossed_at_s: None,
             decides: false,
-            is_of_errors: false,
+            growth: Growth::Level,
             most: finite(reading.most),
         }
     }
@@ -74,7 +73,12 @@ impl Evidence {
 
     /// Marks its values as shares of errors, which need the same growth as errors a second.
     pub(crate) fn of_errors(self) -> Self {
-        Self { is_of_errors: true, ..self }
+        Self { growth: Growth::ErrorShare, ..self }
+    }
+
+    /// Marks its values as counts of events, of which one may be the whole cause.
+    pub(crate) fn of_events(self) -> Self {
+        Self { growth: Growth::Events, ..self }
     }
 
     /// Marks the line as decisive if `is_decisive`.
@@ -84,16 +88,13 @@ impl Evidence {
 
     /// Whether it is higher under the failing load than before.
     pub(crate) fn change(&self) -> Change {
-        if self.is_of_errors {
-            self.reading().change_of_errors(self.kind)
-        } else {
-            self.reading().change(self.kind)
-        }
+        self.reading().change_as(self.growth, self.kind)
     }
 
     /// Whether no load that passed had as high a value.
     pub(crate) fn surpasses(&self) -> bool {
-        self.reading().surpasses(self.kind) && (!self.is_of_errors || self.reading().has_more_errors())
+        let is_level = self.growth == Growth::Level;
+        self.reading().surpasses(self.kind) && (is_level || self.reading().has_more_errors())
     }
 
     fn reading(&self) -> Reading {

@@ -5,9 +5,11 @@ use throng_observation::host::measured::MeasuredSeries;
 use throng_observation::units::{bytes, percent};
 
 use super::score::used_up;
-use super::{Candidate, CheckResult, Evidence, NoFinding, ruled_out};
+use super::{Candidate, CheckResult, Evidence, NoFinding, ended, ruled_out};
 use crate::context::{Context, Reading};
 use crate::demand::{Resource, memory_limit};
+
+mod killed;
 
 pub(super) const KEY: &str = "memory";
 /// Share of the time in which all tasks were stalled on memory: the time of a frame in each second.
@@ -23,11 +25,11 @@ struct Memory {
     limit: Option<f64>,
     /// Share of the host's memory in use.
     host: Reading,
-    /// Processes killed, a second.
+    /// Processes killed.
     kills: Reading,
     /// Share of the time in which all tasks were stalled on memory.
     stall: Reading,
-    /// Log lines "out of memory", a second.
+    /// Log lines "out of memory".
     refused: Reading,
 }
 
@@ -66,10 +68,13 @@ impl Memory {
 }
 
 pub(super) fn check(context: &Context<'_>) -> CheckResult {
+    let memory = Memory::of(context);
+    if let Some(life) = ended::killed_for_memory(context) {
+        return Ok(killed::candidate(context, &life, memory.rss));
+    }
     if !context.is_seen(&metric::PROCESS_RSS) && !context.is_seen(&metric::HOST_MEMORY_AVAILABLE) {
         return Err(NoFinding::NotMonitored("memory"));
     }
-    let memory = Memory::of(context);
     let Memory { rss, limit, kills, stall, refused, .. } = memory;
     let (in_use, is_short) = (memory.in_use(), memory.is_short());
     if !is_short && in_use.fail() < USED_MIN {
@@ -102,9 +107,8 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
                 .crossed(crossed),
             Evidence::ratio("memory pressure, all tasks stalled", stall).decides_if(is_short),
             Evidence::per_second("cgroup.memory.limit_hits", limit_hits),
-            Evidence::per_second("processes killed for lack of memory, a second", kills)
-                .decides_if(is_short),
-            Evidence::per_second("log lines \"out of memory\"", refused).decides_if(is_short),
+            Evidence::count("processes killed for lack of memory", kills).of_events().decides_if(is_short),
+            Evidence::count("log lines \"out of memory\"", refused).of_events().decides_if(is_short),
             Evidence::ratio("memory in use, share of the limit", in_use).decides_if(!is_short),
         ],
         change: "Use more memory (the host's, or memory.max of the control group), or less of it for each user (buffers, queues, caches); check for a leak: does it grow while the crowd does not?".into(),
@@ -114,10 +118,11 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
     })
 }
 
-/// Processes killed for lack of memory, a second: in the server's control group and on the host.
+/// Processes killed for lack of memory: those of the server's control group, or those of the host where it counts more.
 fn kills(context: &Context<'_>) -> Reading {
-    let of =
-        [&metric::CGROUP_MEMORY_OOM_KILLS, &metric::HOST_MEMORY_OOM_KILLS].map(|metric| context.rate(metric));
-    let seen = of.into_iter().filter(|kills| kills.fail.is_some());
-    seen.reduce(|a, b| a.with(b, |a, b| a + b)).unwrap_or_default()
+    [&metric::CGROUP_MEMORY_OOM_KILLS, &metric::HOST_MEMORY_OOM_KILLS]
+        .map(|metric| context.events(context.host.metric(metric.name)))
+        .into_iter()
+        .max_by(|a, b| a.fail.unwrap_or(-1.0).total_cmp(&b.fail.unwrap_or(-1.0)))
+        .unwrap_or_default()
 }

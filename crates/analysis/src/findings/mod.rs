@@ -11,6 +11,7 @@ mod evidence;
 pub(crate) mod gate;
 pub mod score;
 
+mod ended;
 mod generator;
 mod never_connected;
 mod process_stopped;
@@ -102,6 +103,8 @@ pub(crate) struct Candidate {
     pub(crate) pool: Option<String>,
     /// Upper bound of the score, below 100 where the evidence is incomplete.
     pub(crate) at_most: f64,
+    /// Whether it ended or stopped the server: whatever else is full then is a symptom.
+    pub(crate) ends_service: bool,
 }
 
 impl Candidate {
@@ -121,6 +124,7 @@ impl Candidate {
             eases: |_, _| false,
             pool: None,
             at_most: 100.0,
+            ends_service: false,
         }
     }
 }
@@ -167,6 +171,9 @@ pub(crate) const SERVER_CRASHED: &str = server_crashed::KEY;
 
 /// The finding that a server process was stopped (SIGSTOP).
 pub(crate) const PROCESS_STOPPED: &str = process_stopped::KEY;
+
+/// The finding that memory is exhausted.
+pub(crate) const MEMORY: &str = memory::KEY;
 
 /// The finding that no participant ever connected: no resource is suspected then.
 pub(crate) const NEVER_CONNECTED: &str = never_connected::KEY;

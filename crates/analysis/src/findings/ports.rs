@@ -39,7 +39,7 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
         series: context.ids(&metric::TCP_EPHEMERAL_PORTS),
         evidence: vec![
             Evidence::count("tcp.ephemeral_ports toward one peer, the most", reading).limit(limit).crossed(crossed).decides(),
-            Evidence::per_second("log lines \"cannot assign requested address\"", refused).decides(),
+            Evidence::count("log lines \"cannot assign requested address\"", refused).of_events().decides(),
             Evidence::count("tcp.time_wait", waiting),
         ],
         change: "Keep connections to the peer open (keepalive), a wider net.ipv4.ip_local_port_range, net.ipv4.tcp_tw_reuse, or more addresses".into(),

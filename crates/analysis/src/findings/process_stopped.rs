@@ -67,6 +67,7 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
             "Find out what stopped it around second {at:.0}: a debugger, kill -STOP, job control of a shell, a snapshot or backup that \
              stops what it copies. It says nothing about the capacity of the server"
         ),
+        ends_service: true,
         ..Candidate::new(
             KEY,
             format!("{process} was stopped for {} s from second {at:.0} on (state T)", stops.len()),

@@ -1,52 +1,85 @@
 //! A process of the server ended, and its users are no longer served.
 
-use throng_observation::RunTime;
-use throng_observation::host::{HostEvent, HostEventKind};
+use throng_observation::host::{Culprit, HowEnded, Life, ProcessEnd};
 
-use super::{Candidate, CheckResult, Evidence, NoFinding, ruled_out};
+use super::{Candidate, CheckResult, Evidence, NoFinding, ended, ruled_out};
 use crate::context::{Context, Reading};
 
 pub(super) const KEY: &str = "server_crashed";
-/// Between the end of a process and the first bad second: the watcher sees it within a second or two, users a little later.
-const SLACK_US: i64 = 3_000_000;
+/// Ends that are told; the rest is counted.
+const TOLD_MAX: usize = 3;
 
 pub(super) fn check(context: &Context<'_>) -> CheckResult {
-    // Processes may end with the run.
-    let end_us = context.run.ended_at.map_or(i64::MAX, |end| end.0.saturating_sub(500_000));
-    let ended: Vec<&HostEvent> = context
-        .host
-        .events_of(HostEventKind::ProcessEnded)
-        .filter(|event| event.at.0 < end_us)
-        .filter(|event| {
-            context.is_near_failure(event.at)
-                || context.is_near_failure(RunTime(event.at.0.saturating_sub(SLACK_US)))
-        })
-        .collect();
-    let (Some(first), Some(fullest)) = (ended.first(), ended.iter().max_by_key(|event| event.detail.len()))
-    else {
-        if !context.host.events_of(HostEventKind::ProcessFound).any(|_| true) {
-            return Err(NoFinding::NotMonitored("the server's processes"));
-        }
-        return ruled_out("No watched process ended");
+    // What the kernel killed for lack of memory is told by the finding `memory`.
+    if ended::killed_for_memory(context).is_some() {
+        return Err(NoFinding::NotApplicable);
+    }
+    let lives = ended::of_server(context);
+    let is_told = |life: &&Life| life.end().is_some_and(|end| end.how != HowEnded::Unknown);
+    let Some(life) = lives.iter().find(is_told).or(lives.first()) else {
+        return match ended::of_others(context) {
+            _ if !ended::is_any_found(context) => Err(NoFinding::NotMonitored("the server's processes")),
+            0 => ruled_out("No watched process ended"),
+            others => ruled_out(format!(
+                "No process of the server ended; {others} that came after the baseline, or come and go as jobs do, did"
+            )),
+        };
     };
-    let at_s = first.at.as_secs_f64();
-    let once =
-        |count: usize| Reading { base: Some(0.0), pass: Some(0.0), fail: Some(count as f64), most: None };
+    let end = life.end().cloned().unwrap_or_default();
+    let at_s = lives.iter().filter_map(|life| life.ended).min().map_or(0.0, |at| at.as_secs_f64());
+    let count = lives.len() as f64;
+    let once = Reading { base: Some(0.0), pass: Some(0.0), fail: Some(count), most: None };
+    let label = life.process.label();
+    let how = match end.how {
+        HowEnded::Unknown => String::new(),
+        HowEnded::Exit { .. } | HowEnded::Signal { .. } | HowEnded::Replaced => {
+            format!(", {}", end.how.words())
+        }
+    };
     Ok(Candidate {
         used: 1.0,
         refuses: true,
         crossed_at_s: Some(at_s),
         evidence: vec![
-            Evidence::count(format!("watched process ended: {}", fullest.detail), once(ended.len()))
-                .crossed(Some(at_s)),
+            Evidence::count(format!("watched process ended: {}", told(&lives)), once).crossed(Some(at_s)),
         ],
-        change: format!(
-            "Look at the server's log and core dump at second {at_s:.0}; a crash under load is a bug to report, not a limit to raise"
-        ),
-        ..Candidate::new(
-            KEY,
-            format!("The server ended under the load: {}", fullest.detail),
-            "server process",
-        )
+        change: advice(&end, at_s),
+        ends_service: true,
+        ..Candidate::new(KEY, format!("{label} ended under the load{how}"), "server process")
     })
+}
+
+/// `media (PID 7) by signal 11 (SIGSEGV); worker (PID 8) with exit code 1 and 4 more`.
+fn told(lives: &[Life]) -> String {
+    let one = |life: &Life| {
+        let how = life.end().map(ProcessEnd::words).unwrap_or_default();
+        format!("{} {how}", life.process.label())
+    };
+    let first: Vec<String> = lives.iter().take(TOLD_MAX).map(one).collect();
+    let more = match lives.len().saturating_sub(TOLD_MAX) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("{}{more}", first.join("; "))
+}
+
+/// What to do about such an end.
+fn advice(end: &ProcessEnd, at_s: f64) -> String {
+    let said = end.said.as_ref().map_or_else(String::new, |said| format!(" (its last lines: {said})"));
+    match &end.by {
+        Some(Culprit::ResourceLimit { name }) => format!(
+            "Raise {name} of the server (ulimit, or LimitCPU=, LimitFSIZE= of its unit), or find out why it reached it at second {at_s:.0}"
+        ),
+        Some(Culprit::OutOfMemory { .. } | Culprit::Assertion { .. }) | None if end.how.is_asked() => {
+            format!(
+                "Find out who asked it to end at second {at_s:.0}: a person, systemd, a supervisor or its health check; it says nothing about the capacity of the server{said}"
+            )
+        }
+        Some(Culprit::OutOfMemory { .. } | Culprit::Assertion { .. }) | None if end.how.is_kill() => format!(
+            "Find out who killed it at second {at_s:.0}: a person, a supervisor or its health check, or the kernel for lack of memory (journalctl -k){said}"
+        ),
+        Some(Culprit::OutOfMemory { .. } | Culprit::Assertion { .. }) | None => format!(
+            "Look at the server's log and core dump at second {at_s:.0}; a crash under load is a bug to report, not a limit to raise{said}"
+        ),
+    }
 }

@@ -1,5 +1,6 @@
 //! Each limit planted into a made-up search with noise: the verdict has to name it, and only it.
 
+mod ended_tests;
 mod family_tests;
 mod law_tests;
 mod new_tests;

@@ -77,6 +77,8 @@ pub enum Culprit {
     },
 }
 
+/// SIGHUP, SIGINT and SIGTERM.
+const ASK: [u8; 3] = [1, 2, 15];
 const SIGABRT: u8 = 6;
 const SIGKILL: u8 = 9;
 const SIGXCPU: u8 = 24;
@@ -117,14 +119,34 @@ impl HowEnded {
         }
     }
 
-    /// Whether it may have been SIGKILL, which the kernel sends for lack of memory.
+    /// The signal that ended it.
     #[must_use]
-    pub fn may_be_kill(self) -> bool {
+    pub fn signal(self) -> Option<u8> {
         match self {
-            Self::Signal { number, .. } => number == SIGKILL,
-            Self::Unknown => true,
-            Self::Exit { .. } | Self::Replaced => false,
+            Self::Signal { number, .. } => Some(number),
+            Self::Exit { .. } | Self::Replaced | Self::Unknown => None,
         }
+    }
+
+    /// Its exit code.
+    #[must_use]
+    pub fn exit_code(self) -> Option<u8> {
+        match self {
+            Self::Exit { code } => Some(code),
+            Self::Signal { .. } | Self::Replaced | Self::Unknown => None,
+        }
+    }
+
+    /// Whether it was SIGKILL, which the kernel sends for lack of memory.
+    #[must_use]
+    pub fn is_kill(self) -> bool {
+        self.signal() == Some(SIGKILL)
+    }
+
+    /// Whether somebody asked it to end: SIGHUP, SIGINT or SIGTERM.
+    #[must_use]
+    pub fn is_asked(self) -> bool {
+        self.signal().is_some_and(|number| ASK.contains(&number))
     }
 
     /// In words that follow "ended": `by signal 11 (SIGSEGV)`.

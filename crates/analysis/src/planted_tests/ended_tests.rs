@@ -1,0 +1,146 @@
+//! Processes that end: which end is the server's, and which is a job's; what killed it; a run that ends with it.
+
+use throng_observation::host::{
+    Culprit, HostEvent, HostEventKind, HostId, HowEnded, ProcessEnd, ProcessEvent, Unit,
+};
+use throng_observation::run::RunData;
+use throng_observation::{Goal, RunTime};
+
+use super::planted_limits::{full, hot_worker};
+use super::simulated_run::{SimulatedRun, UserImpact};
+use crate::bottleneck::{Bottleneck, BottleneckVerdict, explain};
+
+/// The first second past the limit.
+const OVER_S: i64 = 203;
+const PROCESS: [(&str, &str); 2] = [("process", "media"), ("pid", "7")];
+const GROUP: [(&str, &str); 1] = [("cgroup", "/media")];
+
+fn cause(run: &RunData) -> Bottleneck {
+    explain(run, Goal::Acceptable).bottleneck
+}
+
+fn event(run: &mut RunData, at_ms: i64, name: &str, pid: u32, end: Option<ProcessEnd>) {
+    let kind = if end.is_some() { HostEventKind::ProcessEnded } else { HostEventKind::ProcessFound };
+    let process = ProcessEvent { target: 0, name: name.into(), pid, end };
+    let detail = process.label();
+    let event = HostEvent::new(HostId(0), RunTime(at_ms * 1_000), kind, detail);
+    run.host.events.push(HostEvent { process: Some(process), ..event });
+}
+
+/// A process that lives from one second to another.
+fn life(run: &mut RunData, (from_s, until_s): (i64, i64), name: &str, pid: u32, how: HowEnded) {
+    event(run, from_s * 1_000, name, pid, None);
+    event(run, until_s * 1_000, name, pid, Some(ProcessEnd::new(how)));
+}
+
+fn segv() -> HowEnded {
+    HowEnded::Signal { number: 11, core: false }
+}
+
+#[test]
+fn a_job_of_another_that_ends_beside_a_bad_second_is_no_crash() {
+    let mut sim = SimulatedRun::new();
+    hot_worker(&mut sim);
+    let mut run = sim.run();
+    life(&mut run, (OVER_S - 1, OVER_S), "media", 90, HowEnded::Exit { code: 0 });
+    let found = cause(&run);
+    assert_eq!(found.finding.as_deref(), Some("one_thread_full"), "{found:#?}");
+    assert!(found.other_findings.iter().all(|other| other.finding != "server_crashed"), "{found:#?}");
+}
+
+#[test]
+fn jobs_that_come_and_go_at_any_load_are_no_crash() {
+    let mut sim = SimulatedRun::new();
+    hot_worker(&mut sim);
+    let mut run = sim.run();
+    // The first ones within the baseline: each is the successor of the one before.
+    for (pid, from_s) in (90..).zip((2..OVER_S).step_by(20)) {
+        life(&mut run, (from_s, from_s + 1), "ffmpeg", pid, HowEnded::Exit { code: 0 });
+    }
+    life(&mut run, (OVER_S - 1, OVER_S + 1), "ffmpeg", 80, HowEnded::Exit { code: 0 });
+    let found = cause(&run);
+    assert_eq!(found.finding.as_deref(), Some("one_thread_full"), "{found:#?}");
+    assert!(found.other_findings.iter().all(|other| other.finding != "server_crashed"), "{found:#?}");
+}
+
+#[test]
+fn a_server_that_is_started_again_and_ends_again_is_a_crash() {
+    let mut sim = SimulatedRun::new();
+    sim.impact = UserImpact::NotServed;
+    sim.events.clear();
+    let mut run = sim.run();
+    life(&mut run, (0, 150), "media", 7, HowEnded::Exit { code: 1 });
+    life(&mut run, (152, OVER_S), "media", 8, segv());
+    let found = cause(&run);
+    assert_eq!(found.finding.as_deref(), Some("server_crashed"), "{found:#?}");
+    assert_eq!(found.title, "media (PID 8) ended under the load, by signal 11 (SIGSEGV)");
+    assert_eq!(found.verdict, BottleneckVerdict::Bottleneck, "{found:#?}");
+}
+
+#[test]
+fn a_server_that_somebody_stopped_is_no_bug_to_report() {
+    let mut sim = SimulatedRun::new();
+    sim.impact = UserImpact::NotServed;
+    sim.events.clear();
+    let mut run = sim.run();
+    life(&mut run, (0, OVER_S), "media", 7, HowEnded::Signal { number: 15, core: false });
+    let found = cause(&run);
+    assert_eq!(found.title, "media (PID 7) ended under the load, by signal 15 (SIGTERM)");
+    assert!(found.change.is_some_and(|change| change.starts_with("Find out who asked it to end")));
+}
+
+/// A server of 12 MB a user in a group of 490 MB, which kills it once.
+fn killed(by: Option<Culprit>) -> RunData {
+    let mut sim = SimulatedRun::new();
+    sim.impact = UserImpact::NotServed;
+    sim.events.clear();
+    sim.put("cgroup.memory", &GROUP, Unit::Bytes, Some(4.9e8), |m| 4.9e8 * full(m));
+    sim.put("process.rss", &PROCESS, Unit::Bytes, None, |m| 1e7 + 1.2e7 * m.users.min(40.0));
+    sim.put("cgroup.memory.oom_kills", &GROUP, Unit::PerSecond, None, |m| {
+        if m.second == OVER_S { 1.0 } else { 0.0 }
+    });
+    let mut run = sim.run();
+    let how = HowEnded::Signal { number: 9, core: false };
+    event(&mut run, 0, "media", 7, None);
+    event(&mut run, OVER_S * 1_000 + 500, "media", 7, Some(ProcessEnd { by, ..ProcessEnd::new(how) }));
+    run
+}
+
+#[test]
+fn one_kill_for_lack_of_memory_is_the_cause() {
+    let group = Culprit::OutOfMemory {
+        group: "/media".into(),
+        limit_bytes: Some(490_000_000),
+        used_bytes: 489_000_000,
+    };
+    for (by, title) in [
+        (None, "The kernel killed media (PID 7) for lack of memory: 490 MB at most"),
+        (
+            Some(group),
+            "The kernel killed media (PID 7) for lack of memory: control group /media may use 490 MB",
+        ),
+    ] {
+        let found = cause(&killed(by));
+        assert_eq!((found.finding.as_deref(), found.title.as_str()), (Some("memory"), title), "{found:#?}");
+        assert_eq!(found.verdict, BottleneckVerdict::Bottleneck, "{found:#?}");
+        let change = found.change.as_deref().unwrap_or_default();
+        assert!(
+            change.starts_with("A user takes 1") && change.contains(" MB, so that 490 MB fit "),
+            "{change}"
+        );
+        assert!(
+            found.ruled_out.iter().all(|said| !said.contains("lack of memory")),
+            "{:#?}",
+            found.ruled_out
+        );
+        assert!(found.other_findings.iter().all(|other| other.finding != "server_crashed"), "{found:#?}");
+    }
+}
+
+#[test]
+fn a_kill_on_the_host_is_not_the_end_of_a_server_that_lives() {
+    let mut run = killed(None);
+    run.host.events.retain(|event| event.kind == HostEventKind::ProcessFound);
+    let found = cause(&run);
+    assert_eq!(found.title, "Memory is exhausted", "{found:#?}");
+}
