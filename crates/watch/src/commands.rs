@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, kill_process_group, waitid};
-use throng_observation::host::HostEventKind;
+use throng_observation::host::{Culprit, HowEnded, ProcessEnd, ProcessEvent};
 
 use crate::config::WatchError;
 use crate::logs::{Drain, Output};
@@ -50,14 +50,19 @@ impl Commands {
         self.0.iter().find(|(target, _)| *target == place).map(|(_, started)| started.child.id())
     }
 
-    /// Writes one event for each command that has ended; `reported` lists the targets already reported.
-    pub(crate) fn report_exits(&self, sink: &Sink, reported: &mut Vec<usize>) {
+    /// Writes one event for each command that has ended; `reported` lists the targets already reported. The last time no command
+    /// is waited for.
+    pub(crate) fn report_exits(&self, sink: &Sink, reported: &mut Vec<usize>, is_last: bool) {
         for (place, command) in self.0.iter() {
             if !reported.contains(place)
-                && let Some(how) = command.how_it_ended()
+                && let Some((at, end)) = command.end(is_last)
             {
                 reported.push(*place);
-                sink.event(Instant::now(), HostEventKind::ProcessEnded, how);
+                let target = u32::try_from(*place).unwrap_or(u32::MAX);
+                let (name, pid) = (command.program.clone(), command.child.id());
+                let detail = command.sentence(&end);
+                let process = ProcessEvent { target, name, pid, end: Some(end) };
+                sink.process_event(at, process, detail);
             }
         }
     }
@@ -99,25 +104,24 @@ impl StartedCommand {
         Ok(started)
     }
 
-    /// How it ended, as a sentence, if it has; with its last lines if it failed.
-    fn how_it_ended(&self) -> Option<String> {
-        let status = self.status()?;
-        let is_fault = status.exit_status() != Some(0);
+    /// When it was seen to have ended, and how; with its last lines if it failed, for which it is waited unless `is_last`.
+    fn end(&self, is_last: bool) -> Option<(Instant, ProcessEnd)> {
+        let how = how_ended(&self.status()?);
+        let is_fault = how != HowEnded::Exit { code: 0 };
         let ended_at = self.ended_at.get_or_init(Instant::now);
         let is_read = self.outputs.iter().all(|drain| drain.output().is_over());
-        if is_fault && !is_read && ended_at.elapsed() < LAST_WORDS_WITHIN {
+        if is_fault && !is_read && !is_last && ended_at.elapsed() < LAST_WORDS_WITHIN {
             return None;
         }
-        let how = match (status.exit_status(), status.terminating_signal()) {
-            (Some(code), _) => format!("with exit code {code}"),
-            (None, Some(signal)) => format!("by signal {signal}"),
-            (None, None) => "for an unknown reason".into(),
-        };
-        let mut text = format!("the command {} (PID {}) ended {how}", self.name, self.child.id());
-        if let Some((stream, last)) = self.last_lines().filter(|_| is_fault) {
-            text += &format!("; last lines on {stream}: {}", last.join(" / "));
-        }
-        Some(text)
+        let last = self.last_lines().filter(|_| is_fault);
+        let by = Culprit::of(how, last.as_ref().map_or(&[][..], |(_, lines)| lines.as_slice()));
+        let said = last.map(|(stream, lines)| format!("last lines on {stream}: {}", lines.join(" / ")));
+        Some((*ended_at, ProcessEnd { how, by, said }))
+    }
+
+    fn sentence(&self, end: &ProcessEnd) -> String {
+        let said = end.said.as_ref().map_or_else(String::new, |said| format!("; {said}"));
+        format!("the command {} (PID {}) ended {}{said}", self.name, self.child.id(), end.how.words())
     }
 
     /// Its last lines, of standard error if it wrote there.
@@ -141,6 +145,15 @@ impl StartedCommand {
         if let Some(group) = self.pid() {
             let _ = kill_process_group(group, signal);
         }
+    }
+}
+
+fn how_ended(status: &WaitIdStatus) -> HowEnded {
+    let byte = |value: i32| u8::try_from(value).ok();
+    match (status.exit_status().and_then(byte), status.terminating_signal().and_then(byte)) {
+        (Some(code), _) => HowEnded::Exit { code },
+        (None, Some(number)) => HowEnded::Signal { number, core: status.dumped() },
+        (None, None) => HowEnded::Unknown,
     }
 }
 

@@ -82,9 +82,10 @@ impl LocalHost {
         let thread = BackgroundThread::spawn("watch", move || {
             let mut sampler = Sampler::new(settings, its_sink.clone(), finder, its_processes);
             sampler.run(|wait| {
-                its_commands.report_exits(&its_sink, &mut reported);
+                its_commands.report_exits(&its_sink, &mut reported, false);
                 !matches!(stopped.recv_timeout(wait), Err(RecvTimeoutError::Timeout))
             });
+            its_commands.report_exits(&its_sink, &mut reported, true);
         })?;
         Ok(LocalWatch { sink, processes, _stop: stop, _thread: thread, commands })
     }

@@ -78,6 +78,11 @@ impl Finder {
         }
     }
 
+    /// Whether it is the process of a started command, not one of its descendants.
+    pub(crate) fn is_command(&self, pid: u32) -> bool {
+        self.groups.contains(&Some(pid))
+    }
+
     /// Forgets a process, so that it is examined again: it has executed another program.
     pub(crate) fn forget(&mut self, pid: u32) {
         self.known.remove(&pid);

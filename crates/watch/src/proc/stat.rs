@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use throng_observation::host::HowEnded;
+
 use super::scan::{fields, next_number, number};
 
 /// The parsed fields.
@@ -45,14 +47,13 @@ impl Stat<'_> {
         since_boot.saturating_sub(started.unwrap_or_default())
     }
 
-    /// How a process failed, in words; `None` if it ended without error, or if that is unknown.
+    /// How a zombie ended. That of others is hidden: it reads as 0, and is known to be 0 where `is_visible`.
     #[must_use]
-    pub fn fault(&self) -> Option<String> {
-        match (self.exit_code & 0x7f, self.exit_code >> 8 & 0xff) {
-            (0, 0) => None,
-            (0, code) => Some(format!("with exit code {code}")),
-            (signal, _) => Some(format!("by signal {signal}")),
+    pub fn how_ended(&self, is_visible: bool) -> HowEnded {
+        if self.exit_code == 0 && !is_visible {
+            return HowEnded::Unknown;
         }
+        HowEnded::of_wait_status(self.exit_code)
     }
 }
 
@@ -122,12 +123,12 @@ mod tests {
         }
         let ended = |code: &str| {
             let text = format!("7 (x) Z{} 0 0 0 0 0 0 0 0 {code}\n", &figures[1..]);
-            parse(text.as_bytes()).and_then(|stat| stat.fault())
+            parse(text.as_bytes()).map(|stat| [false, true].map(|is_visible| stat.how_ended(is_visible)))
         };
-        assert_eq!(ended("0"), None);
-        assert_eq!(ended("256").as_deref(), Some("with exit code 1"));
-        assert_eq!(ended("9").as_deref(), Some("by signal 9"));
-        assert_eq!(ended("134").as_deref(), Some("by signal 6"), "with a core dump");
+        assert_eq!(ended("0"), Some([HowEnded::Unknown, HowEnded::Exit { code: 0 }]));
+        assert_eq!(ended("256"), Some([HowEnded::Exit { code: 1 }; 2]));
+        assert_eq!(ended("9"), Some([HowEnded::Signal { number: 9, core: false }; 2]));
+        assert_eq!(ended("134"), Some([HowEnded::Signal { number: 6, core: true }; 2]));
         for rubbish in ["", "1", "1 (x", "1 x) S", "x (y) S 1 1 1", ")(", "1 (y) "] {
             assert_eq!(parse(rubbish.as_bytes()), None, "{rubbish}");
         }

@@ -78,9 +78,19 @@ struct Meters {
     hits: Rate,
     ooms: Rate,
     oom_kills: Rate,
+    last: LastMemory,
     pids: Meter,
     pids_hits: Rate,
     io: [Rate; 2],
+}
+
+/// What the last pass read of a group's memory.
+#[derive(Clone, Copy, Debug, Default)]
+struct LastMemory {
+    used_bytes: u64,
+    limit_bytes: Option<u64>,
+    /// Processes killed so far; `None` before the first pass.
+    kills: Option<u64>,
 }
 
 const PRESSURE: [(&str, [&Metric; 2]); 3] = [
@@ -127,6 +137,20 @@ impl Cgroup {
         let mut paths: Vec<String> = ancestor.cpu.into_iter().chain(ancestor.memory).collect();
         paths.dedup();
         paths
+    }
+
+    /// What the group used before the kernel killed one of its processes for lack of memory; `None` if it killed none since the
+    /// last pass.
+    pub(crate) fn killed_at(&self, reader: &mut Reader) -> Option<u64> {
+        let file = self.files.memory.as_ref()?.oom.as_ref()?;
+        let kills = scan::find(reader.one(file).ok()?, b"oom_kill")?;
+        let last = self.meters.last;
+        (kills > last.kills?).then_some(last.used_bytes)
+    }
+
+    /// The most memory that the group may use, bytes.
+    pub(crate) fn memory_limit(&self) -> Option<u64> {
+        self.meters.last.limit_bytes
     }
 
     /// Reopens the files if `pid` has changed its groups: with version 1 a process joins one hierarchy after the other.
@@ -357,7 +381,9 @@ impl Memory {
     fn read(&self, sink: &Sink, reader: &mut Reader, meters: &mut Meters, labels: &[(&str, &str)]) {
         let limit = reader.path(&self.limit.to_string_lossy()).ok().and_then(cgroup_files::level);
         let now = Instant::now();
+        meters.last.limit_bytes = limit;
         if let Some(bytes) = level(reader, &self.usage) {
+            meters.last.used_bytes = bytes;
             let spec = SeriesSpec::new(&metric::CGROUP_MEMORY, labels).limit(limit.map(|limit| limit as f64));
             meters.memory.put(sink, now, bytes as f64, &spec);
         }
@@ -383,6 +409,7 @@ impl Memory {
                     rate.put(sink, now, count, 1.0, &SeriesSpec::new(kind, labels));
                 }
             }
+            meters.last.kills = scan::find(text, b"oom_kill");
         }
     }
 }

@@ -181,6 +181,23 @@ fn a_cgroup_v2_service_reports_use_limits_and_throttling() {
 }
 
 #[test]
+fn a_kill_since_the_last_pass_is_told_with_what_was_used_before() {
+    let [before, after] = V2_6_18;
+    let mut hierarchy = Hierarchy::new(&before);
+    let killed_at = |hierarchy: &Hierarchy| hierarchy.group.killed_at(&mut Reader::new());
+    assert_eq!(killed_at(&hierarchy), None, "nothing was read yet");
+    hierarchy.read();
+    assert_eq!(killed_at(&hierarchy), None);
+    write(&hierarchy.mount, &after);
+    assert_eq!(
+        (killed_at(&hierarchy), hierarchy.group.memory_limit()),
+        (Some(104_857_600), Some(536_870_912))
+    );
+    hierarchy.read();
+    assert_eq!(killed_at(&hierarchy), None, "it was told");
+}
+
+#[test]
 fn a_group_has_only_the_series_that_its_kernel_supports() {
     let mut hierarchy = Hierarchy::new(&V2_4_18);
     hierarchy.read();

@@ -5,7 +5,9 @@ use std::time::Instant;
 
 use throng_observation::RunTime;
 use throng_observation::host::catalogue::Metric;
-use throng_observation::host::{HostEvent, HostEventKind, HostId, HostRow, HostSample, HostSeries, SeriesId};
+use throng_observation::host::{
+    HostEvent, HostEventKind, HostId, HostRow, HostSample, HostSeries, ProcessEvent, SeriesId,
+};
 
 use crate::rows::{RowSender, run_time};
 
@@ -25,8 +27,16 @@ impl Sink {
     }
 
     pub(crate) fn event(&self, at: Instant, kind: HostEventKind, detail: impl Into<String>) {
-        let event = HostEvent { host: self.host, at: self.at(at), kind, detail: detail.into() };
+        let event = HostEvent::new(self.host, self.at(at), kind, detail);
         self.rows.send(HostRow::Event(event));
+    }
+
+    /// An event about a process that was found or ended.
+    pub(crate) fn process_event(&self, at: Instant, process: ProcessEvent, detail: impl Into<String>) {
+        let is_end = process.end.is_some();
+        let kind = if is_end { HostEventKind::ProcessEnded } else { HostEventKind::ProcessFound };
+        let event = HostEvent::new(self.host, self.at(at), kind, detail);
+        self.rows.send(HostRow::Event(HostEvent { process: Some(process), ..event }));
     }
 }
 

@@ -5,7 +5,7 @@ use std::mem::MaybeUninit;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use throng_observation::host::{HostEventKind, catalogue as metric};
+use throng_observation::host::{Culprit, HostEventKind, HowEnded, ProcessEnd, catalogue as metric};
 use throng_observation::units::duration;
 
 use crate::config::WatchedProcess;
@@ -15,6 +15,7 @@ use crate::discovery::{Finder, TargetProcess, command_line};
 mod cgroup;
 mod connections;
 pub(crate) mod cost;
+mod end;
 mod facts;
 pub(crate) mod files;
 mod machine;
@@ -33,7 +34,7 @@ use files::{HELP_DESCRIPTORS, HELP_RIGHTS, ReadFailures, Reader, is_out_of_descr
 use machine::Machine;
 use meter::{Meter, Rate, SeriesSpec, Sink};
 use net::Net;
-use process::Process;
+use process::{Gone, Process};
 use threads::is_gone;
 use units::Units;
 
@@ -189,10 +190,10 @@ impl Sampler {
         let mut ended = Vec::new();
         let Self { processes, sink, reader, failures, dir, units, thread_budget, .. } = self;
         for process in processes.values_mut() {
-            if let Err(error) = process.read(sink, reader, failures, dir, units, thread_budget) {
-                if is_gone(&error) {
-                    ended.push((process.pid, error));
-                } else {
+            match process.read(sink, reader, failures, dir, units, thread_budget) {
+                Ok(()) => {}
+                Err(Gone::Ended(how)) => ended.push((process.pid, how)),
+                Err(Gone::Unreadable(error)) => {
                     let what = format!("{} (PID {})", process.name, process.pid);
                     let is_full = is_out_of_descriptors(&error);
                     let help = if is_full { HELP_DESCRIPTORS } else { HELP_RIGHTS };
@@ -200,7 +201,7 @@ impl Sampler {
                 }
             }
         }
-        ended.into_iter().for_each(|(pid, why)| self.remove(pid, &why));
+        ended.into_iter().for_each(|(pid, how)| self.remove(pid, how));
         self.machine.read(&self.sink, &mut self.reader, true);
         self.read_places();
         self.choose_hot();
@@ -258,6 +259,7 @@ impl Sampler {
                 nets.push(net);
             }
             let Some(path) = cgroup::of(reader, pid) else { continue };
+            process.cgroup = Some(path.as_str().into());
             let cgroup = match cgroups.iter().position(|cgroup| cgroup.path == path) {
                 None if cgroups.len() >= PLACES_MAX => continue,
                 None => cgroups.push_mut(Cgroup::open(pid, path, sink, reader, failures)),
@@ -313,9 +315,9 @@ impl Sampler {
                 let detail = format!("{} (PID {}): {line}", process.name, new.pid);
                 let detail = detail.trim_end_matches([':', ' ']);
                 self.add_process_facts(&process);
+                self.sink.process_event(Instant::now(), process.event(None), detail);
                 self.processes.insert(new.pid, process);
                 self.publish_processes();
-                self.sink.event(Instant::now(), HostEventKind::ProcessFound, detail);
             }
             Err(error) if is_gone(&error) => {}
             Err(error) if is_out_of_descriptors(&error) => {
@@ -332,19 +334,50 @@ impl Sampler {
         }
     }
 
-    fn remove(&mut self, pid: u32, why: &std::io::Error) {
+    fn remove(&mut self, pid: u32, how: HowEnded) {
         let Some(mut process) = self.processes.remove(&pid) else { return };
+        self.report_end(&process, how);
         self.thread_budget += process.end(&self.sink);
         self.nets.iter_mut().for_each(|net| net.sockets.end(&self.sink, pid));
         self.finder.forget(pid);
-        // A missing file only means that the process has ended; any other reason is reported.
-        let why = if why.raw_os_error().is_some() { String::new() } else { format!(": {why}") };
-        let detail = format!("{} (PID {pid}){why}", process.name);
-        self.sink.event(Instant::now(), HostEventKind::ProcessEnded, detail);
         if let Some(missing) = self.missing.get_mut(process.target) {
             *missing = false;
         }
         self.publish_processes();
+    }
+
+    /// Writes an event about the end of a process, with how it ended and who ended it as far as the kernel tells.
+    fn report_end(&mut self, process: &Process, how: HowEnded) {
+        // The command itself is reported by who started it, with its last lines.
+        if how != HowEnded::Replaced && self.finder.is_command(process.pid) {
+            return;
+        }
+        let how = process.how_ended(how);
+        let end = ProcessEnd::new(how);
+        let end = ProcessEnd { by: self.killed_for_memory(process, how).or(end.by), ..end };
+        let detail = match how {
+            HowEnded::Exit { .. } | HowEnded::Signal { .. } => format!(": it ended {}", end.words()),
+            HowEnded::Replaced => ": it executed another program".into(),
+            HowEnded::Unknown => end.by.as_ref().map_or_else(String::new, |by| format!(": {}", by.words())),
+        };
+        let process = process.event(Some(end));
+        let detail = format!("{}{detail}", process.label());
+        self.sink.process_event(Instant::now(), process, detail);
+    }
+
+    /// The control group of a process that the kernel may have killed for lack of memory, if it counted a kill there since the
+    /// last pass.
+    fn killed_for_memory(&mut self, process: &Process, how: HowEnded) -> Option<Culprit> {
+        let may_be_it = how.is_kill() || how == HowEnded::Unknown;
+        let path = process.cgroup.as_deref().filter(|_| may_be_it)?;
+        let group = self.cgroups.iter().find(|group| group.path == path)?;
+        let used_bytes = group.killed_at(&mut self.reader)?;
+        // A slice may limit its services: its limit is the tighter one.
+        let above = self.cgroups.iter().filter(|other| std::path::Path::new(path).starts_with(&other.path));
+        let tightest =
+            above.filter_map(|group| Some((group.memory_limit()?, group))).min_by_key(|(limit, _)| *limit);
+        let (limit_bytes, group) = tightest.map_or((None, group), |(limit, group)| (Some(limit), group));
+        Some(Culprit::OutOfMemory { group: group.path.clone(), limit_bytes, used_bytes })
     }
 
     /// Reports once for each target that none of its processes runs.
@@ -459,6 +492,11 @@ impl Sampler {
     }
 
     fn end(&mut self) {
+        // A run may end with its server, before the next pass sees it.
+        let Self { processes, reader, .. } = self;
+        let ended = processes.values().filter_map(|process| Some((process.pid, process.ended(reader)?)));
+        let ended: Vec<(u32, HowEnded)> = ended.collect();
+        ended.into_iter().for_each(|(pid, how)| self.remove(pid, how));
         let now = Instant::now();
         for process in self.processes.values_mut() {
             process.end(&self.sink);

@@ -5,14 +5,16 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
 
-use throng_observation::host::catalogue as metric;
+use throng_observation::host::{HowEnded, ProcessEnd, ProcessEvent, catalogue as metric};
 
+use super::end::EndWatch;
 use super::files::{HELP_RIGHTS, ReadFailures, Reader};
 use super::meter::{Meter, Rate, SeriesSpec, Sink};
-use super::threads::{DirBuffer, Threads};
+use super::threads::{DirBuffer, Threads, is_gone};
 use super::units::Units;
 use crate::discovery::TargetProcess;
-use crate::proc::{io as proc_io, limits, stat, statm};
+use crate::proc::stat::{self, Stat};
+use crate::proc::{io as proc_io, limits, statm};
 
 /// How often limits are read, which can change, and how often descriptors are counted where that is expensive.
 const SLOW_EVERY: Duration = Duration::from_secs(5);
@@ -21,6 +23,21 @@ const SLOW_EVERY: Duration = Duration::from_secs(5);
 const SETTLES: Duration = Duration::from_secs(30);
 /// Namespace and control group of an older process are checked once in this many passes.
 const LOOK_PASSES: u32 = 16;
+
+/// Why a process is not read any more.
+#[derive(Debug)]
+pub(crate) enum Gone {
+    /// It ended, or executed another program.
+    Ended(HowEnded),
+    /// Its files cannot be read, but it may live.
+    Unreadable(io::Error),
+}
+
+impl From<io::Error> for Gone {
+    fn from(error: io::Error) -> Self {
+        if is_gone(&error) { Self::Ended(HowEnded::Unknown) } else { Self::Unreadable(error) }
+    }
+}
 
 /// A watched process with its open files and meters.
 #[derive(Debug)]
@@ -34,8 +51,11 @@ pub(crate) struct Process {
     pub(crate) target: usize,
     /// The inode of its network namespace, once looked up; 0 if it may not be read.
     pub(crate) namespace: Option<u64>,
+    /// The path of its control group, once looked up.
+    pub(crate) cgroup: Option<Box<str>>,
     started_ticks: u64,
     opened_at: Instant,
+    end_watch: EndWatch,
     stat: File,
     statm: File,
     io: Option<File>,
@@ -79,8 +99,10 @@ impl Process {
             with_descendants,
             target,
             namespace: None,
+            cgroup: None,
             started_ticks,
             opened_at: Instant::now(),
+            end_watch: EndWatch::open(pid),
             stat: file,
             statm: File::open(format!("/proc/{pid}/statm"))?,
             io,
@@ -91,7 +113,7 @@ impl Process {
         })
     }
 
-    /// Reads the process and all its threads; an error means that it has ended.
+    /// Reads the process and all its threads.
     pub(crate) fn read(
         &mut self,
         sink: &Sink,
@@ -100,7 +122,7 @@ impl Process {
         dir: &mut DirBuffer,
         units: &Units,
         thread_budget: &mut usize,
-    ) -> io::Result<()> {
+    ) -> Result<(), Gone> {
         let threads = self.read_stat(sink, reader, units)?;
         self.threads.read_all(sink, reader, failures, dir, thread_budget, threads)?;
         let now = Instant::now();
@@ -127,22 +149,12 @@ impl Process {
     }
 
     /// Reads `/proc/P/stat`; returns the number of threads.
-    fn read_stat(&mut self, sink: &Sink, reader: &mut Reader, units: &Units) -> io::Result<u64> {
+    fn read_stat(&mut self, sink: &Sink, reader: &mut Reader, units: &Units) -> Result<u64, Gone> {
         let text = reader.one(&self.stat)?;
         let now = Instant::now();
         let Some(stat) = stat::parse(text) else { return Ok(0) };
-        let ended = |why: String| io::Error::new(io::ErrorKind::NotFound, why);
-        if stat.state == b'Z' || stat.state == b'X' {
-            let how =
-                stat.fault().map_or_else(|| "it is a zombie".to_owned(), |how| format!("it ended {how}"));
-            return Err(ended(how));
-        }
-        // A process found between its fork and its exec, or as `ip netns exec`, gets its name now.
-        if self.opened_at.elapsed() < SETTLES && stat.name != self.name.as_bytes() {
-            return Err(ended("it executed another program".into()));
-        }
-        if stat.started_ticks != self.started_ticks {
-            return Err(ended("its PID belongs to another process".into()));
+        if let Some(how) = self.end_of(&stat) {
+            return Err(Gone::Ended(how));
         }
         let pid = self.pid.to_string();
         let labels = [("process", &*self.name), ("pid", &*pid)];
@@ -163,6 +175,44 @@ impl Process {
         let is_stopped = matches!(stat.state, b'T' | b't');
         meters.stopped.put(sink, now, f64::from(u8::from(is_stopped)), &spec(&metric::PROCESS_STOPPED));
         Ok(stat.threads)
+    }
+
+    /// How it ended, if `stat` says so.
+    fn end_of(&self, stat: &Stat<'_>) -> Option<HowEnded> {
+        if stat.state == b'Z' || stat.state == b'X' {
+            return Some(stat.how_ended(self.is_visible()));
+        }
+        // A process found between its fork and its exec, or as `ip netns exec`, gets its name now.
+        if self.opened_at.elapsed() < SETTLES && stat.name != self.name.as_bytes() {
+            return Some(HowEnded::Replaced);
+        }
+        // Its PID belongs to another process.
+        (stat.started_ticks != self.started_ticks).then_some(HowEnded::Unknown)
+    }
+
+    /// Whether the kernel shows this process's exit status to the watcher.
+    fn is_visible(&self) -> bool {
+        let own = rustix::process::geteuid();
+        own.is_root() || self.stat.metadata().is_ok_and(|file| file.uid() == own.as_raw())
+    }
+
+    /// How it ended, if it has; nothing else is read.
+    pub(crate) fn ended(&self, reader: &mut Reader) -> Option<HowEnded> {
+        match reader.one(&self.stat) {
+            Ok(text) => stat::parse(text).and_then(|stat| self.end_of(&stat)),
+            Err(error) => is_gone(&error).then_some(HowEnded::Unknown),
+        }
+    }
+
+    /// How it ended, where `how` does not tell: its parent may have reaped it.
+    pub(crate) fn how_ended(&self, how: HowEnded) -> HowEnded {
+        if how == HowEnded::Unknown { self.end_watch.how() } else { how }
+    }
+
+    /// An event about it.
+    pub(crate) fn event(&self, end: Option<ProcessEnd>) -> ProcessEvent {
+        let target = u32::try_from(self.target).unwrap_or(u32::MAX);
+        ProcessEvent { target, name: self.name.to_string(), pid: self.pid, end }
     }
 
     fn read_descriptors(&mut self, sink: &Sink, reader: &mut Reader, failures: &mut ReadFailures) {

@@ -4,6 +4,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use throng_observation::host::HostEventKind::{ProcessEnded, ProcessFound, Unreadable};
+use throng_observation::host::HowEnded;
 use throng_watch::{LocalHost, Target, WatchConfig, WatchError};
 
 use crate::recorded::{RecordedRows, watch};
@@ -87,7 +88,31 @@ fn the_exit_of_a_command_is_reported() {
     let watched = watch(vec![Target::Command(["sh", "-c", "exit 3"].map(String::from).to_vec())]);
     let mut seen = RecordedRows::default();
     watched.until(&mut seen, SOON, "the exit code", |seen| seen.said(ProcessEnded, "exit code 3"));
-    watched.end(seen);
+    let seen = watched.end(seen);
+    let ends: Vec<_> = seen.events.iter().filter(|event| event.kind == ProcessEnded).collect();
+    assert_eq!(ends.len(), 1, "one end, one event: {ends:?}");
+    assert_eq!(how(&seen), Some(HowEnded::Exit { code: 3 }));
+}
+
+/// How the process of the first end ended.
+fn how(seen: &RecordedRows) -> Option<HowEnded> {
+    let mut ends = seen.events.iter().filter(|event| event.kind == ProcessEnded);
+    Some(ends.next()?.process.as_ref()?.end.as_ref()?.how)
+}
+
+#[test]
+fn an_end_just_before_the_watch_stops_is_seen_with_its_signal() {
+    let named = Named::new("tw-last");
+    let watched = watch(vec![Target::Process(named.name.clone())]);
+    let mut seen = RecordedRows::default();
+    let child = named.start();
+    let found = format!("(PID {})", child.id());
+    watched.until(&mut seen, SOON, "the process", |seen| seen.said(ProcessFound, &found));
+    kill(child);
+    let seen = watched.end(seen);
+    let Some(how) = how(&seen) else { panic!("no end: {:?}", seen.events) };
+    // Before Linux 6.15 the status of a process that its parent has reaped is lost.
+    assert!(matches!(how, HowEnded::Signal { number: 9, .. } | HowEnded::Unknown), "{how:?}");
 }
 
 #[test]
