@@ -11,12 +11,12 @@ use crate::demand::{self, ChatCost, Demand, JoinCost, joins};
 use crate::findings::gate::{Gate, gate};
 use crate::findings::score::{AHEAD_MIN, BOTTLENECK_MIN, CAP_COMPANY, SUSPECT_MIN, score};
 use crate::findings::{
-    CLIENT_SIDE, CONNECTED, Candidate, Evidence, Finding, FindingRole, GENERATOR, NEVER_CONNECTED, NoFinding,
-    RULES,
+    CLIENT_SIDE, CONNECTED, Candidate, Evidence, Finding, FindingRole, GENERATOR, MEMORY, NEVER_CONNECTED,
+    NoFinding, RULES, SERVER_CRASHED,
 };
 use crate::knowledge::Knowledge;
 use crate::reasons::{self, Reason};
-use crate::windows::{Windows, quality_by_second, second_range};
+use crate::windows::{LoadWindow, Windows, quality_by_second, second_range};
 
 mod other_processes;
 mod symptoms;
@@ -195,20 +195,26 @@ struct ScoredCandidate<'a> {
     tried: f64,
 }
 
-fn bottleneck(run: &RunData, windows: &Windows, watched: &[MonitoredHost<'_>]) -> Bottleneck {
-    let span = |load: Option<crate::windows::LoadWindow>| {
+/// An answer that says only which windows were compared.
+fn empty(windows: &Windows) -> Bottleneck {
+    let span = |load: Option<LoadWindow>| {
         load.map(|load| [load.window.from_us as f64 / 1e6, load.window.until_us as f64 / 1e6])
     };
-    let empty = Bottleneck {
+    Bottleneck {
         baseline_s: span(windows.base),
         pass_s: span(windows.pass),
         fail_s: span(windows.fail),
         first_bad_s: windows.first_bad_s,
         ..Bottleneck::default()
-    };
+    }
+}
+
+fn bottleneck(run: &RunData, windows: &Windows, watched: &[MonitoredHost<'_>]) -> Bottleneck {
+    let empty = empty(windows);
     if windows.fail.is_none() {
         let title = "No load failed, so there is no limit to explain".into();
-        return Bottleneck { title, ..empty };
+        let nothing = || Bottleneck { title, ..empty };
+        return windows.of_loss().and_then(|windows| lost(run, &windows, watched)).unwrap_or_else(nothing);
     }
     if watched.iter().all(|watched| watched.host.metrics().is_empty()) {
         return not_monitored(run, windows, empty);
@@ -221,6 +227,25 @@ fn bottleneck(run: &RunData, windows: &Windows, watched: &[MonitoredHost<'_>]) -
     }
     results.rank_causes();
     conclude(results, true, empty)
+}
+
+/// The findings from events: a second or two suffice for them.
+const OF_EVENTS: [&str; 2] = [SERVER_CRASHED, MEMORY];
+
+/// What ended the server of a run that ended with its users; `None` if no event tells.
+fn lost(run: &RunData, windows: &Windows, watched: &[MonitoredHost<'_>]) -> Option<Bottleneck> {
+    let mut results = CheckResults::default();
+    for watched in watched {
+        if let Some(context) = Context::of(run, watched.host, &watched.knowledge, windows, &watched.demand) {
+            results.check(&context, |key| OF_EVENTS.contains(&key));
+        }
+    }
+    results.scored.retain(|scored| scored.candidate.ends_service && scored.score >= BOTTLENECK_MIN);
+    if results.scored.is_empty() {
+        return None;
+    }
+    results.rank_causes();
+    Some(conclude(results, true, empty(windows)))
 }
 
 /// The bottleneck of a server that was not watched, from what its users and the generator recorded.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{AddAssign, Range};
 
 use throng_observation::host::measured::Window;
-use throng_observation::run::RunData;
+use throng_observation::run::{ParticipantRow, RunData};
 use throng_observation::{ChatRow, Clause, ExperienceRow, Goal, HoldOutcome, HoldRow, Purpose, RunTime};
 
 use crate::capacity::Capacity;
@@ -15,6 +15,8 @@ const SECONDS_MIN: i64 = 3;
 const GAP_S_MAX: i64 = 5;
 /// A plain run: the longest window before the failing one, and the longest baseline.
 const BACK_S: i64 = 30;
+/// A run that ends with its users: they are lost within this time.
+const LOST_S: i64 = 3;
 /// Errors and crossings count from this long before the failing load.
 const BEFORE_S: i64 = 10;
 
@@ -106,6 +108,9 @@ pub struct Windows {
     pub onset: Option<Window>,
     /// The first bad second of the failing load.
     pub first_bad_s: Option<i64>,
+    /// Where no load failed: the last seconds of a run that ended because its users were lost. Too short to compare levels, but an
+    /// event explains it.
+    pub lost: Option<LoadWindow>,
     /// Loads that passed, from which the demand of a user is estimated.
     pub passed: Vec<LoadWindow>,
     /// Whether they are holds of a search; otherwise they were derived from the seconds of a plain run.
@@ -117,10 +122,24 @@ impl Windows {
     #[must_use]
     pub fn of(run: &RunData, goal: Goal) -> Self {
         let quality_by_second = quality_by_second(run);
-        match Capacity::of(&run.holds, goal) {
+        let windows = match Capacity::of(&run.holds, goal) {
             Some(capacity) => of_holds(run, &capacity, &quality_by_second),
             None => of_seconds(run, goal, &quality_by_second),
-        }
+        };
+        let lost = if windows.fail.is_none() { lost_at_the_end(run) } else { None };
+        Self { lost, ..windows }
+    }
+
+    /// The windows in which the loss at the end is the failing load; `None` if no users were lost at the end.
+    pub(crate) fn of_loss(&self) -> Option<Self> {
+        let lost = self.lost?;
+        let from_us = lost.window.from_us.saturating_sub(BEFORE_S * 1_000_000);
+        Some(Self {
+            fail: Some(lost),
+            onset: Some(Window { from_us, ..lost.window }),
+            first_bad_s: Some(RunTime(lost.window.from_us).second()),
+            ..self.clone()
+        })
     }
 
     /// The holds of a search that passed.
@@ -216,6 +235,7 @@ fn of_holds(run: &RunData, capacity: &Capacity, quality_by_second: &BySecond) ->
         fail: fail.and_then(judged_window),
         onset: first_fail.and_then(|fail| onset(holds, fail)),
         first_bad_s: first_fail.and_then(first_bad),
+        lost: None,
         passed: holds
             .iter()
             .filter(|hold| hold.passed(goal) == HoldOutcome::Yes && hold.limited_seconds == 0)
@@ -290,6 +310,7 @@ fn of_seconds(run: &RunData, goal: Goal, quality_by_second: &BySecond) -> Window
         fail: fail.map(of),
         onset: fail.map(|(from, until)| of((from - BEFORE_S, until)).window),
         first_bad_s: fail.map(|(from, _)| from),
+        lost: None,
         passed: levels(&settled(run, good), most),
         is_search: false,
     }
@@ -309,6 +330,20 @@ fn worst_interval(
     }
     let worst = intervals.into_iter().filter(|(.., bad)| *bad >= SECONDS_MIN).max_by_key(|(.., bad)| *bad);
     worst.map(|(from, until, _)| (from, until))
+}
+
+/// The last seconds of a run in which at least half of those who were there failed: it ended because nobody was left.
+fn lost_at_the_end(run: &RunData) -> Option<LoadWindow> {
+    let end = run.ended_at?;
+    let begins = RunTime(end.0.saturating_sub(LOST_S * 1_000_000));
+    let was_there =
+        |row: &&ParticipantRow| row.intended_at <= end && row.ended_at.is_none_or(|ended| ended >= begins);
+    let there = run.participants.iter().filter(was_there);
+    let (lost, left): (Vec<_>, Vec<_>) =
+        there.partition(|row| row.failure().is_some_and(|why| !why.is_ours()));
+    let first = lost.iter().filter_map(|row| row.ended_at).min()?;
+    let window = window_of(first.second(), end.second().saturating_add(1));
+    (lost.len() >= left.len()).then(|| LoadWindow { window, users: (lost.len() + left.len()) as f64 })
 }
 
 /// The seconds without those in which participants of a chat came or went, or still fetched what they fetch when they come: that is

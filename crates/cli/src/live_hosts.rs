@@ -38,6 +38,7 @@ struct HostState {
     values: HashMap<SeriesId, LatestValue>,
     last_row_at: Option<Instant>,
     has_found_process: bool,
+    process_ended_at: Option<Instant>,
 }
 
 struct LatestValue {
@@ -71,6 +72,9 @@ impl LiveHosts {
                 // Not all events come from the watcher.
                 let seen = self.hosts.entry(event.host).or_default();
                 seen.has_found_process |= event.kind == HostEventKind::ProcessFound;
+                if event.kind == HostEventKind::ProcessEnded {
+                    seen.process_ended_at = Some(Instant::now());
+                }
             }
             HostRow::Profile(_) => {}
         }
@@ -132,6 +136,12 @@ impl LiveHosts {
     /// Whether the host's watcher has said that it found a process: it can be profiled.
     pub(crate) fn has_found_process(&self, host: HostId) -> bool {
         self.hosts.get(&host).is_some_and(|state| state.has_found_process)
+    }
+
+    /// Whether a watcher has reported the end of a process within this time.
+    pub(crate) fn has_seen_an_end(&self, within: Duration) -> bool {
+        let mut ends = self.hosts.values().filter_map(|state| state.process_ended_at);
+        ends.any(|at| at.elapsed() < within)
     }
 }
 

@@ -3,8 +3,8 @@
 use throng_observation::host::{
     Culprit, HostEvent, HostEventKind, HostId, HowEnded, ProcessEnd, ProcessEvent, Unit,
 };
-use throng_observation::run::RunData;
-use throng_observation::{Goal, RunTime};
+use throng_observation::run::{CohortId, ParticipantId, ParticipantRow, RunData};
+use throng_observation::{Failure, FailureReason, Goal, Outcome, RunTime};
 
 use super::planted_limits::{full, hot_worker};
 use super::simulated_run::{SimulatedRun, UserImpact};
@@ -143,4 +143,51 @@ fn a_kill_on_the_host_is_not_the_end_of_a_server_that_lives() {
     run.host.events.retain(|event| event.kind == HostEventKind::ProcessFound);
     let found = cause(&run);
     assert_eq!(found.title, "Memory is exhausted", "{found:#?}");
+}
+
+/// A plain run of 120 s in which all is well, until all 20 participants fail in its last second.
+fn ends_with_its_users() -> RunData {
+    let end_us = 120_400_000;
+    let mut sim = SimulatedRun::new();
+    sim.is_search = false;
+    sim.events.clear();
+    let mut run = sim.run();
+    run.ended_at = Some(RunTime(end_us));
+    run.experience.retain(|row| row.second < 120);
+    run.crowd.retain(|row| row.second < 120);
+    run.series.retain(|row| row.second < 120);
+    run.generator.retain(|row| row.second < 120);
+    run.host.samples.retain(|sample| sample.at.0 < end_us);
+    run.participants = (0..20)
+        .map(|id| ParticipantRow {
+            participant: ParticipantId(id),
+            cohort: CohortId(0),
+            intended_at: RunTime(0),
+            reached: Default::default(),
+            ended_at: Some(RunTime(end_us - 100_000)),
+            outcome: Some(Outcome::Failed(Failure::new(FailureReason::SignallingClosed, "closed"))),
+            local_address: None,
+        })
+        .collect();
+    run
+}
+
+#[test]
+fn a_run_that_ends_in_the_second_of_its_server_says_how_that_ended() {
+    let mut run = ends_with_its_users();
+    life(&mut run, (0, 121), "media", 7, HowEnded::Signal { number: 9, core: false });
+    let found = cause(&run);
+    assert_eq!(found.verdict, BottleneckVerdict::Bottleneck, "{found:#?}");
+    assert_eq!(found.title, "media (PID 7) ended under the load, by signal 9 (SIGKILL)");
+    assert_eq!(found.first_bad_s, Some(120));
+}
+
+#[test]
+fn a_run_that_ends_in_a_second_without_an_event_is_not_explained() {
+    let mut run = ends_with_its_users();
+    assert_eq!(cause(&run).verdict, BottleneckVerdict::NothingFailed);
+    // Nor is a server that ends with a run whose users all left.
+    life(&mut run, (0, 120), "media", 7, HowEnded::Exit { code: 0 });
+    run.participants.iter_mut().for_each(|row| row.outcome = None);
+    assert_eq!(cause(&run).verdict, BottleneckVerdict::NothingFailed);
 }

@@ -13,9 +13,13 @@ impl Session {
     pub(crate) fn finish(self, ending: Option<Ending>) -> Result<Exit, CliError> {
         let Self { handle, watchers, rows, folder, canaries, tap, store, report } = self;
         canaries.stop();
+        let (was_over, ends_at) = (handle.is_finished() && !handle.is_stopped(), handle.ends_at());
         handle.stop();
         let (end, clocks) = handle.wait();
         tap.into_iter().for_each(RunTap::finish);
+        if was_over && end.ended_at < ends_at {
+            watchers.wait_for_an_end();
+        }
         watchers.stop();
         let ending = ending.unwrap_or_else(|| {
             end.why.iter().for_each(|why| say(&format!("the run ended early: {why}")));

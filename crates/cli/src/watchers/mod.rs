@@ -38,6 +38,11 @@ const ROWS_WAITING_MAX: usize = 65_536;
 /// How long a watcher may send nothing before it counts as lost; it sends its own cost each second.
 const SILENT_MAX: Duration = Duration::from_secs(10);
 
+/// How long a run that ended before its time waits for a watcher to see that a process ended: its server's, it may be.
+const LAST_LOOK: Duration = Duration::from_secs(3);
+/// How often it is asked.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
 /// Prints that a watched run begins with a baseline of the idle server.
 pub(crate) fn announce_baseline(plan: &Plan) {
     if let [first, more @ ..] = plan.watch.as_slice() {
@@ -146,6 +151,15 @@ impl Watchers {
     /// The current figures of the watched hosts.
     pub(crate) fn figures(&self) -> Vec<ServerFigures> {
         self.forwarder.as_ref().map(|forwarder| forwarder.hosts().figures()).unwrap_or_default()
+    }
+
+    /// Waits a moment for the end of a process: a run may end in the second in which its server does.
+    pub(crate) fn wait_for_an_end(&self) {
+        let until = Instant::now() + LAST_LOOK;
+        let Some(forwarder) = &self.forwarder else { return };
+        while Instant::now() < until && !forwarder.hosts().has_seen_an_end(LAST_LOOK) {
+            std::thread::sleep(LOOK_EVERY);
+        }
     }
 
     /// Ends watching. Profiles in progress end early and are kept.
