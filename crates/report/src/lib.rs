@@ -28,7 +28,9 @@ pub use sent::{LayerSwitches, Sent};
 mod conference;
 pub use conference::{Conference, ConferenceMedia, ConferencePair, FlowSummary};
 mod server;
-pub use server::{HottestThread, NetworkInterface, ServerErrors, UriTraffic, WatchedHost, WatchedProcess};
+pub use server::{
+    EndedProcess, HottestThread, NetworkInterface, ServerErrors, UriTraffic, WatchedHost, WatchedProcess,
+};
 mod canary;
 pub use canary::{Agreement, CanaryBrowser, CanaryJudgement, CanarySummary};
 mod decoded;

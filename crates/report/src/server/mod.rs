@@ -12,7 +12,9 @@ mod threads;
 
 pub(crate) use accounts::Accounts;
 pub(crate) use summary::summarise;
-pub use summary::{HottestThread, NetworkInterface, ServerErrors, UriTraffic, WatchedHost, WatchedProcess};
+pub use summary::{
+    EndedProcess, HottestThread, NetworkInterface, ServerErrors, UriTraffic, WatchedHost, WatchedProcess,
+};
 pub(crate) use threads::{Thread, Threads};
 pub(crate) use throng_analysis::knowledge::Knowledge;
 pub(crate) use throng_observation::host::measured::{Grid, Host, MeasuredSeries, Window, hosts};

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use throng_observation::host::HostEventKind;
 use throng_observation::host::catalogue as metric;
+use throng_observation::host::{HostEventKind, HowEnded};
 use throng_observation::run::RunData;
 
 use super::{Accounts, Host, Knowledge, MeasuredSeries, Thread, Threads, errors, hosts};
@@ -23,6 +23,9 @@ pub struct WatchedHost {
     pub cpu_max: Option<f64>,
     /// The watched processes, by what they used; at most 20.
     pub processes: Vec<WatchedProcess>,
+    /// The watched processes that ended, in order; at most 20, the last ones.
+    #[serde(default)]
+    pub ended: Vec<EndedProcess>,
     /// Threads seen over the run.
     pub threads: u64,
     /// CPU time of the threads together ÷ that of their processes: near 1 when no thread was missed.
@@ -130,6 +133,23 @@ pub struct WatchedProcess {
     pub rss_bytes_max: Option<f64>,
 }
 
+/// A watched process that ended.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct EndedProcess {
+    /// When its end was noticed, seconds of the run.
+    pub at_s: f64,
+    /// Its name.
+    pub name: String,
+    /// Its number.
+    pub pid: u32,
+    /// How it ended and who ended it, in words that follow "ended".
+    pub how: String,
+    /// Its exit code, if it exited and that is known.
+    pub exit_code: Option<u8>,
+    /// The signal that ended it, if one did and that is known.
+    pub signal: Option<u8>,
+}
+
 /// The thread that used most CPU. A thread cannot use more than 1.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HottestThread {
@@ -178,6 +198,7 @@ pub(crate) fn summarise(run: &RunData) -> Vec<WatchedHost> {
 
 /// Longer lists are for the page and the tables.
 const PROCESSES_MAX: usize = 20;
+const ENDED_MAX: usize = 20;
 const UNREADABLE_MAX: usize = 20;
 const SERVER_ERRORS_MAX: usize = 20;
 const URI_GROUPS_MAX: usize = 20;
@@ -206,6 +227,7 @@ fn watched_host(host: &Host<'_>) -> WatchedHost {
         hottest_thread: threads.hottest().map(|thread| hottest(thread, &knowledge)),
         rss_bytes_max: host.max(metric::PROCESS_RSS),
         processes,
+        ended: ended(host),
         network: interfaces(host),
         nic_drops: drops(host),
         udp_receive_buffer_errors: rounded(metric::UDP_RCVBUF_ERRORS),
@@ -285,6 +307,23 @@ fn processes(host: &Host<'_>) -> Vec<WatchedProcess> {
     processes.sort_by(|a, b| b.cpu_s.total_cmp(&a.cpu_s));
     processes.truncate(PROCESSES_MAX);
     processes
+}
+
+fn ended(host: &Host<'_>) -> Vec<EndedProcess> {
+    let ended = host.lives().into_iter().filter_map(|life| {
+        let (at, end) = (life.ended?, life.process.end?);
+        (end.how != HowEnded::Replaced).then(|| EndedProcess {
+            at_s: at.as_secs_f64(),
+            name: life.process.name,
+            pid: life.process.pid,
+            how: end.words(),
+            exit_code: end.how.exit_code(),
+            signal: end.how.signal(),
+        })
+    });
+    let mut ended: Vec<_> = ended.collect();
+    ended.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
+    ended.split_off(ended.len().saturating_sub(ENDED_MAX))
 }
 
 fn hottest(thread: &Thread<'_>, knowledge: &Knowledge) -> HottestThread {

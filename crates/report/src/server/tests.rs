@@ -352,6 +352,24 @@ fn the_others_are_counted_together() {
 }
 
 #[test]
+fn what_ended_is_said_and_how() {
+    let mut run = watched();
+    for (at_s, kind, detail) in [
+        (0, HostEventKind::ProcessFound, "janus (PID 4000): janus -o"),
+        (1, HostEventKind::ProcessEnded, "sh (PID 7): it executed another program"),
+        (50, HostEventKind::ProcessEnded, "janus (PID 4000): it ended by signal 9"),
+    ] {
+        run.host.events.push(HostEvent::new(HostId(0), RunTime(at_s * 1_000_000), kind, detail));
+    }
+    let summary = crate::summarise(&run, &[], std::time::Duration::ZERO);
+    let ended: Vec<_> = summary.hosts[0].ended.iter().map(|e| (e.pid, e.signal, e.exit_code)).collect();
+    assert_eq!(ended, [(4000, Some(9), None)], "a program that executes another one goes on");
+    let text = crate::text::summary(&summary);
+    assert!(text.contains("ended: janus (PID 4000) at 50.0 s by signal 9 (SIGKILL)"), "{text}");
+    assert!(crate::html::render(&run, &summary).contains("janus (PID 4000): it ended by signal 9"));
+}
+
+#[test]
 fn any_rows_are_borne() {
     let mut rows = Rows::default();
     let extreme =

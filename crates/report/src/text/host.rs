@@ -7,7 +7,7 @@ use super::line;
 use crate::requests::grouped;
 use crate::server::{ServerErrors, WatchedHost};
 
-/// 3 to 6 lines.
+/// 3 to 7 lines.
 pub(super) fn lines(out: &mut String, host: &WatchedHost, is_one_of_several: bool) {
     let name = if is_one_of_several { format!("{}: ", untrusted::name(&host.name)) } else { String::new() };
     let processes: Vec<_> = host
@@ -45,6 +45,7 @@ pub(super) fn lines(out: &mut String, host: &WatchedHost, is_one_of_several: boo
     network(out, host);
     traffic(out, host);
     server_errors(out, host);
+    ended(out, host);
     for why in host.unreadable.iter().take(1) {
         let more = host.unreadable.len() - 1;
         let more = if more > 0 { format!(" (and {more} more, see the report)") } else { String::new() };
@@ -105,6 +106,26 @@ fn server_errors(out: &mut String, host: &WatchedHost) {
         line(out, "", &format!("answers 5xx: {}", refused.join("; ")));
     }
 }
+
+/// What ended, and how: the last ones.
+fn ended(out: &mut String, host: &WatchedHost) {
+    let told = host.ended.iter().rev().take(ENDED_MAX).rev().map(|process| {
+        let (name, how) = (untrusted::name(&process.name), untrusted::line(&process.how));
+        format!("{name} (PID {}) at {:.1} s {how}", process.pid, process.at_s)
+    });
+    let told: Vec<_> = told.collect();
+    if told.is_empty() {
+        return;
+    }
+    let before = match host.ended.len() - told.len() {
+        0 => String::new(),
+        before => format!("{before} and then "),
+    };
+    line(out, "", &format!("ended: {before}{}", told.join("; ")));
+}
+
+/// Ended processes in a line.
+const ENDED_MAX: usize = 3;
 
 /// Groups of URIs in a line.
 const TRAFFIC_MAX: usize = 5;
