@@ -1,7 +1,8 @@
 //! A server that is stopped for a while: its freeze has a cause, and the burst that it sends afterwards is not
 //! blamed on the generator. A run without problems has no explanations.
 
-use std::process::Command;
+use std::net::TcpListener;
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use throng_observation::limits::BURST_DROPS_EVENT;
@@ -47,6 +48,62 @@ fn a_server_that_was_stopped_is_named_and_the_run_is_valid() {
     assert_eq!(run.generator.iter().map(|row| row.socket_drops).sum::<u64>(), 0, "{ran}");
     let bursts = run.events.iter().filter(|event| event.kind == BURST_DROPS_EVENT);
     assert!(bursts.clone().all(|event| event.detail.contains("had been silent for")), "{ran}");
+}
+
+/// FFmpeg, which takes one publisher by RTMP; `None` where it is not installed.
+fn ffmpeg_listening() -> Option<(Child, String)> {
+    let port = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
+    let url = format!("rtmp://127.0.0.1:{port}/live/k");
+    let mut command = Command::new("ffmpeg");
+    command.args(["-v", "error", "-listen", "1", "-i", &url, "-f", "null", "-"]);
+    Some((command.stdin(Stdio::null()).spawn().ok()?, url))
+}
+
+/// 20 s: 5 s of the idle server, and 12 s of a run that ends in the second in which its server is killed.
+#[test]
+fn a_server_that_is_killed_with_its_only_user_is_named_with_the_signal() {
+    let Some((mut server, url)) = ffmpeg_listening() else { return };
+    let (pid, media) = (server.id(), "crowd.publish={ video = \"360p\" }");
+    let watch = format!("pid={pid}");
+    let view = ["view", &url, "-n", "1", "--for", "60s", "--set", media, "--watch", &watch];
+    let running = Running::start(None, &view);
+    std::thread::sleep(Duration::from_secs(17));
+    server.kill().unwrap();
+    let ran = running.wait();
+    server.wait().unwrap();
+    let summary = ran.summary();
+    let title = format!("ffmpeg (PID {pid}) ended under the load, by signal 9 (SIGKILL)");
+    assert_eq!(summary["bottleneck"]["title"], title.as_str(), "{:#}\n{ran}", summary["bottleneck"]);
+    let ended = &summary["hosts"][0]["ended"];
+    assert_eq!((&ended[0]["pid"], &ended[0]["signal"]), (&pid.into(), &9.into()), "{ended:#}\n{ran}");
+    assert!(ran.stdout.contains(&format!("ended: ffmpeg (PID {pid}) at ")), "{ran}");
+}
+
+/// 25 s: a program that is called as the server comes and goes beside the seconds in which that is stopped.
+#[test]
+fn a_short_job_beside_a_bad_second_is_no_crash() {
+    let (ran, ()) = valid(|| {
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("throng-e2e-job");
+        std::fs::copy("/bin/sleep", &program).unwrap();
+        let mut long = Command::new(&program).arg("60").spawn().unwrap();
+        let stage = Stage::start(None, "127.0.0.1:0", &[]);
+        let watch = ["--watch", "process=throng-e2e-job"];
+        let view = ["view", &stage.target(), "-n", "6", "--for", "20s", watch[0], watch[1]];
+        let mut running = Running::start(None, &view);
+        running.when_playing(6);
+        std::thread::sleep(Duration::from_secs(4));
+        let mut short = Command::new(&program).arg("1").spawn().unwrap();
+        stop(&stage, Duration::from_secs(6));
+        short.wait().unwrap();
+        let ran = running.wait();
+        long.kill().unwrap();
+        long.wait().unwrap();
+        (ran, ())
+    });
+    let summary = ran.summary();
+    assert_ne!(summary["bottleneck"]["finding"], "server_crashed", "{ran}");
+    assert_eq!(summary["hosts"][0]["ended"][0]["name"], "throng-e2e-job", "the end was seen\n{ran}");
 }
 
 #[test]
