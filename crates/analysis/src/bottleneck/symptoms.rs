@@ -19,7 +19,7 @@ const RATES: &[&str] = &[
     "line_rate",
 ];
 /// Limits of a count.
-const COUNTS: &[&str] = &["file_descriptors", "local_ports", "conntrack", "memory"];
+const COUNTS: &[&str] = &["file_descriptors", "local_ports", "conntrack", "task_limit", "memory"];
 /// Limits of the CPU, which a profile can explain.
 const CPU: &[&str] = &[
     "one_thread_full",

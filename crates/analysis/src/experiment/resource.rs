@@ -41,6 +41,7 @@ mod tests {
             "server_crashed",
             "process_stopped",
             "never_connected",
+            "task_limit",
             "signalling_serialised",
             "configured_ceiling",
         ];

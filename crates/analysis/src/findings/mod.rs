@@ -44,6 +44,7 @@ mod configured_ceiling;
 mod conntrack;
 mod descriptors;
 mod ports;
+mod tasks;
 
 pub(crate) use cpu_all::{BUSY_MIN, WAIT_MIN};
 pub use evidence::Evidence;
@@ -220,6 +221,7 @@ pub(crate) const RULES: &[Rule] = &[
     (ports::KEY, ports::check),
     (accept_queue::KEY, accept_queue::check),
     (conntrack::KEY, conntrack::check),
+    (tasks::KEY, tasks::check),
     (signalling::KEY, signalling::check),
     (configured_ceiling::KEY, configured_ceiling::check),
 ];

@@ -43,6 +43,7 @@ pub(super) const PLANTED_LIMITS: &[(&str, PlantLimit)] = &[
     ("local_ports", ports),
     ("accept_queue", accept_queue),
     ("conntrack", conntrack),
+    ("task_limit", tasks),
     ("server_crashed", crash),
     ("process_stopped", stopped),
     ("signalling_serialised", serial_joins),
@@ -199,6 +200,12 @@ fn kills(sim: &mut SimulatedRun) {
     sim.put("process.rss", &PROCESS, Unit::Bytes, None, |m| 1e8 * full(m));
     sim.put("cgroup.memory.oom_kills", &GROUP, Unit::PerSecond, None, |m| if m.over { 1.0 } else { 0.0 });
     sim.events.push((HostEventKind::ProcessEnded, "media (PID 7): killed by signal 9"));
+    sim.impact = UserImpact::NotServed;
+}
+
+fn tasks(sim: &mut SimulatedRun) {
+    sim.put("cgroup.pids", &GROUP, Unit::Count, Some(100.0), |m| 20.0 + (2.0 * m.users).min(80.0));
+    sim.put("cgroup.pids.limit_hits", &GROUP, Unit::PerSecond, None, |m| if m.over { 1.0 } else { 0.0 });
     sim.impact = UserImpact::NotServed;
 }
 
