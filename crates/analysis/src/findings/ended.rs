@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use throng_observation::host::catalogue::{self as metric, Metric};
 use throng_observation::host::measured::Window;
-use throng_observation::host::{HostEventKind, HowEnded, Life};
+use throng_observation::host::{Culprit, HostEventKind, HowEnded, Life};
 use throng_observation::{Goal, RunTime};
 
 use crate::context::Context;
@@ -42,6 +42,15 @@ pub(super) fn of_server(context: &Context<'_>) -> Vec<Life> {
         .zip(own)
         .filter(|(life, is_own)| *is_own && is_near_failure(context, life) && !is_job(life, &lives, &bad));
     its.map(|(life, _)| life.clone()).collect()
+}
+
+/// Who ended it, by the lines of watched logs around its end.
+pub(super) fn as_logged(context: &Context<'_>, life: &Life) -> Option<Culprit> {
+    let (at, end) = (life.ended?, life.end()?);
+    let around_us = at.0.saturating_sub(KILL_US)..=at.0.saturating_add(SLACK_US);
+    let lines = context.host.events_of(HostEventKind::LogLine);
+    let lines = lines.filter(|event| around_us.contains(&event.at.0)).map(|event| event.detail.clone());
+    Culprit::of(end.how, &lines.collect::<Vec<_>>())
 }
 
 /// How many processes of others ended near the failing load.

@@ -26,6 +26,7 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
         };
     };
     let end = life.end().cloned().unwrap_or_default();
+    let end = ProcessEnd { by: end.by.or_else(|| ended::as_logged(context, life)), ..end };
     let at_s = lives.iter().filter_map(|life| life.ended).min().map_or(0.0, |at| at.as_secs_f64());
     let count = lives.len() as f64;
     let once = Reading { base: Some(0.0), pass: Some(0.0), fail: Some(count), most: None };
@@ -65,7 +66,11 @@ fn told(lives: &[Life]) -> String {
 
 /// What to do about such an end.
 fn advice(end: &ProcessEnd, at_s: f64) -> String {
-    let said = end.said.as_ref().map_or_else(String::new, |said| format!(" (its last lines: {said})"));
+    let said = match (&end.by, &end.said) {
+        (Some(Culprit::Assertion { line }), _) => format!(" (it said: {line})"),
+        (_, Some(said)) => format!(" ({said})"),
+        (_, None) => String::new(),
+    };
     match &end.by {
         Some(Culprit::ResourceLimit { name }) => format!(
             "Raise {name} of the server (ulimit, or LimitCPU=, LimitFSIZE= of its unit), or find out why it reached it at second {at_s:.0}"

@@ -89,6 +89,26 @@ fn a_server_that_somebody_stopped_is_no_bug_to_report() {
     assert!(found.change.is_some_and(|change| change.starts_with("Find out who asked it to end")));
 }
 
+#[test]
+fn a_server_that_gives_up_is_quoted_from_its_log() {
+    let mut sim = SimulatedRun::new();
+    sim.impact = UserImpact::NotServed;
+    sim.events.clear();
+    let mut run = sim.run();
+    life(&mut run, (0, OVER_S), "media", 7, HowEnded::Signal { number: 6, core: true });
+    for (at_s, line) in
+        [(20, "media: panicked at an earlier start"), (OVER_S, "media: Assertion `room' failed")]
+    {
+        let at = RunTime(at_s * 1_000_000);
+        run.host.events.push(HostEvent::new(HostId(0), at, HostEventKind::LogLine, line));
+    }
+    let change = cause(&run).change.unwrap_or_default();
+    assert!(
+        change.contains("a bug to report") && change.ends_with("(it said: media: Assertion `room' failed)"),
+        "{change}"
+    );
+}
+
 /// A server of 12 MB a user in a group of 490 MB, which kills it once.
 fn killed(by: Option<Culprit>) -> RunData {
     let mut sim = SimulatedRun::new();
