@@ -8,7 +8,7 @@ mod distribution;
 pub use distribution::{Distribution, DistributionError, Quantiles};
 
 mod lifecycle;
-pub use lifecycle::{Failure, FailureReason, IceState, Outcome, Phase};
+pub use lifecycle::{Failure, FailureReason, IceState, Outcome, Phase, RefusalKind};
 
 mod capture;
 pub use capture::{CaptureBasis, OneWayDelay, SENDER_CLOCK_EVENT, SENDER_CLOCK_PLACE};

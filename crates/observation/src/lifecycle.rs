@@ -236,11 +236,67 @@ impl FailureReason {
         matches!(self, Self::Generator | Self::InternalError | Self::WorkerLost)
     }
 
+    /// How the server refused; `None` if it did not, as far as was seen.
+    #[must_use]
+    pub fn refusal(&self) -> Option<RefusalKind> {
+        match self {
+            Self::RoomFull | Self::HttpStatus(503) | Self::RtspStatus(453 | 503) => Some(RefusalKind::Full),
+            Self::HttpStatus(429) => Some(RefusalKind::RatePerAddress),
+            Self::Unauthorized | Self::HttpStatus(401 | 403 | 407) | Self::RtspStatus(401 | 403) => {
+                Some(RefusalKind::Credentials)
+            }
+            Self::NoSuchRoom | Self::HttpStatus(404 | 410) | Self::RtspStatus(404) => {
+                Some(RefusalKind::Missing)
+            }
+            Self::Refused
+            | Self::SignallingClosed
+            | Self::HttpStatus(400..=599)
+            | Self::RtspStatus(400..=599) => Some(RefusalKind::Other),
+            Self::Dns
+            | Self::Tcp
+            | Self::Quic
+            | Self::Tls
+            | Self::HttpStatus(_)
+            | Self::RtspStatus(_)
+            | Self::Protocol
+            | Self::Kicked
+            | Self::RoomEnded
+            | Self::CodecRefused
+            | Self::SignallingTimeout
+            | Self::Ice
+            | Self::Dtls
+            | Self::NoMedia
+            | Self::MediaLost
+            | Self::Cors
+            | Self::NotAllowed
+            | Self::Generator
+            | Self::InternalError
+            | Self::NotStarted
+            | Self::WorkerLost => None,
+        }
+    }
+
     /// Whether the observation of the participant ended, and not its session by a failure.
     #[must_use]
     pub fn is_censored(&self) -> bool {
         matches!(self, Self::NotStarted | Self::WorkerLost)
     }
+}
+
+/// What a server that refuses a participant says about why, in whatever protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RefusalKind {
+    /// It, or the room, is full.
+    Full,
+    /// Too many requests came from one address in a time (HTTP 429, RFC 6585 section 4): a rule for each address,
+    /// and no measure of what the server can do.
+    RatePerAddress,
+    /// The key, PIN or token is missing or wrong.
+    Credentials,
+    /// What was asked for does not exist.
+    Missing,
+    /// Anything else, with or without a reason.
+    Other,
 }
 
 /// A failure with its details.
@@ -313,6 +369,29 @@ mod tests {
         }
         for rubbish in ["", "http_", "http_70000", "nothing"] {
             assert_eq!(FailureReason::from_key(rubbish), None);
+        }
+    }
+
+    #[test]
+    fn a_refusal_has_one_meaning_in_all_protocols() {
+        use FailureReason as F;
+        for (reason, expect) in [
+            (F::HttpStatus(429), Some(RefusalKind::RatePerAddress)),
+            (F::HttpStatus(503), Some(RefusalKind::Full)),
+            (F::RtspStatus(453), Some(RefusalKind::Full)),
+            (F::RoomFull, Some(RefusalKind::Full)),
+            (F::HttpStatus(403), Some(RefusalKind::Credentials)),
+            (F::Unauthorized, Some(RefusalKind::Credentials)),
+            (F::HttpStatus(404), Some(RefusalKind::Missing)),
+            (F::RtspStatus(404), Some(RefusalKind::Missing)),
+            (F::HttpStatus(409), Some(RefusalKind::Other)),
+            (F::RtspStatus(461), Some(RefusalKind::Other)),
+            (F::Refused, Some(RefusalKind::Other)),
+            (F::HttpStatus(302), None),
+            (F::Ice, None),
+            (F::Generator, None),
+        ] {
+            assert_eq!(reason.refusal(), expect, "{reason:?}");
         }
     }
 }

@@ -1,5 +1,8 @@
 //! Text that a server sent, made safe to show: short, one line, without control or bidirectional characters.
 
+use http::HeaderMap;
+use http::header::RETRY_AFTER;
+
 /// How many characters of a server's text are shown.
 pub(crate) const EXCERPT_CHARS_MAX: usize = 200;
 
@@ -28,9 +31,23 @@ pub(crate) fn after_colon(text: &str) -> String {
     }
 }
 
+/// `, Retry-After: ` and its value where a response says when to come again (RFC 9110 section 10.2.3); else empty.
+pub(crate) fn retry_after(headers: &HeaderMap) -> String {
+    let wait = headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok());
+    wait.map_or_else(String::new, |wait| format!(", Retry-After: {}", excerpt(wait)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn when_to_come_again_is_repeated_where_it_is_said() {
+        let mut headers = HeaderMap::new();
+        assert_eq!(retry_after(&headers), "");
+        headers.insert(RETRY_AFTER, http::HeaderValue::from_static("30"));
+        assert_eq!(retry_after(&headers), ", Retry-After: 30");
+    }
 
     #[test]
     fn an_excerpt_is_one_short_line_that_steers_no_terminal() {

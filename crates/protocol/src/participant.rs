@@ -526,6 +526,15 @@ fn status(status: &u16) -> String {
 }
 
 impl ChannelError {
+    /// The error of an upgrade that was answered with another status than 101: with when to come again, and the
+    /// words of the server.
+    #[must_use]
+    pub fn not_upgraded(status: u16, headers: &http::HeaderMap, words: &str) -> Self {
+        let wait = excerpt::retry_after(headers);
+        let said = format!("{}{}", wait.trim_start_matches(", "), excerpt::after_colon(words));
+        Self::Status(status, said.trim_start_matches(": ").to_owned())
+    }
+
     /// The failure of a session whose open channel was lost: however the connection broke, the reason is that
     /// signalling closed during the session. Protocol errors of the peer, and errors of the generator, keep their
     /// reasons.
@@ -592,5 +601,16 @@ mod tests {
         ] {
             assert_eq!(error.to_string(), expect);
         }
+    }
+
+    #[test]
+    fn an_upgrade_that_was_refused_says_when_to_come_again() {
+        let mut headers = http::HeaderMap::new();
+        let words =
+            |headers: &http::HeaderMap, said| ChannelError::not_upgraded(429, headers, said).to_string();
+        assert_eq!(words(&headers, "slowly"), "HTTP status 429 Too Many Requests: slowly");
+        headers.insert(http::header::RETRY_AFTER, http::HeaderValue::from_static("7"));
+        assert_eq!(words(&headers, ""), "HTTP status 429 Too Many Requests: Retry-After: 7");
+        assert_eq!(words(&headers, "slowly"), "HTTP status 429 Too Many Requests: Retry-After: 7: slowly");
     }
 }

@@ -46,7 +46,11 @@ const FOLLOWS: &[(&str, &[&[&str]])] = &[
     ("path_loss", &[RATES, &["softirq", "udp_receive_buffer", "backpressure"]]),
     (
         "configured_ceiling",
-        &[RATES, COUNTS, &["softirq", "accept_queue", "udp_receive_buffer", "server_crashed", SIGNALLING]],
+        &[
+            RATES,
+            COUNTS,
+            &["softirq", "accept_queue", "udp_receive_buffer", "server_crashed", SIGNALLING, "address_limit"],
+        ],
     ),
     // A slow server answers joins slowly, and refused users come again.
     (SIGNALLING, &[RATES, COUNTS, &["softirq", "accept_queue", "backpressure"]]),
@@ -64,6 +68,7 @@ const FOLLOWS: &[(&str, &[&[&str]])] = &[
                 "backpressure",
                 "path_loss",
                 SIGNALLING,
+                "address_limit",
                 "configured_ceiling",
             ],
         ],

@@ -43,6 +43,7 @@ mod tests {
             "never_connected",
             "task_limit",
             "signalling_serialised",
+            "address_limit",
             "configured_ceiling",
         ];
         assert_eq!(none.collect::<Vec<_>>(), expect);

@@ -2,8 +2,9 @@
 
 use throng_observation::host::catalogue::LOG_LINES;
 use throng_observation::units::percent;
-use throng_observation::{FailureReason, Outcome, RunTime};
+use throng_observation::{FailureReason, Outcome, RefusalKind, RunTime};
 
+use super::address_limit;
 use super::line::sent_text;
 use super::{CONNECTED, Candidate, CheckResult, Evidence, NOT_SERVED, NoFinding, ruled_out};
 use crate::context::{Context, Reading};
@@ -17,15 +18,13 @@ const NOT_SERVED_MIN: f64 = 0.90;
 /// (nginx, lighttpd). It then closes connections, or accepts none until some end: no participant is told so.
 const LIMIT_LINES: &[&str] = &["worker_connections", "connection_limit"];
 
-/// Whether a server that is full by its configuration may refuse with this reason.
+/// Whether a server that is full by its configuration may refuse with this reason. A licence that is used up may be
+/// told like a wrong key. What does not exist is not full, and a rate for each address is [`address_limit`].
 fn is_refusal(reason: &FailureReason) -> bool {
-    matches!(
-        reason,
-        FailureReason::Refused
-            | FailureReason::RoomFull
-            | FailureReason::SignallingClosed
-            | FailureReason::HttpStatus(400..=599)
-    )
+    match reason.refusal() {
+        Some(RefusalKind::Full | RefusalKind::Credentials | RefusalKind::Other) => true,
+        Some(RefusalKind::RatePerAddress | RefusalKind::Missing) | None => false,
+    }
 }
 
 pub(super) fn check(context: &Context<'_>) -> CheckResult {
@@ -47,9 +46,12 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
         with_refusals(context, refused, last_refusal)
     } else {
         // Users that fail at the same number without a refusal may have met a silent ceiling.
-        let (failures, last_failure) = failed(context, |reason| !reason.is_ours());
+        let is_such = |reason: &FailureReason| !reason.is_ours() && !address_limit::is_of_address(reason);
+        let (failures, last_failure) = failed(context, is_such);
         if failures.fail() == 0.0 {
-            return ruled_out("Refusals: the server refused no participant");
+            let is_limited = failed(context, address_limit::is_of_address).0.fail() > 0.0;
+            let state = "Refusals: the server refused no participant";
+            return if is_limited { Err(NoFinding::NotApplicable) } else { ruled_out(state) };
         }
         without_refusals(context, failures, refused, last_failure)
     };
@@ -106,8 +108,13 @@ fn without_refusals(
 ) -> Candidate {
     let connected = context.users.connected.fail();
     let hint = last.map_or_else(String::new, |said| format!(" (the last: {said})"));
-    let title =
-        format!("{connected:.0} users are served and further ones fail, though the server refused none");
+    let is_missing = |reason: &FailureReason| reason.refusal() == Some(RefusalKind::Missing);
+    let why = if failed(context, is_missing).0.fail() > 0.0 {
+        "as what they ask for does not exist"
+    } else {
+        "though the server refused none"
+    };
+    let title = format!("{connected:.0} users are served and further ones fail, {why}");
     Candidate {
         used: 0.6,
         evidence: vec![
@@ -124,7 +131,10 @@ fn without_refusals(
 
 /// Participants that failed for such a reason in each window (those of the onset count to the failing load), and the detail of the
 /// last failure.
-fn failed(context: &Context<'_>, is_such: impl Fn(&FailureReason) -> bool) -> (Reading, Option<String>) {
+pub(super) fn failed(
+    context: &Context<'_>,
+    is_such: impl Fn(&FailureReason) -> bool,
+) -> (Reading, Option<String>) {
     let such = || context.run.participants.iter().filter(|row| row.failure().is_some_and(&is_such));
     let within = context.reading(|window| {
         let within = |at: &RunTime| (window.from_us..=window.until_us).contains(&at.0);

@@ -40,6 +40,7 @@ mod softirq;
 mod udp_buffer;
 
 mod accept_queue;
+mod address_limit;
 mod configured_ceiling;
 mod conntrack;
 mod descriptors;
@@ -180,7 +181,8 @@ pub(crate) const MEMORY: &str = memory::KEY;
 pub(crate) const NEVER_CONNECTED: &str = never_connected::KEY;
 
 /// Findings from the participants and the generator alone: they need no watcher and are made once, not per host.
-pub(crate) const CLIENT_SIDE: &[&str] = &[generator::KEY, never_connected::KEY, signalling::KEY];
+pub(crate) const CLIENT_SIDE: &[&str] =
+    &[generator::KEY, never_connected::KEY, signalling::KEY, address_limit::KEY];
 
 /// A finding's key and its check, in the order of docs/findings.md.
 pub(crate) type Rule = (&'static str, fn(&Context<'_>) -> CheckResult);
@@ -223,5 +225,6 @@ pub(crate) const RULES: &[Rule] = &[
     (conntrack::KEY, conntrack::check),
     (tasks::KEY, tasks::check),
     (signalling::KEY, signalling::check),
+    (address_limit::KEY, address_limit::check),
     (configured_ceiling::KEY, configured_ceiling::check),
 ];

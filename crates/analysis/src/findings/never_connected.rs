@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use throng_observation::run::ParticipantRow;
-use throng_observation::{Failure, FailureReason, Outcome, Phase};
+use throng_observation::{Failure, FailureReason, Outcome, Phase, RefusalKind};
 
 use super::{Candidate, CheckResult, Evidence, NoFinding};
 use crate::context::{Context, Reading};
@@ -125,6 +125,21 @@ fn what(reason: &FailureReason) -> &'static str {
 
 /// The recommended check for a reason.
 fn change(reason: &FailureReason) -> &'static str {
+    match reason.refusal() {
+        Some(RefusalKind::Credentials) => {
+            return "Check the key, PIN or token in the target against what the server expects";
+        }
+        Some(RefusalKind::Missing) => {
+            return "Check the path or room in the target: does it exist, and does anybody publish there?";
+        }
+        Some(RefusalKind::Full) => {
+            return "The server is full before the first user: check for a maximum in its configuration or licence, or a backend that is down";
+        }
+        Some(RefusalKind::RatePerAddress) => {
+            return "The server limits how often one address may ask (HTTP 429): wait as long as it says, raise that limit for the generator's address, or give the crowd more addresses (--source-ip)";
+        }
+        Some(RefusalKind::Other) | None => {}
+    }
     match reason {
         FailureReason::Dns => "Check the host name in the target's URL, and the resolver of this host",
         FailureReason::Tcp => {
@@ -135,17 +150,6 @@ fn change(reason: &FailureReason) -> &'static str {
         }
         FailureReason::Tls => {
             "Check the server's certificate and its name, and http against https; the failure has the details"
-        }
-        FailureReason::HttpStatus(401 | 403)
-        | FailureReason::RtspStatus(403)
-        | FailureReason::Unauthorized => {
-            "Check the key, PIN or token in the target against what the server expects"
-        }
-        FailureReason::HttpStatus(404) | FailureReason::RtspStatus(404) | FailureReason::NoSuchRoom => {
-            "Check the path or room in the target: does it exist, and does anybody publish there?"
-        }
-        FailureReason::HttpStatus(503) | FailureReason::RtspStatus(453 | 503) | FailureReason::RoomFull => {
-            "The server is full before the first user: check for a maximum in its configuration or licence, or a backend that is down"
         }
         FailureReason::RtspStatus(454 | 461) => {
             "Check the server's log; for 461 try the other transport: target.rtsp_transport = \"tcp\" or \"udp\""

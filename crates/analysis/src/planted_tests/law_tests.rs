@@ -17,6 +17,7 @@ const NOT_OF_COUNTERS: &[&str] = &[
     "server_crashed",
     "never_connected",
     "signalling_serialised",
+    "address_limit",
     "configured_ceiling",
     "path_loss",
 ];
@@ -57,7 +58,7 @@ fn what_grows_with_the_load_is_named_and_what_is_always_so_is_not() {
             plant(&mut sim);
             sim.freeze();
             sim.events.retain(|(kind, _)| *kind != HostEventKind::ProcessEnded);
-            (sim.impact, sim.refusals, sim.profile) = (impact, false, None);
+            (sim.impact, sim.refusals, sim.profile) = (impact, None, None);
             let found = explained(&mut sim).bottleneck;
             assert!(!said(&found).contains(key), "{key} was as full before: {found:#?}");
         }

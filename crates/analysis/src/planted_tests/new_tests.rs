@@ -129,6 +129,42 @@ fn a_ceiling_refuses_only_if_a_participant_was_refused() {
     assert!(found.title.contains("the server refused none"), "{}", found.title);
 }
 
+/// HTTP 429 (RFC 6585): the rule of a proxy or a framework for each address, met by a crowd behind one.
+#[test]
+fn a_rate_for_each_address_is_no_maximum_of_the_server() {
+    let said = "POST http://10.0.0.1/whep/s: 429 Too Many Requests, Retry-After: 30";
+    let plant = |sim: &mut SimulatedRun| {
+        sim.impact = UserImpact::NotServed;
+        sim.refusals = Some(Failure::new(FailureReason::HttpStatus(429), said));
+    };
+    for is_watched in [true, false] {
+        let mut sim = SimulatedRun::new();
+        plant(&mut sim);
+        sim.is_watched = is_watched;
+        let found = explained(&mut sim).bottleneck;
+        assert_eq!(
+            (found.verdict, found.finding.as_deref()),
+            (BottleneckVerdict::Bottleneck, Some("address_limit")),
+            "{found:#?}"
+        );
+        assert!(found.other_findings.is_empty(), "{found:#?}");
+        let change = found.change.unwrap_or_default();
+        for word in ["--source-ip", "Retry-After: 30"] {
+            assert!(change.contains(word), "{change}");
+        }
+        assert!(!change.contains("licence") && !found.title.contains("maximum"), "{}: {change}", found.title);
+    }
+    // A server that is full says so by another status, and it is not the address then.
+    let mut sim = SimulatedRun::new();
+    plant(&mut sim);
+    sim.refusals = Some(Failure::new(FailureReason::HttpStatus(503), "503 Service Unavailable"));
+    assert_eq!(explained(&mut sim).bottleneck.finding.as_deref(), Some("configured_ceiling"));
+    // Where none could connect, the same is said of all of them.
+    let found = cause(&nobody(&[(FailureReason::HttpStatus(429), said)], true, true));
+    assert_eq!(found.finding.as_deref(), Some("never_connected"), "{found:#?}");
+    assert!(found.change.is_some_and(|change| change.contains("--source-ip")));
+}
+
 /// Loss that the server's own card did not see leave: it drops before it sends, and sends again what is asked for.
 #[test]
 fn packets_that_were_never_sent_are_not_lost_on_the_way() {

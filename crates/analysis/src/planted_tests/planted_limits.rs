@@ -1,6 +1,7 @@
 //! A limit for each finding, planted into a sim that has room for everything.
 
 use throng_observation::host::{HostEventKind, Unit};
+use throng_observation::{Failure, FailureReason};
 
 use super::simulated_run::{Moment, PASS, SimulatedRun, UserImpact};
 
@@ -261,7 +262,7 @@ fn descriptors(sim: &mut SimulatedRun) {
     sim.put("process.fds", &PROCESS, Unit::Count, Some(100.0), |m| (18.0 + 2.0 * m.users).min(100.0));
     sim.put("tcp.listen_overflows", &[], Unit::PerSecond, None, |m| if m.over { 3.0 } else { 0.0 });
     sim.impact = UserImpact::NotServed;
-    sim.refusals = true;
+    sim.refusals = Some(Failure::new(FailureReason::Refused, "the room is full"));
 }
 
 fn ports(sim: &mut SimulatedRun) {
@@ -293,7 +294,7 @@ fn serial_joins(sim: &mut SimulatedRun) {
 
 pub(super) fn refusals(sim: &mut SimulatedRun) {
     sim.impact = UserImpact::NotServed;
-    sim.refusals = true;
+    sim.refusals = Some(Failure::new(FailureReason::Refused, "the room is full"));
 }
 
 /// A web server that takes no further connection, and says so in its log alone: the others wait.

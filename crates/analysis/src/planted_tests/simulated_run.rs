@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use throng_observation::host::*;
 use throng_observation::run::*;
 use throng_observation::{
-    Clause, Distribution, ExperienceRow, Failure, FailureReason, HoldOutcome, HoldRow, MediaKind, Outcome,
-    Phase, PlaybackCounters, PlaybackRow, Purpose, RunTime, TrackCounters,
+    Clause, Distribution, ExperienceRow, Failure, HoldOutcome, HoldRow, MediaKind, Outcome, Phase,
+    PlaybackCounters, PlaybackRow, Purpose, RunTime, TrackCounters,
 };
 
 use throng_observation::pack::PACKS_FACT;
@@ -62,7 +62,8 @@ pub(super) struct SimulatedRun {
     pub(super) profile: Option<Vec<(&'static str, &'static str, u32)>>,
     pub(super) events: Vec<(HostEventKind, &'static str)>,
     pub(super) facts: BTreeMap<String, String>,
-    pub(super) refusals: bool,
+    /// How a participant fails when the load is past the limit.
+    pub(super) refusals: Option<Failure>,
     pub(super) is_search: bool,
     pub(super) is_watched: bool,
     /// How long an answer to a join takes while joins are answered one after the other.
@@ -86,7 +87,7 @@ impl SimulatedRun {
                 (PACKS_FACT.to_owned(), PACK.to_owned()),
                 ("net.core.rmem_max".to_owned(), "212992".to_owned()),
             ]),
-            refusals: false,
+            refusals: None,
             is_search: true,
             is_watched: true,
             join_s: None,
@@ -308,9 +309,8 @@ impl SimulatedRun {
         if let Some(join_s) = self.join_s {
             self.joins(run, moments, join_s);
         }
-        if self.refusals {
+        if let Some(failure) = self.refusals.clone() {
             let fail = moments.iter().find(|(moment, _)| moment.over).map_or(0, |(_, second)| *second);
-            let failure = Failure::new(FailureReason::Refused, "the room is full");
             run.participants.push(ParticipantRow {
                 participant: ParticipantId(0),
                 cohort: CohortId(0),

@@ -132,7 +132,8 @@ fn failure(error: Error) -> ChannelError {
         Error::Http(response) => {
             let body = response.body().as_deref().unwrap_or_default();
             let body = body.get(..WORDS_BYTES_MAX).unwrap_or(body);
-            ChannelError::Status(response.status().as_u16(), String::from_utf8_lossy(body).into_owned())
+            let words = String::from_utf8_lossy(body);
+            ChannelError::not_upgraded(response.status().as_u16(), response.headers(), &words)
         }
         Error::Io(e) => ChannelError::Tcp(e.to_string()),
         Error::Tls(e) => ChannelError::Tls(e.to_string()),

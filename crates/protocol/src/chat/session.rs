@@ -45,6 +45,8 @@ pub(super) struct Post {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Answer {
     pub(super) status: u16,
+    /// When to come again, as [`crate::excerpt::retry_after`] says it.
+    pub(super) retry_after: String,
     pub(super) body: String,
 }
 

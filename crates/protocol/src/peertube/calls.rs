@@ -8,6 +8,7 @@ use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, Head
 use http::{Method, StatusCode};
 use url::Url;
 
+use crate::excerpt::retry_after;
 use crate::participant::{Demand, DownloadEvent, FetchId, HttpVersion, Opening, Output, Request};
 
 /// How long a response may take after its head should have been there.
@@ -60,6 +61,7 @@ struct Open {
     call: Call,
     late_at: Instant,
     status: Option<StatusCode>,
+    retry_after: String,
     is_gzip: bool,
     body: Vec<u8>,
     is_too_long: bool,
@@ -135,7 +137,15 @@ impl Calls {
         self.counters.requests += 1;
         let timeout = if call == Call::Poll { POLL_TIMEOUT } else { self.timeout };
         let late_at = now + timeout + BODY_TIMEOUT;
-        let open = Open { call, late_at, status: None, is_gzip: false, body: Vec::new(), is_too_long: false };
+        let open = Open {
+            call,
+            late_at,
+            status: None,
+            retry_after: String::new(),
+            is_gzip: false,
+            body: Vec::new(),
+            is_too_long: false,
+        };
         self.open.insert(fetch, open);
         let request = Request { head, body: bytes, timeout };
         outputs.push(Output::Download(fetch, Box::new(request), self.version));
@@ -162,6 +172,7 @@ impl Calls {
                     u64::from(opening.connected_at.is_some() || opening.secured_at.is_some());
                 opened(&opening);
                 open.status = Some(head.status);
+                open.retry_after = retry_after(&head.headers);
                 open.is_gzip = head.headers.get(CONTENT_ENCODING).is_some_and(|value| value == "gzip");
                 None
             }
@@ -223,7 +234,7 @@ impl Open {
         use std::io::Read;
         let status = self.status;
         if let Some(bad) = status.filter(|status| !status.is_success()) {
-            return Called::Failed(format!("HTTP status {bad}"), status);
+            return Called::Failed(format!("HTTP status {bad}{}", self.retry_after), status);
         }
         if self.is_too_long {
             return Called::Failed(format!("a body of more than {BODY_LEN_MAX} bytes"), status);

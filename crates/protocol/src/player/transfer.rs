@@ -15,6 +15,7 @@ use url::Url;
 use super::client::HttpClient;
 use super::cors::Origins;
 use super::encoding::{DecodeError, Decoder};
+use crate::excerpt::retry_after;
 use crate::participant::{ChannelError, Demand, DownloadEvent, FetchId, Output};
 
 /// Redirects that are followed, as by browsers (Fetch standard, section 4.4).
@@ -377,7 +378,7 @@ impl Transfer {
                 length.filter(|_| !self.is_encoded())
             }
             status if status.is_redirection() => return self.redirect(now, client, head),
-            status => return Err(self.refused(status)),
+            _ => return Err(self.refused(head)),
         };
         Ok(TransferEvent::Begun { total_bytes })
     }
@@ -425,7 +426,7 @@ impl Transfer {
     ) -> Result<TransferEvent<'a>, TransferError> {
         let location = head.headers.get(LOCATION).and_then(|value| value.to_str().ok());
         let Some(url) = location.and_then(|location| self.url.join(location).ok()) else {
-            return Err(self.refused(head.status));
+            return Err(self.refused(head));
         };
         self.redirects += 1;
         if self.redirects > REDIRECTS_MAX {
@@ -441,9 +442,11 @@ impl Transfer {
         Ok(TransferEvent::Nothing)
     }
 
-    fn refused(&self, status: StatusCode) -> TransferError {
+    fn refused(&self, head: &http::response::Parts) -> TransferError {
+        let status = head.status;
         let words = status.canonical_reason().map(|words| format!(" {words}")).unwrap_or_default();
-        let detail = format!("{}: HTTP status {}{words}", self.url, status.as_u16());
+        let wait = retry_after(&head.headers);
+        let detail = format!("{}: HTTP status {}{words}{wait}", self.url, status.as_u16());
         // hls.js repeats no 4xx. One of them is the answer of an alternative that is not responsible (RFC 7838 section 6).
         let may_retry = status.is_server_error() || status == StatusCode::MISDIRECTED_REQUEST;
         let reason = match status {

@@ -77,6 +77,7 @@ struct Posted {
     id: PostId,
     generation: u32,
     status: Option<StatusCode>,
+    retry_after: String,
     body: Vec<u8>,
 }
 
@@ -149,7 +150,13 @@ impl EventLink {
         let (fetch, outputs) = self.request(Method::POST, &url, headers, post.body.into_bytes())?;
         self.posts.insert(
             fetch,
-            Posted { id: post.id, generation: self.generation, status: None, body: Vec::new() },
+            Posted {
+                id: post.id,
+                generation: self.generation,
+                status: None,
+                retry_after: String::new(),
+                body: Vec::new(),
+            },
         );
         Ok(outputs)
     }
@@ -273,6 +280,7 @@ impl EventLink {
         let result = match event {
             DownloadEvent::Head { head, .. } => {
                 posted.status = Some(head.status);
+                posted.retry_after = crate::excerpt::retry_after(&head.headers);
                 return None;
             }
             DownloadEvent::Body(bytes) => {
@@ -290,7 +298,11 @@ impl EventLink {
         let posted = self.posts.remove(&fetch).filter(|posted| posted.generation == self.generation)?;
         let answer = result.and_then(|()| {
             let status = posted.status.ok_or(ChannelError::Unanswered)?;
-            Ok(Answer { status: status.as_u16(), body: String::from_utf8_lossy(&posted.body).into_owned() })
+            Ok(Answer {
+                status: status.as_u16(),
+                retry_after: posted.retry_after,
+                body: String::from_utf8_lossy(&posted.body).into_owned(),
+            })
         });
         Some(LinkEvent::Came(Incoming::Answer(posted.id, answer)))
     }
@@ -315,7 +327,8 @@ fn usable(head: &Parts) -> Checked<()> {
         return wrong(FailureReason::RoomEnded, detail.to_owned());
     }
     if head.status != StatusCode::OK {
-        let detail = format!("HTTP status {} in place of an event stream", head.status);
+        let wait = crate::excerpt::retry_after(&head.headers);
+        let detail = format!("HTTP status {}{wait} in place of an event stream", head.status);
         return wrong(FailureReason::HttpStatus(head.status.as_u16()), detail);
     }
     let text =

@@ -9,6 +9,7 @@ use throng_scenario::har::PageRequest;
 use url::Url;
 
 use super::PageContext;
+use crate::excerpt::retry_after;
 use crate::participant::{Demand, DownloadEvent, FetchId, Output};
 use crate::player::client::HttpClient;
 use crate::player::cors::Origins;
@@ -170,7 +171,8 @@ impl PageFetch {
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => FailureReason::Unauthorized,
             status => FailureReason::HttpStatus(status.as_u16()),
         };
-        FetchEvent::Failed(Failure::new(reason, format!("{}: HTTP status {status}", self.url)))
+        let wait = retry_after(&head.headers);
+        FetchEvent::Failed(Failure::new(reason, format!("{}: HTTP status {status}{wait}", self.url)))
     }
 
     fn redirect(&mut self, now: Instant, context: &mut PageContext<'_>, url: Url) -> FetchEvent {

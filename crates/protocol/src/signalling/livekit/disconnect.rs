@@ -40,7 +40,8 @@ pub(super) fn failure(leave: &Leave) -> Failure {
     Failure::new(reason, format!("{SERVER} ended the session: {words}{wish}"))
 }
 
-/// The failure of a WebSocket that did not open.
+/// The failure of a WebSocket that did not open. LiveKit answers 429 where a node or a room takes no more: its
+/// errors of the kind `ResourceExhausted`, whatever address asks.
 pub(super) fn not_opened(error: ChannelError) -> Failure {
     let words = match &error {
         ChannelError::Status(401, _) => "it refused the token: check the key, its secret, and both clocks",
@@ -50,9 +51,10 @@ pub(super) fn not_opened(error: ChannelError) -> Failure {
         ChannelError::Status(503, _) => "it accepts no more participants",
         _ => return error.into(),
     };
-    let mut failure = Failure::from(error);
-    failure.detail = format!("{SERVER}: {words} ({})", failure.detail);
-    failure
+    let is_full = matches!(error, ChannelError::Status(429, _));
+    let Failure { reason, detail } = error.into();
+    let reason = if is_full { FailureReason::RoomFull } else { reason };
+    Failure::new(reason, format!("{SERVER}: {words} ({detail})"))
 }
 
 /// `RequestResponse.Reason` as text.

@@ -350,6 +350,9 @@ fn a_refusal_of_the_upgrade_says_what_to_look_at() {
         assert!(failure.detail.contains(words), "{failure}");
         assert!(failure.detail.contains(": the server said so"), "{failure}");
     }
+    // No limit of an address: the node or the room takes no more.
+    let full = disconnect::not_opened(ChannelError::Status(429, String::new()));
+    assert_eq!(full.reason, FailureReason::RoomFull);
 }
 
 #[test]

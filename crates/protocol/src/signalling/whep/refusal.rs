@@ -7,6 +7,7 @@ use throng_observation::{Failure, FailureReason};
 use super::super::said;
 use super::super::sections::codec_to_try;
 use super::config::Flow;
+use crate::excerpt::retry_after;
 use crate::participant::Response;
 
 /// RFC 9457 problem details, or the fields of other servers: MediaMTX `error`, many `message`.
@@ -21,10 +22,7 @@ struct Problem {
 /// The failure of `request` (such as `POST http://host/path`) by the status of its response.
 pub(super) fn failure(request: &str, response: &Response) -> Failure {
     let status = response.head.status;
-    let mut detail = format!("{request}: {status}");
-    if let Some(wait) = text(&response.head.headers, header::RETRY_AFTER) {
-        detail.push_str(&format!(", Retry-After: {}", said::excerpt(wait)));
-    }
+    let mut detail = format!("{request}: {status}{}", retry_after(&response.head.headers));
     let words = explanation(&response.body);
     if !words.is_empty() {
         detail.push_str(&format!(": {words}"));

@@ -83,5 +83,6 @@ fn refusal(answer: &Answer, step: usize) -> Failure {
 fn said(answer: &Answer) -> String {
     let words = StatusCode::from_u16(answer.status).ok().and_then(|status| status.canonical_reason());
     let words = words.map_or_else(String::new, |words| format!(" {words}"));
-    format!("HTTP status {}{words}{}", answer.status, excerpt::after_colon(&answer.body))
+    let said = excerpt::after_colon(&answer.body);
+    format!("HTTP status {}{words}{}{said}", answer.status, answer.retry_after)
 }

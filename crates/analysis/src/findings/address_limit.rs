@@ -1,0 +1,68 @@
+//! The server limits how often one address may ask (HTTP 429): a crowd behind one address meets that rule long before
+//! the server's capacity, and says nothing about it.
+//!
+//! Detected from the participants' failures alone.
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+
+use throng_observation::run::ParticipantRow;
+use throng_observation::{FailureReason, RefusalKind};
+
+use super::configured_ceiling::failed;
+use super::score::CAP_COMPANY;
+use super::{Candidate, CheckResult, Evidence, NOT_SERVED, NoFinding};
+use crate::context::{Context, Reading};
+
+pub(super) const KEY: &str = "address_limit";
+/// Least share of the bad user-seconds that are of users that were not served, and of the failures that are such
+/// refusals: below it other failures explain more.
+const MOST_MIN: f64 = 0.5;
+
+/// Whether the server refused by a rule for each address.
+pub(super) fn is_of_address(reason: &FailureReason) -> bool {
+    reason.refusal() == Some(RefusalKind::RatePerAddress)
+}
+
+pub(super) fn check(context: &Context<'_>) -> CheckResult {
+    let (refused, last) = failed(context, is_of_address);
+    if refused.fail() == 0.0 {
+        return Err(NoFinding::NotApplicable);
+    }
+    let (failures, _) = failed(context, |reason| !reason.is_ours());
+    let not_served = context.users.not_served;
+    let is_most = not_served.fail() >= MOST_MIN && refused.fail() >= MOST_MIN * failures.fail();
+    let hint = last.map_or_else(String::new, |said| format!(" (it said: {said})"));
+    let mut evidence = vec![
+        Evidence::count("participants refused for the rate of their address (HTTP 429)", refused).decides(),
+        Evidence::ratio(NOT_SERVED, not_served),
+        Evidence::count("participants that failed", failures),
+    ];
+    let addresses = addresses(context);
+    if addresses > 0 {
+        let of = Reading::at_failure(addresses as f64);
+        evidence.push(Evidence::count("local addresses of the crowd's media", of));
+    }
+    Ok(Candidate {
+        used: 1.0,
+        refuses: refused.begins(),
+        crossed_at_s: context.first_bad_s(),
+        evidence,
+        change: format!(
+            "Give the crowd more addresses (--source-ip, source_ips of a cohort), let users come more slowly, or raise the server's rate limit for the generator's address{hint}: how many users the server can serve is not known from this run"
+        ),
+        at_most: if is_most { 100.0 } else { CAP_COMPANY },
+        ..Candidate::new(
+            KEY,
+            "The server limits how often one address may ask (HTTP 429), which is not its capacity",
+            "rate limit for each address",
+        )
+    })
+}
+
+/// Distinct local addresses of the participants; 0 where none is known.
+fn addresses(context: &Context<'_>) -> usize {
+    let address = |row: &ParticipantRow| row.local_address.as_ref()?.parse::<SocketAddr>().ok();
+    let all = context.run.participants.iter().filter_map(address).map(|address| address.ip());
+    all.collect::<BTreeSet<_>>().len()
+}
