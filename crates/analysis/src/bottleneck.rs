@@ -3,11 +3,12 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use throng_observation::Goal;
+use throng_observation::host::HostId;
 use throng_observation::host::measured::{Host, hosts};
 use throng_observation::run::RunData;
 
 use crate::context::Context;
-use crate::demand::{self, ChatCost, Demand, JoinCost, joins};
+use crate::demand::{self, ChatCost, Demand, JoinCost, Resource, joins};
 use crate::findings::gate::{Gate, gate};
 use crate::findings::score::{AHEAD_MIN, BOTTLENECK_MIN, CAP_COMPANY, SUSPECT_MIN, score};
 use crate::findings::{
@@ -109,34 +110,20 @@ pub struct Explanation {
 pub fn explain(run: &RunData, goal: Goal) -> Explanation {
     let windows = Windows::of(run, goal);
     let hosts = hosts(run);
-    let watched: Vec<MonitoredHost<'_>> =
-        hosts.iter().map(|host| MonitoredHost::of(host, &windows)).collect();
-    let mut demand: Vec<Demand> = Vec::new();
-    for watched in &watched {
-        let named = |mut demand: Demand| {
-            if watched.host.id.0 > 0 || hosts.len() > 1 {
-                demand.instance =
-                    format!("{} on {}", demand.instance, watched.host.name()).trim_start().to_owned();
-            }
-            demand
-        };
-        demand.extend(watched.demand.iter().cloned().map(named));
-    }
-    demand.sort_by(|a, b| a.users.unwrap_or(f64::INFINITY).total_cmp(&b.users.unwrap_or(f64::INFINITY)));
-    let bottleneck = bottleneck(run, &windows, &watched);
+    let all: Vec<MonitoredHost<'_>> = hosts.iter().map(|host| MonitoredHost::of(host, &windows)).collect();
+    let found = bottleneck(run, &windows, &all);
     Explanation {
-        bottleneck: Bottleneck { reasons: suffered(run, &windows, goal), ..bottleneck },
-        other_processes_cpu: watched.iter().find_map(|watched| {
-            let context = Context::of(run, watched.host, &watched.knowledge, &windows, &watched.demand)?;
-            other_processes::cpu(&context)
-        }),
+        bottleneck: Bottleneck { reasons: suffered(run, &windows, goal), ..found },
+        other_processes_cpu: all
+            .iter()
+            .find_map(|watched| other_processes::cpu(&context(run, &windows, watched, &all)?)),
         joins: hosts.iter().find_map(|host| joins(run, host)),
         // Several servers may work for a chat, one handing on what another makes: the one that it costs most limits it.
-        chat: watched
+        chat: all
             .iter()
             .filter_map(|watched| ChatCost::of(run, watched.host, &watched.knowledge))
             .max_by(|a, b| a.cpu_s().total_cmp(&b.cpu_s())),
-        demand,
+        demand: demand_of_all(&all),
     }
 }
 
@@ -145,6 +132,49 @@ fn suffered(run: &RunData, windows: &Windows, goal: Goal) -> Vec<Reason> {
     let Some(fail) = windows.fail else { return Vec::new() };
     let seconds = quality_by_second(run);
     reasons::of(seconds.range(second_range(fail.window)).map(|(_, quality)| quality), goal)
+}
+
+/// The demand of a user on all watched hosts, the resource that saturates first first; what is of a machine once, however many
+/// watch it.
+fn demand_of_all(all: &[MonitoredHost<'_>]) -> Vec<Demand> {
+    let mut demands: Vec<Demand> = Vec::new();
+    let mut of_machines: Vec<(HostId, Resource, &str)> = Vec::new();
+    for watched in all {
+        let machine = machine(watched.host, all).first().map_or(watched.host.id, |host| host.id);
+        for demand in &watched.demand {
+            let of_machine = (machine, demand.resource, demand.instance.as_str());
+            if demand.resource.is_of_machine() {
+                if of_machines.contains(&of_machine) {
+                    continue;
+                }
+                of_machines.push(of_machine);
+            }
+            let mut demand = demand.clone();
+            if watched.host.id.0 > 0 || all.len() > 1 {
+                demand.instance =
+                    format!("{} on {}", demand.instance, watched.host.name()).trim_start().to_owned();
+            }
+            demands.push(demand);
+        }
+    }
+    demands.sort_by(|a, b| a.users.unwrap_or(f64::INFINITY).total_cmp(&b.users.unwrap_or(f64::INFINITY)));
+    demands
+}
+
+/// The watches of the machine of `host`.
+fn machine<'a>(host: &Host<'_>, all: &[MonitoredHost<'a>]) -> Vec<&'a Host<'a>> {
+    all.iter().map(|other| other.host).filter(|other| other.is_same_machine(host)).collect()
+}
+
+/// The context of the checks on a watched host; `None` if no load failed.
+fn context<'a>(
+    run: &'a RunData,
+    windows: &'a Windows,
+    watched: &'a MonitoredHost<'a>,
+    all: &'a [MonitoredHost<'a>],
+) -> Option<Context<'a>> {
+    let machine = machine(watched.host, all);
+    Context::of(run, watched.host, machine, &watched.knowledge, windows, &watched.demand)
 }
 
 /// A watched host, the knowledge about its server, and the demand of a user on it.
@@ -165,11 +195,15 @@ impl<'a> MonitoredHost<'a> {
 /// A limit that was checked and is not the cause.
 struct RuledOut {
     key: &'static str,
+    machine: HostId,
     /// Its state, as a sentence.
     state: String,
     /// It looks like a limit but was as high before; listed first, because readers ask about it.
     is_constant: bool,
 }
+
+/// Findings of what all watches of a machine share: one watch tells them.
+const OF_MACHINE: &[&str] = &["cpu_full", "cpu_steal", "softirq", "page_cache"];
 
 /// The order in which limits are listed as ruled out: the ones that readers ask about first.
 const RULED_OUT_ORDER: &[&str] = &[
@@ -188,11 +222,23 @@ const RULED_OUT_ORDER: &[&str] = &[
 /// A candidate with its score, and the demand on its host for the prediction.
 struct ScoredCandidate<'a> {
     candidate: Candidate,
+    machine: HostId,
     score: f64,
     role: FindingRole,
     demand: &'a [Demand],
     /// The larger crowd of the passing and the failing load.
     tried: f64,
+}
+
+impl ScoredCandidate<'_> {
+    /// Whether both tell the same: of one resource of one machine, or of the crowd alone, which all hosts serve.
+    fn tells_the_same(&self, other: &Self) -> bool {
+        let (own, others) = (&self.candidate, &other.candidate);
+        let is_of_crowd = own.series.is_empty() && others.series.is_empty() && own.title == others.title;
+        own.key == others.key
+            && own.resource == others.resource
+            && (self.machine == other.machine || is_of_crowd)
+    }
 }
 
 /// An answer that says only which windows were compared.
@@ -209,21 +255,19 @@ fn empty(windows: &Windows) -> Bottleneck {
     }
 }
 
-fn bottleneck(run: &RunData, windows: &Windows, watched: &[MonitoredHost<'_>]) -> Bottleneck {
+fn bottleneck<'a>(run: &'a RunData, windows: &'a Windows, all: &'a [MonitoredHost<'a>]) -> Bottleneck {
     let empty = empty(windows);
     if windows.fail.is_none() {
         let title = "No load failed, so there is no limit to explain".into();
         let nothing = || Bottleneck { title, ..empty };
-        return windows.of_loss().and_then(|windows| lost(run, &windows, watched)).unwrap_or_else(nothing);
+        return windows.of_loss().and_then(|windows| lost(run, &windows, all)).unwrap_or_else(nothing);
     }
-    if watched.iter().all(|watched| watched.host.metrics().is_empty()) {
+    if all.iter().all(|watched| watched.host.metrics().is_empty()) {
         return not_monitored(run, windows, empty);
     }
     let mut results = CheckResults::default();
-    for watched in watched {
-        if let Some(context) = Context::of(run, watched.host, &watched.knowledge, windows, &watched.demand) {
-            results.check(&context, |_| true);
-        }
+    for context in all.iter().filter_map(|watched| context(run, windows, watched, all)) {
+        results.check(&context, |_| true);
     }
     results.rank_causes();
     conclude(results, true, empty)
@@ -233,12 +277,10 @@ fn bottleneck(run: &RunData, windows: &Windows, watched: &[MonitoredHost<'_>]) -
 const OF_EVENTS: [&str; 2] = [SERVER_CRASHED, MEMORY];
 
 /// What ended the server of a run that ended with its users; `None` if no event tells.
-fn lost(run: &RunData, windows: &Windows, watched: &[MonitoredHost<'_>]) -> Option<Bottleneck> {
+fn lost<'a>(run: &'a RunData, windows: &'a Windows, all: &'a [MonitoredHost<'a>]) -> Option<Bottleneck> {
     let mut results = CheckResults::default();
-    for watched in watched {
-        if let Some(context) = Context::of(run, watched.host, &watched.knowledge, windows, &watched.demand) {
-            results.check(&context, |key| OF_EVENTS.contains(&key));
-        }
+    for context in all.iter().filter_map(|watched| context(run, windows, watched, all)) {
+        results.check(&context, |key| OF_EVENTS.contains(&key));
     }
     results.scored.retain(|scored| scored.candidate.ends_service && scored.score >= BOTTLENECK_MIN);
     if results.scored.is_empty() {
@@ -256,7 +298,8 @@ fn not_monitored(run: &RunData, windows: &Windows, empty: Bottleneck) -> Bottlen
     let knowledge = Knowledge::default();
     let unwatched = "the server's host, processes and threads".to_owned();
     let mut results = CheckResults::default();
-    if let Some(context) = hosts.first().and_then(|host| Context::of(run, host, &knowledge, windows, &[])) {
+    let context = hosts.first().and_then(|host| Context::of(run, host, vec![host], &knowledge, windows, &[]));
+    if let Some(context) = context {
         results.check(&context, |key| CLIENT_SIDE.contains(&key));
     }
     results.rank_causes();
@@ -294,8 +337,8 @@ impl<'a> CheckResults<'a> {
             match check(context) {
                 Ok(candidate) => self.rank(context, candidate),
                 Err(NoFinding::NotApplicable) => {}
-                Err(NoFinding::RuledOut(state)) => self.rule_out(key, state, false),
-                Err(NoFinding::Constant(state)) => self.rule_out(key, state, true),
+                Err(NoFinding::RuledOut(state)) => self.rule_out(context, key, state, false),
+                Err(NoFinding::Constant(state)) => self.rule_out(context, key, state, true),
                 Err(NoFinding::NotMonitored(what)) => {
                     if !self.not_monitored.iter().any(|known| known == what) {
                         self.not_monitored.push(what.to_owned());
@@ -307,25 +350,42 @@ impl<'a> CheckResults<'a> {
 
     fn rank(&mut self, context: &Context<'a>, mut candidate: Candidate) {
         match gate(&candidate) {
-            Gate::Shut(why) => return self.rule_out(candidate.key, why, true),
+            Gate::Shut(why) => return self.rule_out(context, candidate.key, why, true),
             Gate::Unproven => candidate.at_most = candidate.at_most.min(CAP_COMPANY),
             Gate::Open => {}
         }
         complete(context, &mut candidate);
         let (score, role, demand) = (score(&candidate, context), FindingRole::Suspect, context.demand);
         let tried = context.windows.pass.map_or(0.0, |pass| pass.users).max(context.fail.users);
-        self.scored.push(ScoredCandidate { candidate, score, role, demand, tried });
+        let machine = context.machine_id();
+        let new = ScoredCandidate { candidate, machine, score, role, demand, tried };
+        match self.scored.iter_mut().find(|known| known.tells_the_same(&new)) {
+            Some(known) if known.score < new.score => *known = new,
+            Some(_) => {}
+            None => self.scored.push(new),
+        }
     }
 
-    fn rule_out(&mut self, key: &'static str, state: String, is_constant: bool) {
-        if self.ruled_out.iter().all(|known| known.state != state) {
-            self.ruled_out.push(RuledOut { key, state, is_constant });
+    fn rule_out(&mut self, context: &Context<'_>, key: &'static str, state: String, is_constant: bool) {
+        let machine = context.machine_id();
+        let is_told = |known: &RuledOut| {
+            known.state == state || known.key == key && known.machine == machine && OF_MACHINE.contains(&key)
+        };
+        if !self.ruled_out.iter().any(is_told) {
+            self.ruled_out.push(RuledOut { key, machine, state, is_constant });
         }
     }
 
     /// Separates symptoms and explanations from causes. If no participant ever connected, no resource had a load, and none is
     /// suspected.
     fn rank_causes(&mut self) {
+        // One watch of a machine may see what another does not: its processes are others.
+        let scored = &self.scored;
+        let is_found = |limit: &RuledOut| {
+            let is_it = |s: &ScoredCandidate<'_>| s.candidate.key == limit.key && s.machine == limit.machine;
+            OF_MACHINE.contains(&limit.key) && scored.iter().any(is_it)
+        };
+        self.ruled_out.retain(|limit| !is_found(limit));
         let certain = || self.scored.iter().filter(|s| s.score >= BOTTLENECK_MIN).map(|s| &s.candidate);
         let is = |key: &str| certain().any(|candidate| candidate.key == key);
         if is(NEVER_CONNECTED) && !is(GENERATOR) && !certain().any(|candidate| candidate.ends_service) {
@@ -389,7 +449,8 @@ fn conclude(results: CheckResults<'_>, is_monitored: bool, empty: Bottleneck) ->
     let low = causes.iter().position(|scored| scored.score < SUSPECT_MIN).unwrap_or(causes.len());
     for scored in causes.drain(low..) {
         let state = format!("{}: {:.0} of 100 points", scored.candidate.title, scored.score);
-        ruled_out.push(RuledOut { key: scored.candidate.key, state, is_constant: false });
+        let (key, machine) = (scored.candidate.key, scored.machine);
+        ruled_out.push(RuledOut { key, machine, state, is_constant: false });
     }
     ruled_out.sort_by_key(|limit| {
         let place = RULED_OUT_ORDER.iter().position(|first| *first == limit.key).unwrap_or(usize::MAX);
@@ -409,8 +470,13 @@ fn conclude(results: CheckResults<'_>, is_monitored: bool, empty: Bottleneck) ->
     let title = match (verdict, causes.first()) {
         (BottleneckVerdict::CoBottleneck, Some(first)) => {
             let near = causes.iter().filter(|scored| scored.score > first.score - AHEAD_MIN);
-            let titles: Vec<&str> = near.map(|scored| scored.candidate.title.as_str()).collect();
-            format!("Two limits at once: {}", titles.join("; and "))
+            let mut titles: Vec<&str> = Vec::new();
+            for title in near.map(|scored| scored.candidate.title.as_str()) {
+                if !titles.contains(&title) {
+                    titles.push(title);
+                }
+            }
+            at_once(&titles)
         }
         _ => answer.title,
     };
@@ -422,6 +488,17 @@ fn conclude(results: CheckResults<'_>, is_monitored: bool, empty: Bottleneck) ->
         not_monitored,
         ..answer
     }
+}
+
+/// `Two limits at once: …; and …`; of one title, which several machines have, that.
+fn at_once(titles: &[&str]) -> String {
+    let number = match titles.len() {
+        0 | 1 => return titles.join(""),
+        2 => "Two".to_owned(),
+        3 => "Three".to_owned(),
+        more => more.to_string(),
+    };
+    format!("{number} limits at once: {}", titles.join("; and "))
 }
 
 /// The verdict on causes that are sorted by score.

@@ -1,9 +1,9 @@
 //! The context of a check: the run, a host, the windows, the users, the demand, and the questions that all findings ask of them.
 
 use throng_observation::RunTime;
-use throng_observation::host::SeriesId;
 use throng_observation::host::catalogue::{self as metric, Metric};
 use throng_observation::host::measured::{Grid, Host, MeasuredSeries, Window};
+use throng_observation::host::{HostId, SeriesId};
 use throng_observation::run::RunData;
 
 use crate::demand::{Demand, Resource};
@@ -30,6 +30,9 @@ const BEYOND_MIN: f64 = 0.02;
 pub(crate) struct Context<'a> {
     pub(crate) run: &'a RunData,
     pub(crate) host: &'a Host<'a>,
+    /// All watches of the host's machine, itself among them: what is of the machine, such as its CPUs, is shared by the
+    /// processes of all.
+    pub(crate) machine: Vec<&'a Host<'a>>,
     pub(crate) knowledge: &'a Knowledge,
     pub(crate) windows: &'a Windows,
     pub(crate) fail: LoadWindow,
@@ -41,10 +44,11 @@ pub(crate) struct Context<'a> {
 }
 
 impl<'a> Context<'a> {
-    /// The context of `host`; `None` if no load failed.
+    /// The context of `host`, which is one of the watches of `machine`; `None` if no load failed.
     pub(crate) fn of(
         run: &'a RunData,
         host: &'a Host<'a>,
+        machine: Vec<&'a Host<'a>>,
         knowledge: &'a Knowledge,
         windows: &'a Windows,
         demand: &'a [Demand],
@@ -53,6 +57,7 @@ impl<'a> Context<'a> {
         let mut context = Self {
             run,
             host,
+            machine,
             knowledge,
             windows,
             fail,
@@ -64,6 +69,11 @@ impl<'a> Context<'a> {
         context.users = context.users();
         context.threads = context.threads();
         Some(context)
+    }
+
+    /// The machine, by the first of its watches.
+    pub(crate) fn machine_id(&self) -> HostId {
+        self.machine.first().map_or(self.host.id, |host| host.id)
     }
 
     /// The first bad second of the failing load.

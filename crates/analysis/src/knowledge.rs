@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use throng_observation::host::HostInfo;
+use throng_observation::host::measured::Host;
 use throng_observation::pack::{LogPattern, PACKS_FACT, Pack, Runtime, ThreadMeaning, packs_of_process};
 
 /// The group of throng's own threads that drive participants: they do not belong to the server.
@@ -47,13 +48,6 @@ impl Knowledge {
         value.trim().parse().ok().filter(|threads| *threads > 0)
     }
 
-    /// Whether a process runs at lowered priority (a nice value above 0).
-    #[must_use]
-    pub fn is_low_priority(&self, process: &str) -> bool {
-        let nice = self.facts.get(&format!("{process}.nice"));
-        nice.and_then(|nice| nice.parse::<i32>().ok()).is_some_and(|nice| nice > 0)
-    }
-
     /// The meaning of threads of this name.
     #[must_use]
     pub fn thread(&self, process: &str, name: &str) -> Option<&ThreadMeaning> {
@@ -74,6 +68,12 @@ impl Knowledge {
             None => without_number(name),
         }
     }
+}
+
+/// Whether a process of a host runs at lowered priority (a nice value above 0).
+pub(crate) fn is_low_priority(host: &Host<'_>, process: &str) -> bool {
+    let nice = host.fact(&format!("{process}.nice")).and_then(|nice| nice.parse::<i32>().ok());
+    nice.is_some_and(|nice| nice > 0)
 }
 
 /// `hloop 12` and `hloop 7` are both `hloop *`.
@@ -131,7 +131,6 @@ mod tests {
             ),
             ("sfu.runtime", "go"),
             ("sfu.environment.GOMAXPROCS", "2"),
-            ("sfu.nice", "19"),
         ];
         let facts = facts.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
         let known = Knowledge::of(Some(&HostInfo { facts, ..HostInfo::default() }));
@@ -140,7 +139,6 @@ mod tests {
         assert_eq!(known.runtime("sfu", "libav"), None, "a thread of a library");
         assert_eq!(known.parallelism("sfu", Runtime::Go), Some(2));
         assert_eq!(known.parallelism("relay", Runtime::Tokio), None);
-        assert!(known.is_low_priority("sfu") && !known.is_low_priority("relay"));
     }
 
     #[test]

@@ -145,6 +145,10 @@ impl HostEvent {
     }
 }
 
+/// The fact that tells machines apart while they run: `/proc/sys/kernel/random/boot_id`. Containers of one machine have the
+/// same, and each boot has another.
+pub const BOOT_ID_FACT: &str = "boot_id";
+
 /// Facts of a host as a whole, read once.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct HostInfo {

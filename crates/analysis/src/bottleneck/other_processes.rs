@@ -69,7 +69,7 @@ fn others(context: &Context<'_>) -> Reading {
     let modes = [&metric::HOST_CPU_USER, &metric::HOST_CPU_SYSTEM, &metric::HOST_CPU_GUEST]
         .map(|mode| context.sum(mode));
     let all = modes.into_iter().filter(|mode| mode.fail.is_some()).reduce(|a, b| a.with(b, |a, b| a + b));
-    let watched = context.sum(&metric::PROCESS_CPU).less(context.own_low_priority());
+    let watched = context.own_cores().less(context.own_low_priority());
     all.unwrap_or_default().less(watched).less(generator(context))
 }
 

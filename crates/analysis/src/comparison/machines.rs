@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use throng_observation::host::BOOT_ID_FACT;
 use throng_observation::pack::PACKS_FACT;
 
 /// Facts of a machine by name, as run folders have them.
@@ -55,10 +56,11 @@ pub fn is_known(facts: &Facts) -> bool {
     ["cpu_model", "cpus", "kernel"].iter().all(|name| facts.contains_key(*name))
 }
 
-/// The facts that may be compared, under common names: not the knowledge packs, and not the control groups of processes, whose
-/// names differ by run. The executable, limits and environment of a server's process are among them: of two builds they differ.
+/// The facts that may be compared, under common names: not the knowledge packs, not the boot, and not the control groups of
+/// processes, whose names differ by run. The executable, limits and environment of a server's process are among them: of two builds they differ.
 fn of_machine(facts: &Facts) -> Facts {
-    let is_of_machine = |name: &str| name != PACKS_FACT && !name.ends_with(".cgroup");
+    let is_of_machine =
+        |name: &str| ![PACKS_FACT, BOOT_ID_FACT].contains(&name) && !name.ends_with(".cgroup");
     let common = |name: &String| {
         ALIASES
             .iter()
@@ -134,11 +136,13 @@ mod tests {
         let base = facts(&[
             ("cpu_model", "EPYC"),
             ("janus.cgroup", "/a"),
+            (BOOT_ID_FACT, "5f"),
             (PACKS_FACT, "x"),
             ("memory_bytes", "1000000"),
         ]);
         let new = facts(&[
             ("janus.cgroup", "/b"),
+            (BOOT_ID_FACT, "6f"),
             (PACKS_FACT, "y"),
             ("governor", "powersave"),
             ("memory_bytes", "1010000"),

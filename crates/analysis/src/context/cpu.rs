@@ -1,9 +1,10 @@
 //! CPU use of the host and of the server.
 
-use throng_observation::host::catalogue as metric;
-use throng_observation::host::measured::MeasuredSeries;
+use throng_observation::host::catalogue::{self as metric, Metric};
+use throng_observation::host::measured::{Host, MeasuredSeries};
 
 use super::{Context, Reading, Thread};
+use crate::knowledge::is_low_priority;
 
 impl<'a> Context<'a> {
     pub(crate) fn cpus(&self) -> Option<f64> {
@@ -30,16 +31,39 @@ impl<'a> Context<'a> {
 
     /// Cores of user time of watched processes that run at low priority themselves: the host counts it as nice time.
     pub(crate) fn own_low_priority(&self) -> Reading {
-        let all = self.host.metric(metric::PROCESS_CPU_USER.name).iter();
-        let own: Vec<MeasuredSeries<'_>> =
-            all.filter(|process| self.knowledge.is_low_priority(process.label("process"))).copied().collect();
-        self.total(&own)
+        self.total(&self.processes(&metric::PROCESS_CPU_USER, is_low_priority))
     }
 
-    /// Share of the host's CPUs used by the watched processes.
+    /// Cores used by the watched processes of this machine.
+    pub(crate) fn own_cores(&self) -> Reading {
+        self.total(&self.processes(&metric::PROCESS_CPU, |_, _| true))
+    }
+
+    /// Share of the host's CPUs used by the watched processes of this machine.
     pub(crate) fn own_share(&self) -> Reading {
         let cpus = self.cpus().unwrap_or(f64::INFINITY);
-        self.sum(&metric::PROCESS_CPU).map(|cores| cores / cpus)
+        self.own_cores().map(|cores| cores / cpus)
+    }
+
+    /// The series of the wanted processes of all watches of this machine; of one that several watch, once.
+    fn processes(
+        &self,
+        metric: &Metric,
+        is_wanted: impl Fn(&Host<'_>, &str) -> bool,
+    ) -> Vec<MeasuredSeries<'a>> {
+        let mut list: Vec<MeasuredSeries<'a>> = Vec::new();
+        for host in self.machine.iter().copied() {
+            let wanted = host.metric(metric.name).iter().filter(|one| is_wanted(host, one.label("process")));
+            for process in wanted {
+                let is_known = |known: &MeasuredSeries<'_>| {
+                    ["process", "pid"].iter().all(|name| known.label(name) == process.label(name))
+                };
+                if !list.iter().any(is_known) {
+                    list.push(*process);
+                }
+            }
+        }
+        list
     }
 
     /// The CPU quota of the server's control group, cores, and the used share of it. Control groups version 1 may count CPU time in

@@ -108,6 +108,31 @@ pub struct Demand {
     pub fit: Option<FittedUse>,
 }
 
+impl Resource {
+    /// Whether it is of the machine and not of a process, a control group or a network namespace: all watches of one
+    /// machine see the same.
+    #[must_use]
+    pub fn is_of_machine(self) -> bool {
+        match self {
+            Self::HostCpu | Self::SoftirqCore | Self::DiskRead => true,
+            Self::Thread
+            | Self::ThreadGroup
+            | Self::ProcessCpu
+            | Self::Quota
+            | Self::NicSent
+            | Self::NicSentPackets
+            | Self::NicReceived
+            | Self::NicReceivedPackets
+            | Self::Descriptors
+            | Self::Memory
+            | Self::UdpSockets
+            | Self::TcpConnections
+            | Self::Ports
+            | Self::Conntrack => false,
+        }
+    }
+}
+
 impl Demand {
     /// Whether it grows significantly with the number of users; otherwise it predicts nothing.
     #[must_use]

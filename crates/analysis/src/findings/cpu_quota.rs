@@ -56,7 +56,11 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
             group(context)
         ),
         eases: |demand, _| demand.resource == Resource::Quota,
-        ..Candidate::new(KEY, format!("The CPU quota of {quota:.2} cores is used up"), "CPU quota")
+        ..Candidate::new(
+            KEY,
+            format!("The CPU quota of {quota:.2} cores is used up"),
+            format!("CPU quota of {}", group(context)),
+        )
     })
 }
 

@@ -71,7 +71,7 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
         ..Candidate::new(
             KEY,
             format!("{process} was stopped for {} s from second {at:.0} on (state T)", stops.len()),
-            "server process",
+            format!("process {process}"),
         )
     })
 }

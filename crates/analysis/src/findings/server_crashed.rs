@@ -46,7 +46,7 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
         ],
         change: advice(&end, at_s),
         ends_service: true,
-        ..Candidate::new(KEY, format!("{label} ended under the load{how}"), "server process")
+        ..Candidate::new(KEY, format!("{label} ended under the load{how}"), format!("process {}", life.process.name))
     })
 }
 

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 
 use super::{
-    HostData, HostEvent, HostEventKind, HostId, HostInfo, HostSample, HostSeries, Profile, SeriesId, Unit,
+    BOOT_ID_FACT, HostData, HostEvent, HostEventKind, HostId, HostInfo, HostSample, HostSeries, Profile,
+    SeriesId, Unit,
 };
 use crate::run::RunData;
 
@@ -126,6 +127,20 @@ impl<'a> Host<'a> {
             Some(info) if !info.name.is_empty() => info.name.clone(),
             _ => format!("host {}", self.id.0),
         }
+    }
+
+    /// Whether both are the same machine: each `[[watch]]` has a host of its own, also where several watch one machine.
+    /// Runs without [`BOOT_ID_FACT`] do not tell.
+    #[must_use]
+    pub fn is_same_machine(&self, other: &Host<'_>) -> bool {
+        let (own, others) = (self.fact(BOOT_ID_FACT), other.fact(BOOT_ID_FACT));
+        self.id == other.id || own.is_some() && own == others
+    }
+
+    /// A fact of the host.
+    #[must_use]
+    pub fn fact(&self, name: &str) -> Option<&'a str> {
+        self.info?.facts.get(name).map(String::as_str)
     }
 
     /// All series of a metric: one of the [catalogue](super::catalogue), or the name of an endpoint's or a log's

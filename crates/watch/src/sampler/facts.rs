@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use throng_observation::host::{HostInfo, HostRow};
+use throng_observation::host::{BOOT_ID_FACT, HostInfo, HostRow};
 use throng_observation::pack::Runtime;
 
 use super::Sampler;
@@ -147,6 +147,7 @@ fn machine_facts(reader: &mut Reader) -> BTreeMap<String, String> {
     let mut file = |path: &str| reader.path(path).ok().map(scan::text);
     learn("hostname", file("/proc/sys/kernel/hostname"));
     learn("kernel", file("/proc/sys/kernel/osrelease"));
+    learn(BOOT_ID_FACT, file("/proc/sys/kernel/random/boot_id"));
     learn("kernel.command_line", file("/proc/cmdline"));
     learn("cpus", std::thread::available_parallelism().ok().map(|cpus| cpus.to_string()));
     learn("cpus_online", file("/sys/devices/system/cpu/online"));

@@ -2,8 +2,9 @@
 
 use std::fmt::Write as _;
 
-use throng_observation::host::HostEventKind;
 use throng_observation::host::catalogue::LOG_LINES;
+use throng_observation::host::{BOOT_ID_FACT, HostEventKind};
+use throng_observation::pack::PACKS_FACT;
 use throng_observation::run::RunData;
 use throng_observation::units::{bytes, percent};
 
@@ -235,7 +236,7 @@ fn watcher(host: &Host<'_>) -> String {
         };
         rows.push(vec!["clock error".into(), error]);
         for (name, value) in
-            info.facts.iter().filter(|(name, _)| *name != throng_observation::pack::PACKS_FACT)
+            info.facts.iter().filter(|(name, _)| ![PACKS_FACT, BOOT_ID_FACT].contains(&name.as_str()))
         {
             rows.push(vec![name.clone(), value.clone()]);
         }
