@@ -11,11 +11,13 @@ use crate::knowledge::Knowledge;
 use crate::windows::{LoadWindow, Windows};
 
 mod cpu;
+mod cpu_verdict;
 mod pool;
 mod reading;
 mod threads;
 mod users;
 
+pub(crate) use cpu_verdict::{BUSY_MIN, CpuLimit, OWN_SHARE_MIN, THROTTLED_MIN, WAIT_MIN};
 pub(crate) use pool::Pool;
 pub(crate) use reading::{Change, Growth, Reading};
 pub(crate) use threads::Thread;
@@ -41,6 +43,8 @@ pub(crate) struct Context<'a> {
     pub(crate) users: Users,
     /// The threads of the server, the busiest under the failing load first.
     pub(crate) threads: Vec<Thread<'a>>,
+    /// What of the CPU limits the server: one answer for all findings about CPUs.
+    pub(crate) cpu_limit: CpuLimit,
 }
 
 impl<'a> Context<'a> {
@@ -65,9 +69,11 @@ impl<'a> Context<'a> {
             demand,
             users: Users::default(),
             threads: Vec::new(),
+            cpu_limit: CpuLimit::default(),
         };
         context.users = context.users();
         context.threads = context.threads();
+        context.cpu_limit = context.decide_cpu_limit();
         Some(context)
     }
 

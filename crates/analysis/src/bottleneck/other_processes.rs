@@ -3,12 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use throng_observation::host::catalogue as metric;
-use throng_observation::host::measured::Window;
 use throng_observation::units::percent;
 
-use crate::context::{Context, Reading};
-use crate::findings::{BUSY_MIN, WAIT_MIN};
-use crate::windows::second_range;
+use crate::context::{BUSY_MIN, Context, Reading, WAIT_MIN};
 
 /// Cores; less is the ordinary housekeeping of a host.
 const CORES_MIN: f64 = 0.25;
@@ -70,24 +67,5 @@ fn others(context: &Context<'_>) -> Reading {
         .map(|mode| context.sum(mode));
     let all = modes.into_iter().filter(|mode| mode.fail.is_some()).reduce(|a, b| a.with(b, |a, b| a + b));
     let watched = context.own_cores().less(context.own_low_priority());
-    all.unwrap_or_default().less(watched).less(generator(context))
-}
-
-/// Cores of the generator's process if it runs on the watched host, else 0.
-fn generator(context: &Context<'_>) -> Reading {
-    // The clock error is 0 only on this host.
-    let is_here = context.host.info.is_none_or(|info| info.clock_error_us == 0);
-    context.reading(|window: Window| {
-        if !is_here {
-            return Some(0.0);
-        }
-        let seconds = second_range(window);
-        let rows = context.run.generator.iter().filter(|row| seconds.contains(&row.second));
-        // The process as a whole; if that was not measured, its threads.
-        let sum_us = |of_process: bool| -> u64 {
-            rows.clone().filter(|row| row.thread.is_none() == of_process).map(|row| row.cpu_us).sum()
-        };
-        let used_us = sum_us(true).max(sum_us(false));
-        Some(used_us as f64 / 1e6 / window.seconds().max(1.0))
-    })
+    all.unwrap_or_default().less(watched).less(context.generator_cores())
 }

@@ -1,10 +1,11 @@
 //! CPU use of the host and of the server.
 
 use throng_observation::host::catalogue::{self as metric, Metric};
-use throng_observation::host::measured::{Host, MeasuredSeries};
+use throng_observation::host::measured::{Host, MeasuredSeries, Window};
 
 use super::{Context, Reading, Thread};
 use crate::knowledge::is_low_priority;
+use crate::windows::second_range;
 
 impl<'a> Context<'a> {
     pub(crate) fn cpus(&self) -> Option<f64> {
@@ -43,6 +44,25 @@ impl<'a> Context<'a> {
     pub(crate) fn own_share(&self) -> Reading {
         let cpus = self.cpus().unwrap_or(f64::INFINITY);
         self.own_cores().map(|cores| cores / cpus)
+    }
+
+    /// Cores of the generator's process if it runs on the watched host, else 0.
+    pub(crate) fn generator_cores(&self) -> Reading {
+        // The clock error is 0 only on this host.
+        let is_here = self.host.info.is_none_or(|info| info.clock_error_us == 0);
+        self.reading(|window: Window| {
+            if !is_here {
+                return Some(0.0);
+            }
+            let seconds = second_range(window);
+            let rows = self.run.generator.iter().filter(|row| seconds.contains(&row.second));
+            // The process as a whole; if that was not measured, its threads.
+            let sum_us = |of_process: bool| -> u64 {
+                rows.clone().filter(|row| row.thread.is_none() == of_process).map(|row| row.cpu_us).sum()
+            };
+            let used_us = sum_us(true).max(sum_us(false));
+            Some(used_us as f64 / 1e6 / window.seconds().max(1.0))
+        })
     }
 
     /// The series of the wanted processes of all watches of this machine; of one that several watch, once.

@@ -39,9 +39,19 @@ impl Thread<'_> {
         format!("{} ({})", self.name, self.tid)
     }
 
-    /// Whether so much of its core is used that further work waits.
+    /// Whether it waits for a CPU longer than where service is good. A wait that is as long at any load is not of the users' work.
+    pub(crate) fn waits_longer(&self) -> bool {
+        self.wait.fail.is_some() && !self.wait.is_constant(Unit::Ratio)
+    }
+
+    /// The share of a core that it has work for: it runs, or would run and waits for a CPU.
+    pub(crate) fn wanted(&self) -> Reading {
+        if self.waits_longer() { self.cpu.with(self.wait, |cpu, wait| cpu + wait) } else { self.cpu }
+    }
+
+    /// Whether it has work for so much of a core that further work waits.
     pub(crate) fn is_full(&self) -> bool {
-        self.cpu.fail() >= USED_FROM
+        self.wanted().fail() >= USED_FROM
     }
 
     /// Whether it is as busy where service is good: it polls, or its work is not that of the users.

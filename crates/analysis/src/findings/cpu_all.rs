@@ -6,60 +6,12 @@ use throng_observation::units::percent;
 
 use super::score::{USED_FROM, used_up};
 use super::{Candidate, CheckResult, Evidence, HOST_BUSY, NoFinding, ruled_out};
-use crate::context::{Context, Reading, Thread};
+use crate::context::{BUSY_MIN, Context, CpuLimit, OWN_SHARE_MIN, Reading, Thread, WAIT_MIN};
 use crate::demand::Resource;
 
 pub(super) const KEY: &str = "cpu_full";
-/// Utilisation of a full host: scheduling leaves a twelfth idle though there is work for more.
-pub(crate) const BUSY_MIN: f64 = 0.92;
 /// Low-priority work below this share of the CPUs is not mentioned.
 const LOW_MIN: f64 = 0.05;
-/// On a shared host (the generator, a database) full CPUs are the server's limit only if its threads wait for a CPU this share of
-/// the time, or if the server itself uses most of the host.
-pub(crate) const WAIT_MIN: f64 = 0.08;
-const OWN_SHARE_MIN: f64 = 0.80;
-/// A thread above this share of a core leaves only gaps that no other thread can use.
-const HAS_CORE_MIN: f64 = 0.75;
-
-/// Whether the host's CPUs stopped the server, for findings that would be a consequence.
-pub(super) fn is_full(context: &Context<'_>) -> bool {
-    let is_busy = |busy: Option<Reading>| busy.is_some_and(|busy| busy.fail() >= BUSY_MIN);
-    let owns = || owns(context) && (is_busy(context.host_busy()) || has_thread_a_core(context));
-    // Work that takes CPU time from the server counts, at any priority.
-    is_busy(context.host_busy_with_all()) && is_short(context) || owns()
-}
-
-/// Whether the server itself uses most of the host, and more than before.
-fn owns(context: &Context<'_>) -> bool {
-    let own = context.own_share();
-    own.fail() >= OWN_SHARE_MIN && !own.is_constant(Unit::Ratio)
-}
-
-/// Whether the server gets less CPU time than it needs: its threads wait for a CPU, longer than before, and have enough work to use
-/// the time they wait for. A thread that wakes now and then also waits now and then, on any busy host.
-fn is_short(context: &Context<'_>) -> bool {
-    short_thread(context).is_some()
-}
-
-/// The thread with the longest wait that shows it.
-fn short_thread<'b>(context: &'b Context<'_>) -> Option<&'b Thread<'b>> {
-    let wanted = |thread: &Thread<'_>| thread.cpu.fail() + thread.wait.fail();
-    let all: f64 = context.threads.iter().map(wanted).sum();
-    let wants_host = context.cpus().is_some_and(|cpus| all >= USED_FROM * cpus);
-    let is_short = |thread: &&Thread<'_>| {
-        let waits = thread.wait.fail() >= WAIT_MIN && !thread.wait.is_constant(Unit::Ratio);
-        waits && (wants_host || wanted(thread) >= USED_FROM)
-    };
-    let short = context.threads.iter().filter(is_short);
-    short.max_by(|a, b| a.wait.fail().total_cmp(&b.wait.fail()))
-}
-
-/// Whether the server keeps as many threads busy as there are cores. Bursts of frames leave gaps in the seconds of each thread, but
-/// no core is left for another one.
-fn has_thread_a_core(context: &Context<'_>) -> bool {
-    let busy = context.threads.iter().filter(|thread| thread.cpu.fail() >= HAS_CORE_MIN).count();
-    context.cpus().is_some_and(|cpus| busy as f64 >= cpus)
-}
 
 /// Whether other processes kept the host full at the baseline already, where service was good: then a full host does not explain
 /// what the server's threads do.
@@ -87,7 +39,7 @@ impl<'c> HostCpu<'c> {
     fn of(context: &'c Context<'_>) -> Option<Self> {
         let cpus = context.cpus()?;
         // The longest wait may be that of a thread that waits as long under any load.
-        let waiting = short_thread(context).map(|thread| (thread, thread.wait));
+        let waiting = context.short_thread().map(|(_, thread)| (thread, thread.wait));
         Some(Self {
             cpus,
             busy: context.host_busy()?,
@@ -155,10 +107,10 @@ impl<'c> HostCpu<'c> {
         let mut evidence = vec![
             Evidence::ratio(name, busy).limit(1.0).crossed(crossed),
             Evidence::ratio(format!("thread.run_queue_wait of {waiting}"), self.waited())
-                .decides_if(is_short(context)),
+                .decides_if(context.short_thread().is_some()),
             Evidence::ratio("process.cpu of the server, of all cores", self.own)
                 .limit(1.0)
-                .decides_if(owns(context)),
+                .decides_if(context.owns_host()),
             Evidence::ratio("host.pressure.cpu.some", context.sum(&metric::HOST_PRESSURE_CPU_SOME)),
         ];
         if self.has_low_priority() {
@@ -171,7 +123,7 @@ impl<'c> HostCpu<'c> {
 
 pub(super) fn check(context: &Context<'_>) -> CheckResult {
     let host = HostCpu::of(context).ok_or(NoFinding::NotMonitored("the CPUs of the host"))?;
-    if !is_full(context) {
+    if context.cpu_limit != CpuLimit::Host {
         return host.ruled_out();
     }
     let crossed = host.crossed(context);
@@ -180,10 +132,11 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
     } else {
         String::new()
     };
-    let behind = if host.is_low_priority_in_the_way() {
-        ": the server waits for other processes, though they run at lower priority"
+    let who = if host.is_low_priority_in_the_way() {
+        "the server waits for other processes, though they run at lower priority".to_owned()
     } else {
-        ""
+        let (taker, share) = context.largest_taker();
+        format!("{} of them by {}", percent(share), taker.name())
     };
     Ok(Candidate {
         used: used_up(host.busy.fail().max(BUSY_MIN)),
@@ -201,7 +154,7 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
         },
         ..Candidate::new(
             KEY,
-            format!("All {:.0} cores of the host are busy{behind}", host.cpus),
+            format!("All {:.0} cores of the host are busy: {who}", host.cpus),
             "CPU of the host",
         )
     })

@@ -4,15 +4,15 @@
 //! The threads of a runtime that moves work between them (Go, Tokio, the JVM) count as one.
 //!
 //! Detected from readings of the watcher at ten a second. Other limits have stronger evidence, so this one is named only where
-//! there is no other.
+//! there is no other, and no other of the CPU ([`CpuLimit`]).
 
 use throng_observation::host::SeriesId;
 use throng_observation::host::catalogue as metric;
 use throng_observation::units::percent;
 
 use super::runtime::{self, Bound};
-use super::{Candidate, CheckResult, Evidence, NoFinding, cpu_all, cpu_quota, ruled_out};
-use crate::context::{Context, Reading, Thread};
+use super::{Candidate, CheckResult, Evidence, NoFinding, ruled_out};
+use crate::context::{Context, CpuLimit, Reading, Thread};
 
 pub(super) const KEY: &str = "cpu_bursts";
 /// Utilisation of a saturated reading; a burst that begins or ends within a reading shows as less.
@@ -27,7 +27,7 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
     if !context.is_seen(&metric::THREAD_CPU) {
         return Err(NoFinding::NotMonitored("the server's threads"));
     }
-    let is_elsewhere = cpu_all::is_full(context) || cpu_quota::is_throttled(context);
+    let is_elsewhere = context.cpu_limit != CpuLimit::Enough;
     let bound = runtime::bound(context);
     let is_of_its_own = |thread: &&Thread<'_>| bound.as_ref().is_none_or(|bound| !bound.pool.holds(thread));
     let own = context.threads.iter().filter(is_of_its_own).map(|thread| Bursty::of_thread(context, thread));

@@ -6,19 +6,12 @@ use throng_observation::units::percent;
 
 use super::score::used_up;
 use super::{Candidate, CheckResult, Evidence, NoFinding, ruled_out};
-use crate::context::{Context, Reading};
+use crate::context::{Context, Reading, THROTTLED_MIN};
 use crate::demand::Resource;
 
 pub(super) const KEY: &str = "cpu_quota";
-/// Share of throttled periods (100 ms each by default, kernel/sched/fair.c): once in two seconds, for up to 100 ms.
-const THROTTLED_MIN: f64 = 0.05;
 /// Throttled in every second period means used up, whatever the mean use: work comes in bursts of frames.
 const THROTTLED_FULL: f64 = 0.50;
-
-/// Whether throttling stopped the server, for findings that would be a consequence.
-pub(super) fn is_throttled(context: &Context<'_>) -> bool {
-    context.throttled().fail() >= THROTTLED_MIN
-}
 
 pub(super) fn check(context: &Context<'_>) -> CheckResult {
     let throttled = context.throttled();

@@ -7,7 +7,7 @@ use throng_observation::host::{Family, Profile, ProfileMethod, SelfTime, SeriesI
 use throng_observation::units::percent;
 
 use super::score::used_up;
-use super::{Candidate, CheckResult, Evidence, NoFinding, cpu_all, cpu_quota, ruled_out};
+use super::{Candidate, CheckResult, Evidence, NoFinding, ruled_out};
 use crate::context::{Context, Reading};
 use crate::demand::Resource;
 
@@ -74,7 +74,7 @@ fn busy(context: &Context<'_>) -> Result<Busy, NoFinding> {
             of: thread.label(),
             series: vec![thread.measured.series.id],
         }
-    } else if cpu_all::is_full(context) || cpu_quota::is_throttled(context) {
+    } else if context.is_cpu_taken() {
         Busy {
             time: SelfTime::of(profile),
             baseline: baseline.map(SelfTime::of),

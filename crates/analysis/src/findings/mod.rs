@@ -47,7 +47,6 @@ mod descriptors;
 mod ports;
 mod tasks;
 
-pub(crate) use cpu_all::{BUSY_MIN, WAIT_MIN};
 pub use evidence::Evidence;
 
 /// The evidence line of [`Context::host_busy`]: busy CPUs of the host without the low-priority work of other processes.

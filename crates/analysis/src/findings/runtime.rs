@@ -7,7 +7,7 @@ use throng_observation::host::catalogue as metric;
 use throng_observation::pack::Runtime;
 
 use super::score::used_up;
-use super::{Candidate, CheckResult, Evidence, HOST_BUSY, NoFinding, cpu_all, cpu_quota, ruled_out};
+use super::{Candidate, CheckResult, Evidence, HOST_BUSY, NoFinding, ruled_out};
 use crate::context::{Context, Pool, Reading};
 use crate::demand::{Demand, Resource};
 
@@ -117,8 +117,9 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
     if !context.is_seen(&metric::THREAD_CPU) {
         return Err(NoFinding::NotMonitored("the server's threads"));
     }
-    let is_elsewhere = cpu_all::is_full(context) || cpu_quota::is_throttled(context);
-    let Some(bound) = bound(context).filter(|_| !is_elsewhere) else { return Err(NoFinding::NotApplicable) };
+    let Some(bound) = bound(context).filter(|_| !context.is_cpu_taken()) else {
+        return Err(NoFinding::NotApplicable);
+    };
     let (count, group, process) = (bound.pool.threads.len(), &bound.group, bound.process);
     let is_host = context.cpus().is_some_and(|cpus| bound.at() >= cpus);
     if !bound.is_full() || is_host {

@@ -9,8 +9,8 @@ use throng_observation::units::percent;
 use super::hot_code::profile_of_failure;
 use super::runtime::{self, ONE_CORE, TAKING_PART};
 use super::score::{CAP_COMPANY, used_up};
-use super::{Candidate, CheckResult, Evidence, HOST_BUSY, NoFinding, cpu_all, cpu_quota, ruled_out};
-use crate::context::{Context, Reading, Thread};
+use super::{Candidate, CheckResult, Evidence, HOST_BUSY, NoFinding, cpu_all, ruled_out};
+use crate::context::{Context, CpuLimit, Reading, Thread};
 use crate::demand::Resource;
 
 const THREADS_MIN: usize = 2;
@@ -52,8 +52,8 @@ fn turns<'a, 'b>(context: &'b Context<'a>) -> Result<Turns<'a, 'b>, NoFinding> {
     let taking_part: Vec<&Thread<'_>> =
         threads.iter().filter(|thread| TAKING_PART.contains(&thread.cpu.fail())).copied().collect();
     let is_one_core = ONE_CORE.contains(&cores.fail());
-    let is_cpu_short = cpu_all::is_full(context) && !cpu_all::is_full_anyhow(context);
-    if is_cpu_short || cpu_quota::is_throttled(context) {
+    let is_full_anyhow = context.cpu_limit == CpuLimit::Host && cpu_all::is_full_anyhow(context);
+    if context.is_cpu_taken() && !is_full_anyhow {
         return Err(NoFinding::NotApplicable);
     }
     // Threads at a lock take turns within each second; work that moves between threads by the second is no lock.

@@ -5,8 +5,8 @@ use throng_observation::host::catalogue as metric;
 use throng_observation::units::percent;
 
 use super::score::used_up;
-use super::{Candidate, Evidence, HOST_BUSY, NoFinding, cpu_all, cpu_quota, runtime};
-use crate::context::{Context, Pool, Reading, Thread};
+use super::{Candidate, Evidence, HOST_BUSY, NoFinding, runtime};
+use crate::context::{Context, CpuLimit, Pool, Reading, Thread, WAIT_MIN};
 use crate::demand::Resource;
 
 pub(super) mod full;
@@ -45,10 +45,11 @@ fn hot<'a, 'b>(context: &'b Context<'a>, wanted: Shape) -> Result<Hot<'a, 'b>, N
     if !context.is_seen(&metric::THREAD_CPU) {
         return Err(NoFinding::NotMonitored("the server's threads"));
     }
-    let mut full = context.threads.iter().filter(|thread| thread.is_full() && !thread.is_always_busy());
-    let thread = full.find(|thread| !is_any_of_its_pool(context, thread));
+    let full = context.threads.iter().filter(|thread| thread.is_full() && !thread.is_always_busy());
+    let full = full.filter(|thread| !is_any_of_its_pool(context, thread));
+    let thread = full.max_by(|a, b| a.wanted().fail().total_cmp(&b.wanted().fail()));
     let thread = thread.ok_or_else(|| none_is_full(context))?;
-    if cpu_quota::is_throttled(context) || cpu_all::is_full(context) {
+    if context.cpu_limit != CpuLimit::Thread {
         return Err(NoFinding::NotApplicable);
     }
     let pool = Pool::of(context, thread).threads;
@@ -103,16 +104,26 @@ fn candidate(
     title: String,
     change: String,
 ) -> Candidate {
-    let (thread, used) = (hot.thread, hot.thread.cpu.fail());
-    let crossed = context.crossed(&[thread.measured], FULL_MIN);
+    let (thread, wanted, waits) = (hot.thread, hot.thread.wanted(), hot.thread.waits_longer());
+    let mut parts = vec![thread.measured];
+    if waits {
+        parts.extend(context.waits_of(thread));
+    }
+    let crossed = context.crossed(&parts, FULL_MIN);
+    let alone = crossed.filter(|_| !waits);
     let busy = context.host_busy().unwrap_or_default();
     let mut evidence = vec![
-        Evidence::ratio(format!("thread.cpu of {}", thread.label()), thread.cpu).limit(1.0).crossed(crossed),
+        Evidence::ratio(format!("thread.cpu of {}", thread.label()), thread.cpu).limit(1.0).crossed(alone),
         context.users.first_evidence(),
         Evidence::ratio(HOST_BUSY, busy).limit(1.0),
     ];
     if thread.wait.fail.is_some() {
         evidence.push(Evidence::ratio(format!("thread.run_queue_wait of {}", thread.label()), thread.wait));
+    }
+    if waits {
+        // Which part of its work waits changes from run to run; both together decide.
+        let name = format!("thread.cpu and thread.run_queue_wait of {}, together", thread.label());
+        evidence.push(Evidence::ratio(name, wanted).limit(1.0).crossed(crossed).decides());
     }
     if hot.pool.len() > 1 {
         let cpu: Vec<Reading> = hot.pool.iter().map(|thread| thread.cpu).collect();
@@ -121,11 +132,24 @@ fn candidate(
         evidence.push(Evidence::ratio(name, mean).limit(1.0));
     }
     // A thread that is nearly full in the median and steady is full: bursts of frames leave gaps in a second.
-    let share = if thread.steady >= STEADY_MIN { used.max(FULL_MIN) } else { used };
+    let share = if thread.steady >= STEADY_MIN { wanted.fail().max(FULL_MIN) } else { wanted.fail() };
+    // The demand of its CPU time says nothing of when it is full where others take a part of its core.
+    let is_shared = waits && thread.wait.fail() >= WAIT_MIN;
+    let demand = context.demand_of(Resource::Thread, &thread.label()).filter(|_| !is_shared);
+    let title = if is_shared {
+        let (taker, taken) = context.largest_taker();
+        let (wait, taken) = (percent(thread.wait.fail()), percent(taken));
+        format!(
+            "{title}, for which it waits {wait} of the time ({taken} of the host's CPUs are used by {})",
+            taker.name()
+        )
+    } else {
+        title
+    };
     Candidate {
         used: used_up(share),
         queue: context.backlog(),
-        demand: context.demand_of(Resource::Thread, &thread.label()).cloned(),
+        demand: demand.cloned(),
         crossed_at_s: crossed,
         series: vec![thread.measured.series.id],
         evidence,

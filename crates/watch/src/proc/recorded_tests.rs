@@ -225,6 +225,7 @@ pub(super) fn every_parser(text: &[u8]) {
     assert!(mountinfo::parse(text).count() <= bound);
     let _ = (meminfo::parse(text), pressure::parse(text), vmstat::parse(text), io::parse(text));
     let _ = (schedstat::parse(text), statm::resident_pages(text), status::switches(text), stat::parse(text));
+    let _ = status::cpus_allowed(text);
     sockstat::SockStat::default().read(text);
     let _ = (cgroup_files::cpu_stat(text), cgroup_files::cpu_max(text), cgroup_files::io_stat(text));
     let _ = (cgroup_files::blkio_bytes(text), cgroup_files::level(text));

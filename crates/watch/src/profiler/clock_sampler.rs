@@ -13,6 +13,7 @@ use super::shared::{FrameTable, Shared, monotonic, sort_by_count};
 use super::stack_counts::StackCounts;
 use super::symbols::{self, Names};
 use crate::cpu_accounting::thread_cpu;
+use crate::proc::scan::cpu_list;
 
 /// Maximum interval between reads, so that short-lived processes are examined while they live or soon after.
 const ROUND: Duration = Duration::from_millis(100);
@@ -201,30 +202,4 @@ fn online_cpus() -> Vec<u32> {
     let list = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
     let cpus = cpu_list(list.trim());
     if cpus.is_empty() { vec![0] } else { cpus }
-}
-
-/// Parses a list like `0-3,8,10-11`.
-fn cpu_list(list: &str) -> Vec<u32> {
-    const CPUS_MAX: u32 = 8_192;
-    let range = |part: &str| {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        Some(first.parse::<u32>().ok()?..=last.parse::<u32>().ok()?.min(CPUS_MAX))
-    };
-    list.split(',').filter_map(range).flatten().collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lists_of_cpus_are_read() {
-        let check = |list, expect: &[u32]| assert_eq!(cpu_list(list), expect, "{list}");
-        check("0-1", &[0, 1]);
-        check("0", &[0]);
-        check("0-2,8,10-11", &[0, 1, 2, 8, 10, 11]);
-        check("", &[]);
-        check("x-3,5", &[5]);
-        assert!(cpu_list("0-4294967295").len() < 10_000);
-    }
 }

@@ -207,7 +207,7 @@ impl Sampler {
         self.choose_hot();
         for (pid, tid) in &self.hot {
             if let Some(process) = self.processes.get_mut(pid) {
-                process.threads.read_switches(&self.sink, &mut self.reader, *tid);
+                process.threads.read_status(&self.sink, &mut self.reader, *tid);
             }
         }
     }

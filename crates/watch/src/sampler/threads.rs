@@ -68,6 +68,7 @@ struct Hot {
     /// Open only while the thread is hot.
     status: Option<File>,
     switches: [Rate; 2],
+    cpus_allowed: Meter,
 }
 
 /// The threads of one process.
@@ -207,8 +208,8 @@ impl Threads {
         }
     }
 
-    /// Reads the context switches of a hot thread.
-    pub(crate) fn read_switches(&mut self, sink: &Sink, reader: &mut Reader, tid: u32) {
+    /// Reads the context switches and the affinity of a hot thread.
+    pub(crate) fn read_status(&mut self, sink: &Sink, reader: &mut Reader, tid: u32) {
         let (pid, process) = (self.pid, &self.process);
         let Some(thread) = self.by_tid.get_mut(&tid) else { return };
         let hot = &mut **thread.hot.get_or_insert_default();
@@ -217,6 +218,7 @@ impl Threads {
         }
         let Some(Ok(text)) = hot.status.as_ref().map(|file| reader.one(file)) else { return };
         let Some(switches) = status::switches(text) else { return };
+        let cpus_allowed = status::cpus_allowed(text);
         let now = Instant::now();
         let (pid, tid) = (pid.to_string(), tid.to_string());
         let labels = [("process", &**process), ("pid", &*pid), ("tid", &*tid), ("thread", &*thread.name)];
@@ -224,6 +226,9 @@ impl Threads {
         let spec = |metric| SeriesSpec::new(metric, &labels);
         voluntary.put(sink, now, switches.voluntary, 1.0, &spec(&metric::THREAD_SWITCHES_VOLUNTARY));
         involuntary.put(sink, now, switches.involuntary, 1.0, &spec(&metric::THREAD_SWITCHES_INVOLUNTARY));
+        if let Some(cpus) = cpus_allowed {
+            hot.cpus_allowed.put(sink, now, f64::from(cpus), &spec(&metric::THREAD_CPUS_ALLOWED));
+        }
     }
 
     /// Closes the extra file of a thread that is no longer hot.
@@ -414,8 +419,9 @@ impl SampledThread {
         let now = Instant::now();
         self.cpu.end(sink, now);
         self.wait.end(sink, now);
-        for rate in self.hot.iter_mut().flat_map(|hot| &mut hot.switches) {
-            rate.end(sink, now);
+        if let Some(hot) = &mut self.hot {
+            hot.switches.iter_mut().for_each(|rate| rate.end(sink, now));
+            hot.cpus_allowed.end(sink, now);
         }
     }
 }

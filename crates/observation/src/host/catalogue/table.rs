@@ -13,6 +13,8 @@ groups! {
             "/proc/P/task/T/status voluntary_ctxt_switches";
         THREAD_SWITCHES_INVOLUNTARY = "thread.switches_involuntary", PerSecond, "Times a hot thread was taken off its CPU",
             "/proc/P/task/T/status nonvoluntary_ctxt_switches";
+        THREAD_CPUS_ALLOWED = "thread.cpus_allowed", Count, "CPUs that a hot thread may run on, by its affinity and its cpuset",
+            "/proc/P/task/T/status Cpus_allowed_list";
     }
     "Watched processes: labels `process`, `pid`." {
         PROCESS_CPU = "process.cpu", Ratio, "CPU time of all threads, also of those that have ended, in cores",
