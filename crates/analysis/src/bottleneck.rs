@@ -12,8 +12,8 @@ use crate::demand::{self, ChatCost, Demand, JoinCost, Resource, joins};
 use crate::findings::gate::{Gate, gate};
 use crate::findings::score::{AHEAD_MIN, BOTTLENECK_MIN, CAP_COMPANY, SUSPECT_MIN, score};
 use crate::findings::{
-    CLIENT_SIDE, CONNECTED, Candidate, Evidence, Finding, FindingRole, GENERATOR, MEMORY, NEVER_CONNECTED,
-    NoFinding, RULES, SERVER_CRASHED,
+    CLIENT_SIDE, CONNECTED, Candidate, Evidence, Finding, FindingRole, GENERATOR, MEMORY, NEVER, NoFinding,
+    RULES, SERVER_CRASHED,
 };
 use crate::knowledge::Knowledge;
 use crate::reasons::{self, Reason};
@@ -376,7 +376,7 @@ impl<'a> CheckResults<'a> {
         }
     }
 
-    /// Separates symptoms and explanations from causes. If no participant ever connected, no resource had a load, and none is
+    /// Separates symptoms and explanations from causes. If no participant was ever served, no resource had a load, and none is
     /// suspected.
     fn rank_causes(&mut self) {
         // One watch of a machine may see what another does not: its processes are others.
@@ -388,8 +388,9 @@ impl<'a> CheckResults<'a> {
         self.ruled_out.retain(|limit| !is_found(limit));
         let certain = || self.scored.iter().filter(|s| s.score >= BOTTLENECK_MIN).map(|s| &s.candidate);
         let is = |key: &str| certain().any(|candidate| candidate.key == key);
-        if is(NEVER_CONNECTED) && !is(GENERATOR) && !certain().any(|candidate| candidate.ends_service) {
-            self.scored.retain(|scored| scored.candidate.key == NEVER_CONNECTED);
+        let service_ended = certain().any(|candidate| candidate.ends_service);
+        if NEVER.into_iter().any(is) && !is(GENERATOR) && !service_ended {
+            self.scored.retain(|scored| NEVER.contains(&scored.candidate.key));
         }
         symptoms::rank_causes(&mut self.scored);
     }

@@ -185,8 +185,8 @@ pub fn edges(run: &RunData) -> BTreeSet<i64> {
     edges
 }
 
-/// Whether participants were started and none was connected in any second of the run.
-pub(crate) fn was_none_connected(run: &RunData) -> bool {
+/// Whether participants were started and at the end of no second of the run one was connected. Some may have been for less.
+pub(crate) fn was_none_served(run: &RunData) -> bool {
     run.crowd.iter().any(|row| row.started > 0)
         && run.crowd.iter().all(|row| row.connected == 0 && row.playing == 0)
 }
@@ -275,7 +275,7 @@ fn of_seconds(run: &RunData, goal: Goal, quality_by_second: &BySecond) -> Window
     let is_bad = |quality: &SecondQuality| quality.is_bad(goal);
     let whole = || Some((*quality_by_second.first_key_value()?.0, quality_by_second.last_key_value()?.0 + 1));
     let fail =
-        worst_interval(quality_by_second, is_bad).or_else(|| was_none_connected(run).then(whole).flatten());
+        worst_interval(quality_by_second, is_bad).or_else(|| was_none_served(run).then(whole).flatten());
     let ends = fail.map_or(i64::MAX, |(from, _)| from);
     let good: Vec<(i64, SecondQuality)> = quality_by_second
         .range(..ends)

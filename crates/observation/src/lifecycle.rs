@@ -60,6 +60,25 @@ impl Phase {
         Phase::Joined,
     ];
 
+    /// The phases that say "the transport is up", best first: DTLS, or for a protocol without it the first media.
+    pub const CONNECTED: [Phase; 6] = [
+        Phase::DtlsConnected,
+        Phase::Playing,
+        Phase::FirstPacket,
+        Phase::FirstFrame,
+        Phase::PlaybackStarted,
+        Phase::Joined,
+    ];
+
+    /// The phases that say "media arrives", or, in a chat, messages.
+    pub const PLAYING: [Phase; 3] = [Phase::FirstFrame, Phase::FirstPacket, Phase::Joined];
+
+    /// Whether reaching it says that the transport is up.
+    #[must_use]
+    pub fn is_connected(self) -> bool {
+        Self::CONNECTED.contains(&self)
+    }
+
     /// The stable key of this phase in `run.db` and `summary.json`.
     #[must_use]
     pub fn key(self) -> &'static str {

@@ -281,6 +281,18 @@ impl ParticipantRow {
         self.reached.get(&phase).map(|at| at.millis_since(self.intended_at))
     }
 
+    /// Whether its transport was up at any time.
+    #[must_use]
+    pub fn was_connected(&self) -> bool {
+        Phase::CONNECTED.iter().any(|phase| self.reached.contains_key(phase))
+    }
+
+    /// Whether media, or in a chat messages, arrived at any time.
+    #[must_use]
+    pub fn was_playing(&self) -> bool {
+        Phase::PLAYING.iter().any(|phase| self.reached.contains_key(phase))
+    }
+
     /// Why it failed, if it did. A participant that was joining when the run ended, or whose machine was lost, did not
     /// fail: see [`Self::was_censored`].
     #[must_use]

@@ -9,7 +9,6 @@ use throng_observation::run::{ParticipantRow, RunData, SeriesRow};
 use throng_observation::units::{bit_rate, duration_ms, percent};
 use throng_observation::{Distribution, MediaKind, Phase, RunTime};
 
-use crate::figures::CONNECTED;
 pub use judgement::CanaryJudgement;
 use judgement::{SECONDS_MIN, Times, starved};
 
@@ -295,7 +294,7 @@ fn agreement(run: &RunData, browser: &Side, virtual_: &Side) -> Vec<Agreement> {
         ("freeze_ratio", browser.freeze_ratio(), virtual_.freeze_ratio()),
         ("track_bps", browser.track_bps(), virtual_.track_bps()),
         ("jitter_ms", browser.jitter_ms(), virtual_.jitter_ms()),
-        ("connect_ms", waits(|row| row.connected_at), reached(&CONNECTED)),
+        ("connect_ms", waits(|row| row.connected_at), reached(&Phase::CONNECTED)),
         ("first_frame_ms", waits(|row| row.first_frame_at), reached(&[Phase::FirstFrame])),
     ]
     .map(|(figure, browser, virtual_)| Agreement {

@@ -4,6 +4,7 @@ use crate::{example, html, summarise, text};
 use std::time::Duration;
 use throng_analysis::demand::EXTRAPOLATED_BELOW;
 use throng_observation::run::RunData;
+use throng_observation::{Failure, FailureReason, Outcome, Phase};
 
 fn summary(run: &RunData) -> Summary {
     summarise(run, &[], Duration::ZERO)
@@ -103,6 +104,30 @@ fn nothing_is_said_about_a_server_that_was_not_watched_or_not_loaded() {
     });
     let invalid = summary(&never_offered).bottleneck.expect("a verdict");
     assert_eq!(invalid.verdict, BottleneckVerdict::GeneratorLimited);
+}
+
+/// The crowd's line counts who was connected and played at any time.
+#[test]
+fn a_sentence_of_the_cause_never_contradicts_the_crowds_line() {
+    let lost = Failure::new(FailureReason::SignallingClosed, "the server closed the connection");
+    for phases in [&[Phase::DtlsConnected, Phase::FirstPacket][..], &[Phase::DtlsConnected], &[]] {
+        let mut run = example::healthy(10, 20);
+        run.crowd.iter_mut().for_each(|row| (row.connected, row.playing) = (0, 0));
+        for row in &mut run.participants {
+            row.reached.retain(|phase, _| *phase < Phase::DtlsConnected);
+            let at = row.intended_at;
+            row.reached.extend(phases.iter().map(|phase| (*phase, at)));
+            row.outcome = Some(Outcome::Failed(lost.clone()));
+        }
+        let summary = summary(&run);
+        let (crowd, found) = (&summary.participants, summary.bottleneck.as_ref().expect("a cause"));
+        let is_said = found.title.starts_with("No participant could connect");
+        assert_eq!(is_said, crowd.connected == 0, "{} connected: {}", crowd.connected, found.title);
+        if crowd.connected > 0 {
+            let words = format!("{} connected and {} received media", crowd.connected, crowd.playing);
+            assert!(found.title.contains(&words), "{words}: {}", found.title);
+        }
+    }
 }
 
 #[test]

@@ -12,13 +12,6 @@ use crate::chat::ChatFigures;
 use crate::playback::PlaybackFigures;
 use crate::survival::Survival;
 
-/// The phases that say "the transport is up", best first: DTLS, or for a protocol without it the first media.
-pub(crate) const CONNECTED: [Phase; 5] =
-    [Phase::DtlsConnected, Phase::Playing, Phase::FirstPacket, Phase::FirstFrame, Phase::Joined];
-
-/// The phases that say "media arrives", or, in a chat, messages.
-pub(crate) const PLAYING: [Phase; 3] = [Phase::FirstFrame, Phase::FirstPacket, Phase::Joined];
-
 /// All received tracks of one kind after the warm-up.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct KindFigures {
@@ -124,7 +117,7 @@ impl<'a> Figures<'a> {
             publishers: publishers as u64,
             video: KindFigures::of(run, MediaKind::Video, &seconds),
             audio: KindFigures::of(run, MediaKind::Audio, &seconds),
-            connect: Survival::of(intended.iter().copied(), &CONNECTED, ended_ms),
+            connect: Survival::of(intended.iter().copied(), &Phase::CONNECTED, ended_ms),
             first_frame,
             startup,
             page_loaded,

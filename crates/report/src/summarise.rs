@@ -9,7 +9,7 @@ use throng_observation::run::{ClockError, Ending, EventRow, ParticipantRow, RunD
 use throng_observation::{Distribution, Goal, MediaKind, MediaPath, Outcome, Phase};
 use throng_scenario::Objective;
 
-use crate::figures::{CONNECTED, Figures, KindFigures, PLAYING};
+use crate::figures::{Figures, KindFigures};
 use crate::summary::{
     ClockSummary, FailureExample, Media, Participants, PhaseTime, RunOutcome, SUMMARY_VERSION, Summary,
 };
@@ -92,8 +92,8 @@ fn participants(figures: &Figures<'_>, by_second: &Crowd) -> Participants {
     Participants {
         intended: figures.intended.len() as u64,
         publishers: figures.publishers,
-        connected: figures.reached(&CONNECTED),
-        playing: figures.reached(&PLAYING),
+        connected: figures.reached(&Phase::CONNECTED),
+        playing: figures.reached(&Phase::PLAYING),
         failed: figures.failed(),
         playing_max: by_second.playing_max,
         connected_max: by_second.connected_max,

@@ -82,6 +82,7 @@ const FOLLOWS: &[(&str, &[&[&str]])] = &[
     ("server_crashed", &[&["memory"]]),
     // A server that ended cannot be reached.
     ("never_connected", &[&["server_crashed", "memory"]]),
+    ("never_served", &[&["server_crashed", "memory"]]),
     // Under a shortage of memory pages are read again from the disk.
     ("disk_read", &[&["memory"]]),
 ];

@@ -29,7 +29,7 @@ pub(crate) enum CpuLimit {
     Host,
     /// A thread waits though CPUs are idle: it is not let onto them.
     Placement {
-        /// Its place in [`Context::threads`].
+        /// Its place in the threads of the context.
         waiting: usize,
         /// The number of CPUs that it may run on, if these are not all.
         allowed: Option<f64>,

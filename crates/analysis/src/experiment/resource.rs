@@ -41,6 +41,7 @@ mod tests {
             "server_crashed",
             "process_stopped",
             "never_connected",
+            "never_served",
             "task_limit",
             "signalling_serialised",
             "address_limit",

@@ -14,6 +14,7 @@ pub mod score;
 mod ended;
 mod generator;
 mod never_connected;
+mod never_served;
 mod process_stopped;
 mod server_crashed;
 mod signalling;
@@ -176,12 +177,12 @@ pub(crate) const PROCESS_STOPPED: &str = process_stopped::KEY;
 /// The finding that memory is exhausted.
 pub(crate) const MEMORY: &str = memory::KEY;
 
-/// The finding that no participant ever connected: no resource is suspected then.
-pub(crate) const NEVER_CONNECTED: &str = never_connected::KEY;
+/// The findings that no participant ever connected, and that none was ever served: no resource is suspected then.
+pub(crate) const NEVER: [&str; 2] = [never_connected::KEY, never_served::KEY];
 
 /// Findings from the participants and the generator alone: they need no watcher and are made once, not per host.
 pub(crate) const CLIENT_SIDE: &[&str] =
-    &[generator::KEY, never_connected::KEY, signalling::KEY, address_limit::KEY];
+    &[generator::KEY, never_connected::KEY, never_served::KEY, signalling::KEY, address_limit::KEY];
 
 /// A finding's key and its check, in the order of docs/findings.md.
 pub(crate) type Rule = (&'static str, fn(&Context<'_>) -> CheckResult);
@@ -195,6 +196,7 @@ pub(crate) const RULES: &[Rule] = &[
     (server_crashed::KEY, server_crashed::check),
     (process_stopped::KEY, process_stopped::check),
     (never_connected::KEY, never_connected::check),
+    (never_served::KEY, never_served::check),
     ("one_thread_full", threads::full::check),
     ("single_threaded", threads::single::check),
     ("uneven_threads", threads::uneven::check),

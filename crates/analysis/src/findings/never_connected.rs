@@ -8,16 +8,16 @@ use throng_observation::{Failure, FailureReason, Outcome, Phase, RefusalKind};
 
 use super::{Candidate, CheckResult, Evidence, NoFinding};
 use crate::context::{Context, Reading};
-use crate::windows::was_none_connected;
+use crate::windows::was_none_served;
 
 pub(super) const KEY: &str = "never_connected";
 
 pub(super) fn check(context: &Context<'_>) -> CheckResult {
-    if !was_none_connected(context.run) {
+    let all: Vec<&ParticipantRow> = context.run.participants.iter().filter(|row| began(row)).collect();
+    // The crowd's line counts who was connected at any time, however briefly.
+    if !was_none_served(context.run) || all.iter().any(|row| row.was_connected()) {
         return Err(NoFinding::NotApplicable);
     }
-    let began = |row: &&ParticipantRow| row.reached.contains_key(&Phase::Started) || row.failure().is_some();
-    let all: Vec<&ParticipantRow> = context.run.participants.iter().filter(began).collect();
     let failures = by_reason(&all);
     // Before the first join no participant failed.
     let since = |count: usize| Reading { base: Some(0.0), fail: Some(count as f64), ..Reading::default() };
@@ -48,6 +48,11 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
     })
 }
 
+/// Whether a participant began to join.
+pub(super) fn began(row: &ParticipantRow) -> bool {
+    row.reached.contains_key(&Phase::Started) || row.failure().is_some()
+}
+
 /// The candidate if no participant failed either: all were still waiting when the run ended.
 fn waited(context: &Context<'_>, all: &[&ParticipantRow]) -> Candidate {
     let furthest = all.iter().filter_map(|row| row.reached.keys().max()).max();
@@ -70,7 +75,7 @@ fn candidate(context: &Context<'_>, title: String) -> Candidate {
 }
 
 /// The failures, the most frequent reason first; those of the generator belong to another finding.
-fn by_reason<'a>(all: &[&'a ParticipantRow]) -> Vec<(FailureReason, Vec<&'a Failure>)> {
+pub(super) fn by_reason<'a>(all: &[&'a ParticipantRow]) -> Vec<(FailureReason, Vec<&'a Failure>)> {
     let mut reasons: BTreeMap<String, (FailureReason, Vec<&Failure>)> = BTreeMap::new();
     for row in all {
         if let Some(Outcome::Failed(failure)) = &row.outcome
@@ -87,13 +92,13 @@ fn by_reason<'a>(all: &[&'a ParticipantRow]) -> Vec<(FailureReason, Vec<&'a Fail
     reasons
 }
 
-fn rest(failures: &[(FailureReason, Vec<&Failure>)]) -> String {
+pub(super) fn rest(failures: &[(FailureReason, Vec<&Failure>)]) -> String {
     let of = |(reason, list): &(FailureReason, Vec<&Failure>)| format!("{} {}", list.len(), reason.key());
     failures.iter().skip(1).map(of).collect::<Vec<_>>().join(", ")
 }
 
 /// A reason in words.
-fn what(reason: &FailureReason) -> &'static str {
+pub(super) fn what(reason: &FailureReason) -> &'static str {
     match reason {
         FailureReason::Dns => "the server's name has no address",
         FailureReason::Tcp => "no TCP connection to the server",
@@ -124,7 +129,7 @@ fn what(reason: &FailureReason) -> &'static str {
 }
 
 /// The recommended check for a reason.
-fn change(reason: &FailureReason) -> &'static str {
+pub(super) fn change(reason: &FailureReason) -> &'static str {
     match reason.refusal() {
         Some(RefusalKind::Credentials) => {
             return "Check the key, PIN or token in the target against what the server expects";

@@ -16,6 +16,7 @@ const NOT_OF_COUNTERS: &[&str] = &[
     "generator_limited",
     "server_crashed",
     "never_connected",
+    "never_served",
     "signalling_serialised",
     "address_limit",
     "configured_ceiling",

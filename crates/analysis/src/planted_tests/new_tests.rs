@@ -69,6 +69,27 @@ fn when_none_could_connect_the_cause_is_the_failure() {
     }
 }
 
+/// A server that dies after it has let them in, or sends what cannot be played: they were connected, if only for a moment.
+#[test]
+fn none_that_connected_is_said_not_to_have() {
+    let lost = [(FailureReason::SignallingClosed, "the server closed the connection")];
+    for is_watched in [true, false] {
+        let mut run = nobody(&lost, false, is_watched);
+        for row in run.participants.iter_mut().take(3) {
+            row.reached.insert(Phase::Playing, row.intended_at);
+        }
+        run.participants[0].reached.insert(Phase::FirstPacket, RunTime(500));
+        let found = cause(&run);
+        assert_eq!(
+            (found.verdict, found.finding.as_deref()),
+            (BottleneckVerdict::Bottleneck, Some("never_served")),
+            "{found:#?}"
+        );
+        assert!(found.title.contains("3 connected and 1 received media"), "{}", found.title);
+        assert!(found.title.contains("the server closed the connection (30 of 30)"), "{}", found.title);
+    }
+}
+
 #[test]
 fn where_reasons_differ_all_are_said_and_where_there_is_none_that_too() {
     let tls = (FailureReason::Tls, "certificate expired");

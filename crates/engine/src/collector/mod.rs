@@ -286,7 +286,7 @@ impl Collector {
             Phase::Joined => self.joined_us.record(since_intended_us),
             _ => {}
         }
-        if phase >= Phase::DtlsConnected && !was_connected {
+        if phase.is_connected() && !was_connected {
             self.joins.decided(at, true);
         }
     }

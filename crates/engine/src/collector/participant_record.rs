@@ -109,11 +109,7 @@ impl ParticipantRecord {
     }
 
     pub(super) fn was_connected(&self) -> bool {
-        self.reached_any(Phase::DtlsConnected)
-    }
-
-    fn reached_any(&self, from: Phase) -> bool {
-        Phase::ALL.iter().zip(&self.reached).any(|(phase, at)| *phase >= from && at.is_some())
+        Phase::ALL.iter().zip(&self.reached).any(|(phase, at)| phase.is_connected() && at.is_some())
     }
 
     fn reached_before(&self, phase: Phase, at: RunTime) -> bool {
@@ -137,7 +133,7 @@ impl ParticipantRecord {
         }
         *place = Some(at);
         self.is_changed = true;
-        if phase >= Phase::DtlsConnected && !self.connected && self.is_alive() {
+        if phase.is_connected() && !self.connected && self.is_alive() {
             self.connected = true;
             seconds.crowd(at.second(), self.join.cohort).connected += 1;
         }
