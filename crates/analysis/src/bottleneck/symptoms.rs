@@ -68,6 +68,7 @@ const FOLLOWS: &[(&str, &[&[&str]])] = &[
                 "backpressure",
                 "path_loss",
                 SIGNALLING,
+                "source_stopped",
                 "address_limit",
                 "configured_ceiling",
             ],
@@ -83,6 +84,8 @@ const FOLLOWS: &[(&str, &[&[&str]])] = &[
     // A server that ended cannot be reached.
     ("never_connected", &[&["server_crashed", "memory"]]),
     ("never_served", &[&["server_crashed", "memory"]]),
+    // A server or a path that stops looks the same to the crowd.
+    ("source_stopped", &[&["server_crashed", "process_stopped", "memory", "path_loss", "line_rate"]]),
     // Under a shortage of memory pages are read again from the disk.
     ("disk_read", &[&["memory"]]),
 ];

@@ -32,6 +32,8 @@ pub(crate) struct Users {
     pub(crate) shortfall_ratio: Reading,
     /// Connected participants.
     pub(crate) connected: Reading,
+    /// Users without a bad second, the median second.
+    pub(crate) served: Reading,
     /// Received by all, bytes a second: on the wire, of players the bodies of responses.
     pub(crate) received: Reading,
 }
@@ -57,6 +59,7 @@ impl Context<'_> {
                 (counters.wanted_us.saturating_sub(counters.media_us), counters.wanted_us)
             }),
             connected: self.connected(),
+            served: self.served(),
             received: self.received(),
         }
     }
@@ -134,6 +137,14 @@ impl Context<'_> {
             let bodies = self.playback(window).map(|row| row.counters.media_bytes + row.counters.other_bytes);
             let bytes = packets + bodies.sum::<u64>() as f64;
             (bytes > 0.0).then(|| bytes / whole_seconds(window).seconds())
+        })
+    }
+
+    fn served(&self) -> Reading {
+        let quality_by_second = quality_by_second(self.run);
+        self.reading(|window| {
+            let rows = quality_by_second.range(at_least_one(window));
+            middle(rows.map(|(_, quality)| quality.users.saturating_sub(quality.bad) as f64).collect())
         })
     }
 

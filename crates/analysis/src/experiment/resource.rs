@@ -42,6 +42,7 @@ mod tests {
             "process_stopped",
             "never_connected",
             "never_served",
+            "source_stopped",
             "task_limit",
             "signalling_serialised",
             "address_limit",

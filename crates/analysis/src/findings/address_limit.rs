@@ -19,17 +19,17 @@ pub(super) const KEY: &str = "address_limit";
 /// refusals: below it other failures explain more.
 const MOST_MIN: f64 = 0.5;
 
-/// Whether the server refused by a rule for each address.
-pub(super) fn is_of_address(reason: &FailureReason) -> bool {
-    reason.refusal() == Some(RefusalKind::RatePerAddress)
+/// Whether the server refused a participant by a rule for each address.
+pub(super) fn is_refused(row: &ParticipantRow) -> bool {
+    row.failure().and_then(FailureReason::refusal) == Some(RefusalKind::RatePerAddress)
 }
 
 pub(super) fn check(context: &Context<'_>) -> CheckResult {
-    let (refused, last) = failed(context, is_of_address);
+    let (refused, last) = failed(context, is_refused);
     if refused.fail() == 0.0 {
         return Err(NoFinding::NotApplicable);
     }
-    let (failures, _) = failed(context, |reason| !reason.is_ours());
+    let (failures, _) = failed(context, |row| row.failure().is_some_and(|reason| !reason.is_ours()));
     let not_served = context.users.not_served;
     let is_most = not_served.fail() >= MOST_MIN && refused.fail() >= MOST_MIN * failures.fail();
     let hint = last.map_or_else(String::new, |said| format!(" (it said: {said})"));

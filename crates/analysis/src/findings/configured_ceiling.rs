@@ -1,6 +1,7 @@
 //! A hard ceiling: a number of users is served well and no further one is. The server refuses by its configuration, or by a bug.
 
 use throng_observation::host::catalogue::LOG_LINES;
+use throng_observation::run::ParticipantRow;
 use throng_observation::units::percent;
 use throng_observation::{FailureReason, Outcome, RefusalKind, RunTime};
 
@@ -27,6 +28,11 @@ fn is_refusal(reason: &FailureReason) -> bool {
     }
 }
 
+/// Whether a participant failed before it was served: it met no end of what it had.
+fn is_join(row: &ParticipantRow) -> bool {
+    !row.was_connected() || !row.was_playing() && row.failure() == Some(&FailureReason::NoMedia)
+}
+
 pub(super) fn check(context: &Context<'_>) -> CheckResult {
     let users = &context.users;
     if users.bad_ratio.fail.is_none() {
@@ -38,7 +44,11 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
             percent(users.not_served.fail())
         ));
     }
-    let (refused, last_refusal) = failed(context, is_refusal);
+    if users.served.fail.is_some_and(|served| served < 1.0) {
+        return ruled_out("Refusals: nobody was served while users failed, so that it is no maximum");
+    }
+    let is_refused = |row: &ParticipantRow| is_join(row) && row.failure().is_some_and(is_refusal);
+    let (refused, last_refusal) = failed(context, is_refused);
     let reported = context.log_lines(LIMIT_LINES);
     let candidate = if reported.begins() {
         with_log_lines(context, reported)
@@ -46,10 +56,13 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
         with_refusals(context, refused, last_refusal)
     } else {
         // Users that fail at the same number without a refusal may have met a silent ceiling.
-        let is_such = |reason: &FailureReason| !reason.is_ours() && !address_limit::is_of_address(reason);
+        let is_of_server = |reason: &FailureReason| !reason.is_ours();
+        let is_such = |row: &ParticipantRow| {
+            is_join(row) && row.failure().is_some_and(is_of_server) && !address_limit::is_refused(row)
+        };
         let (failures, last_failure) = failed(context, is_such);
         if failures.fail() == 0.0 {
-            let is_limited = failed(context, address_limit::is_of_address).0.fail() > 0.0;
+            let is_limited = failed(context, address_limit::is_refused).0.fail() > 0.0;
             let state = "Refusals: the server refused no participant";
             return if is_limited { Err(NoFinding::NotApplicable) } else { ruled_out(state) };
         }
@@ -68,15 +81,15 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
 }
 
 fn with_refusals(context: &Context<'_>, refused: Reading, last: Option<String>) -> Candidate {
-    let connected = context.users.connected.fail();
+    let served = context.users.served.fail();
     let hint = last.map_or_else(String::new, |said| format!(" (it said: {said})"));
-    let title = format!("The server takes {connected:.0} users and refuses more, with resources to spare");
+    let title = format!("The server takes {served:.0} users and refuses more, with resources to spare");
     Candidate {
         used: 1.0,
         refuses: refused.begins(),
         evidence: vec![Evidence::count("participants refused by the server", refused).decides()],
         change: format!(
-            "Look for a maximum of about {connected:.0} users, rooms or ports in the server's configuration and licence{hint}"
+            "Look for a maximum of about {served:.0} users, rooms or ports in the server's configuration and licence{hint}"
         ),
         ..Candidate::new(KEY, title, RESOURCE)
     }
@@ -106,15 +119,16 @@ fn without_refusals(
     refused: Reading,
     last: Option<String>,
 ) -> Candidate {
-    let connected = context.users.connected.fail();
+    let served = context.users.served.fail();
     let hint = last.map_or_else(String::new, |said| format!(" (the last: {said})"));
-    let is_missing = |reason: &FailureReason| reason.refusal() == Some(RefusalKind::Missing);
+    let is_missing =
+        |row: &ParticipantRow| row.failure().and_then(FailureReason::refusal) == Some(RefusalKind::Missing);
     let why = if failed(context, is_missing).0.fail() > 0.0 {
         "as what they ask for does not exist"
     } else {
         "though the server refused none"
     };
-    let title = format!("{connected:.0} users are served and further ones fail, {why}");
+    let title = format!("{served:.0} users are served and further ones fail, {why}");
     Candidate {
         used: 0.6,
         evidence: vec![
@@ -122,20 +136,20 @@ fn without_refusals(
             Evidence::count("participants refused by the server", refused),
         ],
         change: format!(
-            "Find out why they failed{hint}: a maximum of about {connected:.0} that is not reported (ports, sessions), or a blocked network path"
+            "Find out why they failed{hint}: a maximum of about {served:.0} that is not reported (ports, sessions), or a blocked network path"
         ),
         at_most: super::score::CAP_COMPANY,
         ..Candidate::new(KEY, title, RESOURCE)
     }
 }
 
-/// Participants that failed for such a reason in each window (those of the onset count to the failing load), and the detail of the
+/// Participants that failed in such a way in each window (those of the onset count to the failing load), and the detail of the
 /// last failure.
 pub(super) fn failed(
     context: &Context<'_>,
-    is_such: impl Fn(&FailureReason) -> bool,
+    is_such: impl Fn(&ParticipantRow) -> bool,
 ) -> (Reading, Option<String>) {
-    let such = || context.run.participants.iter().filter(|row| row.failure().is_some_and(&is_such));
+    let such = || context.run.participants.iter().filter(|row| is_such(row));
     let within = context.reading(|window| {
         let within = |at: &RunTime| (window.from_us..=window.until_us).contains(&at.0);
         Some(such().filter(|row| row.ended_at.as_ref().is_some_and(within)).count() as f64)

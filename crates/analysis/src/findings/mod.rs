@@ -18,6 +18,7 @@ mod never_served;
 mod process_stopped;
 mod server_crashed;
 mod signalling;
+mod source_stopped;
 
 mod cpu_all;
 mod cpu_bursts;
@@ -181,8 +182,14 @@ pub(crate) const MEMORY: &str = memory::KEY;
 pub(crate) const NEVER: [&str; 2] = [never_connected::KEY, never_served::KEY];
 
 /// Findings from the participants and the generator alone: they need no watcher and are made once, not per host.
-pub(crate) const CLIENT_SIDE: &[&str] =
-    &[generator::KEY, never_connected::KEY, never_served::KEY, signalling::KEY, address_limit::KEY];
+pub(crate) const CLIENT_SIDE: &[&str] = &[
+    generator::KEY,
+    never_connected::KEY,
+    never_served::KEY,
+    source_stopped::KEY,
+    signalling::KEY,
+    address_limit::KEY,
+];
 
 /// A finding's key and its check, in the order of docs/findings.md.
 pub(crate) type Rule = (&'static str, fn(&Context<'_>) -> CheckResult);
@@ -197,6 +204,7 @@ pub(crate) const RULES: &[Rule] = &[
     (process_stopped::KEY, process_stopped::check),
     (never_connected::KEY, never_connected::check),
     (never_served::KEY, never_served::check),
+    (source_stopped::KEY, source_stopped::check),
     ("one_thread_full", threads::full::check),
     ("single_threaded", threads::single::check),
     ("uneven_threads", threads::uneven::check),

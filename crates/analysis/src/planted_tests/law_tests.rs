@@ -17,6 +17,7 @@ const NOT_OF_COUNTERS: &[&str] = &[
     "server_crashed",
     "never_connected",
     "never_served",
+    "source_stopped",
     "signalling_serialised",
     "address_limit",
     "configured_ceiling",

@@ -1,11 +1,14 @@
 //! Each limit planted into a made-up search with noise: the verdict has to name it, and only it.
 
+mod cpu_tests;
 mod ended_tests;
 mod family_tests;
 mod law_tests;
 mod new_tests;
 mod planted_limits;
+mod refusal_tests;
 mod simulated_run;
+mod watch_tests;
 
 use throng_observation::Goal;
 use throng_observation::host::Unit;

@@ -2,19 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use throng_observation::host::{HostEvent, HostId, HostInfo, HostSample, HostSeries, SeriesId, Unit};
+use throng_observation::host::{HostInfo, Unit};
 use throng_observation::run::{ParticipantId, ParticipantRow, RunData};
 use throng_observation::{Clause, Failure, FailureReason, Goal, HoldOutcome, Outcome, Phase, RunTime};
 
 use super::planted_limits::{full, go_on_one_core, hot_worker};
-use super::simulated_run::{FAIL, Moment, SimulatedRun, UserImpact};
+use super::simulated_run::{SimulatedRun, UserImpact};
 use super::{check, explained, plant_of};
 use crate::bottleneck::{Bottleneck, BottleneckVerdict, explain};
-use crate::demand::{Demand, Resource};
 
 /// A crowd of 30; each fails with the next of `failures` in turn, in a search or a plain run; the host is busy with
 /// something else meanwhile.
-fn nobody(failures: &[(FailureReason, &str)], is_search: bool, is_watched: bool) -> RunData {
+pub(super) fn nobody(failures: &[(FailureReason, &str)], is_search: bool, is_watched: bool) -> RunData {
     let mut sim = SimulatedRun::new();
     (sim.is_search, sim.is_watched) = (is_search, is_watched);
     sim.put("host.cpu.busy", &[], Unit::Ratio, Some(2.0), |_| 1.98);
@@ -45,7 +44,7 @@ fn nobody(failures: &[(FailureReason, &str)], is_search: bool, is_watched: bool)
     run
 }
 
-fn cause(run: &RunData) -> Bottleneck {
+pub(super) fn cause(run: &RunData) -> Bottleneck {
     explain(run, Goal::Acceptable).bottleneck
 }
 
@@ -149,115 +148,6 @@ fn a_ceiling_refuses_only_if_a_participant_was_refused() {
         "{found:#?}"
     );
     assert!(found.title.contains("the server refused none"), "{}", found.title);
-}
-
-/// HTTP 429 (RFC 6585): the rule of a proxy or a framework for each address, met by a crowd behind one.
-#[test]
-fn a_rate_for_each_address_is_no_maximum_of_the_server() {
-    let said = "POST http://10.0.0.1/whep/s: 429 Too Many Requests, Retry-After: 30";
-    let plant = |sim: &mut SimulatedRun| {
-        sim.impact = UserImpact::NotServed;
-        sim.refusals = Some(Failure::new(FailureReason::HttpStatus(429), said));
-    };
-    for is_watched in [true, false] {
-        let mut sim = SimulatedRun::new();
-        plant(&mut sim);
-        sim.is_watched = is_watched;
-        let found = explained(&mut sim).bottleneck;
-        assert_eq!(
-            (found.verdict, found.finding.as_deref()),
-            (BottleneckVerdict::Bottleneck, Some("address_limit")),
-            "{found:#?}"
-        );
-        assert!(found.other_findings.is_empty(), "{found:#?}");
-        let change = found.change.unwrap_or_default();
-        for word in ["--source-ip", "Retry-After: 30"] {
-            assert!(change.contains(word), "{change}");
-        }
-        assert!(!change.contains("licence") && !found.title.contains("maximum"), "{}: {change}", found.title);
-    }
-    // A server that is full says so by another status, and it is not the address then.
-    let mut sim = SimulatedRun::new();
-    plant(&mut sim);
-    sim.refusals = Some(Failure::new(FailureReason::HttpStatus(503), "503 Service Unavailable"));
-    assert_eq!(explained(&mut sim).bottleneck.finding.as_deref(), Some("configured_ceiling"));
-    // Where none could connect, the same is said of all of them.
-    let found = cause(&nobody(&[(FailureReason::HttpStatus(429), said)], true, true));
-    assert_eq!(found.finding.as_deref(), Some("never_connected"), "{found:#?}");
-    assert!(found.change.is_some_and(|change| change.contains("--source-ip")));
-}
-
-/// The same machine watched by as many watches as `count`, as four `--watch` of four processes do it.
-fn watched_by(run: &mut RunData, count: u8) {
-    let (hosts, series) = (run.host.hosts.clone(), run.host.series.clone());
-    let (samples, events) = (run.host.samples.clone(), run.host.events.clone());
-    let step = u32::try_from(series.len()).unwrap();
-    for watch in 1..count {
-        let (host, shift) = (HostId(watch), u32::from(watch) * step);
-        let name = format!("media-{watch}");
-        run.host.hosts.extend(hosts.iter().map(|info| HostInfo { host, name: name.clone(), ..info.clone() }));
-        run.host.series.extend(series.iter().map(|one| HostSeries {
-            host,
-            id: SeriesId(one.id.0 + shift),
-            ..one.clone()
-        }));
-        run.host
-            .samples
-            .extend(samples.iter().map(|one| HostSample { series: SeriesId(one.series.0 + shift), ..*one }));
-        run.host.events.extend(events.iter().map(|one| HostEvent { host, ..one.clone() }));
-    }
-}
-
-#[test]
-fn one_refusal_is_told_once() {
-    for has_boot_id in [true, false] {
-        let mut sim = SimulatedRun::new();
-        plant_of("configured_ceiling")(&mut sim);
-        if has_boot_id {
-            sim.facts.insert("boot_id".into(), "5f0c".into());
-        }
-        let mut run = sim.run();
-        let alone = cause(&run);
-        watched_by(&mut run, 4);
-        let found = cause(&run);
-        assert_eq!(
-            (found.verdict, found.finding.as_deref(), &found.title),
-            (BottleneckVerdict::Bottleneck, Some("configured_ceiling"), &alone.title),
-            "{found:#?}"
-        );
-        assert!(found.other_findings.is_empty(), "{found:#?}");
-    }
-}
-
-#[test]
-fn what_is_of_the_machine_is_told_once_however_many_watch_it() {
-    let mut sim = SimulatedRun::new();
-    plant_of("cpu_full")(&mut sim);
-    sim.facts.insert("boot_id".into(), "5f0c".into());
-    let mut run = sim.run();
-    watched_by(&mut run, 4);
-    let explained = explain(&run, Goal::Acceptable);
-    let found = &explained.bottleneck;
-    assert_eq!(
-        (found.verdict, found.finding.as_deref()),
-        (BottleneckVerdict::Bottleneck, Some("cpu_full")),
-        "{found:#?}"
-    );
-    let of_host = |demand: &&Demand| demand.resource == Resource::HostCpu;
-    assert_eq!(explained.demand.iter().filter(of_host).count(), 1, "{:#?}", explained.demand);
-    let hosts = found.ruled_out.iter().filter(|said| said.starts_with("CPU steal")).count();
-    assert!(hosts <= 1, "{:?}", found.ruled_out);
-    // Machines that are two have two limits, and the sentence is said once.
-    for (number, info) in run.host.hosts.iter_mut().enumerate() {
-        info.facts.insert("boot_id".into(), format!("boot {}", number % 2));
-    }
-    let found = cause(&run);
-    assert_eq!(found.verdict, BottleneckVerdict::CoBottleneck, "{found:#?}");
-    assert_eq!(
-        (found.other_findings.len(), found.title.matches("All 8 cores").count()),
-        (1, 1),
-        "{found:#?}"
-    );
 }
 
 /// Loss that the server's own card did not see leave: it drops before it sends, and sends again what is asked for.
@@ -421,105 +311,6 @@ fn a_moment_that_lies_in_two_readings_is_one() {
         });
         sim.process("media", |m| 0.01 * m.users);
     });
-}
-
-/// A thread of a server on two cores that runs and waits for these shares of the time under the load that fails, while the
-/// host is busy by that share.
-fn on_two_cores(sim: &mut SimulatedRun, (cpu, wait, busy): (f64, f64, f64)) {
-    let part = |m: Moment| m.users / f64::from(FAIL);
-    sim.without("thread.cpu").without("thread.run_queue_wait");
-    sim.thread("media", "worker-0", 11, move |m| cpu * part(m), move |m| wait * part(m));
-    sim.process("media", move |m| (cpu + 0.02) * part(m));
-    sim.put("host.cpu.busy", &[], Unit::Ratio, Some(2.0), move |m| 2.0 * busy * part(m));
-}
-
-/// How many CPUs the workers may run on.
-fn may_run_on(sim: &mut SimulatedRun, cpus: f64) {
-    for (tid, thread) in [("11", "worker-0"), ("12", "worker-1")] {
-        let labels = [("process", "media"), ("pid", "7"), ("tid", tid), ("thread", thread)];
-        sim.put("thread.cpus_allowed", &labels, Unit::Count, None, move |_| cpus);
-    }
-}
-
-/// One full thread on two cores, as it is measured in ten runs: it runs for less of the time the more others run, and waits for
-/// what it would use.
-#[test]
-fn one_plant_has_one_name() {
-    for row in [
-        (0.95, 0.02, 0.70),
-        (0.93, 0.04, 0.80),
-        (0.90, 0.07, 0.78),
-        (0.88, 0.09, 0.84),
-        (0.85, 0.12, 0.82),
-        (0.83, 0.14, 0.90),
-        (0.80, 0.17, 0.88),
-        (0.78, 0.19, 0.85),
-        (0.74, 0.23, 0.86),
-        (0.69, 0.28, 0.84),
-    ] {
-        check("one_thread_full", |sim| on_two_cores(sim, row));
-        // Bursts of a thread that is full are no other cause.
-        let mut sim = SimulatedRun::new();
-        on_two_cores(&mut sim, row);
-        let found = explained(&mut sim).bottleneck;
-        assert!(found.other_findings.is_empty(), "{row:?}: {found:#?}");
-    }
-}
-
-#[test]
-fn a_thread_that_waits_for_others_is_told_with_who_they_are() {
-    let mut sim = SimulatedRun::new();
-    on_two_cores(&mut sim, (0.74, 0.23, 0.86));
-    sim.generator_cpu = 0.02;
-    let found = explained(&mut sim).bottleneck;
-    assert!(
-        found.title.contains("of the time (") && found.title.contains("other processes"),
-        "{}",
-        found.title
-    );
-    // Where nothing is left for it, the host is the name.
-    let mut sim = SimulatedRun::new();
-    on_two_cores(&mut sim, (0.55, 0.42, 0.97));
-    let found = explained(&mut sim).bottleneck;
-    assert_eq!(found.finding.as_deref(), Some("cpu_full"), "{found:#?}");
-    assert!(found.title.contains("by other processes"), "{}", found.title);
-}
-
-/// A thread that wakes often on a host that others use by half waits a little each time, and is bound nowhere.
-#[test]
-fn a_thread_that_wakes_on_a_half_busy_host_is_not_pinned() {
-    for (cpu, wait) in [(0.23, 0.15), (0.30, 0.22)] {
-        for allowed in [None, Some(2.0)] {
-            let mut sim = SimulatedRun::new();
-            on_two_cores(&mut sim, (cpu, wait, 0.62));
-            allowed.into_iter().for_each(|cpus| may_run_on(&mut sim, cpus));
-            let found = explained(&mut sim).bottleneck;
-            assert_eq!(
-                (found.verdict, &found.finding),
-                (BottleneckVerdict::Unattributed, &None),
-                "{found:#?}"
-            );
-        }
-    }
-}
-
-#[test]
-fn a_thread_that_is_bound_is_said_to_be_so_and_no_other() {
-    let waits = |cpus: Option<f64>, nice: Option<&str>| {
-        let mut sim = SimulatedRun::new();
-        plant_of("run_queue")(&mut sim);
-        cpus.into_iter().for_each(|cpus| may_run_on(&mut sim, cpus));
-        sim.facts.extend(nice.map(|nice| ("media.nice".to_owned(), nice.to_owned())));
-        let found = explained(&mut sim).bottleneck;
-        assert_eq!(found.finding.as_deref(), Some("run_queue"), "{found:#?}");
-        (found.title, found.change.unwrap_or_default())
-    };
-    let (title, change) = waits(Some(1.0), None);
-    assert!(title.ends_with("it may run on 1 of 8") && change.contains("taskset"), "{title}: {change}");
-    let (title, change) = waits(Some(8.0), Some("10"));
-    assert!(title.ends_with("lowered priority") && change.contains("nice"), "{title}: {change}");
-    let (title, change) = waits(Some(8.0), Some("0"));
-    assert!(!change.contains("taskset") && !change.contains("nice"), "{title}: {change}");
 }
 
 #[test]

@@ -1,0 +1,118 @@
+//! What is no maximum of users: a limit of each address, a source that stopped, a stream that nobody publishes.
+
+use throng_observation::host::Unit;
+use throng_observation::run::{ParticipantId, ParticipantRow, RunData};
+use throng_observation::{Clause, Failure, FailureReason, Outcome, Phase, RunTime};
+
+use super::explained;
+use super::new_tests::{cause, nobody};
+use super::simulated_run::{SimulatedRun, UserImpact};
+use crate::bottleneck::BottleneckVerdict;
+
+/// HTTP 429 (RFC 6585): the rule of a proxy or a framework for each address, met by a crowd behind one.
+#[test]
+fn a_rate_for_each_address_is_no_maximum_of_the_server() {
+    let said = "POST http://10.0.0.1/whep/s: 429 Too Many Requests, Retry-After: 30";
+    let plant = |sim: &mut SimulatedRun| {
+        sim.impact = UserImpact::NotServed;
+        sim.refusals = Some(Failure::new(FailureReason::HttpStatus(429), said));
+    };
+    for is_watched in [true, false] {
+        let mut sim = SimulatedRun::new();
+        plant(&mut sim);
+        sim.is_watched = is_watched;
+        let found = explained(&mut sim).bottleneck;
+        assert_eq!(
+            (found.verdict, found.finding.as_deref()),
+            (BottleneckVerdict::Bottleneck, Some("address_limit")),
+            "{found:#?}"
+        );
+        assert!(found.other_findings.is_empty(), "{found:#?}");
+        let change = found.change.unwrap_or_default();
+        for word in ["--source-ip", "Retry-After: 30"] {
+            assert!(change.contains(word), "{change}");
+        }
+        assert!(!change.contains("licence") && !found.title.contains("maximum"), "{}: {change}", found.title);
+    }
+    // A server that is full says so by another status, and it is not the address then.
+    let mut sim = SimulatedRun::new();
+    plant(&mut sim);
+    sim.refusals = Some(Failure::new(FailureReason::HttpStatus(503), "503 Service Unavailable"));
+    assert_eq!(explained(&mut sim).bottleneck.finding.as_deref(), Some("configured_ceiling"));
+    // Where none could connect, the same is said of all of them.
+    let found = cause(&nobody(&[(FailureReason::HttpStatus(429), said)], true, true));
+    assert_eq!(found.finding.as_deref(), Some("never_connected"), "{found:#?}");
+    assert!(found.change.is_some_and(|change| change.contains("--source-ip")));
+}
+
+/// From the first second of the failing load on nobody has media; `reached` is how far those came that fail then.
+fn without_media(sim: &mut SimulatedRun, reached: &[Phase], failure: (FailureReason, &str)) -> RunData {
+    sim.is_search = false;
+    let mut run = sim.run();
+    let silent: Vec<i64> = run.experience.iter().filter(|row| row.bad > 0).map(|row| row.second).collect();
+    let first = silent[0];
+    for row in run.experience.iter_mut().filter(|row| row.bad > 0) {
+        (row.bad, row.clauses) = (row.users, [0; Clause::ALL.len()]);
+        row.clauses[Clause::NoMedia as usize] = row.users;
+    }
+    for row in run.crowd.iter_mut().filter(|row| row.second > first && silent.contains(&row.second)) {
+        row.playing = 0;
+    }
+    run.series.retain(|row| !silent.contains(&row.second));
+    let at = RunTime((first + 5) * 1_000_000);
+    run.participants.extend((0..10).map(|id| ParticipantRow {
+        participant: ParticipantId(id),
+        cohort: Default::default(),
+        intended_at: RunTime(0),
+        reached: reached.iter().map(|phase| (*phase, RunTime(1_000))).collect(),
+        ended_at: Some(at),
+        outcome: Some(Outcome::Failed(Failure::new(failure.0.clone(), failure.1))),
+        local_address: None,
+    }));
+    run
+}
+
+/// The encoder was killed, or the ingest stopped for ten seconds.
+#[test]
+fn when_all_lose_their_media_at_once_the_source_stopped_and_no_maximum_is_met() {
+    let reached = [Phase::DtlsConnected, Phase::FirstPacket, Phase::FirstFrame];
+    let lost = || (FailureReason::MediaLost, "no media for 10 s");
+    for (has_ingest, verdict) in [(false, BottleneckVerdict::Suspect), (true, BottleneckVerdict::Bottleneck)]
+    {
+        let mut sim = SimulatedRun::new();
+        if has_ingest {
+            sim.put("nic.rx_bytes", &[("interface", "eth0")], Unit::BytesPerSecond, None, |m| {
+                if m.over { 5e3 } else { 400e3 }
+            });
+        }
+        let found = cause(&without_media(&mut sim, &reached, lost()));
+        assert_eq!(
+            (found.verdict, found.finding.as_deref()),
+            (verdict, Some("source_stopped")),
+            "{found:#?}"
+        );
+        assert!(found.title.starts_with("The source stopped: all 42 viewers"), "{}", found.title);
+        assert!(found.other_findings.is_empty(), "{found:#?}");
+    }
+    // Unwatched, the crowd alone shows it.
+    let mut sim = SimulatedRun::new();
+    sim.is_watched = false;
+    let found = cause(&without_media(&mut sim, &reached, lost()));
+    assert_eq!(
+        (found.verdict, found.finding.as_deref()),
+        (BottleneckVerdict::Suspect, Some("source_stopped")),
+        "{found:#?}"
+    );
+}
+
+/// A stream that nobody publishes: viewers connect, and none is served.
+#[test]
+fn where_none_is_served_there_is_no_maximum() {
+    let mut sim = SimulatedRun::new();
+    let no_media = (FailureReason::NoMedia, "no media for 10 s");
+    let mut run = without_media(&mut sim, &[Phase::DtlsConnected], no_media);
+    run.crowd.iter_mut().for_each(|row| row.playing = 0);
+    let found = cause(&run);
+    assert_ne!(found.finding.as_deref(), Some("configured_ceiling"), "{found:#?}");
+    assert!(!found.title.contains("users are served"), "{}", found.title);
+}
