@@ -124,6 +124,7 @@ pub(super) fn gil(context: &Context<'_>) -> CheckResult {
 pub(super) fn locks(context: &Context<'_>) -> CheckResult {
     let samples = LockSamples::of(context);
     let share = samples.0.fail();
+    let process = context.threads.first().map_or("the server", |thread| thread.process);
     match turns(context) {
         Ok(turns) if turns.is_python => Err(NoFinding::NotApplicable),
         Ok(turns) => by_turns(context, &turns, &samples),
@@ -136,7 +137,7 @@ pub(super) fn locks(context: &Context<'_>) -> CheckResult {
                 Evidence::ratio("process.cpu of the server", context.sum(&metric::PROCESS_CPU)),
             ],
             change: LOCK_CHANGE.into(),
-            ..Candidate::new(LOCK_KEY, LOCK_TITLE, "locks of the server")
+            ..Candidate::new(LOCK_KEY, LOCK_TITLE, format!("locks of {process}"))
         }),
     }
 }
