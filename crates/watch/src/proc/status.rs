@@ -26,7 +26,7 @@ pub fn switches(text: &[u8]) -> Option<Switches> {
 pub fn cpus_allowed(text: &[u8]) -> Option<u32> {
     let list = lines(text).find_map(|line| line.strip_prefix(b"Cpus_allowed_list:"))?;
     let list = std::str::from_utf8(list).ok()?;
-    u32::try_from(cpu_list(list.trim()).len()).ok().filter(|cpus| *cpus > 0)
+    u32::try_from(cpu_list(list.trim()).count()).ok().filter(|cpus| *cpus > 0)
 }
 
 /// The peak resident set (`VmHWM`), bytes.

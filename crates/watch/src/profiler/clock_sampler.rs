@@ -200,6 +200,6 @@ fn add_limits(tracked: &TrackedProcesses, cut: u64, throttled: u64, profile: &mu
 /// The CPUs that are online.
 fn online_cpus() -> Vec<u32> {
     let list = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
-    let cpus = cpu_list(list.trim());
+    let cpus: Vec<u32> = cpu_list(list.trim()).collect();
     if cpus.is_empty() { vec![0] } else { cpus }
 }
